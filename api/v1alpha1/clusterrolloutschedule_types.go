@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClusterRolloutScheduleSpec says when which Rollouts of which namespaces may
+// promote.
+type ClusterRolloutScheduleSpec struct {
+	RolloutScheduleSpec `json:",inline"`
+
+	// namespaceSelector selects namespaces by label; absent or empty selects
+	// all.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+}
+
+// ClusterRolloutSchedule allows or denies promotions across namespaces by the
+// clock.
+//
+// This version of the controller does not evaluate schedules yet: it holds
+// back the automatic promotions of every Rollout that one selects.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories=fluxcd;fluxcd-rollouts
+// +kubebuilder:printcolumn:name="Action",type=string,JSONPath=`.spec.action`
+// +kubebuilder:printcolumn:name="Active",type=boolean,JSONPath=`.status.active`
+// +kubebuilder:printcolumn:name="Matching",type=integer,JSONPath=`.status.matchingRollouts`
+// +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.nextTransition`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterRolloutSchedule struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says when which Rollouts may promote.
+	// +optional
+	Spec ClusterRolloutScheduleSpec `json:"spec,omitempty"`
+	// status is what the schedule does at present.
+	// +optional
+	Status RolloutScheduleStatus `json:"status,omitempty"`
+}
+
+// ClusterRolloutScheduleList is a list of ClusterRolloutSchedules.
+//
+// +kubebuilder:object:root=true
+type ClusterRolloutScheduleList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterRolloutSchedule `json:"items"`
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Condition types of a Rollout.
+const (
+	// ReadyCondition is True while the newest promotion is under way or has
+	// succeeded; beside Reconciling=True its outcome is still open.
+	ReadyCondition = "Ready"
+	// ReconcilingCondition is True while the controller waits for something
+	// that it expects to happen. Removed otherwise.
+	ReconcilingCondition = "Reconciling"
+	// StalledCondition is True while a person must act. Removed otherwise.
+	StalledCondition = "Stalled"
+	// ReleasesUpdatedCondition is False while the ImagePolicy cannot be read
+	// or used.
+	ReleasesUpdatedCondition = "ReleasesUpdated"
+	// GatesPassingCondition is False while gates or schedules hold back a
+	// candidate.
+	GatesPassingCondition = "GatesPassing"
+	// DeploymentBlockedCondition is True while the health of what runs holds
+	// back automatic promotions.
+	DeploymentBlockedCondition = "DeploymentBlocked"
+	// TargetsAppliedCondition is True while every target reports the current
+	// release applied.
+	TargetsAppliedCondition = "TargetsApplied"
+)
+
+// Reasons of Ready, Reconciling and Stalled.
+const (
+	// RolloutSucceededReason: the release was recorded and is being, or was,
+	// deployed.
+	RolloutSucceededReason = "RolloutSucceeded"
+	// RolloutFailedReason: the Rollout's releases, gates, targets or health
+	// could not be read or written.
+	RolloutFailedReason = "RolloutFailed"
+	// NoReleasesReason: the ImagePolicy has not named a release yet.
+	NoReleasesReason = "NoReleases"
+	// BakeTimePassedReason: the bake is over and the evidence held.
+	BakeTimePassedReason = "BakeTimePassed"
+	// BakeTimeFailedReason: a health check failed or the deadline passed.
+	BakeTimeFailedReason = "BakeTimeFailed"
+	// DeploymentMarkedSuccessfulReason: a person declared the bake a success.
+	DeploymentMarkedSuccessfulReason = "DeploymentMarkedSuccessful"
+	// InvalidWantedVersionReason: spec.wantedVersion cannot be an OCI tag.
+	InvalidWantedVersionReason = "InvalidWantedVersion"
+	// InvalidSelectorReason: spec.healthCheckSelector cannot be parsed.
+	InvalidSelectorReason = "InvalidSelector"
+	// TargetsDisagreeReason: the history is lost and the targets that the
+	// controller owns carry different versions.
+	TargetsDisagreeReason = "TargetsDisagree"
+	// HealthCheckListFailedReason: the HealthChecks could not be read.
+	HealthCheckListFailedReason = "HealthCheckListFailed"
+	// GateListFailedReason: gates or schedules could not be read.
+	GateListFailedReason = "GateListFailed"
+	// ProgressingReason: the promotion is under way.
+	ProgressingReason = "Progressing"
+	// SuspendedReason: spec.suspend is true.
+	SuspendedReason = "Suspended"
+)
+
+// Reasons of ReleasesUpdated.
+const (
+	// ReleasesUpdatedReason: the ImagePolicy's releases are in the ledger.
+	ReleasesUpdatedReason = "ReleasesUpdated"
+	// ImagePolicyNotFoundReason: the ImagePolicy does not exist.
+	ImagePolicyNotFoundReason = "ImagePolicyNotFound"
+	// ImagePolicyNotReadyReason: the ImagePolicy or its ImageRepository
+	// reports an error, such as a registry that cannot be reached.
+	ImagePolicyNotReadyReason = "ImagePolicyNotReady"
+	// ImagePolicyUnreadableReason: the ImagePolicy could not be read.
+	ImagePolicyUnreadableReason = "ImagePolicyUnreadable"
+	// InvalidReleaseTagReason: the named tag is no semver although the policy
+	// orders by semver.
+	InvalidReleaseTagReason = "InvalidReleaseTag"
+	// InvalidImagePolicyReason: the policy's range or pattern cannot be used.
+	InvalidImagePolicyReason = "InvalidImagePolicy"
+)
+
+// Reasons of GatesPassing, and of candidates that gates or schedules hold
+// back.
+const (
+	// AllGatesPassingReason: a candidate passes every gate.
+	AllGatesPassingReason = "AllGatesPassing"
+	// NoReleaseCandidatesReason: there is no candidate to gate.
+	NoReleaseCandidatesReason = "NoReleaseCandidates"
+	// SomeGatesBlockingReason: a gate is not passing.
+	SomeGatesBlockingReason = "SomeGatesBlocking"
+	// NoAllowedVersionsReason: the gates' allowed versions leave no candidate.
+	NoAllowedVersionsReason = "NoAllowedVersions"
+	// ScheduleNotEvaluatedReason: a schedule selects the Rollout, and this
+	// version of the controller cannot evaluate schedules.
+	ScheduleNotEvaluatedReason = "ScheduleNotEvaluated"
+)
+
+// Reasons of DeploymentBlocked.
+const (
+	// UnhealthyHealthChecksReason: a selected HealthCheck is Unhealthy.
+	UnhealthyHealthChecksReason = "UnhealthyHealthChecks"
+	// HealthChecksHealthyReason: no selected HealthCheck is Unhealthy.
+	HealthChecksHealthyReason = "HealthChecksHealthy"
+	// ManualDeploymentReason: a manual choice goes past the health block.
+	ManualDeploymentReason = "ManualDeployment"
+	// HealthUnknownReason: the HealthChecks could not be read.
+	HealthUnknownReason = "HealthUnknown"
+)
+
+// Reasons of TargetsApplied and of a target's events.
+const (
+	// TargetsAppliedReason: every target reports the release applied.
+	TargetsAppliedReason = "TargetsApplied"
+	// NoTargetsReason: no Flux object is annotated with the Rollout's name.
+	NoTargetsReason = "NoTargets"
+	// TargetsPendingReason: Flux has not yet reported every target applied.
+	TargetsPendingReason = "TargetsPending"
+	// TargetFailedReason: writing a target, or Flux applying it, failed.
+	TargetFailedReason = "TargetFailed"
+	// TargetConflictReason: something in a target keeps the version from
+	// taking effect.
+	TargetConflictReason = "TargetConflict"
+	// TargetRestoredReason: a target that was changed by hand, or annotated
+	// later, was brought to the current version.
+	TargetRestoredReason = "TargetRestored"
+	// RolloutNotFoundReason: an annotation names a Rollout that does not exist.
+	RolloutNotFoundReason = "RolloutNotFound"
+)
+
+// Reasons why a candidate is, or is not, promoted.
+const (
+	// EligibleReason: nothing holds the candidate back.
+	EligibleReason = "Eligible"
+	// PinnedReason: spec.wantedVersion holds another version.
+	PinnedReason = "Pinned"
+	// SupersededReason: a newer candidate is eligible.
+	SupersededReason = "Superseded"
+	// BakeRunningReason: the promotion before it has no outcome yet.
+	BakeRunningReason = "BakeRunning"
+	// PreviousBakeFailedReason: the current release's bake has failed.
+	PreviousBakeFailedReason = "PreviousBakeFailed"
+	// FailedBeforeReason: the candidate itself failed here before.
+	FailedBeforeReason = "FailedBefore"
+	// ReleaseIntervalReason: spec.releaseUpdateInterval is not over.
+	ReleaseIntervalReason = "ReleaseInterval"
+	// NotOfferedReason: the ImagePolicy does not, or no longer, offer it.
+	NotOfferedReason = "NotOffered"
+)
+
+// Reasons of events that no condition carries.
+const (
+	// BakeTimeDeployingReason: a release was promoted and awaits its bake.
+	BakeTimeDeployingReason = "BakeTimeDeploying"
+	// BakeTimeStartedReason: the release is applied and healthy; the bake
+	// clock runs.
+	BakeTimeStartedReason = "BakeTimeStarted"
+	// BakeTimeCancelledReason: a newer choice ended the bake.
+	BakeTimeCancelledReason = "BakeTimeCancelled"
+	// DeploymentSucceededReason: the release was applied; nothing more to wait
+	// for.
+	DeploymentSucceededReason = "DeploymentSucceeded"
+	// ReleaseAdoptedReason: the history was lost; the running version was
+	// taken over as its first entry.
+	ReleaseAdoptedReason = "ReleaseAdopted"
+	// TagMovedReason: a tag was pushed again with another digest.
+	TagMovedReason = "TagMoved"
+	// HealthCheckBlockingReason: an Unhealthy HealthCheck holds back
+	// promotions.
+	HealthCheckBlockingReason = "HealthCheckBlocking"
+)

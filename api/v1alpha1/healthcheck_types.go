@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// HealthCheckClassKustomization is the class of the HealthChecks that this
+// controller evaluates itself: kstatus over a Flux Kustomization and its
+// inventory.
+const HealthCheckClassKustomization = "kustomization"
+
+// HealthStatus is what a HealthCheck says.
+type HealthStatus string
+
+const (
+	// HealthStatusHealthy means that what is checked works.
+	HealthStatusHealthy HealthStatus = "Healthy"
+	// HealthStatusUnhealthy means that what is checked has failed.
+	HealthStatusUnhealthy HealthStatus = "Unhealthy"
+	// HealthStatusPending means that nothing can be said yet.
+	HealthStatusPending HealthStatus = "Pending"
+)
+
+// HealthCheckSpec says who evaluates a HealthCheck.
+type HealthCheckSpec struct {
+	// class says which controller evaluates the HealthCheck. This controller
+	// evaluates the class "kustomization"; every other class, and none, is
+	// left to its own writer.
+	// +optional
+	Class *string `json:"class,omitempty"`
+}
+
+// HealthCheckStatus is written by the controller of the HealthCheck's class,
+// and reset to Pending when a release has been applied.
+type HealthCheckStatus struct {
+	// status is Healthy, Unhealthy or Pending.
+	// +optional
+	Status HealthStatus `json:"status,omitempty"`
+
+	// lastErrorTime is when the check last saw an error.
+	// +optional
+	LastErrorTime *metav1.Time `json:"lastErrorTime,omitempty"`
+
+	// message says what was observed.
+	// +optional
+	Message *string `json:"message,omitempty"`
+
+	// lastChangeTime is when status last changed.
+	// +optional
+	LastChangeTime *metav1.Time `json:"lastChangeTime,omitempty"`
+}
+
+// HealthCheck says whether something that a release changed works.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=fluxcd;fluxcd-rollouts
+// +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.class`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.status`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type HealthCheck struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says who evaluates the check.
+	// +optional
+	Spec HealthCheckSpec `json:"spec,omitempty"`
+	// status is what the check says.
+	// +optional
+	Status HealthCheckStatus `json:"status,omitempty"`
+}
+
+// HealthCheckList is a list of HealthChecks.
+//
+// +kubebuilder:object:root=true
+type HealthCheckList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []HealthCheck `json:"items"`
+}
+
+// IsClass reports whether the HealthCheck is of the given class.
+func (h *HealthCheck) IsClass(class string) bool {
+	return h.Spec.Class != nil && *h.Spec.Class == class
+}
