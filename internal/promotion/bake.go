@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// Protected reports whether a promotion has something to prove beyond being
+// applied, so that the next one must wait for its outcome.
+func Protected(spec *v1alpha1.RolloutSpec) bool {
+	return spec.BakeTime != nil || spec.DeployTimeout != nil || spec.HealthCheckSelector != nil
+}
+
+// chooseOutcome judges the running promotion. While it has no outcome and
+// nothing protects it, a newer release may take its place.
+func (d *Decision) chooseOutcome(in Input) {
+	entry := in.Rollout.Current()
+	proofs := Prove(in.Health.Checks, in.Rollout.UID, entry)
+	if entry.State() == v1alpha1.BakeDeploying {
+		d.judgeDeploying(in, entry, proofs)
+	} else {
+		d.judgeBaking(in, entry, proofs)
+	}
+	if d.Action == Wait {
+		d.chooseCandidate(in)
+	}
+}
+
+// judgeDeploying: recorded, but not yet applied by every target and proven
+// healthy. The deadline comes before everything that was said after it.
+func (d *Decision) judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) {
+	deadline := deadlineOf(&in.Rollout.Spec, entry)
+	applied := in.Targets.applied()
+	switch {
+	case !deadline.IsZero() && in.Now.After(deadline):
+		d.failByDeadline(in, entry, proofs)
+	case applied && proofs.any(Disproven):
+		d.failByHealth(proofs)
+	case !applied:
+		d.wait(v1alpha1.TargetsPendingReason, "waiting for Flux to apply "+entry.Version.Tag)
+	case !in.Health.proven(proofs):
+		d.awaitHealth(in, proofs)
+	case in.Rollout.Spec.BakeTime == nil:
+		d.finish(in)
+	default:
+		d.startBake(in, entry)
+	}
+	if d.Action == Wait {
+		d.lookAt(deadline)
+	}
+}
+
+// judgeBaking: applied and healthy; the bake clock runs. It can end well only
+// while everything is applied and healthy at that moment.
+func (d *Decision) judgeBaking(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) {
+	end := bakeEnd(&in.Rollout.Spec, entry)
+	switch {
+	case proofs.any(Disproven):
+		d.failByHealth(proofs)
+	case in.Now.Before(end):
+		d.awaitHealth(in, proofs)
+		d.Message = "baking until " + clock(end)
+		d.lookAt(end)
+	case !in.Health.proven(proofs):
+		d.awaitHealth(in, proofs)
+	case !in.Targets.applied():
+		d.wait(v1alpha1.TargetsPendingReason, "the bake time is over; "+strings.Join(in.Targets.laggards(), "; "))
+	default:
+		d.finish(in)
+	}
+}
+
+func (d *Decision) wait(reason, message string) {
+	d.Action, d.Reason, d.Message = Wait, reason, message
+}
+
+// awaitHealth waits for HealthChecks, and asks for the reset of those that
+// have not been reset for this promotion yet.
+func (d *Decision) awaitHealth(in Input, proofs Proofs) {
+	d.Resets = proofs.indices(Unreset)
+	switch {
+	case in.Health.Problem != nil:
+		d.wait(in.Health.Problem.Reason, in.Health.Problem.Message)
+	default:
+		d.wait(v1alpha1.ProgressingReason, "waiting for "+names(proofs.checks(Unreset, Undecided)))
+	}
+}
+
+func (d *Decision) startBake(in Input, entry *v1alpha1.DeploymentHistoryEntry) {
+	start := wholeSecond(in.Now)
+	if entry.BakeStartTime != nil { // a person let a stopped bake go on
+		start = entry.BakeStartTime.Time
+	}
+	end := start.Add(in.Rollout.Spec.BakeTime.Duration)
+	d.Action, d.Reason = StartBake, v1alpha1.BakeTimeStartedReason
+	d.Message = fmt.Sprintf("applied%s; baking for %s, until %s", andHealthy(in), in.Rollout.Spec.BakeTime.Duration, clock(end))
+	d.lookAt(end)
+}
+
+func (d *Decision) finish(in Input) {
+	d.Action, d.Reason = FinishBake, v1alpha1.DeploymentSucceededReason
+	d.Message = "applied" + andHealthy(in)
+	if bake := in.Rollout.Spec.BakeTime; bake != nil {
+		d.Reason = v1alpha1.BakeTimePassedReason
+		d.Message = fmt.Sprintf("applied%s for the bake time of %s", andHealthy(in), bake.Duration)
+	}
+}
+
+func (d *Decision) failByHealth(proofs Proofs) {
+	d.Action, d.Reason = FailBake, v1alpha1.BakeTimeFailedReason
+	d.Failed = proofs.failed(Disproven)
+	d.Message = describe(d.Failed)
+}
+
+// failByDeadline names whatever was still missing: targets that Flux has not
+// applied, and checks that have not proven the release healthy.
+func (d *Decision) failByDeadline(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) {
+	d.Action, d.Reason = FailBake, v1alpha1.BakeTimeFailedReason
+	d.Failed = proofs.failed(Unreset, Undecided, Disproven)
+	missing := in.Targets.laggards()
+	if len(d.Failed) > 0 {
+		missing = append(missing, describe(d.Failed))
+	}
+	if in.Health.Problem != nil {
+		missing = append(missing, in.Health.Problem.Message)
+	}
+	if len(missing) == 0 {
+		missing = []string{"the outcome came too late"}
+	}
+	d.Message = fmt.Sprintf("%s was not applied and healthy within %s: %s",
+		entry.Version.Tag, in.Rollout.Spec.DeployTimeout.Duration, strings.Join(missing, "; "))
+}
+
+// deadlineOf is when a deploying entry has failed; zero is never. A bake that
+// had started once, and that a person let go on, has met its deadline.
+func deadlineOf(spec *v1alpha1.RolloutSpec, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
+	if spec.DeployTimeout == nil || entry.BakeStartTime != nil {
+		return time.Time{}
+	}
+	cutoff := entry.Cutoff()
+	return cutoff.Add(spec.DeployTimeout.Duration)
+}
+
+// bakeEnd is when the bake time is over.
+func bakeEnd(spec *v1alpha1.RolloutSpec, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
+	start := entry.Timestamp.Time
+	if entry.BakeStartTime != nil {
+		start = entry.BakeStartTime.Time
+	}
+	if spec.BakeTime == nil {
+		return start
+	}
+	return start.Add(spec.BakeTime.Duration)
+}
+
+func andHealthy(in Input) string {
+	if len(in.Health.Checks) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and healthy (%s)", count(len(in.Health.Checks), "HealthCheck"))
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func describe(failed []v1alpha1.FailedHealthCheck) string {
+	all := make([]string, 0, len(failed))
+	for _, check := range failed {
+		text := fmt.Sprintf("HealthCheck %s/%s", check.Namespace, check.Name)
+		if check.Message != nil {
+			text += ": " + *check.Message
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "; ")
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"slices"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// Candidates returns the releases of the ledger that are newer than what the
+// history says is deployed, and that the policy admits, newest first.
+func Candidates(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHistoryEntry, order Order) []v1alpha1.VersionInfo {
+	position := positionOf(ledger, history, order)
+	var newer []v1alpha1.VersionInfo
+	for i, release := range ledger {
+		if order.Admits(release.Tag) && isNewer(ledger, i, position, order) {
+			newer = append(newer, release)
+		}
+	}
+	slices.Reverse(newer)
+	return newer
+}
+
+// positionOf is the tag that candidates must be newer than: the current one,
+// or if that cannot be ranked, as after a pin to a custom build, the newest
+// entry that can. Empty means that nothing ranks: every release is newer.
+func positionOf(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHistoryEntry, order Order) string {
+	for _, entry := range history {
+		if order.Comparable(entry.Version.Tag) || order.Kind() == ByAppearance && contains(ledger, entry.Version.Tag) {
+			return entry.Version.Tag
+		}
+	}
+	return ""
+}
+
+// isNewer compares by the policy's order; among equals, and where nothing can
+// be compared, what stands later in the ledger is newer.
+func isNewer(ledger []v1alpha1.VersionInfo, i int, position string, order Order) bool {
+	if position == "" {
+		return true
+	}
+	result, ok := order.Compare(ledger[i].Tag, position)
+	switch {
+	case ok && result != 0:
+		return result > 0
+	case ok || order.Kind() == ByAppearance:
+		at := index(ledger, position)
+		return at >= 0 && i > at
+	}
+	return false
+}

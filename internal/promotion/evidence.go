@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// ResetMessage is what a HealthCheck says after it was reset. Some writers
+// leave it in place, so it must read well beside every status.
+const ResetMessage = "waiting for a result since the last release was applied"
+
+// ProofState is what a HealthCheck proves about the current promotion.
+type ProofState string
+
+const (
+	// Unreset: what the check says may be about the release before.
+	Unreset ProofState = "Unreset"
+	// Undecided: reset, and nothing that counts was said since.
+	Undecided ProofState = "Undecided"
+	// Proven: Healthy was said after the reset.
+	Proven ProofState = "Proven"
+	// Disproven: an error was reported after the reset.
+	Disproven ProofState = "Disproven"
+)
+
+// Proof is what one HealthCheck proves.
+type Proof struct {
+	// Check that speaks.
+	Check *v1alpha1.HealthCheck
+	// State of the proof.
+	State ProofState
+}
+
+// Proofs are those of all selected checks, in their order.
+type Proofs []Proof
+
+// Prove weighs what each check says. Only what was said after the reset for
+// this very promotion counts; no timestamps of different writers are compared.
+func Prove(checks []v1alpha1.HealthCheck, rollout types.UID, entry *v1alpha1.DeploymentHistoryEntry) Proofs {
+	proofs := make(Proofs, 0, len(checks))
+	for i := range checks {
+		proofs = append(proofs, Proof{Check: &checks[i], State: prove(&checks[i], rollout, entry)})
+	}
+	return proofs
+}
+
+func prove(check *v1alpha1.HealthCheck, rollout types.UID, entry *v1alpha1.DeploymentHistoryEntry) ProofState {
+	mark, ok := parseMark(check.Annotations[v1alpha1.ResetAnnotationPrefix+string(rollout)])
+	if !ok || mark.promotion != promotionOf(entry) {
+		return Unreset
+	}
+	errorIsNew := check.Status.LastErrorTime != nil && stamp(check.Status.LastErrorTime) != mark.lastError
+	unhealthy := check.Status.Status == v1alpha1.HealthStatusUnhealthy
+	errorIsOld := check.Status.LastErrorTime != nil && !errorIsNew
+	switch {
+	case errorIsNew:
+		return Disproven
+	case unhealthy && (!errorIsOld || entry.State() == v1alpha1.BakeInProgress):
+		return Disproven
+	case check.Status.Status == v1alpha1.HealthStatusHealthy:
+		return Proven
+	}
+	return Undecided
+}
+
+// ResetMark is the value of the annotation that remembers a reset: for which
+// promotion the check was reset, and which lastErrorTime the reset removed,
+// so that the same error, written again, is told from a new one.
+func ResetMark(entry *v1alpha1.DeploymentHistoryEntry, removed *metav1.Time) string {
+	return promotionOf(entry) + "/" + stamp(removed)
+}
+
+type mark struct{ promotion, lastError string }
+
+func parseMark(value string) (mark, bool) {
+	promotion, lastError, ok := strings.Cut(value, "/")
+	return mark{promotion: promotion, lastError: lastError}, ok
+}
+
+// promotionOf identifies a promotion, or its latest retry.
+func promotionOf(entry *v1alpha1.DeploymentHistoryEntry) string {
+	id := "at" + stamp(&entry.Timestamp) // entries of old controllers have no id
+	if entry.ID != nil {
+		id = strconv.FormatInt(*entry.ID, 10)
+	}
+	if entry.LastRetryTimestamp != nil {
+		id += "+" + stamp(entry.LastRetryTimestamp)
+	}
+	return id
+}
+
+func stamp(t *metav1.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// proven reports whether the checks could be read and all of them prove the
+// release healthy.
+func (h Health) proven(proofs Proofs) bool {
+	return h.Problem == nil && !proofs.any(Unreset, Undecided, Disproven)
+}
+
+func (p Proofs) any(states ...ProofState) bool { return len(p.indices(states...)) > 0 }
+
+func (p Proofs) indices(states ...ProofState) []int {
+	var all []int
+	for i := range p {
+		if slices.Contains(states, p[i].State) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+func (p Proofs) checks(states ...ProofState) []v1alpha1.HealthCheck {
+	var all []v1alpha1.HealthCheck
+	for _, i := range p.indices(states...) {
+		all = append(all, *p[i].Check)
+	}
+	return all
+}
+
+func (p Proofs) failed(states ...ProofState) []v1alpha1.FailedHealthCheck {
+	var all []v1alpha1.FailedHealthCheck
+	for _, i := range p.indices(states...) {
+		check := p[i].Check
+		message := p[i].complaint()
+		all = append(all, v1alpha1.FailedHealthCheck{Name: check.Name, Namespace: check.Namespace, Message: &message})
+	}
+	return all
+}
+
+// complaint says what the check lacks. The message that the reset left is
+// never shown as a cause.
+func (p Proof) complaint() string {
+	said := p.Check.Status.Message
+	healthy := p.Check.Status.Status == v1alpha1.HealthStatusHealthy
+	switch {
+	case p.State == Unreset && healthy:
+		return "Healthy, but of the release before"
+	case said != nil && *said != "" && *said != ResetMessage:
+		return *said
+	case p.State == Disproven:
+		return "reported an error without a message"
+	}
+	return "has not reported since the release was applied"
+}
+
+// Unhealthy returns the checks that say Unhealthy.
+func Unhealthy(checks []v1alpha1.HealthCheck) []v1alpha1.HealthCheck {
+	return slices.DeleteFunc(slices.Clone(checks), func(c v1alpha1.HealthCheck) bool {
+		return c.Status.Status != v1alpha1.HealthStatusUnhealthy
+	})
+}
+
+func names(checks []v1alpha1.HealthCheck) string {
+	all := make([]string, 0, len(checks))
+	for i := range checks {
+		all = append(all, "HealthCheck "+checks[i].Namespace+"/"+checks[i].Name)
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// chooseFirst begins a history. If the controller owns a target's field
+// already, the history was lost: what runs is taken over, and the normal rules
+// apply from there. Otherwise the first release goes out past gates.
+func (d *Decision) chooseFirst(in Input) {
+	switch owned := in.Targets.ownedVersions(); {
+	case in.Policy.Blocking || in.Gates.Problem != nil || in.Targets.Problem != nil || d.Problem != nil:
+	case len(owned) > 1:
+		d.Problem = &Problem{
+			Reason: v1alpha1.TargetsDisagreeReason,
+			Message: fmt.Sprintf("the history is lost and the targets carry different versions (%s): set spec.wantedVersion to the right one",
+				strings.Join(owned, ", ")),
+		}
+	case len(owned) == 1:
+		d.Action, d.Release = Adopt, known(d.Ledger, owned[0])
+		d.Reason = v1alpha1.ReleaseAdoptedReason
+		d.Message = "the history was lost; the targets carry this version"
+	default:
+		d.chooseFirstRelease(in)
+	}
+}
+
+// chooseFirstRelease takes the newest release that the gates allow, or the
+// newest of all if they allow none: an environment without any release has
+// nothing to protect.
+func (d *Decision) chooseFirstRelease(in Input) {
+	offered := slices.DeleteFunc(slices.Clone(d.Candidates), func(v Verdict) bool {
+		return offeredByPolicy(in, v.Release) != nil
+	})
+	if len(offered) == 0 {
+		return
+	}
+	first := offered[0].Release
+	for _, candidate := range offered {
+		if allowedByVersion(in.Gates.Gates, candidate.Release.Tag) {
+			first = candidate.Release
+			break
+		}
+	}
+	d.promote(in, first)
+	d.Reason = v1alpha1.EligibleReason
+	d.Message = "the first release of this environment, from ImagePolicy " + in.Policy.Name
+}
+
+func allowedByVersion(gates []v1alpha1.RolloutGate, tag string) bool {
+	for i := range gates {
+		if gates[i].IsPassing() && !allowsVersion(&gates[i], tag) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// SystemName is the name under which the controller's own choices are
+// recorded.
+const SystemName = "rollout-controller"
+
+// nextStates are the transitions that a history entry may make.
+var nextStates = map[v1alpha1.BakeStatus][]v1alpha1.BakeStatus{
+	"": {v1alpha1.BakeDeploying, v1alpha1.BakeSucceeded},
+	v1alpha1.BakeDeploying: {
+		v1alpha1.BakeInProgress, v1alpha1.BakeSucceeded, v1alpha1.BakeFailed, v1alpha1.BakeCancelled,
+	},
+	v1alpha1.BakeInProgress: {v1alpha1.BakeSucceeded, v1alpha1.BakeFailed, v1alpha1.BakeCancelled},
+	v1alpha1.BakeSucceeded:  nil,
+	v1alpha1.BakeFailed:     nil,
+	v1alpha1.BakeCancelled:  nil,
+}
+
+// Record returns the history as the decision makes it. The input is left as
+// it is. It fails if the decision is not one that the current entry allows.
+func Record(in Input, d Decision) ([]v1alpha1.DeploymentHistoryEntry, error) {
+	history := make([]v1alpha1.DeploymentHistoryEntry, 0, len(in.Rollout.Status.History)+1)
+	for i := range in.Rollout.Status.History {
+		history = append(history, *in.Rollout.Status.History[i].DeepCopy())
+	}
+	switch d.Action {
+	case Promote, Supersede, Adopt:
+		return recordPromotion(in, d, history)
+	case StartBake:
+		return history, advance(&history[0], v1alpha1.BakeInProgress, d.Message, in)
+	case FinishBake:
+		return history, advance(&history[0], v1alpha1.BakeSucceeded, d.Message, in)
+	case FailBake:
+		history[0].FailedHealthChecks = d.Failed
+		return history, advance(&history[0], v1alpha1.BakeFailed, d.Message, in)
+	case Nothing, Wait:
+	}
+	return history, nil
+}
+
+// advance is the only function that changes the state of a history entry.
+func advance(e *v1alpha1.DeploymentHistoryEntry, to v1alpha1.BakeStatus, why string, in Input) error {
+	from := e.State()
+	if !slices.Contains(nextStates[from], to) {
+		return fmt.Errorf("a promotion cannot go from %q to %q", from, to)
+	}
+	e.BakeStatus, e.BakeStatusMessage = &to, &why
+	healthy := to == v1alpha1.BakeInProgress || to == v1alpha1.BakeSucceeded && Protected(&in.Rollout.Spec)
+	if healthy && e.BakeStartTime == nil {
+		e.BakeStartTime = &metav1.Time{Time: wholeSecond(in.Now)}
+	}
+	if !to.Running() {
+		e.BakeEndTime = &metav1.Time{Time: wholeSecond(in.Now)}
+	}
+	return nil
+}
+
+// wholeSecond rounds up to what the wire can hold, so that a bake is never
+// shorter than asked for.
+func wholeSecond(t time.Time) time.Time {
+	if whole := t.Truncate(time.Second); !whole.Equal(t) {
+		return whole.Add(time.Second)
+	}
+	return t
+}
+
+func recordPromotion(in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha1.DeploymentHistoryEntry, error) {
+	if len(history) > 0 && history[0].State().Running() {
+		if err := advance(&history[0], v1alpha1.BakeCancelled, "superseded by "+d.Release.Tag, in); err != nil {
+			return nil, err
+		}
+	}
+	entry := newEntry(in, d, history)
+	if err := advance(&entry, firstState(in), expectation(in, d.Release.Tag), in); err != nil {
+		return nil, err
+	}
+	return limit(append([]v1alpha1.DeploymentHistoryEntry{entry}, history...), in, d), nil
+}
+
+func newEntry(in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry) v1alpha1.DeploymentHistoryEntry {
+	id := nextID(in, d, history)
+	message := d.Message
+	by := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: SystemName}
+	return v1alpha1.DeploymentHistoryEntry{
+		ID:          &id,
+		Version:     *d.Release.DeepCopy(),
+		Timestamp:   metav1.NewTime(in.Now.Truncate(time.Second)),
+		Message:     &message,
+		TriggeredBy: &by,
+	}
+}
+
+// nextID is the highest id plus one. Where the history was lost, it goes on
+// from Unix time, so that no id that others may have stored is given twice.
+func nextID(in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry) int64 {
+	var highest int64
+	for i := range history {
+		if history[i].ID != nil {
+			highest = max(highest, *history[i].ID)
+		}
+	}
+	if lost := d.Action == Adopt || len(in.Targets.Owned) > 0; lost && highest == 0 {
+		return in.Now.Unix()
+	}
+	return highest + 1
+}
+
+// firstState is Deploying, unless there is nothing at all to wait for.
+func firstState(in Input) v1alpha1.BakeStatus {
+	if !Protected(&in.Rollout.Spec) && in.Targets.Problem == nil && len(in.Targets.All) == 0 {
+		return v1alpha1.BakeSucceeded
+	}
+	return v1alpha1.BakeDeploying
+}
+
+// expectation says what the new entry waits for.
+func expectation(in Input, tag string) string {
+	targets := count(len(in.Targets.All), "target")
+	switch {
+	case firstState(in) == v1alpha1.BakeSucceeded:
+		return "no Flux object is annotated with this Rollout: nothing to deploy"
+	case len(in.Health.Checks) > 0:
+		return fmt.Sprintf("waiting for Flux to apply %s to %s, then for %s", tag, targets, count(len(in.Health.Checks), "HealthCheck"))
+	}
+	return fmt.Sprintf("waiting for Flux to apply %s to %s", tag, targets)
+}
+
+// limit cuts the history to its limit. The newest failure of a release that is
+// still a candidate stays, so that cutting it does not set the release free.
+func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, d Decision) []v1alpha1.DeploymentHistoryEntry {
+	most := in.Rollout.Spec.GetVersionHistoryLimit()
+	if len(history) <= most {
+		return history
+	}
+	kept := slices.Clone(history[:most])
+	candidates := Candidates(d.Ledger, history, in.Policy.Order)
+	for _, entry := range history[most:] {
+		told := slices.ContainsFunc(kept, func(e v1alpha1.DeploymentHistoryEntry) bool {
+			return e.Version.Tag == entry.Version.Tag
+		})
+		if !told && entry.State() == v1alpha1.BakeFailed && contains(candidates, entry.Version.Tag) {
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// grow returns the ledger with what the policy offers added, in the policy's
+// order, oldest first, trimmed if it grew.
+func grow(in Input) ([]v1alpha1.VersionInfo, []Note) {
+	before := in.Rollout.Status.AvailableReleases
+	if in.Policy.Latest == nil || in.Policy.Blocking {
+		return before, nil
+	}
+	ledger := slices.Clone(before)
+	for _, tag := range scannedBelowLatest(in.Policy) {
+		if !contains(ledger, tag) {
+			ledger = append(ledger, v1alpha1.VersionInfo{Tag: tag})
+		}
+	}
+	ledger, note := addLatest(ledger, *in.Policy.Latest)
+	ledger = sorted(ledger, in.Policy.Order)
+	if len(ledger) > len(before) {
+		ledger = trim(ledger, in)
+	}
+	return ledger, note
+}
+
+// scannedBelowLatest are the scanned tags that the policy admits and that are
+// not newer than the one it names: a scan may show a release before the policy
+// offers it, and still shows one that the policy skipped.
+func scannedBelowLatest(p Policy) []string {
+	if p.Order.Kind() != BySemver {
+		return nil
+	}
+	var tags []string
+	for _, tag := range p.Scanned {
+		order, ok := p.Order.Compare(tag, p.Latest.Tag)
+		if ok && order < 0 && IsTag(tag) && p.Order.Admits(tag) {
+			tags = append(tags, tag)
+		}
+	}
+	return tags
+}
+
+// addLatest puts the named release last, so that it is the newest among equals
+// the first time it is seen. A tag that now points elsewhere is corrected.
+func addLatest(ledger []v1alpha1.VersionInfo, latest v1alpha1.VersionInfo) ([]v1alpha1.VersionInfo, []Note) {
+	i := index(ledger, latest.Tag)
+	switch {
+	case i < 0:
+		return append(ledger, latest), nil
+	case latest.Digest == nil || equal(ledger[i].Digest, latest.Digest):
+		return ledger, nil
+	case ledger[i].Digest == nil:
+		ledger[i].Digest = latest.Digest
+		return ledger, nil
+	}
+	note := Note{
+		Reason:  v1alpha1.TagMovedReason,
+		Message: fmt.Sprintf("tag %s was pushed again: it moved from %s to %s", latest.Tag, *ledger[i].Digest, *latest.Digest),
+	}
+	ledger[i].Digest = latest.Digest
+	return ledger, []Note{note}
+}
+
+// sorted orders the ledger by the policy, oldest first. What the policy cannot
+// rank counts as oldest, in the order of its appearance.
+func sorted(ledger []v1alpha1.VersionInfo, order Order) []v1alpha1.VersionInfo {
+	if order.Kind() == ByAppearance {
+		return ledger
+	}
+	slices.SortStableFunc(ledger, func(a, b v1alpha1.VersionInfo) int {
+		rankA, rankB := order.Comparable(a.Tag), order.Comparable(b.Tag)
+		switch {
+		case rankA && rankB:
+			result, _ := order.Compare(a.Tag, b.Tag)
+			return result
+		case rankA:
+			return 1
+		case rankB:
+			return -1
+		}
+		return 0
+	})
+	return ledger
+}
+
+// trim keeps the longest of three tails of the ledger: from the oldest release
+// that the history names, from the oldest one within the retention time, and
+// the newest ones that always stay.
+func trim(ledger []v1alpha1.VersionInfo, in Input) []v1alpha1.VersionInfo {
+	start := max(0, len(ledger)-in.Rollout.Spec.GetAvailableReleasesMinCount())
+	for _, entry := range in.Rollout.Status.History {
+		if i := index(ledger, entry.Version.Tag); i >= 0 {
+			start = min(start, i)
+		}
+	}
+	return ledger[min(start, startOfRetention(ledger, in)):]
+}
+
+// startOfRetention is the index after the newest release that is older than
+// the retention time. Releases of unknown age count as recent, unless the age
+// of none is known: then the other rules decide.
+func startOfRetention(ledger []v1alpha1.VersionInfo, in Input) int {
+	days := in.Rollout.Spec.GetAvailableReleasesRetentionDays()
+	limit := in.Now.Add(-time.Duration(days) * 24 * time.Hour)
+	dated := false
+	for i := len(ledger) - 1; i >= 0; i-- {
+		if ledger[i].Created == nil {
+			continue
+		}
+		if ledger[i].Created.Time.Before(limit) {
+			return i + 1
+		}
+		dated = true
+	}
+	if !dated {
+		return len(ledger)
+	}
+	return 0
+}
+
+func index(ledger []v1alpha1.VersionInfo, tag string) int {
+	return slices.IndexFunc(ledger, func(v v1alpha1.VersionInfo) bool { return v.Tag == tag })
+}
+
+func contains(ledger []v1alpha1.VersionInfo, tag string) bool { return index(ledger, tag) >= 0 }
+
+// known returns what the ledger knows of a tag; at least the tag.
+func known(ledger []v1alpha1.VersionInfo, tag string) v1alpha1.VersionInfo {
+	if i := index(ledger, tag); i >= 0 {
+		return ledger[i]
+	}
+	return v1alpha1.VersionInfo{Tag: tag}
+}
+
+func equal(a, b *string) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+)
+
+// OrderKind is how an ImagePolicy ranks tags.
+type OrderKind string
+
+const (
+	// BySemver ranks by semver precedence (semver.org, section 11).
+	BySemver OrderKind = "semver"
+	// ByNumber ranks by numerical value.
+	ByNumber OrderKind = "numerical"
+	// ByAlphabet ranks by the bytes of the tag.
+	ByAlphabet OrderKind = "alphabetical"
+	// ByAppearance cannot compare tags: what appeared later is newer.
+	ByAppearance OrderKind = "appearance"
+)
+
+// OrderSpec is the part of an ImagePolicy's spec that ranks and filters tags.
+type OrderSpec struct {
+	// Kind of comparison.
+	Kind OrderKind
+	// Range is the semver range of a policy that ranks by semver.
+	Range string
+	// Descending is true if the policy's order is "desc", so that the lowest
+	// tag is the latest.
+	Descending bool
+	// Pattern is filterTags.pattern; empty admits every tag.
+	Pattern string
+	// Extract is filterTags.extract, what is compared instead of the tag.
+	Extract string
+}
+
+// Order compares tags as an ImagePolicy does.
+type Order struct {
+	spec       OrderSpec
+	constraint *semver.Constraints
+	pattern    *regexp.Regexp
+}
+
+// NewOrder prepares an order. It fails if the range or the pattern cannot be
+// parsed.
+func NewOrder(spec OrderSpec) (Order, error) {
+	o := Order{spec: spec}
+	var err error
+	if spec.Kind == BySemver {
+		if o.constraint, err = semver.NewConstraint(spec.Range); err != nil {
+			return o, fmt.Errorf("semver range %q: %w", spec.Range, err)
+		}
+	}
+	if spec.Pattern != "" {
+		if o.pattern, err = regexp.Compile(spec.Pattern); err != nil {
+			return o, fmt.Errorf("filterTags.pattern: %w", err)
+		}
+	}
+	return o, nil
+}
+
+// Kind of comparison; appearance for the zero Order.
+func (o Order) Kind() OrderKind {
+	if o.spec.Kind == "" {
+		return ByAppearance
+	}
+	return o.spec.Kind
+}
+
+// Admits reports whether the policy's filter and range let the tag through.
+func (o Order) Admits(tag string) bool {
+	key, ok := o.key(tag)
+	if !ok {
+		return false
+	}
+	if o.Kind() == BySemver {
+		v, err := parseSemver(key)
+		return err == nil && o.constraint.Check(v)
+	}
+	return true
+}
+
+// Comparable reports whether the order can rank the tag.
+func (o Order) Comparable(tag string) bool {
+	_, ok := o.Compare(tag, tag)
+	return ok
+}
+
+// Compare returns whether a is older (-1), equal (0) or newer (+1) than b, and
+// false if the order cannot tell.
+func (o Order) Compare(a, b string) (int, bool) {
+	keyA, okA := o.key(a)
+	keyB, okB := o.key(b)
+	if !okA || !okB {
+		return 0, false
+	}
+	result, ok := o.compareKeys(keyA, keyB)
+	if o.spec.Descending {
+		result = -result
+	}
+	return result, ok
+}
+
+func (o Order) compareKeys(a, b string) (int, bool) {
+	switch o.Kind() {
+	case BySemver:
+		va, errA := parseSemver(a)
+		vb, errB := parseSemver(b)
+		if errA != nil || errB != nil {
+			return 0, false
+		}
+		return va.Compare(vb), true
+	case ByNumber:
+		na, errA := strconv.ParseFloat(a, 64)
+		nb, errB := strconv.ParseFloat(b, 64)
+		return cmp.Compare(na, nb), errA == nil && errB == nil
+	case ByAlphabet:
+		return strings.Compare(a, b), true
+	case ByAppearance:
+	}
+	return 0, false
+}
+
+// key is what is compared: the tag, or what filterTags.extract makes of it.
+func (o Order) key(tag string) (string, bool) {
+	if o.pattern == nil {
+		return tag, true
+	}
+	match := o.pattern.FindStringSubmatchIndex(tag)
+	switch {
+	case match == nil:
+		return "", false
+	case o.spec.Extract == "":
+		return tag, true
+	}
+	return string(o.pattern.ExpandString(nil, o.spec.Extract, tag, match)), true
+}
+
+// parseSemver accepts what Flux accepts: strict semver, with or without a "v".
+func parseSemver(tag string) (*semver.Version, error) {
+	return semver.StrictNewVersion(strings.TrimPrefix(tag, "v"))
+}
+
+// ociTag is the grammar of a tag in the OCI distribution specification.
+var ociTag = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
+
+// IsTag reports whether s can be a tag in an OCI registry.
+func IsTag(s string) bool { return ociTag.MatchString(s) }
+
+// quote shows user input in a message, shortened if it is long.
+func quote(s string) string {
+	const most = 80
+	if len(s) > most {
+		s = s[:most] + "…"
+	}
+	return strconv.Quote(s)
+}
