@@ -101,8 +101,6 @@ const (
 	HealthChecksHealthyReason = "HealthChecksHealthy"
 	// ManualDeploymentReason: a manual choice goes past the health block.
 	ManualDeploymentReason = "ManualDeployment"
-	// HealthUnknownReason: the HealthChecks could not be read.
-	HealthUnknownReason = "HealthUnknown"
 )
 
 // Reasons of TargetsApplied and of a target's events.

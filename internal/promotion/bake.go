@@ -50,8 +50,8 @@ func (d *Decision) judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEnt
 	default:
 		d.startBake(in, entry)
 	}
-	if d.Action == Wait {
-		d.lookAt(deadline)
+	if d.Action == Wait && !deadline.IsZero() {
+		d.lookAt(deadline.Add(time.Nanosecond)) // at the deadline itself there is still time
 	}
 }
 

@@ -14,12 +14,18 @@ func Candidates(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHist
 	position := positionOf(ledger, history, order)
 	var newer []v1alpha1.VersionInfo
 	for i, release := range ledger {
-		if order.Admits(release.Tag) && isNewer(ledger, i, position, order) {
+		if !isCurrent(history, release) && order.Admits(release.Tag) && isNewer(ledger, i, position, order) {
 			newer = append(newer, release)
 		}
 	}
 	slices.Reverse(newer)
 	return newer
+}
+
+// isCurrent reports whether the release is deployed now. The position cannot
+// tell if the policy cannot rank it, or if the ledger lists it twice.
+func isCurrent(history []v1alpha1.DeploymentHistoryEntry, release v1alpha1.VersionInfo) bool {
+	return len(history) > 0 && history[0].Version.Tag == release.Tag
 }
 
 // positionOf is the tag that candidates must be newer than: the current one,

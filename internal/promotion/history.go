@@ -39,12 +39,11 @@ func Record(in Input, d Decision) ([]v1alpha1.DeploymentHistoryEntry, error) {
 	case Promote, Supersede, Adopt:
 		return recordPromotion(in, d, history)
 	case StartBake:
-		return history, advance(&history[0], v1alpha1.BakeInProgress, d.Message, in)
+		return recordOutcome(in, d, history, v1alpha1.BakeInProgress)
 	case FinishBake:
-		return history, advance(&history[0], v1alpha1.BakeSucceeded, d.Message, in)
+		return recordOutcome(in, d, history, v1alpha1.BakeSucceeded)
 	case FailBake:
-		history[0].FailedHealthChecks = d.Failed
-		return history, advance(&history[0], v1alpha1.BakeFailed, d.Message, in)
+		return recordOutcome(in, d, history, v1alpha1.BakeFailed)
 	case Nothing, Wait:
 	}
 	return history, nil
@@ -74,6 +73,18 @@ func wholeSecond(t time.Time) time.Time {
 		return whole.Add(time.Second)
 	}
 	return t
+}
+
+func recordOutcome(
+	in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry, to v1alpha1.BakeStatus,
+) ([]v1alpha1.DeploymentHistoryEntry, error) {
+	if !in.Rollout.Current().State().Running() {
+		return nil, fmt.Errorf("no promotion is under way that could become %q", to)
+	}
+	if to == v1alpha1.BakeFailed {
+		history[0].FailedHealthChecks = d.Failed
+	}
+	return history, advance(&history[0], to, d.Message, in)
 }
 
 func recordPromotion(in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha1.DeploymentHistoryEntry, error) {
@@ -137,20 +148,23 @@ func expectation(in Input, tag string) string {
 	return fmt.Sprintf("waiting for Flux to apply %s to %s", tag, targets)
 }
 
-// limit cuts the history to its limit. The newest failure of a release that is
-// still a candidate stays, so that cutting it does not set the release free.
+// limit cuts the history to its limit. What decides about candidates stays: the
+// entry that they must be newer than, and the newest failure of each of them,
+// so that cutting it does not set the release free.
 func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, d Decision) []v1alpha1.DeploymentHistoryEntry {
 	most := in.Rollout.Spec.GetVersionHistoryLimit()
 	if len(history) <= most {
 		return history
 	}
 	kept := slices.Clone(history[:most])
+	position := positionOf(d.Ledger, history, in.Policy.Order)
 	candidates := Candidates(d.Ledger, history, in.Policy.Order)
 	for _, entry := range history[most:] {
 		told := slices.ContainsFunc(kept, func(e v1alpha1.DeploymentHistoryEntry) bool {
 			return e.Version.Tag == entry.Version.Tag
 		})
-		if !told && entry.State() == v1alpha1.BakeFailed && contains(candidates, entry.Version.Tag) {
+		failed := entry.State() == v1alpha1.BakeFailed && contains(candidates, entry.Version.Tag)
+		if !told && (failed || entry.Version.Tag == position) {
 			kept = append(kept, entry)
 		}
 	}

@@ -55,12 +55,12 @@ func NewOrder(spec OrderSpec) (Order, error) {
 	var err error
 	if spec.Kind == BySemver {
 		if o.constraint, err = semver.NewConstraint(spec.Range); err != nil {
-			return o, fmt.Errorf("semver range %q: %w", spec.Range, err)
+			return Order{}, fmt.Errorf("semver range %q: %w", spec.Range, err)
 		}
 	}
 	if spec.Pattern != "" {
 		if o.pattern, err = regexp.Compile(spec.Pattern); err != nil {
-			return o, fmt.Errorf("filterTags.pattern: %w", err)
+			return Order{}, fmt.Errorf("filterTags.pattern: %w", err)
 		}
 	}
 	return o, nil
@@ -120,7 +120,10 @@ func (o Order) compareKeys(a, b string) (int, bool) {
 	case ByNumber:
 		na, errA := strconv.ParseFloat(a, 64)
 		nb, errB := strconv.ParseFloat(b, 64)
-		return cmp.Compare(na, nb), errA == nil && errB == nil
+		if errA != nil || errB != nil {
+			return 0, false
+		}
+		return cmp.Compare(na, nb), true
 	case ByAlphabet:
 		return strings.Compare(a, b), true
 	case ByAppearance:

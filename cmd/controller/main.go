@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command controller runs the Rollout controller: it promotes releases that
+// Flux's image policies name into the Flux objects that deploy them.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	runtimecontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/controller"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/release"
+)
+
+// version is set when the controller is built.
+var version = "dev"
+
+func main() {
+	var o options
+	o.bind(flag.CommandLine)
+	flag.Parse()
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.log)))
+	if err := run(ctrl.SetupSignalHandler(), &o); err != nil {
+		ctrl.Log.Error(err, "the controller stopped")
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o *options) error {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find the cluster: %w", err)
+	}
+	config.QPS = -1 // the API server's priority and fairness is the limiter
+	config.UserAgent = promotion.SystemName + "/" + version
+	scheme, err := newScheme(config)
+	if err != nil {
+		return err
+	}
+	managerOptions := o.manager()
+	managerOptions.Scheme = scheme
+	mgr, err := ctrl.NewManager(config, managerOptions)
+	if err != nil {
+		return fmt.Errorf("prepare the manager: %w", err)
+	}
+	if err := register(ctx, mgr, o); err != nil {
+		return err
+	}
+	ctrl.Log.Info("starting", "version", version)
+	return mgr.Start(ctx)
+}
+
+// newScheme knows the kinds that the controller reads and writes, those of the
+// image API in the version that the API server serves.
+func newScheme(config *rest.Config) (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, sourcev1.AddToScheme, kustomizev1.AddToScheme)
+	if err := builder.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register kinds: %w", err)
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare discovery: %w", err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("prepare discovery: %w", err)
+	}
+	served, err := release.AddImageTypes(scheme, mapper)
+	if err != nil {
+		return nil, err
+	}
+	ctrl.Log.Info("reading image policies", "apiVersion", served.String())
+	return scheme, nil
+}
+
+// register adds the reconcilers and the probes to the manager.
+func register(ctx context.Context, mgr ctrl.Manager, o *options) error {
+	rollouts := &controller.RolloutReconciler{
+		Client:    mgr.GetClient(),
+		APIReader: mgr.GetAPIReader(),
+		Events:    mgr.GetEventRecorderFor(promotion.SystemName), //nolint:staticcheck // clients of this API read core/v1 events by component
+		Now:       time.Now,
+	}
+	if err := rollouts.SetupWithManager(ctx, mgr, runtimecontroller.Options{MaxConcurrentReconciles: o.concurrent}); err != nil {
+		return fmt.Errorf("set up the rollout controller: %w", err)
+	}
+	checks := &controller.HealthCheckReconciler{
+		Client:               mgr.GetClient(),
+		APIReader:            mgr.GetAPIReader(),
+		Now:                  time.Now,
+		NoCrossNamespaceRefs: o.noCrossRefs,
+	}
+	if err := checks.SetupWithManager(ctx, mgr, controller.HealthCheckReconcilerOptions{MaxConcurrentReconciles: o.concurrent}); err != nil {
+		return fmt.Errorf("set up the healthcheck controller: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
+		return fmt.Errorf("add the health probe: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("readyz", healthz.Ping); err != nil {
+		return fmt.Errorf("add the readiness probe: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
+)
+
+const (
+	// evaluationPace is the least time between two evaluations of a check for
+	// events of other objects: a Deployment that rolls changes many times a second.
+	evaluationPace = time.Second
+	// messagePace is the least time between two writes that change only words.
+	messagePace = 10 * time.Second
+	// evaluationTimeout keeps an API server that does not answer from holding
+	// a worker.
+	evaluationTimeout = 30 * time.Second
+	// conflictPause lets the cache catch up with whoever wrote in between.
+	conflictPause = 200 * time.Millisecond
+	// A read that failed is repeated after these pauses.
+	firstRetry, lastRetry = time.Second, 5 * time.Minute
+)
+
+// +kubebuilder:rbac:groups=kuberik.com,resources=healthchecks,verbs=get;list;watch
+// +kubebuilder:rbac:groups=kuberik.com,resources=healthchecks/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=get;list;watch
+
+// HealthCheckReconciler evaluates the HealthChecks of the class "kustomization"
+// and leaves all others to their writers.
+//
+// A check is evaluated with live reads, and only when something happens: to the
+// check, to its Kustomization, or to an object in the inventory. Time plays a
+// part only where nothing else can tell: after a failed read, and for kinds
+// that may be read and not watched.
+type HealthCheckReconciler struct {
+	client.Client
+
+	// APIReader reads past the cache.
+	APIReader client.Reader
+	// Now is the clock.
+	Now func() time.Time
+	// NoCrossNamespaceRefs refuses Kustomizations of other namespaces.
+	NoCrossNamespaceRefs bool
+
+	checker     health.Checker
+	watches     inventoryWatches
+	evaluations evaluations
+	retries     workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+// inventoryWatches says when objects change; changes.Watches is the real one.
+type inventoryWatches interface {
+	Use(user types.NamespacedName, kinds []schema.GroupVersionResource) (watched bool)
+	Drop(user types.NamespacedName)
+}
+
+// Reconcile evaluates one HealthCheck.
+//
+// The check is read before the objects that it speaks of, and written on
+// condition that it is still the same. So a reset in between, which may come
+// from a cache that lags or from the time of the reads, refuses the verdict,
+// and a verdict that is written was reached after the last reset.
+func (r *HealthCheckReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	check := &v1alpha1.HealthCheck{}
+	if err := r.Get(ctx, req.NamespacedName, check); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(req)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !isEvaluated(check) {
+		r.forget(req)
+		return ctrl.Result{}, nil
+	}
+	r.evaluations.begin(req.NamespacedName, r.Now())
+	result := r.evaluate(ctx, check)
+	watched := r.watches.Use(req.NamespacedName, result.Kinds)
+	wait, err := r.record(ctx, check, result)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: soonest(wait, r.recheck(req, check, result, watched))}, nil
+}
+
+func (r *HealthCheckReconciler) evaluate(ctx context.Context, check *v1alpha1.HealthCheck) health.Result {
+	ctx, cancel := context.WithTimeout(ctx, evaluationTimeout)
+	defer cancel()
+	result := r.checker.Check(ctx, check)
+	r.evaluations.found(client.ObjectKeyFromObject(check), result)
+	if result.Err != nil {
+		ctrl.LoggerFrom(ctx).Info("could not observe everything", "reason", result.Err.Error())
+	}
+	return result
+}
+
+// recheck is when to look again without an event; zero means never.
+//
+// A kind that may not be watched is looked at in intervals whatever the check
+// says: a Healthy one may be what a bake rests on, and an Unhealthy one holds
+// promotions back.
+func (r *HealthCheckReconciler) recheck(req ctrl.Request, check *v1alpha1.HealthCheck, result health.Result, watched bool) time.Duration {
+	var wait time.Duration
+	if result.Err != nil {
+		wait = r.retries.When(req)
+	} else {
+		r.retries.Forget(req)
+	}
+	if !watched {
+		wait = soonest(wait, kustomization.Interval(check))
+	}
+	if !result.RecheckAt.IsZero() {
+		wait = soonest(wait, max(result.RecheckAt.Sub(r.Now()), evaluationPace))
+	}
+	return wait
+}
+
+// soonest takes zero for never.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return a + b
+	}
+	return min(a, b)
+}
+
+func (r *HealthCheckReconciler) forget(req ctrl.Request) {
+	r.watches.Drop(req.NamespacedName)
+	r.evaluations.forget(req.NamespacedName)
+	r.retries.Forget(req)
+}
+
+func isEvaluated(check *v1alpha1.HealthCheck) bool {
+	return check.IsClass(v1alpha1.HealthCheckClassKustomization) && check.DeletionTimestamp.IsZero()
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"sync"
+	"time"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
+)
+
+// evaluations remembers, per HealthCheck, what saves work. Nothing of it is
+// needed to be right: a restart loses it, and everything is looked at once.
+type evaluations struct {
+	mu    sync.Mutex
+	byKey map[types.NamespacedName]evaluation
+}
+
+type evaluation struct {
+	began   time.Time
+	basis   string
+	healthy bool
+
+	wroteVersion string
+	wroteAt      time.Time
+}
+
+func (e *evaluations) change(key types.NamespacedName, change func(*evaluation)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.byKey == nil {
+		e.byKey = map[types.NamespacedName]evaluation{}
+	}
+	known := e.byKey[key]
+	change(&known)
+	e.byKey[key] = known
+}
+
+func (e *evaluations) get(key types.NamespacedName) evaluation {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.byKey[key]
+}
+
+func (e *evaluations) forget(key types.NamespacedName) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.byKey, key)
+}
+
+// begin also takes back what the last evaluation rested on: until this one is
+// done, every event is news.
+func (e *evaluations) begin(key types.NamespacedName, now time.Time) {
+	e.change(key, func(known *evaluation) { known.began, known.basis = now, "" })
+}
+
+func (e *evaluations) found(key types.NamespacedName, result health.Result) {
+	e.change(key, func(known *evaluation) {
+		known.basis, known.healthy = result.Basis, result.Status == v1alpha1.HealthStatusHealthy
+	})
+}
+
+func (e *evaluations) wrote(key types.NamespacedName, version string, now time.Time) {
+	e.change(key, func(known *evaluation) { known.wroteVersion, known.wroteAt = version, now })
+}
+
+// isOwn says whether a version of a check is the one that was written here.
+func (e *evaluations) isOwn(key types.NamespacedName, version string) bool {
+	return e.get(key).wroteVersion == version
+}
+
+// restsOn says whether the last evaluation already saw the Kustomization as it
+// is now, as far as the verdict depends on it.
+func (e *evaluations) restsOn(key types.NamespacedName, k *kustomizev1.Kustomization) bool {
+	known := e.get(key)
+	return known.basis != "" && known.basis == kustomization.Basis(k, known.healthy)
+}
+
+// untilNextEvaluation is zero for a check that has not been evaluated lately.
+func (e *evaluations) untilNextEvaluation(key types.NamespacedName, now time.Time) time.Duration {
+	return remaining(e.get(key).began, evaluationPace, now)
+}
+
+func (e *evaluations) untilNextMessage(key types.NamespacedName, now time.Time) time.Duration {
+	return remaining(e.get(key).wroteAt, messagePace, now)
+}
+
+// remaining is at most the pace, also when the clock was set back.
+func remaining(since time.Time, pace time.Duration, now time.Time) time.Duration {
+	if since.IsZero() {
+		return 0
+	}
+	return min(max(since.Add(pace).Sub(now), 0), pace)
+}

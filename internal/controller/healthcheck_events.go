@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health/changes"
+)
+
+// healthCheckQueue is what an event of another object is put into.
+type healthCheckQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// checkPredicate lets through the events of a HealthCheck that may lead to
+// another verdict, a reset above all. What was written here is none of them.
+func (r *HealthCheckReconciler) checkPredicate() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1alpha1.HealthCheck)
+			after, okAfter := e.ObjectNew.(*v1alpha1.HealthCheck)
+			if !ok || !okAfter || r.evaluations.isOwn(client.ObjectKeyFromObject(after), after.ResourceVersion) {
+				return false
+			}
+			return isEvaluated(before) != isEvaluated(after) ||
+				!equality.Semantic.DeepEqual(before.Status, after.Status) ||
+				annotationsDiffer(before, after)
+		},
+	}
+}
+
+func annotationsDiffer(before, after *v1alpha1.HealthCheck) bool {
+	for _, name := range []string{
+		v1alpha1.KustomizationAnnotation,
+		v1alpha1.RequeueIntervalAnnotation,
+		v1alpha1.ReconcileRequestAnnotation,
+	} {
+		if before.GetAnnotations()[name] != after.GetAnnotations()[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// kustomizationHandler evaluates the checks of a Kustomization when it says
+// something new. Flux writes its status several times in each pass, most of it
+// progress; a pass that changes nothing costs no evaluation.
+func (r *HealthCheckReconciler) kustomizationHandler() handler.EventHandler {
+	enqueue := func(ctx context.Context, object client.Object, gone bool, queue healthCheckQueue) {
+		k, ok := object.(*kustomizev1.Kustomization)
+		if !ok {
+			return
+		}
+		r.enqueue(ctx, client.ObjectKeyFromObject(k), queue, func(check types.NamespacedName) bool {
+			return gone || !r.evaluations.restsOn(check, k)
+		})
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue healthCheckQueue) {
+			enqueue(ctx, e.Object, false, queue)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue healthCheckQueue) {
+			enqueue(ctx, e.ObjectNew, false, queue)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue healthCheckQueue) {
+			enqueue(ctx, e.Object, true, queue)
+		},
+	}
+}
+
+// enqueue puts the checks of a Kustomization into the queue, each at its pace:
+// events that come before its next turn are one.
+func (r *HealthCheckReconciler) enqueue(ctx context.Context, ref types.NamespacedName, queue healthCheckQueue,
+	concerned func(check types.NamespacedName) bool,
+) {
+	checks := &v1alpha1.HealthCheckList{}
+	if err := r.List(ctx, checks, client.MatchingFields{indexHealthCheckKustomization: ref.String()}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "failed to list the HealthChecks of a Kustomization", "kustomization", ref)
+		return
+	}
+	for i := range checks.Items {
+		key := client.ObjectKeyFromObject(&checks.Items[i])
+		if concerned(key) {
+			queue.AddAfter(ctrl.Request{NamespacedName: key}, r.evaluations.untilNextEvaluation(key, r.Now()))
+		}
+	}
+}
+
+// inventorySource puts checks into the queue when objects of their inventories
+// change.
+type inventorySource struct {
+	reconciler *HealthCheckReconciler
+	watches    *changes.Watches
+	queue      healthCheckQueue
+}
+
+// Start is called by the controller before its workers start.
+func (s *inventorySource) Start(ctx context.Context, queue healthCheckQueue) error {
+	s.queue = queue
+	s.watches.Start(ctx)
+	return nil
+}
+
+func (s *inventorySource) changed(ctx context.Context, ref types.NamespacedName) {
+	s.reconciler.enqueue(ctx, ref, s.queue, func(types.NamespacedName) bool { return true })
+}
+
+// lost lets the checks find out that they have to look at intervals.
+func (s *inventorySource) lost(checks []types.NamespacedName) {
+	for _, key := range checks {
+		s.queue.Add(ctrl.Request{NamespacedName: key})
+	}
+}

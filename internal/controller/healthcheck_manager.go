@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health/changes"
+	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
+)
+
+// indexHealthCheckKustomization finds HealthChecks by the Kustomization that
+// they are about, as namespace/name.
+const indexHealthCheckKustomization = ".metadata.healthCheckKustomization"
+
+// HealthCheckReconcilerOptions contains options for the HealthCheckReconciler.
+type HealthCheckReconcilerOptions struct {
+	// RateLimiter paces evaluations whose write has failed.
+	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
+	// MaxConcurrentReconciles is how many checks are evaluated at a time.
+	MaxConcurrentReconciles int
+}
+
+// SetupWithManager sets up the controller with the Manager. It indexes the
+// HealthChecks by their Kustomization and sets up watches for those and for the
+// kinds in their inventories.
+func (r *HealthCheckReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts HealthCheckReconcilerOptions) error {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.HealthCheck{}, indexHealthCheckKustomization,
+		indexByKustomization); err != nil {
+		return fmt.Errorf("failed creating index %s: %w", indexHealthCheckKustomization, err)
+	}
+	objects, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("failed creating a client for metadata: %w", err)
+	}
+	inventories := &inventorySource{reconciler: r}
+	watches := &changes.Watches{Client: objects, Changed: inventories.changed, Lost: inventories.lost, Now: r.Now}
+	inventories.watches = watches
+	r.checker = &kustomization.Checker{
+		Reader: r.APIReader, Mapper: mgr.GetRESTMapper(), NoCrossNamespaceRefs: r.NoCrossNamespaceRefs,
+	}
+	r.watches = watches
+	r.retries = newHealthCheckRetries()
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.HealthCheck{}, builder.WithPredicates(r.checkPredicate())).
+		Watches(&kustomizev1.Kustomization{}, r.kustomizationHandler()).
+		WatchesRawSource(inventories).
+		WithOptions(controller.Options{
+			RateLimiter: opts.RateLimiter, MaxConcurrentReconciles: opts.MaxConcurrentReconciles,
+		}).
+		Complete(r)
+}
+
+// newHealthCheckRetries paces evaluations in which a read has failed.
+func newHealthCheckRetries() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
+}
+
+func indexByKustomization(object client.Object) []string {
+	check, ok := object.(*v1alpha1.HealthCheck)
+	if !ok || !isEvaluated(check) {
+		return nil
+	}
+	ref, err := kustomization.Reference(check)
+	if err != nil {
+		return nil
+	}
+	return []string{ref.String()}
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health"
+)
+
+// healthCheckFieldOwner is the name under which the status is written.
+const healthCheckFieldOwner = client.FieldOwner("rollout-controller")
+
+// record writes what an evaluation found, if that is news. It returns when to
+// evaluate again because the writing has to wait.
+func (r *HealthCheckReconciler) record(ctx context.Context, check *v1alpha1.HealthCheck, result health.Result) (time.Duration, error) {
+	key, now := client.ObjectKeyFromObject(check), r.Now()
+	next, changed := health.Next(check.Status, result, now)
+	if !changed {
+		return 0, nil
+	}
+	if health.SameButForMessage(check.Status, next) {
+		if wait := r.evaluations.untilNextMessage(key, now); wait > 0 {
+			return wait, nil
+		}
+	}
+	written, err := r.writeStatus(ctx, check, next)
+	switch {
+	case apierrors.IsConflict(err):
+		return conflictPause, nil
+	case apierrors.IsNotFound(err):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("write the status of HealthCheck %s: %w", key, err)
+	}
+	r.evaluations.wrote(key, written, now)
+	return 0, nil
+}
+
+// writeStatus writes only onto the version of the check that was read before
+// the objects were: a reset that came later must not be undone by what was
+// seen before it. It returns the version that came of it.
+func (r *HealthCheckReconciler) writeStatus(ctx context.Context, check *v1alpha1.HealthCheck,
+	next v1alpha1.HealthCheckStatus,
+) (string, error) {
+	written := check.DeepCopy()
+	written.Status = next
+	seen := client.MergeFromWithOptions(check, client.MergeFromWithOptimisticLock{})
+	err := r.Status().Patch(ctx, written, seen, healthCheckFieldOwner)
+	return written.ResourceVersion, err
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+)
+
+// errStale means that the Rollout has changed since it was read.
+var errStale = errors.New("the Rollout has changed since it was read")
+
+// act makes the cluster follow the history: every target carries the version
+// of the newest entry, and the HealthChecks are reset that must speak anew. It
+// runs in every pass, so that a crash, a target that was annotated later and
+// one that was changed by hand are all the same case.
+func (r *RolloutReconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, w world, d promotion.Decision, recorded bool) error {
+	current := rollout.Current()
+	if current == nil {
+		return nil
+	}
+	lagging := r.lagging(w.targets, current.Version.Tag)
+	if len(lagging)+len(d.Resets) == 0 {
+		return nil
+	}
+	if err := r.confirm(ctx, rollout, recorded); err != nil {
+		return err
+	}
+	var errs []error
+	for _, t := range lagging {
+		errs = append(errs, r.write(ctx, rollout, t, d))
+	}
+	for _, i := range d.Resets {
+		errs = append(errs, r.reset(ctx, rollout, w.Health.Checks[i]))
+	}
+	return errors.Join(errs...)
+}
+
+// lagging are the targets that do not carry the version, as far as the cache
+// can tell.
+func (r *RolloutReconciler) lagging(targets []target.Target, version string) []target.Target {
+	var lagging []target.Target
+	for _, t := range targets {
+		if t.Writable(version) && !r.writes.ahead(t.Object()) {
+			lagging = append(lagging, t)
+		}
+	}
+	return lagging
+}
+
+// confirm makes sure that the history at hand is the newest: a write under its
+// lock has just proven it, otherwise the Rollout is read past the cache. An old
+// history would bring an old version back to the targets.
+func (r *RolloutReconciler) confirm(ctx context.Context, rollout *v1alpha1.Rollout, recorded bool) error {
+	if recorded {
+		return nil
+	}
+	live := &v1alpha1.Rollout{}
+	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(rollout), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return errStale
+	case err != nil:
+		return fmt.Errorf("confirm the history: %w", err)
+	case live.UID != rollout.UID || live.ResourceVersion != rollout.ResourceVersion:
+		return errStale
+	}
+	return nil
+}
+
+// write brings one target to the current version. A target that was deleted
+// meanwhile needs nothing.
+func (r *RolloutReconciler) write(ctx context.Context, rollout *v1alpha1.Rollout, t target.Target, d promotion.Decision) error {
+	current := rollout.Current()
+	err := t.Write(ctx, r.Client, current.Version.Tag)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return refusal{target: t, err: err}
+	case err != nil:
+		return err
+	}
+	r.writes.wrote(t.Object())
+	if !current.State().Running() && !d.Action.Promotes() {
+		r.Events.Eventf(rollout, corev1.EventTypeNormal, v1alpha1.TargetRestoredReason,
+			"%s did not carry %s and was brought to it", t, current.Version.Tag)
+	}
+	return nil
+}
+
+// reset makes a HealthCheck speak anew: what it says from now on is about the
+// current promotion. The status goes first and the mark second; a crash in
+// between only means that it is reset once more.
+func (r *RolloutReconciler) reset(ctx context.Context, rollout *v1alpha1.Rollout, check v1alpha1.HealthCheck) error {
+	if r.writes.ahead(&check) {
+		return nil
+	}
+	removed := check.Status.LastErrorTime
+	if err := r.resetStatus(ctx, &check); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	marked := check.DeepCopy()
+	metav1.SetMetaDataAnnotation(&marked.ObjectMeta, v1alpha1.ResetAnnotationPrefix+string(rollout.UID),
+		promotion.ResetMark(rollout.Current(), removed))
+	patch := client.MergeFrom(&check)
+	if err := r.Client.Patch(ctx, marked, patch, client.FieldOwner(target.FieldManager)); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("mark HealthCheck %s/%s as reset: %w", check.Namespace, check.Name, err))
+	}
+	r.writes.wrote(marked)
+	return nil
+}
+
+func (r *RolloutReconciler) resetStatus(ctx context.Context, check *v1alpha1.HealthCheck) error {
+	next := check.DeepCopy()
+	message, now := promotion.ResetMessage, metav1.NewTime(r.Now())
+	next.Status = v1alpha1.HealthCheckStatus{
+		Status: v1alpha1.HealthStatusPending, Message: &message, LastChangeTime: &now,
+	}
+	patch := client.MergeFromWithOptions(check, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, next, patch, client.FieldOwner(target.FieldManager)); err != nil {
+		return fmt.Errorf("reset HealthCheck %s/%s: %w", check.Namespace, check.Name, err)
+	}
+	*check = *next
+	return nil
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// setConditions computes every condition of a Rollout. Each has one setter.
+func setConditions(r report) {
+	setReleasesUpdated(r)
+	setGatesPassing(r)
+	setDeploymentBlocked(r)
+	setTargetsApplied(r)
+	setReady(r)
+}
+
+func (r report) set(kind string, status metav1.ConditionStatus, reason, message string) {
+	apimeta.SetStatusCondition(&r.status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: shorten(message),
+		ObservedGeneration: r.Rollout.Generation,
+		LastTransitionTime: metav1.NewTime(r.Now),
+	})
+}
+
+func (r report) remove(kinds ...string) {
+	for _, kind := range kinds {
+		apimeta.RemoveStatusCondition(&r.status.Conditions, kind)
+	}
+}
+
+// setReleasesUpdated: the policy's releases are in the ledger.
+func setReleasesUpdated(r report) {
+	if problem := r.Policy.Problem; problem != nil {
+		r.set(v1alpha1.ReleasesUpdatedCondition, metav1.ConditionFalse, problem.Reason, problem.Message)
+		return
+	}
+	r.set(v1alpha1.ReleasesUpdatedCondition, metav1.ConditionTrue, v1alpha1.ReleasesUpdatedReason,
+		fmt.Sprintf("%d releases known from ImagePolicy %s", len(r.status.AvailableReleases), r.Policy.Name))
+}
+
+// setGatesPassing is False only while gates or schedules hold back every
+// candidate.
+func setGatesPassing(r report) {
+	switch {
+	case len(r.verdicts) == 0:
+		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionTrue, v1alpha1.NoReleaseCandidatesReason,
+			"no newer release to gate")
+	case slices.ContainsFunc(r.verdicts, func(v promotion.Verdict) bool { return !v.HeldByGates() }):
+		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionTrue, v1alpha1.AllGatesPassingReason,
+			fmt.Sprintf("%d of %d candidates pass every gate", len(r.status.GatedReleaseCandidates), len(r.verdicts)))
+	default:
+		hold := gateHold(r.verdicts[0])
+		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionFalse, hold.Reason,
+			r.verdicts[0].Release.Tag+": "+hold.Message)
+	}
+}
+
+func gateHold(v promotion.Verdict) promotion.Hold {
+	for _, hold := range v.Holds {
+		single := promotion.Verdict{Holds: []promotion.Hold{hold}}
+		if single.HeldByGates() {
+			return hold
+		}
+	}
+	return promotion.Hold{}
+}
+
+// setDeploymentBlocked is True while the health of what runs holds back
+// automatic promotions.
+func setDeploymentBlocked(r report) {
+	sick := promotion.Unhealthy(r.Health.Checks)
+	switch {
+	case promotion.IsTag(r.Rollout.Pinned()):
+		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.ManualDeploymentReason,
+			"spec.wantedVersion goes past the health of what runs")
+	case r.Health.Problem != nil:
+		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionTrue, r.Health.Problem.Reason, r.Health.Problem.Message)
+	case len(sick) > 0:
+		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionTrue, v1alpha1.UnhealthyHealthChecksReason,
+			fmt.Sprintf("%d of %d HealthChecks Unhealthy: %s", len(sick), len(r.Health.Checks), namesOf(sick)))
+	default:
+		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason,
+			"no selected HealthCheck is Unhealthy")
+	}
+}
+
+func namesOf(checks []v1alpha1.HealthCheck) string {
+	names := make([]string, 0, len(checks))
+	for i := range checks {
+		names = append(names, checks[i].Namespace+"/"+checks[i].Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// setTargetsApplied states the arithmetic of the targets.
+func setTargetsApplied(r report) {
+	current := r.Rollout.Current()
+	byState := map[v1alpha1.TargetState][]string{}
+	for _, t := range r.status.Targets {
+		byState[t.State] = append(byState[t.State], fmt.Sprintf("%s %s: %s", t.Kind, t.Name, t.Message))
+	}
+	count := fmt.Sprintf("%d of %d targets", len(byState[v1alpha1.TargetApplied]), len(r.status.Targets))
+	status, reason, message := metav1.ConditionFalse, v1alpha1.TargetsPendingReason, ""
+	switch {
+	case r.Targets.Problem != nil:
+		status, reason, message = metav1.ConditionUnknown, v1alpha1.RolloutFailedReason, r.Targets.Problem.Message
+	case current == nil:
+		message = "nothing was promoted yet"
+	case len(r.status.Targets) == 0:
+		status, reason = metav1.ConditionTrue, v1alpha1.NoTargetsReason
+		message = "no Flux object is annotated with this Rollout"
+	case len(byState[v1alpha1.TargetConflict]) > 0:
+		reason, message = v1alpha1.TargetConflictReason, strings.Join(byState[v1alpha1.TargetConflict], "; ")
+	case len(byState[v1alpha1.TargetFailed]) > 0:
+		reason, message = v1alpha1.TargetFailedReason, strings.Join(byState[v1alpha1.TargetFailed], "; ")
+	case len(byState[v1alpha1.TargetPending]) > 0:
+		message = count + " report " + current.Version.Tag + pendingBecause(r.status.Targets)
+	default:
+		status, reason, message = metav1.ConditionTrue, v1alpha1.TargetsAppliedReason, count+" report "+current.Version.Tag
+	}
+	r.set(v1alpha1.TargetsAppliedCondition, status, reason, message)
+}
+
+// pendingBecause tells of pending targets what keeps them, if that is known.
+func pendingBecause(targets []v1alpha1.TargetStatus) string {
+	var text strings.Builder
+	for _, t := range targets {
+		if t.State == v1alpha1.TargetPending && t.Message != "" {
+			fmt.Fprintf(&text, "; %s %s %s", t.Kind, t.Name, t.Message)
+		}
+	}
+	return text.String()
+}

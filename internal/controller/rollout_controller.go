@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controller holds the reconcilers. What a Rollout does next is
+// decided in package promotion; this package gathers what the decision needs,
+// records it, carries it out and reports it.
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// conflictDelay is how long a pass waits that lost against another writer, for
+// the cache to show what the other one wrote. The watch nearly always wakes
+// it earlier.
+const conflictDelay = time.Second
+
+// +kubebuilder:rbac:groups=kuberik.com,resources=rollouts,verbs=get;list;watch;patch;update
+// +kubebuilder:rbac:groups=kuberik.com,resources=rollouts/status,verbs=get;patch;update
+// +kubebuilder:rbac:groups=kuberik.com,resources=rolloutgates;rolloutschedules;clusterrolloutschedules,verbs=get;list;watch
+// +kubebuilder:rbac:groups=kuberik.com,resources=healthchecks,verbs=get;list;watch;patch;update
+// +kubebuilder:rbac:groups=kuberik.com,resources=healthchecks/status,verbs=get;patch;update
+// +kubebuilder:rbac:groups=image.toolkit.fluxcd.io,resources=imagepolicies;imagerepositories,verbs=get;list;watch
+// +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=ocirepositories,verbs=get;list;watch;patch;update
+// +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=get;list;watch;patch;update
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// RolloutReconciler promotes releases as its Rollouts ask for.
+type RolloutReconciler struct {
+	// Client reads from caches and writes.
+	Client client.Client
+	// APIReader reads past the caches, before a step that cannot be taken back.
+	APIReader client.Reader
+	// Events announces transitions.
+	Events record.EventRecorder
+	// Now is the clock.
+	Now func() time.Time
+
+	writes  ownWrites
+	orphans orphans
+}
+
+// Reconcile brings one Rollout forward by one decision.
+func (r *RolloutReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	rollout := &v1alpha1.Rollout{}
+	err := r.Client.Get(ctx, req.NamespacedName, rollout)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, r.reportOrphans(ctx, req.NamespacedName)
+	}
+	r.orphans.forget(req.NamespacedName)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
+	case !rollout.DeletionTimestamp.IsZero(), rollout.Spec.Suspend:
+		return ctrl.Result{}, nil // targets stay as they are
+	case r.writes.ahead(rollout):
+		return ctrl.Result{}, nil // the event of our own write is on its way
+	}
+	return r.reconcile(ctx, rollout)
+}
+
+// reconcile gathers, decides, records, acts and reports, in this order: the
+// history says what is to be done before any target is touched, so that
+// whoever comes next can finish it.
+func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout) (ctrl.Result, error) {
+	world := r.gather(ctx, rollout)
+	decision := promotion.Decide(world.Input)
+	status, err := statusAfter(world.Input, decision)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	recorded, news, err := r.record(ctx, rollout, status)
+	if news {
+		r.announce(recorded, world.Input, decision)
+	}
+	if err == nil {
+		err = r.act(ctx, recorded, world, decision, news)
+		err = errors.Join(err, r.reportRefusals(ctx, recorded, world, decision, err))
+	}
+	if apierrors.IsConflict(err) || errors.Is(err, errStale) {
+		return ctrl.Result{RequeueAfter: conflictDelay}, world.err
+	}
+	return r.requeue(decision), errors.Join(err, world.err)
+}
+
+// requeue sleeps until time alone may change the decision.
+func (r *RolloutReconciler) requeue(d promotion.Decision) ctrl.Result {
+	if d.RecheckAt.IsZero() {
+		return ctrl.Result{}
+	}
+	return ctrl.Result{RequeueAfter: max(d.RecheckAt.Sub(r.Now()), time.Millisecond)}
+}

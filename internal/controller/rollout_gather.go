@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/release"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+)
+
+// world is what was gathered: the input of the decision, and the objects
+// behind it that the decision may ask to write.
+type world struct {
+	promotion.Input
+	targets []target.Target
+	err     error // reads that failed; each is a Problem in the Input as well
+}
+
+// gather does all the reading, from caches and field indexes. What cannot be
+// read is a fact in the answer.
+func (r *RolloutReconciler) gather(ctx context.Context, rollout *v1alpha1.Rollout) world {
+	w := world{Input: promotion.Input{Now: r.Now(), Rollout: rollout}}
+	policyKey := types.NamespacedName{Namespace: rollout.Namespace, Name: rollout.Spec.ReleasesImagePolicy.Name}
+	policy, err := release.Read(ctx, r.Client, policyKey)
+	w.Policy, w.err = policy, err
+	w.err = errors.Join(w.err, r.gatherTargets(ctx, &w))
+	w.err = errors.Join(w.err, r.gatherGates(ctx, &w))
+	w.err = errors.Join(w.err, r.gatherHealth(ctx, &w))
+	return w
+}
+
+// gatherTargets finds the targets and what they report of the current release.
+func (r *RolloutReconciler) gatherTargets(ctx context.Context, w *world) error {
+	key := client.ObjectKeyFromObject(w.Rollout)
+	found, err := target.Find(ctx, r.Client, key)
+	if err == nil {
+		w.targets = found
+		w.Targets.Owned, err = r.gatherOwned(ctx, w)
+	}
+	if err != nil {
+		w.Targets.Problem = &promotion.Problem{
+			Reason: v1alpha1.RolloutFailedReason, Message: "the targets could not be read",
+		}
+		return err
+	}
+	var version string
+	if current := w.Rollout.Current(); current != nil {
+		version = current.Version.Tag
+	}
+	for _, t := range found {
+		seen := t.Observe(w.Rollout, version)
+		if seen.State == v1alpha1.TargetApplied && r.writes.ahead(t.Object()) {
+			seen.State = v1alpha1.TargetPending // the cache has not seen what we wrote
+		}
+		w.Targets.All = append(w.Targets.All, seen)
+	}
+	return nil
+}
+
+// gatherOwned asks, while there is no history, which versions the controller
+// once wrote. The caches drop managedFields, so it reads past them; that
+// happens once in a Rollout's life.
+func (r *RolloutReconciler) gatherOwned(ctx context.Context, w *world) ([]string, error) {
+	if len(w.Rollout.Status.History) > 0 {
+		return nil, nil
+	}
+	var owned []string
+	for _, t := range w.targets {
+		fresh := t
+		if t.Repository != nil {
+			fresh.Repository = t.Repository.DeepCopy()
+		} else {
+			fresh.Kustomization = t.Kustomization.DeepCopy()
+		}
+		err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(t.Object()), fresh.Object())
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("get %s: %w", t, err)
+		}
+		owned = append(owned, fresh.Owned()...)
+	}
+	return owned, nil
+}
+
+// gatherGates reads the gates that name the Rollout and the schedules that
+// select it.
+func (r *RolloutReconciler) gatherGates(ctx context.Context, w *world) error {
+	gates := &v1alpha1.RolloutGateList{}
+	err := r.Client.List(ctx, gates, client.InNamespace(w.Rollout.Namespace),
+		client.MatchingFields{gateRolloutIndex: w.Rollout.Name})
+	slices.SortFunc(gates.Items, func(a, b v1alpha1.RolloutGate) int { return strings.Compare(a.Name, b.Name) })
+	w.Gates.Gates = gates.Items
+	schedules, scheduleErr := r.schedulesOf(ctx, w.Rollout)
+	w.Gates.Schedules = schedules
+	if err = errors.Join(err, scheduleErr); err != nil {
+		w.Gates.Problem = &promotion.Problem{
+			Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read",
+		}
+	}
+	return err
+}
+
+// gatherHealth reads the HealthChecks that the Rollout selects.
+func (r *RolloutReconciler) gatherHealth(ctx context.Context, w *world) error {
+	selection, err := selectionOf(w.Rollout)
+	if err != nil {
+		w.Health.Problem = &promotion.Problem{
+			Reason:  v1alpha1.InvalidSelectorReason,
+			Message: fmt.Sprintf("spec.healthCheckSelector cannot be used: %v", err),
+		}
+		return nil // trying again does not help; a person must mend it
+	}
+	checks, err := r.selectedChecks(ctx, selection)
+	if err != nil {
+		w.Health.Problem = &promotion.Problem{
+			Reason: v1alpha1.HealthCheckListFailedReason, Message: "the HealthChecks could not be read",
+		}
+		return err
+	}
+	w.Health.Checks = checks
+	return nil
+}
+
+// selection says which HealthChecks a Rollout selects.
+type selection struct {
+	checks     labels.Selector // nil selects none
+	namespaces labels.Selector // nil is the own namespace
+	own        string
+}
+
+func selectionOf(rollout *v1alpha1.Rollout) (selection, error) {
+	s := selection{own: rollout.Namespace}
+	spec := rollout.Spec.HealthCheckSelector
+	checks := spec.LabelSelector()
+	if checks == nil {
+		return s, nil
+	}
+	var err error
+	if s.checks, err = metav1.LabelSelectorAsSelector(checks); err != nil {
+		return s, err
+	}
+	if spec.NamespaceSelector != nil {
+		s.namespaces, err = metav1.LabelSelectorAsSelector(spec.NamespaceSelector)
+	}
+	return s, err
+}
+
+// selectedChecks lists the checks, sorted by namespace and name.
+func (r *RolloutReconciler) selectedChecks(ctx context.Context, s selection) ([]v1alpha1.HealthCheck, error) {
+	if s.checks == nil {
+		return nil, nil
+	}
+	namespaces, err := r.namespacesOf(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	var checks []v1alpha1.HealthCheck
+	for _, namespace := range namespaces {
+		list := &v1alpha1.HealthCheckList{}
+		err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: s.checks})
+		if err != nil {
+			return nil, fmt.Errorf("list HealthChecks: %w", err)
+		}
+		checks = append(checks, list.Items...)
+	}
+	slices.SortFunc(checks, func(a, b v1alpha1.HealthCheck) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return checks, nil
+}
+
+func (r *RolloutReconciler) namespacesOf(ctx context.Context, s selection) ([]string, error) {
+	if s.namespaces == nil {
+		return []string{s.own}, nil
+	}
+	list := namespaceList()
+	if err := r.Client.List(ctx, list, client.MatchingLabelsSelector{Selector: s.namespaces}); err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", err)
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, nil
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/release"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+)
+
+// Names of the field indexes.
+const (
+	policyIndex      = ".spec.releasesImagePolicy.name"
+	gateRolloutIndex = ".spec.rolloutRef.name"
+	// healthScopeIndex finds Rollouts by the namespaces whose HealthChecks
+	// they may select: their own, or everyNamespace.
+	healthScopeIndex = ".spec.healthCheckSelector.scope"
+	everyNamespace   = "*"
+)
+
+// SetupWithManager registers the indexes and the watches. Every input of a
+// decision is watched, and leads through an index to just the Rollouts that it
+// concerns.
+func (r *RolloutReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	on := handler.EnqueueRequestsFromMapFunc
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("rollout").
+		For(&v1alpha1.Rollout{}).
+		Watches(&imagev1.ImagePolicy{}, on(r.rolloutsOfPolicy)).
+		Watches(&imagev1.ImageRepository{}, on(r.rolloutsOfRepository), builder.WithPredicates(scanChanged())).
+		Watches(&sourcev1.OCIRepository{}, on(r.rolloutsOfSource)).
+		Watches(&kustomizev1.Kustomization{}, on(r.rolloutsOfKustomization)).
+		Watches(&v1alpha1.RolloutGate{}, on(rolloutOfGate)).
+		Watches(&v1alpha1.HealthCheck{}, on(r.rolloutsOfCheck)).
+		Watches(&v1alpha1.RolloutSchedule{}, on(r.rolloutsInNamespace), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.ClusterRolloutSchedule{}, on(r.rolloutsInNamespace), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesMetadata(&corev1.Namespace{}, on(r.rolloutsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		WithOptions(options).
+		Complete(r)
+}
+
+func index(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := release.Index(ctx, indexer); err != nil {
+		return err
+	}
+	if err := target.Index(ctx, indexer); err != nil {
+		return err
+	}
+	if err := indexer.IndexField(ctx, &v1alpha1.Rollout{}, policyIndex, func(o client.Object) []string {
+		return []string{o.(*v1alpha1.Rollout).Spec.ReleasesImagePolicy.Name}
+	}); err != nil {
+		return fmt.Errorf("index Rollouts by ImagePolicy: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &v1alpha1.Rollout{}, healthScopeIndex, healthScope); err != nil {
+		return fmt.Errorf("index Rollouts by the scope of their HealthChecks: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &v1alpha1.RolloutGate{}, gateRolloutIndex, func(o client.Object) []string {
+		return []string{o.(*v1alpha1.RolloutGate).RolloutName()}
+	}); err != nil {
+		return fmt.Errorf("index RolloutGates by Rollout: %w", err)
+	}
+	return nil
+}
+
+func healthScope(o client.Object) []string {
+	spec := o.(*v1alpha1.Rollout).Spec.HealthCheckSelector
+	switch {
+	case spec.LabelSelector() == nil:
+		return nil
+	case spec.NamespaceSelector != nil:
+		return []string{everyNamespace}
+	}
+	return []string{o.GetNamespace()}
+}
+
+// scanChanged passes an ImageRepository on when its tags or its conditions
+// have changed, and not for each scan that found the same again.
+func scanChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*imagev1.ImageRepository), e.ObjectNew.(*imagev1.ImageRepository)
+		return scanRevision(before) != scanRevision(after) || readyMessage(before) != readyMessage(after)
+	}}
+}
+
+func scanRevision(r *imagev1.ImageRepository) string {
+	if r.Status.LastScanResult == nil {
+		return ""
+	}
+	return r.Status.LastScanResult.Revision
+}
+
+func readyMessage(r *imagev1.ImageRepository) string {
+	for _, c := range r.Status.Conditions {
+		if c.Type == v1alpha1.ReadyCondition && c.Status == metav1.ConditionFalse {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+func (r *RolloutReconciler) rolloutsOfPolicy(ctx context.Context, policy client.Object) []reconcile.Request {
+	return r.listRollouts(ctx, client.InNamespace(policy.GetNamespace()), client.MatchingFields{policyIndex: policy.GetName()})
+}
+
+func (r *RolloutReconciler) rolloutsOfRepository(ctx context.Context, repository client.Object) []reconcile.Request {
+	policies := &imagev1.ImagePolicyList{}
+	key := client.ObjectKeyFromObject(repository).String()
+	if err := r.Client.List(ctx, policies, client.MatchingFields{release.RepositoryIndex: key}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list ImagePolicies of an ImageRepository")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range policies.Items {
+		requests = append(requests, r.rolloutsOfPolicy(ctx, &policies.Items[i])...)
+	}
+	return requests
+}
+
+// rolloutsOfSource leads from an OCIRepository to the Rollout that it names,
+// and to those whose Kustomizations consume it.
+func (r *RolloutReconciler) rolloutsOfSource(ctx context.Context, source client.Object) []reconcile.Request {
+	requests := named(source, target.RolloutOf(source))
+	consumers := &kustomizev1.KustomizationList{}
+	key := client.ObjectKeyFromObject(source).String()
+	if err := r.Client.List(ctx, consumers, client.MatchingFields{target.SourceIndex: key}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list Kustomizations of an OCIRepository")
+	}
+	for i := range consumers.Items {
+		requests = append(requests, named(&consumers.Items[i], target.RolloutsOf(&consumers.Items[i])...)...)
+	}
+	return requests
+}
+
+// rolloutsOfKustomization leads from a Kustomization to the Rollouts that it
+// names, and to the one whose OCIRepository it consumes.
+func (r *RolloutReconciler) rolloutsOfKustomization(ctx context.Context, o client.Object) []reconcile.Request {
+	requests := named(o, target.RolloutsOf(o)...)
+	key, ok := target.SourceOf(o.(*kustomizev1.Kustomization))
+	if !ok || key.Namespace != o.GetNamespace() {
+		return requests
+	}
+	source := &sourcev1.OCIRepository{}
+	if err := r.Client.Get(ctx, key, source); client.IgnoreNotFound(err) != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "get OCIRepository of a Kustomization")
+	}
+	return append(requests, named(o, target.RolloutOf(source))...)
+}
+
+func rolloutOfGate(_ context.Context, gate client.Object) []reconcile.Request {
+	return named(gate, gate.(*v1alpha1.RolloutGate).RolloutName())
+}
+
+// rolloutsOfCheck leads from a HealthCheck to the Rollouts that select it.
+func (r *RolloutReconciler) rolloutsOfCheck(ctx context.Context, check client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, scope := range []string{check.GetNamespace(), everyNamespace} {
+		list := &v1alpha1.RolloutList{}
+		if err := r.Client.List(ctx, list, client.MatchingFields{healthScopeIndex: scope}); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list Rollouts of a HealthCheck")
+		}
+		for i := range list.Items {
+			selection, err := selectionOf(&list.Items[i])
+			if err == nil && selection.checks.Matches(labels.Set(check.GetLabels())) {
+				requests = append(requests, named(&list.Items[i], list.Items[i].Name)...)
+			}
+		}
+	}
+	return requests
+}
+
+// rolloutsInNamespace leads from a schedule to every Rollout that it might
+// select; from one without a namespace to all.
+func (r *RolloutReconciler) rolloutsInNamespace(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.listRollouts(ctx, client.InNamespace(o.GetNamespace()))
+}
+
+// rolloutsOfNamespace leads from a namespace's labels to the Rollouts in it,
+// which schedules may select by them, and to those that select HealthChecks by
+// namespace.
+func (r *RolloutReconciler) rolloutsOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return append(r.listRollouts(ctx, client.InNamespace(namespace.GetName())),
+		r.listRollouts(ctx, client.MatchingFields{healthScopeIndex: everyNamespace})...)
+}
+
+func (r *RolloutReconciler) listRollouts(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+	list := &v1alpha1.RolloutList{}
+	if err := r.Client.List(ctx, list, options...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list Rollouts")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		requests = append(requests, named(&list.Items[i], list.Items[i].Name)...)
+	}
+	return requests
+}
+
+// named makes requests for Rollouts in the namespace of an object.
+func named(o client.Object, rollouts ...string) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, name := range rollouts {
+		if name != "" {
+			key := types.NamespacedName{Namespace: o.GetNamespace(), Name: name}
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+	}
+	return requests
+}
+
+func namespaceObject() *metav1.PartialObjectMetadata {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return namespace
+}
+
+func namespaceList() *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	return list
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"strings"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// setReady computes Ready, Reconciling and Stalled together, so that kstatus
+// reads them as one: Stalled while a person must act, Reconciling while
+// something expected has not happened yet. Beside a running promotion Ready
+// stays True, so that dashboards and alerts built on it stay calm.
+func setReady(r report) {
+	current := r.Rollout.Current()
+	if problem := r.stalling(); problem != nil {
+		r.stall(problem.Reason, problem.Message)
+		return
+	}
+	if problem := r.unreadable(); problem != nil {
+		r.wait(metav1.ConditionFalse, problem.Reason, problem.Message)
+		return
+	}
+	switch {
+	case current == nil:
+		r.wait(metav1.ConditionFalse, v1alpha1.NoReleasesReason, r.noReleases())
+	case current.State() == v1alpha1.BakeFailed:
+		r.stall(v1alpha1.BakeTimeFailedReason, r.story(current))
+	case current.State().Running():
+		r.wait(metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, r.story(current))
+	case r.targetsTrail():
+		r.wait(metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, r.story(current))
+	default:
+		r.remove(v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition)
+		r.set(v1alpha1.ReadyCondition, metav1.ConditionTrue, r.successReason(current), r.story(current))
+	}
+}
+
+func (r report) stall(reason, message string) {
+	r.remove(v1alpha1.ReconcilingCondition)
+	r.set(v1alpha1.StalledCondition, metav1.ConditionTrue, reason, message)
+	r.set(v1alpha1.ReadyCondition, metav1.ConditionFalse, reason, message)
+}
+
+func (r report) wait(ready metav1.ConditionStatus, reason, message string) {
+	r.remove(v1alpha1.StalledCondition)
+	r.set(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, v1alpha1.ProgressingReason, message)
+	r.set(v1alpha1.ReadyCondition, ready, reason, message)
+}
+
+// stalling is what a person must mend.
+func (r report) stalling() *promotion.Problem {
+	switch {
+	case r.decision.Problem != nil:
+		return r.decision.Problem
+	case isReason(r.Health.Problem, v1alpha1.InvalidSelectorReason):
+		return r.Health.Problem
+	case isReason(r.Policy.Problem, v1alpha1.InvalidImagePolicyReason):
+		return r.Policy.Problem
+	}
+	applied := apimeta.FindStatusCondition(r.status.Conditions, v1alpha1.TargetsAppliedCondition)
+	if applied != nil && applied.Reason == v1alpha1.TargetConflictReason {
+		return &promotion.Problem{Reason: applied.Reason, Message: applied.Message}
+	}
+	return nil
+}
+
+func isReason(problem *promotion.Problem, reason string) bool {
+	return problem != nil && problem.Reason == reason
+}
+
+// unreadable is what could not be read, and will be tried again.
+func (r report) unreadable() *promotion.Problem {
+	if r.Policy.Blocking {
+		return &promotion.Problem{Reason: v1alpha1.RolloutFailedReason, Message: r.Policy.Problem.Message}
+	}
+	for _, problem := range []*promotion.Problem{r.Targets.Problem, r.Gates.Problem, r.Health.Problem} {
+		if problem != nil {
+			return problem
+		}
+	}
+	return nil
+}
+
+// targetsTrail reports whether a target that was settled has to follow, such
+// as one that was annotated after the promotion.
+func (r report) targetsTrail() bool {
+	for _, t := range r.status.Targets {
+		if t.State != v1alpha1.TargetApplied {
+			return true
+		}
+	}
+	return false
+}
+
+func (r report) successReason(current *v1alpha1.DeploymentHistoryEntry) string {
+	ready := apimeta.FindStatusCondition(r.status.Conditions, v1alpha1.ReadyCondition)
+	switch {
+	case ready != nil && ready.Reason == v1alpha1.DeploymentMarkedSuccessfulReason && !r.decision.Action.Promotes():
+		return ready.Reason // a person said so, and nothing has happened since
+	case r.Rollout.Spec.BakeTime != nil && current.BakeStartTime != nil:
+		return v1alpha1.BakeTimePassedReason
+	}
+	return v1alpha1.RolloutSucceededReason
+}
+
+func (r report) noReleases() string {
+	message := fmt.Sprintf("ImagePolicy %s names no release yet", r.Policy.Name)
+	if r.Policy.Problem != nil {
+		message += ": " + r.Policy.Problem.Message
+	}
+	return message
+}
+
+// story says in one line how the current release is doing and what the newest
+// candidate waits for.
+func (r report) story(current *v1alpha1.DeploymentHistoryEntry) string {
+	var parts []string
+	state := current.Version.Tag
+	if current.BakeStatusMessage != nil && *current.BakeStatusMessage != "" {
+		state += ": " + *current.BakeStatusMessage
+	}
+	parts = append(parts, state)
+	if r.targetsTrail() && !current.State().Running() {
+		parts = append(parts, apimeta.FindStatusCondition(r.status.Conditions, v1alpha1.TargetsAppliedCondition).Message)
+	}
+	if len(r.verdicts) > 0 && !r.verdicts[0].Eligible() {
+		parts = append(parts, fmt.Sprintf("%s waits: %s", r.verdicts[0].Release.Tag, r.verdicts[0].Holds[0].Message))
+	}
+	if r.Policy.Problem != nil {
+		parts = append(parts, r.Policy.Problem.Message)
+	}
+	return strings.Join(parts, "; ")
+}

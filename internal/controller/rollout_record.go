@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+)
+
+// record stores the status if it says anything new, under an optimistic lock:
+// of two passes, or two controllers, that decided on the same state only one
+// is written, and the other looks again. It returns the Rollout as it is
+// stored now, and whether that is news.
+func (r *RolloutReconciler) record(ctx context.Context, rollout *v1alpha1.Rollout, status *v1alpha1.RolloutStatus) (*v1alpha1.Rollout, bool, error) {
+	if !worthWriting(&rollout.Status, status) {
+		return rollout, false, nil
+	}
+	next := rollout.DeepCopy()
+	next.Status = *status
+	patch := client.MergeFromWithOptions(rollout, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, next, patch, client.FieldOwner(target.FieldManager)); err != nil {
+		return rollout, false, fmt.Errorf("write status: %w", err)
+	}
+	r.writes.wrote(next)
+	return next, true, nil
+}
+
+// worthWriting reports whether the status says anything new. While a promotion
+// is under way, targets that come along are no news by themselves: that all
+// have is told together with what follows from it.
+func worthWriting(before, after *v1alpha1.RolloutStatus) bool {
+	if equality.Semantic.DeepEqual(before, after) {
+		return false
+	}
+	if len(after.History) == 0 || after.History[0].State() != v1alpha1.BakeDeploying {
+		return true
+	}
+	return !equality.Semantic.DeepEqual(withoutProgress(before), withoutProgress(after))
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+)
+
+// refusal is a write to a target that the API server will not take as it is:
+// missing permission, an admission policy, a field it does not accept.
+type refusal struct {
+	target target.Target
+	err    error
+}
+
+func (e refusal) Error() string { return e.err.Error() }
+func (e refusal) Unwrap() error { return e.err }
+
+// refusalsIn collects the refusals of an error tree.
+func refusalsIn(err error) []refusal {
+	switch e := err.(type) { //nolint:errorlint // the tree itself is walked
+	case refusal:
+		return []refusal{e}
+	case interface{ Unwrap() []error }:
+		var all []refusal
+		for _, inner := range e.Unwrap() {
+			all = append(all, refusalsIn(inner)...)
+		}
+		return all
+	}
+	return nil
+}
+
+// reportRefusals shows refused writes in the status: the only case in which a
+// promotion costs a status write more.
+func (r *RolloutReconciler) reportRefusals(ctx context.Context, rollout *v1alpha1.Rollout, w world, d promotion.Decision, err error) error {
+	refused := refusalsIn(err)
+	if len(refused) == 0 {
+		return nil
+	}
+	after, news, err := r.record(ctx, rollout, statusWithRefusals(rollout, w.Input, d, refused))
+	if news {
+		r.announceConditions(after, &rollout.Status)
+	}
+	return err
+}
+
+func statusWithRefusals(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision, refused []refusal) *v1alpha1.RolloutStatus {
+	next := rollout.DeepCopy()
+	for i := range next.Status.Targets {
+		t := &next.Status.Targets[i]
+		for _, refusal := range refused {
+			object := refusal.target.Object()
+			if t.Kind == refusal.target.Kind() && t.Namespace == object.GetNamespace() && t.Name == object.GetName() {
+				t.State, t.Message = v1alpha1.TargetFailed, shorten(refusal.Error())
+			}
+		}
+	}
+	rep := report{Input: in, decision: d, status: &next.Status}
+	rep.Rollout = next
+	rep.verdicts = promotion.Decide(rep.Input).Candidates
+	setTargetsApplied(rep)
+	setReady(rep)
+	return &next.Status
+}

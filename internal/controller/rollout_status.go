@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// report is what the conditions are computed from: the state after the
+// decision was recorded, and what was gathered for it.
+type report struct {
+	promotion.Input                     // its Rollout carries the recorded history
+	decision        promotion.Decision  // the decision that was taken
+	verdicts        []promotion.Verdict // of the candidates after it
+	status          *v1alpha1.RolloutStatus
+}
+
+// statusAfter returns the whole status as the decision makes it. It is pure:
+// what is stored, announced and shown all come from here.
+func statusAfter(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutStatus, error) {
+	history, err := promotion.Record(in, d)
+	if err != nil {
+		return nil, err
+	}
+	rollout := in.Rollout.DeepCopy()
+	status := &rollout.Status
+	status.History = history
+	status.AvailableReleases = d.Ledger
+	status.ObservedGeneration = rollout.Generation
+	status.LastHandledReconcileAt = rollout.Annotations[v1alpha1.ReconcileRequestAnnotation]
+	rep := report{Input: in, decision: d, verdicts: d.Candidates, status: status}
+	rep.Rollout = rollout
+	if d.Action != promotion.Nothing && d.Action != promotion.Wait {
+		rep.verdicts = promotion.Decide(rep.Input).Candidates
+	}
+	setCandidates(rep)
+	setTargets(rep)
+	setConditions(rep)
+	return status, nil
+}
+
+// setCandidates publishes the candidates, and those that the gates let through
+// and that did not fail before.
+func setCandidates(r report) {
+	r.status.ReleaseCandidates, r.status.GatedReleaseCandidates = nil, nil
+	for _, verdict := range r.verdicts {
+		r.status.ReleaseCandidates = append(r.status.ReleaseCandidates, verdict.Release)
+		if !verdict.HeldByGates() && !verdict.HeldBy(v1alpha1.FailedBeforeReason) {
+			r.status.GatedReleaseCandidates = append(r.status.GatedReleaseCandidates, verdict.Release)
+		}
+	}
+	r.status.Gates = promotion.Summaries(r.Gates.Gates)
+}
+
+// setTargets shows each target's state with the version of the newest entry.
+func setTargets(r report) {
+	before := r.status.Targets
+	r.status.Targets = nil
+	current := r.Rollout.Current()
+	if current == nil {
+		return
+	}
+	for _, seen := range r.Targets.All {
+		next := v1alpha1.TargetStatus{
+			Kind: seen.Kind, Namespace: seen.Namespace, Name: seen.Name,
+			Version: current.Version.Tag, State: seen.State, Message: shorten(seen.Message),
+		}
+		if r.decision.Action.Promotes() && seen.State != v1alpha1.TargetConflict {
+			next.State, next.Message = v1alpha1.TargetPending, "" // it reported the version before
+		}
+		r.status.Targets = append(r.status.Targets, settle(before, next))
+	}
+}
+
+// settle keeps what was reported of a target while Flux merely works on it:
+// Flux is not Ready for a moment in every one of its passes, and retries what
+// failed, and neither is news.
+func settle(before []v1alpha1.TargetStatus, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
+	if next.State != v1alpha1.TargetPending || next.Message != "" {
+		return next
+	}
+	for _, was := range before {
+		if was.Kind == next.Kind && was.Namespace == next.Namespace && was.Name == next.Name && was.Version == next.Version {
+			if was.State == v1alpha1.TargetApplied || was.State == v1alpha1.TargetFailed {
+				return was
+			}
+		}
+	}
+	return next
+}
+
+// withoutProgress returns the status as if no target had come along yet.
+func withoutProgress(status *v1alpha1.RolloutStatus) *v1alpha1.RolloutStatus {
+	plain := status.DeepCopy()
+	for i := range plain.Targets {
+		if plain.Targets[i].State == v1alpha1.TargetApplied {
+			plain.Targets[i].State = v1alpha1.TargetPending
+		}
+	}
+	for i := range plain.Conditions {
+		c := &plain.Conditions[i]
+		if c.Type == v1alpha1.TargetsAppliedCondition &&
+			(c.Reason == v1alpha1.TargetsAppliedReason || c.Reason == v1alpha1.TargetsPendingReason) {
+			c.Status, c.Reason, c.Message = "", "", ""
+			c.LastTransitionTime.Reset()
+		}
+	}
+	return plain
+}
+
+// shorten bounds text that comes from other objects.
+func shorten(text string) string {
+	const most = 1024
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:most]) + "…"
+}

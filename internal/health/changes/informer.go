@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package changes
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
+)
+
+// informer watches the objects of a kind that Flux applied, in all namespaces.
+func (w *Watches) informer(ctx context.Context, resource schema.GroupVersionResource, k *kind) cache.SharedIndexInformer {
+	informer := cache.NewSharedIndexInformer(w.listWatch(resource), &metav1.PartialObjectMetadata{}, 0, nil)
+	// The setters refuse only an informer that has been started.
+	_ = informer.SetTransform(trimmed)
+	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		if !isRefusal(err) {
+			cache.DefaultWatchErrorHandler(ctx, r, err)
+			return
+		}
+		ctrl.Log.WithName("changes").Info("a kind cannot be watched; its objects are looked at in intervals",
+			"resource", resource.String(), "reason", err.Error())
+		w.refused(resource, k)
+	})
+	_, _ = informer.AddEventHandler(w.handler(ctx))
+	return informer
+}
+
+// listWatch asks only for what carries Flux's label: the Pods of a Deployment
+// do not, and would be the most.
+func (w *Watches) listWatch(resource schema.GroupVersionResource) cache.ListerWatcher {
+	objects := w.Client.Resource(resource)
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = kustomization.OwnerNameLabel
+			return objects.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = kustomization.OwnerNameLabel
+			return objects.Watch(ctx, o)
+		},
+	}, w.Client)
+}
+
+// isRefusal says whether asking again is of no use for now: the kind may not
+// be listed or watched, cannot be, or is gone.
+func isRefusal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// trimmed keeps what it takes to know that an object changed, and whose it is.
+func trimmed(object any) (any, error) {
+	o, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return object, nil
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
+		Labels: map[string]string{
+			kustomization.OwnerNameLabel:      o.Labels[kustomization.OwnerNameLabel],
+			kustomization.OwnerNamespaceLabel: o.Labels[kustomization.OwnerNamespaceLabel],
+		},
+	}}, nil
+}
+
+func (w *Watches) handler(ctx context.Context) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) { w.changed(ctx, object) },
+		UpdateFunc: func(before, after any) {
+			if isNews(before, after) {
+				w.changed(ctx, after)
+			}
+		},
+		DeleteFunc: func(object any) {
+			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = last.Obj
+			}
+			w.changed(ctx, object)
+		},
+	}
+}
+
+// isNews tells a change from what a watch repeats after it was interrupted.
+func isNews(before, after any) bool {
+	b, ok := before.(*metav1.PartialObjectMetadata)
+	a, okAfter := after.(*metav1.PartialObjectMetadata)
+	return !ok || !okAfter || a.ResourceVersion != b.ResourceVersion
+}
+
+func (w *Watches) changed(ctx context.Context, object any) {
+	if o, ok := object.(*metav1.PartialObjectMetadata); ok {
+		w.Changed(ctx, types.NamespacedName{
+			Namespace: o.Labels[kustomization.OwnerNamespaceLabel],
+			Name:      o.Labels[kustomization.OwnerNameLabel],
+		})
+	}
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package changes tells when an object of an inventory changes. It watches
+// kinds, metadata only, from when somebody first uses one until nobody does.
+package changes
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+)
+
+// refusedFor is how long a kind that may not be watched is left alone.
+const refusedFor = 10 * time.Minute
+
+// Watches watches kinds on behalf of users. A kind that may not be watched, or
+// is no longer served, disturbs neither the others nor any caller.
+type Watches struct {
+	// Client lists and watches.
+	Client metadata.Interface
+	// Changed is told by which Kustomization the object was applied that has
+	// changed. It is called from the watch of a kind and must not block.
+	Changed func(ctx context.Context, kustomization types.NamespacedName)
+	// Lost is told who used a kind whose watch was refused.
+	Lost func(users []types.NamespacedName)
+	// Now is the clock.
+	Now func() time.Time
+
+	mu      sync.Mutex
+	ctx     context.Context //nolint:containedctx // the life of the watches, which callers' contexts must not end
+	kinds   map[schema.GroupVersionResource]*kind
+	running sync.WaitGroup
+}
+
+// kind is watched while informer is set, and left alone until retryAt else.
+type kind struct {
+	users    sets.Set[types.NamespacedName]
+	informer cache.SharedIndexInformer
+	stop     context.CancelFunc
+	retryAt  time.Time
+}
+
+// Start lets watches begin, until ctx ends. It does not block.
+func (w *Watches) Start(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ctx = ctx
+	for resource, k := range w.kinds {
+		w.startLocked(resource, k)
+	}
+}
+
+// Wait blocks until every watch has ended, once the context of Start has.
+func (w *Watches) Wait() { w.running.Wait() }
+
+// Use says which kinds a user depends on from now on, and returns whether
+// changes to all of them are told. It never waits: a kind that has just been
+// met counts as not watched yet, and once it is, the user learns of its objects
+// as if they had changed.
+func (w *Watches) Use(user types.NamespacedName, resources []schema.GroupVersionResource) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dropLocked(user, resources)
+	all := true
+	for _, resource := range resources {
+		k := w.kindLocked(resource)
+		k.users.Insert(user)
+		w.startLocked(resource, k)
+		all = all && k.informer != nil && k.informer.HasSynced()
+	}
+	return all
+}
+
+// Drop says that a user depends on nothing any more.
+func (w *Watches) Drop(user types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dropLocked(user, nil)
+}
+
+// dropLocked ends the watches that nobody needs any more.
+func (w *Watches) dropLocked(user types.NamespacedName, but []schema.GroupVersionResource) {
+	for resource, k := range w.kinds {
+		if slices.Contains(but, resource) {
+			continue
+		}
+		if k.users.Delete(user); k.users.Len() == 0 {
+			k.end()
+			delete(w.kinds, resource)
+		}
+	}
+}
+
+func (w *Watches) kindLocked(resource schema.GroupVersionResource) *kind {
+	k := w.kinds[resource]
+	if k == nil {
+		k = &kind{users: sets.New[types.NamespacedName]()}
+		if w.kinds == nil {
+			w.kinds = map[schema.GroupVersionResource]*kind{}
+		}
+		w.kinds[resource] = k
+	}
+	return k
+}
+
+func (w *Watches) startLocked(resource schema.GroupVersionResource, k *kind) {
+	if w.ctx == nil || w.ctx.Err() != nil || k.informer != nil || w.Now().Before(k.retryAt) {
+		return
+	}
+	ctx, stop := context.WithCancel(w.ctx)
+	informer := w.informer(ctx, resource, k)
+	k.informer, k.stop = informer, stop
+	w.running.Go(func() { informer.RunWithContext(ctx) })
+}
+
+// refused ends the watch of a kind. Its users have to be told, since they rely
+// on hearing of changes.
+func (w *Watches) refused(resource schema.GroupVersionResource, k *kind) {
+	w.mu.Lock()
+	k.end()
+	k.retryAt = w.Now().Add(refusedFor)
+	var users []types.NamespacedName
+	if w.kinds[resource] == k {
+		users = k.users.UnsortedList()
+	}
+	w.mu.Unlock()
+	w.Lost(users)
+}
+
+func (k *kind) end() {
+	if k.informer != nil {
+		k.stop()
+		k.informer, k.stop = nil, nil
+	}
+}

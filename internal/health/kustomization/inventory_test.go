@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomization
+
+import (
+	"testing"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestAnInventoryEntryNamesAnObject(t *testing.T) {
+	for id, want := range map[string]objectID{
+		"shop_web_apps_Deployment": {"shop", "web", schema.GroupKind{Group: "apps", Kind: "Deployment"}},
+		"shop_web__Service":        {"shop", "web", schema.GroupKind{Kind: "Service"}},
+		"_shop__Namespace":         {"", "shop", schema.GroupKind{Kind: "Namespace"}},
+		"_system__reader_rbac.authorization.k8s.io_ClusterRole": {
+			"", "system:reader", schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
+		},
+	} {
+		t.Run(id, func(t *testing.T) {
+			g := NewWithT(t)
+			got, err := parseID(id)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got).To(Equal(want))
+		})
+	}
+}
+
+func TestAMalformedInventoryEntryIsNamed(t *testing.T) {
+	for _, id := range []string{"", "_", "__", "___", "shop_web", "shop_web_Service", "shop__apps_Deployment", "shop_web_apps_"} {
+		t.Run(id, func(t *testing.T) {
+			_, err := parseID(id)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("malformed")))
+		})
+	}
+}
+
+func FuzzParseID(f *testing.F) {
+	f.Add("shop_web_apps_Deployment")
+	f.Add("_a__b__C")
+	f.Fuzz(func(t *testing.T, id string) {
+		got, err := parseID(id)
+		if err == nil && (got.name == "" || got.kind.Kind == "") {
+			t.Errorf("%q reads as %v", id, got)
+		}
+	})
+}
+
+func TestAnInventoryIsGroupedByKindAndNamespace(t *testing.T) {
+	g := NewWithT(t)
+	got, err := groups(&kustomizev1.ResourceInventory{Entries: []kustomizev1.ResourceRef{
+		{ID: "shop_web__Service", Version: "v1"},
+		{ID: "shop_web_apps_Deployment", Version: "v1"},
+		{ID: "shop_key__Secret", Version: "v1"},
+		{ID: "shop_api_apps_Deployment", Version: "v1"},
+		{ID: "apps_api_apps_Deployment", Version: "v1"},
+		{ID: "shop_web_apps_Deployment", Version: "v1"},
+	}})
+	g.Expect(err).NotTo(HaveOccurred())
+	deployment := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	g.Expect(got).To(Equal([]group{
+		{schema.GroupVersionKind{Version: "v1", Kind: "Service"}, "shop", []string{"web"}},
+		{deployment, "apps", []string{"api"}},
+		{deployment, "shop", []string{"api", "web"}},
+	}))
+}
+
+func TestKindsWithoutHealthAreNotRead(t *testing.T) {
+	for kind, want := range map[schema.GroupKind]bool{
+		{Kind: "Secret"}:    false,
+		{Kind: "ConfigMap"}: false,
+		{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                false,
+		{Group: "example.com", Kind: "Secret"}:                            true,
+		{Group: "apps", Kind: "Deployment"}:                               true,
+		{Kind: "Pod"}:                                                     true,
+		{Group: "policy", Kind: "PodDisruptionBudget"}:                    true,
+		{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           true,
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
+	} {
+		t.Run(kind.String(), func(t *testing.T) {
+			NewWithT(t).Expect(hasHealth(kind)).To(Equal(want))
+		})
+	}
+}

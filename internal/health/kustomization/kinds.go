@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomization
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// kindsWithoutHealth are the built-in kinds that kstatus calls Current whatever
+// their status says, since nothing in it tells a working object from a broken
+// one. They are not read: nobody needs to let this controller see Secrets.
+//
+// What is lost is that such an object may be about to be deleted. A Namespace
+// on its way out shows in the objects inside it.
+var kindsWithoutHealth = map[string][]string{
+	corev1.GroupName: {
+		"ConfigMap", "Endpoints", "LimitRange", "Namespace", "PersistentVolume",
+		"PodTemplate", "ResourceQuota", "Secret", "ServiceAccount",
+	},
+	admissionregistrationv1.GroupName: {
+		"MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
+		"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
+	},
+	batchv1.GroupName:        {"CronJob"},
+	coordinationv1.GroupName: {"Lease"},
+	discoveryv1.GroupName:    {"EndpointSlice"},
+	networkingv1.GroupName:   {"Ingress", "IngressClass", "NetworkPolicy"},
+	nodev1.GroupName:         {"RuntimeClass"},
+	rbacv1.GroupName:         {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
+	schedulingv1.GroupName:   {"PriorityClass"},
+	storagev1.GroupName:      {"CSIDriver", "StorageClass"},
+}
+
+func hasHealth(gk schema.GroupKind) bool {
+	for _, kind := range kindsWithoutHealth[gk.Group] {
+		if kind == gk.Kind {
+			return false
+		}
+	}
+	return true
+}

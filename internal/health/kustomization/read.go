@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomization
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// listFrom is how many objects of a kind and namespace make one list cheaper
+// than as many gets.
+const listFrom = 4
+
+// The labels by which Flux says which Kustomization applied an object.
+var (
+	OwnerNameLabel      = kustomizev1.GroupVersion.Group + "/name"
+	OwnerNamespaceLabel = kustomizev1.GroupVersion.Group + "/namespace"
+)
+
+// reading collects what the objects of one inventory say.
+type reading struct {
+	*Checker
+
+	owner types.NamespacedName
+	seen  []observation
+	kinds []schema.GroupVersionResource
+	err   error
+}
+
+// read looks at every object of a group. One that does not exist is skipped,
+// as is a kind that is no longer served: its objects went with it.
+func (r *reading) read(ctx context.Context, g group) {
+	mapping, err := r.mapping(g.kind)
+	if meta.IsNoMatchError(err) {
+		return
+	}
+	if err != nil {
+		r.missed(g, g.names, schema.GroupResource{Group: g.kind.Group, Resource: g.kind.Kind}, err)
+		return
+	}
+	g.kind = mapping.GroupVersionKind
+	found, err := r.objects(ctx, g)
+	if err != nil {
+		unread := slices.DeleteFunc(slices.Clone(g.names), func(name string) bool { return found[name] != nil })
+		r.missed(g, unread, mapping.Resource.GroupResource(), err)
+	}
+	for _, name := range g.names {
+		if found[name] != nil {
+			r.seen = append(r.seen, observe(found[name]))
+		}
+	}
+	if len(found) > 0 && !slices.Contains(r.kinds, mapping.Resource) {
+		r.kinds = append(r.kinds, mapping.Resource)
+	}
+}
+
+// mapping prefers the version of the inventory, which may have been retired
+// since the object was applied.
+func (r *reading) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapping, err := r.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return r.Mapper.RESTMapping(kind.GroupKind())
+	}
+	return mapping, err
+}
+
+// objects finds a group's objects by name. It returns what it has at the first
+// error, since the next read of the kind would fail the same way.
+func (r *reading) objects(ctx context.Context, g group) (map[string]*unstructured.Unstructured, error) {
+	found := map[string]*unstructured.Unstructured{}
+	if len(g.names) >= listFrom {
+		if err := r.list(ctx, g, found); err != nil && !apierrors.IsForbidden(err) {
+			return found, err
+		}
+	}
+	for _, name := range g.names {
+		if found[name] != nil {
+			continue
+		}
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(g.kind)
+		err := r.Reader.Get(ctx, types.NamespacedName{Namespace: g.namespace, Name: name}, object)
+		if client.IgnoreNotFound(err) != nil {
+			return found, err
+		}
+		if err == nil {
+			found[name] = object
+		}
+	}
+	return found, nil
+}
+
+// list finds the objects by the labels that Flux gave them. Whatever it does
+// not find, because the labels were changed, is looked up by name.
+func (r *reading) list(ctx context.Context, g group, found map[string]*unstructured.Unstructured) error {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(g.kind.GroupVersion().WithKind(g.kind.Kind + "List"))
+	err := r.Reader.List(ctx, list, client.InNamespace(g.namespace), client.MatchingLabels{
+		OwnerNameLabel: r.owner.Name, OwnerNamespaceLabel: r.owner.Namespace,
+	})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if name := list.Items[i].GetName(); slices.Contains(g.names, name) {
+			found[name] = &list.Items[i]
+		}
+	}
+	return nil
+}
+
+// missed notes objects that could not be read.
+func (r *reading) missed(g group, names []string, resource schema.GroupResource, err error) {
+	for _, name := range names {
+		r.seen = append(r.seen, observation{
+			name:    objectName(g.kind.Kind, g.namespace, name),
+			status:  status.UnknownStatus,
+			message: readFailure(resource, err),
+		})
+	}
+	r.err = errors.Join(r.err, fmt.Errorf("read %s in namespace %q: %w", resource, g.namespace, err))
+}
+
+// readFailure leaves out what differs from one attempt to the next, such as
+// the port of a broken connection: the whole error is for the log.
+func readFailure(resource schema.GroupResource, err error) string {
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("this controller may not read it; let its role get, list and watch %s", resource)
+	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+		return "the API server did not answer in time"
+	}
+	return "the API server could not be asked; trying again"
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomization
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+const (
+	defaultInterval = 30 * time.Second
+	minimumInterval = 5 * time.Second
+)
+
+// Reference is the Kustomization that a HealthCheck names. The error is a
+// sentence for whoever wrote the annotation.
+func Reference(check *v1alpha1.HealthCheck) (types.NamespacedName, error) {
+	value := check.GetAnnotations()[v1alpha1.KustomizationAnnotation]
+	if value == "" {
+		return types.NamespacedName{}, fmt.Errorf("the annotation %s is missing: "+
+			`set it to the "name" or "namespace/name" of a Kustomization`, v1alpha1.KustomizationAnnotation)
+	}
+	ref := types.NamespacedName{Namespace: check.GetNamespace(), Name: value}
+	if namespace, name, found := strings.Cut(value, "/"); found {
+		ref = types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	if !isNamespace(ref.Namespace) || !isName(ref.Name) {
+		return types.NamespacedName{}, fmt.Errorf("the annotation %s is %q, which names no Kustomization: "+
+			`set it to "name" or "namespace/name"`, v1alpha1.KustomizationAnnotation, value)
+	}
+	return ref, nil
+}
+
+func isNamespace(s string) bool { return len(validation.ValidateNamespaceName(s, false)) == 0 }
+
+func isName(s string) bool { return len(validation.NameIsDNSSubdomain(s, false)) == 0 }
+
+// Interval is how often to look at objects that cannot be watched.
+func Interval(check *v1alpha1.HealthCheck) time.Duration {
+	interval, err := time.ParseDuration(check.GetAnnotations()[v1alpha1.RequeueIntervalAnnotation])
+	if err != nil {
+		return defaultInterval
+	}
+	return max(interval, minimumInterval)
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomization
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/fluxrollouts/rollout-controller/internal/health"
+)
+
+const (
+	// maxNamed bounds how many objects a message names.
+	maxNamed = 5
+	// maxObjectMessage bounds what a message quotes of one object.
+	maxObjectMessage = 160
+)
+
+// judge turns what the objects say into one verdict. A known failure outweighs
+// everything, and anything that is not known to be Current keeps it open.
+func judge(seen []observation) health.Result {
+	if failed := having(seen, status.FailedStatus); len(failed) > 0 {
+		return health.Unhealthy("Failed: "+describe(failed), newest(failed))
+	}
+	pending := having(seen, status.InProgressStatus, status.TerminatingStatus)
+	unknown := having(seen, status.UnknownStatus)
+	var parts []string
+	if len(pending) > 0 {
+		parts = append(parts, "Waiting for "+describe(pending))
+	}
+	if len(unknown) > 0 {
+		parts = append(parts, "Could not observe "+describe(unknown))
+	}
+	if len(parts) > 0 {
+		result := health.Pending(strings.Join(parts, ". "))
+		result.RecheckAt = earliestRecheck(pending)
+		return result
+	}
+	return health.Healthy(fmt.Sprintf("%s is applied, and nothing of it is failed or in progress", seen[0].name))
+}
+
+func having(seen []observation, statuses ...status.Status) []observation {
+	var some []observation
+	for _, o := range seen {
+		if slices.Contains(statuses, o.status) {
+			some = append(some, o)
+		}
+	}
+	return some
+}
+
+// describe names objects in a fixed order: a message that changes without
+// cause is a write without cause.
+func describe(seen []observation) string {
+	sentences := make([]string, 0, len(seen))
+	for _, o := range seen {
+		sentences = append(sentences, o.name+": "+shortened(o.message))
+	}
+	slices.Sort(sentences)
+	if more := len(sentences) - maxNamed; more > 0 {
+		sentences = append(sentences[:maxNamed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(sentences, "; ")
+}
+
+func shortened(message string) string {
+	runes := []rune(strings.Join(strings.Fields(message), " "))
+	if len(runes) <= maxObjectMessage {
+		return string(runes)
+	}
+	return string(runes[:maxObjectMessage-1]) + "…"
+}
+
+func newest(failed []observation) time.Time {
+	var at time.Time
+	for _, o := range failed {
+		if o.since.After(at) {
+			at = o.since
+		}
+	}
+	return at
+}
+
+func earliestRecheck(pending []observation) time.Time {
+	var at time.Time
+	for _, o := range pending {
+		if !o.recheckAt.IsZero() && (at.IsZero() || o.recheckAt.Before(at)) {
+			at = o.recheckAt
+		}
+	}
+	return at
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// MaxMessageLength bounds the message of a HealthCheck, in characters.
+const MaxMessageLength = 1024
+
+// Next returns the status that follows from a result, and whether it differs
+// from the present one, which is to say whether it is worth a write.
+//
+// lastChangeTime moves only with status. lastErrorTime is never removed here,
+// because a reset, which removes it, is how failures of an old release are told
+// from those of a new one.
+func Next(old v1alpha1.HealthCheckStatus, result Result, now time.Time) (v1alpha1.HealthCheckStatus, bool) {
+	if old.Status == v1alpha1.HealthStatusHealthy && result.Status == v1alpha1.HealthStatusHealthy {
+		return old, false // how many objects are well is not worth a write
+	}
+	message := bounded(result.Message)
+	next := v1alpha1.HealthCheckStatus{
+		Status:         result.Status,
+		Message:        &message,
+		LastChangeTime: old.LastChangeTime,
+		LastErrorTime:  lastErrorTime(old, result, message, now),
+	}
+	if next.Status != old.Status {
+		next.LastChangeTime = inSeconds(now)
+	}
+	return next, !equality.Semantic.DeepEqual(old, next)
+}
+
+// SameButForMessage says whether two statuses mean the same to whoever decides
+// by them.
+func SameButForMessage(a, b v1alpha1.HealthCheckStatus) bool {
+	a.Message, b.Message = nil, nil
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+// lastErrorTime moves forward only: when the newer of two failures ends, the
+// older one that remains is no new failure.
+func lastErrorTime(old v1alpha1.HealthCheckStatus, result Result, message string, now time.Time) *metav1.Time {
+	if result.Status != v1alpha1.HealthStatusUnhealthy {
+		return old.LastErrorTime
+	}
+	since := result.ErrorTime
+	if since.IsZero() {
+		if isSameFailure(old, message) {
+			return old.LastErrorTime
+		}
+		since = now
+	}
+	at := inSeconds(since)
+	if old.LastErrorTime != nil && !at.After(old.LastErrorTime.Time) {
+		return old.LastErrorTime
+	}
+	return at
+}
+
+// isSameFailure says whether an undated failure has been recorded already; its
+// time must not move each time that somebody looks.
+func isSameFailure(old v1alpha1.HealthCheckStatus, message string) bool {
+	return old.Status == v1alpha1.HealthStatusUnhealthy && old.LastErrorTime != nil &&
+		old.Message != nil && *old.Message == message
+}
+
+// inSeconds is a time as it will be read back from the API server.
+func inSeconds(t time.Time) *metav1.Time {
+	return &metav1.Time{Time: t.Truncate(time.Second)}
+}
+
+func bounded(message string) string {
+	if utf8.RuneCountInString(message) <= MaxMessageLength {
+		return message
+	}
+	return string([]rune(message)[:MaxMessageLength-1]) + "…"
+}

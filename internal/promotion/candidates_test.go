@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"testing"
+
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+func TestCandidates(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec    promotion.OrderSpec
+		ledger  []string
+		history []*fixture.EntryBuilder
+		want    []string
+	}{
+		"without a history every release is one, newest first": {
+			spec: anySemver, ledger: []string{"1.0.0", "1.1.0", "1.2.0"},
+			want: []string{"1.2.0", "1.1.0", "1.0.0"},
+		},
+		"what is newer than the current release": {
+			spec: anySemver, ledger: []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0"},
+			history: []*fixture.EntryBuilder{entry("1.1.0").Succeeded()},
+			want:    []string{"1.3.0", "1.2.0"},
+		},
+		"none when the newest is deployed": {
+			spec: anySemver, ledger: []string{"1.0.0", "1.1.0"},
+			history: []*fixture.EntryBuilder{entry("1.1.0").Succeeded(), entry("1.0.0").Succeeded()},
+		},
+		"never what is older than the current release, even if it was never deployed": {
+			spec: anySemver, ledger: []string{"1.0.0", "1.1.0", "2.0.0"},
+			history: []*fixture.EntryBuilder{entry("2.0.0").Succeeded()},
+		},
+		"the current release need not be in the ledger": {
+			spec: anySemver, ledger: []string{"1.0.0", "1.2.0"},
+			history: []*fixture.EntryBuilder{entry("1.1.0").Succeeded()},
+			want:    []string{"1.2.0"},
+		},
+		"after a rollback, all that is newer than what runs now": {
+			spec: anySemver, ledger: []string{"1.0.0", "1.1.0", "1.2.0"},
+			history: []*fixture.EntryBuilder{entry("1.0.0").Succeeded(), entry("1.2.0").Failed()},
+			want:    []string{"1.2.0", "1.1.0"},
+		},
+		"the state of the current release makes no difference": {
+			spec: anySemver, ledger: []string{"1.0.0", "1.1.0"},
+			history: []*fixture.EntryBuilder{entry("1.0.0").Failed()},
+			want:    []string{"1.1.0"},
+		},
+		"only what the policy's range admits now": {
+			spec:    promotion.OrderSpec{Kind: promotion.BySemver, Range: "1.x"},
+			ledger:  []string{"1.0.0", "1.1.0", "1.2.0-rc.1", "2.0.0"},
+			history: []*fixture.EntryBuilder{entry("1.0.0").Succeeded()},
+			want:    []string{"1.1.0"},
+		},
+		"a release outside the range is still a position": {
+			spec:    promotion.OrderSpec{Kind: promotion.BySemver, Range: "<2.0.0"},
+			ledger:  []string{"1.0.0", "1.1.0"},
+			history: []*fixture.EntryBuilder{entry("2.0.0").Succeeded()},
+		},
+		"after a custom build, what is newer than the newest entry that can be ranked": {
+			spec: anySemver, ledger: []string{"1.0.0", "1.1.0", "1.2.0"},
+			history: []*fixture.EntryBuilder{entry("hotfix-bob").Succeeded(), entry("1.1.0").Succeeded(), entry("1.0.0").Succeeded()},
+			want:    []string{"1.2.0"},
+		},
+		"after custom builds alone, every release": {
+			spec: anySemver, ledger: []string{"1.0.0", "1.1.0"},
+			history: []*fixture.EntryBuilder{entry("hotfix-eve").Succeeded(), entry("hotfix-bob").Succeeded()},
+			want:    []string{"1.1.0", "1.0.0"},
+		},
+		"a custom build in the ledger is none": {
+			spec: anySemver, ledger: []string{"hotfix-bob", "1.0.0", "1.1.0"},
+			history: []*fixture.EntryBuilder{entry("1.0.0").Succeeded()},
+			want:    []string{"1.1.0"},
+		},
+		"among equals, what stands later in the ledger": {
+			spec: numbered, ledger: []string{"1.0.0_1", "1.0.0_2", "1.0.0_3"},
+			history: []*fixture.EntryBuilder{entry("1.0.0_2").Succeeded()},
+			want:    []string{"1.0.0_3"},
+		},
+		"an equal of a release outside the ledger is not newer": {
+			spec: numbered, ledger: []string{"1.0.0_1", "1.1.0_1"},
+			history: []*fixture.EntryBuilder{entry("1.0.0_9").Succeeded()},
+			want:    []string{"1.1.0_1"},
+		},
+		"the higher number": {
+			spec: byNumber, ledger: []string{"9", "10", "11"},
+			history: []*fixture.EntryBuilder{entry("10").Succeeded()},
+			want:    []string{"11"},
+		},
+		"the lower number where the policy descends": {
+			spec: descending(byNumber), ledger: []string{"11", "10", "9"},
+			history: []*fixture.EntryBuilder{entry("10").Succeeded()},
+			want:    []string{"9"},
+		},
+		"what appeared later where nothing can be compared": {
+			spec: byAppearance, ledger: []string{"zeta", "alpha", "mid"},
+			history: []*fixture.EntryBuilder{entry("alpha").Succeeded()},
+			want:    []string{"mid"},
+		},
+		"by appearance, a custom build is skipped for the newest entry that is known": {
+			spec: byAppearance, ledger: []string{"zeta", "alpha", "mid"},
+			history: []*fixture.EntryBuilder{entry("custom").Succeeded(), entry("zeta").Succeeded()},
+			want:    []string{"mid", "alpha"},
+		},
+		"never the current release itself, though the ledger lists it twice": {
+			spec: byAppearance, ledger: []string{"zeta", "alpha", "zeta"},
+			history: []*fixture.EntryBuilder{entry("zeta").Succeeded()},
+			want:    []string{"alpha"},
+		},
+		"never the current release itself, though the policy cannot rank it": {
+			spec: byNumber, ledger: []string{"main-a", "10"},
+			history: []*fixture.EntryBuilder{entry("main-a").Succeeded()},
+			want:    []string{"10"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := promotion.Candidates(fixture.Releases(test.ledger...), entries(test.history...), order(test.spec))
+			diff(t, test.want, tags(got))
+		})
+	}
+}

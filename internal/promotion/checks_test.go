@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// upgrade is a healthy environment that runs 1.0.0 while 1.1.0 is out.
+func upgrade() *fixture.RolloutBuilder {
+	return rollout().Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Succeeded())
+}
+
+func TestEachCheckAlone(t *testing.T) {
+	failedBefore := promotion.Hold{
+		Reason:  v1alpha1.FailedBeforeReason,
+		Message: "1.1.0 failed here before; set spec.wantedVersion to try it again",
+	}
+	for name, test := range map[string]struct {
+		given *situation
+		want  []promotion.Hold
+	}{
+		"nothing holds a release without a reason": {given(upgrade()), nil},
+
+		"a pin to the current version holds all others": {
+			given(upgrade().Pin("1.0.0")),
+			[]promotion.Hold{{
+				Reason:  v1alpha1.PinnedReason,
+				Message: "spec.wantedVersion pins 1.0.0; remove it to promote by itself again",
+			}},
+		},
+		"a pin to the candidate does not hold it": {given(upgrade().Pin("1.1.0")), nil},
+		"an empty pin is none":                    {given(upgrade().Pin("")), nil},
+		"a pin that can be no tag holds everything": {
+			given(upgrade().Pin("1.1.0+build")),
+			[]promotion.Hold{{
+				Reason:  v1alpha1.InvalidWantedVersionReason,
+				Message: `spec.wantedVersion "1.1.0+build" cannot be a tag in an OCI registry: correct or remove it`,
+			}},
+		},
+
+		"a policy that cannot be used holds": {
+			given(upgrade()).policyUnreadable(),
+			[]promotion.Hold{{Reason: "Broken", Message: "it is broken"}},
+		},
+		"a policy that complains but still names a release does not": {
+			given(upgrade()).latestWithComplaint("1.1.0"), nil,
+		},
+
+		"a policy that names no release holds": {
+			given(upgrade()).namesNothing(),
+			[]promotion.Hold{{Reason: v1alpha1.NotOfferedReason, Message: "ImagePolicy shop names no release at present"}},
+		},
+		"a release that was withdrawn is held": {
+			given(upgrade()).latest("1.0.0"),
+			[]promotion.Hold{{Reason: v1alpha1.NotOfferedReason, Message: "ImagePolicy shop now names 1.0.0, which is older"}},
+		},
+		"a release older than the named one is offered, but superseded": {
+			given(upgrade()).latest("1.2.0"),
+			[]promotion.Hold{{Reason: v1alpha1.SupersededReason, Message: "1.2.0 is newer and eligible"}},
+		},
+		"what cannot be compared counts as offered": {given(upgrade()).ranked(byAppearance).latest("1.1.0"), nil},
+
+		"a release that failed here is held": {
+			given(rollout().Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Succeeded(), entry("1.1.0").Failed())),
+			[]promotion.Hold{failedBefore},
+		},
+		"its newest failure counts, not the success before": {
+			given(rollout().Ledger("1.0.0", "1.1.0").
+				History(entry("1.0.0").Succeeded(), entry("1.1.0").Failed(), entry("1.1.0").Succeeded())),
+			[]promotion.Hold{failedBefore},
+		},
+		"a success after the failure frees it": {
+			given(rollout().Ledger("1.0.0", "1.1.0").
+				History(entry("1.0.0").Succeeded(), entry("1.1.0").Succeeded(), entry("1.1.0").Failed())),
+			nil,
+		},
+		"a cancelled promotion is no failure": {
+			given(rollout().Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Succeeded(), entry("1.1.0").Cancelled())), nil,
+		},
+		"the failure of another release does not hold it": {
+			given(rollout().Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Succeeded(), entry("0.9.0").Failed())), nil,
+		},
+
+		"a deploying release holds the next": {
+			given(rollout().BakeTime(time.Hour).Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Deploying())).targets(pending("apps")),
+			[]promotion.Hold{{Reason: v1alpha1.BakeRunningReason, Message: "1.0.0 is still Deploying"}},
+		},
+		"a baking release holds the next": {
+			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Baking(eleven))),
+			[]promotion.Hold{{Reason: v1alpha1.BakeRunningReason, Message: "1.0.0 is still InProgress"}},
+		},
+		"a state that nobody knows is final": {
+			given(rollout().BakeTime(time.Hour).Ledger("1.0.0", "1.1.0").History(entry("1.0.0").State("Pending"))), nil,
+		},
+		"no state is final": {
+			given(rollout().BakeTime(time.Hour).Ledger("1.0.0", "1.1.0").History(entry("1.0.0"))), nil,
+		},
+
+		"a failed release holds the next": {
+			given(rollout().Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Failed())),
+			[]promotion.Hold{{
+				Reason:  v1alpha1.PreviousBakeFailedReason,
+				Message: "the bake of 1.0.0 failed; set spec.wantedVersion to this release, or to an older one, to go on",
+			}},
+		},
+		"a cancelled release does not hold the next": {
+			given(rollout().Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Cancelled())), nil,
+		},
+
+		"an Unhealthy check holds, one of many too": {
+			given(upgrade()).checks(check("db").Healthy(), check("smoke").Unhealthy(), check("web").Pending()),
+			[]promotion.Hold{{Reason: v1alpha1.UnhealthyHealthChecksReason, Message: "Unhealthy: HealthCheck shop-prod/smoke"}},
+		},
+		"all Unhealthy checks are named": {
+			given(upgrade()).checks(check("db").Unhealthy(), check("smoke").InNamespace("tests").Unhealthy()),
+			[]promotion.Hold{{
+				Reason:  v1alpha1.UnhealthyHealthChecksReason,
+				Message: "Unhealthy: HealthCheck shop-prod/db, HealthCheck tests/smoke",
+			}},
+		},
+		"Pending and silent checks do not hold": {given(upgrade()).checks(check("db").Pending(), check("smoke")), nil},
+		"an old error of a Healthy check does not hold": {
+			given(upgrade()).checks(check("db").Healthy().ErrorAt(eleven)), nil,
+		},
+		"checks that cannot be read hold": {
+			given(upgrade()).healthUnreadable(), []promotion.Hold{{Reason: "Broken", Message: "it is broken"}},
+		},
+
+		"the interval since the last promotion holds until it is over": {
+			given(upgrade().ReleaseUpdateInterval(90 * time.Minute)),
+			[]promotion.Hold{{
+				Reason:  v1alpha1.ReleaseIntervalReason,
+				Message: "spec.releaseUpdateInterval allows the next promotion at 2026-03-02T12:30:00Z",
+				Until:   noon.Add(30 * time.Minute),
+			}},
+		},
+		"an instant before the interval is over it still holds": {
+			given(upgrade().ReleaseUpdateInterval(time.Hour)).at(noon.Add(-instant)),
+			[]promotion.Hold{{
+				Reason:  v1alpha1.ReleaseIntervalReason,
+				Message: "spec.releaseUpdateInterval allows the next promotion at 2026-03-02T12:00:00Z",
+				Until:   noon,
+			}},
+		},
+		"the interval is over at its end": {given(upgrade().ReleaseUpdateInterval(time.Hour)), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []promotion.Hold
+			for _, verdict := range promotion.Decide(test.given.in()).Candidates {
+				if verdict.Release.Tag == "1.1.0" {
+					got = verdict.Holds
+				}
+			}
+			diff(t, test.want, got)
+		})
+	}
+}
+
+func (s *situation) latestWithComplaint(tag string) *situation {
+	s.latest(tag)
+	s.input.Policy.Problem = broken
+	return s
+}
+
+func TestReasonsAreToldInOrder(t *testing.T) {
+	// The worst of days: whatever can hold 1.1.0 does.
+	in := given(rollout().Pin("1.0.0").ReleaseUpdateInterval(2*time.Hour).Ledger("1.0.0", "1.1.0").
+		History(entry("1.0.0").Failed(), entry("1.1.0").Failed())).
+		latest("1.0.0").policyUnreadable().
+		checks(check("db").Unhealthy()).
+		gates(gate("manual").Closed()).schedules("RolloutSchedule nights").in()
+	verdict := promotion.Decide(in).Candidates[0]
+	var got []string
+	for _, hold := range verdict.Holds {
+		got = append(got, hold.Reason)
+	}
+	diff(t, []string{
+		v1alpha1.PinnedReason, "Broken", v1alpha1.NotOfferedReason, v1alpha1.FailedBeforeReason, v1alpha1.PreviousBakeFailedReason,
+		v1alpha1.UnhealthyHealthChecksReason, v1alpha1.SomeGatesBlockingReason, v1alpha1.ScheduleNotEvaluatedReason,
+		v1alpha1.ReleaseIntervalReason,
+	}, got)
+	if verdict.Eligible() || !verdict.HeldBy("Other", v1alpha1.PinnedReason) || verdict.HeldBy("Other") || !verdict.HeldByGates() {
+		t.Error("the verdict must answer for the holds that it lists")
+	}
+}
+
+func TestWhichCandidateIsChosen(t *testing.T) {
+	three := func() *fixture.RolloutBuilder {
+		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0", "1.3.0").History(entry("1.0.0").Succeeded())
+	}
+	superseded := []string{v1alpha1.SupersededReason}
+	for name, test := range map[string]struct {
+		given   *situation
+		want    outcome
+		reasons map[string][]string
+	}{
+		"the newest, and the others are superseded": {
+			given(three()),
+			outcome{Action: promotion.Promote, Release: "1.3.0", Reason: v1alpha1.EligibleReason, Message: "the newest eligible release of ImagePolicy shop"},
+			map[string][]string{"1.3.0": {}, "1.2.0": superseded, "1.1.0": superseded},
+		},
+		"the newest that nothing holds": {
+			given(three()).gates(gate("qa").Allow("1.1.0", "1.2.0")),
+			outcome{Action: promotion.Promote, Release: "1.2.0", Reason: v1alpha1.EligibleReason, Message: "the newest eligible release of ImagePolicy shop"},
+			map[string][]string{"1.3.0": {v1alpha1.NoAllowedVersionsReason}, "1.2.0": {}, "1.1.0": superseded},
+		},
+		"one that is held for its own reason is not called superseded": {
+			given(three()).gates(gate("qa").Allow("1.1.0", "1.3.0")),
+			outcome{Action: promotion.Promote, Release: "1.3.0", Reason: v1alpha1.EligibleReason, Message: "the newest eligible release of ImagePolicy shop"},
+			map[string][]string{"1.3.0": {}, "1.2.0": {v1alpha1.NoAllowedVersionsReason}, "1.1.0": superseded},
+		},
+		"none, when all are held": {
+			given(three()).gates(gate("qa").Allow()),
+			outcome{Action: promotion.Nothing},
+			map[string][]string{
+				"1.3.0": {v1alpha1.NoAllowedVersionsReason}, "1.2.0": {v1alpha1.NoAllowedVersionsReason}, "1.1.0": {v1alpha1.NoAllowedVersionsReason},
+			},
+		},
+		"none within the interval, but the time to look again is given": {
+			given(three().ReleaseUpdateInterval(2 * time.Hour)),
+			outcome{Action: promotion.Nothing, RecheckAt: one},
+			map[string][]string{
+				"1.3.0": {v1alpha1.ReleaseIntervalReason}, "1.2.0": {v1alpha1.ReleaseIntervalReason}, "1.1.0": {v1alpha1.ReleaseIntervalReason},
+			},
+		},
+		"none when up to date": {
+			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded())),
+			outcome{Action: promotion.Nothing}, map[string][]string{},
+		},
+		"none when the newest tag vanished and it was deployed": {
+			given(rollout().Ledger("1.0.0", "1.1.0").History(entry("1.1.0").Succeeded())).latest("1.0.0"),
+			outcome{Action: promotion.Nothing}, map[string][]string{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := promotion.Decide(test.given.in())
+			diff(t, test.want, outcomeOf(d))
+			diff(t, test.reasons, reasons(d))
+		})
+	}
+}
+
+func TestWhatAPersonPinsIsPromoted(t *testing.T) {
+	pinned := func(action promotion.Action, tag string) outcome {
+		return outcome{
+			Action: action, Release: tag, Manual: true, Reason: v1alpha1.PinnedReason, Message: "spec.wantedVersion asks for it",
+		}
+	}
+	for name, test := range map[string]struct {
+		given *situation
+		want  outcome
+	}{
+		"an older release: a rollback": {
+			given(rollout().Pin("1.0.0").Ledger("1.0.0", "1.1.0").History(entry("1.1.0").Failed(), entry("1.0.0").Succeeded())),
+			pinned(promotion.Promote, "1.0.0"),
+		},
+		"a release that nobody knows": {given(upgrade().Pin("hotfix-bob")), pinned(promotion.Promote, "hotfix-bob")},
+		"past gates, schedules, health, the interval and a quarantine": {
+			given(rollout().Pin("1.1.0").ReleaseUpdateInterval(24*time.Hour).Ledger("1.0.0", "1.1.0").
+				History(entry("1.0.0").Failed(), entry("1.1.0").Failed())).
+				gates(gate("manual").Closed()).schedules("RolloutSchedule nights").checks(check("db").Unhealthy()),
+			withRecheck(pinned(promotion.Promote, "1.1.0"), eleven.Add(24*time.Hour)),
+		},
+		"although nothing can be read": {
+			given(upgrade().Pin("1.1.0")).policyUnreadable().gatesUnreadable().healthUnreadable().targetsUnreadable(),
+			pinned(promotion.Promote, "1.1.0"),
+		},
+		"in place of a running bake": {
+			given(rollout().Pin("1.0.0").BakeTime(time.Hour).Ledger("1.0.0", "1.1.0").History(entry("1.1.0").Baking(noon), entry("1.0.0").Succeeded())),
+			pinned(promotion.Supersede, "1.0.0"),
+		},
+		"as the first release": {given(rollout().Pin("1.0.0").Ledger("1.0.0", "1.1.0")), pinned(promotion.Promote, "1.0.0")},
+		"although a lost history left targets that disagree": {
+			given(rollout().Pin("1.0.0").Ledger("1.0.0", "1.1.0")).owned("1.0.0", "1.1.0"), pinned(promotion.Promote, "1.0.0"),
+		},
+		"but not again once it is current":        {given(upgrade().Pin("1.0.0")), outcome{Action: promotion.Nothing}},
+		"and nothing for an empty string":         {given(rollout().Pin("").Ledger("1.0.0").History(entry("1.0.0").Succeeded())), outcome{Action: promotion.Nothing}},
+		"and nothing for what cannot be a tag":    {given(upgrade().Pin("no tag")), outcome{Action: promotion.Nothing}},
+		"not even as the first release":           {given(rollout().Pin("no tag").Ledger("1.0.0")), outcome{Action: promotion.Nothing}},
+		"nor again after it failed while current": {given(rollout().Pin("1.1.0").Ledger("1.1.0").History(entry("1.1.0").Failed())), outcome{Action: promotion.Nothing}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			diff(t, test.want, outcomeOf(promotion.Decide(test.given.in())))
+		})
+	}
+}
+
+func withRecheck(o outcome, at time.Time) outcome {
+	o.RecheckAt = at
+	return o
+}
+
+func TestAPinTakesWhatTheLedgerKnows(t *testing.T) {
+	known := release("1.0.0").Digest("sha256:aa").Revision("3f2a").Obj()
+	d := promotion.Decide(given(rollout().Pin("1.0.0").Releases(known, release("1.1.0").Obj()).History(entry("1.1.0").Succeeded())).in())
+	diff(t, known, d.Release)
+}
+
+func TestAnInvalidPinIsAProblem(t *testing.T) {
+	long := "v" + string(make([]byte, 500))
+	for pin, want := range map[string]*promotion.Problem{
+		"1.0.0": nil,
+		"":      nil,
+		"no tag": {
+			Reason:  v1alpha1.InvalidWantedVersionReason,
+			Message: `spec.wantedVersion "no tag" cannot be a tag in an OCI registry: correct or remove it`,
+		},
+	} {
+		diff(t, want, promotion.Decide(given(upgrade().Pin(pin)).in()).Problem)
+	}
+	if said := promotion.Decide(given(upgrade().Pin(long)).in()).Problem.Message; len(said) > 500 {
+		t.Errorf("a long pin makes a message of %d bytes", len(said))
+	}
+}
+
+func TestOnlyPromotionsAddAnEntry(t *testing.T) {
+	for action, want := range map[promotion.Action]bool{
+		promotion.Promote: true, promotion.Supersede: true, promotion.Adopt: true,
+		promotion.Nothing: false, promotion.Wait: false,
+		promotion.StartBake: false, promotion.FinishBake: false, promotion.FailBake: false,
+	} {
+		diff(t, want, action.Promotes())
+	}
+}

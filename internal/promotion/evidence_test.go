@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+func TestWhatACheckProves(t *testing.T) {
+	shop := rollout().Obj()
+	other := fixture.MakeRollout("other").Obj()
+	deploying := entry("1.1.0").ID(7).Deploying()
+	baking := entry("1.1.0").ID(7).Baking(eleven)
+	retried := entry("1.1.0").ID(7).Deploying().Retried(noon)
+	old := wireTime(eleven) // the error that the reset removed
+	mark := func(e *fixture.EntryBuilder, removed *metav1.Time) string {
+		built := e.Obj()
+		return promotion.ResetMark(&built, removed)
+	}
+	ours := func(c *fixture.HealthCheckBuilder) *fixture.HealthCheckBuilder {
+		return c.Mark(shop, mark(deploying, nil))
+	}
+	oursAfterError := func(c *fixture.HealthCheckBuilder) *fixture.HealthCheckBuilder {
+		return c.Mark(shop, mark(deploying, old))
+	}
+	for name, test := range map[string]struct {
+		check *fixture.HealthCheckBuilder
+		entry *fixture.EntryBuilder
+		want  promotion.ProofState
+	}{
+		"a Healthy that was never reset is stale":            {check("db").Healthy(), deploying, promotion.Unreset},
+		"so is an error that was never reset":                {check("db").Unhealthy().ErrorAt(one), deploying, promotion.Unreset},
+		"and a check that says nothing":                      {check("db"), deploying, promotion.Unreset},
+		"a fresh lastChangeTime does not replace the reset":  {check("db").Healthy().ChangedAt(one), deploying, promotion.Unreset},
+		"a reset for the promotion before does not count":    {check("db").Healthy().Mark(shop, mark(entry("1.0.0").ID(6), nil)), deploying, promotion.Unreset},
+		"a reset by another Rollout does not count":          {check("db").Healthy().Mark(other, mark(deploying, nil)), deploying, promotion.Unreset},
+		"a mark that nobody can read does not count":         {check("db").Healthy().Mark(shop, "7"), deploying, promotion.Unreset},
+		"an empty mark does not count":                       {check("db").Healthy().Mark(shop, ""), deploying, promotion.Unreset},
+		"a retry asks for a new reset":                       {check("db").Healthy().Mark(shop, mark(deploying, nil)), retried, promotion.Unreset},
+		"what is said after the retry's reset counts":        {check("db").Healthy().Mark(shop, mark(retried, nil)), retried, promotion.Proven},
+		"the state of the entry does not change what it is":  {ours(check("db").Healthy()), baking, promotion.Proven},
+		"Healthy after the reset proves it":                  {ours(check("db").Healthy()), deploying, promotion.Proven},
+		"so it does by a writer that sets no lastChangeTime": {ours(check("db").Healthy().ChangedAt(eleven)), deploying, promotion.Proven},
+		"and by one that leaves the message of the reset":    {ours(check("db").Healthy().Message(promotion.ResetMessage)), deploying, promotion.Proven},
+		"Pending decides nothing":                            {ours(check("db").Pending()), deploying, promotion.Undecided},
+		"nor does a check that nobody writes":                {ours(check("db")), deploying, promotion.Undecided},
+		"nor a status that nobody knows":                     {ours(check("db").State("Degraded")), deploying, promotion.Undecided},
+
+		"an error after the reset disproves it":              {ours(check("db").Unhealthy().ErrorAt(noon)), deploying, promotion.Disproven},
+		"even if the check is Healthy again":                 {ours(check("db").Healthy().ErrorAt(noon)), deploying, promotion.Disproven},
+		"or Pending again":                                   {ours(check("db").Pending().ErrorAt(noon)), deploying, promotion.Disproven},
+		"Unhealthy without a lastErrorTime disproves it":     {ours(check("db").Unhealthy()), deploying, promotion.Disproven},
+		"also if the reset had removed one":                  {oursAfterError(check("db").Unhealthy()), deploying, promotion.Disproven},
+		"the same error written again is the old failure":    {oursAfterError(check("db").Unhealthy().ErrorAt(eleven)), deploying, promotion.Undecided},
+		"in whatever time zone it is written":                {oursAfterError(check("db").Unhealthy().ErrorAt(eleven.In(time.FixedZone("CET", 3600)))), deploying, promotion.Undecided},
+		"and does not stand against a Healthy":               {oursAfterError(check("db").Healthy().ErrorAt(eleven)), deploying, promotion.Proven},
+		"any other error is a new one":                       {oursAfterError(check("db").Unhealthy().ErrorAt(noon)), deploying, promotion.Disproven},
+		"even one that a slow clock dates before":            {oursAfterError(check("db").Unhealthy().ErrorAt(eleven.Add(-time.Minute))), deploying, promotion.Disproven},
+		"during the bake, Unhealthy is enough":               {oursAfterError(check("db").Unhealthy().ErrorAt(eleven)), baking, promotion.Disproven},
+		"during the bake, an old error alone proves nothing": {oursAfterError(check("db").Pending().ErrorAt(eleven)), baking, promotion.Undecided},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := test.entry.Obj()
+			proofs := promotion.Prove([]v1alpha1.HealthCheck{*test.check.Obj()}, shop.UID, &e)
+			diff(t, test.want, proofs[0].State)
+		})
+	}
+}
+
+func TestResetMarkTellsPromotionsApart(t *testing.T) {
+	for name, test := range map[string]struct {
+		entry   *fixture.EntryBuilder
+		removed *metav1.Time
+		want    string
+	}{
+		"by their id":                          {entry("1.1.0").ID(7), nil, "7/"},
+		"by their latest retry":                {entry("1.1.0").ID(7).Retried(noon), nil, "7+2026-03-02T12:00:00Z/"},
+		"without an id, by when they began":    {entry("1.1.0"), nil, "at2026-03-02T11:00:00Z/"},
+		"and remembers the error it removed":   {entry("1.1.0").ID(7), wireTime(eleven), "7/2026-03-02T11:00:00Z"},
+		"in UTC":                               {entry("1.1.0").ID(7), wireTime(eleven.In(time.FixedZone("CET", 3600))), "7/2026-03-02T11:00:00Z"},
+		"without id, after a retry, all three": {entry("1.1.0").Retried(noon), wireTime(one), "at2026-03-02T11:00:00Z+2026-03-02T12:00:00Z/2026-03-02T13:00:00Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := test.entry.Obj()
+			diff(t, test.want, promotion.ResetMark(&e, test.removed))
+		})
+	}
+}
+
+func TestEachCheckHasItsOwnProof(t *testing.T) {
+	s := given(rollout().History(entry("1.1.0").Deploying())).
+		checks(check("a").Healthy()).resetChecks(check("b").Healthy(), check("c").Unhealthy(), check("d").Pending())
+	in := s.in()
+	proofs := promotion.Prove(in.Health.Checks, in.Rollout.UID, in.Rollout.Current())
+	var got []promotion.ProofState
+	for i, proof := range proofs {
+		got = append(got, proof.State)
+		if proof.Check != &in.Health.Checks[i] {
+			t.Errorf("proof %d is about another check", i)
+		}
+	}
+	diff(t, []promotion.ProofState{promotion.Unreset, promotion.Proven, promotion.Disproven, promotion.Undecided}, got)
+	diff(t, 0, len(promotion.Prove(nil, in.Rollout.UID, in.Rollout.Current())))
+}
+
+func TestUnhealthyLeavesItsInputAlone(t *testing.T) {
+	in := given(rollout()).checks(check("a").Healthy(), check("b").Unhealthy(), check("c"), check("d").Unhealthy()).in()
+	sick := promotion.Unhealthy(in.Health.Checks)
+	diff(t, []string{"b", "d"}, []string{sick[0].Name, sick[1].Name})
+	diff(t, "a", in.Health.Checks[0].Name)
+	diff(t, 4, len(in.Health.Checks))
+}
+
+// A writer like the datadog-controller sets lastErrorTime about once a second
+// while its monitor alerts, and neither lastChangeTime nor message, ever.
+func TestAWriterThatOnlySetsStatusAndErrorTime(t *testing.T) {
+	e := entry("1.1.0").ID(7).Deploying().Obj()
+	shop := rollout().Obj()
+	c := check("datadog-check-latency").Unhealthy().ErrorAt(noon).Obj()
+	state := func() promotion.ProofState {
+		return promotion.Prove([]v1alpha1.HealthCheck{*c}, shop.UID, &e)[0].State
+	}
+	diff(t, promotion.Unreset, state())
+
+	reset(c, shop, &e, noon)
+	diff(t, promotion.Undecided, state())
+
+	c.Status.Status = v1alpha1.HealthStatusHealthy
+	diff(t, promotion.Proven, state())
+
+	c.Status.Status, c.Status.LastErrorTime = v1alpha1.HealthStatusUnhealthy, wireTime(noon.Add(time.Second))
+	diff(t, promotion.Disproven, state())
+
+	c.Status.Status = v1alpha1.HealthStatusHealthy // it never removes its lastErrorTime
+	diff(t, promotion.Disproven, state())
+}
+
+// reset does to a check what the protocol of HealthChecks asks for.
+func reset(c *v1alpha1.HealthCheck, r *v1alpha1.Rollout, e *v1alpha1.DeploymentHistoryEntry, now time.Time) {
+	if c.Annotations == nil {
+		c.Annotations = map[string]string{}
+	}
+	c.Annotations[v1alpha1.ResetAnnotationPrefix+string(r.UID)] = promotion.ResetMark(e, c.Status.LastErrorTime)
+	c.Status = v1alpha1.HealthCheckStatus{
+		Status: v1alpha1.HealthStatusPending, Message: to(promotion.ResetMessage), LastChangeTime: wireTime(now),
+	}
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+func TestGatesHoldReleasesBack(t *testing.T) {
+	notAllowed := func(gate string) []promotion.Hold {
+		return []promotion.Hold{{Reason: v1alpha1.NoAllowedVersionsReason, Message: "RolloutGate " + gate + " does not allow 1.1.0"}}
+	}
+	closed := func(names string) []promotion.Hold {
+		return []promotion.Hold{{Reason: v1alpha1.SomeGatesBlockingReason, Message: "not passing: " + names}}
+	}
+	for name, test := range map[string]struct {
+		given *situation
+		want  []promotion.Hold
+	}{
+		"without gates nothing holds":                       {given(upgrade()), nil},
+		"a passing gate without allowedVersions holds none": {given(upgrade()).gates(gate("qa")), nil},
+		"a gate that lists the release lets it through":     {given(upgrade()).gates(gate("qa").Allow("1.0.0", "1.1.0")), nil},
+		"a gate that does not list it holds it":             {given(upgrade()).gates(gate("qa").Allow("1.0.0")), notAllowed("qa")},
+		"an empty list lets nothing through":                {given(upgrade()).gates(gate("qa").Allow()), notAllowed("qa")},
+		"a gate that is not passing holds everything":       {given(upgrade()).gates(gate("manual").Closed()), closed("RolloutGate manual")},
+		"one of several is enough": {
+			given(upgrade()).gates(gate("a"), gate("b").Closed(), gate("c").Allow("1.1.0")), closed("RolloutGate b"),
+		},
+		"all that are closed are named": {
+			given(upgrade()).gates(gate("a").Closed(), gate("b"), gate("c").Closed()), closed("RolloutGate a, RolloutGate c"),
+		},
+		"what a closed gate allows does not matter": {
+			given(upgrade()).gates(gate("a").Closed().Allow("1.1.0")), closed("RolloutGate a"),
+		},
+		"several lists intersect": {
+			given(upgrade()).gates(gate("a").Allow("1.1.0"), gate("b").Allow("1.0.0")), notAllowed("b"),
+		},
+		"gates that cannot be read hold everything": {
+			given(upgrade()).gatesUnreadable(), []promotion.Hold{{Reason: "Broken", Message: "it is broken"}},
+		},
+		"a schedule cannot be evaluated and holds everything": {
+			given(upgrade()).schedules("ClusterRolloutSchedule freeze", "RolloutSchedule nights"),
+			[]promotion.Hold{{
+				Reason: v1alpha1.ScheduleNotEvaluatedReason,
+				Message: "this version of the controller cannot evaluate ClusterRolloutSchedule freeze, RolloutSchedule nights " +
+					"and therefore holds every release",
+			}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := promotion.Decide(test.given.in())
+			diff(t, test.want, d.Candidates[0].Holds)
+			diff(t, test.want == nil, d.Action == promotion.Promote)
+		})
+	}
+}
+
+func TestAGateWithoutPassingPasses(t *testing.T) {
+	in := given(upgrade()).gates(gate("old")).in()
+	in.Gates.Gates[0].Spec.Passing = nil
+	diff(t, promotion.Promote, promotion.Decide(in).Action)
+}
+
+func TestHeldByGates(t *testing.T) {
+	for reason, want := range map[string]bool{
+		v1alpha1.SomeGatesBlockingReason:     true,
+		v1alpha1.NoAllowedVersionsReason:     true,
+		v1alpha1.ScheduleNotEvaluatedReason:  true,
+		v1alpha1.GateListFailedReason:        true,
+		v1alpha1.UnhealthyHealthChecksReason: false,
+		v1alpha1.FailedBeforeReason:          false,
+	} {
+		verdict := promotion.Verdict{Holds: []promotion.Hold{{Reason: reason}}}
+		diff(t, want, verdict.HeldByGates())
+	}
+}
+
+func TestGateSummaries(t *testing.T) {
+	for name, test := range map[string]struct {
+		gates []*fixture.GateBuilder
+		want  string
+	}{
+		"no gates, no summary": {nil, `null`},
+		"absent allowedVersions stay absent": {
+			[]*fixture.GateBuilder{gate("qa")},
+			`[{"name":"qa","passing":true,"message":"lets every release through"}]`,
+		},
+		"empty allowedVersions stay an empty list": {
+			[]*fixture.GateBuilder{gate("qa").Allow()},
+			`[{"name":"qa","passing":true,"allowedVersions":[],"message":"lets 0 versions through"}]`,
+		},
+		"allowedVersions are shown as given": {
+			[]*fixture.GateBuilder{gate("qa").Allow("1.1.0", "1.0.0")},
+			`[{"name":"qa","passing":true,"allowedVersions":["1.1.0","1.0.0"],"message":"lets 2 versions through"}]`,
+		},
+		"a closed gate shows no versions": {
+			[]*fixture.GateBuilder{gate("qa").Closed().Allow("1.1.0")},
+			`[{"name":"qa","passing":false,"message":"holds back every release"}]`,
+		},
+		"every gate, in the order given": {
+			[]*fixture.GateBuilder{gate("a").Closed(), gate("b")},
+			`[{"name":"a","passing":false,"message":"holds back every release"},` +
+				`{"name":"b","passing":true,"message":"lets every release through"}]`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wire, err := json.Marshal(promotion.Summaries(given(rollout()).gates(test.gates...).in().Gates.Gates))
+			if err != nil {
+				t.Fatal(err)
+			}
+			diff(t, test.want, string(wire))
+		})
+	}
+}
+
+func TestAnAllowedVersionsListOfNullStaysAnEmptyList(t *testing.T) {
+	g := gate("qa").Obj()
+	g.Spec.AllowedVersions = to([]string(nil))
+	diff(t, []string{}, promotion.Summaries([]v1alpha1.RolloutGate{*g})[0].AllowedVersions)
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// Moments around noon. Entries of the fixture were recorded at eleven.
+var (
+	noon   = fixture.Noon
+	eleven = noon.Add(-time.Hour)
+	one    = noon.Add(time.Hour)
+)
+
+const instant = time.Nanosecond
+
+// anySemver admits every semantic version, prereleases included.
+var anySemver = promotion.OrderSpec{Kind: promotion.BySemver, Range: ">=0.0.0-0"}
+
+// broken is something that could not be read.
+var broken = &promotion.Problem{Reason: "Broken", Message: "it is broken"}
+
+// situation builds the Input of a decision at noon. The policy ranks by semver
+// and names the last release of the ledger.
+type situation struct{ input promotion.Input }
+
+func given(rollout *fixture.RolloutBuilder) *situation {
+	r := rollout.Obj()
+	s := &situation{promotion.Input{Now: noon, Rollout: r, Policy: promotion.Policy{Name: "shop", Order: order(anySemver)}}}
+	if known := r.Status.AvailableReleases; len(known) > 0 {
+		s.names(known[len(known)-1])
+	}
+	return s
+}
+
+func (s *situation) in() promotion.Input { return s.input }
+
+func (s *situation) at(now time.Time) *situation {
+	s.input.Now = now
+	return s
+}
+
+func (s *situation) latest(tag string) *situation { return s.names(fixture.MakeRelease(tag).Obj()) }
+
+func (s *situation) names(release v1alpha1.VersionInfo) *situation {
+	s.input.Policy.Latest = &release
+	return s
+}
+
+func (s *situation) namesNothing() *situation {
+	s.input.Policy.Latest = nil
+	return s
+}
+
+func (s *situation) scanned(tags ...string) *situation {
+	s.input.Policy.Scanned = tags
+	return s
+}
+
+func (s *situation) ranked(spec promotion.OrderSpec) *situation {
+	s.input.Policy.Order = order(spec)
+	return s
+}
+
+func (s *situation) policyUnreadable() *situation {
+	s.input.Policy.Problem, s.input.Policy.Blocking = broken, true
+	return s
+}
+
+func (s *situation) gates(gates ...*fixture.GateBuilder) *situation {
+	s.input.Gates.Gates = nil
+	for _, gate := range gates {
+		s.input.Gates.Gates = append(s.input.Gates.Gates, *gate.Obj())
+	}
+	return s
+}
+
+func (s *situation) gatesUnreadable() *situation {
+	s.input.Gates.Problem = broken
+	return s
+}
+
+func (s *situation) schedules(names ...string) *situation {
+	s.input.Gates.Schedules = names
+	return s
+}
+
+// checks adds HealthChecks that were not reset for the current promotion.
+func (s *situation) checks(checks ...*fixture.HealthCheckBuilder) *situation {
+	for _, check := range checks {
+		s.input.Health.Checks = append(s.input.Health.Checks, *check.Obj())
+	}
+	return s
+}
+
+// resetChecks adds HealthChecks that were reset for the current promotion and
+// say what they say since.
+func (s *situation) resetChecks(checks ...*fixture.HealthCheckBuilder) *situation {
+	return s.resetChecksFrom(nil, checks...)
+}
+
+// resetChecksFrom is resetChecks for checks that had an error before the reset.
+func (s *situation) resetChecksFrom(removed *metav1.Time, checks ...*fixture.HealthCheckBuilder) *situation {
+	mark := promotion.ResetMark(s.input.Rollout.Current(), removed)
+	for _, check := range checks {
+		s.checks(check.Mark(s.input.Rollout, mark))
+	}
+	return s
+}
+
+func (s *situation) healthUnreadable() *situation {
+	s.input.Health.Problem = broken
+	return s
+}
+
+func (s *situation) targets(targets ...promotion.Target) *situation {
+	s.input.Targets.All = targets
+	return s
+}
+
+func (s *situation) targetsUnreadable() *situation {
+	s.input.Targets.Problem = broken
+	return s
+}
+
+// owned are versions that the targets carry in fields that we wrote once.
+func (s *situation) owned(versions ...string) *situation {
+	s.input.Targets.Owned = versions
+	return s
+}
+
+func applied(name string) promotion.Target { return target(name, v1alpha1.TargetApplied, "") }
+
+func pending(name string) promotion.Target { return target(name, v1alpha1.TargetPending, "") }
+
+func target(name string, state v1alpha1.TargetState, message string) promotion.Target {
+	return promotion.Target{Kind: "Kustomization", Namespace: fixture.Namespace, Name: name, State: state, Message: message}
+}
+
+// order prepares an order that is known to be valid.
+func order(spec promotion.OrderSpec) promotion.Order {
+	o, err := promotion.NewOrder(spec)
+	if err != nil {
+		panic(err)
+	}
+	return o
+}
+
+func rollout() *fixture.RolloutBuilder { return fixture.MakeRollout("shop") }
+
+func entry(tag string) *fixture.EntryBuilder { return fixture.MakeEntry(tag) }
+
+func entries(builders ...*fixture.EntryBuilder) []v1alpha1.DeploymentHistoryEntry {
+	return rollout().History(builders...).Obj().Status.History
+}
+
+func check(name string) *fixture.HealthCheckBuilder { return fixture.MakeHealthCheck(name) }
+
+func gate(name string) *fixture.GateBuilder { return fixture.MakeGate(name, "shop") }
+
+func release(tag string) *fixture.ReleaseBuilder { return fixture.MakeRelease(tag) }
+
+func tags(releases []v1alpha1.VersionInfo) []string {
+	var all []string
+	for _, r := range releases {
+		all = append(all, r.Tag)
+	}
+	return all
+}
+
+func wireTime(t time.Time) *metav1.Time { return &metav1.Time{Time: t} }
+
+func to[T any](value T) *T { return &value }
+
+// diff fails the test if got is not what the rule says.
+func diff(t *testing.T, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if d := cmp.Diff(want, got, options...); d != "" {
+		t.Errorf("unexpected (-want +got):\n%s", d)
+	}
+}
+
+// outcome is what a decision says of the promotion, without the ledger and the
+// verdicts.
+type outcome struct {
+	Action    promotion.Action
+	Release   string
+	Manual    bool
+	Reason    string
+	Message   string
+	Failed    []v1alpha1.FailedHealthCheck
+	Resets    []int
+	RecheckAt time.Time
+}
+
+func outcomeOf(d promotion.Decision) outcome {
+	return outcome{
+		Action: d.Action, Release: d.Release.Tag, Manual: d.Manual, Reason: d.Reason, Message: d.Message,
+		Failed: d.Failed, Resets: d.Resets, RecheckAt: d.RecheckAt,
+	}
+}
+
+// reasons are why each candidate is held, newest first; none is eligible.
+func reasons(d promotion.Decision) map[string][]string {
+	all := map[string][]string{}
+	for _, verdict := range d.Candidates {
+		all[verdict.Release.Tag] = []string{}
+		for _, hold := range verdict.Holds {
+			all[verdict.Release.Tag] = append(all[verdict.Release.Tag], hold.Reason)
+		}
+	}
+	return all
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"fmt"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// RepositoryIndex finds ImagePolicies by the ImageRepository whose tags they
+// rank, "namespace/name".
+const RepositoryIndex = ".spec.imageRepositoryRef"
+
+// Index adds the field index.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &imagev1.ImagePolicy{}, RepositoryIndex, func(object client.Object) []string {
+		return []string{RepositoryOf(object.(*imagev1.ImagePolicy)).String()}
+	})
+	if err != nil {
+		return fmt.Errorf("index ImagePolicies by ImageRepository: %w", err)
+	}
+	return nil
+}

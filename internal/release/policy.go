@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"fmt"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// Read returns what an ImagePolicy offers. What is wrong with it is a Problem
+// in the answer; an error is returned beside that only if trying again may
+// help.
+func Read(ctx context.Context, reader client.Reader, key types.NamespacedName) (promotion.Policy, error) {
+	policy := &imagev1.ImagePolicy{}
+	err := reader.Get(ctx, key, policy)
+	switch {
+	case apierrors.IsNotFound(err):
+		return unusable(key.Name, v1alpha1.ImagePolicyNotFoundReason, fmt.Sprintf(
+			"ImagePolicy %s does not exist: create it in this namespace, or correct spec.releasesImagePolicy.name", key)), nil
+	case err != nil:
+		return unusable(key.Name, v1alpha1.ImagePolicyUnreadableReason,
+			fmt.Sprintf("ImagePolicy %s could not be read", key)), fmt.Errorf("get ImagePolicy %s: %w", key, err)
+	}
+	order, err := promotion.NewOrder(orderOf(policy))
+	if err != nil {
+		return unusable(key.Name, v1alpha1.InvalidImagePolicyReason,
+			fmt.Sprintf("ImagePolicy %s cannot be used: %v", key, err)), nil
+	}
+	offer := promotion.Policy{Name: policy.Name, Order: order, Latest: latestOf(policy)}
+	complainPolicy(&offer, policy)
+	return offer, readRepository(ctx, reader, policy, &offer)
+}
+
+// RepositoryOf returns the ImageRepository whose tags the policy ranks.
+func RepositoryOf(policy *imagev1.ImagePolicy) types.NamespacedName {
+	ref := policy.Spec.ImageRepositoryRef
+	if ref.Namespace == "" {
+		return types.NamespacedName{Namespace: policy.Namespace, Name: ref.Name}
+	}
+	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// readRepository completes the offer with what the last scan showed, or with
+// what keeps the registry from being scanned.
+func readRepository(ctx context.Context, reader client.Reader, policy *imagev1.ImagePolicy, offer *promotion.Policy) error {
+	key := RepositoryOf(policy)
+	repository := &imagev1.ImageRepository{}
+	err := reader.Get(ctx, key, repository)
+	switch {
+	case apierrors.IsNotFound(err):
+		complain(offer, fmt.Sprintf("ImageRepository %s does not exist: create it, or correct spec.imageRepositoryRef of ImagePolicy %s",
+			key, policy.Name))
+		return nil
+	case err != nil:
+		complain(offer, fmt.Sprintf("ImageRepository %s could not be read", key))
+		return fmt.Errorf("get ImageRepository %s: %w", key, err)
+	}
+	if complaint := complaintOf(repository.Status.Conditions); complaint != "" {
+		complain(offer, fmt.Sprintf("ImageRepository %s cannot scan the registry: %s", key, complaint))
+	}
+	if scan := repository.Status.LastScanResult; scan != nil {
+		offer.Scanned = scan.LatestTags
+	}
+	return nil
+}
+
+// complainPolicy notes what is wrong with the policy. What it named before
+// stays on offer while it is not ready, as Flux itself keeps it.
+func complainPolicy(offer *promotion.Policy, policy *imagev1.ImagePolicy) {
+	if complaint := complaintOf(policy.Status.Conditions); complaint != "" {
+		complain(offer, fmt.Sprintf("ImagePolicy %s is not ready: %s", policy.Name, complaint))
+	}
+	if offer.Latest == nil || offer.Order.Kind() != promotion.BySemver || offer.Order.Comparable(offer.Latest.Tag) {
+		return
+	}
+	offer.Problem = &promotion.Problem{
+		Reason: v1alpha1.InvalidReleaseTagReason,
+		Message: fmt.Sprintf("ImagePolicy %s orders by semver but names tag %q, which is no semantic version: correct its range or filterTags",
+			policy.Name, offer.Latest.Tag),
+	}
+	offer.Latest = nil
+}
+
+// complain keeps the first complaint: the later ones follow from it.
+func complain(offer *promotion.Policy, message string) {
+	if offer.Problem == nil {
+		offer.Problem = &promotion.Problem{Reason: v1alpha1.ImagePolicyNotReadyReason, Message: message}
+	}
+}
+
+func complaintOf(conditions []metav1.Condition) string {
+	ready := apimeta.FindStatusCondition(conditions, meta.ReadyCondition)
+	if ready == nil || ready.Status != metav1.ConditionFalse {
+		return ""
+	}
+	return ready.Message
+}
+
+func unusable(policy, reason, message string) promotion.Policy {
+	return promotion.Policy{
+		Name:     policy,
+		Problem:  &promotion.Problem{Reason: reason, Message: message},
+		Blocking: true,
+	}
+}
+
+func latestOf(policy *imagev1.ImagePolicy) *v1alpha1.VersionInfo {
+	ref := policy.Status.LatestRef
+	if ref == nil || ref.Tag == "" {
+		return nil
+	}
+	release := &v1alpha1.VersionInfo{Tag: ref.Tag}
+	if ref.Digest != "" {
+		release.Digest = &ref.Digest
+	}
+	return release
+}
+
+func orderOf(policy *imagev1.ImagePolicy) promotion.OrderSpec {
+	spec := promotion.OrderSpec{Kind: promotion.ByAppearance}
+	switch choice := policy.Spec.Policy; {
+	case choice.SemVer != nil:
+		spec.Kind, spec.Range = promotion.BySemver, choice.SemVer.Range
+	case choice.Numerical != nil:
+		spec.Kind, spec.Descending = promotion.ByNumber, choice.Numerical.Order == imagePolicyDescending
+	case choice.Alphabetical != nil:
+		spec.Kind, spec.Descending = promotion.ByAlphabet, choice.Alphabetical.Order == imagePolicyDescending
+	}
+	if tags := policy.Spec.FilterTags; tags != nil {
+		spec.Pattern, spec.Extract = tags.Pattern, tags.Extract
+	}
+	return spec
+}
+
+// imagePolicyDescending is the order in which the last tag, the latest, is the
+// lowest one.
+const imagePolicyDescending = "desc"

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package target
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Names of the field indexes that Find reads.
+const (
+	// RolloutIndex finds OCIRepositories and Kustomizations by the Rollouts
+	// that their annotations name.
+	RolloutIndex = ".metadata.annotations.rollout"
+	// SourceIndex finds Kustomizations by the OCIRepository they consume,
+	// "namespace/name".
+	SourceIndex = ".spec.sourceRef.ociRepository"
+)
+
+// Index adds the field indexes.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &sourcev1.OCIRepository{}, RolloutIndex, rolloutOfRepository); err != nil {
+		return fmt.Errorf("index OCIRepositories by Rollout: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &kustomizev1.Kustomization{}, RolloutIndex, RolloutsOf); err != nil {
+		return fmt.Errorf("index Kustomizations by Rollout: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &kustomizev1.Kustomization{}, SourceIndex, sourceOf); err != nil {
+		return fmt.Errorf("index Kustomizations by source: %w", err)
+	}
+	return nil
+}
+
+func rolloutOfRepository(repository client.Object) []string {
+	if name := RolloutOf(repository); name != "" {
+		return []string{name}
+	}
+	return nil
+}
+
+func sourceOf(object client.Object) []string {
+	if key, ok := SourceOf(object.(*kustomizev1.Kustomization)); ok {
+		return []string{key.String()}
+	}
+	return nil
+}
+
+// SourceOf returns the OCIRepository that a Kustomization consumes, if any.
+func SourceOf(k *kustomizev1.Kustomization) (types.NamespacedName, bool) {
+	ref := k.Spec.SourceRef
+	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+	if key.Namespace == "" {
+		key.Namespace = k.Namespace
+	}
+	return key, ref.Kind == sourcev1.OCIRepositoryKind
+}
+
+// Find returns the targets of a Rollout: the objects of its namespace that
+// name it, and the Kustomizations there that consume its repositories; sorted
+// by kind and name. The objects are copies.
+func Find(ctx context.Context, reader client.Reader, rollout types.NamespacedName) ([]Target, error) {
+	repositories := &sourcev1.OCIRepositoryList{}
+	if err := reader.List(ctx, repositories, client.InNamespace(rollout.Namespace),
+		client.MatchingFields{RolloutIndex: rollout.Name}); err != nil {
+		return nil, fmt.Errorf("list OCIRepositories: %w", err)
+	}
+	var targets []Target
+	for i := range repositories.Items {
+		targets = append(targets, Target{Repository: &repositories.Items[i]})
+	}
+	kustomizations, err := findKustomizations(ctx, reader, rollout, repositories.Items)
+	if err != nil {
+		return nil, err
+	}
+	targets = append(targets, kustomizations...)
+	slices.SortFunc(targets, func(a, b Target) int { return strings.Compare(a.String(), b.String()) })
+	return targets, nil
+}
+
+// findKustomizations returns those that carry a substitute of the Rollout and
+// those that consume one of its repositories, each once.
+func findKustomizations(ctx context.Context, reader client.Reader, rollout types.NamespacedName,
+	repositories []sourcev1.OCIRepository) ([]Target, error) {
+	queries := []client.MatchingFields{{RolloutIndex: rollout.Name}}
+	for i := range repositories {
+		queries = append(queries, client.MatchingFields{SourceIndex: client.ObjectKeyFromObject(&repositories[i]).String()})
+	}
+	found := map[string]bool{}
+	var targets []Target
+	for _, query := range queries {
+		list := &kustomizev1.KustomizationList{}
+		if err := reader.List(ctx, list, client.InNamespace(rollout.Namespace), query); err != nil {
+			return nil, fmt.Errorf("list Kustomizations: %w", err)
+		}
+		for i := range list.Items {
+			k := &list.Items[i]
+			if found[k.Name] {
+				continue
+			}
+			found[k.Name] = true
+			source, err := readSource(ctx, reader, k)
+			if err != nil {
+				return nil, err
+			}
+			targets = append(targets, Target{Kustomization: k, Variables: VariablesOf(k, rollout.Name), Source: source})
+		}
+	}
+	return targets, nil
+}
+
+// readSource returns nil if the source is no OCIRepository or does not exist.
+func readSource(ctx context.Context, reader client.Reader, k *kustomizev1.Kustomization) (*sourcev1.OCIRepository, error) {
+	key, ok := SourceOf(k)
+	if !ok {
+		return nil, nil
+	}
+	source := &sourcev1.OCIRepository{}
+	err := reader.Get(ctx, key, source)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("get OCIRepository %s: %w", key, err)
+	}
+	return source, nil
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package target
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// Observe says how far the target is with the version. The answer rests on
+// generations and revisions alone: that something is Ready proves nothing
+// about a version it has not seen yet.
+func (t Target) Observe(rollout *v1alpha1.Rollout, version string) promotion.Target {
+	seen := promotion.Target{Kind: t.Kind(), Namespace: t.Object().GetNamespace(), Name: t.Object().GetName()}
+	if t.Repository != nil {
+		seen.State, seen.Message = observeRepository(t.Repository, version)
+	} else {
+		seen.State, seen.Message = t.observeKustomization(rollout, version)
+	}
+	return seen
+}
+
+func observeRepository(r *sourcev1.OCIRepository, version string) (v1alpha1.TargetState, string) {
+	switch outranked := outranking(r); {
+	case outranked != "":
+		return v1alpha1.TargetConflict, fmt.Sprintf("%s outranks spec.ref.tag in Flux: remove it", outranked)
+	case r.Spec.Suspend:
+		return v1alpha1.TargetPending, "is suspended: resume it"
+	case r.Spec.Reference == nil || r.Spec.Reference.Tag != version:
+		return v1alpha1.TargetPending, ""
+	}
+	ready := apimeta.FindStatusCondition(r.Status.Conditions, meta.ReadyCondition)
+	switch {
+	case failed(ready, r.Generation):
+		return v1alpha1.TargetFailed, ready.Message
+	case isReady(r.Status.Conditions) && r.Status.ObservedGeneration == r.Generation && hasTag(r, version):
+		return v1alpha1.TargetApplied, ""
+	}
+	return v1alpha1.TargetPending, ""
+}
+
+func (t Target) observeKustomization(rollout *v1alpha1.Rollout, version string) (v1alpha1.TargetState, string) {
+	k := t.Kustomization
+	switch invalid := t.invalid(); {
+	case len(invalid) > 0:
+		return v1alpha1.TargetConflict, fmt.Sprintf("Flux does not accept %q as the name of a variable: rename the annotation %s%s%s",
+			invalid[0], v1alpha1.SubstituteAnnotationPrefix, invalid[0], v1alpha1.SubstituteAnnotationSuffix)
+	case awaits(k, rollout):
+		return v1alpha1.TargetConflict, "applies this Rollout and waits for it, while the Rollout waits for what it applies: " +
+			"apply the Rollout from another Kustomization, or set spec.wait to false"
+	case k.Spec.Suspend:
+		return v1alpha1.TargetPending, "is suspended: resume it"
+	case !t.Carries(version):
+		return v1alpha1.TargetPending, ""
+	case t.consumesMissingSource():
+		return v1alpha1.TargetPending, fmt.Sprintf("its OCIRepository %s does not exist", k.Spec.SourceRef.Name)
+	}
+	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
+	switch {
+	case failed(ready, k.Generation) && t.isCurrent(k.Status.LastAttemptedRevision):
+		return v1alpha1.TargetFailed, ready.Message
+	case isReady(k.Status.Conditions) && k.Status.ObservedGeneration == k.Generation && t.isCurrent(k.Status.LastAppliedRevision):
+		return v1alpha1.TargetApplied, ""
+	}
+	return v1alpha1.TargetPending, ""
+}
+
+// isCurrent reports whether a revision is the one that the source offers now.
+// Of a source that is no OCIRepository the revision says nothing about our
+// version: there the observed generation is the evidence.
+func (t Target) isCurrent(revision string) bool {
+	if t.Source == nil {
+		return revision != ""
+	}
+	return t.Source.Status.Artifact != nil && t.Source.Status.Artifact.Revision == revision
+}
+
+func (t Target) consumesMissingSource() bool {
+	_, ok := SourceOf(t.Kustomization)
+	return ok && t.Source == nil
+}
+
+// outranking names the field that Flux prefers to spec.ref.tag, if it is set.
+func outranking(r *sourcev1.OCIRepository) string {
+	switch ref := r.Spec.Reference; {
+	case ref == nil:
+		return ""
+	case ref.Digest != "":
+		return "spec.ref.digest"
+	case ref.SemVer != "":
+		return "spec.ref.semver"
+	}
+	return ""
+}
+
+// hasTag reports whether the repository's artifact was pulled by that tag: its
+// revision is <tag>@<digest>.
+func hasTag(r *sourcev1.OCIRepository, tag string) bool {
+	return r.Status.Artifact != nil && strings.HasPrefix(r.Status.Artifact.Revision, tag+"@")
+}
+
+// awaits reports whether the Kustomization applied the Rollout and waits for
+// it to be ready: a cycle, if the Rollout in turn waits for the Kustomization.
+func awaits(k *kustomizev1.Kustomization, rollout *v1alpha1.Rollout) bool {
+	group := kustomizev1.GroupVersion.Group
+	if rollout.Labels[group+"/name"] != k.Name || rollout.Labels[group+"/namespace"] != k.Namespace {
+		return false
+	}
+	return k.Spec.Wait || slices.ContainsFunc(k.Spec.HealthChecks, func(ref meta.NamespacedObjectKindReference) bool {
+		return ref.Kind == v1alpha1.RolloutKind && ref.Name == rollout.Name &&
+			(ref.Namespace == rollout.Namespace || ref.Namespace == "" && k.Namespace == rollout.Namespace)
+	})
+}
+
+// isReady is Flux's own notion: Ready, and neither Reconciling nor Stalled.
+func isReady(conditions []metav1.Condition) bool {
+	return apimeta.IsStatusConditionTrue(conditions, meta.ReadyCondition) &&
+		!apimeta.IsStatusConditionTrue(conditions, meta.ReconcilingCondition) &&
+		!apimeta.IsStatusConditionTrue(conditions, meta.StalledCondition)
+}
+
+// failed reports whether the condition tells of a failure at this generation.
+func failed(ready *metav1.Condition, generation int64) bool {
+	return ready != nil && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == generation
+}
