@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package scenario holds the application that the demo and the end-to-end
+// tests release: its artifact, the Flux objects that deploy it, and the
+// Rollout that promotes it.
+package scenario
+
+import (
+	"fmt"
+	"time"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+)
+
+// App is an application in a namespace of its own. Every object that belongs
+// to it has its name.
+type App struct {
+	// Namespace and Name of everything that belongs to the application.
+	Namespace, Name string
+	// Replicas of its Deployment.
+	Replicas int
+	// ProgressDeadline is when Kubernetes gives a Deployment up.
+	ProgressDeadline time.Duration
+}
+
+// NewApp returns an application with two replicas and a short deadline.
+func NewApp(namespace, name string) App {
+	return App{Namespace: namespace, Name: name, Replicas: 2, ProgressDeadline: 10 * time.Second}
+}
+
+// Release is the artifact of one version: a Deployment and a ConfigMap.
+func (a App) Release(version string) controlplane.Artifact {
+	return controlplane.Artifact{
+		Repository: a.Name,
+		Tag:        version,
+		Files: map[string]string{
+			"deployment.yaml": a.deployment(version),
+			"configmap.yaml":  a.configMap(version),
+		},
+	}
+}
+
+// BrokenRelease is an artifact that kustomize-controller cannot apply.
+func (a App) BrokenRelease(version string) controlplane.Artifact {
+	release := a.Release(version)
+	release.Files["deployment.yaml"] = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: " + a.Name + "\nspec: {}\n"
+	return release
+}
+
+func (a App) deployment(version string) string {
+	return fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: %[1]s
+spec:
+  replicas: %[3]d
+  progressDeadlineSeconds: %[4]d
+  selector:
+    matchLabels:
+      app: %[1]s
+  template:
+    metadata:
+      labels:
+        app: %[1]s
+    spec:
+      containers:
+      - name: %[1]s
+        image: registry.example/%[1]s:%[2]s
+`, a.Name, version, a.Replicas, int(a.ProgressDeadline.Seconds()))
+}
+
+func (a App) configMap(version string) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: %s
+data:
+  version: %q
+`, a.Name, version)
+}
+
+// NamespaceObject is the namespace that everything else is in.
+func (a App) NamespaceObject() *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
+}
+
+// ImageRepository scans the application's repository.
+func (a App) ImageRepository(registryHost string) *imagev1.ImageRepository {
+	return &imagev1.ImageRepository{
+		ObjectMeta: a.meta(),
+		Spec: imagev1.ImageRepositorySpec{
+			Image:    registryHost + "/" + a.Name,
+			Interval: metav1.Duration{Duration: time.Hour},
+			Insecure: true,
+		},
+	}
+}
+
+// ImagePolicy names the newest release of the range.
+func (a App) ImagePolicy(semverRange string) *imagev1.ImagePolicy {
+	return &imagev1.ImagePolicy{
+		ObjectMeta: a.meta(),
+		Spec: imagev1.ImagePolicySpec{
+			ImageRepositoryRef:     meta.NamespacedObjectReference{Name: a.Name},
+			Policy:                 imagev1.ImagePolicyChoice{SemVer: &imagev1.SemVerPolicy{Range: semverRange}},
+			DigestReflectionPolicy: imagev1.ReflectIfNotPresent,
+		},
+	}
+}
+
+// OCIRepository is the target whose tag the Rollout writes.
+func (a App) OCIRepository(registryHost string) *sourcev1.OCIRepository {
+	object := &sourcev1.OCIRepository{
+		ObjectMeta: a.meta(),
+		Spec: sourcev1.OCIRepositorySpec{
+			URL:      "oci://" + registryHost + "/" + a.Name,
+			Interval: metav1.Duration{Duration: time.Hour},
+			Insecure: true,
+		},
+	}
+	object.Annotations = map[string]string{v1alpha1.RolloutAnnotation: a.Name}
+	return object
+}
+
+// Kustomization applies what the OCIRepository pulled.
+func (a App) Kustomization() *kustomizev1.Kustomization {
+	return &kustomizev1.Kustomization{
+		ObjectMeta: a.meta(),
+		Spec: kustomizev1.KustomizationSpec{
+			Interval:        metav1.Duration{Duration: time.Hour},
+			RetryInterval:   &metav1.Duration{Duration: 5 * time.Second},
+			Timeout:         &metav1.Duration{Duration: 30 * time.Second},
+			TargetNamespace: a.Namespace,
+			Prune:           true,
+			SourceRef:       kustomizev1.CrossNamespaceSourceReference{Kind: sourcev1.OCIRepositoryKind, Name: a.Name},
+		},
+	}
+}
+
+// HealthCheck watches over what the Kustomization applied.
+func (a App) HealthCheck() *v1alpha1.HealthCheck {
+	class := v1alpha1.HealthCheckClassKustomization
+	check := &v1alpha1.HealthCheck{ObjectMeta: a.meta(), Spec: v1alpha1.HealthCheckSpec{Class: &class}}
+	check.Labels = map[string]string{"app": a.Name}
+	check.Annotations = map[string]string{v1alpha1.KustomizationAnnotation: a.Name}
+	return check
+}
+
+// Rollout promotes the application's releases. Each option changes its spec.
+func (a App) Rollout(options ...func(*v1alpha1.RolloutSpec)) *v1alpha1.Rollout {
+	rollout := &v1alpha1.Rollout{ObjectMeta: a.meta()}
+	rollout.Spec.ReleasesImagePolicy.Name = a.Name
+	for _, option := range options {
+		option(&rollout.Spec)
+	}
+	return rollout
+}
+
+// Baked lets a release bake, watched over by the application's HealthCheck.
+func (a App) Baked(bake, deploy time.Duration) func(*v1alpha1.RolloutSpec) {
+	return func(spec *v1alpha1.RolloutSpec) {
+		spec.BakeTime = &metav1.Duration{Duration: bake}
+		spec.DeployTimeout = &metav1.Duration{Duration: deploy}
+		spec.HealthCheckSelector = &v1alpha1.HealthCheckSelector{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": a.Name}},
+		}
+	}
+}
+
+// Flux returns the namespace and the Flux objects of the application, in the
+// order in which they can be created.
+func (a App) Flux(registryHost string) []client.Object {
+	return []client.Object{
+		a.NamespaceObject(),
+		a.ImageRepository(registryHost),
+		a.ImagePolicy(">=1.0.0"),
+		a.OCIRepository(registryHost),
+		a.Kustomization(),
+	}
+}
+
+func (a App) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name}
+}
