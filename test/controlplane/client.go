@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"fmt"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/imagescanner"
+)
+
+// Client may do everything. It knows the built-in kinds, CRDs, Flux's sources
+// and Kustomizations, and the image kinds, whose Go types are those of v1
+// whichever version is served.
+func (c *ControlPlane) Client() client.Client { return c.client }
+
+func newClient(config *rest.Config, images ImageVersion) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme,
+		apiextensionsv1.AddToScheme,
+		sourcev1.AddToScheme,
+		kustomizev1.AddToScheme,
+		func(s *runtime.Scheme) error { return imagescanner.AddToScheme(s, string(images)) },
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register kinds: %w", err)
+		}
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	return c, nil
+}

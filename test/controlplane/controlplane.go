@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/imagescanner"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+)
+
+const (
+	// startLimit bounds one attempt to start the parts, once they are built.
+	startLimit = 2 * time.Minute
+	// attempts is how often Start tries again with other ports.
+	attempts = 3
+)
+
+// ControlPlane is a running control plane. Its methods may be called from
+// several goroutines.
+type ControlPlane struct {
+	// Registry holds what is released.
+	Registry *Registry
+	// Images is the stand-in for image-reflector-controller; nil unless asked for.
+	Images *imagescanner.Scanner
+
+	options   Options
+	binaries  map[parts.Name]string
+	logDir    string
+	dir       *workDir
+	ports     *ports
+	starter   *starter
+	authority *authority
+	admin     *rest.Config
+	client    client.Client
+
+	etcdURL    string
+	apiPort    int
+	kubeconfig string
+	eventsURL  string
+
+	mu        sync.Mutex
+	processes []*Process
+	stopped   bool
+}
+
+// Start builds what is missing, starts what the options ask for and waits until
+// it serves. Building may take minutes and is limited by ctx alone. What was
+// started is stopped again when Start fails; it outlives ctx when it succeeds.
+func Start(ctx context.Context, options Options) (*ControlPlane, error) {
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	binaries, err := parts.Build(ctx, options.Progress, options.parts()...)
+	if err != nil {
+		return nil, err
+	}
+	for attempt := 1; ; attempt++ {
+		c, err := startOnce(ctx, options, binaries)
+		if err == nil || attempt == attempts || !portWasTaken(err) {
+			return c, err
+		}
+	}
+}
+
+func portWasTaken(err error) bool {
+	return strings.Contains(err.Error(), "address already in use")
+}
+
+func startOnce(ctx context.Context, options Options, binaries map[parts.Name]string) (*ControlPlane, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	c, err := prepare(options, binaries)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.startParts(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// prepare makes everything that exists before the first process does.
+func prepare(options Options, binaries map[parts.Name]string) (*ControlPlane, error) {
+	dir, err := newWorkDir()
+	if err != nil {
+		return nil, err
+	}
+	c := &ControlPlane{options: options, binaries: binaries, dir: dir, ports: &ports{}, starter: newStarter()}
+	if err := c.makeLogDir(); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	if c.authority, err = newAuthority(); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	if c.Registry, err = c.newRegistry(); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+func (c *ControlPlane) makeLogDir() error {
+	c.logDir = c.options.LogDir
+	if c.logDir == "" {
+		c.logDir = c.dir.file("logs")
+	}
+	if err := os.MkdirAll(c.logDir, 0o755); err != nil {
+		return fmt.Errorf("make the folder for logs: %w", err)
+	}
+	return nil
+}
+
+// startParts starts the API server first, then everything that talks to it.
+func (c *ControlPlane) startParts(ctx context.Context) error {
+	if err := c.startAPIServer(ctx); err != nil {
+		return err
+	}
+	if err := c.installCRDs(ctx); err != nil {
+		return err
+	}
+	return inParallel(
+		func() error { return c.startWorkloads(ctx) },
+		func() error { return c.startFlux(ctx) },
+		func() error { return c.startImageScanner(ctx) },
+	)
+}
+
+// startAPIServer starts etcd and the API server side by side; the API server
+// waits for its etcd by itself.
+func (c *ControlPlane) startAPIServer(ctx context.Context) error {
+	etcd, err := c.etcd()
+	if err != nil {
+		return err
+	}
+	server, err := c.apiServer()
+	if err != nil {
+		return err
+	}
+	if err := c.makeAdmin(); err != nil {
+		return err
+	}
+	if err := inParallel(
+		func() error { return etcd.Start(ctx) },
+		func() error { return server.Start(ctx) },
+	); err != nil {
+		return err
+	}
+	c.client, err = newClient(c.admin, c.options.ImageVersion)
+	return err
+}
+
+func (c *ControlPlane) makeAdmin() (err error) {
+	if c.admin, err = c.userConfig("admin", []string{adminGroup}); err != nil {
+		return err
+	}
+	if c.kubeconfig, err = c.AddUser("admin", adminGroup); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Stop ends all processes and removes what they left, in the reverse order of
+// their start. It may be called more than once.
+func (c *ControlPlane) Stop() error {
+	c.mu.Lock()
+	if c.stopped {
+		c.mu.Unlock()
+		return nil
+	}
+	c.stopped = true
+	processes := slices.Clone(c.processes)
+	c.mu.Unlock()
+
+	if c.Images != nil {
+		c.Images.Stop()
+	}
+	err := stopAll(processes)
+	if c.Registry != nil {
+		err = errors.Join(err, c.Registry.close())
+	}
+	c.starter.close()
+	c.ports.release()
+	return errors.Join(err, c.dir.remove())
+}
+
+// stopAll kills: nothing of what the parts would still write is needed, and
+// a part that waits for its lease or its connections only costs time.
+func stopAll(processes []*Process) error {
+	var errs []error
+	for _, p := range slices.Backward(processes) {
+		errs = append(errs, p.Kill())
+	}
+	return errors.Join(errs...)
+}
+
+// Kubeconfig is the path of a kubeconfig file that may do everything.
+func (c *ControlPlane) Kubeconfig() string { return c.kubeconfig }
+
+// RESTConfig is a client configuration that may do everything.
+func (c *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }
+
+// Dir is a folder that is removed by Stop.
+func (c *ControlPlane) Dir() string { return c.dir.path }
+
+// Process finds a process by its name: a part's, or one given to StartProcess.
+// It returns nil when there is none.
+func (c *ControlPlane) Process(name string) *Process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.processes {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Part finds the process of a part; it is nil when the options left it out.
+func (c *ControlPlane) Part(name parts.Name) *Process { return c.Process(string(name)) }
+
+// StartProcess starts a program of the caller's under the same care as the
+// parts: it dies with this process and with Stop, and logs beside the others.
+func (c *ControlPlane) StartProcess(name, path string, args, env []string) (*Process, error) {
+	p := c.newProcess(name, path, args)
+	p.Env = env
+	return p, p.Start(context.Background())
+}
+
+func (c *ControlPlane) process(name parts.Name, args ...string) *Process {
+	return c.newProcess(string(name), c.binaries[name], args)
+}
+
+func (c *ControlPlane) newProcess(name, path string, args []string) *Process {
+	p := &Process{
+		Name: name, Path: path, Args: args,
+		LogFile: filepath.Join(c.logDir, fileName(name)+".log"),
+		starter: c.starter,
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.processes = append(c.processes, p)
+	return p
+}
+
+// inParallel does everything at once and returns all that failed.
+func inParallel(tasks ...func() error) error {
+	errs := make([]error, len(tasks))
+	var group sync.WaitGroup
+	for i, task := range tasks {
+		group.Go(func() { errs[i] = task() })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+)
+
+const imageGroup = "image.toolkit.fluxcd.io"
+
+// installCRDs installs Flux's CRDs, those of the image API at the wanted
+// version, and the caller's, and waits until all are served.
+func (c *ControlPlane) installCRDs(ctx context.Context) error {
+	crds, err := c.loadCRDs(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := envtest.InstallCRDs(c.admin, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
+		return fmt.Errorf("install CRDs: %w", err)
+	}
+	return nil
+}
+
+func (c *ControlPlane) loadCRDs(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	paths, err := c.crdPaths(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, path := range paths {
+		read, err := readCRDs(path)
+		if err != nil {
+			return nil, err
+		}
+		crds = append(crds, read...)
+	}
+	for _, crd := range crds {
+		if crd.Spec.Group == imageGroup {
+			serveOnlyAs(crd, string(c.options.ImageVersion))
+		}
+	}
+	return crds, nil
+}
+
+// crdPaths names the folders: each Flux controller's module carries its own.
+func (c *ControlPlane) crdPaths(ctx context.Context) ([]string, error) {
+	sources := []parts.Name{parts.SourceController, parts.KustomizeController}
+	if c.options.Notifications {
+		sources = append(sources, parts.NotificationController)
+	}
+	paths := []string{filepath.Join(parts.Root(), "test", "controlplane", "crds")}
+	for _, name := range sources {
+		dir, err := parts.Source(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, filepath.Join(dir, "config", "crd", "bases"))
+	}
+	if c.options.Workloads {
+		dir, err := parts.Source(ctx, parts.KWOK)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, filepath.Join(dir, "kustomize", "crd", "bases", "kwok.x-k8s.io_stages.yaml"))
+	}
+	return append(paths, c.options.CRDPaths...), nil
+}
+
+// readCRDs reads the CRDs in a file, or in the files of a folder.
+func readCRDs(path string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("find CRDs: %w", err)
+	}
+	files := []string{path}
+	if info.IsDir() {
+		if files, err = filepath.Glob(filepath.Join(path, "*.yaml")); err != nil {
+			return nil, fmt.Errorf("find CRDs in %s: %w", path, err)
+		}
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read CRDs: %w", err)
+		}
+		read, err := parseCRDs(string(content))
+		if err != nil {
+			return nil, fmt.Errorf("read CRDs from %s: %w", file, err)
+		}
+		crds = append(crds, read...)
+	}
+	return crds, nil
+}
+
+func parseCRDs(content string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, document := range strings.Split("\n"+content, "\n---") {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal([]byte(document), crd); err != nil {
+			return nil, err
+		}
+		if crd.Kind == "CustomResourceDefinition" {
+			if len(crd.Spec.Versions) == 0 {
+				return nil, errors.New(crd.Name + " has no versions")
+			}
+			crds = append(crds, crd)
+		}
+	}
+	return crds, nil
+}
+
+// serveOnlyAs gives a CRD's stored version another name and drops its other
+// versions: what the project reads has the same schema in v1 and v1beta2.
+func serveOnlyAs(crd *apiextensionsv1.CustomResourceDefinition, version string) {
+	for _, v := range crd.Spec.Versions {
+		if v.Storage {
+			v.Name, v.Served, v.Deprecated, v.DeprecationWarning = version, true, false, nil
+			crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{v}
+			return
+		}
+	}
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/imagescanner"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+)
+
+// FluxNamespace is the namespace in which Flux believes to run.
+const FluxNamespace = "flux-system"
+
+// startFlux starts the Flux controllers that the options ask for.
+func (c *ControlPlane) startFlux(ctx context.Context) error {
+	if err := c.createFluxNamespace(ctx); err != nil {
+		return err
+	}
+	var tasks []func() error
+	if c.options.Notifications {
+		p, err := c.notificationController()
+		if err != nil {
+			return err
+		}
+		tasks = append(tasks, func() error { return p.Start(ctx) })
+	}
+	if c.options.Flux {
+		source, err := c.sourceController()
+		if err != nil {
+			return err
+		}
+		kustomize, err := c.fluxController(parts.KustomizeController)
+		if err != nil {
+			return err
+		}
+		tasks = append(tasks, func() error { return source.Start(ctx) }, func() error { return kustomize.Start(ctx) })
+	}
+	return inParallel(tasks...)
+}
+
+func (c *ControlPlane) createFluxNamespace(ctx context.Context) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: FluxNamespace}}
+	if err := c.client.Create(ctx, namespace); err != nil {
+		return fmt.Errorf("create the namespace %s: %w", FluxNamespace, err)
+	}
+	return nil
+}
+
+func (c *ControlPlane) sourceController() (*Process, error) {
+	port, err := c.ports.take()
+	if err != nil {
+		return nil, err
+	}
+	storage := c.dir.file("source-controller")
+	if err := os.MkdirAll(storage, 0o755); err != nil {
+		return nil, fmt.Errorf("make the artifact storage: %w", err)
+	}
+	return c.fluxController(parts.SourceController,
+		"--storage-path="+storage,
+		"--storage-addr="+address(port),
+		"--storage-adv-addr="+address(port),
+	)
+}
+
+// notificationController has a receiver for events, whose address the other
+// controllers are told, and one for webhooks.
+func (c *ControlPlane) notificationController() (*Process, error) {
+	var events, receiver int
+	if err := c.ports.takeAll(&events, &receiver); err != nil {
+		return nil, err
+	}
+	c.eventsURL = "http://" + address(events) + "/"
+	return c.fluxController(parts.NotificationController,
+		"--events-addr="+address(events), // here the address to listen on
+		"--receiverAddr="+address(receiver),
+	)
+}
+
+// fluxController gives a controller what all of them take.
+func (c *ControlPlane) fluxController(name parts.Name, args ...string) (*Process, error) {
+	var metrics, health int
+	if err := c.ports.takeAll(&metrics, &health); err != nil {
+		return nil, err
+	}
+	args = append([]string{
+		"--enable-leader-election=false",
+		"--metrics-addr=" + address(metrics),
+		"--health-addr=" + address(health),
+		"--events-addr=" + c.eventsURL,
+		"--log-level=debug",
+	}, args...)
+	p := c.process(name, args...)
+	p.Env = []string{"RUNTIME_NAMESPACE=" + FluxNamespace, "KUBECONFIG=" + c.kubeconfig}
+	p.ready = answersOK(http.DefaultClient, "http://"+address(health)+"/readyz")
+	return p, nil
+}
+
+// EventsURL is where notification-controller takes events; empty without it.
+func (c *ControlPlane) EventsURL() string { return c.eventsURL }
+
+func (c *ControlPlane) startImageScanner(ctx context.Context) (err error) {
+	if !c.options.ImageScanner {
+		return nil
+	}
+	c.Images, err = imagescanner.Start(ctx, c.RESTConfig(), string(c.options.ImageVersion))
+	return err
+}

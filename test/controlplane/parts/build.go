@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Build returns the path of each named part's program, and builds those that
+// are not there yet, telling progress about it. Programs found in the folder
+// KUBEBUILDER_ASSETS are taken as they are. Two callers never build at once:
+// the second waits, and then finds the work done.
+func Build(ctx context.Context, progress io.Writer, names ...Name) (map[Name]string, error) {
+	paths, missing, err := locate(names)
+	if err != nil || len(missing) == 0 {
+		return paths, err
+	}
+	unlock, err := lock(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	paths, missing, err = locate(names)
+	if err != nil || len(missing) == 0 {
+		return paths, err
+	}
+	if err := buildAll(ctx, progress, missing); err != nil {
+		return nil, err
+	}
+	return paths, nil
+}
+
+// locate finds the place of each part and the parts whose program is missing.
+func locate(names []Name) (map[Name]string, []part, error) {
+	paths := make(map[Name]string, len(names))
+	var missing []part
+	for _, name := range names {
+		p, err := find(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if path := asset(p.name); path != "" {
+			paths[p.name] = path
+			continue
+		}
+		path, err := p.binary()
+		if err != nil {
+			return nil, nil, err
+		}
+		paths[p.name] = path
+		if _, err := os.Stat(path); err != nil {
+			missing = append(missing, p)
+		}
+	}
+	return paths, missing, nil
+}
+
+// asset is the program that the user already has, by the convention of envtest.
+func asset(name Name) string {
+	dir := os.Getenv("KUBEBUILDER_ASSETS")
+	if dir == "" || (name != Etcd && name != APIServer) {
+		return ""
+	}
+	path := filepath.Join(dir, string(name))
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+func buildAll(ctx context.Context, progress io.Writer, missing []part) error {
+	begun := time.Now()
+	fmt.Fprintf(progress, "Building %d parts of the control plane, once; this takes some minutes.\n", len(missing))
+	downloads := downloadAhead(ctx, missing)
+	defer downloads.stop()
+	for i, p := range missing {
+		r := report{progress, fmt.Sprintf("[%d/%d] %s", i+1, len(missing), p.name), begun}
+		if err := r.during(func() error { return p.build(ctx, downloads) }); err != nil {
+			return fmt.Errorf("build %s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+// build compiles a part to a name of its own and renames it when it is whole.
+func (p part) build(ctx context.Context, downloads *downloads) error {
+	if err := downloads.wait(p.folder); err != nil {
+		return err
+	}
+	target, err := p.binary()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(binDir(), 0o755); err != nil {
+		return err
+	}
+	half := fmt.Sprintf("%s.%d", target, os.Getpid())
+	defer func() { _ = os.Remove(half) }()
+	version, _ := p.version()
+	if err := p.goCommand(ctx, "build", "-o", half, "-pgo=off", "-ldflags", linkerFlags(p, version), p.main); err != nil {
+		return err
+	}
+	return os.Rename(half, target)
+}
+
+// linkerFlags drops what only debuggers read, and tells the Kubernetes programs
+// their version. Nothing that the compiler sees differs from a plain build, so
+// that its cache serves all parts.
+func linkerFlags(p part, version string) string {
+	flags := "-s -w"
+	if p.module != "k8s.io/kubernetes" {
+		return flags
+	}
+	numbers := strings.Split(strings.TrimPrefix(version, "v"), ".")
+	for variable, value := range map[string]string{
+		"gitVersion": version, "gitMajor": numbers[0], "gitMinor": numbers[1],
+	} {
+		flags += " -X k8s.io/component-base/version." + variable + "=" + value
+	}
+	return flags
+}
+
+// goCommand runs the go command in the part's own module, which it must not
+// change. The environment is the caller's but for what would change the build.
+func (p part) goCommand(ctx context.Context, args ...string) error {
+	_, err := p.goOutput(ctx, args...)
+	return err
+}
+
+func (p part) goOutput(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = p.dir()
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "CGO_ENABLED=0", "GOWORK=off", "PWD="+cmd.Dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	output, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, exit.Stderr)
+	}
+	return output, err
+}
+
+// lock waits until nobody else builds in this repository.
+func lock(ctx context.Context, progress io.Writer) (unlock func(), err error) {
+	if err := os.MkdirAll(binDir(), 0o755); err != nil {
+		return nil, fmt.Errorf("make the folder for programs: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(binDir(), ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the lock for building: %w", err)
+	}
+	for told := false; ; told = true {
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+			return func() { _ = f.Close() }, nil
+		}
+		if !told {
+			fmt.Fprintln(progress, "Another process builds parts of the control plane; waiting for it.")
+		}
+		select {
+		case <-ctx.Done():
+			_ = f.Close()
+			return nil, fmt.Errorf("wait for another build: %w", ctx.Err())
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}

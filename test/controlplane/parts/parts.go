@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package parts builds the programs that a control plane consists of, from Go
+// modules whose versions are pinned in the go.mod files below this folder.
+package parts
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Name is the name of a part and of its binary.
+type Name string
+
+// The parts there are.
+const (
+	Etcd                   Name = "etcd"
+	APIServer              Name = "kube-apiserver"
+	ControllerManager      Name = "kube-controller-manager"
+	Scheduler              Name = "kube-scheduler"
+	KWOK                   Name = "kwok"
+	SourceController       Name = "source-controller"
+	KustomizeController    Name = "kustomize-controller"
+	NotificationController Name = "notification-controller"
+)
+
+// part says where a program comes from.
+type part struct {
+	name Name
+	// folder below this one whose go.mod pins the program.
+	folder string
+	// module has the program, at the import path main.
+	module, main string
+}
+
+// all is in the order of building: what most callers need comes first.
+var all = []part{
+	{Etcd, "core", "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3"},
+	{APIServer, "core", "k8s.io/kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"},
+	{ControllerManager, "core", "k8s.io/kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"},
+	{Scheduler, "core", "k8s.io/kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"},
+	{KWOK, "core", "sigs.k8s.io/kwok", "sigs.k8s.io/kwok/cmd/kwok"},
+	{KustomizeController, "core", "github.com/fluxcd/kustomize-controller", "github.com/fluxcd/kustomize-controller"},
+	{SourceController, "source", "github.com/fluxcd/source-controller", "github.com/fluxcd/source-controller"},
+	{NotificationController, "notification", "github.com/fluxcd/notification-controller", "github.com/fluxcd/notification-controller"},
+}
+
+// All names every part, in the order of building.
+func All() []Name {
+	names := make([]Name, 0, len(all))
+	for _, p := range all {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+func find(name Name) (part, error) {
+	for _, p := range all {
+		if p.name == name {
+			return p, nil
+		}
+	}
+	return part{}, fmt.Errorf("there is no part %q", name)
+}
+
+// Root is the root of the repository.
+func Root() string {
+	_, here, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(here), "..", "..", "..")
+}
+
+// dir is the folder with the part's go.mod.
+func (p part) dir() string {
+	return filepath.Join(Root(), "test", "controlplane", "parts", p.folder)
+}
+
+// version is what the part's go.mod requires of its module.
+func (p part) version() (string, error) {
+	content, err := os.ReadFile(filepath.Join(p.dir(), "go.mod"))
+	if err != nil {
+		return "", fmt.Errorf("find the version of %s: %w", p.name, err)
+	}
+	for line := range strings.Lines(string(content)) {
+		fields := strings.Fields(strings.TrimPrefix(line, "require "))
+		if len(fields) >= 2 && fields[0] == p.module && strings.HasPrefix(fields[1], "v") {
+			return fields[1], nil
+		}
+	}
+	return "", fmt.Errorf("go.mod of %s requires no %s", p.name, p.module)
+}
+
+// binary is the path of the part's program, built or not.
+func (p part) binary() (string, error) {
+	version, err := p.version()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(binDir(), string(p.name)+"-"+version), nil
+}
+
+func binDir() string { return filepath.Join(Root(), "bin", "controlplane") }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+const (
+	loopback = "127.0.0.1"
+	// Ports are taken from below the range that the kernel hands out for
+	// outgoing connections, or one of those could take a port between its
+	// choice and its use.
+	firstPort = 15000
+	lastPort  = 31999
+)
+
+// ports hands out free loopback ports. A port stays reserved, against every
+// other control plane on the machine, until release.
+type ports struct {
+	locks []*os.File
+}
+
+// take reserves one port.
+func (p *ports) take() (int, error) {
+	dir := filepath.Join(os.TempDir(), "rollout-controlplane.ports")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return 0, fmt.Errorf("make the folder of reserved ports: %w", err)
+	}
+	for range 500 {
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		lock, err := lockFile(filepath.Join(dir, strconv.Itoa(port)))
+		if err != nil {
+			continue
+		}
+		if portIsFree(port) {
+			p.locks = append(p.locks, lock)
+			return port, nil
+		}
+		_ = lock.Close()
+	}
+	return 0, errors.New("found no free port on loopback")
+}
+
+// takeAll reserves a port for each of the given places.
+func (p *ports) takeAll(places ...*int) error {
+	for _, place := range places {
+		port, err := p.take()
+		if err != nil {
+			return err
+		}
+		*place = port
+	}
+	return nil
+}
+
+func (p *ports) release() {
+	for _, lock := range p.locks {
+		_ = os.Remove(lock.Name())
+		_ = lock.Close()
+	}
+	p.locks = nil
+}
+
+func portIsFree(port int) bool {
+	l, err := net.Listen("tcp", address(port))
+	if err != nil {
+		return false
+	}
+	return l.Close() == nil
+}
+
+func address(port int) string {
+	return net.JoinHostPort(loopback, strconv.Itoa(port))
+}

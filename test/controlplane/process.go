@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// stopGrace is how long a process may take to end by itself when asked to.
+const stopGrace = 10 * time.Second
+
+// Process is one child of the control plane. It may be started again after it
+// ended, with the same arguments and the same log file.
+type Process struct {
+	Name string
+	Path string
+	Args []string
+	// Env is added to the environment of this process.
+	Env []string
+	// LogFile receives what the process prints; a restart appends.
+	LogFile string
+
+	starter *starter
+	// ready tells when the process serves; nil means as soon as it runs.
+	ready func(context.Context) error
+
+	mu     sync.Mutex
+	cmd    *exec.Cmd
+	exited chan struct{}
+	result error
+}
+
+// Start starts the process unless it runs, and waits until it is ready.
+func (p *Process) Start(ctx context.Context) error {
+	exited, err := p.launch()
+	if err != nil {
+		return err
+	}
+	if err := p.awaitReady(ctx, exited); err != nil {
+		return fmt.Errorf("%s did not become ready: %w\n%s", p.Name, err, p.logTail())
+	}
+	return nil
+}
+
+func (p *Process) launch() (<-chan struct{}, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.runningLocked() {
+		return p.exited, nil
+	}
+	log, err := os.OpenFile(p.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open the log of %s: %w", p.Name, err)
+	}
+	defer func() { _ = log.Close() }()
+
+	cmd := exec.Command(p.Path, p.Args...)
+	cmd.Env = append(os.Environ(), p.Env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := p.starter.start(cmd); err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.Name, err)
+	}
+	p.cmd, p.exited, p.result = cmd, make(chan struct{}), nil
+	go p.reap(cmd, p.exited)
+	return p.exited, nil
+}
+
+func (p *Process) reap(cmd *exec.Cmd, exited chan<- struct{}) {
+	err := cmd.Wait()
+	p.mu.Lock()
+	p.result = err
+	p.mu.Unlock()
+	close(exited)
+}
+
+// awaitReady asks until the answer is yes, the process has ended or time is up.
+func (p *Process) awaitReady(ctx context.Context, exited <-chan struct{}) error {
+	for p.ready != nil {
+		err := p.ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-exited:
+			return fmt.Errorf("it ended: %w", errors.Join(p.exitError(), err))
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// Running says whether the process runs; a paused one does.
+func (p *Process) Running() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.runningLocked()
+}
+
+func (p *Process) runningLocked() bool {
+	if p.cmd == nil {
+		return false
+	}
+	select {
+	case <-p.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// PID is the id of the running process, and 0 when none runs.
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.runningLocked() {
+		return 0
+	}
+	return p.cmd.Process.Pid
+}
+
+// Wait waits until the process has ended and returns how.
+func (p *Process) Wait(ctx context.Context) error {
+	p.mu.Lock()
+	exited := p.exited
+	p.mu.Unlock()
+	if exited == nil {
+		return fmt.Errorf("%s was never started", p.Name)
+	}
+	select {
+	case <-exited:
+		return p.exitError()
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the end of %s: %w", p.Name, ctx.Err())
+	}
+}
+
+// Stop asks the process to end and, when its grace is over, kills it.
+func (p *Process) Stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopGrace)
+	defer cancel()
+	p.signal(syscall.SIGTERM)
+	p.signal(syscall.SIGCONT)
+	p.awaitExit(ctx)
+	return p.Kill()
+}
+
+// Kill ends the process at once, as a crash would, and waits until it is gone.
+func (p *Process) Kill() error {
+	if !p.Running() {
+		return nil
+	}
+	p.signal(syscall.SIGKILL)
+	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
+	defer cancel()
+	if !p.awaitExit(ctx) {
+		return fmt.Errorf("%s is still there after being killed", p.Name)
+	}
+	return nil
+}
+
+// Pause freezes the process: its connections stay open and nothing is answered.
+func (p *Process) Pause() { p.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused process go on.
+func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
+
+// Restart stops the process and starts it again.
+func (p *Process) Restart(ctx context.Context) error {
+	if err := p.Stop(ctx); err != nil {
+		return err
+	}
+	return p.Start(ctx)
+}
+
+// signal reaches the process and what it has started.
+func (p *Process) signal(s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.runningLocked() {
+		_ = syscall.Kill(-p.cmd.Process.Pid, s)
+	}
+}
+
+func (p *Process) awaitExit(ctx context.Context) bool {
+	p.mu.Lock()
+	exited := p.exited
+	p.mu.Unlock()
+	if exited == nil {
+		return true
+	}
+	select {
+	case <-exited:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (p *Process) exitError() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.result
+}
+
+// logTail is the end of the log, for error messages.
+func (p *Process) logTail() []byte {
+	const length = 2000
+	content, err := os.ReadFile(p.LogFile)
+	if err != nil || len(content) <= length {
+		return content
+	}
+	tail := content[len(content)-length:]
+	return tail[bytes.IndexByte(tail, '\n')+1:]
+}

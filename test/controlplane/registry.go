@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// Registry is an OCI registry in this process, over plain HTTP on loopback. It
+// keeps its content in memory, also while it is unreachable.
+type Registry struct {
+	host    string
+	content http.Handler
+
+	requests atomic.Uint64
+	login    atomic.Pointer[authn.Basic]
+
+	mu     sync.Mutex
+	server *http.Server
+}
+
+func (c *ControlPlane) newRegistry() (*Registry, error) {
+	port, err := c.ports.take()
+	if err != nil {
+		return nil, err
+	}
+	r := &Registry{
+		host:    address(port),
+		content: registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true)),
+	}
+	return r, r.ComeBack()
+}
+
+// Host is the registry's host and port.
+func (r *Registry) Host() string { return r.host }
+
+// Requests counts what the registry was asked since it exists.
+func (r *Registry) Requests() uint64 { return r.requests.Load() }
+
+// RequireLogin makes the registry refuse whoever does not show these
+// credentials; an empty user name opens it again. Push and the other methods
+// here show them by themselves.
+func (r *Registry) RequireLogin(user, password string) {
+	if user == "" {
+		r.login.Store(nil)
+		return
+	}
+	r.login.Store(&authn.Basic{Username: user, Password: password})
+}
+
+// GoAway makes the registry unreachable: connections end, new ones are refused.
+func (r *Registry) GoAway() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.server == nil {
+		return nil
+	}
+	err := r.server.Close()
+	r.server = nil
+	if err != nil {
+		return fmt.Errorf("close the registry: %w", err)
+	}
+	return nil
+}
+
+// ComeBack makes the registry reachable again, at its old address.
+func (r *Registry) ComeBack() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.server != nil {
+		return nil
+	}
+	listener, err := net.Listen("tcp", r.host)
+	if err != nil {
+		return fmt.Errorf("open the registry: %w", err)
+	}
+	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
+	go func(s *http.Server) { _ = s.Serve(listener) }(r.server)
+	return nil
+}
+
+// ServeHTTP counts a request, checks the login and answers.
+func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	r.requests.Add(1)
+	if !r.mayEnter(request) {
+		w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
+		http.Error(w, `{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}`, http.StatusUnauthorized)
+		return
+	}
+	r.content.ServeHTTP(w, request)
+}
+
+func (r *Registry) mayEnter(request *http.Request) bool {
+	login := r.login.Load()
+	if login == nil {
+		return true
+	}
+	user, password, _ := request.BasicAuth()
+	return subtle.ConstantTimeCompare([]byte(user+"\n"+password), []byte(login.Username+"\n"+login.Password)) == 1
+}
+
+// Delete removes one tag; the artifact stays under its digest.
+func (r *Registry) Delete(ctx context.Context, repository, tag string) error {
+	ref, err := r.reference(repository, tag)
+	if err != nil {
+		return err
+	}
+	if err := remote.Delete(ref, r.options(ctx)...); err != nil {
+		return fmt.Errorf("delete %s: %w", ref, err)
+	}
+	return nil
+}
+
+// Digests lists the digest of each tag of a repository.
+func (r *Registry) Digests(ctx context.Context, repository string) (map[string]string, error) {
+	repo, err := name.NewRepository(r.host+"/"+repository, name.Insecure)
+	if err != nil {
+		return nil, fmt.Errorf("name a repository: %w", err)
+	}
+	tags, err := remote.List(repo, r.options(ctx)...)
+	if err != nil {
+		return nil, fmt.Errorf("list the tags of %s: %w", repo, err)
+	}
+	digests := make(map[string]string, len(tags))
+	for _, tag := range tags {
+		head, err := remote.Head(repo.Tag(tag), r.options(ctx)...)
+		if err != nil {
+			return nil, fmt.Errorf("look up %s: %w", repo.Tag(tag), err)
+		}
+		digests[tag] = head.Digest.String()
+	}
+	return digests, nil
+}
+
+func (r *Registry) reference(repository, tag string) (name.Tag, error) {
+	ref, err := name.NewTag(r.host+"/"+repository+":"+tag, name.Insecure)
+	if err != nil {
+		return name.Tag{}, fmt.Errorf("name a tag: %w", err)
+	}
+	return ref, nil
+}
+
+func (r *Registry) options(ctx context.Context) []remote.Option {
+	options := []remote.Option{remote.WithContext(ctx), remote.WithTransport(unpooled)}
+	if login := r.login.Load(); login != nil {
+		options = append(options, remote.WithAuth(login))
+	}
+	return options
+}
+
+// unpooled keeps no connection, so that nothing idles after a test.
+var unpooled = &http.Transport{DisableKeepAlives: true}
+
+func (r *Registry) close() error {
+	if err := r.GoAway(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Request is a kind of request to the API server. Verbs are those of its
+// metric: GET, LIST, WATCH, POST, PUT, PATCH, APPLY, DELETE, DELETECOLLECTION.
+type Request struct {
+	Verb, Group, Resource, Subresource string
+}
+
+// Requests says how often each kind of request was made.
+type Requests map[Request]int
+
+// Requests asks the API server for its own count of requests since it started,
+// whoever made them. A watch counts when it is opened.
+func (c *ControlPlane) Requests(ctx context.Context) (Requests, error) {
+	clients, err := kubernetes.NewForConfig(c.admin)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for metrics: %w", err)
+	}
+	text, err := clients.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the API server's metrics: %w", err)
+	}
+	return parseRequests(text)
+}
+
+// parseRequests adds the watches that are open to the requests that are done:
+// the API server counts a watch among the latter when it ends.
+func parseRequests(text []byte) (Requests, error) {
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("read metrics: %w", err)
+	}
+	counts := Requests{}
+	for _, m := range families["apiserver_request_total"].GetMetric() {
+		counts[requestOf(m)] += int(m.GetCounter().GetValue())
+	}
+	for _, m := range families["apiserver_longrunning_requests"].GetMetric() {
+		if n := int(m.GetGauge().GetValue()); n != 0 {
+			counts[requestOf(m)] += n
+		}
+	}
+	return counts, nil
+}
+
+func requestOf(m *dto.Metric) Request {
+	var r Request
+	for _, label := range m.GetLabel() {
+		switch label.GetName() {
+		case "verb":
+			r.Verb = label.GetValue()
+		case "group":
+			r.Group = label.GetValue()
+		case "resource":
+			r.Resource = label.GetValue()
+		case "subresource":
+			r.Subresource = label.GetValue()
+		}
+	}
+	return r
+}
+
+// Since returns what was asked after an earlier count.
+func (r Requests) Since(earlier Requests) Requests {
+	difference := Requests{}
+	for request, n := range r {
+		if d := n - earlier[request]; d != 0 {
+			difference[request] = d
+		}
+	}
+	return difference
+}
+
+// Count adds up the requests that the caller selects.
+func (r Requests) Count(selected func(Request) bool) int {
+	total := 0
+	for request, n := range r {
+		if selected(request) {
+			total += n
+		}
+	}
+	return total
+}
+
+// IsWrite says whether a request changes something.
+func (r Request) IsWrite() bool {
+	switch r.Verb {
+	case "POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION":
+		return true
+	}
+	return false
+}

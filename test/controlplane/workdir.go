@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+const (
+	workDirPattern = "rollout-controlplane-*"
+	workDirLock    = "in-use"
+)
+
+// workDir is a temporary folder that survives its owner by one run at most:
+// the owner holds a lock inside it, and whoever comes next removes the folders
+// whose lock nobody holds. That covers owners that were killed.
+type workDir struct {
+	path string
+	lock *os.File
+}
+
+func newWorkDir() (*workDir, error) {
+	sweepWorkDirs()
+	path, err := os.MkdirTemp("", workDirPattern)
+	if err != nil {
+		return nil, fmt.Errorf("make a temporary folder: %w", err)
+	}
+	lock, err := lockFile(filepath.Join(path, workDirLock))
+	if err != nil {
+		_ = os.RemoveAll(path)
+		return nil, err
+	}
+	return &workDir{path: path, lock: lock}, nil
+}
+
+func (d *workDir) file(elements ...string) string {
+	return filepath.Join(append([]string{d.path}, elements...)...)
+}
+
+func (d *workDir) remove() error {
+	defer func() { _ = d.lock.Close() }()
+	return os.RemoveAll(d.path)
+}
+
+// sweepWorkDirs removes the folders of owners that are gone. A folder without
+// a lock file belongs to somebody who is just making it.
+func sweepWorkDirs() {
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), workDirPattern))
+	for _, path := range left {
+		if _, err := os.Stat(filepath.Join(path, workDirLock)); err != nil {
+			continue
+		}
+		if lock, err := lockFile(filepath.Join(path, workDirLock)); err == nil {
+			_ = os.RemoveAll(path)
+			_ = lock.Close()
+		}
+	}
+}
+
+// lockFile opens a file and takes its lock, or fails at once if another holder
+// has it. Closing the file, or the death of the process, gives the lock back.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the lock %s: %w", path, err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("take the lock %s: %w", path, err)
+	}
+	return f, nil
+}
