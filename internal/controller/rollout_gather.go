@@ -64,7 +64,30 @@ func (r *RolloutReconciler) gatherTargets(ctx context.Context, w *world) error {
 		if seen.State == v1alpha1.TargetApplied && r.writes.ahead(t.Object()) {
 			seen.State = v1alpha1.TargetPending // the cache has not seen what we wrote
 		}
-		w.Targets.All = append(w.Targets.All, seen)
+		w.Targets.All = append(w.Targets.All, remember(w.Rollout.Status.Targets, seen, version))
+	}
+	return nil
+}
+
+// remember keeps a failure in mind while Flux tries again: it is the last that
+// is known of the target.
+func remember(before []v1alpha1.TargetStatus, seen promotion.Target, version string) promotion.Target {
+	if seen.State != v1alpha1.TargetPending || seen.Message != "" {
+		return seen
+	}
+	if was := find(before, seen, version); was != nil && was.State == v1alpha1.TargetFailed {
+		seen.State, seen.Message = was.State, was.Message
+	}
+	return seen
+}
+
+// find returns what is stored of a target with a version; nil if nothing is.
+func find(targets []v1alpha1.TargetStatus, seen promotion.Target, version string) *v1alpha1.TargetStatus {
+	for i := range targets {
+		t := &targets[i]
+		if t.Kind == seen.Kind && t.Namespace == seen.Namespace && t.Name == seen.Name && t.Version == version {
+			return t
+		}
 	}
 	return nil
 }

@@ -69,22 +69,16 @@ func setTargets(r report) {
 		if r.decision.Action.Promotes() && seen.State != v1alpha1.TargetConflict {
 			next.State, next.Message = v1alpha1.TargetPending, "" // it reported the version before
 		}
-		r.status.Targets = append(r.status.Targets, settle(before, next))
+		r.status.Targets = append(r.status.Targets, settle(before, seen, next))
 	}
 }
 
-// settle keeps what was reported of a target while Flux merely works on it:
-// Flux is not Ready for a moment in every one of its passes, and retries what
-// failed, and neither is news.
-func settle(before []v1alpha1.TargetStatus, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
-	if next.State != v1alpha1.TargetPending || next.Message != "" {
-		return next
-	}
-	for _, was := range before {
-		if was.Kind == next.Kind && was.Namespace == next.Namespace && was.Name == next.Name && was.Version == next.Version {
-			if was.State == v1alpha1.TargetApplied || was.State == v1alpha1.TargetFailed {
-				return was
-			}
+// settle keeps an applied target so while Flux merely looks after it: Flux is
+// not Ready for a moment in every one of its passes, and that is no news.
+func settle(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
+	if next.State == v1alpha1.TargetPending && next.Message == "" {
+		if was := find(before, seen, next.Version); was != nil && was.State == v1alpha1.TargetApplied {
+			return *was
 		}
 	}
 	return next

@@ -4,7 +4,9 @@ package target
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -41,7 +43,7 @@ func observeRepository(r *sourcev1.OCIRepository, version string) (v1alpha1.Targ
 	}
 	ready := apimeta.FindStatusCondition(r.Status.Conditions, meta.ReadyCondition)
 	switch {
-	case failed(ready, r.Generation):
+	case failed(r.Status.Conditions, r.Generation):
 		return v1alpha1.TargetFailed, ready.Message
 	case isReady(r.Status.Conditions) && r.Status.ObservedGeneration == r.Generation && hasTag(r, version):
 		return v1alpha1.TargetApplied, ""
@@ -67,7 +69,7 @@ func (t Target) observeKustomization(rollout *v1alpha1.Rollout, version string) 
 	}
 	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
 	switch {
-	case failed(ready, k.Generation) && t.isCurrent(k.Status.LastAttemptedRevision):
+	case failed(k.Status.Conditions, k.Generation) && t.isCurrent(k.Status.LastAttemptedRevision):
 		return v1alpha1.TargetFailed, ready.Message
 	case isReady(k.Status.Conditions) && k.Status.ObservedGeneration == k.Generation && t.isCurrent(k.Status.LastAppliedRevision):
 		return v1alpha1.TargetApplied, ""
@@ -129,7 +131,24 @@ func isReady(conditions []metav1.Condition) bool {
 		!apimeta.IsStatusConditionTrue(conditions, meta.StalledCondition)
 }
 
-// failed reports whether the condition tells of a failure at this generation.
-func failed(ready *metav1.Condition, generation int64) bool {
-	return ready != nil && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == generation
+// failed reports whether the conditions tell of a failure at this generation.
+// Flux stamps a condition with the generation at the end of a pass; a pass that
+// began before that generation was written tells nothing of it.
+func failed(conditions []metav1.Condition, generation int64) bool {
+	ready := apimeta.FindStatusCondition(conditions, meta.ReadyCondition)
+	return ready != nil && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == generation &&
+		!beganBefore(conditions, generation)
+}
+
+// newGeneration is what Flux says of a pass over an object that has changed:
+// the generation that was observed before, and the one that the pass is for.
+var newGeneration = regexp.MustCompile(`new generation -?\d+ -> (\d+)`)
+
+func beganBefore(conditions []metav1.Condition, generation int64) bool {
+	reconciling := apimeta.FindStatusCondition(conditions, meta.ReconcilingCondition)
+	if reconciling == nil {
+		return false
+	}
+	match := newGeneration.FindStringSubmatch(reconciling.Message)
+	return match != nil && match[1] != strconv.FormatInt(generation, 10)
 }
