@@ -38,8 +38,9 @@ func Read(ctx context.Context, reader client.Reader, key types.NamespacedName) (
 			fmt.Sprintf("ImagePolicy %s cannot be used: %v", key, err)), nil
 	}
 	offer := promotion.Policy{Name: policy.Name, Order: order, Latest: latestOf(policy)}
-	complainPolicy(&offer, policy)
-	return offer, readRepository(ctx, reader, policy, &offer)
+	err = readRepository(ctx, reader, policy, &offer)
+	complainPolicy(&offer, policy) // what the policy lacks often follows from its repository
+	return offer, err
 }
 
 // RepositoryOf returns the ImageRepository whose tags the policy ranks.
@@ -67,7 +68,8 @@ func readRepository(ctx context.Context, reader client.Reader, policy *imagev1.I
 		return fmt.Errorf("get ImageRepository %s: %w", key, err)
 	}
 	if complaint := complaintOf(repository.Status.Conditions); complaint != "" {
-		complain(offer, fmt.Sprintf("ImageRepository %s cannot scan the registry: %s", key, complaint))
+		complain(offer, fmt.Sprintf("ImageRepository %s cannot scan the registry: %s; check its spec.image, the registry and its credentials",
+			key, complaint))
 	}
 	if scan := repository.Status.LastScanResult; scan != nil {
 		offer.Scanned = scan.LatestTags
@@ -92,7 +94,7 @@ func complainPolicy(offer *promotion.Policy, policy *imagev1.ImagePolicy) {
 	offer.Latest = nil
 }
 
-// complain keeps the first complaint: the later ones follow from it.
+// complain keeps the first complaint.
 func complain(offer *promotion.Policy, message string) {
 	if offer.Problem == nil {
 		offer.Problem = &promotion.Problem{Reason: v1alpha1.ImagePolicyNotReadyReason, Message: message}
