@@ -55,8 +55,6 @@ const (
 	GateListFailedReason = "GateListFailed"
 	// ProgressingReason: the promotion is under way.
 	ProgressingReason = "Progressing"
-	// SuspendedReason: spec.suspend is true.
-	SuspendedReason = "Suspended"
 )
 
 // Reasons of ReleasesUpdated.

@@ -44,19 +44,20 @@ func setReleasesUpdated(r report) {
 		return
 	}
 	r.set(v1alpha1.ReleasesUpdatedCondition, metav1.ConditionTrue, v1alpha1.ReleasesUpdatedReason,
-		fmt.Sprintf("%d releases known from ImagePolicy %s", len(r.status.AvailableReleases), r.Policy.Name))
+		fmt.Sprintf("%s known from ImagePolicy %s", promotion.Count(len(r.status.AvailableReleases), "release"), r.Policy.Name))
 }
 
 // setGatesPassing is False only while gates or schedules hold back every
 // candidate.
 func setGatesPassing(r report) {
+	passing := len(slices.DeleteFunc(slices.Clone(r.verdicts), promotion.Verdict.HeldByGates))
 	switch {
 	case len(r.verdicts) == 0:
 		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionTrue, v1alpha1.NoReleaseCandidatesReason,
 			"no newer release to gate")
-	case slices.ContainsFunc(r.verdicts, func(v promotion.Verdict) bool { return !v.HeldByGates() }):
+	case passing > 0:
 		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionTrue, v1alpha1.AllGatesPassingReason,
-			fmt.Sprintf("%d of %d candidates pass every gate", len(r.status.GatedReleaseCandidates), len(r.verdicts)))
+			fmt.Sprintf("%d of %s let through", passing, promotion.Count(len(r.verdicts), "candidate")))
 	default:
 		hold := gateHold(r.verdicts[0])
 		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionFalse, hold.Reason,
@@ -79,6 +80,9 @@ func gateHold(v promotion.Verdict) promotion.Hold {
 func setDeploymentBlocked(r report) {
 	sick := promotion.Unhealthy(r.Health.Checks)
 	switch {
+	case r.Rollout.Current() == nil && !isReason(r.Health.Problem, v1alpha1.InvalidSelectorReason):
+		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason,
+			"nothing was promoted yet whose health could matter")
 	case promotion.IsTag(r.Rollout.Pinned()):
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.ManualDeploymentReason,
 			"spec.wantedVersion goes past the health of what runs")
@@ -86,7 +90,7 @@ func setDeploymentBlocked(r report) {
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionTrue, r.Health.Problem.Reason, r.Health.Problem.Message)
 	case len(sick) > 0:
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionTrue, v1alpha1.UnhealthyHealthChecksReason,
-			fmt.Sprintf("%d of %d HealthChecks Unhealthy: %s", len(sick), len(r.Health.Checks), namesOf(sick)))
+			fmt.Sprintf("%d of %s Unhealthy: %s", len(sick), promotion.Count(len(r.Health.Checks), "HealthCheck"), namesOf(sick)))
 	default:
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason,
 			"no selected HealthCheck is Unhealthy")
@@ -108,7 +112,7 @@ func setTargetsApplied(r report) {
 	for _, t := range r.status.Targets {
 		byState[t.State] = append(byState[t.State], fmt.Sprintf("%s %s: %s", t.Kind, t.Name, t.Message))
 	}
-	count := fmt.Sprintf("%d of %d targets", len(byState[v1alpha1.TargetApplied]), len(r.status.Targets))
+	count := fmt.Sprintf("%d of %s", len(byState[v1alpha1.TargetApplied]), promotion.Count(len(r.status.Targets), "target"))
 	status, reason, message := metav1.ConditionFalse, v1alpha1.TargetsPendingReason, ""
 	switch {
 	case r.Targets.Problem != nil:

@@ -32,7 +32,7 @@ func (r *RolloutReconciler) announceOutcome(rollout *v1alpha1.Rollout, before *v
 			r.Events.Eventf(rollout, corev1.EventTypeNormal, v1alpha1.BakeTimeCancelledReason,
 				"%s was superseded by %s", before.History[0].Version.Tag, current.Version.Tag)
 		}
-		r.Events.Event(rollout, corev1.EventTypeNormal, promotedReason(d), fmt.Sprintf("promoted %s, %s; %s",
+		r.Events.Event(rollout, corev1.EventTypeNormal, promotedReason(d), fmt.Sprintf("promoted %s (%s); %s",
 			current.Version.Tag, d.Message, *current.BakeStatusMessage))
 	case promotion.StartBake, promotion.FinishBake:
 		r.Events.Event(rollout, corev1.EventTypeNormal, d.Reason, current.Version.Tag+": "+d.Message)
@@ -67,9 +67,9 @@ func (r *RolloutReconciler) announceConditions(rollout *v1alpha1.Rollout, before
 		same := was != nil && was.Status == now.Status && was.Reason == now.Reason
 		switch {
 		case same || toldElsewhere(now):
-		case now.Status == alarms[now.Type]:
+		case now.Status == alarms[now.Type] || now.Status == metav1.ConditionUnknown:
 			r.Events.Event(rollout, corev1.EventTypeWarning, eventReason(now), now.Message)
-		case now.Type == v1alpha1.GatesPassingCondition && was != nil && was.Status == metav1.ConditionFalse:
+		case now.Reason == v1alpha1.AllGatesPassingReason && was != nil && was.Status == metav1.ConditionFalse:
 			r.Events.Event(rollout, corev1.EventTypeNormal, v1alpha1.AllGatesPassingReason, now.Message)
 		}
 	}

@@ -123,7 +123,10 @@ func (r report) noReleases() string {
 func (r report) story(current *v1alpha1.DeploymentHistoryEntry) string {
 	var parts []string
 	state := current.Version.Tag
-	if current.BakeStatusMessage != nil && *current.BakeStatusMessage != "" {
+	switch {
+	case r.decision.Overdue:
+		state += ": " + r.decision.Message
+	case current.BakeStatusMessage != nil && *current.BakeStatusMessage != "":
 		state += ": " + *current.BakeStatusMessage
 	}
 	parts = append(parts, state)

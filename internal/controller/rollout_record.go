@@ -17,8 +17,9 @@ import (
 // of two passes, or two controllers, that decided on the same state only one
 // is written, and the other looks again. It returns the Rollout as it is
 // stored now, and whether that is news.
-func (r *RolloutReconciler) record(ctx context.Context, rollout *v1alpha1.Rollout, status *v1alpha1.RolloutStatus) (*v1alpha1.Rollout, bool, error) {
-	if !worthWriting(&rollout.Status, status) {
+func (r *RolloutReconciler) record(ctx context.Context, rollout *v1alpha1.Rollout, status *v1alpha1.RolloutStatus,
+	overdue bool) (*v1alpha1.Rollout, bool, error) {
+	if !worthWriting(&rollout.Status, status, overdue) {
 		return rollout, false, nil
 	}
 	next := rollout.DeepCopy()
@@ -33,12 +34,12 @@ func (r *RolloutReconciler) record(ctx context.Context, rollout *v1alpha1.Rollou
 
 // worthWriting reports whether the status says anything new. While a promotion
 // is under way, targets that come along are no news by themselves: that all
-// have is told together with what follows from it.
-func worthWriting(before, after *v1alpha1.RolloutStatus) bool {
+// have is told together with what follows from it, unless that is overdue.
+func worthWriting(before, after *v1alpha1.RolloutStatus, overdue bool) bool {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false
 	}
-	if len(after.History) == 0 || after.History[0].State() != v1alpha1.BakeDeploying {
+	if overdue || len(after.History) == 0 || after.History[0].State() != v1alpha1.BakeDeploying {
 		return true
 	}
 	return !equality.Semantic.DeepEqual(withoutProgress(before), withoutProgress(after))

@@ -42,7 +42,7 @@ func (r *RolloutReconciler) reportRefusals(ctx context.Context, rollout *v1alpha
 	if len(refused) == 0 {
 		return nil
 	}
-	after, news, err := r.record(ctx, rollout, statusWithRefusals(rollout, w.Input, d, refused))
+	after, news, err := r.record(ctx, rollout, statusWithRefusals(rollout, w.Input, d, refused), d.Overdue)
 	if news {
 		r.announceConditions(after, &rollout.Status)
 	}

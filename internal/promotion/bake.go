@@ -38,13 +38,14 @@ func (d *Decision) judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEnt
 	applied := in.Targets.applied()
 	switch {
 	case !deadline.IsZero() && in.Now.After(deadline):
-		d.failByDeadline(in, entry, proofs)
+		d.failByDeadline(in, proofs)
 	case applied && proofs.any(Disproven):
 		d.failByHealth(proofs)
 	case !applied:
 		d.wait(v1alpha1.TargetsPendingReason, "waiting for Flux to apply "+entry.Version.Tag)
 	case !in.Health.proven(proofs):
 		d.awaitHealth(in, proofs)
+		d.lookAt(d.overdueAt(in, proofs))
 	case in.Rollout.Spec.BakeTime == nil:
 		d.finish(in)
 	default:
@@ -68,8 +69,10 @@ func (d *Decision) judgeBaking(in Input, entry *v1alpha1.DeploymentHistoryEntry,
 		d.lookAt(end)
 	case !in.Health.proven(proofs):
 		d.awaitHealth(in, proofs)
+		d.Message, d.Overdue = "the bake time is over; "+d.Message, true
 	case !in.Targets.applied():
 		d.wait(v1alpha1.TargetsPendingReason, "the bake time is over; "+strings.Join(in.Targets.laggards(), "; "))
+		d.Overdue = true
 	default:
 		d.finish(in)
 	}
@@ -91,6 +94,29 @@ func (d *Decision) awaitHealth(in Input, proofs Proofs) {
 	}
 }
 
+// patience is how long a HealthCheck may take to speak before it is told that
+// the promotion waits for it. A prompt one is not worth a status write.
+const patience = 10 * time.Second
+
+// overdueAt marks the wait for HealthChecks as overdue if they were reset a
+// while ago, and returns when that will be so otherwise.
+func (d *Decision) overdueAt(in Input, proofs Proofs) time.Time {
+	var since time.Time
+	for _, i := range proofs.indices(Undecided) {
+		if reset := proofs[i].Check.Status.LastChangeTime; reset != nil && reset.After(since) {
+			since = reset.Time
+		}
+	}
+	if since.IsZero() {
+		return since
+	}
+	if due := since.Add(patience); in.Now.Before(due) {
+		return due
+	}
+	d.Message, d.Overdue = "applied; "+d.Message, true
+	return time.Time{}
+}
+
 func (d *Decision) startBake(in Input, entry *v1alpha1.DeploymentHistoryEntry) {
 	start := wholeSecond(in.Now)
 	if entry.BakeStartTime != nil { // a person let a stopped bake go on
@@ -98,16 +124,16 @@ func (d *Decision) startBake(in Input, entry *v1alpha1.DeploymentHistoryEntry) {
 	}
 	end := start.Add(in.Rollout.Spec.BakeTime.Duration)
 	d.Action, d.Reason = StartBake, v1alpha1.BakeTimeStartedReason
-	d.Message = fmt.Sprintf("applied%s; baking for %s, until %s", andHealthy(in), in.Rollout.Spec.BakeTime.Duration, clock(end))
+	d.Message = fmt.Sprintf("%s; baking for %s, until %s", proven(in), in.Rollout.Spec.BakeTime.Duration, clock(end))
 	d.lookAt(end)
 }
 
 func (d *Decision) finish(in Input) {
 	d.Action, d.Reason = FinishBake, v1alpha1.DeploymentSucceededReason
-	d.Message = "applied" + andHealthy(in)
+	d.Message = proven(in)
 	if bake := in.Rollout.Spec.BakeTime; bake != nil {
 		d.Reason = v1alpha1.BakeTimePassedReason
-		d.Message = fmt.Sprintf("applied%s for the bake time of %s", andHealthy(in), bake.Duration)
+		d.Message = fmt.Sprintf("%s for the bake time of %s", proven(in), bake.Duration)
 	}
 }
 
@@ -119,7 +145,7 @@ func (d *Decision) failByHealth(proofs Proofs) {
 
 // failByDeadline names whatever was still missing: targets that Flux has not
 // applied, and checks that have not proven the release healthy.
-func (d *Decision) failByDeadline(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) {
+func (d *Decision) failByDeadline(in Input, proofs Proofs) {
 	d.Action, d.Reason = FailBake, v1alpha1.BakeTimeFailedReason
 	d.Failed = proofs.failed(Unreset, Undecided, Disproven)
 	missing := in.Targets.laggards()
@@ -132,8 +158,8 @@ func (d *Decision) failByDeadline(in Input, entry *v1alpha1.DeploymentHistoryEnt
 	if len(missing) == 0 {
 		missing = []string{"the outcome came too late"}
 	}
-	d.Message = fmt.Sprintf("%s was not applied and healthy within %s: %s",
-		entry.Version.Tag, in.Rollout.Spec.DeployTimeout.Duration, strings.Join(missing, "; "))
+	d.Message = fmt.Sprintf("not applied and healthy within %s: %s",
+		in.Rollout.Spec.DeployTimeout.Duration, strings.Join(missing, "; "))
 }
 
 // deadlineOf is when a deploying entry has failed; zero is never. A bake that
@@ -158,14 +184,23 @@ func bakeEnd(spec *v1alpha1.RolloutSpec, entry *v1alpha1.DeploymentHistoryEntry)
 	return start.Add(spec.BakeTime.Duration)
 }
 
-func andHealthy(in Input) string {
-	if len(in.Health.Checks) == 0 {
-		return ""
+// proven says what the evidence is.
+func proven(in Input) string {
+	var evidence []string
+	if len(in.Targets.All) > 0 {
+		evidence = append(evidence, "applied")
 	}
-	return fmt.Sprintf(" and healthy (%s)", count(len(in.Health.Checks), "HealthCheck"))
+	if len(in.Health.Checks) > 0 {
+		evidence = append(evidence, fmt.Sprintf("healthy (%s)", Count(len(in.Health.Checks), "HealthCheck")))
+	}
+	if len(evidence) == 0 {
+		return "nothing to deploy"
+	}
+	return strings.Join(evidence, " and ")
 }
 
-func count(n int, noun string) string {
+// Count shows a number of things in a message.
+func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

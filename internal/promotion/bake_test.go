@@ -29,6 +29,11 @@ func waiting(reason, message string) outcome {
 	return outcome{Action: promotion.Wait, Reason: reason, Message: message}
 }
 
+func overdue(o outcome) outcome {
+	o.Overdue = true
+	return o
+}
+
 func TestDeploying(t *testing.T) {
 	const applying = "waiting for Flux to apply 1.1.0"
 	started := func(message string, end time.Time) outcome {
@@ -77,6 +82,16 @@ func TestDeploying(t *testing.T) {
 			given(deploying().BakeTime(time.Hour)).targets(applied("apps")).resetChecks(check("db").Healthy()).healthUnreadable(),
 			waiting("Broken", "it is broken"),
 		},
+		"a check that was reset a moment ago is not worth a word": {
+			given(deploying().BakeTime(time.Hour)).targets(applied("apps")).at(noon).
+				resetChecks(check("db").Pending().ChangedAt(noon.Add(-9 * time.Second))),
+			withRecheck(waiting(v1alpha1.ProgressingReason, "waiting for HealthCheck shop-prod/db"), noon.Add(time.Second)),
+		},
+		"ten seconds after the reset the wait is overdue, and told": {
+			given(deploying().BakeTime(time.Hour)).targets(applied("apps")).at(noon).
+				resetChecks(check("db").Pending().ChangedAt(noon.Add(-10 * time.Second))),
+			overdue(waiting(v1alpha1.ProgressingReason, "applied; waiting for HealthCheck shop-prod/db")),
+		},
 		"starts the bake when all is applied and healthy": {
 			given(deploying().BakeTime(time.Hour)).targets(applied("apps")).resetChecks(check("db").Healthy(), check("smoke").Healthy()),
 			started("applied and healthy (2 HealthChecks); baking for 1h0m0s, until 2026-03-02T13:00:00Z", one),
@@ -86,19 +101,19 @@ func TestDeploying(t *testing.T) {
 			started("applied; baking for 1h0m0s, until 2026-03-02T13:00:00Z", one),
 		},
 		"starts the bake without targets": {
-			given(deploying().BakeTime(time.Hour)), started("applied; baking for 1h0m0s, until 2026-03-02T13:00:00Z", one),
+			given(deploying().BakeTime(time.Hour)), started("nothing to deploy; baking for 1h0m0s, until 2026-03-02T13:00:00Z", one),
 		},
 		"the bake starts at a whole second, and is never short": {
 			given(deploying().BakeTime(time.Hour)).at(noon.Add(-time.Millisecond)),
-			started("applied; baking for 1h0m0s, until 2026-03-02T13:00:00Z", one),
+			started("nothing to deploy; baking for 1h0m0s, until 2026-03-02T13:00:00Z", one),
 		},
 		"a bake that a person let go on keeps its start": {
 			given(rollout().BakeTime(2 * time.Hour).Ledger("1.1.0").History(entry("1.1.0").Deploying().BakeStart(eleven))),
-			started("applied; baking for 2h0m0s, until 2026-03-02T13:00:00Z", one),
+			started("nothing to deploy; baking for 2h0m0s, until 2026-03-02T13:00:00Z", one),
 		},
 		"a bake that goes on may be over already; the next pass ends it": {
 			given(rollout().BakeTime(time.Minute).Ledger("1.1.0").History(entry("1.1.0").Deploying().BakeStart(eleven))),
-			started("applied; baking for 1m0s, until 2026-03-02T11:01:00Z", time.Time{}),
+			started("nothing to deploy; baking for 1m0s, until 2026-03-02T11:01:00Z", time.Time{}),
 		},
 		"succeeds at once where there is no bake time": {
 			given(deploying().SelectAllChecks()).targets(applied("apps")).resetChecks(check("db").Healthy()),
@@ -157,14 +172,14 @@ func TestDeploying(t *testing.T) {
 		"after the deadline it has failed, and the missing targets are named": {
 			given(deploying().DeployTimeout(time.Hour)).at(noon.Add(instant)).
 				targets(applied("apps"), pending("infra"), target("web", v1alpha1.TargetConflict, "spec.ref.semver outranks the tag")),
-			failed("1.1.0 was not applied and healthy within 1h0m0s: Kustomization shop-prod/infra has not applied it; " +
+			failed("not applied and healthy within 1h0m0s: Kustomization shop-prod/infra has not applied it; " +
 				"Kustomization shop-prod/web: spec.ref.semver outranks the tag"),
 		},
 		"the deadline names the checks that were not proven": {
 			given(deploying().DeployTimeout(time.Hour)).at(one).targets(applied("apps")).
 				checks(check("a").Healthy()).
 				resetChecks(check("b").Healthy(), check("c").Pending().Message(promotion.ResetMessage), check("d").Pending().Message("warming up"), check("e").Unhealthy()),
-			failed("1.1.0 was not applied and healthy within 1h0m0s: "+
+			failed("not applied and healthy within 1h0m0s: "+
 				"HealthCheck shop-prod/a: Healthy, but of the release before; "+
 				"HealthCheck shop-prod/c: has not reported since the release was applied; "+
 				"HealthCheck shop-prod/d: warming up; "+
@@ -177,11 +192,11 @@ func TestDeploying(t *testing.T) {
 		},
 		"the deadline names what could not be read": {
 			given(deploying().DeployTimeout(time.Hour)).at(one).targetsUnreadable().healthUnreadable(),
-			failed("1.1.0 was not applied and healthy within 1h0m0s: it is broken; it is broken"),
+			failed("not applied and healthy within 1h0m0s: it is broken; it is broken"),
 		},
 		"proof that comes after the deadline is too late": {
 			given(deploying().DeployTimeout(time.Hour)).at(one).targets(applied("apps")).resetChecks(check("db").Healthy()),
-			failed("1.1.0 was not applied and healthy within 1h0m0s: the outcome came too late"),
+			failed("not applied and healthy within 1h0m0s: the outcome came too late"),
 		},
 		"the deadline counts from the last retry": {
 			given(rollout().DeployTimeout(time.Hour).Ledger("1.1.0").History(entry("1.1.0").Deploying().Retried(noon))).
@@ -252,12 +267,13 @@ func TestBaking(t *testing.T) {
 		},
 		"a check that is Pending at the end keeps it open": {
 			given(hour()).at(one).targets(applied("apps")).resetChecks(check("db").Pending()),
-			waiting(v1alpha1.ProgressingReason, "waiting for HealthCheck shop-prod/db"),
+			overdue(waiting(v1alpha1.ProgressingReason, "the bake time is over; waiting for HealthCheck shop-prod/db")),
 		},
 		"a check that joins late is reset, and must be proven too": {
 			given(hour()).targets(applied("apps")).resetChecks(check("db").Healthy()).checks(check("new").Healthy()),
 			outcome{
-				Action: promotion.Wait, Reason: v1alpha1.ProgressingReason, Resets: []int{1}, Message: "waiting for HealthCheck shop-prod/new",
+				Action: promotion.Wait, Reason: v1alpha1.ProgressingReason, Resets: []int{1},
+				Message: "the bake time is over; waiting for HealthCheck shop-prod/new", Overdue: true,
 			},
 		},
 		"a check that joins while it bakes is reset at once": {
@@ -268,23 +284,23 @@ func TestBaking(t *testing.T) {
 			},
 		},
 		"checks that cannot be read at the end keep it open": {
-			given(hour()).targets(applied("apps")).healthUnreadable(), waiting("Broken", "it is broken"),
+			given(hour()).targets(applied("apps")).healthUnreadable(), overdue(waiting("Broken", "the bake time is over; it is broken")),
 		},
 		"a target that slipped back at the end keeps it open": {
 			given(hour()).targets(target("apps", v1alpha1.TargetPending, "is suspended: resume it")),
-			waiting(v1alpha1.TargetsPendingReason, "the bake time is over; Kustomization shop-prod/apps: is suspended: resume it"),
+			overdue(waiting(v1alpha1.TargetsPendingReason, "the bake time is over; Kustomization shop-prod/apps: is suspended: resume it")),
 		},
 		"a longer bake time set meanwhile is the one that counts": {
 			given(baking().BakeTime(2 * time.Hour)).at(noon), until(one),
 		},
-		"a shorter one, too": {given(baking().BakeTime(time.Minute)), succeeded("applied for the bake time of 1m0s")},
+		"a shorter one, too": {given(baking().BakeTime(time.Minute)), succeeded("nothing to deploy for the bake time of 1m0s")},
 		"a bake time that was removed is over": {
 			given(baking().SelectAllChecks()).resetChecks(check("db").Healthy()),
-			outcome{Action: promotion.FinishBake, Reason: v1alpha1.DeploymentSucceededReason, Message: "applied and healthy (1 HealthCheck)"},
+			outcome{Action: promotion.FinishBake, Reason: v1alpha1.DeploymentSucceededReason, Message: "healthy (1 HealthCheck)"},
 		},
 		"without a recorded start it counts from the promotion": {
 			given(rollout().BakeTime(time.Hour).Ledger("1.1.0").History(entry("1.1.0").State(v1alpha1.BakeInProgress))),
-			succeeded("applied for the bake time of 1h0m0s"),
+			succeeded("nothing to deploy for the bake time of 1h0m0s"),
 		},
 		"an unprotected bake, left by an edit, ends when applied": {
 			given(baking()).targets(applied("apps")),

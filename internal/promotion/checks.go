@@ -151,15 +151,15 @@ func noBakeRunning(in Input, _ v1alpha1.VersionInfo) *Hold {
 }
 
 // lastBakeNotFailed: the current release is not a failed one.
-func lastBakeNotFailed(in Input, _ v1alpha1.VersionInfo) *Hold {
+func lastBakeNotFailed(in Input, release v1alpha1.VersionInfo) *Hold {
 	current := in.Rollout.Current()
 	if current.State() != v1alpha1.BakeFailed {
 		return nil
 	}
 	return &Hold{
 		Reason: v1alpha1.PreviousBakeFailedReason,
-		Message: fmt.Sprintf("the bake of %s failed; set spec.wantedVersion to this release, or to an older one, to go on",
-			current.Version.Tag),
+		Message: fmt.Sprintf("the bake of %s failed; set spec.wantedVersion to %s, or to an older release, to go on",
+			current.Version.Tag, release.Tag),
 	}
 }
 

@@ -106,7 +106,7 @@ func TestEachCheckAlone(t *testing.T) {
 			given(rollout().Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Failed())),
 			[]promotion.Hold{{
 				Reason:  v1alpha1.PreviousBakeFailedReason,
-				Message: "the bake of 1.0.0 failed; set spec.wantedVersion to this release, or to an older one, to go on",
+				Message: "the bake of 1.0.0 failed; set spec.wantedVersion to 1.1.0, or to an older release, to go on",
 			}},
 		},
 		"a cancelled release does not hold the next": {

@@ -58,7 +58,7 @@ func prove(check *v1alpha1.HealthCheck, rollout types.UID, entry *v1alpha1.Deplo
 	if !ok || mark.promotion != promotionOf(entry) {
 		return Unreset
 	}
-	errorIsNew := check.Status.LastErrorTime != nil && stamp(check.Status.LastErrorTime) != mark.lastError
+	errorIsNew := check.Status.LastErrorTime != nil && stamp(check.Status.LastErrorTime) > mark.lastError
 	unhealthy := check.Status.Status == v1alpha1.HealthStatusUnhealthy
 	errorIsOld := check.Status.LastErrorTime != nil && !errorIsNew
 	switch {
@@ -74,7 +74,8 @@ func prove(check *v1alpha1.HealthCheck, rollout types.UID, entry *v1alpha1.Deplo
 
 // ResetMark is the value of the annotation that remembers a reset: for which
 // promotion the check was reset, and which lastErrorTime the reset removed,
-// so that the same error, written again, is told from a new one.
+// so that the same error, or an older one that outlived it, is told from a new
+// one when it is written again. Both times are the writer's own.
 func ResetMark(entry *v1alpha1.DeploymentHistoryEntry, removed *metav1.Time) string {
 	return promotionOf(entry) + "/" + stamp(removed)
 }
@@ -86,11 +87,12 @@ func parseMark(value string) (mark, bool) {
 	return mark{promotion: promotion, lastError: lastError}, ok
 }
 
-// promotionOf identifies a promotion, or its latest retry.
+// promotionOf identifies a promotion, or its latest retry. The id alone does
+// not: old controllers gave none, and a lost status may begin again at one.
 func promotionOf(entry *v1alpha1.DeploymentHistoryEntry) string {
-	id := "at" + stamp(&entry.Timestamp) // entries of old controllers have no id
+	id := "at" + stamp(&entry.Timestamp)
 	if entry.ID != nil {
-		id = strconv.FormatInt(*entry.ID, 10)
+		id = strconv.FormatInt(*entry.ID, 10) + id
 	}
 	if entry.LastRetryTimestamp != nil {
 		id += "+" + stamp(entry.LastRetryTimestamp)

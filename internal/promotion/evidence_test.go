@@ -40,6 +40,7 @@ func TestWhatACheckProves(t *testing.T) {
 		"and a check that says nothing":                      {check("db"), deploying, promotion.Unreset},
 		"a fresh lastChangeTime does not replace the reset":  {check("db").Healthy().ChangedAt(one), deploying, promotion.Unreset},
 		"a reset for the promotion before does not count":    {check("db").Healthy().Mark(shop, mark(entry("1.0.0").ID(6), nil)), deploying, promotion.Unreset},
+		"nor one for the same id, given again after a loss":  {check("db").Healthy().Mark(shop, mark(entry("1.1.0").ID(7).At(noon), nil)), deploying, promotion.Unreset},
 		"a reset by another Rollout does not count":          {check("db").Healthy().Mark(other, mark(deploying, nil)), deploying, promotion.Unreset},
 		"a mark that nobody can read does not count":         {check("db").Healthy().Mark(shop, "7"), deploying, promotion.Unreset},
 		"an empty mark does not count":                       {check("db").Healthy().Mark(shop, ""), deploying, promotion.Unreset},
@@ -61,8 +62,8 @@ func TestWhatACheckProves(t *testing.T) {
 		"the same error written again is the old failure":    {oursAfterError(check("db").Unhealthy().ErrorAt(eleven)), deploying, promotion.Undecided},
 		"in whatever time zone it is written":                {oursAfterError(check("db").Unhealthy().ErrorAt(eleven.In(time.FixedZone("CET", 3600)))), deploying, promotion.Undecided},
 		"and does not stand against a Healthy":               {oursAfterError(check("db").Healthy().ErrorAt(eleven)), deploying, promotion.Proven},
-		"any other error is a new one":                       {oursAfterError(check("db").Unhealthy().ErrorAt(noon)), deploying, promotion.Disproven},
-		"even one that a slow clock dates before":            {oursAfterError(check("db").Unhealthy().ErrorAt(eleven.Add(-time.Minute))), deploying, promotion.Disproven},
+		"a later error is a new one":                         {oursAfterError(check("db").Unhealthy().ErrorAt(noon)), deploying, promotion.Disproven},
+		"an older one has outlived the one that was removed": {oursAfterError(check("db").Unhealthy().ErrorAt(eleven.Add(-time.Minute))), deploying, promotion.Undecided},
 		"during the bake, Unhealthy is enough":               {oursAfterError(check("db").Unhealthy().ErrorAt(eleven)), baking, promotion.Disproven},
 		"during the bake, an old error alone proves nothing": {oursAfterError(check("db").Pending().ErrorAt(eleven)), baking, promotion.Undecided},
 	} {
@@ -80,11 +81,11 @@ func TestResetMarkTellsPromotionsApart(t *testing.T) {
 		removed *metav1.Time
 		want    string
 	}{
-		"by their id":                          {entry("1.1.0").ID(7), nil, "7/"},
-		"by their latest retry":                {entry("1.1.0").ID(7).Retried(noon), nil, "7+2026-03-02T12:00:00Z/"},
-		"without an id, by when they began":    {entry("1.1.0"), nil, "at2026-03-02T11:00:00Z/"},
-		"and remembers the error it removed":   {entry("1.1.0").ID(7), wireTime(eleven), "7/2026-03-02T11:00:00Z"},
-		"in UTC":                               {entry("1.1.0").ID(7), wireTime(eleven.In(time.FixedZone("CET", 3600))), "7/2026-03-02T11:00:00Z"},
+		"by their id, and by when they began":  {entry("1.1.0").ID(7), nil, "7at2026-03-02T11:00:00Z/"},
+		"by their latest retry":                {entry("1.1.0").ID(7).Retried(noon), nil, "7at2026-03-02T11:00:00Z+2026-03-02T12:00:00Z/"},
+		"without an id, by that alone":         {entry("1.1.0"), nil, "at2026-03-02T11:00:00Z/"},
+		"and remembers the error it removed":   {entry("1.1.0").ID(7), wireTime(eleven), "7at2026-03-02T11:00:00Z/2026-03-02T11:00:00Z"},
+		"in UTC":                               {entry("1.1.0").ID(7), wireTime(eleven.In(time.FixedZone("CET", 3600))), "7at2026-03-02T11:00:00Z/2026-03-02T11:00:00Z"},
 		"without id, after a retry, all three": {entry("1.1.0").Retried(noon), wireTime(one), "at2026-03-02T11:00:00Z+2026-03-02T12:00:00Z/2026-03-02T13:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func noScheduleSelects(in Input, _ v1alpha1.VersionInfo) *Hold {
 	}
 	return &Hold{
 		Reason: v1alpha1.ScheduleNotEvaluatedReason,
-		Message: fmt.Sprintf("this version of the controller cannot evaluate %s and therefore holds every release",
+		Message: fmt.Sprintf("this version of the controller cannot evaluate %s and therefore holds automatic promotions",
 			strings.Join(in.Gates.Schedules, ", ")),
 	}
 }

@@ -48,7 +48,7 @@ func TestGatesHoldReleasesBack(t *testing.T) {
 			[]promotion.Hold{{
 				Reason: v1alpha1.ScheduleNotEvaluatedReason,
 				Message: "this version of the controller cannot evaluate ClusterRolloutSchedule freeze, RolloutSchedule nights " +
-					"and therefore holds every release",
+					"and therefore holds automatic promotions",
 			}},
 		},
 	} {

@@ -138,14 +138,17 @@ func firstState(in Input) v1alpha1.BakeStatus {
 
 // expectation says what the new entry waits for.
 func expectation(in Input, tag string) string {
-	targets := count(len(in.Targets.All), "target")
+	nothing := "no Flux object is annotated with this Rollout"
+	targets, checks := len(in.Targets.All), Count(len(in.Health.Checks), "HealthCheck")
 	switch {
 	case firstState(in) == v1alpha1.BakeSucceeded:
-		return "no Flux object is annotated with this Rollout: nothing to deploy"
+		return nothing + ": nothing to deploy"
+	case targets == 0 && in.Targets.Problem == nil && len(in.Health.Checks) > 0:
+		return nothing + "; waiting for " + checks
 	case len(in.Health.Checks) > 0:
-		return fmt.Sprintf("waiting for Flux to apply %s to %s, then for %s", tag, targets, count(len(in.Health.Checks), "HealthCheck"))
+		return fmt.Sprintf("waiting for Flux to apply %s to %s, then for %s", tag, Count(targets, "target"), checks)
 	}
-	return fmt.Sprintf("waiting for Flux to apply %s to %s", tag, targets)
+	return fmt.Sprintf("waiting for Flux to apply %s to %s", tag, Count(targets, "target"))
 }
 
 // limit cuts the history to its limit. What decides about candidates stays: the

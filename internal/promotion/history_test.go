@@ -131,19 +131,19 @@ func TestAnOutcomeIsRecorded(t *testing.T) {
 		},
 		"the start of the bake": {
 			given(deploying().BakeTime(time.Hour)).at(halfPast),
-			entry("1.1.0").Baking(later).Because("applied; baking for 1h0m0s, until 2026-03-02T13:00:01Z"),
+			entry("1.1.0").Baking(later).Because("nothing to deploy; baking for 1h0m0s, until 2026-03-02T13:00:01Z"),
 		},
 		"the success of a bake": {
 			given(baking().BakeTime(time.Minute)).at(halfPast),
-			entry("1.1.0").Succeeded().BakeStart(eleven).BakeEnd(later).Because("applied for the bake time of 1m0s"),
+			entry("1.1.0").Succeeded().BakeStart(eleven).BakeEnd(later).Because("nothing to deploy for the bake time of 1m0s"),
 		},
 		"a success without a bake time": {
 			given(deploying().DeployTimeout(2 * time.Hour)).at(halfPast),
-			entry("1.1.0").Succeeded().BakeStart(later).BakeEnd(later).Because("applied"),
+			entry("1.1.0").Succeeded().BakeStart(later).BakeEnd(later).Because("nothing to deploy"),
 		},
 		"a success with nothing to protect": {
 			given(deploying()).at(halfPast),
-			entry("1.1.0").Succeeded().BakeEnd(later).Because("applied"),
+			entry("1.1.0").Succeeded().BakeEnd(later).Because("nothing to deploy"),
 		},
 		"a failure, with its checks": {
 			given(baking().BakeTime(2 * time.Hour)).at(halfPast).resetChecks(check("db").Unhealthy().Message("down")),
@@ -152,7 +152,7 @@ func TestAnOutcomeIsRecorded(t *testing.T) {
 		"a failure by the deadline": {
 			given(deploying().DeployTimeout(time.Minute)).targets(pending("apps")),
 			entry("1.1.0").Failed().BakeEnd(noon).
-				Because("1.1.0 was not applied and healthy within 1m0s: Kustomization shop-prod/apps has not applied it"),
+				Because("not applied and healthy within 1m0s: Kustomization shop-prod/apps has not applied it"),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

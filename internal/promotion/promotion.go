@@ -126,6 +126,9 @@ type Decision struct {
 	Reason string
 	// Message says in a sentence why the Action was chosen.
 	Message string
+	// Overdue is true while Wait lasts longer than a promotion usually takes at
+	// this point, so that it is worth telling what Message waits for.
+	Overdue bool
 	// Failed lists the HealthChecks that failed the bake.
 	Failed []v1alpha1.FailedHealthCheck
 	// Resets are the HealthChecks, by index into Input.Health.Checks, that

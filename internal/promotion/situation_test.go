@@ -199,13 +199,14 @@ type outcome struct {
 	Message   string
 	Failed    []v1alpha1.FailedHealthCheck
 	Resets    []int
+	Overdue   bool
 	RecheckAt time.Time
 }
 
 func outcomeOf(d promotion.Decision) outcome {
 	return outcome{
 		Action: d.Action, Release: d.Release.Tag, Manual: d.Manual, Reason: d.Reason, Message: d.Message,
-		Failed: d.Failed, Resets: d.Resets, RecheckAt: d.RecheckAt,
+		Failed: d.Failed, Resets: d.Resets, Overdue: d.Overdue, RecheckAt: d.RecheckAt,
 	}
 }
 

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// final is the release with which every chaos ends well.
+const final = "9.0.0"
+
+func playChaos(t *testing.T, rng *rand.Rand) {
+	t.Helper()
+	w := newWorld(t, anyRollout(rng), rng)
+	for i := range rng.IntN(3) {
+		w.targets = append(w.targets, &fluxObject{name: fmt.Sprintf("more-%d", i)})
+	}
+	if w.rollout.Spec.HealthCheckSelector != nil {
+		w.addCheck("smoke")
+		w.addCheck("monitor").terse = true
+	}
+	for range 60 {
+		w.step(w.anything)
+	}
+	w.calmDown()
+	w.runUntil(60, w.bringOutFinal, func() bool {
+		return w.rollout.Pinned() == "" && w.current().Version.Tag == final &&
+			w.current().State() == v1alpha1.BakeSucceeded && w.atRest()
+	})
+	w.staysAtRest()
+}
+
+// anyRollout has any combination of settings.
+func anyRollout(rng *rand.Rand) *fixture.RolloutBuilder {
+	r := rollout().HistoryLimit([]int32{1, 2, 10, 100}[rng.IntN(4)]).Retention(7, []int32{3, 30}[rng.IntN(2)])
+	if rng.IntN(3) > 0 {
+		r.BakeTime(time.Duration(1+rng.IntN(40)) * time.Minute)
+	}
+	if rng.IntN(3) == 0 {
+		r.DeployTimeout(time.Duration(60+rng.IntN(60)) * time.Minute)
+	}
+	if rng.IntN(3) > 0 {
+		r.SelectAllChecks()
+	}
+	if rng.IntN(4) == 0 {
+		r.ReleaseUpdateInterval(time.Duration(rng.IntN(90)) * time.Minute)
+	}
+	return r
+}
+
+// anything is at most one thing that people, or fate, may do.
+func (w *world) anything() {
+	does := []func(){
+		w.pushAny, w.pushAny, w.withdrawAny, w.pinAny, w.unpin, w.unpin, w.turnGate, w.allowAny, w.crashSoon, w.changeByHand, w.loseStatusRarely,
+	}
+	if w.rng.IntN(3) == 0 {
+		does[w.rng.IntN(len(does))]()
+	}
+}
+
+func (w *world) pushAny() {
+	tag := fmt.Sprintf("1.%d.%d", w.rng.IntN(8), w.rng.IntN(8))
+	if w.chance(5) {
+		tag += fmt.Sprintf("-rc.%d", w.rng.IntN(3))
+	}
+	if w.has(tag) {
+		return
+	}
+	w.registry = append(w.registry, tag)
+	if w.chance(3) {
+		w.sick[tag] = time.Duration(w.rng.IntN(60)) * time.Minute
+	}
+	w.tell("registry", "%s is pushed, bad: %t", tag, w.sick[tag] > 0)
+}
+
+func (w *world) has(tag string) bool {
+	for _, pushed := range w.registry {
+		if pushed == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// withdrawAny deletes a tag, so that latestRef may go back.
+func (w *world) withdrawAny() {
+	if len(w.registry) == 0 {
+		return
+	}
+	i := w.rng.IntN(len(w.registry))
+	w.tell("registry", "%s is deleted", w.registry[i])
+	w.registry = append(w.registry[:i:i], w.registry[i+1:]...)
+}
+
+func (w *world) pinAny() {
+	tag := "hotfix-bob"
+	if known := w.rollout.Status.AvailableReleases; len(known) > 0 && !w.chance(4) {
+		tag = known[w.rng.IntN(len(known))].Tag
+	}
+	w.rollout.Spec.WantedVersion = &tag
+	w.tell("person", "pins %s", tag)
+}
+
+func (w *world) unpin() {
+	if w.rollout.Pinned() != "" {
+		w.rollout.Spec.WantedVersion = nil
+		w.tell("person", "unpins")
+	}
+}
+
+func (w *world) turnGate() {
+	turned := gate("manual")
+	if w.chance(2) {
+		turned.Closed()
+	}
+	w.gates = []v1alpha1.RolloutGate{*turned.Obj()}
+	w.tell("gates", "passing: %t", turned.Obj().IsPassing())
+}
+
+func (w *world) allowAny() {
+	var some []string
+	for _, known := range w.rollout.Status.AvailableReleases {
+		if w.chance(2) {
+			some = append(some, known.Tag)
+		}
+	}
+	w.gates = []v1alpha1.RolloutGate{*gate("tests").Allow(some...).Obj()}
+	w.tell("gates", "allow %v", some)
+}
+
+func (w *world) crashSoon() { w.crashAfter = 1 + w.rng.IntN(4) }
+
+// changeByHand lets somebody write another version into a target, whose field
+// is theirs from then on.
+func (w *world) changeByHand() {
+	if len(w.rollout.Status.History) == 0 {
+		return
+	}
+	object := w.targets[w.rng.IntN(len(w.targets))]
+	object.carries, object.written = "by-hand", false
+	w.memory.tampered = w.memory.lastID
+	w.tell("person", "changes %s", object.name)
+}
+
+func (w *world) loseStatusRarely() {
+	if w.chance(4) && len(w.rollout.Status.History) > 0 {
+		w.loseStatus()
+		w.tell("fate", "loses the status")
+	}
+}
+
+// calmDown opens every gate, makes everybody prompt and publishes the final
+// release. It goes out by a pin, because a failed release may block automation and the history may be
+// lost in a way that only a person can resolve.
+func (w *world) calmDown() {
+	w.gates, w.crashAfter, w.rng = nil, 0, nil
+	w.registry = append(w.registry, final)
+	w.tell("world", "calms down")
+}
+
+func (w *world) bringOutFinal() {
+	tag := final
+	switch {
+	case w.current().Version.Tag != final:
+		w.rollout.Spec.WantedVersion = &tag
+	case w.current().State() == v1alpha1.BakeSucceeded:
+		w.rollout.Spec.WantedVersion = nil
+	}
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// FuzzOrder: whatever can be compared is ordered; nothing panics.
+func FuzzOrder(f *testing.F) {
+	f.Add("semver", ">=1.0.0-0", "", "", false, "1.9.0", "1.10.0", "1.10.0-rc.1")
+	f.Add("semver", "*", `^(?P<v>.+)_(?P<b>\d+)$`, "$v+$b", false, "1.0.0_1", "1.0.0_2", "1.1.0_1")
+	f.Add("numerical", "", "^main-[0-9a-f]+-(?P<ts>[0-9]+)$", "$ts", true, "main-a-1", "main-b-2", "dev")
+	f.Add("numerical", "", "", "", false, "NaN", "-Inf", "0x1p-2")
+	f.Add("alphabetical", "", "", "", true, "a", "b", "")
+	f.Add("appearance", "", "", "", false, "a", "b", "c")
+	f.Fuzz(func(t *testing.T, kind, within, pattern, extract string, desc bool, a, b, c string) {
+		o, err := promotion.NewOrder(promotion.OrderSpec{
+			Kind: promotion.OrderKind(kind), Range: within, Pattern: pattern, Extract: extract, Descending: desc,
+		})
+		if err != nil {
+			return
+		}
+		for _, tag := range []string{a, b, c} {
+			o.Admits(tag)
+			if same, ok := o.Compare(tag, tag); ok != o.Comparable(tag) || same != 0 {
+				t.Errorf("%q compares with itself as %d, %t", tag, same, ok)
+			}
+		}
+		ab, okAB := o.Compare(a, b)
+		ba, okBA := o.Compare(b, a)
+		if ab != -ba || okAB != okBA {
+			t.Errorf("Compare(%q, %q) = %d, %t but the other way round %d, %t", a, b, ab, okAB, ba, okBA)
+		}
+		if okAB != (o.Comparable(a) && o.Comparable(b)) {
+			t.Errorf("%q and %q: comparable together is %t", a, b, okAB)
+		}
+		bc, okBC := o.Compare(b, c)
+		ac, okAC := o.Compare(a, c)
+		if okAB && okBC && (!okAC || ab <= 0 && bc <= 0 && ac != min(ab, bc)) {
+			t.Errorf("%q, %q, %q: %d and %d, but %d, %t", a, b, c, ab, bc, ac, okAC)
+		}
+	})
+}
+
+// FuzzResetMark: a mark is read back as it was written.
+func FuzzResetMark(f *testing.F) {
+	f.Add(int64(7), true, int64(1772449200), int64(0), false, int64(1772445600), true)
+	f.Add(int64(0), false, int64(0), int64(-1), true, int64(0), false)
+	f.Fuzz(func(t *testing.T, id int64, hasID bool, recorded, retried int64, hasRetry bool, failed int64, hasFailed bool) {
+		made := entry("1.0.0").Deploying().At(time.Unix(recorded, 0))
+		if hasID {
+			made.ID(id)
+		}
+		if hasRetry {
+			made.Retried(time.Unix(retried, 0))
+		}
+		e := made.Obj()
+		var removed *metav1.Time
+		if hasFailed {
+			removed = wireTime(time.Unix(failed, 0))
+		}
+		shop := rollout().Obj()
+		made.ID(id + 1)
+		other := made.Obj()
+		state := func(c *fixture.HealthCheckBuilder, e *v1alpha1.DeploymentHistoryEntry) promotion.ProofState {
+			return promotion.Prove([]v1alpha1.HealthCheck{*c.Obj()}, shop.UID, e)[0].State
+		}
+		marked := func() *fixture.HealthCheckBuilder { return check("db").Mark(shop, promotion.ResetMark(&e, removed)) }
+		diff(t, promotion.Proven, state(marked().Healthy(), &e))
+		diff(t, promotion.Unreset, state(marked().Healthy(), &other))
+		if hasFailed {
+			diff(t, promotion.Undecided, state(marked().Unhealthy().ErrorAt(removed.Time), &e))
+			diff(t, promotion.Disproven, state(marked().Unhealthy().ErrorAt(removed.Add(time.Second)), &e))
+		}
+	})
+}
+
+// FuzzDecide: whatever a status holds, the engine neither panics nor modifies
+// it, and can record what it decides.
+func FuzzDecide(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte("a rollout with a history, candidates, gates and checks, as the bytes may have it"))
+	for seed := range byte(40) {
+		some := make([]byte, 200)
+		for i := range some {
+			some[i] = byte(i*i)*seed + byte(i)*7 + seed
+		}
+		f.Add(some)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in := (&dice{data}).input()
+		before := copyInput(in)
+		d := promotion.Decide(in)
+		if !reflect.DeepEqual(before, in) {
+			t.Error("Decide modified its input")
+		}
+		if !reflect.DeepEqual(d, promotion.Decide(in)) {
+			t.Error("Decide is not deterministic")
+		}
+		history, err := promotion.Record(in, d)
+		if err != nil {
+			t.Fatalf("%s cannot be recorded: %v", d.Action, err)
+		}
+		if !reflect.DeepEqual(before, in) {
+			t.Error("Record modified its input")
+		}
+		checkFuzzed(t, in, d, history)
+	})
+}
+
+func checkFuzzed(t *testing.T, in promotion.Input, d promotion.Decision, history []v1alpha1.DeploymentHistoryEntry) {
+	t.Helper()
+	if !d.RecheckAt.IsZero() && !d.RecheckAt.After(in.Now) {
+		t.Errorf("the next look at %s is not after %s", d.RecheckAt, in.Now)
+	}
+	if !d.Action.Promotes() {
+		diff(t, len(in.Rollout.Status.History), len(history))
+		return
+	}
+	if current := in.Rollout.Current(); current != nil && current.Version.Tag == d.Release.Tag {
+		t.Errorf("%s is promoted again", d.Release.Tag)
+	}
+	if len(history) > 1 && history[1].State().Running() && len(in.Rollout.Status.History) > 0 {
+		t.Errorf("%s is left running", history[1].Version.Tag)
+	}
+	promoted := in
+	promoted.Rollout = in.Rollout.DeepCopy()
+	promoted.Rollout.Status.History, promoted.Rollout.Status.AvailableReleases = history, d.Ledger
+	if again := promotion.Decide(promoted); again.Action.Promotes() && again.Release.Tag == d.Release.Tag {
+		t.Errorf("%s would be promoted twice in a row", d.Release.Tag)
+	}
+}
+
+// dice turn bytes into an Input, any of them into some.
+type dice struct{ data []byte }
+
+func (d *dice) roll(n int) int {
+	if len(d.data) == 0 {
+		return 0
+	}
+	first := d.data[0]
+	d.data = d.data[1:]
+	return int(first) % n
+}
+
+func (d *dice) yes() bool { return d.roll(2) == 1 }
+
+func (d *dice) tag() string {
+	return []string{"1.0.0", "1.1.0", "1.2.0", "1.2.0-rc.1", "v1.1.0", "2.0.0", "hotfix", "10", "9", "no tag", ""}[d.roll(11)]
+}
+
+func (d *dice) moment() time.Time { return noon.Add(time.Duration(d.roll(9)-4) * 15 * time.Minute) }
+
+func (d *dice) input() promotion.Input {
+	s := given(d.rollout()).at(d.moment()).ranked([]promotion.OrderSpec{anySemver, byNumber, descending(byNumber), byAlphabet, byAppearance, {}}[d.roll(6)])
+	s.namesNothing()
+	if d.yes() {
+		s.names(release(d.tag()).Digest(d.tag()).Obj())
+	}
+	for range d.roll(4) {
+		s.input.Policy.Scanned = append(s.input.Policy.Scanned, d.tag())
+	}
+	d.gates(s)
+	d.checks(s)
+	for range d.roll(3) {
+		states := []v1alpha1.TargetState{v1alpha1.TargetApplied, v1alpha1.TargetPending, v1alpha1.TargetFailed, v1alpha1.TargetConflict, ""}
+		s.input.Targets.All = append(s.input.Targets.All, target("apps", states[d.roll(5)], ""))
+	}
+	for range d.roll(3) {
+		s.input.Targets.Owned = append(s.input.Targets.Owned, d.tag())
+	}
+	for _, breaks := range []func() *situation{s.policyUnreadable, s.gatesUnreadable, s.healthUnreadable, s.targetsUnreadable} {
+		if d.roll(8) == 7 {
+			breaks()
+		}
+	}
+	return s.in()
+}
+
+func (d *dice) rollout() *fixture.RolloutBuilder {
+	r := rollout()
+	for _, set := range []func(){
+		func() { r.BakeTime(time.Duration(d.roll(5)) * 15 * time.Minute) },
+		func() { r.DeployTimeout(time.Duration(d.roll(5)) * 15 * time.Minute) },
+		func() { r.ReleaseUpdateInterval(time.Duration(d.roll(5)) * 15 * time.Minute) },
+		func() { r.SelectAllChecks() },
+		func() { r.Pin(d.tag()) },
+		func() { r.HistoryLimit(int32(1 + d.roll(4))) },
+		func() { r.Retention(int32(1+d.roll(9)), int32(1+d.roll(4))) },
+	} {
+		if d.yes() {
+			set()
+		}
+	}
+	var known []v1alpha1.VersionInfo
+	for range d.roll(6) {
+		next := release(d.tag())
+		if d.yes() {
+			next.Created(d.moment()).Digest(d.tag())
+		}
+		known = append(known, next.Obj())
+	}
+	var history []*fixture.EntryBuilder
+	for range d.roll(6) {
+		history = append(history, d.entry())
+	}
+	return r.Releases(known...).History(history...)
+}
+
+func (d *dice) entry() *fixture.EntryBuilder {
+	states := []v1alpha1.BakeStatus{
+		"", v1alpha1.BakeDeploying, v1alpha1.BakeInProgress, v1alpha1.BakeSucceeded, v1alpha1.BakeFailed, v1alpha1.BakeCancelled, "Pending",
+	}
+	e := entry(d.tag()).At(d.moment()).State(states[d.roll(7)])
+	if d.yes() {
+		e.BakeStart(d.moment())
+	}
+	if d.yes() {
+		e.Retried(d.moment())
+	}
+	if d.yes() {
+		e.WithoutID()
+	}
+	return e
+}
+
+func (d *dice) gates(s *situation) {
+	var gates []*fixture.GateBuilder
+	for range d.roll(3) {
+		next := gate("gate")
+		if d.yes() {
+			next.Closed()
+		}
+		if d.yes() {
+			next.Allow(slices.Repeat([]string{d.tag()}, d.roll(2))...)
+		}
+		gates = append(gates, next)
+	}
+	s.gates(gates...)
+	if d.roll(8) == 7 {
+		s.schedules("RolloutSchedule nights")
+	}
+}
+
+func (d *dice) checks(s *situation) {
+	for range d.roll(3) {
+		next := check("check").State([]v1alpha1.HealthStatus{"", v1alpha1.HealthStatusHealthy, v1alpha1.HealthStatusUnhealthy, v1alpha1.HealthStatusPending}[d.roll(4)])
+		if d.yes() {
+			next.ErrorAt(d.moment())
+		}
+		if d.yes() {
+			next.Message(d.tag())
+		}
+		if d.yes() && s.input.Rollout.Current() != nil {
+			s.resetChecksFrom(wireTime(d.moment()), next)
+			continue
+		}
+		s.checks(next)
+	}
+}

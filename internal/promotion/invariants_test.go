@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// memory is what the world knows of the past, whatever the status has kept.
+type memory struct {
+	// lastID that was given.
+	lastID int64
+	// failed releases: those whose newest promotion failed.
+	failed map[string]bool
+	// position is the newest promotion that the policy can rank.
+	position string
+	// tampered is the id of the promotion whose target somebody changed.
+	tampered int64
+}
+
+func newMemory() memory { return memory{failed: map[string]bool{}} }
+
+// decide calls the engine, and checks what must hold of every decision.
+func (w *world) decide(in promotion.Input) promotion.Decision {
+	w.t.Helper()
+	before := copyInput(in)
+	d := promotion.Decide(in)
+	if !reflect.DeepEqual(before, in) {
+		w.fail("Decide modified its input (-before +after):\n%s", cmp.Diff(before.Rollout, in.Rollout))
+	}
+	if again := promotion.Decide(in); !reflect.DeepEqual(d, again) {
+		w.fail("Decide is not deterministic:\n%s", cmp.Diff(outcomeOf(d), outcomeOf(again)))
+	}
+	if !d.RecheckAt.IsZero() && !d.RecheckAt.After(in.Now) {
+		w.fail("the next look lies at %s, which is not in the future", d.RecheckAt)
+	}
+	w.checkVerdicts(in, d)
+	w.checkChoice(in, d)
+	return d
+}
+
+// checkVerdicts: every candidate has exactly one verdict, and at most one is
+// eligible.
+func (w *world) checkVerdicts(in promotion.Input, d promotion.Decision) {
+	w.t.Helper()
+	var judged, eligible []string
+	for _, verdict := range d.Candidates {
+		judged = append(judged, verdict.Release.Tag)
+		if verdict.Eligible() {
+			eligible = append(eligible, verdict.Release.Tag)
+		}
+	}
+	candidates := tags(promotion.Candidates(d.Ledger, in.Rollout.Status.History, in.Policy.Order))
+	if !slices.Equal(candidates, judged) {
+		w.fail("the candidates are %v, the verdicts are about %v", candidates, judged)
+	}
+	chosen := d.Action == promotion.Promote || d.Action == promotion.Supersede
+	if chosen && !d.Manual && len(in.Rollout.Status.History) > 0 && !slices.Equal(eligible, []string{d.Release.Tag}) {
+		w.fail("%s is promoted while %v are eligible", d.Release.Tag, eligible)
+	}
+}
+
+// checkChoice: what is promoted automatically passes every gate, has not
+// failed before and is newer than what runs.
+func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
+	w.t.Helper()
+	if !d.Action.Promotes() || d.Manual || d.Action == promotion.Adopt {
+		return
+	}
+	tag := d.Release.Tag
+	if wanted := in.Rollout.Pinned(); wanted != "" {
+		w.fail("%s is promoted while %s is pinned", tag, wanted)
+	}
+	if len(in.Rollout.Status.History) == 0 {
+		return // the first release goes past gates
+	}
+	for i := range w.gates {
+		spec := w.gates[i].Spec
+		if !*spec.Passing || spec.AllowedVersions != nil && !slices.Contains(*spec.AllowedVersions, tag) {
+			w.fail("%s is promoted although gate %s denies it", tag, w.gates[i].Name)
+		}
+	}
+	if w.memory.failed[tag] {
+		w.fail("%s is promoted although it failed before", tag)
+	}
+	if newer, ok := w.order.Compare(tag, w.memory.position); ok && newer <= 0 {
+		w.fail("%s is promoted after %s", tag, w.memory.position)
+	}
+	if state := in.Rollout.Current().State(); state == v1alpha1.BakeFailed ||
+		state.Running() && promotion.Protected(&in.Rollout.Spec) {
+		w.fail("%s is promoted while %s is %s", tag, in.Rollout.Current().Version.Tag, state)
+	}
+}
+
+// checkRecord: what must hold of the history after every pass.
+func (w *world) checkRecord(in promotion.Input, d promotion.Decision) {
+	w.t.Helper()
+	w.remember(in, d)
+	running := 0
+	for i := range w.rollout.Status.History {
+		if w.rollout.Status.History[i].State().Running() {
+			running++
+		}
+	}
+	if running > 1 || running == 1 && !w.rollout.Current().State().Running() {
+		w.fail("more than the newest entry is running: %s", w.describeHistory())
+	}
+	if d.Action == promotion.FinishBake {
+		w.checkSuccess()
+	}
+	if d.Action.Promotes() {
+		next := w.gather()
+		if again := promotion.Decide(next); again.Action.Promotes() && again.Release.Tag == d.Release.Tag {
+			w.fail("%s would be promoted twice in a row", d.Release.Tag)
+		}
+	}
+}
+
+// remember follows the history, and checks that ids rise without a gap.
+func (w *world) remember(in promotion.Input, d promotion.Decision) {
+	w.t.Helper()
+	for _, entry := range slices.Backward(w.rollout.Status.History) {
+		w.memory.failed[entry.Version.Tag] = entry.State() == v1alpha1.BakeFailed
+	}
+	if !d.Action.Promotes() {
+		if len(w.rollout.Status.History) != len(in.Rollout.Status.History) {
+			w.fail("%s changed the number of entries", d.Action)
+		}
+		return
+	}
+	entry := w.current()
+	if lost := len(in.Targets.Owned) > 0; *entry.ID != w.memory.lastID+1 && !(lost && *entry.ID > w.memory.lastID) {
+		w.fail("id %d follows id %d", *entry.ID, w.memory.lastID)
+	}
+	w.memory.lastID = *entry.ID
+	if w.order.Comparable(entry.Version.Tag) {
+		w.memory.position = entry.Version.Tag
+	}
+}
+
+// checkSuccess: every target runs the release, every check said Healthy about
+// it after that, and the bake was as long as asked for. Where somebody changed
+// a target meanwhile, what a check said before that still counts.
+func (w *world) checkSuccess() {
+	w.t.Helper()
+	tag := w.current().Version.Tag
+	if !w.allApplied() {
+		w.fail("%s succeeded before all targets had applied it", tag)
+	}
+	for _, writer := range w.writers {
+		said := writer.check.Status.Status
+		about := writer.truth.version == tag && writer.truth.allApplied || w.memory.tampered == w.memory.lastID
+		if said != v1alpha1.HealthStatusHealthy || !about {
+			w.fail("%s succeeded although HealthCheck %s said %q about %q, all applied: %t",
+				tag, writer.check.Name, said, writer.truth.version, writer.truth.allApplied)
+		}
+	}
+	if bake := w.rollout.Spec.BakeTime; bake != nil && w.now.Before(w.current().BakeStartTime.Add(bake.Duration)) {
+		w.fail("%s succeeded before its bake was over", tag)
+	}
+}
+
+func (w *world) fail(format string, args ...any) {
+	w.t.Helper()
+	w.endIteration()
+	for _, line := range w.story {
+		w.t.Log(line)
+	}
+	w.t.Fatalf(format, args...)
+}
+
+func copyInput(in promotion.Input) promotion.Input {
+	c := in
+	c.Rollout = in.Rollout.DeepCopy()
+	if in.Policy.Latest != nil {
+		c.Policy.Latest = in.Policy.Latest.DeepCopy()
+	}
+	c.Policy.Scanned = slices.Clone(in.Policy.Scanned)
+	c.Gates.Gates, c.Health.Checks = nil, nil
+	for i := range in.Gates.Gates {
+		c.Gates.Gates = append(c.Gates.Gates, *in.Gates.Gates[i].DeepCopy())
+	}
+	c.Gates.Schedules = slices.Clone(in.Gates.Schedules)
+	for i := range in.Health.Checks {
+		c.Health.Checks = append(c.Health.Checks, *in.Health.Checks[i].DeepCopy())
+	}
+	c.Targets.All, c.Targets.Owned = slices.Clone(in.Targets.All), slices.Clone(in.Targets.Owned)
+	return c
+}

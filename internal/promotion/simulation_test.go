@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+var (
+	update   = flag.Bool("update", false, "write the golden stories anew")
+	onlySeed = flag.Uint64("seed", 0, "simulate with this seed instead of fresh ones")
+)
+
+// How often a simulation runs with a seed that nobody chose: each story, whose
+// events are given, and the one in which anything may happen.
+const (
+	freshSeedsOfAStory = 12
+	freshSeedsOfChaos  = 100
+)
+
+// The real engine runs while mutators play everybody else. Every story runs in
+// fixed order, where what happens is compared with the golden file of its name;
+// with seed 0; and with fresh seeds, where everybody acts in any order and
+// takes any time. Invariants are checked after every step, and each run must
+// end as the story says. To write the golden files anew, and to look into a
+// seed that failed:
+//
+//	go test ./internal/promotion -run TestStories -update
+//	go test ./internal/promotion -run TestStories -seed 6845808553626121445
+func TestStories(t *testing.T) {
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) {
+			t.Run("in fixed order", func(t *testing.T) {
+				w := story.play(t, nil)
+				compareGolden(t, name, w.story)
+			})
+			for _, seed := range seeds(freshSeedsOfAStory) {
+				t.Run(fmt.Sprintf("with seed %d", seed), func(t *testing.T) {
+					story.play(t, random(seed))
+				})
+			}
+		})
+	}
+}
+
+// TestAnythingMayHappen lets people, gates and crashes come at random; after
+// that the world calms down, and must come to rest at its newest release.
+func TestAnythingMayHappen(t *testing.T) {
+	for _, seed := range seeds(freshSeedsOfChaos) {
+		t.Run(fmt.Sprintf("with seed %d", seed), func(t *testing.T) { playChaos(t, random(seed)) })
+	}
+}
+
+func seeds(fresh int) []uint64 {
+	all := []uint64{*onlySeed}
+	for *onlySeed == 0 && len(all) <= fresh {
+		all = append(all, rand.Uint64())
+	}
+	return all
+}
+
+func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
+
+// story is what people do, each event once and in turn, when its time comes.
+type story struct {
+	rollout *fixture.RolloutBuilder
+	setUp   func(*world)
+	events  []event
+	// ends is the history in which it ends.
+	ends string
+}
+
+type event struct {
+	when func(*world) bool
+	who  string
+	what string
+	do   func(*world)
+}
+
+func (s story) play(t *testing.T, rng *rand.Rand) *world {
+	t.Helper()
+	w := newWorld(t, s.rollout, rng)
+	if s.setUp != nil {
+		s.setUp(w)
+	}
+	left := slices.Clone(s.events)
+	people := func() {
+		for len(left) > 0 && left[0].when(w) {
+			w.tell(left[0].who, "%s", left[0].what)
+			left[0].do(w)
+			left = left[1:]
+		}
+	}
+	w.runUntil(300, people, func() bool { return len(left) == 0 && w.describeHistory() == s.ends && w.atRest() })
+	w.staysAtRest()
+	return w
+}
+
+// runUntil steps until done. It must come to that within a bound.
+func (w *world) runUntil(bound int, people func(), done func() bool) {
+	w.t.Helper()
+	for range bound {
+		w.step(people)
+		if done() {
+			return
+		}
+	}
+	w.fail("it did not come to its end in %d iterations; history: %s", bound, w.describeHistory())
+}
+
+// atRest reports whether the last promotion has its outcome and runs
+// everywhere, and no time is set to look again.
+func (w *world) atRest() bool {
+	return len(w.rollout.Status.History) > 0 && !w.current().State().Running() && w.recheckAt.IsZero() && w.allApplied()
+}
+
+// staysAtRest: once at rest, the controller writes nothing.
+func (w *world) staysAtRest() {
+	w.t.Helper()
+	for range 3 {
+		w.advanceClock()
+		if again := w.pass(); again {
+			w.fail("the controller wrote although nothing had changed")
+		}
+	}
+}
+
+func compareGolden(t *testing.T, name string, story []string) {
+	t.Helper()
+	file := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".golden")
+	got := "## " + name + "\n\n" + strings.Join(story, "\n") + "\n"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	diff(t, strings.Split(string(want), "\n"), strings.Split(got, "\n"))
+}
+
+func start(*world) bool { return true }
+
+func at(moment time.Time) func(*world) bool {
+	return func(w *world) bool { return !w.now.Before(moment) }
+}
+
+// once is when the newest entry is that release in that state.
+func once(tag string, state v1alpha1.BakeStatus) func(*world) bool {
+	return func(w *world) bool { return w.current().Version.Tag == tag && w.current().State() == state }
+}
+
+func pushed(when func(*world) bool, tag string) event {
+	return event{when, "registry", tag + " is pushed", func(w *world) { w.registry = append(w.registry, tag) }}
+}
+
+func pushedBad(when func(*world) bool, tag string) event {
+	return event{when, "registry", tag + " is pushed, and nobody knows yet that it is broken", func(w *world) {
+		w.registry = append(w.registry, tag)
+		w.sick[tag] = 0
+	}}
+}
+
+func pinned(when func(*world) bool, tag string) event {
+	return event{when, "person", "sets spec.wantedVersion to " + tag, func(w *world) { w.rollout.Spec.WantedVersion = &tag }}
+}
+
+func unpinned(when func(*world) bool) event {
+	return event{when, "person", "removes spec.wantedVersion", func(w *world) { w.rollout.Spec.WantedVersion = nil }}
+}
+
+func gateSet(when func(*world) bool, what string, gates ...*fixture.GateBuilder) event {
+	return event{when, "gates", what, func(w *world) {
+		w.gates = nil
+		for _, gate := range gates {
+			w.gates = append(w.gates, *gate.Obj())
+		}
+	}}
+}
+
+func (w *world) addCheck(name string) *writer {
+	added := &writer{check: *check(name).Obj(), every: 1}
+	w.writers = append(w.writers, added)
+	return added
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// guarded bakes for half an hour under the eyes of its HealthChecks.
+func guarded() *fixture.RolloutBuilder {
+	return rollout().BakeTime(30 * time.Minute).SelectAllChecks()
+}
+
+var stories = map[string]story{
+	"a release is promoted and bakes": {
+		rollout: guarded(),
+		setUp: func(w *world) {
+			w.targets = append(w.targets, &fluxObject{name: "infra"})
+			w.addCheck("smoke")
+			w.addCheck("monitor").terse = true
+		},
+		events: []event{
+			pushed(start, "1.0.0"),
+			pushed(once("1.0.0", v1alpha1.BakeSucceeded), "1.1.0"),
+			pushed(once("1.1.0", v1alpha1.BakeDeploying), "1.2.0"),
+		},
+		ends: "1.2.0 Succeeded, 1.1.0 Succeeded, 1.0.0 Succeeded",
+	},
+
+	"a bad release fails and its fix is pinned": {
+		rollout: guarded(),
+		setUp:   func(w *world) { w.addCheck("smoke") },
+		events: []event{
+			pushed(start, "1.0.0"),
+			pushedBad(once("1.0.0", v1alpha1.BakeSucceeded), "1.1.0"),
+			pushed(once("1.1.0", v1alpha1.BakeFailed), "1.1.1"),
+			pinned(knows("1.1.1"), "1.1.1"),
+			unpinned(once("1.1.1", v1alpha1.BakeSucceeded)),
+			pushed(start, "1.2.0"),
+		},
+		ends: "1.2.0 Succeeded, 1.1.1 Succeeded, 1.1.0 Failed, 1.0.0 Succeeded",
+	},
+
+	"a rollback holds after it is unpinned": {
+		rollout: guarded().HistoryLimit(1),
+		setUp:   func(w *world) { w.addCheck("smoke") },
+		events: []event{
+			pushed(start, "1.0.0"),
+			pushedBad(once("1.0.0", v1alpha1.BakeSucceeded), "1.1.0"),
+			pinned(once("1.1.0", v1alpha1.BakeFailed), "1.0.0"),
+			unpinned(once("1.0.0", v1alpha1.BakeSucceeded)),
+			pushed(held("1.1.0", v1alpha1.FailedBeforeReason), "1.1.1"),
+		},
+		ends: "1.1.1 Succeeded",
+	},
+
+	"a gate opens in the morning": {
+		rollout: guarded(),
+		setUp: func(w *world) {
+			w.now, w.tick = noon.Add(-18*time.Hour), 30*time.Minute // Sunday evening
+			w.addCheck("smoke")
+		},
+		events: []event{
+			pushed(start, "1.0.0"),
+			gateSet(once("1.0.0", v1alpha1.BakeSucceeded), "office hours closes, tests has passed nothing yet",
+				gate("office-hours").Closed(), gate("tests").Allow()),
+			pushed(start, "1.1.0"),
+			pushed(start, "1.2.0"),
+			gateSet(at(noon.Add(-8*time.Hour)), "tests has passed 1.1.0",
+				gate("office-hours").Closed(), gate("tests").Allow("1.1.0")),
+			gateSet(at(noon.Add(-4*time.Hour)), "office hours opens",
+				gate("office-hours"), gate("tests").Allow("1.1.0")),
+		},
+		ends: "1.1.0 Succeeded, 1.0.0 Succeeded",
+	},
+
+	"a stale Healthy does not start the bake": {
+		rollout: guarded(),
+		setUp:   func(w *world) { w.addCheck("hourly").every = 12 },
+		events: []event{
+			pushed(start, "1.0.0"),
+			pushedBad(once("1.0.0", v1alpha1.BakeSucceeded), "1.1.0"),
+		},
+		ends: "1.1.0 Failed, 1.0.0 Succeeded",
+	},
+
+	"the controller dies between its writes": {
+		rollout: guarded(),
+		setUp: func(w *world) {
+			w.targets = append(w.targets, &fluxObject{name: "infra"})
+			w.addCheck("smoke")
+		},
+		events: []event{
+			pushed(start, "1.0.0"),
+			{once("1.0.0", v1alpha1.BakeSucceeded), "fate", "kills the controller after its next write", func(w *world) { w.crashAfter = 1 }},
+			pushed(start, "1.1.0"),
+			{once("1.1.0", v1alpha1.BakeSucceeded), "fate", "kills the controller after the write after the next", func(w *world) { w.crashAfter = 2 }},
+			pushed(start, "1.2.0"),
+		},
+		ends: "1.2.0 Succeeded, 1.1.0 Succeeded, 1.0.0 Succeeded",
+	},
+
+	"a burst of releases yields the newest": {
+		rollout: rollout().ReleaseUpdateInterval(6 * time.Hour),
+		events: []event{
+			pushed(start, "1.0.0"),
+			pushed(once("1.0.0", v1alpha1.BakeSucceeded), "1.1.0"),
+			pushed(knows("1.1.0"), "1.2.0"),
+			pushed(knows("1.2.0"), "1.3.0"),
+		},
+		ends: "1.3.0 Succeeded, 1.0.0 Succeeded",
+	},
+
+	"a deadline passes and names what is missing": {
+		rollout: guarded().DeployTimeout(5 * time.Hour),
+		setUp: func(w *world) {
+			w.tick = 30 * time.Minute
+			w.addCheck("smoke")
+		},
+		events: []event{
+			pushed(start, "1.0.0"),
+			{once("1.0.0", v1alpha1.BakeSucceeded), "fate", "stops the writer of HealthCheck smoke", func(w *world) { w.writers[0].every = 1 << 30 }},
+			pushed(start, "1.1.0"),
+		},
+		ends: "1.1.0 Failed, 1.0.0 Succeeded",
+	},
+
+	"a lost history is adopted": {
+		rollout: guarded(),
+		setUp:   func(w *world) { w.addCheck("smoke") },
+		events: []event{
+			pushed(start, "1.0.0"),
+			gateSet(once("1.0.0", v1alpha1.BakeSucceeded), "manual closes", gate("manual").Closed()),
+			pushed(start, "1.1.0"),
+			{held("1.1.0", v1alpha1.SomeGatesBlockingReason), "fate", "restores the Rollout from a backup without its status", (*world).loseStatus},
+		},
+		ends: "1.0.0 Succeeded",
+	},
+}
+
+// knows is when the ledger lists the release.
+func knows(tag string) func(*world) bool {
+	return func(w *world) bool {
+		for _, known := range tags(w.rollout.Status.AvailableReleases) {
+			if known == tag {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// held is when nothing runs and the release is held for this reason.
+func held(tag, reason string) func(*world) bool {
+	return func(w *world) bool {
+		for _, verdict := range w.decide(w.gather()).Candidates {
+			if verdict.Release.Tag == tag && verdict.HeldBy(reason) {
+				return !w.current().State().Running()
+			}
+		}
+		return false
+	}
+}
+
+// loseStatus forgets all that only the status knew. Ids that were given are
+// not given again as long as a target shows that there was a history.
+func (w *world) loseStatus() {
+	w.rollout.Status = v1alpha1.RolloutStatus{}
+	lastID := w.memory.lastID
+	w.memory = newMemory()
+	for _, object := range w.targets {
+		if object.written {
+			w.memory.lastID = lastID
+		}
+	}
+}

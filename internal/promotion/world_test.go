@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// world is everything around the engine, small enough to be simulated: a
+// registry and the policy that watches it, Flux objects that apply a version a
+// while after they carry it, HealthChecks with their writers, gates, people,
+// a controller that may die, and a clock.
+type world struct {
+	t *testing.T
+	// rng is nil in fixed order: then everybody is prompt.
+	rng *rand.Rand
+	// now is the clock; tick is how far it goes on when nothing is due before.
+	now  time.Time
+	tick time.Duration
+
+	rollout *v1alpha1.Rollout
+	order   promotion.Order
+	latest  *v1alpha1.VersionInfo
+	// registry lists the tags that can be pulled, as they were pushed.
+	registry []string
+	// sick says of a release how long after it was applied it falls ill.
+	sick    map[string]time.Duration
+	gates   []v1alpha1.RolloutGate
+	targets []*fluxObject
+	writers []*writer
+
+	// crashAfter is after how many writes the controller dies in its next
+	// pass; the record is the first. Zero is not at all.
+	crashAfter int
+	recheckAt  time.Time
+
+	memory    memory
+	iteration int
+	story     []string
+	news      []string
+	told      map[string]string
+}
+
+// fluxObject carries a version in its field, and has applied one.
+type fluxObject struct {
+	name             string
+	carries, applied string
+	appliedAt        time.Time
+	// delay is for how many iterations it goes on with what it has applied.
+	delay int
+	// written is true once the controller owns the field.
+	written bool
+}
+
+// writer evaluates a HealthCheck.
+type writer struct {
+	check v1alpha1.HealthCheck
+	// every is how many iterations pass between two evaluations.
+	every int
+	// terse writers set neither message nor lastChangeTime.
+	terse bool
+	// truth is what was so when the writer last spoke.
+	truth struct {
+		version    string
+		allApplied bool
+	}
+}
+
+func newWorld(t *testing.T, rollout *fixture.RolloutBuilder, rng *rand.Rand) *world {
+	t.Helper()
+	return &world{
+		t: t, rng: rng, now: noon, tick: 5 * time.Minute,
+		rollout: rollout.Obj(),
+		order:   order(anySemver),
+		sick:    map[string]time.Duration{},
+		targets: []*fluxObject{{name: "apps"}},
+		memory:  newMemory(),
+		told:    map[string]string{},
+	}
+}
+
+// mutators are the others, and the controller. In fixed order they run as they
+// stand here.
+func (w *world) mutators(people func()) []func() {
+	return []func(){people, w.scan, w.flux, w.evaluate, w.reconcile}
+}
+
+// step lets everybody act once, and moves the clock to whatever comes first:
+// the next tick, or the moment at which the controller wants to look again.
+func (w *world) step(people func()) {
+	w.iteration++
+	acting := w.mutators(people)
+	if w.rng != nil {
+		w.rng.Shuffle(len(acting), func(i, j int) { acting[i], acting[j] = acting[j], acting[i] })
+	}
+	for _, act := range acting {
+		act()
+	}
+	w.tellNextLook()
+	w.endIteration()
+	w.advanceClock()
+}
+
+func (w *world) advanceClock() {
+	next := w.now.Add(w.tick).Truncate(time.Minute)
+	if w.rng != nil {
+		next = w.now.Add(time.Minute + time.Duration(w.rng.IntN(10))*time.Minute)
+	}
+	if due := w.recheckAt; due.After(w.now) && due.Before(next) {
+		next = due
+	}
+	w.now = next
+}
+
+// chance is true once in n times, and never in fixed order.
+func (w *world) chance(n int) bool { return w.rng != nil && w.rng.IntN(n) == 0 }
+
+// current is the newest history entry, empty if there is none.
+func (w *world) current() *v1alpha1.DeploymentHistoryEntry {
+	if entry := w.rollout.Current(); entry != nil {
+		return entry
+	}
+	return &v1alpha1.DeploymentHistoryEntry{}
+}
+
+// scan is the image-reflector-controller.
+func (w *world) scan() {
+	var newest string
+	for _, tag := range w.registry {
+		if newer, ok := w.order.Compare(tag, newest); w.order.Admits(tag) && (!ok || newer > 0) {
+			newest = tag
+		}
+	}
+	if newest == "" || w.latest != nil && w.latest.Tag == newest {
+		return
+	}
+	w.latest = to(release(newest).Digest("sha256:" + newest).Obj())
+	w.tell("ImagePolicy", "names %s", newest)
+}
+
+// flux applies what its objects carry.
+func (w *world) flux() {
+	for _, object := range w.targets {
+		switch {
+		case object.applied == object.carries:
+		case object.delay > 0:
+			object.delay--
+		default:
+			object.applied, object.appliedAt = object.carries, w.now
+			w.tell("Flux", "%s runs %s", object.name, object.applied)
+		}
+	}
+}
+
+// evaluate is the HealthChecks' writers. They write only what changes.
+func (w *world) evaluate() {
+	for _, writer := range w.writers {
+		if w.iteration%writer.every == 0 && !w.chance(3) {
+			w.evaluateOne(writer)
+		}
+	}
+}
+
+func (w *world) evaluateOne(by *writer) {
+	status, says := v1alpha1.HealthStatusHealthy, "all is well"
+	if w.isSick() {
+		status, says = v1alpha1.HealthStatusUnhealthy, w.targets[0].applied+" does not answer"
+	}
+	by.truth.version, by.truth.allApplied = w.targets[0].applied, w.allApplied()
+	stored := &by.check.Status
+	if stored.Status == status && !by.terse {
+		return
+	}
+	if stored.Status != status {
+		w.tell("HealthCheck "+by.check.Name, "%s", status)
+	}
+	stored.Status = status
+	if status == v1alpha1.HealthStatusUnhealthy {
+		stored.LastErrorTime = wireTime(w.now.Truncate(time.Second))
+	}
+	if !by.terse {
+		stored.Message, stored.LastChangeTime = to(says), wireTime(w.now.Truncate(time.Second))
+	}
+}
+
+// isSick reports whether what runs has fallen ill.
+func (w *world) isSick() bool {
+	app := w.targets[0]
+	after, bad := w.sick[app.applied]
+	return bad && !w.now.Before(app.appliedAt.Add(after))
+}
+
+// allApplied reports whether every Flux object has applied the current release.
+func (w *world) allApplied() bool {
+	return !slices.ContainsFunc(w.targets, func(object *fluxObject) bool {
+		return object.applied != w.current().Version.Tag || object.carries != object.applied
+	})
+}
+
+// reconcile is the controller: it looks again until there is nothing to do, as
+// each of its writes wakes it.
+func (w *world) reconcile() {
+	for range 12 {
+		if again := w.pass(); !again {
+			return
+		}
+	}
+	w.t.Fatalf("the controller does not come to rest; history: %s", w.describeHistory())
+}
+
+// pass records first, then acts. It reports whether there may be more to do;
+// a controller that died does not know.
+func (w *world) pass() bool {
+	in := w.gather()
+	d := w.decide(in)
+	w.tellDecision(d)
+	w.recheckAt = d.RecheckAt
+	writes := w.record(in, d)
+	if w.dies(writes) {
+		return false
+	}
+	for _, act := range w.actions(d) {
+		act()
+		writes++
+		if w.dies(writes) {
+			return false
+		}
+	}
+	return writes > 0
+}
+
+func (w *world) dies(writes int) bool {
+	if w.crashAfter == 0 || writes < w.crashAfter {
+		return false
+	}
+	w.crashAfter = 0
+	w.tell("controller", "dies")
+	w.recheckAt = time.Time{}
+	return true
+}
+
+func (w *world) gather() promotion.Input {
+	in := promotion.Input{
+		Now:     w.now,
+		Rollout: w.rollout.DeepCopy(),
+		Policy:  promotion.Policy{Name: "shop", Order: w.order, Latest: w.latest, Scanned: slices.Clone(w.registry)},
+	}
+	for i := range w.gates {
+		in.Gates.Gates = append(in.Gates.Gates, *w.gates[i].DeepCopy())
+	}
+	for _, writer := range w.writers {
+		in.Health.Checks = append(in.Health.Checks, *writer.check.DeepCopy())
+	}
+	for _, object := range w.targets {
+		seen := pending(object.name)
+		if tag := w.current().Version.Tag; object.carries == tag && object.applied == tag {
+			seen = applied(object.name)
+		}
+		in.Targets.All = append(in.Targets.All, seen)
+		if object.written && len(w.rollout.Status.History) == 0 {
+			in.Targets.Owned = append(in.Targets.Owned, object.carries)
+		}
+	}
+	return in
+}
+
+// record writes the ledger and the history, if they change.
+func (w *world) record(in promotion.Input, d promotion.Decision) int {
+	before := w.rollout.DeepCopy()
+	history, err := promotion.Record(in, d)
+	if err != nil {
+		w.t.Fatalf("recording %s: %v", d.Action, err)
+	}
+	if len(history) > 0 {
+		w.rollout.Status.History = history
+	}
+	w.rollout.Status.AvailableReleases = d.Ledger
+	w.tellTransitions(before, d)
+	w.checkRecord(in, d)
+	if !d.Action.Promotes() && d.Action != promotion.StartBake && d.Action != promotion.FinishBake && d.Action != promotion.FailBake &&
+		len(before.Status.AvailableReleases) == len(d.Ledger) {
+		return 0
+	}
+	return 1
+}
+
+// actions are the writes that make the world follow the history.
+func (w *world) actions(d promotion.Decision) []func() {
+	var writes []func()
+	entry := w.rollout.Current()
+	if entry == nil {
+		return nil
+	}
+	for _, object := range w.targets {
+		if object.carries != entry.Version.Tag {
+			writes = append(writes, func() { w.write(object, entry.Version.Tag) })
+		}
+	}
+	for _, i := range d.Resets {
+		writes = append(writes, func() {
+			reset(&w.writers[i].check, w.rollout, entry, w.now.Truncate(time.Second))
+			w.tell("controller", "resets HealthCheck %s", w.writers[i].check.Name)
+		})
+	}
+	return writes
+}
+
+func (w *world) write(object *fluxObject, tag string) {
+	object.carries, object.written = tag, true
+	if w.rng != nil {
+		object.delay = w.rng.IntN(4)
+	}
+	w.tell("controller", "writes %s to %s", tag, object.name)
+}
+
+// What follows tells the story. Nothing is told twice in a row.
+
+func (w *world) tell(who, what string, args ...any) {
+	w.news = append(w.news, who+": "+fmt.Sprintf(what, args...))
+}
+
+func (w *world) tellOnce(topic, who, what string) {
+	if w.told[topic] == what {
+		return
+	}
+	w.told[topic] = what
+	if what != "" {
+		w.tell(who, "%s", what)
+	}
+}
+
+func (w *world) tellDecision(d promotion.Decision) {
+	waits := ""
+	if d.Action == promotion.Wait {
+		waits = "waits, " + d.Reason + ": " + d.Message
+	}
+	w.tellOnce("wait", w.current().Version.Tag, waits)
+	for _, verdict := range d.Candidates {
+		var holds []string
+		for _, hold := range verdict.Holds {
+			holds = append(holds, "held, "+hold.Reason+": "+hold.Message)
+		}
+		w.tellOnce("hold "+verdict.Release.Tag, verdict.Release.Tag, strings.Join(holds, "; "))
+	}
+	for _, note := range d.Notes {
+		w.tell("note", "%s: %s", note.Reason, note.Message)
+	}
+	if d.Problem != nil {
+		w.tellOnce("problem", "problem", d.Problem.Reason+": "+d.Problem.Message)
+	}
+}
+
+// tellTransitions tells what the record changed.
+func (w *world) tellTransitions(before *v1alpha1.Rollout, d promotion.Decision) {
+	after := w.rollout.Status.History
+	if d.Action.Promotes() {
+		delete(w.told, "hold "+d.Release.Tag)
+		if len(after) > 1 && before.Current().State() != after[1].State() {
+			w.tellTransition(before.Current().State(), &after[1])
+		}
+		w.tell(d.Release.Tag, "%s (%s)", strings.ToLower(string(d.Action)), d.Message)
+		w.tell(d.Release.Tag, "%s (%s)", after[0].State(), *after[0].BakeStatusMessage)
+		return
+	}
+	if len(after) > 0 && before.Current().State() != after[0].State() {
+		w.tellTransition(before.Current().State(), &after[0])
+	}
+}
+
+func (w *world) tellTransition(from v1alpha1.BakeStatus, entry *v1alpha1.DeploymentHistoryEntry) {
+	w.tell(entry.Version.Tag, "%s -> %s (%s)", from, entry.State(), *entry.BakeStatusMessage)
+}
+
+func (w *world) tellNextLook() {
+	next := ""
+	if !w.recheckAt.IsZero() {
+		next = w.recheckAt.Format("Mon 15:04")
+		if w.recheckAt.Nanosecond() > 0 {
+			next = "just after " + next
+		}
+	}
+	w.tellOnce("next", "next look", next)
+}
+
+func (w *world) endIteration() {
+	if len(w.news) > 0 {
+		w.story = append(w.story, fmt.Sprintf("[Rollout %s] iteration %d, %s", w.rollout.Name, w.iteration, w.now.Format("Mon 15:04")))
+		for _, line := range w.news {
+			w.story = append(w.story, "  "+line)
+		}
+	}
+	w.news = nil
+}
+
+func (w *world) describeHistory() string {
+	var all []string
+	for i := range w.rollout.Status.History {
+		entry := &w.rollout.Status.History[i]
+		all = append(all, entry.Version.Tag+" "+string(entry.State()))
+	}
+	return strings.Join(all, ", ")
+}
