@@ -87,7 +87,7 @@ func (r *HealthCheckReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 	}
 	r.evaluations.begin(req.NamespacedName, r.Now())
 	result := r.evaluate(ctx, check)
-	watched := r.watches.Use(req.NamespacedName, result.Kinds)
+	watched := r.follow(req.NamespacedName, result)
 	wait, err := r.record(ctx, check, result)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -104,6 +104,15 @@ func (r *HealthCheckReconciler) evaluate(ctx context.Context, check *v1alpha1.He
 		ctrl.LoggerFrom(ctx).Info("could not observe everything", "reason", result.Err.Error())
 	}
 	return result
+}
+
+// follow has the kinds of the inventory watched, and returns whether they are.
+// An inventory that could not be read is taken to be what it was.
+func (r *HealthCheckReconciler) follow(key types.NamespacedName, result health.Result) bool {
+	if result.Err != nil && result.Basis == "" {
+		return true
+	}
+	return r.watches.Use(key, result.Kinds)
 }
 
 // recheck is when to look again without an event; zero means never.

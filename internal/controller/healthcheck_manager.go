@@ -53,6 +53,7 @@ func (r *HealthCheckReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	r.watches = watches
 	r.retries = newHealthCheckRetries()
 	return ctrl.NewControllerManagedBy(mgr).
+		Named("healthcheck").
 		For(&v1alpha1.HealthCheck{}, builder.WithPredicates(r.checkPredicate())).
 		Watches(&kustomizev1.Kustomization{}, r.kustomizationHandler()).
 		WatchesRawSource(inventories).

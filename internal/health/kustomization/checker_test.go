@@ -298,26 +298,31 @@ func TestAReferenceToAnotherNamespaceMayBeRefused(t *testing.T) {
 func TestAReadThatFailsIsPendingAndAsksToLookAgain(t *testing.T) {
 	forbidden := apierrors.NewForbidden(deployments.GroupResource(), "web", errors.New("rbac"))
 	for name, tc := range map[string]struct {
-		kind string
-		err  error
-		want string
+		kind  string
+		err   error
+		want  string
+		kinds []schema.GroupVersionResource
 	}{
 		"the Kustomization may not be read": {
 			"Kustomization", forbidden,
 			"Could not observe Kustomization shop/web: this controller may not read it; let its role get, list and watch " +
 				"kustomizations.kustomize.toolkit.fluxcd.io",
+			nil,
 		},
 		"an object may not be read": {
 			"Deployment", forbidden,
 			"Could not observe Deployment shop/web: this controller may not read it; let its role get, list and watch deployments.apps",
+			nil,
 		},
 		"the API server is too slow": {
 			"Deployment", fmt.Errorf("get: %w", context.DeadlineExceeded),
 			"Could not observe Deployment shop/web: the API server did not answer in time",
+			[]schema.GroupVersionResource{deployments},
 		},
 		"the connection breaks, from a port that differs each time": {
 			"Deployment", errors.New("read tcp 10.0.0.1:4711->10.0.0.2:443: connection reset by peer"),
 			"Could not observe Deployment shop/web: the API server could not be asked; trying again",
+			[]schema.GroupVersionResource{deployments},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -333,6 +338,7 @@ func TestAReadThatFailsIsPendingAndAsksToLookAgain(t *testing.T) {
 			g.Expect(got.Status).To(Equal(v1alpha1.HealthStatusPending))
 			g.Expect(got.Message).To(Equal(tc.want))
 			g.Expect(got.Err).To(MatchError(tc.err))
+			g.Expect(got.Kinds).To(Equal(tc.kinds), "what is watched remains watched, unless it may not be read")
 		})
 	}
 }

@@ -60,9 +60,16 @@ func (r *reading) read(ctx context.Context, g group) {
 			r.seen = append(r.seen, observe(found[name]))
 		}
 	}
-	if len(found) > 0 && !slices.Contains(r.kinds, mapping.Resource) {
+	if isWorthWatching(len(found), err) && !slices.Contains(r.kinds, mapping.Resource) {
 		r.kinds = append(r.kinds, mapping.Resource)
 	}
+}
+
+// isWorthWatching leaves out a kind that may not be read, which may not be
+// watched either, and one of which nothing exists: what Flux creates, Flux
+// tells of. A read that failed for once ends no watch.
+func isWorthWatching(found int, err error) bool {
+	return found > 0 || (err != nil && !apierrors.IsForbidden(err))
 }
 
 // mapping prefers the version of the inventory, which may have been retired

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health"
+)
+
+const (
+	healthy   = v1alpha1.HealthStatusHealthy
+	unhealthy = v1alpha1.HealthStatusUnhealthy
+	pending   = v1alpha1.HealthStatusPending
+)
+
+func TestACheckFollowsTheObjectsOfItsKustomization(t *testing.T) {
+	s := openShop(t, testPlane.RESTConfig(), nil)
+	s.deploy(0)
+	s.Eventually(s.status).Should(Equal(pending))
+
+	s.deploy(1)
+	s.Eventually(s.status).Should(Equal(healthy))
+	s.Expect(s.check.Status.LastErrorTime).To(BeNil())
+
+	failedAt := metav1.Time{Time: time.Now().Add(-time.Minute).Truncate(time.Second)}
+	s.deployWith(1, appsv1.DeploymentCondition{
+		Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
+		Reason: "ProgressDeadlineExceeded", LastTransitionTime: failedAt,
+	})
+	s.Eventually(s.status).Should(Equal(unhealthy))
+	s.Expect(s.check.Status.LastErrorTime.Time).To(BeTemporally("==", failedAt.Time))
+	s.Expect(*s.check.Status.Message).To(HavePrefix("Failed: Deployment " + s.check.Namespace + "/web: "))
+
+	s.Expect(testClient.Delete(s.ctx, s.deployment)).To(Succeed())
+	s.Eventually(s.status).Should(Equal(healthy), "an object that does not exist is skipped")
+	s.Expect(s.check.Status.LastErrorTime.Time).To(BeTemporally("==", failedAt.Time))
+	s.Expect(s.requests.count("/secrets")).To(BeZero())
+}
+
+func TestACheckFollowsItsKustomization(t *testing.T) {
+	s := openShop(t, testPlane.RESTConfig(), nil)
+	s.deploy(1)
+	s.Eventually(s.status).Should(Equal(healthy))
+
+	s.flux(func(k *kustomizev1.Kustomization) {
+		k.Status.LastAttemptedRevision = "2"
+		sayReady(k, metav1.ConditionUnknown, meta.ProgressingReason, "Reconciliation in progress")
+	})
+	s.Eventually(s.status).Should(Equal(pending))
+
+	s.flux(func(k *kustomizev1.Kustomization) {
+		k.Status.LastAppliedRevision = "2"
+		sayReady(k, metav1.ConditionTrue, meta.ReconciliationSucceededReason, "Applied revision: 2")
+	})
+	s.Eventually(s.status).Should(Equal(healthy))
+
+	s.Expect(testClient.Delete(s.ctx, s.kustomization)).To(Succeed())
+	s.Eventually(s.status).Should(Equal(unhealthy))
+	s.Expect(s.check.Status.LastErrorTime).NotTo(BeNil())
+}
+
+func TestACheckThatWasResetIsEvaluatedAgainAtOnce(t *testing.T) {
+	s := openShop(t, testPlane.RESTConfig(), nil)
+	s.deploy(1)
+	s.Eventually(s.status).Should(Equal(healthy))
+	s.reset()
+	s.Eventually(s.status, "1s").Should(Equal(healthy))
+}
+
+func TestAnIdlePassOfFluxWritesNothing(t *testing.T) {
+	s := openShop(t, testPlane.RESTConfig(), nil)
+	s.deploy(1)
+	s.Eventually(s.status).Should(Equal(healthy))
+	before := s.version()
+	for range 2 {
+		s.flux(func(k *kustomizev1.Kustomization) {
+			sayReady(k, metav1.ConditionUnknown, meta.ProgressingReason, "Reconciliation in progress")
+		})
+		s.Consistently(s.version, "1500ms", "100ms").Should(Equal(before))
+		s.flux(func(k *kustomizev1.Kustomization) {
+			sayReady(k, metav1.ConditionTrue, meta.ReconciliationSucceededReason, "Applied revision: 1")
+		})
+		s.Consistently(s.version, "1500ms", "100ms").Should(Equal(before))
+	}
+}
+
+func TestAtRestNothingIsAsked(t *testing.T) {
+	for name, ready := range map[string]int32{"with a healthy check": 1, "with a pending check": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openShop(t, testPlane.RESTConfig(), map[string]string{v1alpha1.RequeueIntervalAnnotation: "5s"})
+			s.deploy(ready)
+			s.Eventually(s.status).Should(Equal(map[int32]v1alpha1.HealthStatus{1: healthy, 0: pending}[ready]))
+			time.Sleep(6 * time.Second) // what has just been met is looked at once more
+			before := s.requests.count("")
+			s.Consistently(func() int { return s.requests.count("") }, "6s", "200ms").Should(Equal(before))
+		})
+	}
+}
+
+func TestManyChangesWithinAMomentAreOneEvaluation(t *testing.T) {
+	s := openShop(t, testPlane.RESTConfig(), nil)
+	s.deploy(1)
+	s.Eventually(s.status).Should(Equal(healthy))
+	time.Sleep(1500 * time.Millisecond)
+	evaluations := func() int { return s.requests.count("GET /apis/apps/v1/namespaces/" + s.check.Namespace) }
+	before, began := evaluations(), time.Now()
+	for i := range 40 {
+		change := client.MergeFrom(s.deployment.DeepCopy())
+		metav1.SetMetaDataAnnotation(&s.deployment.ObjectMeta, "change", fmt.Sprint(i))
+		s.Expect(testClient.Patch(s.ctx, s.deployment, change)).To(Succeed())
+	}
+	time.Sleep(1500 * time.Millisecond)
+	seconds := int(time.Since(began).Seconds())
+	s.Expect(evaluations() - before).To(And(BeNumerically(">=", 1), BeNumerically("<=", seconds+1)))
+}
+
+func TestACheckOfAnotherClassIsNeverTouched(t *testing.T) {
+	s := openShop(t, testPlane.RESTConfig(), nil)
+	other := "prometheus-alert"
+	for name, class := range map[string]*string{"none": nil, "other": &other} {
+		check := &v1alpha1.HealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: s.check.Namespace, Name: name}}
+		check.Spec.Class = class
+		s.Expect(testClient.Create(s.ctx, check)).To(Succeed())
+		s.Consistently(func() v1alpha1.HealthCheckStatus {
+			s.Expect(testClient.Get(s.ctx, client.ObjectKeyFromObject(check), check)).To(Succeed())
+			return check.Status
+		}, "500ms").Should(BeZero())
+	}
+}
+
+func TestAKindThatMayBeReadAndNotWatchedIsLookedAtInIntervals(t *testing.T) {
+	g := NewWithT(t)
+	grant(t, "getter", rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}})
+	user, err := testPlane.RESTConfigFor("getter")
+	g.Expect(err).NotTo(HaveOccurred())
+	s := openShop(t, user, map[string]string{v1alpha1.RequeueIntervalAnnotation: "1s"})
+	s.deploy(0)
+	s.Eventually(s.status).Should(Equal(pending))
+	time.Sleep(2 * time.Second)
+	s.deploy(1)
+	s.Eventually(s.status).Should(Equal(healthy), "the least interval is 5 seconds")
+}
+
+func TestAKindThatMayNotBeReadIsPendingAndNamed(t *testing.T) {
+	g := NewWithT(t)
+	grant(t, "stranger")
+	user, err := testPlane.RESTConfigFor("stranger")
+	g.Expect(err).NotTo(HaveOccurred())
+	s := openShop(t, user, nil)
+	s.Eventually(s.status).Should(Equal(pending))
+	s.Expect(*s.check.Status.Message).To(ContainSubstring("let its role get, list and watch deployments.apps"))
+	s.Expect(s.requests.count("labelSelector")).To(BeZero(), "what may not be read is not watched")
+
+	grant(t, "stranger", rbacv1.PolicyRule{
+		APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch"},
+	})
+	s.deploy(1)
+	s.Eventually(s.status, "20s").Should(Equal(healthy))
+}
+
+// grant lets a user do what the controller needs anyway, and more.
+func grant(t *testing.T, user string, more ...rbacv1.PolicyRule) {
+	t.Helper()
+	g, ctx := NewWithT(t), context.Background()
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: user + "-"},
+		Rules: append(more,
+			rbacv1.PolicyRule{APIGroups: []string{"kuberik.com"}, Resources: []string{"healthchecks", "healthchecks/status"},
+				Verbs: []string{"get", "list", "watch", "patch"}},
+			rbacv1.PolicyRule{APIGroups: []string{"kustomize.toolkit.fluxcd.io"}, Resources: []string{"kustomizations"},
+				Verbs: []string{"get", "list", "watch"}}),
+	}
+	g.Expect(testClient.Create(ctx, role)).To(Succeed())
+	g.Expect(testClient.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})).To(Succeed())
+}
+
+// scripted is a Checker whose answers are given.
+type scripted func(check *v1alpha1.HealthCheck) health.Result
+
+func (s scripted) Check(_ context.Context, check *v1alpha1.HealthCheck) health.Result {
+	return s(check)
+}
+
+// unwatched stands for kinds that are all watched.
+type unwatched struct{}
+
+func (unwatched) Use(types.NamespacedName, []schema.GroupVersionResource) bool { return true }
+func (unwatched) Drop(types.NamespacedName)                                    {}
+
+func TestAResetDuringAnEvaluationIsNotOverwritten(t *testing.T) {
+	s := &shop{WithT: NewWithT(t), ctx: context.Background()}
+	s.createCheck("default", map[string]string{})
+	t.Cleanup(func() { _ = testClient.Delete(s.ctx, s.check) })
+	resets := 0
+	r := &HealthCheckReconciler{
+		Client: testClient, Now: time.Now, watches: unwatched{}, retries: newHealthCheckRetries(),
+		checker: scripted(func(*v1alpha1.HealthCheck) health.Result {
+			if resets++; resets == 1 {
+				s.reset()
+			}
+			return health.Healthy("fine")
+		}),
+	}
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.check)}
+
+	result, err := r.Reconcile(s.ctx, request)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(result.RequeueAfter).To(Equal(conflictPause))
+	s.Expect(s.status()).To(Equal(pending))
+
+	result, err = r.Reconcile(s.ctx, request)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(result).To(Equal(ctrl.Result{}))
+	s.Expect(s.status()).To(Equal(healthy))
+}
+
+func TestAReadThatFailsIsRepeatedWithPatience(t *testing.T) {
+	s := &shop{WithT: NewWithT(t), ctx: context.Background()}
+	s.createCheck("default", map[string]string{})
+	t.Cleanup(func() { _ = testClient.Delete(s.ctx, s.check) })
+	answer := health.Pending("unreadable")
+	answer.Err = errors.New("unreadable")
+	r := &HealthCheckReconciler{
+		Client: testClient, Now: time.Now, watches: unwatched{}, retries: newHealthCheckRetries(),
+		checker: scripted(func(*v1alpha1.HealthCheck) health.Result { return answer }),
+	}
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.check)}
+	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		result, err := r.Reconcile(s.ctx, request)
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(result.RequeueAfter).To(Equal(want))
+	}
+	answer = health.Healthy("fine")
+	result, err := r.Reconcile(s.ctx, request)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(result).To(Equal(ctrl.Result{}))
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
+)
+
+// shop is a namespace with the Kustomization web, which has applied the
+// Deployment web, and a HealthCheck for it.
+type shop struct {
+	*WithT
+
+	ctx           context.Context
+	requests      *requestLog
+	kustomization *kustomizev1.Kustomization
+	deployment    *appsv1.Deployment
+	check         *v1alpha1.HealthCheck
+}
+
+// openShop creates the shop and runs the controller for it as some user.
+func openShop(t *testing.T, user *rest.Config, annotations map[string]string) *shop {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &shop{WithT: NewWithT(t), ctx: ctx, requests: &requestLog{}}
+	s.SetDefaultEventuallyTimeout(10 * time.Second)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
+	s.Expect(testClient.Create(ctx, namespace)).To(Succeed())
+	s.createKustomization(namespace.Name)
+	s.createDeployment(namespace.Name)
+	s.createCheck(namespace.Name, annotations)
+	done := s.runController(user, namespace.Name)
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return s
+}
+
+func (s *shop) createKustomization(namespace string) {
+	s.kustomization = &kustomizev1.Kustomization{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
+		Spec: kustomizev1.KustomizationSpec{
+			Interval:  metav1.Duration{Duration: time.Hour},
+			SourceRef: kustomizev1.CrossNamespaceSourceReference{Kind: "OCIRepository", Name: "web"},
+		},
+	}
+	s.Expect(testClient.Create(s.ctx, s.kustomization)).To(Succeed())
+	s.flux(func(k *kustomizev1.Kustomization) {
+		k.Status.ObservedGeneration = k.Generation
+		k.Status.LastAppliedRevision, k.Status.LastAttemptedRevision = "1", "1"
+		k.Status.Inventory = &kustomizev1.ResourceInventory{Entries: []kustomizev1.ResourceRef{
+			{ID: namespace + "_web_apps_Deployment", Version: "v1"},
+			{ID: namespace + "_key__Secret", Version: "v1"},
+		}}
+		sayReady(k, metav1.ConditionTrue, meta.ReconciliationSucceededReason, "Applied revision: 1")
+	})
+}
+
+// flux plays the part of Flux: it changes the Kustomization's status.
+func (s *shop) flux(change func(*kustomizev1.Kustomization)) {
+	s.Eventually(func() error {
+		if err := testClient.Get(s.ctx, client.ObjectKeyFromObject(s.kustomization), s.kustomization); err != nil {
+			return err
+		}
+		change(s.kustomization)
+		return testClient.Status().Update(s.ctx, s.kustomization)
+	}).Should(Succeed())
+}
+
+func sayReady(k *kustomizev1.Kustomization, is metav1.ConditionStatus, reason, message string) {
+	apimeta.SetStatusCondition(&k.Status.Conditions, metav1.Condition{
+		Type: meta.ReadyCondition, Status: is, Reason: reason, Message: message, ObservedGeneration: k.Generation,
+	})
+	apimeta.RemoveStatusCondition(&k.Status.Conditions, meta.ReconcilingCondition)
+	if is == metav1.ConditionUnknown {
+		apimeta.SetStatusCondition(&k.Status.Conditions, metav1.Condition{
+			Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: reason, Message: "Building manifests",
+		})
+	}
+}
+
+func (s *shop) createDeployment(namespace string) {
+	labels := map[string]string{"app": "web"}
+	s.deployment = &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", Labels: map[string]string{
+			kustomization.OwnerNameLabel: "web", kustomization.OwnerNamespaceLabel: namespace,
+		}},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
+			},
+		},
+	}
+	s.Expect(testClient.Create(s.ctx, s.deployment)).To(Succeed())
+}
+
+var (
+	available = appsv1.DeploymentCondition{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}
+	rolledOut = appsv1.DeploymentCondition{
+		Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable",
+	}
+)
+
+// deploy plays the part of the Deployment's controller.
+func (s *shop) deploy(ready int32) { s.deployWith(ready, rolledOut) }
+
+func (s *shop) deployWith(ready int32, progressing appsv1.DeploymentCondition) {
+	s.Eventually(func() error {
+		if err := testClient.Get(s.ctx, client.ObjectKeyFromObject(s.deployment), s.deployment); err != nil {
+			return err
+		}
+		s.deployment.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: s.deployment.Generation, Replicas: 1, UpdatedReplicas: 1,
+			ReadyReplicas: ready, AvailableReplicas: ready,
+			Conditions: []appsv1.DeploymentCondition{progressing, available},
+		}
+		return testClient.Status().Update(s.ctx, s.deployment)
+	}).Should(Succeed())
+}
+
+func (s *shop) createCheck(namespace string, annotations map[string]string) {
+	class := v1alpha1.HealthCheckClassKustomization
+	s.check = &v1alpha1.HealthCheck{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", Annotations: map[string]string{
+			v1alpha1.KustomizationAnnotation: "web",
+		}},
+		Spec: v1alpha1.HealthCheckSpec{Class: &class},
+	}
+	for key, value := range annotations {
+		s.check.Annotations[key] = value
+	}
+	s.Expect(testClient.Create(s.ctx, s.check)).To(Succeed())
+}
+
+// reset plays the part of the controller of Rollouts.
+func (s *shop) reset() {
+	message := "reset"
+	s.Eventually(func() error {
+		if err := testClient.Get(s.ctx, client.ObjectKeyFromObject(s.check), s.check); err != nil {
+			return err
+		}
+		s.check.Status = v1alpha1.HealthCheckStatus{
+			Status: v1alpha1.HealthStatusPending, Message: &message, LastChangeTime: &metav1.Time{Time: time.Now()},
+		}
+		return testClient.Status().Update(s.ctx, s.check)
+	}).Should(Succeed())
+}
+
+func (s *shop) status() v1alpha1.HealthStatus {
+	s.read()
+	return s.check.Status.Status
+}
+
+func (s *shop) version() string {
+	s.read()
+	return s.check.ResourceVersion
+}
+
+func (s *shop) read() {
+	s.Expect(testClient.Get(s.ctx, client.ObjectKeyFromObject(s.check), s.check)).To(Succeed())
+}
+
+func (s *shop) runController(user *rest.Config, namespace string) <-chan error {
+	user = rest.CopyConfig(user)
+	user.Wrap(s.requests.wrap)
+	options := CacheOptions()
+	options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+	skip := true
+	mgr, err := ctrl.NewManager(user, ctrl.Options{
+		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: &skip},
+	})
+	s.Expect(err).NotTo(HaveOccurred())
+	r := &HealthCheckReconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Now: time.Now}
+	s.Expect(r.SetupWithManager(s.ctx, mgr, HealthCheckReconcilerOptions{})).To(Succeed())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(s.ctx) }()
+	return done
+}
+
+// requestLog counts what the controller asks of the API server.
+type requestLog struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		l.mu.Lock()
+		l.seen = append(l.seen, r.Method+" "+r.URL.RequestURI())
+		l.mu.Unlock()
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// count counts the requests that contain some text.
+func (l *requestLog) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, request := range l.seen {
+		if strings.Contains(request, text) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package changes
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
+)
+
+func TestOnlyWhatTellsOfAChangeIsKept(t *testing.T) {
+	g := NewWithT(t)
+	labels := map[string]string{kustomization.OwnerNameLabel: "web", kustomization.OwnerNamespaceLabel: "shop"}
+	want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web", UID: "a", ResourceVersion: "1", Labels: labels,
+	}}
+	full := want.DeepCopy()
+	full.Labels["app"] = "web"
+	full.Annotations = map[string]string{"large": "value"}
+	full.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
+	full.OwnerReferences = []metav1.OwnerReference{{Name: "owner"}}
+
+	got, err := trimmed(full)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(got).To(Equal(want))
+	again, err := trimmed(got)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(again).To(Equal(want), "it may be asked twice")
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package changes_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/fluxrollouts/rollout-controller/internal/health/changes"
+	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
+)
+
+var (
+	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	widgets     = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+	user        = types.NamespacedName{Namespace: "shop", Name: "check"}
+	other       = types.NamespacedName{Namespace: "shop", Name: "other"}
+	web         = types.NamespacedName{Namespace: "shop", Name: "web"}
+)
+
+// cluster is a fake API server with what the watches told.
+type cluster struct {
+	*changes.Watches
+	api *metadatafake.FakeMetadataClient
+
+	mu      sync.Mutex
+	now     time.Time
+	changed []types.NamespacedName
+	lost    []types.NamespacedName
+}
+
+// start runs watches until the end of the test, which they must not outlive.
+func start(t *testing.T, objects ...runtime.Object) *cluster {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	scheme := metadatafake.NewTestScheme()
+	NewWithT(t).Expect(metav1.AddMetaToScheme(scheme)).To(Succeed())
+	c := &cluster{api: metadatafake.NewSimpleMetadataClient(scheme, objects...), now: time.Unix(0, 0)}
+	c.Watches = &changes.Watches{
+		Client:  c.api,
+		Changed: func(_ context.Context, k types.NamespacedName) { c.note(&c.changed, k) },
+		Lost:    func(users []types.NamespacedName) { c.note(&c.lost, users...) },
+		Now:     func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now },
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.Start(ctx)
+	t.Cleanup(func() {
+		cancel()
+		c.Wait()
+		goleak.VerifyNone(t, before)
+	})
+	return c
+}
+
+func (c *cluster) note(list *[]types.NamespacedName, keys ...types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*list = append(*list, keys...)
+}
+
+func (c *cluster) told(list *[]types.NamespacedName) func() []types.NamespacedName {
+	return func() []types.NamespacedName {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return append([]types.NamespacedName(nil), *list...)
+	}
+}
+
+// refuse lets the lists of a resource fail from now on.
+func (c *cluster) refuse(resource schema.GroupVersionResource, err error) {
+	c.api.PrependReactor("list", resource.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, err
+	})
+}
+
+func (c *cluster) lists(resource schema.GroupVersionResource) int {
+	n := 0
+	for _, action := range c.api.Actions() {
+		if action.Matches("list", resource.Resource) {
+			n++
+		}
+	}
+	return n
+}
+
+func object(name, version string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, ResourceVersion: version,
+			Annotations: map[string]string{"large": "value"},
+			Labels: map[string]string{
+				kustomization.OwnerNameLabel: "web", kustomization.OwnerNamespaceLabel: "shop",
+			},
+		},
+	}
+}
+
+func TestAKindIsWatchedFromWhenItIsFirstUsed(t *testing.T) {
+	g := NewWithT(t)
+	c := start(t, object("web", "1"))
+	g.Expect(c.Use(user, nil)).To(BeTrue(), "nothing to watch is watched")
+	g.Expect(c.Use(user, []schema.GroupVersionResource{deployments})).To(BeFalse(), "a watch takes a moment")
+	g.Eventually(c.told(&c.changed)).Should(Equal([]types.NamespacedName{web}))
+	g.Eventually(func() bool { return c.Use(user, []schema.GroupVersionResource{deployments}) }).Should(BeTrue())
+	g.Expect(c.lists(deployments)).To(Equal(1))
+}
+
+func TestEveryChangeOfAnObjectIsTold(t *testing.T) {
+	g := NewWithT(t)
+	c := start(t)
+	use := func() bool { return c.Use(user, []schema.GroupVersionResource{deployments}) }
+	g.Eventually(use).Should(BeTrue())
+	tracker := c.api.Tracker()
+	g.Eventually(func() int { return countWatches(c) }).Should(Equal(1))
+	g.Expect(tracker.Create(deployments, object("web", "1"), "shop")).To(Succeed())
+	g.Eventually(c.told(&c.changed)).Should(HaveLen(1))
+	g.Expect(tracker.Update(deployments, object("web", "2"), "shop")).To(Succeed())
+	g.Eventually(c.told(&c.changed)).Should(HaveLen(2))
+	g.Expect(tracker.Update(deployments, object("web", "2"), "shop")).To(Succeed())
+	g.Consistently(c.told(&c.changed), "200ms").Should(HaveLen(2), "the same version again is no change")
+	g.Expect(tracker.Delete(deployments, "shop", "web")).To(Succeed())
+	g.Eventually(c.told(&c.changed)).Should(HaveLen(3))
+}
+
+func countWatches(c *cluster) int {
+	n := 0
+	for _, action := range c.api.Actions() {
+		if action.GetVerb() == "watch" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestAKindThatMayNotBeWatchedIsLeftAlone(t *testing.T) {
+	for name, err := range map[string]error{
+		"forbidden":     apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("rbac")),
+		"gone":          apierrors.NewNotFound(widgets.GroupResource(), ""),
+		"not watchable": apierrors.NewMethodNotSupported(widgets.GroupResource(), "list"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := start(t)
+			c.refuse(widgets, err)
+			both := []schema.GroupVersionResource{deployments, widgets}
+			c.Use(user, both)
+			g.Eventually(c.told(&c.lost)).Should(Equal([]types.NamespacedName{user}))
+			g.Eventually(func() bool { return c.Use(other, []schema.GroupVersionResource{deployments}) }).
+				Should(BeTrue(), "other kinds are watched")
+			g.Consistently(func() bool { return c.Use(user, both) }, "200ms").Should(BeFalse())
+			g.Expect(c.lists(widgets)).To(Equal(1), "nobody asks again in a hurry")
+
+			c.mu.Lock()
+			c.now = c.now.Add(time.Hour)
+			c.mu.Unlock()
+			c.Use(user, both)
+			g.Eventually(func() int { return c.lists(widgets) }).Should(Equal(2), "but in time")
+		})
+	}
+}
+
+func TestAKindThatNobodyUsesIsNotWatched(t *testing.T) {
+	g := NewWithT(t)
+	c := start(t)
+	some := []schema.GroupVersionResource{deployments}
+	c.Use(other, some)
+	g.Eventually(func() bool { return c.Use(user, some) }).Should(BeTrue())
+	c.Drop(user)
+	g.Expect(c.Use(other, some)).To(BeTrue(), "somebody else still uses it")
+	c.Use(other, nil)
+	g.Expect(c.Use(user, some)).To(BeFalse(), "it starts anew")
+}
