@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+func TestEverySampleHasOnlyFieldsOfItsKind(t *testing.T) {
+	g := NewWithT(t)
+	scheme := runtime.NewScheme()
+	g.Expect(errors.Join(
+		clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
+		imagev1.AddToScheme(scheme), sourcev1.AddToScheme(scheme), kustomizev1.AddToScheme(scheme),
+	)).To(Succeed())
+
+	ours := map[string]int{}
+	for _, name := range sampleNames(t) {
+		content, err := os.ReadFile(filepath.Join("samples", name))
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, document := range documents(t, content) {
+			var meta metav1.TypeMeta
+			g.Expect(yaml.Unmarshal(document, &meta)).To(Succeed(), name)
+			object, err := scheme.New(meta.GroupVersionKind())
+			g.Expect(err).NotTo(HaveOccurred(), name)
+			g.Expect(yaml.UnmarshalStrict(document, object)).To(Succeed(), name)
+			if meta.GroupVersionKind().GroupVersion() == v1alpha1.GroupVersion {
+				ours[meta.Kind]++
+			}
+		}
+	}
+	g.Expect(ours).To(Equal(map[string]int{
+		"Rollout": 2, "RolloutGate": 1, "HealthCheck": 1, "RolloutSchedule": 1, "ClusterRolloutSchedule": 1,
+	}))
+}
+
+func TestEverySampleIsListedInTheKustomization(t *testing.T) {
+	g := NewWithT(t)
+	content, err := os.ReadFile(filepath.Join("samples", "kustomization.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	var kustomization struct {
+		Resources []string `json:"resources"`
+	}
+	g.Expect(yaml.Unmarshal(content, &kustomization)).To(Succeed())
+	g.Expect(kustomization.Resources).To(ConsistOf(sampleNames(t)))
+}
+
+// sampleNames are the names of the files with sample manifests.
+func sampleNames(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("samples", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, path := range paths {
+		if name := filepath.Base(path); name != "kustomization.yaml" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// documents splits a stream of YAML documents.
+func documents(t *testing.T, stream []byte) [][]byte {
+	t.Helper()
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(stream)))
+	var all [][]byte
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, document)
+	}
+}
