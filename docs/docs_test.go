@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package docs_test holds the documents to the code: manifests must decode,
+// links must lead somewhere, and every reason must be explained.
+package docs_test
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// root of the repository, seen from here.
+const root = ".."
+
+func TestEveryManifestHasOnlyFieldsOfItsKind(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(
+		clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
+		imagev1.AddToScheme(scheme), sourcev1.AddToScheme(scheme), kustomizev1.AddToScheme(scheme),
+	); err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for file, text := range documents(t) {
+		for _, manifest := range manifestsIn(text) {
+			var kind metav1.TypeMeta
+			if err := yaml.Unmarshal([]byte(manifest), &kind); err != nil {
+				t.Errorf("%s: %v in\n%s", file, err, manifest)
+				continue
+			}
+			object, err := scheme.New(kind.GroupVersionKind())
+			if err != nil {
+				t.Errorf("%s: %v", file, err)
+				continue
+			}
+			if err := yaml.UnmarshalStrict([]byte(manifest), object); err != nil {
+				t.Errorf("%s: %s: %v", file, kind.Kind, err)
+			}
+			if kind.GroupVersionKind().GroupVersion() == v1alpha1.GroupVersion {
+				shown[kind.Kind] = true
+			}
+		}
+	}
+	want := []string{"ClusterRolloutSchedule", "HealthCheck", "Rollout", "RolloutGate", "RolloutSchedule"}
+	if got := slices.Sorted(maps.Keys(shown)); !slices.Equal(got, want) {
+		t.Errorf("the documents show manifests of %v, want each of %v", got, want)
+	}
+}
+
+func TestEveryReasonAndConditionIsExplained(t *testing.T) {
+	var pages strings.Builder
+	for file, text := range documents(t) {
+		if strings.HasPrefix(file, "docs/spec/v1alpha1/") {
+			pages.WriteString(text)
+		}
+	}
+	constants := reasonsAndConditions(t)
+	if len(constants) < 40 {
+		t.Fatalf("found only %d constants", len(constants))
+	}
+	for name, value := range constants {
+		if !strings.Contains(pages.String(), "`"+value+"`") {
+			t.Errorf("no page in docs/spec/v1alpha1 mentions `%s` (%s)", value, name)
+		}
+	}
+}
+
+func TestEveryRelativeLinkLeadsSomewhere(t *testing.T) {
+	all := documents(t)
+	for file, text := range all {
+		for _, link := range linksIn(text) {
+			path, anchor, _ := strings.Cut(link, "#")
+			target := file
+			if path != "" {
+				target = filepath.ToSlash(filepath.Join(filepath.Dir(file), path))
+			}
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s links to %s, which does not exist", file, link)
+			}
+			if anchor != "" && !slices.Contains(anchorsIn(all[target]), anchor) {
+				t.Errorf("%s links to %s, which has no such heading", file, link)
+			}
+		}
+	}
+}
+
+// documents returns README.md and every page below docs, by their paths from
+// the root.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	add := func(path string) {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.ToSlash(name)] = string(content)
+	}
+	add(filepath.Join(root, "README.md"))
+	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".md" {
+			add(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// fence is a fenced block: its indentation, language and content.
+var fence = regexp.MustCompile("(?ms)^([ ]*)```([a-z]*)\n(.*?)^[ ]*```$")
+
+// manifestsIn returns the documents of all YAML blocks, without the indentation
+// that a block in a list has.
+func manifestsIn(text string) []string {
+	var manifests []string
+	for _, block := range fence.FindAllStringSubmatch(text, -1) {
+		if block[2] != "yaml" {
+			continue
+		}
+		content := regexp.MustCompile("(?m)^"+block[1]).ReplaceAllString(block[3], "")
+		manifests = append(manifests, strings.Split(content, "\n---\n")...)
+	}
+	return manifests
+}
+
+// prose is the text without its fenced blocks.
+func prose(text string) string { return fence.ReplaceAllString(text, "") }
+
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// linksIn returns the targets of links that stay in the repository.
+func linksIn(text string) []string {
+	var targets []string
+	for _, match := range link.FindAllStringSubmatch(prose(text), -1) {
+		if !strings.Contains(match[1], "://") && !strings.HasPrefix(match[1], "mailto:") {
+			targets = append(targets, match[1])
+		}
+	}
+	return targets
+}
+
+var (
+	heading     = regexp.MustCompile(`(?m)^#+ +(.+?) *$`)
+	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchorsIn returns the anchors that GitHub gives to the headings.
+func anchorsIn(text string) []string {
+	var anchors []string
+	for _, match := range heading.FindAllStringSubmatch(prose(text), -1) {
+		plain := notInAnchor.ReplaceAllString(strings.ToLower(match[1]), "")
+		anchors = append(anchors, strings.ReplaceAll(plain, " ", "-"))
+	}
+	return anchors
+}
+
+// reasonsAndConditions returns the constants of condition_types.go whose names
+// end in Reason or Condition, with their values.
+func reasonsAndConditions(t *testing.T) map[string]string {
+	t.Helper()
+	path := filepath.Join(root, "api", "v1alpha1", "condition_types.go")
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		for i, name := range spec.Names {
+			literal, ok := spec.Values[i].(*ast.BasicLit)
+			if !ok || !strings.HasSuffix(name.Name, "Reason") && !strings.HasSuffix(name.Name, "Condition") {
+				continue
+			}
+			if value, err := strconv.Unquote(literal.Value); err == nil {
+				values[name.Name] = value
+			}
+		}
+		return true
+	})
+	return values
+}
