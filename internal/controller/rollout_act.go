@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -96,41 +95,5 @@ func (r *RolloutReconciler) write(ctx context.Context, rollout *v1alpha1.Rollout
 		r.Events.Eventf(rollout, corev1.EventTypeNormal, v1alpha1.TargetRestoredReason,
 			"%s did not carry %s and was brought to it", t, current.Version.Tag)
 	}
-	return nil
-}
-
-// reset makes a HealthCheck speak anew: what it says from now on is about the
-// current promotion. The status goes first and the mark second; a crash in
-// between only means that it is reset once more.
-func (r *RolloutReconciler) reset(ctx context.Context, rollout *v1alpha1.Rollout, check v1alpha1.HealthCheck) error {
-	if r.writes.ahead(&check) {
-		return nil
-	}
-	removed := check.Status.LastErrorTime
-	if err := r.resetStatus(ctx, &check); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	marked := check.DeepCopy()
-	metav1.SetMetaDataAnnotation(&marked.ObjectMeta, v1alpha1.ResetAnnotationPrefix+string(rollout.UID),
-		promotion.ResetMark(rollout.Current(), removed))
-	patch := client.MergeFrom(&check)
-	if err := r.Client.Patch(ctx, marked, patch, client.FieldOwner(target.FieldManager)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("mark HealthCheck %s/%s as reset: %w", check.Namespace, check.Name, err))
-	}
-	r.writes.wrote(marked)
-	return nil
-}
-
-func (r *RolloutReconciler) resetStatus(ctx context.Context, check *v1alpha1.HealthCheck) error {
-	next := check.DeepCopy()
-	message, now := promotion.ResetMessage, metav1.NewTime(r.Now())
-	next.Status = v1alpha1.HealthCheckStatus{
-		Status: v1alpha1.HealthStatusPending, Message: &message, LastChangeTime: &now,
-	}
-	patch := client.MergeFromWithOptions(check, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, next, patch, client.FieldOwner(target.FieldManager)); err != nil {
-		return fmt.Errorf("reset HealthCheck %s/%s: %w", check.Namespace, check.Name, err)
-	}
-	*check = *next
 	return nil
 }

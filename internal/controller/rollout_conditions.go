@@ -85,12 +85,12 @@ func setDeploymentBlocked(r report) {
 			"nothing was promoted yet whose health could matter")
 	case promotion.IsTag(r.Rollout.Pinned()):
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.ManualDeploymentReason,
-			"spec.wantedVersion goes past the health of what runs")
+			"does not apply: spec.wantedVersion chooses the version, whatever the health of what runs")
 	case r.Health.Problem != nil:
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionTrue, r.Health.Problem.Reason, r.Health.Problem.Message)
 	case len(sick) > 0:
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionTrue, v1alpha1.UnhealthyHealthChecksReason,
-			fmt.Sprintf("%d of %s Unhealthy: %s", len(sick), promotion.Count(len(r.Health.Checks), "HealthCheck"), namesOf(sick)))
+			fmt.Sprintf("automatic promotions wait: %d of %s Unhealthy: %s", len(sick), promotion.Count(len(r.Health.Checks), "HealthCheck"), namesOf(sick)))
 	default:
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason,
 			"no selected HealthCheck is Unhealthy")
@@ -105,14 +105,14 @@ func namesOf(checks []v1alpha1.HealthCheck) string {
 	return strings.Join(names, ", ")
 }
 
-// setTargetsApplied states the arithmetic of the targets.
+// setTargetsApplied tells of the targets together, the worst first. How many
+// have come along is not told: it would be stale by the next write.
 func setTargetsApplied(r report) {
 	current := r.Rollout.Current()
 	byState := map[v1alpha1.TargetState][]string{}
 	for _, t := range r.status.Targets {
 		byState[t.State] = append(byState[t.State], fmt.Sprintf("%s %s: %s", t.Kind, t.Name, t.Message))
 	}
-	count := fmt.Sprintf("%d of %s", len(byState[v1alpha1.TargetApplied]), promotion.Count(len(r.status.Targets), "target"))
 	status, reason, message := metav1.ConditionFalse, v1alpha1.TargetsPendingReason, ""
 	switch {
 	case r.Targets.Problem != nil:
@@ -127,9 +127,11 @@ func setTargetsApplied(r report) {
 	case len(byState[v1alpha1.TargetFailed]) > 0:
 		reason, message = v1alpha1.TargetFailedReason, strings.Join(byState[v1alpha1.TargetFailed], "; ")
 	case len(byState[v1alpha1.TargetPending]) > 0:
-		message = count + " report " + current.Version.Tag + pendingBecause(r.status.Targets)
+		message = fmt.Sprintf("waiting for Flux to apply %s to %s%s", current.Version.Tag,
+			promotion.Count(len(r.status.Targets), "target"), pendingBecause(r.status.Targets))
 	default:
-		status, reason, message = metav1.ConditionTrue, v1alpha1.TargetsAppliedReason, count+" report "+current.Version.Tag
+		status, reason = metav1.ConditionTrue, v1alpha1.TargetsAppliedReason
+		message = fmt.Sprintf("applied %s to %s", current.Version.Tag, promotion.Count(len(r.status.Targets), "target"))
 	}
 	r.set(v1alpha1.TargetsAppliedCondition, status, reason, message)
 }

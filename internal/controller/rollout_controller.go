@@ -55,7 +55,7 @@ func (r *RolloutReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	rollout := &v1alpha1.Rollout{}
 	err := r.Client.Get(ctx, req.NamespacedName, rollout)
 	if apierrors.IsNotFound(err) {
-		return ctrl.Result{}, r.reportOrphans(ctx, req.NamespacedName)
+		return r.reportOrphans(ctx, req.NamespacedName)
 	}
 	r.orphans.forget(req.NamespacedName)
 	switch {

@@ -20,7 +20,7 @@ func (r *RolloutReconciler) announce(rollout *v1alpha1.Rollout, in promotion.Inp
 		r.Events.Event(rollout, corev1.EventTypeWarning, note.Reason, note.Message)
 	}
 	r.announceOutcome(rollout, before, d)
-	r.announceConditions(rollout, before)
+	r.announceConditions(rollout, before, d)
 }
 
 // announceOutcome tells of the history entry that the decision made or moved.
@@ -60,13 +60,13 @@ var alarms = map[string]metav1.ConditionStatus{
 
 // announceConditions tells of what has begun to be wrong, or is wrong for
 // another reason now, and of gates that let candidates through again.
-func (r *RolloutReconciler) announceConditions(rollout *v1alpha1.Rollout, before *v1alpha1.RolloutStatus) {
+func (r *RolloutReconciler) announceConditions(rollout *v1alpha1.Rollout, before *v1alpha1.RolloutStatus, d promotion.Decision) {
 	for i := range rollout.Status.Conditions {
 		now := &rollout.Status.Conditions[i]
 		was := apimeta.FindStatusCondition(before.Conditions, now.Type)
 		same := was != nil && was.Status == now.Status && was.Reason == now.Reason
 		switch {
-		case same || toldElsewhere(now):
+		case same || toldElsewhere(now, d):
 		case now.Status == alarms[now.Type] || now.Status == metav1.ConditionUnknown:
 			r.Events.Event(rollout, corev1.EventTypeWarning, eventReason(now), now.Message)
 		case now.Reason == v1alpha1.AllGatesPassingReason && was != nil && was.Status == metav1.ConditionFalse:
@@ -75,9 +75,9 @@ func (r *RolloutReconciler) announceConditions(rollout *v1alpha1.Rollout, before
 	}
 }
 
-// toldElsewhere: waiting is no alarm, a failed bake has an event of its own,
-// and what shows in two conditions is told once.
-func toldElsewhere(c *metav1.Condition) bool {
+// toldElsewhere: waiting is no alarm, a failed bake has an event of its own
+// that names the HealthChecks, and what shows in two conditions is told once.
+func toldElsewhere(c *metav1.Condition, d promotion.Decision) bool {
 	switch c.Reason {
 	case v1alpha1.TargetsPendingReason, v1alpha1.BakeTimeFailedReason:
 		return true
@@ -85,6 +85,8 @@ func toldElsewhere(c *metav1.Condition) bool {
 		return c.Type == v1alpha1.StalledCondition
 	case v1alpha1.InvalidSelectorReason:
 		return c.Type == v1alpha1.DeploymentBlockedCondition
+	case v1alpha1.UnhealthyHealthChecksReason:
+		return d.Action == promotion.FailBake
 	}
 	return false
 }

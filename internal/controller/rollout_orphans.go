@@ -6,19 +6,25 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/target"
 )
 
-// orphans remembers which targets were told that the Rollout they name does
-// not exist, so that each is told once.
+// orphanGrace is how long an annotation may name a Rollout that does not exist
+// before that is told: objects that are applied together come one by one.
+const orphanGrace = 10 * time.Second
+
+// orphans remembers since when targets name a Rollout that does not exist, so
+// that each is told once.
 type orphans struct {
 	mu   sync.Mutex
-	told map[orphan]bool
+	seen map[orphan]*sighting
 }
 
 type orphan struct {
@@ -26,22 +32,33 @@ type orphan struct {
 	rollout types.NamespacedName
 }
 
+type sighting struct {
+	since time.Time
+	told  bool
+}
+
 // reportOrphans warns on each object that names a Rollout which does not
 // exist. There is no Rollout to carry a condition, and the status of a Flux
 // object is Flux's, so the event is all there is. What the object carries
 // stays as it is.
-func (r *RolloutReconciler) reportOrphans(ctx context.Context, rollout types.NamespacedName) error {
+func (r *RolloutReconciler) reportOrphans(ctx context.Context, rollout types.NamespacedName) (ctrl.Result, error) {
 	targets, err := target.Find(ctx, r.Client, rollout)
 	if err != nil {
-		return fmt.Errorf("find what names Rollout %s: %w", rollout, err)
+		return ctrl.Result{}, fmt.Errorf("find what names Rollout %s: %w", rollout, err)
 	}
+	var result ctrl.Result
 	for _, t := range targets {
-		if names(t, rollout.Name) && r.orphans.tellOnce(orphan{target: t.Object().GetUID(), rollout: rollout}) {
+		if !names(t, rollout.Name) {
+			continue
+		}
+		tell, wait := r.orphans.due(orphan{target: t.Object().GetUID(), rollout: rollout}, r.Now())
+		if tell {
 			r.Events.Eventf(t.Object(), corev1.EventTypeWarning, v1alpha1.RolloutNotFoundReason,
 				"an annotation names Rollout %s, which does not exist: create it, or correct the annotation", rollout)
 		}
+		result.RequeueAfter = max(result.RequeueAfter, wait)
 	}
-	return nil
+	return result, nil
 }
 
 // names reports whether the target names the Rollout itself, rather than
@@ -50,15 +67,24 @@ func names(t target.Target, rollout string) bool {
 	return len(t.Variables) > 0 || t.Repository != nil && target.RolloutOf(t.Repository) == rollout
 }
 
-func (o *orphans) tellOnce(key orphan) bool {
+// due reports whether an orphan is to be told now, or else how long to wait;
+// zero if it was told.
+func (o *orphans) due(key orphan, now time.Time) (tell bool, wait time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.told == nil {
-		o.told = map[orphan]bool{}
+	if o.seen == nil {
+		o.seen = map[orphan]*sighting{}
 	}
-	first := !o.told[key]
-	o.told[key] = true
-	return first
+	s := o.seen[key]
+	if s == nil {
+		s = &sighting{since: now}
+		o.seen[key] = s
+	}
+	if wait = s.since.Add(orphanGrace).Sub(now); wait > 0 {
+		return false, wait
+	}
+	tell, s.told = !s.told, true
+	return tell, 0
 }
 
 // forget makes sure that the targets of a Rollout are told again should it
@@ -66,9 +92,9 @@ func (o *orphans) tellOnce(key orphan) bool {
 func (o *orphans) forget(rollout types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for key := range o.told {
+	for key := range o.seen {
 		if key.rollout == rollout {
-			delete(o.told, key)
+			delete(o.seen, key)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func setReady(r report) {
 	case current.State().Running():
 		r.wait(metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, r.story(current))
 	case r.targetsTrail():
-		r.wait(metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, r.story(current))
+		r.wait(metav1.ConditionFalse, r.condition(v1alpha1.TargetsAppliedCondition).Reason, r.story(current))
 	default:
 		r.remove(v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition)
 		r.set(v1alpha1.ReadyCondition, metav1.ConditionTrue, r.successReason(current), r.story(current))
@@ -64,11 +64,18 @@ func (r report) stalling() *promotion.Problem {
 	case isReason(r.Policy.Problem, v1alpha1.InvalidImagePolicyReason):
 		return r.Policy.Problem
 	}
-	applied := apimeta.FindStatusCondition(r.status.Conditions, v1alpha1.TargetsAppliedCondition)
-	if applied != nil && applied.Reason == v1alpha1.TargetConflictReason {
+	if applied := r.condition(v1alpha1.TargetsAppliedCondition); applied.Reason == v1alpha1.TargetConflictReason {
 		return &promotion.Problem{Reason: applied.Reason, Message: applied.Message}
 	}
 	return nil
+}
+
+// condition returns what has been set so far; the zero condition if nothing was.
+func (r report) condition(kind string) metav1.Condition {
+	if c := apimeta.FindStatusCondition(r.status.Conditions, kind); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
 }
 
 func isReason(problem *promotion.Problem, reason string) bool {
@@ -100,9 +107,9 @@ func (r report) targetsTrail() bool {
 }
 
 func (r report) successReason(current *v1alpha1.DeploymentHistoryEntry) string {
-	ready := apimeta.FindStatusCondition(r.status.Conditions, v1alpha1.ReadyCondition)
+	ready := r.condition(v1alpha1.ReadyCondition)
 	switch {
-	case ready != nil && ready.Reason == v1alpha1.DeploymentMarkedSuccessfulReason && !r.decision.Action.Promotes():
+	case ready.Reason == v1alpha1.DeploymentMarkedSuccessfulReason && !r.decision.Action.Promotes():
 		return ready.Reason // a person said so, and nothing has happened since
 	case r.Rollout.Spec.BakeTime != nil && current.BakeStartTime != nil:
 		return v1alpha1.BakeTimePassedReason
@@ -131,7 +138,7 @@ func (r report) story(current *v1alpha1.DeploymentHistoryEntry) string {
 	}
 	parts = append(parts, state)
 	if r.targetsTrail() && !current.State().Running() {
-		parts = append(parts, apimeta.FindStatusCondition(r.status.Conditions, v1alpha1.TargetsAppliedCondition).Message)
+		parts = append(parts, r.condition(v1alpha1.TargetsAppliedCondition).Message)
 	}
 	if len(r.verdicts) > 0 && !r.verdicts[0].Eligible() {
 		parts = append(parts, fmt.Sprintf("%s waits: %s", r.verdicts[0].Release.Tag, r.verdicts[0].Holds[0].Message))

@@ -44,7 +44,7 @@ func (r *RolloutReconciler) reportRefusals(ctx context.Context, rollout *v1alpha
 	}
 	after, news, err := r.record(ctx, rollout, statusWithRefusals(rollout, w.Input, d, refused), d.Overdue)
 	if news {
-		r.announceConditions(after, &rollout.Status)
+		r.announceConditions(after, &rollout.Status, d)
 	}
 	return err
 }

@@ -103,6 +103,10 @@ func TestDeploying(t *testing.T) {
 		"starts the bake without targets": {
 			given(deploying().BakeTime(time.Hour)), started("nothing to deploy; baking for 1h0m0s, until 2026-03-02T13:00:00Z", one),
 		},
+		"starts the bake on its checks alone where there is no target": {
+			given(deploying().BakeTime(time.Hour)).resetChecks(check("db").Healthy()),
+			started("healthy (1 HealthCheck); baking for 1h0m0s, until 2026-03-02T13:00:00Z", one),
+		},
 		"the bake starts at a whole second, and is never short": {
 			given(deploying().BakeTime(time.Hour)).at(noon.Add(-time.Millisecond)),
 			started("nothing to deploy; baking for 1h0m0s, until 2026-03-02T13:00:00Z", one),

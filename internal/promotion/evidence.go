@@ -55,7 +55,7 @@ func Prove(checks []v1alpha1.HealthCheck, rollout types.UID, entry *v1alpha1.Dep
 
 func prove(check *v1alpha1.HealthCheck, rollout types.UID, entry *v1alpha1.DeploymentHistoryEntry) ProofState {
 	mark, ok := parseMark(check.Annotations[v1alpha1.ResetAnnotationPrefix+string(rollout)])
-	if !ok || mark.promotion != promotionOf(entry) {
+	if !ok || mark.promotion != promotionOf(entry) || mark.begun {
 		return Unreset
 	}
 	errorIsNew := check.Status.LastErrorTime != nil && stamp(check.Status.LastErrorTime) > mark.lastError
@@ -80,11 +80,32 @@ func ResetMark(entry *v1alpha1.DeploymentHistoryEntry, removed *metav1.Time) str
 	return promotionOf(entry) + "/" + stamp(removed)
 }
 
-type mark struct{ promotion, lastError string }
+// BegunMark is the mark of a reset that has not removed the error yet. It keeps
+// the error's time should the controller die before the reset is complete.
+func BegunMark(entry *v1alpha1.DeploymentHistoryEntry, toRemove *metav1.Time) string {
+	return ResetMark(entry, toRemove) + begunSuffix
+}
+
+// CompleteMark is the mark of a complete reset: what a BegunMark for the same
+// promotion remembers, or that there was no error to remove.
+func CompleteMark(entry *v1alpha1.DeploymentHistoryEntry, begun string) string {
+	if m, ok := parseMark(begun); ok && m.begun && m.promotion == promotionOf(entry) {
+		return strings.TrimSuffix(begun, begunSuffix)
+	}
+	return ResetMark(entry, nil)
+}
+
+const begunSuffix = "/begun"
+
+type mark struct {
+	promotion, lastError string
+	begun                bool
+}
 
 func parseMark(value string) (mark, bool) {
+	value, begun := strings.CutSuffix(value, begunSuffix)
 	promotion, lastError, ok := strings.Cut(value, "/")
-	return mark{promotion: promotion, lastError: lastError}, ok
+	return mark{promotion: promotion, lastError: lastError, begun: begun}, ok
 }
 
 // promotionOf identifies a promotion, or its latest retry. The id alone does

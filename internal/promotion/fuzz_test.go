@@ -57,6 +57,9 @@ func FuzzResetMark(f *testing.F) {
 	f.Add(int64(7), true, int64(1772449200), int64(0), false, int64(1772445600), true)
 	f.Add(int64(0), false, int64(0), int64(-1), true, int64(0), false)
 	f.Fuzz(func(t *testing.T, id int64, hasID bool, recorded, retried int64, hasRetry bool, failed int64, hasFailed bool) {
+		for _, moment := range []*int64{&recorded, &retried, &failed} {
+			*moment &= 1<<36 - 1 // what the wire can hold: years of four digits
+		}
 		made := entry("1.0.0").Deploying().At(time.Unix(recorded, 0))
 		if hasID {
 			made.ID(id)

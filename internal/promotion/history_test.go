@@ -88,6 +88,14 @@ func TestAPromotionIsRecorded(t *testing.T) {
 				recorded("1.1.0", bySystem).Deploying().Because("waiting for Flux to apply 1.1.0 to 0 targets"), before,
 			},
 		},
+		"saying that there is no target, if only health is awaited": {
+			given(rollout().SelectAllChecks().Ledger("1.0.0", "1.1.0").History(before)).checks(check("db")),
+			[]*fixture.EntryBuilder{
+				recorded("1.1.0", bySystem).Deploying().
+					Because("no Flux object is annotated with this Rollout; waiting for 1 HealthCheck"),
+				before,
+			},
+		},
 		"and cancels the deployment that it supersedes, whose message stays": {
 			given(rollout().Pin("1.0.0").BakeTime(time.Hour).Ledger("1.0.0", "1.1.0").
 				History(entry("1.1.0").Deploying().Message("why it went out").Because("waiting"))).targets(pending("apps")),

@@ -194,7 +194,7 @@ func (d *Decision) choosePinned(in Input) bool {
 	d.promote(in, known(d.Ledger, wanted))
 	d.Manual = true
 	d.Reason = v1alpha1.PinnedReason
-	d.Message = "spec.wantedVersion asks for it"
+	d.Message = "a person pinned it in spec.wantedVersion"
 	return true
 }
 

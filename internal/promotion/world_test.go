@@ -383,7 +383,7 @@ func (w *world) tellTransition(from v1alpha1.BakeStatus, entry *v1alpha1.Deploym
 func (w *world) tellNextLook() {
 	next := ""
 	if !w.recheckAt.IsZero() {
-		next = w.recheckAt.Format("Mon 15:04")
+		next = clockText(w.recheckAt)
 		if w.recheckAt.Nanosecond() > 0 {
 			next = "just after " + next
 		}
@@ -393,12 +393,20 @@ func (w *world) tellNextLook() {
 
 func (w *world) endIteration() {
 	if len(w.news) > 0 {
-		w.story = append(w.story, fmt.Sprintf("[Rollout %s] iteration %d, %s", w.rollout.Name, w.iteration, w.now.Format("Mon 15:04")))
+		w.story = append(w.story, fmt.Sprintf("[Rollout %s] iteration %d, %s", w.rollout.Name, w.iteration, clockText(w.now)))
 		for _, line := range w.news {
 			w.story = append(w.story, "  "+line)
 		}
 	}
 	w.news = nil
+}
+
+// clockText shows seconds only if there are any.
+func clockText(t time.Time) string {
+	if t.Second() > 0 {
+		return t.Format("Mon 15:04:05")
+	}
+	return t.Format("Mon 15:04")
 }
 
 func (w *world) describeHistory() string {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -124,10 +125,14 @@ func (c *ControlPlane) makeLogDir() error {
 
 // startParts starts the API server first, then everything that talks to it.
 func (c *ControlPlane) startParts(ctx context.Context) error {
-	if err := c.startAPIServer(ctx); err != nil {
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	if err := inParallel(
+		func() error { return c.startAPIServer(ctx) },
+		func() (err error) { crds, err = c.loadCRDs(ctx); return err },
+	); err != nil {
 		return err
 	}
-	if err := c.installCRDs(ctx); err != nil {
+	if err := c.installCRDs(ctx, crds); err != nil {
 		return err
 	}
 	return inParallel(

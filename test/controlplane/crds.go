@@ -9,29 +9,58 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
+// The image CRDs are generated from their Go types and committed: the module
+// that has them as YAML is not published. The others come with their modules.
+//
+//go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.21.0 crd paths=github.com/fluxcd/image-reflector-controller/api/v1 output:crd:dir=crds
+
 const imageGroup = "image.toolkit.fluxcd.io"
 
-// installCRDs installs Flux's CRDs, those of the image API at the wanted
-// version, and the caller's, and waits until all are served.
-func (c *ControlPlane) installCRDs(ctx context.Context) error {
-	crds, err := c.loadCRDs(ctx)
-	if err != nil {
-		return err
+// installCRDs installs CRDs and waits until all that they serve is known.
+func (c *ControlPlane) installCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	for _, crd := range crds {
+		if err := c.client.Create(ctx, crd); err != nil {
+			return fmt.Errorf("install a CRD: %w", err)
+		}
 	}
-	if _, err := envtest.InstallCRDs(c.admin, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
-		return fmt.Errorf("install CRDs: %w", err)
+	for _, crd := range crds {
+		for _, version := range crd.Spec.Versions {
+			kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+			if err := c.awaitKind(ctx, kind, version); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
+// awaitKind waits until discovery names a kind, if the version is served at all.
+func (c *ControlPlane) awaitKind(ctx context.Context, kind schema.GroupKind, version apiextensionsv1.CustomResourceDefinitionVersion) error {
+	for version.Served {
+		_, err := c.client.RESTMapper().RESTMapping(kind, version.Name)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s to be served at %s: %w", kind, version.Name, errors.Join(ctx.Err(), err))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// loadCRDs reads Flux's CRDs, those of the image API at the wanted version, and
+// the caller's.
 func (c *ControlPlane) loadCRDs(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	paths, err := c.crdPaths(ctx)
 	if err != nil {

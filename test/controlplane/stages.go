@@ -4,6 +4,7 @@ package controlplane
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -73,7 +74,14 @@ func (c *ControlPlane) createStage(ctx context.Context, content []byte) error {
 // images or its label app.kubernetes.io/version says so. Pods that are Ready
 // already stay as they are.
 func (c *ControlPlane) BreakVersion(ctx context.Context, version string) error {
-	return c.createStage(ctx, []byte(strings.ReplaceAll(brokenStage, "VERSION", version)))
+	manifest := strings.NewReplacer("NAME", brokenStageName(version), "VERSION", version).Replace(brokenStage)
+	return c.createStage(ctx, []byte(manifest))
+}
+
+// brokenStageName has no part of the version in it: a tag may have letters that
+// the name of an object must not.
+func brokenStageName(version string) string {
+	return fmt.Sprintf("pod-broken-%x", sha256.Sum256([]byte(version)))[:32]
 }
 
 // MendVersion takes BreakVersion back: pods that wait become Ready.
@@ -81,7 +89,7 @@ func (c *ControlPlane) MendVersion(ctx context.Context, version string) error {
 	stage := &unstructured.Unstructured{}
 	stage.SetAPIVersion("kwok.x-k8s.io/v1alpha1")
 	stage.SetKind("Stage")
-	stage.SetName("pod-broken-" + version)
+	stage.SetName(brokenStageName(version))
 	if err := c.client.Delete(ctx, stage); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("mend version %s: %w", version, err)
 	}
@@ -117,7 +125,7 @@ const brokenStage = `
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
 metadata:
-  name: pod-broken-VERSION
+  name: NAME
 spec:
   resourceRef:
     apiGroup: v1

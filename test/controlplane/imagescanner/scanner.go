@@ -12,7 +12,7 @@ import (
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/patch"
-	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -25,6 +25,9 @@ import (
 
 // fieldManager is the name under which the original writes.
 const fieldManager = "image-reflector-controller"
+
+// silent drops what it is given; a logger without a sink would be replaced.
+var silent = funcr.New(func(string, string) {}, funcr.Options{})
 
 var ownedConditions = []string{meta.ReadyCondition, meta.ReconcilingCondition, meta.StalledCondition}
 
@@ -72,12 +75,12 @@ func (s *Scanner) run(ctx context.Context, restConfig *rest.Config, scheme *runt
 	if !s.awaitCRDs(ctx) {
 		return nil
 	}
-	skip := true
+	yes := true
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme:     scheme,
-		Logger:     logr.Discard(),
+		Logger:     silent,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: &skip, Logger: logr.Discard()},
+		Controller: config.Controller{SkipNameValidation: &yes},
 	})
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)

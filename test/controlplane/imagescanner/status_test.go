@@ -55,14 +55,14 @@ func TestStatusIsWhatTheOriginalWrites(t *testing.T) {
 	)
 	for _, original := range recording(t) {
 		t.Run(original.GetKind()+" "+original.GetName(), func(t *testing.T) {
-			want := comparable(t, original, concrete)
+			want := withoutAccidents(t, original, concrete)
 			var got map[string]any
 			for range 100 {
 				written := original.DeepCopy()
 				if err := c.Client().Get(t.Context(), client.ObjectKeyFromObject(&original), written); err != nil {
 					t.Fatal(err)
 				}
-				if got = comparable(t, *written, concrete); cmp.Equal(want, got) {
+				if got = withoutAccidents(t, *written, concrete); cmp.Equal(want, got) {
 					return
 				}
 				time.Sleep(100 * time.Millisecond)
@@ -74,8 +74,8 @@ func TestStatusIsWhatTheOriginalWrites(t *testing.T) {
 
 var anyTime = regexp.MustCompile(`"\d{4}-\d\d-\d\dT[0-9:.]+Z"`)
 
-// comparable drops what differs from run to run, and nothing else.
-func comparable(t *testing.T, object unstructured.Unstructured, concrete *strings.Replacer) map[string]any {
+// withoutAccidents drops what differs from run to run, and nothing else.
+func withoutAccidents(t *testing.T, object unstructured.Unstructured, concrete *strings.Replacer) map[string]any {
 	t.Helper()
 	for _, field := range []string{"annotations", "creationTimestamp", "managedFields", "resourceVersion", "uid"} {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)

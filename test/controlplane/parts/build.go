@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -103,9 +104,12 @@ func (p part) build(ctx context.Context, downloads *downloads) error {
 	if err := os.MkdirAll(binDir(), 0o755); err != nil {
 		return err
 	}
-	half := fmt.Sprintf("%s.%d", target, os.Getpid())
+	half := target + ".half" // one is enough: only the holder of the lock builds
 	defer func() { _ = os.Remove(half) }()
-	version, _ := p.version()
+	version, err := p.version()
+	if err != nil {
+		return err
+	}
 	if err := p.goCommand(ctx, "build", "-o", half, "-pgo=off", "-ldflags", linkerFlags(p, version), p.main); err != nil {
 		return err
 	}
@@ -120,11 +124,10 @@ func linkerFlags(p part, version string) string {
 	if p.module != "k8s.io/kubernetes" {
 		return flags
 	}
-	numbers := strings.Split(strings.TrimPrefix(version, "v"), ".")
-	for variable, value := range map[string]string{
-		"gitVersion": version, "gitMajor": numbers[0], "gitMinor": numbers[1],
-	} {
-		flags += " -X k8s.io/component-base/version." + variable + "=" + value
+	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	for _, setting := range []string{"gitVersion=" + version, "gitMajor=" + major, "gitMinor=" + minor} {
+		flags += " -X k8s.io/component-base/version." + setting
 	}
 	return flags
 }
@@ -136,12 +139,22 @@ func (p part) goCommand(ctx context.Context, args ...string) error {
 	return err
 }
 
+// goOutput also ends the go command when this process dies; that is why it
+// keeps to one thread until the command has ended.
 func (p part) goOutput(ctx context.Context, args ...string) ([]byte, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = p.dir()
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "CGO_ENABLED=0", "GOWORK=off", "PWD="+cmd.Dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	scratch, err := makeScratch()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(scratch) }()
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "CGO_ENABLED=0", "GOWORK=off",
+		"GOTMPDIR="+scratch, "GOGC=400", "PWD="+cmd.Dir) // the compiler collects less garbage, and is done earlier
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGINT}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = 10 * time.Second
 	output, err := cmd.Output()
 	var exit *exec.ExitError
@@ -149,6 +162,19 @@ func (p part) goOutput(ctx context.Context, args ...string) ([]byte, error) {
 		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, exit.Stderr)
 	}
 	return output, err
+}
+
+// makeScratch makes the folder that the go command works in. It cleans up after
+// itself, but not when it is interrupted.
+func makeScratch() (string, error) {
+	if err := os.MkdirAll(binDir(), 0o755); err != nil {
+		return "", fmt.Errorf("make the folder for programs: %w", err)
+	}
+	scratch, err := os.MkdirTemp(binDir(), ".go-*")
+	if err != nil {
+		return "", fmt.Errorf("make a folder for the go command: %w", err)
+	}
+	return scratch, nil
 }
 
 // lock waits until nobody else builds in this repository.

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+)
+
+// reset makes a HealthCheck speak anew: what it says from now on is about the
+// current promotion. The status goes first and the mark second; a crash in
+// between only means that it is reset once more. An error that is removed with
+// the status is remembered before, so that the same error is not taken for a
+// new one when its writer repeats it.
+func (r *RolloutReconciler) reset(ctx context.Context, rollout *v1alpha1.Rollout, seen v1alpha1.HealthCheck) error {
+	if r.writes.ahead(&seen) {
+		return nil
+	}
+	check := *seen.DeepCopy()
+	current, key := rollout.Current(), v1alpha1.ResetAnnotationPrefix+string(rollout.UID)
+	begun := check.Annotations[key]
+	if failed := check.Status.LastErrorTime; failed != nil {
+		begun = promotion.BegunMark(current, failed)
+		patch := client.MergeFromWithOptions(check.DeepCopy(), client.MergeFromWithOptimisticLock{}) // this very error
+		if err := r.mark(ctx, &check, key, begun, patch); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
+	if err := r.resetStatus(ctx, &check); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	complete := promotion.CompleteMark(current, begun)
+	return client.IgnoreNotFound(r.mark(ctx, &check, key, complete, client.MergeFrom(check.DeepCopy())))
+}
+
+// mark annotates the check and updates it from the answer.
+func (r *RolloutReconciler) mark(ctx context.Context, check *v1alpha1.HealthCheck, key, value string, patch client.Patch) error {
+	metav1.SetMetaDataAnnotation(&check.ObjectMeta, key, value)
+	if err := r.Client.Patch(ctx, check, patch, client.FieldOwner(target.FieldManager)); err != nil {
+		return fmt.Errorf("mark HealthCheck %s/%s as reset: %w", check.Namespace, check.Name, err)
+	}
+	r.writes.wrote(check)
+	return nil
+}
+
+// resetStatus is conditional on the status that was read: what it removes is
+// what was remembered.
+func (r *RolloutReconciler) resetStatus(ctx context.Context, check *v1alpha1.HealthCheck) error {
+	next := check.DeepCopy()
+	message, now := promotion.ResetMessage, metav1.NewTime(r.Now())
+	next.Status = v1alpha1.HealthCheckStatus{
+		Status: v1alpha1.HealthStatusPending, Message: &message, LastChangeTime: &now,
+	}
+	patch := client.MergeFromWithOptions(check, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, next, patch, client.FieldOwner(target.FieldManager)); err != nil {
+		return fmt.Errorf("reset HealthCheck %s/%s: %w", check.Namespace, check.Name, err)
+	}
+	*check = *next
+	return nil
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+)
+
+func TestStopLeavesNoGoroutine(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	s := start(t, controlplane.Options{ImageScanner: true})
+	s.push("1.0.0")
+	if err := s.Images.ScanNow(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	goleak.VerifyNone(t, before)
+}
