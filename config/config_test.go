@@ -6,6 +6,7 @@ package config_test
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -141,6 +142,7 @@ type installation []manifest
 var render = sync.OnceValues(func() ([]byte, error) {
 	command := exec.Command("go", "tool", "-modfile=hack/tools/go.mod", "kustomize", "build", "config/default")
 	command.Dir = ".."
+	command.Env = append(os.Environ(), "CGO_ENABLED=0") // as the Makefile builds it
 	output, err := command.Output()
 	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
 		return nil, errors.New(string(exit.Stderr))

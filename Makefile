@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL: # what is started here uses every core by itself
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+# Only the race detector needs C. All else is built without, so that one build
+# cache serves the controller, the linter, the demo and the control plane.
+export CGO_ENABLED := 0
+RACE := $(shell command -v $$(go env CC) >/dev/null && echo -race)
+
+# The linter vets everything at once; here it would be done for each package.
+go_test := go test -vet=off
+go_test_race := CGO_ENABLED=$(if $(RACE),1,0) $(go_test) $(RACE) -shuffle=on
+
+# Tools are kept in a folder named for the go.mod that pins them: they are built
+# once, and again when that file changes.
+checksum = $(firstword $(shell cksum < $(1)))
+TOOLS := bin/tools/$(call checksum,hack/tools/go.mod)
+LINT := bin/lint/$(call checksum,hack/lint/go.mod)
+
+# Everything that `make generate` writes. OUT is where to.
+GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml docs/api/v1alpha1/reference.md
+OUT ?= .
+
+# What `make controlplane` builds: all, demo, or names with commas between.
+PARTS ?= all
+
+step := hack/step.sh
+
+.PHONY: help
+help: ## Show what can be made.
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Try it
+
+.PHONY: demo
+demo: ## Watch a release being promoted on a real control plane; DEMO_ARGS are its arguments.
+	@go run ./test/demo $(DEMO_ARGS)
+
+##@ Test
+
+.PHONY: test
+test: verify lint test-unit test-controller test-e2e ## Run every check there is, the quick ones first.
+
+.PHONY: test-unit
+test-unit: ## Test what needs no control plane.
+	@$(if $(RACE),,echo "There is no C compiler, so the race detector stays off.")
+	@$(step) "Unit tests" env $(go_test_race) $$(go list ./... | grep -v -e /internal/controller -e /test/controlplane -e /test/e2e)
+
+.PHONY: test-controller
+test-controller: ## Test the reconcilers against a real API server.
+	@go run ./test/controlplane/cmd/build -parts etcd,kube-apiserver
+	@$(step) "Controller tests" env $(go_test_race) -timeout 20m ./internal/controller...
+
+.PHONY: test-controlplane
+test-controlplane: controlplane ## Test the control plane that the other tests stand on.
+	@$(step) "Control plane tests" $(go_test) -timeout 20m ./test/controlplane/...
+
+.PHONY: test-e2e
+test-e2e: ## Test whole stories with Flux and the controller running.
+	@go run ./test/controlplane/cmd/build -parts demo
+	@$(step) "End-to-end tests" $(go_test) -count=1 -timeout 40m ./test/e2e/...
+
+.PHONY: controlplane
+controlplane: ## Build the parts of the control plane ahead of their use.
+	@go run ./test/controlplane/cmd/build -parts $(PARTS)
+
+##@ Check and generate
+
+.PHONY: generate
+generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC and the API reference.
+	@mkdir -p $(OUT)/docs/api/v1alpha1
+	@$(TOOLS)/controller-gen paths=./api/... \
+		object:headerFile=hack/boilerplate.go.txt output:object:dir=$(OUT)/api/v1alpha1 \
+		crd output:crd:dir=$(OUT)/config/crd/bases
+	@$(TOOLS)/controller-gen paths=./internal/controller/... \
+		rbac:roleName=manager-role output:rbac:dir=$(OUT)/config/rbac
+	@$(TOOLS)/crd-ref-docs --log-level=ERROR --renderer=markdown --max-depth=20 --source-path=api \
+		--config=hack/api-docs/config.yaml --templates-dir=hack/api-docs/templates \
+		--output-path=$(OUT)/docs/api/v1alpha1/reference.md
+
+.PHONY: verify
+verify: $(TOOLS) ## Fail if a generated file or go.mod is not up to date.
+	@$(step) "Generated files" hack/verify-generated.sh $(GENERATED)
+	@$(step) "Modules" bash -c 'go mod verify && go mod tidy -diff'
+
+.PHONY: lint
+lint: $(LINT) ## Lint all Go code, tests included.
+	@$(step) "Lint" $(LINT)/golangci-lint run ./...
+
+.PHONY: fmt
+fmt: $(LINT) ## Format all Go code.
+	@$(LINT)/golangci-lint fmt ./...
+
+$(TOOLS) $(LINT): folder = hack/$(notdir $(@D))
+$(TOOLS) $(LINT):
+	@$(step) "Building the tools of $(folder), once" go -C $(folder) build -pgo=off -ldflags '-s -w' -o $(CURDIR)/$@.part/ tool
+	@mv $@.part $@
+
+##@ Build
+
+.PHONY: build
+build: ## Build bin/rollout-controller.
+	@$(step) "Building bin/rollout-controller $(VERSION)" \
+		go build -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/rollout-controller ./cmd/controller
+
+.PHONY: clean
+clean: ## Remove everything that was built here.
+	@rm -rf bin
