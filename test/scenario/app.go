@@ -26,6 +26,8 @@ import (
 type App struct {
 	// Namespace and Name of everything that belongs to the application.
 	Namespace, Name string
+	// Repository that its artifacts are pushed to.
+	Repository string
 	// Replicas of its Deployment.
 	Replicas int
 	// ProgressDeadline is when Kubernetes gives a Deployment up.
@@ -34,19 +36,26 @@ type App struct {
 
 // NewApp returns an application with two replicas and a short deadline.
 func NewApp(namespace, name string) App {
-	return App{Namespace: namespace, Name: name, Replicas: 2, ProgressDeadline: 10 * time.Second}
+	return App{Namespace: namespace, Name: name, Repository: name, Replicas: 2, ProgressDeadline: 10 * time.Second}
 }
 
 // Release is the artifact of one version: a Deployment and a ConfigMap.
 func (a App) Release(version string) controlplane.Artifact {
 	return controlplane.Artifact{
-		Repository: a.Name,
+		Repository: a.Repository,
 		Tag:        version,
 		Files: map[string]string{
 			"deployment.yaml": a.deployment(version),
 			"configmap.yaml":  a.configMap(version),
 		},
 	}
+}
+
+// ConfigRelease is the artifact of a version that needs no pods: a ConfigMap.
+func (a App) ConfigRelease(version string) controlplane.Artifact {
+	release := a.Release(version)
+	delete(release.Files, "deployment.yaml")
+	return release
 }
 
 // BrokenRelease is an artifact that kustomize-controller cannot apply.
@@ -98,7 +107,7 @@ func (a App) ImageRepository(registryHost string) *imagev1.ImageRepository {
 	return &imagev1.ImageRepository{
 		ObjectMeta: a.meta(),
 		Spec: imagev1.ImageRepositorySpec{
-			Image:    registryHost + "/" + a.Name,
+			Image:    registryHost + "/" + a.Repository,
 			Interval: metav1.Duration{Duration: time.Hour},
 			Insecure: true,
 		},
@@ -122,7 +131,7 @@ func (a App) OCIRepository(registryHost string) *sourcev1.OCIRepository {
 	object := &sourcev1.OCIRepository{
 		ObjectMeta: a.meta(),
 		Spec: sourcev1.OCIRepositorySpec{
-			URL:      "oci://" + registryHost + "/" + a.Name,
+			URL:      "oci://" + registryHost + "/" + a.Repository,
 			Interval: metav1.Duration{Duration: time.Hour},
 			Insecure: true,
 		},

@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
@@ -17,9 +19,19 @@ import (
 func CRDs() string { return filepath.Join(parts.Root(), "config", "crd", "bases") }
 
 // BuildController builds the controller and returns the path of the program.
+// When ctx ends, the build does at once, and leaves nothing behind: what the go
+// command stores for the time being is in a folder that is removed here.
 func BuildController(ctx context.Context, progress io.Writer) (string, error) {
 	path := filepath.Join(parts.Root(), "bin", "rollout-controller")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/controller")
+	folder, err := os.MkdirTemp("", "rollout-controller-build-*")
+	if err != nil {
+		return "", fmt.Errorf("make a temporary folder: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", path, "./cmd/controller")
+	build.Env = append(os.Environ(), "GOTMPDIR="+folder)
+	build.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	build.Cancel = func() error { return syscall.Kill(-build.Process.Pid, syscall.SIGKILL) }
 	build.Dir, build.Stdout, build.Stderr = parts.Root(), progress, progress
 	if err := build.Run(); err != nil {
 		return "", fmt.Errorf("build the controller: %w", err)

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+const (
+	bakeTime      = 8 * time.Second
+	deployTimeout = time.Minute
+)
+
+// demo is one run of the story, from nothing to nothing.
+type demo struct {
+	*narrator
+	once   bool
+	logDir string
+
+	plane      *controlplane.ControlPlane
+	controller *controlplane.Process
+	leftBehind error // what could not be cleared away
+}
+
+// play sets the stage, tells the story and clears the stage again, however far
+// it came.
+func (d *demo) play(ctx context.Context) error {
+	silenceLogs()
+	d.note("A rollout controller for Flux, seen at work: four releases of the application shop, one of them bad.")
+	program, err := d.build(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.start(ctx, program); err != nil {
+		return err
+	}
+	err = d.perform(ctx)
+	d.leftBehind = d.clear()
+	return err
+}
+
+// silenceLogs keeps what the client libraries log out of the story. What they
+// would complain about ends up in the checks.
+func silenceLogs() {
+	ctrl.SetLogger(logr.Discard())
+	utilruntime.ErrorHandlers = nil
+}
+
+func (d *demo) build(ctx context.Context) (program string, err error) {
+	err = d.during("Building the controller", func() (err error) {
+		program, err = scenario.BuildController(ctx, d)
+		return err
+	})
+	return program, err
+}
+
+func (d *demo) start(ctx context.Context, program string) error {
+	return d.during("Starting a control plane: etcd, the Kubernetes API, Flux, a registry", func() (err error) {
+		d.plane, err = controlplane.Start(ctx, controlplane.Options{
+			Workloads: true, Flux: true, ImageScanner: true,
+			CRDPaths: []string{scenario.CRDs()},
+			Progress: d, LogDir: d.logDir,
+		})
+		if err != nil {
+			return err
+		}
+		if err := v1alpha1.AddToScheme(d.plane.Client().Scheme()); err != nil {
+			return errors.Join(err, d.plane.Stop())
+		}
+		if d.controller, err = scenario.StartController(d.plane, program); err != nil {
+			return errors.Join(err, d.plane.Stop())
+		}
+		return nil
+	})
+}
+
+// perform tells the story while the controller lives, and then keeps the stage
+// up for the audience.
+func (d *demo) perform(ctx context.Context) error {
+	watched, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		if err := d.controller.Wait(watched); watched.Err() == nil {
+			cancel(fmt.Errorf("the controller ended: %w\n%s", err, lastWords(d.controller.LogFile)))
+		}
+	}()
+	s, err := newStory(watched, d)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := s.tell(watched); err != nil {
+		return err
+	}
+	if !d.once {
+		d.invite()
+		<-watched.Done()
+		return context.Cause(watched)
+	}
+	return nil
+}
+
+// clear stops everything and makes sure that nothing is left.
+func (d *demo) clear() error {
+	before := leftovers(d.plane)
+	if err := d.plane.Stop(); err != nil {
+		return fmt.Errorf("stop the control plane: %w", err)
+	}
+	return before.gone()
+}
+
+// lastWords is the end of a log, for when its program ended too early.
+func lastWords(file string) []byte {
+	content, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return content[max(0, len(content)-2000):]
+}

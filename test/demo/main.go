@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command demo tells the story of four releases on a real control plane: real
+// Flux, a real Kubernetes API and the controller as it is installed. Nothing
+// needs to be there already but Go.
+//
+//	go run ./test/demo          stays up until Ctrl-C, to be looked at
+//	go run ./test/demo --once   ends by itself
+//
+// The exit status is 0 only if the story came out as it should.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:]))
+}
+
+// run plays the demo and returns the exit status.
+func run(args []string) int {
+	var d demo
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	flags.BoolVar(&d.once, "once", false, "End when the story is told, instead of staying up until Ctrl-C.")
+	flags.StringVar(&d.logDir, "logs", "", "The folder in which to keep a log file of each program.")
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return 0
+	} else if err != nil {
+		return 2
+	}
+	ctx, release := interruptible(context.Background())
+	defer release()
+	d.narrator = newNarrator(os.Stdout)
+	err := d.play(ctx)
+	return d.exitStatus(ctx, err)
+}
+
+// exitStatus says how it ended. An interruption is no failure of the story.
+func (d *demo) exitStatus(ctx context.Context, err error) int {
+	var by interruption
+	switch {
+	case d.leftBehind != nil:
+		fmt.Fprintf(os.Stderr, "\ndemo: %v\n", errors.Join(d.leftBehind, err))
+		return 1
+	case errors.As(context.Cause(ctx), &by):
+		d.note("Stopped by %s; nothing is left running.", by)
+		return by.status()
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "\ndemo: %v\n", err)
+		return 1
+	}
+	return 0
+}

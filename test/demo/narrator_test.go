@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestCommandsStayOnOneLine(t *testing.T) {
+	var out bytes.Buffer
+	n := &narrator{out: &out, begun: time.Now()}
+	command := "$ kubectl " + strings.Repeat("argument ", 20) + "end"
+	n.tell(line{you, order, command})
+	if got := out.String(); !strings.HasSuffix(got, command+"\n") {
+		t.Errorf("a command to be copied was broken up:\n%s", got)
+	}
+}
+
+func TestLongLinesAreIndentedBelowTheirActor(t *testing.T) {
+	var out bytes.Buffer
+	n := &narrator{out: &out, begun: time.Now()}
+	n.tell(line{rollout, plain, strings.Repeat("word ", 40)})
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 3 || len(lines[0]) > textWidth || !strings.HasPrefix(lines[1], margin+"word") {
+		t.Errorf("got\n%s", out.String())
+	}
+	if at := strings.Index(lines[0], "word"); at != len(margin) {
+		t.Errorf("the text begins in column %d, its next line in column %d", at, len(margin))
+	}
+}
+
+func TestPlainOutputHasNoColours(t *testing.T) {
+	var out bytes.Buffer
+	n := &narrator{out: &out, begun: time.Now()}
+	n.chapter(1, "title", "intro")
+	n.tell(line{rollout, bad, "text"})
+	if strings.Contains(out.String(), "\x1b") {
+		t.Errorf("got %q", out.String())
+	}
+}
+
+func TestTableIsWhatKubectlShows(t *testing.T) {
+	table := &metav1.Table{
+		ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Wide", Priority: 1}, {Name: "Ready"}, {Name: "Age"}},
+		Rows:              []metav1.TableRow{{Cells: []any{"shop", "much", nil, "3s"}}},
+	}
+	if got, want := format(table), "NAME   READY   AGE\nshop           3s\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	clientgocache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// watched are the kinds whose objects tell the story.
+var watched = []client.Object{
+	&imagev1.ImagePolicy{}, &v1alpha1.Rollout{}, &v1alpha1.HealthCheck{}, &sourcev1.OCIRepository{},
+	&kustomizev1.Kustomization{}, &appsv1.Deployment{}, &corev1.Event{},
+}
+
+// change is what has happened to an object; before is nil if it is new.
+type change struct{ before, after client.Object }
+
+// watch sends what happens in a namespace until ctx ends. It returns once it
+// knows what there is, and with a function that waits for the end.
+func watch(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, namespace string) (<-chan change, func(), error) {
+	objects, err := cache.New(config, cache.Options{
+		Scheme: scheme, DefaultNamespaces: map[string]cache.Config{namespace: {}},
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("prepare to watch: %w", err)
+	}
+	changes := make(chan change)
+	var group sync.WaitGroup
+	group.Go(func() { _ = objects.Start(ctx) })
+	for _, kind := range watched {
+		informer, err := objects.GetInformer(ctx, kind)
+		if err != nil {
+			return nil, nil, fmt.Errorf("watch %T: %w", kind, err)
+		}
+		if _, err := informer.AddEventHandler(forward(ctx, changes)); err != nil {
+			return nil, nil, fmt.Errorf("watch %T: %w", kind, err)
+		}
+	}
+	return changes, group.Wait, nil
+}
+
+// forward sends what an informer sees.
+func forward(ctx context.Context, to chan<- change) clientgocache.ResourceEventHandler {
+	send := func(before, after client.Object) {
+		select {
+		case to <- change{before, after}:
+		case <-ctx.Done():
+		}
+	}
+	return clientgocache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) { send(nil, object.(client.Object)) },
+		UpdateFunc: func(before, after any) {
+			was, is := before.(client.Object), after.(client.Object)
+			if was.GetResourceVersion() != is.GetResourceVersion() {
+				send(was, is)
+			}
+		},
+	}
+}
+
+// sights are the objects of the story as they were seen last. Those that were
+// never seen are empty.
+type sights struct {
+	imagePolicy   imagev1.ImagePolicy
+	rollout       v1alpha1.Rollout
+	healthCheck   v1alpha1.HealthCheck
+	ociRepository sourcev1.OCIRepository
+	kustomization kustomizev1.Kustomization
+	deployment    appsv1.Deployment
+}
+
+func (s *sights) see(object client.Object) {
+	switch o := object.(type) {
+	case *imagev1.ImagePolicy:
+		s.imagePolicy = *o
+	case *v1alpha1.Rollout:
+		s.rollout = *o
+	case *v1alpha1.HealthCheck:
+		s.healthCheck = *o
+	case *sourcev1.OCIRepository:
+		s.ociRepository = *o
+	case *kustomizev1.Kustomization:
+		s.kustomization = *o
+	case *appsv1.Deployment:
+		s.deployment = *o
+	}
+}
+
+// witness sees the changes one by one, tells them, and lets others wait for
+// what they expect.
+type witness struct {
+	tell func(...line)
+
+	mu      sync.Mutex
+	seen    sights
+	changed chan struct{} // closed at the next change
+}
+
+func newWitness(tell func(...line)) *witness {
+	return &witness{tell: tell, changed: make(chan struct{})}
+}
+
+// run is the one loop that tells the story.
+func (w *witness) run(ctx context.Context, changes <-chan change) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case c := <-changes:
+			w.tell(narrate(c.before, c.after)...)
+			w.remember(c.after)
+		}
+	}
+}
+
+func (w *witness) remember(object client.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen.see(object)
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+func (w *witness) look() (sights, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen, w.changed
+}
+
+// await waits until an expectation is met, and says what was seen instead if
+// ctx ends before.
+func (w *witness) await(ctx context.Context, e expectation) error {
+	for {
+		seen, changed := w.look()
+		lacks := e.lacks(&seen)
+		if lacks == "" {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("expected: %s\n      seen: %s\n       end: %w", e.what, lacks, context.Cause(ctx))
+		}
+	}
+}
+
+// stays makes sure that an expectation is met for as long as given.
+func (w *witness) stays(ctx context.Context, lasting time.Duration, e expectation) error {
+	over := time.After(lasting)
+	for {
+		seen, changed := w.look()
+		if lacks := e.lacks(&seen); lacks != "" {
+			return fmt.Errorf("expected to stay: %s\n      seen: %s", e.what, lacks)
+		}
+		select {
+		case <-changed:
+		case <-over:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// settle waits until nothing has happened for a moment, so that the last words
+// about one release do not run into the next.
+func (w *witness) settle(ctx context.Context) {
+	const moment, most = 500 * time.Millisecond, 5 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	for {
+		_, changed := w.look()
+		select {
+		case <-changed:
+		case <-time.After(moment):
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
