@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package target_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+func repository(b *fixture.RepositoryBuilder) target.Target {
+	return target.Target{Repository: b.Obj()}
+}
+
+// kustomization is a target with the variables that name the Rollout shop.
+func kustomization(b *fixture.KustomizationBuilder) target.Target {
+	k := b.Obj()
+	return target.Target{Kustomization: k, Variables: target.VariablesOf(k, "shop")}
+}
+
+func TestAnnotationsNameVariables(t *testing.T) {
+	for name, tt := range map[string]struct {
+		annotations map[string]string
+		variables   []string // of the Rollout shop
+		rollouts    []string
+	}{
+		"none": {},
+		"one": {
+			annotations: map[string]string{"rollout.kuberik.com/substitute.VERSION.from": "shop"},
+			variables:   []string{"VERSION"},
+			rollouts:    []string{"shop"},
+		},
+		"several of several Rollouts, sorted": {
+			annotations: map[string]string{
+				"rollout.kuberik.com/substitute.WEB.from":  "shop",
+				"rollout.kuberik.com/substitute.API.from":  "shop",
+				"rollout.kuberik.com/substitute.CART.from": "cart",
+			},
+			variables: []string{"API", "WEB"},
+			rollouts:  []string{"cart", "shop"},
+		},
+		"names that Flux does not accept are still somebody's order": {
+			annotations: map[string]string{"rollout.kuberik.com/substitute.MY-VAR.from": "shop"},
+			variables:   []string{"MY-VAR"},
+			rollouts:    []string{"shop"},
+		},
+		"an empty name is nobody's": {
+			annotations: map[string]string{"rollout.kuberik.com/substitute.VERSION.from": ""},
+		},
+		"other keys": {
+			annotations: map[string]string{
+				"rollout.kuberik.com/substitute.A.B.from":    "shop",
+				"rollout.kuberik.com/substitute..from":       "shop",
+				"rollout.kuberik.com/substitute.from":        "shop",
+				"rollout.kuberik.com/substitute.VERSION":     "shop",
+				"rollout.kuberik.com/rollout":                "shop",
+				"rollout.kuberik.com/substitute.VERSION.for": "shop",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			k := fixture.MakeKustomization("web").Obj()
+			k.Annotations = tt.annotations
+			g.Expect(target.VariablesOf(k, "shop")).To(Equal(tt.variables))
+			g.Expect(target.RolloutsOf(k)).To(Equal(tt.rollouts))
+		})
+	}
+}
+
+func TestARepositoryNamesItsRollout(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(target.RolloutOf(fixture.MakeRepository("web").DrivenBy("shop").Obj())).To(Equal("shop"))
+	g.Expect(target.RolloutOf(fixture.MakeRepository("web").Obj())).To(BeEmpty())
+}
+
+func TestATargetCarriesAndTakesVersions(t *testing.T) {
+	for name, tt := range map[string]struct {
+		target   target.Target
+		carries  bool
+		writable bool
+	}{
+		"a repository without a reference": {
+			target: repository(fixture.MakeRepository("web")), writable: true,
+		},
+		"a repository with another tag": {
+			target: repository(fixture.MakeRepository("web").Tag("1.0.0")), writable: true,
+		},
+		"a repository with the tag": {
+			target: repository(fixture.MakeRepository("web").Tag("1.1.0")), carries: true,
+		},
+		"a repository whose digest outranks the tag": {
+			target: repository(fixture.MakeRepository("web").Tag("1.0.0").Digest("sha256:1")),
+		},
+		"a repository whose range outranks the tag": {
+			target: repository(fixture.MakeRepository("web").Tag("1.0.0").Semver("1.x")),
+		},
+		"a Kustomization that only consumes": {
+			target: kustomization(fixture.MakeKustomization("web")), carries: true,
+		},
+		"a Kustomization without substitutes": {
+			target: kustomization(fixture.MakeKustomization("web").DrivenBy("shop", "VERSION")), writable: true,
+		},
+		"a Kustomization with one of two substitutes": {
+			target: kustomization(fixture.MakeKustomization("web").DrivenBy("shop", "A").DrivenBy("shop", "B").
+				Substitute("A", "1.1.0").Substitute("B", "1.0.0")),
+			writable: true,
+		},
+		"a Kustomization with both substitutes": {
+			target: kustomization(fixture.MakeKustomization("web").DrivenBy("shop", "A").DrivenBy("shop", "B").
+				Substitute("A", "1.1.0").Substitute("B", "1.1.0")),
+			carries: true,
+		},
+		"a Kustomization whose variable Flux does not accept": {
+			target: kustomization(fixture.MakeKustomization("web").DrivenBy("shop", "1ST")), carries: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(tt.target.Carries("1.1.0")).To(Equal(tt.carries), "carries")
+			g.Expect(tt.target.Writable("1.1.0")).To(Equal(tt.writable), "writable")
+		})
+	}
+}
+
+func TestATargetIsNamed(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(repository(fixture.MakeRepository("web")).String()).To(Equal("OCIRepository shop-prod/web"))
+	g.Expect(kustomization(fixture.MakeKustomization("web")).String()).To(Equal("Kustomization shop-prod/web"))
+}
