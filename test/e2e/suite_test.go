@@ -3,60 +3,39 @@
 // Package e2e tells whole stories on a real control plane: a registry, the
 // real Flux controllers, real Deployments on simulated nodes, and the
 // controller as a process of its own.
+//
+// The stories share the control plane; each has a namespace and a repository
+// of its own. Pods are broken by version, whosever they are: 1.2.0 belongs to
+// the stories of bad_test.go, 3.0.0 to that of unapplied_test.go.
 package e2e
 
 import (
-	"context"
+	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"testing"
 
-	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/scenario"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-// plane and program are shared by the stories; each has namespaces of its own.
-var (
-	plane   *controlplane.ControlPlane
-	program string
-	process *controlplane.Process
-)
+// storiesAtOnce is more than there are processors: stories mostly wait.
+const storiesAtOnce = "6"
+
+// plane is shared by the stories.
+var plane *stage.Plane
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e:", err)
-		code = 1
+	if err := flag.Set("test.parallel", storiesAtOnce); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	os.Exit(code)
+	os.Exit(stage.Main(m, &plane, controlplane.Options{Workloads: true, Flux: true, ImageScanner: true}))
 }
 
-func run(m *testing.M) (code int, err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if program, err = scenario.BuildController(ctx, os.Stderr); err != nil {
-		return 1, err
-	}
-	plane, err = controlplane.Start(ctx, controlplane.Options{
-		Workloads: true, Flux: true, ImageScanner: true, CRDPaths: []string{scenario.CRDs()},
-		LogDir: os.Getenv("E2E_LOGS"),
-	})
-	if err != nil {
-		return 1, err
-	}
-	defer func() {
-		if stopErr := plane.Stop(); err == nil {
-			err = stopErr
-		}
-	}()
-	if err := v1alpha1.AddToScheme(plane.Client().Scheme()); err != nil {
-		return 1, err
-	}
-	if process, err = scenario.StartController(plane, program); err != nil {
-		return 1, err
-	}
-	return m.Run(), nil
+// newStage is where a story begins that does not disturb the others.
+func newStage(t *testing.T) *stage.Stage {
+	t.Helper()
+	t.Parallel()
+	return stage.New(t, plane)
 }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+)
+
+// breakRelease releases 1.0.0, which works, and 1.2.0, whose pods never do.
+func breakRelease(t *testing.T) (s *stage.Stage, failed *v1alpha1.Rollout) {
+	t.Helper()
+	s = newStage(t)
+	if err := plane.BreakVersion(t.Context(), "1.2.0"); err != nil {
+		t.Fatal(err)
+	}
+	s.CreateFlux()
+	s.Create(s.HealthCheck(), s.Rollout(s.Baked(time.Second, time.Minute)))
+	s.Publish(s.Release("1.0.0"))
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	s.Publish(s.Release("1.2.0"))
+	return s, s.AwaitState("1.2.0", v1alpha1.BakeFailed)
+}
+
+func TestABadReleaseFailsAndNamesTheCulprit(t *testing.T) {
+	s, failed := breakRelease(t)
+	checks := failed.Status.History[0].FailedHealthChecks
+	if len(checks) != 1 || checks[0].Namespace != s.Namespace || checks[0].Name != s.Name || checks[0].Message == nil {
+		t.Fatalf("failed checks: %+v, want the one of the application with a message", checks)
+	}
+	if culprit := "Deployment " + s.Namespace + "/" + s.Name; !strings.Contains(*checks[0].Message, culprit) {
+		t.Errorf("the failed check says %q, which does not name %s", *checks[0].Message, culprit)
+	}
+}
+
+func TestAFixWaitsForAPersonAfterAFailedBake(t *testing.T) {
+	s, failed := breakRelease(t)
+	s.Publish(s.Release("1.2.1"))
+	held := s.AwaitCandidate("1.2.1")
+	if ready := stage.Condition(held, v1alpha1.ReadyCondition); !strings.Contains(ready, "1.2.1 waits: ") ||
+		!strings.Contains(ready, "spec.wantedVersion") {
+		t.Errorf("%q does not say that 1.2.1 waits, and what to do", ready)
+	}
+	s.Stays("at the failed 1.2.0", isHistory(stage.History(failed)...))
+
+	s.Pin("1.2.1")
+	s.AwaitState("1.2.1", v1alpha1.BakeSucceeded)
+	s.Pin("")
+	s.Stays("at 1.2.1", isHistory("3 1.2.1 Succeeded", "2 1.2.0 Failed", "1 1.0.0 Succeeded"))
+	if got, want := imageOf(s), "registry.example/shop:1.2.1"; got != want {
+		t.Errorf("the Deployment runs %s, want %s", got, want)
+	}
+}
+
+func TestABadReleaseDoesNotComeBackAfterARollback(t *testing.T) {
+	s, _ := breakRelease(t)
+	s.Pin("1.0.0")
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	s.Pin("")
+	rolledBack := isHistory("3 1.0.0 Succeeded", "2 1.2.0 Failed", "1 1.0.0 Succeeded")
+	s.Await("the pin gone", func(r *v1alpha1.Rollout) bool {
+		return r.Status.ObservedGeneration == r.Generation && rolledBack(r)
+	})
+	s.Stays("at 1.0.0", rolledBack)
+
+	s.Publish(s.Release("1.2.1")) // nothing is in the way of the fix now
+	s.AwaitState("1.2.1", v1alpha1.BakeSucceeded)
+	if got, want := imageOf(s), "registry.example/shop:1.2.1"; got != want {
+		t.Errorf("the Deployment runs %s, want %s", got, want)
+	}
+}
+
+// isHistory says whether a Rollout's promotions are these.
+func isHistory(want ...string) func(*v1alpha1.Rollout) bool {
+	return func(r *v1alpha1.Rollout) bool { return cmp.Equal(want, stage.History(r)) }
+}

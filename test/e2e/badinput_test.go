@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+)
+
+// nowhere is an address that refuses every connection.
+const nowhere = "127.0.0.1:1"
+
+// mistake is something in the cluster that keeps release 1.0.0 from being
+// deployed until it is mended.
+type mistake struct {
+	make, mend func(*stage.Stage)
+	// condition is how it shows, as "Type=Status Reason: ".
+	condition string
+	// event is its beginning, as "Type Reason: ".
+	event string
+	// says are words of both: what is wrong, and what to do.
+	says []string
+}
+
+var mistakes = map[string]mistake{
+	"ref.semver beside the tag": {
+		make: func(s *stage.Stage) {
+			offer(s)
+			refer(s, sourcev1.OCIRepositoryRef{SemVer: ">=1.0.0"})
+		},
+		mend:      func(s *stage.Stage) { refer(s, sourcev1.OCIRepositoryRef{}) },
+		condition: "TargetsApplied=False TargetConflict: ",
+		event:     "Warning TargetConflict: ",
+		says:      []string{"OCIRepository shop", "spec.ref.semver", "remove it"},
+	},
+	"ref.digest beside the tag": {
+		make: func(s *stage.Stage) {
+			offer(s)
+			refer(s, sourcev1.OCIRepositoryRef{Digest: s.Push(s.ConfigRelease("0.9.0"))})
+		},
+		mend:      func(s *stage.Stage) { refer(s, sourcev1.OCIRepositoryRef{}) },
+		condition: "TargetsApplied=False TargetConflict: ",
+		event:     "Warning TargetConflict: ",
+		says:      []string{"OCIRepository shop", "spec.ref.digest", "remove it"},
+	},
+	"a variable that Flux does not accept": {
+		make: func(s *stage.Stage) {
+			offer(s)
+			annotate(s, substituteFrom("1ST"), s.Name)
+		},
+		mend:      func(s *stage.Stage) { annotate(s, substituteFrom("1ST"), "") },
+		condition: "TargetsApplied=False TargetConflict: ",
+		event:     "Warning TargetConflict: ",
+		says:      []string{"Kustomization shop", `"1ST"`, "rename the annotation"},
+	},
+	"a registry that cannot be reached": {
+		make: func(s *stage.Stage) {
+			s.Push(s.ConfigRelease("1.0.0"))
+			scan(s, nowhere)
+			awaitRefusal(s)
+		},
+		mend:      func(s *stage.Stage) { scan(s, plane.Registry.Host()) },
+		condition: "ReleasesUpdated=False ImagePolicyNotReady: ",
+		event:     "Warning ImagePolicyNotReady: ",
+		says:      []string{nowhere, "ImageRepository", "connection refused"},
+	},
+	"no ImagePolicy": {
+		make: func(s *stage.Stage) {
+			s.Publish(s.ConfigRelease("1.0.0"))
+			s.Delete(s.ImagePolicy(""))
+		},
+		mend:      func(s *stage.Stage) { s.Create(s.ImagePolicy(">=1.0.0")) },
+		condition: "ReleasesUpdated=False ImagePolicyNotFound: ",
+		event:     "Warning ImagePolicyNotFound: ",
+		says:      []string{"/shop does not exist", "create it"},
+	},
+}
+
+func TestBadInputIsNamedOnceBlocksNothingElseAndIsMended(t *testing.T) {
+	t.Parallel()
+	for name, mistake := range mistakes {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.CreateFlux()
+			mistake.make(s)
+			s.Create(s.Rollout())
+			s.Await(mistake.condition, func(r *v1alpha1.Rollout) bool {
+				return saysAll(conditionsOf(r), mistake.condition, mistake.says)
+			})
+
+			neighbour := s.Beside("till")
+			neighbour.Create(neighbour.Flux(plane.Registry.Host())[1:]...) // the namespace is there
+			neighbour.Create(neighbour.Rollout())
+			neighbour.Publish(neighbour.ConfigRelease("1.0.0"))
+			neighbour.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+			if current := s.Live().Current(); current != nil && current.State() == v1alpha1.BakeSucceeded {
+				t.Errorf("1.0.0 counts as deployed while it is not")
+			}
+			warnings := told(s.Events(s.Rollout()), "Warning ")
+			if len(warnings) != 1 || !saysAll(warnings, mistake.event, mistake.says) {
+				t.Errorf("warnings: %q, want one that says %s… %q", warnings, mistake.event, mistake.says)
+			}
+
+			mistake.mend(s)
+			s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+			s.Await("Ready", func(r *v1alpha1.Rollout) bool {
+				return strings.HasPrefix(stage.Condition(r, v1alpha1.ReadyCondition), "Ready=True ")
+			})
+			if again := told(s.Events(s.Rollout()), mistake.event); len(again) != 1 {
+				t.Errorf("told %d times: %q", len(again), again)
+			}
+		})
+	}
+}
+
+func TestAHealthCheckOfAMissingKustomizationHoldsReleasesBackUntilMended(t *testing.T) {
+	s := newStage(t)
+	s.CreateFlux()
+	offer(s)
+	s.Create(s.Rollout(s.Baked(0, time.Minute)))
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+
+	check := s.HealthCheck()
+	check.Annotations[v1alpha1.KustomizationAnnotation] = "nonesuch"
+	s.Create(check)
+	says := []string{s.Namespace + "/" + s.Name}
+	s.Await("the block", func(r *v1alpha1.Rollout) bool {
+		return saysAll(conditionsOf(r), "DeploymentBlocked=True UnhealthyHealthChecks: ", says)
+	})
+	s.Publish(s.ConfigRelease("1.1.0"))
+	s.AwaitCandidate("1.1.0")
+	s.Stays("at 1.0.0", isHistory("1 1.0.0 Succeeded"))
+	s.Read(check)
+	if !saysAll([]string{*check.Status.Message}, "Kustomization ", []string{"/nonesuch does not exist", "create it"}) {
+		t.Errorf("the check says %q", *check.Status.Message)
+	}
+
+	s.Change(check, func() { check.Annotations[v1alpha1.KustomizationAnnotation] = s.Name })
+	s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+	if warnings := told(s.Events(s.Rollout()), "Warning "); len(warnings) != 1 || !saysAll(warnings, "Warning HealthCheckBlocking: ", says) {
+		t.Errorf("warnings: %q, want one that names the check", warnings)
+	}
+}
+
+func TestATargetThatNamesNoRolloutIsToldOnce(t *testing.T) {
+	s := newStage(t)
+	s.CreateFlux()
+	stage.Eventually(t, "the event", func() (bool, string) {
+		events := s.Events(s.OCIRepository(""))
+		return saysAll(events, "Warning RolloutNotFound: ", []string{s.Namespace + "/shop", "create it"}), strings.Join(events, "\n")
+	})
+
+	annotate(s, "example.com/touched", "yes") // neither this nor Flux's own writes are news
+	s.Create(s.Rollout())
+	s.Publish(s.ConfigRelease("1.0.0"))
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	if events := s.Events(s.OCIRepository("")); len(events) != 1 {
+		t.Errorf("events of the OCIRepository: %q, want one", events)
+	}
+}
+
+// offer publishes 1.0.0 and waits until the ImagePolicy names it.
+func offer(s *stage.Stage) {
+	s.Publish(s.ConfigRelease("1.0.0"))
+	s.AwaitOffer("1.0.0")
+}
+
+// refer sets the reference of the OCIRepository, its tag apart.
+func refer(s *stage.Stage, ref sourcev1.OCIRepositoryRef) {
+	repository := s.OCIRepository("")
+	s.Change(repository, func() {
+		if repository.Spec.Reference != nil {
+			ref.Tag = repository.Spec.Reference.Tag
+		}
+		repository.Spec.Reference = &ref
+	})
+}
+
+// annotate sets an annotation of the Kustomization, or removes it.
+func annotate(s *stage.Stage, key, value string) {
+	kustomization := s.Kustomization()
+	s.Change(kustomization, func() {
+		if kustomization.Annotations == nil {
+			kustomization.Annotations = map[string]string{}
+		}
+		kustomization.Annotations[key] = value
+		if value == "" {
+			delete(kustomization.Annotations, key)
+		}
+	})
+}
+
+// scan lets the ImageRepository scan a registry.
+func scan(s *stage.Stage, host string) {
+	repository := s.ImageRepository("")
+	s.Change(repository, func() { repository.Spec.Image = host + "/" + s.Repository })
+}
+
+// awaitRefusal waits until Flux has noticed that the registry does not answer.
+func awaitRefusal(s *stage.Stage) {
+	repository := s.ImageRepository("")
+	stage.Eventually(s.T, "a refused scan", func() (bool, string) {
+		s.Read(repository)
+		ready := apimeta.FindStatusCondition(repository.Status.Conditions, v1alpha1.ReadyCondition)
+		return ready != nil && strings.Contains(ready.Message, nowhere), fmt.Sprintf("%+v", ready)
+	})
+}
+
+func conditionsOf(r *v1alpha1.Rollout) []string {
+	var all []string
+	for _, c := range r.Status.Conditions {
+		all = append(all, stage.Condition(r, c.Type))
+	}
+	return all
+}
+
+// told picks the lines that begin in one way.
+func told(lines []string, beginning string) []string {
+	var some []string
+	for _, line := range lines {
+		if strings.HasPrefix(line, beginning) {
+			some = append(some, line)
+		}
+	}
+	return some
+}
+
+// saysAll says whether a line begins in one way and has all the words.
+func saysAll(lines []string, beginning string, words []string) bool {
+	for _, line := range told(lines, beginning) {
+		all := true
+		for _, word := range words {
+			all = all && strings.Contains(line, word)
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package crash kills the controller while it works, and looks whether
+// anything is lost or done twice.
+package crash
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+// kills is how often the controller dies.
+const kills = 50
+
+// seedVariable repeats the moments of an earlier run, as far as the
+// machine's own timing lets them be repeated.
+const seedVariable = "CRASH_SEED"
+
+func TestKillingTheControllerLosesNothingAndRepeatsNothing(t *testing.T) {
+	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
+	killer, err := newKiller(plane, randomOf(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cast := raise(t, plane)
+	killed := make(chan error, 1)
+	go func() { killed <- killer.kill(t.Context(), kills) }()
+
+	var released []string
+	for over := false; !over; {
+		select {
+		case err := <-killed:
+			if err != nil {
+				t.Fatal(err)
+			}
+			over = true // one more round, in peace
+		default:
+		}
+		released = append(released, cast.round(len(released)))
+	}
+	t.Logf("%d releases; %d of %d kills fell between the record of a promotion and the writing of its targets",
+		len(released), killer.halfway, kills)
+
+	for _, s := range cast.patient {
+		s.hasEveryReleaseOnce(released)
+		s.agrees()
+	}
+	for _, s := range cast.hasty {
+		s.hasNoneTwice()
+		s.agrees()
+	}
+}
+
+func randomOf(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if given := os.Getenv(seedVariable); given != "" {
+		var err error
+		if seed, err = strconv.ParseUint(given, 10, 64); err != nil {
+			t.Fatalf("%s: %v", seedVariable, err)
+		}
+	}
+	t.Logf("%s=%d", seedVariable, seed)
+	return rand.New(rand.NewPCG(seed, seed))
+}
+
+// cast are the applications that are released while the controller dies.
+type cast struct {
+	// patient ones get their next release once the last one has succeeded, so
+	// that none may be skipped.
+	patient []*application
+	// hasty ones get releases in between, which may be skipped or superseded.
+	hasty []*application
+}
+
+// application has two targets: an OCIRepository, and a Kustomization with a
+// variable that consumes it.
+type application struct {
+	*stage.Stage
+	last string
+}
+
+func raise(t *testing.T, plane *stage.Plane) cast {
+	t.Helper()
+	app := func(options ...func(*v1alpha1.RolloutSpec)) *application {
+		s := &application{Stage: stage.New(t, plane)}
+		objects := s.Flux(plane.Registry.Host())
+		objects[len(objects)-1].SetAnnotations(map[string]string{
+			v1alpha1.SubstituteAnnotationPrefix + "VERSION" + v1alpha1.SubstituteAnnotationSuffix: s.Name,
+		})
+		s.Create(objects...)
+		s.Create(s.HealthCheck(), s.Rollout(append(options, keepAll)...))
+		return s
+	}
+	baked := func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: time.Second} }
+	checked := scenario.App{Name: "shop"}.Baked(time.Second, time.Hour)
+	return cast{
+		patient: []*application{app(), app(baked), app(checked)},
+		hasty:   []*application{app(), app(baked)},
+	}
+}
+
+func keepAll(spec *v1alpha1.RolloutSpec) { spec.VersionHistoryLimit = new(int32(1000)) }
+
+// round releases a version everywhere, after two that hasty applications alone
+// get, and waits until it has succeeded.
+func (c cast) round(n int) string {
+	version := fmt.Sprintf("1.%d.2", n)
+	for _, between := range []string{"0", "1"} {
+		for _, s := range c.hasty {
+			s.release(fmt.Sprintf("1.%d.%s", n, between))
+		}
+	}
+	all := append(append([]*application{}, c.hasty...), c.patient...)
+	for _, s := range all {
+		s.release(version)
+	}
+	for _, s := range all {
+		s.AwaitState(version, v1alpha1.BakeSucceeded)
+	}
+	return version
+}
+
+func (a *application) release(version string) {
+	a.T.Helper()
+	a.Publish(a.ConfigRelease(version))
+	a.last = version
+}
+
+// hasEveryReleaseOnce: the history is the releases, each succeeded, with ids
+// from 1 on.
+func (a *application) hasEveryReleaseOnce(released []string) {
+	a.T.Helper()
+	var want []string
+	for i := len(released) - 1; i >= 0; i-- {
+		want = append(want, fmt.Sprintf("%d %s Succeeded", i+1, released[i]))
+	}
+	if diff := cmp.Diff(want, stage.History(a.Live())); diff != "" {
+		a.T.Errorf("%s: history (-want +got):\n%s", a.Namespace, diff)
+	}
+}
+
+// hasNoneTwice: versions only rise, ids have no gap, and every promotion but
+// those that a newer one superseded has succeeded.
+func (a *application) hasNoneTwice() {
+	a.T.Helper()
+	rollout := a.Live()
+	entries := rollout.Status.History
+	for i := range entries {
+		e := &entries[i]
+		inOrder := i == 0 || semver.MustParse(e.Version.Tag).LessThan(semver.MustParse(entries[i-1].Version.Tag))
+		ended := e.State() == v1alpha1.BakeSucceeded || e.State() == v1alpha1.BakeCancelled
+		if *e.ID != int64(len(entries)-i) || !inOrder || !ended {
+			a.T.Errorf("%s: the history goes wrong at id %d: %q", a.Namespace, *e.ID, stage.History(rollout))
+			return
+		}
+	}
+}
+
+// agrees: the targets carry, and Flux has applied, what is the newest release
+// and the newest entry of the history.
+func (a *application) agrees() {
+	a.T.Helper()
+	repository, kustomization := a.OCIRepository(""), a.Kustomization()
+	applied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name}}
+	a.Read(repository)
+	a.Read(kustomization)
+	a.Read(applied)
+	revision, _, _ := strings.Cut(kustomization.Status.LastAppliedRevision, "@")
+	got := map[string]string{
+		"history":       a.Live().Current().Version.Tag,
+		"OCIRepository": repository.Spec.Reference.Tag,
+		"substitute":    kustomization.Spec.PostBuild.Substitute["VERSION"],
+		"revision":      revision,
+		"ConfigMap":     applied.Data["version"],
+	}
+	want := map[string]string{}
+	for place := range got {
+		want[place] = a.last
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		a.T.Errorf("%s: versions (-want +got):\n%s", a.Namespace, diff)
+	}
+}

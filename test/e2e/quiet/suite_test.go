@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package quiet counts what the controller asks of the API server, by the
+// server's own metrics. It has a control plane of its own and its tests take
+// turns, so that nobody else asks anything meanwhile.
+package quiet
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+)
+
+// plane is shared by the tests.
+var plane *stage.Plane
+
+func TestMain(m *testing.M) {
+	os.Exit(stage.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true},
+		"--leader-elect", "--leader-election-namespace=default"))
+}
+
+// requestsDuring counts what the API server is asked while something happens,
+// and until it is quiet again.
+func requestsDuring(t *testing.T, happen func()) controlplane.Requests {
+	t.Helper()
+	before := requests(t)
+	happen()
+	awaitQuiet(t)
+	return requests(t).Since(before)
+}
+
+// awaitQuiet waits for seconds in which nobody asks anything.
+func awaitQuiet(t *testing.T) {
+	t.Helper()
+	const long = 3 * time.Second
+	before, since := requests(t), time.Now()
+	stage.Eventually(t, "a quiet API server", func() (bool, string) {
+		now := requests(t)
+		if len(now.Since(before)) > 0 {
+			before, since = now, time.Now()
+		}
+		return time.Since(since) >= long, ""
+	})
+}
+
+// requests are those made so far, without renewals of leases, and without
+// those that the API server makes to itself about its own API.
+func requests(t *testing.T) controlplane.Requests {
+	t.Helper()
+	all, err := plane.Requests(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for request := range all {
+		if request.Resource == "leases" || request.Subresource == "openapi/v3" {
+			delete(all, request)
+		}
+	}
+	return all
+}

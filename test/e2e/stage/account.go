@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stage
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// component is who sends the controller's events.
+const component = "rollout-controller"
+
+// History tells the promotions of a Rollout, newest first, each in the words
+// "id version state".
+func History(r *v1alpha1.Rollout) []string {
+	told := []string{}
+	for i := range r.Status.History {
+		e := &r.Status.History[i]
+		var id int64
+		if e.ID != nil {
+			id = *e.ID
+		}
+		told = append(told, fmt.Sprintf("%d %s %s", id, e.Version.Tag, e.State()))
+	}
+	return told
+}
+
+// Condition tells a condition of a Rollout, as "Type=Status Reason: message".
+func Condition(r *v1alpha1.Rollout, kind string) string {
+	c := apimeta.FindStatusCondition(r.Status.Conditions, kind)
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
+}
+
+// Events tells what the controller announced about an object, oldest first, as
+// "Type Reason: message", once for every time that it did.
+func (s *Stage) Events(object client.Object) []string {
+	s.T.Helper()
+	gvk, err := apiutil.GVKForObject(object, s.Plane.Client().Scheme())
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	events := &corev1.EventList{}
+	if err := s.Plane.Client().List(s.T.Context(), events, client.InNamespace(s.Namespace)); err != nil {
+		s.T.Fatal(err)
+	}
+	// The names of an object's events end with the time in hexadecimal digits.
+	slices.SortFunc(events.Items, func(a, b corev1.Event) int { return strings.Compare(a.Name, b.Name) })
+	told := []string{}
+	for i := range events.Items {
+		e := &events.Items[i]
+		if e.Source.Component == component && e.InvolvedObject.Kind == gvk.Kind && e.InvolvedObject.Name == object.GetName() {
+			line := fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message)
+			told = append(told, slices.Repeat([]string{line}, int(max(e.Count, 1)))...)
+		}
+	}
+	return told
+}
+
+// Told picks the events with a reason.
+func Told(events []string, reason string) []string {
+	return slices.DeleteFunc(slices.Clone(events), func(e string) bool {
+		return !strings.Contains(e, " "+reason+": ")
+	})
+}
+
+// describe shows what matters of a Rollout when a story fails.
+func describe(r *v1alpha1.Rollout) string {
+	var text strings.Builder
+	for i := range r.Status.History {
+		e := &r.Status.History[i]
+		fmt.Fprintf(&text, "history: %s %s", e.Version.Tag, e.State())
+		if e.BakeStatusMessage != nil {
+			fmt.Fprintf(&text, " (%s)", *e.BakeStatusMessage)
+		}
+		text.WriteString("\n")
+	}
+	for _, target := range r.Status.Targets {
+		fmt.Fprintf(&text, "target: %+v\n", target)
+	}
+	for _, c := range r.Status.Conditions {
+		fmt.Fprintf(&text, "condition: %s\n", Condition(r, c.Type))
+	}
+	return text.String()
+}

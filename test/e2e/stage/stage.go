@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stage
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+// Stage is one application in a namespace of its own, and the test that plays
+// on it.
+type Stage struct {
+	scenario.App
+	T     *testing.T
+	Plane *Plane
+}
+
+// stages tells namespaces apart whose tests have the same beginning.
+var stages atomic.Int32
+
+// New returns a stage on which nothing stands yet.
+func New(t *testing.T, plane *Plane) *Stage {
+	t.Helper()
+	namespace := fmt.Sprintf("%s-%d", namespaceOf(t), stages.Add(1))
+	s := &Stage{App: scenario.NewApp(namespace, "shop"), T: t, Plane: plane}
+	s.Repository = s.Namespace + "/" + s.Name
+	s.ProgressDeadline = 5 * time.Second
+	return s
+}
+
+// namespaceOf makes the test's name the beginning of a namespace's.
+func namespaceOf(t *testing.T) string {
+	t.Helper()
+	name := strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(strings.TrimPrefix(t.Name(), "Test")))
+	return strings.Trim(name[:min(len(name), 40)], "-")
+}
+
+// Beside returns another application in the same namespace.
+func (s *Stage) Beside(name string) *Stage {
+	other := *s
+	other.Name, other.Repository = name, s.Namespace+"/"+name
+	return &other
+}
+
+// Create creates objects, in their order.
+func (s *Stage) Create(objects ...client.Object) {
+	s.T.Helper()
+	for _, o := range objects {
+		if err := s.Plane.Client().Create(s.T.Context(), o); err != nil {
+			s.T.Fatalf("create %T: %v", o, err)
+		}
+	}
+}
+
+// CreateFlux creates the namespace and all Flux objects of the application.
+func (s *Stage) CreateFlux() {
+	s.T.Helper()
+	s.Create(s.Flux(s.Plane.Registry.Host())...)
+}
+
+// Read fills an object with what is stored under its name.
+func (s *Stage) Read(object client.Object) {
+	s.T.Helper()
+	if err := s.Plane.Client().Get(s.T.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		s.T.Fatalf("read %T: %v", object, err)
+	}
+}
+
+// Change reads an object and patches what change makes of it.
+func (s *Stage) Change(object client.Object, change func()) {
+	s.T.Helper()
+	s.Read(object)
+	before := object.DeepCopyObject().(client.Object)
+	change()
+	if err := s.Plane.Client().Patch(s.T.Context(), object, client.MergeFrom(before)); err != nil {
+		s.T.Fatalf("change %T: %v", object, err)
+	}
+}
+
+// ChangeStatus reads an object and patches what change makes of its status.
+func (s *Stage) ChangeStatus(object client.Object, change func()) {
+	s.T.Helper()
+	s.Read(object)
+	before := object.DeepCopyObject().(client.Object)
+	change()
+	if err := s.Plane.Client().Status().Patch(s.T.Context(), object, client.MergeFrom(before)); err != nil {
+		s.T.Fatalf("change the status of %T: %v", object, err)
+	}
+}
+
+// Delete deletes an object.
+func (s *Stage) Delete(object client.Object) {
+	s.T.Helper()
+	if err := s.Plane.Client().Delete(s.T.Context(), object); err != nil {
+		s.T.Fatalf("delete %T: %v", object, err)
+	}
+}
+
+// Pin sets spec.wantedVersion; empty removes it.
+func (s *Stage) Pin(version string) {
+	s.T.Helper()
+	rollout := s.Rollout()
+	s.Change(rollout, func() {
+		rollout.Spec.WantedVersion = nil
+		if version != "" {
+			rollout.Spec.WantedVersion = &version
+		}
+	})
+}
+
+// Push stores an artifact in the registry and returns its digest.
+func (s *Stage) Push(artifact controlplane.Artifact) string {
+	s.T.Helper()
+	digest, err := s.Plane.Registry.Push(s.T.Context(), artifact)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return digest
+}
+
+// Publish pushes an artifact and lets Flux notice it.
+func (s *Stage) Publish(artifact controlplane.Artifact) {
+	s.T.Helper()
+	s.Push(artifact)
+	s.Scan()
+}
+
+// Scan asks for a scan of the application's repository alone: others may be
+// unreachable on purpose.
+func (s *Stage) Scan() {
+	s.T.Helper()
+	repository := s.ImageRepository("")
+	s.Change(repository, func() {
+		repository.Annotations = map[string]string{v1alpha1.ReconcileRequestAnnotation: time.Now().Format(time.RFC3339Nano)}
+	})
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+)
+
+func TestAReleaseThatFluxCannotApplyNeverSucceeds(t *testing.T) {
+	t.Parallel()
+	for name, story := range map[string]struct {
+		wait     bool          // the Kustomization waits for the health of what it applied
+		progress time.Duration // when Kubernetes gives the Deployment up
+		deadline time.Duration // spec.deployTimeout
+		bad      func(*stage.Stage) controlplane.Artifact
+		because  string // what Flux says of it
+	}{
+		"refused by the API server": {
+			deadline: 10 * time.Second,
+			bad:      func(s *stage.Stage) controlplane.Artifact { return s.BrokenRelease("3.0.0") },
+			because:  "spec.selector",
+		},
+		"never healthy": {
+			wait:     true,
+			progress: 5 * time.Second,
+			deadline: 20 * time.Second,
+			bad:      func(s *stage.Stage) controlplane.Artifact { return s.Release("3.0.0") },
+			because:  "Deployment/",
+		},
+		"not healthy within Flux's timeout of 30 seconds, and under way again": {
+			wait:     true,
+			progress: time.Hour,
+			deadline: 40 * time.Second,
+			bad:      func(s *stage.Stage) controlplane.Artifact { return s.Release("3.0.0") },
+			because:  "Deployment/",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			if err := plane.BreakVersion(t.Context(), "3.0.0"); err != nil {
+				t.Fatal(err)
+			}
+			s.CreateFlux()
+			kustomization := s.Kustomization()
+			s.Change(kustomization, func() {
+				kustomization.Spec.Wait = story.wait
+				kustomization.Spec.RetryInterval.Duration = time.Second
+			})
+			s.ProgressDeadline = max(s.ProgressDeadline, story.progress)
+			s.Create(s.Rollout(withDeployTimeout(story.deadline)))
+			s.Publish(s.Release("1.0.0"))
+			s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+
+			s.Publish(story.bad(s))
+			failed := s.AwaitState("3.0.0", v1alpha1.BakeFailed)
+			if why := *failed.Current().BakeStatusMessage; !strings.Contains(why, story.because) {
+				t.Errorf("the failed promotion says %q, which does not say what Flux does: %q", why, story.because)
+			}
+			if diff := cmp.Diff([]string{"2 3.0.0 Failed", "1 1.0.0 Succeeded"}, stage.History(failed)); diff != "" {
+				t.Errorf("history (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAnUnprotectedReleaseThatCannotBeAppliedGivesWayToAFix(t *testing.T) {
+	s := newStage(t)
+	s.CreateFlux()
+	s.Create(s.Rollout())
+	s.Publish(s.Release("1.0.0"))
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+
+	s.Publish(s.BrokenRelease("1.1.0"))
+	s.Await("what Flux says of 1.1.0", func(r *v1alpha1.Rollout) bool {
+		applied := stage.Condition(r, v1alpha1.TargetsAppliedCondition)
+		return strings.HasPrefix(applied, "TargetsApplied=False TargetFailed: ") && strings.Contains(applied, "spec.selector")
+	})
+	s.Stays("Deploying", isHistory("2 1.1.0 Deploying", "1 1.0.0 Succeeded"))
+
+	s.Publish(s.Release("1.1.1"))
+	fixed := s.AwaitState("1.1.1", v1alpha1.BakeSucceeded)
+	if diff := cmp.Diff([]string{"3 1.1.1 Succeeded", "2 1.1.0 Cancelled", "1 1.0.0 Succeeded"}, stage.History(fixed)); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+}
+
+func withDeployTimeout(timeout time.Duration) func(*v1alpha1.RolloutSpec) {
+	return func(spec *v1alpha1.RolloutSpec) { spec.DeployTimeout = &metav1.Duration{Duration: timeout} }
+}
