@@ -134,7 +134,7 @@ func (w *world) allowAny() {
 	w.tell("gates", "allow %v", some)
 }
 
-func (w *world) crashSoon() { w.crashAfter = 1 + w.rng.IntN(4) }
+func (w *world) crashSoon() { w.crashAfter = 1 + w.rng.IntN(8) }
 
 // changeByHand lets somebody write another version into a target, whose field
 // is theirs from then on.

@@ -249,7 +249,7 @@ func TestWhichCandidateIsChosen(t *testing.T) {
 func TestWhatAPersonPinsIsPromoted(t *testing.T) {
 	pinned := func(action promotion.Action, tag string) outcome {
 		return outcome{
-			Action: action, Release: tag, Manual: true, Reason: v1alpha1.PinnedReason, Message: "spec.wantedVersion asks for it",
+			Action: action, Release: tag, Manual: true, Reason: v1alpha1.PinnedReason, Message: "a person pinned it in spec.wantedVersion",
 		}
 	}
 	for name, test := range map[string]struct {

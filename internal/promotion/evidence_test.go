@@ -3,6 +3,7 @@
 package promotion_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -35,12 +36,15 @@ func TestWhatACheckProves(t *testing.T) {
 		entry *fixture.EntryBuilder
 		want  promotion.ProofState
 	}{
-		"a Healthy that was never reset is stale":            {check("db").Healthy(), deploying, promotion.Unreset},
-		"so is an error that was never reset":                {check("db").Unhealthy().ErrorAt(one), deploying, promotion.Unreset},
-		"and a check that says nothing":                      {check("db"), deploying, promotion.Unreset},
-		"a fresh lastChangeTime does not replace the reset":  {check("db").Healthy().ChangedAt(one), deploying, promotion.Unreset},
-		"a reset for the promotion before does not count":    {check("db").Healthy().Mark(shop, mark(entry("1.0.0").ID(6), nil)), deploying, promotion.Unreset},
-		"nor one for the same id, given again after a loss":  {check("db").Healthy().Mark(shop, mark(entry("1.1.0").ID(7).At(noon), nil)), deploying, promotion.Unreset},
+		"a Healthy that was never reset is stale":           {check("db").Healthy(), deploying, promotion.Unreset},
+		"so is an error that was never reset":               {check("db").Unhealthy().ErrorAt(one), deploying, promotion.Unreset},
+		"and a check that says nothing":                     {check("db"), deploying, promotion.Unreset},
+		"a fresh lastChangeTime does not replace the reset": {check("db").Healthy().ChangedAt(one), deploying, promotion.Unreset},
+		"a reset for the promotion before does not count":   {check("db").Healthy().Mark(shop, mark(entry("1.0.0").ID(6), nil)), deploying, promotion.Unreset},
+		"nor one for the same id, given again after a loss": {check("db").Healthy().Mark(shop, mark(entry("1.1.0").ID(7).At(noon), nil)), deploying, promotion.Unreset},
+		"a reset that was only begun does not count": {
+			check("db").Healthy().Mark(shop, promotion.BegunMark(to(deploying.Obj()), old)), deploying, promotion.Unreset,
+		},
 		"a reset by another Rollout does not count":          {check("db").Healthy().Mark(other, mark(deploying, nil)), deploying, promotion.Unreset},
 		"a mark that nobody can read does not count":         {check("db").Healthy().Mark(shop, "7"), deploying, promotion.Unreset},
 		"an empty mark does not count":                       {check("db").Healthy().Mark(shop, ""), deploying, promotion.Unreset},
@@ -143,13 +147,74 @@ func TestAWriterThatOnlySetsStatusAndErrorTime(t *testing.T) {
 	diff(t, promotion.Disproven, state())
 }
 
+// A reset takes three writes if there is an error to remove, else two. Wherever
+// the controller dies between them, the error that was removed is remembered.
+func TestAResetSurvivesACrash(t *testing.T) {
+	e := entry("1.1.0").ID(7).Deploying().Obj()
+	shop := rollout().Obj()
+	for crash := range 4 {
+		t.Run(fmt.Sprintf("after write %d", crash), func(t *testing.T) {
+			c := check("db").Unhealthy().ErrorAt(eleven).Mark(shop, promotion.ResetMark(to(entry("1.0.0").ID(6).Obj()), wireTime(noon))).Obj()
+			state := func() promotion.ProofState {
+				return promotion.Prove([]v1alpha1.HealthCheck{*c}, shop.UID, &e)[0].State
+			}
+			for _, write := range resetWrites(c, shop, &e, noon)[:crash] {
+				write()
+			}
+			if state() == promotion.Unreset {
+				reset(c, shop, &e, noon)
+			}
+			diff(t, promotion.Undecided, state())
+			diff(t, v1alpha1.HealthStatusPending, c.Status.Status)
+			diff(t, (*metav1.Time)(nil), c.Status.LastErrorTime)
+
+			c.Status.Status, c.Status.LastErrorTime = v1alpha1.HealthStatusUnhealthy, wireTime(eleven)
+			diff(t, promotion.Undecided, state()) // the same error, repeated by its writer
+		})
+	}
+}
+
+func TestWhatACompleteResetRemembers(t *testing.T) {
+	this, before := to(entry("1.1.0").ID(7).Obj()), to(entry("1.0.0").ID(6).Obj())
+	for name, test := range map[string]struct {
+		begun string
+		want  *metav1.Time
+	}{
+		"the error of the reset that was begun": {promotion.BegunMark(this, wireTime(eleven)), wireTime(eleven)},
+		"no error, if none was begun":           {"", nil},
+		"no error of another promotion's reset": {promotion.BegunMark(before, wireTime(eleven)), nil},
+		"no error of a reset that is complete":  {promotion.ResetMark(this, wireTime(eleven)), nil},
+		"no error of what nobody can read":      {"7", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			diff(t, promotion.ResetMark(this, test.want), promotion.CompleteMark(this, test.begun))
+		})
+	}
+}
+
 // reset does to a check what the protocol of HealthChecks asks for.
 func reset(c *v1alpha1.HealthCheck, r *v1alpha1.Rollout, e *v1alpha1.DeploymentHistoryEntry, now time.Time) {
-	if c.Annotations == nil {
-		c.Annotations = map[string]string{}
+	for _, write := range resetWrites(c, r, e, now) {
+		write()
 	}
-	c.Annotations[v1alpha1.ResetAnnotationPrefix+string(r.UID)] = promotion.ResetMark(e, c.Status.LastErrorTime)
-	c.Status = v1alpha1.HealthCheckStatus{
-		Status: v1alpha1.HealthStatusPending, Message: to(promotion.ResetMessage), LastChangeTime: wireTime(now),
+}
+
+// resetWrites are the writes of a reset, between which the controller may die.
+func resetWrites(c *v1alpha1.HealthCheck, r *v1alpha1.Rollout, e *v1alpha1.DeploymentHistoryEntry, now time.Time) []func() {
+	key := v1alpha1.ResetAnnotationPrefix + string(r.UID)
+	mark := func(value string) func() {
+		return func() { metav1.SetMetaDataAnnotation(&c.ObjectMeta, key, value) }
 	}
+	var writes []func()
+	begun := c.Annotations[key]
+	if c.Status.LastErrorTime != nil {
+		begun = promotion.BegunMark(e, c.Status.LastErrorTime)
+		writes = append(writes, mark(begun))
+	}
+	status := func() {
+		c.Status = v1alpha1.HealthCheckStatus{
+			Status: v1alpha1.HealthStatusPending, Message: to(promotion.ResetMessage), LastChangeTime: wireTime(now),
+		}
+	}
+	return append(writes, status, mark(promotion.CompleteMark(e, begun)))
 }

@@ -83,7 +83,7 @@ func TestALostHistoryIsAdopted(t *testing.T) {
 			given(lost().Pin("1.0.0")).owned("1.1.0", "1.0.0"),
 			outcome{
 				Action: promotion.Promote, Release: "1.0.0", Manual: true,
-				Reason: v1alpha1.PinnedReason, Message: "spec.wantedVersion asks for it",
+				Reason: v1alpha1.PinnedReason, Message: "a person pinned it in spec.wantedVersion",
 			},
 			nil,
 		},

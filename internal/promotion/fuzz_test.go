@@ -79,6 +79,9 @@ func FuzzResetMark(f *testing.F) {
 			return promotion.Prove([]v1alpha1.HealthCheck{*c.Obj()}, shop.UID, e)[0].State
 		}
 		marked := func() *fixture.HealthCheckBuilder { return check("db").Mark(shop, promotion.ResetMark(&e, removed)) }
+		begun := promotion.BegunMark(&e, removed)
+		diff(t, promotion.ResetMark(&e, removed), promotion.CompleteMark(&e, begun))
+		diff(t, promotion.Unreset, state(check("db").Healthy().Mark(shop, begun), &e))
 		diff(t, promotion.Proven, state(marked().Healthy(), &e))
 		diff(t, promotion.Unreset, state(marked().Healthy(), &other))
 		if hasFailed {

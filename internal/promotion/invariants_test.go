@@ -66,8 +66,8 @@ func (w *world) checkVerdicts(in promotion.Input, d promotion.Decision) {
 	}
 }
 
-// checkChoice: what is promoted automatically passes every gate, has not
-// failed before and is newer than what runs.
+// checkChoice: what is promoted automatically passes every gate, is still on
+// offer, has not failed before and is newer than what runs.
 func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 	w.t.Helper()
 	if !d.Action.Promotes() || d.Manual || d.Action == promotion.Adopt {
@@ -85,6 +85,9 @@ func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 		if !*spec.Passing || spec.AllowedVersions != nil && !slices.Contains(*spec.AllowedVersions, tag) {
 			w.fail("%s is promoted although gate %s denies it", tag, w.gates[i].Name)
 		}
+	}
+	if newer, ok := w.order.Compare(tag, w.latest.Tag); ok && newer > 0 {
+		w.fail("%s is promoted although the policy now names %s", tag, w.latest.Tag)
 	}
 	if w.memory.failed[tag] {
 		w.fail("%s is promoted although it failed before", tag)

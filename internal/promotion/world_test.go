@@ -306,9 +306,12 @@ func (w *world) actions(d promotion.Decision) []func() {
 		}
 	}
 	for _, i := range d.Resets {
-		writes = append(writes, func() {
-			reset(&w.writers[i].check, w.rollout, entry, w.now.Truncate(time.Second))
-			w.tell("controller", "resets HealthCheck %s", w.writers[i].check.Name)
+		check := &w.writers[i].check
+		steps := resetWrites(check, w.rollout, entry, w.now.Truncate(time.Second))
+		complete := steps[len(steps)-1]
+		writes = append(append(writes, steps[:len(steps)-1]...), func() {
+			complete()
+			w.tell("controller", "resets HealthCheck %s", check.Name)
 		})
 	}
 	return writes
