@@ -39,7 +39,8 @@ help: ## Show what can be made.
 
 .PHONY: demo
 demo: ## Watch a release being promoted on a real control plane; DEMO_ARGS are its arguments.
-	@go run ./test/demo $(DEMO_ARGS)
+	@$(step) "Building the demo" go build -buildvcs=false -o bin/demo ./test/demo
+	@exec bin/demo $(DEMO_ARGS)
 
 ##@ Test
 
@@ -49,7 +50,7 @@ test: verify lint test-unit test-controller test-e2e ## Run every check there is
 .PHONY: test-unit
 test-unit: ## Test what needs no control plane.
 	@$(if $(RACE),,echo "There is no C compiler, so the race detector stays off.")
-	@$(step) "Unit tests" env $(go_test_race) $$(go list ./... | grep -v -e /internal/controller -e /test/controlplane -e /test/e2e)
+	@$(step) "Unit tests" env $(go_test_race) -short $$(go list ./... | grep -v -e /internal/controller -e /test/e2e)
 
 .PHONY: test-controller
 test-controller: ## Test the reconcilers against a real API server.
@@ -63,7 +64,7 @@ test-controlplane: controlplane ## Test the control plane that the other tests s
 .PHONY: test-e2e
 test-e2e: ## Test whole stories with Flux and the controller running.
 	@go run ./test/controlplane/cmd/build -parts demo
-	@$(step) "End-to-end tests" $(go_test) -count=1 -timeout 40m ./test/e2e/...
+	@$(step) "End-to-end tests" $(go_test) -p 1 -count=1 -timeout 40m ./test/e2e/...
 
 .PHONY: controlplane
 controlplane: ## Build the parts of the control plane ahead of their use.

@@ -54,7 +54,7 @@ func openShop(t *testing.T, user *rest.Config, annotations map[string]string) *s
 	done := s.runController(user, namespace.Name)
 	t.Cleanup(func() {
 		cancel()
-		<-done
+		s.Expect(<-done).To(Succeed())
 	})
 	return s
 }

@@ -218,7 +218,7 @@ func TestAKustomizationIsObserved(t *testing.T) {
 
 func TestWhatOurFieldManagerOwns(t *testing.T) {
 	ours := func(fields string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: target.FieldManager, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Manager: target.FieldManager, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	const tag, variable = `{"f:spec":{"f:ref":{"f:tag":{}}}}`, `{"f:spec":{"f:postBuild":{"f:substitute":{"f:VERSION":{}}}}}`
 	byOther, inStatus, withoutFields := ours(tag), ours(tag), ours(tag)
