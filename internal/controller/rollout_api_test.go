@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// manifest is a Rollout as somebody writes it: the spec in YAML.
+func (s *stage) manifest(spec string) *unstructured.Unstructured {
+	text := "apiVersion: kuberik.com/v1alpha1\nkind: Rollout\nmetadata: {name: shop, namespace: " + s.namespace + "}\nspec: " + spec
+	object := map[string]any{}
+	s.Expect(yaml.Unmarshal([]byte(text), &object)).To(Succeed())
+	return &unstructured.Unstructured{Object: object}
+}
+
+// apply is a server-side apply, which refuses unknown fields.
+func (s *stage) apply(o *unstructured.Unstructured) error {
+	return s.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("somebody"), client.ForceOwnership)
+}
+
+func TestTheAPIServerTakesARolloutOrSaysWhatIsWrong(t *testing.T) {
+	const policy = "releasesImagePolicy: {name: shop}"
+	for name, tt := range map[string]struct {
+		spec    string
+		refusal string // empty if it is taken
+	}{
+		"the smallest":                    {spec: "{" + policy + "}"},
+		"the one of the README":           {spec: "{" + policy + `, versionHistoryLimit: 10, releaseUpdateInterval: "5m", bakeTime: "10m", healthCheckSelector: {matchLabels: {app: shop}}}`},
+		"the long form of the selector":   {spec: "{" + policy + ", healthCheckSelector: {selector: {matchLabels: {app: shop}}, namespaceSelector: {}}}"},
+		"the short form, everywhere":      {spec: "{" + policy + ", healthCheckSelector: {matchExpressions: [{key: app, operator: Exists}], namespaceSelector: {}}}"},
+		"a selector without any selector": {spec: "{" + policy + ", healthCheckSelector: {}}"},
+		"an empty pin":                    {spec: "{" + policy + `, wantedVersion: ""}`},
+		"durations of several parts":      {spec: "{" + policy + ", bakeTime: 1h30m, deployTimeout: 1.5h, releaseUpdateInterval: 100ms}"},
+		"suspended":                       {spec: "{" + policy + ", suspend: true}"},
+		"no policy":                       {spec: "{}", refusal: "spec.releasesImagePolicy: Required value"},
+		"both forms, with labels":         {spec: "{" + policy + ", healthCheckSelector: {selector: {}, matchLabels: {app: shop}}}", refusal: "give either selector, or matchLabels and matchExpressions, not both"},
+		"both forms, with expressions":    {spec: "{" + policy + ", healthCheckSelector: {selector: {}, matchExpressions: [{key: app, operator: Exists}]}}", refusal: "give either selector, or matchLabels and matchExpressions, not both"},
+		"a bakeTime of days":              {spec: "{" + policy + ", bakeTime: 1d}", refusal: "spec.bakeTime"},
+		"a negative deployTimeout":        {spec: "{" + policy + ", deployTimeout: -1m}", refusal: "spec.deployTimeout"},
+		"an interval without unit":        {spec: "{" + policy + `, releaseUpdateInterval: "5"}`, refusal: "spec.releaseUpdateInterval"},
+		"a history of none":               {spec: "{" + policy + ", versionHistoryLimit: 0}", refusal: "spec.versionHistoryLimit"},
+		"a retention of no days":          {spec: "{" + policy + ", availableReleasesRetentionDays: 0}", refusal: "spec.availableReleasesRetentionDays"},
+		"a ledger of none":                {spec: "{" + policy + ", availableReleasesMinCount: 0}", refusal: "spec.availableReleasesMinCount"},
+		"a field that does not exist":     {spec: "{" + policy + ", bakeTimes: 1m}", refusal: "bakeTimes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t)
+			err := s.apply(s.manifest(tt.spec))
+			if tt.refusal == "" {
+				s.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			s.Expect(err).To(MatchError(ContainSubstring(tt.refusal)))
+		})
+	}
+}
+
+func TestANewRolloutIsNotTakenForReady(t *testing.T) {
+	s := openStage(t)
+	s.Expect(s.apply(s.manifest("{releasesImagePolicy: {name: shop}}"))).To(Succeed())
+	s.Expect(s.rollout("shop").Status).To(Equal(v1alpha1.RolloutStatus{ObservedGeneration: -1}))
+	s.Expect(s.kstatus("shop").String()).To(Equal("InProgress"))
+}
+
+func TestTheShortFormSelectsWhatTheLongFormSelects(t *testing.T) {
+	for name, selector := range map[string]string{
+		"long":  "{selector: {matchLabels: {app: shop}}}",
+		"short": "{matchLabels: {app: shop}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			check := fixture.MakeHealthCheck("web").Healthy().Obj()
+			check.Labels = map[string]string{"app": "shop"}
+			s := openStage(t, fixture.MakeScan("shop").Obj(), fixture.MakePolicy("shop").Latest("1.0.0").Obj(), check,
+				fixture.MakeHealthCheck("other").Healthy().Obj())
+			s.Expect(s.apply(s.manifest("{releasesImagePolicy: {name: shop}, healthCheckSelector: " + selector + "}"))).To(Succeed())
+			s.rest("shop")
+			s.Expect(s.wire.Writes()).To(Equal([]string{
+				"patch Rollout/status shop", "patch HealthCheck/status web", "patch HealthCheck web"}))
+		})
+	}
+}
+
+func TestWritingTheStatusLeavesTheSpecAsItsAuthorWroteIt(t *testing.T) {
+	s := openStage(t, fixture.MakeScan("shop").Obj(), fixture.MakePolicy("shop").Latest("1.0.0").Obj())
+	s.Expect(s.apply(s.manifest("{releasesImagePolicy: {name: shop}, bakeTime: 10m}"))).To(Succeed())
+	s.deployAndBake("shop")
+	s.Expect(s.history("shop")).To(HaveLen(1))
+
+	after := &unstructured.Unstructured{}
+	after.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RolloutKind))
+	s.Expect(s.Get(s.ctx, s.key("shop"), after)).To(Succeed())
+	s.Expect(after.Object["spec"]).To(Equal(map[string]any{
+		"releasesImagePolicy": map[string]any{"name": "shop"}, "bakeTime": "10m"}), "not 10m0s")
+	s.Expect(after.GetGeneration()).To(Equal(int64(1)))
+}
+
+// TestWhatKubectlGetShows asks for the table that kubectl prints.
+func TestWhatKubectlGetShows(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", fixture.MakeGate("approval", "shop").Closed().Obj())...)
+	s.deploy("shop")
+	s.release("shop", "1.1.0")
+	s.rest("shop")
+
+	row := s.table("rollouts")
+	delete(row, "Age")
+	delete(row, "Since")
+	s.Expect(row).To(Equal(map[string]string{
+		"Name": "shop", "Version": "1.0.0", "BakeStatus": "Succeeded", "BakeTime": "", "Gates": "False", "Candidate": "1.1.0", "Ready": "True",
+		"Message": "the first release of this environment, from ImagePolicy shop",
+		"Status":  "1.0.0: applied; 1.1.0 waits: not passing: RolloutGate approval",
+	}))
+	gate := s.table("rolloutgates")
+	delete(gate, "Age")
+	s.Expect(gate).To(Equal(map[string]string{"Name": "approval", "Rollout": "shop", "Passing": "false"}))
+}
+
+// table is the first row of what kubectl get prints, by its columns.
+func (s *stage) table(resource string) map[string]string {
+	httpClient, err := rest.HTTPClientFor(testPlane.RESTConfig())
+	s.Expect(err).NotTo(HaveOccurred())
+	path := fmt.Sprintf("%s/apis/kuberik.com/v1alpha1/namespaces/%s/%s", testPlane.RESTConfig().Host, s.namespace, resource)
+	request, err := http.NewRequestWithContext(s.ctx, http.MethodGet, path, http.NoBody)
+	s.Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	response, err := httpClient.Do(request)
+	s.Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = response.Body.Close() }()
+	table := &metav1.Table{}
+	s.Expect(json.NewDecoder(response.Body).Decode(table)).To(Succeed())
+	s.Expect(table.Rows).To(HaveLen(1))
+	row := map[string]string{}
+	for i, column := range table.ColumnDefinitions {
+		row[column.Name] = ""
+		if cell := table.Rows[0].Cells[i]; cell != nil {
+			row[column.Name] = fmt.Sprint(cell)
+		}
+	}
+	return row
+}

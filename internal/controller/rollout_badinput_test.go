@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// mistake is something that a person got wrong, and what must be said of it.
+// NS stands for the stage's namespace.
+type mistake struct {
+	make func(*stage)
+	mend func(*stage)
+	// condition that tells of it, and how it reads before and after.
+	condition string
+	want      condition
+	recovered condition
+	// kstatus while it lasts.
+	kstatus status.Status
+}
+
+// How the conditions read once everything is well again.
+var (
+	released  = condition{metav1.ConditionTrue, v1alpha1.ReleasesUpdatedReason, "2 releases known from ImagePolicy shop"}
+	applied   = condition{metav1.ConditionTrue, v1alpha1.TargetsAppliedReason, "applied 1.1.0 to 3 targets"}
+	unblocked = condition{metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason, "no selected HealthCheck is Unhealthy"}
+	gone      = condition{}
+)
+
+var mistakes = map[string]mistake{
+	"an ImagePolicy that does not exist": {
+		make:      func(s *stage) { s.remove(&imagev1.ImagePolicy{}, "shop") },
+		mend:      func(s *stage) { s.add(fixture.MakePolicy("shop").Obj()) },
+		condition: v1alpha1.ReleasesUpdatedCondition,
+		want: condition{metav1.ConditionFalse, v1alpha1.ImagePolicyNotFoundReason,
+			"ImagePolicy NS/shop does not exist: create it in this namespace, or correct spec.releasesImagePolicy.name"},
+		recovered: released,
+		kstatus:   status.InProgressStatus,
+	},
+	"an ImagePolicy that is not ready": {
+		make: func(s *stage) { s.policySays("no tags in database") },
+		mend: func(*stage) {},
+
+		condition: v1alpha1.ReleasesUpdatedCondition,
+		want: condition{metav1.ConditionFalse, v1alpha1.ImagePolicyNotReadyReason,
+			"ImagePolicy shop is not ready: no tags in database"},
+		recovered: released,
+		kstatus:   status.CurrentStatus,
+	},
+	"a tag that is no semver under a semver policy": {
+		make:      func(s *stage) { s.release("shop", "latest") },
+		mend:      func(*stage) {},
+		condition: v1alpha1.ReleasesUpdatedCondition,
+		want: condition{metav1.ConditionFalse, v1alpha1.InvalidReleaseTagReason,
+			`ImagePolicy shop orders by semver but names tag "latest", which is no semantic version: correct its range or filterTags`},
+		recovered: released,
+		kstatus:   status.CurrentStatus,
+	},
+	"a semver range that cannot be parsed": {
+		make:      func(s *stage) { s.setRange("newest") },
+		mend:      func(s *stage) { s.setRange("*") },
+		condition: v1alpha1.ReleasesUpdatedCondition,
+		want: condition{metav1.ConditionFalse, v1alpha1.InvalidImagePolicyReason,
+			`ImagePolicy NS/shop cannot be used: semver range "newest": improper constraint: "newest"`},
+		recovered: released,
+		kstatus:   status.FailedStatus,
+	},
+	"an ImageRepository that does not exist": {
+		make:      func(s *stage) { s.remove(&imagev1.ImageRepository{}, "shop") },
+		mend:      func(s *stage) { s.add(fixture.MakeScan("shop").Found("1.0.0").Obj()) },
+		condition: v1alpha1.ReleasesUpdatedCondition,
+		want: condition{metav1.ConditionFalse, v1alpha1.ImagePolicyNotReadyReason,
+			"ImageRepository NS/shop does not exist: create it, or correct spec.imageRepositoryRef of ImagePolicy shop"},
+		recovered: released,
+		kstatus:   status.CurrentStatus,
+	},
+	"a registry that cannot be reached": {
+		make:      func(s *stage) { s.scanSays(metav1.ConditionFalse, "dial tcp: no route to host") },
+		mend:      func(s *stage) { s.scanSays(metav1.ConditionTrue, "scanned") },
+		condition: v1alpha1.ReleasesUpdatedCondition,
+		want: condition{metav1.ConditionFalse, v1alpha1.ImagePolicyNotReadyReason,
+			"ImageRepository NS/shop cannot scan the registry: dial tcp: no route to host; check its spec.image, the registry and its credentials"},
+		recovered: released,
+		kstatus:   status.CurrentStatus,
+	},
+	"a variable that Flux does not accept": {
+		make:      func(s *stage) { s.add(fixture.MakeKustomization("bad").DrivenBy("shop", "MY-VAR").Obj()) },
+		mend:      func(s *stage) { s.remove(&kustomizev1.Kustomization{}, "bad") },
+		condition: v1alpha1.TargetsAppliedCondition,
+		want: condition{metav1.ConditionFalse, v1alpha1.TargetConflictReason,
+			`Kustomization bad: Flux does not accept "MY-VAR" as the name of a variable: ` +
+				`rename the annotation rollout.kuberik.com/substitute.MY-VAR.from`},
+		recovered: applied,
+		kstatus:   status.FailedStatus,
+	},
+	"a digest beside the tag": {
+		make: func(s *stage) {
+			s.setRef(func(r *sourcev1.OCIRepositoryRef) { r.Digest = "sha256:" + strings.Repeat("a", 64) })
+		},
+		mend:      func(s *stage) { s.setRef(func(r *sourcev1.OCIRepositoryRef) { r.Digest = "" }) },
+		condition: v1alpha1.TargetsAppliedCondition,
+		want: condition{metav1.ConditionFalse, v1alpha1.TargetConflictReason,
+			"OCIRepository shop: spec.ref.digest outranks spec.ref.tag in Flux: remove it"},
+		recovered: applied,
+		kstatus:   status.FailedStatus,
+	},
+	"a semver range beside the tag": {
+		make:      func(s *stage) { s.setRef(func(r *sourcev1.OCIRepositoryRef) { r.SemVer = "1.x" }) },
+		mend:      func(s *stage) { s.setRef(func(r *sourcev1.OCIRepositoryRef) { r.SemVer = "" }) },
+		condition: v1alpha1.TargetsAppliedCondition,
+		want: condition{metav1.ConditionFalse, v1alpha1.TargetConflictReason,
+			"OCIRepository shop: spec.ref.semver outranks spec.ref.tag in Flux: remove it"},
+		recovered: applied,
+		kstatus:   status.FailedStatus,
+	},
+	"a selector that cannot be parsed": {
+		make: func(s *stage) {
+			s.selectChecks(&v1alpha1.HealthCheckSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Resembles"}},
+			})
+		},
+		mend:      func(s *stage) { s.selectChecks(nil) },
+		condition: v1alpha1.DeploymentBlockedCondition,
+		want: condition{metav1.ConditionTrue, v1alpha1.InvalidSelectorReason,
+			`spec.healthCheckSelector cannot be used: "Resembles" is not a valid label selector operator`},
+		recovered: unblocked,
+		kstatus:   status.FailedStatus,
+	},
+	"a pin that cannot be a tag": {
+		make:      func(s *stage) { s.pinTo("the newest") },
+		mend:      func(s *stage) { s.pin("shop", nil) },
+		condition: v1alpha1.StalledCondition,
+		want: condition{metav1.ConditionTrue, v1alpha1.InvalidWantedVersionReason,
+			`spec.wantedVersion "the newest" cannot be a tag in an OCI registry: correct or remove it`},
+		recovered: gone,
+		kstatus:   status.FailedStatus,
+	},
+	"a Kustomization that waits for the Rollout that it applies": {
+		make:      func(s *stage) { s.waitForRollout(true) },
+		mend:      func(s *stage) { s.waitForRollout(false) },
+		condition: v1alpha1.TargetsAppliedCondition,
+		want: condition{metav1.ConditionFalse, v1alpha1.TargetConflictReason,
+			"Kustomization shop: applies this Rollout and waits for it, while the Rollout waits for what it applies: " +
+				"apply the Rollout from another Kustomization, or set spec.wait to false"},
+		recovered: applied,
+		kstatus:   status.FailedStatus,
+	},
+}
+
+func TestAMistakeIsToldOnceAndBlocksNothingElseAndRecovers(t *testing.T) {
+	for name, tt := range mistakes {
+		t.Run("the mistake is "+name, func(t *testing.T) {
+			s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", fixture.MakeRepository("spare").DrivenBy("shop").Obj())...)
+			s.deploy("shop")
+			s.events.Take()
+
+			tt.make(s)
+			s.staysTold(tt)
+			s.putsBackTheSpare()
+
+			tt.mend(s)
+			s.release("shop", "1.1.0")
+			s.deploy("shop")
+			s.Expect(s.condition("shop", tt.condition)).To(Equal(tt.recovered))
+			s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeSucceeded}))
+			s.Expect(s.kstatus("shop")).To(Equal(status.CurrentStatus))
+			for _, event := range s.events.Take() {
+				s.Expect(event.Type).To(Equal(corev1.EventTypeNormal), "%v", event)
+			}
+		})
+	}
+}
+
+// staysTold: a condition and exactly one event say what is wrong, also after
+// twenty steps more.
+func (s *stage) staysTold(m mistake) {
+	want := m.want
+	want.Message = strings.ReplaceAll(want.Message, "NS", s.namespace)
+	s.rest("shop")
+	s.fluxApplies()
+	s.rest("shop")
+	s.wire.Forget()
+	for range 20 {
+		s.reconcile("shop")
+	}
+	s.Expect(s.condition("shop", m.condition)).To(Equal(want))
+	s.Expect(s.events.Take()).To(Equal([]fixture.Event{
+		{On: "shop", Type: corev1.EventTypeWarning, Reason: want.Reason, Message: want.Message},
+	}))
+	s.Expect(s.wire.Writes()).To(BeEmpty())
+	s.Expect(s.kstatus("shop")).To(Equal(m.kstatus))
+}
+
+// putsBackTheSpare: what has nothing to do with the mistake goes on.
+func (s *stage) putsBackTheSpare() {
+	s.change(fixture.MakeRepository("spare").Obj(), func(o client.Object) { o.(*sourcev1.OCIRepository).Spec.Reference.Tag = "0.0.9" })
+	s.rest("shop")
+	s.fluxApplies()
+	s.rest("shop")
+	s.Expect(s.carried("spare")).To(Equal(map[string]string{"tag": "1.0.0"}))
+	s.Expect(s.events.Take()).To(Equal([]fixture.Event{{
+		On: "shop", Type: corev1.EventTypeNormal, Reason: v1alpha1.TargetRestoredReason,
+		Message: "OCIRepository " + s.namespace + "/spare did not carry 1.0.0 and was brought to it",
+	}}))
+}
+
+func (s *stage) remove(o client.Object, name string) {
+	o.SetName(name)
+	o.SetNamespace(s.namespace)
+	s.Expect(s.Delete(s.ctx, o)).To(Succeed())
+}
+
+func (s *stage) policySays(complaint string) {
+	s.changeStatus(fixture.MakePolicy("shop").Obj(), func(o client.Object) {
+		policy := o.(*imagev1.ImagePolicy)
+		fluxSays(&policy.Status.Conditions, policy.Generation, metav1.ConditionFalse, complaint)
+	})
+}
+
+func (s *stage) scanSays(ready metav1.ConditionStatus, message string) {
+	s.changeStatus(fixture.MakeScan("shop").Obj(), func(o client.Object) {
+		scan := o.(*imagev1.ImageRepository)
+		fluxSays(&scan.Status.Conditions, scan.Generation, ready, message)
+	})
+}
+
+func (s *stage) setRange(admitted string) {
+	s.change(fixture.MakePolicy("shop").Obj(), func(o client.Object) { o.(*imagev1.ImagePolicy).Spec.Policy.SemVer.Range = admitted })
+}
+
+func (s *stage) setRef(edit func(*sourcev1.OCIRepositoryRef)) {
+	s.change(fixture.MakeRepository("shop").Obj(), func(o client.Object) { edit(o.(*sourcev1.OCIRepository).Spec.Reference) })
+}
+
+func (s *stage) selectChecks(selector *v1alpha1.HealthCheckSelector) {
+	s.change(fixture.MakeRollout("shop").Obj(), func(o client.Object) { o.(*v1alpha1.Rollout).Spec.HealthCheckSelector = selector })
+}
+
+func (s *stage) waitForRollout(wait bool) {
+	s.change(fixture.MakeRollout("shop").Obj(), func(o client.Object) {
+		o.SetLabels(map[string]string{
+			kustomizev1.GroupVersion.Group + "/name": "shop", kustomizev1.GroupVersion.Group + "/namespace": s.namespace,
+		})
+	})
+	s.change(fixture.MakeKustomization("shop").Obj(), func(o client.Object) { o.(*kustomizev1.Kustomization).Spec.Wait = wait })
+	s.fluxApplies()
+}
+
+func TestAnAnnotationThatNamesNoRolloutIsToldOnceOnTheObject(t *testing.T) {
+	s := openStage(t,
+		fixture.MakeRepository("shop").DrivenBy("shpo").Tag("1.0.0").Obj(),
+		fixture.MakeKustomization("shop").DrivenBy("shpo", "VERSION").Obj(),
+		fixture.MakeKustomization("consumer").From(sourcev1.OCIRepositoryKind, "shop").Obj(),
+	)
+	result := s.reconcile("shpo")
+	s.Expect(result.RequeueAfter).To(Equal(orphanGrace), "what is applied together comes one by one")
+	s.Expect(s.events.Take()).To(BeEmpty())
+	s.pass(orphanGrace)
+	for range 20 {
+		s.reconcile("shpo")
+	}
+	message := "an annotation names Rollout " + s.namespace + "/shpo, which does not exist: create it, or correct the annotation"
+	told := []fixture.Event{
+		{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.RolloutNotFoundReason, Message: message},
+		{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.RolloutNotFoundReason, Message: message},
+	}
+	s.Expect(s.events.Take()).To(Equal(told))
+	s.Expect(s.wire.Writes()).To(BeEmpty())
+
+	s.add(fixture.MakeScan("shpo").Obj(), fixture.MakePolicy("shpo").Latest("1.1.0").Obj(), fixture.MakeRollout("shpo").Obj())
+	s.deploy("shpo")
+	s.Expect(s.carried("shop")).To(Equal(map[string]string{"tag": "1.1.0", "VERSION": "1.1.0"}))
+	s.events.Take()
+
+	s.remove(&v1alpha1.Rollout{}, "shpo")
+	s.reconcile("shpo")
+	s.pass(orphanGrace)
+	s.reconcile("shpo")
+	s.reconcile("shpo")
+	s.Expect(s.events.Take()).To(Equal(told))
+}
+
+func TestATargetThatRefusesTheWriteIsShownAndRecovers(t *testing.T) {
+	kustomizations := schema.GroupResource{Group: kustomizev1.GroupVersion.Group, Resource: "kustomizations"}
+	for name, refused := range map[string]error{
+		"permission is missing":      apierrors.NewForbidden(kustomizations, "shop", nil),
+		"the object is invalid":      apierrors.NewInvalid(kustomizev1.GroupVersion.WithKind("Kustomization").GroupKind(), "shop", nil),
+		"the request is not allowed": apierrors.NewBadRequest("admission webhook says no"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+			refuse := true
+			s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+				if refuse && write == "patch Kustomization shop" {
+					return fixture.Fault{Err: refused}
+				}
+				return fixture.Fault{}
+			}
+			var seen []fixture.Event
+			for range 5 { // retried by the queue, with back-off
+				_, err := s.try("shop")
+				s.Expect(err).To(HaveOccurred())
+				s.fluxApplies()
+				seen = append(seen, s.events.Take()...)
+			}
+			message := "patch Kustomization " + s.namespace + "/shop: " + refused.Error()
+			s.Expect(s.rollout("shop").Status.Targets).To(Equal([]v1alpha1.TargetStatus{
+				{Kind: "Kustomization", Namespace: s.namespace, Name: "shop", Version: "1.0.0", State: v1alpha1.TargetFailed, Message: message},
+				{Kind: "OCIRepository", Namespace: s.namespace, Name: "shop", Version: "1.0.0", State: v1alpha1.TargetPending},
+			}))
+			s.Expect(s.wire.Writes()).To(Equal([]string{
+				"patch Rollout/status shop", "patch Kustomization shop", "patch OCIRepository shop", "patch Rollout/status shop",
+				"patch Kustomization shop", "patch Kustomization shop", "patch Kustomization shop", "patch Kustomization shop",
+			}))
+			s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition)).To(Equal(condition{
+				metav1.ConditionFalse, v1alpha1.TargetFailedReason, "Kustomization shop: " + message}))
+			s.Expect(seen).To(HaveLen(2))
+			s.Expect(seen[1]).To(Equal(fixture.Event{
+				On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.TargetFailedReason, Message: "Kustomization shop: " + message}))
+
+			refuse = false
+			s.deploy("shop")
+			s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
+			s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition)).To(Equal(condition{
+				metav1.ConditionTrue, v1alpha1.TargetsAppliedReason, "applied 1.0.0 to 2 targets"}))
+		})
+	}
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+func TestAPinHoldsUntilItIsRemoved(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.1.0")...)
+	s.deploy("shop")
+	s.pinTo("1.0.0")
+	s.deploy("shop")
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"), "a pin to an older version is a rollback")
+
+	s.release("shop", "1.2.0")
+	s.deploy("shop")
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"))
+	s.Expect(s.rollout("shop").Status.ReleaseCandidates).To(Equal(fixture.Releases("1.2.0", "1.1.0")))
+
+	s.pin("shop", nil)
+	s.deploy("shop")
+	s.Expect(s.history("shop")).To(Equal([]promoted{
+		{ID: 3, Tag: "1.2.0", State: v1alpha1.BakeSucceeded},
+		{ID: 2, Tag: "1.0.0", State: v1alpha1.BakeSucceeded},
+		{ID: 1, Tag: "1.1.0", State: v1alpha1.BakeSucceeded},
+	}))
+}
+
+func TestAnEmptyPinIsNone(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop").Pin(""), "1.0.0")...)
+	s.deploy("shop")
+	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
+}
+
+func TestAPinnedBuildOutsideOfThePolicyIsLeftForNewerReleases(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.deploy("shop")
+	s.pinTo("hotfix-42")
+	s.deploy("shop")
+	s.pin("shop", nil)
+	s.deploy("shop")
+	s.Expect(s.carried("shop")["tag"]).To(Equal("hotfix-42"))
+
+	s.release("shop", "1.1.0")
+	s.deploy("shop")
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.1.0"))
+}
+
+func TestThePolicyGoingBackDowngradesNothing(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.1.0")...)
+	s.deploy("shop")
+	s.release("shop", "1.0.0")
+	s.deploy("shop")
+	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.1.0", State: v1alpha1.BakeSucceeded}}))
+}
+
+func TestReleasesComeNoFasterThanTheInterval(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop").ReleaseUpdateInterval(time.Hour), "1.0.0")...)
+	s.deploy("shop")
+	s.pass(10 * time.Minute)
+	s.release("shop", "1.1.0")
+	result := s.reconcile("shop")
+	s.Expect(result.RequeueAfter).To(Equal(50 * time.Minute))
+	s.release("shop", "1.2.0")
+	s.deploy("shop")
+	s.Expect(s.history("shop")).To(HaveLen(1))
+
+	s.pass(50 * time.Minute)
+	s.deploy("shop")
+	s.Expect(s.history("shop")).To(Equal([]promoted{
+		{ID: 2, Tag: "1.2.0", State: v1alpha1.BakeSucceeded},
+		{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded},
+	}))
+}
+
+func TestTheHistoryIsCutAndIdsGoOn(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop").HistoryLimit(2), "1.0.0")...)
+	s.deploy("shop")
+	for _, tag := range []string{"1.1.0", "1.2.0", "1.3.0"} {
+		s.release("shop", tag)
+		s.deploy("shop")
+	}
+	s.Expect(s.history("shop")).To(Equal([]promoted{
+		{ID: 4, Tag: "1.3.0", State: v1alpha1.BakeSucceeded},
+		{ID: 3, Tag: "1.2.0", State: v1alpha1.BakeSucceeded},
+	}))
+}
+
+func TestALostHistoryIsTakenOverFromTheTargets(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.deploy("shop")
+	s.add(fixture.MakeGate("approval", "shop").Closed().Obj())
+	s.release("shop", "1.1.0")
+	s.loseStatus()
+	s.events.Take()
+	s.restart()
+	s.deploy("shop")
+
+	s.Expect(s.history("shop")).To(Equal([]promoted{
+		{ID: fixture.Noon.Unix(), Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
+	s.Expect(*s.rollout("shop").Status.History[0].Message).To(Equal("the history was lost; the targets carry this version"))
+	s.Expect(s.events.Take()[0].Reason).To(Equal(v1alpha1.ReleaseAdoptedReason))
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"), "the gate holds 1.1.0, although this history is new")
+}
+
+func TestALostHistoryOfTargetsThatDisagreeWaitsForAPerson(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.deploy("shop")
+	s.writeVariableAsOurs("0.9.0")
+	s.loseStatus()
+	s.restart()
+	s.wire.Forget()
+	s.rest("shop")
+
+	s.Expect(s.wire.Writes()).To(Equal([]string{"patch Rollout/status shop"}))
+	s.Expect(s.condition("shop", v1alpha1.StalledCondition)).To(Equal(condition{
+		metav1.ConditionTrue, v1alpha1.TargetsDisagreeReason,
+		"the history is lost and the targets carry different versions (0.9.0, 1.0.0): set spec.wantedVersion to the right one"}))
+	s.Expect(s.kstatus("shop")).To(Equal(status.FailedStatus))
+
+	s.pinTo("1.0.0")
+	s.deploy("shop")
+	s.Expect(s.history("shop")).To(Equal([]promoted{
+		{ID: fixture.Noon.Unix(), Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
+	s.Expect(s.carried("shop")).To(Equal(map[string]string{"tag": "1.0.0", "VERSION": "1.0.0", "TIER": "gold"}))
+}
+
+// loseStatus plays a backup that was restored without status.
+func (s *stage) loseStatus() {
+	s.changeStatus(fixture.MakeRollout("shop").Obj(), func(o client.Object) {
+		o.(*v1alpha1.Rollout).Status = v1alpha1.RolloutStatus{ObservedGeneration: -1}
+	})
+}
+
+// writeVariableAsOurs changes VERSION of the Kustomization shop under the name
+// of the controller.
+func (s *stage) writeVariableAsOurs(value string) {
+	k := fixture.MakeKustomization("shop").Obj()
+	s.Expect(s.Get(s.ctx, s.key("shop"), k)).To(Succeed())
+	k.Spec.PostBuild.Substitute["VERSION"] = value
+	s.Expect(s.Update(s.ctx, k, client.FieldOwner(target.FieldManager))).To(Succeed())
+}
+
+// TestAClientWithOldTypesMayDropWhatItDoesNotKnow plays a dashboard that
+// writes the whole status back through types that lack what this controller
+// has added.
+func TestAClientWithOldTypesMayDropWhatItDoesNotKnow(t *testing.T) {
+	for name, reach := range map[string]func(*stage){
+		"while Flux applies": func(s *stage) { s.rest("shop") },
+		"during a bake":      func(s *stage) { s.deploy("shop") },
+		"after a success":    func(s *stage) { s.deployAndBake("shop") },
+		"while a gate is shut": func(s *stage) {
+			s.deployAndBake("shop")
+			s.release("shop", "2.0.0")
+			s.add(fixture.MakeGate("a", "shop").Closed().Obj())
+			s.rest("shop")
+		},
+		"after a failure": func(s *stage) {
+			s.deploy("shop")
+			s.checkFails("web", "broken", fixture.Noon)
+			s.rest("shop")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rollout := fixture.MakeRollout("shop").BakeTime(10 * time.Minute).SelectAllChecks()
+			s := openStage(t, shopWith(rollout, "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())...)
+			s.change(fixture.MakeRollout("shop").Obj(), func(o client.Object) {
+				o.SetAnnotations(map[string]string{v1alpha1.ReconcileRequestAnnotation: "token"})
+			})
+			reach(s)
+			before := s.rollout("shop").Status
+			s.wire.Forget()
+
+			s.changeStatus(fixture.MakeRollout("shop").Obj(), func(o client.Object) { forgetAdditions(&o.(*v1alpha1.Rollout).Status) })
+			s.rest("shop")
+			s.Expect(withoutTimes(s.rollout("shop").Status)).To(Equal(withoutTimes(before)))
+			s.Expect(s.wire.Writes()).To(Equal([]string{"patch Rollout/status shop"}))
+		})
+	}
+}
+
+func forgetAdditions(status *v1alpha1.RolloutStatus) {
+	status.ObservedGeneration, status.LastHandledReconcileAt, status.Targets = 0, "", nil
+	var known []metav1.Condition
+	for _, c := range status.Conditions {
+		switch c.Type {
+		case v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition, v1alpha1.TargetsAppliedCondition:
+		default:
+			c.ObservedGeneration = 0
+			known = append(known, c)
+		}
+	}
+	status.Conditions = known
+}
+
+func withoutTimes(status v1alpha1.RolloutStatus) map[string]any {
+	conditions := map[string]condition{}
+	for _, c := range status.Conditions {
+		conditions[c.Type] = condition{c.Status, c.Reason, c.Message}
+	}
+	status.Conditions = nil
+	return map[string]any{"status": status, "conditions": conditions}
+}
+
+func TestAPersonWhoMarksABakeSuccessfulIsBelieved(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop").BakeTime(time.Hour), "1.0.0")...)
+	s.deploy("shop")
+	s.changeStatus(fixture.MakeRollout("shop").Obj(), func(o client.Object) {
+		succeeded, status := v1alpha1.BakeSucceeded, &o.(*v1alpha1.Rollout).Status
+		status.History[0].BakeStatus = &succeeded
+		status.History[0].BakeEndTime = &metav1.Time{Time: fixture.Noon}
+		forgetAdditions(status)
+		for i := range status.Conditions {
+			if status.Conditions[i].Type == v1alpha1.ReadyCondition {
+				status.Conditions[i].Reason = v1alpha1.DeploymentMarkedSuccessfulReason
+			}
+		}
+	})
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Reason).To(Equal(v1alpha1.DeploymentMarkedSuccessfulReason))
+	s.Expect(s.kstatus("shop")).To(Equal(status.CurrentStatus))
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeSucceeded))
+
+	s.release("shop", "1.1.0")
+	s.deploy("shop")
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Reason).To(Equal(v1alpha1.RolloutSucceededReason))
+}
+
+func TestEachTransitionIsToldOnce(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop").BakeTime(10*time.Minute), "1.0.0")...)
+	for range 3 {
+		s.deployAndBake("shop")
+	}
+	s.Expect(s.events.Take()).To(Equal([]fixture.Event{
+		{On: "shop", Type: corev1.EventTypeNormal, Reason: v1alpha1.BakeTimeDeployingReason,
+			Message: "promoted 1.0.0 (the first release of this environment, from ImagePolicy shop); waiting for Flux to apply 1.0.0 to 2 targets"},
+		{On: "shop", Type: corev1.EventTypeNormal, Reason: v1alpha1.BakeTimeStartedReason,
+			Message: "1.0.0: applied; baking for 10m0s, until 2026-03-02T12:10:00Z"},
+		{On: "shop", Type: corev1.EventTypeNormal, Reason: v1alpha1.BakeTimePassedReason,
+			Message: "1.0.0: applied for the bake time of 10m0s"},
+	}))
+}
+
+func TestARequestToReconcileIsAcknowledged(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.deploy("shop")
+	s.change(fixture.MakeRollout("shop").Obj(), func(o client.Object) {
+		o.SetAnnotations(map[string]string{v1alpha1.ReconcileRequestAnnotation: "now"})
+	})
+	s.rest("shop")
+	s.Expect(s.rollout("shop").Status.LastHandledReconcileAt).To(Equal("now"))
+}

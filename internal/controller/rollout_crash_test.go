@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// story is three promotions with a bake and a HealthCheck; the third is a pin
+// that supersedes the second one.
+type story struct {
+	*stage
+	chapter int
+	last    int // the chapter with which it ends
+}
+
+// outcome is what must be the same however often the controller died.
+type outcome struct {
+	History     []promoted
+	Carried     map[string]string
+	Generations map[string]int64
+	Ledger      []string
+}
+
+func openStory(t *testing.T, chapters int) *story {
+	t.Helper()
+	rollout := fixture.MakeRollout("shop").BakeTime(10 * time.Minute).SelectAllChecks()
+	objects := shopWith(rollout, "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())
+	return &story{stage: openStage(t, objects...), last: chapters}
+}
+
+// tell lets everybody do their part, one step at a time, until the story ends.
+func (s *story) tell(afterStep func()) outcome {
+	for range 60 {
+		result, _ := s.try("shop")
+		afterStep()
+		s.fluxApplies()
+		s.checkRecovers()
+		s.pass(max(result.RequeueAfter, time.Second))
+		if s.turnPage() {
+			return s.outcome()
+		}
+	}
+	s.Expect(errors.New("the story did not end")).NotTo(HaveOccurred(), "history: %v", s.history("shop"))
+	return outcome{}
+}
+
+// pages say how far a promotion must have come, and what follows then.
+var pages = []struct {
+	until promoted
+	then  func(*story)
+}{
+	{promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}, func(s *story) { s.release("shop", "1.1.0") }},
+	{promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeInProgress}, func(s *story) { s.pinTo("1.2.0") }},
+	{promoted{ID: 3, Tag: "1.2.0", State: v1alpha1.BakeSucceeded}, func(*story) {}},
+}
+
+// turnPage goes on once the promotion has come as far as the story wants it
+// to, and the targets with it. It reports whether the story is over.
+func (s *story) turnPage() bool {
+	page := pages[s.chapter]
+	history := s.history("shop")
+	if len(history) == 0 || history[0] != page.until || !s.followed(page.until.Tag) {
+		return false
+	}
+	page.then(s)
+	s.chapter++
+	return s.chapter == s.last
+}
+
+// followed: the targets carry the release.
+func (s *story) followed(tag string) bool {
+	carried := s.carried("shop")
+	return carried["tag"] == tag && carried["VERSION"] == tag
+}
+
+// checkRecovers plays a writer that says Healthy whenever it was reset.
+func (s *story) checkRecovers() {
+	check := &v1alpha1.HealthCheck{}
+	s.Expect(s.Get(s.ctx, s.key("web"), check)).To(Succeed())
+	if check.Status.Status == v1alpha1.HealthStatusPending {
+		s.checksSay(v1alpha1.HealthStatusHealthy)
+	}
+}
+
+func (s *story) outcome() outcome {
+	o := outcome{History: s.history("shop"), Carried: s.carried("shop"), Generations: map[string]int64{}}
+	for _, object := range []client.Object{&sourcev1.OCIRepository{}, &kustomizev1.Kustomization{}} {
+		s.Expect(s.Get(s.ctx, s.key("shop"), object)).To(Succeed())
+		o.Generations[fmt.Sprintf("%T", object)] = object.GetGeneration()
+	}
+	for _, release := range s.rollout("shop").Status.AvailableReleases {
+		o.Ledger = append(o.Ledger, release.Tag)
+	}
+	return o
+}
+
+// fullStory is how it must end: each release is in the history once, and each
+// target was written once per release.
+var fullStory = outcome{
+	History: []promoted{
+		{ID: 3, Tag: "1.2.0", State: v1alpha1.BakeSucceeded},
+		{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeCancelled},
+		{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded},
+	},
+	Carried:     map[string]string{"tag": "1.2.0", "VERSION": "1.2.0", "TIER": "gold"},
+	Generations: map[string]int64{"*v1.OCIRepository": 4, "*v1.Kustomization": 4},
+	Ledger:      []string{"1.0.0", "1.1.0"}, // of the pinned one the ImagePolicy knows nothing
+}
+
+// firstChapter is how the first promotion must end.
+var firstChapter = outcome{
+	History:     []promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}},
+	Carried:     map[string]string{"tag": "1.0.0", "VERSION": "1.0.0", "TIER": "gold"},
+	Generations: map[string]int64{"*v1.OCIRepository": 2, "*v1.Kustomization": 2},
+	Ledger:      []string{"1.0.0"},
+}
+
+func TestTheStoryWithoutFaults(t *testing.T) {
+	s := openStory(t, 3)
+	s.Expect(s.tell(func() {})).To(Equal(fullStory))
+	s.Expect(s.wire.Writes()).To(HaveLen(20))
+}
+
+// TestTheControllerMayDieBetweenAnyTwoWrites lets the controller die after
+// each of its writes, and before the first; a new one takes over. To die just
+// before a write is to die just after the one before it.
+func TestTheControllerMayDieBetweenAnyTwoWrites(t *testing.T) {
+	clean := openStory(t, 3)
+	clean.tell(func() {})
+	for n, last := range append([]string{"nothing"}, clean.wire.Writes()...) {
+		t.Run(fmt.Sprintf("after write %d, %s", n, last), func(t *testing.T) {
+			s := openStory(t, 3)
+			s.wire.Fail = func(write int, _ string, _ client.Object) fixture.Fault {
+				if write == max(n, 1) {
+					return fixture.Fault{Err: fixture.ErrDead, Lost: n > 0, Fatal: true}
+				}
+				return fixture.Fault{}
+			}
+			got := s.tell(func() {
+				if s.wire.Dead() {
+					s.wire = &fixture.Wire{}
+					s.restart()
+				}
+			})
+			s.Expect(got).To(Equal(fullStory))
+		})
+	}
+}
+
+// TestEachWriteMayTimeOut lets each write fail once, before or after it was
+// carried out, while the controller lives on.
+func TestEachWriteMayTimeOut(t *testing.T) {
+	clean := openStory(t, 1)
+	clean.tell(func() {})
+	for n, write := range clean.wire.Writes() {
+		for name, lost := range map[string]bool{"before": false, "after": true} {
+			t.Run(fmt.Sprintf("%s write %d, %s", name, n+1, write), func(t *testing.T) {
+				s := openStory(t, 1)
+				s.wire.Fail = func(write int, _ string, _ client.Object) fixture.Fault {
+					if write == n+1 {
+						return fixture.Fault{Err: apierrors.NewTimeoutError("injected", 1), Lost: lost}
+					}
+					return fixture.Fault{}
+				}
+				s.Expect(s.tell(func() {})).To(Equal(firstChapter))
+			})
+		}
+	}
+}
+
+func TestAnOldCopyOfTheRolloutNeverRevertsATarget(t *testing.T) {
+	for name, tt := range map[string]struct {
+		turn func(*stage) // between the old copy and now
+	}{
+		"the old copy would promote what was promoted already": {
+			turn: func(s *stage) { s.release("shop", "1.1.0"); s.rest("shop") },
+		},
+		"the old copy would repair a target that was changed meanwhile": {
+			turn: func(s *stage) { s.release("shop", "1.1.0"); s.deploy("shop") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+			s.deploy("shop")
+			old := s.rollout("shop")
+			tt.turn(s)
+			before, written := s.rollout("shop"), s.carried("shop")
+
+			s.readRolloutFrom(old)
+			s.lawless = true
+			_, err := s.try("shop")
+			s.Expect(err).NotTo(HaveOccurred())
+
+			s.Expect(s.carried("shop")).To(Equal(written))
+			s.Expect(s.rollout("shop").Status).To(Equal(before.Status))
+		})
+	}
+}
+
+func TestAnOldCopyOfADeletedRolloutWritesNothing(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.deploy("shop")
+	old := s.rollout("shop")
+	s.Expect(s.Delete(s.ctx, s.rollout("shop"))).To(Succeed())
+	s.changeTag("0.0.9")
+	s.wire.Forget()
+
+	s.readRolloutFrom(old)
+	result := s.reconcile("shop")
+	s.Expect(result.RequeueAfter).To(Equal(conflictDelay))
+	s.Expect(s.wire.Writes()).To(BeEmpty())
+	s.Expect(s.carried("shop")["tag"]).To(Equal("0.0.9"))
+}
+
+func TestAnOldCopyOfATargetDoesNotCountAsApplied(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.deploy("shop")
+	stale := &sourcev1.OCIRepository{}
+	s.Expect(s.Get(s.ctx, s.key("shop"), stale)).To(Succeed())
+	s.pinTo("0.9.0")
+	s.rest("shop")
+	s.pinTo("1.0.0") // what the stale copy carries and reports
+	s.reconcile("shop")
+	s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 3, Tag: "1.0.0", State: v1alpha1.BakeDeploying}))
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"))
+	s.fluxAppliesKustomizations()
+
+	inner := s.reconciler.Client
+	s.reconciler.Client = oldTarget{Client: inner, stale: stale}
+	s.reconcile("shop")
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeDeploying))
+}
+
+func (s *stage) pinTo(tag string) { s.pin("shop", &tag) }
+
+// changeTag plays a person who changes the OCIRepository shop by hand.
+func (s *stage) changeTag(tag string) {
+	s.change(&sourcev1.OCIRepository{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, func(o client.Object) {
+		o.(*sourcev1.OCIRepository).Spec.Reference.Tag = tag
+	})
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+func TestAClosedGateHoldsAReleaseUntilItOpens(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.deploy("shop")
+	s.add(fixture.MakeGate("approval", "shop").Closed().Obj())
+	s.release("shop", "1.1.0")
+	s.events.Take()
+	s.deploy("shop")
+
+	closed := "1.1.0: not passing: RolloutGate approval"
+	s.Expect(s.history("shop")).To(HaveLen(1))
+	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition)).To(Equal(condition{
+		metav1.ConditionFalse, v1alpha1.SomeGatesBlockingReason, closed}))
+	s.Expect(s.rollout("shop").Status.ReleaseCandidates).To(Equal(fixture.Releases("1.1.0")))
+	s.Expect(s.rollout("shop").Status.GatedReleaseCandidates).To(BeEmpty())
+	s.Expect(s.events.Take()).To(Equal([]fixture.Event{
+		{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.SomeGatesBlockingReason, Message: closed}}))
+
+	s.change(fixture.MakeGate("approval", "shop").Obj(), func(o client.Object) {
+		passing := true
+		o.(*v1alpha1.RolloutGate).Spec.Passing = &passing
+	})
+	s.deploy("shop")
+	s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeSucceeded}))
+	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition)).To(Equal(condition{
+		metav1.ConditionTrue, v1alpha1.NoReleaseCandidatesReason, "no newer release to gate"}))
+}
+
+func TestAllowedVersions(t *testing.T) {
+	for name, tt := range map[string]struct {
+		gates []client.Object
+		want  string // what runs in the end
+		shown []v1alpha1.RolloutGateStatusSummary
+	}{
+		"absent filter nothing": {
+			gates: []client.Object{fixture.MakeGate("a", "shop").Obj()},
+			want:  "1.2.0",
+			shown: []v1alpha1.RolloutGateStatusSummary{{Name: "a", Passing: yes(), Message: "lets every release through"}},
+		},
+		"empty let nothing through, and stay a list on the wire": {
+			gates: []client.Object{fixture.MakeGate("a", "shop").Allow().Obj()},
+			want:  "1.0.0",
+			shown: []v1alpha1.RolloutGateStatusSummary{
+				{Name: "a", Passing: yes(), AllowedVersions: []string{}, Message: "lets 0 versions through"}},
+		},
+		"choose the newest that every gate allows": {
+			gates: []client.Object{
+				fixture.MakeGate("b", "shop").Allow("1.1.0").Obj(), fixture.MakeGate("a", "shop").Allow("1.1.0", "1.2.0").Obj()},
+			want: "1.1.0",
+			shown: []v1alpha1.RolloutGateStatusSummary{
+				{Name: "a", Passing: yes(), AllowedVersions: []string{"1.1.0", "1.2.0"}, Message: "lets 2 versions through"},
+				{Name: "b", Passing: yes(), AllowedVersions: []string{"1.1.0"}, Message: "lets 1 versions through"}},
+		},
+		"of another Rollout's gate mean nothing": {
+			gates: []client.Object{fixture.MakeGate("a", "cart").Allow().Obj()},
+			want:  "1.2.0",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+			s.deploy("shop")
+			s.add(tt.gates...)
+			s.scanFinds("1.0.0", "1.1.0", "1.2.0")
+			s.release("shop", "1.2.0")
+			s.deploy("shop")
+			s.Expect(s.carried("shop")["tag"]).To(Equal(tt.want))
+			s.Expect(s.rollout("shop").Status.Gates).To(Equal(tt.shown))
+		})
+	}
+}
+
+func yes() *bool {
+	is := true
+	return &is
+}
+
+func TestAPinGoesPastAClosedGate(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", fixture.MakeGate("approval", "shop").Closed().Obj())...)
+	s.deploy("shop")
+	s.pinTo("1.1.0")
+	s.deploy("shop")
+	s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeSucceeded}))
+}
+
+func TestAScheduleThatCannotBeEvaluatedYetHoldsEveryRelease(t *testing.T) {
+	selects := map[string]string{"team": "shop"}
+	everyDay := []v1alpha1.ScheduleRule{{Name: "always"}}
+	for name, schedule := range map[string]client.Object{
+		"RolloutSchedule nights": &v1alpha1.RolloutSchedule{
+			ObjectMeta: metav1.ObjectMeta{Name: "nights", Namespace: fixture.Namespace},
+			Spec:       v1alpha1.RolloutScheduleSpec{RolloutSelector: &metav1.LabelSelector{MatchLabels: selects}, Rules: everyDay},
+		},
+		"ClusterRolloutSchedule nights": &v1alpha1.ClusterRolloutSchedule{
+			ObjectMeta: metav1.ObjectMeta{Name: "nights"},
+			Spec: v1alpha1.ClusterRolloutScheduleSpec{
+				RolloutScheduleSpec: v1alpha1.RolloutScheduleSpec{
+					RolloutSelector: &metav1.LabelSelector{MatchLabels: selects}, Rules: everyDay,
+				},
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "schedule"}},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+			s.labelNamespace("stage", "schedule")
+			s.deploy("shop")
+			s.change(fixture.MakeRollout("shop").Obj(), func(o client.Object) { o.SetLabels(selects) })
+			s.add(schedule)
+			t.Cleanup(func() { _ = client.IgnoreNotFound(testClient.Delete(s.ctx, schedule)) })
+			s.release("shop", "1.1.0")
+			s.deploy("shop")
+			s.Expect(s.history("shop")).To(HaveLen(1))
+			s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition)).To(Equal(condition{
+				metav1.ConditionFalse, v1alpha1.ScheduleNotEvaluatedReason,
+				"1.1.0: this version of the controller cannot evaluate " + name + " and therefore holds automatic promotions"}))
+
+			s.Expect(s.Delete(s.ctx, schedule)).To(Succeed())
+			s.deploy("shop")
+			s.Expect(s.history("shop")).To(HaveLen(2))
+		})
+	}
+}
+
+func (s *stage) labelNamespace(key, value string) {
+	namespace := &corev1.Namespace{}
+	s.Expect(s.Get(s.ctx, client.ObjectKey{Name: s.namespace}, namespace)).To(Succeed())
+	namespace.Labels[key] = value
+	s.Expect(s.Update(s.ctx, namespace)).To(Succeed())
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+func protected() *fixture.RolloutBuilder {
+	return fixture.MakeRollout("shop").BakeTime(10 * time.Minute).SelectAllChecks()
+}
+
+func (s *stage) check(name string) *v1alpha1.HealthCheck {
+	check := &v1alpha1.HealthCheck{}
+	s.Expect(s.Get(s.ctx, s.key(name), check)).To(Succeed())
+	return check
+}
+
+// marks are the annotations by which resets are remembered.
+func marks(check *v1alpha1.HealthCheck) []string {
+	var all []string
+	for key, value := range check.Annotations {
+		if strings.HasPrefix(key, v1alpha1.ResetAnnotationPrefix) {
+			all = append(all, value)
+		}
+	}
+	return all
+}
+
+func TestACheckIsResetOnceTheTargetsAreAppliedAndNotBefore(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Healthy().ErrorAt(fixture.Noon.Add(-time.Hour)).Obj())...)
+	s.rest("shop")
+	s.fluxPulls()
+	s.rest("shop")
+	s.Expect(s.check("web").Status.Status).To(Equal(v1alpha1.HealthStatusHealthy), "the Kustomization has not applied it yet")
+
+	s.fluxApplies()
+	s.wire.Forget()
+	message, now := promotion.ResetMessage, metav1.NewTime(fixture.Noon)
+	s.wire.Fail = func(n int, _ string, _ client.Object) fixture.Fault {
+		switch n {
+		case 2:
+			s.Expect(s.check("web").Status.Status).To(Equal(v1alpha1.HealthStatusHealthy))
+		case 3: // what it said of before is gone, and only then the reset counts
+			s.Expect(s.check("web").Status.Status).To(Equal(v1alpha1.HealthStatusPending))
+			s.Expect(marks(s.check("web"))).NotTo(ContainElement("1at2026-03-02T12:00:00Z/2026-03-02T11:00:00Z"))
+		}
+		return fixture.Fault{}
+	}
+	s.rest("shop")
+	s.Expect(s.wire.Writes()).To(Equal([]string{"patch HealthCheck web", "patch HealthCheck/status web", "patch HealthCheck web"}),
+		"the error that is removed is remembered first")
+	got := s.check("web").Status
+	got.LastChangeTime.Time = got.LastChangeTime.UTC()
+	s.Expect(got).To(Equal(v1alpha1.HealthCheckStatus{
+		Status: v1alpha1.HealthStatusPending, Message: &message, LastChangeTime: &now}))
+	s.Expect(marks(s.check("web"))).To(Equal([]string{"1at2026-03-02T12:00:00Z/2026-03-02T11:00:00Z"}))
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeDeploying), "Healthy of before is no evidence")
+}
+
+func TestABakeEndsWellOnlyWhileAllChecksAreHealthy(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
+	s.rest("shop")
+	s.fluxApplies()
+	s.rest("shop")
+	s.checksSay(v1alpha1.HealthStatusHealthy)
+	result := s.reconcile("shop")
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
+	s.Expect(result.RequeueAfter).To(Equal(10 * time.Minute))
+
+	s.checksSay(v1alpha1.HealthStatusPending)
+	s.pass(10 * time.Minute)
+	s.rest("shop")
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
+	s.checksSay(v1alpha1.HealthStatusHealthy)
+	s.rest("shop")
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeSucceeded))
+}
+
+func TestAFailedCheckFailsTheBakeAndIsNamed(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
+	s.deploy("shop")
+	s.events.Take()
+	s.checkFails("web", "Deployment web has no Pods", fixture.Noon)
+	s.rest("shop")
+
+	entry := s.rollout("shop").Status.History[0]
+	message := "Deployment web has no Pods"
+	s.Expect(entry.State()).To(Equal(v1alpha1.BakeFailed))
+	s.Expect(entry.FailedHealthChecks).To(Equal([]v1alpha1.FailedHealthCheck{{Name: "web", Namespace: s.namespace, Message: &message}}))
+	failed := "HealthCheck " + s.namespace + "/web: Deployment web has no Pods"
+	s.Expect(s.events.Take()).To(Equal([]fixture.Event{
+		{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.BakeTimeFailedReason, Message: "1.0.0: " + failed},
+	}))
+
+	s.release("shop", "1.1.0")
+	s.checksSay(v1alpha1.HealthStatusHealthy)
+	s.rest("shop")
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"), "a fix is not promoted over a failed bake by itself")
+	s.pinTo("1.1.0")
+	s.rest("shop")
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.1.0"))
+}
+
+func TestADeadlineFailsADeploymentThatFluxDoesNotApply(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop").DeployTimeout(5*time.Minute), "1.0.0")...)
+	s.reconcile("shop")
+	result := s.reconcile("shop") // woken by the record
+	s.Expect(result.RequeueAfter).To(Equal(5*time.Minute + time.Nanosecond))
+	s.pass(result.RequeueAfter)
+	s.rest("shop")
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeFailed))
+	s.Expect(*s.rollout("shop").Status.History[0].BakeStatusMessage).To(Equal(
+		"not applied and healthy within 5m0s: Kustomization " + s.namespace + "/shop has not applied it; " +
+			"OCIRepository " + s.namespace + "/shop has not applied it"))
+}
+
+func TestOnlySelectedChecksAreResetAlsoInOtherNamespaces(t *testing.T) {
+	rollout := protected().Obj()
+	rollout.Spec.HealthCheckSelector = &v1alpha1.HealthCheckSelector{MatchLabels: map[string]string{"app": "shop"}}
+	s := openStage(t)
+	other, foreign := s.openNamespace(map[string]string{"of": s.namespace}), s.openNamespace(nil)
+	rollout.Spec.HealthCheckSelector.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"of": s.namespace}}
+	labelled := func(namespace, name, app string) client.Object {
+		check := fixture.MakeHealthCheck(name).InNamespace(namespace).Healthy().Obj()
+		check.Labels = map[string]string{"app": app}
+		return check
+	}
+	s.labelNamespace("of", s.namespace)
+	s.add(labelled(s.namespace, "web", "shop"), labelled(s.namespace, "unselected", "cart"),
+		labelled(other, "elsewhere", "shop"), labelled(foreign, "foreign", "shop"))
+	objects := shopWith(protected(), "1.0.0")
+	s.add(objects[:len(objects)-1]...)
+	s.add(rollout)
+	s.rest("shop")
+	s.fluxApplies()
+	s.wire.Forget()
+	s.rest("shop")
+	s.Expect(s.wire.Writes()).To(ConsistOf(
+		"patch HealthCheck/status web", "patch HealthCheck web",
+		"patch HealthCheck/status elsewhere", "patch HealthCheck elsewhere",
+	))
+}
+
+func TestACheckThatJoinsLaterIsResetOnceAndMustProveItself(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
+	s.deploy("shop")
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
+	s.add(fixture.MakeHealthCheck("late").Healthy().Obj())
+	s.wire.Forget()
+	s.rest("shop")
+	s.Expect(s.wire.Writes()).To(Equal([]string{"patch HealthCheck/status late", "patch HealthCheck late"}))
+	s.pass(10 * time.Minute)
+	s.rest("shop")
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
+	s.checksSay(v1alpha1.HealthStatusHealthy)
+	s.rest("shop")
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeSucceeded))
+}
+
+func TestAWriterThatRepeatsAnAlertEverySecondCostsNoWrite(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
+	s.deployAndBake("shop")
+	s.checkFails("web", "alert", fixture.Noon.Add(time.Minute))
+	s.rest("shop")
+	s.wire.Forget()
+	s.events.Take()
+	for i := range 10 {
+		s.checkFails("web", "alert", fixture.Noon.Add(time.Minute+time.Duration(i)*time.Second))
+		s.reconcile("shop")
+	}
+	s.Expect(s.wire.Writes()).To(BeEmpty())
+	s.Expect(s.events.Take()).To(BeEmpty())
+}
+
+// TestAnOldErrorThatIsSaidAgainDoesNotFailTheNewPromotion plays a writer that
+// repeats, after the reset, the error that it saw before it.
+func TestAnOldErrorThatIsSaidAgainDoesNotFailTheNewPromotion(t *testing.T) {
+	for name, n := range map[string]int{
+		"without a fault": 0,
+		"although the controller died before the error was remembered": 1,
+		"although the controller died before the status was reset":     2,
+		"although the controller died before the reset was complete":   3,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
+			s.deployAndBake("shop")
+			s.checkFails("web", "stuck", fixture.Noon)
+			s.pinTo("1.1.0")
+			s.rest("shop")
+			s.fluxApplies()
+			s.wire.Forget()
+			s.wire.Fail = func(write int, _ string, _ client.Object) fixture.Fault {
+				return map[int]fixture.Fault{n: {Err: fixture.ErrDead, Fatal: true}}[write]
+			}
+			_, err := s.try("shop")
+			if s.wire.Dead() {
+				s.wire = &fixture.Wire{}
+				s.restart()
+			} else {
+				s.Expect(err).NotTo(HaveOccurred())
+			}
+			s.rest("shop")
+			s.checkFails("web", "stuck", fixture.Noon) // the very same error
+			s.rest("shop")
+			s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeDeploying}))
+
+			s.checksSay(v1alpha1.HealthStatusHealthy)
+			s.rest("shop")
+			s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeInProgress}))
+		})
+	}
+}
+
+func TestAnUnhealthyCheckHoldsAutomaticPromotionsOnly(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
+	s.deployAndBake("shop")
+	s.checkFails("web", "broken", fixture.Noon)
+	s.release("shop", "1.1.0")
+	s.rest("shop")
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"))
+	s.Expect(s.condition("shop", v1alpha1.DeploymentBlockedCondition)).To(Equal(condition{
+		metav1.ConditionTrue, v1alpha1.UnhealthyHealthChecksReason, "automatic promotions wait: 1 of 1 HealthCheck Unhealthy: " + s.namespace + "/web"}))
+
+	s.checksSay(v1alpha1.HealthStatusHealthy)
+	s.rest("shop")
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.1.0"), "recovery alone lets it go")
+}
+
+func TestAPinOfARunningBakeCancelsIt(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
+	s.deploy("shop")
+	s.events.Take()
+	s.pinTo("0.9.0")
+	s.rest("shop")
+	s.Expect(s.history("shop")).To(Equal([]promoted{
+		{ID: 2, Tag: "0.9.0", State: v1alpha1.BakeDeploying}, {ID: 1, Tag: "1.0.0", State: v1alpha1.BakeCancelled}}))
+	s.Expect(*s.rollout("shop").Status.History[1].BakeStatusMessage).To(Equal("superseded by 0.9.0"))
+	s.Expect(s.events.Take()[0]).To(Equal(fixture.Event{
+		On: "shop", Type: corev1.EventTypeNormal, Reason: v1alpha1.BakeTimeCancelledReason, Message: "1.0.0 was superseded by 0.9.0"}))
+}

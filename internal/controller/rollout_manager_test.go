@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// play runs the whole controller on the stage, as some user, with the caches
+// and watches that it has in production. The returned function ends it.
+func (s *stage) play(t *testing.T, user *rest.Config) (stop func()) {
+	t.Helper()
+	options := CacheOptions()
+	options.DefaultNamespaces = map[string]cache.Config{s.namespace: {}}
+	skip := true
+	mgr, err := ctrl.NewManager(user, ctrl.Options{
+		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: &skip},
+	})
+	s.Expect(err).NotTo(HaveOccurred())
+	r := &RolloutReconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Events: s.events, Now: s.clock.Now}
+	s.Expect(r.SetupWithManager(s.ctx, mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stopped := false
+	stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			s.Expect(<-done).To(Succeed())
+		}
+	}
+	t.Cleanup(stop)
+	s.SetDefaultEventuallyTimeout(20 * time.Second)
+	return stop
+}
+
+// comesTo waits until the history begins with an entry and the law is obeyed.
+func (s *stage) comesTo(name string, want promoted) {
+	s.Eventually(func() []promoted { return s.history(name) }).Should(ContainElement(want))
+	s.obeysLaw(name)
+}
+
+func TestEachInputWakesTheRolloutThatItConcerns(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
+	s.play(t, testPlane.RESTConfig())
+
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying})
+	s.Eventually(func() string { return s.carried("shop")["tag"] + s.carried("shop")["VERSION"] }).Should(Equal("1.0.01.0.0"))
+	s.fluxApplies()
+	s.Eventually(func() []string { return marks(s.check("web")) }).Should(HaveLen(1), "what Flux applied wakes it")
+	s.checksSay(v1alpha1.HealthStatusHealthy)
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeInProgress})
+	s.checkFails("web", "broken", fixture.Noon)
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeFailed})
+
+	s.pinTo("1.1.0")
+	s.comesTo("shop", promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeDeploying})
+	s.Eventually(func() string { return s.carried("shop")["tag"] }).Should(Equal("1.1.0"))
+	s.changeTag("0.0.9")
+	s.Eventually(func() string { return s.carried("shop")["tag"] }).Should(Equal("1.1.0"))
+}
+
+func TestGatesPoliciesAndLateTargetsWakeTheRollout(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.play(t, testPlane.RESTConfig())
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying})
+	s.Eventually(func() string { return s.carried("shop")["tag"] + s.carried("shop")["VERSION"] }).Should(Equal("1.0.01.0.0"))
+	s.fluxApplies()
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded})
+
+	s.add(fixture.MakeGate("approval", "shop").Closed().Obj())
+	s.Eventually(func() []v1alpha1.RolloutGateStatusSummary { return s.rollout("shop").Status.Gates }).Should(HaveLen(1))
+	s.release("shop", "1.1.0")
+	s.Eventually(func() condition { return s.condition("shop", v1alpha1.GatesPassingCondition) }).Should(
+		HaveField("Reason", v1alpha1.SomeGatesBlockingReason))
+	s.remove(&v1alpha1.RolloutGate{}, "approval")
+	s.comesTo("shop", promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeDeploying})
+
+	s.add(fixture.MakeRepository("late").DrivenBy("shop").Obj())
+	s.Eventually(func() string { return s.carried("late")["tag"] }).Should(Equal("1.1.0"))
+}
+
+func TestASettledControllerWritesNothingUntilSomethingHappens(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	requests := &requestLog{}
+	user := testPlane.RESTConfig()
+	user.Wrap(requests.wrap)
+	s.play(t, user)
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying})
+	s.Eventually(func() string { return s.carried("shop")["tag"] + s.carried("shop")["VERSION"] }).Should(Equal("1.0.01.0.0"))
+	s.fluxApplies()
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded})
+
+	s.Expect(requests.count("PATCH")).To(Equal(4), "two of the status, one of each target")
+	all := requests.count("")
+	s.Consistently(func() int { return requests.count("") }, time.Second).Should(Equal(all))
+}
+
+func TestAControllerThatIsReplacedMidwayFinishesTheJob(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	stop := s.play(t, testPlane.RESTConfig())
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying})
+	stop()
+	s.play(t, testPlane.RESTConfig())
+	s.Eventually(func() string { return s.carried("shop")["tag"] + s.carried("shop")["VERSION"] }).Should(Equal("1.0.01.0.0"))
+	s.fluxApplies()
+	s.Eventually(func() []promoted { return s.history("shop") }).Should(Equal(
+		[]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
+}
+
+func TestMissingPermissionOnATargetIsShownAndRecovers(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	grant := func(name string, rules ...rbacv1.PolicyRule) {
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + name}, Rules: rules}
+		s.Expect(s.Create(s.ctx, role)).To(Succeed())
+		s.Expect(s.Create(s.ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: s.namespace + name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: s.namespace}},
+		})).To(Succeed())
+	}
+	grant("reads", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"kuberik.com"}, Resources: []string{"*"}, Verbs: []string{"patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"source.toolkit.fluxcd.io"}, Resources: []string{"*"}, Verbs: []string{"patch"}})
+	user, err := testPlane.RESTConfigFor(s.namespace)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.play(t, user)
+
+	s.Eventually(func() condition { return s.condition("shop", v1alpha1.TargetsAppliedCondition) }).Should(And(
+		HaveField("Reason", v1alpha1.TargetFailedReason), HaveField("Message", ContainSubstring("is forbidden"))))
+	s.Expect(s.carried("shop")).To(Equal(map[string]string{"tag": "1.0.0", "TIER": "gold"}))
+
+	grant("writes", rbacv1.PolicyRule{
+		APIGroups: []string{kustomizev1.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"patch"}})
+	s.Eventually(func() string { return s.carried("shop")["VERSION"] }).Should(Equal("1.0.0"))
+	s.fluxApplies()
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded})
+}
+
+func TestAMendedAnnotationReachesTheRolloutAtOnce(t *testing.T) {
+	s := openStage(t, fixture.MakeScan("shop").Obj(), fixture.MakePolicy("shop").Latest("1.0.0").Obj(), fixture.MakeRollout("shop").Obj(),
+		fixture.MakeRepository("shop").DrivenBy("shpo").Obj())
+	s.play(t, testPlane.RESTConfig())
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded})
+	s.change(fixture.MakeRepository("shop").Obj(), func(o client.Object) {
+		o.SetAnnotations(map[string]string{v1alpha1.RolloutAnnotation: "shop"})
+	})
+	s.Eventually(func() string { return s.carried("shop")["tag"] }).Should(Equal("1.0.0"))
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// indexes answers what a cache answers, field indexes included, from the API
+// server: it shows the same as a cache that is never behind.
+type indexes map[string]client.IndexerFunc
+
+func indexName(object runtime.Object, field string) string {
+	return fmt.Sprintf("%T %s", object, field)
+}
+
+// IndexField implements client.FieldIndexer.
+func (x indexes) IndexField(_ context.Context, object client.Object, field string, values client.IndexerFunc) error {
+	x[indexName(object, field)] = values
+	return nil
+}
+
+// cached returns a client that reads like a cache and writes to the API server.
+func (x indexes) cached(live client.WithWatch) client.WithWatch {
+	return interceptor.NewClient(live, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, key, o, opts...)
+			trim(o)
+			return err
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			options := (&client.ListOptions{}).ApplyOptions(opts)
+			wanted := options.FieldSelector
+			options.FieldSelector = nil
+			if err := c.List(ctx, list, options); err != nil {
+				return err
+			}
+			return x.keep(list, wanted)
+		},
+	})
+}
+
+// keep leaves in the list what the selector selects.
+func (x indexes) keep(list client.ObjectList, wanted fields.Selector) error {
+	items, err := apimeta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	var kept []runtime.Object
+	for _, item := range items {
+		trim(item.(client.Object))
+		if x.matches(item.(client.Object), wanted) {
+			kept = append(kept, item)
+		}
+	}
+	return apimeta.SetList(list, kept)
+}
+
+func (x indexes) matches(object client.Object, wanted fields.Selector) bool {
+	if wanted == nil {
+		return true
+	}
+	for _, requirement := range wanted.Requirements() {
+		values, ok := x[indexName(object, requirement.Field)]
+		if !ok {
+			panic("no index " + indexName(object, requirement.Field))
+		}
+		found := false
+		for _, value := range values(object) {
+			found = found || value == requirement.Value
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// trim drops what the caches drop.
+func trim(object client.Object) {
+	object.SetManagedFields(nil)
+	if k, ok := object.(*kustomizev1.Kustomization); ok {
+		k.Status.Inventory, k.Status.History = nil, nil
+	}
+}
+
+// readRolloutFrom lets the cache lag behind: it still shows an old Rollout.
+func (s *stage) readRolloutFrom(old *v1alpha1.Rollout) {
+	s.reads = func(c client.WithWatch) client.WithWatch {
+		return interceptor.NewClient(c, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if rollout, ok := o.(*v1alpha1.Rollout); ok {
+					old.DeepCopyInto(rollout)
+					return nil
+				}
+				return c.Get(ctx, key, o, opts...)
+			},
+		})
+	}
+	s.restart()
+}
+
+// oldTarget is a cache that lags behind with one OCIRepository.
+type oldTarget struct {
+	client.Client
+	stale *sourcev1.OCIRepository
+}
+
+func (c oldTarget) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := c.Client.List(ctx, list, opts...)
+	if repositories, ok := list.(*sourcev1.OCIRepositoryList); ok {
+		repositories.Items = []sourcev1.OCIRepository{*c.stale}
+	}
+	return err
+}
+
+func (c oldTarget) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if repository, ok := o.(*sourcev1.OCIRepository); ok {
+		c.stale.DeepCopyInto(repository)
+		return nil
+	}
+	return c.Client.Get(ctx, key, o, opts...)
+}

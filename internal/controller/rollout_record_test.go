@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+func TestAPromotionIsRecordedBeforeAnyTargetIsTouched(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	var seen []map[string]string
+	var recorded [][]promoted
+	s.wire.Fail = func(int, string, client.Object) fixture.Fault {
+		seen = append(seen, s.carried("shop"))
+		recorded = append(recorded, s.history("shop"))
+		return fixture.Fault{}
+	}
+	s.rest("shop")
+
+	s.Expect(s.wire.Writes()).To(Equal([]string{
+		"patch Rollout/status shop", "patch Kustomization shop", "patch OCIRepository shop",
+	}))
+	s.Expect(seen).To(Equal([]map[string]string{
+		{"tag": "0.0.1", "TIER": "gold"},
+		{"tag": "0.0.1", "TIER": "gold"},
+		{"tag": "0.0.1", "TIER": "gold", "VERSION": "1.0.0"},
+	}))
+	entry := []promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying}}
+	s.Expect(recorded).To(Equal([][]promoted{nil, entry, entry}))
+	s.Expect(s.carried("shop")).To(Equal(map[string]string{"tag": "1.0.0", "TIER": "gold", "VERSION": "1.0.0"}))
+}
+
+func TestAConflictOnTheRecordTouchesNoTargetAndLosesNothing(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	gr := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "rollouts"}
+	s.wire.Fail = func(n int, _ string, _ client.Object) fixture.Fault {
+		if n == 1 {
+			return fixture.Fault{Err: apierrors.NewConflict(gr, "shop", nil)}
+		}
+		return fixture.Fault{}
+	}
+	result := s.reconcile("shop")
+
+	s.Expect(result.RequeueAfter).To(Equal(conflictDelay))
+	s.Expect(s.wire.Writes()).To(Equal([]string{"patch Rollout/status shop"}))
+	s.Expect(s.events.Take()).To(BeEmpty())
+	s.deploy("shop")
+	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
+}
+
+func TestARealConflictIsFoundByTheLockOfTheRecord(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.wire.Fail = func(n int, _ string, _ client.Object) fixture.Fault {
+		if n == 1 { // somebody is faster
+			s.change(fixture.MakeRollout("shop").Obj(), func(o client.Object) { o.SetLabels(map[string]string{"a": "b"}) })
+		}
+		return fixture.Fault{}
+	}
+	s.reconcile("shop")
+
+	s.Expect(s.wire.Writes()).To(Equal([]string{"patch Rollout/status shop"}))
+	s.Expect(s.carried("shop")).To(Equal(map[string]string{"tag": "0.0.1", "TIER": "gold"}))
+	s.Expect(s.history("shop")).To(BeEmpty())
+	s.deploy("shop")
+	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
+}
+
+func TestWhatIsWritten(t *testing.T) {
+	perPromotion := []string{
+		"patch Rollout/status shop", "patch Kustomization shop", "patch OCIRepository shop", "patch Rollout/status shop",
+	}
+	for name, tt := range map[string]struct {
+		rollout *fixture.RolloutBuilder
+		more    []client.Object
+		want    []string
+	}{
+		"a promotion writes the status twice and each target once": {
+			rollout: fixture.MakeRollout("shop"),
+			want:    perPromotion,
+		},
+		"a bake writes the status a third time": {
+			rollout: fixture.MakeRollout("shop").BakeTime(10 * time.Minute),
+			want:    append(append([]string{}, perPromotion...), "patch Rollout/status shop"),
+		},
+		"a HealthCheck is reset once": {
+			rollout: fixture.MakeRollout("shop").BakeTime(10 * time.Minute).SelectAllChecks(),
+			more:    []client.Object{fixture.MakeHealthCheck("web").Healthy().Obj()},
+			want: []string{
+				"patch Rollout/status shop", "patch Kustomization shop", "patch OCIRepository shop",
+				"patch HealthCheck/status web", "patch HealthCheck web",
+				"patch Rollout/status shop", "patch Rollout/status shop",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t, shopWith(tt.rollout, "1.0.0", tt.more...)...)
+			s.deployAndBake("shop")
+			s.release("shop", "1.1.0")
+			s.wire.Forget()
+			s.deployAndBake("shop")
+			s.Expect(s.wire.Writes()).To(Equal(tt.want))
+			s.Expect(s.history("shop")).To(Equal([]promoted{
+				{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeSucceeded},
+				{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded},
+			}))
+		})
+	}
+}
+
+// deployAndBake goes to the end of a bake of ten minutes, if there is one.
+func (s *stage) deployAndBake(name string) {
+	s.deploy(name)
+	s.pass(10 * time.Minute)
+	s.rest(name)
+}
+
+func TestTargetsThatComeAlongOneByOneAreNoNewsByThemselves(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.rest("shop")
+	s.wire.Forget()
+	s.fluxPulls()
+	s.rest("shop")
+	s.Expect(s.wire.Writes()).To(BeEmpty())
+}
+
+func TestNothingIsWrittenOrSentAtRest(t *testing.T) {
+	for name, tt := range map[string]struct {
+		rollout *fixture.RolloutBuilder
+		more    []client.Object
+		reach   func(*stage)
+	}{
+		"before the first release": {rollout: fixture.MakeRollout("shop"), reach: func(s *stage) { s.withdraw() }},
+		"while Flux applies":       {rollout: fixture.MakeRollout("shop"), reach: func(*stage) {}},
+		"during a bake":            {rollout: fixture.MakeRollout("shop").BakeTime(time.Hour), reach: func(s *stage) { s.deploy("shop") }},
+		"after a success":          {rollout: fixture.MakeRollout("shop"), reach: func(s *stage) { s.deploy("shop") }},
+		"while a check is awaited": {rollout: fixture.MakeRollout("shop").SelectAllChecks(), more: []client.Object{fixture.MakeHealthCheck("web").Obj()}, reach: func(s *stage) { s.rest("shop"); s.fluxApplies(); s.rest("shop"); s.pass(10 * time.Second) }},
+		"after a failure":          {rollout: fixture.MakeRollout("shop").DeployTimeout(time.Minute), reach: func(s *stage) { s.rest("shop"); s.pass(time.Hour) }},
+		"while a gate is closed": {rollout: fixture.MakeRollout("shop"), reach: func(s *stage) {
+			s.deploy("shop")
+			s.add(fixture.MakeGate("hold", "shop").Closed().Obj())
+			s.release("shop", "2.0.0")
+		}},
+		"while a target is refused": {rollout: fixture.MakeRollout("shop"), reach: func(s *stage) { s.add(fixture.MakeRepository("other").DrivenBy("shop").Semver("*").Obj()) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t, shopWith(tt.rollout, "1.0.0", tt.more...)...)
+			tt.reach(s)
+			s.rest("shop")
+			s.wire.Forget()
+			s.events.Take()
+			for range 20 {
+				s.reconcile("shop")
+				s.pass(time.Second)
+			}
+			s.Expect(s.wire.Writes()).To(BeEmpty())
+			s.Expect(s.events.Take()).To(BeEmpty())
+		})
+	}
+}
+
+// withdraw lets the ImagePolicy name no release.
+func (s *stage) withdraw() {
+	s.changeStatus(fixture.MakePolicy("shop").Obj(), func(o client.Object) { forgetLatest(o) })
+}
+
+func TestACheckThatKeepsAPromotionWaitingIsToldOnce(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop").SelectAllChecks(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
+	s.rest("shop")
+	s.fluxApplies()
+	s.rest("shop")
+	s.wire.Forget()
+	result := s.reconcile("shop")
+	s.Expect(result.RequeueAfter).To(Equal(10 * time.Second))
+	s.pass(result.RequeueAfter)
+	s.rest("shop")
+	s.Expect(s.wire.Writes()).To(Equal([]string{"patch Rollout/status shop"}))
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition)).To(Equal(condition{
+		metav1.ConditionTrue, v1alpha1.RolloutSucceededReason,
+		"1.0.0: applied; waiting for HealthCheck " + s.namespace + "/web"}))
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/fluxcd/pkg/runtime/conditions/check"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// stage is a namespace of its own on a real API server. Its reconciler does
+// one step whenever the test asks for it; people and Flux are played by the
+// test, through the client that the stage embeds.
+type stage struct {
+	*WithT
+	client.WithWatch
+
+	ctx       context.Context
+	namespace string
+	clock     *fixture.Clock
+	events    *fixture.Events
+	wire      *fixture.Wire
+
+	reconciler *RolloutReconciler
+	reads      func(client.WithWatch) client.WithWatch
+	lawless    bool
+}
+
+// liveClient is shared by the stages: it looks up once what the API server
+// serves.
+var liveClient = sync.OnceValues(func() (client.WithWatch, error) {
+	return client.NewWithWatch(testPlane.RESTConfig(), client.Options{Scheme: testClient.Scheme()})
+})
+
+// openStage creates the objects; those with a status are given it as well.
+func openStage(t *testing.T, objects ...client.Object) *stage {
+	t.Helper()
+	g := NewWithT(t)
+	live, err := liveClient()
+	g.Expect(err).NotTo(HaveOccurred())
+	s := &stage{
+		WithT: g, WithWatch: live, ctx: t.Context(),
+		clock: &fixture.Clock{}, events: &fixture.Events{}, wire: &fixture.Wire{},
+	}
+	s.namespace = s.openNamespace(nil)
+	s.restart()
+	s.add(objects...)
+	return s
+}
+
+func (s *stage) openNamespace(labels map[string]string) string {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "stage-", Labels: labels}}
+	s.Expect(s.Create(s.ctx, namespace)).To(Succeed())
+	return namespace.Name
+}
+
+// restart replaces the reconciler by one that remembers nothing.
+func (s *stage) restart() {
+	found := indexes{}
+	s.Expect(index(s.ctx, found)).To(Succeed())
+	cached := s.wire.Through(found.cached(s.WithWatch))
+	if s.reads != nil {
+		cached = s.reads(cached)
+	}
+	s.reconciler = &RolloutReconciler{Client: cached, APIReader: s.WithWatch, Events: s.events, Now: s.clock.Now}
+}
+
+// add creates objects, those of the fixtures in the stage's own namespace.
+func (s *stage) add(objects ...client.Object) {
+	for _, o := range objects {
+		if o.GetNamespace() == fixture.Namespace {
+			o.SetNamespace(s.namespace)
+		}
+		stated := o.DeepCopyObject().(client.Object)
+		s.Expect(s.Create(s.ctx, o)).To(Succeed())
+		stated.SetResourceVersion(o.GetResourceVersion())
+		stated.SetUID(o.GetUID())
+		if err := s.Status().Update(s.ctx, stated); err != nil {
+			s.Expect(client.IgnoreNotFound(err)).To(Succeed(), "the status of %s", o.GetName())
+		}
+	}
+}
+
+func (s *stage) key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: s.namespace, Name: name}
+}
+
+func (s *stage) rollout(name string) *v1alpha1.Rollout {
+	rollout := &v1alpha1.Rollout{}
+	s.Expect(s.Get(s.ctx, s.key(name), rollout)).To(Succeed())
+	return rollout
+}
+
+// reconcile does one step and checks that what it left obeys the law.
+func (s *stage) reconcile(name string) ctrl.Result {
+	result, err := s.try(name)
+	s.Expect(err).NotTo(HaveOccurred())
+	return result
+}
+
+// try does one step that may fail.
+func (s *stage) try(name string) (ctrl.Result, error) {
+	result, err := s.reconciler.Reconcile(s.ctx, ctrl.Request{NamespacedName: s.key(name)})
+	if !s.wire.Dead() && !s.lawless {
+		s.obeysLaw(name)
+	}
+	return result, err
+}
+
+// obeysLaw: the conditions say of themselves what Flux and kstatus expect,
+// with the one documented exception: beside a running promotion Ready stays
+// True while Reconciling is True.
+func (s *stage) obeysLaw(name string) {
+	rollout := &v1alpha1.Rollout{}
+	if err := s.Get(s.ctx, s.key(name), rollout); err != nil {
+		s.Expect(client.IgnoreNotFound(err)).To(Succeed())
+		return
+	}
+	if rollout.Spec.Suspend || len(rollout.Status.Conditions) == 0 {
+		return
+	}
+	ready := apimeta.FindStatusCondition(rollout.Status.Conditions, v1alpha1.ReadyCondition)
+	s.Expect(ready).NotTo(BeNil())
+	reconciling := apimeta.IsStatusConditionTrue(rollout.Status.Conditions, v1alpha1.ReconcilingCondition)
+	if rollout.Current().State().Running() && reconciling && ready.Status == metav1.ConditionTrue {
+		ready.Status = metav1.ConditionFalse
+	}
+	law := check.NewChecker(s, &check.Conditions{
+		NegativePolarity: []string{v1alpha1.StalledCondition, v1alpha1.ReconcilingCondition},
+	})
+	law.DisableFetch = true
+	fail, _ := law.Check(s.ctx, rollout)
+	s.Expect(fail).NotTo(HaveOccurred(), "the conditions are %+v", rollout.Status.Conditions)
+	s.Expect(s.kstatus(name)).To(Equal(expectedKstatus(rollout)))
+}
+
+func expectedKstatus(rollout *v1alpha1.Rollout) status.Status {
+	stalled := apimeta.IsStatusConditionTrue(rollout.Status.Conditions, v1alpha1.StalledCondition)
+	reconciling := apimeta.IsStatusConditionTrue(rollout.Status.Conditions, v1alpha1.ReconcilingCondition)
+	switch {
+	case stalled, rollout.Current().State() == v1alpha1.BakeFailed:
+		return status.FailedStatus
+	case reconciling, rollout.Current().State().Running(), rollout.Current() == nil:
+		return status.InProgressStatus
+	}
+	return status.CurrentStatus
+}
+
+func (s *stage) kstatus(name string) status.Status {
+	rollout := &unstructured.Unstructured{}
+	rollout.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RolloutKind))
+	s.Expect(s.Get(s.ctx, s.key(name), rollout)).To(Succeed())
+	computed, err := status.Compute(rollout)
+	s.Expect(err).NotTo(HaveOccurred())
+	return computed.Status
+}
+
+// rest reconciles until a step writes nothing and asks for no other.
+func (s *stage) rest(name string) {
+	for range 20 {
+		before := len(s.wire.Writes())
+		result := s.reconcile(name)
+		if len(s.wire.Writes()) == before && result.RequeueAfter != conflictDelay {
+			return
+		}
+	}
+	s.Expect(errors.New("20 steps brought no rest")).NotTo(HaveOccurred(), "writes: %v", s.wire.Writes())
+}
+
+// deploy lets Flux and the writers of the HealthChecks do their work until the
+// Rollout rests.
+func (s *stage) deploy(name string) {
+	s.rest(name)
+	s.fluxApplies()
+	s.rest(name)
+	s.checksSay(v1alpha1.HealthStatusHealthy)
+	s.rest(name)
+}
+
+// pass lets time go by.
+func (s *stage) pass(d time.Duration) { s.clock.Pass(d) }
+
+// release lets the ImagePolicy name another release.
+func (s *stage) release(policy, tag string) {
+	s.changeStatus(fixture.MakePolicy(policy).Obj(), func(o client.Object) { setLatest(o, tag) })
+}
+
+// change edits an object as a person does.
+func (s *stage) change(o client.Object, edit func(client.Object)) {
+	s.Expect(s.Get(s.ctx, s.key(o.GetName()), o)).To(Succeed())
+	edit(o)
+	s.Expect(s.Update(s.ctx, o)).To(Succeed())
+}
+
+// changeStatus edits the status of an object as its controller does.
+func (s *stage) changeStatus(o client.Object, edit func(client.Object)) {
+	s.Expect(s.Get(s.ctx, s.key(o.GetName()), o)).To(Succeed())
+	edit(o)
+	s.Expect(s.Status().Update(s.ctx, o)).To(Succeed())
+}
+
+// pin sets spec.wantedVersion; nil removes it.
+func (s *stage) pin(name string, tag *string) {
+	s.change(&v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(o client.Object) {
+		o.(*v1alpha1.Rollout).Spec.WantedVersion = tag
+	})
+}
+
+// condition is what is asserted of one.
+type condition struct {
+	Status  metav1.ConditionStatus
+	Reason  string
+	Message string
+}
+
+func (s *stage) condition(name, kind string) condition {
+	found := apimeta.FindStatusCondition(s.rollout(name).Status.Conditions, kind)
+	if found == nil {
+		return condition{}
+	}
+	return condition{Status: found.Status, Reason: found.Reason, Message: found.Message}
+}
+
+// promoted is what is asserted of a history entry.
+type promoted struct {
+	ID    int64
+	Tag   string
+	State v1alpha1.BakeStatus
+}
+
+func (s *stage) history(name string) []promoted {
+	var all []promoted
+	for _, entry := range s.rollout(name).Status.History {
+		r := promoted{Tag: entry.Version.Tag, State: entry.State()}
+		if entry.ID != nil {
+			r.ID = *entry.ID
+		}
+		all = append(all, r)
+	}
+	return all
+}

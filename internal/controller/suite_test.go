@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+)
+
+var (
+	// testPlane is an API server with the CRDs of Flux and of this project.
+	testPlane *controlplane.ControlPlane
+	// testClient may do everything and has no cache.
+	testClient client.Client
+)
+
+func TestMain(m *testing.M) {
+	code := runTests(m)
+	// controller-runtime leaves the filter of a namespaced watch behind.
+	filter := goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop")
+	if err := goleak.Find(filter); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, "goroutines are left behind:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runTests(m *testing.M) int {
+	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(os.Stderr)))
+	plane, err := controlplane.Start(context.Background(), controlplane.Options{
+		CRDPaths: []string{filepath.Join(parts.Root(), "config", "crd", "bases")},
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "start the control plane:", err)
+		return 1
+	}
+	defer func() { _ = plane.Stop() }()
+	testPlane = plane
+	if testClient, err = client.New(plane.RESTConfig(), client.Options{Scheme: testScheme()}); err != nil {
+		fmt.Fprintln(os.Stderr, "make a client:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+func testScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, imagev1.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			panic(err)
+		}
+	}
+	return scheme
+}
