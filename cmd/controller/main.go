@@ -16,16 +16,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	runtimecontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/controller"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/release"
+)
+
+// After a read or a write that failed, a Rollout is tried again after these
+// pauses; the longest is short enough for a deadline not to be missed by much.
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 30 * time.Second
 )
 
 // version is set when the controller is built.
@@ -99,7 +108,10 @@ func register(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		Events:    mgr.GetEventRecorderFor(promotion.SystemName), //nolint:staticcheck // clients of this API read core/v1 events by component
 		Now:       time.Now,
 	}
-	if err := rollouts.SetupWithManager(ctx, mgr, runtimecontroller.Options{MaxConcurrentReconciles: o.concurrent}); err != nil {
+	if err := rollouts.SetupWithManager(ctx, mgr, runtimecontroller.Options{
+		MaxConcurrentReconciles: o.concurrent,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+	}); err != nil {
 		return fmt.Errorf("set up the rollout controller: %w", err)
 	}
 	checks := &controller.HealthCheckReconciler{

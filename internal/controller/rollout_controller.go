@@ -57,7 +57,7 @@ func (r *RolloutReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if apierrors.IsNotFound(err) {
 		return r.reportOrphans(ctx, req.NamespacedName)
 	}
-	r.orphans.forget(req.NamespacedName)
+	r.orphans.forgetBut(req.NamespacedName, nil)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err
@@ -88,9 +88,12 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 		err = errors.Join(err, r.reportRefusals(ctx, recorded, world, decision, err))
 	}
 	if apierrors.IsConflict(err) || errors.Is(err, errStale) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, world.err
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
-	return r.requeue(decision), errors.Join(err, world.err)
+	if err = errors.Join(err, world.err); err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.requeue(decision), nil
 }
 
 // requeue sleeps until time alone may change the decision.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -101,11 +103,11 @@ func (r *RolloutReconciler) gatherOwned(ctx context.Context, w *world) ([]string
 	}
 	var owned []string
 	for _, t := range w.targets {
-		fresh := t
+		fresh := target.Target{Variables: t.Variables}
 		if t.Repository != nil {
-			fresh.Repository = t.Repository.DeepCopy()
+			fresh.Repository = &sourcev1.OCIRepository{}
 		} else {
-			fresh.Kustomization = t.Kustomization.DeepCopy()
+			fresh.Kustomization = &kustomizev1.Kustomization{}
 		}
 		err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(t.Object()), fresh.Object())
 		if client.IgnoreNotFound(err) != nil {

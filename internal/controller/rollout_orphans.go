@@ -5,6 +5,8 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,11 +48,10 @@ func (r *RolloutReconciler) reportOrphans(ctx context.Context, rollout types.Nam
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("find what names Rollout %s: %w", rollout, err)
 	}
+	targets = slices.DeleteFunc(targets, func(t target.Target) bool { return !names(t, rollout.Name) })
+	r.orphans.forgetBut(rollout, targets)
 	var result ctrl.Result
 	for _, t := range targets {
-		if !names(t, rollout.Name) {
-			continue
-		}
 		tell, wait := r.orphans.due(orphan{target: t.Object().GetUID(), rollout: rollout}, r.Now())
 		if tell {
 			r.Events.Eventf(t.Object(), corev1.EventTypeWarning, v1alpha1.RolloutNotFoundReason,
@@ -87,14 +88,14 @@ func (o *orphans) due(key orphan, now time.Time) (tell bool, wait time.Duration)
 	return tell, 0
 }
 
-// forget makes sure that the targets of a Rollout are told again should it
-// vanish once more.
-func (o *orphans) forget(rollout types.NamespacedName) {
+// forgetBut makes sure that every other target is told again should it name the
+// missing Rollout once more.
+func (o *orphans) forgetBut(rollout types.NamespacedName, targets []target.Target) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for key := range o.seen {
-		if key.rollout == rollout {
-			delete(o.seen, key)
-		}
-	}
+	maps.DeleteFunc(o.seen, func(key orphan, _ *sighting) bool {
+		return key.rollout == rollout && !slices.ContainsFunc(targets, func(t target.Target) bool {
+			return t.Object().GetUID() == key.target
+		})
+	})
 }
