@@ -151,8 +151,7 @@ func (p part) goOutput(ctx context.Context, args ...string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "CGO_ENABLED=0", "GOWORK=off",
-		"GOTMPDIR="+scratch, "GOGC=400", "PWD="+cmd.Dir) // the compiler collects less garbage, and is done earlier
+	cmd.Env = append(append(os.Environ(), buildEnvironment...), "GOTMPDIR="+scratch, "PWD="+cmd.Dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGINT}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = 10 * time.Second
@@ -162,6 +161,15 @@ func (p part) goOutput(ctx context.Context, args ...string) ([]byte, error) {
 		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, exit.Stderr)
 	}
 	return output, err
+}
+
+// buildEnvironment makes cold builds fast: debugging information is a quarter of
+// the compiler's work, and collecting its garbage a tenth. The Makefile sets
+// the same flag, so that the project's own packages share the build cache.
+var buildEnvironment = []string{
+	"GOFLAGS=-mod=readonly -buildvcs=false -gcflags=all=-dwarf=false",
+	"CGO_ENABLED=0", "GOWORK=off",
+	"GOGC=off", "GOMEMLIMIT=2GiB",
 }
 
 // makeScratch makes the folder that the go command works in. It cleans up after
