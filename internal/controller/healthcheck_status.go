@@ -12,10 +12,8 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
 )
-
-// healthCheckFieldOwner is the name under which the status is written.
-const healthCheckFieldOwner = client.FieldOwner("rollout-controller")
 
 // record writes what an evaluation found, if that is news. It returns when to
 // evaluate again because the writing has to wait.
@@ -52,6 +50,6 @@ func (r *HealthCheckReconciler) writeStatus(ctx context.Context, check *v1alpha1
 	written := check.DeepCopy()
 	written.Status = next
 	seen := client.MergeFromWithOptions(check, client.MergeFromWithOptimisticLock{})
-	err := r.Status().Patch(ctx, written, seen, healthCheckFieldOwner)
+	err := r.Status().Patch(ctx, written, seen, client.FieldOwner(target.FieldManager))
 	return written.ResourceVersion, err
 }

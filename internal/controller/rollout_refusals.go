@@ -35,8 +35,8 @@ func refusalsIn(err error) []refusal {
 	return nil
 }
 
-// reportRefusals shows refused writes in the status: the only case in which a
-// promotion costs a status write more.
+// reportRefusals shows refused writes in the status. They are worth a status
+// write more than a promotion costs otherwise.
 func (r *RolloutReconciler) reportRefusals(ctx context.Context, rollout *v1alpha1.Rollout, w world, d promotion.Decision, err error) error {
 	refused := refusalsIn(err)
 	if len(refused) == 0 {

@@ -117,8 +117,8 @@ func (p part) build(ctx context.Context, downloads *downloads) error {
 }
 
 // linkerFlags drops what only debuggers read, and tells the Kubernetes programs
-// their version. Nothing that the compiler sees differs from a plain build, so
-// that its cache serves all parts.
+// their version. The compiler sees the same flags for every part, so that its
+// cache serves all of them.
 func linkerFlags(p part, version string) string {
 	flags := "-s -w"
 	if p.module != "k8s.io/kubernetes" {
