@@ -2,6 +2,35 @@
 
 package v1alpha1
 
+// Annotations on a Rollout by which people, and tools on their behalf, ask for
+// something once. Their values are user input.
+const (
+	// BypassGatesAnnotation names a candidate that goes past gates and
+	// schedules. It ends with the promotion of that release.
+	BypassGatesAnnotation = "rollout.kuberik.com/bypass-gates"
+
+	// ForceDeployAnnotation names a known release that is promoted like a
+	// pinned one, once. spec.wantedVersion takes precedence.
+	ForceDeployAnnotation = "rollout.kuberik.com/force-deploy"
+
+	// DeployMessageAnnotation is the message of the next history entry that a
+	// person causes. Any promotion removes it.
+	DeployMessageAnnotation = "rollout.kuberik.com/deploy-message"
+
+	// DeployUserAnnotation names who causes the next such entry. It is a claim
+	// that nobody checks. Any promotion removes it.
+	DeployUserAnnotation = "rollout.kuberik.com/deploy-user"
+
+	// UnblockFailedAnnotation, with the value "true", lets one automatic
+	// promotion past a failed bake, a failure of the candidate before, and
+	// Unhealthy HealthChecks; not past gates.
+	UnblockFailedAnnotation = "rollout.kuberik.com/unblock-failed"
+
+	// RetryAnnotation, with any value, has the failed current release judged
+	// anew. The controller always removes it.
+	RetryAnnotation = "rollout.kuberik.com/retry"
+)
+
 const (
 	// RolloutAnnotation on an OCIRepository names the Rollout that writes its
 	// spec.ref.tag. Put no other rollout.kuberik.com annotation there: clients

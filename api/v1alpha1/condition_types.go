@@ -21,6 +21,14 @@ const (
 	// DeploymentBlockedCondition is True while the health of what runs holds
 	// back automatic promotions.
 	DeploymentBlockedCondition = "DeploymentBlocked"
+	// BakeFailureDisabledCondition is True while the current promotion cannot
+	// fail: it replaces a failed one, or a person made it beside an Unhealthy
+	// check. It is decided when the promotion is recorded.
+	BakeFailureDisabledCondition = "BakeFailureDisabled"
+	// RequestAcceptedCondition is False after a request by annotation that
+	// could not be honoured, until the next promotion or retry. Absent
+	// otherwise.
+	RequestAcceptedCondition = "RequestAccepted"
 	// TargetsAppliedCondition is True while every target reports the current
 	// release applied.
 	TargetsAppliedCondition = "TargetsApplied"
@@ -40,10 +48,14 @@ const (
 	BakeTimePassedReason = "BakeTimePassed"
 	// BakeTimeFailedReason: a health check failed or the deadline passed.
 	BakeTimeFailedReason = "BakeTimeFailed"
+	// BakeTimeRetryingReason: a failed bake was retried and has not begun again.
+	BakeTimeRetryingReason = "BakeTimeRetrying"
 	// DeploymentMarkedSuccessfulReason: a person declared the bake a success.
 	DeploymentMarkedSuccessfulReason = "DeploymentMarkedSuccessful"
 	// InvalidWantedVersionReason: spec.wantedVersion cannot be an OCI tag.
 	InvalidWantedVersionReason = "InvalidWantedVersion"
+	// UnknownReleaseReason: force-deploy names a release that is not known.
+	UnknownReleaseReason = "UnknownRelease"
 	// InvalidSelectorReason: spec.healthCheckSelector cannot be parsed.
 	InvalidSelectorReason = "InvalidSelector"
 	// TargetsDisagreeReason: the history is lost and the targets that the
@@ -80,6 +92,9 @@ const (
 const (
 	// AllGatesPassingReason: a candidate passes every gate.
 	AllGatesPassingReason = "AllGatesPassing"
+	// GatesBypassedReason: bypass-gates names a candidate; only that one is
+	// considered, and gates do not hold it.
+	GatesBypassedReason = "GatesBypassed"
 	// NoReleaseCandidatesReason: there is no candidate to gate.
 	NoReleaseCandidatesReason = "NoReleaseCandidates"
 	// SomeGatesBlockingReason: a gate is not passing.
@@ -99,6 +114,32 @@ const (
 	HealthChecksHealthyReason = "HealthChecksHealthy"
 	// ManualDeploymentReason: a manual choice goes past the health block.
 	ManualDeploymentReason = "ManualDeployment"
+)
+
+// Reasons of BakeFailureDisabled.
+const (
+	// NormalReason: the bake can fail.
+	NormalReason = "Normal"
+	// DeployedWithUnhealthyHealthChecksReason: a person promoted the release
+	// while a HealthCheck was Unhealthy.
+	DeployedWithUnhealthyHealthChecksReason = "DeployedWithUnhealthyHealthChecks"
+)
+
+// Reasons of RequestAccepted.
+const (
+	// RetryNotNeededReason: there is no failed bake that could be retried.
+	RetryNotNeededReason = "RetryNotNeeded"
+	// ForceDeployNotNeededReason: force-deploy names the current release.
+	ForceDeployNotNeededReason = "ForceDeployNotNeeded"
+	// UnblockNotNeededReason: no failure holds anything back.
+	UnblockNotNeededReason = "UnblockNotNeeded"
+	// BypassNotNeededReason: bypass-gates names the current release.
+	BypassNotNeededReason = "BypassNotNeeded"
+	// NoSuchCandidateReason: bypass-gates names no candidate. It takes effect
+	// when the release becomes one.
+	NoSuchCandidateReason = "NoSuchCandidate"
+	// InvalidRequestReason: the value of an annotation means nothing.
+	InvalidRequestReason = "InvalidRequest"
 )
 
 // Reasons of TargetsApplied and of a target's events.
@@ -131,7 +172,12 @@ const (
 	SupersededReason = "Superseded"
 	// BakeRunningReason: the promotion before it has no outcome yet.
 	BakeRunningReason = "BakeRunning"
-	// PreviousBakeFailedReason: the current release's bake has failed.
+	// ForcedReason: force-deploy asks for another version.
+	ForcedReason = "Forced"
+	// NotNextReason: spec.releaseStrategy takes an older candidate first.
+	NotNextReason = "NotNext"
+	// PreviousBakeFailedReason: the current release's bake has failed. Also the
+	// reason of BakeFailureDisabled for the promotion that follows.
 	PreviousBakeFailedReason = "PreviousBakeFailed"
 	// FailedBeforeReason: the candidate itself failed here before.
 	FailedBeforeReason = "FailedBefore"
@@ -153,6 +199,8 @@ const (
 	// DeploymentSucceededReason: the release was applied; nothing more to wait
 	// for.
 	DeploymentSucceededReason = "DeploymentSucceeded"
+	// RetryRequestedReason: a failed bake is judged anew.
+	RetryRequestedReason = "RetryRequested"
 	// ReleaseAdoptedReason: the history was lost; the running version was
 	// taken over as its first entry.
 	ReleaseAdoptedReason = "ReleaseAdopted"

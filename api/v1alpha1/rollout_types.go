@@ -3,6 +3,8 @@
 package v1alpha1
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -65,6 +67,13 @@ type RolloutSpec struct {
 	// +optional
 	ReleaseUpdateInterval *metav1.Duration `json:"releaseUpdateInterval,omitempty"`
 
+	// releaseStrategy says which candidate is promoted next. Newest, the
+	// default, takes the newest eligible one and skips those before it. Next
+	// takes one after another in the policy's order and never skips one: while
+	// the next is held, all newer ones wait.
+	// +optional
+	ReleaseStrategy ReleaseStrategy `json:"releaseStrategy,omitempty"`
+
 	// healthCheckSelector selects the HealthChecks that a release must pass.
 	// +optional
 	HealthCheckSelector *HealthCheckSelector `json:"healthCheckSelector,omitempty"`
@@ -74,6 +83,17 @@ type RolloutSpec struct {
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
+
+// ReleaseStrategy says which of several candidates is promoted.
+// +kubebuilder:validation:Enum=Newest;Next
+type ReleaseStrategy string
+
+const (
+	// ReleaseNewest takes the newest eligible candidate. The default.
+	ReleaseNewest ReleaseStrategy = "Newest"
+	// ReleaseNext takes the candidate that follows the current release.
+	ReleaseNext ReleaseStrategy = "Next"
+)
 
 // LocalObjectReference names an object in the namespace of the one that
 // refers to it.
@@ -452,6 +472,39 @@ func (r *Rollout) Pinned() string {
 		return ""
 	}
 	return *r.Spec.WantedVersion
+}
+
+// Forced returns the tag that the force-deploy annotation asks for; empty is
+// none, or none other than what is current.
+func (r *Rollout) Forced() string {
+	tag := r.Annotations[ForceDeployAnnotation]
+	if current := r.Current(); current != nil && current.Version.Tag == tag {
+		return ""
+	}
+	return tag
+}
+
+// ChosenByHand returns the tag that a person asks for, pinned or forced; empty
+// leaves the choice to the controller.
+func (r *Rollout) ChosenByHand() string {
+	if pinned := r.Pinned(); pinned != "" {
+		return pinned
+	}
+	return r.Forced()
+}
+
+// UnblocksFailed reports whether the next automatic promotion may go past a
+// failure.
+func (r *Rollout) UnblocksFailed() bool {
+	return r.Annotations[UnblockFailedAnnotation] == "true"
+}
+
+// Recovering reports whether the current promotion cannot fail. That was
+// decided when it was recorded, and holds for as long as it is current.
+func (r *Rollout) Recovering() bool {
+	return slices.ContainsFunc(r.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == BakeFailureDisabledCondition && c.Status == metav1.ConditionTrue
+	})
 }
 
 const (

@@ -19,6 +19,7 @@ func setConditions(r report) {
 	setReleasesUpdated(r)
 	setGatesPassing(r)
 	setDeploymentBlocked(r)
+	setRequestAccepted(r)
 	setTargetsApplied(r)
 	setReady(r)
 }
@@ -30,6 +31,9 @@ func (r report) set(kind string, status metav1.ConditionStatus, reason, message 
 		LastTransitionTime: metav1.NewTime(r.Now),
 	})
 }
+
+// keep says again what a condition says already, of this generation too.
+func (r report) keep(c metav1.Condition) { r.set(c.Type, c.Status, c.Reason, c.Message) }
 
 func (r report) remove(kinds ...string) {
 	for _, kind := range kinds {
@@ -50,18 +54,22 @@ func setReleasesUpdated(r report) {
 // setGatesPassing is False only while gates or schedules hold back every
 // candidate.
 func setGatesPassing(r report) {
-	passing := len(slices.DeleteFunc(slices.Clone(r.verdicts), promotion.Verdict.HeldByGates))
-	switch {
-	case len(r.verdicts) == 0:
+	considered := promotion.Contenders(r.verdicts)
+	passing := len(slices.DeleteFunc(slices.Clone(considered), promotion.Verdict.HeldByGates))
+	switch bypassed := promotion.Bypassed(r.Input, r.verdicts); {
+	case bypassed != "":
+		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionTrue, v1alpha1.GatesBypassedReason,
+			fmt.Sprintf("%s lets %s past every gate", v1alpha1.BypassGatesAnnotation, bypassed))
+	case len(considered) == 0:
 		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionTrue, v1alpha1.NoReleaseCandidatesReason,
 			"no newer release to gate")
 	case passing > 0:
 		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionTrue, v1alpha1.AllGatesPassingReason,
-			fmt.Sprintf("%d of %s let through", passing, promotion.Count(len(r.verdicts), "candidate")))
+			fmt.Sprintf("%d of %s let through", passing, promotion.Count(len(considered), "candidate")))
 	default:
-		hold := gateHold(r.verdicts[0])
+		hold := gateHold(considered[0])
 		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionFalse, hold.Reason,
-			r.verdicts[0].Release.Tag+": "+hold.Message)
+			considered[0].Release.Tag+": "+hold.Message)
 	}
 }
 
@@ -83,19 +91,62 @@ func setDeploymentBlocked(r report) {
 	case r.Rollout.Current() == nil && !isReason(r.Health.Problem, v1alpha1.InvalidSelectorReason):
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason,
 			"nothing was promoted yet whose health could matter")
-	case promotion.IsTag(r.Rollout.Pinned()):
+	case r.decision.Problem == nil && r.Rollout.ChosenByHand() != "":
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.ManualDeploymentReason,
-			"does not apply: spec.wantedVersion chooses the version, whatever the health of what runs")
+			"does not apply: a person chooses the version, whatever the health of what runs")
+	case r.Rollout.UnblocksFailed():
+		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.ManualDeploymentReason,
+			"does not apply: a person lets the next promotion past the health of what runs")
 	case r.Health.Problem != nil:
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionTrue, r.Health.Problem.Reason, r.Health.Problem.Message)
 	case len(sick) > 0:
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionTrue, v1alpha1.UnhealthyHealthChecksReason,
 			fmt.Sprintf("automatic promotions wait: %d of %s Unhealthy: %s", len(sick), promotion.Count(len(r.Health.Checks), "HealthCheck"), namesOf(sick)))
+	case r.Rollout.Spec.HealthCheckSelector != nil && r.Rollout.Spec.HealthCheckSelector.LabelSelector() == nil:
+		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason,
+			"spec.healthCheckSelector selects no HealthCheck at all: give it a selector or matchLabels, empty for all")
 	default:
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason,
 			"no selected HealthCheck is Unhealthy")
 	}
 }
+
+// setBakeFailureDisabled is decided when a promotion is recorded, and holds for
+// as long as that is current.
+func setBakeFailureDisabled(r report) {
+	standing := r.condition(v1alpha1.BakeFailureDisabledCondition)
+	switch why := r.decision.Recovery; {
+	case why != nil:
+		r.set(v1alpha1.BakeFailureDisabledCondition, metav1.ConditionTrue, why.Reason, why.Message)
+	case standing.Status != "" && !r.decision.Action.Promotes():
+		r.keep(standing)
+	case len(r.status.History) > 0:
+		r.set(v1alpha1.BakeFailureDisabledCondition, metav1.ConditionFalse, v1alpha1.NormalReason,
+			"the promotion can fail by its HealthChecks and its deadline")
+	}
+}
+
+// setRequestAccepted answers requests by annotation that could not be
+// honoured. The answer stands until something is done again.
+func setRequestAccepted(r report) {
+	answers, refused := r.decision.Answers, r.decision.Refused
+	standing := r.condition(v1alpha1.RequestAcceptedCondition)
+	switch {
+	case len(answers) > 0:
+		last := answers[len(answers)-1]
+		r.set(v1alpha1.RequestAcceptedCondition, metav1.ConditionFalse, last.Reason, last.Message)
+	case refused != nil:
+		r.set(v1alpha1.RequestAcceptedCondition, metav1.ConditionFalse, refused.Reason, refused.Message)
+	case r.decision.Action.Promotes(), r.decision.Action == promotion.Retry, onlyWhileAsked[standing.Reason]:
+		r.remove(v1alpha1.RequestAcceptedCondition)
+	case standing.Status != "":
+		r.keep(standing)
+	}
+}
+
+// onlyWhileAsked are the refusals of requests that stay until they are taken
+// back or have an effect.
+var onlyWhileAsked = map[string]bool{v1alpha1.InvalidRequestReason: true, v1alpha1.NoSuchCandidateReason: true}
 
 func namesOf(checks []v1alpha1.HealthCheck) string {
 	names := make([]string, 0, len(checks))

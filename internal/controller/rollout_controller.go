@@ -84,6 +84,9 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 		r.announce(recorded, world.Input, decision)
 	}
 	if err == nil {
+		recorded, err = r.spend(ctx, recorded, decision)
+	}
+	if err == nil {
 		err = r.act(ctx, recorded, world, decision, news)
 		err = errors.Join(err, r.reportRefusals(ctx, recorded, world, decision, err))
 	}

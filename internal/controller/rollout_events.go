@@ -36,6 +36,8 @@ func (r *RolloutReconciler) announceOutcome(rollout *v1alpha1.Rollout, before *v
 			current.Version.Tag, d.Message, *current.BakeStatusMessage))
 	case promotion.StartBake, promotion.FinishBake:
 		r.Events.Event(rollout, corev1.EventTypeNormal, d.Reason, current.Version.Tag+": "+d.Message)
+	case promotion.Retry:
+		r.Events.Event(rollout, corev1.EventTypeNormal, d.Reason, current.Version.Tag+": "+d.Message)
 	case promotion.FailBake:
 		r.Events.Event(rollout, corev1.EventTypeWarning, d.Reason, current.Version.Tag+": "+d.Message)
 	case promotion.Nothing, promotion.Wait:
@@ -54,6 +56,7 @@ var alarms = map[string]metav1.ConditionStatus{
 	v1alpha1.ReleasesUpdatedCondition:   metav1.ConditionFalse,
 	v1alpha1.GatesPassingCondition:      metav1.ConditionFalse,
 	v1alpha1.DeploymentBlockedCondition: metav1.ConditionTrue,
+	v1alpha1.RequestAcceptedCondition:   metav1.ConditionFalse,
 	v1alpha1.TargetsAppliedCondition:    metav1.ConditionFalse,
 	v1alpha1.StalledCondition:           metav1.ConditionTrue,
 }
@@ -69,8 +72,9 @@ func (r *RolloutReconciler) announceConditions(rollout *v1alpha1.Rollout, before
 		case same || toldElsewhere(now, d):
 		case now.Status == alarms[now.Type] || now.Status == metav1.ConditionUnknown:
 			r.Events.Event(rollout, corev1.EventTypeWarning, eventReason(now), now.Message)
-		case now.Reason == v1alpha1.AllGatesPassingReason && was != nil && was.Status == metav1.ConditionFalse:
-			r.Events.Event(rollout, corev1.EventTypeNormal, v1alpha1.AllGatesPassingReason, now.Message)
+		case now.Reason == v1alpha1.GatesBypassedReason,
+			now.Reason == v1alpha1.AllGatesPassingReason && was != nil && was.Status == metav1.ConditionFalse:
+			r.Events.Event(rollout, corev1.EventTypeNormal, now.Reason, now.Message)
 		}
 	}
 }
@@ -85,6 +89,8 @@ func toldElsewhere(c *metav1.Condition, d promotion.Decision) bool {
 		return c.Type == v1alpha1.StalledCondition
 	case v1alpha1.InvalidSelectorReason:
 		return c.Type == v1alpha1.DeploymentBlockedCondition
+	case v1alpha1.RetryNotNeededReason, v1alpha1.ForceDeployNotNeededReason, v1alpha1.UnblockNotNeededReason, v1alpha1.BypassNotNeededReason:
+		return true // as often as they are asked, once the request is removed
 	case v1alpha1.UnhealthyHealthChecksReason:
 		return d.Action == promotion.FailBake
 	}

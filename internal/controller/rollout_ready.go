@@ -33,13 +33,20 @@ func setReady(r report) {
 	case current.State() == v1alpha1.BakeFailed:
 		r.stall(v1alpha1.BakeTimeFailedReason, r.story(current))
 	case current.State().Running():
-		r.wait(metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, r.story(current))
+		r.wait(metav1.ConditionTrue, runningReason(current), r.story(current))
 	case r.targetsTrail():
 		r.wait(metav1.ConditionFalse, r.condition(v1alpha1.TargetsAppliedCondition).Reason, r.story(current))
 	default:
 		r.remove(v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition)
 		r.set(v1alpha1.ReadyCondition, metav1.ConditionTrue, r.successReason(current), r.story(current))
 	}
+}
+
+func runningReason(current *v1alpha1.DeploymentHistoryEntry) string {
+	if current.State() == v1alpha1.BakeDeploying && current.LastRetryTimestamp != nil {
+		return v1alpha1.BakeTimeRetryingReason
+	}
+	return v1alpha1.RolloutSucceededReason
 }
 
 func (r report) stall(reason, message string) {
@@ -140,8 +147,8 @@ func (r report) story(current *v1alpha1.DeploymentHistoryEntry) string {
 	if r.targetsTrail() && !current.State().Running() {
 		parts = append(parts, r.condition(v1alpha1.TargetsAppliedCondition).Message)
 	}
-	if len(r.verdicts) > 0 && !r.verdicts[0].Eligible() {
-		parts = append(parts, fmt.Sprintf("%s waits: %s", r.verdicts[0].Release.Tag, r.verdicts[0].Holds[0].Message))
+	if considered := promotion.Contenders(r.verdicts); len(considered) > 0 && !considered[0].Eligible() {
+		parts = append(parts, fmt.Sprintf("%s waits: %s", considered[0].Release.Tag, considered[0].Holds[0].Message))
 	}
 	if r.Policy.Problem != nil {
 		parts = append(parts, r.Policy.Problem.Message)

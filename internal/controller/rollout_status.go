@@ -3,6 +3,8 @@
 package controller
 
 import (
+	"maps"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
@@ -31,6 +33,8 @@ func statusAfter(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutSta
 	status.LastHandledReconcileAt = rollout.Annotations[v1alpha1.ReconcileRequestAnnotation]
 	rep := report{Input: in, decision: d, verdicts: d.Candidates, status: status}
 	rep.Rollout = rollout
+	setBakeFailureDisabled(rep)
+	rollout.Annotations = without(rollout.Annotations, d.Spent)
 	if d.Action != promotion.Nothing && d.Action != promotion.Wait {
 		rep.verdicts = promotion.Decide(rep.Input).Candidates
 	}
@@ -40,17 +44,25 @@ func statusAfter(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutSta
 	return status, nil
 }
 
+func without(annotations map[string]string, keys []string) map[string]string {
+	rest := maps.Clone(annotations)
+	for _, key := range keys {
+		delete(rest, key)
+	}
+	return rest
+}
+
 // setCandidates publishes the candidates, and those that the gates let through
 // and that did not fail before.
 func setCandidates(r report) {
 	r.status.ReleaseCandidates, r.status.GatedReleaseCandidates = nil, nil
 	for _, verdict := range r.verdicts {
 		r.status.ReleaseCandidates = append(r.status.ReleaseCandidates, verdict.Release)
-		if !verdict.HeldByGates() && !verdict.HeldBy(v1alpha1.FailedBeforeReason) {
+		if !verdict.HeldByGates() && !verdict.HeldBy(v1alpha1.FailedBeforeReason, v1alpha1.GatesBypassedReason) {
 			r.status.GatedReleaseCandidates = append(r.status.GatedReleaseCandidates, verdict.Release)
 		}
 	}
-	r.status.Gates = promotion.Summaries(r.Gates.Gates)
+	r.status.Gates = promotion.Summaries(r.Input, r.verdicts)
 }
 
 // setTargets shows each target's state with the version of the newest entry.

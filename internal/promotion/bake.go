@@ -21,6 +21,9 @@ func Protected(spec *v1alpha1.RolloutSpec) bool {
 func (d *Decision) chooseOutcome(in Input) {
 	entry := in.Rollout.Current()
 	proofs := Prove(in.Health.Checks, in.Rollout.UID, entry)
+	if in.Rollout.Recovering() {
+		proofs = proofs.forgiven()
+	}
 	if entry.State() == v1alpha1.BakeDeploying {
 		d.judgeDeploying(in, entry, proofs)
 	} else {
@@ -34,7 +37,7 @@ func (d *Decision) chooseOutcome(in Input) {
 // judgeDeploying: recorded, but not yet applied by every target and proven
 // healthy. The deadline comes before everything that was said after it.
 func (d *Decision) judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) {
-	deadline := deadlineOf(&in.Rollout.Spec, entry)
+	deadline := deadlineOf(in.Rollout, entry)
 	applied := in.Targets.applied()
 	switch {
 	case !deadline.IsZero() && in.Now.After(deadline):
@@ -163,13 +166,14 @@ func (d *Decision) failByDeadline(in Input, proofs Proofs) {
 }
 
 // deadlineOf is when a deploying entry has failed; zero is never. A bake that
-// had started once, and that a person let go on, has met its deadline.
-func deadlineOf(spec *v1alpha1.RolloutSpec, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
-	if spec.DeployTimeout == nil || entry.BakeStartTime != nil {
+// had started once, and that a person let go on, has met its deadline; a
+// promotion that cannot fail has none.
+func deadlineOf(rollout *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
+	if rollout.Spec.DeployTimeout == nil || entry.BakeStartTime != nil || rollout.Recovering() {
 		return time.Time{}
 	}
 	cutoff := entry.Cutoff()
-	return cutoff.Add(spec.DeployTimeout.Duration)
+	return cutoff.Add(rollout.Spec.DeployTimeout.Duration)
 }
 
 // bakeEnd is when the bake time is over.

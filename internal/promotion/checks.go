@@ -4,6 +4,7 @@ package promotion
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -49,16 +50,37 @@ type check func(Input, v1alpha1.VersionInfo) *Hold
 // promotionChecks is the whole policy of automatic promotion, in the order in
 // which the reasons are told.
 var promotionChecks = []check{
-	notPinned,
+	leftToTheController,
 	policyReadable,
 	offeredByPolicy,
-	notFailedBefore,
+	unlessUnblocked(notFailedBefore),
 	noBakeRunning,
-	lastBakeNotFailed,
-	nothingUnhealthy,
-	everyGateAllows,
-	noScheduleSelects,
+	unlessUnblocked(lastBakeNotFailed),
+	unlessUnblocked(nothingUnhealthy),
+	unlessBypassed(everyGateAllows),
+	unlessBypassed(noScheduleSelects),
 	intervalOver,
+}
+
+// unlessUnblocked lifts a check while a person lets the next promotion past a
+// failure.
+func unlessUnblocked(c check) check {
+	return func(in Input, release v1alpha1.VersionInfo) *Hold {
+		if in.Rollout.UnblocksFailed() {
+			return nil
+		}
+		return c(in, release)
+	}
+}
+
+// unlessBypassed lifts a check for the release that a person lets past gates.
+func unlessBypassed(c check) check {
+	return func(in Input, release v1alpha1.VersionInfo) *Hold {
+		if in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation] == release.Tag {
+			return nil
+		}
+		return c(in, release)
+	}
 }
 
 // judge gives a verdict for every candidate, newest first.
@@ -74,17 +96,61 @@ func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 		}
 		verdicts = append(verdicts, verdict)
 	}
+	considerOnlyBypassed(in, verdicts)
+	considerOnlyNext(in, verdicts)
 	return verdicts
 }
 
-// notPinned: spec.wantedVersion leaves the choice to the controller.
-func notPinned(in Input, release v1alpha1.VersionInfo) *Hold {
-	wanted := in.Rollout.Pinned()
+// considerOnlyBypassed holds the other candidates while a person lets one past
+// the gates.
+func considerOnlyBypassed(in Input, verdicts []Verdict) {
+	only := Bypassed(in, verdicts)
+	if only == "" {
+		return
+	}
+	hold := Hold{Reason: v1alpha1.GatesBypassedReason, Message: v1alpha1.BypassGatesAnnotation + " asks for " + only}
+	for i := range verdicts {
+		if verdicts[i].Release.Tag != only {
+			verdicts[i].Holds = append(verdicts[i].Holds, hold)
+		}
+	}
+}
+
+// considerOnlyNext holds all but the oldest candidate if none may be skipped.
+// Where nothing runs yet there is none that could be.
+func considerOnlyNext(in Input, verdicts []Verdict) {
+	if in.Rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext || in.Rollout.Current() == nil || len(verdicts) == 0 {
+		return
+	}
+	newer, next := verdicts[:len(verdicts)-1], verdicts[len(verdicts)-1].Release.Tag
+	for i := range newer {
+		newer[i].Holds = append(newer[i].Holds, Hold{
+			Reason: v1alpha1.NotNextReason, Message: "spec.releaseStrategy takes " + next + " first",
+		})
+	}
+}
+
+// Contenders are the candidates that are considered at present: all, unless
+// a person lets one past the gates, or the strategy takes the next one only.
+func Contenders(verdicts []Verdict) []Verdict {
+	return slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool {
+		return v.HeldBy(v1alpha1.GatesBypassedReason, v1alpha1.NotNextReason)
+	})
+}
+
+// leftToTheController: no person chooses the version.
+func leftToTheController(in Input, release v1alpha1.VersionInfo) *Hold {
+	wanted := in.Rollout.ChosenByHand()
 	switch {
 	case wanted == "" || wanted == release.Tag:
 		return nil
+	case in.Rollout.Pinned() == "":
+		return &Hold{
+			Reason:  v1alpha1.ForcedReason,
+			Message: fmt.Sprintf("%s asks for %s; remove it to promote by itself again", v1alpha1.ForceDeployAnnotation, quote(wanted)),
+		}
 	case !IsTag(wanted):
-		problem := invalidPin(wanted)
+		problem := impossible(in.Rollout, nil)
 		return &Hold{Reason: problem.Reason, Message: problem.Message}
 	}
 	return &Hold{
@@ -131,17 +197,19 @@ func notFailedBefore(in Input, release v1alpha1.VersionInfo) *Hold {
 		}
 		return &Hold{
 			Reason:  v1alpha1.FailedBeforeReason,
-			Message: fmt.Sprintf("%s failed here before; set spec.wantedVersion to try it again", release.Tag),
+			Message: fmt.Sprintf("%s failed here before; pin it, or annotate the Rollout with unblock-failed, to try it again", release.Tag),
 		}
 	}
 	return nil
 }
 
 // noBakeRunning: the promotion before this one has its outcome. Where nothing
-// protects a promotion there is nothing to wait for.
+// protects a promotion, and releases may be skipped, there is nothing to wait
+// for.
 func noBakeRunning(in Input, _ v1alpha1.VersionInfo) *Hold {
 	current := in.Rollout.Current()
-	if !current.State().Running() || !Protected(&in.Rollout.Spec) {
+	skippable := !Protected(&in.Rollout.Spec) && in.Rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext
+	if !current.State().Running() || skippable {
 		return nil
 	}
 	return &Hold{
@@ -151,15 +219,15 @@ func noBakeRunning(in Input, _ v1alpha1.VersionInfo) *Hold {
 }
 
 // lastBakeNotFailed: the current release is not a failed one.
-func lastBakeNotFailed(in Input, release v1alpha1.VersionInfo) *Hold {
+func lastBakeNotFailed(in Input, _ v1alpha1.VersionInfo) *Hold {
 	current := in.Rollout.Current()
 	if current.State() != v1alpha1.BakeFailed {
 		return nil
 	}
 	return &Hold{
 		Reason: v1alpha1.PreviousBakeFailedReason,
-		Message: fmt.Sprintf("the bake of %s failed; set spec.wantedVersion to %s, or to an older release, to go on",
-			current.Version.Tag, release.Tag),
+		Message: fmt.Sprintf("the bake of %s failed; to go on, pin a version, or annotate the Rollout with retry or unblock-failed",
+			current.Version.Tag),
 	}
 }
 

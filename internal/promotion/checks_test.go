@@ -19,7 +19,7 @@ func upgrade() *fixture.RolloutBuilder {
 func TestEachCheckAlone(t *testing.T) {
 	failedBefore := promotion.Hold{
 		Reason:  v1alpha1.FailedBeforeReason,
-		Message: "1.1.0 failed here before; set spec.wantedVersion to try it again",
+		Message: "1.1.0 failed here before; pin it, or annotate the Rollout with unblock-failed, to try it again",
 	}
 	for name, test := range map[string]struct {
 		given *situation
@@ -106,7 +106,7 @@ func TestEachCheckAlone(t *testing.T) {
 			given(rollout().Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Failed())),
 			[]promotion.Hold{{
 				Reason:  v1alpha1.PreviousBakeFailedReason,
-				Message: "the bake of 1.0.0 failed; set spec.wantedVersion to 1.1.0, or to an older release, to go on",
+				Message: "the bake of 1.0.0 failed; to go on, pin a version, or annotate the Rollout with retry or unblock-failed",
 			}},
 		},
 		"a cancelled release does not hold the next": {
@@ -321,7 +321,7 @@ func TestAnInvalidPinIsAProblem(t *testing.T) {
 
 func TestOnlyPromotionsAddAnEntry(t *testing.T) {
 	for action, want := range map[promotion.Action]bool{
-		promotion.Promote: true, promotion.Supersede: true, promotion.Adopt: true,
+		promotion.Promote: true, promotion.Supersede: true, promotion.Adopt: true, promotion.Retry: false,
 		promotion.Nothing: false, promotion.Wait: false,
 		promotion.StartBake: false, promotion.FinishBake: false, promotion.FailBake: false,
 	} {

@@ -41,14 +41,11 @@ func (d *Decision) chooseFirstRelease(in Input) {
 	if len(offered) == 0 {
 		return
 	}
-	first := offered[0].Release
-	for _, candidate := range offered {
-		if allowedByVersion(in.Gates.Gates, candidate.Release.Tag) {
-			first = candidate.Release
-			break
-		}
+	first := slices.IndexFunc(offered, func(v Verdict) bool { return v.Release.Tag == Bypassed(in, offered) })
+	if first < 0 {
+		first = slices.IndexFunc(offered, func(v Verdict) bool { return allowedByVersion(in.Gates.Gates, v.Release.Tag) })
 	}
-	d.promote(in, first)
+	d.promote(in, offered[max(0, first)].Release)
 	d.Reason = v1alpha1.EligibleReason
 	d.Message = "the first release of this environment, from ImagePolicy " + in.Policy.Name
 }

@@ -71,11 +71,14 @@ func allowsVersion(gate *v1alpha1.RolloutGate, tag string) bool {
 	return gate.Spec.AllowedVersions == nil || slices.Contains(*gate.Spec.AllowedVersions, tag)
 }
 
-// Summaries shows each gate as it was judged.
-func Summaries(gates []v1alpha1.RolloutGate) []v1alpha1.RolloutGateStatusSummary {
+// Summaries shows each gate as it was judged, and whether a person lets one of
+// the candidates past it.
+func Summaries(in Input, candidates []Verdict) []v1alpha1.RolloutGateStatusSummary {
 	var all []v1alpha1.RolloutGateStatusSummary
-	for i := range gates {
-		all = append(all, summary(&gates[i]))
+	for i := range in.Gates.Gates {
+		shown := summary(&in.Gates.Gates[i])
+		shown.BypassGates = Bypassed(in, candidates) != ""
+		all = append(all, shown)
 	}
 	return all
 }

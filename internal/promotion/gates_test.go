@@ -109,7 +109,7 @@ func TestGateSummaries(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wire, err := json.Marshal(promotion.Summaries(given(rollout()).gates(test.gates...).in().Gates.Gates))
+			wire, err := json.Marshal(promotion.Summaries(given(rollout()).gates(test.gates...).in(), nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,5 +121,7 @@ func TestGateSummaries(t *testing.T) {
 func TestAnAllowedVersionsListOfNullStaysAnEmptyList(t *testing.T) {
 	g := gate("qa").Obj()
 	g.Spec.AllowedVersions = to([]string(nil))
-	diff(t, []string{}, promotion.Summaries([]v1alpha1.RolloutGate{*g})[0].AllowedVersions)
+	in := given(rollout()).in()
+	in.Gates.Gates = []v1alpha1.RolloutGate{*g}
+	diff(t, []string{}, promotion.Summaries(in, nil)[0].AllowedVersions)
 }

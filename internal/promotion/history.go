@@ -3,6 +3,7 @@
 package promotion
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -24,7 +25,7 @@ var nextStates = map[v1alpha1.BakeStatus][]v1alpha1.BakeStatus{
 	},
 	v1alpha1.BakeInProgress: {v1alpha1.BakeSucceeded, v1alpha1.BakeFailed, v1alpha1.BakeCancelled},
 	v1alpha1.BakeSucceeded:  nil,
-	v1alpha1.BakeFailed:     nil,
+	v1alpha1.BakeFailed:     {v1alpha1.BakeDeploying},
 	v1alpha1.BakeCancelled:  nil,
 }
 
@@ -44,6 +45,8 @@ func Record(in Input, d Decision) ([]v1alpha1.DeploymentHistoryEntry, error) {
 		return recordOutcome(in, d, history, v1alpha1.BakeSucceeded)
 	case FailBake:
 		return recordOutcome(in, d, history, v1alpha1.BakeFailed)
+	case Retry:
+		return recordRetry(in, history)
 	case Nothing, Wait:
 	}
 	return history, nil
@@ -87,6 +90,34 @@ func recordOutcome(
 	return history, advance(&history[0], to, d.Message, in)
 }
 
+// recordRetry begins the failed entry anew. Deadline and evidence count from
+// the retry. Its stamp is the signal for other controllers, which compare it
+// with the times of errors: it is later than any that was seen.
+func recordRetry(in Input, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha1.DeploymentHistoryEntry, error) {
+	if in.Rollout.Current().State() != v1alpha1.BakeFailed {
+		return nil, errors.New("no promotion has failed that could be retried")
+	}
+	entry := &history[0]
+	at := wholeSecond(in.Now)
+	for _, seen := range seenBefore(in, entry) {
+		if seen != nil && !at.After(seen.Time) {
+			at = wholeSecond(seen.Add(time.Second))
+		}
+	}
+	entry.LastRetryTimestamp = &metav1.Time{Time: at}
+	entry.BakeStartTime, entry.BakeEndTime, entry.FailedHealthChecks = nil, nil, nil
+	return history, advance(entry, v1alpha1.BakeDeploying, "retried; "+expectation(in, entry.Version.Tag), in)
+}
+
+// seenBefore are the moments that a retry must be told from.
+func seenBefore(in Input, entry *v1alpha1.DeploymentHistoryEntry) []*metav1.Time {
+	times := []*metav1.Time{&entry.Timestamp, entry.LastRetryTimestamp}
+	for i := range in.Health.Checks {
+		times = append(times, in.Health.Checks[i].Status.LastErrorTime)
+	}
+	return times
+}
+
 func recordPromotion(in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha1.DeploymentHistoryEntry, error) {
 	if len(history) > 0 && history[0].State().Running() {
 		if err := advance(&history[0], v1alpha1.BakeCancelled, "superseded by "+d.Release.Tag, in); err != nil {
@@ -102,8 +133,7 @@ func recordPromotion(in Input, d Decision, history []v1alpha1.DeploymentHistoryE
 
 func newEntry(in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry) v1alpha1.DeploymentHistoryEntry {
 	id := nextID(in, d, history)
-	message := d.Message
-	by := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: SystemName}
+	message, by := entryMessage(in, d), triggeredBy(in, d)
 	return v1alpha1.DeploymentHistoryEntry{
 		ID:          &id,
 		Version:     *d.Release.DeepCopy(),

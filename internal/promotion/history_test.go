@@ -268,6 +268,7 @@ func TestTransitionsThatAreNotAllowedFail(t *testing.T) {
 		promotion.StartBake:  {v1alpha1.BakeDeploying},
 		promotion.FinishBake: {v1alpha1.BakeDeploying, v1alpha1.BakeInProgress},
 		promotion.FailBake:   {v1alpha1.BakeDeploying, v1alpha1.BakeInProgress},
+		promotion.Retry:      {v1alpha1.BakeFailed},
 		promotion.Promote:    states,
 		promotion.Supersede:  states,
 		promotion.Adopt:      states,
@@ -292,7 +293,7 @@ func TestTransitionsThatAreNotAllowedFail(t *testing.T) {
 }
 
 func TestAnOutcomeWithoutAPromotionFails(t *testing.T) {
-	for _, action := range []promotion.Action{promotion.StartBake, promotion.FinishBake, promotion.FailBake} {
+	for _, action := range []promotion.Action{promotion.StartBake, promotion.FinishBake, promotion.FailBake, promotion.Retry} {
 		t.Run(string(action), func(t *testing.T) {
 			_, err := promotion.Record(given(rollout()).in(), promotion.Decision{Action: action})
 			if err == nil || !strings.Contains(err.Error(), "no promotion") {

@@ -13,16 +13,19 @@
 //	order.go       the order that an ImagePolicy gives its releases
 //	ledger.go      which releases are known
 //	candidates.go  which of them are newer than what runs
+//	manual.go      what people ask for
 //	checks.go      what holds a candidate back
 //	gates.go       RolloutGates and schedules
 //	first.go       the first promotion, and taking over what runs already
 //	targets.go     what the driven Flux objects report
 //	bake.go        how the current promotion is doing
+//	recovery.go    promotions that cannot fail
 //	evidence.go    what a HealthCheck proves about it
 //	history.go     the one place where a history entry changes its state
 package promotion
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -107,6 +110,8 @@ const (
 	FinishBake Action = "FinishBake"
 	// FailBake: a HealthCheck failed or the deadline passed.
 	FailBake Action = "FailBake"
+	// Retry: the failed current release is judged anew.
+	Retry Action = "Retry"
 )
 
 // Promotes reports whether the action adds a history entry.
@@ -142,6 +147,17 @@ type Decision struct {
 	// Problem keeps a person's order or the whole Rollout from being carried
 	// out; nil if there is none.
 	Problem *Problem
+	// Recovery is set if the release that is promoted cannot fail, and says
+	// why.
+	Recovery *Note
+	// Spent are the annotations on the Rollout that are used up or answered;
+	// they are removed once the decision is recorded.
+	Spent []string
+	// Answers tell of those requests among the spent ones that had no effect.
+	Answers []Note
+	// Refused says of a request that stays why it has no effect; nil if there
+	// is none.
+	Refused *Problem
 	// Notes are facts worth an event that no condition carries.
 	Notes []Note
 	// RecheckAt is when time alone may change the decision; zero is never.
@@ -159,12 +175,13 @@ type Note struct {
 // Decide says what happens to the Rollout next.
 func Decide(in Input) Decision {
 	ledger, notes := grow(in)
-	d := Decision{Action: Nothing, Ledger: ledger, Notes: notes}
-	if wanted := in.Rollout.Pinned(); wanted != "" && !IsTag(wanted) {
-		d.Problem = invalidPin(wanted)
-	}
+	d := Decision{Action: Nothing, Ledger: ledger, Notes: notes, Problem: impossible(in.Rollout, ledger)}
 	d.Candidates = judge(in, ledger)
 	d.choose(in)
+	if d.Action.Promotes() {
+		d.Recovery = recovery(in, &d)
+	}
+	d.answer(in)
 	d.recheck(in)
 	return d
 }
@@ -173,7 +190,7 @@ func Decide(in Input) Decision {
 // the running promotion, then the next promotion.
 func (d *Decision) choose(in Input) {
 	switch {
-	case d.choosePinned(in):
+	case d.chooseByHand(in), d.chooseRetry(in):
 	case len(in.Rollout.Status.History) == 0:
 		d.chooseFirst(in)
 	case in.Rollout.Current().State().Running():
@@ -183,32 +200,33 @@ func (d *Decision) choose(in Input) {
 	}
 }
 
-// choosePinned promotes what spec.wantedVersion asks for, if it is not the
-// current release already.
-func (d *Decision) choosePinned(in Input) bool {
-	wanted := in.Rollout.Pinned()
-	current := in.Rollout.Current()
-	if !IsTag(wanted) || current != nil && current.Version.Tag == wanted {
-		return false
-	}
-	d.promote(in, known(d.Ledger, wanted))
-	d.Manual = true
-	d.Reason = v1alpha1.PinnedReason
-	d.Message = "a person pinned it in spec.wantedVersion"
-	return true
-}
-
 // chooseCandidate promotes the newest eligible candidate.
 func (d *Decision) chooseCandidate(in Input) {
 	for i := range d.Candidates {
 		if d.Candidates[i].Eligible() {
 			d.promote(in, d.Candidates[i].Release)
 			d.Reason = v1alpha1.EligibleReason
-			d.Message = "the newest eligible release of ImagePolicy " + in.Policy.Name
+			d.Message = d.grounds(in)
 			d.supersedeBelow(i)
 			return
 		}
 	}
+}
+
+// grounds says why the release was chosen, and what a person lifted for it.
+func (d *Decision) grounds(in Input) string {
+	which := "the newest eligible"
+	if in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext {
+		which = "the next"
+	}
+	text := fmt.Sprintf("%s release of ImagePolicy %s", which, in.Policy.Name)
+	if Bypassed(in, d.Candidates) == d.Release.Tag {
+		text += "; a person let it past the gates"
+	}
+	if in.Rollout.UnblocksFailed() && needsUnblock(in, d.Candidates) {
+		text += "; a person let it past a failure"
+	}
+	return text
 }
 
 // supersedeBelow says of the eligible candidates below index i that the one
@@ -246,12 +264,5 @@ func (d *Decision) recheck(in Input) {
 func (d *Decision) lookAt(t time.Time) {
 	if !t.IsZero() && (d.RecheckAt.IsZero() || t.Before(d.RecheckAt)) {
 		d.RecheckAt = t
-	}
-}
-
-func invalidPin(wanted string) *Problem {
-	return &Problem{
-		Reason:  v1alpha1.InvalidWantedVersionReason,
-		Message: "spec.wantedVersion " + quote(wanted) + " cannot be a tag in an OCI registry: correct or remove it",
 	}
 }

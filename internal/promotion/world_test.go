@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -283,10 +285,13 @@ func (w *world) record(in promotion.Input, d promotion.Decision) int {
 	if len(history) > 0 {
 		w.rollout.Status.History = history
 	}
+	if d.Action.Promotes() {
+		w.setRecovery(d.Recovery)
+	}
 	w.rollout.Status.AvailableReleases = d.Ledger
 	w.tellTransitions(before, d)
 	w.checkRecord(in, d)
-	if !d.Action.Promotes() && d.Action != promotion.StartBake && d.Action != promotion.FinishBake && d.Action != promotion.FailBake &&
+	if (d.Action == promotion.Nothing || d.Action == promotion.Wait) &&
 		len(before.Status.AvailableReleases) == len(d.Ledger) {
 		return 0
 	}
@@ -296,9 +301,12 @@ func (w *world) record(in promotion.Input, d promotion.Decision) int {
 // actions are the writes that make the world follow the history.
 func (w *world) actions(d promotion.Decision) []func() {
 	var writes []func()
+	if len(d.Spent) > 0 {
+		writes = append(writes, func() { w.spend(d) })
+	}
 	entry := w.rollout.Current()
 	if entry == nil {
-		return nil
+		return writes
 	}
 	for _, object := range w.targets {
 		if object.carries != entry.Version.Tag {
@@ -315,6 +323,27 @@ func (w *world) actions(d promotion.Decision) []func() {
 		})
 	}
 	return writes
+}
+
+// spend removes the annotations that were used up.
+func (w *world) spend(d promotion.Decision) {
+	for _, key := range d.Spent {
+		delete(w.rollout.Annotations, key)
+		w.tell("controller", "removes the annotation %s", key)
+	}
+	for _, answer := range d.Answers {
+		w.tell("answer", "%s: %s", answer.Reason, answer.Message)
+	}
+}
+
+// setRecovery is the one condition that the engine remembers by.
+func (w *world) setRecovery(why *promotion.Note) {
+	status, reason := metav1.ConditionFalse, v1alpha1.NormalReason
+	if why != nil {
+		status, reason = metav1.ConditionTrue, why.Reason
+		w.tell("recovery", "%s", why.Message)
+	}
+	w.rollout.Status.Conditions = []metav1.Condition{{Type: v1alpha1.BakeFailureDisabledCondition, Status: status, Reason: reason}}
 }
 
 func (w *world) write(object *fluxObject, tag string) {
@@ -357,8 +386,13 @@ func (w *world) tellDecision(d promotion.Decision) {
 	for _, note := range d.Notes {
 		w.tell("note", "%s: %s", note.Reason, note.Message)
 	}
-	if d.Problem != nil {
-		w.tellOnce("problem", "problem", d.Problem.Reason+": "+d.Problem.Message)
+	w.tellProblem("problem", d.Problem)
+	w.tellProblem("refused", d.Refused)
+}
+
+func (w *world) tellProblem(who string, problem *promotion.Problem) {
+	if problem != nil {
+		w.tellOnce(who, who, problem.Reason+": "+problem.Message)
 	}
 }
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+)
+
+// spend removes the annotations that the decision has used up or answered, now
+// that it is recorded. Each is removed only if it still says what was seen, so
+// that a request which was made meanwhile is not lost.
+func (r *RolloutReconciler) spend(ctx context.Context, rollout *v1alpha1.Rollout, d promotion.Decision) (*v1alpha1.Rollout, error) {
+	if len(d.Spent) == 0 {
+		return rollout, nil
+	}
+	patch, err := removal(rollout.Annotations, d.Spent)
+	if err != nil {
+		return rollout, err
+	}
+	after := rollout.DeepCopy()
+	err = r.Client.Patch(ctx, after, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(target.FieldManager))
+	switch {
+	case apierrors.IsInvalid(err), apierrors.IsNotFound(err):
+		return rollout, errStale
+	case err != nil:
+		return rollout, fmt.Errorf("remove annotations that are used up: %w", err)
+	}
+	r.writes.wrote(after)
+	for _, answer := range d.Answers {
+		r.Events.Event(after, corev1.EventTypeWarning, answer.Reason, answer.Message)
+	}
+	return after, nil
+}
+
+// removal is a JSON patch (RFC 6902) that tests each annotation and removes it.
+func removal(annotations map[string]string, keys []string) ([]byte, error) {
+	type operation struct {
+		Op    string  `json:"op"`
+		Path  string  `json:"path"`
+		Value *string `json:"value,omitempty"`
+	}
+	escape := strings.NewReplacer("~", "~0", "/", "~1") // RFC 6901, section 3
+	var operations []operation
+	for _, key := range keys {
+		path, value := "/metadata/annotations/"+escape.Replace(key), annotations[key]
+		operations = append(operations, operation{Op: "test", Path: path, Value: &value}, operation{Op: "remove", Path: path})
+	}
+	return json.Marshal(operations)
+}

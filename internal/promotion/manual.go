@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// chooseByHand promotes what a person asks for, if it is not the current
+// release already: any tag that is pinned, or a known one that is forced.
+func (d *Decision) chooseByHand(in Input) bool {
+	wanted, current := in.Rollout.ChosenByHand(), in.Rollout.Current()
+	if d.Problem != nil || wanted == "" || current != nil && current.Version.Tag == wanted {
+		return false
+	}
+	d.promote(in, known(d.Ledger, wanted))
+	d.Manual = true
+	d.Reason, d.Message = v1alpha1.PinnedReason, "a person pinned it in spec.wantedVersion"
+	if in.Rollout.Pinned() == "" {
+		d.Reason, d.Message = v1alpha1.ForcedReason, "a person asked for it by "+v1alpha1.ForceDeployAnnotation
+	}
+	return true
+}
+
+// impossible says why what a person asks for cannot be promoted; nil if it can.
+func impossible(rollout *v1alpha1.Rollout, ledger []v1alpha1.VersionInfo) *Problem {
+	pinned, forced := rollout.Pinned(), rollout.Forced()
+	switch {
+	case pinned != "" && !IsTag(pinned):
+		return &Problem{
+			Reason:  v1alpha1.InvalidWantedVersionReason,
+			Message: "spec.wantedVersion " + quote(pinned) + " cannot be a tag in an OCI registry: correct or remove it",
+		}
+	case pinned == "" && forced != "" && !contains(ledger, forced):
+		return &Problem{
+			Reason: v1alpha1.UnknownReleaseReason,
+			Message: fmt.Sprintf("%s names %s, which is no known release: correct or remove it, or set spec.wantedVersion",
+				v1alpha1.ForceDeployAnnotation, quote(forced)),
+		}
+	}
+	return nil
+}
+
+// chooseRetry judges the failed current release anew if a person asks for it.
+func (d *Decision) chooseRetry(in Input) bool {
+	if !has(in.Rollout, v1alpha1.RetryAnnotation) || in.Rollout.Current().State() != v1alpha1.BakeFailed {
+		return false
+	}
+	d.Action, d.Reason = Retry, v1alpha1.RetryRequestedReason
+	d.Message = "a person asked to try it again"
+	return true
+}
+
+// answer settles the requests that people made by annotation: which of them
+// this decision uses up, and what becomes of the others.
+func (d *Decision) answer(in Input) {
+	switch d.Action {
+	case Promote, Supersede:
+		d.spend(in, usedUpBy(in, d)...)
+	case Retry:
+		d.spend(in, v1alpha1.RetryAnnotation)
+	case Nothing, Wait, Adopt, StartBake, FinishBake, FailBake:
+		d.answerRetry(in)
+		d.answerUnblock(in)
+	}
+	d.answerForce(in)
+	d.answerBypass(in)
+}
+
+// usedUpBy are the annotations that end with a promotion. What a person said of
+// the next one must not be taken for the one after.
+func usedUpBy(in Input, d *Decision) []string {
+	keys := []string{v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation, v1alpha1.RetryAnnotation}
+	if in.Rollout.Annotations[v1alpha1.ForceDeployAnnotation] == d.Release.Tag {
+		keys = append(keys, v1alpha1.ForceDeployAnnotation)
+	}
+	if in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation] == d.Release.Tag {
+		keys = append(keys, v1alpha1.BypassGatesAnnotation)
+	}
+	if in.Rollout.UnblocksFailed() && !d.Manual {
+		keys = append(keys, v1alpha1.UnblockFailedAnnotation)
+	}
+	return keys
+}
+
+// answerRetry: a retry that is under way already needs no answer.
+func (d *Decision) answerRetry(in Input) {
+	current := in.Rollout.Current()
+	if !has(in.Rollout, v1alpha1.RetryAnnotation) {
+		return
+	}
+	d.spend(in, v1alpha1.RetryAnnotation)
+	switch {
+	case current == nil:
+		d.refuse(v1alpha1.RetryNotNeededReason, "there is nothing to retry: nothing was promoted yet")
+	case !current.State().Running() || current.LastRetryTimestamp == nil:
+		d.refuse(v1alpha1.RetryNotNeededReason,
+			fmt.Sprintf("there is nothing to retry: the promotion of %s has not failed", current.Version.Tag))
+	}
+}
+
+// answerForce ends a request for what is current. Left in place it would bring
+// that version back after the next promotion.
+func (d *Decision) answerForce(in Input) {
+	forced, current := in.Rollout.Annotations[v1alpha1.ForceDeployAnnotation], in.Rollout.Current()
+	if forced == "" || in.Rollout.Pinned() != "" || current == nil || current.Version.Tag != forced {
+		return
+	}
+	d.spend(in, v1alpha1.ForceDeployAnnotation)
+	d.refuse(v1alpha1.ForceDeployNotNeededReason,
+		fmt.Sprintf("%s names %s, which is deployed already", v1alpha1.ForceDeployAnnotation, forced))
+}
+
+func (d *Decision) answerUnblock(in Input) {
+	switch value, asked := in.Rollout.Annotations[v1alpha1.UnblockFailedAnnotation]; {
+	case asked && value != "true":
+		d.Refused = &Problem{
+			Reason:  v1alpha1.InvalidRequestReason,
+			Message: fmt.Sprintf(`%s must be "true", not %s`, v1alpha1.UnblockFailedAnnotation, quote(value)),
+		}
+	case asked && !needsUnblock(in, d.Candidates):
+		d.spend(in, v1alpha1.UnblockFailedAnnotation)
+		d.refuse(v1alpha1.UnblockNotNeededReason, "there is nothing to unblock: no failure holds a release back")
+	}
+}
+
+// needsUnblock reports whether a failure or bad health stands in the way of an
+// automatic promotion, be there a candidate at present or not.
+func needsUnblock(in Input, candidates []Verdict) bool {
+	if in.Rollout.Current().State() == v1alpha1.BakeFailed {
+		return true
+	}
+	for _, candidate := range candidates {
+		if notFailedBefore(in, candidate.Release) != nil || nothingUnhealthy(in, candidate.Release) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// answerBypass: a bypass for a release that is no candidate stays, and takes
+// effect when it becomes one.
+func (d *Decision) answerBypass(in Input) {
+	asked, current := in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation], in.Rollout.Current()
+	switch {
+	case asked == "" || d.Action.Promotes() && d.Release.Tag == asked:
+	case current != nil && current.Version.Tag == asked:
+		d.spend(in, v1alpha1.BypassGatesAnnotation)
+		d.refuse(v1alpha1.BypassNotNeededReason,
+			fmt.Sprintf("%s names %s, which is deployed already", v1alpha1.BypassGatesAnnotation, asked))
+	case Bypassed(in, d.Candidates) == "" && d.Refused == nil:
+		d.Refused = &Problem{
+			Reason: v1alpha1.NoSuchCandidateReason,
+			Message: fmt.Sprintf("%s names %s, which is no candidate: it takes effect when it is one",
+				v1alpha1.BypassGatesAnnotation, quote(asked)),
+		}
+	}
+}
+
+// Bypassed is the candidate that a person lets past the gates; empty is none.
+func Bypassed(in Input, candidates []Verdict) string {
+	asked := in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation]
+	for _, candidate := range candidates {
+		if candidate.Release.Tag == asked {
+			return asked
+		}
+	}
+	return ""
+}
+
+// spend asks for the removal of those annotations that are there.
+func (d *Decision) spend(in Input, keys ...string) {
+	for _, key := range keys {
+		if has(in.Rollout, key) {
+			d.Spent = append(d.Spent, key)
+		}
+	}
+}
+
+// refuse answers a request that ends without having had an effect.
+func (d *Decision) refuse(reason, message string) {
+	d.Answers = append(d.Answers, Note{Reason: reason, Message: message})
+}
+
+func has(rollout *v1alpha1.Rollout, annotation string) bool {
+	_, ok := rollout.Annotations[annotation]
+	return ok
+}
+
+// entryMessage is what the history says of why a release was promoted: what a
+// person said of it, or what the decision rests on.
+func entryMessage(in Input, d Decision) string {
+	if said := strings.TrimSpace(in.Rollout.Annotations[v1alpha1.DeployMessageAnnotation]); d.Manual && said != "" {
+		return shorten(said, longestMessage)
+	}
+	return d.Message
+}
+
+// triggeredBy names the person who claims to have caused a manual promotion;
+// what the controller chooses is always its own doing.
+func triggeredBy(in Input, d Decision) v1alpha1.TriggeredBy {
+	if user := strings.TrimSpace(in.Rollout.Annotations[v1alpha1.DeployUserAnnotation]); d.Manual && user != "" {
+		return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: shorten(user, longestName)}
+	}
+	return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: SystemName}
+}
+
+// What people write is kept up to this many characters, since every entry of
+// the history carries it.
+const (
+	longestMessage = 1024
+	longestName    = 256
+)
+
+func shorten(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
+}

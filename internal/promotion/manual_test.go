@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+const (
+	force   = v1alpha1.ForceDeployAnnotation
+	bypass  = v1alpha1.BypassGatesAnnotation
+	unblock = v1alpha1.UnblockFailedAnnotation
+	retry   = v1alpha1.RetryAnnotation
+	message = v1alpha1.DeployMessageAnnotation
+	user    = v1alpha1.DeployUserAnnotation
+)
+
+// failed is an environment whose current release failed while a fix is out.
+func failed() *fixture.RolloutBuilder {
+	return rollout().BakeTime(time.Hour).Ledger("1.0.0", "1.1.0", "1.1.1").History(entry("1.1.0").Failed(), entry("1.0.0").Succeeded())
+}
+
+// rolledBack is one that went back by a pin, which was removed since.
+func rolledBack() *fixture.RolloutBuilder {
+	return rollout().BakeTime(time.Hour).Ledger("1.0.0", "1.1.0").
+		History(entry("1.0.0").Succeeded(), entry("1.1.0").Failed(), entry("1.0.0").Succeeded())
+}
+
+// settled is what a decision says of requests.
+type settled struct {
+	Does    string // the action and its release
+	Spent   []string
+	Answers []string // reasons
+	Refused string   // reason
+	Problem string   // reason
+}
+
+func settledBy(d promotion.Decision) settled {
+	s := settled{Does: strings.TrimSpace(string(d.Action) + " " + d.Release.Tag), Spent: d.Spent}
+	for _, answer := range d.Answers {
+		s.Answers = append(s.Answers, answer.Reason)
+	}
+	if d.Refused != nil {
+		s.Refused = d.Refused.Reason
+	}
+	if d.Problem != nil {
+		s.Problem = d.Problem.Reason
+	}
+	return s
+}
+
+func TestWhatBecomesOfRequests(t *testing.T) {
+	sick := check("db").Unhealthy()
+	for name, test := range map[string]struct {
+		given *situation
+		want  settled
+	}{
+		// force-deploy
+		"force promotes a known release, also an older one": {
+			given(upgrade().Ledger("0.9.0", "1.0.0", "1.1.0").Annotate(force, "0.9.0")),
+			settled{Does: "Promote 0.9.0", Spent: []string{force}},
+		},
+		"force supersedes a running promotion": {
+			given(rollout().BakeTime(time.Hour).Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Deploying()).Annotate(force, "1.1.0")).
+				targets(pending("apps")),
+			settled{Does: "Supersede 1.1.0", Spent: []string{force}},
+		},
+		"force goes past gates, health and a failure, and lifts a quarantine": {
+			given(rolledBack().Annotate(force, "1.1.0")).gates(gate("manual").Closed()).checks(sick),
+			settled{Does: "Promote 1.1.0", Spent: []string{force}},
+		},
+		"force of an unknown tag is held, and so is everything else": {
+			given(upgrade().Annotate(force, "9.9.9")),
+			settled{Does: "Nothing", Problem: v1alpha1.UnknownReleaseReason},
+		},
+		"force of what is no tag is held": {
+			given(upgrade().Annotate(force, "no tag")),
+			settled{Does: "Nothing", Problem: v1alpha1.UnknownReleaseReason},
+		},
+		"force of an unknown tag does not stop the running bake": {
+			given(rollout().BakeTime(time.Hour).Ledger("1.0.0").History(entry("1.0.0").Baking(eleven)).Annotate(force, "9.9.9")),
+			settled{Does: "FinishBake", Problem: v1alpha1.UnknownReleaseReason},
+		},
+		"force of the current version ends, and automation goes on in the same pass": {
+			given(upgrade().Annotate(force, "1.0.0")),
+			settled{Does: "Promote 1.1.0", Spent: []string{force}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
+		},
+		"force of the current version ends with an answer": {
+			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded()).Annotate(force, "1.0.0")),
+			settled{Does: "Nothing", Spent: []string{force}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
+		},
+		"an empty force is none": {given(upgrade().Annotate(force, "")), settled{Does: "Promote 1.1.0"}},
+		"force waits behind a pin": {
+			given(upgrade().Pin("1.0.0").Annotate(force, "1.1.0")), settled{Does: "Nothing"},
+		},
+		"a pin beats force, which stays": {
+			given(upgrade().Ledger("0.9.0", "1.0.0", "1.1.0").Pin("1.1.0").Annotate(force, "0.9.0")), settled{Does: "Promote 1.1.0"},
+		},
+
+		// bypass-gates
+		"bypass lets the named candidate past closed gates, and only that": {
+			given(upgrade().Ledger("1.0.0", "1.1.0", "1.2.0").Annotate(bypass, "1.1.0")).gates(gate("manual").Closed(), gate("qa").Allow()),
+			settled{Does: "Promote 1.1.0", Spent: []string{bypass}},
+		},
+		"bypass goes past schedules and gates that cannot be read": {
+			given(upgrade().Annotate(bypass, "1.1.0")).gatesUnreadable().schedules("RolloutSchedule nights"),
+			settled{Does: "Promote 1.1.0", Spent: []string{bypass}},
+		},
+		"bypass lifts no bad health": {
+			given(upgrade().Annotate(bypass, "1.1.0")).gates(gate("manual").Closed()).checks(sick), settled{Does: "Nothing"},
+		},
+		"bypass lifts no failed bake": {given(failed().Annotate(bypass, "1.1.1")), settled{Does: "Nothing"}},
+		"bypass lifts no running bake": {
+			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Baking(eleven)).Annotate(bypass, "1.1.0")),
+			settled{Does: "Wait"},
+		},
+		"bypass lifts no interval": {given(upgrade().ReleaseUpdateInterval(2*time.Hour).Annotate(bypass, "1.1.0")), settled{Does: "Nothing"}},
+		"bypass of what is no candidate stays and is said": {
+			given(upgrade().Annotate(bypass, "2.0.0")).gates(gate("manual").Closed()),
+			settled{Does: "Nothing", Refused: v1alpha1.NoSuchCandidateReason},
+		},
+		"bypass stays when another version is promoted": {
+			given(upgrade().Pin("1.2.0").Annotate(bypass, "1.1.0")), settled{Does: "Promote 1.2.0"},
+		},
+		"bypass ends with a manual promotion of that version": {
+			given(upgrade().Pin("1.1.0").Annotate(bypass, "1.1.0")), settled{Does: "Promote 1.1.0", Spent: []string{bypass}},
+		},
+		"bypass of the current version ends with an answer": {
+			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded()).Annotate(bypass, "1.0.0")),
+			settled{Does: "Nothing", Spent: []string{bypass}, Answers: []string{v1alpha1.BypassNotNeededReason}},
+		},
+		"bypass chooses the first release": {
+			given(rollout().Ledger("1.0.0", "1.1.0", "1.2.0").Annotate(bypass, "1.1.0")).gates(gate("qa").Allow("1.0.0")),
+			settled{Does: "Promote 1.1.0", Spent: []string{bypass}},
+		},
+
+		// unblock-failed
+		"unblock lets the fix of a failed release out": {
+			given(failed().Annotate(unblock, "true")), settled{Does: "Promote 1.1.1", Spent: []string{unblock}},
+		},
+		"unblock works while the check is still Unhealthy": {
+			given(failed().Annotate(unblock, "true")).checks(sick), settled{Does: "Promote 1.1.1", Spent: []string{unblock}},
+		},
+		"unblock works while checks cannot be read": {
+			given(failed().Annotate(unblock, "true")).healthUnreadable(), settled{Does: "Promote 1.1.1", Spent: []string{unblock}},
+		},
+		"unblock lifts a quarantine": {
+			given(rolledBack().Annotate(unblock, "true")), settled{Does: "Promote 1.1.0", Spent: []string{unblock}},
+		},
+		"unblock lifts bad health": {
+			given(upgrade().Annotate(unblock, "true")).checks(sick), settled{Does: "Promote 1.1.0", Spent: []string{unblock}},
+		},
+		"unblock lifts no gate, and stays": {
+			given(failed().Annotate(unblock, "true")).gates(gate("manual").Closed()), settled{Does: "Nothing"},
+		},
+		"unblock and bypass together lift both": {
+			given(failed().Annotate(unblock, "true").Annotate(bypass, "1.1.1")).gates(gate("manual").Closed()).checks(sick),
+			settled{Does: "Promote 1.1.1", Spent: []string{bypass, unblock}},
+		},
+		"unblock waits for a fix that is not out yet": {
+			given(rollout().Ledger("1.1.0").History(entry("1.1.0").Failed()).Annotate(unblock, "true")), settled{Does: "Nothing"},
+		},
+		"unblock ends with an answer when nothing has failed": {
+			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded()).Annotate(unblock, "true")),
+			settled{Does: "Nothing", Spent: []string{unblock}, Answers: []string{v1alpha1.UnblockNotNeededReason}},
+		},
+		"unblock ends with an answer where only a gate holds": {
+			given(upgrade().Annotate(unblock, "true")).gates(gate("manual").Closed()),
+			settled{Does: "Nothing", Spent: []string{unblock}, Answers: []string{v1alpha1.UnblockNotNeededReason}},
+		},
+		"unblock is not used up by a manual promotion": {
+			given(failed().Pin("1.0.0").Annotate(unblock, "true")), settled{Does: "Promote 1.0.0"},
+		},
+		"unblock with another value means nothing, and that is said": {
+			given(failed().Annotate(unblock, "yes")), settled{Does: "Nothing", Refused: v1alpha1.InvalidRequestReason},
+		},
+
+		// retry
+		"retry judges the failed release anew, whatever its value": {
+			given(failed().Annotate(retry, "")), settled{Does: "Retry", Spent: []string{retry}},
+		},
+		"retry of a pinned release": {
+			given(failed().Pin("1.1.0").Annotate(retry, "now")), settled{Does: "Retry", Spent: []string{retry}},
+		},
+		"retry ends with an answer when nothing has failed": {
+			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded()).Annotate(retry, "")),
+			settled{Does: "Nothing", Spent: []string{retry}, Answers: []string{v1alpha1.RetryNotNeededReason}},
+		},
+		"retry ends with an answer before anything was promoted": {
+			given(rollout().Annotate(retry, "")), settled{Does: "Nothing", Spent: []string{retry}, Answers: []string{v1alpha1.RetryNotNeededReason}},
+		},
+		"retry ends with an answer while the first try runs": {
+			given(rollout().BakeTime(time.Hour).History(entry("1.0.0").Deploying()).Annotate(retry, "")).targets(pending("apps")),
+			settled{Does: "Wait", Spent: []string{retry}, Answers: []string{v1alpha1.RetryNotNeededReason}},
+		},
+		"retry is only removed while one runs": {
+			given(rollout().BakeTime(time.Hour).History(entry("1.0.0").Deploying().Retried(eleven)).Annotate(retry, "")).targets(pending("apps")),
+			settled{Does: "Wait", Spent: []string{retry}},
+		},
+		"retry yields to another choice, and ends with it": {
+			given(failed().Pin("1.0.0").Annotate(retry, "")), settled{Does: "Promote 1.0.0", Spent: []string{retry}},
+		},
+
+		// deploy-message and deploy-user
+		"any promotion takes what was said of the next one": {
+			given(upgrade().Annotate(message, "hello").Annotate(user, "ann")), settled{Does: "Promote 1.1.0", Spent: []string{message, user}},
+		},
+		"what was said of the next promotion waits for it": {
+			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded()).Annotate(message, "hello").Annotate(user, "ann")),
+			settled{Does: "Nothing"},
+		},
+		"adoption is no promotion that anybody spoke of": {
+			given(rollout().Ledger("1.0.0").Annotate(message, "hello")).owned("1.0.0"), settled{Does: "Adopt 1.0.0"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			diff(t, test.want, settledBy(promotion.Decide(test.given.in())))
+		})
+	}
+}
+
+func TestWhatAPromotionByHandSaysOfItself(t *testing.T) {
+	ann := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "ann"}
+	system := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: promotion.SystemName}
+	for name, test := range map[string]struct {
+		rollout *fixture.RolloutBuilder
+		message string
+		by      v1alpha1.TriggeredBy
+	}{
+		"the message and the user that were given": {
+			upgrade().Pin("1.1.0").Annotate(message, " fixes the shop \n").Annotate(user, "ann"), "fixes the shop", ann,
+		},
+		"what it rests on, if nothing was said": {upgrade().Pin("1.1.0"), "a person pinned it in spec.wantedVersion", system},
+		"that it was forced": {
+			upgrade().Annotate(force, "1.1.0").Annotate(user, "ann"), "a person asked for it by rollout.kuberik.com/force-deploy", ann,
+		},
+		"blank means nothing": {upgrade().Pin("1.1.0").Annotate(message, " ").Annotate(user, "\t"), "a person pinned it in spec.wantedVersion", system},
+		"an automatic one takes neither": {
+			upgrade().Annotate(message, "hello").Annotate(user, "ann"), "the newest eligible release of ImagePolicy shop", system,
+		},
+		"an automatic one says what was lifted for it": {
+			failed().Annotate(unblock, "true").Annotate(bypass, "1.1.1").Annotate(user, "ann"),
+			"the newest eligible release of ImagePolicy shop; a person let it past the gates; a person let it past a failure", system,
+		},
+		"text without an end is cut": {
+			upgrade().Pin("1.1.0").Annotate(message, strings.Repeat("é", 5000)).Annotate(user, strings.Repeat("u", 5000)),
+			strings.Repeat("é", 1024) + "…", v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: strings.Repeat("u", 256) + "…"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := given(test.rollout).in()
+			history, err := promotion.Record(in, promotion.Decide(in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			diff(t, test.message, *history[0].Message)
+			diff(t, test.by, *history[0].TriggeredBy)
+		})
+	}
+}
+
+func TestARetryBeginsTheSameEntryAnew(t *testing.T) {
+	for name, test := range map[string]struct {
+		given *situation
+		at    time.Time
+	}{
+		"now": {given(failed().Annotate(retry, "")), noon},
+		"and the next second, for the wire holds whole ones": {
+			given(failed().Annotate(retry, "")).at(noon.Add(instant)), noon.Add(time.Second),
+		},
+		"later than any error that was seen": {
+			given(failed().Annotate(retry, "")).checks(check("db").ErrorAt(one)), one.Add(time.Second),
+		},
+		"later than the retry before": {
+			given(rollout().Ledger("1.1.0").History(entry("1.1.0").Failed().Retried(noon)).Annotate(retry, "")), noon.Add(time.Second),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := test.given.targets(applied("apps")).in()
+			before := in.Rollout.Current()
+			history, err := promotion.Record(in, promotion.Decide(in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := *before.DeepCopy()
+			want.BakeStatus, want.LastRetryTimestamp = to(v1alpha1.BakeDeploying), wireTime(test.at)
+			want.BakeStartTime, want.BakeEndTime, want.FailedHealthChecks = nil, nil, nil
+			want.BakeStatusMessage = history[0].BakeStatusMessage
+			diff(t, want, history[0])
+			if got := *history[0].BakeStatusMessage; !strings.HasPrefix(got, "retried; waiting for Flux to apply 1.1.0") {
+				t.Errorf("the message is %q", got)
+			}
+			diff(t, len(in.Rollout.Status.History), len(history))
+		})
+	}
+}
+
+func TestOnlyTheNextReleaseIsTaken(t *testing.T) {
+	next := func() *fixture.RolloutBuilder {
+		return rollout().Strategy(v1alpha1.ReleaseNext).Ledger("1.0.0", "1.1.0", "1.2.0").History(entry("1.0.0").Succeeded())
+	}
+	for name, test := range map[string]struct {
+		given *situation
+		want  string
+	}{
+		"one after another":                               {given(next()), "Promote 1.1.0"},
+		"a held one holds all":                            {given(next()).gates(gate("qa").Allow("1.2.0")), "Nothing"},
+		"a failed one holds all":                          {given(next().History(entry("1.0.0").Succeeded(), entry("1.1.0").Failed())), "Nothing"},
+		"nothing is skipped by a bypass":                  {given(next().Annotate(bypass, "1.2.0")), "Nothing"},
+		"a pin may skip":                                  {given(next().Pin("1.2.0")), "Promote 1.2.0"},
+		"the first is the newest, for nothing is skipped": {given(rollout().Strategy(v1alpha1.ReleaseNext).Ledger("1.0.0", "1.1.0")), "Promote 1.1.0"},
+		"each is applied before the next, unprotected too": {
+			given(next().History(entry("1.0.0").Deploying())).targets(pending("apps")), "Wait",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			diff(t, test.want, settledBy(promotion.Decide(test.given.in())).Does)
+		})
+	}
+	d := promotion.Decide(given(next()).in())
+	diff(t, map[string][]string{"1.2.0": {v1alpha1.NotNextReason}, "1.1.0": {}}, reasons(d))
+	diff(t, "the next release of ImagePolicy shop", d.Message)
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// recovery says why the promotion that the decision makes must not fail: what
+// it replaces is broken already, and to call the way out a failure would only
+// block the next one. Nil if it can fail.
+func recovery(in Input, d *Decision) *Note {
+	previous := in.Rollout.Current()
+	switch sick := Unhealthy(in.Health.Checks); {
+	case d.Action == Adopt:
+		return nil
+	case previous.State() == v1alpha1.BakeFailed:
+		return &Note{
+			Reason:  v1alpha1.PreviousBakeFailedReason,
+			Message: fmt.Sprintf("%s cannot fail: it replaces %s, which failed", d.Release.Tag, previous.Version.Tag),
+		}
+	case d.Manual && len(sick) > 0:
+		return &Note{
+			Reason:  v1alpha1.DeployedWithUnhealthyHealthChecksReason,
+			Message: fmt.Sprintf("%s cannot fail: a person promoted it beside %s, Unhealthy already", d.Release.Tag, names(sick)),
+		}
+	}
+	return nil
+}
+
+// forgiven weighs the proofs of a promotion that cannot fail: an error only
+// keeps it waiting until the check is Healthy again.
+func (p Proofs) forgiven() Proofs {
+	for i := range p {
+		if p[i].State != Disproven {
+			continue
+		}
+		p[i].State = Undecided
+		if p[i].Check.Status.Status == v1alpha1.HealthStatusHealthy {
+			p[i].State = Proven
+		}
+	}
+	return p
+}
