@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -48,6 +50,9 @@ func anyRollout(rng *rand.Rand) *fixture.RolloutBuilder {
 	if rng.IntN(3) > 0 {
 		r.SelectAllChecks()
 	}
+	if rng.IntN(5) == 0 {
+		r.Strategy(v1alpha1.ReleaseNext)
+	}
 	if rng.IntN(4) == 0 {
 		r.ReleaseUpdateInterval(time.Duration(rng.IntN(90)) * time.Minute)
 	}
@@ -58,6 +63,7 @@ func anyRollout(rng *rand.Rand) *fixture.RolloutBuilder {
 func (w *world) anything() {
 	does := []func(){
 		w.pushAny, w.pushAny, w.withdrawAny, w.pinAny, w.unpin, w.unpin, w.turnGate, w.allowAny, w.crashSoon, w.changeByHand, w.loseStatusRarely,
+		w.askAny, w.askAny,
 	}
 	if w.rng.IntN(3) == 0 {
 		does[w.rng.IntN(len(does))]()
@@ -105,6 +111,20 @@ func (w *world) pinAny() {
 	}
 	w.rollout.Spec.WantedVersion = &tag
 	w.tell("person", "pins %s", tag)
+}
+
+// askAny makes a request by annotation, sensible or not.
+func (w *world) askAny() {
+	tag := "hotfix-bob"
+	if known := w.rollout.Status.AvailableReleases; len(known) > 0 && !w.chance(6) {
+		tag = known[w.rng.IntN(len(known))].Tag
+	}
+	requests := [][2]string{
+		{force, tag}, {bypass, tag}, {unblock, "true"}, {retry, ""}, {user, "ann"}, {message, "ann said so"}, {unblock, "yes"},
+	}
+	request := requests[w.rng.IntN(len(requests))]
+	metav1.SetMetaDataAnnotation(&w.rollout.ObjectMeta, request[0], request[1])
+	w.tell("person", "annotates %s=%s", request[0], request[1])
 }
 
 func (w *world) unpin() {
@@ -159,7 +179,7 @@ func (w *world) loseStatusRarely() {
 // release. It goes out by a pin, because a failed release may block automation and the history may be
 // lost in a way that only a person can resolve.
 func (w *world) calmDown() {
-	w.gates, w.crashAfter, w.rng = nil, 0, nil
+	w.gates, w.crashAfter, w.rng, w.rollout.Annotations = nil, 0, nil, nil
 	w.registry = append(w.registry, final)
 	w.tell("world", "calms down")
 }

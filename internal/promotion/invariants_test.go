@@ -74,14 +74,17 @@ func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 		return
 	}
 	tag := d.Release.Tag
-	if wanted := in.Rollout.Pinned(); wanted != "" {
-		w.fail("%s is promoted while %s is pinned", tag, wanted)
+	if wanted := in.Rollout.ChosenByHand(); wanted != "" {
+		w.fail("%s is promoted while a person chose %s", tag, wanted)
 	}
 	if len(in.Rollout.Status.History) == 0 {
 		return // the first release goes past gates
 	}
 	for i := range w.gates {
 		spec := w.gates[i].Spec
+		if in.Rollout.Annotations[bypass] == tag {
+			break
+		}
 		if !*spec.Passing || spec.AllowedVersions != nil && !slices.Contains(*spec.AllowedVersions, tag) {
 			w.fail("%s is promoted although gate %s denies it", tag, w.gates[i].Name)
 		}
@@ -89,13 +92,13 @@ func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 	if newer, ok := w.order.Compare(tag, w.latest.Tag); ok && newer > 0 {
 		w.fail("%s is promoted although the policy now names %s", tag, w.latest.Tag)
 	}
-	if w.memory.failed[tag] {
+	if w.memory.failed[tag] && !in.Rollout.UnblocksFailed() {
 		w.fail("%s is promoted although it failed before", tag)
 	}
 	if newer, ok := w.order.Compare(tag, w.memory.position); ok && newer <= 0 {
 		w.fail("%s is promoted after %s", tag, w.memory.position)
 	}
-	if state := in.Rollout.Current().State(); state == v1alpha1.BakeFailed ||
+	if state := in.Rollout.Current().State(); state == v1alpha1.BakeFailed && !in.Rollout.UnblocksFailed() ||
 		state.Running() && promotion.Protected(&in.Rollout.Spec) {
 		w.fail("%s is promoted while %s is %s", tag, in.Rollout.Current().Version.Tag, state)
 	}
@@ -117,11 +120,37 @@ func (w *world) checkRecord(in promotion.Input, d promotion.Decision) {
 	if d.Action == promotion.FinishBake {
 		w.checkSuccess()
 	}
+	if d.Action == promotion.FailBake && in.Rollout.Recovering() {
+		w.fail("%s failed although it cannot", w.current().Version.Tag)
+	}
+	w.checkRequests(in, d)
 	if d.Action.Promotes() {
 		next := w.gather()
 		if again := promotion.Decide(next); again.Action.Promotes() && again.Release.Tag == d.Release.Tag {
 			w.fail("%s would be promoted twice in a row", d.Release.Tag)
 		}
+	}
+}
+
+// checkRequests: what a person asked for is used up once, by what it was for;
+// and nobody but a person is named as one.
+func (w *world) checkRequests(in promotion.Input, d promotion.Decision) {
+	w.t.Helper()
+	by := w.current().TriggeredBy
+	if d.Action.Promotes() && !d.Manual && by.Kind != v1alpha1.TriggeredBySystem {
+		w.fail("%s is said to be the doing of %s", d.Release.Tag, by.Name)
+	}
+	asked := in.Rollout.Annotations
+	was := in.Rollout.Current()
+	answered := was != nil && was.Version.Tag == asked[bypass] // it named what was current already
+	if slices.Contains(d.Spent, bypass) && asked[bypass] != w.current().Version.Tag && !answered {
+		w.fail("the bypass for %s is used up by %s", asked[bypass], w.current().Version.Tag)
+	}
+	if _, ok := asked[retry]; ok && !slices.Contains(d.Spent, retry) {
+		w.fail("a retry is not answered")
+	}
+	if d.Action == promotion.Retry && in.Rollout.Current().State() != v1alpha1.BakeFailed {
+		w.fail("%s is retried although it has not failed", in.Rollout.Current().Version.Tag)
 	}
 }
 

@@ -121,10 +121,18 @@ func (d *Decision) answerUnblock(in Input) {
 			Reason:  v1alpha1.InvalidRequestReason,
 			Message: fmt.Sprintf(`%s must be "true", not %s`, v1alpha1.UnblockFailedAnnotation, quote(value)),
 		}
+	case asked && usedAnUnblock(in.Rollout.Current()):
+		d.spend(in, v1alpha1.UnblockFailedAnnotation)
 	case asked && !needsUnblock(in, d.Candidates):
 		d.spend(in, v1alpha1.UnblockFailedAnnotation)
 		d.refuse(v1alpha1.UnblockNotNeededReason, "there is nothing to unblock: no failure holds a release back")
 	}
+}
+
+// usedAnUnblock recognises the promotion that an unblock was for, if the
+// controller died before it could remove it: it must not lift a second one.
+func usedAnUnblock(current *v1alpha1.DeploymentHistoryEntry) bool {
+	return current.State().Running() && current.Message != nil && strings.HasSuffix(*current.Message, pastFailure)
 }
 
 // needsUnblock reports whether a failure or bad health stands in the way of an

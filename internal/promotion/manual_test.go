@@ -174,6 +174,12 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 			given(upgrade().Annotate(unblock, "true")).gates(gate("manual").Closed()),
 			settled{Does: "Nothing", Spent: []string{unblock}, Answers: []string{v1alpha1.UnblockNotNeededReason}},
 		},
+		"unblock that is left over after a crash lifts no second promotion": {
+			given(rollout().BakeTime(time.Hour).Ledger("1.0.0", "1.1.0", "1.1.1").Annotate(unblock, "true").
+				History(entry("1.1.0").Deploying().Message("the newest eligible release of ImagePolicy shop; a person let it past a failure"), entry("1.0.0").Failed())).
+				targets(pending("apps")).checks(sick),
+			settled{Does: "Wait", Spent: []string{unblock}},
+		},
 		"unblock is not used up by a manual promotion": {
 			given(failed().Pin("1.0.0").Annotate(unblock, "true")), settled{Does: "Promote 1.0.0"},
 		},

@@ -213,6 +213,9 @@ func (d *Decision) chooseCandidate(in Input) {
 	}
 }
 
+// pastFailure ends the message of an entry that used an unblock up.
+const pastFailure = "; a person let it past a failure"
+
 // grounds says why the release was chosen, and what a person lifted for it.
 func (d *Decision) grounds(in Input) string {
 	which := "the newest eligible"
@@ -224,7 +227,7 @@ func (d *Decision) grounds(in Input) string {
 		text += "; a person let it past the gates"
 	}
 	if in.Rollout.UnblocksFailed() && needsUnblock(in, d.Candidates) {
-		text += "; a person let it past a failure"
+		text += pastFailure
 	}
 	return text
 }

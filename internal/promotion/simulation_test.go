@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -177,6 +179,12 @@ func pushedBad(when func(*world) bool, tag string) event {
 
 func pinned(when func(*world) bool, tag string) event {
 	return event{when, "person", "sets spec.wantedVersion to " + tag, func(w *world) { w.rollout.Spec.WantedVersion = &tag }}
+}
+
+func asked(when func(*world) bool, key, value string) event {
+	return event{when, "person", "annotates " + key + "=" + value, func(w *world) {
+		metav1.SetMetaDataAnnotation(&w.rollout.ObjectMeta, key, value)
+	}}
 }
 
 func unpinned(when func(*world) bool) event {

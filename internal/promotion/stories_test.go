@@ -128,6 +128,59 @@ var stories = map[string]story{
 		ends: "1.1.0 Failed, 1.0.0 Succeeded",
 	},
 
+	"an incident night": {
+		rollout: guarded().DeployTimeout(6 * time.Hour),
+		setUp: func(w *world) {
+			w.now, w.tick = noon.Add(9*time.Hour), 10*time.Minute // Monday evening
+			w.addCheck("shop")
+		},
+		events: []event{
+			pushed(start, "2.0.0"),
+			pushedBad(once("2.0.0", v1alpha1.BakeSucceeded), "2.1.0"),
+			gateSet(once("2.1.0", v1alpha1.BakeFailed), "the night closes", gate("night").Closed()),
+			asked(start, v1alpha1.RetryAnnotation, "perhaps it was the network"),
+			{retried, "fate", "kills the controller after its next write", func(w *world) { w.crashAfter = 1 }},
+			asked(once("2.1.0", v1alpha1.BakeFailed), v1alpha1.DeployUserAnnotation, "ann"),
+			asked(start, v1alpha1.DeployMessageAnnotation, "2.1.0 broke the shop"),
+			asked(start, v1alpha1.ForceDeployAnnotation, "2.0.0"),
+			asked(once("2.0.0", v1alpha1.BakeSucceeded), v1alpha1.RetryAnnotation, "a slip of the hand"),
+			pushed(held("2.1.0", v1alpha1.FailedBeforeReason), "2.1.1"),
+			asked(held("2.1.1", v1alpha1.SomeGatesBlockingReason), v1alpha1.BypassGatesAnnotation, "2.1.1"),
+			pushed(once("2.1.1", v1alpha1.BakeSucceeded), "2.2.0"),
+			gateSet(at(noon.Add(20*time.Hour)), "the night is over", gate("night")),
+		},
+		ends: "2.2.0 Succeeded, 2.1.1 Succeeded, 2.0.0 Succeeded, 2.1.0 Failed, 2.0.0 Succeeded",
+	},
+
+	"a fix goes out past the failure it mends": {
+		rollout: guarded(),
+		setUp:   func(w *world) { w.addCheck("smoke") },
+		events: []event{
+			pushed(start, "1.0.0"),
+			pushedBad(once("1.0.0", v1alpha1.BakeSucceeded), "1.1.0"),
+			asked(once("1.1.0", v1alpha1.BakeFailed), v1alpha1.UnblockFailedAnnotation, "true"),
+			gateSet(start, "qa has passed nothing yet", gate("qa").Allow()),
+			pushed(start, "1.1.1"),
+			gateSet(held("1.1.1", v1alpha1.NoAllowedVersionsReason), "qa has passed 1.1.1", gate("qa").Allow("1.1.1")),
+			pushedBad(once("1.1.1", v1alpha1.BakeSucceeded), "1.2.0"),
+			gateSet(start, "qa opens", gate("qa")),
+		},
+		ends: "1.2.0 Failed, 1.1.1 Succeeded, 1.1.0 Failed, 1.0.0 Succeeded",
+	},
+
+	"no release is skipped": {
+		rollout: guarded().Strategy(v1alpha1.ReleaseNext),
+		setUp:   func(w *world) { w.addCheck("smoke") },
+		events: []event{
+			pushed(start, "1.0.0"),
+			pushed(once("1.0.0", v1alpha1.BakeSucceeded), "1.1.0"),
+			pushedBad(start, "1.2.0"),
+			pushed(start, "1.3.0"),
+			asked(once("1.2.0", v1alpha1.BakeFailed), v1alpha1.UnblockFailedAnnotation, "true"),
+		},
+		ends: "1.3.0 Succeeded, 1.2.0 Failed, 1.1.0 Succeeded, 1.0.0 Succeeded",
+	},
+
 	"a lost history is adopted": {
 		rollout: guarded(),
 		setUp:   func(w *world) { w.addCheck("smoke") },
@@ -164,6 +217,9 @@ func held(tag, reason string) func(*world) bool {
 		return false
 	}
 }
+
+// retried is once the current release was retried.
+func retried(w *world) bool { return w.current().LastRetryTimestamp != nil }
 
 // loseStatus forgets all that only the status knew. Ids that were given are
 // not given again as long as a target shows that there was a history.
