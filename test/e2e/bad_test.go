@@ -16,16 +16,23 @@ import (
 // breakRelease releases 1.0.0, which works, and 1.2.0, whose pods never do.
 func breakRelease(t *testing.T) (s *stage.Stage, failed *v1alpha1.Rollout) {
 	t.Helper()
+	return breakVersion(t, "1.2.0")
+}
+
+// breakVersion is breakRelease for another version than the one that is broken
+// for all stories at once.
+func breakVersion(t *testing.T, bad string) (s *stage.Stage, failed *v1alpha1.Rollout) {
+	t.Helper()
 	s = newStage(t)
-	if err := plane.BreakVersion(t.Context(), "1.2.0"); err != nil {
+	if err := plane.BreakVersion(t.Context(), bad); err != nil {
 		t.Fatal(err)
 	}
 	s.CreateFlux()
 	s.Create(s.HealthCheck(), s.Rollout(s.Baked(time.Second, time.Minute)))
 	s.Publish(s.Release("1.0.0"))
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
-	s.Publish(s.Release("1.2.0"))
-	return s, s.AwaitState("1.2.0", v1alpha1.BakeFailed)
+	s.Publish(s.Release(bad))
+	return s, s.AwaitState(bad, v1alpha1.BakeFailed)
 }
 
 func TestABadReleaseFailsAndNamesTheCulprit(t *testing.T) {
@@ -44,7 +51,7 @@ func TestAFixWaitsForAPersonAfterAFailedBake(t *testing.T) {
 	s.Publish(s.Release("1.2.1"))
 	held := s.AwaitCandidate("1.2.1")
 	if ready := stage.Condition(held, v1alpha1.ReadyCondition); !strings.Contains(ready, "1.2.1 waits: ") ||
-		!strings.Contains(ready, "spec.wantedVersion") {
+		!strings.Contains(ready, "to go on, pin a version, or annotate the Rollout") {
 		t.Errorf("%q does not say that 1.2.1 waits, and what to do", ready)
 	}
 	s.Stays("at the failed 1.2.0", isHistory(stage.History(failed)...))

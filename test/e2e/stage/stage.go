@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -108,6 +109,13 @@ func (s *Stage) Delete(object client.Object) {
 	if err := s.Plane.Client().Delete(s.T.Context(), object); err != nil {
 		s.T.Fatalf("delete %T: %v", object, err)
 	}
+}
+
+// Ask annotates the Rollout, as people do who want something once.
+func (s *Stage) Ask(annotation, value string) {
+	s.T.Helper()
+	rollout := s.Rollout()
+	s.Change(rollout, func() { metav1.SetMetaDataAnnotation(&rollout.ObjectMeta, annotation, value) })
 }
 
 // Pin sets spec.wantedVersion; empty removes it.
