@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// Parse prepares a spec, without its selectors, for evaluation. An error says
+// which field of which rule is wrong, and what it should be.
+func Parse(spec *v1alpha1.RolloutScheduleSpec) (*Schedule, error) {
+	zone, err := location(spec.Timezone)
+	if err != nil {
+		return nil, err
+	}
+	s := &Schedule{zone: zone}
+	switch spec.Action {
+	case v1alpha1.ScheduleAllow:
+		s.allow = true
+	case v1alpha1.ScheduleDeny, "":
+	default:
+		return nil, fmt.Errorf("spec.action %q is neither Allow nor Deny", spec.Action)
+	}
+	for i := range spec.Rules {
+		r, err := parseRule(&spec.Rules[i], i)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", placeOf(&spec.Rules[i], i), err)
+		}
+		s.rules = append(s.rules, r)
+	}
+	s.breaks = breaksOf(s.rules)
+	return s, nil
+}
+
+// zones that were loaded, by name: reading one takes longer than all else here.
+var zones sync.Map
+
+// location finds a zone by its IANA name. What the machine takes for local is
+// not the same on every machine, and so refused.
+func location(name string) (*time.Location, error) {
+	if name == "Local" || name == "localtime" {
+		return nil, fmt.Errorf("spec.timezone %q depends on the machine: name a zone, such as Europe/Berlin", name)
+	}
+	if zone, ok := zones.Load(name); ok {
+		return zone.(*time.Location), nil
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("spec.timezone %q is no zone of the IANA database, such as Europe/Berlin", name)
+	}
+	zones.Store(name, zone)
+	return zone, nil
+}
+
+// placeOf says where in the spec a rule is, and its name.
+func placeOf(spec *v1alpha1.ScheduleRule, i int) string {
+	if spec.Name == "" {
+		return fmt.Sprintf("spec.rules[%d]", i)
+	}
+	return fmt.Sprintf("spec.rules[%d] (%s)", i, spec.Name)
+}
+
+func parseRule(spec *v1alpha1.ScheduleRule, i int) (rule, error) {
+	r := everyDay()
+	r.name = spec.Name
+	if r.name == "" {
+		r.name = fmt.Sprintf("rules[%d]", i)
+	}
+	return r, cmp.Or(r.setHours(spec.TimeRange), r.setWeekdays(spec.DaysOfWeek), r.setDates(spec.DateRange))
+}
+
+func (r *rule) setHours(hours *v1alpha1.TimeRange) error {
+	if hours == nil {
+		return nil
+	}
+	from, err := parseClock(hours.Start)
+	if err != nil {
+		return fmt.Errorf("timeRange.start %w", err)
+	}
+	to, err := parseClock(hours.End)
+	if err != nil {
+		return fmt.Errorf("timeRange.end %w", err)
+	}
+	if to <= from {
+		to += secondsPerDay
+	}
+	r.from, r.to = from, to
+	return nil
+}
+
+func parseClock(text string) (reading, error) {
+	t, err := time.Parse("15:04", text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no time of day: write HH:MM", text)
+	}
+	return reading(t.Hour()*secondsPerHour + t.Minute()*60), nil
+}
+
+func (r *rule) setWeekdays(names []v1alpha1.DayOfWeek) error {
+	if len(names) == 0 {
+		return nil
+	}
+	r.weekdays = [daysPerWeek]bool{}
+	for _, name := range names {
+		weekday := slices.IndexFunc(weekdays, func(d time.Weekday) bool { return d.String() == string(name) })
+		if weekday < 0 {
+			return fmt.Errorf("daysOfWeek: %q is no day: write Monday, Tuesday, and so on", name)
+		}
+		r.weekdays[weekday] = true
+	}
+	return nil
+}
+
+var weekdays = []time.Weekday{
+	time.Sunday, time.Monday, time.Tuesday, time.Wednesday, time.Thursday, time.Friday, time.Saturday,
+}
+
+func (r *rule) setDates(dates *v1alpha1.DateRange) error {
+	if dates == nil {
+		return nil
+	}
+	var err error
+	if r.first, err = parseDate(dates.Start); err != nil {
+		return fmt.Errorf("dateRange.start %w", err)
+	}
+	if r.last, err = parseDate(dates.End); err != nil {
+		return fmt.Errorf("dateRange.end %w", err)
+	}
+	if r.first > r.last {
+		return fmt.Errorf("dateRange.end %s is before its start %s", dates.End, dates.Start)
+	}
+	return nil
+}
+
+func parseDate(text string) (day, error) {
+	t, err := time.Parse(time.DateOnly, text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no day of the calendar: write YYYY-MM-DD", text)
+	}
+	return dayOf(t), nil
+}
+
+func breaksOf(rules []rule) []day {
+	var breaks []day
+	for i := range rules {
+		if rules[i].first != everBefore {
+			breaks = append(breaks, rules[i].first, rules[i].last+1)
+		}
+	}
+	slices.Sort(breaks)
+	return slices.Compact(breaks)
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"time"
+)
+
+// lastYear is the last one that a timestamp on the wire can name. Who writes
+// 9999-12-31 means for ever.
+const lastYear = 9999
+
+// widestOffset bounds how far the clocks of any zone are from UTC.
+const widestOffset = 26 * secondsPerHour
+
+// nextTransition is the first moment after now at which active is no longer
+// what it is; zero is never.
+//
+// From one change of the zone's offset to the next the wall clock runs like any
+// other, so the answer is the first reading that differs, if the clock gets
+// there before it is set again. If not, what it shows after that is looked at.
+func (s *Schedule) nextTransition(now time.Time, active bool) time.Time {
+	now = now.Truncate(time.Second)
+	for {
+		shown := readingAt(now, s.zone)
+		differs, found := s.firstUnlike(active, shown)
+		flip := time.Unix(now.Unix()+int64(differs-shown), 0).UTC()
+		_, set := now.In(s.zone).ZoneBounds()
+		switch back := !set.IsZero() && readingAt(set, s.zone) < shown; {
+		case found && (set.IsZero() || flip.Before(set)):
+			return onTheWire(flip)
+		case back:
+			now = set
+		case !found:
+			return time.Time{} // nor will any later reading differ
+		default:
+			now = later(set, time.Unix(int64(differs)-2*widestOffset, 0))
+		}
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func onTheWire(t time.Time) time.Time {
+	if t.Year() > lastYear {
+		return time.Time{}
+	}
+	return t
+}
+
+// firstUnlike is the first reading from the given one on at which the schedule
+// is not active, or is if active is false; found is false if there is none. It
+// knows of no zone: here each reading comes once.
+func (s *Schedule) firstUnlike(active bool, from reading) (at reading, found bool) {
+	known := from // up to here the schedule is as it was
+	for d := range s.daysFrom(from.day() - 1) {
+		known = max(known, d.begins())
+		for _, w := range s.windowsOn(d) {
+			switch {
+			case w.to <= known:
+			case !active:
+				return max(known, w.from), true
+			case w.from > known:
+				return known, true
+			default:
+				known = w.to
+			}
+		}
+		if active && known < (d+1).begins() {
+			return known, true
+		}
+	}
+	return 0, false
+}
+
+// daysFrom are the days on which the schedule may do something new. What a day
+// leaves of the one before are its windows that last over midnight, so after a
+// week and a day without a break every day is like one that was looked at: it
+// goes on with the day before the next break.
+func (s *Schedule) daysFrom(first day) iter.Seq[day] {
+	return func(yield func(day) bool) {
+		until := first + 1 + daysPerWeek
+		for d := first; ; d++ {
+			next, ok := s.nextBreak(d)
+			switch {
+			case ok && next == d:
+				until = d + daysPerWeek
+			case d > until && !ok:
+				return
+			case d > until:
+				d, until = next-1, next+daysPerWeek
+			}
+			if !yield(d) {
+				return
+			}
+		}
+	}
+}
+
+// windowsOn are those that start on the day, in their order.
+func (s *Schedule) windowsOn(d day) []window {
+	var all []window
+	for i := range s.rules {
+		if s.rules[i].startsOn(d) {
+			all = append(all, s.rules[i].windowOn(d))
+		}
+	}
+	slices.SortFunc(all, func(a, b window) int { return cmp.Compare(a.from, b.from) })
+	return all
+}
+
+// nextBreak is the first break on or after a day.
+func (s *Schedule) nextBreak(d day) (day, bool) {
+	i, _ := slices.BinarySearch(s.breaks, d)
+	if i == len(s.breaks) {
+		return 0, false
+	}
+	return s.breaks[i], true
+}
