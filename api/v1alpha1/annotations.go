@@ -61,4 +61,24 @@ const (
 	// ReconcileRequestAnnotation on any object that Flux or this controller
 	// reconciles asks for a reconciliation; its value is an opaque token.
 	ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
+
+	// PrettyNameAnnotation on a gate, or on a schedule for its gates, is a name
+	// to show to people.
+	PrettyNameAnnotation = "gate.kuberik.com/pretty-name"
+	// DescriptionAnnotation on a gate, or on a schedule for its gates, is a
+	// text to show to people.
+	DescriptionAnnotation = "gate.kuberik.com/description"
+)
+
+// Labels of the gates that schedules keep.
+const (
+	// ScheduleKindLabel is RolloutSchedule or ClusterRolloutSchedule.
+	ScheduleKindLabel = "gate.kuberik.com/schedule-kind"
+	// ScheduleNameLabel is the schedule's name. One that is too long for a label
+	// is cut, and ends in a hash.
+	ScheduleNameLabel = "gate.kuberik.com/schedule-name"
+	// ScheduleNamespaceLabel is a RolloutSchedule's namespace.
+	ScheduleNamespaceLabel = "gate.kuberik.com/schedule-namespace"
+	// RolloutNameLabel is the Rollout's name, cut like the schedule's.
+	RolloutNameLabel = "gate.kuberik.com/rollout-name"
 )

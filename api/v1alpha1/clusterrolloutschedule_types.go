@@ -20,9 +20,6 @@ type ClusterRolloutScheduleSpec struct {
 // ClusterRolloutSchedule allows or denies promotions across namespaces by the
 // clock.
 //
-// This version of the controller does not evaluate schedules yet: it holds
-// back the automatic promotions of every Rollout that one selects.
-//
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=fluxcd;fluxcd-rollouts
@@ -50,4 +47,12 @@ type ClusterRolloutScheduleList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []ClusterRolloutSchedule `json:"items"`
+}
+
+// GetConditions returns the conditions, for Flux's condition functions.
+func (s *ClusterRolloutSchedule) GetConditions() []metav1.Condition { return s.Status.Conditions }
+
+// SetConditions replaces the conditions, for Flux's condition functions.
+func (s *ClusterRolloutSchedule) SetConditions(conditions []metav1.Condition) {
+	s.Status.Conditions = conditions
 }

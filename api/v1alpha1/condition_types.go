@@ -2,7 +2,7 @@
 
 package v1alpha1
 
-// Condition types of a Rollout.
+// Condition types of a Rollout. Schedules have the first three.
 const (
 	// ReadyCondition is True while the newest promotion is under way or has
 	// succeeded; beside Reconciling=True its outcome is still open.
@@ -101,9 +101,19 @@ const (
 	SomeGatesBlockingReason = "SomeGatesBlocking"
 	// NoAllowedVersionsReason: the gates' allowed versions leave no candidate.
 	NoAllowedVersionsReason = "NoAllowedVersions"
-	// ScheduleNotEvaluatedReason: a schedule selects the Rollout, and this
-	// version of the controller cannot evaluate schedules.
-	ScheduleNotEvaluatedReason = "ScheduleNotEvaluated"
+	// ScheduleClosedReason: a schedule is closed at present.
+	ScheduleClosedReason = "ScheduleClosed"
+	// InvalidScheduleReason: a schedule cannot be evaluated.
+	InvalidScheduleReason = "InvalidSchedule"
+)
+
+// Reasons of a schedule's Ready, Reconciling and Stalled, beside
+// ScheduleClosed and InvalidSchedule.
+const (
+	// ScheduleOpenReason: the schedule is open at present.
+	ScheduleOpenReason = "ScheduleOpen"
+	// GateWriteFailedReason: a gate of the schedule could not be written.
+	GateWriteFailedReason = "GateWriteFailed"
 )
 
 // Reasons of DeploymentBlocked.

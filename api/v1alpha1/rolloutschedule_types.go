@@ -28,7 +28,7 @@ type TimeRange struct {
 	// +required
 	Start string `json:"start"`
 	// end of the window, HH:MM, exclusive. At or before start it lies on the
-	// next day.
+	// next day; the same as start makes 24 hours.
 	// +kubebuilder:validation:Pattern="^([01]\\d|2[0-3]):[0-5]\\d$"
 	// +required
 	End string `json:"end"`
@@ -47,6 +47,8 @@ type DateRange struct {
 }
 
 // ScheduleRule is active while all of its parts are; an empty rule always is.
+// A window over midnight belongs to the day on which it starts: daysOfWeek and
+// dateRange are about that day.
 type ScheduleRule struct {
 	// name of the rule, shown while it is active.
 	// +optional
@@ -68,16 +70,19 @@ type RolloutScheduleSpec struct {
 	// rolloutSelector selects Rollouts of the schedule's namespace by label.
 	// +required
 	RolloutSelector *metav1.LabelSelector `json:"rolloutSelector"`
-	// rules make the schedule active while any one of them is.
+	// rules make the schedule active while any one of them is. One that cannot
+	// be evaluated closes the schedule.
 	// +kubebuilder:validation:MinItems=1
 	// +listType=atomic
 	// +required
 	Rules []ScheduleRule `json:"rules"`
-	// timezone is the IANA name of the zone that the rules are read in.
+	// timezone is the IANA name of the zone whose clocks the rules are read
+	// from.
 	// +kubebuilder:default=UTC
 	// +optional
 	Timezone string `json:"timezone,omitempty"`
-	// action is Allow or Deny.
+	// action is Allow, to let promotions through while active and only then, or
+	// Deny, to hold them back while active.
 	// +kubebuilder:default=Deny
 	// +optional
 	Action ScheduleAction `json:"action,omitempty"`
@@ -85,6 +90,9 @@ type RolloutScheduleSpec struct {
 
 // RolloutScheduleStatus is what a schedule does at present.
 type RolloutScheduleStatus struct {
+	// observedGeneration is the generation that the status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// conditions summarise the schedule for people, kstatus and alerts.
 	// +listType=map
 	// +listMapKey=type
@@ -93,14 +101,16 @@ type RolloutScheduleStatus struct {
 	// active is true while a rule is active.
 	// +optional
 	Active bool `json:"active,omitempty"`
-	// activeRules names the rules that are active.
+	// activeRules names the rules that are active, in the order of the spec; one
+	// without a name is called by its place, as in rules[0].
 	// +listType=atomic
 	// +optional
 	ActiveRules []string `json:"activeRules,omitempty"`
-	// nextTransition is when active flips next.
+	// nextTransition is when active flips next; absent if it never does.
 	// +optional
 	NextTransition *metav1.Time `json:"nextTransition,omitempty"`
-	// managedGates names the gates that the schedule keeps.
+	// managedGates names the gates that the schedule keeps, sorted; those of a
+	// ClusterRolloutSchedule as namespace/name.
 	// +listType=atomic
 	// +optional
 	ManagedGates []string `json:"managedGates,omitempty"`
@@ -110,9 +120,6 @@ type RolloutScheduleStatus struct {
 }
 
 // RolloutSchedule allows or denies promotions in its namespace by the clock.
-//
-// This version of the controller does not evaluate schedules yet: it holds
-// back the automatic promotions of every Rollout that one selects.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -141,4 +148,12 @@ type RolloutScheduleList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []RolloutSchedule `json:"items"`
+}
+
+// GetConditions returns the conditions, for Flux's condition functions.
+func (s *RolloutSchedule) GetConditions() []metav1.Condition { return s.Status.Conditions }
+
+// SetConditions replaces the conditions, for Flux's condition functions.
+func (s *RolloutSchedule) SetConditions(conditions []metav1.Condition) {
+	s.Status.Conditions = conditions
 }

@@ -126,9 +126,7 @@ func (r *RolloutReconciler) gatherGates(ctx context.Context, w *world) error {
 		client.MatchingFields{gateRolloutIndex: w.Rollout.Name})
 	slices.SortFunc(gates.Items, func(a, b v1alpha1.RolloutGate) int { return strings.Compare(a.Name, b.Name) })
 	w.Gates.Gates = gates.Items
-	schedules, scheduleErr := r.schedulesOf(ctx, w.Rollout)
-	w.Gates.Schedules = schedules
-	if err = errors.Join(err, scheduleErr); err != nil {
+	if err = errors.Join(err, r.gatherSchedules(ctx, w)); err != nil {
 		w.Gates.Problem = &promotion.Problem{
 			Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read",
 		}

@@ -31,6 +31,8 @@ import (
 const (
 	policyIndex      = ".spec.releasesImagePolicy.name"
 	gateRolloutIndex = ".spec.rolloutRef.name"
+	// gateOwnerIndex finds gates by the UID of the schedule that keeps them.
+	gateOwnerIndex = ".metadata.ownerReferences.controller"
 	// healthScopeIndex finds Rollouts by the namespaces whose HealthChecks
 	// they may select: their own, or everyNamespace.
 	healthScopeIndex = ".spec.healthCheckSelector.scope"
@@ -54,8 +56,8 @@ func (r *RolloutReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 		Watches(&kustomizev1.Kustomization{}, on(r.rolloutsOfKustomization)).
 		Watches(&v1alpha1.RolloutGate{}, on(rolloutOfGate)).
 		Watches(&v1alpha1.HealthCheck{}, on(r.rolloutsOfCheck)).
-		Watches(&v1alpha1.RolloutSchedule{}, on(r.rolloutsInNamespace), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.ClusterRolloutSchedule{}, on(r.rolloutsInNamespace), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.RolloutSchedule{}, on(r.rolloutsOfSchedule), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.ClusterRolloutSchedule{}, on(r.rolloutsOfSchedule), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(&corev1.Namespace{}, on(r.rolloutsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WithOptions(options).
 		Complete(r)
@@ -80,6 +82,11 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 		return []string{o.(*v1alpha1.RolloutGate).RolloutName()}
 	}); err != nil {
 		return fmt.Errorf("index RolloutGates by Rollout: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &v1alpha1.RolloutGate{}, gateOwnerIndex, func(o client.Object) []string {
+		return []string{string(ownerOf(o))}
+	}); err != nil {
+		return fmt.Errorf("index RolloutGates by owner: %w", err)
 	}
 	return nil
 }
@@ -188,12 +195,6 @@ func (r *RolloutReconciler) rolloutsOfCheck(ctx context.Context, check client.Ob
 		}
 	}
 	return requests
-}
-
-// rolloutsInNamespace leads from a schedule to every Rollout that it might
-// select; from one without a namespace to all.
-func (r *RolloutReconciler) rolloutsInNamespace(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.listRollouts(ctx, client.InNamespace(o.GetNamespace()))
 }
 
 // rolloutsOfNamespace leads from a namespace's labels to the Rollouts in it,

@@ -6,69 +6,116 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// schedulesOf names the schedules that select a Rollout, sorted. A selector
-// that cannot be parsed is taken to select: a freeze must not be lost to a
-// typing error.
-func (r *RolloutReconciler) schedulesOf(ctx context.Context, rollout *v1alpha1.Rollout) ([]string, error) {
-	schedules := &v1alpha1.RolloutScheduleList{}
-	if err := r.Client.List(ctx, schedules, client.InNamespace(rollout.Namespace)); err != nil {
-		return nil, fmt.Errorf("list RolloutSchedules: %w", err)
+// gatherSchedules evaluates the schedules that select the Rollout. What they
+// say counts, and not the gates that they keep: one of those may be missing, or
+// of yesterday. A gate whose schedule is gone, or selects no more, is like any
+// other until it is removed.
+func (r *RolloutReconciler) gatherSchedules(ctx context.Context, w *world) error {
+	schedules, err := r.schedulesOf(ctx, w.Rollout)
+	open := map[types.UID]bool{}
+	for _, t := range schedules {
+		window := t.window(w.Now)
+		w.Gates.Schedules = append(w.Gates.Schedules, window)
+		open[t.GetUID()] = window.Open
 	}
-	var names []string
-	for i := range schedules.Items {
-		if selects(schedules.Items[i].Spec.RolloutSelector, rollout.Labels) {
-			names = append(names, "RolloutSchedule "+schedules.Items[i].Name)
-		}
-	}
-	cluster, err := r.clusterSchedulesOf(ctx, rollout)
-	names = append(names, cluster...)
-	slices.Sort(names)
-	return names, err
-}
-
-func (r *RolloutReconciler) clusterSchedulesOf(ctx context.Context, rollout *v1alpha1.Rollout) ([]string, error) {
-	schedules := &v1alpha1.ClusterRolloutScheduleList{}
-	if err := r.Client.List(ctx, schedules); err != nil {
-		return nil, fmt.Errorf("list ClusterRolloutSchedules: %w", err)
-	}
-	var names []string
-	for i := range schedules.Items {
-		spec := &schedules.Items[i].Spec
-		if !selects(spec.RolloutSelector, rollout.Labels) {
+	all := w.Gates.Gates
+	w.Gates.Gates = nil
+	for _, gate := range all {
+		if passing, ok := open[ownerOf(&gate)]; ok {
+			gate.Spec.Passing, gate.Spec.AllowedVersions = &passing, nil
+			w.Gates.Copies = append(w.Gates.Copies, gate)
 			continue
 		}
-		inNamespace, err := r.selectsNamespace(ctx, spec.NamespaceSelector, rollout.Namespace)
+		w.Gates.Gates = append(w.Gates.Gates, gate)
+	}
+	return err
+}
+
+// ownerOf is the UID of what controls an object; empty if nothing does.
+func ownerOf(o client.Object) types.UID {
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+		return owner.UID
+	}
+	return ""
+}
+
+// schedulesOf are the schedules that select a Rollout, sorted by kind and name.
+// One that a person has deleted selects nothing any more.
+func (r *RolloutReconciler) schedulesOf(ctx context.Context, rollout *v1alpha1.Rollout) ([]timetable, error) {
+	own, err := schedulesIn(ctx, r.Client, rollout.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := clusterSchedules(ctx, r.Client)
+	if err != nil {
+		return nil, err
+	}
+	var selecting []timetable
+	for _, t := range append(own, cluster...) {
+		if !t.GetDeletionTimestamp().IsZero() || !selects(t.spec.RolloutSelector, rollout.Labels) {
+			continue
+		}
+		inNamespace, err := selectsNamespace(ctx, r.Client, t.namespaces, rollout.Namespace)
 		if err != nil {
 			return nil, err
 		}
 		if inNamespace {
-			names = append(names, "ClusterRolloutSchedule "+schedules.Items[i].Name)
+			selecting = append(selecting, t)
 		}
 	}
-	return names, nil
+	slices.SortFunc(selecting, func(a, b timetable) int { return strings.Compare(a.String(), b.String()) })
+	return selecting, nil
 }
 
 // selectsNamespace: an absent selector selects all namespaces.
-func (r *RolloutReconciler) selectsNamespace(ctx context.Context, selector *metav1.LabelSelector, name string) (bool, error) {
+func selectsNamespace(ctx context.Context, c client.Reader, selector *metav1.LabelSelector, name string) (bool, error) {
 	if selector == nil {
 		return true, nil
 	}
 	namespace := namespaceObject()
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
 		return false, fmt.Errorf("get namespace %s: %w", name, err)
 	}
 	return selects(selector, namespace.Labels), nil
 }
 
-func selects(selector *metav1.LabelSelector, set map[string]string) bool {
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	return err != nil || parsed.Matches(labels.Set(set))
+// rolloutsOfSchedule leads from a schedule to the Rollouts that it may select.
+func (r *RolloutReconciler) rolloutsOfSchedule(ctx context.Context, o client.Object) []reconcile.Request {
+	rollouts, err := rolloutsWith(ctx, r.Client, timetableOf(o))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list Rollouts of a schedule")
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, rollout := range rollouts {
+		requests = append(requests, named(rollout, rollout.Name)...)
+	}
+	return requests
+}
+
+// rolloutsWith are the Rollouts whose labels a schedule selects, whatever their
+// namespace is labelled. They are the cache's own: read, and do not change.
+func rolloutsWith(ctx context.Context, c client.Reader, t timetable) ([]*v1alpha1.Rollout, error) {
+	list := &v1alpha1.RolloutList{}
+	if err := c.List(ctx, list, client.InNamespace(t.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Rollouts: %w", err)
+	}
+	var selected []*v1alpha1.Rollout
+	for i := range list.Items {
+		if rollout := &list.Items[i]; selects(t.spec.RolloutSelector, rollout.Labels) {
+			selected = append(selected, rollout)
+		}
+	}
+	return selected, nil
 }

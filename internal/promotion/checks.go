@@ -58,7 +58,7 @@ var promotionChecks = []check{
 	unlessUnblocked(lastBakeNotFailed),
 	unlessUnblocked(nothingUnhealthy),
 	unlessBypassed(everyGateAllows),
-	unlessBypassed(noScheduleSelects),
+	unlessBypassed(everyScheduleOpen),
 	intervalOver,
 }
 

@@ -174,7 +174,7 @@ func TestReasonsAreToldInOrder(t *testing.T) {
 		History(entry("1.0.0").Failed(), entry("1.1.0").Failed())).
 		latest("1.0.0").policyUnreadable().
 		checks(check("db").Unhealthy()).
-		gates(gate("manual").Closed()).schedules("RolloutSchedule nights").in()
+		gates(gate("manual").Closed()).schedules(closedUntil(never, "nights")).in()
 	verdict := promotion.Decide(in).Candidates[0]
 	var got []string
 	for _, hold := range verdict.Holds {
@@ -182,7 +182,7 @@ func TestReasonsAreToldInOrder(t *testing.T) {
 	}
 	diff(t, []string{
 		v1alpha1.PinnedReason, "Broken", v1alpha1.NotOfferedReason, v1alpha1.FailedBeforeReason, v1alpha1.PreviousBakeFailedReason,
-		v1alpha1.UnhealthyHealthChecksReason, v1alpha1.SomeGatesBlockingReason, v1alpha1.ScheduleNotEvaluatedReason,
+		v1alpha1.UnhealthyHealthChecksReason, v1alpha1.SomeGatesBlockingReason, v1alpha1.ScheduleClosedReason,
 		v1alpha1.ReleaseIntervalReason,
 	}, got)
 	if verdict.Eligible() || !verdict.HeldBy("Other", v1alpha1.PinnedReason) || verdict.HeldBy("Other") || !verdict.HeldByGates() {
@@ -264,7 +264,7 @@ func TestWhatAPersonPinsIsPromoted(t *testing.T) {
 		"past gates, schedules, health, the interval and a quarantine": {
 			given(rollout().Pin("1.1.0").ReleaseUpdateInterval(24*time.Hour).Ledger("1.0.0", "1.1.0").
 				History(entry("1.0.0").Failed(), entry("1.1.0").Failed())).
-				gates(gate("manual").Closed()).schedules("RolloutSchedule nights").checks(check("db").Unhealthy()),
+				gates(gate("manual").Closed()).schedules(closedUntil(never, "nights")).checks(check("db").Unhealthy()),
 			withRecheck(pinned(promotion.Promote, "1.1.0"), eleven.Add(24*time.Hour)),
 		},
 		"although nothing can be read": {

@@ -26,7 +26,7 @@ func TestTheFirstRelease(t *testing.T) {
 		"is the newest":                           {given(fresh()), first("1.2.0")},
 		"is found in the very pass that sees it":  {given(rollout()).latest("1.0.0"), first("1.0.0")},
 		"goes past a closed gate":                 {given(fresh()).gates(gate("manual").Closed()), first("1.2.0")},
-		"goes past a schedule":                    {given(fresh()).schedules("RolloutSchedule nights"), first("1.2.0")},
+		"goes past a schedule":                    {given(fresh()).schedules(closedUntil(never, "nights")), first("1.2.0")},
 		"goes past Unhealthy checks":              {given(fresh()).checks(check("db").Unhealthy()), first("1.2.0")},
 		"goes out although checks cannot be read": {given(fresh()).healthUnreadable(), first("1.2.0")},
 		"is the newest that the gates allow":      {given(fresh()).gates(gate("qa").Allow("1.0.0", "1.1.0")), first("1.1.0")},

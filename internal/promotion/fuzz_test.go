@@ -133,8 +133,12 @@ func checkFuzzed(t *testing.T, in promotion.Input, d promotion.Decision, history
 		diff(t, len(in.Rollout.Status.History), len(history))
 		return
 	}
-	if current := in.Rollout.Current(); current != nil && current.Version.Tag == d.Release.Tag {
+	current := in.Rollout.Current()
+	if current != nil && current.Version.Tag == d.Release.Tag {
 		t.Errorf("%s is promoted again", d.Release.Tag)
+	}
+	if closed := func(w promotion.Window) bool { return !w.Open }; current != nil && !d.Manual && slices.ContainsFunc(in.Gates.Schedules, closed) {
+		t.Errorf("%s is promoted while a schedule is closed", d.Release.Tag)
 	}
 	if len(history) > 1 && history[1].State().Running() && len(in.Rollout.Status.History) > 0 {
 		t.Errorf("%s is left running", history[1].Version.Tag)
@@ -253,8 +257,13 @@ func (d *dice) gates(s *situation) {
 		gates = append(gates, next)
 	}
 	s.gates(gates...)
-	if d.roll(8) == 7 {
-		s.schedules("RolloutSchedule nights")
+	for range d.roll(3) {
+		until := never
+		if next := d.moment(); d.yes() && next.After(s.input.Now) {
+			until = next
+		}
+		windows := []promotion.Window{openUntil(until, "nights"), closedUntil(until, "nights"), {Schedule: "RolloutSchedule nights", Problem: broken}}
+		s.input.Gates.Schedules = append(s.input.Gates.Schedules, windows[d.roll(3)])
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
@@ -14,7 +15,8 @@ import (
 var gateReasons = []string{
 	v1alpha1.SomeGatesBlockingReason,
 	v1alpha1.NoAllowedVersionsReason,
-	v1alpha1.ScheduleNotEvaluatedReason,
+	v1alpha1.ScheduleClosedReason,
+	v1alpha1.InvalidScheduleReason,
 	v1alpha1.GateListFailedReason,
 }
 
@@ -43,17 +45,32 @@ func everyGateAllows(in Input, release v1alpha1.VersionInfo) *Hold {
 	return nil
 }
 
-// noScheduleSelects: no schedule applies to the Rollout. Schedules are not
-// evaluated yet, and what cannot be evaluated blocks.
-func noScheduleSelects(in Input, _ v1alpha1.VersionInfo) *Hold {
-	if len(in.Gates.Schedules) == 0 {
+// everyScheduleOpen: each schedule that selects the Rollout could be evaluated,
+// and is open now. Before the last of the closed ones opens nothing can go out.
+func everyScheduleOpen(in Input, _ v1alpha1.VersionInfo) *Hold {
+	var closed []string
+	var until time.Time
+	never := false
+	for _, window := range in.Gates.Schedules {
+		switch {
+		case window.Problem != nil:
+			return &Hold{Reason: window.Problem.Reason, Message: window.Problem.Message}
+		case window.Open:
+			continue
+		}
+		closed = append(closed, window.Schedule+" is "+window.Message)
+		never = never || window.Until.IsZero()
+		if window.Until.After(until) {
+			until = window.Until
+		}
+	}
+	if len(closed) == 0 {
 		return nil
 	}
-	return &Hold{
-		Reason: v1alpha1.ScheduleNotEvaluatedReason,
-		Message: fmt.Sprintf("this version of the controller cannot evaluate %s and therefore holds automatic promotions",
-			strings.Join(in.Gates.Schedules, ", ")),
+	if never {
+		until = time.Time{}
 	}
+	return &Hold{Reason: v1alpha1.ScheduleClosedReason, Message: strings.Join(closed, ", "), Until: until}
 }
 
 func closedGates(gates []v1alpha1.RolloutGate) []string {
@@ -71,14 +88,21 @@ func allowsVersion(gate *v1alpha1.RolloutGate, tag string) bool {
 	return gate.Spec.AllowedVersions == nil || slices.Contains(*gate.Spec.AllowedVersions, tag)
 }
 
+// shown are all gates, sorted by name.
+func (g Gates) shown() []v1alpha1.RolloutGate {
+	return slices.SortedFunc(slices.Values(slices.Concat(g.Gates, g.Copies)), func(a, b v1alpha1.RolloutGate) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+}
+
 // Summaries shows each gate as it was judged, and whether a person lets one of
 // the candidates past it.
 func Summaries(in Input, candidates []Verdict) []v1alpha1.RolloutGateStatusSummary {
 	var all []v1alpha1.RolloutGateStatusSummary
-	for i := range in.Gates.Gates {
-		shown := summary(&in.Gates.Gates[i])
-		shown.BypassGates = Bypassed(in, candidates) != ""
-		all = append(all, shown)
+	for _, gate := range in.Gates.shown() {
+		judged := summary(&gate)
+		judged.BypassGates = Bypassed(in, candidates) != ""
+		all = append(all, judged)
 	}
 	return all
 }

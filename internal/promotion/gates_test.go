@@ -5,6 +5,7 @@ package promotion_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
@@ -43,14 +44,6 @@ func TestGatesHoldReleasesBack(t *testing.T) {
 		"gates that cannot be read hold everything": {
 			given(upgrade()).gatesUnreadable(), []promotion.Hold{{Reason: "Broken", Message: "it is broken"}},
 		},
-		"a schedule cannot be evaluated and holds everything": {
-			given(upgrade()).schedules("ClusterRolloutSchedule freeze", "RolloutSchedule nights"),
-			[]promotion.Hold{{
-				Reason: v1alpha1.ScheduleNotEvaluatedReason,
-				Message: "this version of the controller cannot evaluate ClusterRolloutSchedule freeze, RolloutSchedule nights " +
-					"and therefore holds automatic promotions",
-			}},
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := promotion.Decide(test.given.in())
@@ -58,6 +51,68 @@ func TestGatesHoldReleasesBack(t *testing.T) {
 			diff(t, test.want == nil, d.Action == promotion.Promote)
 		})
 	}
+}
+
+func TestSchedulesHoldReleasesBack(t *testing.T) {
+	invalid := promotion.Window{
+		Schedule: "RolloutSchedule bad", Problem: &promotion.Problem{Reason: v1alpha1.InvalidScheduleReason, Message: "it is invalid"},
+	}
+	closed := func(until time.Time, message string) []promotion.Hold {
+		return []promotion.Hold{{Reason: v1alpha1.ScheduleClosedReason, Message: message, Until: until}}
+	}
+	two := one.Add(time.Hour)
+	for name, test := range map[string]struct {
+		schedules []promotion.Window
+		want      []promotion.Hold
+	}{
+		"an open one lets everything through":         {[]promotion.Window{openUntil(one, "days")}, nil},
+		"a closed one holds everything till it opens": {[]promotion.Window{closedUntil(one, "nights")}, closed(one, "RolloutSchedule nights is closed for now")},
+		"or for good": {[]promotion.Window{closedUntil(never, "nights")}, closed(never, "RolloutSchedule nights is closed for now")},
+		"one of several is enough": {
+			[]promotion.Window{openUntil(one, "days"), closedUntil(two, "nights")}, closed(two, "RolloutSchedule nights is closed for now"),
+		},
+		"all that are closed are named, and the last to open counts": {
+			[]promotion.Window{closedUntil(two, "a"), closedUntil(one, "b")},
+			closed(two, "RolloutSchedule a is closed for now, RolloutSchedule b is closed for now"),
+		},
+		"one that never opens holds for good": {
+			[]promotion.Window{closedUntil(never, "a"), closedUntil(one, "b")},
+			closed(never, "RolloutSchedule a is closed for now, RolloutSchedule b is closed for now"),
+		},
+		"what cannot be evaluated holds, and is told first": {
+			[]promotion.Window{closedUntil(one, "a"), invalid},
+			[]promotion.Hold{{Reason: v1alpha1.InvalidScheduleReason, Message: "it is invalid"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := promotion.Decide(given(upgrade()).schedules(test.schedules...).in())
+			diff(t, test.want, d.Candidates[0].Holds)
+			diff(t, test.want == nil, d.Action == promotion.Promote)
+			var until time.Time
+			if test.want != nil {
+				until = test.want[0].Until
+			}
+			diff(t, until, d.RecheckAt)
+		})
+	}
+}
+
+func TestAScheduleIsJudgedWhenSomethingElseLetsGo(t *testing.T) {
+	shop := func() *situation { return given(upgrade().ReleaseUpdateInterval(2 * time.Hour)) }
+	diff(t, one, promotion.Decide(shop().schedules(openUntil(noon.Add(instant), "days")).in()).RecheckAt)
+	d := promotion.Decide(shop().at(one).schedules(closedUntil(never, "days")).in())
+	diff(t, promotion.Nothing, d.Action)
+}
+
+func TestTheCopyOfAScheduleIsShownAndNotJudged(t *testing.T) {
+	in := given(upgrade()).gates(gate("a"), gate("z")).in()
+	in.Gates.Copies = []v1alpha1.RolloutGate{*gate("schedule-gate-1").Closed().Obj()}
+	diff(t, promotion.Promote, promotion.Decide(in).Action)
+	var shown []string
+	for _, g := range promotion.Summaries(in, nil) {
+		shown = append(shown, g.Name+": "+g.Message)
+	}
+	diff(t, []string{"a: lets every release through", "schedule-gate-1: holds back every release", "z: lets every release through"}, shown)
 }
 
 func TestAGateWithoutPassingPasses(t *testing.T) {
@@ -70,7 +125,8 @@ func TestHeldByGates(t *testing.T) {
 	for reason, want := range map[string]bool{
 		v1alpha1.SomeGatesBlockingReason:     true,
 		v1alpha1.NoAllowedVersionsReason:     true,
-		v1alpha1.ScheduleNotEvaluatedReason:  true,
+		v1alpha1.ScheduleClosedReason:        true,
+		v1alpha1.InvalidScheduleReason:       true,
 		v1alpha1.GateListFailedReason:        true,
 		v1alpha1.UnhealthyHealthChecksReason: false,
 		v1alpha1.FailedBeforeReason:          false,

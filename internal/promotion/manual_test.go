@@ -109,7 +109,7 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 			settled{Does: "Promote 1.1.0", Spent: []string{bypass}},
 		},
 		"bypass goes past schedules and gates that cannot be read": {
-			given(upgrade().Annotate(bypass, "1.1.0")).gatesUnreadable().schedules("RolloutSchedule nights"),
+			given(upgrade().Annotate(bypass, "1.1.0")).gatesUnreadable().schedules(closedUntil(never, "nights")),
 			settled{Does: "Promote 1.1.0", Spent: []string{bypass}},
 		},
 		"bypass lifts no bad health": {

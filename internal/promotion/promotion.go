@@ -65,11 +65,28 @@ type Policy struct {
 
 // Gates are the objects that may hold releases back.
 type Gates struct {
-	// Gates that name the Rollout, sorted by name.
+	// Gates that name the Rollout, sorted by name, but for the Copies.
 	Gates []v1alpha1.RolloutGate
-	// Schedules names the schedules that select the Rollout, sorted.
-	Schedules []string
+	// Copies are the gates by which the Schedules show what they say now. They
+	// are shown, and not judged: the schedules themselves are.
+	Copies []v1alpha1.RolloutGate
+	// Schedules that select the Rollout, sorted by name.
+	Schedules []Window
 	// Problem is set if any of them could not be read or evaluated.
+	Problem *Problem
+}
+
+// Window is what a schedule that selects the Rollout says at Input.Now.
+type Window struct {
+	// Schedule is its kind and name.
+	Schedule string
+	// Open is true if promotions may start.
+	Open bool
+	// Message says whether it is open, because of what, and until when.
+	Message string
+	// Until is when Open changes; zero is never.
+	Until time.Time
+	// Problem is set if the schedule could not be evaluated.
 	Problem *Problem
 }
 

@@ -23,6 +23,9 @@ var (
 
 const instant = time.Nanosecond
 
+// never is when time alone changes nothing.
+var never time.Time
+
 // anySemver admits every semantic version, prereleases included.
 var anySemver = promotion.OrderSpec{Kind: promotion.BySemver, Range: ">=0.0.0-0"}
 
@@ -89,9 +92,18 @@ func (s *situation) gatesUnreadable() *situation {
 	return s
 }
 
-func (s *situation) schedules(names ...string) *situation {
-	s.input.Gates.Schedules = names
+func (s *situation) schedules(windows ...promotion.Window) *situation {
+	s.input.Gates.Schedules = windows
 	return s
+}
+
+// openUntil and closedUntil are schedules; the zero time is never.
+func openUntil(t time.Time, name string) promotion.Window {
+	return promotion.Window{Schedule: "RolloutSchedule " + name, Open: true, Message: "open", Until: t}
+}
+
+func closedUntil(t time.Time, name string) promotion.Window {
+	return promotion.Window{Schedule: "RolloutSchedule " + name, Message: "closed for now", Until: t}
 }
 
 // checks adds HealthChecks that were not reset for the current promotion.

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/schedule"
+)
+
+// Kinds of schedules, as they are told.
+const (
+	scheduleKind        = "RolloutSchedule"
+	clusterScheduleKind = "ClusterRolloutSchedule"
+)
+
+// timetable is what a RolloutSchedule and a ClusterRolloutSchedule have in
+// common. Spec and status are those of the object itself.
+type timetable struct {
+	client.Object
+	kind       string
+	spec       *v1alpha1.RolloutScheduleSpec
+	status     *v1alpha1.RolloutScheduleStatus
+	namespaces *metav1.LabelSelector // of the cluster kind; nil selects all
+}
+
+func timetableOf(o client.Object) timetable {
+	if s, ok := o.(*v1alpha1.ClusterRolloutSchedule); ok {
+		return timetable{s, clusterScheduleKind, &s.Spec.RolloutScheduleSpec, &s.Status, s.Spec.NamespaceSelector}
+	}
+	s := o.(*v1alpha1.RolloutSchedule)
+	return timetable{s, scheduleKind, &s.Spec, &s.Status, nil}
+}
+
+func schedulesIn(ctx context.Context, c client.Reader, namespace string) ([]timetable, error) {
+	list := &v1alpha1.RolloutScheduleList{}
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list RolloutSchedules: %w", err)
+	}
+	var all []timetable
+	for i := range list.Items {
+		all = append(all, timetableOf(&list.Items[i]))
+	}
+	return all, nil
+}
+
+func clusterSchedules(ctx context.Context, c client.Reader) ([]timetable, error) {
+	list := &v1alpha1.ClusterRolloutScheduleList{}
+	if err := c.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list ClusterRolloutSchedules: %w", err)
+	}
+	var all []timetable
+	for i := range list.Items {
+		all = append(all, timetableOf(&list.Items[i]))
+	}
+	return all, nil
+}
+
+// String is how people are told of it.
+func (t timetable) String() string { return t.kind + " " + t.GetName() }
+
+// evaluate says whether promotions may start, or what must be corrected before
+// that can be told.
+func (t timetable) evaluate(now time.Time) (schedule.State, *promotion.Problem) {
+	parsed, err := schedule.Parse(t.spec)
+	if invalid := t.invalidSelector(); invalid != nil {
+		err = invalid
+	}
+	if err != nil {
+		return schedule.State{}, &promotion.Problem{Reason: v1alpha1.InvalidScheduleReason, Message: err.Error()}
+	}
+	return parsed.At(now), nil
+}
+
+func (t timetable) invalidSelector() error {
+	if _, err := metav1.LabelSelectorAsSelector(t.spec.RolloutSelector); err != nil {
+		return fmt.Errorf("spec.rolloutSelector cannot be used: %w", err)
+	}
+	if _, err := metav1.LabelSelectorAsSelector(t.namespaces); err != nil {
+		return fmt.Errorf("spec.namespaceSelector cannot be used: %w", err)
+	}
+	return nil
+}
+
+// window is what the schedule says to the Rollouts that it selects.
+func (t timetable) window(now time.Time) promotion.Window {
+	state, problem := t.evaluate(now)
+	w := promotion.Window{Schedule: t.String(), Open: state.Open, Message: state.String(), Until: state.Next}
+	if problem != nil {
+		w.Problem = &promotion.Problem{
+			Reason: problem.Reason, Message: fmt.Sprintf("%s cannot be evaluated: %s", t, problem.Message),
+		}
+	}
+	return w
+}
+
+// selects: a selector that cannot be parsed is taken to select: a freeze must
+// not be lost to a typing error.
+func selects(selector *metav1.LabelSelector, set map[string]string) bool {
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	return err != nil || parsed.Matches(labels.Set(set))
+}
