@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"time"
+	_ "time/tzdata" // the image has no zones of its own
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -113,6 +114,15 @@ func register(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 	}); err != nil {
 		return fmt.Errorf("set up the rollout controller: %w", err)
+	}
+	for _, cluster := range []bool{false, true} {
+		schedules := &controller.ScheduleReconciler{Client: rollouts.Client, Events: rollouts.Events, Now: time.Now, Cluster: cluster}
+		if err := schedules.SetupWithManager(mgr, runtimecontroller.Options{
+			MaxConcurrentReconciles: o.concurrent,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		}); err != nil {
+			return fmt.Errorf("set up the controllers of schedules: %w", err)
+		}
 	}
 	checks := &controller.HealthCheckReconciler{
 		Client:               mgr.GetClient(),

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups=kuberik.com,resources=rolloutgates,verbs=create;delete;patch;update
+// +kubebuilder:rbac:groups=kuberik.com,resources=rolloutschedules/status;clusterrolloutschedules/status,verbs=get;patch;update
+// +kubebuilder:rbac:groups=kuberik.com,resources=rolloutschedules/finalizers;clusterrolloutschedules/finalizers,verbs=update
+
+// ScheduleReconciler shows what schedules of one kind say: in their status, and
+// in a RolloutGate for each Rollout that they select.
+//
+// Nothing is promoted or held because of these gates. Rollouts evaluate the
+// schedules themselves; the gates are for people, dashboards and scripts.
+type ScheduleReconciler struct {
+	// Client reads from caches and writes.
+	Client client.Client
+	// Events announces transitions.
+	Events record.EventRecorder
+	// Now is the clock.
+	Now func() time.Time
+	// Cluster is true for ClusterRolloutSchedules, false for RolloutSchedules.
+	Cluster bool
+
+	writes ownWrites
+}
+
+// Reconcile brings the gates and the status of one schedule up to date, and
+// comes back at its next transition.
+func (r *ScheduleReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	o := r.kind()
+	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err) // the garbage collector removes its gates
+	}
+	if !o.GetDeletionTimestamp().IsZero() || r.writes.ahead(o) {
+		return ctrl.Result{}, nil
+	}
+	return r.reconcile(ctx, timetableOf(o))
+}
+
+func (r *ScheduleReconciler) kind() client.Object {
+	if r.Cluster {
+		return &v1alpha1.ClusterRolloutSchedule{}
+	}
+	return &v1alpha1.RolloutSchedule{}
+}
+
+func (r *ScheduleReconciler) reconcile(ctx context.Context, t timetable) (ctrl.Result, error) {
+	now := r.Now()
+	rollouts, err := r.rolloutsOf(ctx, t)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	state, problem := t.evaluate(now)
+	gates, failures := r.keepGates(ctx, t, rollouts, state.Open)
+	err = r.report(ctx, findings{
+		timetable: t, now: now, state: state, problem: problem, gates: gates, rollouts: len(rollouts), failures: failures,
+	})
+	failed := append(failures, err)
+	switch err := errors.Join(slices.DeleteFunc(slices.Clone(failed), isBehind)...); {
+	case err != nil:
+		return ctrl.Result{}, err
+	case slices.ContainsFunc(failed, isBehind):
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	case state.Next.IsZero():
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: max(state.Next.Sub(r.Now()), time.Millisecond)}, nil
+}
+
+// rolloutsOf are the Rollouts that the schedule selects, sorted. They are the
+// cache's own.
+func (r *ScheduleReconciler) rolloutsOf(ctx context.Context, t timetable) ([]*v1alpha1.Rollout, error) {
+	rollouts, err := rolloutsWith(ctx, r.Client, t)
+	if err != nil {
+		return nil, err
+	}
+	if t.namespaces != nil {
+		namespaces, err := r.namespacesOf(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		rollouts = slices.DeleteFunc(rollouts, func(o *v1alpha1.Rollout) bool { return !namespaces[o.Namespace] })
+	}
+	slices.SortFunc(rollouts, func(a, b *v1alpha1.Rollout) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return rollouts, nil
+}
+
+func (r *ScheduleReconciler) namespacesOf(ctx context.Context, t timetable) (map[string]bool, error) {
+	list := namespaceList()
+	if err := r.Client.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", err)
+	}
+	selected := map[string]bool{}
+	for i := range list.Items {
+		if selects(t.namespaces, list.Items[i].Labels) {
+			selected[list.Items[i].Name] = true
+		}
+	}
+	return selected, nil
+}

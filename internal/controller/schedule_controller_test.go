@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+var team = map[string]string{"team": "shop"}
+
+// shopOf is a Rollout with labels.
+func shopOf(name string, labels map[string]string) *v1alpha1.Rollout {
+	rollout := fixture.MakeRollout(name).Obj()
+	rollout.Labels = labels
+	return rollout
+}
+
+func TestAScheduleKeepsAGateForEachRolloutThatItSelects(t *testing.T) {
+	for name, cluster := range map[string]bool{"RolloutSchedule": false, "ClusterRolloutSchedule": true} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t, shopOf("shop", team), shopOf("cart", team), shopOf("other", nil))
+			s.labelNamespace("stage", s.namespace)
+			built := fixture.MakeSchedule("days").Selecting(team)
+			var o client.Object = built.Obj()
+			if cluster {
+				o = built.Cluster(labelled("stage", s.namespace))
+			}
+			c := s.follow(t, o)
+
+			s.Expect(c.tick()).To(Equal(ctrl.Result{RequeueAfter: time.Hour}), "Noon is an hour before the end")
+			s.Expect(s.passing()).To(Equal([]string{"cart open", "shop open"}))
+			prefix := ""
+			if cluster {
+				prefix = s.namespace + "/"
+			}
+			gates := s.gates()
+			names := []string{prefix + gates[0].Name, prefix + gates[1].Name}
+			got := c.read().status
+			s.Expect(got.ManagedGates).To(ConsistOf(names))
+			got.ManagedGates, got.Conditions = nil, nil
+			s.Expect(*got).To(Equal(v1alpha1.RolloutScheduleStatus{
+				ObservedGeneration: 1, Active: true, ActiveRules: []string{"mornings"}, MatchingRollouts: 2,
+				NextTransition: &metav1.Time{Time: fixture.Noon.Add(time.Hour).Local()},
+			}))
+			s.Expect(c.ready()).To(Equal(condition{
+				metav1.ConditionTrue, v1alpha1.ScheduleOpenReason, "open by rule mornings until 2026-03-02T13:00:00Z"}))
+			s.Expect(c.kstatus()).To(Equal(status.CurrentStatus))
+			s.Expect(s.events.Take()).To(BeEmpty(), "to be new is no transition")
+
+			s.pass(time.Hour)
+			s.Expect(c.tick()).To(Equal(ctrl.Result{RequeueAfter: 19 * time.Hour}))
+			s.Expect(s.passing()).To(Equal([]string{"cart closed", "shop closed"}))
+			got = c.read().status
+			got.ManagedGates, got.Conditions = nil, nil
+			s.Expect(*got).To(Equal(v1alpha1.RolloutScheduleStatus{
+				ObservedGeneration: 1, MatchingRollouts: 2, NextTransition: &metav1.Time{Time: fixture.Noon.Add(20 * time.Hour).Local()},
+			}))
+			s.Expect(s.events.Take()).To(Equal([]fixture.Event{{
+				On: o.GetName(), Type: corev1.EventTypeNormal, Reason: v1alpha1.ScheduleClosedReason, Message: "closed until 2026-03-03T08:00:00Z",
+			}}))
+
+			s.relabel("cart", nil)
+			s.remove(&v1alpha1.Rollout{}, "shop")
+			c.tick()
+			s.Expect(s.passing()).To(BeEmpty())
+			s.Expect(c.read().status.ManagedGates).To(BeEmpty())
+			s.Expect(c.read().status.MatchingRollouts).To(BeZero())
+		})
+	}
+}
+
+func TestADenyingScheduleIsClosedWhileItIsActive(t *testing.T) {
+	s := openStage(t, shopOf("shop", nil))
+	c := s.follow(t, fixture.MakeSchedule("freeze").Deny().Obj())
+	c.tick()
+	s.Expect(s.passing()).To(Equal([]string{"shop closed"}))
+	s.Expect(c.ready()).To(Equal(condition{
+		metav1.ConditionTrue, v1alpha1.ScheduleClosedReason, "closed by rule mornings until 2026-03-02T13:00:00Z"}))
+	s.pass(time.Hour)
+	c.tick()
+	s.Expect(s.passing()).To(Equal([]string{"shop open"}))
+	s.Expect(s.events.Take()).To(ConsistOf(HaveField("Reason", v1alpha1.ScheduleOpenReason)))
+}
+
+func TestASettledScheduleWritesNothing(t *testing.T) {
+	s := openStage(t, shopOf("cart", nil), shopOf("shop", nil))
+	c := s.follow(t, fixture.MakeSchedule("days").Obj())
+	c.tick()
+	s.Expect(s.wire.Writes()).To(ConsistOf(
+		HavePrefix("create RolloutGate schedule-gate-days-"), HavePrefix("create RolloutGate schedule-gate-days-"), "patch RolloutSchedule/status days"))
+	s.wire.Forget()
+	c.tick()
+	s.pass(time.Minute)
+	c.tick()
+	c.restart()
+	c.tick()
+	s.Expect(s.wire.Writes()).To(BeEmpty())
+	s.pass(time.Hour)
+	c.tick()
+	s.Expect(s.wire.Writes()).To(HaveLen(3), "each gate, and the status")
+	s.Expect(s.events.Take()).To(HaveLen(1))
+}
+
+func TestAScheduleThatNeverChangesSetsNoTimer(t *testing.T) {
+	over := v1alpha1.ScheduleRule{Name: "over", DateRange: &v1alpha1.DateRange{Start: "2020-01-01", End: "2020-12-31"}}
+	s := openStage(t, shopOf("shop", nil))
+	c := s.follow(t, fixture.MakeSchedule("past").Deny().Rules(over).Obj())
+	s.Expect(c.tick()).To(Equal(ctrl.Result{}))
+	s.Expect(c.read().status.NextTransition).To(BeNil())
+	s.Expect(c.ready().Message).To(Equal("open for good"))
+}
+
+func TestAScheduleFollowsTheClocksThatAreSet(t *testing.T) {
+	// On 29 March 2026 at two in the night it is three o'clock in Berlin.
+	night := v1alpha1.ScheduleRule{TimeRange: &v1alpha1.TimeRange{Start: "02:30", End: "04:00"}}
+	s := openStage(t, shopOf("shop", nil))
+	s.pass(time.Date(2026, time.March, 28, 12, 0, 0, 0, time.UTC).Sub(fixture.Noon))
+	c := s.follow(t, fixture.MakeSchedule("night").Zone("Europe/Berlin").Rules(night).Obj())
+	s.Expect(c.tick()).To(Equal(ctrl.Result{RequeueAfter: 13 * time.Hour}))
+	s.pass(13*time.Hour - time.Second)
+	s.Expect(c.tick()).To(Equal(ctrl.Result{RequeueAfter: time.Second}))
+	s.Expect(s.passing()).To(Equal([]string{"shop closed"}))
+	s.pass(time.Second)
+	s.Expect(c.tick()).To(Equal(ctrl.Result{RequeueAfter: time.Hour}))
+	s.Expect(s.passing()).To(Equal([]string{"shop open"}))
+	s.pass(time.Hour)
+	s.Expect(c.tick()).To(Equal(ctrl.Result{RequeueAfter: 22*time.Hour + 30*time.Minute}))
+	s.Expect(s.passing()).To(Equal([]string{"shop closed"}))
+}
+
+func TestWhatCannotBeEvaluatedIsClosedUntilItIsMended(t *testing.T) {
+	bad := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: "Is"}}}
+	for name, tt := range map[string]struct {
+		spoil   func(timetable)
+		message string
+	}{
+		"a zone that does not exist": {
+			func(o timetable) { o.spec.Timezone = "Mars/Olympus" },
+			`spec.timezone "Mars/Olympus" is no zone of the IANA database, such as Europe/Berlin`,
+		},
+		"the machine's own zone": {
+			func(o timetable) { o.spec.Timezone = "Local" },
+			`spec.timezone "Local" depends on the machine: name a zone, such as Europe/Berlin`,
+		},
+		"a date that does not exist": {
+			func(o timetable) {
+				o.spec.Rules[0].DateRange = &v1alpha1.DateRange{Start: "2026-02-30", End: "2026-03-30"}
+			},
+			`spec.rules[0] (mornings): dateRange.start "2026-02-30" is no day of the calendar: write YYYY-MM-DD`,
+		},
+		"a range that ends before it begins": {
+			func(o timetable) {
+				o.spec.Rules[0].DateRange = &v1alpha1.DateRange{Start: "2026-03-03", End: "2026-03-01"}
+			},
+			`spec.rules[0] (mornings): dateRange.end 2026-03-01 is before its start 2026-03-03`,
+		},
+		"a selector of Rollouts": {
+			func(o timetable) { o.spec.RolloutSelector = bad },
+			`spec.rolloutSelector cannot be used: "Is" is not a valid label selector operator`,
+		},
+		"a selector of namespaces": {
+			func(o timetable) { o.Object.(*v1alpha1.ClusterRolloutSchedule).Spec.NamespaceSelector = bad },
+			`spec.namespaceSelector cannot be used: "Is" is not a valid label selector operator`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t, shopOf("shop", team))
+			s.labelNamespace("stage", s.namespace)
+			c := s.follow(t, fixture.MakeSchedule("days").Selecting(team).Cluster(labelled("stage", s.namespace)))
+			c.tick()
+			s.Expect(s.passing()).To(Equal([]string{"shop open"}))
+
+			good := c.read()
+			c.edit(tt.spoil)
+			s.Expect(c.tick()).To(Equal(ctrl.Result{}))
+			s.Expect(s.passing()).To(Equal([]string{"shop closed"}))
+			want := condition{metav1.ConditionFalse, v1alpha1.InvalidScheduleReason, "closed: " + tt.message}
+			s.Expect(c.ready()).To(Equal(want))
+			s.Expect(c.kstatus()).To(Equal(status.FailedStatus))
+			s.Expect(s.events.Take()).To(Equal([]fixture.Event{
+				{On: c.object.GetName(), Type: corev1.EventTypeWarning, Reason: want.Reason, Message: want.Message}}))
+
+			c.edit(func(o timetable) {
+				o.Object.(*v1alpha1.ClusterRolloutSchedule).Spec = good.Object.(*v1alpha1.ClusterRolloutSchedule).Spec
+			})
+			c.tick()
+			s.Expect(s.passing()).To(Equal([]string{"shop open"}))
+			s.Expect(c.kstatus()).To(Equal(status.CurrentStatus))
+		})
+	}
+}
+
+func TestWhichNamespacesAreSelected(t *testing.T) {
+	for name, tt := range map[string]struct {
+		selector *metav1.LabelSelector
+		want     []string
+	}{
+		"all, without a selector":  {nil, []string{"shop open"}},
+		"all, with an empty one":   {&metav1.LabelSelector{}, []string{"shop open"}},
+		"those with the label":     {labelled("kind", "schedules"), []string{"shop open"}},
+		"and not those without it": {labelled("kind", "others"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t, shopOf("shop", map[string]string{"only": "here"}))
+			s.labelNamespace("kind", "schedules")
+			c := s.follow(t, fixture.MakeSchedule("days").Selecting(map[string]string{"only": "here"}).Cluster(tt.selector))
+			c.tick()
+			s.Expect(s.passing()).To(Equal(tt.want))
+			s.remove(&v1alpha1.Rollout{}, "shop")
+			c.tick()
+			s.Expect(s.passing()).To(BeEmpty())
+		})
+	}
+}
+
+func TestANamespaceThatLosesItsLabelLosesItsGates(t *testing.T) {
+	s := openStage(t, shopOf("shop", nil))
+	s.labelNamespace("stage", s.namespace)
+	c := s.follow(t, fixture.MakeSchedule("days").Cluster(labelled("stage", s.namespace)))
+	c.tick()
+	s.Expect(s.passing()).To(HaveLen(1))
+	s.labelNamespace("stage", "")
+	c.tick()
+	s.Expect(s.passing()).To(BeEmpty())
+}
+
+func TestASuspendedRolloutKeepsItsGate(t *testing.T) {
+	rollout := fixture.MakeRollout("shop").Obj()
+	rollout.Spec.Suspend = true
+	s := openStage(t, rollout)
+	c := s.follow(t, fixture.MakeSchedule("days").Obj())
+	c.tick()
+	s.pass(time.Hour)
+	c.tick()
+	s.Expect(s.passing()).To(Equal([]string{"shop closed"}))
+}
+
+func TestAScheduleThatIsBeingDeletedLetsItsGatesGo(t *testing.T) {
+	s := openStage(t, shopOf("shop", nil))
+	o := fixture.MakeSchedule("days").Obj()
+	o.Finalizers = []string{"example.com/slow"}
+	c := s.follow(t, o)
+	c.tick()
+	s.Expect(s.Delete(s.ctx, c.read().Object)).To(Succeed())
+	s.remove(s.gate(), s.gate().Name) // as the garbage collector does
+	c.tick()
+	s.Expect(s.passing()).To(BeEmpty())
+	c.edit(func(o timetable) { o.SetFinalizers(nil) })
+	_, err := c.reconciler.Reconcile(s.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+	s.Expect(err).NotTo(HaveOccurred(), "that it is gone is no error")
+}

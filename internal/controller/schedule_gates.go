@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+)
+
+// gatePrefix begins the name of each gate that a schedule keeps.
+const gatePrefix = "schedule-gate-"
+
+// keepGates makes sure that each of the Rollouts has one gate of the schedule,
+// and that there is no other. It goes on where a write fails. It returns the
+// gates that are there now, in the order of the Rollouts, and what has failed.
+func (r *ScheduleReconciler) keepGates(ctx context.Context, t timetable, rollouts []*v1alpha1.Rollout, open bool) (kept []*v1alpha1.RolloutGate, failures []error) {
+	existing, err := r.gatesOf(ctx, t, rollouts)
+	if err != nil {
+		return nil, []error{err}
+	}
+	for _, rollout := range rollouts {
+		key := client.ObjectKeyFromObject(rollout)
+		gate, spare := choose(existing[key], t.gateName(rollout.Name))
+		existing[key] = spare
+		gate, err := r.keep(ctx, t, rollout, gate, open)
+		if gate != nil {
+			kept = append(kept, gate)
+		}
+		if err != nil {
+			failures = append(failures, err)
+		}
+	}
+	for _, gate := range sorted(existing) {
+		if err := r.drop(ctx, gate); err != nil {
+			failures = append(failures, err)
+		}
+	}
+	return kept, failures
+}
+
+func sorted(gates map[types.NamespacedName][]*v1alpha1.RolloutGate) []*v1alpha1.RolloutGate {
+	var all []*v1alpha1.RolloutGate
+	for _, some := range gates {
+		all = append(all, some...)
+	}
+	slices.SortFunc(all, func(a, b *v1alpha1.RolloutGate) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// gatesOf are the gates that the schedule owns, by the Rollout that each is
+// for: the one whose gate its name makes it, or else the one that it refers to.
+func (r *ScheduleReconciler) gatesOf(ctx context.Context, t timetable, rollouts []*v1alpha1.Rollout) (map[types.NamespacedName][]*v1alpha1.RolloutGate, error) {
+	list := &v1alpha1.RolloutGateList{}
+	if err := r.Client.List(ctx, list, client.MatchingFields{gateOwnerIndex: string(t.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the gates of a schedule: %w", err)
+	}
+	named := map[types.NamespacedName]string{}
+	for _, rollout := range rollouts {
+		named[types.NamespacedName{Namespace: rollout.Namespace, Name: t.gateName(rollout.Name)}] = rollout.Name
+	}
+	gates := map[types.NamespacedName][]*v1alpha1.RolloutGate{}
+	for i := range list.Items {
+		gate := &list.Items[i]
+		rollout, ok := named[client.ObjectKeyFromObject(gate)]
+		if !ok {
+			rollout = gate.RolloutName()
+		}
+		key := types.NamespacedName{Namespace: gate.Namespace, Name: rollout}
+		gates[key] = append(gates[key], gate)
+	}
+	return gates, nil
+}
+
+// choose takes one of the gates that a Rollout has: the one with the right
+// name, or else the oldest, such as one that another controller of this API has
+// made. The others are to spare.
+func choose(gates []*v1alpha1.RolloutGate, name string) (*v1alpha1.RolloutGate, []*v1alpha1.RolloutGate) {
+	if len(gates) == 0 {
+		return nil, nil
+	}
+	slices.SortFunc(gates, func(a, b *v1alpha1.RolloutGate) int {
+		switch {
+		case a.Name == name:
+			return -1
+		case b.Name == name:
+			return 1
+		case !a.CreationTimestamp.Equal(&b.CreationTimestamp):
+			return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return gates[0], gates[1:]
+}
+
+// keep makes a gate what it must be. The gate may be the cache's own, and is
+// not changed. What is returned is the gate that is there in the end.
+func (r *ScheduleReconciler) keep(ctx context.Context, t timetable, rollout *v1alpha1.Rollout, gate *v1alpha1.RolloutGate, open bool) (*v1alpha1.RolloutGate, error) {
+	if gate == nil {
+		gate = &v1alpha1.RolloutGate{}
+		key := types.NamespacedName{Namespace: rollout.Namespace, Name: t.gateName(rollout.Name)}
+		// One that a person has taken from its owner is still there.
+		if err := r.Client.Get(ctx, key, gate); apierrors.IsNotFound(err) {
+			return r.create(ctx, t, rollout, open)
+		} else if err != nil {
+			return nil, fmt.Errorf("get RolloutGate %s: %w", key, err)
+		}
+	}
+	if !gate.DeletionTimestamp.IsZero() {
+		return nil, nil // once it is gone, there will be another
+	}
+	if r.writes.ahead(gate) {
+		return gate, nil
+	}
+	wanted := gate.DeepCopy()
+	if err := r.shape(t, rollout, wanted, open); err != nil {
+		return nil, err
+	}
+	if equality.Semantic.DeepEqual(gate, wanted) {
+		return gate, nil
+	}
+	patch := client.MergeFromWithOptions(gate, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, wanted, patch, client.FieldOwner(target.FieldManager)); err != nil {
+		return gate, client.IgnoreNotFound(wrap(err, "patch", gate))
+	}
+	r.writes.wrote(wanted)
+	return wanted, nil
+}
+
+func (r *ScheduleReconciler) create(ctx context.Context, t timetable, rollout *v1alpha1.Rollout, open bool) (*v1alpha1.RolloutGate, error) {
+	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: t.gateName(rollout.Name)}}
+	if err := r.shape(t, rollout, gate, open); err != nil {
+		return nil, err
+	}
+	err := r.Client.Create(ctx, gate, client.FieldOwner(target.FieldManager))
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil, nil // the Rollout goes with its namespace
+	case err != nil:
+		return nil, wrap(err, "create", gate)
+	}
+	return gate, nil
+}
+
+func (r *ScheduleReconciler) drop(ctx context.Context, gate *v1alpha1.RolloutGate) error {
+	if !gate.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return client.IgnoreNotFound(wrap(r.Client.Delete(ctx, gate, client.Preconditions{UID: &gate.UID}), "delete", gate))
+}
+
+func wrap(err error, verb string, gate *v1alpha1.RolloutGate) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s RolloutGate %s: %w", verb, client.ObjectKeyFromObject(gate), err)
+}
+
+// shape makes of a gate what the schedule wants it to be. Labels and
+// annotations that others have added stay.
+func (r *ScheduleReconciler) shape(t timetable, rollout *v1alpha1.Rollout, gate *v1alpha1.RolloutGate, open bool) error {
+	if gate.Labels == nil {
+		gate.Labels = map[string]string{}
+	}
+	gate.Labels[v1alpha1.ScheduleKindLabel] = t.kind
+	gate.Labels[v1alpha1.ScheduleNameLabel] = shortName(t.GetName(), validation.LabelValueMaxLength)
+	gate.Labels[v1alpha1.RolloutNameLabel] = shortName(rollout.Name, validation.LabelValueMaxLength)
+	if t.GetNamespace() != "" {
+		gate.Labels[v1alpha1.ScheduleNamespaceLabel] = t.GetNamespace()
+	}
+	for _, key := range []string{v1alpha1.PrettyNameAnnotation, v1alpha1.DescriptionAnnotation} {
+		mirror(t.GetAnnotations(), gate, key)
+	}
+	gate.Spec = v1alpha1.RolloutGateSpec{RolloutRef: &v1alpha1.LocalObjectReference{Name: rollout.Name}, Passing: &open}
+	if err := controllerutil.SetControllerReference(t.Object, gate, r.Client.Scheme()); err != nil {
+		return fmt.Errorf("take over RolloutGate %s: %w", client.ObjectKeyFromObject(gate), err)
+	}
+	return nil
+}
+
+// mirror lets the gate have an annotation just as it is on its schedule.
+func mirror(from map[string]string, gate *v1alpha1.RolloutGate, key string) {
+	value, ok := from[key]
+	if !ok {
+		delete(gate.Annotations, key)
+		return
+	}
+	if gate.Annotations == nil {
+		gate.Annotations = map[string]string{}
+	}
+	gate.Annotations[key] = value
+}
+
+// gateName names the gate of a Rollout: the same at any time, and another for
+// each schedule, also for one that takes the place of one that was deleted.
+func (t timetable) gateName(rollout string) string {
+	const readable = 60
+	return gatePrefix + shortName(t.GetName(), readable) + "-" + hash(string(t.GetUID())+"/"+rollout)
+}
+
+// shortName is the name, or if that is too long its beginning and a hash.
+func shortName(name string, longest int) string {
+	if len(name) <= longest {
+		return name
+	}
+	end := "-" + hash(name)
+	return strings.TrimRight(name[:longest-len(end)], "-.") + end
+}
+
+// hash is short, and yet will not be met twice among the Rollouts of a cluster.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:6])
+}

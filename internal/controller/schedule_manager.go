@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// SetupWithManager registers the watches. The indexes are those of the
+// RolloutReconciler, which must be set up as well. Of a Rollout only that it is
+// there matters, and its labels.
+func (r *ScheduleReconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	on := handler.EnqueueRequestsFromMapFunc
+	labels := builder.WithPredicates(predicate.LabelChangedPredicate{})
+	b := ctrl.NewControllerManagedBy(mgr).
+		For(r.kind()).
+		Owns(&v1alpha1.RolloutGate{}).
+		Watches(&v1alpha1.Rollout{}, on(r.schedulesOfRollout), labels).
+		WithOptions(options)
+	if r.Cluster {
+		return b.Named("clusterrolloutschedule").
+			WatchesMetadata(&corev1.Namespace{}, on(r.schedulesOfNamespace), labels).
+			Complete(r)
+	}
+	return b.Named("rolloutschedule").Complete(r)
+}
+
+// schedulesOfRollout leads from a Rollout to the schedules that select its
+// labels, before a change of them or after.
+func (r *ScheduleReconciler) schedulesOfRollout(ctx context.Context, rollout client.Object) []reconcile.Request {
+	return r.requests(ctx, rollout.GetNamespace(), func(t timetable) bool {
+		return selects(t.spec.RolloutSelector, rollout.GetLabels())
+	})
+}
+
+// schedulesOfNamespace leads from a namespace to the schedules that select its
+// labels, before a change of them or after.
+func (r *ScheduleReconciler) schedulesOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return r.requests(ctx, "", func(t timetable) bool {
+		return t.namespaces != nil && selects(t.namespaces, namespace.GetLabels())
+	})
+}
+
+func (r *ScheduleReconciler) requests(ctx context.Context, namespace string, concerned func(timetable) bool) []reconcile.Request {
+	schedules, err := clusterSchedules(ctx, r.Client)
+	if !r.Cluster {
+		schedules, err = schedulesIn(ctx, r.Client, namespace)
+	}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list schedules")
+	}
+	var requests []reconcile.Request
+	for _, t := range schedules {
+		if concerned(t) {
+			key := types.NamespacedName{Namespace: t.GetNamespace(), Name: t.GetName()}
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+	}
+	return requests
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/schedule"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+)
+
+// findings are what a pass has found out about a schedule.
+type findings struct {
+	timetable
+	now      time.Time
+	state    schedule.State
+	problem  *promotion.Problem      // set if it cannot be evaluated
+	gates    []*v1alpha1.RolloutGate // those that are there
+	rollouts int                     // how many it selects
+	failures []error                 // of keeping the gates
+}
+
+// report stores the status if it says anything new, and then tells of what has
+// changed by an event.
+func (r *ScheduleReconciler) report(ctx context.Context, f findings) error {
+	next := f.DeepCopyObject().(client.Object)
+	status := timetableOf(next).status
+	f.fill(status)
+	if equality.Semantic.DeepEqual(f.status, status) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(f.Object, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, next, patch, client.FieldOwner(target.FieldManager)); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("write the status of %s: %w", f, err))
+	}
+	r.writes.wrote(next)
+	r.announce(next, f.status.Conditions, status.Conditions)
+	return nil
+}
+
+func (f findings) fill(status *v1alpha1.RolloutScheduleStatus) {
+	status.ObservedGeneration = f.GetGeneration()
+	status.Active = f.state.Active
+	status.ActiveRules = f.state.Rules
+	status.NextTransition = nil
+	if !f.state.Next.IsZero() {
+		status.NextTransition = &metav1.Time{Time: f.state.Next}
+	}
+	status.MatchingRollouts = int32(f.rollouts)
+	status.ManagedGates = nil
+	for _, gate := range f.gates {
+		name := gate.Name
+		if f.GetNamespace() == "" {
+			name = gate.Namespace + "/" + gate.Name
+		}
+		status.ManagedGates = append(status.ManagedGates, name)
+	}
+	slices.Sort(status.ManagedGates)
+	f.setReady(&status.Conditions)
+}
+
+// setReady computes Ready, Reconciling and Stalled together, so that kstatus
+// reads them as one.
+func (f findings) setReady(conditions *[]metav1.Condition) {
+	apimeta.RemoveStatusCondition(conditions, v1alpha1.ReconcilingCondition)
+	apimeta.RemoveStatusCondition(conditions, v1alpha1.StalledCondition)
+	set := func(kind string, status metav1.ConditionStatus, reason, message string) {
+		apimeta.SetStatusCondition(conditions, metav1.Condition{
+			Type: kind, Status: status, Reason: reason, Message: shorten(message),
+			ObservedGeneration: f.GetGeneration(), LastTransitionTime: metav1.NewTime(f.now),
+		})
+	}
+	switch failed := tell(f.failures); {
+	case f.problem != nil:
+		message := "closed: " + f.problem.Message
+		set(v1alpha1.StalledCondition, metav1.ConditionTrue, f.problem.Reason, message)
+		set(v1alpha1.ReadyCondition, metav1.ConditionFalse, f.problem.Reason, message)
+	case failed != "":
+		message := f.state.String() + "; " + failed
+		set(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, v1alpha1.ProgressingReason, message)
+		set(v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.GateWriteFailedReason, message)
+	case f.state.Open:
+		set(v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ScheduleOpenReason, f.state.String())
+	default:
+		set(v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ScheduleClosedReason, f.state.String())
+	}
+}
+
+// tell says which gates could not be written, and of the first one why. That
+// somebody else wrote at the same time is no failure, and how the network
+// failed would be told anew each time.
+func tell(failures []error) string {
+	failures = slices.DeleteFunc(slices.Clone(failures), isBehind)
+	if len(failures) == 0 {
+		return ""
+	}
+	reason := failures[0].Error()
+	if network := (net.Error)(nil); errors.As(failures[0], &network) {
+		reason = "the API server did not answer"
+	}
+	return fmt.Sprintf("%s could not be written: %s", promotion.Count(len(failures), "gate"), reason)
+}
+
+// isBehind reports whether a write failed since the cache is behind.
+func isBehind(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
