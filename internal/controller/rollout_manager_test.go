@@ -27,6 +27,12 @@ import (
 // and watches that it has in production. The returned function ends it.
 func (s *stage) play(t *testing.T, user *rest.Config) (stop func()) {
 	t.Helper()
+	return s.playWith(t, user, s.clock.Now)
+}
+
+// playWith gives the controllers of schedules a clock of their own.
+func (s *stage) playWith(t *testing.T, user *rest.Config, schedules func() time.Time) (stop func()) {
+	t.Helper()
 	options := CacheOptions()
 	options.DefaultNamespaces = map[string]cache.Config{s.namespace: {}}
 	skip := true
@@ -37,6 +43,10 @@ func (s *stage) play(t *testing.T, user *rest.Config) (stop func()) {
 	s.Expect(err).NotTo(HaveOccurred())
 	r := &RolloutReconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Events: s.events, Now: s.clock.Now}
 	s.Expect(r.SetupWithManager(s.ctx, mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
+	for _, cluster := range []bool{false, true} {
+		r := &ScheduleReconciler{Client: mgr.GetClient(), Events: s.events, Now: schedules, Cluster: cluster}
+		s.Expect(r.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
