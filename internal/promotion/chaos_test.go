@@ -27,6 +27,11 @@ func playChaos(t *testing.T, rng *rand.Rand) {
 		w.addCheck("smoke")
 		w.addCheck("monitor").terse = true
 	}
+	if rng.IntN(3) == 0 {
+		w.scheduled("any", anyOf(rng, v1alpha1.ScheduleAllow, v1alpha1.ScheduleDeny), "Asia/Kathmandu", v1alpha1.ScheduleRule{
+			TimeRange: &v1alpha1.TimeRange{Start: fmt.Sprintf("%02d:15", rng.IntN(24)), End: fmt.Sprintf("%02d:40", rng.IntN(24))},
+		})
+	}
 	for range 60 {
 		w.step(w.anything)
 	}
@@ -37,6 +42,8 @@ func playChaos(t *testing.T, rng *rand.Rand) {
 	})
 	w.staysAtRest()
 }
+
+func anyOf[T any](rng *rand.Rand, choices ...T) T { return choices[rng.IntN(len(choices))] }
 
 // anyRollout has any combination of settings.
 func anyRollout(rng *rand.Rand) *fixture.RolloutBuilder {
@@ -179,7 +186,7 @@ func (w *world) loseStatusRarely() {
 // release. It goes out by a pin, because a failed release may block automation and the history may be
 // lost in a way that only a person can resolve.
 func (w *world) calmDown() {
-	w.gates, w.crashAfter, w.rng, w.rollout.Annotations = nil, 0, nil, nil
+	w.gates, w.schedules, w.crashAfter, w.rng, w.rollout.Annotations = nil, nil, 0, nil, nil
 	w.registry = append(w.registry, final)
 	w.tell("world", "calms down")
 }

@@ -80,6 +80,11 @@ func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 	if len(in.Rollout.Status.History) == 0 {
 		return // the first release goes past gates
 	}
+	for name, s := range w.schedules {
+		if !s.At(w.now).Open && in.Rollout.Annotations[bypass] != tag {
+			w.fail("%s is promoted although schedule %s is closed", tag, name)
+		}
+	}
 	for i := range w.gates {
 		spec := w.gates[i].Spec
 		if in.Rollout.Annotations[bypass] == tag {

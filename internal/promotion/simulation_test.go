@@ -104,7 +104,7 @@ func (s story) play(t *testing.T, rng *rand.Rand) *world {
 			left = left[1:]
 		}
 	}
-	w.runUntil(300, people, func() bool { return len(left) == 0 && w.describeHistory() == s.ends && w.atRest() })
+	w.runUntil(1000, people, func() bool { return len(left) == 0 && w.describeHistory() == s.ends && w.atRest() })
 	w.staysAtRest()
 	return w
 }

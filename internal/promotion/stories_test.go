@@ -128,6 +128,26 @@ var stories = map[string]story{
 		ends: "1.1.0 Failed, 1.0.0 Succeeded",
 	},
 
+	"a weekend on which clocks are set": {
+		rollout: guarded(),
+		setUp: func(w *world) {
+			// The night from Saturday to Sunday has seven hours in Berlin: from
+			// 21:00 to 04:00 by this story's clock, and the next one begins at 20:00.
+			w.now, w.tick = time.Date(2026, time.March, 28, 19, 0, 0, 0, time.UTC), 30*time.Minute
+			w.addCheck("smoke")
+			w.scheduled("weekend-nights", v1alpha1.ScheduleAllow, "Europe/Berlin", v1alpha1.ScheduleRule{
+				TimeRange: &v1alpha1.TimeRange{Start: "22:00", End: "06:00"}, DaysOfWeek: []v1alpha1.DayOfWeek{"Saturday", "Sunday"},
+			})
+		},
+		events: []event{
+			pushed(start, "1.0.0"),
+			pushed(once("1.0.0", v1alpha1.BakeSucceeded), "1.1.0"),
+			pushed(once("1.1.0", v1alpha1.BakeSucceeded), "1.2.0"),
+			pushed(at(time.Date(2026, time.March, 29, 4, 0, 0, 0, time.UTC)), "1.3.0"),
+		},
+		ends: "1.3.0 Succeeded, 1.2.0 Succeeded, 1.1.0 Succeeded, 1.0.0 Succeeded",
+	},
+
 	"an incident night": {
 		rollout: guarded().DeployTimeout(6 * time.Hour),
 		setUp: func(w *world) {

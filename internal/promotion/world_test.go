@@ -4,6 +4,7 @@ package promotion_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/schedule"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -35,10 +37,12 @@ type world struct {
 	// registry lists the tags that can be pulled, as they were pushed.
 	registry []string
 	// sick says of a release how long after it was applied it falls ill.
-	sick    map[string]time.Duration
-	gates   []v1alpha1.RolloutGate
-	targets []*fluxObject
-	writers []*writer
+	sick  map[string]time.Duration
+	gates []v1alpha1.RolloutGate
+	// schedules that select the Rollout, by name.
+	schedules map[string]*schedule.Schedule
+	targets   []*fluxObject
+	writers   []*writer
 
 	// crashAfter is after how many writes the controller dies in its next
 	// pass; the record is the first. Zero is not at all.
@@ -259,6 +263,12 @@ func (w *world) gather() promotion.Input {
 	for i := range w.gates {
 		in.Gates.Gates = append(in.Gates.Gates, *w.gates[i].DeepCopy())
 	}
+	for _, name := range slices.Sorted(maps.Keys(w.schedules)) {
+		state := w.schedules[name].At(w.now)
+		in.Gates.Schedules = append(in.Gates.Schedules, promotion.Window{
+			Schedule: "RolloutSchedule " + name, Open: state.Open, Message: state.String(), Until: state.Next,
+		})
+	}
 	for _, writer := range w.writers {
 		in.Health.Checks = append(in.Health.Checks, *writer.check.DeepCopy())
 	}
@@ -334,6 +344,21 @@ func (w *world) spend(d promotion.Decision) {
 	for _, answer := range d.Answers {
 		w.tell("answer", "%s: %s", answer.Reason, answer.Message)
 	}
+}
+
+// scheduled adds a schedule with one rule.
+func (w *world) scheduled(name string, action v1alpha1.ScheduleAction, zone string, rule v1alpha1.ScheduleRule) {
+	w.t.Helper()
+	parsed, err := schedule.Parse(&v1alpha1.RolloutScheduleSpec{
+		Action: action, Timezone: zone, Rules: []v1alpha1.ScheduleRule{rule},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if w.schedules == nil {
+		w.schedules = map[string]*schedule.Schedule{}
+	}
+	w.schedules[name] = parsed
 }
 
 // setRecovery is the one condition that the engine remembers by.
