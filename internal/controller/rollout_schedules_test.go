@@ -119,6 +119,18 @@ func TestAGateWithoutItsScheduleIsAGateLikeAnyOther(t *testing.T) {
 	s.Expect(s.history("shop")).To(HaveLen(2))
 }
 
+func TestAScheduleThatIsBeingDeletedHoldsNothing(t *testing.T) {
+	s := openLabelledShop(t, nil)
+	freeze := fixture.MakeSchedule("freeze").Deny().Obj()
+	freeze.Finalizers = []string{"example.com/slow"}
+	c := s.follow(t, freeze)
+	s.Expect(s.Delete(s.ctx, c.read().Object)).To(Succeed())
+	s.release("shop", "1.1.0")
+	s.deploy("shop")
+	s.Expect(s.history("shop")).To(HaveLen(2))
+	c.edit(func(o timetable) { o.SetFinalizers(nil) })
+}
+
 func TestAScheduleThatCannotBeEvaluatedHoldsWhatItSelects(t *testing.T) {
 	s := openLabelledShop(t, nil)
 	c := s.follow(t, fixture.MakeSchedule("days").Zone("Mars/Olympus").Obj())

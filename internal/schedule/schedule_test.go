@@ -146,6 +146,9 @@ func TestWhenAScheduleChanges(t *testing.T) {
 			spec: allow("Europe/Berlin", "06:00-18:00", "18:00-06:00 2026-01-01..2040-06-30"), from: "2026-03-02T00:00:00Z", to: "2040-07-01T16:00:00Z", active: true,
 			want: "2040-07-01T16:00:00Z",
 		},
+		"a range far away changes nothing before it begins": {
+			spec: allow("UTC", "06:42-06:42", "Thu 2026-06-20..2026-06-20"), from: "2026-03-02T00:00:00Z", to: "2030-01-01T00:00:00Z", active: true,
+		},
 		"a range far away": {
 			spec: allow("Europe/Berlin", "2999-07-01..2999-07-01"), from: "2026-03-02T00:00:00Z", to: "3000-01-01T00:00:00Z",
 			want: "2999-06-30T22:00:00Z 2999-07-01T22:00:00Z",

@@ -61,8 +61,8 @@ func onTheWire(t time.Time) time.Time {
 // knows of no zone: here each reading comes once.
 func (s *Schedule) firstUnlike(active bool, from reading) (at reading, found bool) {
 	known := from // up to here the schedule is as it was
-	for d := range s.daysFrom(from.day() - 1) {
-		known = max(known, d.begins())
+	for d, skipped := range s.daysFrom(from.day() - 1) {
+		known += reading(skipped) * secondsPerDay
 		for _, w := range s.windowsOn(d) {
 			switch {
 			case w.to <= known:
@@ -81,24 +81,27 @@ func (s *Schedule) firstUnlike(active bool, from reading) (at reading, found boo
 	return 0, false
 }
 
-// daysFrom are the days on which the schedule may do something new. What a day
-// leaves of the one before are its windows that last over midnight, so after a
-// week and a day without a break every day is like one that was looked at: it
-// goes on with the day before the next break.
-func (s *Schedule) daysFrom(first day) iter.Seq[day] {
-	return func(yield func(day) bool) {
+// daysFrom are the days on which the schedule may do something new, each with
+// the number of days that were skipped before it. What a day leaves to the next
+// are its own windows that last over midnight. So after a day and a week without
+// a break each week ends like the one before, and whole weeks are skipped.
+func (s *Schedule) daysFrom(first day) iter.Seq2[day, day] {
+	return func(yield func(d, skipped day) bool) {
 		until := first + 1 + daysPerWeek
 		for d := first; ; d++ {
 			next, ok := s.nextBreak(d)
-			switch {
-			case ok && next == d:
-				until = d + daysPerWeek
-			case d > until && !ok:
-				return
-			case d > until:
-				d, until = next-1, next+daysPerWeek
+			var skipped day
+			if d > until {
+				if !ok {
+					return
+				}
+				skipped = (next - d) / daysPerWeek * daysPerWeek
+				d += skipped
 			}
-			if !yield(d) {
+			if ok && next-d < daysPerWeek {
+				until = next + daysPerWeek
+			}
+			if !yield(d, skipped) {
 				return
 			}
 		}
