@@ -79,7 +79,7 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	recorded, news, err := r.record(ctx, rollout, status, decision.Overdue)
+	recorded, news, err := r.record(ctx, rollout, status, decision.Overdue || decision.Learned)
 	if news {
 		r.announce(recorded, world.Input, decision)
 	}

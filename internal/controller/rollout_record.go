@@ -18,8 +18,8 @@ import (
 // is written, and the other looks again. It returns the Rollout as it is
 // stored now, and whether that is news.
 func (r *RolloutReconciler) record(ctx context.Context, rollout *v1alpha1.Rollout, status *v1alpha1.RolloutStatus,
-	overdue bool) (*v1alpha1.Rollout, bool, error) {
-	if !worthWriting(&rollout.Status, status, overdue) {
+	urgent bool) (*v1alpha1.Rollout, bool, error) {
+	if !worthWriting(&rollout.Status, status, urgent) {
 		return rollout, false, nil
 	}
 	next := rollout.DeepCopy()
@@ -33,13 +33,14 @@ func (r *RolloutReconciler) record(ctx context.Context, rollout *v1alpha1.Rollou
 }
 
 // worthWriting reports whether the status says anything new. While a promotion
-// is under way, targets that come along are no news by themselves: that all
-// have is told together with what follows from it, unless that is overdue.
-func worthWriting(before, after *v1alpha1.RolloutStatus, overdue bool) bool {
+// is under way, targets that come along and metadata that becomes known are no
+// news by themselves: they are told together with what follows, unless it is
+// urgent.
+func worthWriting(before, after *v1alpha1.RolloutStatus, urgent bool) bool {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false
 	}
-	if overdue || len(after.History) == 0 || after.History[0].State() != v1alpha1.BakeDeploying {
+	if urgent || len(after.History) == 0 || after.History[0].State() != v1alpha1.BakeDeploying {
 		return true
 	}
 	return !equality.Semantic.DeepEqual(withoutProgress(before), withoutProgress(after))

@@ -29,6 +29,7 @@ func statusAfter(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutSta
 	status := &rollout.Status
 	status.History = history
 	status.AvailableReleases = d.Ledger
+	promotion.Learn(in, status)
 	status.ObservedGeneration = rollout.Generation
 	status.LastHandledReconcileAt = rollout.Annotations[v1alpha1.ReconcileRequestAnnotation]
 	rep := report{Input: in, decision: d, verdicts: d.Candidates, status: status}
@@ -96,9 +97,11 @@ func settle(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1
 	return next
 }
 
-// withoutProgress returns the status as if no target had come along yet.
+// withoutProgress returns the status as if no target had come along yet, and
+// no registry had answered.
 func withoutProgress(status *v1alpha1.RolloutStatus) *v1alpha1.RolloutStatus {
 	plain := status.DeepCopy()
+	withoutMetadata(plain)
 	for i := range plain.Targets {
 		if plain.Targets[i].State == v1alpha1.TargetApplied {
 			plain.Targets[i].State = v1alpha1.TargetPending
@@ -113,6 +116,21 @@ func withoutProgress(status *v1alpha1.RolloutStatus) *v1alpha1.RolloutStatus {
 		}
 	}
 	return plain
+}
+
+// withoutMetadata leaves of each release its tag.
+func withoutMetadata(status *v1alpha1.RolloutStatus) {
+	for _, releases := range [][]v1alpha1.VersionInfo{
+		status.AvailableReleases, status.ReleaseCandidates, status.GatedReleaseCandidates,
+	} {
+		for i := range releases {
+			releases[i] = v1alpha1.VersionInfo{Tag: releases[i].Tag}
+		}
+	}
+	for i := range status.History {
+		status.History[i].Version = v1alpha1.VersionInfo{Tag: status.History[i].Version.Tag}
+	}
+	status.ArtifactType, status.Source, status.Title, status.Description = nil, nil, nil, nil
 }
 
 // shorten bounds text that comes from other objects.

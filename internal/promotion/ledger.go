@@ -10,12 +10,12 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// grow returns the ledger with what the policy offers added, in the policy's
-// order, oldest first, trimmed if it grew.
+// grow returns the ledger with what the policy offers and what the registry says
+// added, in the policy's order, oldest first, trimmed if it grew.
 func grow(in Input) ([]v1alpha1.VersionInfo, []Note) {
 	before := in.Rollout.Status.AvailableReleases
 	if in.Policy.Latest == nil || in.Policy.Blocking {
-		return before, nil
+		return allCompleted(in, before), nil
 	}
 	ledger := slices.Clone(before)
 	for _, tag := range scannedBelowLatest(in.Policy) {
@@ -24,7 +24,7 @@ func grow(in Input) ([]v1alpha1.VersionInfo, []Note) {
 		}
 	}
 	ledger, note := addLatest(ledger, *in.Policy.Latest)
-	ledger = sorted(ledger, in.Policy.Order)
+	ledger = allCompleted(in, sorted(ledger, in.Policy.Order))
 	if len(ledger) > len(before) {
 		ledger = trim(ledger, in)
 	}
@@ -49,7 +49,8 @@ func scannedBelowLatest(p Policy) []string {
 }
 
 // addLatest puts the named release last, so that it is the newest among equals
-// the first time it is seen. A tag that now points elsewhere is corrected.
+// the first time it is seen. Of a tag that now points elsewhere nothing is known
+// any more.
 func addLatest(ledger []v1alpha1.VersionInfo, latest v1alpha1.VersionInfo) ([]v1alpha1.VersionInfo, []Note) {
 	i := index(ledger, latest.Tag)
 	switch {
@@ -65,7 +66,7 @@ func addLatest(ledger []v1alpha1.VersionInfo, latest v1alpha1.VersionInfo) ([]v1
 		Reason:  v1alpha1.TagMovedReason,
 		Message: fmt.Sprintf("tag %s was pushed again: it moved from %s to %s", latest.Tag, *ledger[i].Digest, *latest.Digest),
 	}
-	ledger[i].Digest = latest.Digest
+	ledger[i] = latest
 	return ledger, []Note{note}
 }
 
@@ -105,25 +106,23 @@ func trim(ledger []v1alpha1.VersionInfo, in Input) []v1alpha1.VersionInfo {
 }
 
 // startOfRetention is the index after the newest release that is older than
-// the retention time. Releases of unknown age count as recent, unless the age
-// of none is known: then the other rules decide.
+// the retention time, or else of the oldest one known to be within it. Releases
+// of unknown age count as recent unless they are the oldest: a scan shows such
+// again and again.
 func startOfRetention(ledger []v1alpha1.VersionInfo, in Input) int {
 	days := in.Rollout.Spec.GetAvailableReleasesRetentionDays()
 	limit := in.Now.Add(-time.Duration(days) * 24 * time.Hour)
-	dated := false
-	for i := len(ledger) - 1; i >= 0; i-- {
-		if ledger[i].Created == nil {
-			continue
-		}
-		if ledger[i].Created.Time.Before(limit) {
+	start := len(ledger)
+	for i, release := range slices.Backward(ledger) {
+		switch {
+		case release.Created == nil:
+		case release.Created.Time.Before(limit):
 			return i + 1
+		default:
+			start = i
 		}
-		dated = true
 	}
-	if !dated {
-		return len(ledger)
-	}
-	return 0
+	return start
 }
 
 func index(ledger []v1alpha1.VersionInfo, tag string) int {

@@ -17,7 +17,6 @@ func TestLedgerGrows(t *testing.T) {
 		Ledger []v1alpha1.VersionInfo
 		Notes  []promotion.Note
 	}
-	sha := func(tag, digest string) v1alpha1.VersionInfo { return release(tag).Digest("sha256:" + digest).Obj() }
 	for name, test := range map[string]struct {
 		given *situation
 		want  result
@@ -75,10 +74,10 @@ func TestLedgerGrows(t *testing.T) {
 			given(rollout().Releases(sha("1.0.0", "aa"))).names(sha("1.0.0", "aa")),
 			result{Ledger: []v1alpha1.VersionInfo{sha("1.0.0", "aa")}},
 		},
-		"a tag that was pushed again is corrected and told, and keeps the rest": {
+		"a tag that was pushed again is corrected and told, and nothing else is known of it": {
 			given(rollout().Releases(release("1.0.0").Digest("sha256:aa").Created(eleven).Obj())).names(sha("1.0.0", "bb")),
 			result{
-				Ledger: []v1alpha1.VersionInfo{release("1.0.0").Digest("sha256:bb").Created(eleven).Obj()},
+				Ledger: []v1alpha1.VersionInfo{sha("1.0.0", "bb")},
 				Notes: []promotion.Note{{
 					Reason:  v1alpha1.TagMovedReason,
 					Message: "tag 1.0.0 was pushed again: it moved from sha256:aa to sha256:bb",
@@ -160,6 +159,15 @@ func TestLedgerIsTrimmedToTheLongestTail(t *testing.T) {
 		"an unknown age counts as recent": {
 			given(rollout().Retention(7, 1).Releases(aged("1.0.0", 50), bare("1.1.0"), aged("1.2.0", 2))).latest("1.3.0"),
 			[]string{"1.1.0", "1.2.0", "1.3.0"},
+		},
+		"an unknown age below the oldest known one counts as old": {
+			given(rollout().Retention(7, 1).Releases(bare("1.0.0"), aged("1.1.0", 2))).latest("1.2.0"),
+			[]string{"1.1.0", "1.2.0"},
+		},
+		"an age that becomes known counts at once": {
+			given(rollout().Retention(7, 1).Ledger("1.0.0", "1.1.0")).latest("1.2.0").
+				knows(described("1.0.0", "aa").at(-8*day), described("1.1.0", "bb").at(-day)),
+			[]string{"1.1.0", "1.2.0"},
 		},
 		"all of them recent: all stay": {
 			given(rollout().Retention(90, 1).Releases(five...)).latest("1.5.0"),

@@ -12,6 +12,7 @@
 //	promotion.go   Input, Decision, Decide
 //	order.go       the order that an ImagePolicy gives its releases
 //	ledger.go      which releases are known
+//	metadata.go    what the registry says of them
 //	candidates.go  which of them are newer than what runs
 //	manual.go      what people ask for
 //	checks.go      what holds a candidate back
@@ -39,6 +40,8 @@ type Input struct {
 	Rollout *v1alpha1.Rollout
 	// Policy is what the ImagePolicy offers.
 	Policy Policy
+	// Metadata is what the registry says of releases, as far as it is known.
+	Metadata []Metadata
 	// Gates are the gates and schedules that may hold releases back.
 	Gates Gates
 	// Health is what the selected HealthChecks say.
@@ -151,6 +154,8 @@ type Decision struct {
 	// Overdue is true while Wait lasts longer than a promotion usually takes at
 	// this point, so that it is worth telling what Message waits for.
 	Overdue bool
+	// Learned is true if metadata became known that is worth a write by itself.
+	Learned bool
 	// Failed lists the HealthChecks that failed the bake.
 	Failed []v1alpha1.FailedHealthCheck
 	// Resets are the HealthChecks, by index into Input.Health.Checks, that
@@ -199,6 +204,7 @@ func Decide(in Input) Decision {
 		d.Recovery = recovery(in, &d)
 	}
 	d.answer(in)
+	d.learn(in)
 	d.recheck(in)
 	return d
 }

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// Metadata is what the registry says of the image of one release. A text is
+// empty if the image does not have it.
+type Metadata struct {
+	// Tag of the release.
+	Tag string
+	// Digest of the image that was looked at; never empty.
+	Digest string
+	// Version and Revision of the source that the image was built from.
+	Version, Revision string
+	// Created is when the image was built; zero if that is not known.
+	Created time.Time
+	// ArtifactType says as a media type what kind of artifact it is.
+	ArtifactType string
+	// Source, Title and Description are for people.
+	Source, Title, Description string
+}
+
+// Unlearned lists the releases of ledger and history whose metadata the status
+// lacks, newest first. A release lacks it while neither its revision nor its
+// creation are known: in the status an image that has none looks like one that
+// nobody has looked at.
+func Unlearned(in Input) []v1alpha1.VersionInfo {
+	ledger, _ := grow(in)
+	var lacking []v1alpha1.VersionInfo
+	note := func(v v1alpha1.VersionInfo) {
+		same := func(other v1alpha1.VersionInfo) bool { return other.Tag == v.Tag && equal(other.Digest, v.Digest) }
+		if IsTag(v.Tag) && !slices.ContainsFunc(lacking, same) {
+			lacking = append(lacking, v)
+		}
+	}
+	for i, v := range slices.Backward(ledger) {
+		describes := i == len(ledger)-1 // the Rollout itself
+		if !learned(v) || describes && in.Rollout.Status.ArtifactType == nil {
+			note(v)
+		}
+	}
+	for i := range in.Rollout.Status.History {
+		if v := in.Rollout.Status.History[i].Version; !learned(v) {
+			note(v)
+		}
+	}
+	return lacking
+}
+
+func learned(v v1alpha1.VersionInfo) bool { return v.Revision != nil || v.Created != nil }
+
+// Learn fills what is known of the registry into a status: into the history,
+// and what the newest release of the ledger says of the Rollout. What is known
+// already stays, and so does the digest that an entry was deployed with.
+func Learn(in Input, status *v1alpha1.RolloutStatus) {
+	for i := range status.History {
+		status.History[i].Version = completed(in, status.History[i].Version)
+	}
+	if len(status.AvailableReleases) == 0 {
+		return
+	}
+	newest := status.AvailableReleases[len(status.AvailableReleases)-1]
+	if m := metadataOf(in, newest); m != nil {
+		status.ArtifactType, status.Source = text(m.ArtifactType), text(m.Source)
+		status.Title, status.Description = text(m.Title), text(m.Description)
+	}
+}
+
+// completed returns the release with what the registry says of it.
+func completed(in Input, v v1alpha1.VersionInfo) v1alpha1.VersionInfo {
+	m := metadataOf(in, v)
+	if m == nil {
+		return v
+	}
+	v.Digest = orElse(v.Digest, m.Digest)
+	v.Version = orElse(v.Version, m.Version)
+	v.Revision = orElse(v.Revision, m.Revision)
+	if v.Created == nil && !m.Created.IsZero() {
+		v.Created = &metav1.Time{Time: m.Created.Truncate(time.Second)}
+	}
+	return v
+}
+
+func allCompleted(in Input, releases []v1alpha1.VersionInfo) []v1alpha1.VersionInfo {
+	releases = slices.Clone(releases)
+	for i := range releases {
+		releases[i] = completed(in, releases[i])
+	}
+	return releases
+}
+
+// metadataOf finds what is known of the image that a release is. A tag that
+// points elsewhere now says nothing about it.
+func metadataOf(in Input, v v1alpha1.VersionInfo) *Metadata {
+	i := slices.IndexFunc(in.Metadata, func(m Metadata) bool {
+		return m.Tag == v.Tag && (v.Digest == nil || *v.Digest == m.Digest)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &in.Metadata[i]
+}
+
+// learn marks what has become known as worth a write of its own, unless a
+// promotion is just under way: then it is stored together with what comes of
+// that, or after a while without.
+func (d *Decision) learn(in Input) {
+	if len(d.Notes) == 0 && !learns(in, d.Ledger) {
+		return
+	}
+	current := in.Rollout.Current()
+	if len(d.Notes) == 0 && current.State() == v1alpha1.BakeDeploying {
+		if due := current.Cutoff().Add(patience); in.Now.Before(due) {
+			d.lookAt(due)
+			return
+		}
+	}
+	d.Learned = true
+}
+
+// learns reports whether the registry says anything that is not stored.
+func learns(in Input, ledger []v1alpha1.VersionInfo) bool {
+	before := in.Rollout.Status
+	fills := func(v v1alpha1.VersionInfo) bool { return completed(in, v) != v }
+	if slices.ContainsFunc(before.AvailableReleases, fills) {
+		return true
+	}
+	for i := range before.History {
+		if fills(before.History[i].Version) {
+			return true
+		}
+	}
+	after := v1alpha1.RolloutStatus{
+		AvailableReleases: ledger,
+		ArtifactType:      before.ArtifactType, Source: before.Source, Title: before.Title, Description: before.Description,
+	}
+	Learn(in, &after)
+	return !equal(before.ArtifactType, after.ArtifactType) || !equal(before.Source, after.Source) ||
+		!equal(before.Title, after.Title) || !equal(before.Description, after.Description)
+}
+
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func orElse(known *string, found string) *string {
+	if known != nil {
+		return known
+	}
+	return text(found)
+}
