@@ -27,7 +27,9 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/controller"
+	"github.com/fluxrollouts/rollout-controller/internal/metadata"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/release"
 )
 
@@ -103,11 +105,16 @@ func newScheme(config *rest.Config) (*runtime.Scheme, error) {
 
 // register adds the reconcilers and the probes to the manager.
 func register(ctx context.Context, mgr ctrl.Manager, o *options) error {
+	registries, err := registry.NewReader(mgr.GetClient(), mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
 	rollouts := &controller.RolloutReconciler{
 		Client:    mgr.GetClient(),
 		APIReader: mgr.GetAPIReader(),
 		Events:    mgr.GetEventRecorderFor(promotion.SystemName), //nolint:staticcheck // clients of this API read core/v1 events by component
 		Now:       time.Now,
+		Metadata:  metadata.New(registries.Read, mgr.GetLogger().WithName("metadata")),
 	}
 	if err := rollouts.SetupWithManager(ctx, mgr, runtimecontroller.Options{
 		MaxConcurrentReconciles: o.concurrent,

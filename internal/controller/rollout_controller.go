@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/metadata"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
@@ -33,6 +34,9 @@ const conflictDelay = time.Second
 // +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=ocirepositories,verbs=get;list;watch;patch;update
 // +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=get;list;watch;patch;update
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// The credentials that ImageRepositories name, in whatever namespace they are:
+// one by one and by name, so neither list nor watch.
+// +kubebuilder:rbac:groups="",resources=secrets;serviceaccounts,verbs=get
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // RolloutReconciler promotes releases as its Rollouts ask for.
@@ -45,6 +49,9 @@ type RolloutReconciler struct {
 	Events record.EventRecorder
 	// Now is the clock.
 	Now func() time.Time
+	// Metadata reads what registries say of releases, beside the reconciler; nil
+	// leaves it out.
+	Metadata *metadata.Store
 
 	writes  ownWrites
 	orphans orphans
@@ -55,6 +62,7 @@ func (r *RolloutReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	rollout := &v1alpha1.Rollout{}
 	err := r.Client.Get(ctx, req.NamespacedName, rollout)
 	if apierrors.IsNotFound(err) {
+		r.forgetMetadata(req.NamespacedName)
 		return r.reportOrphans(ctx, req.NamespacedName)
 	}
 	r.orphans.forgetBut(req.NamespacedName, nil)
@@ -62,6 +70,7 @@ func (r *RolloutReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	case err != nil:
 		return ctrl.Result{}, err
 	case !rollout.DeletionTimestamp.IsZero(), rollout.Spec.Suspend:
+		r.forgetMetadata(req.NamespacedName)
 		return ctrl.Result{}, nil // targets stay as they are
 	case r.writes.ahead(rollout):
 		return ctrl.Result{}, nil // the event of our own write is on its way

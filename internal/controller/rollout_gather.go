@@ -35,8 +35,9 @@ type world struct {
 func (r *RolloutReconciler) gather(ctx context.Context, rollout *v1alpha1.Rollout) world {
 	w := world{Input: promotion.Input{Now: r.Now(), Rollout: rollout}}
 	policyKey := types.NamespacedName{Namespace: rollout.Namespace, Name: rollout.Spec.ReleasesImagePolicy.Name}
-	policy, err := release.Read(ctx, r.Client, policyKey)
-	w.Policy, w.err = policy, err
+	offer, err := release.Read(ctx, r.Client, policyKey)
+	w.Policy, w.err = offer.Policy, err
+	r.gatherMetadata(&w, offer)
 	w.err = errors.Join(w.err, r.gatherTargets(ctx, &w))
 	w.err = errors.Join(w.err, r.gatherGates(ctx, &w))
 	w.err = errors.Join(w.err, r.gatherHealth(ctx, &w))

@@ -47,7 +47,14 @@ func (r *RolloutReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 		return err
 	}
 	on := handler.EnqueueRequestsFromMapFunc
-	return ctrl.NewControllerManagedBy(mgr).
+	build := ctrl.NewControllerManagedBy(mgr)
+	if r.Metadata != nil {
+		if err := mgr.Add(r.Metadata); err != nil {
+			return fmt.Errorf("add the metadata store: %w", err)
+		}
+		build = build.WatchesRawSource(r.Metadata.Source())
+	}
+	return build.
 		Named("rollout").
 		For(&v1alpha1.Rollout{}).
 		Watches(&imagev1.ImagePolicy{}, on(r.rolloutsOfPolicy)).
@@ -102,12 +109,13 @@ func healthScope(o client.Object) []string {
 	return []string{o.GetNamespace()}
 }
 
-// scanChanged passes an ImageRepository on when its tags or its conditions
-// have changed, and not for each scan that found the same again.
+// scanChanged passes an ImageRepository on when its spec, its tags or its
+// conditions have changed, and not for each scan that found the same again.
 func scanChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*imagev1.ImageRepository), e.ObjectNew.(*imagev1.ImageRepository)
-		return scanRevision(before) != scanRevision(after) || readyMessage(before) != readyMessage(after)
+		return before.Generation != after.Generation ||
+			scanRevision(before) != scanRevision(after) || readyMessage(before) != readyMessage(after)
 	}}
 }
 

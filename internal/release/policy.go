@@ -5,12 +5,16 @@ package release
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/acl"
 	"github.com/fluxcd/pkg/apis/meta"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,10 +22,18 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
+// Offer is what an ImagePolicy offers, and where its images are.
+type Offer struct {
+	promotion.Policy
+	// Repository is the ImageRepository of the policy; nil if it cannot be read,
+	// or is not for the policy's namespace.
+	Repository *imagev1.ImageRepository
+}
+
 // Read returns what an ImagePolicy offers. What is wrong with it is a Problem
 // in the answer; an error is returned beside that only if trying again may
 // help.
-func Read(ctx context.Context, reader client.Reader, key types.NamespacedName) (promotion.Policy, error) {
+func Read(ctx context.Context, reader client.Reader, key types.NamespacedName) (Offer, error) {
 	policy := &imagev1.ImagePolicy{}
 	err := reader.Get(ctx, key, policy)
 	switch {
@@ -37,7 +49,7 @@ func Read(ctx context.Context, reader client.Reader, key types.NamespacedName) (
 		return unusable(key.Name, v1alpha1.InvalidImagePolicyReason,
 			fmt.Sprintf("ImagePolicy %s cannot be used: %v", key, err)), nil
 	}
-	offer := promotion.Policy{Name: policy.Name, Order: order, Latest: latestOf(policy)}
+	offer := Offer{Policy: promotion.Policy{Name: policy.Name, Order: order, Latest: latestOf(policy)}}
 	err = readRepository(ctx, reader, policy, &offer)
 	complainPolicy(&offer, policy) // what the policy lacks often follows from its repository
 	return offer, err
@@ -54,7 +66,7 @@ func RepositoryOf(policy *imagev1.ImagePolicy) types.NamespacedName {
 
 // readRepository completes the offer with what the last scan showed, or with
 // what keeps the registry from being scanned.
-func readRepository(ctx context.Context, reader client.Reader, policy *imagev1.ImagePolicy, offer *promotion.Policy) error {
+func readRepository(ctx context.Context, reader client.Reader, policy *imagev1.ImagePolicy, offer *Offer) error {
 	key := RepositoryOf(policy)
 	repository := &imagev1.ImageRepository{}
 	err := reader.Get(ctx, key, repository)
@@ -74,12 +86,33 @@ func readRepository(ctx context.Context, reader client.Reader, policy *imagev1.I
 	if scan := repository.Status.LastScanResult; scan != nil {
 		offer.Scanned = scan.LatestTags
 	}
-	return nil
+	allowed, err := mayUse(ctx, reader, policy.Namespace, repository)
+	if allowed {
+		offer.Repository = repository
+	}
+	return err
+}
+
+// mayUse reports whether a namespace may use an ImageRepository, by the rules of
+// Flux: its own namespace may, others if spec.accessFrom selects them.
+func mayUse(ctx context.Context, reader client.Reader, namespace string, repository *imagev1.ImageRepository) (bool, error) {
+	access := repository.Spec.AccessFrom
+	if namespace == repository.Namespace || access == nil {
+		return namespace == repository.Namespace, nil
+	}
+	of := &metav1.PartialObjectMetadata{}
+	of.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := reader.Get(ctx, client.ObjectKey{Name: namespace}, of); err != nil {
+		return false, fmt.Errorf("get Namespace %s: %w", namespace, err)
+	}
+	return slices.ContainsFunc(access.NamespaceSelectors, func(s acl.NamespaceSelector) bool {
+		return labels.SelectorFromSet(s.MatchLabels).Matches(labels.Set(of.Labels))
+	}), nil
 }
 
 // complainPolicy notes what is wrong with the policy. What it named before
 // stays on offer while it is not ready, as Flux itself keeps it.
-func complainPolicy(offer *promotion.Policy, policy *imagev1.ImagePolicy) {
+func complainPolicy(offer *Offer, policy *imagev1.ImagePolicy) {
 	if complaint := complaintOf(policy.Status.Conditions); complaint != "" {
 		complain(offer, fmt.Sprintf("ImagePolicy %s is not ready: %s", policy.Name, complaint))
 	}
@@ -95,7 +128,7 @@ func complainPolicy(offer *promotion.Policy, policy *imagev1.ImagePolicy) {
 }
 
 // complain keeps the first complaint.
-func complain(offer *promotion.Policy, message string) {
+func complain(offer *Offer, message string) {
 	if offer.Problem == nil {
 		offer.Problem = &promotion.Problem{Reason: v1alpha1.ImagePolicyNotReadyReason, Message: message}
 	}
@@ -109,12 +142,12 @@ func complaintOf(conditions []metav1.Condition) string {
 	return ready.Message
 }
 
-func unusable(policy, reason, message string) promotion.Policy {
-	return promotion.Policy{
+func unusable(policy, reason, message string) Offer {
+	return Offer{Policy: promotion.Policy{
 		Name:     policy,
 		Problem:  &promotion.Problem{Reason: reason, Message: message},
 		Blocking: true,
-	}
+	}}
 }
 
 func latestOf(policy *imagev1.ImagePolicy) *v1alpha1.VersionInfo {

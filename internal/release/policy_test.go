@@ -128,7 +128,7 @@ func TestWhatAnImagePolicyOffers(t *testing.T) {
 			got, err := release.Read(t.Context(), cluster(t, tt.objects...), shop)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(got.Name).To(Equal("shop"))
-			g.Expect(offerOf(got)).To(Equal(tt.want))
+			g.Expect(offerOf(got.Policy)).To(Equal(tt.want))
 		})
 	}
 }
@@ -210,7 +210,7 @@ func TestWhatCannotBeReadIsAProblemAndAnError(t *testing.T) {
 			g := NewWithT(t)
 			got, err := release.Read(t.Context(), interceptor.NewClient(cluster(t, objects...), failing(tt.kind)), shop)
 			g.Expect(err).To(MatchError(tt.fails))
-			g.Expect(offerOf(got)).To(Equal(tt.want))
+			g.Expect(offerOf(got.Policy)).To(Equal(tt.want))
 		})
 	}
 }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/registry"
+	"github.com/fluxrollouts/rollout-controller/internal/release"
+)
+
+// gatherMetadata takes what is known of the releases whose metadata the status
+// lacks, and has the rest fetched. It never waits: the Rollout is reconciled
+// again when there are answers.
+func (r *RolloutReconciler) gatherMetadata(w *world, offer release.Offer) {
+	if r.Metadata == nil {
+		return
+	}
+	var images []registry.Image
+	var access string
+	if repository := offer.Repository; repository != nil {
+		images = imagesOf(repository, promotion.Unlearned(w.Input))
+		access = fmt.Sprintf("generation %d, ready %t", repository.Generation, readyMessage(repository) == "")
+	}
+	w.Metadata = r.Metadata.Ask(client.ObjectKeyFromObject(w.Rollout), access, images)
+}
+
+func imagesOf(repository *imagev1.ImageRepository, releases []v1alpha1.VersionInfo) []registry.Image {
+	var images []registry.Image
+	for _, release := range releases {
+		image := registry.Image{
+			Repository: client.ObjectKeyFromObject(repository), Name: repository.Spec.Image, Tag: release.Tag,
+		}
+		if release.Digest != nil {
+			image.Digest = *release.Digest
+		}
+		images = append(images, image)
+	}
+	return images
+}
+
+func (r *RolloutReconciler) forgetMetadata(rollout types.NamespacedName) {
+	if r.Metadata != nil {
+		r.Metadata.Forget(rollout)
+	}
+}

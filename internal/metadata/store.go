@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package metadata keeps what registries say of releases, and asks them for
+// what is not known yet, beside the reconcilers: none of them ever waits for a
+// registry.
+//
+// Whoever reconciles a Rollout calls [Store.Ask] with the releases whose
+// metadata the Rollout's status lacks. What is known is the answer; the rest is
+// fetched, and the Rollout is reconciled again when all of it has been tried
+// once, so that it is stored in one write. What nobody asks for any more is not
+// fetched any more. A Rollout whose status is complete asks for nothing.
+package metadata
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/registry"
+)
+
+const (
+	// workers is how many images are asked for at a time.
+	workers = 4
+	// mostAnswers is how many answers are kept, the latest used ones.
+	mostAnswers = 10_000
+	// mostWishes is how many images may be asked for before others must wait.
+	mostWishes = 10_000
+	// After an attempt that failed an image is tried again after these pauses;
+	// after the longest at once, if the registry said that it does not have it.
+	firstRetry = 5 * time.Second
+	lastRetry  = 10 * time.Minute
+)
+
+// Read asks a registry what it says of an image. It returns within a bounded
+// time. The Store asks again after any error but [registry.ErrInvalid].
+type Read func(context.Context, registry.Image) (promotion.Metadata, error)
+
+// Store keeps answers and fetches those that are missing. It must be added to
+// the manager, and its Source to the controller whose reconciler asks.
+type Store struct {
+	read  Read
+	log   logr.Logger
+	queue workqueue.TypedRateLimitingInterface[registry.Image]
+
+	mu      sync.Mutex
+	answers *lru.Cache
+	wishes  map[registry.Image]*wish
+	askers  map[types.NamespacedName]*asker
+	// turnedAway are Rollouts that asked when there were too many wishes.
+	turnedAway map[types.NamespacedName]bool
+	// failing are the ImageRepositories of which it was told that images cannot
+	// be read.
+	failing map[types.NamespacedName]bool
+	wake    func(types.NamespacedName)
+}
+
+// wish is an image that Rollouts ask for.
+type wish struct {
+	by    map[types.NamespacedName]bool
+	state state
+}
+
+// state says how far a wish is.
+type state int
+
+const (
+	open   state = iota // will be tried as soon as possible
+	failed              // was tried, and may be tried again later
+	known               // the answer is there
+)
+
+// asker is a Rollout that lacks metadata.
+type asker struct {
+	access string
+	images []registry.Image
+	news   bool // answers came since it asked
+}
+
+// New returns a Store that fetches nothing before it is started.
+func New(read Read, log logr.Logger) *Store {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[registry.Image](firstRetry, lastRetry)
+	return &Store{
+		read:       read,
+		log:        log,
+		queue:      workqueue.NewTypedRateLimitingQueue(limiter),
+		answers:    lru.New(mostAnswers),
+		wishes:     map[registry.Image]*wish{},
+		askers:     map[types.NamespacedName]*asker{},
+		turnedAway: map[types.NamespacedName]bool{},
+		failing:    map[types.NamespacedName]bool{},
+		wake:       func(types.NamespacedName) {},
+	}
+}
+
+// Ask returns what is known of the images, and has the others fetched for the
+// Rollout, the first ones first. They replace what it asked for before. Images
+// that could not be fetched are tried at once if access has changed, which
+// stands for all that may have mended it.
+func (s *Store) Ask(rollout types.NamespacedName, access string, images []registry.Image) []promotion.Metadata {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.askers[rollout]
+	delete(s.turnedAway, rollout)
+	delete(s.askers, rollout)
+	var answers []promotion.Metadata
+	if len(images) > 0 {
+		mended := before != nil && before.access != access
+		next := &asker{access: access}
+		s.askers[rollout] = next
+		for _, image := range images {
+			if answer, ok := s.answers.Get(image); ok {
+				answers = append(answers, answer.(promotion.Metadata))
+			}
+			if s.request(rollout, image, mended) {
+				next.images = append(next.images, image)
+			}
+		}
+	}
+	if before != nil {
+		s.release(rollout, before.images)
+	}
+	return answers
+}
+
+// Forget drops all that a Rollout asked for.
+func (s *Store) Forget(rollout types.NamespacedName) { s.Ask(rollout, "", nil) }
+
+// Source wakes the Rollouts for which answers have come.
+func (s *Store) Source() source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.wake = func(rollout types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: rollout}) }
+		return nil
+	})
+}
+
+// NeedLeaderElection is true: only who reconciles asks.
+func (s *Store) NeedLeaderElection() bool { return true }
+
+// Start fetches until ctx ends, and returns when the last request has ended.
+func (s *Store) Start(ctx context.Context) error {
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() { s.work(ctx) })
+	}
+	<-ctx.Done()
+	s.queue.ShutDown()
+	running.Wait()
+	return nil
+}
+
+func (s *Store) work(ctx context.Context) {
+	for {
+		image, end := s.queue.Get()
+		if end {
+			return
+		}
+		if s.pending(image) && ctx.Err() == nil {
+			metadata, err := s.read(ctx, image)
+			s.conclude(ctx, image, metadata, err)
+		}
+		s.queue.Done(image)
+	}
+}
+
+func (s *Store) conclude(ctx context.Context, image registry.Image, metadata promotion.Metadata, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.answer(image, metadata)
+	case ctx.Err() == nil:
+		s.fail(image, err)
+		s.retry(image, err)
+	}
+}
+
+// retry has the image tried again later, if there is any use in that.
+func (s *Store) retry(image registry.Image, err error) {
+	switch {
+	case errors.Is(err, registry.ErrInvalid):
+		s.queue.Forget(image)
+	case errors.Is(err, registry.ErrNotFound):
+		s.queue.Forget(image)
+		s.queue.AddAfter(image, lastRetry)
+	default:
+		s.queue.AddRateLimited(image)
+	}
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	"github.com/fluxcd/pkg/auth"
+	authutils "github.com/fluxcd/pkg/auth/utils"
+	"github.com/fluxcd/pkg/cache"
+	"github.com/fluxcd/pkg/runtime/secrets"
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/authn/kubernetes"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// access is how a registry is reached and who asks.
+type access struct {
+	transport *http.Transport
+	login     remote.Option
+}
+
+// options for requests that are not repeated: whoever asked tries again later.
+func (a access) options(ctx context.Context) []remote.Option {
+	return []remote.Option{
+		remote.WithContext(ctx),
+		remote.WithTransport(bounded{a.transport}),
+		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
+		remote.WithUserAgent("rollout-controller"),
+		a.login,
+	}
+}
+
+// access follows the ImageRepository as Flux does. Only Secrets that it names
+// are read, in its own namespace.
+func (r *Reader) access(ctx context.Context, repository *imagev1.ImageRepository, ref name.Reference) (access, error) {
+	a := access{transport: remote.DefaultTransport.(*http.Transport).Clone()}
+	proxy, err := r.proxy(ctx, repository)
+	if err != nil {
+		return a, err
+	}
+	if proxy != nil {
+		a.transport.Proxy = http.ProxyURL(proxy)
+	}
+	if named := repository.Spec.CertSecretRef; named != nil {
+		secret, err := r.secret(ctx, repository.Namespace, named.Name)
+		if err != nil {
+			return a, err
+		}
+		a.transport.TLSClientConfig, err = secrets.TLSConfigFromSecret(ctx, secret, secrets.WithSystemCertPool())
+		if err != nil {
+			return a, fmt.Errorf("use spec.certSecretRef: %w", err)
+		}
+	}
+	a.login, err = r.login(ctx, repository, ref, proxy)
+	return a, err
+}
+
+func (r *Reader) proxy(ctx context.Context, repository *imagev1.ImageRepository) (*url.URL, error) {
+	named := repository.Spec.ProxySecretRef
+	if named == nil {
+		return nil, nil
+	}
+	secret, err := r.secret(ctx, repository.Namespace, named.Name)
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := secrets.ProxyURLFromSecret(ctx, secret)
+	if err != nil {
+		return nil, fmt.Errorf("use spec.proxySecretRef: %w", err)
+	}
+	return proxy, nil
+}
+
+// login is by the pull secrets if there are any, else by the cloud provider,
+// else as the controller itself may.
+func (r *Reader) login(ctx context.Context, repository *imagev1.ImageRepository, ref name.Reference, proxy *url.URL) (remote.Option, error) {
+	pull, err := r.pullSecrets(ctx, repository)
+	if err != nil {
+		return nil, err
+	}
+	if len(pull) > 0 {
+		keychain, err := kubernetes.NewFromPullSecrets(ctx, pull)
+		if err != nil {
+			return nil, fmt.Errorf("use the pull secrets: %w", err)
+		}
+		return remote.WithAuthFromKeychain(dockerHub{keychain}), nil
+	}
+	if repository.Spec.SecretRef == nil && cloud(repository) {
+		return r.providerLogin(ctx, repository, ref, proxy)
+	}
+	return remote.WithAuthFromKeychain(authn.DefaultKeychain), nil
+}
+
+func cloud(repository *imagev1.ImageRepository) bool {
+	return repository.Spec.Provider != "" && repository.Spec.Provider != "generic"
+}
+
+// providerLogin asks the cloud provider for a token as the controller. Tokens
+// for a ServiceAccount of the ImageRepository's namespace would need the right
+// to make tokens for every ServiceAccount of the cluster.
+func (r *Reader) providerLogin(ctx context.Context, repository *imagev1.ImageRepository, ref name.Reference, proxy *url.URL) (remote.Option, error) {
+	if repository.Spec.ServiceAccountName != "" {
+		return nil, fmt.Errorf("%w: spec.provider %s with spec.serviceAccountName is not supported here; "+
+			"give that ServiceAccount imagePullSecrets, or let the controller itself log in",
+			ErrInvalid, repository.Spec.Provider)
+	}
+	options := []auth.Option{auth.WithCache(*r.tokens, cache.InvolvedObject{
+		Kind: imagev1.ImageRepositoryKind, Name: repository.Name, Namespace: repository.Namespace, Operation: "metadata",
+	})}
+	if proxy != nil {
+		options = append(options, auth.WithProxyURL(*proxy))
+	}
+	login, err := authutils.GetArtifactRegistryCredentials(ctx, repository.Spec.Provider, ref.Context().Name(), options...)
+	if err != nil {
+		return nil, fmt.Errorf("log in by spec.provider %s: %w", repository.Spec.Provider, err)
+	}
+	return remote.WithAuth(login), nil
+}
+
+// pullSecrets are those of spec.secretRef and of the ServiceAccount, in this
+// order.
+func (r *Reader) pullSecrets(ctx context.Context, repository *imagev1.ImageRepository) ([]corev1.Secret, error) {
+	var names []string
+	if repository.Spec.SecretRef != nil {
+		names = append(names, repository.Spec.SecretRef.Name)
+	}
+	if account := repository.Spec.ServiceAccountName; account != "" {
+		of := &corev1.ServiceAccount{}
+		if err := r.secrets.Get(ctx, client.ObjectKey{Namespace: repository.Namespace, Name: account}, of); err != nil {
+			return nil, fmt.Errorf("read ServiceAccount %s/%s: %w", repository.Namespace, account, err)
+		}
+		for _, named := range of.ImagePullSecrets {
+			names = append(names, named.Name)
+		}
+	}
+	var pull []corev1.Secret
+	for _, name := range names {
+		secret, err := r.secret(ctx, repository.Namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		pull = append(pull, *secret)
+	}
+	return pull, nil
+}
+
+func (r *Reader) secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	if err := r.secrets.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret); err != nil {
+		return nil, fmt.Errorf("read Secret %s/%s: %w", namespace, name, err)
+	}
+	return secret, nil
+}
+
+// dockerHub finds logins for Docker Hub under each of its names.
+type dockerHub struct{ authn.Keychain }
+
+// aliases are the other names that people give Docker Hub in pull secrets.
+var aliases = []string{"docker.io", "registry-1.docker.io", "registry.hub.docker.com"}
+
+// Resolve looks for the resource itself, then under the other names.
+func (k dockerHub) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	login, err := k.Keychain.Resolve(target)
+	if err != nil || login != authn.Anonymous || target.RegistryStr() != name.DefaultRegistry {
+		return login, err
+	}
+	for _, alias := range aliases {
+		login, err = k.Keychain.Resolve(renamed{target, alias})
+		if err != nil || login != authn.Anonymous {
+			break
+		}
+	}
+	return login, err
+}
+
+// renamed is a resource under another name of its registry.
+type renamed struct {
+	authn.Resource
+	registry string
+}
+
+func (r renamed) RegistryStr() string { return r.registry }
+
+func (r renamed) String() string {
+	return r.registry + r.Resource.String()[len(r.Resource.RegistryStr()):]
+}
+
+// bounded cuts off answers that are larger than any manifest or config may be.
+type bounded struct{ http.RoundTripper }
+
+// mostBytes is what registries must accept of a manifest, by the distribution
+// specification.
+const mostBytes = 4 << 20
+
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := b.RoundTripper.RoundTrip(request)
+	if err == nil {
+		response.Body = http.MaxBytesReader(nil, response.Body, mostBytes)
+	}
+	return response, err
+}
+

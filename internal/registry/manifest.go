@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// The annotations, and labels of an image's config, that are read.
+const (
+	keyPrefix      = "org.opencontainers.image."
+	keyVersion     = keyPrefix + "version"
+	keyRevision    = keyPrefix + "revision"
+	keyCreated     = keyPrefix + "created"
+	keySource      = keyPrefix + "source"
+	keyTitle       = keyPrefix + "title"
+	keyDescription = keyPrefix + "description"
+)
+
+var keys = []string{keyVersion, keyRevision, keyCreated, keySource, keyTitle, keyDescription}
+
+// manifest is what matters of an image's manifest or of an index.
+type manifest struct {
+	MediaType    string            `json:"mediaType"`
+	ArtifactType string            `json:"artifactType"`
+	Config       *v1.Descriptor    `json:"config"`
+	Manifests    []v1.Descriptor   `json:"manifests"`
+	Annotations  map[string]string `json:"annotations"`
+}
+
+// found collects texts by their keys. The first source that has one wins.
+type found map[string]string
+
+func (f found) add(texts map[string]string) {
+	for _, key := range keys {
+		if f[key] == "" {
+			f[key] = shorten(texts[key])
+		}
+	}
+}
+
+func (f found) complete() bool {
+	for _, key := range keys {
+		if f[key] == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// look reads the manifest, and as much behind it as is needed: of an index the
+// image for one platform, of an image the labels in its config.
+func look(ctx context.Context, puller *remote.Puller, ref name.Reference) (promotion.Metadata, error) {
+	descriptor, top, err := get(ctx, puller, ref)
+	if err != nil {
+		return promotion.Metadata{}, err
+	}
+	texts := found{}
+	texts.add(annotations(top))
+	image := descriptor
+	if child := platform(top.Manifests); child != nil && !texts.complete() {
+		var m manifest
+		if image, m, err = get(ctx, puller, ref.Context().Digest(child.Digest.String())); err != nil {
+			return promotion.Metadata{}, fmt.Errorf("read the image of one platform: %w", err)
+		}
+		texts.add(annotations(m))
+	}
+	if err := texts.addLabels(image); err != nil {
+		return promotion.Metadata{}, err
+	}
+	metadata := texts.metadata()
+	metadata.Digest = descriptor.Digest.String()
+	metadata.ArtifactType = shorten(kindOf(descriptor, top))
+	return metadata, nil
+}
+
+func get(ctx context.Context, puller *remote.Puller, ref name.Reference) (*remote.Descriptor, manifest, error) {
+	var content manifest
+	descriptor, err := puller.Get(ctx, ref)
+	if err != nil {
+		return nil, content, err
+	}
+	if err := json.Unmarshal(descriptor.Manifest, &content); err != nil {
+		return nil, content, fmt.Errorf("read the manifest: %w", err)
+	}
+	return descriptor, content, nil
+}
+
+// annotations are the manifest's own, completed by those of its config.
+func annotations(m manifest) map[string]string {
+	all := map[string]string{}
+	if m.Config != nil {
+		maps.Copy(all, m.Config.Annotations)
+	}
+	maps.Copy(all, m.Annotations)
+	return all
+}
+
+// addLabels adds the labels in the config of a container image. Artifacts of
+// other kinds have none.
+func (f found) addLabels(descriptor *remote.Descriptor) error {
+	if f.complete() || !descriptor.MediaType.IsImage() {
+		return nil
+	}
+	image, err := descriptor.Image()
+	if err != nil {
+		return fmt.Errorf("read the manifest: %w", err)
+	}
+	m, err := image.Manifest()
+	if err != nil {
+		return fmt.Errorf("read the manifest: %w", err)
+	}
+	if !m.Config.MediaType.IsConfig() {
+		return nil
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return fmt.Errorf("read the config: %w", err)
+	}
+	f.add(config.Config.Labels)
+	return nil
+}
+
+// platform chooses the image of an index that speaks for all: linux/amd64, or
+// else the first that is meant to run; nil if there is none.
+func platform(images []v1.Descriptor) *v1.Descriptor {
+	var first *v1.Descriptor
+	for i := range images {
+		image := &images[i]
+		if !image.MediaType.IsImage() || image.Platform != nil && image.Platform.OS == "unknown" {
+			continue // an index, or an attestation about another image
+		}
+		if p := image.Platform; p != nil && p.OS == "linux" && p.Architecture == "amd64" {
+			return image
+		}
+		first = cmp.Or(first, image)
+	}
+	return first
+}
+
+// kindOf is the artifact type: what the manifest calls it, or else the type of
+// its config, or else its own.
+func kindOf(descriptor *remote.Descriptor, m manifest) string {
+	config := ""
+	if m.Config != nil {
+		config = string(m.Config.MediaType)
+	}
+	return cmp.Or(m.ArtifactType, config, m.MediaType, string(descriptor.MediaType))
+}
+
+func (f found) metadata() promotion.Metadata {
+	m := promotion.Metadata{
+		Version: f[keyVersion], Revision: f[keyRevision],
+		Source: f[keySource], Title: f[keyTitle], Description: f[keyDescription],
+	}
+	if created, err := time.Parse(time.RFC3339, f[keyCreated]); err == nil {
+		m.Created = created
+	}
+	return m
+}
+
+// shorten bounds what anyone who may push can have stored in the cluster.
+func shorten(text string) string {
+	const most = 1024
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most])
+	}
+	return text
+}

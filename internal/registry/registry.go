@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package registry asks OCI registries what they say of an image, with the
+// credentials that Flux uses for the same repository.
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	"github.com/fluxcd/pkg/cache"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// Image is one image as an ImageRepository reaches it. The ImageRepository is
+// part of what is asked for: what its credentials can read is not for others.
+type Image struct {
+	// Repository is the ImageRepository.
+	Repository types.NamespacedName
+	// Name of the image without a tag, as in the ImageRepository's spec.image.
+	Name string
+	// Tag that names the image.
+	Tag string
+	// Digest of the image; empty for the one that the tag points to now.
+	Digest string
+}
+
+// String is how the image is written.
+func (i Image) String() string {
+	if i.Digest != "" {
+		return i.Name + ":" + i.Tag + "@" + i.Digest
+	}
+	return i.Name + ":" + i.Tag
+}
+
+// Errors that trying again does not mend by itself.
+var (
+	// ErrNotFound means that the registry does not have the image.
+	ErrNotFound = errors.New("the registry does not have it")
+	// ErrInvalid means that the image cannot be asked for: its name, or how the
+	// ImageRepository says to log in, must be corrected.
+	ErrInvalid = errors.New("cannot be asked for")
+)
+
+// timeout bounds all requests about one image together, those for credentials
+// included.
+const timeout = 15 * time.Second
+
+// Reader reads what registries say of images.
+type Reader struct {
+	repositories client.Reader
+	secrets      client.Reader
+	tokens       *cache.TokenCache
+}
+
+// tokensKept is how many short-lived tokens of cloud providers are kept. There
+// is one per registry host.
+const tokensKept = 100
+
+// NewReader returns a Reader that reads ImageRepositories through the first
+// reader, which may have a cache, and Secrets and ServiceAccounts through the
+// second, which must not.
+func NewReader(repositories, secrets client.Reader) (*Reader, error) {
+	tokens, err := cache.NewTokenCache(tokensKept)
+	if err != nil {
+		return nil, fmt.Errorf("make a cache for tokens: %w", err)
+	}
+	return &Reader{repositories: repositories, secrets: secrets, tokens: tokens}, nil
+}
+
+// Read asks the registry. It returns within seconds; the error is ErrNotFound
+// or ErrInvalid if there is no use in asking the same again.
+func (r *Reader) Read(ctx context.Context, image Image) (promotion.Metadata, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	metadata, err := r.read(ctx, image)
+	if err != nil {
+		return promotion.Metadata{}, fmt.Errorf("read %s: %w", image, classify(err))
+	}
+	metadata.Tag = image.Tag
+	return metadata, nil
+}
+
+func (r *Reader) read(ctx context.Context, image Image) (promotion.Metadata, error) {
+	repository := &imagev1.ImageRepository{}
+	if err := r.repositories.Get(ctx, image.Repository, repository); err != nil {
+		return promotion.Metadata{}, fmt.Errorf("get ImageRepository %s: %w", image.Repository, err)
+	}
+	ref, err := reference(image, repository.Spec.Insecure)
+	if err != nil {
+		return promotion.Metadata{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	access, err := r.access(ctx, repository, ref)
+	if err != nil {
+		return promotion.Metadata{}, err
+	}
+	defer access.transport.CloseIdleConnections()
+	puller, err := remote.NewPuller(access.options(ctx)...)
+	if err != nil {
+		return promotion.Metadata{}, fmt.Errorf("prepare the requests: %w", err)
+	}
+	return look(ctx, puller, ref)
+}
+
+func reference(image Image, insecure bool) (name.Reference, error) {
+	var options []name.Option
+	if insecure {
+		options = append(options, name.Insecure)
+	}
+	repository, err := name.NewRepository(image.Name, options...)
+	switch {
+	case err != nil:
+		return nil, err
+	case image.Digest != "":
+		return name.NewDigest(repository.Name()+"@"+image.Digest, options...)
+	}
+	return name.NewTag(repository.Name()+":"+image.Tag, options...)
+}
+
+// classify makes the registry's definite no recognisable.
+func classify(err error) error {
+	var answer *transport.Error
+	if errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound {
+		return fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	return err
+}
