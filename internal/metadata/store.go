@@ -20,6 +20,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -87,12 +88,14 @@ type asker struct {
 }
 
 // New returns a Store that fetches nothing before it is started.
-func New(read Read, log logr.Logger) *Store {
+func New(read Read, log logr.Logger) *Store { return newStore(read, log, clock.RealClock{}) }
+
+func newStore(read Read, log logr.Logger, clock clock.WithTicker) *Store {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[registry.Image](firstRetry, lastRetry)
 	return &Store{
 		read:       read,
 		log:        log,
-		queue:      workqueue.NewTypedRateLimitingQueue(limiter),
+		queue:      workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[registry.Image]{Clock: clock}),
 		answers:    lru.New(mostAnswers),
 		wishes:     map[registry.Image]*wish{},
 		askers:     map[types.NamespacedName]*asker{},

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metadata
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/registry"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	shop = types.NamespacedName{Namespace: "prod", Name: "shop"}
+	web  = types.NamespacedName{Namespace: "prod", Name: "web"}
+
+	errAway = errors.New("no route to host")
+)
+
+// office is a Store that runs, the registry that it asks and the Rollouts that
+// it wakes.
+type office struct {
+	*WithT
+	*Store
+	clock *clocktesting.FakeClock
+	stop  func()
+
+	mu    sync.Mutex
+	fails map[string]error // by tag
+	asked []string
+	woken []types.NamespacedName
+}
+
+func openOffice(t *testing.T) *office {
+	t.Helper()
+	o := &office{WithT: NewWithT(t), clock: clocktesting.NewFakeClock(fixture.Noon), fails: map[string]error{}}
+	o.Store = newStore(o.registry, logr.Discard(), o.clock)
+	o.wake = func(rollout types.NamespacedName) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.woken = append(o.woken, rollout)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- o.Start(ctx) }()
+	o.stop = sync.OnceFunc(func() {
+		cancel()
+		o.Expect(<-ended).To(Succeed())
+	})
+	t.Cleanup(o.stop)
+	return o
+}
+
+// registry answers for every tag that does not fail.
+func (o *office) registry(_ context.Context, image registry.Image) (promotion.Metadata, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.asked = append(o.asked, image.Tag)
+	if err := o.fails[image.Tag]; err != nil {
+		return promotion.Metadata{}, err
+	}
+	return promotion.Metadata{Tag: image.Tag, Digest: "sha256:" + image.Tag}, nil
+}
+
+// fail makes the registry fail for a tag; nil mends it.
+func (o *office) fail(tag string, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fails[tag] = err
+}
+
+// questions are what the registry was asked, in order of the alphabet: several
+// workers ask.
+func (o *office) questions() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Sorted(slices.Values(o.asked))
+}
+
+func (o *office) calls() []types.NamespacedName {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.woken)
+}
+
+// later lets time go by, once somebody waits for that.
+func (o *office) later(d time.Duration) {
+	o.Eventually(o.clock.HasWaiters).Should(BeTrue())
+	o.clock.Step(d)
+}
+
+// rests makes sure that nothing more is asked.
+func (o *office) rests() {
+	before := o.questions()
+	o.Consistently(o.questions, 100*time.Millisecond).Should(Equal(before))
+}
+
+func images(tags ...string) []registry.Image {
+	var all []registry.Image
+	for _, tag := range tags {
+		all = append(all, registry.Image{Repository: shop, Name: "registry.example.com/shop", Tag: tag})
+	}
+	return all
+}
+
+func tags(answers []promotion.Metadata) []string {
+	all := []string{}
+	for _, m := range answers {
+		all = append(all, m.Tag)
+	}
+	return all
+}
+
+func TestAllThatARolloutAsksForIsToldAtOnce(t *testing.T) {
+	o := openOffice(t)
+	o.Expect(o.Ask(shop, "", images("1", "2", "3"))).To(BeEmpty())
+	o.Eventually(o.calls).Should(Equal([]types.NamespacedName{shop}))
+	o.Expect(tags(o.Ask(shop, "", images("1", "2", "3")))).To(Equal([]string{"1", "2", "3"}))
+	o.rests()
+	o.Expect(o.questions()).To(Equal([]string{"1", "2", "3"}))
+	o.Expect(o.calls()).To(HaveLen(1))
+}
+
+func TestWhatSeveralRolloutsAskForIsFetchedOnce(t *testing.T) {
+	o := openOffice(t)
+	o.Ask(shop, "", images("1"))
+	o.Ask(web, "", images("1"))
+	o.Eventually(func() []string { return tags(o.Ask(web, "", images("1"))) }).Should(Equal([]string{"1"}))
+	o.Expect(tags(o.Ask(shop, "", images("1")))).To(Equal([]string{"1"}))
+	o.rests()
+	o.Expect(o.questions()).To(Equal([]string{"1"}))
+}
+
+func TestAnImageThatFailsHoldsUpNoneOfTheOthers(t *testing.T) {
+	o := openOffice(t)
+	o.fail("2", errAway)
+	o.Ask(shop, "", images("1", "2", "3"))
+	o.Eventually(o.calls).Should(HaveLen(1))
+	o.Expect(tags(o.Ask(shop, "", images("1", "2", "3")))).To(Equal([]string{"1", "3"}))
+
+	o.fail("2", nil)
+	o.later(firstRetry)
+	o.Eventually(o.calls).Should(HaveLen(2))
+	o.Expect(tags(o.Ask(shop, "", images("1", "2", "3")))).To(Equal([]string{"1", "2", "3"}))
+}
+
+func TestARegistryThatComesBackIsAskedForEverythingAtOnce(t *testing.T) {
+	o := openOffice(t)
+	for _, tag := range []string{"1", "2", "3"} {
+		o.fail(tag, errAway)
+	}
+	o.Ask(shop, "", images("1", "2", "3"))
+	o.Eventually(o.questions).Should(HaveLen(3))
+	o.later(firstRetry)
+	o.Eventually(o.questions).Should(HaveLen(6))
+	o.later(firstRetry)
+	o.rests() // the second pause is longer than the first
+
+	for _, tag := range []string{"1", "2", "3"} {
+		o.fail(tag, nil)
+	}
+	o.later(firstRetry)
+	o.Eventually(func() []string { return tags(o.Ask(shop, "", images("1", "2", "3"))) }).Should(HaveLen(3))
+	o.Expect(o.calls()).NotTo(BeEmpty())
+}
+
+func TestWhatTheRegistryDoesNotHaveIsAskedForSeldom(t *testing.T) {
+	o := openOffice(t)
+	o.fail("1", fmt.Errorf("read it: %w", registry.ErrNotFound))
+	o.Ask(shop, "", images("1"))
+	o.Eventually(o.questions).Should(HaveLen(1))
+	o.later(lastRetry - time.Second)
+	o.rests()
+	o.later(time.Second)
+	o.Eventually(o.questions).Should(HaveLen(2))
+	o.Expect(o.calls()).To(BeEmpty())
+}
+
+func TestWhatNobodyAsksForAnyMoreIsLeft(t *testing.T) {
+	o := openOffice(t)
+	o.fail("1", errAway)
+	o.Ask(shop, "", images("1"))
+	o.Eventually(o.questions).Should(HaveLen(1))
+	o.Forget(shop)
+	o.later(lastRetry)
+	o.rests()
+	o.Expect(o.questions()).To(HaveLen(1))
+}
+
+func TestWhatCannotBeAskedForIsTriedAgainWhenThatIsMended(t *testing.T) {
+	for name, err := range map[string]error{"invalid": registry.ErrInvalid, "not there": registry.ErrNotFound, "away": errAway} {
+		t.Run(name, func(t *testing.T) {
+			o := openOffice(t)
+			o.fail("1", err)
+			o.Ask(shop, "broken", images("1"))
+			o.Eventually(o.questions).Should(HaveLen(1))
+			o.Ask(shop, "broken", images("1"))
+			o.rests()
+			o.fail("1", nil)
+			o.Ask(shop, "mended", images("1"))
+			o.Eventually(o.calls).Should(HaveLen(1))
+			o.Expect(o.questions()).To(HaveLen(2))
+		})
+	}
+}
+
+func TestAnAnswerAboutATagIsKeptForAsLongAsItIsAskedFor(t *testing.T) {
+	o := openOffice(t)
+	o.Ask(shop, "", images("1"))
+	o.Eventually(o.calls).Should(HaveLen(1))
+	byDigest := images("1")
+	byDigest[0].Digest = "sha256:1"
+	o.Expect(tags(o.Ask(shop, "", byDigest))).To(Equal([]string{"1"}), "the digest never names another image")
+
+	o.Expect(o.Ask(web, "", images("1"))).To(BeEmpty(), "the tag may have moved")
+	o.Eventually(o.calls).Should(ContainElement(web))
+	o.Expect(o.questions()).To(Equal([]string{"1", "1"}))
+}
+
+func TestWhatOneImageRepositoryMayReadIsNotForAnother(t *testing.T) {
+	o := openOffice(t)
+	o.Ask(shop, "", images("1"))
+	o.Eventually(o.calls).Should(HaveLen(1))
+	foreign := images("1")
+	foreign[0].Repository, foreign[0].Digest = web, "sha256:1"
+	o.fail("1", errAway)
+	o.Expect(o.Ask(web, "", foreign)).To(BeEmpty())
+	o.Eventually(o.questions).Should(HaveLen(2))
+}
+
+func TestAskingNeverWaitsForTheRegistryNorDoesStopping(t *testing.T) {
+	g := NewWithT(t)
+	hangs := func(ctx context.Context, _ registry.Image) (promotion.Metadata, error) {
+		<-ctx.Done()
+		return promotion.Metadata{}, ctx.Err()
+	}
+	s := New(hangs, logr.Discard())
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Start(ctx) }()
+	for range 100 {
+		g.Expect(s.Ask(shop, "", images("1", "2", "3", "4", "5", "6"))).To(BeEmpty())
+	}
+	cancel()
+	g.Expect(<-ended).To(Succeed())
+}
+
+func TestWhoAsksWhenThereIsTooMuchToDoIsCalledLater(t *testing.T) {
+	g := NewWithT(t)
+	var woken []types.NamespacedName
+	s := New(nil, logr.Discard())
+	defer s.queue.ShutDown()
+	s.wake = func(rollout types.NamespacedName) { woken = append(woken, rollout) }
+	var many []string
+	for i := range mostWishes {
+		many = append(many, fmt.Sprint(i))
+	}
+	s.Ask(shop, "", images(many...))
+	s.Ask(web, "", images("one more"))
+	g.Expect(s.wishes).To(HaveLen(mostWishes))
+	g.Expect(woken).To(BeEmpty())
+	s.Forget(shop)
+	g.Expect(woken).To(Equal([]types.NamespacedName{web}))
+}
