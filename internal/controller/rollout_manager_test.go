@@ -8,6 +8,7 @@ import (
 	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/metadata"
+	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -42,6 +45,11 @@ func (s *stage) playWith(t *testing.T, user *rest.Config, schedules func() time.
 	})
 	s.Expect(err).NotTo(HaveOccurred())
 	r := &RolloutReconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Events: s.events, Now: s.clock.Now}
+	if s.asksRegistries {
+		registries, err := registry.NewReader(mgr.GetClient(), mgr.GetAPIReader())
+		s.Expect(err).NotTo(HaveOccurred())
+		r.Metadata = metadata.New(registries.Read, logr.Discard())
+	}
 	s.Expect(r.SetupWithManager(s.ctx, mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
 	for _, cluster := range []bool{false, true} {
 		r := &ScheduleReconciler{Client: mgr.GetClient(), Events: s.events, Now: schedules, Cluster: cluster}

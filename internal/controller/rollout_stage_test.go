@@ -40,6 +40,9 @@ type stage struct {
 	reconciler *RolloutReconciler
 	reads      func(client.WithWatch) client.WithWatch
 	lawless    bool
+
+	// asksRegistries has the controller, when it is played, read metadata.
+	asksRegistries bool
 }
 
 // liveClient is shared by the stages: it looks up once what the API server

@@ -45,7 +45,9 @@ func full(tag, digest string) v1alpha1.VersionInfo {
 	return release(tag).Digest("sha256:" + digest).Revision("rev-" + digest).Created(eleven).Obj()
 }
 
-func sha(tag, digest string) v1alpha1.VersionInfo { return release(tag).Digest("sha256:" + digest).Obj() }
+func sha(tag, digest string) v1alpha1.VersionInfo {
+	return release(tag).Digest("sha256:" + digest).Obj()
+}
 
 func TestMetadataIsFilledIn(t *testing.T) {
 	type result struct {

@@ -207,4 +207,3 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	return response, err
 }
-

@@ -235,9 +235,11 @@ func TestWhoeverMayReadIsLetIn(t *testing.T) {
 			fails:   "read Secret registry/login",
 		},
 		"nor by the password of another registry": {
-			objects: func(string) []client.Object { return []client.Object{pull("registry", "login", "other.example", "secret")} },
-			spec:    func(s *imagev1.ImageRepositorySpec) { s.SecretRef = &meta.LocalObjectReference{Name: "login"} },
-			fails:   "401",
+			objects: func(string) []client.Object {
+				return []client.Object{pull("registry", "login", "other.example", "secret")}
+			},
+			spec:  func(s *imagev1.ImageRepositorySpec) { s.SecretRef = &meta.LocalObjectReference{Name: "login"} },
+			fails: "401",
 		},
 		"nor without any": {fails: "401"},
 		"nor by a provider's token for a ServiceAccount": {
@@ -337,7 +339,7 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 			_, err := s.read(t.Context(), ours.Image{Tag: "1.0.0"})
 			s.Expect(err).To(HaveOccurred())
 			for _, definite := range []error{ours.ErrNotFound, ours.ErrInvalid} {
-				s.Expect(errors.Is(err, definite)).To(Equal(tt.is == definite), err.Error())
+				s.Expect(errors.Is(err, definite)).To(Equal(errors.Is(tt.is, definite)), err.Error())
 			}
 		})
 	}

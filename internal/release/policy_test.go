@@ -9,6 +9,8 @@ import (
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +29,7 @@ func cluster(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	NewWithT(t).Expect(imagev1.AddToScheme(scheme)).To(Succeed())
+	NewWithT(t).Expect(corev1.AddToScheme(scheme)).To(Succeed())
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 }
 
@@ -218,4 +221,30 @@ func TestWhatCannotBeReadIsAProblemAndAnError(t *testing.T) {
 func isPolicy(o client.Object) bool {
 	_, ok := o.(*imagev1.ImagePolicy)
 	return ok
+}
+
+func TestAnImageRepositoryIsForItsOwnNamespaceAndThoseThatItLetsIn(t *testing.T) {
+	staging := map[string]string{"tier": "staging"}
+	scan := func() *fixture.ScanBuilder { return fixture.MakeScan("web").InNamespace("registry") }
+	for name, tt := range map[string]struct {
+		scan *fixture.ScanBuilder
+		want bool
+	}{
+		"its own":                     {fixture.MakeScan("web"), true},
+		"another one":                 {scan(), false},
+		"another one that it lets in": {scan().AccessFrom(staging), true},
+		"any that it lets in":         {scan().AccessFrom(nil), true},
+		"another than it lets in":     {scan().AccessFrom(map[string]string{"tier": "production"}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			repository := tt.scan.Obj()
+			policy := fixture.MakePolicy("shop").Of(repository.Namespace, "web").Latest("1.1.0").Obj()
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fixture.Namespace, Labels: staging}}
+			got, err := release.Read(t.Context(), cluster(t, repository, policy, namespace), shop)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got.Repository != nil).To(Equal(tt.want))
+			g.Expect(got.Latest).To(Equal(latest("1.1.0")), "what Flux says of it is not ours to hide")
+		})
+	}
 }

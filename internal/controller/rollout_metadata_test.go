@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// openStocked opens a stage whose releases are in a registry.
+func openStocked(t *testing.T, image func(*fixture.ScanBuilder) *fixture.ScanBuilder) *stage {
+	t.Helper()
+	s := openStage(t)
+	s.asksRegistries = true
+	objects := shopWith(fixture.MakeRollout("shop"), "1.0.0")
+	objects[0] = image(fixture.MakeScan("shop").Image(testPlane.Registry.Host() + "/" + s.namespace)).Found("1.0.0").Obj()
+	s.add(objects...)
+	s.push("1.0.0")
+	return s
+}
+
+func asItIs(scan *fixture.ScanBuilder) *fixture.ScanBuilder { return scan }
+
+// push stores an artifact whose revision is its tag.
+func (s *stage) push(tag string) {
+	_, err := testPlane.Registry.Push(s.ctx, controlplane.Artifact{Repository: s.namespace, Tag: tag})
+	s.Expect(err).NotTo(HaveOccurred())
+}
+
+// registryDies makes the registry unreachable until the test or it brings it back.
+func (s *stage) registryDies(t *testing.T) (comesBack func()) {
+	t.Helper()
+	s.Expect(testPlane.Registry.GoAway()).To(Succeed())
+	comesBack = func() { s.Expect(testPlane.Registry.ComeBack()).To(Succeed()) }
+	t.Cleanup(comesBack)
+	return comesBack
+}
+
+// scanned lets the ImageRepository say whether it can be scanned.
+func (s *stage) scanned(ready metav1.ConditionStatus) {
+	scan := fixture.MakeScan("shop").Found("1.0.0")
+	if ready == metav1.ConditionFalse {
+		scan = scan.NotReady("connection refused")
+	}
+	s.changeStatus(fixture.MakeScan("shop").Obj(), func(o client.Object) {
+		o.(*imagev1.ImageRepository).Status.Conditions = scan.Obj().Status.Conditions
+	})
+}
+
+// revisions are those in the status: of the ledger, the candidates and the
+// history.
+func (s *stage) revisions(name string) [][]string {
+	status := s.rollout(name).Status
+	var deployed []v1alpha1.VersionInfo
+	for _, entry := range status.History {
+		deployed = append(deployed, entry.Version)
+	}
+	var all [][]string
+	for _, releases := range [][]v1alpha1.VersionInfo{status.AvailableReleases, status.ReleaseCandidates, deployed} {
+		told := []string{}
+		for _, release := range releases {
+			if release.Revision == nil || release.Created == nil || release.Digest == nil {
+				told = append(told, release.Tag+" of nothing")
+			} else {
+				told = append(told, release.Tag+" of "+*release.Revision)
+			}
+		}
+		all = append(all, told)
+	}
+	return all
+}
+
+func TestNoRegistryKeepsAPromotionWaitingAndMetadataArrivesLater(t *testing.T) {
+	s := openStocked(t, asItIs)
+	comesBack := s.registryDies(t)
+	s.scanned(metav1.ConditionFalse)
+	stop := s.play(t, testPlane.RESTConfig())
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying})
+	s.Eventually(func() string { return s.carried("shop")["tag"] + s.carried("shop")["VERSION"] }).Should(Equal("1.0.01.0.0"))
+	s.fluxApplies()
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded})
+	s.add(fixture.MakeGate("approval", "shop").Closed().Obj())
+	s.release("shop", "1.1.0")
+	s.Eventually(func() [][]string { return s.revisions("shop") }).Should(Equal([][]string{
+		{"1.0.0 of nothing", "1.1.0 of nothing"}, {"1.1.0 of nothing"}, {"1.0.0 of nothing"},
+	}))
+
+	comesBack()
+	s.push("1.1.0")
+	s.scanned(metav1.ConditionTrue)
+	known := [][]string{{"1.0.0 of 1.0.0", "1.1.0 of 1.1.0"}, {"1.1.0 of 1.1.0"}, {"1.0.0 of 1.0.0"}}
+	s.Eventually(func() [][]string { return s.revisions("shop") }).Should(Equal(known))
+	s.Expect(*s.rollout("shop").Status.ArtifactType).To(Equal("application/vnd.cncf.flux.config.v1+json"))
+	s.Expect(*s.rollout("shop").Status.Source).To(Equal("https://example.com/" + s.namespace))
+
+	stop()
+	asked := testPlane.Registry.Requests()
+	s.play(t, testPlane.RESTConfig())
+	s.remove(&v1alpha1.RolloutGate{}, "approval")
+	s.comesTo("shop", promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeDeploying})
+	s.Consistently(func() uint64 { return testPlane.Registry.Requests() }, time.Second).Should(Equal(asked),
+		"what is stored is not asked for again")
+}
+
+func TestMetadataCostsNoWriteOfItsOwnDuringAPromotion(t *testing.T) {
+	s := openStocked(t, asItIs)
+	requests := &requestLog{}
+	user := testPlane.RESTConfig()
+	user.Wrap(requests.wrap)
+	before := testPlane.Registry.Requests()
+	s.play(t, user)
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying})
+	s.Eventually(func() string { return s.carried("shop")["tag"] + s.carried("shop")["VERSION"] }).Should(Equal("1.0.01.0.0"))
+	s.Eventually(func() uint64 { return testPlane.Registry.Requests() - before }).Should(BeNumerically(">=", 2))
+	s.fluxApplies()
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded})
+	s.Eventually(func() [][]string { return s.revisions("shop") }).Should(Equal([][]string{{"1.0.0 of 1.0.0"}, {}, {"1.0.0 of 1.0.0"}}))
+	s.Expect(requests.count("PATCH")).To(Equal(4), "two of the status, one of each target")
+}
+
+func TestMetadataIsStoredWhileAPromotionGoesOnForLong(t *testing.T) {
+	s := openStocked(t, asItIs)
+	s.play(t, testPlane.RESTConfig())
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying})
+	s.pass(10 * time.Second)
+	s.change(fixture.MakePolicy("shop").Obj(), func(o client.Object) {
+		o.SetAnnotations(map[string]string{"example.com/touched": "to have the Rollout looked at"})
+	})
+	s.Eventually(func() [][]string { return s.revisions("shop") }).Should(Equal([][]string{{"1.0.0 of 1.0.0"}, {}, {"1.0.0 of 1.0.0"}}))
+	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying}}))
+}
+
+func TestTheLoginOfTheImageRepositoryIsUsed(t *testing.T) {
+	s := openStocked(t, func(scan *fixture.ScanBuilder) *fixture.ScanBuilder { return scan.Secret("login") })
+	testPlane.Registry.RequireLogin("flux", "secret")
+	t.Cleanup(func() { testPlane.Registry.RequireLogin("", "") })
+	s.add(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "login"},
+		Type:       corev1.SecretTypeDockerConfigJson,
+		StringData: map[string]string{corev1.DockerConfigJsonKey: `{"auths":{"` + testPlane.Registry.Host() +
+			`":{"username":"flux","password":"secret"}}}`},
+	})
+	s.play(t, testPlane.RESTConfig())
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying})
+	s.Eventually(func() string { return s.carried("shop")["tag"] + s.carried("shop")["VERSION"] }).Should(Equal("1.0.01.0.0"))
+	s.fluxApplies()
+	s.Eventually(func() [][]string { return s.revisions("shop") }).Should(Equal([][]string{{"1.0.0 of 1.0.0"}, {}, {"1.0.0 of 1.0.0"}}))
+}
+
+func TestARegistryThatHangsHoldsNoWorker(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = silent.Close() })
+	s := openStocked(t, func(scan *fixture.ScanBuilder) *fixture.ScanBuilder {
+		return scan.Image(silent.Addr().String() + "/shop")
+	})
+	s.play(t, testPlane.RESTConfig())
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying})
+	for _, tag := range []string{"1.1.0", "1.2.0", "1.3.0", "1.4.0", "1.5.0"} {
+		s.pinTo(tag)
+		s.Eventually(func() string { return s.carried("shop")["tag"] + s.carried("shop")["VERSION"] }).Should(Equal(tag + tag))
+	}
+	s.fluxApplies()
+	s.comesTo("shop", promoted{ID: 6, Tag: "1.5.0", State: v1alpha1.BakeSucceeded})
+}
