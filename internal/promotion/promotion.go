@@ -154,7 +154,8 @@ type Decision struct {
 	// Overdue is true while Wait lasts longer than a promotion usually takes at
 	// this point, so that it is worth telling what Message waits for.
 	Overdue bool
-	// Learned is true if metadata became known that is worth a write by itself.
+	// Learned is true if what the registry says of releases has become known and
+	// is worth a write by itself.
 	Learned bool
 	// Failed lists the HealthChecks that failed the bake.
 	Failed []v1alpha1.FailedHealthCheck

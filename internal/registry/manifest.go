@@ -164,10 +164,18 @@ func (f found) metadata() promotion.Metadata {
 		Version: f[keyVersion], Revision: f[keyRevision],
 		Source: f[keySource], Title: f[keyTitle], Description: f[keyDescription],
 	}
-	if created, err := time.Parse(time.RFC3339, f[keyCreated]); err == nil {
-		m.Created = created
-	}
+	m.Created = instant(f[keyCreated])
 	return m
+}
+
+// instant reads a time that the API server will store: one that it refuses, such
+// as of the year 10000, would keep the whole status from being written.
+func instant(text string) time.Time {
+	t, err := time.Parse(time.RFC3339, text)
+	if t = t.UTC(); err != nil || t.Year() < 1970 || t.Year() > 9999 {
+		return time.Time{}
+	}
+	return t
 }
 
 // shorten bounds what anyone who may push can have stored in the cluster.

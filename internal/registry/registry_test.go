@@ -184,6 +184,10 @@ func TestWhereMetadataIsFound(t *testing.T) {
 			labelled(image(map[string]string{"created": "yesterday", "revision": "main"}), nil),
 			promotion.Metadata{Revision: "main", ArtifactType: ociImage},
 		},
+		"and a time that cannot be stored is left out": {
+			labelled(image(map[string]string{"created": "9999-12-31T23:59:59-01:00", "revision": "main"}), nil),
+			promotion.Metadata{Revision: "main", ArtifactType: ociImage},
+		},
 		"and a long text is cut": {
 			labelled(image(map[string]string{"title": strings.Repeat("x", 2000)}), nil),
 			promotion.Metadata{Title: strings.Repeat("x", 1024), ArtifactType: ociImage},

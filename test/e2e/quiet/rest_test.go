@@ -35,10 +35,13 @@ func TestAtRestNobodyAsksAnything(t *testing.T) {
 	pending.AwaitState("1.0.0", v1alpha1.BakeInProgress)
 	awaitQuiet(t)
 
-	before := requests(t)
+	before, asked := requests(t), plane.Registry.Requests()
 	time.Sleep(time.Minute)
 	if diff := cmp.Diff(controlplane.Requests{}, requests(t).Since(before)); diff != "" {
 		t.Errorf("requests within a minute (-want +got):\n%s", diff)
+	}
+	if got := plane.Registry.Requests() - asked; got > 0 {
+		t.Errorf("the registry was asked %d times within a minute", got)
 	}
 	if !plane.Controller.Running() {
 		t.Error("it was quiet because the controller had ended")
