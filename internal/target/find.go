@@ -132,3 +132,18 @@ func readSource(ctx context.Context, reader client.Reader, k *kustomizev1.Kustom
 	}
 	return source, nil
 }
+
+// Live reads the target's object past the caches, with all its managedFields.
+// That it does not exist is a NotFound error.
+func (t Target) Live(ctx context.Context, reader client.Reader) (Target, error) {
+	live := Target{Variables: t.Variables, Source: t.Source}
+	if t.Repository != nil {
+		live.Repository = &sourcev1.OCIRepository{}
+	} else {
+		live.Kustomization = &kustomizev1.Kustomization{}
+	}
+	if err := reader.Get(ctx, client.ObjectKeyFromObject(t.Object()), live.Object()); err != nil {
+		return live, fmt.Errorf("get %s: %w", t, err)
+	}
+	return live, nil
+}
