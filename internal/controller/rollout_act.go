@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,14 +29,17 @@ func (r *RolloutReconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, 
 	if current == nil {
 		return nil
 	}
-	lagging := r.lagging(w.targets, current.Version.Tag)
+	var errs []error
+	for _, t := range r.overreaching(w.targets) {
+		errs = append(errs, r.giveBack(ctx, t))
+	}
+	lagging := r.lagging(rollout, w.targets)
 	if len(lagging)+len(d.Resets) == 0 {
-		return nil
+		return errors.Join(errs...)
 	}
 	if err := r.confirm(ctx, rollout, recorded); err != nil {
-		return err
+		return errors.Join(append(errs, err)...)
 	}
-	var errs []error
 	for _, t := range lagging {
 		errs = append(errs, r.write(ctx, rollout, t, d))
 	}
@@ -45,16 +49,39 @@ func (r *RolloutReconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, 
 	return errors.Join(errs...)
 }
 
-// lagging are the targets that do not carry the version, as far as the cache
-// can tell.
-func (r *RolloutReconciler) lagging(targets []target.Target, version string) []target.Target {
+// lagging are the targets that do not carry the version of the newest entry,
+// as far as the cache can tell, and whose turn it is to be written.
+func (r *RolloutReconciler) lagging(rollout *v1alpha1.Rollout, targets []target.Target) []target.Target {
+	key, version := client.ObjectKeyFromObject(rollout), rollout.Current().Version.Tag
 	var lagging []target.Target
 	for _, t := range targets {
-		if t.Writable(version) && !r.writes.ahead(t.Object()) {
+		if t.Writable(version) && !r.writes.ahead(t.Object()) && r.contests.of(key, t.Object()).mayWrite(version, r.Now()) {
 			lagging = append(lagging, t)
 		}
 	}
 	return lagging
+}
+
+// overreaching are the targets of which the field manager owns more than it
+// should, as far as the cache can tell.
+func (r *RolloutReconciler) overreaching(targets []target.Target) []target.Target {
+	return slices.DeleteFunc(slices.Clone(targets), func(t target.Target) bool {
+		return !t.Overreaches() || r.writes.ahead(t.Object())
+	})
+}
+
+// giveBack ends the ownership of what is not the Rollouts', once: what another
+// controller took under the same name, or what an annotation gave up.
+func (r *RolloutReconciler) giveBack(ctx context.Context, t target.Target) error {
+	err := t.GiveBack(ctx, r.APIReader, r.Client)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return refused(t, err)
+	}
+	r.writes.wrote(t.Object())
+	return nil
 }
 
 // confirm makes sure that the history at hand is the newest: a write under its
@@ -85,13 +112,12 @@ func (r *RolloutReconciler) write(ctx context.Context, rollout *v1alpha1.Rollout
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return refusal{target: t, err: err}
 	case err != nil:
-		return err
+		return refused(t, err)
 	}
 	r.writes.wrote(t.Object())
-	if !current.State().Running() && !d.Action.Promotes() {
+	contested := r.wroteTarget(rollout, t, d.Action.Promotes())
+	if !contested && !current.State().Running() && !d.Action.Promotes() {
 		r.Events.Eventf(rollout, corev1.EventTypeNormal, v1alpha1.TargetRestoredReason,
 			"%s did not carry %s and was brought to it", t, current.Version.Tag)
 	}

@@ -53,8 +53,9 @@ type RolloutReconciler struct {
 	// leaves it out.
 	Metadata *metadata.Store
 
-	writes  ownWrites
-	orphans orphans
+	writes   ownWrites
+	orphans  orphans
+	contests contests
 }
 
 // Reconcile brings one Rollout forward by one decision.
@@ -63,6 +64,7 @@ func (r *RolloutReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	err := r.Client.Get(ctx, req.NamespacedName, rollout)
 	if apierrors.IsNotFound(err) {
 		r.forgetMetadata(req.NamespacedName)
+		r.contests.forgetBut(req.NamespacedName, nil)
 		return r.reportOrphans(ctx, req.NamespacedName)
 	}
 	r.orphans.forgetBut(req.NamespacedName, nil)
@@ -105,13 +107,21 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 	if err = errors.Join(err, world.err); err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.requeue(decision), nil
+	return r.requeue(earliest(decision.RecheckAt, r.contests.next(client.ObjectKeyFromObject(rollout)))), nil
 }
 
-// requeue sleeps until time alone may change the decision.
-func (r *RolloutReconciler) requeue(d promotion.Decision) ctrl.Result {
-	if d.RecheckAt.IsZero() {
+// requeue sleeps until time alone may change something; zero is never.
+func (r *RolloutReconciler) requeue(at time.Time) ctrl.Result {
+	if at.IsZero() {
 		return ctrl.Result{}
 	}
-	return ctrl.Result{RequeueAfter: max(d.RecheckAt.Sub(r.Now()), time.Millisecond)}
+	return ctrl.Result{RequeueAfter: max(at.Sub(r.Now()), time.Millisecond)}
+}
+
+// earliest returns the earlier of two moments; zero is never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

@@ -9,8 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,23 +52,38 @@ func (r *RolloutReconciler) gatherTargets(ctx context.Context, w *world) error {
 		w.Targets.Owned, err = r.gatherOwned(ctx, w)
 	}
 	if err != nil {
-		w.Targets.Problem = &promotion.Problem{
-			Reason: v1alpha1.RolloutFailedReason, Message: "the targets could not be read",
-		}
-		return err
+		return w.withoutTargets(err)
 	}
-	var version string
-	if current := w.Rollout.Current(); current != nil {
-		version = current.Version.Tag
-	}
+	r.contests.forgetBut(key, found)
 	for _, t := range found {
-		seen := t.Observe(w.Rollout, version)
-		if seen.State == v1alpha1.TargetApplied && r.writes.ahead(t.Object()) {
-			seen.State = v1alpha1.TargetPending // the cache has not seen what we wrote
+		seen, err := r.observe(ctx, w.Rollout, t)
+		if err != nil {
+			return w.withoutTargets(err)
 		}
-		w.Targets.All = append(w.Targets.All, remember(w.Rollout.Status.Targets, seen, version))
+		w.Targets.All = append(w.Targets.All, seen)
 	}
 	return nil
+}
+
+// withoutTargets says that the targets could not be read. None is written.
+func (w *world) withoutTargets(err error) error {
+	w.targets, w.Targets = nil, promotion.Targets{Problem: &promotion.Problem{
+		Reason: v1alpha1.RolloutFailedReason, Message: "the targets could not be read",
+	}}
+	return err
+}
+
+// observe says how far a target is with the version of the newest entry.
+func (r *RolloutReconciler) observe(ctx context.Context, rollout *v1alpha1.Rollout, t target.Target) (promotion.Target, error) {
+	var version string
+	if current := rollout.Current(); current != nil {
+		version = current.Version.Tag
+	}
+	seen := t.Observe(rollout, version)
+	if seen.State == v1alpha1.TargetApplied && r.writes.ahead(t.Object()) {
+		seen.State = v1alpha1.TargetPending // the cache has not seen what we wrote
+	}
+	return r.judgeContest(ctx, rollout, t, remember(rollout.Status.Targets, seen, version))
 }
 
 // remember keeps a failure in mind while Flux tries again: it is the last that
@@ -96,25 +110,22 @@ func find(targets []v1alpha1.TargetStatus, seen promotion.Target, version string
 }
 
 // gatherOwned asks, while there is no history, which versions the controller
-// once wrote. The caches drop managedFields, so it reads past them; that
-// happens once in a Rollout's life.
+// once wrote. It reads past the caches, since a promotion past the gates must
+// not come of an old copy; that happens once in a Rollout's life.
 func (r *RolloutReconciler) gatherOwned(ctx context.Context, w *world) ([]string, error) {
 	if len(w.Rollout.Status.History) > 0 {
 		return nil, nil
 	}
 	var owned []string
 	for _, t := range w.targets {
-		fresh := target.Target{Variables: t.Variables}
-		if t.Repository != nil {
-			fresh.Repository = &sourcev1.OCIRepository{}
-		} else {
-			fresh.Kustomization = &kustomizev1.Kustomization{}
+		live, err := t.Live(ctx, r.APIReader)
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return nil, err
 		}
-		err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(t.Object()), fresh.Object())
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("get %s: %w", t, err)
-		}
-		owned = append(owned, fresh.Owned()...)
+		owned = append(owned, live.Owned()...)
 	}
 	return owned, nil
 }

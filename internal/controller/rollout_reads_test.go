@@ -89,9 +89,11 @@ func (x indexes) matches(object client.Object, wanted fields.Selector) bool {
 
 // trim drops what the caches drop.
 func trim(object client.Object) {
-	object.SetManagedFields(nil)
-	if k, ok := object.(*kustomizev1.Kustomization); ok {
-		k.Status.Inventory, k.Status.History = nil, nil
+	switch object.(type) {
+	case *kustomizev1.Kustomization, *sourcev1.OCIRepository:
+		_, _ = trimTarget(object)
+	default:
+		object.SetManagedFields(nil)
 	}
 }
 

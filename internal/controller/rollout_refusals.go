@@ -5,6 +5,8 @@ package controller
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/target"
@@ -19,6 +21,14 @@ type refusal struct {
 
 func (e refusal) Error() string { return e.err.Error() }
 func (e refusal) Unwrap() error { return e.err }
+
+// refused makes a refusal of an error that trying again alone does not mend.
+func refused(t target.Target, err error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return refusal{target: t, err: err}
+	}
+	return err
+}
 
 // refusalsIn collects the refusals of an error tree.
 func refusalsIn(err error) []refusal {

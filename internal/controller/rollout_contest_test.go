@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+const (
+	takesTag = "spec.ref.tag is taken back by kustomize-controller for Kustomization flux-system/apps: " +
+		"remove it from the manifest that this Kustomization applies, or name it in its spec.ignore"
+	takesVersion = "spec.postBuild.substitute.VERSION is taken back by kustomize-controller for Kustomization flux-system/apps: " +
+		"remove it from the manifest that this Kustomization applies, or name it in its spec.ignore"
+)
+
+// The manifests in the Git repository of the Kustomization flux-system/apps.
+const (
+	gitSpellsTag = `
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: OCIRepository
+spec: {ref: {tag: 0.9.0}}
+`
+	gitSpellsNoTag = `
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: OCIRepository
+spec: {insecure: false}
+`
+	gitSpellsVersion = `
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+spec: {postBuild: {substitute: {VERSION: 0.9.0}}}
+`
+	gitSpellsNoVersion = `
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+spec: {postBuild: {substitute: {TIER: gold}}}
+`
+)
+
+// parentApplies plays the kustomize-controller that applies what is in Git to
+// the object shop.
+func (s *stage) parentApplies(manifest string) {
+	s.appliesAs("kustomize-controller", manifest, map[string]string{
+		kustomizev1.GroupVersion.Group + "/name": "apps", kustomizev1.GroupVersion.Group + "/namespace": "flux-system",
+	})
+}
+
+func (s *stage) appliesAs(manager, manifest string, labels map[string]string) {
+	object := &unstructured.Unstructured{}
+	s.Expect(yaml.Unmarshal([]byte(manifest), object)).To(Succeed())
+	object.SetName("shop")
+	object.SetNamespace(s.namespace)
+	object.SetLabels(labels)
+	s.Expect(s.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(object),
+		client.FieldOwner(manager), client.ForceOwnership)).To(Succeed())
+}
+
+// openContest deploys 1.0.0 to the OCIRepository shop and lets the parent take its
+// tag twice, half a minute apart.
+func openContest(t *testing.T, more ...client.Object) *stage {
+	t.Helper()
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", more...)...)
+	s.deploy("shop")
+	s.parentApplies(gitSpellsTag)
+	s.deploy("shop")
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"), "the first time it is put back at once")
+	s.pass(10 * time.Second)
+	s.parentApplies(gitSpellsTag)
+	s.deploy("shop")
+	return s
+}
+
+func TestAFieldThatIsTakenBackAgainIsContested(t *testing.T) {
+	s := openContest(t)
+	s.Expect(s.carried("shop")["tag"]).To(Equal("0.9.0"))
+	conflict := condition{metav1.ConditionFalse, v1alpha1.TargetConflictReason, "OCIRepository shop: " + takesTag}
+	s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition)).To(Equal(conflict))
+	s.Expect(s.condition("shop", v1alpha1.StalledCondition).Reason).To(Equal(v1alpha1.TargetConflictReason))
+	s.Expect(s.rollout("shop").Status.Targets).To(ContainElement(v1alpha1.TargetStatus{
+		Kind: "OCIRepository", Name: "shop", Namespace: s.namespace, Version: "1.0.0",
+		State: v1alpha1.TargetConflict, Message: takesTag,
+	}))
+	told := s.events.Take()
+	s.Expect(told[len(told)-2:]).To(Equal([]fixture.Event{
+		{On: "shop", Type: corev1.EventTypeNormal, Reason: v1alpha1.TargetRestoredReason,
+			Message: "OCIRepository " + s.namespace + "/shop did not carry 1.0.0 and was brought to it"},
+		{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.TargetConflictReason, Message: conflict.Message},
+	}))
+	s.Expect(s.reconcile("shop").RequeueAfter).To(Equal(20 * time.Second))
+}
+
+func TestAContestedFieldIsWrittenEverMoreRarely(t *testing.T) {
+	s := openContest(t)
+	s.events.Take()
+	s.wire.Forget()
+	began := s.clock.Now()
+	var wrote []string
+	for s.clock.Now().Sub(began) < time.Hour {
+		before := len(s.wire.Writes())
+		s.deploy("shop")
+		if len(s.wire.Writes()) > before {
+			wrote = append(wrote, s.clock.Now().Sub(began).String())
+		}
+		s.pass(10 * time.Second)
+		s.parentApplies(gitSpellsTag)
+	}
+	s.Expect(wrote).To(Equal([]string{"20s", "1m20s", "3m20s", "7m20s", "15m20s", "25m20s", "35m20s", "45m20s", "55m20s"}))
+	s.Expect(s.wire.Writes()).To(HaveEach("patch OCIRepository shop"), "no status is written")
+	s.Expect(s.events.Take()).To(BeEmpty())
+}
+
+func TestAContestEndsAtOnceWhenTheOtherManagerLetsGo(t *testing.T) {
+	s := openContest(t)
+	s.events.Take()
+	s.parentApplies(gitSpellsNoTag)
+	s.deploy("shop")
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"))
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))
+	s.Expect(s.condition("shop", v1alpha1.StalledCondition)).To(BeZero())
+	s.Expect(s.events.Take()).To(Equal([]fixture.Event{{
+		On: "shop", Type: corev1.EventTypeNormal, Reason: v1alpha1.TargetRestoredReason,
+		Message: "OCIRepository " + s.namespace + "/shop did not carry 1.0.0 and was brought to it",
+	}}))
+	s.Expect(s.reconcile("shop").RequeueAfter).To(BeZero())
+}
+
+func TestAWriteThatFailsWhenTheOtherManagerHasLetGoIsDoneAgain(t *testing.T) {
+	s := openContest(t)
+	s.parentApplies(gitSpellsNoTag)
+	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+		if write != "patch OCIRepository shop" {
+			return fixture.Fault{}
+		}
+		s.wire.Fail = nil
+		s.parentApplies(gitSpellsNoTag + "metadata: {annotations: {note: changed}}")
+		return fixture.Fault{}
+	}
+	s.deploy("shop")
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"))
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))
+}
+
+func TestAContestEndsWhenTheOtherManagerWantsTheSame(t *testing.T) {
+	s := openContest(t)
+	s.wire.Forget()
+	s.parentApplies(strings.Replace(gitSpellsTag, "0.9.0", "1.0.0", 1))
+	s.deploy("shop")
+	s.Expect(s.wire.Writes()).To(HaveEach("patch Rollout/status shop"))
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))
+}
+
+func TestAContestEndsWhenTheFieldIsKeptLongerThanBefore(t *testing.T) {
+	s := openContest(t)
+	s.pass(20 * time.Second)
+	s.deploy("shop")
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"))
+	s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition).Reason).To(Equal(v1alpha1.TargetConflictReason),
+		"nothing proves yet that the other manager has gone")
+
+	wait := s.reconcile("shop").RequeueAfter
+	s.Expect(wait).To(Equal(30*time.Second + 12500*time.Millisecond))
+	s.pass(wait)
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))
+	s.Expect(s.reconcile("shop").RequeueAfter).To(BeZero())
+}
+
+func TestANewReleaseIsWrittenOnceToAContestedTarget(t *testing.T) {
+	s := openContest(t)
+	s.wire.Forget()
+	s.release("shop", "1.1.0")
+	s.rest("shop")
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.1.0"))
+	s.parentApplies(gitSpellsTag)
+	s.deploy("shop")
+	s.parentApplies(gitSpellsTag)
+	s.deploy("shop")
+	s.Expect(s.carried("shop")["tag"]).To(Equal("0.9.0"))
+	s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeDeploying}))
+	s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition)).To(Equal(condition{
+		metav1.ConditionFalse, v1alpha1.TargetConflictReason, "OCIRepository shop: " + takesTag}))
+	s.Expect(s.wire.Writes()).To(ConsistOf(
+		"patch Rollout/status shop", "patch OCIRepository shop", "patch Kustomization shop"))
+
+	s.parentApplies(gitSpellsNoTag)
+	s.deploy("shop")
+	s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeSucceeded}))
+}
+
+func TestARestartDoesNotHurryAContest(t *testing.T) {
+	s := openContest(t)
+	s.wire.Forget()
+	s.events.Take()
+	for range 10 {
+		s.restart()
+		s.Expect(s.reconcile("shop").RequeueAfter).To(Equal(30 * time.Second))
+		s.pass(time.Second)
+		s.parentApplies(gitSpellsTag)
+	}
+	s.Expect(s.wire.Writes()).To(BeEmpty())
+	s.Expect(s.events.Take()).To(BeEmpty())
+
+	s.restart()
+	s.parentApplies(gitSpellsNoTag)
+	s.deploy("shop")
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))
+}
+
+func TestARestartBetweenTwoRoundsDoesNotEndAContest(t *testing.T) {
+	s := openContest(t)
+	s.pass(20 * time.Second)
+	s.deploy("shop")
+	s.wire.Forget()
+	s.restart()
+	s.Expect(s.reconcile("shop").RequeueAfter).To(Equal(13 * time.Minute))
+	s.Expect(s.wire.Writes()).To(BeEmpty())
+	s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition).Reason).To(Equal(v1alpha1.TargetConflictReason))
+}
+
+func TestAContestedVariableNamesItsRival(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.deploy("shop")
+	for range 2 {
+		s.pass(time.Hour)
+		s.parentApplies(gitSpellsVersion)
+		s.deploy("shop")
+	}
+	s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition)).To(Equal(condition{
+		metav1.ConditionFalse, v1alpha1.TargetConflictReason, "Kustomization shop: " + takesVersion}))
+	s.Expect(s.carried("shop")["VERSION"]).To(Equal("1.0.0"), "the pause is long over")
+	s.parentApplies(gitSpellsVersion)
+	s.rest("shop")
+	s.Expect(s.carried("shop")["VERSION"]).To(Equal("0.9.0"))
+
+	s.parentApplies(gitSpellsNoVersion)
+	s.deploy("shop")
+	s.Expect(s.carried("shop")).To(Equal(map[string]string{"tag": "1.0.0", "VERSION": "1.0.0", "TIER": "gold"}))
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))
+}
+
+func TestWhoeverTakesAFieldIsNamed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		take func(*stage)
+		want string
+	}{
+		"another applier": {
+			take: func(s *stage) { s.appliesAs("argocd-controller", gitSpellsTag, nil) },
+			want: "spec.ref.tag is taken back by argocd-controller: remove it from what that field manager writes",
+		},
+		"a client that writes it": {
+			take: func(s *stage) { s.changeTag("0.9.0") },
+			want: "spec.ref.tag is taken back by controller.test: remove it from what that field manager writes",
+		},
+		"a client that removes it": {
+			take: func(s *stage) {
+				s.change(&sourcev1.OCIRepository{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, func(o client.Object) {
+					o.(*sourcev1.OCIRepository).Spec.Reference = nil
+				})
+			},
+			want: "spec.ref.tag is taken back by a writer that removes it and leaves no name: find it in the audit log of the API server",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+			s.deploy("shop")
+			for range 2 {
+				s.pass(time.Second)
+				tt.take(s)
+				s.deploy("shop")
+			}
+			s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition)).To(Equal(condition{
+				metav1.ConditionFalse, v1alpha1.TargetConflictReason, "OCIRepository shop: " + tt.want}))
+			s.Expect(s.reconcile("shop").RequeueAfter).To(Equal(29 * time.Second))
+		})
+	}
+}
+
+func TestAPersonWhoChangesAFieldNowAndThenContestsNothing(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.deploy("shop")
+	for range 3 {
+		s.pass(11 * time.Minute)
+		s.changeTag("0.9.0")
+		s.deploy("shop")
+		s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"))
+		s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))
+	}
+}
+
+func TestWhatIsRememberedOfAContestGoesWithItsTargetAndItsRollout(t *testing.T) {
+	s := openContest(t)
+	s.Expect(s.reconciler.contests.all).To(HaveLen(1))
+	s.remove(&sourcev1.OCIRepository{}, "shop")
+	s.rest("shop")
+	s.Expect(s.reconciler.contests.all).To(BeEmpty())
+
+	s = openContest(t)
+	s.remove(&v1alpha1.Rollout{}, "shop")
+	_, err := s.try("shop")
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(s.reconciler.contests.all).To(BeEmpty())
+}
