@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	fluxkustomize "github.com/fluxcd/pkg/apis/kustomize"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+)
+
+// parent is the Kustomization fleet, which applies the OCIRepository shop of
+// the Rollout shop from what stands for Git, every five seconds.
+type parent struct {
+	*stage.Stage
+	fleet *stage.Stage
+	names string // how messages name it
+}
+
+// manifest of the OCIRepository shop, with what is added to its annotations
+// and to its spec.
+func (p parent) manifest(annotations, spec string) string {
+	return fmt.Sprintf(`apiVersion: source.toolkit.fluxcd.io/v1
+kind: OCIRepository
+metadata:
+  name: shop
+  annotations:
+    rollout.kuberik.com/rollout: shop
+%s
+spec:
+  url: oci://%s/%s
+  interval: 1h
+  insecure: true
+%s
+`, annotations, plane.Registry.Host(), p.Repository, spec)
+}
+
+const (
+	spelled      = "  ref:\n    tag: 1.0.0"
+	ifNotPresent = "    kustomize.toolkit.fluxcd.io/ssa: IfNotPresent"
+)
+
+// commit puts a manifest into what stands for Git and has it applied.
+func (p parent) commit(manifest string) {
+	p.T.Helper()
+	p.fleet.Push(controlplane.Artifact{
+		Repository: p.fleet.Repository, Tag: "main", Files: map[string]string{"shop.yaml": manifest},
+	})
+	source := p.fleet.OCIRepository("")
+	p.Change(source, func() {
+		source.Annotations = map[string]string{v1alpha1.ReconcileRequestAnnotation: time.Now().Format(time.RFC3339Nano)}
+	})
+}
+
+// fight lets the parent, whose Git spells 1.0.0, and the Rollout, which
+// promotes 1.1.0, write the same field until that is seen to be a conflict.
+func fight(t *testing.T) parent {
+	t.Helper()
+	s := newStage(t)
+	p := parent{Stage: s, fleet: s.Beside("fleet"), names: s.Namespace + "/fleet"}
+	host := plane.Registry.Host()
+	source, fleet := p.fleet.OCIRepository(host), p.fleet.Kustomization()
+	source.Annotations, source.Spec.Reference = nil, &sourcev1.OCIRepositoryRef{Tag: "main"}
+	fleet.Spec.Interval = metav1.Duration{Duration: 5 * time.Second}
+	s.Create(s.NamespaceObject(), s.ImageRepository(host), s.ImagePolicy(">=1.0.0"), source, fleet, s.Kustomization())
+	p.commit(p.manifest("", spelled))
+	s.Push(s.ConfigRelease("1.0.0"))
+	s.Publish(s.ConfigRelease("1.1.0"))
+	s.Create(s.Rollout())
+	p.awaitConflict()
+	return p
+}
+
+func (p parent) awaitConflict() *v1alpha1.Rollout {
+	p.T.Helper()
+	want := "TargetsApplied=False TargetConflict: OCIRepository shop: spec.ref.tag is taken back by kustomize-controller " +
+		"for Kustomization " + p.names + ": remove it from the manifest that this Kustomization applies, or name it in its spec.ignore"
+	return p.Await("the conflict", func(r *v1alpha1.Rollout) bool {
+		return stage.Condition(r, v1alpha1.TargetsAppliedCondition) == want && stage.Condition(r, v1alpha1.StalledCondition) != ""
+	})
+}
+
+// writes counts how often the tag of the OCIRepository shop becomes 1.1.0,
+// which only the controller wants.
+func (p parent) writes() *atomic.Int32 {
+	p.T.Helper()
+	watcher, err := client.NewWithWatch(plane.RESTConfig(), client.Options{Scheme: plane.Client().Scheme()})
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	events, err := watcher.Watch(p.T.Context(), &sourcev1.OCIRepositoryList{}, client.InNamespace(p.Namespace),
+		client.MatchingFields{"metadata.name": "shop"})
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	p.T.Cleanup(events.Stop)
+	count, tag := &atomic.Int32{}, "1.1.0" // as it may be when the watch begins
+	go func() {
+		for e := range events.ResultChan() {
+			repository, ok := e.Object.(*sourcev1.OCIRepository)
+			if !ok || repository.Spec.Reference == nil {
+				continue
+			}
+			if now := repository.Spec.Reference.Tag; now != tag {
+				if tag = now; now == "1.1.0" {
+					count.Add(1)
+				}
+			}
+		}
+	}()
+	return count
+}
+
+func TestAParentThatTakesTheTagBackIsNamedAndNotFought(t *testing.T) {
+	p := fight(t)
+	before, writes := p.Live(), p.writes()
+	time.Sleep(2 * time.Minute)
+	if n := writes.Load(); n < 1 || n > 4 {
+		t.Errorf("in two minutes the tag was written %d times, want at least once and at most every 30 s", n)
+	}
+	if after := p.Live(); after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("the Rollout was written during the conflict:\nbefore %+v\nafter %+v", before.Status, after.Status)
+	}
+	if told := stage.Told(p.Events(p.Rollout()), v1alpha1.TargetConflictReason); len(told) != 1 {
+		t.Errorf("the conflict was told as %q, want it once", told)
+	}
+
+	p.commit(p.manifest("", ""))
+	p.awaitRecovery()
+}
+
+func TestAParentStopsTakingTheTagBackWhenGitSays(t *testing.T) {
+	t.Parallel()
+	for name, remedy := range map[string]func(parent){
+		"to ignore the field": func(p parent) {
+			fleet := p.fleet.Kustomization()
+			p.Change(fleet, func() {
+				fleet.Spec.Ignore = []kustomizev1.IgnoreRule{{
+					Paths:  []string{"/spec/ref/tag"},
+					Target: &fluxkustomize.Selector{Kind: sourcev1.OCIRepositoryKind, Name: "shop"},
+				}}
+			})
+		},
+		"to apply the object only if it is missing": func(p parent) { p.commit(p.manifest(ifNotPresent, spelled)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := fight(t)
+			remedy(p)
+			p.awaitRecovery()
+		})
+	}
+}
+
+func (p parent) awaitRecovery() {
+	p.T.Helper()
+	p.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+	p.Await("no conflict any more", func(r *v1alpha1.Rollout) bool {
+		return stage.Condition(r, v1alpha1.StalledCondition) == "" && r.Status.Targets[0].State == v1alpha1.TargetApplied
+	})
+	p.Stays("so", func(r *v1alpha1.Rollout) bool { return stage.Condition(r, v1alpha1.StalledCondition) == "" })
+}
