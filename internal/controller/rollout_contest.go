@@ -37,14 +37,14 @@ const (
 // contest is the struggle of a Rollout for its field of one target, or the
 // memory of a write that may become one. Only the pass of its Rollout uses it.
 type contest struct {
-	version string    // that was written last
-	wrote   time.Time // when; zero if nothing can be concluded from it any more
-	rival   string    // who takes it back, and the remedy; empty while nobody does
-	named   bool      // the rival is known by name
-	taken   bool      // the field was taken back since the last write
-	losses  int       // how often it was, since the rival is known
-	longest time.Duration
-	seen    string // resourceVersion of the copy whose owners were looked up
+	version string        // that was written last
+	wrote   time.Time     // when; zero if nothing can be concluded from it any more
+	rival   string        // who takes it back, and the remedy; empty while nobody does
+	named   bool          // the rival is known by name
+	taken   bool          // the field was taken back since the last write
+	losses  int           // how often it was, since the rival is known
+	longest time.Duration // that a write held before it was taken back
+	seen    string        // resourceVersion of the copy whose owners were looked up
 }
 
 // contests remembers, per Rollout and target, what had to be written again. It

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -59,14 +60,23 @@ func (s *stage) parentApplies(manifest string) {
 	})
 }
 
+// appliesAs is a server-side apply to the object shop, by force.
 func (s *stage) appliesAs(manager, manifest string, labels map[string]string) {
+	s.Expect(s.Apply(s.ctx, s.toShop(manifest, labels), client.FieldOwner(manager), client.ForceOwnership)).To(Succeed())
+}
+
+// appliesUnforced is one that gives way to other managers.
+func (s *stage) appliesUnforced(manager, manifest string) error {
+	return s.Apply(s.ctx, s.toShop(manifest, nil), client.FieldOwner(manager))
+}
+
+func (s *stage) toShop(manifest string, labels map[string]string) runtime.ApplyConfiguration {
 	object := &unstructured.Unstructured{}
 	s.Expect(yaml.Unmarshal([]byte(manifest), object)).To(Succeed())
 	object.SetName("shop")
 	object.SetNamespace(s.namespace)
 	object.SetLabels(labels)
-	s.Expect(s.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(object),
-		client.FieldOwner(manager), client.ForceOwnership)).To(Succeed())
+	return client.ApplyConfigurationFromUnstructured(object)
 }
 
 // openContest deploys 1.0.0 to the OCIRepository shop and lets the parent take its
