@@ -47,7 +47,7 @@ func (r *ScheduleReconciler) keepGates(ctx context.Context, t timetable, rollout
 			failures = append(failures, err)
 		}
 	}
-	for _, gate := range sorted(existing) {
+	for _, gate := range inOrder(existing) {
 		if err := r.drop(ctx, gate); err != nil {
 			failures = append(failures, err)
 		}
@@ -55,7 +55,7 @@ func (r *ScheduleReconciler) keepGates(ctx context.Context, t timetable, rollout
 	return kept, failures
 }
 
-func sorted(gates map[types.NamespacedName][]*v1alpha1.RolloutGate) []*v1alpha1.RolloutGate {
+func inOrder(gates map[types.NamespacedName][]*v1alpha1.RolloutGate) []*v1alpha1.RolloutGate {
 	var all []*v1alpha1.RolloutGate
 	for _, some := range gates {
 		all = append(all, some...)
@@ -73,14 +73,14 @@ func (r *ScheduleReconciler) gatesOf(ctx context.Context, t timetable, rollouts 
 	if err := r.Client.List(ctx, list, client.MatchingFields{gateOwnerIndex: string(t.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the gates of a schedule: %w", err)
 	}
-	named := map[types.NamespacedName]string{}
+	byName := map[types.NamespacedName]string{}
 	for _, rollout := range rollouts {
-		named[types.NamespacedName{Namespace: rollout.Namespace, Name: t.gateName(rollout.Name)}] = rollout.Name
+		byName[types.NamespacedName{Namespace: rollout.Namespace, Name: t.gateName(rollout.Name)}] = rollout.Name
 	}
 	gates := map[types.NamespacedName][]*v1alpha1.RolloutGate{}
 	for i := range list.Items {
 		gate := &list.Items[i]
-		rollout, ok := named[client.ObjectKeyFromObject(gate)]
+		rollout, ok := byName[client.ObjectKeyFromObject(gate)]
 		if !ok {
 			rollout = gate.RolloutName()
 		}
