@@ -166,6 +166,31 @@ type VersionInfo struct {
 	Created *metav1.Time `json:"created,omitempty"`
 }
 
+// ReleaseCandidate is a release that is newer than the current one, and why it
+// is not promoted now.
+type ReleaseCandidate struct {
+	VersionInfo `json:",inline"`
+
+	// holds are the reasons against promoting it now, the most telling first.
+	// They are given for the twenty newest candidates.
+	// +listType=atomic
+	// +optional
+	Holds []CandidateHold `json:"holds,omitempty"`
+}
+
+// CandidateHold is one reason why a candidate is not promoted now.
+type CandidateHold struct {
+	// reason as one word.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message says what holds the candidate, and what would let it go.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// until is when time alone ends the hold; absent is never.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+}
+
 // BakeStatus is where a promoted release stands.
 type BakeStatus string
 
@@ -379,10 +404,10 @@ type RolloutStatus struct {
 	AvailableReleases []VersionInfo `json:"availableReleases,omitempty"`
 
 	// releaseCandidates are the releases newer than the current one, newest
-	// first.
+	// first, each with what holds it back.
 	// +listType=atomic
 	// +optional
-	ReleaseCandidates []VersionInfo `json:"releaseCandidates,omitempty"`
+	ReleaseCandidates []ReleaseCandidate `json:"releaseCandidates,omitempty"`
 
 	// gatedReleaseCandidates are the candidates that every gate lets through,
 	// newest first.

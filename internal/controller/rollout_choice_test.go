@@ -27,7 +27,7 @@ func TestAPinHoldsUntilItIsRemoved(t *testing.T) {
 	s.release("shop", "1.2.0")
 	s.deploy("shop")
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"))
-	s.Expect(s.rollout("shop").Status.ReleaseCandidates).To(Equal(fixture.Releases("1.2.0", "1.1.0")))
+	s.Expect(s.candidates("shop")).To(Equal(fixture.Releases("1.2.0", "1.1.0")))
 
 	s.pin("shop", nil)
 	s.deploy("shop")

@@ -4,6 +4,7 @@ package controller
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +27,7 @@ func TestAClosedGateHoldsAReleaseUntilItOpens(t *testing.T) {
 	s.Expect(s.history("shop")).To(HaveLen(1))
 	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition)).To(Equal(condition{
 		metav1.ConditionFalse, v1alpha1.SomeGatesBlockingReason, closed}))
-	s.Expect(s.rollout("shop").Status.ReleaseCandidates).To(Equal(fixture.Releases("1.1.0")))
+	s.Expect(s.candidates("shop")).To(Equal(fixture.Releases("1.1.0")))
 	s.Expect(s.rollout("shop").Status.GatedReleaseCandidates).To(BeEmpty())
 	s.Expect(s.events.Take()).To(Equal([]fixture.Event{
 		{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.SomeGatesBlockingReason, Message: closed}}))
@@ -95,4 +96,29 @@ func TestAPinGoesPastAClosedGate(t *testing.T) {
 	s.pinTo("1.1.0")
 	s.deploy("shop")
 	s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeSucceeded}))
+}
+
+func TestEveryCandidateSaysWhatHoldsIt(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop").ReleaseUpdateInterval(time.Hour), "1.0.0")...)
+	s.deploy("shop")
+	s.add(fixture.MakeGate("qa", "shop").Allow("1.1.0").Obj())
+	s.scanFinds("1.0.0", "1.1.0", "1.2.0")
+	s.release("shop", "1.2.0")
+	s.rest("shop")
+	next := metav1.NewTime(s.clock.Now().Add(time.Hour)).Rfc3339Copy()
+	interval := v1alpha1.CandidateHold{
+		Reason:  v1alpha1.ReleaseIntervalReason,
+		Message: "spec.releaseUpdateInterval allows the next promotion at " + next.UTC().Format(time.RFC3339), Until: &next,
+	}
+	qa := v1alpha1.CandidateHold{Reason: v1alpha1.NoAllowedVersionsReason, Message: "RolloutGate qa does not allow 1.2.0"}
+	held := s.rollout("shop").Status.ReleaseCandidates
+	s.Expect(held).To(HaveLen(2))
+	for i, want := range [][]v1alpha1.CandidateHold{{qa, interval}, {interval}} {
+		s.Expect(held[i].Holds).To(HaveLen(len(want)))
+		for j := range want {
+			s.Expect(held[i].Holds[j].Until.Equal(want[j].Until)).To(BeTrue())
+			held[i].Holds[j].Until = want[j].Until
+		}
+		s.Expect(held[i].Holds).To(Equal(want))
+	}
 }

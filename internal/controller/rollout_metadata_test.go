@@ -67,7 +67,7 @@ func (s *stage) revisions(name string) [][]string {
 		deployed = append(deployed, entry.Version)
 	}
 	var all [][]string
-	for _, releases := range [][]v1alpha1.VersionInfo{status.AvailableReleases, status.ReleaseCandidates, deployed} {
+	for _, releases := range [][]v1alpha1.VersionInfo{status.AvailableReleases, s.candidates(name), deployed} {
 		told := []string{}
 		for _, release := range releases {
 			if release.Revision == nil || release.Created == nil || release.Digest == nil {

@@ -247,6 +247,15 @@ type promoted struct {
 	State v1alpha1.BakeStatus
 }
 
+// candidates are the candidates, newest first.
+func (s *stage) candidates(name string) []v1alpha1.VersionInfo {
+	var all []v1alpha1.VersionInfo
+	for _, candidate := range s.rollout(name).Status.ReleaseCandidates {
+		all = append(all, candidate.VersionInfo)
+	}
+	return all
+}
+
 func (s *stage) history(name string) []promoted {
 	var all []promoted
 	for _, entry := range s.rollout(name).Status.History {

@@ -5,6 +5,8 @@ package controller
 import (
 	"maps"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
@@ -53,12 +55,32 @@ func without(annotations map[string]string, keys []string) map[string]string {
 	return rest
 }
 
-// setCandidates publishes the candidates, and those that the gates let through
+// explainedCandidates is for how many candidates the status says what holds
+// them: it must stay small where hundreds of releases wait.
+const explainedCandidates = 20
+
+func holdsOf(v promotion.Verdict) []v1alpha1.CandidateHold {
+	var holds []v1alpha1.CandidateHold
+	for _, hold := range v.Holds {
+		shown := v1alpha1.CandidateHold{Reason: hold.Reason, Message: shorten(hold.Message)}
+		if !hold.Until.IsZero() {
+			shown.Until = &metav1.Time{Time: hold.Until}
+		}
+		holds = append(holds, shown)
+	}
+	return holds
+}
+
+// setCandidates publishes the candidates, each with what holds it, and those that the gates let through
 // and that did not fail before.
 func setCandidates(r report) {
 	r.status.ReleaseCandidates, r.status.GatedReleaseCandidates = nil, nil
-	for _, verdict := range r.verdicts {
-		r.status.ReleaseCandidates = append(r.status.ReleaseCandidates, verdict.Release)
+	for i, verdict := range r.verdicts {
+		candidate := v1alpha1.ReleaseCandidate{VersionInfo: verdict.Release}
+		if i < explainedCandidates {
+			candidate.Holds = holdsOf(verdict)
+		}
+		r.status.ReleaseCandidates = append(r.status.ReleaseCandidates, candidate)
 		if !verdict.HeldByGates() && !verdict.HeldBy(v1alpha1.FailedBeforeReason, v1alpha1.GatesBypassedReason) {
 			r.status.GatedReleaseCandidates = append(r.status.GatedReleaseCandidates, verdict.Release)
 		}
@@ -120,12 +142,14 @@ func withoutProgress(status *v1alpha1.RolloutStatus) *v1alpha1.RolloutStatus {
 
 // withoutMetadata leaves of each release its tag.
 func withoutMetadata(status *v1alpha1.RolloutStatus) {
-	for _, releases := range [][]v1alpha1.VersionInfo{
-		status.AvailableReleases, status.ReleaseCandidates, status.GatedReleaseCandidates,
-	} {
+	for _, releases := range [][]v1alpha1.VersionInfo{status.AvailableReleases, status.GatedReleaseCandidates} {
 		for i := range releases {
 			releases[i] = v1alpha1.VersionInfo{Tag: releases[i].Tag}
 		}
+	}
+	for i := range status.ReleaseCandidates {
+		c := &status.ReleaseCandidates[i]
+		c.VersionInfo = v1alpha1.VersionInfo{Tag: c.Tag}
 	}
 	for i := range status.History {
 		status.History[i].Version = v1alpha1.VersionInfo{Tag: status.History[i].Version.Tag}

@@ -151,7 +151,7 @@ func history(wanted ...string) expectation {
 	}}
 }
 
-func tagsOf(releases []v1alpha1.VersionInfo) []string {
+func tagsOf(releases []v1alpha1.ReleaseCandidate) []string {
 	tags := make([]string, 0, len(releases))
 	for _, r := range releases {
 		tags = append(tags, r.Tag)
