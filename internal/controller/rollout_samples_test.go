@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// Whoever tries the samples together has an environment that waits for its
+// first release, and whose schedules are what they say.
+func TestTheSamplesWorkTogether(t *testing.T) {
+	s := openStage(t)
+	for _, sample := range samples(t) {
+		if sample.GetKind() == "Namespace" {
+			continue // the stage has its own
+		}
+		if sample.GetNamespace() != "" {
+			sample.SetNamespace(s.namespace)
+		}
+		s.Expect(s.apply(sample)).To(Succeed(), "%s %s", sample.GetKind(), sample.GetName())
+		t.Cleanup(func() { _ = testClient.Delete(s.ctx, sample) })
+	}
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition)).To(Equal(condition{
+		metav1.ConditionFalse, v1alpha1.NoReleasesReason, "ImagePolicy shop-manifests names no release yet"}))
+
+	s.changeStatus(fixture.MakePolicy("shop-manifests").Obj(), func(o client.Object) { setLatest(o, "6.9.0") })
+	s.deploy("shop")
+	s.Expect(s.carried("shop-manifests")["tag"]).To(Equal("6.9.0"))
+	shown := s.rollout("shop").Status.Gates
+	s.Expect(shown).NotTo(BeEmpty(), "the sample of a gate is of this Rollout")
+}
+
+// samples are all sample manifests, in the order of their files.
+func samples(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	g := NewWithT(t)
+	paths, err := filepath.Glob(filepath.Join(parts.Root(), "config", "samples", "*.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	var all []*unstructured.Unstructured
+	for _, path := range paths {
+		if filepath.Base(path) == "kustomization.yaml" {
+			continue
+		}
+		content, err := os.ReadFile(path)
+		g.Expect(err).NotTo(HaveOccurred())
+		reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+		for {
+			document, err := reader.Read()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			sample := &unstructured.Unstructured{}
+			g.Expect(yaml.Unmarshal(document, &sample.Object)).To(Succeed(), path)
+			all = append(all, sample)
+		}
+	}
+	g.Expect(all).NotTo(BeEmpty())
+	return all
+}
