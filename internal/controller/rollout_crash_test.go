@@ -19,8 +19,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// story is three promotions with a bake and a HealthCheck; the third is a pin
-// that supersedes the second one.
+// story is four promotions with a bake and a HealthCheck; the third is a pin
+// that supersedes the second one, the fourth is forced.
 type story struct {
 	*stage
 	chapter int
@@ -33,6 +33,8 @@ type outcome struct {
 	Carried     map[string]string
 	Generations map[string]int64
 	Ledger      []string
+	ForcedBy    string
+	Asked       int // requests that are left
 }
 
 func openStory(t *testing.T, chapters int) *story {
@@ -44,7 +46,7 @@ func openStory(t *testing.T, chapters int) *story {
 
 // tell lets everybody do their part, one step at a time, until the story ends.
 func (s *story) tell(afterStep func()) outcome {
-	for range 60 {
+	for range 80 {
 		result, _ := s.try("shop")
 		afterStep()
 		s.fluxApplies()
@@ -65,7 +67,11 @@ var pages = []struct {
 }{
 	{promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}, func(s *story) { s.release("shop", "1.1.0") }},
 	{promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeInProgress}, func(s *story) { s.pinTo("1.2.0") }},
-	{promoted{ID: 3, Tag: "1.2.0", State: v1alpha1.BakeSucceeded}, func(*story) {}},
+	{promoted{ID: 3, Tag: "1.2.0", State: v1alpha1.BakeSucceeded}, func(s *story) {
+		s.pin("shop", nil)
+		s.ask(v1alpha1.ForceDeployAnnotation, "1.0.0", v1alpha1.DeployUserAnnotation, "ann")
+	}},
+	{promoted{ID: 4, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}, func(*story) {}},
 }
 
 // turnPage goes on once the promotion has come as far as the story wants it
@@ -97,7 +103,10 @@ func (s *story) checkRecovers() {
 }
 
 func (s *story) outcome() outcome {
-	o := outcome{History: s.history("shop"), Carried: s.carried("shop"), Generations: map[string]int64{}}
+	o := outcome{History: s.history("shop"), Carried: s.carried("shop"), Generations: map[string]int64{}, Asked: len(s.asked())}
+	if by := s.rollout("shop").Current().TriggeredBy; by.Kind == v1alpha1.TriggeredByUser {
+		o.ForcedBy = by.Name
+	}
 	for _, object := range []client.Object{&sourcev1.OCIRepository{}, &kustomizev1.Kustomization{}} {
 		s.Expect(s.Get(s.ctx, s.key("shop"), object)).To(Succeed())
 		o.Generations[fmt.Sprintf("%T", object)] = object.GetGeneration()
@@ -112,13 +121,15 @@ func (s *story) outcome() outcome {
 // target was written once per release.
 var fullStory = outcome{
 	History: []promoted{
+		{ID: 4, Tag: "1.0.0", State: v1alpha1.BakeSucceeded},
 		{ID: 3, Tag: "1.2.0", State: v1alpha1.BakeSucceeded},
 		{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeCancelled},
 		{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded},
 	},
-	Carried:     map[string]string{"tag": "1.2.0", "VERSION": "1.2.0", "TIER": "gold"},
-	Generations: map[string]int64{"*v1.OCIRepository": 4, "*v1.Kustomization": 4},
+	Carried:     map[string]string{"tag": "1.0.0", "VERSION": "1.0.0", "TIER": "gold"},
+	Generations: map[string]int64{"*v1.OCIRepository": 5, "*v1.Kustomization": 5},
 	Ledger:      []string{"1.0.0", "1.1.0"}, // of the pinned one the ImagePolicy knows nothing
+	ForcedBy:    "ann",
 }
 
 // firstChapter is how the first promotion must end.
@@ -130,20 +141,20 @@ var firstChapter = outcome{
 }
 
 func TestTheStoryWithoutFaults(t *testing.T) {
-	s := openStory(t, 3)
+	s := openStory(t, len(pages))
 	s.Expect(s.tell(func() {})).To(Equal(fullStory))
-	s.Expect(s.wire.Writes()).To(HaveLen(20))
+	s.Expect(s.wire.Writes()).To(HaveLen(28))
 }
 
 // TestTheControllerMayDieBetweenAnyTwoWrites lets the controller die after
 // each of its writes, and before the first; a new one takes over. To die just
 // before a write is to die just after the one before it.
 func TestTheControllerMayDieBetweenAnyTwoWrites(t *testing.T) {
-	clean := openStory(t, 3)
+	clean := openStory(t, len(pages))
 	clean.tell(func() {})
 	for n, last := range append([]string{"nothing"}, clean.wire.Writes()...) {
 		t.Run(fmt.Sprintf("after write %d, %s", n, last), func(t *testing.T) {
-			s := openStory(t, 3)
+			s := openStory(t, len(pages))
 			s.wire.Fail = func(write int, _ string, _ client.Object) fixture.Fault {
 				if write == max(n, 1) {
 					return fixture.Fault{Err: fixture.ErrDead, Lost: n > 0, Fatal: true}

@@ -102,14 +102,14 @@ func (d *Decision) answerRetry(in Input) {
 	}
 }
 
-// answerForce ends a request for what is current. Left in place it would bring
-// that version back after the next promotion.
+// answerForce ends a request for what is current, and what was said of it. Left
+// in place it would bring that version back after the next promotion.
 func (d *Decision) answerForce(in Input) {
 	forced, current := in.Rollout.Annotations[v1alpha1.ForceDeployAnnotation], in.Rollout.Current()
 	if forced == "" || in.Rollout.Pinned() != "" || current == nil || current.Version.Tag != forced {
 		return
 	}
-	d.spend(in, v1alpha1.ForceDeployAnnotation)
+	d.spend(in, v1alpha1.ForceDeployAnnotation, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
 	d.refuse(v1alpha1.ForceDeployNotNeededReason,
 		fmt.Sprintf("%s names %s, which is deployed already", v1alpha1.ForceDeployAnnotation, forced))
 }

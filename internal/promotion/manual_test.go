@@ -95,6 +95,10 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded()).Annotate(force, "1.0.0")),
 			settled{Does: "Nothing", Spent: []string{force}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
 		},
+		"with it ends what was said of it": {
+			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded()).Annotate(force, "1.0.0").Annotate(user, "ann").Annotate(message, "hello")),
+			settled{Does: "Nothing", Spent: []string{force, message, user}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
+		},
 		"an empty force is none": {given(upgrade().Annotate(force, "")), settled{Does: "Promote 1.1.0"}},
 		"force waits behind a pin": {
 			given(upgrade().Pin("1.0.0").Annotate(force, "1.1.0")), settled{Does: "Nothing"},
