@@ -48,7 +48,7 @@ func (s *stage) playWith(t *testing.T, user *rest.Config, schedules func() time.
 	if s.asksRegistries {
 		registries, err := registry.NewReader(mgr.GetClient(), mgr.GetAPIReader())
 		s.Expect(err).NotTo(HaveOccurred())
-		r.Metadata = metadata.New(registries.Read, logr.Discard())
+		r.Metadata = metadata.New(s.counted(registries.Read), logr.Discard())
 	}
 	s.Expect(r.SetupWithManager(s.ctx, mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
 	for _, cluster := range []bool{false, true} {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,6 +44,7 @@ type stage struct {
 
 	// asksRegistries has the controller, when it is played, read metadata.
 	asksRegistries bool
+	answers        atomic.Int64 // of registries
 }
 
 // liveClient is shared by the stages: it looks up once what the API server
