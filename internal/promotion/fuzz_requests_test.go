@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// requests are the annotations by which people ask for something.
+var requests = []string{force, bypass, unblock, retry, message, user}
+
+// FuzzRequests: whatever people write into annotations, at any state, only what
+// is there is used up, nothing is promoted that nobody offers or asks for, each
+// request is honoured or answered, and in the end everything is at rest.
+func FuzzRequests(f *testing.F) {
+	for seed := range byte(24) {
+		some := make([]byte, 120)
+		for i := range some {
+			some[i] = byte(i*i)*seed + byte(i)*11 + seed
+		}
+		for _, asked := range [][6]string{
+			{"1.1.0", "1.2.0", "true", "", "it is down", "ann"},
+			{"2.0.0", "2.0.0", "yes", "now", "", ""},
+			{"no tag", "\x00", " true", "\xff", strings.Repeat("ü", 2000), "system:serviceaccount:x"},
+			{"hotfix", "hotfix", "TRUE", "true", " \n", strings.Repeat("a", 300)},
+		} {
+			f.Add(some, seed*11, asked[0], asked[1], asked[2], asked[3], asked[4], asked[5])
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, which byte, forced, bypassed, unblocked, retried, said, by string) {
+		in := (&dice{data}).input()
+		for i, value := range []string{forced, bypassed, unblocked, retried, said, by} {
+			if which>>i&1 == 1 {
+				in.Rollout.Annotations = with(in.Rollout.Annotations, requests[i], value)
+			}
+		}
+		before := copyInput(in)
+		d := promotion.Decide(in)
+		if !reflect.DeepEqual(d, promotion.Decide(in)) {
+			t.Error("Decide is not deterministic")
+		}
+		if !reflect.DeepEqual(before, in) {
+			t.Error("Decide modified its input")
+		}
+		checkSpent(t, in, d)
+		checkAnswered(t, in, d)
+		checkReleaseIsWanted(t, in, d)
+		comesToRest(t, in)
+	})
+}
+
+func with(annotations map[string]string, key, value string) map[string]string {
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	return annotations
+}
+
+// checkSpent: only what is there can be used up, and once. What is said of a
+// promotion ends with one, and not before.
+func checkSpent(t *testing.T, in promotion.Input, d promotion.Decision) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, key := range d.Spent {
+		if _, there := in.Rollout.Annotations[key]; !there || seen[key] {
+			t.Errorf("%s is used up, but is not there or was already: %v", key, d.Spent)
+		}
+		seen[key] = true
+	}
+	promotes := d.Action == promotion.Promote || d.Action == promotion.Supersede
+	for _, key := range []string{message, user} {
+		if _, there := in.Rollout.Annotations[key]; seen[key] != (there && promotes) {
+			t.Errorf("%s is used up: %t, by %s", key, seen[key], d.Action)
+		}
+	}
+	if _, there := in.Rollout.Annotations[retry]; there && !seen[retry] {
+		t.Errorf("a retry is left over after %s", d.Action)
+	}
+}
+
+// checkAnswered: a request is used up by what it asks for, or answered; one
+// that stays and cannot be honoured as it is says so.
+func checkAnswered(t *testing.T, in promotion.Input, d promotion.Decision) {
+	t.Helper()
+	current := in.Rollout.Current()
+	promotes := d.Action == promotion.Promote || d.Action == promotion.Supersede
+	done := map[string]bool{
+		force:   promotes && d.Release.Tag == in.Rollout.Annotations[force],
+		bypass:  promotes && d.Release.Tag == in.Rollout.Annotations[bypass],
+		unblock: promotes && !d.Manual || current.State().Running(),
+		retry:   promotes || d.Action == promotion.Retry || current.State().Running() && current.LastRetryTimestamp != nil,
+	}
+	answers := map[string]string{
+		force: v1alpha1.ForceDeployNotNeededReason, bypass: v1alpha1.BypassNotNeededReason,
+		unblock: v1alpha1.UnblockNotNeededReason, retry: v1alpha1.RetryNotNeededReason,
+	}
+	for key, reason := range answers {
+		answered := slices.ContainsFunc(d.Answers, func(n promotion.Note) bool { return n.Reason == reason && n.Message != "" })
+		if slices.Contains(d.Spent, key) && !done[key] && !answered {
+			t.Errorf("%s=%q is removed without effect or answer by %s %s", key, in.Rollout.Annotations[key], d.Action, d.Release.Tag)
+		}
+		if answered && !slices.Contains(d.Spent, key) {
+			t.Errorf("%s is answered, but stays", key)
+		}
+	}
+	checkRefused(t, in, d)
+}
+
+func checkRefused(t *testing.T, in promotion.Input, d promotion.Decision) {
+	t.Helper()
+	asked := in.Rollout.Annotations
+	forced := in.Rollout.Forced()
+	if forced != "" && in.Rollout.Pinned() == "" && d.Release.Tag != forced && d.Action != promotion.Adopt && d.Problem == nil {
+		t.Errorf("force-deploy=%q has neither an effect nor a problem: %s", forced, d.Action)
+	}
+	value, there := asked[unblock]
+	if there && value != "true" && !d.Action.Promotes() && d.Action != promotion.Retry && d.Refused == nil {
+		t.Errorf("unblock-failed=%q is not refused", value)
+	}
+	tag := asked[bypass]
+	candidate := slices.ContainsFunc(d.Candidates, func(v promotion.Verdict) bool { return v.Release.Tag == tag })
+	if tag != "" && !candidate && !slices.Contains(d.Spent, bypass) && d.Refused == nil {
+		t.Errorf("bypass-gates=%q names no candidate, and nothing says so", tag)
+	}
+	if d.Refused != nil && (d.Refused.Reason == "" || d.Refused.Message == "") {
+		t.Errorf("a refusal without reason or message: %+v", d.Refused)
+	}
+}
+
+// checkReleaseIsWanted: what is promoted is a candidate, or what a person
+// asked for; what is adopted runs already.
+func checkReleaseIsWanted(t *testing.T, in promotion.Input, d promotion.Decision) {
+	t.Helper()
+	tag := d.Release.Tag
+	candidate := slices.ContainsFunc(d.Candidates, func(v promotion.Verdict) bool { return v.Release.Tag == tag })
+	known := slices.ContainsFunc(d.Ledger, func(v v1alpha1.VersionInfo) bool { return v.Tag == tag })
+	switch {
+	case d.Action == promotion.Adopt:
+		if !slices.Contains(in.Targets.Owned, tag) {
+			t.Errorf("%q is adopted, but no target carries it", tag)
+		}
+	case !d.Action.Promotes():
+	case d.Manual && tag != in.Rollout.Pinned() && !(known && tag == in.Rollout.Annotations[force]):
+		t.Errorf("%q is promoted by hand, but nobody asks for it or it is not known", tag)
+	case !d.Manual && !candidate:
+		t.Errorf("%q is promoted, but is no candidate", tag)
+	}
+}
+
+// comesToRest carries the decisions out until there is nothing to do.
+func comesToRest(t *testing.T, in promotion.Input) {
+	t.Helper()
+	var done []promotion.Action
+	for range 100 {
+		d := promotion.Decide(in)
+		if calm := d.Action == promotion.Nothing || d.Action == promotion.Wait; calm && len(d.Spent)+len(d.Resets) == 0 {
+			if _, there := in.Rollout.Annotations[retry]; there {
+				t.Error("a retry is left over at rest")
+			}
+			return
+		}
+		done = append(done, d.Action)
+		in = carriedOut(t, in, d)
+	}
+	t.Errorf("there is no rest after %v", done[len(done)-10:])
+}
+
+// carriedOut is what the next pass sees, as if everything took no time.
+func carriedOut(t *testing.T, in promotion.Input, d promotion.Decision) promotion.Input {
+	t.Helper()
+	history, err := promotion.Record(in, d)
+	if err != nil {
+		t.Fatalf("%s cannot be recorded: %v", d.Action, err)
+	}
+	next := copyInput(in)
+	status := &next.Rollout.Status
+	status.AvailableReleases = d.Ledger
+	if len(history) > 0 {
+		status.History, next.Targets.Owned = history, nil
+	}
+	if d.Action.Promotes() {
+		status.Conditions = nil
+		if d.Recovery != nil {
+			status.Conditions = rollout().Recovering().Obj().Status.Conditions
+		}
+	}
+	for _, key := range d.Spent {
+		delete(next.Rollout.Annotations, key)
+	}
+	for _, i := range d.Resets {
+		for _, write := range resetWrites(&next.Health.Checks[i], next.Rollout, next.Rollout.Current(), next.Now.Truncate(time.Second)) {
+			write()
+		}
+	}
+	return next
+}
