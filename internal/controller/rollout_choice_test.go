@@ -153,58 +153,6 @@ func (s *stage) writeVariableAsOurs(value string) {
 	s.Expect(s.Update(s.ctx, k, client.FieldOwner(target.FieldManager))).To(Succeed())
 }
 
-// TestAClientWithOldTypesMayDropWhatItDoesNotKnow plays a dashboard that
-// writes the whole status back through types that lack what this controller
-// has added.
-func TestAClientWithOldTypesMayDropWhatItDoesNotKnow(t *testing.T) {
-	for name, reach := range map[string]func(*stage){
-		"while Flux applies": func(s *stage) { s.rest("shop") },
-		"during a bake":      func(s *stage) { s.deploy("shop") },
-		"after a success":    func(s *stage) { s.deployAndBake("shop") },
-		"while a gate is shut": func(s *stage) {
-			s.deployAndBake("shop")
-			s.release("shop", "2.0.0")
-			s.add(fixture.MakeGate("a", "shop").Closed().Obj())
-			s.rest("shop")
-		},
-		"after a failure": func(s *stage) {
-			s.deploy("shop")
-			s.checkFails("web", "broken", fixture.Noon)
-			s.rest("shop")
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			rollout := fixture.MakeRollout("shop").BakeTime(10 * time.Minute).SelectAllChecks()
-			s := openStage(t, shopWith(rollout, "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())...)
-			s.change(fixture.MakeRollout("shop").Obj(), func(o client.Object) {
-				o.SetAnnotations(map[string]string{v1alpha1.ReconcileRequestAnnotation: "token"})
-			})
-			reach(s)
-			before := s.rollout("shop").Status
-			s.wire.Forget()
-
-			s.changeStatus(fixture.MakeRollout("shop").Obj(), func(o client.Object) { forgetAdditions(&o.(*v1alpha1.Rollout).Status) })
-			s.rest("shop")
-			s.Expect(withoutTimes(s.rollout("shop").Status)).To(Equal(withoutTimes(before)))
-			s.Expect(s.wire.Writes()).To(Equal([]string{"patch Rollout/status shop"}))
-		})
-	}
-}
-
-func forgetAdditions(status *v1alpha1.RolloutStatus) {
-	status.ObservedGeneration, status.LastHandledReconcileAt, status.Targets = 0, "", nil
-	var known []metav1.Condition
-	for _, c := range status.Conditions {
-		switch c.Type {
-		case v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition, v1alpha1.TargetsAppliedCondition:
-		default:
-			c.ObservedGeneration = 0
-			known = append(known, c)
-		}
-	}
-	status.Conditions = known
-}
-
 func withoutTimes(status v1alpha1.RolloutStatus) map[string]any {
 	conditions := map[string]condition{}
 	for _, c := range status.Conditions {
@@ -212,30 +160,6 @@ func withoutTimes(status v1alpha1.RolloutStatus) map[string]any {
 	}
 	status.Conditions = nil
 	return map[string]any{"status": status, "conditions": conditions}
-}
-
-func TestAPersonWhoMarksABakeSuccessfulIsBelieved(t *testing.T) {
-	s := openStage(t, shopWith(fixture.MakeRollout("shop").BakeTime(time.Hour), "1.0.0")...)
-	s.deploy("shop")
-	s.changeStatus(fixture.MakeRollout("shop").Obj(), func(o client.Object) {
-		succeeded, status := v1alpha1.BakeSucceeded, &o.(*v1alpha1.Rollout).Status
-		status.History[0].BakeStatus = &succeeded
-		status.History[0].BakeEndTime = &metav1.Time{Time: fixture.Noon}
-		forgetAdditions(status)
-		for i := range status.Conditions {
-			if status.Conditions[i].Type == v1alpha1.ReadyCondition {
-				status.Conditions[i].Reason = v1alpha1.DeploymentMarkedSuccessfulReason
-			}
-		}
-	})
-	s.rest("shop")
-	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Reason).To(Equal(v1alpha1.DeploymentMarkedSuccessfulReason))
-	s.Expect(s.kstatus("shop")).To(Equal(status.CurrentStatus))
-	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeSucceeded))
-
-	s.release("shop", "1.1.0")
-	s.deploy("shop")
-	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Reason).To(Equal(v1alpha1.RolloutSucceededReason))
 }
 
 func TestEachTransitionIsToldOnce(t *testing.T) {

@@ -35,7 +35,7 @@ func setReady(r report) {
 	case current.State().Running():
 		r.wait(metav1.ConditionTrue, runningReason(current), r.story(current))
 	case r.targetsTrail():
-		r.wait(metav1.ConditionFalse, r.condition(v1alpha1.TargetsAppliedCondition).Reason, r.story(current))
+		r.trail(current)
 	default:
 		r.remove(v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition)
 		r.set(v1alpha1.ReadyCondition, metav1.ConditionTrue, r.successReason(current), r.story(current))
@@ -59,6 +59,21 @@ func (r report) wait(ready metav1.ConditionStatus, reason, message string) {
 	r.remove(v1alpha1.StalledCondition)
 	r.set(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, v1alpha1.ProgressingReason, message)
 	r.set(v1alpha1.ReadyCondition, ready, reason, message)
+}
+
+// trail waits for targets that have to follow. Where a person has marked the
+// promotion successful, that word stands: others read it from the reason.
+func (r report) trail(current *v1alpha1.DeploymentHistoryEntry) {
+	if r.markedSuccessful() {
+		r.wait(metav1.ConditionTrue, v1alpha1.DeploymentMarkedSuccessfulReason, r.story(current))
+		return
+	}
+	r.wait(metav1.ConditionFalse, r.condition(v1alpha1.TargetsAppliedCondition).Reason, r.story(current))
+}
+
+// markedSuccessful reports whether a person said so of the current promotion.
+func (r report) markedSuccessful() bool {
+	return r.condition(v1alpha1.ReadyCondition).Reason == v1alpha1.DeploymentMarkedSuccessfulReason && !r.decision.Action.Promotes()
 }
 
 // stalling is what a person must mend.
@@ -114,10 +129,9 @@ func (r report) targetsTrail() bool {
 }
 
 func (r report) successReason(current *v1alpha1.DeploymentHistoryEntry) string {
-	ready := r.condition(v1alpha1.ReadyCondition)
 	switch {
-	case ready.Reason == v1alpha1.DeploymentMarkedSuccessfulReason && !r.decision.Action.Promotes():
-		return ready.Reason // a person said so, and nothing has happened since
+	case r.markedSuccessful():
+		return v1alpha1.DeploymentMarkedSuccessfulReason
 	case r.Rollout.Spec.BakeTime != nil && current.BakeStartTime != nil:
 		return v1alpha1.BakeTimePassedReason
 	}

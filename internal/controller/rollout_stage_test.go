@@ -129,8 +129,8 @@ func (s *stage) try(name string) (ctrl.Result, error) {
 }
 
 // obeysLaw: the conditions say of themselves what Flux and kstatus expect,
-// with the one documented exception: beside a running promotion Ready stays
-// True while Reconciling is True.
+// with the one documented exception: beside a running promotion, and one that a
+// person has marked successful, Ready stays True while Reconciling is True.
 func (s *stage) obeysLaw(name string) {
 	rollout := &v1alpha1.Rollout{}
 	if err := s.Get(s.ctx, s.key(name), rollout); err != nil {
@@ -143,7 +143,8 @@ func (s *stage) obeysLaw(name string) {
 	ready := apimeta.FindStatusCondition(rollout.Status.Conditions, v1alpha1.ReadyCondition)
 	s.Expect(ready).NotTo(BeNil())
 	reconciling := apimeta.IsStatusConditionTrue(rollout.Status.Conditions, v1alpha1.ReconcilingCondition)
-	if rollout.Current().State().Running() && reconciling && ready.Status == metav1.ConditionTrue {
+	calm := rollout.Current().State().Running() || ready.Reason == v1alpha1.DeploymentMarkedSuccessfulReason
+	if calm && reconciling && ready.Status == metav1.ConditionTrue {
 		ready.Status = metav1.ConditionFalse
 	}
 	law := check.NewChecker(s, &check.Conditions{

@@ -142,13 +142,17 @@ func ownedFields(o client.Object) []string {
 		if entry.Manager != "rollout-controller" || entry.Subresource != "" {
 			continue
 		}
-		fields := map[string]any{}
-		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
-			panic(err)
-		}
-		all = append(all, leaves(fields, "")...)
+		all = append(all, fieldsOf(entry)...)
 	}
 	return all
+}
+
+func fieldsOf(entry metav1.ManagedFieldsEntry) []string {
+	fields := map[string]any{}
+	if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
+		panic(err)
+	}
+	return leaves(fields, "")
 }
 
 func leaves(fields map[string]any, path string) []string {
