@@ -51,8 +51,18 @@ func isNewer(ledger []v1alpha1.VersionInfo, i int, position string, order Order)
 	case ok && result != 0:
 		return result > 0
 	case ok || order.Kind() == ByAppearance:
-		at := index(ledger, position)
+		at := lastIndex(ledger, position)
 		return at >= 0 && i > at
 	}
 	return false
+}
+
+// lastIndex is where a tag appeared last. Others may have listed it twice.
+func lastIndex(ledger []v1alpha1.VersionInfo, tag string) int {
+	for i, release := range slices.Backward(ledger) {
+		if release.Tag == tag {
+			return i
+		}
+	}
+	return -1
 }

@@ -104,10 +104,18 @@ func TestCandidates(t *testing.T) {
 			history: []*fixture.EntryBuilder{entry("custom").Succeeded(), entry("zeta").Succeeded()},
 			want:    []string{"mid", "alpha"},
 		},
-		"never the current release itself, though the ledger lists it twice": {
+		"a release that is listed twice is as new as its last place says": {
+			spec: byAppearance, ledger: []string{"zeta", "alpha", "zeta"},
+			history: []*fixture.EntryBuilder{entry("alpha").Succeeded()},
+			want:    []string{"zeta"},
+		},
+		"never the current release itself, nor one before it, though it is listed twice": {
 			spec: byAppearance, ledger: []string{"zeta", "alpha", "zeta"},
 			history: []*fixture.EntryBuilder{entry("zeta").Succeeded()},
-			want:    []string{"alpha"},
+		},
+		"none of two that a policy by number cannot rank": {
+			spec: byNumber, ledger: []string{"main-a", "main-b"},
+			history: []*fixture.EntryBuilder{entry("main-a").Succeeded()},
 		},
 		"never the current release itself, though the policy cannot rank it": {
 			spec: byNumber, ledger: []string{"main-a", "10"},

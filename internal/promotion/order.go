@@ -74,7 +74,9 @@ func (o Order) Kind() OrderKind {
 	return o.spec.Kind
 }
 
-// Admits reports whether the policy's filter and range let the tag through.
+// Admits reports whether the policy's filter and range let the tag through. A
+// tag that the policy cannot rank is let through only where none can be ranked:
+// two of which neither is newer would otherwise replace one another for ever.
 func (o Order) Admits(tag string) bool {
 	key, ok := o.key(tag)
 	if !ok {
@@ -84,7 +86,7 @@ func (o Order) Admits(tag string) bool {
 		v, err := parseSemver(key)
 		return err == nil && o.constraint.Check(v)
 	}
-	return true
+	return o.Kind() == ByAppearance || o.Comparable(tag)
 }
 
 // Comparable reports whether the order can rank the tag.

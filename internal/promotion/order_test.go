@@ -99,6 +99,7 @@ func TestOrderAdmits(t *testing.T) {
 		"no tag whose extracted version is none":                 {numbered, "main_17", false},
 		"any tag of a numerical policy that matches its pattern": {stamped, "main-ff-1700000001", true},
 		"no tag of a numerical policy that does not":             {stamped, "dev-ff-1700000001", false},
+		"no tag of a numerical policy that is no number":         {byNumber, "latest", false},
 		"any tag of an alphabetical policy without a pattern":    {byAlphabet, "anything", true},
 		"any tag where nothing can be compared":                  {byAppearance, "anything", true},
 	} {
