@@ -544,9 +544,10 @@ func (s *RolloutSpec) GetVersionHistoryLimit() int {
 }
 
 // GetAvailableReleasesRetentionDays returns for how many days releases stay
-// in the ledger.
+// in the ledger; a century at most, since a duration cannot hold three.
 func (s *RolloutSpec) GetAvailableReleasesRetentionDays() int {
-	return int(orDefault(s.AvailableReleasesRetentionDays, defaultRetentionDays))
+	const century = 36525
+	return min(int(orDefault(s.AvailableReleasesRetentionDays, defaultRetentionDays)), century)
 }
 
 // GetAvailableReleasesMinCount returns how many releases always stay in the

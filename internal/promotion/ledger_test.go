@@ -173,6 +173,10 @@ func TestLedgerIsTrimmedToTheLongestTail(t *testing.T) {
 			given(rollout().Retention(90, 1).Releases(five...)).latest("1.5.0"),
 			[]string{"1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.4.0", "1.5.0"},
 		},
+		"a retention that no duration can hold: all stay": {
+			given(rollout().Retention(150_000, 1).Releases(five...)).latest("1.5.0"),
+			[]string{"1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.4.0", "1.5.0"},
+		},
 		"all of them old: the minimum stays": {
 			given(rollout().Retention(7, 2).Releases(five[:3]...)).names(aged("1.2.1", 20)),
 			[]string{"1.2.0", "1.2.1"},
