@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// named is a test in the table of cases: its package, function and case.
+var named = regexp.MustCompile("`([a-z0-9]+)\\.((?:Test|Fuzz)\\w+)(?:/([^`]+))?`")
+
+func TestEveryCaseNamesTestsThatExist(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs", "contributing", "cases.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := testsByPackage(t)
+	rows := 0
+	for _, line := range strings.Split(string(text), "\n") {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") || strings.HasSuffix(line, "| Shown by |") {
+			continue
+		}
+		rows++
+		names := named.FindAllStringSubmatch(line, -1)
+		if len(names) == 0 && !strings.Contains(line, "*not yet*: ") {
+			t.Errorf("no test is named, nor said to be missing: %s", line)
+		}
+		for _, name := range names {
+			if !tests[name[1]].has(name[2], name[3]) {
+				t.Errorf("there is no test %s in: %s", name[0], line)
+			}
+		}
+	}
+	if rows < 150 {
+		t.Errorf("found only %d cases", rows)
+	}
+}
+
+// testFunctions are the texts in each test function of a package. Cases are
+// named by one of them, or by one beside the functions, as tables are.
+type testFunctions struct {
+	texts  map[string]map[string]bool
+	beside map[string]bool
+}
+
+func (f *testFunctions) has(function, testCase string) bool {
+	if f == nil || f.texts[function] == nil {
+		return false
+	}
+	return testCase == "" || f.texts[function][testCase] || f.beside[testCase]
+}
+
+// testsByPackage reads every test file of the repository.
+func testsByPackage(t *testing.T) map[string]*testFunctions {
+	t.Helper()
+	packages := map[string]*testFunctions{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != root && (entry.Name() == "bin" || strings.HasPrefix(entry.Name(), ".")):
+			return filepath.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		name := filepath.Base(filepath.Dir(path))
+		if packages[name] == nil {
+			packages[name] = &testFunctions{texts: map[string]map[string]bool{}, beside: map[string]bool{}}
+		}
+		packages[name].read(file)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packages
+}
+
+func (f *testFunctions) read(file *ast.File) {
+	for _, declaration := range file.Decls {
+		function, ok := declaration.(*ast.FuncDecl)
+		isTest := ok && function.Recv == nil &&
+			(strings.HasPrefix(function.Name.Name, "Test") || strings.HasPrefix(function.Name.Name, "Fuzz"))
+		texts := f.beside
+		if isTest {
+			texts = map[string]bool{}
+			f.texts[function.Name.Name] = texts
+		}
+		ast.Inspect(declaration, func(node ast.Node) bool {
+			if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				if text, err := strconv.Unquote(literal.Value); err == nil {
+					texts[text] = true
+				}
+			}
+			return true
+		})
+	}
+}
