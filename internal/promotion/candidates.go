@@ -9,12 +9,14 @@ import (
 )
 
 // Candidates returns the releases of the ledger that are newer than what the
-// history says is deployed, and that the policy admits, newest first.
+// history says is deployed, and that the policy admits, newest first. What
+// cannot be a tag is none, however it came into the ledger.
 func Candidates(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHistoryEntry, order Order) []v1alpha1.VersionInfo {
 	position := positionOf(ledger, history, order)
 	var newer []v1alpha1.VersionInfo
 	for i, release := range ledger {
-		if !isCurrent(history, release) && order.Admits(release.Tag) && isNewer(ledger, i, position, order) {
+		offered := IsTag(release.Tag) && order.Admits(release.Tag)
+		if offered && !isCurrent(history, release) && isNewer(ledger, i, position, order) {
 			newer = append(newer, release)
 		}
 	}

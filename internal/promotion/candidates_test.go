@@ -113,6 +113,10 @@ func TestCandidates(t *testing.T) {
 			spec: byAppearance, ledger: []string{"zeta", "alpha", "zeta"},
 			history: []*fixture.EntryBuilder{entry("zeta").Succeeded()},
 		},
+		"never what cannot be a tag": {
+			spec: byAppearance, ledger: []string{"zeta", "no tag", ""},
+			history: []*fixture.EntryBuilder{entry("zeta").Succeeded()},
+		},
 		"none of two that a policy by number cannot rank": {
 			spec: byNumber, ledger: []string{"main-a", "main-b"},
 			history: []*fixture.EntryBuilder{entry("main-a").Succeeded()},

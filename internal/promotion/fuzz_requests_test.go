@@ -148,6 +148,8 @@ func checkReleaseIsWanted(t *testing.T, in promotion.Input, d promotion.Decision
 			t.Errorf("%q is adopted, but no target carries it", tag)
 		}
 	case !d.Action.Promotes():
+	case !promotion.IsTag(tag):
+		t.Errorf("%q is promoted, but can be no tag", tag)
 	case d.Manual && tag != in.Rollout.Pinned() && !(known && tag == in.Rollout.Annotations[force]):
 		t.Errorf("%q is promoted by hand, but nobody asks for it or it is not known", tag)
 	case !d.Manual && !candidate:

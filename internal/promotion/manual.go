@@ -34,7 +34,7 @@ func impossible(rollout *v1alpha1.Rollout, ledger []v1alpha1.VersionInfo) *Probl
 			Reason:  v1alpha1.InvalidWantedVersionReason,
 			Message: "spec.wantedVersion " + quote(pinned) + " cannot be a tag in an OCI registry: correct or remove it",
 		}
-	case pinned == "" && forced != "" && !contains(ledger, forced):
+	case pinned == "" && forced != "" && !(IsTag(forced) && contains(ledger, forced)):
 		return &Problem{
 			Reason: v1alpha1.UnknownReleaseReason,
 			Message: fmt.Sprintf("%s names %s, which is no known release: correct or remove it, or set spec.wantedVersion",

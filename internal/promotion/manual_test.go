@@ -83,6 +83,10 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 			given(upgrade().Annotate(force, "no tag")),
 			settled{Does: "Nothing", Problem: v1alpha1.UnknownReleaseReason},
 		},
+		"force of what is no tag is held, though the ledger lists it": {
+			given(upgrade().Ledger("no tag", "1.0.0", "1.1.0").Annotate(force, "no tag")),
+			settled{Does: "Nothing", Problem: v1alpha1.UnknownReleaseReason},
+		},
 		"force of an unknown tag does not stop the running bake": {
 			given(rollout().BakeTime(time.Hour).Ledger("1.0.0").History(entry("1.0.0").Baking(eleven)).Annotate(force, "9.9.9")),
 			settled{Does: "FinishBake", Problem: v1alpha1.UnknownReleaseReason},
