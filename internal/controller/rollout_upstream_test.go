@@ -112,6 +112,7 @@ func TestAWriteThroughUpstreamsTypesChangesNoDecision(t *testing.T) {
 			state.reach(s)
 			before, others := s.rollout("shop").Status, s.others()
 			s.Expect(before.LastHandledReconcileAt).To(Equal("token"))
+			s.Expect(before.Targets).To(HaveLen(min(2, 2*len(before.History))), "there is something to be lost")
 			s.wire.Forget()
 			s.events.Take()
 
