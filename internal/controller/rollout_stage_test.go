@@ -44,7 +44,7 @@ type stage struct {
 
 	// asksRegistries has the controller, when it is played, read metadata.
 	asksRegistries bool
-	answers        atomic.Int64 // of registries
+	answers        *atomic.Int64 // of registries
 }
 
 // liveClient is shared by the stages: it looks up once what the API server
@@ -61,7 +61,7 @@ func openStage(t *testing.T, objects ...client.Object) *stage {
 	g.Expect(err).NotTo(HaveOccurred())
 	s := &stage{
 		WithT: g, WithWatch: live, ctx: t.Context(),
-		clock: &fixture.Clock{}, events: &fixture.Events{}, wire: &fixture.Wire{},
+		clock: &fixture.Clock{}, events: &fixture.Events{}, wire: &fixture.Wire{}, answers: &atomic.Int64{},
 	}
 	s.namespace = s.openNamespace(nil)
 	s.restart()

@@ -65,7 +65,7 @@ func with(annotations map[string]string, key, value string) map[string]string {
 }
 
 // checkSpent: only what is there can be used up, and once. What is said of a
-// promotion ends with one, and not before.
+// promotion ends with one, or with a forced one that is not needed.
 func checkSpent(t *testing.T, in promotion.Input, d promotion.Decision) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -77,7 +77,7 @@ func checkSpent(t *testing.T, in promotion.Input, d promotion.Decision) {
 	}
 	promotes := d.Action == promotion.Promote || d.Action == promotion.Supersede
 	for _, key := range []string{message, user} {
-		if _, there := in.Rollout.Annotations[key]; seen[key] != (there && promotes) {
+		if _, there := in.Rollout.Annotations[key]; seen[key] != (there && (promotes || seen[force])) {
 			t.Errorf("%s is used up: %t, by %s", key, seen[key], d.Action)
 		}
 	}
