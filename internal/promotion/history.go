@@ -84,9 +84,7 @@ func recordOutcome(
 	if !in.Rollout.Current().State().Running() {
 		return nil, fmt.Errorf("no promotion is under way that could become %q", to)
 	}
-	if to == v1alpha1.BakeFailed {
-		history[0].FailedHealthChecks = d.Failed
-	}
+	history[0].FailedHealthChecks = d.Failed
 	return history, advance(&history[0], to, d.Message, in)
 }
 

@@ -313,3 +313,17 @@ func TestRecordLeavesItsInputAlone(t *testing.T) {
 	history[1].Version.Tag, *history[1].ID, history[1].Timestamp = "changed", 99, metav1.Time{}
 	diff(t, before, in.Rollout)
 }
+
+func TestASuccessAfterAFailureListsNoFailedChecks(t *testing.T) {
+	continued := entry("1.0.0").Failed(v1alpha1.FailedHealthCheck{Name: "db", Namespace: "shop-prod"}).Deploying().BakeStart(eleven)
+	in := given(rollout().BakeTime(30 * time.Minute).History(continued)).targets(applied("apps")).in()
+	for _, want := range []v1alpha1.BakeStatus{v1alpha1.BakeInProgress, v1alpha1.BakeSucceeded} {
+		history, err := promotion.Record(in, promotion.Decide(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		diff(t, want, history[0].State())
+		diff(t, 0, len(history[0].FailedHealthChecks))
+		in.Rollout.Status.History = history
+	}
+}
