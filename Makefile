@@ -59,7 +59,7 @@ test-unit: ## Test what needs no control plane.
 .PHONY: test-controller
 test-controller: ## Test the reconcilers against a real API server.
 	@go run ./test/controlplane/cmd/build -parts etcd,kube-apiserver
-	@$(step) "Controller tests" env $(go_test_race) -timeout 20m ./internal/controller...
+	@$(step) "Controller tests" env $(go_test_race) -timeout 30m ./internal/controller...
 
 .PHONY: test-controlplane
 test-controlplane: controlplane ## Test the control plane that the other tests stand on.

@@ -132,10 +132,15 @@ func considerOnlyNext(in Input, verdicts []Verdict) {
 
 // Contenders are the candidates that are considered at present: all, unless
 // a person lets one past the gates, or the strategy takes the next one only.
+// Where these two name different ones no candidate can go, and all are returned.
 func Contenders(verdicts []Verdict) []Verdict {
-	return slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool {
+	considered := slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool {
 		return v.HeldBy(v1alpha1.GatesBypassedReason, v1alpha1.NotNextReason)
 	})
+	if len(considered) == 0 {
+		return verdicts
+	}
+	return considered
 }
 
 // leftToTheController: no person chooses the version.

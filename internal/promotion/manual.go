@@ -4,6 +4,7 @@ package promotion
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -179,10 +180,10 @@ func Bypassed(in Input, candidates []Verdict) string {
 	return ""
 }
 
-// spend asks for the removal of those annotations that are there.
+// spend asks for the removal of those annotations that are there, once.
 func (d *Decision) spend(in Input, keys ...string) {
 	for _, key := range keys {
-		if has(in.Rollout, key) {
+		if has(in.Rollout, key) && !slices.Contains(d.Spent, key) {
 			d.Spent = append(d.Spent, key)
 		}
 	}

@@ -103,6 +103,10 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded()).Annotate(force, "1.0.0").Annotate(user, "ann").Annotate(message, "hello")),
 			settled{Does: "Nothing", Spent: []string{force, message, user}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
 		},
+		"and nothing is removed twice": {
+			given(upgrade().Annotate(force, "1.0.0").Annotate(user, "ann")),
+			settled{Does: "Promote 1.1.0", Spent: []string{user, force}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
+		},
 		"an empty force is none": {given(upgrade().Annotate(force, "")), settled{Does: "Promote 1.1.0"}},
 		"force waits behind a pin": {
 			given(upgrade().Pin("1.0.0").Annotate(force, "1.1.0")), settled{Does: "Nothing"},
@@ -340,4 +344,27 @@ func TestOnlyTheNextReleaseIsTaken(t *testing.T) {
 	d := promotion.Decide(given(next()).in())
 	diff(t, map[string][]string{"1.2.0": {v1alpha1.NotNextReason}, "1.1.0": {}}, reasons(d))
 	diff(t, "the next release of ImagePolicy shop", d.Message)
+}
+
+func TestWhichCandidatesAreConsidered(t *testing.T) {
+	three := func() *fixture.RolloutBuilder {
+		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0").History(entry("1.0.0").Succeeded())
+	}
+	for name, test := range map[string]struct {
+		rollout *fixture.RolloutBuilder
+		want    []string
+	}{
+		"all":                                   {three(), []string{"1.2.0", "1.1.0"}},
+		"the one that a person lets past gates": {three().Annotate(bypass, "1.1.0"), []string{"1.1.0"}},
+		"the next one":                          {three().Strategy(v1alpha1.ReleaseNext), []string{"1.1.0"}},
+		"all, where none can go":                {three().Strategy(v1alpha1.ReleaseNext).Annotate(bypass, "1.2.0"), []string{"1.2.0", "1.1.0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, verdict := range promotion.Contenders(promotion.Decide(given(test.rollout).in()).Candidates) {
+				got = append(got, verdict.Release.Tag)
+			}
+			diff(t, test.want, got)
+		})
+	}
 }

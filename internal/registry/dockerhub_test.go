@@ -23,11 +23,11 @@ func TestDockerHubIsFoundUnderEachOfItsNames(t *testing.T) {
 		{"https://docker.io", "docker.io/library/nginx", true},
 		{"registry-1.docker.io", "index.docker.io/library/nginx", true},
 		{"https://registry.hub.docker.com", "nginx", true},
-		{"docker.io", "ghcr.io/example/nginx", false},
-		{"ghcr.io", "nginx", false},
-		{"ghcr.io", "ghcr.io/example/nginx", true},
-		{"ghcr.io/example", "ghcr.io/example/nginx", true},
-		{"ghcr.io/other", "ghcr.io/example/nginx", false},
+		{"docker.io", "registry.example.com/example/nginx", false},
+		{"registry.example.com", "nginx", false},
+		{"registry.example.com", "registry.example.com/example/nginx", true},
+		{"registry.example.com/example", "registry.example.com/example/nginx", true},
+		{"registry.example.com/other", "registry.example.com/example/nginx", false},
 	} {
 		t.Run(tt.key+" for "+tt.image, func(t *testing.T) {
 			g := NewWithT(t)
