@@ -5,6 +5,7 @@ package promotion
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -142,12 +143,13 @@ func newEntry(in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry) v
 }
 
 // nextID is the highest id plus one. Where the history was lost, it goes on
-// from Unix time, so that no id that others may have stored is given twice.
+// from Unix time, so that no id that others may have stored is given twice. An id
+// that none can follow, which only a mistake can have written, does not count.
 func nextID(in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry) int64 {
 	var highest int64
 	for i := range history {
-		if history[i].ID != nil {
-			highest = max(highest, *history[i].ID)
+		if id := history[i].ID; id != nil && *id < math.MaxInt64 {
+			highest = max(highest, *id)
 		}
 	}
 	if lost := d.Action == Adopt || len(in.Targets.Owned) > 0; lost && highest == 0 {

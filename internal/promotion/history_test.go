@@ -3,6 +3,7 @@
 package promotion_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -179,6 +180,7 @@ func TestIDs(t *testing.T) {
 		"begin after entries without any":      {given(rollout().Ledger("1.1.0").History(entry("1.0.0").WithoutID())), 1},
 		"skip entries without one":             {given(rollout().Ledger("1.1.0").History(entry("1.0.0").WithoutID(), entry("0.9.0").ID(4))), 5},
 		"go on at the limit":                   {given(rollout().HistoryLimit(1).Ledger("1.1.0").History(entry("1.0.0").ID(41))), 42},
+		"do not heed one that none can follow": {given(rollout().Ledger("1.1.0").History(entry("1.0.0").ID(math.MaxInt64), entry("0.9.0").ID(4))), 5},
 		"do not repeat what was lost: adopted": {given(rollout().Ledger("1.1.0")).owned("1.0.0"), noon.Unix()},
 		"do not repeat what was lost: pinned":  {given(rollout().Pin("1.0.0").Ledger("1.1.0")).owned("1.0.0", "1.1.0"), noon.Unix()},
 	} {
