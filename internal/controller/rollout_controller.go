@@ -95,11 +95,7 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 		r.announce(recorded, world.Input, decision)
 	}
 	if err == nil {
-		recorded, err = r.spend(ctx, recorded, decision)
-	}
-	if err == nil {
-		err = r.act(ctx, recorded, world, decision, news)
-		err = errors.Join(err, r.reportRefusals(ctx, recorded, world, decision, err))
+		err = r.follow(ctx, recorded, world, decision, news)
 	}
 	if apierrors.IsConflict(err) || errors.Is(err, errStale) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
@@ -108,6 +104,14 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 		return ctrl.Result{}, err
 	}
 	return r.requeue(earliest(decision.RecheckAt, r.contests.next(client.ObjectKeyFromObject(rollout)))), nil
+}
+
+// follow does what was recorded. That an annotation cannot be removed does not
+// keep the release from its targets.
+func (r *RolloutReconciler) follow(ctx context.Context, recorded *v1alpha1.Rollout, w world, d promotion.Decision, news bool) error {
+	recorded, unspent := r.spend(ctx, recorded, d)
+	err := r.act(ctx, recorded, w, d, news)
+	return errors.Join(unspent, err, r.reportRefusals(ctx, recorded, w, d, err))
 }
 
 // requeue sleeps until time alone may change something; zero is never.

@@ -3,11 +3,13 @@
 package controller
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -284,4 +286,25 @@ func TestASelectorWithoutASelectorSaysThatItSelectsNothing(t *testing.T) {
 	s.deploy("shop")
 	s.Expect(s.condition("shop", v1alpha1.DeploymentBlockedCondition).Message).To(Equal(
 		"spec.healthCheckSelector selects no HealthCheck at all: give it a selector or matchLabels, empty for all"))
+}
+
+func TestAnAnnotationThatCannotBeRemovedDoesNotKeepTheReleaseFromItsTargets(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.deploy("shop")
+	s.ask(v1alpha1.DeployMessageAnnotation, "hello")
+	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+		if write == "patch Rollout shop" {
+			return fixture.Fault{Err: apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("rollouts").GroupResource(), "shop", errors.New("no"))}
+		}
+		return fixture.Fault{}
+	}
+	s.release("shop", "1.1.0")
+	_, err := s.try("shop")
+	s.Expect(err).To(MatchError(ContainSubstring("remove annotations that are used up")))
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.1.0"))
+	s.Expect(s.asked()).To(HaveKey(v1alpha1.DeployMessageAnnotation))
+
+	s.wire.Fail = nil
+	s.deploy("shop")
+	s.Expect(s.history("shop")).To(HaveLen(2))
 }
