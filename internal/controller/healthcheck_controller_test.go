@@ -214,7 +214,7 @@ func (unwatched) Drop(types.NamespacedName)                                    {
 func TestAResetDuringAnEvaluationIsNotOverwritten(t *testing.T) {
 	s := &shop{WithT: NewWithT(t), ctx: context.Background()}
 	s.createCheck("default", map[string]string{})
-	t.Cleanup(func() { _ = testClient.Delete(s.ctx, s.check) })
+	t.Cleanup(func() { _ = testClient.Delete(context.WithoutCancel(s.ctx), s.check) })
 	resets := 0
 	r := &HealthCheckReconciler{
 		Client: testClient, Now: time.Now, watches: unwatched{}, retries: newHealthCheckRetries(),
@@ -241,7 +241,7 @@ func TestAResetDuringAnEvaluationIsNotOverwritten(t *testing.T) {
 func TestAReadThatFailsIsRepeatedWithPatience(t *testing.T) {
 	s := &shop{WithT: NewWithT(t), ctx: context.Background()}
 	s.createCheck("default", map[string]string{})
-	t.Cleanup(func() { _ = testClient.Delete(s.ctx, s.check) })
+	t.Cleanup(func() { _ = testClient.Delete(context.WithoutCancel(s.ctx), s.check) })
 	answer := health.Pending("unreadable")
 	answer.Err = errors.New("unreadable")
 	r := &HealthCheckReconciler{

@@ -21,7 +21,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -190,10 +189,9 @@ func (s *shop) runController(user *rest.Config, namespace string) <-chan error {
 	user.Wrap(s.requests.wrap)
 	options := CacheOptions()
 	options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
-	skip := true
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
 		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: &skip},
+		Controller: controllerConfig(),
 	})
 	s.Expect(err).NotTo(HaveOccurred())
 	r := &HealthCheckReconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Now: time.Now}
@@ -223,12 +221,15 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // count counts the requests that contain some text.
-func (l *requestLog) count(text string) int {
+func (l *requestLog) count(text string) int { return l.countBoth(text, "") }
+
+// countBoth counts those that contain two texts.
+func (l *requestLog) countBoth(text, other string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
 	for _, request := range l.seen {
-		if strings.Contains(request, text) {
+		if strings.Contains(request, text) && strings.Contains(request, other) {
 			n++
 		}
 	}

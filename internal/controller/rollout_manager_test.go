@@ -16,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -38,10 +37,9 @@ func (s *stage) playWith(t *testing.T, user *rest.Config, schedules func() time.
 	t.Helper()
 	options := CacheOptions()
 	options.DefaultNamespaces = map[string]cache.Config{s.namespace: {}}
-	skip := true
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
 		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: &skip},
+		Controller: controllerConfig(),
 	})
 	s.Expect(err).NotTo(HaveOccurred())
 	r := &RolloutReconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Events: s.events, Now: s.clock.Now}

@@ -137,7 +137,7 @@ func TestMetadataCostsNoWriteOfItsOwnDuringAPromotion(t *testing.T) {
 	s.fluxApplies()
 	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded})
 	s.Eventually(func() [][]string { return s.revisions("shop") }).Should(Equal([][]string{{"1.0.0 of 1.0.0"}, {}, {"1.0.0 of 1.0.0"}}))
-	s.Expect(requests.count("PATCH")).To(Equal(4), "two of the status, one of each target")
+	s.Expect(requests.countBoth("PATCH", "/namespaces/"+s.namespace+"/")).To(Equal(4), "two of the status, one of each target")
 }
 
 func TestMetadataIsStoredWhileAPromotionGoesOnForLong(t *testing.T) {

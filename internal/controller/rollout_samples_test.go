@@ -5,6 +5,7 @@ package controller
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -35,7 +36,7 @@ func TestTheSamplesWorkTogether(t *testing.T) {
 			sample.SetNamespace(s.namespace)
 		}
 		s.Expect(s.apply(sample)).To(Succeed(), "%s %s", sample.GetKind(), sample.GetName())
-		t.Cleanup(func() { _ = testClient.Delete(s.ctx, sample) })
+		t.Cleanup(func() { _ = testClient.Delete(context.WithoutCancel(s.ctx), sample) })
 	}
 	s.rest("shop")
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition)).To(Equal(condition{

@@ -38,7 +38,7 @@ func (s *stage) follow(t *testing.T, o client.Object) *clockwork {
 	t.Helper()
 	if o.GetNamespace() == "" {
 		o.SetName(o.GetName() + "-" + s.namespace)
-		t.Cleanup(func() { _ = client.IgnoreNotFound(testClient.Delete(s.ctx, o)) })
+		t.Cleanup(func() { _ = client.IgnoreNotFound(testClient.Delete(context.WithoutCancel(s.ctx), o)) })
 	}
 	s.add(o)
 	c := &clockwork{stage: s, object: o}
