@@ -5,9 +5,7 @@
 package config_test
 
 import (
-	"errors"
-	"os"
-	"os/exec"
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
 // workloadLabel on a ClusterRole lets HealthChecks read what that role lists.
@@ -51,7 +51,7 @@ func TestInstallationKeepsTheNamesThatOthersRelyOn(t *testing.T) {
 
 func TestNoRoleHasAWildcard(t *testing.T) {
 	g := NewWithT(t)
-	for _, role := range installed(t).roles() {
+	for _, role := range installed(t).roles(t) {
 		for _, rule := range role.Rules {
 			for _, list := range [][]string{rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs} {
 				g.Expect(strings.Join(list, " ")).NotTo(ContainSubstring("*"), role.Name)
@@ -86,7 +86,7 @@ func TestManagerRoleAllowsWhatTheDashboardWritesThroughIt(t *testing.T) {
 func TestEveryBindingIsForTheControllerAndARoleThatExists(t *testing.T) {
 	g := NewWithT(t)
 	install := installed(t)
-	for _, binding := range decode[rbacv1.RoleBinding](install, "RoleBinding", "ClusterRoleBinding") {
+	for _, binding := range decode[rbacv1.RoleBinding](t, install, "RoleBinding", "ClusterRoleBinding") {
 		g.Expect(binding.Subjects).To(ConsistOf(rbacv1.Subject{
 			Kind: "ServiceAccount", Name: "rollout-controller-controller-manager", Namespace: "kuberik-system",
 		}), binding.Name)
@@ -110,7 +110,7 @@ func TestHealthReaderIsTheSumOfLabelledRoles(t *testing.T) {
 
 func TestDeploymentRunsTheContractedProcessWithoutPrivileges(t *testing.T) {
 	g := NewWithT(t)
-	deployments := decode[appsv1.Deployment](installed(t), "Deployment")
+	deployments := decode[appsv1.Deployment](t, installed(t), "Deployment")
 	g.Expect(deployments).To(HaveLen(1))
 	pod := deployments[0].Spec.Template.Spec
 	g.Expect(pod.ServiceAccountName).To(Equal("rollout-controller-controller-manager"))
@@ -129,40 +129,19 @@ func TestDeploymentRunsTheContractedProcessWithoutPrivileges(t *testing.T) {
 	g.Expect(container.ReadinessProbe.HTTPGet.Path).To(Equal("/readyz"))
 }
 
-// manifest is one object of the installation.
-type manifest struct {
-	metav1.PartialObjectMetadata
-	content []byte
-}
-
 // installation is what `kubectl apply -k config/default` installs.
-type installation []manifest
+type installation []*unstructured.Unstructured
 
-// render runs kustomize in the version that hack/tools pins.
-var render = sync.OnceValues(func() ([]byte, error) {
-	command := exec.Command("go", "tool", "-modfile=hack/tools/go.mod", "kustomize", "build", "config/default")
-	command.Dir = ".."
-	command.Env = append(os.Environ(), "CGO_ENABLED=0") // as the Makefile builds it
-	output, err := command.Output()
-	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
-		return nil, errors.New(string(exit.Stderr))
-	}
-	return output, err
+// render is done once for all tests.
+var render = sync.OnceValues(func() (installation, error) {
+	return manifests.Kustomize(context.Background(), manifests.Default)
 })
 
 func installed(t *testing.T) installation {
 	t.Helper()
-	stream, err := render()
+	install, err := render()
 	if err != nil {
 		t.Fatal(err)
-	}
-	var install installation
-	for _, content := range documents(t, stream) {
-		m := manifest{content: content}
-		if err := yaml.Unmarshal(content, &m.PartialObjectMetadata); err != nil {
-			t.Fatal(err)
-		}
-		install = append(install, m)
 	}
 	return install
 }
@@ -170,21 +149,22 @@ func installed(t *testing.T) installation {
 // names are those of all objects: Kind/name or Kind/namespace/name.
 func (i installation) names() []string {
 	var names []string
-	for _, m := range i {
-		parts := slices.DeleteFunc([]string{m.Kind, m.Namespace, m.Name}, func(s string) bool { return s == "" })
+	for _, o := range i {
+		parts := slices.DeleteFunc([]string{o.GetKind(), o.GetNamespace(), o.GetName()}, func(s string) bool { return s == "" })
 		names = append(names, strings.Join(parts, "/"))
 	}
 	return names
 }
 
 // roles are the Roles and ClusterRoles; a ClusterRole has all that a Role has.
-func (i installation) roles() []rbacv1.ClusterRole {
-	return decode[rbacv1.ClusterRole](i, "Role", "ClusterRole")
+func (i installation) roles(t *testing.T) []rbacv1.ClusterRole {
+	t.Helper()
+	return decode[rbacv1.ClusterRole](t, i, "Role", "ClusterRole")
 }
 
 func (i installation) role(t *testing.T, name string) rbacv1.ClusterRole {
 	t.Helper()
-	roles := i.roles()
+	roles := i.roles(t)
 	at := slices.IndexFunc(roles, func(role rbacv1.ClusterRole) bool { return role.Name == name })
 	if at < 0 {
 		t.Fatalf("there is no role %s", name)
@@ -192,19 +172,12 @@ func (i installation) role(t *testing.T, name string) rbacv1.ClusterRole {
 	return roles[at]
 }
 
-// decode returns the objects of some kinds. It panics on what kustomize has
-// rendered and the API would refuse.
-func decode[T any](install installation, kinds ...string) []T {
-	var objects []T
-	for _, m := range install {
-		if !slices.Contains(kinds, m.Kind) {
-			continue
-		}
-		var object T
-		if err := yaml.UnmarshalStrict(m.content, &object); err != nil {
-			panic(err)
-		}
-		objects = append(objects, object)
+// decode returns the objects of some kinds.
+func decode[T any](t *testing.T, install installation, kinds ...string) []T {
+	t.Helper()
+	objects, err := manifests.As[T](install, kinds...)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return objects
 }
