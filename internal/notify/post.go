@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
+)
+
+// result is what became of one attempt.
+type result string
+
+const (
+	accepted  result = "accepted"  // the endpoint took the event
+	duplicate result = "duplicate" // it had the same event a moment ago
+	rejected  result = "rejected"  // it will never take this event
+	failed    result = "failed"    // nobody answered, or not now: worth another attempt
+)
+
+// post makes one attempt.
+func (s *Sender) post(ctx context.Context, event eventv1.Event) (result, error) {
+	body, err := json.Marshal(event)
+	if err != nil {
+		return rejected, fmt.Errorf("write the event as JSON: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.address, bytes.NewReader(body))
+	if err != nil {
+		return rejected, fmt.Errorf("prepare the request: %w", err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := s.client.Do(request)
+	if err != nil {
+		return failed, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<12)) // so that the connection can be used again
+	return judge(response.StatusCode), fmt.Errorf("the answer was %s", response.Status)
+}
+
+// judge reads a status code. notification-controller answers 429 to an event
+// that it had within its rate-limit interval.
+func judge(code int) result {
+	switch {
+	case code < 300:
+		return accepted
+	case code == http.StatusTooManyRequests:
+		return duplicate
+	case code >= 500 || code == http.StatusRequestTimeout:
+		return failed
+	}
+	return rejected
+}
