@@ -21,6 +21,8 @@ import (
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	notificationv1 "github.com/fluxcd/notification-controller/api/v1"
+	alertv1 "github.com/fluxcd/notification-controller/api/v1beta3"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,6 +40,7 @@ func TestEveryManifestHasOnlyFieldsOfItsKind(t *testing.T) {
 	if err := errors.Join(
 		clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
 		imagev1.AddToScheme(scheme), sourcev1.AddToScheme(scheme), kustomizev1.AddToScheme(scheme),
+		notificationv1.AddToScheme(scheme), alertv1.AddToScheme(scheme),
 	); err != nil {
 		t.Fatal(err)
 	}

@@ -216,6 +216,11 @@ const (
 	ReleaseAdoptedReason = "ReleaseAdopted"
 	// TagMovedReason: a tag was pushed again with another digest.
 	TagMovedReason = "TagMoved"
+	// ReleaseDetectedReason: a release became a candidate. Flux events only.
+	ReleaseDetectedReason = "ReleaseDetected"
+	// RolledBackReason: a person promoted a release that is older than the one
+	// before. Flux events only.
+	RolledBackReason = "RolledBack"
 	// HealthCheckBlockingReason: an Unhealthy HealthCheck holds back
 	// promotions.
 	HealthCheckBlockingReason = "HealthCheckBlocking"

@@ -116,6 +116,9 @@ func register(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		Now:       time.Now,
 		Metadata:  metadata.New(registries.Read, mgr.GetLogger().WithName("metadata")),
 	}
+	if err := addNotifications(mgr, o.eventsAddr, rollouts); err != nil {
+		return err
+	}
 	if err := rollouts.SetupWithManager(ctx, mgr, runtimecontroller.Options{
 		MaxConcurrentReconciles: o.concurrent,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),

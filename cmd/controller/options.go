@@ -36,6 +36,7 @@ type options struct {
 	enableHTTP2     bool
 	concurrent      int
 	noCrossRefs     bool
+	eventsAddr      string
 	log             zap.Options
 }
 
@@ -54,6 +55,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.BoolVar(&o.enableHTTP2, "enable-http2", false, "Serve metrics over HTTP/2 as well.")
 	flags.IntVar(&o.concurrent, "concurrent", 10, "How many Rollouts are reconciled at a time.")
 	flags.BoolVar(&o.noCrossRefs, "no-cross-namespace-refs", false, "Refuse HealthChecks that refer to Kustomizations of other namespaces.")
+	flags.StringVar(&o.eventsAddr, "events-addr", "", "The address of Flux's notification-controller, such as http://notification-controller.flux-system.svc.cluster.local./; empty sends no Flux events.")
 	o.log.Development = true
 	o.log.BindFlags(flags)
 }

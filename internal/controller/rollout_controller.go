@@ -52,6 +52,10 @@ type RolloutReconciler struct {
 	// Metadata reads what registries say of releases, beside the reconciler; nil
 	// leaves it out.
 	Metadata *metadata.Store
+	// Notifications takes Flux events; nil sends none.
+	Notifications Notifications
+	// Instance names this process in Flux events.
+	Instance string
 
 	writes   ownWrites
 	orphans  orphans
@@ -92,7 +96,7 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 	}
 	recorded, news, err := r.record(ctx, rollout, status, decision.Overdue || decision.Learned)
 	if news {
-		r.announce(recorded, world.Input, decision)
+		r.announce(ctx, recorded, world, transitions(recorded, world.Input, decision))
 	}
 	if err == nil {
 		err = r.follow(ctx, recorded, world, decision, news)

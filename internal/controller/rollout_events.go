@@ -3,8 +3,12 @@
 package controller
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,42 +17,147 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// announce sends one event for each transition that was just stored.
-func (r *RolloutReconciler) announce(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) {
-	before := &in.Rollout.Status
-	for _, note := range d.Notes {
-		r.Events.Event(rollout, corev1.EventTypeWarning, note.Reason, note.Message)
-	}
-	r.announceOutcome(rollout, before, d)
-	r.announceConditions(rollout, before, d)
+// transition is a fact that was just stored. It is told by a Kubernetes event,
+// a Flux event, or both.
+type transition struct {
+	// reason of the Kubernetes event.
+	reason string
+	// eventType of the Kubernetes event; empty for none.
+	eventType string
+	// finer is the reason of the Flux event if that is more precise.
+	finer string
+	// severity of the Flux event; empty for none.
+	severity string
+	// message for people.
+	message string
+	// release that this is about; nil if it is about none.
+	release *v1alpha1.VersionInfo
+	// metadata of the Flux event beyond what all have.
+	metadata map[string]string
 }
 
-// announceOutcome tells of the history entry that the decision made or moved.
-func (r *RolloutReconciler) announceOutcome(rollout *v1alpha1.Rollout, before *v1alpha1.RolloutStatus, d promotion.Decision) {
+// announce tells of transitions once they are stored.
+func (r *RolloutReconciler) announce(ctx context.Context, rollout *v1alpha1.Rollout, w world, news []transition) {
+	for _, t := range news {
+		if t.eventType != "" {
+			r.Events.Event(rollout, t.eventType, t.reason, t.message)
+		}
+	}
+	r.notify(ctx, rollout, w, news)
+}
+
+// transitions are all that the decision has brought about, in the order in which
+// they are told.
+func transitions(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) []transition {
+	changed := changedConditions(rollout, in, d)
+	return slices.Concat(detected(in, d, changed), noted(d), outcomes(rollout, in, d), changed)
+}
+
+// detected tells of candidates that were not known before, all in one, and of
+// what holds the newest, unless that is told by itself. Its Kubernetes event is
+// that of the promotion, or of what holds it.
+func detected(in promotion.Input, d promotion.Decision, told []transition) []transition {
+	var tags []string
+	for _, candidate := range d.Candidates {
+		if !slices.ContainsFunc(in.Rollout.Status.AvailableReleases, func(v v1alpha1.VersionInfo) bool { return v.Tag == candidate.Release.Tag }) {
+			tags = append(tags, candidate.Release.Tag)
+		}
+	}
+	if len(tags) == 0 {
+		return nil
+	}
+	newest := d.Candidates[slices.IndexFunc(d.Candidates, func(v promotion.Verdict) bool { return v.Release.Tag == tags[0] })]
+	message := "release " + tags[0] + " was detected"
+	if older := len(tags) - 1; older > 0 {
+		message += fmt.Sprintf(", and %s before it", promotion.Count(older, "release"))
+	}
+	if !newest.Eligible() && !d.Action.Promotes() && !tells(told, newest.Holds[0]) {
+		message += "; it waits: " + newest.Holds[0].Message
+	}
+	return []transition{{
+		reason: v1alpha1.ReleaseDetectedReason, severity: eventv1.EventSeverityInfo, message: message, release: &newest.Release,
+	}}
+}
+
+// tells reports whether one of the transitions tells of the hold.
+func tells(told []transition, hold promotion.Hold) bool {
+	return slices.ContainsFunc(told, func(t transition) bool { return strings.HasSuffix(t.message, hold.Message) })
+}
+
+func noted(d promotion.Decision) []transition {
+	var all []transition
+	for _, note := range d.Notes {
+		all = append(all, transition{
+			reason: note.Reason, eventType: corev1.EventTypeWarning, severity: severityOf(note.Reason), message: note.Message,
+		})
+	}
+	return all
+}
+
+// outcomes tells of the history entry that the decision made or moved.
+func outcomes(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) []transition {
 	current := rollout.Current()
 	switch d.Action {
 	case promotion.Promote, promotion.Supersede, promotion.Adopt:
-		if d.Action == promotion.Supersede {
-			r.Events.Eventf(rollout, corev1.EventTypeNormal, v1alpha1.BakeTimeCancelledReason,
-				"%s was superseded by %s", before.History[0].Version.Tag, current.Version.Tag)
-		}
-		r.Events.Event(rollout, corev1.EventTypeNormal, promotedReason(d), fmt.Sprintf("promoted %s (%s); %s",
-			current.Version.Tag, d.Message, *current.BakeStatusMessage))
-	case promotion.StartBake, promotion.FinishBake:
-		r.Events.Event(rollout, corev1.EventTypeNormal, d.Reason, current.Version.Tag+": "+d.Message)
-	case promotion.Retry:
-		r.Events.Event(rollout, corev1.EventTypeNormal, d.Reason, current.Version.Tag+": "+d.Message)
+		return append(cancelled(rollout, in, d), promotedBy(rollout, in, d))
+	case promotion.StartBake, promotion.FinishBake, promotion.Retry:
+		return []transition{ofEntry(rollout, d.Reason, current.Version.Tag+": "+d.Message)}
 	case promotion.FailBake:
-		r.Events.Event(rollout, corev1.EventTypeWarning, d.Reason, current.Version.Tag+": "+d.Message)
+		failed := ofEntry(rollout, d.Reason, current.Version.Tag+": "+d.Message)
+		failed.eventType = corev1.EventTypeWarning
+		return []transition{failed}
 	case promotion.Nothing, promotion.Wait:
 	}
+	return nil
 }
 
-func promotedReason(d promotion.Decision) string {
-	if d.Action == promotion.Adopt {
-		return v1alpha1.ReleaseAdoptedReason
+func cancelled(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) []transition {
+	if d.Action != promotion.Supersede {
+		return nil
 	}
-	return v1alpha1.BakeTimeDeployingReason
+	t := ofEntry(rollout, v1alpha1.BakeTimeCancelledReason,
+		fmt.Sprintf("%s was superseded by %s", in.Rollout.Current().Version.Tag, d.Release.Tag))
+	t.release = &in.Rollout.Current().Version
+	return []transition{t}
+}
+
+// promotedBy tells of a promotion. Whether a person chose it, and whether it
+// goes back, is in the reason of the Flux event only: others of this API read the
+// Kubernetes event's.
+func promotedBy(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) transition {
+	current := rollout.Current()
+	verb, t := "promoted", ofEntry(rollout, v1alpha1.BakeTimeDeployingReason, "")
+	switch {
+	case d.Action == promotion.Adopt:
+		t.reason = v1alpha1.ReleaseAdoptedReason
+	case d.Backward(in):
+		verb, t.finer = "rolled back to", v1alpha1.RolledBackReason
+	case d.Manual:
+		t.finer = d.Reason
+	}
+	t.message = fmt.Sprintf("%s %s (%s); %s", verb, current.Version.Tag, d.Message, *current.BakeStatusMessage)
+	return t
+}
+
+// ofEntry tells of the newest history entry: where it comes from, which one it
+// is and who caused it.
+func ofEntry(rollout *v1alpha1.Rollout, reason, message string) transition {
+	current := rollout.Current()
+	metadata := map[string]string{}
+	if current.ID != nil {
+		metadata[metaDeployment] = fmt.Sprint(*current.ID)
+	}
+	if current.TriggeredBy != nil {
+		metadata[metaActor] = current.TriggeredBy.Name
+	}
+	if len(rollout.Status.History) > 1 {
+		metadata[metaFrom] = rollout.Status.History[1].Version.Tag
+	}
+	metadata[metaTo] = current.Version.Tag
+	return transition{
+		reason: reason, eventType: corev1.EventTypeNormal, severity: severityOf(reason), message: message,
+		release: &current.Version, metadata: metadata,
+	}
 }
 
 // alarms are the condition states that are told as a Warning when they begin.
@@ -61,22 +170,99 @@ var alarms = map[string]metav1.ConditionStatus{
 	v1alpha1.StalledCondition:           metav1.ConditionTrue,
 }
 
-// announceConditions tells of what has begun to be wrong, or is wrong for
+// changedConditions tells of what has begun to be wrong, or is wrong for
 // another reason now, and of gates that let candidates through again.
-func (r *RolloutReconciler) announceConditions(rollout *v1alpha1.Rollout, before *v1alpha1.RolloutStatus, d promotion.Decision) {
+func changedConditions(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) []transition {
+	var all []transition
 	for i := range rollout.Status.Conditions {
 		now := &rollout.Status.Conditions[i]
-		was := apimeta.FindStatusCondition(before.Conditions, now.Type)
-		same := was != nil && was.Status == now.Status && was.Reason == now.Reason
-		switch {
-		case same || toldElsewhere(now, d):
-		case now.Status == alarms[now.Type] || now.Status == metav1.ConditionUnknown:
-			r.Events.Event(rollout, corev1.EventTypeWarning, eventReason(now), now.Message)
-		case now.Reason == v1alpha1.GatesBypassedReason,
-			now.Reason == v1alpha1.AllGatesPassingReason && was != nil && was.Status == metav1.ConditionFalse:
-			r.Events.Event(rollout, corev1.EventTypeNormal, now.Reason, now.Message)
+		was := apimeta.FindStatusCondition(in.Rollout.Status.Conditions, now.Type)
+		if toldElsewhere(now, d) {
+			continue
+		}
+		if eventType, told := newsOf(was, now); told {
+			t := ofCondition(rollout, in, now)
+			t.eventType = eventType
+			all = append(all, t)
 		}
 	}
+	return all
+}
+
+// newsOf reports whether a condition is worth telling, and by which type of
+// Kubernetes event. That only the culprits are others is worth a Flux event.
+func newsOf(was, now *metav1.Condition) (eventType string, told bool) {
+	switch same := was != nil && was.Status == now.Status && was.Reason == now.Reason; {
+	case same:
+		return "", culprits(was) != culprits(now)
+	case now.Status == alarms[now.Type] || now.Status == metav1.ConditionUnknown:
+		return corev1.EventTypeWarning, true
+	case now.Reason == v1alpha1.GatesBypassedReason,
+		now.Reason == v1alpha1.AllGatesPassingReason && was != nil && was.Status == metav1.ConditionFalse:
+		return corev1.EventTypeNormal, true
+	}
+	return "", false
+}
+
+// culprits are the gates or HealthChecks that hold releases back, which end the
+// condition's message; empty if it is about others.
+func culprits(c *metav1.Condition) string {
+	switch c.Reason {
+	case v1alpha1.SomeGatesBlockingReason, v1alpha1.UnhealthyHealthChecksReason:
+		return c.Message[strings.LastIndex(c.Message, ": ")+1:]
+	}
+	return ""
+}
+
+func ofCondition(rollout *v1alpha1.Rollout, in promotion.Input, c *metav1.Condition) transition {
+	t := transition{reason: eventReason(c), message: c.Message, severity: severityOf(eventReason(c)), metadata: map[string]string{}}
+	if current := rollout.Current(); current != nil {
+		t.release, t.metadata[metaFrom] = &current.Version, current.Version.Tag
+	}
+	switch c.Type {
+	case v1alpha1.RequestAcceptedCondition:
+		t.severity = "" // an answer for the person who asked
+	case v1alpha1.GatesPassingCondition:
+		t.about(rollout.Status.ReleaseCandidates)
+		t.metadata[metaGate] = strings.Join(in.Gates.Blocking(c.Reason, t.metadata[metaTo]), ", ")
+	case v1alpha1.DeploymentBlockedCondition:
+		t.about(rollout.Status.ReleaseCandidates)
+	case v1alpha1.TargetsAppliedCondition:
+		t.metadata[metaTo] = t.metadata[metaFrom]
+		delete(t.metadata, metaFrom)
+	}
+	return t
+}
+
+// about makes the newest candidate the subject.
+func (t *transition) about(candidates []v1alpha1.ReleaseCandidate) {
+	if len(candidates) > 0 {
+		t.release, t.metadata[metaTo] = &candidates[0].VersionInfo, candidates[0].Tag
+	}
+}
+
+// errorReasons are those that a person is to be woken for. What merely waits,
+// for a gate, a schedule or a registry, is none: nobody wants to be paged because
+// it is night.
+var errorReasons = map[string]bool{
+	v1alpha1.BakeTimeFailedReason:       true,
+	v1alpha1.HealthCheckBlockingReason:  true,
+	v1alpha1.TargetFailedReason:         true,
+	v1alpha1.TargetConflictReason:       true,
+	v1alpha1.TargetsDisagreeReason:      true,
+	v1alpha1.InvalidScheduleReason:      true,
+	v1alpha1.InvalidSelectorReason:      true,
+	v1alpha1.InvalidWantedVersionReason: true,
+	v1alpha1.UnknownReleaseReason:       true,
+	v1alpha1.InvalidImagePolicyReason:   true,
+	v1alpha1.ImagePolicyNotFoundReason:  true,
+}
+
+func severityOf(reason string) string {
+	if errorReasons[reason] {
+		return eventv1.EventSeverityError
+	}
+	return eventv1.EventSeverityInfo
 }
 
 // toldElsewhere: waiting is no alarm, a failed bake has an event of its own

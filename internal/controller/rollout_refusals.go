@@ -54,7 +54,9 @@ func (r *RolloutReconciler) reportRefusals(ctx context.Context, rollout *v1alpha
 	}
 	after, news, err := r.record(ctx, rollout, statusWithRefusals(rollout, w.Input, d, refused), d.Overdue)
 	if news {
-		r.announceConditions(after, &rollout.Status, d)
+		in := w.Input
+		in.Rollout = rollout // as this pass has stored it before
+		r.announce(ctx, after, w, changedConditions(after, in, d))
 	}
 	return err
 }

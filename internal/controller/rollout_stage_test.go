@@ -38,6 +38,8 @@ type stage struct {
 	events    *fixture.Events
 	wire      *fixture.Wire
 
+	notifications *fixture.Notifications
+
 	reconciler *RolloutReconciler
 	reads      func(client.WithWatch) client.WithWatch
 	lawless    bool
@@ -62,6 +64,7 @@ func openStage(t *testing.T, objects ...client.Object) *stage {
 	s := &stage{
 		WithT: g, WithWatch: live, ctx: t.Context(),
 		clock: &fixture.Clock{}, events: &fixture.Events{}, wire: &fixture.Wire{}, answers: &atomic.Int64{},
+		notifications: &fixture.Notifications{},
 	}
 	s.namespace = s.openNamespace(nil)
 	s.restart()
@@ -83,7 +86,9 @@ func (s *stage) restart() {
 	if s.reads != nil {
 		cached = s.reads(cached)
 	}
-	s.reconciler = &RolloutReconciler{Client: cached, APIReader: s.WithWatch, Events: s.events, Now: s.clock.Now}
+	s.reconciler = &RolloutReconciler{
+		Client: cached, APIReader: s.WithWatch, Events: s.events, Now: s.clock.Now, Notifications: s.notifications, Instance: "stage",
+	}
 }
 
 // add creates objects, those of the fixtures in the stage's own namespace.

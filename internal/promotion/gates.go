@@ -73,6 +73,25 @@ func everyScheduleOpen(in Input, _ v1alpha1.VersionInfo) *Hold {
 	return &Hold{Reason: v1alpha1.ScheduleClosedReason, Message: strings.Join(closed, ", "), Until: until}
 }
 
+// Blocking names the gates, or the schedules, by which a reason holds a release.
+func (g Gates) Blocking(reason, tag string) []string {
+	var all []string
+	for i := range g.Gates {
+		gate := &g.Gates[i]
+		closed := reason == v1alpha1.SomeGatesBlockingReason && !gate.IsPassing()
+		if closed || reason == v1alpha1.NoAllowedVersionsReason && !allowsVersion(gate, tag) {
+			all = append(all, gate.Name)
+		}
+	}
+	for _, window := range g.Schedules {
+		closed := reason == v1alpha1.ScheduleClosedReason && window.Problem == nil && !window.Open
+		if closed || reason == v1alpha1.InvalidScheduleReason && window.Problem != nil {
+			all = append(all, window.Schedule)
+		}
+	}
+	return all
+}
+
 func closedGates(gates []v1alpha1.RolloutGate) []string {
 	var closed []string
 	for i := range gates {

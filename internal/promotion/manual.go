@@ -26,6 +26,21 @@ func (d *Decision) chooseByHand(in Input) bool {
 	return true
 }
 
+// Backward reports whether a person promotes a release that is older than the
+// current one, by the policy's order. Where nothing can be compared, what
+// appeared earlier is older.
+func (d Decision) Backward(in Input) bool {
+	current := in.Rollout.Current()
+	if !d.Manual || current == nil {
+		return false
+	}
+	if result, ok := in.Policy.Order.Compare(d.Release.Tag, current.Version.Tag); ok && result != 0 {
+		return result < 0
+	}
+	at := lastIndex(d.Ledger, d.Release.Tag)
+	return in.Policy.Order.Kind() == ByAppearance && at >= 0 && at < lastIndex(d.Ledger, current.Version.Tag)
+}
+
 // impossible says why what a person asks for cannot be promoted; nil if it can.
 func impossible(rollout *v1alpha1.Rollout, ledger []v1alpha1.VersionInfo) *Problem {
 	pinned, forced := rollout.Pinned(), rollout.Forced()

@@ -368,3 +368,36 @@ func TestWhichCandidatesAreConsidered(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatCountsAsGoingBack(t *testing.T) {
+	byAppearance := promotion.OrderSpec{Kind: promotion.ByAppearance}
+	running := func() *fixture.RolloutBuilder {
+		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0").History(entry("1.1.0").Succeeded())
+	}
+	for name, test := range map[string]struct {
+		situation *situation
+		want      bool
+	}{
+		"an older release that is pinned":       {given(running().Pin("1.0.0")), true},
+		"an older release that is forced":       {given(running().Annotate(force, "1.0.0")), true},
+		"an older one that is not known":        {given(running().Pin("0.9.0")), true},
+		"a newer one is forward":                {given(running().Pin("1.2.0")), false},
+		"what has no rank is neither":           {given(running().Pin("pr-12")), false},
+		"by appearance, what came before":       {given(running().Pin("1.0.0")).ranked(byAppearance), true},
+		"by appearance, what came later":        {given(running().Pin("1.2.0")).ranked(byAppearance), false},
+		"by appearance, what never appeared":    {given(running().Pin("1.0.1")).ranked(byAppearance), false},
+		"the controller itself never goes back": {given(running()).latest("1.2.0"), false},
+		"nothing ran before":                    {given(rollout().Ledger("1.0.0").Pin("1.0.0")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := test.situation.in()
+			d := promotion.Decide(in)
+			if !d.Action.Promotes() {
+				t.Fatalf("it does not promote: %s", d.Action)
+			}
+			if got := d.Backward(in); got != test.want {
+				t.Errorf("%s of %s goes back: %v, want %v", d.Action, d.Release.Tag, got, test.want)
+			}
+		})
+	}
+}

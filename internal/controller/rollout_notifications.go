@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// Notifications delivers Flux events. Send never waits for that.
+type Notifications interface {
+	Send(eventv1.Event)
+}
+
+// Metadata of Flux events. notification-controller keeps what has the prefix of
+// its own group, or that of the object's, and strips it.
+const (
+	metaPrefix     = eventv1.Group + "/"
+	metaRollout    = metaPrefix + "rollout"
+	metaFrom       = metaPrefix + "from"
+	metaTo         = metaPrefix + "to"
+	metaActor      = metaPrefix + "actor"
+	metaGate       = metaPrefix + "gate"
+	metaDeployment = metaPrefix + "deployment"
+)
+
+// notify sends each transition for the Rollout itself, and on behalf of the Flux
+// objects that it drives, since those are what Alerts already ask for.
+func (r *RolloutReconciler) notify(ctx context.Context, rollout *v1alpha1.Rollout, w world, news []transition) {
+	if r.Notifications == nil || len(news) == 0 {
+		return
+	}
+	driven := r.drivenObjects(ctx, rollout, w)
+	for _, t := range news {
+		if t.severity == "" {
+			continue
+		}
+		event := r.fluxEvent(rollout, w.Input, t)
+		for _, object := range driven {
+			behalf := event.DeepCopy()
+			behalf.Message = fmt.Sprintf("Rollout %s: %s", rollout.Name, t.message)
+			r.send(*behalf, object, rollout, t)
+		}
+		r.send(event, rollout, rollout, t)
+	}
+}
+
+// drivenObjects are those that the Rollout writes; where there are none, its
+// ImagePolicy.
+func (r *RolloutReconciler) drivenObjects(ctx context.Context, rollout *v1alpha1.Rollout, w world) []client.Object {
+	var driven []client.Object
+	for _, t := range w.targets {
+		if names(t, rollout.Name) {
+			driven = append(driven, t.Object())
+		}
+	}
+	if len(driven) > 0 {
+		return driven
+	}
+	policy := &imagev1.ImagePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: rollout.Spec.ReleasesImagePolicy.Name}}
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(policy), policy); err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("the ImagePolicy is named in events without its UID", "error", err.Error())
+	}
+	return []client.Object{policy}
+}
+
+// fluxEvent is what the events of one transition have in common. The Rollout's
+// own metadata comes first, so that it cannot pretend to be ours.
+func (r *RolloutReconciler) fluxEvent(rollout *v1alpha1.Rollout, in promotion.Input, t transition) eventv1.Event {
+	metadata := map[string]string{}
+	maps.Copy(metadata, rollout.Annotations)
+	maps.Copy(metadata, t.metadata)
+	metadata[metaRollout] = rollout.Name
+	maps.DeleteFunc(metadata, func(key, value string) bool { return value == "" || !strings.HasPrefix(key, metaPrefix) })
+	reason := t.reason
+	if t.finer != "" {
+		reason = t.finer
+	}
+	return eventv1.Event{
+		Severity: t.severity, Timestamp: metav1.NewTime(in.Now), Message: t.message, Reason: reason,
+		Metadata: metadata, ReportingController: promotion.SystemName, ReportingInstance: r.Instance,
+	}
+}
+
+// send completes an event for its object. The token makes it another event than
+// any before, even if it says the same: without it notification-controller would
+// take it for a repetition.
+func (r *RolloutReconciler) send(event eventv1.Event, object client.Object, rollout *v1alpha1.Rollout, t transition) {
+	kind, err := r.Client.GroupVersionKindFor(object)
+	if err != nil {
+		return // not a kind that the controller reads
+	}
+	event = *event.DeepCopy()
+	event.InvolvedObject = reference(object, kind)
+	event.Metadata[kind.Group+"/"+eventv1.MetaTokenKey] = fmt.Sprintf("%s/%s", rollout.UID, rollout.ResourceVersion)
+	if t.release != nil {
+		event.Metadata[kind.Group+"/"+eventv1.MetaRevisionKey] = revision(*t.release)
+	}
+	r.Notifications.Send(event)
+}
+
+func reference(object client.Object, kind schema.GroupVersionKind) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName(),
+		UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
+	}
+}
+
+// revision is written as Flux writes that of an OCI artifact.
+func revision(release v1alpha1.VersionInfo) string {
+	if release.Digest == nil || *release.Digest == "" {
+		return release.Tag
+	}
+	return release.Tag + "@" + *release.Digest
+}

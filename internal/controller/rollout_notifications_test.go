@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// TestWhatAlertsAreToldInARolloutsLife tells a story, and after each chapter
+// what an Alert on the Rollout has heard. Each chapter is reconciled until
+// nothing happens any more, and then twice more: no fact is told again.
+func TestWhatAlertsAreToldInARolloutsLife(t *testing.T) {
+	s := openStage(t, shopWith(baked(), "1.0.0", fixture.MakeHealthCheck("smoke").Obj(), fixture.MakeHealthCheck("web").Obj())...)
+	gate := func(name string, o *fixture.GateBuilder) func() { return func() { s.add(o.Obj()) } }
+	for _, chapter := range []struct {
+		name   string
+		happen func()
+		told   []string
+	}{
+		{"the first release", func() { s.deployAndBake("shop") }, []string{
+			"info ReleaseDetected 1.0.0: release 1.0.0 was detected",
+			"info BakeTimeDeploying 1.0.0: promoted 1.0.0 (the first release of this environment, from ImagePolicy shop); " +
+				"waiting for Flux to apply 1.0.0 to 2 targets, then for 2 HealthChecks",
+			"info BakeTimeStarted 1.0.0: 1.0.0: applied and healthy (2 HealthChecks); baking for 10m0s, until 2026-03-02T12:10:00Z",
+			"info BakeTimePassed 1.0.0: 1.0.0: applied and healthy (2 HealthChecks) for the bake time of 10m0s",
+		}},
+		{"a gate closes, and nothing is there to hold", gate("manual", fixture.MakeGate("manual", "shop").Closed()), nil},
+		{"a release meets the gate", func() { s.release("shop", "1.1.0") }, []string{
+			"info ReleaseDetected 1.1.0: release 1.1.0 was detected",
+			"info SomeGatesBlocking 1.1.0: 1.1.0: not passing: RolloutGate manual",
+		}},
+		{"a newer one does", func() { s.release("shop", "1.2.0") }, []string{
+			"info ReleaseDetected 1.2.0: release 1.2.0 was detected; it waits: not passing: RolloutGate manual",
+		}},
+		{"another gate closes", gate("review", fixture.MakeGate("review", "shop").Closed()), []string{
+			"info SomeGatesBlocking 1.2.0: 1.2.0: not passing: RolloutGate manual, RolloutGate review",
+		}},
+		{"the gates are gone", func() {
+			s.Expect(s.DeleteAllOf(s.ctx, &v1alpha1.RolloutGate{}, client.InNamespace(s.namespace))).To(Succeed())
+		}, []string{
+			"info BakeTimeDeploying 1.2.0: promoted 1.2.0 (the newest eligible release of ImagePolicy shop); " +
+				"waiting for Flux to apply 1.2.0 to 2 targets, then for 2 HealthChecks",
+		}},
+		{"the release is ill", s.fail, []string{
+			"error BakeTimeFailed 1.2.0: 1.2.0: HealthCheck " + s.namespace + "/smoke: it does not answer",
+		}},
+		{"a person rolls back", func() { s.pinTo("1.0.0") }, []string{
+			"info RolledBack 1.0.0: rolled back to 1.0.0 (a person pinned it in spec.wantedVersion); " +
+				"waiting for Flux to apply 1.0.0 to 2 targets, then for 2 HealthChecks",
+		}},
+		{"and forward", func() { s.deploy("shop"); s.pinTo("1.1.0") }, []string{
+			"info BakeTimeStarted 1.0.0: 1.0.0: applied and healthy (2 HealthChecks); baking for 10m0s, until 2026-03-02T12:20:00Z",
+			"info BakeTimeCancelled 1.0.0: 1.0.0 was superseded by 1.1.0",
+			"info Pinned 1.1.0: promoted 1.1.0 (a person pinned it in spec.wantedVersion); " +
+				"waiting for Flux to apply 1.1.0 to 2 targets, then for 2 HealthChecks",
+		}},
+		{"a check falls ill beside a pin", func() {
+			s.deployAndBake("shop")
+			s.checkFails("web", "slow", s.clock.Now())
+		}, []string{
+			"info BakeTimeStarted 1.1.0: 1.1.0: applied and healthy (2 HealthChecks); baking for 10m0s, until 2026-03-02T12:20:00Z",
+			"info BakeTimePassed 1.1.0: 1.1.0: applied and healthy (2 HealthChecks) for the bake time of 10m0s",
+		}},
+		{"which is removed", func() { s.pin("shop", nil) }, []string{
+			"error HealthCheckBlocking 1.2.0: automatic promotions wait: 1 of 2 HealthChecks Unhealthy: " + s.namespace + "/web",
+		}},
+		{"and another check", func() { s.checkFails("smoke", "slow too", s.clock.Now()) }, []string{
+			"error HealthCheckBlocking 1.2.0: automatic promotions wait: 2 of 2 HealthChecks Unhealthy: " +
+				s.namespace + "/smoke, " + s.namespace + "/web",
+		}},
+		{"Flux cannot apply", func() { s.fluxFails("shop", "no such namespace") }, []string{
+			"error TargetFailed 1.1.0: Kustomization shop: no such namespace",
+		}},
+		{"somebody sets a digest", func() { s.setDigest("sha256:aaa") }, []string{
+			"error TargetConflict 1.1.0: OCIRepository shop: spec.ref.digest outranks spec.ref.tag in Flux: remove it",
+		}},
+		{"a request has no effect", func() { s.ask(v1alpha1.RetryAnnotation, "") }, nil},
+	} {
+		chapter.happen()
+		for range 3 {
+			s.rest("shop")
+		}
+		s.Expect(heard(s.notifications.Take(), "Rollout")).To(Equal(chapter.told), chapter.name)
+	}
+}
+
+// setDigest gives the OCIRepository shop something that outranks the tag.
+func (s *stage) setDigest(digest string) {
+	s.setRef(func(ref *sourcev1.OCIRepositoryRef) { ref.Digest = digest })
+}
+
+func TestASetOfReleasesIsDetectedAtOnce(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.2.0")...)
+	s.scanFinds("1.0.0", "1.1.0", "1.2.0")
+	s.rest("shop")
+	s.Expect(heard(s.notifications.Take(), "Rollout")[0]).To(Equal("info ReleaseDetected 1.2.0: release 1.2.0 was detected, and 2 releases before it"))
+}
+
+func TestAClosedScheduleIsToldWithoutAlarm(t *testing.T) {
+	s := openLabelledShop(t, nil)
+	s.add(fixture.MakeSchedule("nights").Deny().Obj())
+	s.notifications.Take()
+	s.release("shop", "1.1.0")
+	s.rest("shop")
+	told := s.notifications.Take()
+	s.Expect(heard(told, "Rollout")).To(Equal([]string{
+		"info ReleaseDetected 1.1.0: release 1.1.0 was detected",
+		"info ScheduleClosed 1.1.0: 1.1.0: RolloutSchedule nights is closed by rule mornings until 2026-03-02T13:00:00Z",
+	}))
+	s.Expect(told[len(told)-1].Metadata).To(HaveKeyWithValue("event.toolkit.fluxcd.io/gate", "RolloutSchedule nights"))
+	for range 3 {
+		s.pass(time.Minute)
+		s.rest("shop")
+	}
+	s.Expect(s.notifications.Take()).To(BeEmpty())
+}
+
+func TestABlockNamesTheGates(t *testing.T) {
+	for name, test := range map[string]struct {
+		gates []client.Object
+		want  string
+	}{
+		"those that are closed": {[]client.Object{
+			fixture.MakeGate("a", "shop").Closed().Obj(), fixture.MakeGate("b", "shop").Obj(), fixture.MakeGate("c", "shop").Closed().Obj(),
+		}, "a, c"},
+		"those that allow others": {[]client.Object{
+			fixture.MakeGate("a", "shop").Allow("1.0.0").Obj(), fixture.MakeGate("b", "shop").Allow("1.1.0").Obj(),
+		}, "a"},
+		"no gate if a schedule is broken": {[]client.Object{
+			fixture.MakeGate("a", "shop").Obj(), fixture.MakeSchedule("days").Zone("Atlantis/Capital").Obj(),
+		}, "RolloutSchedule days"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+			s.deploy("shop")
+			s.add(test.gates...)
+			s.release("shop", "1.1.0")
+			s.notifications.Take()
+			s.rest("shop")
+			told := s.notifications.Take()
+			s.Expect(told[len(told)-1].Metadata).To(HaveKeyWithValue("event.toolkit.fluxcd.io/gate", test.want))
+		})
+	}
+}
+
+// TestWhoseEventsAreSent: those of the objects that are written, so that Alerts
+// need not know Rollouts, and the Rollout's own.
+func TestWhoseEventsAreSent(t *testing.T) {
+	consumer := fixture.MakeKustomization("consumer").From("OCIRepository", "shop").Obj()
+	for name, test := range map[string]struct {
+		objects []client.Object
+		want    []string
+	}{
+		"each object that is written": {
+			shopWith(fixture.MakeRollout("shop"), "1.0.0", consumer),
+			[]string{"kustomize.toolkit.fluxcd.io/v1 Kustomization shop", "source.toolkit.fluxcd.io/v1 OCIRepository shop", "kuberik.com/v1alpha1 Rollout shop"},
+		},
+		"the ImagePolicy if there is none": {
+			[]client.Object{fixture.MakeScan("shop").Found("1.0.0").Obj(), fixture.MakePolicy("shop").Latest("1.0.0").Obj(), fixture.MakeRollout("shop").Obj()},
+			[]string{"image.toolkit.fluxcd.io/v1 ImagePolicy shop", "kuberik.com/v1alpha1 Rollout shop"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t, test.objects...)
+			s.rest("shop")
+			var got []string
+			for _, e := range s.notifications.Take() {
+				if e.Reason == v1alpha1.BakeTimeDeployingReason {
+					s.Expect(e.InvolvedObject.UID).NotTo(BeEmpty())
+					s.Expect(e.InvolvedObject.Namespace).To(Equal(s.namespace))
+					got = append(got, fmt.Sprintf("%s %s %s", e.InvolvedObject.APIVersion, e.InvolvedObject.Kind, e.InvolvedObject.Name))
+				}
+			}
+			s.Expect(got).To(Equal(test.want))
+		})
+	}
+}
+
+func TestWhatAFluxEventSaysBesidesItsMessage(t *testing.T) {
+	rollout := fixture.MakeRollout("shop").
+		Annotate("event.toolkit.fluxcd.io/team", "web").Annotate("event.toolkit.fluxcd.io/rollout", "another").
+		Annotate("example.com/team", "web")
+	s := openStage(t, shopWith(rollout, "1.0.0")...)
+	s.deploy("shop")
+	s.notifications.Take()
+	s.changeStatus(fixture.MakePolicy("shop").Obj(), func(o client.Object) {
+		setLatest(o, "1.1.0")
+		o.(*imagev1.ImagePolicy).Status.LatestRef.Digest = "sha256:abc"
+	})
+	s.ask(v1alpha1.ForceDeployAnnotation, "1.1.0", v1alpha1.DeployUserAnnotation, "jane")
+	s.reconcile("shop")
+	s.reconcile("shop")
+
+	told := s.notifications.Take()
+	about := told[len(told)-3:] // the promotion, on behalf of both targets and for the Rollout
+	recorded := about[2].InvolvedObject.ResourceVersion
+	s.Expect(about[0]).To(Equal(eventv1.Event{
+		InvolvedObject: about[0].InvolvedObject,
+		Severity:       eventv1.EventSeverityInfo,
+		Timestamp:      metav1.NewTime(s.clock.Now()),
+		Reason:         v1alpha1.ForcedReason,
+		Message: "Rollout shop: promoted 1.1.0 (a person asked for it by rollout.kuberik.com/force-deploy); " +
+			"waiting for Flux to apply 1.1.0 to 2 targets",
+		Metadata: map[string]string{
+			"kustomize.toolkit.fluxcd.io/revision": "1.1.0@sha256:abc",
+			"kustomize.toolkit.fluxcd.io/token":    string(about[2].InvolvedObject.UID) + "/" + recorded,
+			"event.toolkit.fluxcd.io/rollout":      "shop",
+			"event.toolkit.fluxcd.io/deployment":   "2",
+			"event.toolkit.fluxcd.io/from":         "1.0.0",
+			"event.toolkit.fluxcd.io/to":           "1.1.0",
+			"event.toolkit.fluxcd.io/actor":        "jane",
+			"event.toolkit.fluxcd.io/team":         "web",
+		},
+		ReportingController: "rollout-controller",
+		ReportingInstance:   "stage",
+	}))
+	s.Expect(about[2].Metadata).To(HaveKeyWithValue("kuberik.com/revision", "1.1.0@sha256:abc"))
+	s.Expect(about[2].Message).To(HavePrefix("promoted 1.1.0"))
+}
+
+// TestTheSameWordsAreAnotherFact: notification-controller drops what it takes for
+// a repetition, by the message, the revision and the token.
+func TestTheSameWordsAreAnotherFact(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop").SelectAllChecks(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
+	s.deploy("shop")
+	tokens := map[string]bool{}
+	for range 3 {
+		s.notifications.Take()
+		s.checksSay(v1alpha1.HealthStatusUnhealthy)
+		s.rest("shop")
+		told := s.notifications.Take()
+		s.Expect(heard(told, "Rollout")).To(HaveLen(1))
+		tokens[told[0].Metadata["kustomize.toolkit.fluxcd.io/token"]] = true
+		s.checksSay(v1alpha1.HealthStatusHealthy)
+		s.rest("shop")
+	}
+	s.Expect(tokens).To(HaveLen(3))
+}
+
+func TestNothingIsToldThatWasNotStored(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.wire.Fail = func(int, string, client.Object) fixture.Fault { return fixture.Fault{Err: errors.New("out of order")} }
+	_, err := s.try("shop")
+	s.Expect(err).To(HaveOccurred())
+	s.Expect(s.notifications.Take()).To(BeEmpty())
+	s.Expect(s.events.Take()).To(BeEmpty())
+}
+
+func TestKubernetesEventsAreTheSameWithoutNotifications(t *testing.T) {
+	var with []fixture.Event
+	for _, on := range []bool{true, false} {
+		s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+		if !on {
+			s.reconciler.Notifications = nil
+		}
+		s.deploy("shop")
+		s.add(fixture.MakeGate("manual", "shop").Closed().Obj())
+		s.release("shop", "1.1.0")
+		s.rest("shop")
+		if on {
+			with = s.events.Take()
+			continue
+		}
+		s.Expect(s.events.Take()).To(Equal(with))
+		s.Expect(with).To(ContainElement(fixture.Event{On: "shop", Type: corev1.EventTypeWarning,
+			Reason: v1alpha1.SomeGatesBlockingReason, Message: "1.1.0: not passing: RolloutGate manual"}))
+		s.Expect(with).NotTo(ContainElement(HaveField("Reason", v1alpha1.ReleaseDetectedReason)))
+	}
+}
+
+// heard are the events of a kind in words: severity, reason, release, message.
+func heard(events []eventv1.Event, kind string) []string {
+	var all []string
+	for _, e := range events {
+		if e.InvolvedObject.Kind == kind {
+			group := e.InvolvedObject.GroupVersionKind().Group
+			all = append(all, fmt.Sprintf("%s %s %s: %s", e.Severity, e.Reason, e.Metadata[group+"/revision"], e.Message))
+		}
+	}
+	return all
+}
