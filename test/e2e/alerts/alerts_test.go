@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package alerts
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	notificationv1 "github.com/fluxcd/notification-controller/api/v1"
+	alertv1 "github.com/fluxcd/notification-controller/api/v1beta3"
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
+)
+
+func TestAnAlertThatKnowsNothingOfRolloutsHearsOfThem(t *testing.T) {
+	s := stage.New(t, plane)
+	prepare(s)
+	team := openChannel(s, "team", every("OCIRepository"), every("Kustomization"))
+	live(s)
+
+	var want []string
+	for _, line := range told(s) {
+		want = append(want, "OCIRepository "+line[0]+" Rollout shop: "+line[1])
+	}
+	team.await(t, want)
+	for _, e := range team.ours() {
+		if e.Reason == v1alpha1.BakeTimeFailedReason {
+			checkMetadata(t, s, e)
+		}
+	}
+}
+
+func TestAnAlertOnRolloutsHearsOfThemOnceFluxIsPatched(t *testing.T) {
+	s := stage.New(t, plane)
+	prepare(s)
+	source := every("Rollout")
+	source.APIVersion, source.MatchLabels = v1alpha1.GroupVersion.String(), map[string]string{"team": "web"}
+	letAlertsNameRollouts(s, alert(s, "unpatched", source))
+	rollout := s.Rollout()
+	s.Change(rollout, func() { rollout.Labels = source.MatchLabels })
+	team := openChannel(s, "team", source)
+	live(s)
+
+	var want []string
+	for _, line := range told(s) {
+		want = append(want, "Rollout "+line[0]+" "+line[1])
+	}
+	team.await(t, want)
+}
+
+// told is what happens in live, each as "severity Reason:" and its message.
+func told(s *stage.Stage) [][2]string {
+	return [][2]string{
+		{"info ReleaseDetected:", "release 1.1.0 was detected"},
+		{"info SomeGatesBlocking:", "1.1.0: not passing: RolloutGate manual"},
+		{"info BakeTimeDeploying:", "promoted 1.1.0 (the newest eligible release of ImagePolicy shop); " +
+			"waiting for Flux to apply 1.1.0 to 2 targets, then for 1 HealthCheck"},
+		{"info BakeTimeStarted:", "1.1.0: applied and healthy (1 HealthCheck); baking for 1s, until TIME"},
+		{"info BakeTimePassed:", "1.1.0: applied and healthy (1 HealthCheck) for the bake time of 1s"},
+		{"info ReleaseDetected:", "release 1.2.0 was detected"},
+		{"info BakeTimeDeploying:", "promoted 1.2.0 (the newest eligible release of ImagePolicy shop); " +
+			"waiting for Flux to apply 1.2.0 to 2 targets, then for 1 HealthCheck"},
+		{"error BakeTimeFailed:", "1.2.0: HealthCheck " + s.Namespace + "/shop: it does not answer"},
+		{"info RolledBack:", "rolled back to 1.1.0 (a person pinned it in spec.wantedVersion); " +
+			"waiting for Flux to apply 1.1.0 to 2 targets, then for 1 HealthCheck"},
+	}
+}
+
+// prepare deploys 1.0.0, watched over by a HealthCheck that the story writes.
+func prepare(s *stage.Stage) {
+	s.T.Helper()
+	s.CreateFlux()
+	check, class := s.HealthCheck(), "example"
+	check.Spec.Class, check.Annotations = &class, nil
+	s.Create(check, s.Rollout(s.Baked(time.Second, time.Minute)))
+	s.Publish(s.ConfigRelease("1.0.0"))
+	says(s, v1alpha1.HealthStatusHealthy, "")
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+}
+
+// live is a release that is held by a gate and then goes well, one that does
+// not, and a way back.
+func live(s *stage.Stage) {
+	s.T.Helper()
+	passing := false
+	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "manual"}}
+	gate.Spec.RolloutRef, gate.Spec.Passing = &v1alpha1.LocalObjectReference{Name: s.Name}, &passing
+	s.Create(gate)
+	s.Publish(s.ConfigRelease("1.1.0"))
+	s.Await("the gate to hold 1.1.0", func(r *v1alpha1.Rollout) bool {
+		return len(r.Status.ReleaseCandidates) > 0 && r.Status.ReleaseCandidates[0].Tag == "1.1.0"
+	})
+	s.Delete(gate)
+	says(s, v1alpha1.HealthStatusHealthy, "")
+	s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+
+	s.Publish(s.ConfigRelease("1.2.0"))
+	says(s, v1alpha1.HealthStatusUnhealthy, "it does not answer")
+	s.AwaitState("1.2.0", v1alpha1.BakeFailed)
+	s.Pin("1.1.0")
+	s.AwaitState("1.1.0", v1alpha1.BakeDeploying)
+}
+
+// says plays the writer of the HealthCheck, once it was reset for the newest
+// promotion.
+func says(s *stage.Stage, status v1alpha1.HealthStatus, message string) {
+	s.T.Helper()
+	check := s.HealthCheck()
+	stage.Eventually(s.T, "the reset of the HealthCheck", func() (bool, string) {
+		s.Read(check)
+		return check.Status.Status == v1alpha1.HealthStatusPending, fmt.Sprintf("%+v", check.Status)
+	})
+	s.ChangeStatus(check, func() {
+		check.Status.Status = status
+		if status == v1alpha1.HealthStatusUnhealthy {
+			check.Status.Message, check.Status.LastErrorTime = &message, &metav1.Time{Time: time.Now()}
+		}
+	})
+}
+
+// checkMetadata compares what a failed bake is delivered with. The token has
+// served its purpose by then.
+func checkMetadata(t *testing.T, s *stage.Stage, e eventv1.Event) {
+	t.Helper()
+	digest := s.Push(s.ConfigRelease("1.2.0"))
+	want := map[string]string{
+		"revision": "1.2.0@" + digest, "rollout": "shop", "from": "1.1.0", "to": "1.2.0",
+		"deployment": "3", "actor": "rollout-controller",
+	}
+	if diff := cmp.Diff(want, e.Metadata); diff != "" {
+		t.Errorf("metadata (-want +got):\n%s", diff)
+	}
+}
+
+func every(kind string) notificationv1.CrossNamespaceObjectReference {
+	return notificationv1.CrossNamespaceObjectReference{Kind: kind, Name: "*"}
+}
+
+// letAlertsNameRollouts applies the component for the Flux that runs here. The
+// Alert is one that the API server refuses before, and admits after that.
+func letAlertsNameRollouts(s *stage.Stage, alert *alertv1.Alert) {
+	s.T.Helper()
+	if err := alertv1.AddToScheme(plane.Client().Scheme()); err != nil {
+		s.T.Fatal(err)
+	}
+	admitted := func() error {
+		return plane.Client().Create(s.T.Context(), alert.DeepCopy(), client.DryRunAll)
+	}
+	if err := admitted(); !apierrors.IsInvalid(err) {
+		s.T.Fatalf("an Alert on Rollouts was answered with %v before Flux was patched", err)
+	}
+	rendered, err := manifests.WithComponent(s.T.Context(), "config/notification/flux-2.6", notificationCRDs(s)...)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	for _, o := range rendered {
+		if o.GetResourceVersion() == "" {
+			s.Create(o)
+		} else if err := plane.Client().Update(s.T.Context(), o); err != nil {
+			s.T.Fatal(err)
+		}
+	}
+	stage.Eventually(s.T, "an Alert on Rollouts that is admitted", func() (bool, string) {
+		err := admitted()
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// notificationCRDs are those of Alerts and Receivers as the API server has them.
+func notificationCRDs(s *stage.Stage) []*unstructured.Unstructured {
+	s.T.Helper()
+	var crds []*unstructured.Unstructured
+	for _, name := range []string{"alerts.notification.toolkit.fluxcd.io", "receivers.notification.toolkit.fluxcd.io"} {
+		crd := &unstructured.Unstructured{}
+		crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+		crd.SetName(name)
+		s.Read(crd)
+		crds = append(crds, crd)
+	}
+	return crds
+}

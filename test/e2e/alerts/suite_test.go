@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package alerts follows Flux events from the controller through the real
+// notification-controller to a webhook. It has a control plane of its own; the
+// controller's events pass through a relay that can be made to hang.
+package alerts
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"os"
+	"testing"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+)
+
+var (
+	// plane is shared by the stories.
+	plane *stage.Plane
+	// relay is the endpoint that the controller knows.
+	relay *endpoint
+	// metricsAddress is where the controller serves its metrics.
+	metricsAddress string
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	var err error
+	if metricsAddress, err = freeAddress(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	relay = &endpoint{}
+	server := httptest.NewServer(relay)
+	defer server.Close()
+	defer relay.answerAgain()
+	return stage.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true, Notifications: true},
+		"--events-addr="+server.URL, "--metrics-bind-address="+metricsAddress, "--metrics-secure=false")
+}
+
+// freeAddress is one that nobody listens at.
+func freeAddress() (string, error) {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return listener.Addr().String(), listener.Close()
+}
