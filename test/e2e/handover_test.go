@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+)
+
+// The stories of the guide that leads from image automation to Rollouts: the
+// parent stands for Git, and the test for whoever commits.
+
+func TestATagGoesFromGitToTheRolloutAndBack(t *testing.T) {
+	p := ruled(t)
+	p.Push(p.ConfigRelease("1.0.0"))
+	p.Push(p.ConfigRelease("latest")) // what Flux would pull if the tag were missing for a moment
+	p.Create(p.Kustomization())
+	p.commit(p.repository("", "1.0.0"))
+	p.awaitVersion("1.0.0")
+	tags := p.tags()
+
+	rollout := p.Rollout()
+	pin := "1.0.0"
+	rollout.Spec.WantedVersion = &pin
+	p.Create(rollout)
+	p.Publish(p.ConfigRelease("1.1.0"))
+	p.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	p.AwaitCandidate("1.1.0")
+
+	p.own(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": sourcev1.GroupVersion.String(), "kind": sourcev1.OCIRepositoryKind,
+		"metadata": map[string]any{"namespace": p.Namespace, "name": "shop"},
+		"spec":     map[string]any{"ref": map[string]any{"tag": "1.0.0"}},
+	}})
+	p.commit(p.repository("rollout.kuberik.com/rollout: shop", ""))
+	p.Await("the target applied", func(r *v1alpha1.Rollout) bool {
+		return len(r.Status.Targets) == 2 && stage.Condition(r, v1alpha1.StalledCondition) == "" &&
+			r.Status.Targets[1].State == v1alpha1.TargetApplied
+	})
+	p.Stays("at 1.0.0", isHistory("1 1.0.0 Succeeded"))
+
+	p.Pin("")
+	p.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+	p.awaitVersion("1.1.0")
+
+	p.commit(p.repository("", "1.1.0"))
+	p.awaitUnannotated()
+	p.Delete(p.Rollout())
+	p.Push(p.ConfigRelease("1.2.1"))
+	p.commit(p.repository("", "1.2.1"))
+	p.awaitVersion("1.2.1")
+	if diff := cmp.Diff([]string{"1.0.0", "1.1.0", "1.2.1"}, tags()); diff != "" {
+		t.Errorf("the tags that the OCIRepository had (-want +got):\n%s", diff)
+	}
+}
+
+// repository is the OCIRepository shop as Git has it: with an annotation and a
+// tag, or without one of them.
+func (p parent) repository(annotation, tag string) string {
+	manifest := p.manifest("", "  ref:\n    tag: "+tag)
+	if tag == "" {
+		manifest = p.manifest("", "")
+	}
+	if annotation == "" {
+		manifest = strings.Replace(manifest, "  annotations:\n    rollout.kuberik.com/rollout: shop\n", "", 1)
+	}
+	return manifest
+}
+
+// ruled is the parent with the sources that Flux scans, and no Rollout.
+func ruled(t *testing.T) parent {
+	t.Helper()
+	s := newStage(t)
+	p := parent{Stage: s, fleet: s.Beside("fleet"), names: s.Namespace + "/fleet"}
+	host := plane.Registry.Host()
+	source, fleet := p.fleet.OCIRepository(host), p.fleet.Kustomization()
+	source.Annotations, source.Spec.Reference = nil, &sourcev1.OCIRepositoryRef{Tag: "main"}
+	fleet.Spec.Interval = metav1.Duration{Duration: 5 * time.Second}
+	s.Create(s.NamespaceObject(), s.ImageRepository(host), s.ImagePolicy(">=1.0.0"), source, fleet)
+	return p
+}
+
+// own takes fields for the Rollout, as kubectl apply does with --server-side
+// and --field-manager. It fails if Git has other values for them.
+func (p parent) own(fields *unstructured.Unstructured) {
+	p.T.Helper()
+	err := p.Plane.Client().Apply(p.T.Context(), client.ApplyConfigurationFromUnstructured(fields), client.FieldOwner("rollout-controller"))
+	if err != nil {
+		p.T.Fatal(err)
+	}
+}
+
+// awaitVersion waits until the ConfigMap shop is that of a version.
+func (p parent) awaitVersion(version string) {
+	p.T.Helper()
+	applied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "shop"}}
+	stage.Eventually(p.T, "version "+version, func() (bool, string) {
+		err := p.Plane.Client().Get(p.T.Context(), client.ObjectKeyFromObject(applied), applied)
+		return err == nil && applied.Data["version"] == version, fmt.Sprint(applied.Data, err)
+	})
+}
+
+func (p parent) awaitUnannotated() {
+	p.T.Helper()
+	stage.Eventually(p.T, "no annotation", func() (bool, string) {
+		source := p.OCIRepository("")
+		p.Read(source)
+		return source.Annotations[v1alpha1.RolloutAnnotation] == "", fmt.Sprint(source.Annotations)
+	})
+}
+
+// tags collects which tags the OCIRepository shop has had from now on, in their
+// order; empty is none.
+func (p parent) tags() func() []string {
+	p.T.Helper()
+	watcher, err := client.NewWithWatch(plane.RESTConfig(), client.Options{Scheme: plane.Client().Scheme()})
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	events, err := watcher.Watch(p.T.Context(), &sourcev1.OCIRepositoryList{}, client.InNamespace(p.Namespace),
+		client.MatchingFields{"metadata.name": "shop"})
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	p.T.Cleanup(events.Stop)
+	var mu sync.Mutex
+	var seen []string
+	go func() {
+		for e := range events.ResultChan() {
+			repository, ok := e.Object.(*sourcev1.OCIRepository)
+			if !ok {
+				continue
+			}
+			tag := ""
+			if repository.Spec.Reference != nil {
+				tag = repository.Spec.Reference.Tag
+			}
+			mu.Lock()
+			if len(seen) == 0 || seen[len(seen)-1] != tag {
+				seen = append(seen, tag)
+			}
+			mu.Unlock()
+		}
+	}()
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(seen)
+	}
+}
+
+// worker is the Kustomization shop as Git has it. It applies the settings of
+// the artifact till, with what is added to its spec.
+func (p parent) worker(annotations, spec string) string {
+	return fmt.Sprintf(`apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata:
+  name: shop
+%s
+spec:
+  interval: 1h
+  retryInterval: 5s
+  prune: true
+  targetNamespace: %s
+  sourceRef:
+    kind: OCIRepository
+    name: base
+%s
+`, annotations, p.Namespace, spec)
+}
+
+func TestAVariableTakesThePlaceOfAVersionInGit(t *testing.T) {
+	p := ruled(t)
+	base := p.Beside("base")
+	publish := func(version string) {
+		base.Push(controlplane.Artifact{Repository: base.Repository, Tag: "main", Files: map[string]string{
+			"settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shop\ndata:\n  version: \"" + version + "\"\n",
+		}})
+	}
+	publish("1.0.0")
+	source := base.OCIRepository(plane.Registry.Host())
+	source.Annotations, source.Spec.Reference = nil, &sourcev1.OCIRepositoryRef{Tag: "main"}
+	source.Spec.Interval = metav1.Duration{Duration: 5 * time.Second}
+	p.Create(source)
+	p.commit(p.worker("", ""))
+	p.awaitVersion("1.0.0")
+
+	publish("${SHOP:=0.0.0}") // and nothing is substituted while there is no variable
+	p.awaitVersion("${SHOP:=0.0.0}")
+	p.own(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+		"metadata": map[string]any{"namespace": p.Namespace, "name": "shop"},
+		"spec":     map[string]any{"postBuild": map[string]any{"substitute": map[string]any{"SHOP": "1.0.0"}}},
+	}})
+	p.awaitVersion("1.0.0")
+
+	rollout := p.Rollout()
+	pin := "1.0.0"
+	rollout.Spec.WantedVersion = &pin
+	p.Create(rollout)
+	p.Publish(p.ConfigRelease("1.1.0"))
+	p.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	p.commit(p.worker("  annotations:\n    rollout.kuberik.com/substitute.SHOP.from: shop", ""))
+	p.Await("the target applied", func(r *v1alpha1.Rollout) bool {
+		return len(r.Status.Targets) == 1 && r.Status.Targets[0].State == v1alpha1.TargetApplied
+	})
+	p.Stays("at 1.0.0", isHistory("1 1.0.0 Succeeded"))
+	p.AwaitCandidate("1.1.0")
+	p.Pin("")
+	p.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+	p.awaitVersion("1.1.0")
+}
