@@ -140,16 +140,23 @@ func documents(t *testing.T) map[string]string {
 // fence is a fenced block: its indentation, language and content.
 var fence = regexp.MustCompile("(?ms)^([ ]*)```([a-z]*)\n(.*?)^[ ]*```$")
 
-// manifestsIn returns the documents of all YAML blocks, without the indentation
-// that a block in a list has.
+// piped is a manifest that a command is given.
+var piped = regexp.MustCompile(`(?ms)^kubectl [^\n]*<<'?END'?\n(.*?)^END$`)
+
+// manifestsIn returns the documents of all YAML blocks, and those that kubectl
+// is given in shell blocks, without the indentation that a block in a list has.
 func manifestsIn(text string) []string {
 	var manifests []string
 	for _, block := range fence.FindAllStringSubmatch(text, -1) {
-		if block[2] != "yaml" {
-			continue
-		}
 		content := regexp.MustCompile("(?m)^"+block[1]).ReplaceAllString(block[3], "")
-		manifests = append(manifests, strings.Split(content, "\n---\n")...)
+		switch block[2] {
+		case "yaml":
+			manifests = append(manifests, strings.Split(content, "\n---\n")...)
+		case "sh":
+			for _, given := range piped.FindAllStringSubmatch(content, -1) {
+				manifests = append(manifests, strings.Split(given[1], "\n---\n")...)
+			}
+		}
 	}
 	return manifests
 }
