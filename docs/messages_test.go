@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// troubleshooting is the page on which each message can be found.
+const troubleshooting = "docs/guides/troubleshooting.md"
+
+// gap stands for what varies in a message, here and on the page.
+const gap = "…"
+
+// loggingPackages tell what goes wrong in the log alone, behind the one message
+// that is given.
+var loggingPackages = map[string]string{
+	"internal/health/changes": "a kind cannot be watched; its objects are looked at in intervals",
+	"internal/metadata":       "metadata of a release cannot be read",
+	"internal/registry":       "metadata of a release cannot be read",
+}
+
+// unseen are the texts of the other packages that reach no condition, event,
+// history entry, target or status, by the reason why they do not.
+var unseen = map[string][]string{
+	"the controller exits with it when it starts, because of the API server's own complaint": {
+		"add the metadata store: …",
+		"failed creating a client for metadata: …",
+		"failed creating index …: …",
+		"index ImagePolicies by ImageRepository: …",
+		"index Kustomizations by Rollout: …",
+		"index Kustomizations by source: …",
+		"index OCIRepositories by Rollout: …",
+		"index RolloutGates by Rollout: …",
+		"index RolloutGates by owner: …",
+		"index Rollouts by ImagePolicy: …",
+		"index Rollouts by the scope of their HealthChecks: …",
+		"look up …: …",
+	},
+	"the log says it, and the same is tried again": {
+		"confirm the history: …",
+		"find what names Rollout …: …",
+		"get ImagePolicy …: …",
+		"get ImageRepository …: …",
+		"get Namespace …: …",
+		"get OCIRepository …: …",
+		"get namespace …: …",
+		"list ClusterRolloutSchedules: …",
+		"list HealthChecks: …",
+		"list Kustomizations: …",
+		"list OCIRepositories: …",
+		"list RolloutSchedules: …",
+		"list Rollouts: …",
+		"list namespaces: …",
+		"mark HealthCheck … as reset: …",
+		"read Kustomization …: …",
+		"read … in namespace …: …",
+		"remove annotations that are used up: …",
+		"reset HealthCheck …: …",
+		"write status: …",
+		"write the status of HealthCheck …: …",
+		"write the status of …: …",
+	},
+	"only a mistake in this project can cause it": {
+		"a promotion cannot go from … to …",
+		"encode patch for …: …",
+		"no promotion has failed that could be retried",
+		"no promotion is under way that could become …",
+	},
+	"the next pass begins at once": {
+		"the Rollout has changed since it was read",
+	},
+	"it is compared, and not shown": {
+		"generation …, ready …",
+		"version …",
+		`new generation -?\d+ -> (\d+)`,
+	},
+}
+
+func TestEveryMessageIsOnTheTroubleshootingPage(t *testing.T) {
+	quotes := quotesIn(documents(t)[troubleshooting])
+	seen := map[string]bool{}
+	for _, m := range messages(t) {
+		if m.logged || seen[m.text] {
+			continue
+		}
+		seen[m.text] = true
+		if !isUnseen(m.text) && !slices.ContainsFunc(quotes, pattern(m.text).MatchString) {
+			t.Errorf("%s: people cannot look this message up. Add a row to a table of %s:\n\n"+
+				"| `%s` | what it means, and what to do |\n\n"+
+				"or, if nobody can see it, this line to \"unseen\" in docs/messages_test.go:\n\n\t\t%q,",
+				m.place, troubleshooting, m.text, m.text)
+		}
+	}
+	for name, told := range loggingPackages {
+		if !slices.Contains(quotes, told) {
+			t.Errorf("%s does not quote %q, behind which %s tells the rest", troubleshooting, told, name)
+		}
+	}
+	for reason, texts := range unseen {
+		for _, text := range texts {
+			if !seen[text] {
+				t.Errorf("no code says %q any more: remove it from \"unseen\" (%s)", text, reason)
+			}
+		}
+	}
+	if len(seen) < 170 {
+		t.Errorf("found only %d messages: the search is broken", len(seen))
+	}
+}
+
+func TestTheTroubleshootingPageQuotesNoMessageThatIsGone(t *testing.T) {
+	var patterns []*regexp.Regexp
+	for _, m := range messages(t) {
+		if !isUnseen(m.text) {
+			patterns = append(patterns, pattern(m.text))
+		}
+	}
+	quotes := 0
+	for _, line := range strings.Split(documents(t)[troubleshooting], "\n") {
+		if !strings.HasPrefix(line, "| ") {
+			continue
+		}
+		for _, quote := range quotesIn(strings.SplitN(line, " | ", 2)[0]) {
+			if strings.Count(quote, " ") < 2 {
+				continue
+			}
+			quotes++
+			if !slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(quote) }) {
+				t.Errorf("%s quotes a message that no code gives: `%s`", troubleshooting, quote)
+			}
+		}
+	}
+	if quotes < 100 {
+		t.Errorf("found only %d messages on the page", quotes)
+	}
+}
+
+func isUnseen(text string) bool {
+	for _, texts := range unseen {
+		if slices.Contains(texts, text) {
+			return true
+		}
+	}
+	return false
+}
+
+var quote = regexp.MustCompile("(?s)`([^`]+)`")
+
+// quotesIn are the texts between backticks, each on one line.
+func quotesIn(page string) []string {
+	var quotes []string
+	for _, match := range quote.FindAllStringSubmatch(prose(page), -1) {
+		quotes = append(quotes, strings.Join(strings.Fields(match[1]), " "))
+	}
+	return quotes
+}
+
+// pattern finds the parts of a message that do not vary, in their order. The
+// beginning of a sentence may be written in either case.
+func pattern(text string) *regexp.Regexp {
+	parts := strings.Split(text, gap)
+	for i := range parts {
+		parts[i] = regexp.QuoteMeta(strings.TrimSpace(parts[i]))
+	}
+	return regexp.MustCompile("(?i)" + strings.Join(parts, ".*"))
+}
+
+// message is the text of one message, with a gap for each part that varies.
+type message struct {
+	text, place string
+	logged      bool // and shown nowhere else
+}
+
+// messages are the texts in the internal packages that read like one. New
+// packages are found by themselves.
+func messages(t *testing.T) []message {
+	t.Helper()
+	var all []message
+	err := filepath.WalkDir(filepath.Join(root, "internal"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		logging := loggingPackages[filepath.ToSlash(filepath.Dir(name))] != ""
+		positions := token.NewFileSet()
+		file, err := parser.ParseFile(positions, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, search{logged: logging, found: func(node ast.Node, text string, logged bool) {
+			if readsLikeAMessage(text) {
+				place := fmt.Sprintf("%s:%d", name, positions.Position(node.Pos()).Line)
+				all = append(all, message{text: text, place: place, logged: logged})
+			}
+		}}.inspect)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// search finds texts in code.
+type search struct {
+	found  func(node ast.Node, text string, logged bool)
+	logged bool // what is found is only logged
+}
+
+// formats are the functions that take a format, and its place among their
+// arguments.
+var formats = map[string]int{"Sprintf": 0, "Errorf": 0, "Fprintf": 1, "Eventf": 3, "AnnotatedEventf": 4}
+
+var verb = regexp.MustCompile(`%[-+# 0]*[0-9]*[a-zA-Z]`)
+
+// inspect hands over the largest texts, those that are put together by "+"
+// included. Imports and tags of fields are passed over.
+func (s search) inspect(node ast.Node) bool {
+	switch n := node.(type) {
+	case *ast.ImportSpec, *ast.StructType:
+		return false
+	case *ast.CallExpr:
+		if isLogging(n) && !s.logged {
+			ast.Inspect(n, search{found: s.found, logged: true}.inspect)
+			return false
+		}
+		return s.call(n)
+	case ast.Expr:
+		if isText(n) {
+			s.found(n, collapsed(textOf(n)), s.logged)
+			return false
+		}
+	}
+	return true
+}
+
+func (s search) call(call *ast.CallExpr) bool {
+	at, isFormat := formats[calledName(call)]
+	if !isFormat {
+		return true
+	}
+	for i, argument := range call.Args {
+		if i == at && isText(argument) {
+			s.found(argument, collapsed(verb.ReplaceAllString(textOf(argument), gap)), s.logged)
+			continue
+		}
+		ast.Inspect(argument, s.inspect)
+	}
+	return false
+}
+
+func calledName(call *ast.CallExpr) string {
+	if selector, ok := call.Fun.(*ast.SelectorExpr); ok {
+		return selector.Sel.Name
+	}
+	return ""
+}
+
+// isLogging recognises calls such as log.Info and ctrl.LoggerFrom(ctx).Error.
+func isLogging(call *ast.CallExpr) bool {
+	selector, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || selector.Sel.Name != "Info" && selector.Sel.Name != "Error" && selector.Sel.Name != "WithName" {
+		return false
+	}
+	logger := false
+	ast.Inspect(selector.X, func(node ast.Node) bool {
+		if name, ok := node.(*ast.Ident); ok && strings.HasPrefix(strings.ToLower(name.Name), "log") {
+			logger = true
+		}
+		return true
+	})
+	return logger
+}
+
+// isText reports whether an expression is a literal text, or a sum with one.
+func isText(expression ast.Expr) bool {
+	switch e := expression.(type) {
+	case *ast.BasicLit:
+		return e.Kind == token.STRING
+	case *ast.ParenExpr:
+		return isText(e.X)
+	case *ast.BinaryExpr:
+		return e.Op == token.ADD && (isText(e.X) || isText(e.Y))
+	}
+	return false
+}
+
+func textOf(expression ast.Expr) string {
+	switch e := expression.(type) {
+	case *ast.BasicLit:
+		if text, err := strconv.Unquote(e.Value); err == nil {
+			return text
+		}
+	case *ast.ParenExpr:
+		return textOf(e.X)
+	case *ast.BinaryExpr:
+		return textOf(e.X) + textOf(e.Y)
+	}
+	return gap
+}
+
+var gaps = regexp.MustCompile(gap + "(/?" + gap + ")*")
+
+func collapsed(text string) string { return strings.TrimSpace(gaps.ReplaceAllString(text, gap)) }
+
+// readsLikeAMessage: names of fields, keys and single words do not.
+func readsLikeAMessage(text string) bool {
+	letters := 0
+	for _, r := range text {
+		if unicode.IsLetter(r) {
+			letters++
+		}
+	}
+	return letters >= 5 && strings.Contains(text, " ")
+}
