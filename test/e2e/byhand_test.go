@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+)
+
+// A Rollout that comes from Git may be pinned by hand, if it is done in a way
+// that Flux does not undo.
+
+func TestAPinByHandOutlivesTheParentUnlessKubectlSignsIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		annotation, manager string
+		stays               bool
+	}{
+		"as kubectl patch signs by itself":        {manager: "kubectl-patch"},
+		"under another name":                      {manager: "on-call", stays: true},
+		"as kubectl does where Git asks for that": {annotation: "kustomize.toolkit.fluxcd.io/ssa: Merge", manager: "kubectl-patch", stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := ruled(t)
+			p.commit(p.rollout(c.annotation, 1))
+			stage.Eventually(t, "the Rollout", func() (bool, string) {
+				err := p.Plane.Client().Get(t.Context(), client.ObjectKeyFromObject(p.Rollout()), &v1alpha1.Rollout{})
+				return err == nil, fmt.Sprint(err)
+			})
+			p.Publish(p.ConfigRelease("1.0.0"))
+			p.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+			p.pinAs(c.manager, "0.9.0")
+			p.Await("promoted by the pin", func(r *v1alpha1.Rollout) bool {
+				return slices.Contains(stage.History(r), "2 0.9.0 Succeeded")
+			})
+
+			p.commit(p.rollout(c.annotation, 2)) // the parent has come by when this is there
+			after := p.Await("what Git says", func(r *v1alpha1.Rollout) bool {
+				return r.Spec.VersionHistoryLimit != nil && *r.Spec.VersionHistoryLimit == 2
+			})
+			if pinned := after.Spec.WantedVersion != nil; pinned != c.stays {
+				t.Errorf("the pin is there: %t, want %t", pinned, c.stays)
+			}
+			if !c.stays {
+				p.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+			}
+		})
+	}
+}
+
+// rollout is the Rollout shop as Git has it.
+func (p parent) rollout(annotation string, limit int) string {
+	if annotation != "" {
+		annotation = "  annotations:\n    " + annotation + "\n"
+	}
+	return fmt.Sprintf(`apiVersion: kuberik.com/v1alpha1
+kind: Rollout
+metadata:
+  name: shop
+  namespace: %s
+%sspec:
+  versionHistoryLimit: %d
+  releasesImagePolicy:
+    name: shop
+`, p.Namespace, annotation, limit)
+}
+
+// pinAs pins as a client does that signs with a name.
+func (p parent) pinAs(manager, version string) {
+	p.T.Helper()
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"wantedVersion":%q}}`, version))
+	if err := p.Plane.Client().Patch(p.T.Context(), p.Rollout(), patch, client.FieldOwner(manager)); err != nil {
+		p.T.Fatal(err)
+	}
+}
