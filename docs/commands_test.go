@@ -120,6 +120,28 @@ func TestEveryCommandNamesFieldsThatExist(t *testing.T) {
 	}
 }
 
+// What kubectl sets under its own name Flux undoes on objects that come from
+// Git, as TestAPinByHandOutlivesTheParentUnlessKubectlSignsIt shows.
+func TestEveryChangeByHandIsSignedSoThatFluxKeepsIt(t *testing.T) {
+	change := regexp.MustCompile(`^ *kubectl (?:-n [a-z-]+ )?(?:patch|annotate|label|edit) `)
+	changes := 0
+	for file, text := range documents(t) {
+		for _, command := range commandsIn(text) {
+			if !change.MatchString(command) || !strings.Contains(command, " rollout") ||
+				strings.Contains(command, v1alpha1.ReconcileRequestAnnotation) { // is answered at once
+				continue
+			}
+			changes++
+			if !strings.Contains(command, " --field-manager=") {
+				t.Errorf("%s: Flux would undo this, add --field-manager=on-call:\n%s", file, command)
+			}
+		}
+	}
+	if changes < 15 {
+		t.Errorf("found only %d commands that change a Rollout or a gate", changes)
+	}
+}
+
 // commandsIn are the commands in shell blocks and between backticks.
 func commandsIn(text string) []string {
 	var commands []string
