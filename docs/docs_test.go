@@ -108,6 +108,25 @@ func TestEveryRelativeLinkLeadsSomewhere(t *testing.T) {
 	}
 }
 
+func TestTheIndexHasEveryPageForUsers(t *testing.T) {
+	all := documents(t)
+	index := linksIn(all["docs/README.md"])
+	pages := 0
+	for file := range all {
+		page, ok := strings.CutPrefix(file, "docs/")
+		if !ok || page == "README.md" || strings.HasPrefix(page, "contributing/") {
+			continue
+		}
+		pages++
+		if !slices.Contains(index, page) {
+			t.Errorf("docs/README.md does not link to %s", page)
+		}
+	}
+	if pages < 12 {
+		t.Errorf("found only %d pages", pages)
+	}
+}
+
 // documents returns README.md and every page below docs, by their paths from
 // the root.
 func documents(t *testing.T) map[string]string {

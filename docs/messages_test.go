@@ -81,6 +81,9 @@ var unseen = map[string][]string{
 		"no promotion has failed that could be retried",
 		"no promotion is under way that could become …",
 	},
+	"a promotion is stored with the verdicts that follow it": {
+		"… is newer and eligible",
+	},
 	"the next pass begins at once": {
 		"the Rollout has changed since it was read",
 	},
