@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	fluxkustomize "github.com/fluxcd/pkg/apis/kustomize"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -164,8 +166,8 @@ func (p parent) tags() func() []string {
 	}
 }
 
-// worker is the Kustomization shop as Git has it. It applies the settings of
-// the artifact till, with what is added to its spec.
+// worker is the Kustomization shop as Git has it, with what is added to its
+// annotations and to its spec. It applies the settings.
 func (p parent) worker(annotations, spec string) string {
 	return fmt.Sprintf(`apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
@@ -186,17 +188,7 @@ spec:
 
 func TestAVariableTakesThePlaceOfAVersionInGit(t *testing.T) {
 	p := ruled(t)
-	base := p.Beside("base")
-	publish := func(version string) {
-		base.Push(controlplane.Artifact{Repository: base.Repository, Tag: "main", Files: map[string]string{
-			"settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shop\ndata:\n  version: \"" + version + "\"\n",
-		}})
-	}
-	publish("1.0.0")
-	source := base.OCIRepository(plane.Registry.Host())
-	source.Annotations, source.Spec.Reference = nil, &sourcev1.OCIRepositoryRef{Tag: "main"}
-	source.Spec.Interval = metav1.Duration{Duration: 5 * time.Second}
-	p.Create(source)
+	publish := p.settings("1.0.0")
 	p.commit(p.worker("", ""))
 	p.awaitVersion("1.0.0")
 
@@ -215,7 +207,7 @@ func TestAVariableTakesThePlaceOfAVersionInGit(t *testing.T) {
 	p.Create(rollout)
 	p.Publish(p.ConfigRelease("1.1.0"))
 	p.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
-	p.commit(p.worker("  annotations:\n    rollout.kuberik.com/substitute.SHOP.from: shop", ""))
+	p.commit(p.worker(substitutesShop, ""))
 	p.Await("the target applied", func(r *v1alpha1.Rollout) bool {
 		return len(r.Status.Targets) == 1 && r.Status.Targets[0].State == v1alpha1.TargetApplied
 	})
@@ -224,4 +216,50 @@ func TestAVariableTakesThePlaceOfAVersionInGit(t *testing.T) {
 	p.Pin("")
 	p.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 	p.awaitVersion("1.1.0")
+}
+
+func TestAVariableKeepsWhatItIsGivenIfTheParentIgnoresIt(t *testing.T) {
+	p := ruled(t)
+	fleet := p.fleet.Kustomization()
+	p.Change(fleet, func() {
+		fleet.Spec.Ignore = []kustomizev1.IgnoreRule{{
+			Paths:  []string{"/spec/postBuild/substitute/SHOP"},
+			Target: &fluxkustomize.Selector{Kind: kustomizev1.KustomizationKind, Name: "shop"},
+		}}
+	})
+	p.settings("${SHOP}")
+	p.commit(p.worker(substitutesShop, "  postBuild:\n    substitute:\n      SHOP: 1.0.0"))
+	p.awaitVersion("1.0.0")
+	p.Publish(p.ConfigRelease("1.1.0"))
+	p.Create(p.Rollout())
+	p.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+
+	p.commit(p.worker(substitutesShop, "  postBuild:\n    substitute:\n      SHOP: 1.0.1\n      REGION: eu"))
+	stage.Eventually(t, "what else Git says", func() (bool, string) {
+		k := p.Kustomization()
+		p.Read(k)
+		return k.Spec.PostBuild.Substitute["REGION"] == "eu", fmt.Sprint(k.Spec.PostBuild.Substitute)
+	})
+	p.Stays("in peace", func(r *v1alpha1.Rollout) bool { return stage.Condition(r, v1alpha1.StalledCondition) == "" })
+	p.awaitVersion("1.1.0")
+}
+
+const substitutesShop = "  annotations:\n    rollout.kuberik.com/substitute.SHOP.from: shop"
+
+// settings is the source of the Kustomization shop: a ConfigMap with a version,
+// or with a variable. What is returned publishes another one.
+func (p parent) settings(version string) (publish func(version string)) {
+	p.T.Helper()
+	base := p.Beside("base")
+	publish = func(version string) {
+		base.Push(controlplane.Artifact{Repository: base.Repository, Tag: "main", Files: map[string]string{
+			"settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shop\ndata:\n  version: \"" + version + "\"\n",
+		}})
+	}
+	publish(version)
+	source := base.OCIRepository(plane.Registry.Host())
+	source.Annotations, source.Spec.Reference = nil, &sourcev1.OCIRepositoryRef{Tag: "main"}
+	source.Spec.Interval = metav1.Duration{Duration: 5 * time.Second}
+	p.Create(source)
+	return publish
 }
