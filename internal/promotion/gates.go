@@ -77,19 +77,36 @@ func everyScheduleOpen(in Input, _ v1alpha1.VersionInfo) *Hold {
 func (g Gates) Blocking(reason, tag string) []string {
 	var all []string
 	for i := range g.Gates {
-		gate := &g.Gates[i]
-		closed := reason == v1alpha1.SomeGatesBlockingReason && !gate.IsPassing()
-		if closed || reason == v1alpha1.NoAllowedVersionsReason && !allowsVersion(gate, tag) {
+		if gate := &g.Gates[i]; holds(gate, reason, tag) {
 			all = append(all, gate.Name)
 		}
 	}
 	for _, window := range g.Schedules {
-		closed := reason == v1alpha1.ScheduleClosedReason && window.Problem == nil && !window.Open
-		if closed || reason == v1alpha1.InvalidScheduleReason && window.Problem != nil {
+		if window.holds(reason) {
 			all = append(all, window.Schedule)
 		}
 	}
 	return all
+}
+
+func holds(gate *v1alpha1.RolloutGate, reason, tag string) bool {
+	switch reason {
+	case v1alpha1.SomeGatesBlockingReason:
+		return !gate.IsPassing()
+	case v1alpha1.NoAllowedVersionsReason:
+		return !allowsVersion(gate, tag)
+	}
+	return false
+}
+
+func (w Window) holds(reason string) bool {
+	switch reason {
+	case v1alpha1.ScheduleClosedReason:
+		return w.Problem == nil && !w.Open
+	case v1alpha1.InvalidScheduleReason:
+		return w.Problem != nil
+	}
+	return false
 }
 
 func closedGates(gates []v1alpha1.RolloutGate) []string {
