@@ -122,6 +122,10 @@ func TestDeploymentRunsTheContractedProcessWithoutPrivileges(t *testing.T) {
 	g.Expect(container.Args).To(Equal([]string{
 		"--metrics-bind-address=:8443", "--leader-elect", "--health-probe-bind-address=:8081",
 	}))
+	g.Expect(container.Env).To(ContainElement(corev1.EnvVar{
+		Name:      "RUNTIME_NAMESPACE",
+		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}},
+	}))
 	g.Expect(*container.SecurityContext.ReadOnlyRootFilesystem).To(BeTrue())
 	g.Expect(*container.SecurityContext.AllowPrivilegeEscalation).To(BeFalse())
 	g.Expect(container.SecurityContext.Capabilities.Drop).To(ConsistOf(corev1.Capability("ALL")))

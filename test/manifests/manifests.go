@@ -13,6 +13,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,29 +23,105 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-// Default is the kustomization that installs everything one cluster needs.
-const Default = "config/default"
+const (
+	// Default is the kustomization that installs everything one cluster needs.
+	Default = "config/default"
+	// Chart is the folder of the Helm chart.
+	Chart = "charts/rollout-controller"
+	// Namespace is where Default installs the controller.
+	Namespace = "kuberik-system"
+	// Release is the name of an installation by Helm that has Default's names.
+	Release = "rollout-controller"
+	// kubeVersion is what Helm renders for, where it asks no API server.
+	kubeVersion = "1.36.0"
+)
 
 // Kustomize renders a folder, given from the root of the repository, with the
 // version of kustomize that hack/tools pins.
 func Kustomize(ctx context.Context, folder string) ([]*unstructured.Unstructured, error) {
-	stream, err := tool(ctx, "kustomize", "build", filepath.Join(parts.Root(), folder))
+	stream, err := run(ctx, kustomize, "build", filepath.Join(parts.Root(), folder))
 	if err != nil {
 		return nil, err
 	}
 	return Decode(stream)
 }
 
-// tool runs a program that hack/tools pins, and returns what it prints.
-func tool(ctx context.Context, name string, args ...string) ([]byte, error) {
-	command := exec.CommandContext(ctx, "go", append([]string{"tool", "-modfile=hack/tools/go.mod", name}, args...)...)
+// WithComponents renders Default with some of config/components.
+func WithComponents(ctx context.Context, components ...string) ([]*unstructured.Unstructured, error) {
+	folder, err := os.MkdirTemp("", "kustomization-*")
+	if err != nil {
+		return nil, fmt.Errorf("make a temporary folder: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	root, err := filepath.Rel(folder, parts.Root()) // kustomize takes no absolute paths
+	if err != nil {
+		return nil, fmt.Errorf("find the manifests: %w", err)
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "resources:\n- %s\ncomponents:\n", filepath.Join(root, Default))
+	for _, component := range components {
+		fmt.Fprintf(&text, "- %s\n", filepath.Join(root, "config", "components", component))
+	}
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text.String()), 0o600); err != nil {
+		return nil, fmt.Errorf("write a kustomization: %w", err)
+	}
+	stream, err := run(ctx, kustomize, "build", folder)
+	if err != nil {
+		return nil, err
+	}
+	return Decode(stream)
+}
+
+// Helm runs the version of Helm that hack/helm pins, and returns what it prints.
+func Helm(ctx context.Context, args ...string) ([]byte, error) {
+	return run(ctx, helm, args...)
+}
+
+// Template renders the chart as an installation named rollout-controller into
+// the namespace kuberik-system, with more arguments for `helm template`.
+func Template(ctx context.Context, args ...string) ([]*unstructured.Unstructured, error) {
+	stream, err := Helm(ctx, append([]string{
+		"template", Release, filepath.Join(parts.Root(), Chart), "--namespace=" + Namespace, "--kube-version=" + kubeVersion,
+	}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	return Decode(stream)
+}
+
+// The programs that render, built once per process: the go command would build
+// them anew for each of several callers at a time.
+var (
+	kustomize = sync.OnceValues(func() (string, error) { return build("hack/tools", "kustomize") })
+	helm      = sync.OnceValues(func() (string, error) { return build("hack/helm", "helm") })
+)
+
+// build builds a program that the go.mod of a folder pins, and returns its path
+// in Go's build cache.
+func build(folder, name string) (string, error) {
+	command := exec.Command("go", "tool", "-n", "-modfile="+folder+"/go.mod", name)
 	command.Dir = parts.Root()
 	command.Env = append(os.Environ(), "CGO_ENABLED=0") // as the Makefile builds it
-	output, err := command.Output()
-	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
-		return nil, fmt.Errorf("%s: %s", name, exit.Stderr)
+	path, err := output(command)
+	return strings.TrimSpace(string(path)), err
+}
+
+// run runs a program and returns what it prints.
+func run(ctx context.Context, program func() (string, error), args ...string) ([]byte, error) {
+	path, err := program()
+	if err != nil {
+		return nil, err
 	}
-	return output, err
+	return output(exec.CommandContext(ctx, path, args...))
+}
+
+// output makes what a program complains about the error.
+func output(command *exec.Cmd) ([]byte, error) {
+	printed, err := command.Output()
+	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
+		return printed, fmt.Errorf("%s: %s", filepath.Base(command.Path), exit.Stderr)
+	}
+	return printed, err
 }
 
 // Decode returns the objects of a stream of YAML documents; empty ones are
