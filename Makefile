@@ -27,7 +27,8 @@ TOOLS := bin/tools/$(call checksum,hack/tools/go.mod)
 LINT := bin/lint/$(call checksum,hack/lint/go.mod)
 
 # Everything that `make generate` writes. OUT is where to.
-GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml docs/api/v1alpha1/reference.md
+GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml docs/api/v1alpha1/reference.md \
+	charts/rollout-controller/templates/crds.yaml charts/rollout-controller/templates/rbac.yaml
 OUT ?= .
 
 # What `make controlplane` builds: all, demo, or names with commas between.
@@ -77,7 +78,7 @@ controlplane: ## Build the parts of the control plane ahead of their use.
 ##@ Check and generate
 
 .PHONY: generate
-generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC and the API reference.
+generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copies of both, and the API reference.
 	@mkdir -p $(OUT)/docs/api/v1alpha1
 	@$(TOOLS)/controller-gen paths=./api/... \
 		object:headerFile=hack/boilerplate.go.txt output:object:dir=$(OUT)/api/v1alpha1 \
@@ -87,6 +88,7 @@ generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC and the API refere
 	@$(TOOLS)/crd-ref-docs --log-level=ERROR --renderer=markdown --max-depth=20 --source-path=api \
 		--config=hack/api-docs/config.yaml --templates-dir=hack/api-docs/templates \
 		--output-path=$(OUT)/docs/api/v1alpha1/reference.md
+	@hack/chart/generate.sh $(TOOLS)/kustomize $(OUT)/charts/rollout-controller/templates
 
 .PHONY: verify
 verify: $(TOOLS) ## Fail if a generated file or go.mod is not up to date.

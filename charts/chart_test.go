@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package charts_test holds the Helm chart to the manifests of config/ and to
+// its own documents.
+package charts_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
+)
+
+// What Helm adds for its own book-keeping, and kustomize does not.
+var (
+	helmLabels     = []string{"app.kubernetes.io/managed-by", "app.kubernetes.io/version", "helm.sh/chart"}
+	helmAnnotation = "helm.sh/resource-policy"
+)
+
+func TestTheChartInstallsWhatKustomizeInstalls(t *testing.T) {
+	for name, variant := range map[string]struct {
+		components []string
+		values     []string
+	}{
+		"by default":                 {values: []string{"namespace.create=true"}},
+		"highly available":           {components: []string{"high-availability"}, values: []string{"namespace.create=true", "replicas=2"}},
+		"locked down for tenants":    {components: []string{"tenancy-lockdown"}, values: []string{"namespace.create=true", "noCrossNamespaceRefs=true"}},
+		"let in to notification":     {components: []string{"notification-access"}, values: []string{"namespace.create=true", "notificationAccess.create=true"}},
+		"with all of these together": {components: []string{"high-availability", "tenancy-lockdown", "notification-access"}, values: []string{"namespace.create=true", "replicas=2", "noCrossNamespaceRefs=true", "notificationAccess.create=true"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want, err := manifests.WithComponents(t.Context(), variant.components...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := template(t, variant.values...)
+			for _, o := range got {
+				forgetHelm(o)
+			}
+			if diff := cmp.Diff(byName(t, want), byName(t, got)); diff != "" {
+				t.Errorf("kustomize (-) and Helm (+) install different objects:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHelmMarksWhatItInstallsAsItsOwn(t *testing.T) {
+	for _, o := range template(t, "namespace.create=true") {
+		labels := o.GetLabels()
+		for _, label := range helmLabels {
+			if labels[label] == "" {
+				t.Errorf("%s %s has no label %s", o.GetKind(), o.GetName(), label)
+			}
+		}
+		kept := o.GetAnnotations()[helmAnnotation] == "keep"
+		if want := o.GetKind() == "CustomResourceDefinition" || o.GetKind() == "Namespace"; kept != want {
+			t.Errorf("%s %s is kept when the release is uninstalled: %t, want %t", o.GetKind(), o.GetName(), kept, want)
+		}
+	}
+}
+
+// Helm makes the namespace by itself, and refuses a chart that has it as well.
+func TestTheNamespaceIsLeftToHelm(t *testing.T) {
+	for _, o := range template(t) {
+		if o.GetKind() == "Namespace" {
+			t.Errorf("the chart has the Namespace %s", o.GetName())
+		}
+	}
+}
+
+func TestAnotherReleaseSharesNoNameWithTheFirst(t *testing.T) {
+	first := byName(t, template(t, "crds.install=false"))
+	for name := range byName(t, template(t, "crds.install=false", "fullnameOverride=second")) {
+		if _, shared := first[name]; shared {
+			t.Errorf("both have %s", name)
+		}
+	}
+}
+
+func TestLintFindsNothing(t *testing.T) {
+	output, err := manifests.Helm(t.Context(), "lint", "--strict", filepath.Join(parts.Root(), manifests.Chart))
+	if err != nil {
+		t.Errorf("%v\n%s", err, output)
+	}
+}
+
+func TestChartAndManifestsAreOfOneVersion(t *testing.T) {
+	var chart struct {
+		Version, AppVersion string
+	}
+	read(t, filepath.Join(manifests.Chart, "Chart.yaml"), &chart)
+	var manager struct {
+		Images []struct{ NewTag string }
+	}
+	read(t, "config/manager/kustomization.yaml", &manager)
+	if len(manager.Images) != 1 || manager.Images[0].NewTag != chart.AppVersion || "v"+chart.Version != chart.AppVersion {
+		t.Errorf("chart %s of %s, manifests of %+v: want one version", chart.Version, chart.AppVersion, manager.Images)
+	}
+}
+
+// template renders the chart with values of the form name=value.
+func template(t *testing.T, values ...string) []*unstructured.Unstructured {
+	t.Helper()
+	var args []string
+	for _, value := range values {
+		args = append(args, "--set", value)
+	}
+	objects, err := manifests.Template(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// forgetHelm removes Helm's own labels and annotation from an object.
+func forgetHelm(o *unstructured.Unstructured) {
+	labels, annotations := o.GetLabels(), o.GetAnnotations()
+	maps.DeleteFunc(labels, func(key, _ string) bool { return slices.Contains(helmLabels, key) })
+	delete(annotations, helmAnnotation)
+	o.SetLabels(labels)
+	if len(annotations) == 0 {
+		annotations = nil
+	}
+	o.SetAnnotations(annotations)
+}
+
+// byName returns the contents of objects by kind, namespace and name.
+func byName(t *testing.T, objects []*unstructured.Unstructured) map[string]map[string]any {
+	t.Helper()
+	all := map[string]map[string]any{}
+	for _, o := range objects {
+		name := strings.Join([]string{o.GetKind(), o.GetNamespace(), o.GetName()}, "/")
+		if all[name] != nil {
+			t.Errorf("there is more than one %s", name)
+		}
+		all[name] = o.Object
+	}
+	return all
+}
+
+// read decodes a file of the repository.
+func read(t *testing.T, path string, into any) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(parts.Root(), path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(content, into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}

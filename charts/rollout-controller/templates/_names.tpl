@@ -1,0 +1,61 @@
+{{/* What all names begin with: "rollout-controller" for a release of that name. */}}
+{{- define "rollout-controller.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 28 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 28 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "rollout-controller.serviceAccountName" -}}
+{{- .Values.serviceAccount.name | default (printf "%s-controller-manager" (include "rollout-controller.fullname" .)) -}}
+{{- end -}}
+
+{{- define "rollout-controller.image" -}}
+{{- with .Values.image -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ with .digest }}@{{ . }}{{ end }}
+{{- end -}}
+{{- end -}}
+
+{{- define "rollout-controller.labels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/part-of: {{ .Chart.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{/* The labels by which the pods are found; they cannot change later. */}}
+{{- define "rollout-controller.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+control-plane: controller-manager
+{{- end -}}
+
+{{- define "rollout-controller.args" -}}
+- --metrics-bind-address=:8443
+- --leader-elect
+- --health-probe-bind-address=:8081
+{{- with .Values.concurrent }}
+- --concurrent={{ . }}
+{{- end }}
+{{- if .Values.noCrossNamespaceRefs }}
+- --no-cross-namespace-refs
+{{- end }}
+{{- with .Values.extraArgs }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Replicas share nodes only if they must. */}}
+{{- define "rollout-controller.spread" -}}
+- maxSkew: 1
+  topologyKey: kubernetes.io/hostname
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels:
+      {{- include "rollout-controller.selector" . | nindent 6 }}
+{{- end -}}
