@@ -31,6 +31,9 @@ GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/
 	charts/rollout-controller/templates/crds.yaml charts/rollout-controller/templates/rbac.yaml
 OUT ?= .
 
+# Where the sources are, for what is made of them and published.
+SOURCE ?= https://github.com/fluxrollouts/rollout-controller
+
 # What `make controlplane` builds: all, demo, or names with commas between.
 PARTS ?= all
 
@@ -118,3 +121,11 @@ build: ## Build bin/rollout-controller.
 .PHONY: clean
 clean: ## Remove everything that was built here.
 	@rm -rf bin
+
+##@ Publish
+
+.PHONY: push-artifact
+push-artifact: ## Push the manifests to REPOSITORY:TAG, as an artifact that Flux installs from.
+	@go run -buildvcs=false ./hack/artifact -repository "$(REPOSITORY)" -tag "$(TAG)" -source "$(SOURCE)" \
+		-revision "$(TAG)@sha1:$$(git rev-parse HEAD)$$(git diff --quiet HEAD -- config || echo -dirty)" \
+		-created "$$(TZ=UTC git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ)"
