@@ -41,12 +41,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		source     = flags.String("source", "", "Where the manifests come from.")
 		revision   = flags.String("revision", "", "Their revision, such as v1.2.0@sha1:<commit>.")
 		created    = flags.String("created", "", "When that was made, such as 2026-01-02T15:04:05Z.")
-		insecure   = flags.Bool("insecure", false, "Talk to the registry over plain HTTP.")
 	)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	reference, err := parse(*repository, *tag, *insecure)
+	reference, err := parse(*repository, *tag)
 	if err != nil {
 		return err
 	}
@@ -70,13 +69,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return err
 }
 
-func parse(repository, tag string, insecure bool) (name.Tag, error) {
+func parse(repository, tag string) (name.Tag, error) {
 	if repository == "" || tag == "" {
 		return name.Tag{}, errors.New("say where to push to, with -repository and -tag")
 	}
-	options := []name.Option{name.StrictValidation}
-	if insecure {
-		options = append(options, name.Insecure)
-	}
-	return name.NewTag(repository+":"+tag, options...)
+	return name.NewTag(repository+":"+tag, name.StrictValidation)
 }

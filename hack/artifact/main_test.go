@@ -20,7 +20,7 @@ import (
 
 func TestTheSameManifestsHaveTheSameDigest(t *testing.T) {
 	host := serve(t)
-	args := []string{"-path=../../config", "-tag=v1.2.0", "-insecure", "-source=https://example.com/it", "-revision=v1.2.0@sha1:abc", "-created=2026-01-02T15:04:05Z"}
+	args := []string{"-path=../../config", "-tag=v1.2.0", "-source=https://example.com/it", "-revision=v1.2.0@sha1:abc", "-created=2026-01-02T15:04:05Z"}
 	first := push(t, append(args, "-repository="+host+"/first")...)
 	second := push(t, append(args, "-repository="+host+"/second")...)
 	if got, want := digestOf(second), digestOf(first); got != want {
@@ -32,7 +32,7 @@ func TestTheSameManifestsHaveTheSameDigest(t *testing.T) {
 }
 
 func TestTheArtifactIsOneThatFluxTakes(t *testing.T) {
-	printed := push(t, "-path=../../config", "-repository="+serve(t)+"/manifests", "-tag=v1.2.0", "-insecure",
+	printed := push(t, "-path=../../config", "-repository="+serve(t)+"/manifests", "-tag=v1.2.0",
 		"-source=https://example.com/it", "-revision=v1.2.0@sha1:abc", "-created=2026-01-02T15:04:05Z")
 	image := pull(t, printed)
 	manifest, err := image.Manifest()
@@ -102,7 +102,7 @@ func digestOf(printed string) string {
 func pull(t *testing.T, printed string) v1.Image {
 	t.Helper()
 	repository, _, _ := strings.Cut(printed, ":v1.2.0@")
-	reference, err := name.NewDigest(repository+"@"+digestOf(printed), name.Insecure)
+	reference, err := name.NewDigest(repository + "@" + digestOf(printed))
 	if err != nil {
 		t.Fatal(err)
 	}

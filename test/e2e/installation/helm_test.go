@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
+)
+
+func TestHelmInstallsUpgradesAndUninstallsTheController(t *testing.T) {
+	chart := publishChart(t)
+	install := []string{"install", manifests.Release, chart, "--version=0.1.0", "--plain-http", "--create-namespace", "--wait"}
+	helm(t, append(install, "--take-ownership")...) // of CRDs that another installation has left
+	awaitController(t, 1, image+":v0.1.0")
+	rollout := createRollout(t, "installed-by-helm")
+
+	helm(t, "upgrade", manifests.Release, chart, "--version=0.1.0", "--plain-http", "--wait", "--set=replicas=2,image.tag=v0.1.1")
+	awaitController(t, 2, image+":v0.1.1")
+	stillThere(t, rollout)
+
+	helm(t, "uninstall", manifests.Release, "--wait")
+	awaitUninstalled(t)
+	stillThere(t, rollout)
+
+	helm(t, install...)
+	awaitController(t, 1, image+":v0.1.0")
+	stillThere(t, rollout)
+	helm(t, "uninstall", manifests.Release, "--wait")
+	awaitUninstalled(t)
+}
+
+// publishChart packages the chart and pushes it as a release does, and returns
+// its address.
+func publishChart(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	helm(t, "package", filepath.Join(parts.Root(), manifests.Chart), "--destination="+folder)
+	charts := "oci://" + plane.Registry.Host() + "/charts"
+	helm(t, "push", filepath.Join(folder, "rollout-controller-0.1.0.tgz"), charts, "--plain-http")
+	return charts + "/rollout-controller"
+}
+
+// helm runs Helm as an administrator, with files of its own.
+func helm(t *testing.T, args ...string) {
+	t.Helper()
+	home := t.TempDir()
+	printed, err := manifests.Helm(t.Context(), append(args,
+		"--kubeconfig="+plane.Kubeconfig(), "--namespace="+manifests.Namespace, "--registry-config="+filepath.Join(home, "registry.json"),
+		"--repository-cache="+filepath.Join(home, "cache"), "--repository-config="+filepath.Join(home, "repositories.yaml"))...)
+	if err != nil {
+		t.Fatalf("helm %s: %v\n%s", args[0], err, printed)
+	}
+}

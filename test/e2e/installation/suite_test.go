@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package installation installs the controller the ways that users do, on a
+// control plane that has Flux and knows nothing of the project yet. The tests
+// take turns: there is room for one installation.
+package installation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
+)
+
+// plane is shared by the tests.
+var plane *controlplane.ControlPlane
+
+func TestMain(m *testing.M) {
+	code, err := runAll(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "control plane:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runAll(m *testing.M) (code int, err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctrl.SetLogger(logr.Discard())
+	plane, err = controlplane.Start(ctx, controlplane.Options{Workloads: true, Flux: true, LogDir: os.Getenv("E2E_LOGS")})
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, plane.Stop()) }()
+	if err := v1alpha1.AddToScheme(plane.Client().Scheme()); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// deployment is the controller's.
+func deployment() *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: manifests.Namespace, Name: "rollout-controller-controller-manager",
+	}}
+}
+
+// awaitController waits until a number of replicas with an image are available.
+func awaitController(t *testing.T, replicas int32, image string) {
+	t.Helper()
+	d := deployment()
+	stage.Eventually(t, fmt.Sprintf("%d replicas of %s", replicas, image), func() (bool, string) {
+		if err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+			return false, err.Error()
+		}
+		got := d.Spec.Template.Spec.Containers[0].Image
+		return got == image && d.Status.ObservedGeneration == d.Generation &&
+			d.Status.UpdatedReplicas == replicas && d.Status.AvailableReplicas == replicas, fmt.Sprintf("%s: %+v", got, d.Status)
+	})
+}
+
+// awaitGone waits until an object does not exist.
+func awaitGone(t *testing.T, object client.Object) {
+	t.Helper()
+	stage.Eventually(t, fmt.Sprintf("no %s %s", object.GetObjectKind().GroupVersionKind().Kind, object.GetName()), func() (bool, string) {
+		err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(object), object)
+		return apierrors.IsNotFound(err), fmt.Sprint(err)
+	})
+}
+
+// awaitUninstalled waits until of everything that can be installed only the CRDs
+// are there, and the namespace, which is not always the installation's.
+func awaitUninstalled(t *testing.T) {
+	t.Helper()
+	installed, err := manifests.WithComponents(t.Context(), "high-availability", "tenancy-lockdown", "notification-access")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range installed {
+		switch o.GetKind() {
+		case "Namespace":
+		case "CustomResourceDefinition":
+			if err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || o.GetDeletionTimestamp() != nil {
+				t.Errorf("the CRD %s was deleted with the controller: %v", o.GetName(), err)
+			}
+		default:
+			awaitGone(t, o)
+		}
+	}
+}
+
+// createRollout creates a Rollout, which nobody reconciles.
+func createRollout(t *testing.T, name string) *v1alpha1.Rollout {
+	t.Helper()
+	rollout := &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
+	rollout.Spec.ReleasesImagePolicy.Name = name
+	if err := plane.Client().Create(t.Context(), rollout); err != nil {
+		t.Fatal(err)
+	}
+	return rollout
+}
+
+// stillThere fails the test if a Rollout is not the one that was created.
+func stillThere(t *testing.T, created *v1alpha1.Rollout) {
+	t.Helper()
+	found := &v1alpha1.Rollout{}
+	if err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(created), found); err != nil {
+		t.Fatal(err)
+	}
+	if found.UID != created.UID || found.DeletionTimestamp != nil {
+		t.Errorf("the Rollout was deleted with the controller")
+	}
+}
+
+// namespace is the controller's.
+func namespace() *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: manifests.Namespace}}
+}
