@@ -23,20 +23,26 @@ func CRDs() string { return filepath.Join(parts.Root(), "config", "crd", "bases"
 // command stores for the time being is in a folder that is removed here.
 func BuildController(ctx context.Context, progress io.Writer) (string, error) {
 	path := filepath.Join(parts.Root(), "bin", "rollout-controller")
+	return path, BuildVersion(ctx, progress, path, "dev")
+}
+
+// BuildVersion builds the controller, as BuildController does, to a path and
+// under a version of the caller's choice.
+func BuildVersion(ctx context.Context, progress io.Writer, path, version string) error {
 	folder, err := os.MkdirTemp("", "rollout-controller-build-*")
 	if err != nil {
-		return "", fmt.Errorf("make a temporary folder: %w", err)
+		return fmt.Errorf("make a temporary folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", path, "./cmd/controller")
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-X main.version="+version, "-o", path, "./cmd/controller")
 	build.Env = append(os.Environ(), "GOTMPDIR="+folder)
 	build.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	build.Cancel = func() error { return syscall.Kill(-build.Process.Pid, syscall.SIGKILL) }
 	build.Dir, build.Stdout, build.Stderr = parts.Root(), progress, progress
 	if err := build.Run(); err != nil {
-		return "", fmt.Errorf("build the controller: %w", err)
+		return fmt.Errorf("build the controller: %w", err)
 	}
-	return path, nil
+	return nil
 }
 
 // StartController runs the controller against the control plane, as a process

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package quiet
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+func TestAnUpgradeDuringABakeWritesNothing(t *testing.T) {
+	s := bake(t)
+	objects := func() []client.Object {
+		return []client.Object{s.Rollout(), s.HealthCheck(), s.OCIRepository(""), s.Kustomization()}
+	}
+	before, told := read(s, objects()), s.Events(s.Rollout())
+
+	stopController(t)
+	install(t)
+	asked := requests(t)
+	startNextVersion(t)
+
+	since := requests(t).Since(asked)
+	if diff := cmp.Diff(controlplane.Requests{}, promotionWrites(since)); diff != "" {
+		t.Errorf("writes of the Rollout and its targets (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, read(s, objects())); diff != "" {
+		t.Errorf("the upgrade changed (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(told, s.Events(s.Rollout())); diff != "" {
+		t.Errorf("the upgrade was told as something else (-before +after):\n%s", diff)
+	}
+	endsAsItWould(s, before[0].(*v1alpha1.Rollout).Current())
+}
+
+// What upstream's CRD does not have, such as status.targets, is lost as long as
+// that CRD is served and its controller writes.
+func TestAnUpgradeFromUpstreamsCRDKeepsTheBake(t *testing.T) {
+	s := bake(t)
+	before := s.Live()
+	stopController(t)
+
+	serveUpstreamsCRD(t, s)
+	throughUpstream(s)
+	if got := s.Live(); len(got.Status.Targets) > 0 || !cmp.Equal(got.Status.History, before.Status.History) {
+		t.Fatalf("upstream keeps targets %v and the history\n%s", got.Status.Targets, cmp.Diff(before.Status.History, got.Status.History))
+	}
+	install(t)
+	awaitSuspendServed(s, true)
+	startNextVersion(t)
+
+	after := s.Live()
+	if diff := cmp.Diff(before.Status.History, after.Status.History); diff != "" {
+		t.Errorf("the upgrade changed the history (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(before.Status.Targets, after.Status.Targets); diff != "" {
+		t.Errorf("the targets were not found again (-before +after):\n%s", diff)
+	}
+	endsAsItWould(s, before.Current())
+}
+
+// bake returns a stage on which 1.0.0 bakes for an hour and all is quiet.
+func bake(t *testing.T) *stage.Stage {
+	t.Helper()
+	s := stage.New(t, plane)
+	s.CreateFlux()
+	s.Create(s.HealthCheck(), s.Rollout(s.Baked(time.Hour, time.Minute)))
+	s.Publish(s.ConfigRelease("1.0.0"))
+	s.AwaitState("1.0.0", v1alpha1.BakeInProgress)
+	awaitQuiet(t)
+	return s
+}
+
+// endsAsItWould ends the bake by making it short, and compares the entry with
+// what it was before the upgrade.
+func endsAsItWould(s *stage.Stage, before *v1alpha1.DeploymentHistoryEntry) {
+	s.T.Helper()
+	rollout := s.Rollout()
+	s.Change(rollout, func() { rollout.Spec.BakeTime = &metav1.Duration{Duration: time.Second} })
+	history := s.AwaitState("1.0.0", v1alpha1.BakeSucceeded).Status.History
+	if len(history) != 1 {
+		s.T.Fatalf("the history has %d entries, want 1", len(history))
+	}
+	type kept struct {
+		ID                    *int64
+		Promoted, BakeStarted metav1.Time
+	}
+	of := func(e *v1alpha1.DeploymentHistoryEntry) kept { return kept{e.ID, e.Timestamp, *e.BakeStartTime} }
+	if diff := cmp.Diff(of(before), of(&history[0])); diff != "" {
+		s.T.Errorf("the entry is another one (-before +after):\n%s", diff)
+	}
+}
+
+// read returns objects as they are stored, with their resource versions.
+func read(s *stage.Stage, objects []client.Object) []client.Object {
+	s.T.Helper()
+	for _, o := range objects {
+		s.Read(o)
+	}
+	return objects
+}
+
+// stopController ends the controller as a new Deployment would, its Lease given
+// back.
+func stopController(t *testing.T) {
+	t.Helper()
+	if err := plane.Controller.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// install applies what users apply, CRDs included.
+func install(t *testing.T) {
+	t.Helper()
+	objects, err := manifests.Kustomize(t.Context(), manifests.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		data, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := plane.Client().Patch(t.Context(), o, client.RawPatch(types.ApplyPatchType, data),
+			client.ForceOwnership, client.FieldOwner("kustomize-controller")); err != nil {
+			t.Fatalf("apply %s %s: %v", o.GetKind(), o.GetName(), err)
+		}
+	}
+	awaitQuiet(t)
+}
+
+// startNextVersion starts the controller as another version of itself, and waits
+// until it leads and has done what it wants to.
+func startNextVersion(t *testing.T) {
+	t.Helper()
+	program := filepath.Join(plane.Dir(), "next-version")
+	if err := scenario.BuildVersion(t.Context(), os.Stderr, program, "v0.2.0"); err != nil {
+		t.Fatal(err)
+	}
+	holder := leader(t)
+	process, err := scenario.StartController(plane.ControlPlane, program, elected...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plane.Controller = process
+	stage.Eventually(t, "another leader than "+holder, func() (bool, string) {
+		now := leader(t)
+		return now != "" && now != holder, now
+	})
+	awaitQuiet(t)
+}
+
+// leader is who holds the Lease; empty when it was given back.
+func leader(t *testing.T) string {
+	t.Helper()
+	lease := &coordinationv1.Lease{}
+	key := client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "8108ddc4.kuberik.com"}
+	if err := plane.Client().Get(t.Context(), key, lease); err != nil {
+		t.Fatal(err)
+	}
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// serveUpstreamsCRD removes from the CRD of Rollouts what upstream does not know.
+func serveUpstreamsCRD(t *testing.T, s *stage.Stage) {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "rollouts.kuberik.com"}}
+	s.Read(crd)
+	schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+	narrow(schema, reflect.TypeFor[fixture.UpstreamRollout]())
+	if err := plane.Client().Update(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	awaitSuspendServed(s, false)
+}
+
+// narrow removes the properties that a type of upstream's does not have, and the
+// rules and defaults, which may be about them.
+func narrow(schema *apiextensionsv1.JSONSchemaProps, upstream reflect.Type) {
+	for upstream.Kind() == reflect.Pointer || upstream.Kind() == reflect.Slice {
+		if upstream = upstream.Elem(); schema.Items != nil {
+			schema = schema.Items.Schema
+		}
+	}
+	schema.XValidations, schema.Default = nil, nil
+	if upstream.Kind() != reflect.Struct || strings.HasPrefix(upstream.PkgPath(), "k8s.io/") {
+		return
+	}
+	known := map[string]reflect.Type{}
+	for _, field := range reflect.VisibleFields(upstream) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		known[name] = field.Type
+	}
+	for name, property := range schema.Properties {
+		if known[name] == nil {
+			delete(schema.Properties, name)
+			continue
+		}
+		narrow(&property, known[name])
+		schema.Properties[name] = property
+	}
+}
+
+// awaitSuspendServed waits until the API server knows a field that upstream's
+// CRD lacks, or does not know it any more.
+func awaitSuspendServed(s *stage.Stage, want bool) {
+	s.T.Helper()
+	stage.Eventually(s.T, "the CRD to be served", func() (bool, string) {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":true}}`))
+		err := plane.Client().Patch(s.T.Context(), s.Rollout(), patch, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+		return (err == nil) == want, ""
+	})
+}
+
+// throughUpstream reads the Rollout and writes its status as upstream would.
+func throughUpstream(s *stage.Stage) {
+	s.T.Helper()
+	object, err := json.Marshal(s.Live())
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	if object, err = fixture.ThroughUpstream(object, nil); err != nil {
+		s.T.Fatal(err)
+	}
+	rollout := &v1alpha1.Rollout{}
+	if err := json.Unmarshal(object, rollout); err != nil {
+		s.T.Fatal(err)
+	}
+	if err := plane.Client().Status().Update(s.T.Context(), rollout); err != nil {
+		s.T.Fatal(err)
+	}
+}
