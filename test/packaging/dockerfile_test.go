@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package packaging holds what publishes the project to what is in it: the
+// Dockerfile, and the workflows that run elsewhere.
+package packaging
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
+)
+
+func TestTheImageRunsTheProgramAsNobody(t *testing.T) {
+	final := stages(t)[1]
+	if final.of("FROM")[0] != "scratch" {
+		t.Errorf("the image is made from %v", final.of("FROM"))
+	}
+	if user := final.of("USER"); !regexp.MustCompile(`^[1-9][0-9]*:[1-9][0-9]*$`).MatchString(strings.Join(user, " ")) {
+		t.Errorf("user %v: the kubelet can tell only from a number that it is not root", user)
+	}
+	if got := final.of("ENTRYPOINT"); !slices.Equal(got, []string{`["/rollout-controller"]`}) {
+		t.Errorf("entry point %v", got)
+	}
+	objects, err := manifests.Kustomize(t.Context(), manifests.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployments, err := manifests.As[appsv1.Deployment](objects, "Deployment")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if command := deployments[0].Spec.Template.Spec.Containers[0].Command; command != nil {
+		t.Errorf("the Deployment has a command of its own: %v", command)
+	}
+}
+
+func TestTheBuildContextHasAllThatTheProgramNeeds(t *testing.T) {
+	context := buildContext(t)
+	builder := stages(t)[0]
+	command := builder.of("RUN")[1]
+	_, command, found := strings.Cut(command, "go build ")
+	if !found {
+		t.Fatalf("%q builds nothing", command)
+	}
+	command = strings.ReplaceAll(command, "-o /rollout-controller", "-o "+filepath.Join(t.TempDir(), "rollout-controller"))
+	for _, architecture := range []string{"amd64", "arm64"} {
+		// -n prints the commands and runs none of them, once all packages are found.
+		build := exec.CommandContext(t.Context(), "sh", "-ec", "go build -n "+command)
+		build.Dir = context
+		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture, "VERSION=v1.2.0", "GOFLAGS=")
+		printed, err := build.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", architecture, err, printed)
+		}
+		if !strings.Contains(string(printed), "main.version=v1.2.0") {
+			t.Errorf("the program of %s does not know its version", architecture)
+		}
+	}
+}
+
+// instruction is one line of the Dockerfile, continued lines joined.
+type instruction struct{ name, rest string }
+
+// imageStage is what begins with a FROM.
+type imageStage []instruction
+
+// of returns what follows each instruction of a name.
+func (s imageStage) of(name string) []string {
+	var all []string
+	for _, i := range s {
+		if i.name == name {
+			all = append(all, i.rest)
+		}
+	}
+	return all
+}
+
+// stages reads the Dockerfile.
+func stages(t *testing.T) []imageStage {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(parts.Root(), "Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := regexp.MustCompile(`\\\n\s*`).ReplaceAllString(string(content), "")
+	var all []imageStage
+	for line := range strings.Lines(text) {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch {
+		case name == "" || strings.HasPrefix(name, "#"):
+			continue
+		case name == "FROM":
+			all = append(all, nil)
+		}
+		all[len(all)-1] = append(all[len(all)-1], instruction{name, rest})
+	}
+	if len(all) != 2 {
+		t.Fatalf("the Dockerfile has %d stages, want a builder and an image", len(all))
+	}
+	return all
+}
+
+// buildContext copies what the builder does, where .dockerignore lets it.
+func buildContext(t *testing.T) string {
+	t.Helper()
+	context := t.TempDir()
+	for _, copied := range stages(t)[0].of("COPY") {
+		words := strings.Fields(copied)
+		for _, source := range words[:len(words)-1] {
+			if !admitted(t, strings.TrimSuffix(source, "/")) {
+				t.Errorf(".dockerignore leaves out %s, which the Dockerfile copies", source)
+			}
+			copyInto(t, context, source)
+		}
+	}
+	return context
+}
+
+// admitted says whether .dockerignore makes an exception for a path.
+func admitted(t *testing.T, source string) bool {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(parts.Root(), ".dockerignore"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Contains(strings.Split(string(content), "\n"), "!"+source)
+}
+
+// copyInto copies a file or a folder, without tests, to the same place below
+// another folder.
+func copyInto(t *testing.T, folder, source string) {
+	t.Helper()
+	root := os.DirFS(parts.Root())
+	err := fs.WalkDir(root, filepath.Clean(source), func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			return os.MkdirAll(filepath.Join(folder, path), 0o750)
+		case strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		content, err := fs.ReadFile(root, path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(folder, path), content, 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
