@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package charts_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
+)
+
+// settings has, for each value, how to set it to something else, and a text that
+// the manifests have then and not before; beginning with ! it is the other way
+// round.
+var settings = map[string]struct{ set, effect string }{
+	"replicas":                     {"replicas=3", "kind: PodDisruptionBudget"},
+	"fullnameOverride":             {"fullnameOverride=other", "name: other-manager-role"},
+	"crds.install":                 {"crds.install=false", "!kind: CustomResourceDefinition"},
+	"crds.keep":                    {"crds.keep=false", "!helm.sh/resource-policy: keep"},
+	"rbac.create":                  {"rbac.create=false", "!kind: ClusterRole"},
+	"serviceAccount.create":        {"serviceAccount.create=false", "!kind: ServiceAccount\nmetadata"},
+	"serviceAccount.name":          {"serviceAccount.name=other", "serviceAccountName: other"},
+	"serviceAccount.annotations":   {"serviceAccount.annotations.cloud=me", "cloud: me"},
+	"namespace.create":             {"namespace.create=true", "kind: Namespace"},
+	"image.repository":             {"image.repository=registry.example.com/it", `image: "registry.example.com/it:v`},
+	"image.tag":                    {"image.tag=v9", `rollout-controller:v9"`},
+	"image.digest":                 {"image.digest=sha256:" + strings.Repeat("a", 64), "@sha256:aaaa"},
+	"image.pullPolicy":             {"image.pullPolicy=Always", "imagePullPolicy: Always"},
+	"imagePullSecrets":             {"imagePullSecrets[0].name=login", "- name: login"},
+	"concurrent":                   {"concurrent=4", "--concurrent=4"},
+	"noCrossNamespaceRefs":         {"noCrossNamespaceRefs=true", "--no-cross-namespace-refs"},
+	"extraArgs":                    {"extraArgs[0]=--zap-log-level=debug", "- --zap-log-level=debug"},
+	"extraEnv":                     {"extraEnv[0].name=HTTPS_PROXY,extraEnv[0].value=proxy", "- name: HTTPS_PROXY"},
+	"resources":                    {"resources.limits.memory=1Gi", "memory: 1Gi"},
+	"networkPolicy.create":         {"networkPolicy.create=false", "!kind: NetworkPolicy"},
+	"notificationAccess.create":    {"notificationAccess.create=true", "app: notification-controller"},
+	"notificationAccess.namespace": {"notificationAccess.create=true,notificationAccess.namespace=flux", "namespace: flux\n"},
+	"podAnnotations":               {"podAnnotations.mesh=out", "mesh: out"},
+	"podLabels":                    {"podLabels.team=us", "team: us"},
+	"nodeSelector":                 {"nodeSelector.pool=system", "pool: system"},
+	"tolerations":                  {"tolerations[0].operator=Exists", "operator: Exists"},
+	"affinity":                     {"affinity.nodeAffinity.weight=1", "nodeAffinity:"},
+	"priorityClassName":            {"priorityClassName=high", "priorityClassName: high"},
+}
+
+func TestEveryValueHasItsEffect(t *testing.T) {
+	names := slices.Sorted(maps.Keys(defaults(t)))
+	if diff := cmp.Diff(names, slices.Sorted(maps.Keys(settings))); diff != "" {
+		t.Errorf("values (-) and those that are tested (+):\n%s", diff)
+	}
+	before := rendered(t)
+	for name, setting := range settings {
+		t.Run(name, func(t *testing.T) {
+			text, absent := strings.CutPrefix(setting.effect, "!")
+			after := rendered(t, "--set", setting.set)
+			if strings.Contains(before, text) != absent || strings.Contains(after, text) == absent {
+				t.Errorf("%s has not the effect %q", setting.set, setting.effect)
+			}
+		})
+	}
+}
+
+func TestTheSchemaRefusesWrongValues(t *testing.T) {
+	for name, set := range map[string]string{
+		"a value that does not exist":         "replica=2",
+		"one that does not exist below":       "image.tags=v1",
+		"a text for a number":                 "replicas=two",
+		"less than none":                      "replicas=-1",
+		"a text for a yes or no":              "crds.install=please",
+		"a name that is too long":             "fullnameOverride=" + strings.Repeat("a", 29),
+		"a name with capitals":                "serviceAccount.name=Admin",
+		"a digest that is none":               "image.digest=latest",
+		"a tag that is none":                  "image.tag=a/b",
+		"a policy that does not exist":        "image.pullPolicy=Sometimes",
+		"nobody at work":                      "concurrent=0",
+		"an argument that is none":            "extraArgs[0]=verbose",
+		"a variable without a name":           "extraEnv[0].value=1",
+		"a quantity that is none":             "resources.limits.memory=much",
+		"a resource list that does not exist": "resources.limit.memory=1Gi",
+		"a secret without a name":             "imagePullSecrets[0].secret=login",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := manifests.Template(t.Context(), "--set", set); err == nil || !strings.Contains(err.Error(), "don't meet the specifications of the schema") {
+				t.Errorf("%s: %v, want the schema to refuse it", set, err)
+			}
+		})
+	}
+}
+
+func TestTheReadmeListsEveryValueWithItsDefault(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(parts.Root(), manifests.Chart, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `([^`]+)` \\| .+ \\|$").FindAllStringSubmatch(string(content), -1) {
+		listed[row[1]] = row[2]
+	}
+	if diff := cmp.Diff(defaults(t), listed); diff != "" {
+		t.Errorf("values (-) and the table in the README (+):\n%s", diff)
+	}
+}
+
+// defaults are the values of the chart as JSON. What the chart hands on as a whole
+// is one value.
+func defaults(t *testing.T) map[string]string {
+	t.Helper()
+	var values map[string]any
+	read(t, filepath.Join(manifests.Chart, "values.yaml"), &values)
+	all := map[string]string{}
+	var add func(prefix string, values map[string]any)
+	add = func(prefix string, values map[string]any) {
+		for name, value := range values {
+			group, isGroup := value.(map[string]any)
+			whole := slices.Contains([]string{"resources", "nodeSelector"}, name) || len(group) == 0
+			if isGroup && !whole {
+				add(prefix+name+".", group)
+				continue
+			}
+			text, err := json.Marshal(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[prefix+name] = string(text)
+		}
+	}
+	add("", values)
+	return all
+}
+
+// rendered is what the chart prints.
+func rendered(t *testing.T, args ...string) string {
+	t.Helper()
+	printed, err := manifests.Helm(t.Context(), append([]string{
+		"template", manifests.Release, filepath.Join(parts.Root(), manifests.Chart), "--namespace=" + manifests.Namespace, "--kube-version=1.36.0",
+	}, args...)...)
+	if err != nil {
+		t.Fatal(fmt.Errorf("%v: %w", args, err))
+	}
+	return string(printed)
+}
