@@ -25,6 +25,7 @@ go_test_race := CGO_ENABLED=$(if $(RACE),1,0) $(go_test) $(RACE) -shuffle=on
 checksum = $(firstword $(shell cksum < $(1)))
 TOOLS := bin/tools/$(call checksum,hack/tools/go.mod)
 LINT := bin/lint/$(call checksum,hack/lint/go.mod)
+HELM := bin/helm/$(call checksum,hack/helm/go.mod)
 
 # Everything that `make generate` writes. OUT is where to.
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml docs/api/v1alpha1/reference.md \
@@ -106,9 +107,9 @@ lint: $(LINT) ## Lint all Go code, tests included.
 fmt: $(LINT) ## Format all Go code.
 	@$(LINT)/golangci-lint fmt ./...
 
-$(TOOLS) $(LINT): folder = hack/$(notdir $(@D))
-$(TOOLS) $(LINT):
-	@$(step) "Building the tools of $(folder), once" go -C $(folder) build -pgo=off -ldflags '-s -w' -o $(CURDIR)/$@.part/ tool
+$(TOOLS) $(LINT) $(HELM): folder = hack/$(notdir $(@D))
+$(TOOLS) $(LINT) $(HELM):
+	@$(step) "Building the tools of $(folder), once" go -C $(folder) build -pgo=off -ldflags '-s -w' -o $(CURDIR)/$@.part/ tool >&2
 	@mv $@.part $@
 
 ##@ Build
@@ -129,3 +130,23 @@ push-artifact: ## Push the manifests to REPOSITORY:TAG, as an artifact that Flux
 	@go run -buildvcs=false ./hack/artifact -repository "$(REPOSITORY)" -tag "$(TAG)" -source "$(SOURCE)" \
 		-revision "$(TAG)@sha1:$$(git rev-parse HEAD)$$(git diff --quiet HEAD -- config || echo -dirty)" \
 		-created "$$(TZ=UTC git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ)"
+
+.PHONY: push-chart
+push-chart: $(HELM) ## Push the Helm chart to the repository REPOSITORY/rollout-controller.
+	@rm -rf bin/chart
+	@$(HELM)/helm package charts/rollout-controller --destination bin/chart >&2
+	@$(HELM)/helm push bin/chart/*.tgz "oci://$(REPOSITORY)" $(HELM_FLAGS) 2>&1 | tee /dev/stderr | \
+		awk '/^Digest: / { print "$(REPOSITORY)/rollout-controller@" $$2; found = 1 } END { exit !found }'
+
+.PHONY: release-check
+release-check: ## Fail unless the manifests and the chart are those of the version TAG.
+	@grep -qx 'appVersion: $(TAG)' charts/rollout-controller/Chart.yaml && \
+		grep -qx '  newTag: $(TAG)' config/manager/kustomization.yaml || \
+		{ echo "The chart and config/manager/kustomization.yaml are of another version than $(TAG)." >&2; exit 1; }
+
+.PHONY: release-files
+release-files: $(TOOLS) $(HELM) ## Write what a release offers for download to bin/release.
+	@rm -rf bin/release && mkdir -p bin/release
+	@$(TOOLS)/kustomize build config/default > bin/release/install.yaml
+	@$(HELM)/helm package charts/rollout-controller --destination bin/release
+	@cd bin/release && sha256sum install.yaml *.tgz > checksums.txt

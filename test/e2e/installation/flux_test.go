@@ -4,7 +4,6 @@ package installation
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -63,13 +62,8 @@ func TestFluxInstallsUpgradesAndUninstallsTheController(t *testing.T) {
 func makePush(t *testing.T, tag string) string {
 	t.Helper()
 	address := plane.Registry.Host() + "/" + repository
-	command := exec.CommandContext(t.Context(), "make", "--no-print-directory", "push-artifact", "REPOSITORY="+address, "TAG="+tag)
-	command.Dir, command.Stderr = parts.Root(), os.Stderr
-	printed, err := command.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	digest, found := strings.CutPrefix(strings.TrimSpace(string(printed)), address+":"+tag+"@")
+	printed := run(t, "push-artifact", "REPOSITORY="+address, "TAG="+tag)
+	digest, found := strings.CutPrefix(printed, address+":"+tag+"@")
 	if !found {
 		t.Fatalf("make push-artifact printed %q", printed)
 	}

@@ -4,9 +4,9 @@ package installation
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
-	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
@@ -32,15 +32,15 @@ func TestHelmInstallsUpgradesAndUninstallsTheController(t *testing.T) {
 	awaitUninstalled(t)
 }
 
-// publishChart packages the chart and pushes it as a release does, and returns
-// its address.
+// publishChart pushes the chart as a release does, and returns its address.
 func publishChart(t *testing.T) string {
 	t.Helper()
-	folder := t.TempDir()
-	helm(t, "package", filepath.Join(parts.Root(), manifests.Chart), "--destination="+folder)
-	charts := "oci://" + plane.Registry.Host() + "/charts"
-	helm(t, "push", filepath.Join(folder, "rollout-controller-0.1.0.tgz"), charts, "--plain-http")
-	return charts + "/rollout-controller"
+	charts := plane.Registry.Host() + "/charts"
+	printed := run(t, "push-chart", "REPOSITORY="+charts, "HELM_FLAGS=--plain-http")
+	if !strings.HasPrefix(printed, charts+"/rollout-controller@sha256:") {
+		t.Fatalf("make push-chart printed %q", printed)
+	}
+	return "oci://" + charts + "/rollout-controller"
 }
 
 // helm runs Helm as an administrator, with files of its own.

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package packaging
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+)
+
+// workflow has what is checked of a workflow.
+type workflow struct {
+	Permissions map[string]string `json:"permissions"`
+	Env         map[string]string `json:"env"`
+	Jobs        map[string]job    `json:"jobs"`
+}
+
+type job struct {
+	Needs          string            `json:"needs"`
+	TimeoutMinutes int               `json:"timeout-minutes"`
+	Permissions    map[string]string `json:"permissions"`
+	Steps          []struct {
+		Uses string         `json:"uses"`
+		Run  string         `json:"run"`
+		With map[string]any `json:"with"`
+	} `json:"steps"`
+}
+
+// Nothing may be written but by the jobs that publish, and by these only what
+// they publish.
+func TestWorkflowsMayDoNoMoreThanTheyMust(t *testing.T) {
+	want := map[string]map[string]string{
+		"ci/test":         {"contents": "read"},
+		"ci/image":        {"contents": "read"},
+		"release/test":    {"contents": "read"},
+		"release/publish": {"contents": "read", "packages": "write", "id-token": "write"},
+		"release/release": {"contents": "write", "id-token": "write"},
+	}
+	got := map[string]map[string]string{}
+	for name, w := range workflows(t) {
+		if w.Permissions == nil || len(w.Permissions) > 0 {
+			t.Errorf("%s gives all its jobs the permissions %v, want none", name, w.Permissions)
+		}
+		for jobName, j := range w.Jobs {
+			got[name+"/"+jobName] = j.Permissions
+			if j.TimeoutMinutes == 0 {
+				t.Errorf("%s/%s may run for hours", name, jobName)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("permissions (-want +got):\n%s", diff)
+	}
+}
+
+func TestNothingIsPublishedThatWasNotTested(t *testing.T) {
+	jobs := workflows(t)["release"].Jobs
+	if jobs["publish"].Needs != "test" || jobs["release"].Needs != "publish" {
+		t.Errorf("publish needs %q and release needs %q", jobs["publish"].Needs, jobs["release"].Needs)
+	}
+}
+
+// A tag of an action can be moved; a commit cannot.
+func TestActionsArePinnedByCommit(t *testing.T) {
+	pinned := regexp.MustCompile(`uses: [a-z0-9-]+/[a-z0-9-]+@[0-9a-f]{40} # v[0-9.]+$`)
+	commits := map[string]string{}
+	for name, text := range workflowTexts(t) {
+		for line := range strings.Lines(text) {
+			_, use, found := strings.Cut(strings.TrimSpace(line), "uses: ")
+			if !found {
+				continue
+			}
+			if !pinned.MatchString(strings.TrimSpace(line)) {
+				t.Errorf("%s: %s", name, strings.TrimSpace(line))
+			}
+			action, commit, _ := strings.Cut(use, "@")
+			if known := commits[action]; known != "" && known != commit {
+				t.Errorf("%s is used as %s and as %s", action, known, commit)
+			}
+			commits[action] = commit
+		}
+	}
+	if len(commits) < 5 {
+		t.Errorf("found only %v", commits)
+	}
+}
+
+func TestWorkflowsNameOnlyWhatIsThere(t *testing.T) {
+	targets := makeTargets(t)
+	made := regexp.MustCompile(`make (?:--[a-z-]+ )*([a-z-]+)`)
+	files := []string{"file", "context", "go-version-file"}
+	found := map[string]bool{}
+	for name, w := range workflows(t) {
+		for jobName, j := range w.Jobs {
+			for _, step := range j.Steps {
+				for _, target := range made.FindAllStringSubmatch(step.Run, -1) {
+					found[target[1]] = true
+					if !slices.Contains(targets, target[1]) {
+						t.Errorf("%s/%s makes %s, which the Makefile does not have", name, jobName, target[1])
+					}
+				}
+				for _, input := range files {
+					if path, given := step.With[input]; given && !exists(fmt.Sprint(path)) {
+						t.Errorf("%s/%s names %v, which does not exist", name, jobName, path)
+					}
+				}
+				// What others can choose, such as the name of a branch, is no program.
+				if strings.Contains(step.Run, "${{") {
+					t.Errorf("%s/%s puts an expression into a script: %s", name, jobName, step.Run)
+				}
+			}
+		}
+	}
+	for _, target := range []string{"test", "release-check", "push-artifact", "push-chart", "release-files"} {
+		if !found[target] {
+			t.Errorf("no workflow makes %s", target)
+		}
+	}
+}
+
+func TestTheImageIsPublishedUnderTheNameThatIsInstalled(t *testing.T) {
+	image := workflows(t)["release"].Env["IMAGE"]
+	for _, path := range []string{"config/manager/kustomization.yaml", "config/manager/deployment.yaml", "charts/rollout-controller/values.yaml"} {
+		content, err := os.ReadFile(filepath.Join(parts.Root(), path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if image == "" || !strings.Contains(string(content), image) {
+			t.Errorf("%s does not name %q", path, image)
+		}
+	}
+}
+
+// workflowTexts are the workflows by their names.
+func workflowTexts(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(parts.Root(), ".github", "workflows", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[strings.TrimSuffix(filepath.Base(path), ".yaml")] = string(content)
+	}
+	return texts
+}
+
+func workflows(t *testing.T) map[string]workflow {
+	t.Helper()
+	all := map[string]workflow{}
+	for name, text := range workflowTexts(t) {
+		var w workflow
+		if err := yaml.Unmarshal([]byte(text), &w); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all[name] = w
+	}
+	return all
+}
+
+// makeTargets are those that make help shows.
+func makeTargets(t *testing.T) []string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(parts.Root(), "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var targets []string
+	for _, match := range regexp.MustCompile(`(?m)^([a-z0-9-]+):.*## `).FindAllStringSubmatch(string(content), -1) {
+		targets = append(targets, match[1])
+	}
+	return targets
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(filepath.Join(parts.Root(), path))
+	return err == nil
+}
