@@ -31,6 +31,7 @@ const logs = "logs: "
 var quietPackages = map[string]string{
 	"internal/health/changes": logs + "a kind cannot be watched; its objects are looked at in intervals",
 	"internal/metadata":       logs + "metadata of a release cannot be read",
+	"internal/notify":         logs + "Flux events cannot be delivered; promotions go on, and rollout_notifications_dropped_total counts what is lost",
 	"internal/registry":       logs + "metadata of a release cannot be read",
 }
 
