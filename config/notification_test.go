@@ -35,7 +35,7 @@ func TestAlertsAndReceiversMayNameRollouts(t *testing.T) {
 		t.Run(component, func(t *testing.T) {
 			g := NewWithT(t)
 			crds := notificationCRDs(t, without)
-			rendered, err := manifests.WithComponent(t.Context(), "config/notification/"+component, crds...)
+			rendered, err := manifests.Patched(t.Context(), "config/notification/"+component, crds...)
 			g.Expect(err).NotTo(HaveOccurred())
 			for _, before := range crds {
 				at := slices.IndexFunc(rendered, func(o *unstructured.Unstructured) bool { return o.GetName() == before.GetName() })
@@ -51,7 +51,7 @@ func TestAlertsAndReceiversMayNameRollouts(t *testing.T) {
 }
 
 func TestTheWrongPatchForAFluxReleaseIsAnError(t *testing.T) {
-	_, err := manifests.WithComponent(t.Context(), "config/notification/flux-2.6",
+	_, err := manifests.Patched(t.Context(), "config/notification/flux-2.6",
 		notificationCRDs(t, []string{"v1beta1", "v1beta2"})...)
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("/spec/versions/1/")))
 }

@@ -159,7 +159,7 @@ func letAlertsNameRollouts(s *stage.Stage, alert *alertv1.Alert) {
 	if err := admitted(); !apierrors.IsInvalid(err) {
 		s.T.Fatalf("an Alert on Rollouts was answered with %v before Flux was patched", err)
 	}
-	rendered, err := manifests.WithComponent(s.T.Context(), "config/notification/flux-2.6", notificationCRDs(s)...)
+	rendered, err := manifests.Patched(s.T.Context(), "config/notification/flux-2.6", notificationCRDs(s)...)
 	if err != nil {
 		s.T.Fatal(err)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-// WithComponent renders objects as a kustomization does that has them among its
+// Patched renders objects as a kustomization does that has them among its
 // resources and names a component, given from the root of the repository.
-func WithComponent(ctx context.Context, component string, objects ...*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func Patched(ctx context.Context, component string, objects ...*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	folder, err := os.MkdirTemp("", "kustomization-*")
 	if err != nil {
 		return nil, fmt.Errorf("make a temporary folder: %w", err)
@@ -38,7 +38,7 @@ func WithComponent(ctx context.Context, component string, objects ...*unstructur
 	if err := writeYAML(filepath.Join(folder, "kustomization.yaml"), kustomization); err != nil {
 		return nil, err
 	}
-	stream, err := tool(ctx, "kustomize", "build", folder)
+	stream, err := run(ctx, kustomize, "build", folder)
 	if err != nil {
 		return nil, err
 	}
