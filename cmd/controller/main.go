@@ -109,12 +109,18 @@ func register(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	if err != nil {
 		return err
 	}
+	counted, timed, err := ownMetrics(mgr.GetCache())
+	if err != nil {
+		return err
+	}
 	rollouts := &controller.RolloutReconciler{
 		Client:    mgr.GetClient(),
 		APIReader: mgr.GetAPIReader(),
 		Events:    mgr.GetEventRecorderFor(promotion.SystemName), //nolint:staticcheck // clients of this API read core/v1 events by component
 		Now:       time.Now,
 		Metadata:  metadata.New(registries.Read, mgr.GetLogger().WithName("metadata")),
+		Metrics:   counted,
+		Durations: timed,
 	}
 	if err := addNotifications(mgr, o.eventsAddr, rollouts); err != nil {
 		return err
@@ -126,7 +132,7 @@ func register(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		return fmt.Errorf("set up the rollout controller: %w", err)
 	}
 	for _, cluster := range []bool{false, true} {
-		schedules := &controller.ScheduleReconciler{Client: rollouts.Client, Events: rollouts.Events, Now: time.Now, Cluster: cluster}
+		schedules := &controller.ScheduleReconciler{Client: rollouts.Client, Events: rollouts.Events, Now: time.Now, Cluster: cluster, Durations: timed}
 		if err := schedules.SetupWithManager(mgr, runtimecontroller.Options{
 			MaxConcurrentReconciles: o.concurrent,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
@@ -139,6 +145,7 @@ func register(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		APIReader:            mgr.GetAPIReader(),
 		Now:                  time.Now,
 		NoCrossNamespaceRefs: o.noCrossRefs,
+		Durations:            timed,
 	}
 	if err := checks.SetupWithManager(ctx, mgr, controller.HealthCheckReconcilerOptions{MaxConcurrentReconciles: o.concurrent}); err != nil {
 		return fmt.Errorf("set up the healthcheck controller: %w", err)

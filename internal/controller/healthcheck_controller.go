@@ -17,6 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
+	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 )
 
 const (
@@ -54,6 +55,8 @@ type HealthCheckReconciler struct {
 	Now func() time.Time
 	// NoCrossNamespaceRefs refuses Kustomizations of other namespaces.
 	NoCrossNamespaceRefs bool
+	// Durations records how long reconciliations take; nil does not.
+	Durations *metrics.Durations
 
 	checker     health.Checker
 	watches     inventoryWatches

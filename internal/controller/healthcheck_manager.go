@@ -60,7 +60,7 @@ func (r *HealthCheckReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 		WithOptions(controller.Options{
 			RateLimiter: opts.RateLimiter, MaxConcurrentReconciles: opts.MaxConcurrentReconciles,
 		}).
-		Complete(r)
+		Complete(r.Durations.Of("HealthCheck", r, func() client.Object { return &v1alpha1.HealthCheck{} }))
 }
 
 // newHealthCheckRetries paces evaluations in which a read has failed.

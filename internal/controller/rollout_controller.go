@@ -17,6 +17,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/metadata"
+	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
@@ -56,6 +57,10 @@ type RolloutReconciler struct {
 	Notifications Notifications
 	// Instance names this process in Flux events.
 	Instance string
+	// Metrics counts what Rollouts do; nil counts nothing.
+	Metrics *metrics.Rollouts
+	// Durations records how long reconciliations take; nil does not.
+	Durations *metrics.Durations
 
 	writes   ownWrites
 	orphans  orphans
@@ -67,7 +72,7 @@ func (r *RolloutReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	rollout := &v1alpha1.Rollout{}
 	err := r.Client.Get(ctx, req.NamespacedName, rollout)
 	if apierrors.IsNotFound(err) {
-		r.forgetMetadata(req.NamespacedName)
+		r.forget(req.NamespacedName)
 		r.contests.forgetBut(req.NamespacedName, nil)
 		return r.reportOrphans(ctx, req.NamespacedName)
 	}
@@ -76,7 +81,7 @@ func (r *RolloutReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	case err != nil:
 		return ctrl.Result{}, err
 	case !rollout.DeletionTimestamp.IsZero(), rollout.Spec.Suspend:
-		r.forgetMetadata(req.NamespacedName)
+		r.forget(req.NamespacedName)
 		return ctrl.Result{}, nil // targets stay as they are
 	case r.writes.ahead(rollout):
 		return ctrl.Result{}, nil // the event of our own write is on its way
@@ -99,6 +104,7 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 		r.announce(ctx, recorded, world, transitions(recorded, world.Input, decision))
 	}
 	if err == nil {
+		r.count(rollout, recorded, status, decision, news)
 		err = r.follow(ctx, recorded, world, decision, news)
 	}
 	if apierrors.IsConflict(err) || errors.Is(err, errStale) {

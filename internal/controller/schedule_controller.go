@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 )
 
 // +kubebuilder:rbac:groups=kuberik.com,resources=rolloutgates,verbs=create;delete;patch;update
@@ -35,6 +36,8 @@ type ScheduleReconciler struct {
 	Now func() time.Time
 	// Cluster is true for ClusterRolloutSchedules, false for RolloutSchedules.
 	Cluster bool
+	// Durations records how long reconciliations take; nil does not.
+	Durations *metrics.Durations
 
 	writes ownWrites
 }

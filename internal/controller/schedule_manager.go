@@ -32,9 +32,9 @@ func (r *ScheduleReconciler) SetupWithManager(mgr ctrl.Manager, options controll
 	if r.Cluster {
 		return b.Named("clusterrolloutschedule").
 			WatchesMetadata(&corev1.Namespace{}, on(r.schedulesOfNamespace), labels).
-			Complete(r)
+			Complete(r.Durations.Of("ClusterRolloutSchedule", r, r.kind))
 	}
-	return b.Named("rolloutschedule").Complete(r)
+	return b.Named("rolloutschedule").Complete(r.Durations.Of("RolloutSchedule", r, r.kind))
 }
 
 // schedulesOfRollout leads from a Rollout to the schedules that select its

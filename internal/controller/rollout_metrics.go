@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/metrics"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// count adds up what a pass has decided, once it is stored.
+func (r *RolloutReconciler) count(read, recorded *v1alpha1.Rollout, status *v1alpha1.RolloutStatus, d promotion.Decision, news bool) {
+	pass := metrics.Pass{Before: read, Status: status, Decision: d}
+	if news {
+		pass.Stored = recorded
+	}
+	r.Metrics.Observe(pass)
+}
+
+// forget drops what was remembered of a Rollout that is gone or left alone.
+func (r *RolloutReconciler) forget(rollout types.NamespacedName) {
+	r.forgetMetadata(rollout)
+	r.Metrics.Forget(rollout)
+}

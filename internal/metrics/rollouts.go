@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package metrics counts what Rollouts do, for Prometheus.
+//
+// It learns from the passes that the controller makes anyway, and costs nothing
+// in between: what grows with time alone is worked out when it is asked for. No
+// label names an object, but for Flux's own duration of reconciliations; what
+// each Rollout is at is read by kube-state-metrics.
+//
+// In the order in which a reader meets them:
+//
+//	rollouts.go      what is known of each Rollout, and how it comes to be known
+//	promotions.go    promotions, deployments, bakes and recoveries, counted as they end
+//	waits.go         what candidates wait for, and how long they waited
+//	gauges.go        how many Rollouts and targets are in which state
+//	durations.go     Flux's duration of reconciliations
+//	build.go         the version that runs
+package metrics
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// Pass is what one pass over a Rollout has found and done.
+type Pass struct {
+	// Before is the Rollout as it was read.
+	Before *v1alpha1.Rollout
+	// Stored is the Rollout with the status that the pass has written; nil if it
+	// wrote none.
+	Stored *v1alpha1.Rollout
+	// Status is what the pass has worked out, be it worth a write or not.
+	Status *v1alpha1.RolloutStatus
+	// Decision that was taken.
+	Decision promotion.Decision
+}
+
+// Rollouts counts what the Rollouts of this process do. It is a
+// [prometheus.Collector]. Its methods may be called from several goroutines,
+// and do nothing if it is nil.
+//
+// It counts from what it saw itself: after a restart the counters begin at
+// zero, and a release that waits already is taken to be new.
+type Rollouts struct {
+	now   func() time.Time
+	mu    sync.Mutex
+	known map[types.NamespacedName]*known
+
+	promotions promotions
+	waits      waits
+	gauges     gauges
+}
+
+// known is what was seen last of one Rollout.
+type known struct {
+	entry   entry
+	failed  time.Time // since when the newest promotions have been failures; zero if they are not
+	wait    wait
+	summary summary
+}
+
+// NewRollouts returns the metrics of Rollouts, by the given clock.
+func NewRollouts(now func() time.Time) *Rollouts {
+	return &Rollouts{
+		now:        now,
+		known:      map[types.NamespacedName]*known{},
+		promotions: newPromotions(),
+		waits:      newWaits(),
+		gauges:     newGauges(),
+	}
+}
+
+// Observe takes note of a pass, after its status was stored.
+func (m *Rollouts) Observe(pass Pass) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key, now := client.ObjectKeyFromObject(pass.Before), m.now()
+	k := m.known[key]
+	if k == nil {
+		k = firstSight(pass.Before.Status.History)
+		m.known[key] = k
+	}
+	m.promotions.follow(k, pass.Before.Status.History, now) // what others have changed
+	m.waits.judge(&k.wait, pass.Decision, now)
+	if pass.Stored != nil {
+		m.promotions.begun(pass.Decision)
+		m.promotions.follow(k, pass.Stored.Status.History, now)
+		m.waits.promoted(&k.wait, pass.Decision, now)
+	}
+	k.summary = summarise(pass.Status)
+}
+
+// Forget drops what is known of a Rollout that is gone, or left alone. What it
+// has been counted for stays counted.
+func (m *Rollouts) Forget(key types.NamespacedName) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if k := m.known[key]; k != nil {
+		m.waits.end(&k.wait, m.now())
+		delete(m.known, key)
+	}
+}
+
+// Describe implements [prometheus.Collector].
+func (m *Rollouts) Describe(descriptions chan<- *prometheus.Desc) {
+	m.promotions.Describe(descriptions)
+	m.waits.Describe(descriptions)
+	m.gauges.Describe(descriptions)
+}
+
+// Collect implements [prometheus.Collector].
+func (m *Rollouts) Collect(metrics chan<- prometheus.Metric) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.promotions.Collect(metrics)
+	m.waits.collect(metrics, m.known, m.now())
+	m.gauges.collect(metrics, m.known)
+}
+
+// seconds are the bounds of a histogram's buckets.
+func seconds(bounds ...time.Duration) []float64 {
+	all := make([]float64, 0, len(bounds))
+	for _, bound := range bounds {
+		all = append(all, bound.Seconds())
+	}
+	return all
+}
+
+const day = 24 * time.Hour

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// wait is what is kept of a Rollout's candidates.
+type wait struct {
+	// seen is since when each of the present candidates is known.
+	seen map[string]time.Time
+	// reason holds the newest candidate that is considered, since a while ago;
+	// empty if none is held.
+	reason string
+	since  time.Time
+}
+
+// waits tells how long releases wait, and for what.
+type waits struct {
+	promotion *prometheus.HistogramVec
+	blocked   *prometheus.Desc
+	time      *prometheus.Desc
+	past      map[string]time.Duration // by reason, of what no longer waits
+}
+
+func newWaits() waits {
+	w := waits{
+		promotion: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "rollout_promotion_wait_seconds",
+			Help: "Time from a release being known as a candidate to its promotion, by what began it.",
+			Buckets: seconds(time.Second, 10*time.Second, time.Minute, 5*time.Minute, 15*time.Minute, time.Hour, 4*time.Hour,
+				12*time.Hour, day, 2*day, 7*day, 14*day),
+		}, []string{"trigger"}),
+		blocked: prometheus.NewDesc("rollout_blocked",
+			"Rollouts whose newest candidate is not promoted at present, by the reason told first.", []string{"reason"}, nil),
+		time: prometheus.NewDesc("rollout_blocked_seconds_total",
+			"Time that Rollouts had a candidate that was not promoted, added up, by the reason told first.", []string{"reason"}, nil),
+		past: map[string]time.Duration{},
+	}
+	for _, trigger := range []string{automatic, manual} {
+		w.promotion.WithLabelValues(trigger)
+	}
+	return w
+}
+
+// judge takes note of the candidates, and of what holds the newest of those
+// that are considered.
+func (w *waits) judge(of *wait, d promotion.Decision, now time.Time) {
+	var seen map[string]time.Time
+	if len(d.Candidates) > 0 {
+		seen = make(map[string]time.Time, len(d.Candidates))
+	}
+	for _, candidate := range d.Candidates {
+		seen[candidate.Release.Tag] = now
+		if since, known := of.seen[candidate.Release.Tag]; known {
+			seen[candidate.Release.Tag] = since
+		}
+	}
+	of.seen = seen
+	if reason := holding(d); reason != of.reason {
+		w.end(of, now)
+		of.reason, of.since = reason, now
+	}
+}
+
+// holding is the first reason against the newest candidate that is considered;
+// empty if there is none.
+func holding(d promotion.Decision) string {
+	if d.Action.Promotes() || len(d.Candidates) == 0 {
+		return ""
+	}
+	if newest := promotion.Contenders(d.Candidates)[0]; !newest.Eligible() {
+		return newest.Holds[0].Reason
+	}
+	return ""
+}
+
+// end adds the time of a hold that is over to what is past.
+func (w *waits) end(of *wait, now time.Time) {
+	if of.reason != "" {
+		w.past[of.reason] += max(now.Sub(of.since), 0)
+	}
+	of.reason = ""
+}
+
+// promoted tells how long the release had waited that a stored decision has
+// promoted. One that was no candidate, such as an older one, did not wait.
+func (w *waits) promoted(of *wait, d promotion.Decision, now time.Time) {
+	since, waited := of.seen[d.Release.Tag]
+	if !waited || d.Action != promotion.Promote && d.Action != promotion.Supersede {
+		return
+	}
+	trigger := automatic
+	if d.Manual {
+		trigger = manual
+	}
+	observe(w.promotion.WithLabelValues(trigger), since, now)
+}
+
+// Describe sends what describes the metrics.
+func (w *waits) Describe(descriptions chan<- *prometheus.Desc) {
+	w.promotion.Describe(descriptions)
+	descriptions <- w.blocked
+	descriptions <- w.time
+}
+
+// collect adds what waits at this moment to what is past. A reason that has
+// been told stays, so that it can be seen to have ended.
+func (w *waits) collect(metrics chan<- prometheus.Metric, all map[types.NamespacedName]*known, now time.Time) {
+	w.promotion.Collect(metrics)
+	count, total := map[string]int{}, map[string]time.Duration{}
+	for reason, past := range w.past {
+		count[reason], total[reason] = 0, past
+	}
+	for _, k := range all {
+		if k.wait.reason != "" {
+			count[k.wait.reason]++
+			total[k.wait.reason] += max(now.Sub(k.wait.since), 0)
+		}
+	}
+	for reason := range count {
+		metrics <- prometheus.MustNewConstMetric(w.blocked, prometheus.GaugeValue, float64(count[reason]), reason)
+		metrics <- prometheus.MustNewConstMetric(w.time, prometheus.CounterValue, total[reason].Seconds(), reason)
+	}
+}
