@@ -110,7 +110,7 @@ func (p part) build(ctx context.Context, downloads *downloads) error {
 	if err != nil {
 		return err
 	}
-	if err := p.goCommand(ctx, "build", "-o", half, "-pgo=off", "-ldflags", linkerFlags(p, version), p.main); err != nil {
+	if err := p.goCommand(ctx, "build", "-o", half, "-pgo=off", "-tags", p.tags, "-ldflags", linkerFlags(p, version), p.main); err != nil {
 		return err
 	}
 	return os.Rename(half, target)

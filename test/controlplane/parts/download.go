@@ -30,7 +30,7 @@ func downloadAhead(ctx context.Context, missing []part) *downloads {
 func (d *downloads) run(ctx context.Context, missing []part) {
 	defer close(d.ended)
 	for _, p := range missing {
-		d.done[p.folder] <- p.goCommand(ctx, "list", "-deps", "-f", "{{.ImportPath}}", p.main)
+		d.done[p.folder] <- p.goCommand(ctx, "list", "-deps", "-tags", p.tags, "-f", "{{.ImportPath}}", p.main)
 	}
 }
 

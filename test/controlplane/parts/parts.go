@@ -25,6 +25,8 @@ const (
 	SourceController       Name = "source-controller"
 	KustomizeController    Name = "kustomize-controller"
 	NotificationController Name = "notification-controller"
+	KubeStateMetrics       Name = "kube-state-metrics"
+	Prometheus             Name = "prometheus"
 )
 
 // part says where a program comes from.
@@ -34,18 +36,25 @@ type part struct {
 	folder string
 	// module has the program, at the import path main.
 	module, main string
+	// tags leave out what the control plane has no use for.
+	tags string
 }
 
 // all is in the order of building: what most callers need comes first.
 var all = []part{
-	{Etcd, "core", "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3"},
-	{APIServer, "core", "k8s.io/kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"},
-	{ControllerManager, "core", "k8s.io/kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"},
-	{Scheduler, "core", "k8s.io/kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"},
-	{KWOK, "core", "sigs.k8s.io/kwok", "sigs.k8s.io/kwok/cmd/kwok"},
-	{KustomizeController, "core", "github.com/fluxcd/kustomize-controller", "github.com/fluxcd/kustomize-controller"},
-	{SourceController, "source", "github.com/fluxcd/source-controller", "github.com/fluxcd/source-controller"},
-	{NotificationController, "notification", "github.com/fluxcd/notification-controller", "github.com/fluxcd/notification-controller"},
+	{name: Etcd, folder: "core", module: "go.etcd.io/etcd/server/v3", main: "go.etcd.io/etcd/server/v3"},
+	{name: APIServer, folder: "core", module: "k8s.io/kubernetes", main: "k8s.io/kubernetes/cmd/kube-apiserver"},
+	{name: ControllerManager, folder: "core", module: "k8s.io/kubernetes", main: "k8s.io/kubernetes/cmd/kube-controller-manager"},
+	{name: Scheduler, folder: "core", module: "k8s.io/kubernetes", main: "k8s.io/kubernetes/cmd/kube-scheduler"},
+	{name: KWOK, folder: "core", module: "sigs.k8s.io/kwok", main: "sigs.k8s.io/kwok/cmd/kwok"},
+	{name: KustomizeController, folder: "core", module: "github.com/fluxcd/kustomize-controller", main: "github.com/fluxcd/kustomize-controller"},
+	{name: SourceController, folder: "source", module: "github.com/fluxcd/source-controller", main: "github.com/fluxcd/source-controller"},
+	{name: NotificationController, folder: "notification", module: "github.com/fluxcd/notification-controller", main: "github.com/fluxcd/notification-controller"},
+	{name: KubeStateMetrics, folder: "monitoring", module: "k8s.io/kube-state-metrics/v2", main: "k8s.io/kube-state-metrics/v2"},
+	{
+		name: Prometheus, folder: "monitoring", module: "github.com/prometheus/prometheus",
+		main: "github.com/prometheus/prometheus/cmd/prometheus", tags: "remove_all_sd", // addresses are given, not discovered
+	},
 }
 
 // All names every part, in the order of building.

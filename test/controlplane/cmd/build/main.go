@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	wanted := flag.String("parts", "demo", "parts to build: all, demo (all but notification-controller), or names with commas between")
+	wanted := flag.String("parts", "demo", "parts to build: all, demo (all but notification-controller and what monitors), or names with commas between")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -36,7 +36,7 @@ func choose(wanted string) []parts.Name {
 		return parts.All()
 	case "demo":
 		for _, name := range parts.All() {
-			if name != parts.NotificationController {
+			if name != parts.NotificationController && name != parts.KubeStateMetrics && name != parts.Prometheus {
 				names = append(names, name)
 			}
 		}
