@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package monitoring_test holds alerts and dashboard to the metrics that there
+// are, without a control plane. test/e2e/monitoring evaluates them on a real
+// Prometheus.
+package monitoring_test
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxrollouts/rollout-controller/internal/metrics"
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
+	"github.com/fluxrollouts/rollout-controller/test/monitoring"
+)
+
+// own are the metrics of the controller and their labels, with those that
+// Prometheus gives to the parts of a histogram.
+func own(t *testing.T) map[string][]string {
+	t.Helper()
+	described := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
+	all := map[string][]string{}
+	for _, collector := range []prometheus.Collector{
+		metrics.NewRollouts(nil), metrics.NewDurations(nil, nil), metrics.Build("1.0.0"),
+	} {
+		descriptions := make(chan *prometheus.Desc)
+		go func() { collector.Describe(descriptions); close(descriptions) }()
+		for description := range descriptions {
+			found := described.FindStringSubmatch(description.String())
+			if found == nil {
+				t.Fatalf("cannot read %s", description)
+			}
+			names := strings.Split(found[2], ",")
+			all[found[1]] = names
+			all[found[1]+"_bucket"] = append([]string{"le"}, names...)
+		}
+	}
+	return all
+}
+
+// ofNotifications are the metrics of the queue of Flux events.
+var ofNotifications = map[string][]string{
+	"rollout_notifications_sent_total":    {"result"},
+	"rollout_notifications_dropped_total": {"reason"},
+	"rollout_notifications_queue_length":  nil,
+}
+
+func TestQueriesSelectOnlyWhatThereIs(t *testing.T) {
+	g := NewWithT(t)
+	queries, err := monitoring.Queries()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(len(queries)).To(BeNumerically(">", 40))
+	selectors, err := monitoring.Selectors(t.Context(), queries)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, known, err := monitoring.CustomResources()
+	g.Expect(err).NotTo(HaveOccurred())
+	maps.Copy(known, own(t))
+	maps.Copy(known, ofNotifications)
+	for i, query := range queries {
+		g.Expect(selectors[i]).NotTo(BeEmpty(), query.Of)
+		for _, s := range selectors[i] {
+			if !strings.HasPrefix(s.Metric, "rollout_") && !strings.HasPrefix(s.Metric, "gotk_") {
+				continue // of others; that they exist is seen end to end
+			}
+			g.Expect(known).To(HaveKey(s.Metric), query.Of)
+			for _, label := range s.Labels {
+				g.Expect(known[s.Metric]).To(ContainElement(label), "%s selects %s by it", query.Of, s.Metric)
+			}
+		}
+	}
+}
+
+func TestTheParserFindsMistakes(t *testing.T) {
+	g := NewWithT(t)
+	_, err := monitoring.Selectors(t.Context(), []monitoring.Query{{Of: "a good one", Expr: "up"}, {Of: "a bad one", Expr: "sum by (up"}})
+	g.Expect(err).To(MatchError(And(ContainSubstring("a bad one"), Not(ContainSubstring("a good one")))))
+}
+
+func TestBothFormsOfTheRulesAreTheSame(t *testing.T) {
+	g := NewWithT(t)
+	var plain, operators map[string]any
+	read(t, "rules.yaml", &plain)
+	read(t, "prometheusrule.yaml", &operators)
+	g.Expect(operators["spec"]).To(Equal(map[string]any{"groups": plain["groups"]}))
+}
+
+func TestEveryAlertSaysWhatToDo(t *testing.T) {
+	g := NewWithT(t)
+	alerts, err := monitoring.Alerts()
+	g.Expect(err).NotTo(HaveOccurred())
+	guide, err := os.ReadFile("../../docs/guides/monitoring.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	const page = "https://github.com/fluxrollouts/rollout-controller/blob/main/docs/guides/monitoring.md#"
+	for _, alert := range alerts {
+		g.Expect(alert.Annotations).To(And(HaveKey("summary"), HaveKey("description")), alert.Alert)
+		g.Expect(alert.Annotations["runbook_url"]).To(Equal(page+strings.ToLower(alert.Alert)), alert.Alert)
+		g.Expect(string(guide)).To(ContainSubstring("\n### "+alert.Alert+"\n"), "its runbook")
+		g.Expect([]string{"info", "warning", "critical"}).To(ContainElement(alert.Labels["severity"]), alert.Alert)
+	}
+}
+
+func TestTheGuideExplainsEveryMetric(t *testing.T) {
+	g := NewWithT(t)
+	guide, err := os.ReadFile("../../docs/guides/monitoring.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	_, known, err := monitoring.CustomResources()
+	g.Expect(err).NotTo(HaveOccurred())
+	maps.Copy(known, ofNotifications)
+	for name, names := range own(t) {
+		if !strings.HasSuffix(name, "_bucket") {
+			known[name] = names
+		}
+	}
+	for _, empty := range []string{"gotk_reconcile_condition", "gotk_suspend_status"} {
+		delete(known, empty) // kube-state-metrics tells of these
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		g.Expect(string(guide)).To(MatchRegexp("(?m)^\\| `%s` \\|", name))
+		for _, label := range known[name] {
+			if label != "" && !strings.HasPrefix(label, "customresource_") {
+				g.Expect(string(guide)).To(ContainSubstring("`"+label+"`"), "of %s", name)
+			}
+		}
+	}
+}
+
+func TestThePrometheusOperatorFindsTheController(t *testing.T) {
+	g := NewWithT(t)
+	rendered, err := manifests.Kustomize(t.Context(), "config/monitoring")
+	g.Expect(err).NotTo(HaveOccurred())
+	monitor := pick(t, rendered, "ServiceMonitor")
+	matches, _, err := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
+	g.Expect(err).NotTo(HaveOccurred())
+	endpoints, _, err := unstructured.NestedSlice(monitor.Object, "spec", "endpoints")
+	g.Expect(err).NotTo(HaveOccurred())
+
+	installed, err := manifests.Kustomize(t.Context(), manifests.Default)
+	g.Expect(err).NotTo(HaveOccurred())
+	services, err := manifests.As[corev1.Service](installed, "Service")
+	g.Expect(err).NotTo(HaveOccurred())
+	services = slices.DeleteFunc(services, func(s corev1.Service) bool {
+		return !labels.SelectorFromSet(matches).Matches(labels.Set(s.Labels))
+	})
+	g.Expect(services).To(HaveLen(1))
+	g.Expect(services[0].Spec.Ports).To(ContainElement(HaveField("Name", endpoints[0].(map[string]any)["port"])))
+}
+
+func TestChartsFindTheirConfigurationAndDashboard(t *testing.T) {
+	g := NewWithT(t)
+	rendered, err := manifests.Kustomize(t.Context(), "config/monitoring")
+	g.Expect(err).NotTo(HaveOccurred())
+	maps, err := manifests.As[corev1.ConfigMap](rendered, "ConfigMap")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(maps).To(ConsistOf(
+		And(HaveField("Name", "rollout-controller-kube-state-metrics-config"), HaveField("Data", HaveKey("values.yaml"))),
+		And(HaveField("Name", "rollout-controller-grafana-dashboards"), HaveField("Data", HaveKey("rollouts.json")),
+			HaveField("Labels", HaveKeyWithValue("grafana_dashboard", "1"))),
+	))
+	pick(t, rendered, "PrometheusRule")
+}
+
+func pick(t *testing.T, objects []*unstructured.Unstructured, kind string) *unstructured.Unstructured {
+	t.Helper()
+	for _, o := range objects {
+		if o.GetKind() == kind {
+			return o
+		}
+	}
+	t.Fatalf("there is no %s", kind)
+	return nil
+}
+
+func read(t *testing.T, file string, into any) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(content, into); err != nil {
+		t.Fatal(err)
+	}
+}
