@@ -72,7 +72,7 @@ test-controlplane: controlplane ## Test the control plane that the other tests s
 
 .PHONY: test-e2e
 test-e2e: ## Test whole stories with Flux and the controller running.
-	@go run ./test/controlplane/cmd/build -parts demo
+	@go run ./test/controlplane/cmd/build -parts all
 	@$(step) "End-to-end tests" $(go_test) -p 1 -count=1 -timeout 40m ./test/e2e/...
 
 .PHONY: controlplane

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package monitoring plays a story of good and bad releases on a control plane
+// of its own, lets a real Prometheus and kube-state-metrics watch it, and
+// evaluates every alert and every panel of the dashboard there.
+package monitoring
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/prometheus/client_golang/api"
+	prometheusv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/monitoring"
+)
+
+// plane is what the story is played on.
+var plane *stage.Plane
+
+// metricsAddress is where the controller serves its metrics.
+var metricsAddress string
+
+func TestMain(m *testing.M) {
+	var err error
+	if metricsAddress, err = freeAddress(); err != nil {
+		fmt.Fprintln(os.Stderr, "find a port:", err)
+		os.Exit(1)
+	}
+	args := []string{
+		"--metrics-bind-address=" + metricsAddress, "--metrics-secure=false",
+		"--leader-elect", "--leader-election-namespace=" + controlplane.FluxNamespace,
+	}
+	if sendsEvents() {
+		args = append(args, "--events-addr=http://127.0.0.1:9/") // nobody listens there
+	}
+	os.Exit(stage.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true}, args...))
+}
+
+// sendsEvents reports whether this controller sends events to Flux's
+// notification-controller, and so has the metrics of their queue.
+func sendsEvents() bool {
+	_, err := os.Stat(filepath.Join(parts.Root(), "internal", "notify"))
+	return err == nil
+}
+
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+// watch starts what watches the control plane, and returns Prometheus.
+func watch(t *testing.T) prometheusv1.API {
+	t.Helper()
+	config, _, err := monitoring.CustomResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "custom-resources.yaml")
+	if err := os.WriteFile(file, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url, err := plane.StartMonitoring(context.Background(), controlplane.Monitoring{
+		CustomResources: file,
+		Rules:           []string{monitoring.File("rules.yaml")},
+		Targets:         map[string]string{"rollout-controller": metricsAddress},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := api.NewClient(api.Config{Address: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return prometheusv1.NewAPI(client)
+}
