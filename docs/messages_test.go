@@ -29,6 +29,7 @@ const logs = "logs: "
 
 // quietPackages write into no object, by the reason.
 var quietPackages = map[string]string{
+	"internal/artifact":       "it is for make push-artifact, and no part of the controller",
 	"internal/health/changes": logs + "a kind cannot be watched; its objects are looked at in intervals",
 	"internal/metadata":       logs + "metadata of a release cannot be read",
 	"internal/notify":         logs + "Flux events cannot be delivered; promotions go on, and rollout_notifications_dropped_total counts what is lost",
