@@ -43,6 +43,7 @@ var settings = map[string]struct{ set, effect string }{
 	"extraEnv":                     {"extraEnv[0].name=HTTPS_PROXY,extraEnv[0].value=proxy", "- name: HTTPS_PROXY"},
 	"resources":                    {"resources.limits.memory=1Gi", "memory: 1Gi"},
 	"networkPolicy.create":         {"networkPolicy.create=false", "!kind: NetworkPolicy"},
+	"eventsAddress":                {"eventsAddress=http://elsewhere/", "--events-addr=http://elsewhere/"},
 	"notificationAccess.create":    {"notificationAccess.create=true", "app: notification-controller"},
 	"notificationAccess.namespace": {"notificationAccess.create=true,notificationAccess.namespace=flux", "namespace: flux\n"},
 	"podAnnotations":               {"podAnnotations.mesh=out", "mesh: out"},
@@ -87,6 +88,7 @@ func TestTheSchemaRefusesWrongValues(t *testing.T) {
 		"a variable without a name":           "extraEnv[0].value=1",
 		"a quantity that is none":             "resources.limits.memory=much",
 		"a resource list that does not exist": "resources.limit.memory=1Gi",
+		"an address that is none":             "eventsAddress=notification-controller",
 		"a secret without a name":             "imagePullSecrets[0].secret=login",
 	} {
 		t.Run(name, func(t *testing.T) {

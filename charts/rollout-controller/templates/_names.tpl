@@ -39,6 +39,9 @@ control-plane: controller-manager
 - --metrics-bind-address=:8443
 - --leader-elect
 - --health-probe-bind-address=:8081
+{{- with .Values.eventsAddress }}
+- --events-addr={{ . }}
+{{- end }}
 {{- with .Values.concurrent }}
 - --concurrent={{ . }}
 {{- end }}

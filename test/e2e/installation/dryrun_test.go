@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
@@ -30,11 +29,11 @@ func TestTheAPIServerAcceptsWhatIsInstalled(t *testing.T) {
 			return manifests.Kustomize(t.Context(), manifests.Default)
 		},
 		"by kustomize with every component": func() ([]*unstructured.Unstructured, error) {
-			return manifests.WithComponents(t.Context(), "high-availability", "tenancy-lockdown", "notification-access")
+			return manifests.WithComponents(t.Context(), everyComponent...)
 		},
 		"by Helm": func() ([]*unstructured.Unstructured, error) { return manifests.Template(t.Context()) },
 		"by Helm with every object": func() ([]*unstructured.Unstructured, error) {
-			return manifests.Template(t.Context(), "--set=namespace.create=true,replicas=2,notificationAccess.create=true")
+			return manifests.Template(t.Context(), everyValue)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

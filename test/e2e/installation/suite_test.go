@@ -31,6 +31,12 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
+// everyComponent and everyValue have all installed that can be.
+var (
+	everyComponent = []string{"high-availability", "tenancy-lockdown", "notification-access"}
+	everyValue     = "--set=namespace.create=true,replicas=2,noCrossNamespaceRefs=true,concurrent=4,notificationAccess.create=true"
+)
+
 // plane is shared by the tests.
 var plane *controlplane.ControlPlane
 
@@ -104,7 +110,7 @@ func awaitGone(t *testing.T, object client.Object) {
 // are there, and the namespace, which is not always the installation's.
 func awaitUninstalled(t *testing.T) {
 	t.Helper()
-	installed, err := manifests.WithComponents(t.Context(), "high-availability", "tenancy-lockdown", "notification-access")
+	installed, err := manifests.WithComponents(t.Context(), everyComponent...)
 	if err != nil {
 		t.Fatal(err)
 	}
