@@ -50,6 +50,10 @@ type HealthCheckStatus struct {
 	// lastChangeTime is when status last changed.
 	// +optional
 	LastChangeTime *metav1.Time `json:"lastChangeTime,omitempty"`
+	// lastHandledReconcileAt is the reconcile.fluxcd.io/requestedAt token that
+	// was handled last. Only the class kustomization handles such requests.
+	// +optional
+	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 }
 
 // HealthCheck says whether something that a release changed works.

@@ -93,6 +93,10 @@ type RolloutScheduleStatus struct {
 	// observedGeneration is the generation that the status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// lastHandledReconcileAt is the reconcile.fluxcd.io/requestedAt token that
+	// was handled last.
+	// +optional
+	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 	// conditions summarise the schedule for people, kstatus and alerts.
 	// +listType=map
 	// +listMapKey=type

@@ -259,3 +259,15 @@ func TestAReadThatFailsIsRepeatedWithPatience(t *testing.T) {
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(result).To(Equal(ctrl.Result{}))
 }
+
+func TestACheckThatIsAskedForIsEvaluatedAndSaysSo(t *testing.T) {
+	s := openShop(t, testPlane.RESTConfig(), nil)
+	s.deploy(1)
+	s.Eventually(s.status).Should(Equal(healthy))
+	before := s.check.DeepCopy()
+	s.check.Annotations[v1alpha1.ReconcileRequestAnnotation] = "token"
+	s.Expect(testClient.Patch(s.ctx, s.check, client.MergeFrom(before))).To(Succeed())
+	s.Eventually(func() string { s.read(); return s.check.Status.LastHandledReconcileAt }).Should(Equal("token"))
+	version := s.version()
+	s.Consistently(s.version, time.Second).Should(Equal(version), "once")
+}

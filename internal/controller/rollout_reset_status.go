@@ -57,6 +57,7 @@ func (r *RolloutReconciler) resetStatus(ctx context.Context, check *v1alpha1.Hea
 	message, now := promotion.ResetMessage, metav1.NewTime(r.Now())
 	next.Status = v1alpha1.HealthCheckStatus{
 		Status: v1alpha1.HealthStatusPending, Message: &message, LastChangeTime: &now,
+		LastHandledReconcileAt: check.Status.LastHandledReconcileAt,
 	}
 	patch := client.MergeFromWithOptions(check, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, next, patch, client.FieldOwner(target.FieldManager)); err != nil {

@@ -260,3 +260,15 @@ func TestAScheduleThatIsBeingDeletedLetsItsGatesGo(t *testing.T) {
 	_, err := c.reconciler.Reconcile(s.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 	s.Expect(err).NotTo(HaveOccurred(), "that it is gone is no error")
 }
+
+func TestAScheduleThatIsAskedForLooksAtOnceAndSaysSo(t *testing.T) {
+	s := openLabelledShop(t, team)
+	c := s.follow(t, fixture.MakeSchedule("days").Obj())
+	c.tick()
+	c.edit(func(t timetable) { t.SetAnnotations(map[string]string{v1alpha1.ReconcileRequestAnnotation: "token"}) })
+	c.tick()
+	s.Expect(c.read().status.LastHandledReconcileAt).To(Equal("token"))
+	s.wire.Forget()
+	c.tick()
+	s.Expect(s.wire.Writes()).To(BeEmpty())
+}

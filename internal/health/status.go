@@ -31,6 +31,8 @@ func Next(old v1alpha1.HealthCheckStatus, result Result, now time.Time) (v1alpha
 		Message:        &message,
 		LastChangeTime: old.LastChangeTime,
 		LastErrorTime:  lastErrorTime(old, result, message, now),
+
+		LastHandledReconcileAt: old.LastHandledReconcileAt,
 	}
 	if next.Status != old.Status {
 		next.LastChangeTime = inSeconds(now)
