@@ -83,6 +83,54 @@ func TestManagerRoleAllowsWhatTheDashboardWritesThroughIt(t *testing.T) {
 	}
 }
 
+func TestManagerRoleReadsNoCredentials(t *testing.T) {
+	g := NewWithT(t)
+	install := installed(t)
+	rules := install.role(t, "rollout-controller-manager-role").Rules
+	for _, resource := range []string{"/secrets", "/serviceaccounts"} {
+		g.Expect(allowedVerbs(rules, resource)).To(BeEmpty(), resource)
+		credentials := install.role(t, "rollout-controller-registry-credentials-role").Rules
+		g.Expect(allowedVerbs(credentials, resource)).To(ConsistOf("get"), resource)
+	}
+}
+
+func TestPeopleGetTheRolesThatTheirOwnAggregate(t *testing.T) {
+	g := NewWithT(t)
+	part := map[string][]string{}
+	for _, role := range installed(t).roles(t) {
+		for label := range role.Labels {
+			if into, ok := strings.CutPrefix(label, "rbac.authorization.k8s.io/aggregate-to-"); ok {
+				part[into] = append(part[into], strings.TrimPrefix(role.Name, "rollout-controller-"))
+			}
+		}
+	}
+	for _, names := range part {
+		slices.Sort(names)
+	}
+	g.Expect(part).To(Equal(map[string][]string{
+		"view": {"clusterrolloutschedule-viewer-role", "healthcheck-viewer-role", "rollout-viewer-role",
+			"rolloutgate-viewer-role", "rolloutschedule-viewer-role"},
+		"edit":  {"healthcheck-editor-role", "rollout-editor-role", "rolloutgate-editor-role", "rolloutschedule-editor-role"},
+		"admin": {"rollout-admin-role", "rollout-approver-role"},
+	}))
+}
+
+func TestNobodyGetsToFreezeTheClusterOrToReportHealthUnasked(t *testing.T) {
+	g := NewWithT(t)
+	for _, role := range installed(t).roles(t) {
+		for label := range role.Labels {
+			if !strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") {
+				continue
+			}
+			g.Expect(allowedVerbs(role.Rules, "kuberik.com/clusterrolloutschedules")).To(
+				Or(BeEmpty(), ConsistOf("get", "list", "watch")), role.Name)
+			for _, status := range []string{"rollouts/status", "healthchecks/status", "rolloutschedules/status", "clusterrolloutschedules/status"} {
+				g.Expect(allowedVerbs(role.Rules, "kuberik.com/"+status)).To(Or(BeEmpty(), ConsistOf("get")), role.Name+" "+status)
+			}
+		}
+	}
+}
+
 func TestEveryBindingIsForTheControllerAndARoleThatExists(t *testing.T) {
 	g := NewWithT(t)
 	install := installed(t)

@@ -35,9 +35,6 @@ const conflictDelay = time.Second
 // +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=ocirepositories,verbs=get;list;watch;patch;update
 // +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=get;list;watch;patch;update
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
-// The credentials that ImageRepositories name, in whatever namespace they are:
-// one by one and by name, so neither list nor watch.
-// +kubebuilder:rbac:groups="",resources=secrets;serviceaccounts,verbs=get
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // RolloutReconciler promotes releases as its Rollouts ask for.

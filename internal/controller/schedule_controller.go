@@ -18,8 +18,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 )
 
-// +kubebuilder:rbac:groups=kuberik.com,resources=rolloutgates,verbs=create;delete;patch;update
-// +kubebuilder:rbac:groups=kuberik.com,resources=rolloutschedules/status;clusterrolloutschedules/status,verbs=get;patch;update
+// +kubebuilder:rbac:groups=kuberik.com,resources=rolloutgates,verbs=create;delete;patch
+// +kubebuilder:rbac:groups=kuberik.com,resources=rolloutschedules/status;clusterrolloutschedules/status,verbs=patch
 // +kubebuilder:rbac:groups=kuberik.com,resources=rolloutschedules/finalizers;clusterrolloutschedules/finalizers,verbs=update
 
 // ScheduleReconciler shows what schedules of one kind say: in their status, and
