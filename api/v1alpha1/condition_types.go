@@ -58,6 +58,9 @@ const (
 	UnknownReleaseReason = "UnknownRelease"
 	// InvalidSelectorReason: spec.healthCheckSelector cannot be parsed.
 	InvalidSelectorReason = "InvalidSelector"
+	// AccessDeniedReason: the Rollout or its ImagePolicy refers to another
+	// namespace, and the controller runs with --no-cross-namespace-refs.
+	AccessDeniedReason = "AccessDenied"
 	// TargetsDisagreeReason: the history is lost and the targets that the
 	// controller owns carry different versions.
 	TargetsDisagreeReason = "TargetsDisagree"

@@ -6,38 +6,24 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"time"
 	_ "time/tzdata" // the image has no zones of its own
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/runtime/logger"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	runtimecontroller "sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/controller"
-	"github.com/fluxrollouts/rollout-controller/internal/metadata"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/release"
-)
-
-// After a read or a write that failed, a Rollout is tried again after these
-// pauses; the longest is short enough for a deadline not to be missed by much.
-const (
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 30 * time.Second
 )
 
 // version is set when the controller is built.
@@ -47,7 +33,12 @@ func main() {
 	var o options
 	o.bind(flag.CommandLine)
 	flag.Parse()
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.log)))
+	log, err := o.logger(flag.CommandLine)
+	logger.SetLogger(log)
+	if err := errors.Join(err, o.complete(flag.CommandLine)); err != nil {
+		ctrl.Log.Error(err, "the flags cannot be used")
+		os.Exit(2)
+	}
 	if err := run(ctrl.SetupSignalHandler(), &o); err != nil {
 		ctrl.Log.Error(err, "the controller stopped")
 		os.Exit(1)
@@ -55,12 +46,10 @@ func main() {
 }
 
 func run(ctx context.Context, o *options) error {
-	config, err := ctrl.GetConfig()
+	config, err := o.restConfig()
 	if err != nil {
-		return fmt.Errorf("find the cluster: %w", err)
+		return err
 	}
-	config.QPS = -1 // the API server's priority and fairness is the limiter
-	config.UserAgent = promotion.SystemName + "/" + version
 	scheme, err := newScheme(config)
 	if err != nil {
 		return err
@@ -74,8 +63,24 @@ func run(ctx context.Context, o *options) error {
 	if err := register(ctx, mgr, o); err != nil {
 		return err
 	}
-	ctrl.Log.Info("starting", "version", version)
+	ctrl.Log.Info("starting", "version", version, "lease", o.lease(), "watchLabelSelector", o.labelSelector,
+		"watchAllNamespaces", o.allNamespaces)
 	return mgr.Start(ctx)
+}
+
+// restConfig is how to reach the API server. Unless told otherwise the server's
+// priority and fairness is the only limit.
+func (o *options) restConfig() (*rest.Config, error) {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster: %w", err)
+	}
+	config.QPS = -1
+	if o.apiQPS > 0 {
+		config.QPS, config.Burst = float32(o.apiQPS), o.apiBurst
+	}
+	config.UserAgent = promotion.SystemName + "/" + version
+	return config, nil
 }
 
 // newScheme knows the kinds that the controller reads and writes, those of the
@@ -101,60 +106,4 @@ func newScheme(config *rest.Config) (*runtime.Scheme, error) {
 	}
 	ctrl.Log.Info("reading image policies", "apiVersion", served.String())
 	return scheme, nil
-}
-
-// register adds the reconcilers and the probes to the manager.
-func register(ctx context.Context, mgr ctrl.Manager, o *options) error {
-	registries, err := registry.NewReader(mgr.GetClient(), mgr.GetAPIReader())
-	if err != nil {
-		return err
-	}
-	counted, timed, err := ownMetrics(mgr.GetCache())
-	if err != nil {
-		return err
-	}
-	rollouts := &controller.RolloutReconciler{
-		Client:    mgr.GetClient(),
-		APIReader: mgr.GetAPIReader(),
-		Events:    mgr.GetEventRecorderFor(promotion.SystemName), //nolint:staticcheck // clients of this API read core/v1 events by component
-		Now:       time.Now,
-		Metadata:  metadata.New(registries.Read, mgr.GetLogger().WithName("metadata")),
-		Metrics:   counted,
-		Durations: timed,
-	}
-	if err := addNotifications(mgr, o.eventsAddr, rollouts); err != nil {
-		return err
-	}
-	if err := rollouts.SetupWithManager(ctx, mgr, runtimecontroller.Options{
-		MaxConcurrentReconciles: o.concurrent,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-	}); err != nil {
-		return fmt.Errorf("set up the rollout controller: %w", err)
-	}
-	for _, cluster := range []bool{false, true} {
-		schedules := &controller.ScheduleReconciler{Client: rollouts.Client, Events: rollouts.Events, Now: time.Now, Cluster: cluster, Durations: timed}
-		if err := schedules.SetupWithManager(mgr, runtimecontroller.Options{
-			MaxConcurrentReconciles: o.concurrent,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-		}); err != nil {
-			return fmt.Errorf("set up the controllers of schedules: %w", err)
-		}
-	}
-	checks := &controller.HealthCheckReconciler{
-		Client:               mgr.GetClient(),
-		APIReader:            mgr.GetAPIReader(),
-		Now:                  time.Now,
-		NoCrossNamespaceRefs: o.noCrossRefs,
-		Durations:            timed,
-	}
-	if err := checks.SetupWithManager(ctx, mgr, controller.HealthCheckReconcilerOptions{MaxConcurrentReconciles: o.concurrent}); err != nil {
-		return fmt.Errorf("set up the healthcheck controller: %w", err)
-	}
-	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
-		return fmt.Errorf("add the health probe: %w", err)
-	}
-	if err := mgr.AddReadyzCheck("readyz", healthz.Ping); err != nil {
-		return fmt.Errorf("add the readiness probe: %w", err)
-	}
-	return nil
 }

@@ -5,22 +5,44 @@ package main
 import (
 	"crypto/tls"
 	"flag"
+	"fmt"
+	"os"
+	"time"
 
+	fluxacl "github.com/fluxcd/pkg/runtime/acl"
+	fluxfeatures "github.com/fluxcd/pkg/runtime/features"
+	"github.com/fluxcd/pkg/runtime/leaderelection"
+	"github.com/fluxcd/pkg/runtime/logger"
+	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxrollouts/rollout-controller/internal/controller"
+	"github.com/fluxrollouts/rollout-controller/internal/features"
 )
 
 // leaseName is the Lease that the controller's replicas contend for. It is the
 // one that other controllers of this API use, so that two of them never run at
-// the same time.
+// the same time. Replicas that share a label selector add its hash.
 const leaseName = "8108ddc4.kuberik.com"
 
+// runtimeNamespace is the environment variable with the controller's own
+// namespace, as in Flux.
+const runtimeNamespace = "RUNTIME_NAMESPACE"
+
+// After a read or a write that failed, an object is tried again after these
+// pauses; the longest is short enough for a deadline not to be missed by much.
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
 // options are the command-line flags. Their names are part of the contract
-// with existing installations.
+// with existing installations: those that the first controllers of this API
+// had, and beside them Flux's.
 type options struct {
 	metricsAddr     string
 	metricsSecure   bool
@@ -31,16 +53,36 @@ type options struct {
 	webhookCertName string
 	webhookCertKey  string
 	probeAddr       string
-	leaderElect     bool
 	leaseNamespace  string
 	enableHTTP2     bool
 	concurrent      int
-	noCrossRefs     bool
+	apiQPS          float64
+	apiBurst        int
+	minRetryDelay   time.Duration
+	maxRetryDelay   time.Duration
+	allNamespaces   bool
+	labelSelector   string
 	eventsAddr      string
-	log             zap.Options
+	zap             zap.Options
+
+	log      logger.Options
+	election leaderelection.Options
+	refs     fluxacl.Options
+	gates    fluxfeatures.FeatureGates
+
+	// What follows from the flags and the environment.
+	selector  labels.Selector // nil selects all
+	namespace string          // the controller's own; empty if it is not known
 }
 
 func (o *options) bind(flags *flag.FlagSet) {
+	o.bindOwn(flags)
+	o.bindFlux(flags)
+	o.zap.Development = true
+	o.zap.BindFlags(flags)
+}
+
+func (o *options) bindOwn(flags *flag.FlagSet) {
 	flags.StringVar(&o.metricsAddr, "metrics-bind-address", "0", "The address that metrics are served at; 0 serves none.")
 	flags.BoolVar(&o.metricsSecure, "metrics-secure", true, "Serve metrics over HTTPS, to those who may read them.")
 	flags.StringVar(&o.metricsCertPath, "metrics-cert-path", "", "The directory of the metrics server's certificate; one is made if empty.")
@@ -49,27 +91,77 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.webhookCertPath, "webhook-cert-path", "", "Accepted for compatibility; there is no webhook.")
 	flags.StringVar(&o.webhookCertName, "webhook-cert-name", "tls.crt", "Accepted for compatibility; there is no webhook.")
 	flags.StringVar(&o.webhookCertKey, "webhook-cert-key", "tls.key", "Accepted for compatibility; there is no webhook.")
-	flags.StringVar(&o.probeAddr, "health-probe-bind-address", ":8081", "The address that /healthz and /readyz are served at.")
-	flags.BoolVar(&o.leaderElect, "leader-elect", false, "Let one of several replicas act at a time.")
+	flags.StringVar(&o.probeAddr, "health-probe-bind-address", ":8081", "The address that /healthz and /readyz are served at; 0 serves none.")
+	flags.Bool("leader-elect", false, "Let one of several replicas act at a time.")
 	flags.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "The namespace of the Lease; the controller's own if empty.")
 	flags.BoolVar(&o.enableHTTP2, "enable-http2", false, "Serve metrics over HTTP/2 as well.")
-	flags.IntVar(&o.concurrent, "concurrent", 10, "How many Rollouts are reconciled at a time.")
-	flags.BoolVar(&o.noCrossRefs, "no-cross-namespace-refs", false, "Refuse HealthChecks that refer to Kustomizations of other namespaces.")
 	flags.StringVar(&o.eventsAddr, "events-addr", "", "The address of Flux's notification-controller, such as http://notification-controller.flux-system.svc.cluster.local./; empty sends no Flux events.")
-	o.log.Development = true
-	o.log.BindFlags(flags)
+}
+
+// complete works out what follows from the flags that were given, and from the
+// environment. Its errors are for whoever wrote them.
+func (o *options) complete(flags *flag.FlagSet) error {
+	if err := unite(flags); err != nil {
+		return err
+	}
+	if err := o.gates.SupportedFeatures(features.Defaults()); err != nil {
+		return fmt.Errorf("--feature-gates: %w", err)
+	}
+	if o.labelSelector != "" {
+		var err error
+		if o.selector, err = labels.Parse(o.labelSelector); err != nil {
+			return fmt.Errorf("--watch-label-selector: %w", err)
+		}
+	}
+	o.namespace = os.Getenv(runtimeNamespace)
+	if !o.allNamespaces && o.namespace == "" {
+		return fmt.Errorf("--watch-all-namespaces=false needs the environment variable %s, "+
+			"which says the only namespace that is watched", runtimeNamespace)
+	}
+	return nil
+}
+
+// namespaces are those that are watched; none means all.
+func (o *options) namespaces() map[string]cache.Config {
+	if o.allNamespaces {
+		return nil
+	}
+	return map[string]cache.Config{o.namespace: {}}
 }
 
 func (o *options) manager() ctrl.Options {
+	caches := controller.CacheOptions(o.selector)
+	caches.DefaultNamespaces = o.namespaces()
 	return ctrl.Options{
-		Cache:                         controller.CacheOptions(),
+		Cache:                         caches,
 		Metrics:                       o.metrics(),
 		HealthProbeBindAddress:        o.probeAddr,
-		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              leaseName,
-		LeaderElectionNamespace:       o.leaseNamespace,
-		LeaderElectionReleaseOnCancel: true, // main exits as soon as the manager has stopped
+		LeaderElection:                o.election.Enable,
+		LeaderElectionID:              o.lease(),
+		LeaderElectionNamespace:       o.electionNamespace(),
+		LeaderElectionReleaseOnCancel: o.election.ReleaseOnCancel, // main exits as soon as the manager has stopped
+		LeaseDuration:                 &o.election.LeaseDuration,
+		RenewDeadline:                 &o.election.RenewDeadline,
+		RetryPeriod:                   &o.election.RetryPeriod,
 	}
+}
+
+// lease names the Lease. Instances with different selectors do different work,
+// and must not wait for each other.
+func (o *options) lease() string {
+	if o.selector == nil {
+		return leaseName
+	}
+	return leaderelection.GenerateID(leaseName, o.selector.String())
+}
+
+// electionNamespace is where the Lease is. Empty is the namespace of the pod,
+// which outside of one is an error.
+func (o *options) electionNamespace() string {
+	if o.leaseNamespace != "" {
+		return o.leaseNamespace
+	}
+	return o.namespace
 }
 
 func (o *options) metrics() metricsserver.Options {

@@ -57,6 +57,8 @@ type HealthCheckReconciler struct {
 	NoCrossNamespaceRefs bool
 	// Durations records how long reconciliations take; nil does not.
 	Durations *metrics.Durations
+	// Shard is the part of the HealthChecks that is evaluated here.
+	Shard Shard
 
 	checker     health.Checker
 	watches     inventoryWatches
@@ -84,7 +86,7 @@ func (r *HealthCheckReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !isEvaluated(check) {
+	if !r.evaluates(check) {
 		r.forget(req)
 		return ctrl.Result{}, nil
 	}
@@ -151,6 +153,11 @@ func (r *HealthCheckReconciler) forget(req ctrl.Request) {
 	r.watches.Drop(req.NamespacedName)
 	r.evaluations.forget(req.NamespacedName)
 	r.retries.Forget(req)
+}
+
+// evaluates reports whether the check is evaluated by this instance.
+func (r *HealthCheckReconciler) evaluates(check *v1alpha1.HealthCheck) bool {
+	return isEvaluated(check) && r.Shard.handles(check)
 }
 
 func isEvaluated(check *v1alpha1.HealthCheck) bool {

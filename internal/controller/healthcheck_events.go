@@ -33,7 +33,7 @@ func (r *HealthCheckReconciler) checkPredicate() predicate.Predicate {
 			if !ok || !okAfter || r.evaluations.isOwn(client.ObjectKeyFromObject(after), after.ResourceVersion) {
 				return false
 			}
-			return isEvaluated(before) != isEvaluated(after) ||
+			return r.evaluates(before) != r.evaluates(after) ||
 				!equality.Semantic.DeepEqual(before.Status, after.Status) ||
 				annotationsDiffer(before, after)
 		},
@@ -91,7 +91,7 @@ func (r *HealthCheckReconciler) enqueue(ctx context.Context, ref types.Namespace
 	}
 	for i := range checks.Items {
 		key := client.ObjectKeyFromObject(&checks.Items[i])
-		if concerned(key) {
+		if r.evaluates(&checks.Items[i]) && concerned(key) {
 			queue.AddAfter(ctrl.Request{NamespacedName: key}, r.evaluations.untilNextEvaluation(key, r.Now()))
 		}
 	}

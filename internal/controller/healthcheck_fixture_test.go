@@ -187,7 +187,7 @@ func (s *shop) read() {
 func (s *shop) runController(user *rest.Config, namespace string) <-chan error {
 	user = rest.CopyConfig(user)
 	user.Wrap(s.requests.wrap)
-	options := CacheOptions()
+	options := CacheOptions(nil)
 	options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
 		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},

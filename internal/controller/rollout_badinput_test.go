@@ -141,6 +141,47 @@ var mistakes = map[string]mistake{
 		recovered: unblocked,
 		kstatus:   status.FailedStatus,
 	},
+	"HealthChecks of other namespaces where that is not allowed": {
+		make: func(s *stage) {
+			s.reconciler.NoCrossNamespaceRefs = true
+			s.selectChecks(&v1alpha1.HealthCheckSelector{
+				Selector: &metav1.LabelSelector{}, NamespaceSelector: &metav1.LabelSelector{},
+			})
+		},
+		mend:      func(s *stage) { s.selectChecks(nil) },
+		condition: v1alpha1.StalledCondition,
+		want: condition{metav1.ConditionTrue, v1alpha1.AccessDeniedReason,
+			"spec.healthCheckSelector.namespaceSelector selects HealthChecks of other namespaces, " +
+				"but references across namespaces are not allowed: remove it, and select HealthChecks of this namespace"},
+		recovered: gone,
+		kstatus:   status.FailedStatus,
+	},
+	"an ImageRepository of another namespace where that is not allowed": {
+		make: func(s *stage) {
+			s.reconciler.NoCrossNamespaceRefs = true
+			s.setRepository("elsewhere")
+		},
+		mend:      func(s *stage) { s.setRepository("") },
+		condition: v1alpha1.StalledCondition,
+		want: condition{metav1.ConditionTrue, v1alpha1.AccessDeniedReason,
+			"ImagePolicy NS/shop refers to ImageRepository elsewhere/shop, but references across namespaces are not allowed: " +
+				"create an ImageRepository in the namespace of the policy"},
+		recovered: gone,
+		kstatus:   status.FailedStatus,
+	},
+	"a source of another namespace where that is not allowed": {
+		make: func(s *stage) {
+			s.reconciler.NoCrossNamespaceRefs = true
+			s.setSource("elsewhere")
+		},
+		mend:      func(s *stage) { s.setSource("") },
+		condition: v1alpha1.TargetsAppliedCondition,
+		want: condition{metav1.ConditionFalse, v1alpha1.TargetConflictReason,
+			"Kustomization shop: its source is OCIRepository elsewhere/shop, but references across namespaces are not allowed: " +
+				"use an OCIRepository of this namespace"},
+		recovered: applied,
+		kstatus:   status.FailedStatus,
+	},
 	"a pin that cannot be a tag": {
 		make:      func(s *stage) { s.pinTo("the newest") },
 		mend:      func(s *stage) { s.pin("shop", nil) },
@@ -241,6 +282,18 @@ func (s *stage) scanSays(ready metav1.ConditionStatus, message string) {
 
 func (s *stage) setRange(admitted string) {
 	s.change(fixture.MakePolicy("shop").Obj(), func(o client.Object) { o.(*imagev1.ImagePolicy).Spec.Policy.SemVer.Range = admitted })
+}
+
+func (s *stage) setRepository(namespace string) {
+	s.change(fixture.MakePolicy("shop").Obj(), func(o client.Object) {
+		o.(*imagev1.ImagePolicy).Spec.ImageRepositoryRef.Namespace = namespace
+	})
+}
+
+func (s *stage) setSource(namespace string) {
+	s.change(fixture.MakeKustomization("shop").Obj(), func(o client.Object) {
+		o.(*kustomizev1.Kustomization).Spec.SourceRef.Namespace = namespace
+	})
 }
 
 func (s *stage) setRef(edit func(*sourcev1.OCIRepositoryRef)) {

@@ -88,7 +88,7 @@ func gateHold(v promotion.Verdict) promotion.Hold {
 func setDeploymentBlocked(r report) {
 	sick := promotion.Unhealthy(r.Health.Checks)
 	switch {
-	case r.Rollout.Current() == nil && !isReason(r.Health.Problem, v1alpha1.InvalidSelectorReason):
+	case r.Rollout.Current() == nil && !isReason(r.Health.Problem, v1alpha1.InvalidSelectorReason, v1alpha1.AccessDeniedReason):
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason,
 			"nothing was promoted yet whose health could matter")
 	case r.decision.Problem == nil && r.Rollout.ChosenByHand() != "":

@@ -58,6 +58,11 @@ type RolloutReconciler struct {
 	Metrics *metrics.Rollouts
 	// Durations records how long reconciliations take; nil does not.
 	Durations *metrics.Durations
+	// Shard is the part of the Rollouts that is reconciled here.
+	Shard Shard
+	// NoCrossNamespaceRefs refuses HealthChecks and ImageRepositories of other
+	// namespaces.
+	NoCrossNamespaceRefs bool
 
 	writes   ownWrites
 	orphans  orphans

@@ -275,6 +275,8 @@ func toldElsewhere(c *metav1.Condition, d promotion.Decision) bool {
 		return c.Type == v1alpha1.StalledCondition
 	case v1alpha1.InvalidSelectorReason:
 		return c.Type == v1alpha1.DeploymentBlockedCondition
+	case v1alpha1.AccessDeniedReason:
+		return c.Type != v1alpha1.StalledCondition
 	case v1alpha1.RetryNotNeededReason, v1alpha1.ForceDeployNotNeededReason, v1alpha1.UnblockNotNeededReason, v1alpha1.BypassNotNeededReason:
 		return true // as often as they are asked, once the request is removed
 	case v1alpha1.UnhealthyHealthChecksReason:

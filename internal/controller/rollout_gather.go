@@ -34,7 +34,8 @@ type world struct {
 func (r *RolloutReconciler) gather(ctx context.Context, rollout *v1alpha1.Rollout) world {
 	w := world{Input: promotion.Input{Now: r.Now(), Rollout: rollout}}
 	policyKey := types.NamespacedName{Namespace: rollout.Namespace, Name: rollout.Spec.ReleasesImagePolicy.Name}
-	offer, err := release.Read(ctx, r.Client, policyKey)
+	policies := release.Reader{Client: r.Client, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs}
+	offer, err := policies.Read(ctx, policyKey)
 	w.Policy, w.err = offer.Policy, err
 	r.gatherMetadata(&w, offer)
 	w.err = errors.Join(w.err, r.gatherTargets(ctx, &w))
@@ -80,6 +81,11 @@ func (r *RolloutReconciler) observe(ctx context.Context, rollout *v1alpha1.Rollo
 		version = current.Version.Tag
 	}
 	seen := t.Observe(rollout, version)
+	if source := t.ForeignSource(); r.NoCrossNamespaceRefs && source != "" {
+		seen.State = v1alpha1.TargetConflict
+		seen.Message = fmt.Sprintf("its source is OCIRepository %s, but references across namespaces are not allowed: "+
+			"use an OCIRepository of this namespace", source)
+	}
 	if seen.State == v1alpha1.TargetApplied && r.writes.ahead(t.Object()) {
 		seen.State = v1alpha1.TargetPending // the cache has not seen what we wrote
 	}
@@ -155,6 +161,14 @@ func (r *RolloutReconciler) gatherHealth(ctx context.Context, w *world) error {
 			Message: fmt.Sprintf("spec.healthCheckSelector cannot be used: %v", err),
 		}
 		return nil // trying again does not help; a person must mend it
+	}
+	if r.NoCrossNamespaceRefs && selection.namespaces != nil {
+		w.Health.Problem = &promotion.Problem{
+			Reason: v1alpha1.AccessDeniedReason,
+			Message: "spec.healthCheckSelector.namespaceSelector selects HealthChecks of other namespaces, " +
+				"but references across namespaces are not allowed: remove it, and select HealthChecks of this namespace",
+		}
+		return nil
 	}
 	checks, err := r.selectedChecks(ctx, selection)
 	if err != nil {

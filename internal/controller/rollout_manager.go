@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/release"
@@ -54,6 +55,11 @@ func (r *RolloutReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 		}
 		build = build.WatchesRawSource(r.Metadata.Source())
 	}
+	if r.Shard.Everyone != nil && r.Shard.takesUnlabelled() {
+		// What named a Rollout of another instance may name none now.
+		build = build.WatchesRawSource(source.Kind[client.Object](r.Shard.Everyone, &v1alpha1.Rollout{},
+			&handler.EnqueueRequestForObject{}, onlyDeleted()))
+	}
 	return build.
 		Named("rollout").
 		For(&v1alpha1.Rollout{}).
@@ -68,6 +74,15 @@ func (r *RolloutReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 		WatchesMetadata(&corev1.Namespace{}, on(r.rolloutsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WithOptions(options).
 		Complete(r.Durations.Of(v1alpha1.RolloutKind, r, func() client.Object { return &v1alpha1.Rollout{} }))
+}
+
+// onlyDeleted lets through that an object is gone.
+func onlyDeleted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
 }
 
 func index(ctx context.Context, indexer client.FieldIndexer) error {

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -35,14 +36,22 @@ func (s *stage) play(t *testing.T, user *rest.Config) (stop func()) {
 // playWith gives the controllers of schedules a clock of their own.
 func (s *stage) playWith(t *testing.T, user *rest.Config, schedules func() time.Time) (stop func()) {
 	t.Helper()
-	options := CacheOptions()
+	return s.playShard(t, user, schedules, s.events, nil)
+}
+
+// playShard runs what a selector selects, with events of its own.
+func (s *stage) playShard(t *testing.T, user *rest.Config, schedules func() time.Time, events *fixture.Events, selector labels.Selector) (stop func()) {
+	t.Helper()
+	options := CacheOptions(selector)
 	options.DefaultNamespaces = map[string]cache.Config{s.namespace: {}}
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
 		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: controllerConfig(),
 	})
 	s.Expect(err).NotTo(HaveOccurred())
-	r := &RolloutReconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Events: s.events, Now: s.clock.Now}
+	shard, err := NewShard(mgr, selector, options.DefaultNamespaces)
+	s.Expect(err).NotTo(HaveOccurred())
+	r := &RolloutReconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Events: events, Now: s.clock.Now, Shard: shard}
 	if s.asksRegistries {
 		registries, err := registry.NewReader(mgr.GetClient(), mgr.GetAPIReader())
 		s.Expect(err).NotTo(HaveOccurred())
@@ -50,7 +59,7 @@ func (s *stage) playWith(t *testing.T, user *rest.Config, schedules func() time.
 	}
 	s.Expect(r.SetupWithManager(s.ctx, mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
 	for _, cluster := range []bool{false, true} {
-		r := &ScheduleReconciler{Client: mgr.GetClient(), Events: s.events, Now: schedules, Cluster: cluster}
+		r := &ScheduleReconciler{Client: mgr.GetClient(), Events: events, Now: schedules, Cluster: cluster, Shard: shard}
 		s.Expect(r.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -42,8 +42,16 @@ type sighting struct {
 // reportOrphans warns on each object that names a Rollout which does not
 // exist. There is no Rollout to carry a condition, and the status of a Flux
 // object is Flux's, so the event is all there is. What the object carries
-// stays as it is.
+// stays as it is. Of several instances only that warns which a Rollout without
+// labels would belong to, and not if another has the Rollout.
 func (r *RolloutReconciler) reportOrphans(ctx context.Context, rollout types.NamespacedName) (ctrl.Result, error) {
+	if !r.Shard.takesUnlabelled() {
+		return ctrl.Result{}, nil
+	}
+	if exists, err := r.Shard.exists(ctx, rollout); exists || err != nil {
+		r.orphans.forgetBut(rollout, nil)
+		return ctrl.Result{}, err
+	}
 	targets, err := target.Find(ctx, r.Client, rollout)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("find what names Rollout %s: %w", rollout, err)

@@ -4,6 +4,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -81,9 +82,9 @@ func (r report) stalling() *promotion.Problem {
 	switch {
 	case r.decision.Problem != nil:
 		return r.decision.Problem
-	case isReason(r.Health.Problem, v1alpha1.InvalidSelectorReason):
+	case isReason(r.Health.Problem, v1alpha1.InvalidSelectorReason, v1alpha1.AccessDeniedReason):
 		return r.Health.Problem
-	case isReason(r.Policy.Problem, v1alpha1.InvalidImagePolicyReason):
+	case isReason(r.Policy.Problem, v1alpha1.InvalidImagePolicyReason, v1alpha1.AccessDeniedReason):
 		return r.Policy.Problem
 	}
 	if applied := r.condition(v1alpha1.TargetsAppliedCondition); applied.Reason == v1alpha1.TargetConflictReason {
@@ -100,8 +101,8 @@ func (r report) condition(kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-func isReason(problem *promotion.Problem, reason string) bool {
-	return problem != nil && problem.Reason == reason
+func isReason(problem *promotion.Problem, reasons ...string) bool {
+	return problem != nil && slices.Contains(reasons, problem.Reason)
 }
 
 // unreadable is what could not be read, and will be tried again.

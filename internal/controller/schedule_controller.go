@@ -38,6 +38,8 @@ type ScheduleReconciler struct {
 	Cluster bool
 	// Durations records how long reconciliations take; nil does not.
 	Durations *metrics.Durations
+	// Shard is the part of the schedules that is reconciled here.
+	Shard Shard
 
 	writes ownWrites
 }
@@ -49,7 +51,7 @@ func (r *ScheduleReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err) // the garbage collector removes its gates
 	}
-	if !o.GetDeletionTimestamp().IsZero() || r.writes.ahead(o) {
+	if !r.Shard.handles(o) || !o.GetDeletionTimestamp().IsZero() || r.writes.ahead(o) {
 		return ctrl.Result{}, nil
 	}
 	return r.reconcile(ctx, timetableOf(o))
@@ -85,10 +87,10 @@ func (r *ScheduleReconciler) reconcile(ctx context.Context, t timetable) (ctrl.R
 	return ctrl.Result{RequeueAfter: max(state.Next.Sub(r.Now()), time.Millisecond)}, nil
 }
 
-// rolloutsOf are the Rollouts that the schedule selects, sorted. They are the
-// cache's own.
+// rolloutsOf are the Rollouts that the schedule selects, whichever instance
+// reconciles them, sorted. They are the cache's own.
 func (r *ScheduleReconciler) rolloutsOf(ctx context.Context, t timetable) ([]*v1alpha1.Rollout, error) {
-	rollouts, err := rolloutsWith(ctx, r.Client, t)
+	rollouts, err := rolloutsWith(ctx, r.Shard.rollouts(r.Client), t)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
@@ -27,8 +28,13 @@ func (r *ScheduleReconciler) SetupWithManager(mgr ctrl.Manager, options controll
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(r.kind()).
 		Owns(&v1alpha1.RolloutGate{}).
-		Watches(&v1alpha1.Rollout{}, on(r.schedulesOfRollout), labels).
 		WithOptions(options)
+	if r.Shard.Everyone != nil {
+		b = b.WatchesRawSource(source.Kind[client.Object](r.Shard.Everyone, &v1alpha1.Rollout{},
+			on(r.schedulesOfRollout), predicate.LabelChangedPredicate{}))
+	} else {
+		b = b.Watches(&v1alpha1.Rollout{}, on(r.schedulesOfRollout), labels)
+	}
 	if r.Cluster {
 		return b.Named("clusterrolloutschedule").
 			WatchesMetadata(&corev1.Namespace{}, on(r.schedulesOfNamespace), labels).
@@ -63,7 +69,7 @@ func (r *ScheduleReconciler) requests(ctx context.Context, namespace string, con
 	}
 	var requests []reconcile.Request
 	for _, t := range schedules {
-		if concerned(t) {
+		if r.Shard.handles(t) && concerned(t) {
 			key := types.NamespacedName{Namespace: t.GetNamespace(), Name: t.GetName()}
 			requests = append(requests, reconcile.Request{NamespacedName: key})
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -135,7 +136,7 @@ func (r *Reader) pullSecrets(ctx context.Context, repository *imagev1.ImageRepos
 	if account := repository.Spec.ServiceAccountName; account != "" {
 		of := &corev1.ServiceAccount{}
 		if err := r.secrets.Get(ctx, client.ObjectKey{Namespace: repository.Namespace, Name: account}, of); err != nil {
-			return nil, fmt.Errorf("read ServiceAccount %s/%s: %w", repository.Namespace, account, err)
+			return nil, unread("ServiceAccount", repository.Namespace, account, err)
 		}
 		for _, named := range of.ImagePullSecrets {
 			names = append(names, named.Name)
@@ -155,9 +156,19 @@ func (r *Reader) pullSecrets(ctx context.Context, repository *imagev1.ImageRepos
 func (r *Reader) secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	if err := r.secrets.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret); err != nil {
-		return nil, fmt.Errorf("read Secret %s/%s: %w", namespace, name, err)
+		return nil, unread("Secret", namespace, name, err)
 	}
 	return secret, nil
+}
+
+// unread tells how to go on where the role is missing, which may be on purpose.
+func unread(kind, namespace, name string, err error) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("read %s %s/%s: this controller may not; bind the ClusterRole "+
+			"rollout-controller-registry-credentials-role to it in that namespace, "+
+			"or run it with --feature-gates=ReleaseMetadata=false: %w", kind, namespace, name, err)
+	}
+	return fmt.Errorf("read %s %s/%s: %w", kind, namespace, name, err)
 }
 
 // dockerHub finds logins for Docker Hub under each of its names.

@@ -30,12 +30,21 @@ type Offer struct {
 	Repository *imagev1.ImageRepository
 }
 
+// Reader reads what ImagePolicies offer.
+type Reader struct {
+	// Client reads ImagePolicies, ImageRepositories and Namespaces.
+	Client client.Reader
+	// NoCrossNamespaceRefs refuses policies whose ImageRepository is in another
+	// namespace, whatever that one's spec.accessFrom says.
+	NoCrossNamespaceRefs bool
+}
+
 // Read returns what an ImagePolicy offers. What is wrong with it is a Problem
 // in the answer; an error is returned beside that only if trying again may
 // help.
-func Read(ctx context.Context, reader client.Reader, key types.NamespacedName) (Offer, error) {
+func (r Reader) Read(ctx context.Context, key types.NamespacedName) (Offer, error) {
 	policy := &imagev1.ImagePolicy{}
-	err := reader.Get(ctx, key, policy)
+	err := r.Client.Get(ctx, key, policy)
 	switch {
 	case apierrors.IsNotFound(err):
 		return unusable(key.Name, v1alpha1.ImagePolicyNotFoundReason, fmt.Sprintf(
@@ -43,6 +52,10 @@ func Read(ctx context.Context, reader client.Reader, key types.NamespacedName) (
 	case err != nil:
 		return unusable(key.Name, v1alpha1.ImagePolicyUnreadableReason,
 			fmt.Sprintf("ImagePolicy %s could not be read", key)), fmt.Errorf("get ImagePolicy %s: %w", key, err)
+	case r.NoCrossNamespaceRefs && RepositoryOf(policy).Namespace != key.Namespace:
+		return unusable(key.Name, v1alpha1.AccessDeniedReason, fmt.Sprintf(
+			"ImagePolicy %s refers to ImageRepository %s, but references across namespaces are not allowed: "+
+				"create an ImageRepository in the namespace of the policy", key, RepositoryOf(policy))), nil
 	}
 	order, err := promotion.NewOrder(orderOf(policy))
 	if err != nil {
@@ -50,7 +63,7 @@ func Read(ctx context.Context, reader client.Reader, key types.NamespacedName) (
 			fmt.Sprintf("ImagePolicy %s cannot be used: %v", key, err)), nil
 	}
 	offer := Offer{Policy: promotion.Policy{Name: policy.Name, Order: order, Latest: latestOf(policy)}}
-	err = readRepository(ctx, reader, policy, &offer)
+	err = readRepository(ctx, r.Client, policy, &offer)
 	complainPolicy(&offer, policy) // what the policy lacks often follows from its repository
 	return offer, err
 }

@@ -128,7 +128,7 @@ func TestWhatAnImagePolicyOffers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			got, err := release.Read(t.Context(), cluster(t, tt.objects...), shop)
+			got, err := release.Reader{Client: cluster(t, tt.objects...)}.Read(t.Context(), shop)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(got.Name).To(Equal("shop"))
 			g.Expect(offerOf(got.Policy)).To(Equal(tt.want))
@@ -169,7 +169,7 @@ func TestTheOrderOfAnImagePolicy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			got, err := release.Read(t.Context(), cluster(t, fixture.MakeScan("shop").Obj(), tt.policy.Obj()), shop)
+			got, err := release.Reader{Client: cluster(t, fixture.MakeScan("shop").Obj(), tt.policy.Obj())}.Read(t.Context(), shop)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(got.Order.Kind()).To(Equal(tt.kind))
 			if tt.newer != nil {
@@ -211,7 +211,7 @@ func TestWhatCannotBeReadIsAProblemAndAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			got, err := release.Read(t.Context(), interceptor.NewClient(cluster(t, objects...), failing(tt.kind)), shop)
+			got, err := release.Reader{Client: interceptor.NewClient(cluster(t, objects...), failing(tt.kind))}.Read(t.Context(), shop)
 			g.Expect(err).To(MatchError(tt.fails))
 			g.Expect(offerOf(got.Policy)).To(Equal(tt.want))
 		})
@@ -241,7 +241,7 @@ func TestAnImageRepositoryIsForItsOwnNamespaceAndThoseThatItLetsIn(t *testing.T)
 			repository := tt.scan.Obj()
 			policy := fixture.MakePolicy("shop").Of(repository.Namespace, "web").Latest("1.1.0").Obj()
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fixture.Namespace, Labels: staging}}
-			got, err := release.Read(t.Context(), cluster(t, repository, policy, namespace), shop)
+			got, err := release.Reader{Client: cluster(t, repository, policy, namespace)}.Read(t.Context(), shop)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(got.Repository != nil).To(Equal(tt.want))
 			g.Expect(got.Latest).To(Equal(latest("1.1.0")), "what Flux says of it is not ours to hide")

@@ -92,6 +92,18 @@ func (t Target) consumesMissingSource() bool {
 	return ok && t.Source == nil
 }
 
+// ForeignSource names the OCIRepository of another namespace that the target
+// consumes, "namespace/name"; empty if there is none.
+func (t Target) ForeignSource() string {
+	if t.Kustomization == nil {
+		return ""
+	}
+	if key, ok := SourceOf(t.Kustomization); ok && key.Namespace != t.Kustomization.Namespace {
+		return key.String()
+	}
+	return ""
+}
+
 // outranking names the field that Flux prefers to spec.ref.tag, if it is set.
 func outranking(r *sourcev1.OCIRepository) string {
 	switch ref := r.Spec.Reference; {

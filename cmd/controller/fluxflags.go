@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fluxcd/pkg/runtime/logger"
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// sameFlags are those that have one name in Flux and another in the contract of
+// this API.
+var sameFlags = [][2]string{
+	{"metrics-addr", "metrics-bind-address"},
+	{"health-addr", "health-probe-bind-address"},
+	{"enable-leader-election", "leader-elect"},
+}
+
+// bindFlux adds the flags that every controller of Flux has. Most are Flux's own;
+// a few are declared here, since the package of Flux that has them would bring a
+// test library into the program.
+func (o *options) bindFlux(flags *flag.FlagSet) {
+	flags.String("metrics-addr", "0", "The same as --metrics-bind-address.")
+	flags.String("health-addr", ":8081", "The same as --health-probe-bind-address.")
+	flags.IntVar(&o.concurrent, "concurrent", 10, "How many objects of a kind are reconciled at a time.")
+	flags.Float64Var(&o.apiQPS, "kube-api-qps", 0, "The most requests per second to the API server for one kind of object; 0 leaves limits to the server.")
+	flags.IntVar(&o.apiBurst, "kube-api-burst", 300, "The most requests at once, with --kube-api-qps.")
+	flags.DurationVar(&o.minRetryDelay, "min-retry-delay", firstRetry, "The pause before an object is tried again; it doubles with each failure.")
+	flags.DurationVar(&o.maxRetryDelay, "max-retry-delay", lastRetry, "The longest such pause.")
+	flags.BoolVar(&o.allNamespaces, "watch-all-namespaces", true, "Act in all namespaces; if false, only in that of "+runtimeNamespace+".")
+	flags.StringVar(&o.labelSelector, "watch-label-selector", "", "Act for objects with matching labels only, such as sharding.fluxcd.io/key=shard1.")
+
+	theirs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	for _, options := range []interface{ BindFlags(*pflag.FlagSet) }{&o.log, &o.election, &o.refs, &o.gates} {
+		options.BindFlags(theirs)
+	}
+	theirs.VisitAll(func(f *pflag.Flag) { flags.Var(fluxValue{f.Value}, f.Name, f.Usage) })
+}
+
+// fluxValue lets a flag of Flux's be one of the standard library's.
+type fluxValue struct{ pflag.Value }
+
+// String must work for the zero value as well: the standard library asks it to
+// tell whether a default is worth showing.
+func (v fluxValue) String() string {
+	if v.Value == nil {
+		return ""
+	}
+	return v.Value.String()
+}
+
+// IsBoolFlag lets a flag stand without a value.
+func (v fluxValue) IsBoolFlag() bool { return v.Type() == "bool" }
+
+// unite lets flags that are the same have the same value. Flags that contradict
+// each other are an error.
+func unite(flags *flag.FlagSet) error {
+	var errs []error
+	for _, pair := range sameFlags {
+		errs = append(errs, unitePair(flags, pair[0], pair[1]), unitePair(flags, pair[1], pair[0]))
+	}
+	if zaps, logs := given(flags, "zap-"), given(flags, "log-"); len(zaps) > 0 && len(logs) > 0 {
+		errs = append(errs, fmt.Errorf("--%s and --%s both say how to log: give those that begin with --log, or those that begin with --zap",
+			logs[0], zaps[0]))
+	}
+	return errors.Join(errs...)
+}
+
+func unitePair(flags *flag.FlagSet, from, to string) error {
+	if !slices.Contains(given(flags, from), from) {
+		return nil
+	}
+	value := flags.Lookup(from).Value.String()
+	if slices.Contains(given(flags, to), to) && flags.Lookup(to).Value.String() != value {
+		return fmt.Errorf("--%s=%s contradicts --%s=%s, which is another name of the same flag: give one of them",
+			from, value, to, flags.Lookup(to).Value)
+	}
+	return flags.Set(to, value)
+}
+
+// given are the flags with a prefix that the command line has, sorted.
+func given(flags *flag.FlagSet, prefix string) []string {
+	var names []string
+	flags.Visit(func(f *flag.Flag) {
+		if strings.HasPrefix(f.Name, prefix) {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// logger is Flux's, unless a flag of zap's is given.
+func (o *options) logger(flags *flag.FlagSet) (logr.Logger, error) {
+	if len(given(flags, "zap-")) > 0 {
+		return zap.New(zap.UseFlagOptions(&o.zap)), nil
+	}
+	return logger.NewLogger(o.log), errors.Join(
+		oneOf("log-level", o.log.LogLevel, "trace", "debug", "info", "error"),
+		oneOf("log-encoding", o.log.LogEncoding, "json", "console"))
+}
+
+func oneOf(name, value string, allowed ...string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return fmt.Errorf("--%s=%s is none of %s", name, value, strings.Join(allowed, ", "))
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// parse reads a command line and an environment with a namespace.
+func parse(t *testing.T, namespace string, args ...string) (*options, *flag.FlagSet, error) {
+	t.Helper()
+	t.Setenv(runtimeNamespace, namespace)
+	o, flags := &options{}, flag.NewFlagSet("", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	o.bind(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.logger(flags); err != nil {
+		return o, flags, err
+	}
+	return o, flags, o.complete(flags)
+}
+
+func TestWithoutFlagsEverythingIsAsItEverWas(t *testing.T) {
+	o, _, err := parse(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manager := o.manager()
+	got := []any{
+		manager.Metrics.BindAddress, manager.Metrics.SecureServing, manager.HealthProbeBindAddress,
+		manager.LeaderElection, manager.LeaderElectionID, len(manager.Cache.DefaultNamespaces), o.concurrent, o.apiQPS,
+	}
+	want := []any{"0", true, ":8081", false, "8108ddc4.kuberik.com", 0, 10, 0.0}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the defaults have changed (-want +got):\n%s", diff)
+	}
+}
+
+func TestAFlagHasTheSameEffectByEachOfItsNames(t *testing.T) {
+	for _, args := range [][]string{
+		{"--metrics-addr=:8080", "--health-addr=:9440", "--enable-leader-election"},
+		{"--metrics-bind-address=:8080", "--health-probe-bind-address=:9440", "--leader-elect"},
+		{"--metrics-addr=:8080", "--metrics-bind-address=:8080", "--health-addr=:9440", "--leader-elect", "--enable-leader-election=true"},
+	} {
+		o, _, err := parse(t, "", args...)
+		if err != nil {
+			t.Errorf("%v: %v", args, err)
+			continue
+		}
+		manager := o.manager()
+		got := []any{manager.Metrics.BindAddress, manager.HealthProbeBindAddress, manager.LeaderElection}
+		if diff := cmp.Diff([]any{":8080", ":9440", true}, got); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", args, diff)
+		}
+	}
+}
+
+func TestFlagsThatCannotAllBeMeantAreRefused(t *testing.T) {
+	for name, tt := range map[string]struct {
+		args []string
+		says []string
+	}{
+		"two addresses": {
+			[]string{"--metrics-addr=:8080", "--metrics-bind-address=:8443"},
+			[]string{"--metrics-addr=:8080 contradicts --metrics-bind-address=:8443"},
+		},
+		"led and not led": {
+			[]string{"--leader-elect", "--enable-leader-election=false"},
+			[]string{"--enable-leader-election=false contradicts --leader-elect=true"},
+		},
+		"two ways to log":          {[]string{"--log-level=debug", "--zap-encoder=json"}, []string{"--log-level", "--zap-encoder"}},
+		"a level that is none":     {[]string{"--log-level=loud"}, []string{"--log-level=loud is none of trace, debug, info, error"}},
+		"an encoding that is none": {[]string{"--log-encoding=xml"}, []string{"--log-encoding=xml is none of json, console"}},
+		"a feature that is none":   {[]string{"--feature-gates=Nonsense=true"}, []string{"--feature-gates", "Nonsense"}},
+		"a selector that is none":  {[]string{"--watch-label-selector=a in"}, []string{"--watch-label-selector"}},
+		"an unknown own namespace": {[]string{"--watch-all-namespaces=false"}, []string{"--watch-all-namespaces", "RUNTIME_NAMESPACE"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := parse(t, "", tt.args...)
+			for _, words := range tt.says {
+				if err == nil || !strings.Contains(err.Error(), words) {
+					t.Errorf("the error is %v, want it to say %q", err, words)
+				}
+			}
+		})
+	}
+}
+
+func TestEachSelectorHasALeaseOfItsOwn(t *testing.T) {
+	leases := map[string]string{}
+	for _, selector := range []string{"", "sharding.fluxcd.io/key=shard1", "sharding.fluxcd.io/key=shard2", "!sharding.fluxcd.io/key"} {
+		o, _, err := parse(t, "", "--watch-label-selector="+selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, taken := leases[o.lease()]; taken {
+			t.Errorf("%q and %q share the Lease %s", selector, other, o.lease())
+		}
+		leases[o.lease()] = selector
+	}
+	if leases["8108ddc4.kuberik.com"] != "" {
+		t.Errorf("without a selector the Lease is not that of the contract: %v", leases)
+	}
+	same, _, err := parse(t, "", "--watch-label-selector=sharding.fluxcd.io/key = shard1")
+	if err != nil || leases[same.lease()] != "sharding.fluxcd.io/key=shard1" {
+		t.Errorf("the same selector in other words has another Lease: %s, %v", same.lease(), err)
+	}
+}
+
+func TestTheRuntimeNamespaceSaysWhereTheLeaseIsAndWhatIsWatched(t *testing.T) {
+	for name, tt := range map[string]struct {
+		args    []string
+		lease   string
+		watched []string
+	}{
+		"by itself":        {nil, "apps", nil},
+		"only it":          {[]string{"--watch-all-namespaces=false"}, "apps", []string{"apps"}},
+		"a flag says more": {[]string{"--leader-election-namespace=locks"}, "locks", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, _, err := parse(t, "apps", tt.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var watched []string
+			for namespace := range o.manager().Cache.DefaultNamespaces {
+				watched = append(watched, namespace)
+			}
+			if diff := cmp.Diff([]any{tt.lease, tt.watched}, []any{o.manager().LeaderElectionNamespace, watched}); diff != "" {
+				t.Errorf("Lease and watched namespaces (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// row is a row of the table of flags: name and default.
+var row = regexp.MustCompile("(?m)^\\| `--([a-z0-9-]+)` \\| `([^`]*)` \\|")
+
+func TestEveryFlagIsInTheTableWithItsDefault(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := map[string]string{}, map[string]string{"kubeconfig": ""}
+	for _, match := range row.FindAllStringSubmatch(string(page), -1) {
+		got[match[1]] = match[2]
+	}
+	_, flags, err := parse(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags.VisitAll(func(f *flag.Flag) { want[f.Name] = f.DefValue })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/operations.md has other flags or defaults (-program +page):\n%s", diff)
+	}
+}
