@@ -40,6 +40,7 @@ var quietPackages = map[string]string{
 // history entry, target or status, by the reason why they do not.
 var unseen = map[string][]string{
 	"the controller exits with it when it starts, because of the API server's own complaint": {
+		"add a cache of all Rollouts: …",
 		"add the metadata store: …",
 		"failed creating a client for metadata: …",
 		"failed creating index …: …",
@@ -52,6 +53,7 @@ var unseen = map[string][]string{
 		"index Rollouts by ImagePolicy: …",
 		"index Rollouts by the scope of their HealthChecks: …",
 		"look up …: …",
+		"prepare a cache of all Rollouts: …",
 	},
 	"the log says it, and the same is tried again": {
 		"confirm the history: …",
@@ -68,6 +70,7 @@ var unseen = map[string][]string{
 		"list RolloutSchedules: …",
 		"list Rollouts: …",
 		"list namespaces: …",
+		"look for Rollout … among those of all instances: …",
 		"mark HealthCheck … as reset: …",
 		"read Kustomization …: …",
 		"read … in namespace …: …",
