@@ -29,7 +29,7 @@ HELM := bin/helm/$(call checksum,hack/helm/go.mod)
 
 # Everything that `make generate` writes. OUT is where to.
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml docs/api/v1alpha1/reference.md \
-	charts/rollout-controller/templates/crds.yaml charts/rollout-controller/templates/rbac.yaml
+	$(addprefix charts/rollout-controller/templates/,crds.yaml rbac.yaml servicemonitor.yaml prometheusrule.yaml dashboard.yaml kubestatemetrics.yaml)
 OUT ?= .
 
 # Where the sources are, for what is made of them and published.
@@ -82,7 +82,7 @@ controlplane: ## Build the parts of the control plane ahead of their use.
 ##@ Check and generate
 
 .PHONY: generate
-generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copies of both, and the API reference.
+generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copies of config/, and the API reference.
 	@mkdir -p $(OUT)/docs/api/v1alpha1
 	@$(TOOLS)/controller-gen paths=./api/... \
 		object:headerFile=hack/boilerplate.go.txt output:object:dir=$(OUT)/api/v1alpha1 \

@@ -54,6 +54,28 @@ func TestTheChartInstallsWhatKustomizeInstalls(t *testing.T) {
 	}
 }
 
+// Apart from labels the chart's alerts and dashboard are those of
+// config/monitoring, braces in texts included.
+func TestTheChartHasTheSameMonitoring(t *testing.T) {
+	want, err := manifests.Kustomize(t.Context(), "config/monitoring")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := byName(t, template(t))
+	got := template(t, "monitoring.namespace=monitoring", "monitoring.serviceMonitor.create=true",
+		"monitoring.prometheusRule.create=true", "monitoring.dashboard.create=true", "monitoring.kubeStateMetrics.create=true")
+	got = slices.DeleteFunc(got, func(o *unstructured.Unstructured) bool { return before[nameOf(o)] != nil })
+	for _, o := range got {
+		forgetHelm(o)
+		labels := o.GetLabels()
+		delete(labels, "app.kubernetes.io/instance") // no part of an installation there
+		o.SetLabels(labels)
+	}
+	if diff := cmp.Diff(byName(t, want), byName(t, got)); diff != "" {
+		t.Errorf("config/monitoring (-) and the chart (+) differ:\n%s", diff)
+	}
+}
+
 func TestHelmMarksWhatItInstallsAsItsOwn(t *testing.T) {
 	for _, o := range template(t, "namespace.create=true") {
 		labels := o.GetLabels()
@@ -139,13 +161,17 @@ func byName(t *testing.T, objects []*unstructured.Unstructured) map[string]map[s
 	t.Helper()
 	all := map[string]map[string]any{}
 	for _, o := range objects {
-		name := strings.Join([]string{o.GetKind(), o.GetNamespace(), o.GetName()}, "/")
+		name := nameOf(o)
 		if all[name] != nil {
 			t.Errorf("there is more than one %s", name)
 		}
 		all[name] = o.Object
 	}
 	return all
+}
+
+func nameOf(o *unstructured.Unstructured) string {
+	return strings.Join([]string{o.GetKind(), o.GetNamespace(), o.GetName()}, "/")
 }
 
 // read decodes a file of the repository.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes the templates of the chart that have the roles and CRDs of config/, so
-# that they are maintained in one place:
+# Writes the templates of the chart that have what is in config/, so that it is
+# maintained in one place: CRDs, roles, alerts and dashboard.
 #
 #   hack/chart/generate.sh <kustomize> <folder of templates>
 set -euo pipefail
@@ -12,14 +12,17 @@ templates=$2
 here=$(dirname "$0")
 mkdir -p "$templates"
 
-# What stands between braces in a description is no template.
+# Braces in a description, or in an alert, are no template.
 escape='s/\{\{/{{ "{{" }}/g'
 
-labels='s/^    chart-labels: ""$/    {{- include "rollout-controller.labels" . | nindent 4 }}/'
 keep='s/^    chart-keep: ""$/    {{- if .Values.crds.keep }}\n    helm.sh\/resource-policy: keep\n    {{- end }}/'
+labels='s/^    chart-labels: ""$/    {{- include "rollout-controller.labels" . | nindent 4 }}/'
+more_labels='s/^    chart-labels: ""$/    {{- include "rollout-controller.labels" . | nindent 4 }}\n    {{- with .Values.monitoring.labels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}/'
 account='s/chart-fullname-controller-manager/{{ include "rollout-controller.serviceAccountName" . }}/'
 fullname='s/chart-fullname/{{ include "rollout-controller.fullname" . }}/'
+monitor_name='s/^  name: rollout-controller/  name: {{ include "rollout-controller.fullname" . }}/'
 namespace='s/chart-namespace/{{ .Release.Namespace }}/'
+monitoring_namespace='s/chart-namespace/{{ .Values.monitoring.namespace | default .Release.Namespace }}/'
 
 # template <name> <value> <expression>... makes a template of what it reads, for
 # as long as the value is true.
@@ -34,11 +37,23 @@ template() {
 	} > "$templates/$name.yaml"
 }
 
-# The ServiceAccount has a template of its own: it takes annotations.
-without_accounts() {
-	awk 'BEGIN { RS = "---\n"; ORS = "" } !/\nkind: ServiceAccount\n/ { print separator $0; separator = "---\n" }'
+# documents <condition> passes on the documents for which awk finds it true.
+documents() {
+	awk 'BEGIN { RS = "---\n"; ORS = "" } '"$1"' { print separator $0; separator = "---\n" }'
 }
 
 "$kustomize" build "$here/crds" | template crds crds.install "$escape" "$labels" "$keep"
-"$kustomize" build "$here/rbac" | without_accounts |
+
+# The ServiceAccount has a template of its own: it takes annotations.
+"$kustomize" build "$here/rbac" | documents '!/\nkind: ServiceAccount\n/' |
 	template rbac rbac.create "$escape" "$labels" "$account" "$fullname" "$namespace"
+
+monitoring=$("$kustomize" build "$here/monitoring")
+monitor() {
+	documents "/\nkind: $2\n/ && /\n  name: rollout-controller$3\n/" <<< "$monitoring" |
+		template "${1,,}" "monitoring.$1.create" "$escape" "$more_labels" "$monitor_name" "$monitoring_namespace"
+}
+monitor serviceMonitor ServiceMonitor ""
+monitor prometheusRule PrometheusRule ""
+monitor dashboard ConfigMap -grafana-dashboards
+monitor kubeStateMetrics ConfigMap -kube-state-metrics-config

@@ -34,7 +34,8 @@ import (
 // everyComponent and everyValue have all installed that can be.
 var (
 	everyComponent = []string{"high-availability", "tenancy-lockdown", "notification-access"}
-	everyValue     = "--set=namespace.create=true,replicas=2,noCrossNamespaceRefs=true,concurrent=4,notificationAccess.create=true"
+	everyValue     = "--set=namespace.create=true,replicas=2,noCrossNamespaceRefs=true,concurrent=4,notificationAccess.create=true," +
+		"monitoring.dashboard.create=true,monitoring.kubeStateMetrics.create=true"
 )
 
 // plane is shared by the tests.
