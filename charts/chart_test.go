@@ -35,6 +35,7 @@ func TestTheChartInstallsWhatKustomizeInstalls(t *testing.T) {
 		"highly available":           {components: []string{"high-availability"}, values: []string{"namespace.create=true", "replicas=2"}},
 		"locked down for tenants":    {components: []string{"tenancy-lockdown"}, values: []string{"namespace.create=true", "noCrossNamespaceRefs=true"}},
 		"let in to notification":     {components: []string{"notification-access"}, values: []string{"namespace.create=true", "notificationAccess.create=true"}},
+		"as the main one of shards":  {components: []string{"sharding"}, values: []string{"namespace.create=true", "watchLabelSelector=!sharding.fluxcd.io/key"}},
 		"with all of these together": {components: []string{"high-availability", "tenancy-lockdown", "notification-access"}, values: []string{"namespace.create=true", "replicas=2", "noCrossNamespaceRefs=true", "notificationAccess.create=true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,6 +44,7 @@ func TestTheChartInstallsWhatKustomizeInstalls(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			want = slices.DeleteFunc(want, func(o *unstructured.Unstructured) bool { return strings.HasSuffix(o.GetName(), "-shard1") })
 			got := template(t, variant.values...)
 			for _, o := range got {
 				forgetHelm(o)
@@ -107,6 +109,45 @@ func TestAnotherReleaseSharesNoNameWithTheFirst(t *testing.T) {
 			t.Errorf("both have %s", name)
 		}
 	}
+}
+
+// A shard is a release of its own, which leaves the CRDs to the first one.
+func TestAShardDiffersInNamesAndSelector(t *testing.T) {
+	all, err := manifests.WithComponents(t.Context(), "sharding")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := only(all, "Deployment", "rollout-controller-controller-manager-shard1")
+	printed, err := manifests.Helm(t.Context(), "template", "rollout-controller-shard1", filepath.Join(parts.Root(), manifests.Chart),
+		"--namespace="+manifests.Namespace, "--kube-version=1.36.0", "--set=crds.install=false,watchLabelSelector=sharding.fluxcd.io/key=shard1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := manifests.Decode(printed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := only(objects, "Deployment", "rollout-controller-shard1-controller-manager")
+	for path, fields := range map[string][]string{
+		"selector":  {"spec", "selector"},
+		"arguments": {"spec", "template", "spec", "containers"},
+	} {
+		wanted, _, _ := unstructured.NestedFieldNoCopy(want.Object, fields...)
+		found, _, _ := unstructured.NestedFieldNoCopy(got.Object, fields...)
+		if diff := cmp.Diff(wanted, found); diff != "" || wanted == nil {
+			t.Errorf("%s of the shard by kustomize (-) and by Helm (+):\n%s", path, diff)
+		}
+	}
+}
+
+// only returns the object of a kind and name, and an empty one without it.
+func only(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+	for _, o := range objects {
+		if o.GetKind() == kind && o.GetName() == name {
+			return o
+		}
+	}
+	return &unstructured.Unstructured{}
 }
 
 func TestLintFindsNothing(t *testing.T) {

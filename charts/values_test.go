@@ -38,6 +38,7 @@ var settings = map[string]struct{ set, effect string }{
 	"image.pullPolicy":                   {"image.pullPolicy=Always", "imagePullPolicy: Always"},
 	"imagePullSecrets":                   {"imagePullSecrets[0].name=login", "- name: login"},
 	"concurrent":                         {"concurrent=4", "--concurrent=4"},
+	"watchLabelSelector":                 {"watchLabelSelector=!sharding.fluxcd.io/key", `- "--watch-label-selector=!sharding.fluxcd.io/key"`},
 	"noCrossNamespaceRefs":               {"noCrossNamespaceRefs=true", "--no-cross-namespace-refs"},
 	"extraArgs":                          {"extraArgs[0]=--zap-log-level=debug", "- --zap-log-level=debug"},
 	"extraEnv":                           {"extraEnv[0].name=HTTPS_PROXY,extraEnv[0].value=proxy", "- name: HTTPS_PROXY"},

@@ -91,6 +91,31 @@ func TestNotificationAccessAdmitsThePodsOfTheController(t *testing.T) {
 	g.Expect(labels.SelectorFromSet(from.PodSelector.MatchLabels).Matches(labels.Set(pod.Labels))).To(BeTrue())
 }
 
+func TestShardingSharesTheWorkBetweenTwoDeployments(t *testing.T) {
+	g := NewWithT(t)
+	install := with(t, "sharding", "tenancy-lockdown")
+	deployments := decode[appsv1.Deployment](t, install, "Deployment")
+	g.Expect(deployments).To(HaveLen(2))
+	main, shard := deployments[0], deployments[1]
+	g.Expect([]string{main.Name, shard.Name}).To(Equal([]string{
+		"rollout-controller-controller-manager", "rollout-controller-controller-manager-shard1",
+	}))
+	selectors := map[string]string{main.Name: "!sharding.fluxcd.io/key", shard.Name: "sharding.fluxcd.io/key=shard1"}
+	for _, d := range deployments {
+		g.Expect(d.Spec.Template.Spec.Containers[0].Args).To(Equal(append(args(t, installed(t)),
+			"--watch-label-selector="+selectors[d.Name], "--no-cross-namespace-refs")), d.Name)
+		g.Expect(d.Spec.Template.Spec.ServiceAccountName).To(Equal("rollout-controller-controller-manager"), d.Name)
+		selector := labels.SelectorFromSet(d.Spec.Selector.MatchLabels)
+		for _, other := range deployments {
+			g.Expect(selector.Matches(labels.Set(other.Spec.Template.Labels))).To(Equal(other.Name == d.Name), "%s selects pods of %s", d.Name, other.Name)
+		}
+	}
+	services := decode[corev1.Service](t, install, "Service")
+	g.Expect(services).To(HaveLen(2))
+	g.Expect(services[1].Spec.Selector).To(Equal(shard.Spec.Selector.MatchLabels))
+	g.Expect(decode[networkingv1.NetworkPolicy](t, install, "NetworkPolicy")[1].Spec.PodSelector).To(Equal(*shard.Spec.Selector))
+}
+
 // with renders config/default with some components.
 func with(t *testing.T, components ...string) installation {
 	t.Helper()

@@ -45,6 +45,9 @@ control-plane: controller-manager
 {{- with .Values.concurrent }}
 - --concurrent={{ . }}
 {{- end }}
+{{- with .Values.watchLabelSelector }}
+- {{ printf "--watch-label-selector=%s" . | quote }}
+{{- end }}
 {{- if .Values.noCrossNamespaceRefs }}
 - --no-cross-namespace-refs
 {{- end }}

@@ -33,8 +33,8 @@ import (
 
 // everyComponent and everyValue have all installed that can be.
 var (
-	everyComponent = []string{"high-availability", "tenancy-lockdown", "notification-access"}
-	everyValue     = "--set=namespace.create=true,replicas=2,noCrossNamespaceRefs=true,concurrent=4,notificationAccess.create=true," +
+	everyComponent = []string{"sharding", "high-availability", "tenancy-lockdown", "notification-access"}
+	everyValue     = "--set=namespace.create=true,replicas=2,noCrossNamespaceRefs=true,concurrent=4,watchLabelSelector=!sharding.fluxcd.io/key,notificationAccess.create=true," +
 		"monitoring.dashboard.create=true,monitoring.kubeStateMetrics.create=true"
 )
 
