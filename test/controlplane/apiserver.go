@@ -48,6 +48,9 @@ func (c *ControlPlane) apiServer() (*Process, error) {
 	if err := c.writeAPIServerKeys(); err != nil {
 		return nil, err
 	}
+	if err := c.writeAuditPolicy(); err != nil {
+		return nil, err
+	}
 	p := c.process(parts.APIServer,
 		"--etcd-servers="+c.etcdURL,
 		"--bind-address="+loopback,
@@ -65,6 +68,8 @@ func (c *ControlPlane) apiServer() (*Process, error) {
 		"--allow-privileged=true",
 		"--anonymous-auth=false",
 		"--endpoint-reconciler-type=none",
+		"--audit-policy-file="+c.auditPolicy(),
+		"--audit-log-path="+c.auditLog(),
 		"--shutdown-delay-duration=0s",
 	)
 	p.ready = c.apiServerReady()

@@ -46,8 +46,19 @@ func BuildVersion(ctx context.Context, progress io.Writer, path, version string)
 }
 
 // StartController runs the controller against the control plane, as a process
-// of its own that can be killed and started again.
-func StartController(plane *controlplane.ControlPlane, path string, args ...string) (*controlplane.Process, error) {
-	flags := append([]string{"--kubeconfig=" + plane.Kubeconfig(), "--health-probe-bind-address=0"}, args...)
-	return plane.StartProcess("rollout-controller", path, flags, nil)
+// of its own that can be killed and started again. It may do what the shipped
+// roles let it do, and nothing else.
+func StartController(ctx context.Context, plane *controlplane.ControlPlane, path string, args ...string) (*controlplane.Process, error) {
+	kubeconfig, err := Install(ctx, plane, Account)
+	if err != nil {
+		return nil, err
+	}
+	return StartControllerAs(plane, "rollout-controller", path, kubeconfig, nil, args...)
+}
+
+// StartControllerAs runs a controller under a name, as somebody, with an
+// environment beside that of the shipped Deployment.
+func StartControllerAs(plane *controlplane.ControlPlane, name, path, kubeconfig string, env []string, args ...string) (*controlplane.Process, error) {
+	flags := append([]string{"--kubeconfig=" + kubeconfig, "--health-probe-bind-address=0"}, args...)
+	return plane.StartProcess(name, path, flags, append([]string{"RUNTIME_NAMESPACE=" + Namespace}, env...))
 }

@@ -6,11 +6,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
@@ -18,26 +20,32 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// elected lets one of several replicas act, as the shipped Deployment does.
-var elected = []string{"--leader-elect", "--leader-election-namespace=default"}
+// elected lets one of several replicas act, as the shipped Deployment does, but
+// for the patience of the others.
+var elected = []string{
+	"--leader-elect", "--leader-election-lease-duration=" + leaseDuration.String(),
+	"--leader-election-renew-deadline=8s", "--leader-election-retry-period=1s",
+}
+
+const leaseDuration = 10 * time.Second
 
 func TestOfTwoReplicasOneActsAndTheOtherTakesOver(t *testing.T) {
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, elected...)
 	s := &application{Stage: stage.New(t, plane)}
 	s.CreateFlux()
-	s.Create(s.Rollout())
+	s.Create(s.Rollout(func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: 3 * time.Second} }))
 	s.release("1.0.0")
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded) // so the first one leads
 
 	probes, metrics := freeAddress(t), freeAddress(t)
-	program, err := scenario.BuildController(t.Context(), os.Stderr)
+	second := append([]string{
+		"--health-probe-bind-address=" + probes, "--metrics-addr=" + metrics, "--metrics-secure=false",
+	}, elected...)
+	kubeconfig, err := scenario.Credentials(plane.ControlPlane, scenario.Account)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := plane.StartProcess("second-controller", program, append([]string{
-		"--kubeconfig=" + plane.Kubeconfig(), "--health-probe-bind-address=" + probes,
-		"--metrics-bind-address=" + metrics, "--metrics-secure=false",
-	}, elected...), nil); err != nil {
+	if _, err := plane.StartAs("second-controller", kubeconfig, nil, second...); err != nil {
 		t.Fatal(err)
 	}
 	answers(t, "http://"+probes+"/healthz", "ok")
@@ -45,13 +53,19 @@ func TestOfTwoReplicasOneActsAndTheOtherTakesOver(t *testing.T) {
 	answers(t, "http://"+metrics+"/metrics", "leader_election_master_status{name=\"8108ddc4.kuberik.com\"} 0")
 
 	s.release("1.1.0")
-	s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+	s.AwaitState("1.1.0", v1alpha1.BakeInProgress)
 	if err := plane.Controller.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	dead := lease(s.Stage)
+	s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+	answers(t, "http://"+metrics+"/metrics", "leader_election_master_status{name=\"8108ddc4.kuberik.com\"} 1")
+	waited := lease(s.Stage).handedOverFrom(t, dead)
+	if waited < leaseDuration-time.Second || waited > 2*leaseDuration {
+		t.Errorf("the Lease says that the second replica began %s after the first one's last sign of life; the lease is %s", waited, leaseDuration)
+	}
 	s.release("1.2.0")
 	s.AwaitState("1.2.0", v1alpha1.BakeSucceeded)
-	answers(t, "http://"+metrics+"/metrics", "leader_election_master_status{name=\"8108ddc4.kuberik.com\"} 1")
 
 	s.hasEveryReleaseOnce([]string{"1.0.0", "1.1.0", "1.2.0"})
 	promoted := stage.Told(s.Events(s.Rollout()), v1alpha1.BakeTimeDeployingReason)
@@ -63,6 +77,27 @@ func TestOfTwoReplicasOneActsAndTheOtherTakesOver(t *testing.T) {
 	if diff := cmp.Diff(int64(4), repository.Generation); diff != "" {
 		t.Errorf("the target was not written once for each release, generation (-want +got):\n%s", diff)
 	}
+}
+
+// leaseRecord is what the Lease of the replicas says.
+type leaseRecord struct{ coordinationv1.LeaseSpec }
+
+func lease(s *stage.Stage) leaseRecord {
+	s.T.Helper()
+	record := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: scenario.Namespace, Name: "8108ddc4.kuberik.com"}}
+	s.Read(record)
+	return leaseRecord{record.Spec}
+}
+
+// handedOverFrom returns how long after the last sign of life of the leader
+// before the next one began, by what they wrote themselves.
+func (l leaseRecord) handedOverFrom(t *testing.T, before leaseRecord) time.Duration {
+	t.Helper()
+	if *l.HolderIdentity == *before.HolderIdentity || *l.LeaseTransitions != *before.LeaseTransitions+1 {
+		t.Errorf("the Lease did not pass once from %s to another: %s, %d transitions after %d",
+			*before.HolderIdentity, *l.HolderIdentity, *l.LeaseTransitions, *before.LeaseTransitions)
+	}
+	return l.AcquireTime.Sub(before.RenewTime.Time)
 }
 
 // freeAddress is one that nobody listens at.

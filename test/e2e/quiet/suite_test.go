@@ -17,11 +17,8 @@ import (
 // plane is shared by the tests.
 var plane *stage.Plane
 
-// elected lets one controller act at a time, as the shipped Deployment does.
-var elected = []string{"--leader-elect", "--leader-election-namespace=default"}
-
 func TestMain(m *testing.M) {
-	os.Exit(stage.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true}, elected...))
+	os.Exit(stage.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true}, stage.AsShipped...))
 }
 
 // requestsDuring counts what the API server is asked while something happens,

@@ -22,7 +22,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
-	"github.com/fluxrollouts/rollout-controller/test/manifests"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
@@ -130,7 +129,7 @@ func stopController(t *testing.T) {
 // install applies what users apply, CRDs included.
 func install(t *testing.T) {
 	t.Helper()
-	objects, err := manifests.Kustomize(t.Context(), manifests.Default)
+	objects, err := scenario.Manifests(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +155,7 @@ func startNextVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder := leader(t)
-	process, err := scenario.StartController(plane.ControlPlane, program, elected...)
+	process, err := scenario.StartController(t.Context(), plane.ControlPlane, program, stage.AsShipped...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +171,7 @@ func startNextVersion(t *testing.T) {
 func leader(t *testing.T) string {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
-	key := client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "8108ddc4.kuberik.com"}
+	key := client.ObjectKey{Namespace: scenario.Namespace, Name: "8108ddc4.kuberik.com"}
 	if err := plane.Client().Get(t.Context(), key, lease); err != nil {
 		t.Fatal(err)
 	}

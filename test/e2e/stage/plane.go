@@ -9,8 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -28,7 +30,14 @@ type Plane struct {
 	*controlplane.ControlPlane
 	// Controller can be killed and started again.
 	Controller *controlplane.Process
+	// RefusalsAreMeant by the test, which takes rights from the controller.
+	RefusalsAreMeant bool
+
+	program string
 }
+
+// AsShipped are the flags of the shipped Deployment that say what it does.
+var AsShipped = []string{"--leader-elect"}
 
 // Start builds what is missing, starts it and runs the controller with the
 // given flags. Whoever calls it stops the control plane.
@@ -43,20 +52,67 @@ func Start(ctx context.Context, options controlplane.Options, args ...string) (*
 	if err != nil {
 		return nil, err
 	}
-	plane := &Plane{ControlPlane: started}
-	if err := plane.runController(program, args); err != nil {
+	plane := &Plane{ControlPlane: started, program: program}
+	if err := plane.runController(ctx, args); err != nil {
 		return nil, errors.Join(err, plane.Stop())
 	}
 	return plane, nil
 }
 
-func (p *Plane) runController(program string, args []string) error {
+func (p *Plane) runController(ctx context.Context, args []string) error {
 	if err := v1alpha1.AddToScheme(p.Client().Scheme()); err != nil {
 		return fmt.Errorf("register the project's kinds: %w", err)
 	}
 	var err error
-	p.Controller, err = scenario.StartController(p.ControlPlane, program, args...)
+	p.Controller, err = scenario.StartController(ctx, p.ControlPlane, p.program, args...)
 	return err
+}
+
+// StartBeside runs another controller under a name, as an account with just the
+// rights that are shipped.
+func (p *Plane) StartBeside(ctx context.Context, name, account string, env []string, args ...string) (*controlplane.Process, error) {
+	kubeconfig, err := scenario.Install(ctx, p.ControlPlane, account)
+	if err != nil {
+		return nil, err
+	}
+	return p.StartAs(name, kubeconfig, env, args...)
+}
+
+// StartAs runs another controller under a name, as somebody.
+func (p *Plane) StartAs(name, kubeconfig string, env []string, args ...string) (*controlplane.Process, error) {
+	return scenario.StartControllerAs(p.ControlPlane, name, p.program, kubeconfig, env, args...)
+}
+
+// End stops everything. It is an error if the controller was refused anything:
+// the shipped roles must be enough for all stories.
+func (p *Plane) End() error {
+	var refused error
+	if !p.RefusalsAreMeant {
+		refused = p.refused()
+	}
+	return errors.Join(refused, p.Stop())
+}
+
+func (p *Plane) refused() error {
+	audited, err := p.Audited()
+	if err != nil {
+		return err
+	}
+	for _, request := range audited {
+		if request.User == scenario.User(scenario.Account) && request.Code == http.StatusForbidden {
+			return fmt.Errorf("the controller's roles do not let it %s", request)
+		}
+	}
+	log, err := os.ReadFile(p.Controller.LogFile)
+	if err != nil {
+		return fmt.Errorf("read the controller's log: %w", err)
+	}
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, "is forbidden: User") {
+			return fmt.Errorf("the controller was refused something: %s", line)
+		}
+	}
+	return nil
 }
 
 // Main starts a control plane that the tests of a package share, runs them and
@@ -77,7 +133,7 @@ func runAll(m *testing.M, shared **Plane, options controlplane.Options, args []s
 	if err != nil {
 		return 1, err
 	}
-	defer func() { err = errors.Join(err, plane.Stop()) }()
+	defer func() { err = errors.Join(err, plane.End()) }()
 	*shared = plane
 	return m.Run(), nil
 }
@@ -90,7 +146,7 @@ func StartFor(t *testing.T, options controlplane.Options, args ...string) *Plane
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
+		if err := plane.End(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// auditPolicy has the API server note what ServiceAccounts ask for, and not what
+// they or others say.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  userGroups: ["system:serviceaccounts"]
+- level: None
+`
+
+// Audited is a request of a ServiceAccount, as the API server noted it. A watch
+// is there when it is opened and again when it has ended.
+type Audited struct {
+	// User is the ServiceAccount's full name.
+	User string
+	// Verb is one of RBAC's.
+	Verb string
+	// Resource as group/resource, or group/resource/subresource.
+	Resource string
+	// Namespace and Name of the object, as far as the request has them.
+	Namespace, Name string
+	// Code of the answer.
+	Code int
+}
+
+// String tells the request.
+func (a Audited) String() string {
+	return fmt.Sprintf("%s %s %s/%s", a.Verb, a.Resource, a.Namespace, a.Name)
+}
+
+// IsWrite says whether the request changes something.
+func (a Audited) IsWrite() bool {
+	switch a.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return true
+	}
+	return false
+}
+
+func (c *ControlPlane) auditPolicy() string { return c.dir.file("audit-policy.yaml") }
+
+func (c *ControlPlane) auditLog() string { return c.dir.file("audit.log") }
+
+func (c *ControlPlane) writeAuditPolicy() error {
+	if err := os.WriteFile(c.auditPolicy(), []byte(auditPolicy), 0o600); err != nil {
+		return fmt.Errorf("write the audit policy: %w", err)
+	}
+	return nil
+}
+
+// Audited returns the requests that users of the group system:serviceaccounts
+// have made so far, in their order.
+func (c *ControlPlane) Audited() ([]Audited, error) {
+	file, err := os.Open(c.auditLog())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the audit log: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	var all []Audited
+	lines := bufio.NewReader(file)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return all, nil // what comes after the last line is not written yet
+		}
+		request, err := auditedIn(line)
+		if err != nil {
+			return nil, err
+		}
+		if request.Resource != "" {
+			all = append(all, request)
+		}
+	}
+}
+
+// auditedIn reads one event of the audit log; one that is about no resource has
+// none.
+func auditedIn(line []byte) (Audited, error) {
+	var event struct {
+		Verb      string
+		User      struct{ Username string }
+		ObjectRef struct {
+			APIGroup, Resource, Subresource, Namespace, Name string
+		}
+		ResponseStatus struct{ Code int }
+	}
+	if err := json.Unmarshal(line, &event); err != nil {
+		return Audited{}, fmt.Errorf("read the audit log: %w", err)
+	}
+	object := event.ObjectRef
+	request := Audited{
+		User: event.User.Username, Verb: event.Verb, Namespace: object.Namespace, Name: object.Name, Code: event.ResponseStatus.Code,
+	}
+	if object.Resource != "" {
+		request.Resource = strings.TrimSuffix(object.APIGroup+"/"+object.Resource+"/"+object.Subresource, "/")
+	}
+	return request, nil
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+const credentialsRole = "rollout-controller-registry-credentials-role"
+
+// TestWithoutItsRolesTheControllerCanDoNothing makes sure that the other stories
+// prove something: their controller may do what it does by its roles alone.
+func TestWithoutItsRolesTheControllerCanDoNothing(t *testing.T) {
+	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
+	if err := plane.Controller.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := scenario.Credentials(plane.ControlPlane, "nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	process, err := plane.StartAs("without-roles", kubeconfig, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := stage.New(t, plane)
+	s.CreateFlux()
+	s.Create(s.Rollout())
+	s.Publish(s.ConfigRelease("1.0.0"))
+	awaitLog(t, process, `rollouts.kuberik.com is forbidden: User \"system:serviceaccount:kuberik-system:nobody\"`)
+	s.Stays("without a promotion", func(r *v1alpha1.Rollout) bool { return r.Current() == nil })
+	if got := statuses(t, plane, "nobody"); !slices.Contains(got, http.StatusForbidden) || slices.Contains(got, http.StatusOK) {
+		t.Errorf("the API server answered %v, want it to refuse everything", got)
+	}
+}
+
+func TestACredentialThatMayNotBeReadHoldsNoPromotion(t *testing.T) {
+	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
+	plane.RefusalsAreMeant = true
+	everywhere := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "rollout-controller-registry-credentials-rolebinding"}}
+	s := stage.New(t, plane)
+	s.Delete(everywhere)
+	createWithLogin(s)
+	s.Publish(s.ConfigRelease("1.0.0"))
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	awaitLog(t, plane.Controller, "read Secret "+s.Namespace+"/login: this controller may not; bind the ClusterRole "+credentialsRole)
+	if revision := s.Live().Current().Version.Revision; revision != nil {
+		t.Errorf("the revision is known: %s", *revision)
+	}
+
+	if err := scenario.Grant(t.Context(), plane.ControlPlane, scenario.User(scenario.Account), credentialsRole, s.Namespace); err != nil {
+		t.Fatal(err)
+	}
+	s.Await("its metadata", func(r *v1alpha1.Rollout) bool { return r.Current().Version.Revision != nil })
+}
+
+func TestWithoutTheFeatureNoCredentialIsRead(t *testing.T) {
+	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, "--feature-gates=ReleaseMetadata=false")
+	s := stage.New(t, plane)
+	s.Delete(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "rollout-controller-registry-credentials-rolebinding"}})
+	createWithLogin(s)
+	s.Publish(s.ConfigRelease("1.0.0"))
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	audited, err := plane.Audited()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range audited {
+		if request.Resource == "/secrets" || request.Resource == "/serviceaccounts" {
+			t.Errorf("the controller asked to %s", request)
+		}
+	}
+	if diff := cmp.Diff((*string)(nil), s.Live().Current().Version.Revision); diff != "" {
+		t.Errorf("the revision (-want +got):\n%s", diff)
+	}
+}
+
+// createWithLogin creates an application whose ImageRepository names a Secret.
+func createWithLogin(s *stage.Stage) {
+	s.T.Helper()
+	s.CreateFlux()
+	s.Create(login(s))
+	repository := s.ImageRepository("")
+	s.Change(repository, func() { repository.Spec.SecretRef = &meta.LocalObjectReference{Name: "login"} })
+	s.Create(s.Rollout())
+}
+
+// awaitLog waits until a process logs some text.
+func awaitLog(t *testing.T, process *controlplane.Process, text string) {
+	t.Helper()
+	stage.Eventually(t, "the log line "+text, func() (bool, string) {
+		log, err := os.ReadFile(process.LogFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(log), text), string(log[max(0, len(log)-2000):])
+	})
+}
+
+// statuses are the answers that an account got from the API server about
+// objects.
+func statuses(t *testing.T, plane *stage.Plane, account string) []int {
+	t.Helper()
+	audited, err := plane.Audited()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []int
+	for _, request := range audited {
+		if request.User == scenario.User(account) {
+			codes = append(codes, request.Code)
+		}
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package access looks at what the controller is allowed to do, and what it
+// does.
+package access
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+// unused are the rights in the shipped roles that the controller does not use.
+// Each has a reason to be there.
+var unused = map[string]string{
+	"get image.toolkit.fluxcd.io/imagepolicies":     "the contract with clients that bind to the role",
+	"get image.toolkit.fluxcd.io/imagerepositories": "the contract",
+	"get /namespaces":                                       "the contract",
+	"get kuberik.com/clusterrolloutschedules":               "the contract",
+	"get kuberik.com/rolloutschedules":                      "the contract",
+	"update kuberik.com/rollouts":                           "the contract",
+	"get kuberik.com/rollouts/status":                       "the contract",
+	"update kuberik.com/rollouts/status":                    "the contract",
+	"update kuberik.com/healthchecks":                       "the contract",
+	"get kuberik.com/healthchecks/status":                   "the contract",
+	"update kuberik.com/healthchecks/status":                "the contract",
+	"get kuberik.com/healthchecks":                          "the contract",
+	"get kuberik.com/rolloutgates":                          "the contract",
+	"update kustomize.toolkit.fluxcd.io/kustomizations":     "the contract",
+	"update source.toolkit.fluxcd.io/ocirepositories":       "the contract",
+	"patch /events":                                         "an event that is sent again",
+	"update kuberik.com/clusterrolloutschedules/finalizers": "admission that asks it of whoever blocks an owner's deletion",
+	"update kuberik.com/rolloutschedules/finalizers":        "the same",
+}
+
+func TestTheShippedRolesAllowWhatTheControllerDoesAndLittleElse(t *testing.T) {
+	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, stage.AsShipped...)
+	s := stage.New(t, plane)
+	useEverything(s)
+
+	audited, err := plane.Audited()
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	for _, request := range audited {
+		if request.User == scenario.User(scenario.Account) {
+			used[request.Verb+" "+request.Resource] = true
+			if request.Verb == "watch" { // where an API server cannot stream lists, it is listed first
+				used["list "+request.Resource] = true
+			}
+		}
+	}
+	var spare []string
+	for _, right := range rights(t, plane) {
+		if !used[right] {
+			spare = append(spare, right)
+		}
+	}
+	want := []string{}
+	for right := range unused {
+		want = append(want, right)
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, spare); diff != "" {
+		t.Errorf("rights that are not used (-with a reason +there are):\n%s", diff)
+	}
+}
+
+// useEverything has the controller do all that it can: promote with a bake
+// under checks, write both kinds of targets and put one back, read a registry
+// with credentials, keep and remove gates, answer a request.
+func useEverything(s *stage.Stage) {
+	objects := s.Flux(s.Plane.Registry.Host())
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *imagev1.ImageRepository:
+			o.Spec.SecretRef, o.Spec.ServiceAccountName = &meta.LocalObjectReference{Name: "login"}, "puller"
+		case *kustomizev1.Kustomization:
+			o.Annotations = map[string]string{v1alpha1.SubstituteAnnotationPrefix + "VERSION" + v1alpha1.SubstituteAnnotationSuffix: s.Name}
+		}
+	}
+	s.Create(objects[0], login(s), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "puller"}})
+	s.Create(objects[1:]...)
+	s.Create(s.HealthCheck(), s.Rollout(s.Baked(time.Second, time.Minute)))
+	s.Publish(s.ConfigRelease("1.0.0"))
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	s.Await("its metadata", func(r *v1alpha1.Rollout) bool { return r.Current().Version.Revision != nil })
+
+	own, cluster := freezes(s)
+	s.Create(own, cluster)
+	awaitGates(s, 2)
+	for _, schedule := range []client.Object{own, cluster} {
+		s.Change(schedule, func() { schedule.SetAnnotations(map[string]string{v1alpha1.PrettyNameAnnotation: "Freeze"}) })
+	}
+	awaitPretty(s)
+	s.Publish(s.ConfigRelease("1.1.0"))
+	s.AwaitCandidate("1.1.0")
+	s.Ask(v1alpha1.BypassGatesAnnotation, "1.1.0")
+	s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+	for _, schedule := range []client.Object{own, cluster} {
+		s.Read(schedule)
+		s.Change(schedule, func() { selectNothing(schedule) })
+	}
+	awaitGates(s, 0)
+	repository := s.OCIRepository("")
+	s.Change(repository, func() { repository.Spec.Reference.Tag = "1.0.0" })
+	stage.Eventually(s.T, "the target put back", func() (bool, string) {
+		s.Read(repository)
+		return repository.Spec.Reference.Tag == "1.1.0", repository.Spec.Reference.Tag
+	})
+}
+
+// login is for the registry of the control plane, which lets everybody in.
+func login(s *stage.Stage) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "login"},
+		Type:       corev1.SecretTypeDockerConfigJson,
+		StringData: map[string]string{corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths":{%q:{"username":"u","password":"p"}}}`, s.Plane.Registry.Host())},
+	}
+}
+
+func freezes(s *stage.Stage) (own, cluster client.Object) {
+	spec := v1alpha1.RolloutScheduleSpec{
+		RolloutSelector: &metav1.LabelSelector{}, Rules: []v1alpha1.ScheduleRule{{}}, Action: v1alpha1.ScheduleDeny,
+	}
+	return &v1alpha1.RolloutSchedule{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "freeze"}, Spec: spec},
+		&v1alpha1.ClusterRolloutSchedule{
+			ObjectMeta: metav1.ObjectMeta{Name: "freeze"},
+			Spec:       v1alpha1.ClusterRolloutScheduleSpec{RolloutScheduleSpec: spec},
+		}
+}
+
+func selectNothing(schedule client.Object) {
+	nothing := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "none"}}
+	switch schedule := schedule.(type) {
+	case *v1alpha1.RolloutSchedule:
+		schedule.Spec.RolloutSelector = nothing
+	case *v1alpha1.ClusterRolloutSchedule:
+		schedule.Spec.RolloutSelector = nothing
+	}
+}
+
+func gates(s *stage.Stage) []v1alpha1.RolloutGate {
+	list := &v1alpha1.RolloutGateList{}
+	if err := s.Plane.Client().List(s.T.Context(), list, client.InNamespace(s.Namespace)); err != nil {
+		s.T.Fatal(err)
+	}
+	return list.Items
+}
+
+func awaitGates(s *stage.Stage, want int) {
+	stage.Eventually(s.T, "the gates of the schedules", func() (bool, string) {
+		got := gates(s)
+		return len(got) == want, cmp.Diff(want, len(got))
+	})
+}
+
+func awaitPretty(s *stage.Stage) {
+	stage.Eventually(s.T, "gates with the name of their schedule", func() (bool, string) {
+		without := slices.DeleteFunc(gates(s), func(g v1alpha1.RolloutGate) bool {
+			return g.Annotations[v1alpha1.PrettyNameAnnotation] == "Freeze"
+		})
+		return len(without) == 0, cmp.Diff(0, len(without))
+	})
+}
+
+// rights are those of the roles that the controller alone has, as "verb
+// resource", sorted.
+func rights(t *testing.T, plane *stage.Plane) []string {
+	t.Helper()
+	var rules []rbacv1.PolicyRule
+	for _, name := range []string{"manager-role", "registry-credentials-role"} {
+		role := &rbacv1.ClusterRole{}
+		if err := plane.Client().Get(t.Context(), client.ObjectKey{Name: "rollout-controller-" + name}, role); err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, role.Rules...)
+	}
+	election := &rbacv1.Role{}
+	key := client.ObjectKey{Namespace: scenario.Namespace, Name: "rollout-controller-leader-election-role"}
+	if err := plane.Client().Get(t.Context(), key, election); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, rule := range append(rules, election.Rules...) {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					all = append(all, verb+" "+strings.Join([]string{group, resource}, "/"))
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

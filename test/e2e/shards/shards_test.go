@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package shards runs several controllers on one cluster that share the work,
+// and looks who has done what by the API server's audit log: each of them acts
+// as an account of its own.
+package shards
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+const shardKey = "sharding.fluxcd.io/key"
+
+// longerThanOrphans is longer than an annotation may name a Rollout that does
+// not exist before that is told.
+const longerThanOrphans = 12 * time.Second
+
+func TestEachInstanceActsForItsOwnObjectsAndNoOthers(t *testing.T) {
+	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true},
+		"--enable-leader-election", "--watch-label-selector=!"+shardKey)
+	start(t, plane, "shard-one", nil, "--enable-leader-election", "--watch-label-selector="+shardKey+"=one")
+
+	main, one := stage.New(t, plane), stage.New(t, plane)
+	everywhere := &v1alpha1.ClusterRolloutSchedule{
+		ObjectMeta: metav1.ObjectMeta{Name: "shards", Labels: map[string]string{shardKey: "one"}},
+	}
+	everywhere.Spec.RolloutSelector, everywhere.Spec.Rules = &metav1.LabelSelector{}, []v1alpha1.ScheduleRule{{}}
+	everywhere.Spec.Action = v1alpha1.ScheduleAllow
+	main.Create(everywhere)
+	for s, shard := range map[*stage.Stage]string{main: "", one: "one"} {
+		s.CreateFlux()
+		s.Create(in(shard, s.HealthCheck()), in(shard, s.Rollout(s.Baked(longerThanOrphans, time.Minute))))
+		s.Publish(s.ConfigRelease("1.0.0"))
+	}
+	for _, s := range []*stage.Stage{main, one} {
+		done := s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+		if diff := cmp.Diff([]string{"1 1.0.0 Succeeded"}, stage.History(done)); diff != "" {
+			t.Errorf("history (-want +got):\n%s", diff)
+		}
+		if missing := stage.Told(s.Events(s.OCIRepository("")), v1alpha1.RolloutNotFoundReason); len(missing) > 0 {
+			t.Errorf("a Rollout of another instance is said to be missing: %q", missing)
+		}
+	}
+	stage.Eventually(t, "the schedule's gates for the Rollouts of both", func() (bool, string) {
+		main.Read(everywhere)
+		return everywhere.Status.MatchingRollouts == 2 && len(everywhere.Status.ManagedGates) == 2, cmp.Diff(2, len(everywhere.Status.ManagedGates))
+	})
+
+	promotes := []string{
+		"create /events", "patch kuberik.com/healthchecks", "patch kuberik.com/healthchecks/status",
+		"patch kuberik.com/rollouts/status", "patch source.toolkit.fluxcd.io/ocirepositories",
+	}
+	want := map[string][]string{
+		scenario.Account + " " + main.Namespace: promotes,
+		"shard-one " + one.Namespace:            append([]string{"create kuberik.com/rolloutgates"}, promotes...),
+		"shard-one " + main.Namespace:           {"create kuberik.com/rolloutgates"},
+		"shard-one ":                            {"patch kuberik.com/clusterrolloutschedules/status"},
+	}
+	for _, verbs := range want {
+		slices.Sort(verbs)
+	}
+	if diff := cmp.Diff(want, writes(t, plane, scenario.Account, "shard-one")); diff != "" {
+		t.Errorf("who wrote what where (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(2, len(leases(t, plane))); diff != "" {
+		t.Errorf("each instance has a Lease of its own; there are %v", slices.Collect(maps.Keys(leases(t, plane))))
+	}
+	if _, shared := leases(t, plane)["8108ddc4.kuberik.com"]; shared {
+		t.Error("the Lease of an instance without a selector was taken")
+	}
+
+	moveAndPromote(t, main, one)
+}
+
+// moveAndPromote hands a Rollout over in the middle of a bake, and its next
+// release to the new instance.
+func moveAndPromote(t *testing.T, main, one *stage.Stage) {
+	t.Helper()
+	main.Publish(main.ConfigRelease("1.1.0"))
+	main.AwaitState("1.1.0", v1alpha1.BakeInProgress)
+	rollout := main.Rollout()
+	main.Change(rollout, func() { in("one", rollout) })
+	main.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+	main.Publish(main.ConfigRelease("1.2.0"))
+	done := main.AwaitState("1.2.0", v1alpha1.BakeInProgress)
+	if diff := cmp.Diff([]string{"3 1.2.0 InProgress", "2 1.1.0 Succeeded", "1 1.0.0 Succeeded"}, stage.History(done)); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+	repository := main.OCIRepository("")
+	main.Read(repository)
+	if repository.Generation != 4 {
+		t.Errorf("the target has generation %d, want 4: written once for each release", repository.Generation)
+	}
+	got := writes(t, main.Plane, "shard-one")["shard-one "+main.Namespace]
+	if !slices.Contains(got, "patch kuberik.com/rollouts/status") || !slices.Contains(got, "patch source.toolkit.fluxcd.io/ocirepositories") {
+		t.Errorf("the new instance has written only %v", got)
+	}
+	if diff := cmp.Diff([]string{"1 1.0.0 Succeeded"}, stage.History(one.Live())); diff != "" {
+		t.Errorf("history of the other one (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnInstanceOfOneNamespaceActsThereAlone(t *testing.T) {
+	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, "--watch-label-selector=unused")
+	inside, outside := stage.New(t, plane), stage.New(t, plane)
+	for _, s := range []*stage.Stage{inside, outside} {
+		s.CreateFlux()
+		s.Create(s.HealthCheck(), s.Rollout(s.Baked(time.Second, time.Minute)))
+		s.Publish(s.ConfigRelease("1.0.0"))
+	}
+	freeze := &v1alpha1.ClusterRolloutSchedule{ObjectMeta: metav1.ObjectMeta{Name: "freeze"}}
+	freeze.Spec.RolloutSelector, freeze.Spec.Rules = &metav1.LabelSelector{}, []v1alpha1.ScheduleRule{{}}
+	start(t, plane, "one-namespace", []string{"RUNTIME_NAMESPACE=" + inside.Namespace}, "--watch-all-namespaces=false")
+	inside.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	inside.Create(freeze)
+	inside.Publish(inside.ConfigRelease("1.1.0"))
+	inside.AwaitCandidate("1.1.0")
+	inside.Stays("frozen with the cluster", func(r *v1alpha1.Rollout) bool { return r.Current().Version.Tag == "1.0.0" })
+	inside.Delete(freeze)
+	inside.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+
+	if outside.Live().Current() != nil {
+		t.Error("a Rollout of another namespace was promoted")
+	}
+	for place := range writes(t, plane, "one-namespace", scenario.Account) {
+		if place != "one-namespace "+inside.Namespace {
+			t.Errorf("something was written where nothing should be: %s", place)
+		}
+	}
+}
+
+func start(t *testing.T, plane *stage.Plane, account string, env []string, args ...string) {
+	t.Helper()
+	if _, err := plane.StartBeside(t.Context(), account, account, env, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// in labels an object with its shard; empty is none.
+func in[T client.Object](shard string, o T) T {
+	labels := maps.Clone(o.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if shard != "" {
+		labels[shardKey] = shard
+	}
+	o.SetLabels(labels)
+	return o
+}
+
+// writes says who has written what in which namespace, as "account namespace":
+// "verb resource". Leases are left out.
+func writes(t *testing.T, plane *stage.Plane, accounts ...string) map[string][]string {
+	t.Helper()
+	audited, err := plane.Audited()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]string{}
+	for _, request := range audited {
+		for _, account := range accounts {
+			place, what := account+" "+request.Namespace, request.Verb+" "+request.Resource
+			if request.User != scenario.User(account) || !request.IsWrite() || request.Namespace == scenario.Namespace {
+				continue
+			}
+			if !slices.Contains(all[place], what) {
+				all[place] = append(all[place], what)
+			}
+		}
+	}
+	for _, verbs := range all {
+		slices.Sort(verbs)
+	}
+	return all
+}
+
+// leases are those of the controllers, by name, with who holds them.
+func leases(t *testing.T, plane *stage.Plane) map[string]string {
+	t.Helper()
+	list := &coordinationv1.LeaseList{}
+	if err := plane.Client().List(t.Context(), list, client.InNamespace(scenario.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	held := map[string]string{}
+	for i := range list.Items {
+		held[list.Items[i].Name] = *list.Items[i].Spec.HolderIdentity
+	}
+	return held
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tenants plays two teams in one cluster, each with the shipped rights
+// in a namespace of its own, that try to reach into the other's.
+package tenants
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/acl"
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+// tenant is a team with an application. What it does, it does with its own
+// rights.
+type tenant struct {
+	*stage.Stage
+	own client.Client
+}
+
+func TestTenantsCannotReachEachOther(t *testing.T) {
+	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, "--no-cross-namespace-refs")
+	letTenantsUseFlux(t, plane)
+	anna, bert := settle(t, plane, "anna"), settle(t, plane, "bert")
+	for name, pair := range map[string][2]tenant{"anna reaches for bert's": {anna, bert}, "bert reaches for anna's": {bert, anna}} {
+		t.Run(name, func(t *testing.T) { reach(t, pair[0].on(t), pair[1].on(t)) })
+	}
+}
+
+// settle gives a tenant a namespace, rights in it, and an application that runs.
+func settle(t *testing.T, plane *stage.Plane, name string) tenant {
+	t.Helper()
+	config, err := plane.RESTConfigFor(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := client.New(config, client.Options{Scheme: plane.Client().Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := tenant{stage.New(t, plane), own}
+	objects := s.Flux(plane.Registry.Host())
+	s.Stage.Create(objects[0])
+	for _, role := range []string{"rollout-editor-role", "rolloutgate-editor-role", "healthcheck-editor-role", "rolloutschedule-editor-role"} {
+		grant(t, plane, name, "rollout-controller-"+role, s.Namespace)
+	}
+	grant(t, plane, name, "flux-tenant", s.Namespace)
+	s.makes(t, objects[1:]...)
+	s.makes(t, s.HealthCheck(), s.Rollout(s.Baked(time.Second, time.Minute)), login(s), vault(s, plane))
+	s.Publish(s.ConfigRelease("1.0.0"))
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	return s
+}
+
+// on lets a test of its own speak for the tenant.
+func (s tenant) on(t *testing.T) tenant {
+	t.Helper()
+	there := *s.Stage
+	there.T = t
+	return tenant{&there, s.own}
+}
+
+// reach has a tenant try everything, and looks that the other one's namespace
+// stays as it is and goes on.
+func reach(t *testing.T, from, into tenant) {
+	t.Helper()
+	before := len(controllersWritesIn(t, into))
+	spy := from.Beside("spy").Rollout()
+	spy.Spec.ReleasesImagePolicy.Name = from.Name
+	spy.Spec.HealthCheckSelector = &v1alpha1.HealthCheckSelector{Selector: &metav1.LabelSelector{}, NamespaceSelector: &metav1.LabelSelector{}}
+	thief := from.Beside("thief").Rollout()
+	policy := from.Beside("thief").ImagePolicy(">=1.0.0")
+	policy.Spec.ImageRepositoryRef = meta.NamespacedObjectReference{Namespace: into.Namespace, Name: "vault"}
+	peek := from.Beside("peek").HealthCheck()
+	peek.Annotations[v1alpha1.KustomizationAnnotation] = into.Namespace + "/" + into.Name
+	bait := from.Beside("bait").OCIRepository(from.Plane.Registry.Host())
+	bait.Annotations[v1alpha1.RolloutAnnotation] = into.Namespace + "/" + into.Name
+	fishing := vault(from, from.Plane)
+	fishing.Name, fishing.Spec.SecretRef.Name = "fishing", into.Namespace+"-secret"
+	from.makes(t, spy, policy, thief, peek, bait, fishing, closed(from), frozen(from))
+
+	denied(t, from, spy, "spec.healthCheckSelector.namespaceSelector")
+	denied(t, from, thief, "ImageRepository "+into.Namespace+"/vault")
+	stage.Eventually(t, "a HealthCheck that is refused", func() (bool, string) {
+		from.Read(peek)
+		message := peek.Status.Message
+		return message != nil && strings.Contains(*message, "references across namespaces are not allowed"), cmp.Diff("", message)
+	})
+	from.refusedTo(t, into)
+
+	if got := controllersWritesIn(t, into); len(got) > before {
+		t.Errorf("the controller has written in the other's namespace: %v", got[before:])
+	}
+	for _, request := range audited(t, into) {
+		if request.Resource == "/secrets" {
+			t.Errorf("the controller asked to %s", request)
+		}
+	}
+	next := "1." + strings.Repeat("1", 1+len(into.Live().Status.History)) + ".0"
+	into.Publish(into.ConfigRelease(next))
+	into.AwaitState(next, v1alpha1.BakeSucceeded)
+	if got := from.Live().Current().Version.Tag; !strings.HasPrefix(got, "1.") || len(from.Live().Status.Gates) == 0 {
+		t.Errorf("the tenant's own gate is not shown at its own Rollout, which runs %s", got)
+	}
+	from.mends(t, spy, policy)
+}
+
+// mends takes back what was refused: it recovers by itself.
+func (s tenant) mends(t *testing.T, spy *v1alpha1.Rollout, policy *imagev1.ImagePolicy) {
+	t.Helper()
+	s.changes(t, spy, func() { spy.Spec.HealthCheckSelector = nil })
+	s.changes(t, policy, func() { policy.Spec.ImageRepositoryRef = meta.NamespacedObjectReference{Name: s.Name} })
+	for _, name := range []string{"spy", "thief"} {
+		other := tenant{s.Beside(name), s.own}
+		other.Await("no refusal any more", func(r *v1alpha1.Rollout) bool {
+			return stage.Condition(r, v1alpha1.StalledCondition) == "" && r.Current().State() == v1alpha1.BakeSucceeded
+		})
+	}
+	for _, object := range []client.Object{closed(s), frozen(s)} {
+		if err := s.own.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Await("no gate any more", func(r *v1alpha1.Rollout) bool { return len(r.Status.Gates) == 0 })
+}
+
+// refusedTo: what RBAC alone keeps a tenant from.
+func (s tenant) refusedTo(t *testing.T, other tenant) {
+	t.Helper()
+	everywhere := &v1alpha1.ClusterRolloutSchedule{ObjectMeta: metav1.ObjectMeta{Name: "everywhere"}}
+	everywhere.Spec.RolloutSelector, everywhere.Spec.Rules = &metav1.LabelSelector{}, []v1alpha1.ScheduleRule{{}}
+	theirs, check := other.Rollout(), s.HealthCheck()
+	theirs.Annotations = map[string]string{v1alpha1.ForceDeployAnnotation: "1.0.0"}
+	healthy := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"status":"Healthy"}}`))
+	for what, err := range map[string]error{
+		"freeze the cluster":           s.own.Create(t.Context(), everywhere),
+		"read the other's Rollout":     s.own.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs.DeepCopy()),
+		"annotate the other's Rollout": s.own.Patch(t.Context(), theirs, client.Merge),
+		"gate the other's Rollout":     s.own.Create(t.Context(), closed(other)),
+		"report health":                s.own.Status().Patch(t.Context(), check, healthy),
+	} {
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("a tenant could %s: %v", what, err)
+		}
+	}
+}
+
+// denied waits until a Rollout says what is refused.
+func denied(t *testing.T, s tenant, rollout *v1alpha1.Rollout, words string) {
+	t.Helper()
+	other := tenant{s.Beside(rollout.Name), s.own}
+	other.Await("a refusal", func(r *v1alpha1.Rollout) bool {
+		stalled := stage.Condition(r, v1alpha1.StalledCondition)
+		return strings.HasPrefix(stalled, "Stalled=True AccessDenied: ") && strings.Contains(stalled, words) &&
+			(r.Current() == nil || r.Current().State() == v1alpha1.BakeDeploying)
+	})
+}
+
+// vault is an ImageRepository with a login, that lets in everybody.
+func vault(s tenant, plane *stage.Plane) *imagev1.ImageRepository {
+	repository := s.Stage.ImageRepository(plane.Registry.Host())
+	repository.Name = "vault"
+	repository.Spec.SecretRef = &meta.LocalObjectReference{Name: "vault"}
+	repository.Spec.AccessFrom = &acl.AccessFrom{NamespaceSelectors: []acl.NamespaceSelector{{}}}
+	return repository
+}
+
+// login is for the registry of the control plane, which lets everybody in.
+func login(s tenant) *corev1.Secret {
+	config := fmt.Sprintf(`{"auths":{%q:{"username":"u","password":"p"}}}`, s.Plane.Registry.Host())
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "vault"}, Type: corev1.SecretTypeDockerConfigJson,
+		StringData: map[string]string{corev1.DockerConfigJsonKey: config},
+	}
+}
+
+// closed is a gate for a Rollout whose name both tenants have given.
+func closed(s tenant) *v1alpha1.RolloutGate {
+	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "blocker"}}
+	gate.Spec.RolloutRef, gate.Spec.Passing = &v1alpha1.LocalObjectReference{Name: s.Name}, new(false)
+	return gate
+}
+
+func frozen(s tenant) *v1alpha1.RolloutSchedule {
+	schedule := &v1alpha1.RolloutSchedule{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "blocker"}}
+	schedule.Spec.RolloutSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"frozen": "yes"}}
+	schedule.Spec.Rules, schedule.Spec.Action = []v1alpha1.ScheduleRule{{}}, v1alpha1.ScheduleDeny
+	return schedule
+}
+
+// makes creates objects with the tenant's rights.
+func (s tenant) makes(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := s.own.Create(t.Context(), o); err != nil {
+			t.Fatalf("the tenant cannot create %T %s: %v", o, o.GetName(), err)
+		}
+	}
+}
+
+func (s tenant) changes(t *testing.T, o client.Object, change func()) {
+	t.Helper()
+	s.Read(o)
+	before := o.DeepCopyObject().(client.Object)
+	change()
+	if err := s.own.Patch(t.Context(), o, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// letTenantsUseFlux is a role such as a platform has for its tenants.
+func letTenantsUseFlux(t *testing.T, plane *stage.Plane) {
+	t.Helper()
+	all := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "flux-tenant"},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"image.toolkit.fluxcd.io"}, Resources: []string{"imagepolicies", "imagerepositories"}, Verbs: all},
+			{APIGroups: []string{"source.toolkit.fluxcd.io"}, Resources: []string{"ocirepositories"}, Verbs: all},
+			{APIGroups: []string{"kustomize.toolkit.fluxcd.io"}, Resources: []string{"kustomizations"}, Verbs: all},
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: all},
+		},
+	}
+	if err := plane.Client().Create(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func grant(t *testing.T, plane *stage.Plane, user, role, namespace string) {
+	t.Helper()
+	if err := scenario.Grant(t.Context(), plane.ControlPlane, user, role, namespace); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// audited is what the controller has asked in a tenant's namespace.
+func audited(t *testing.T, s tenant) []controlplane.Audited {
+	t.Helper()
+	all, err := s.Plane.Audited()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var there []controlplane.Audited
+	for _, request := range all {
+		if request.User == scenario.User(scenario.Account) && request.Namespace == s.Namespace {
+			there = append(there, request)
+		}
+	}
+	return there
+}
+
+// controllersWritesIn are those of the controller, without events.
+func controllersWritesIn(t *testing.T, s tenant) []controlplane.Audited {
+	t.Helper()
+	var writes []controlplane.Audited
+	for _, request := range audited(t, s) {
+		if request.IsWrite() && request.Resource != "/events" {
+			writes = append(writes, request)
+		}
+	}
+	return writes
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
+)
+
+// Who the controller is in the manifests.
+const (
+	Namespace = "kuberik-system"
+	Account   = "rollout-controller-controller-manager"
+)
+
+// User is what the API server calls an account of the controller's namespace.
+func User(account string) string { return "system:serviceaccount:" + Namespace + ":" + account }
+
+// accessKinds are those of the shipped manifests that say who may do what.
+var accessKinds = []string{"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+
+// Manifests are what users apply, with the rules filled in of the ClusterRoles
+// that are the sum of others.
+func Manifests(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	objects, err := manifests.Kustomize(ctx, manifests.Default)
+	if err != nil {
+		return nil, fmt.Errorf("render the shipped manifests: %w", err)
+	}
+	return objects, aggregate(objects)
+}
+
+// Install creates the shipped roles and binds them to an account, as the
+// manifests do to the controller's. It returns the path of a kubeconfig with
+// which the account, and nobody else, acts.
+func Install(ctx context.Context, plane *controlplane.ControlPlane, account string) (string, error) {
+	objects, err := Manifests(ctx)
+	if err != nil {
+		return "", err
+	}
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return !slices.Contains(accessKinds, o.GetKind()) })
+	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int {
+		return slices.Index(accessKinds, a.GetKind()) - slices.Index(accessKinds, b.GetKind())
+	})
+	for _, object := range objects {
+		if err := rebind(object, account); err != nil {
+			return "", err
+		}
+		if err := plane.Client().Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+			return "", fmt.Errorf("install the shipped %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return Credentials(plane, account)
+}
+
+// Credentials makes a kubeconfig for an account of the controller's namespace,
+// whatever it may do.
+func Credentials(plane *controlplane.ControlPlane, account string) (string, error) {
+	return plane.AddUser(User(account), "system:serviceaccounts", "system:serviceaccounts:"+Namespace)
+}
+
+// rebind makes of a binding to the controller one to another account.
+func rebind(object *unstructured.Unstructured, account string) error {
+	if account == Account || object.GetKind() != "ClusterRoleBinding" && object.GetKind() != "RoleBinding" {
+		return nil
+	}
+	subject := map[string]any{"kind": "ServiceAccount", "name": account, "namespace": Namespace}
+	object.SetName(object.GetName() + "-" + account)
+	return unstructured.SetNestedSlice(object.Object, []any{subject}, "subjects")
+}
+
+// aggregate fills in the ClusterRoles that are the sum of others, as the
+// controller manager of a cluster does: not every control plane here has one.
+func aggregate(objects []*unstructured.Unstructured) error {
+	roles, err := manifests.As[rbacv1.ClusterRole](objects, "ClusterRole")
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		role := rbacv1.ClusterRole{}
+		if object.GetKind() != "ClusterRole" {
+			continue
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
+			return fmt.Errorf("read ClusterRole %s: %w", object.GetName(), err)
+		}
+		if role.AggregationRule == nil {
+			continue
+		}
+		role.Rules = sum(roles, role.AggregationRule.ClusterRoleSelectors)
+		if object.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(&role); err != nil {
+			return fmt.Errorf("write ClusterRole %s: %w", role.Name, err)
+		}
+	}
+	return nil
+}
+
+func sum(roles []rbacv1.ClusterRole, selectors []metav1.LabelSelector) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for i := range roles {
+		if slices.ContainsFunc(selectors, func(s metav1.LabelSelector) bool {
+			selector, err := metav1.LabelSelectorAsSelector(&s)
+			return err == nil && selector.Matches(labels.Set(roles[i].Labels))
+		}) {
+			rules = append(rules, roles[i].Rules...)
+		}
+	}
+	return rules
+}
+
+// Grant lets a user do something: the rules of a ClusterRole, in one namespace.
+func Grant(ctx context.Context, plane *controlplane.ControlPlane, user, role, namespace string) error {
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "grant-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	if err := plane.Client().Create(ctx, binding); err != nil {
+		return fmt.Errorf("bind ClusterRole %s: %w", role, err)
+	}
+	return nil
+}
