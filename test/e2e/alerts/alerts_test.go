@@ -132,9 +132,12 @@ func says(s *stage.Stage, status v1alpha1.HealthStatus, message string) {
 // served its purpose by then.
 func checkMetadata(t *testing.T, s *stage.Stage, e eventv1.Event) {
 	t.Helper()
-	digest := s.Push(s.ConfigRelease("1.2.0"))
+	digests, err := plane.Registry.Digests(t.Context(), s.Repository)
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := map[string]string{
-		"revision": "1.2.0@" + digest, "rollout": "shop", "from": "1.1.0", "to": "1.2.0",
+		"revision": "1.2.0@" + digests["1.2.0"], "rollout": "shop", "from": "1.1.0", "to": "1.2.0",
 		"deployment": "3", "actor": "rollout-controller",
 	}
 	if diff := cmp.Diff(want, e.Metadata); diff != "" {

@@ -20,10 +20,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 	"github.com/fluxrollouts/rollout-controller/test/monitoring"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
 // alarms says how often the story raises which alert: its condition is true,
@@ -148,9 +148,6 @@ func panelsShow(t *testing.T, prometheus prometheusv1.API) {
 		t.Fatal(err)
 	}
 	for _, q := range queries {
-		if strings.Contains(q.Expr, "rollout_notifications_") && !sendsEvents() {
-			continue
-		}
 		value, warnings, err := prometheus.Query(t.Context(), q.Expr, time.Now())
 		if err != nil || len(warnings) > 0 {
 			t.Errorf("%s: %v %v in\n%s", q.Of, err, warnings, q.Expr)
@@ -179,9 +176,7 @@ func everythingExists(t *testing.T, prometheus prometheusv1.API) {
 		t.Fatal(err)
 	}
 	for _, s := range slices.Concat(selectors...) {
-		if !strings.HasPrefix(s.Metric, "rollout_notifications_") || sendsEvents() {
-			want[s.Metric] = append(want[s.Metric], s.Labels...)
-		}
+		want[s.Metric] = append(want[s.Metric], s.Labels...)
 	}
 	for metric, labels := range want {
 		there, _, err := prometheus.LabelNames(t.Context(), []string{metric}, time.Now().Add(-time.Hour), time.Now())
@@ -267,7 +262,7 @@ func occupyLease(t *testing.T) {
 	var held int
 	for i := range leases.Items {
 		lease := &leases.Items[i]
-		if lease.Namespace != controlplane.FluxNamespace || !strings.Contains(lease.Name, "kuberik.com") {
+		if lease.Namespace != scenario.Namespace || !strings.Contains(lease.Name, "kuberik.com") {
 			continue
 		}
 		held++

@@ -17,7 +17,6 @@ import (
 	prometheusv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 	"github.com/fluxrollouts/rollout-controller/test/monitoring"
 )
@@ -34,21 +33,11 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "find a port:", err)
 		os.Exit(1)
 	}
-	args := []string{
+	args := append([]string{
 		"--metrics-bind-address=" + metricsAddress, "--metrics-secure=false",
-		"--leader-elect", "--leader-election-namespace=" + controlplane.FluxNamespace,
-	}
-	if sendsEvents() {
-		args = append(args, "--events-addr=http://127.0.0.1:9/") // nobody listens there
-	}
+		"--events-addr=http://127.0.0.1:9/", // nobody listens there
+	}, stage.AsShipped...)
 	os.Exit(stage.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true}, args...))
-}
-
-// sendsEvents reports whether this controller sends events to Flux's
-// notification-controller, and so has the metrics of their queue.
-func sendsEvents() bool {
-	_, err := os.Stat(filepath.Join(parts.Root(), "internal", "notify"))
-	return err == nil
 }
 
 func freeAddress() (string, error) {
