@@ -29,6 +29,9 @@ func (r *RolloutReconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, 
 	if current == nil {
 		return nil
 	}
+	if d.Action.Promotes() {
+		r.owe(rollout, w.targets)
+	}
 	var errs []error
 	for _, t := range r.overreaching(w.targets) {
 		errs = append(errs, r.giveBack(ctx, t))
@@ -116,7 +119,7 @@ func (r *RolloutReconciler) write(ctx context.Context, rollout *v1alpha1.Rollout
 		return refused(t, err)
 	}
 	r.writes.wrote(t.Object())
-	contested := r.wroteTarget(rollout, t, d.Action.Promotes())
+	contested := r.wroteTarget(rollout, t)
 	if !contested && !current.State().Running() && !d.Action.Promotes() {
 		r.Events.Eventf(rollout, corev1.EventTypeNormal, v1alpha1.TargetRestoredReason,
 			"%s did not carry %s and was brought to it", t, current.Version.Tag)

@@ -38,6 +38,7 @@ const (
 // memory of a write that may become one. Only the pass of its Rollout uses it.
 type contest struct {
 	version string        // that was written last
+	owed    bool          // a version was promoted and is not written yet
 	wrote   time.Time     // when; zero if nothing can be concluded from it any more
 	rival   string        // who takes it back, and the remedy; empty while nobody does
 	named   bool          // the rival is known by name
@@ -114,8 +115,13 @@ func (r *RolloutReconciler) judgeContest(ctx context.Context, rollout *v1alpha1.
 	switch {
 	case c == nil:
 		return seen, nil
-	case c.version != current.Version.Tag, r.writes.ahead(t.Object()):
+	case r.writes.ahead(t.Object()):
 		// what the target carries says nothing about the last write
+	case c.owed, c.version != current.Version.Tag:
+		if t.Carries(current.Version.Tag) { // by somebody else's hand, who so agrees
+			r.contests.put(client.ObjectKeyFromObject(rollout), t.Object(), nil)
+			return seen, nil
+		}
 	case t.Carries(c.version):
 		c.kept(r.Now())
 	default:
@@ -208,20 +214,37 @@ func (c *contest) end() {
 	*c = contest{version: c.version, wrote: c.wrote, seen: c.seen}
 }
 
+// owe notes that a version was promoted and is to be written to the targets, be
+// it in this pass or, where something comes between, in a later one.
+func (r *RolloutReconciler) owe(rollout *v1alpha1.Rollout, targets []target.Target) {
+	key, version := client.ObjectKeyFromObject(rollout), rollout.Current().Version.Tag
+	for _, t := range targets {
+		if !t.Writable(version) {
+			continue
+		}
+		c := r.contests.of(key, t.Object())
+		if c == nil {
+			c = &contest{}
+			r.contests.put(key, t.Object(), c)
+		}
+		c.owed = true
+	}
+}
+
 // wroteTarget notes a write, and reports whether the target is contested. The
 // first write of a promotion begins nothing.
-func (r *RolloutReconciler) wroteTarget(rollout *v1alpha1.Rollout, t target.Target, promoted bool) (contested bool) {
+func (r *RolloutReconciler) wroteTarget(rollout *v1alpha1.Rollout, t target.Target) (contested bool) {
 	key := client.ObjectKeyFromObject(rollout)
 	c := r.contests.of(key, t.Object())
 	switch {
-	case promoted && (c == nil || c.rival == ""):
-		r.contests.put(key, t.Object(), nil)
-		return false
 	case c == nil:
 		c = &contest{}
 		r.contests.put(key, t.Object(), c)
+	case c.owed && c.rival == "":
+		r.contests.put(key, t.Object(), nil)
+		return false
 	}
-	c.version, c.wrote, c.taken = rollout.Current().Version.Tag, r.Now(), false
+	c.version, c.wrote, c.taken, c.owed = rollout.Current().Version.Tag, r.Now(), false, false
 	return c.rival != ""
 }
 

@@ -113,6 +113,29 @@ func TestAFieldThatIsTakenBackAgainIsContested(t *testing.T) {
 	s.Expect(s.reconcile("shop").RequeueAfter).To(Equal(20 * time.Second))
 }
 
+func TestAFirstWriteThatCameLateBeginsNoContest(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+		if write != "patch OCIRepository shop" {
+			return fixture.Fault{}
+		}
+		s.wire.Fail = nil
+		s.parentApplies(gitSpellsNoTag) // somebody else was a moment earlier
+		return fixture.Fault{}
+	}
+	s.deploy("shop")
+	s.events.Take()
+
+	s.pass(10 * time.Second)
+	s.parentApplies(gitSpellsTag)
+	s.deploy("shop")
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"), "the first time it is put back at once")
+	s.Expect(s.events.Take()).To(Equal([]fixture.Event{{
+		On: "shop", Type: corev1.EventTypeNormal, Reason: v1alpha1.TargetRestoredReason,
+		Message: "OCIRepository " + s.namespace + "/shop did not carry 1.0.0 and was brought to it",
+	}}))
+}
+
 func TestAContestedFieldIsWrittenEverMoreRarely(t *testing.T) {
 	s := openContest(t)
 	s.events.Take()
@@ -170,6 +193,17 @@ func TestAContestEndsWhenTheOtherManagerWantsTheSame(t *testing.T) {
 	s.parentApplies(strings.Replace(gitSpellsTag, "0.9.0", "1.0.0", 1))
 	s.deploy("shop")
 	s.Expect(s.wire.Writes()).To(HaveEach("patch Rollout/status shop"))
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))
+}
+
+func TestAContestEndsWhenTheOtherManagerWantsTheNextRelease(t *testing.T) {
+	s := openContest(t)
+	s.wire.Forget()
+	s.parentApplies(strings.Replace(gitSpellsTag, "0.9.0", "1.1.0", 1))
+	s.release("shop", "1.1.0")
+	s.deploy("shop")
+	s.Expect(s.wire.Writes()).NotTo(ContainElement("patch OCIRepository shop"))
+	s.Expect(s.condition("shop", v1alpha1.StalledCondition)).To(BeZero())
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))
 }
 
