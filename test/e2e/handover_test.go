@@ -4,9 +4,7 @@ package e2e
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -124,46 +122,6 @@ func (p parent) awaitUnannotated() {
 		p.Read(source)
 		return source.Annotations[v1alpha1.RolloutAnnotation] == "", fmt.Sprint(source.Annotations)
 	})
-}
-
-// tags collects which tags the OCIRepository shop has had from now on, in their
-// order; empty is none.
-func (p parent) tags() func() []string {
-	p.T.Helper()
-	watcher, err := client.NewWithWatch(plane.RESTConfig(), client.Options{Scheme: plane.Client().Scheme()})
-	if err != nil {
-		p.T.Fatal(err)
-	}
-	events, err := watcher.Watch(p.T.Context(), &sourcev1.OCIRepositoryList{}, client.InNamespace(p.Namespace),
-		client.MatchingFields{"metadata.name": "shop"})
-	if err != nil {
-		p.T.Fatal(err)
-	}
-	p.T.Cleanup(events.Stop)
-	var mu sync.Mutex
-	var seen []string
-	go func() {
-		for e := range events.ResultChan() {
-			repository, ok := e.Object.(*sourcev1.OCIRepository)
-			if !ok {
-				continue
-			}
-			tag := ""
-			if repository.Spec.Reference != nil {
-				tag = repository.Spec.Reference.Tag
-			}
-			mu.Lock()
-			if len(seen) == 0 || seen[len(seen)-1] != tag {
-				seen = append(seen, tag)
-			}
-			mu.Unlock()
-		}
-	}()
-	return func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(seen)
-	}
 }
 
 // worker is the Kustomization shop as Git has it, with what is added to its

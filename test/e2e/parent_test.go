@@ -4,7 +4,8 @@ package e2e
 
 import (
 	"fmt"
-	"sync/atomic"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,9 +91,9 @@ func (p parent) awaitConflict() *v1alpha1.Rollout {
 	})
 }
 
-// writes counts how often the tag of the OCIRepository shop becomes 1.1.0,
-// which only the controller wants.
-func (p parent) writes() *atomic.Int32 {
+// tags collects which tags the OCIRepository shop has had from now on, in their
+// order; empty is none.
+func (p parent) tags() func() []string {
 	p.T.Helper()
 	watcher, err := client.NewWithWatch(plane.RESTConfig(), client.Options{Scheme: plane.Client().Scheme()})
 	if err != nil {
@@ -104,28 +105,43 @@ func (p parent) writes() *atomic.Int32 {
 		p.T.Fatal(err)
 	}
 	p.T.Cleanup(events.Stop)
-	count, tag := &atomic.Int32{}, "1.1.0" // as it may be when the watch begins
+	var mu sync.Mutex
+	var seen []string
 	go func() {
 		for e := range events.ResultChan() {
 			repository, ok := e.Object.(*sourcev1.OCIRepository)
-			if !ok || repository.Spec.Reference == nil {
+			if !ok {
 				continue
 			}
-			if now := repository.Spec.Reference.Tag; now != tag {
-				if tag = now; now == "1.1.0" {
-					count.Add(1)
-				}
+			tag := ""
+			if repository.Spec.Reference != nil {
+				tag = repository.Spec.Reference.Tag
 			}
+			mu.Lock()
+			if len(seen) == 0 || seen[len(seen)-1] != tag {
+				seen = append(seen, tag)
+			}
+			mu.Unlock()
 		}
 	}()
-	return count
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(seen)
+	}
 }
 
 func TestAParentThatTakesTheTagBackIsNamedAndNotFought(t *testing.T) {
 	p := fight(t)
-	before, writes := p.Live(), p.writes()
+	before, tags := p.Live(), p.tags()
 	time.Sleep(2 * time.Minute)
-	if n := writes.Load(); n < 1 || n > 4 {
+	var n int
+	for i, tag := range tags() {
+		if i > 0 && tag == "1.1.0" { // which only the controller wants
+			n++
+		}
+	}
+	if n < 1 || n > 4 {
 		t.Errorf("in two minutes the tag was written %d times, want at least once and at most every 30 s", n)
 	}
 	if after := p.Live(); after.ResourceVersion != before.ResourceVersion {
