@@ -254,6 +254,7 @@ var errorReasons = map[string]bool{
 	v1alpha1.InvalidSelectorReason:      true,
 	v1alpha1.InvalidWantedVersionReason: true,
 	v1alpha1.UnknownReleaseReason:       true,
+	v1alpha1.AccessDeniedReason:         true,
 	v1alpha1.InvalidImagePolicyReason:   true,
 	v1alpha1.ImagePolicyNotFoundReason:  true,
 }

@@ -5,6 +5,10 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -292,4 +297,19 @@ func heard(events []eventv1.Event, kind string) []string {
 		}
 	}
 	return all
+}
+
+func TestThePageOfEventsTellsTheirSeverity(t *testing.T) {
+	g := NewWithT(t)
+	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "spec", "v1alpha1", "rollouts.md"))
+	g.Expect(err).NotTo(HaveOccurred())
+	row := regexp.MustCompile("(?m)^\\| (?:Normal|Warning|no event) \\| (`.+?) \\| (info|error) \\|")
+	var reasons int
+	for _, cells := range row.FindAllStringSubmatch(string(page), -1) {
+		for reason := range strings.SplitSeq(cells[1], ", ") {
+			reasons++
+			g.Expect(severityOf(strings.Trim(reason, "`"))).To(Equal(cells[2]), reason)
+		}
+	}
+	g.Expect(reasons).To(BeNumerically(">", 25))
 }
