@@ -50,11 +50,9 @@ func (r *RolloutReconciler) notify(ctx context.Context, rollout *v1alpha1.Rollou
 		}
 		event := r.fluxEvent(rollout, w.Input, t)
 		for _, object := range driven {
-			behalf := event.DeepCopy()
-			behalf.Message = fmt.Sprintf("Rollout %s: %s", rollout.Name, t.message)
-			r.send(*behalf, object, rollout, t)
+			r.send(event, fmt.Sprintf("Rollout %s: %s", rollout.Name, t.message), object, rollout, t)
 		}
-		r.send(event, rollout, rollout, t)
+		r.send(event, t.message, rollout, rollout, t)
 	}
 }
 
@@ -90,21 +88,21 @@ func (r *RolloutReconciler) fluxEvent(rollout *v1alpha1.Rollout, in promotion.In
 		reason = t.finer
 	}
 	return eventv1.Event{
-		Severity: t.severity, Timestamp: metav1.NewTime(in.Now), Message: t.message, Reason: reason,
+		Severity: t.severity, Timestamp: metav1.NewTime(in.Now), Reason: reason,
 		Metadata: metadata, ReportingController: promotion.SystemName, ReportingInstance: r.Instance,
 	}
 }
 
-// send completes an event for its object. The token makes it another event than
+// send completes a copy of an event for its object. The token makes it another event than
 // any before, even if it says the same: without it notification-controller would
 // take it for a repetition.
-func (r *RolloutReconciler) send(event eventv1.Event, object client.Object, rollout *v1alpha1.Rollout, t transition) {
+func (r *RolloutReconciler) send(event eventv1.Event, message string, object client.Object, rollout *v1alpha1.Rollout, t transition) {
 	kind, err := r.Client.GroupVersionKindFor(object)
 	if err != nil {
 		return // not a kind that the controller reads
 	}
-	event = *event.DeepCopy()
-	event.InvolvedObject = reference(object, kind)
+	event.Metadata = maps.Clone(event.Metadata) // each object's group has keys of its own
+	event.Message, event.InvolvedObject = message, reference(object, kind)
 	event.Metadata[kind.Group+"/"+eventv1.MetaTokenKey] = fmt.Sprintf("%s/%s", rollout.UID, rollout.ResourceVersion)
 	if t.release != nil {
 		event.Metadata[kind.Group+"/"+eventv1.MetaRevisionKey] = revision(*t.release)
