@@ -82,19 +82,6 @@ func (p parent) repository(annotation, tag string) string {
 	return manifest
 }
 
-// ruled is the parent with the sources that Flux scans, and no Rollout.
-func ruled(t *testing.T) parent {
-	t.Helper()
-	s := newStage(t)
-	p := parent{Stage: s, fleet: s.Beside("fleet"), names: s.Namespace + "/fleet"}
-	host := plane.Registry.Host()
-	source, fleet := p.fleet.OCIRepository(host), p.fleet.Kustomization()
-	source.Annotations, source.Spec.Reference = nil, &sourcev1.OCIRepositoryRef{Tag: "main"}
-	fleet.Spec.Interval = metav1.Duration{Duration: 5 * time.Second}
-	s.Create(s.NamespaceObject(), s.ImageRepository(host), s.ImagePolicy(">=1.0.0"), source, fleet)
-	return p
-}
-
 // own takes fields for the Rollout, as kubectl apply does with --server-side
 // and --field-manager. It fails if Git has other values for them.
 func (p parent) own(fields *unstructured.Unstructured) {

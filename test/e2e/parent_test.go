@@ -63,9 +63,8 @@ func (p parent) commit(manifest string) {
 	})
 }
 
-// fight lets the parent, whose Git spells 1.0.0, and the Rollout, which
-// promotes 1.1.0, write the same field until that is seen to be a conflict.
-func fight(t *testing.T) parent {
+// ruled is the parent with the sources that Flux scans, and no Rollout.
+func ruled(t *testing.T) parent {
 	t.Helper()
 	s := newStage(t)
 	p := parent{Stage: s, fleet: s.Beside("fleet"), names: s.Namespace + "/fleet"}
@@ -73,11 +72,20 @@ func fight(t *testing.T) parent {
 	source, fleet := p.fleet.OCIRepository(host), p.fleet.Kustomization()
 	source.Annotations, source.Spec.Reference = nil, &sourcev1.OCIRepositoryRef{Tag: "main"}
 	fleet.Spec.Interval = metav1.Duration{Duration: 5 * time.Second}
-	s.Create(s.NamespaceObject(), s.ImageRepository(host), s.ImagePolicy(">=1.0.0"), source, fleet, s.Kustomization())
+	s.Create(s.NamespaceObject(), s.ImageRepository(host), s.ImagePolicy(">=1.0.0"), source, fleet)
+	return p
+}
+
+// fight lets the parent, whose Git spells 1.0.0, and the Rollout, which
+// promotes 1.1.0, write the same field until that is seen to be a conflict.
+func fight(t *testing.T) parent {
+	t.Helper()
+	p := ruled(t)
+	p.Create(p.Kustomization())
 	p.commit(p.manifest("", spelled))
-	s.Push(s.ConfigRelease("1.0.0"))
-	s.Publish(s.ConfigRelease("1.1.0"))
-	s.Create(s.Rollout())
+	p.Push(p.ConfigRelease("1.0.0"))
+	p.Publish(p.ConfigRelease("1.1.0"))
+	p.Create(p.Rollout())
 	p.awaitConflict()
 	return p
 }
