@@ -28,7 +28,9 @@ LINT := bin/lint/$(call checksum,hack/lint/go.mod)
 HELM := bin/helm/$(call checksum,hack/helm/go.mod)
 
 # Everything that `make generate` writes. OUT is where to.
-GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml docs/api/v1alpha1/reference.md \
+GENERATED := api/v1alpha1/zz_generated.deepcopy.go api/coordination/v1/zz_generated.deepcopy.go \
+	config/crd/bases config/coordination/crd/bases config/rbac/role.yaml \
+	docs/api/v1alpha1/reference.md docs/api/coordination/v1/reference.md \
 	$(addprefix charts/rollout-controller/templates/,crds.yaml rbac.yaml servicemonitor.yaml prometheusrule.yaml dashboard.yaml kubestatemetrics.yaml)
 OUT ?= .
 
@@ -39,6 +41,18 @@ SOURCE ?= https://github.com/fluxrollouts/rollout-controller
 PARTS ?= all
 
 step := hack/step.sh
+
+# $(call generate_api,package,folder) writes what follows from the types of a
+# package below api: deepcopy functions, CRDs, and the reference.
+define generate_api
+mkdir -p $(OUT)/docs/api/$(1) && \
+$(TOOLS)/controller-gen paths=./api/$(1) \
+	object:headerFile=hack/boilerplate.go.txt output:object:dir=$(OUT)/api/$(1) \
+	crd output:crd:dir=$(OUT)/$(2) && \
+$(TOOLS)/crd-ref-docs --log-level=ERROR --renderer=markdown --max-depth=20 --source-path=api/$(1) \
+	--config=hack/api-docs/config.yaml --templates-dir=hack/api-docs/templates \
+	--output-path=$(OUT)/docs/api/$(1)/reference.md
+endef
 
 .PHONY: help
 help: ## Show what can be made.
@@ -83,15 +97,10 @@ controlplane: ## Build the parts of the control plane ahead of their use.
 
 .PHONY: generate
 generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copies of config/, and the API reference.
-	@mkdir -p $(OUT)/docs/api/v1alpha1
-	@$(TOOLS)/controller-gen paths=./api/... \
-		object:headerFile=hack/boilerplate.go.txt output:object:dir=$(OUT)/api/v1alpha1 \
-		crd output:crd:dir=$(OUT)/config/crd/bases
-	@$(TOOLS)/controller-gen paths=./internal/controller/... \
+	@$(call generate_api,v1alpha1,config/crd/bases)
+	@$(call generate_api,coordination/v1,config/coordination/crd/bases)
+	@$(TOOLS)/controller-gen paths=./internal/controller \
 		rbac:roleName=manager-role output:rbac:dir=$(OUT)/config/rbac
-	@$(TOOLS)/crd-ref-docs --log-level=ERROR --renderer=markdown --max-depth=20 --source-path=api \
-		--config=hack/api-docs/config.yaml --templates-dir=hack/api-docs/templates \
-		--output-path=$(OUT)/docs/api/v1alpha1/reference.md
 	@hack/chart/generate.sh $(TOOLS)/kustomize $(OUT)/charts/rollout-controller/templates
 
 .PHONY: verify
