@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package coordination says who may roll out next where only one may at a time.
+// The packages below it decide for Deployments and for StatefulSets; this one
+// holds what both have in common: the order of turns.
+//
+// All of it is pure: there is no client, no clock and no logger.
+package coordination
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Member is one of several that roll out one at a time.
+type Member struct {
+	// Name tells members apart, and orders those that are equal otherwise.
+	Name string
+	// Halfway means that it has begun to roll out and has not finished, or has
+	// failed. Nobody else can begin before it has ended.
+	Halfway bool
+	// Progress orders those that are halfway: the furthest along goes first.
+	Progress int32
+	// Order as wished by people; a lower one goes first.
+	Order int64
+	// HadTurn means that it has rolled out since the members last had nothing to
+	// do. It goes behind those that have not, so that nobody starves.
+	HadTurn bool
+}
+
+// Next is the member whose turn it is among those that have something to roll
+// out. It reports false if there are none.
+func Next(waiting []Member) (Member, bool) {
+	if len(waiting) == 0 {
+		return Member{}, false
+	}
+	return slices.MinFunc(waiting, compare), true
+}
+
+func compare(a, b Member) int {
+	return cmp.Or(
+		falseFirst(!a.Halfway, !b.Halfway),
+		halfwayFirst(a, b),
+		falseFirst(a.HadTurn, b.HadTurn),
+		cmp.Compare(a.Order, b.Order),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+// halfwayFirst puts the one that is furthest along first, of two that have begun.
+func halfwayFirst(a, b Member) int {
+	if !a.Halfway || !b.Halfway {
+		return 0
+	}
+	return cmp.Compare(b.Progress, a.Progress)
+}
+
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
