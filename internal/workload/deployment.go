@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+)
+
+var deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
+
+// reasonTimedOut is the reason by which Kubernetes says that a Deployment has
+// not progressed within spec.progressDeadlineSeconds.
+const reasonTimedOut = "ProgressDeadlineExceeded"
+
+// Deployment judges a Deployment. One that is paused is
+//
+//   - Current if all the pods that are wanted are of its template and available;
+//   - Held if its template is not on all of its pods;
+//   - what kstatus calls it otherwise, such as while it is being scaled.
+//
+// Every other Deployment is what kstatus calls it. A failure is told in the
+// words of Kubernetes, which name the ReplicaSet.
+//
+// Its status cannot show whether the template of a paused Deployment without
+// replicas is rolled out. It is then taken to be.
+func Deployment(d *appsv1.Deployment) State {
+	state := kstatusOf(d, deploymentKind)
+	wanted := wantedReplicas(d.Spec.Replicas)
+	state.Outdated = max(d.Status.Replicas-d.Status.UpdatedReplicas, 0)
+	state.Unavailable = max(wanted-d.Status.AvailableReplicas, 0)
+	switch {
+	case state.Phase == Terminating, d.Status.ObservedGeneration < d.Generation:
+		return state
+	case d.Spec.Paused && !isOnAllPods(d.Status, wanted):
+		return state.as(Held, fmt.Sprintf("%s (updated: %d/%d)", holder(d), d.Status.UpdatedReplicas, wanted))
+	case d.Spec.Paused && isComplete(d.Status, wanted):
+		return state.as(Current, fmt.Sprintf("Deployment is paused, rolled out and available. Replicas: %d", wanted))
+	case state.Phase == Failed:
+		state.Message = failure(d, state.Message)
+	}
+	return state
+}
+
+// wantedReplicas is 1 if nobody says how many, as in Kubernetes.
+func wantedReplicas(replicas *int32) int32 {
+	if replicas == nil {
+		return 1
+	}
+	return *replicas
+}
+
+// isOnAllPods says whether every pod there is has the Deployment's template. One
+// that has wanted pods and none is waiting for its first.
+func isOnAllPods(s appsv1.DeploymentStatus, wanted int32) bool {
+	return s.UpdatedReplicas == s.Replicas && (s.Replicas > 0 || wanted == 0)
+}
+
+func isComplete(s appsv1.DeploymentStatus, wanted int32) bool {
+	return s.UpdatedReplicas == wanted && s.Replicas == wanted && s.AvailableReplicas == wanted
+}
+
+// holder says who has to act before the Deployment goes on. The annotation of a
+// person is named first: the turn alone would not end the hold.
+func holder(d *appsv1.Deployment) string {
+	switch coordination := d.Annotations[coordinationv1.HeldByAnnotation]; {
+	case d.Annotations[coordinationv1.RolloutPausedAnnotation] == coordinationv1.RolloutPausedValue:
+		return "held by the annotation " + coordinationv1.RolloutPausedAnnotation
+	case coordination != "":
+		return "held by DeploymentCoordination " + coordination + " until its turn"
+	}
+	return "paused by spec.paused"
+}
+
+// failure is what Kubernetes says of a missed deadline.
+func failure(d *appsv1.Deployment, otherwise string) string {
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentProgressing && c.Reason == reasonTimedOut && c.Message != "" {
+			return c.Message
+		}
+	}
+	return otherwise
+}
