@@ -86,6 +86,10 @@ var unseen = map[string][]string{
 		"no promotion has failed that could be retried",
 		"no promotion is under way that could become …",
 	},
+	"nobody is told of an object that is as it should be": {
+		"All pods are updated and available. Replicas: …",
+		"Deployment is paused, rolled out and available. Replicas: …",
+	},
 	"a promotion is stored with the verdicts that follow it": {
 		"… is newer and eligible",
 	},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kustomization evaluates HealthChecks of the class "kustomization":
-// kstatus of a Flux Kustomization and of everything in its inventory.
+// how far a Flux Kustomization and everything in its inventory is.
 package kustomization
 
 import (
@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
 // Checker evaluates HealthChecks of the class "kustomization".
@@ -90,8 +90,7 @@ func (c *Checker) evaluate(ctx context.Context, object *unstructured.Unstructure
 	found, malformed := groups(k.Status.Inventory)
 	r := &reading{Checker: c, owner: client.ObjectKeyFromObject(k), seen: []observation{source}}
 	if malformed != nil {
-		source.status, source.message = status.UnknownStatus, sentence(malformed)
-		r.seen = append(r.seen, source)
+		r.seen = append(r.seen, unseen(source.name, sentence(malformed)))
 	}
 	for _, g := range found {
 		r.read(ctx, g)
@@ -113,19 +112,16 @@ func judgeRemote(source observation) health.Result {
 }
 
 func judgeWithoutInventory(source observation) health.Result {
-	if source.status == status.CurrentStatus {
-		source.status, source.message = status.InProgressStatus, "Flux has applied nothing yet, its inventory is empty"
+	if source.Phase == workload.Current {
+		source.Phase, source.Message = workload.Progressing, "Flux has applied nothing yet, its inventory is empty"
 	}
 	return judge([]observation{source})
 }
 
 func unreadable(ref types.NamespacedName, err error) health.Result {
 	resource := schema.GroupResource{Group: kustomizev1.GroupVersion.Group, Resource: "kustomizations"}
-	result := judge([]observation{{
-		name:    objectName(kustomizev1.KustomizationKind, ref.Namespace, ref.Name),
-		status:  status.UnknownStatus,
-		message: readFailure(resource, err),
-	}})
+	name := objectName(kustomizev1.KustomizationKind, ref.Namespace, ref.Name)
+	result := judge([]observation{unseen(name, readFailure(resource, err))})
 	result.Err = fmt.Errorf("read Kustomization %s: %w", ref, err)
 	return result
 }

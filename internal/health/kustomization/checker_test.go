@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
@@ -89,8 +90,30 @@ func rolling(name string) *appsv1.Deployment {
 func failed(name string, at time.Time) *appsv1.Deployment {
 	return deployment(name, appsv1.DeploymentCondition{
 		Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
-		Reason: "ProgressDeadlineExceeded", Message: "deadline exceeded", LastTransitionTime: metav1.Time{Time: at},
+		Reason: "ProgressDeadlineExceeded", Message: `ReplicaSet "` + name + `-1" has timed out progressing.`, LastTransitionTime: metav1.Time{Time: at},
 	})
+}
+
+// held is a Deployment that its coordination keeps from rolling out.
+func held(name string) *appsv1.Deployment {
+	d := rolling(name)
+	d.Spec.Paused = true
+	d.Annotations = map[string]string{coordinationv1.HeldByAnnotation: "shop"}
+	return d
+}
+
+// zone is a StatefulSet whose pods are replaced by deleting them.
+func zone(name string, updated int32) *appsv1.StatefulSet {
+	three := int32(3)
+	return &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: &three, UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
+		},
+		Status: appsv1.StatefulSetStatus{
+			ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: updated, ReadyReplicas: 3, AvailableReplicas: 3,
+		},
+	}
 }
 
 func doomed(name string) *appsv1.Deployment {
@@ -101,11 +124,15 @@ func doomed(name string) *appsv1.Deployment {
 }
 
 const (
-	webID = "shop_web_apps_Deployment"
-	apiID = "shop_api_apps_Deployment"
+	webID  = "shop_web_apps_Deployment"
+	zoneID = "shop_zone-a_apps_StatefulSet"
+	apiID  = "shop_api_apps_Deployment"
 )
 
-var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+var (
+	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+)
 
 func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
@@ -119,7 +146,8 @@ func scheme(t *testing.T) *runtime.Scheme {
 func mapper() apimeta.RESTMapper {
 	m := apimeta.NewDefaultRESTMapper([]schema.GroupVersion{appsv1.SchemeGroupVersion, corev1.SchemeGroupVersion})
 	for _, gvk := range []schema.GroupVersionKind{
-		appsv1.SchemeGroupVersion.WithKind("Deployment"), corev1.SchemeGroupVersion.WithKind("Pod"),
+		appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+		corev1.SchemeGroupVersion.WithKind("Pod"),
 	} {
 		m.Add(gvk, apimeta.RESTScopeNamespace)
 	}
@@ -173,6 +201,30 @@ func TestWhatAKustomizationAndItsInventorySay(t *testing.T) {
 			want:    health.Pending("Waiting for Deployment shop/web: Updated: 0/1"),
 			kinds:   []schema.GroupVersionResource{deployments},
 		},
+		"pending, not failed, while a Deployment is held": {
+			objects: []client.Object{source(applied, webID, apiID), held("web"), deployment("api")},
+			want:    health.Pending("Waiting for Deployment shop/web: held by DeploymentCoordination shop until its turn (updated: 0/1)"),
+			kinds:   []schema.GroupVersionResource{deployments},
+		},
+		"pending while a StatefulSet of which pods are deleted one by one is outdated": {
+			objects: []client.Object{source(applied, zoneID), zone("zone-a", 1)},
+			want:    health.Pending("Waiting for StatefulSet shop/zone-a: Updated: 1/3"),
+			kinds:   []schema.GroupVersionResource{statefulSets},
+		},
+		"healthy when every pod of such a StatefulSet is updated": {
+			objects: []client.Object{source(applied, zoneID), zone("zone-a", 3)},
+			want:    health.Healthy(healthyMessage),
+			kinds:   []schema.GroupVersionResource{statefulSets},
+		},
+		"healthy when a paused Deployment is rolled out": {
+			objects: []client.Object{source(applied, webID), func() client.Object {
+				d := deployment("web")
+				d.Spec.Paused = true
+				return d
+			}()},
+			want:  health.Healthy(healthyMessage),
+			kinds: []schema.GroupVersionResource{deployments},
+		},
 		"pending while an object is being deleted": {
 			objects: []client.Object{source(applied, webID), doomed("web")},
 			want:    health.Pending("Waiting for Deployment shop/web: Resource scheduled for deletion"),
@@ -180,13 +232,13 @@ func TestWhatAKustomizationAndItsInventorySay(t *testing.T) {
 		},
 		"a failure outweighs what is pending": {
 			objects: []client.Object{source(applied, webID, apiID), rolling("web"), failed("api", oldTime)},
-			want:    health.Unhealthy("Failed: Deployment shop/api: Progress deadline exceeded", oldTime),
+			want:    health.Unhealthy(`Failed: Deployment shop/api: ReplicaSet "api-1" has timed out progressing.`, oldTime),
 			kinds:   []schema.GroupVersionResource{deployments},
 		},
 		"the newest of several failures dates them": {
 			objects: []client.Object{source(applied, webID, apiID), failed("web", newTime), failed("api", oldTime)},
-			want: health.Unhealthy("Failed: Deployment shop/api: Progress deadline exceeded; "+
-				"Deployment shop/web: Progress deadline exceeded", newTime),
+			want: health.Unhealthy(`Failed: Deployment shop/api: ReplicaSet "api-1" has timed out progressing.; `+
+				`Deployment shop/web: ReplicaSet "web-1" has timed out progressing.`, newTime),
 			kinds: []schema.GroupVersionResource{deployments},
 		},
 		"unhealthy when the Kustomization is stalled": {

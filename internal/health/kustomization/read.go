@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -130,11 +129,7 @@ func (r *reading) list(ctx context.Context, g group, found map[string]*unstructu
 // missed notes objects that could not be read.
 func (r *reading) missed(g group, names []string, resource schema.GroupResource, err error) {
 	for _, name := range names {
-		r.seen = append(r.seen, observation{
-			name:    objectName(g.kind.Kind, g.namespace, name),
-			status:  status.UnknownStatus,
-			message: readFailure(resource, err),
-		})
+		r.seen = append(r.seen, unseen(objectName(g.kind.Kind, g.namespace, name), readFailure(resource, err)))
 	}
 	r.err = errors.Join(r.err, fmt.Errorf("read %s in namespace %q: %w", resource, g.namespace, err))
 }

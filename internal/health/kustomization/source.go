@@ -5,12 +5,13 @@ package kustomization
 import (
 	"fmt"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
 // observeSource is kstatus of the Kustomization itself, with two corrections
@@ -22,14 +23,14 @@ import (
 // told apart only in messages, which are not worth a write each.
 func observeSource(object *unstructured.Unstructured, k *kustomizev1.Kustomization, healthy bool) observation {
 	seen := observe(object)
-	if seen.status != status.InProgressStatus {
+	if seen.Phase != workload.Progressing {
 		return seen
 	}
 	if healthy && isIdlePass(k) {
-		seen.status = status.CurrentStatus
+		seen.Phase = workload.Current
 		return seen
 	}
-	seen.message = progress(k, seen.message)
+	seen.Message = progress(k, seen.Message)
 	return seen
 }
 

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
-
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
 const (
@@ -21,13 +20,14 @@ const (
 )
 
 // judge turns what the objects say into one verdict. A known failure outweighs
-// everything, and anything that is not known to be Current keeps it open.
+// everything, and anything that is not known to be Current keeps it open. What
+// is held waits like anything else: somebody will let it go on.
 func judge(seen []observation) health.Result {
-	if failed := having(seen, status.FailedStatus); len(failed) > 0 {
+	if failed := having(seen, workload.Failed); len(failed) > 0 {
 		return health.Unhealthy("Failed: "+describe(failed), newest(failed))
 	}
-	pending := having(seen, status.InProgressStatus, status.TerminatingStatus)
-	unknown := having(seen, status.UnknownStatus)
+	pending := having(seen, workload.Progressing, workload.Held, workload.Terminating)
+	unknown := having(seen, workload.Unknown)
 	var parts []string
 	if len(pending) > 0 {
 		parts = append(parts, "Waiting for "+describe(pending))
@@ -43,10 +43,10 @@ func judge(seen []observation) health.Result {
 	return health.Healthy(fmt.Sprintf("%s is applied, and nothing of it is failed or in progress", seen[0].name))
 }
 
-func having(seen []observation, statuses ...status.Status) []observation {
+func having(seen []observation, phases ...workload.Phase) []observation {
 	var some []observation
 	for _, o := range seen {
-		if slices.Contains(statuses, o.status) {
+		if slices.Contains(phases, o.Phase) {
 			some = append(some, o)
 		}
 	}
@@ -58,7 +58,7 @@ func having(seen []observation, statuses ...status.Status) []observation {
 func describe(seen []observation) string {
 	sentences := make([]string, 0, len(seen))
 	for _, o := range seen {
-		sentences = append(sentences, o.name+": "+shortened(o.message))
+		sentences = append(sentences, o.name+": "+shortened(o.Message))
 	}
 	slices.Sort(sentences)
 	if more := len(sentences) - maxNamed; more > 0 {
@@ -78,8 +78,8 @@ func shortened(message string) string {
 func newest(failed []observation) time.Time {
 	var at time.Time
 	for _, o := range failed {
-		if o.since.After(at) {
-			at = o.since
+		if o.Since.After(at) {
+			at = o.Since
 		}
 	}
 	return at
@@ -88,8 +88,8 @@ func newest(failed []observation) time.Time {
 func earliestRecheck(pending []observation) time.Time {
 	var at time.Time
 	for _, o := range pending {
-		if !o.recheckAt.IsZero() && (at.IsZero() || o.recheckAt.Before(at)) {
-			at = o.recheckAt
+		if !o.RecheckAt.IsZero() && (at.IsZero() || o.RecheckAt.Before(at)) {
+			at = o.RecheckAt
 		}
 	}
 	return at
