@@ -10,6 +10,7 @@ package coordination
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // Member is one of several that roll out one at a time.
@@ -23,9 +24,10 @@ type Member struct {
 	Progress int32
 	// Order as wished by people; a lower one goes first.
 	Order int64
-	// HadTurn means that it has rolled out since the members last had nothing to
-	// do. It goes behind those that have not, so that nobody starves.
-	HadTurn bool
+	// LastTurn is when it was last given the turn since the members had nothing to
+	// do; zero if it was not. Those that had no turn go first, and then whoever
+	// has waited longest, so that nobody starves.
+	LastTurn time.Time
 }
 
 // Next is the member whose turn it is among those that have something to roll
@@ -39,28 +41,22 @@ func Next(waiting []Member) (Member, bool) {
 
 func compare(a, b Member) int {
 	return cmp.Or(
-		falseFirst(!a.Halfway, !b.Halfway),
 		halfwayFirst(a, b),
-		falseFirst(a.HadTurn, b.HadTurn),
+		a.LastTurn.Compare(b.LastTurn),
 		cmp.Compare(a.Order, b.Order),
 		cmp.Compare(a.Name, b.Name),
 	)
 }
 
-// halfwayFirst puts the one that is furthest along first, of two that have begun.
+// halfwayFirst puts those that have begun first, the furthest along before.
 func halfwayFirst(a, b Member) int {
-	if !a.Halfway || !b.Halfway {
-		return 0
-	}
-	return cmp.Compare(b.Progress, a.Progress)
-}
-
-func falseFirst(a, b bool) int {
 	switch {
-	case a == b:
-		return 0
-	case a:
+	case a.Halfway && b.Halfway:
+		return cmp.Compare(b.Progress, a.Progress)
+	case a.Halfway:
+		return -1
+	case b.Halfway:
 		return 1
 	}
-	return -1
+	return 0
 }

@@ -23,9 +23,9 @@ type Input struct {
 	// Coordinations are all of the namespace that are not being deleted, in any
 	// order.
 	Coordinations []Coordination
-	// Deployments are all of the namespace but the controller's own, in any order,
-	// and whether a coordination selects them or not: those that none selects any
-	// more are given back.
+	// Deployments are all of the namespace but the controller's own and those that
+	// are being deleted, in any order, and whether a coordination selects them or
+	// not: those that none selects any more are given back.
 	Deployments []Deployment
 	// HoldMode is the reason and message of the condition HoldMode.
 	HoldMode Hold
@@ -94,13 +94,20 @@ type Deployment struct {
 	RolledOut bool
 	// Available is the condition of that name.
 	Available bool
+	// Replicas are those that are wanted now.
+	Replicas int32
 	// UpdatedReplicas and AvailableReplicas say how far it is.
 	UpdatedReplicas, AvailableReplicas int32
 
 	// Failure is what Kubernetes says went wrong, if it does.
 	Failure *Failure
-	// ProgressDeadline is when Kubernetes gives a rollout up; zero if never.
+	// ProgressDeadline is how long a rollout may make no progress before Kubernetes
+	// gives it up; zero if it never does.
 	ProgressDeadline time.Duration
+
+	// WriteError says what went wrong with the last write to the Deployment; empty
+	// if nothing did. It is shown, and changes nothing else.
+	WriteError string
 }
 
 // Failure is a rollout that Kubernetes has given up.

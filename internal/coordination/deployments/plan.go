@@ -15,7 +15,9 @@ type Plan struct {
 	// Journals are the next statuses of all coordinations, by name.
 	Journals []Journal
 	// Writes are what to do to Deployments once all journals are stored, in this
-	// order: who has to stop comes before who may go.
+	// order: who has to stop comes before who may go. After one that could not be
+	// made nobody is released in this pass. A plan with writes rests, like one that
+	// Begins, on what was read past the cache.
 	Writes []Write
 	// Begins means that a turn is given, passed on or ended. Such a plan must rest
 	// on coordinations and Deployments that were read past the cache.
@@ -32,7 +34,7 @@ type Journal struct {
 	Notes []Note
 }
 
-// Note is an event.
+// Note is an event. One without a reason is not told.
 type Note struct {
 	// Reason is one of the event reasons of the API.
 	Reason string
@@ -51,8 +53,8 @@ const (
 	// WriteRelease unpauses a Deployment that may roll. The annotation held-by
 	// goes with it.
 	WriteRelease WriteKind = "Release"
-	// WriteMark names the coordination in held-by of a Deployment that is paused
-	// already, so that it is given back one day.
+	// WriteMark puts held-by right and leaves spec.paused as it is: a Deployment that
+	// is paused already has to be given back one day.
 	WriteMark WriteKind = "Mark"
 	// WriteGiveBack removes held-by from a Deployment that no coordination selects,
 	// and unpauses it unless somebody holds it by annotation.

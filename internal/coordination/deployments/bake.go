@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployments
+
+import "time"
+
+// begin starts a rollout: the member is given the turn, or has a new template
+// while it has the turn.
+func (m *member) begin(now time.Time) {
+	m.state.LastRolloutStarted = stamp(now)
+	m.state.ReadySince = nil
+	m.state.HasPendingChanges = true
+	m.state.Template = m.Template
+	m.outdated = true
+}
+
+// advance moves the clocks of the member to now. A template and a Pod stop the
+// bake; a change of replicas does not.
+func (m *member) advance(now time.Time) {
+	if m.state.Template != m.Template || !m.Available {
+		m.state.ReadySince = nil
+	}
+	switch {
+	case m.hasTurn() && (m.state.Template != m.Template || m.state.LastRolloutStarted == nil):
+		m.begin(now)
+	default:
+		m.state.Template = m.Template
+	}
+	if m.RolledOut {
+		m.complete(now)
+	}
+}
+
+// complete notes that the rollout is complete, the first time that it is seen to
+// be.
+func (m *member) complete(now time.Time) {
+	if m.state.HasPendingChanges || m.unfinished() {
+		m.state.LastRolloutFinished = stamp(now)
+	}
+	m.outdated, m.state.HasPendingChanges = false, false
+	if m.Available && m.state.ReadySince == nil {
+		m.state.ReadySince = stamp(now)
+	}
+}
+
+// judgeBake says whether a member that is rolled out and available has been so for
+// long enough.
+func (m *member) judgeBake(now time.Time) phase {
+	if m.bakeTime() > 0 && now.Before(m.bakeEnd()) {
+		return baking
+	}
+	return done
+}
+
+// bakeEnd is when a member that is rolled out has been ready for long enough.
+func (m *member) bakeEnd() time.Time {
+	return m.state.ReadySince.Add(m.bakeTime())
+}
+
+// bakeTime is the largest minReadySeconds of all groups that select the
+// member.
+func (m *member) bakeTime() time.Duration {
+	var seconds int32
+	for _, g := range m.groups {
+		seconds = max(seconds, g.Spec.MinReadySeconds)
+	}
+	return time.Duration(seconds) * time.Second
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployments
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+)
+
+// coordination is one of the namespace, with the Deployments that it selects.
+type group struct {
+	Coordination
+	// problem is why it selects nothing; nil if its selector is sound.
+	problem  *problem
+	selector labels.Selector
+	// members are sorted by name.
+	members []*member
+	// component is the one that it belongs to; nil if there is a problem.
+	component *component
+	// active is the member that has the turn; nil if none of its own has.
+	active *member
+	// turned means that the turn is not where the journal says.
+	turned bool
+	notes  []Note
+}
+
+// problem is a mistake in a coordination that only people can mend.
+type problem struct {
+	reason, message string
+}
+
+// member is a Deployment and what the journals know of it.
+type member struct {
+	Deployment
+	// groups that select it, sorted by name.
+	groups []*group
+	// state is the entry of the journals, first as it was and then as it will be.
+	state coordinationv1.DeploymentState
+	// known means that there was such an entry.
+	known bool
+	// outdated means that its template is not rolled out.
+	outdated bool
+}
+
+// component is a group of groups that share Deployments, directly or
+// through others. Only one of all its members may roll at a time.
+type component struct {
+	now     time.Time
+	groups  []*group
+	members []*member
+	// active is the member that has the turn; nil if none has.
+	active *member
+	// phase of the turn.
+	phase phase
+	// recheckAt is when time alone may change what is decided.
+	recheckAt time.Time
+}
+
+// survey finds out who selects whom, and what the journals know.
+func survey(in Input) *namespace {
+	n := &namespace{in: in}
+	for _, c := range in.Coordinations {
+		n.groups = append(n.groups, read(c))
+	}
+	slices.SortFunc(n.groups, func(a, b *group) int { return strings.Compare(a.Name, b.Name) })
+	members := make([]*member, 0, len(in.Deployments))
+	for _, d := range in.Deployments {
+		members = append(members, &member{Deployment: d})
+	}
+	slices.SortFunc(members, func(a, b *member) int { return strings.Compare(a.Key, b.Key) })
+	for _, m := range members {
+		n.place(m)
+	}
+	n.join(members)
+	return n
+}
+
+// read understands the selector.
+func read(c Coordination) *group {
+	g := &group{Coordination: c}
+	selector, err := metav1.LabelSelectorAsSelector(&c.Spec.LabelSelector)
+	switch {
+	case err != nil:
+		g.problem = &problem{coordinationv1.InvalidSelectorReason, "spec.labelSelector cannot be understood: " + err.Error()}
+	case selector.Empty():
+		g.problem = &problem{coordinationv1.EmptySelectorReason,
+			"spec.labelSelector is empty, which would select every Deployment of the namespace, so nothing is touched: name labels"}
+	default:
+		g.selector = selector
+	}
+	return g
+}
+
+// place finds the groups that select a Deployment.
+func (n *namespace) place(m *member) {
+	for _, g := range n.groups {
+		if g.problem == nil && g.selector.Matches(labels.Set(m.Labels)) {
+			g.members = append(g.members, m)
+			m.groups = append(m.groups, g)
+		}
+	}
+	if len(m.groups) == 0 {
+		n.strays = append(n.strays, m)
+		return
+	}
+	m.remember()
+}
+
+// join puts groups that share members into one component.
+func (n *namespace) join(members []*member) {
+	for _, g := range n.groups {
+		if g.problem == nil && g.component == nil {
+			c := &component{now: n.in.Now}
+			c.take(g)
+			n.components = append(n.components, c)
+		}
+	}
+	for _, m := range members {
+		if len(m.groups) > 0 {
+			c := m.groups[0].component
+			c.members = append(c.members, m)
+		}
+	}
+	for _, c := range n.components {
+		slices.SortFunc(c.groups, func(a, b *group) int { return strings.Compare(a.Name, b.Name) })
+	}
+}
+
+// take adds a coordination, and all that share members with it.
+func (c *component) take(g *group) {
+	if g.component != nil {
+		return
+	}
+	g.component = c
+	c.groups = append(c.groups, g)
+	for _, m := range g.members {
+		for _, other := range m.groups {
+			c.take(other)
+		}
+	}
+}
+
+// selects reports whether the member is one of the coordination's.
+func (g *group) selects(m *member) bool {
+	return m != nil && slices.Contains(m.groups, g)
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployments
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+)
+
+// verdict is what the conditions say in the end.
+type verdict struct {
+	ready, progressing, degraded, stalled claim
+}
+
+// claim is a condition without its times. It is absent if it has no reason.
+type claim struct {
+	holds           bool
+	reason, message string
+}
+
+// conditions of a coordination.
+func (g *group) conditions(n *namespace) []metav1.Condition {
+	v := g.verdict(n)
+	claims := []struct {
+		kind string
+		claim
+	}{
+		{coordinationv1.ReadyCondition, v.ready},
+		{coordinationv1.ProgressingCondition, v.progressing},
+		{coordinationv1.DegradedCondition, v.degraded},
+		{coordinationv1.StalledCondition, v.stalled},
+		{coordinationv1.HoldModeCondition, holdMode(n.in.HoldMode)},
+	}
+	var conditions []metav1.Condition
+	for _, c := range claims {
+		if c.reason != "" {
+			conditions = append(conditions, g.state(c.kind, c.claim, n.in.Now))
+		}
+	}
+	return conditions
+}
+
+// state is a condition that says since when it has its status.
+func (g *group) state(kind string, c claim, now time.Time) metav1.Condition {
+	status := metav1.ConditionFalse
+	if c.holds {
+		status = metav1.ConditionTrue
+	}
+	since := metav1.NewTime(now.Truncate(time.Second))
+	if past := g.condition(kind); past != nil && past.Status == status {
+		since = past.LastTransitionTime
+	}
+	return metav1.Condition{
+		Type: kind, Status: status, Reason: c.reason, Message: c.message,
+		ObservedGeneration: g.Generation, LastTransitionTime: since,
+	}
+}
+
+// holdMode is True if the API server pauses by itself.
+func holdMode(h Hold) claim {
+	return claim{h.Reason != coordinationv1.ControllerOnlyReason, h.Reason, h.Message}
+}
+
+// verdict finds the first thing that there is to say.
+func (g *group) verdict(n *namespace) verdict {
+	switch {
+	case n.in.Other != "":
+		return blocked(coordinationv1.OtherCoordinatorReason, n.in.Other+"; nothing is touched while it is there")
+	case g.problem != nil:
+		return blocked(g.problem.reason, g.problem.message)
+	case n.in.Unreadable != nil:
+		return broken(n.in.Unreadable.Error())
+	}
+	if text := g.unwritten(); text != "" {
+		return broken(text)
+	}
+	return g.standing()
+}
+
+// standing is the verdict of a coordination that works.
+func (g *group) standing() verdict {
+	switch {
+	case g.active == nil && !g.waits():
+		return g.idle()
+	case g.active == nil:
+		return g.waiting()
+	case g.component.phase == failed:
+		return g.failed()
+	case g.component.phase == held:
+		return g.held()
+	}
+	return g.rolling()
+}
+
+// waits reports whether a member waits for its turn.
+func (g *group) waits() bool {
+	for _, m := range g.members {
+		if m.pending() {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *group) idle() verdict {
+	c := claim{true, coordinationv1.AllDeploymentsReadyReason, g.sum()}
+	return verdict{
+		ready:       c,
+		progressing: claim{false, c.reason, c.message},
+		degraded:    fine(),
+	}
+}
+
+func (g *group) rolling() verdict {
+	text := g.sum() + "; " + g.active.story(g.component.phase)
+	return verdict{
+		ready:       claim{false, coordinationv1.DeploymentsInProgressReason, text},
+		progressing: claim{true, coordinationv1.DeploymentRollingOutReason, text},
+		degraded:    fine(),
+	}
+}
+
+func (g *group) held() verdict {
+	text := fmt.Sprintf("%s; %s is active, and the annotation %s holds it",
+		g.sum(), g.active.Key, coordinationv1.RolloutPausedAnnotation)
+	c := claim{false, coordinationv1.ActiveDeploymentHeldReason, text}
+	return verdict{ready: c, progressing: claim{true, c.reason, text}, degraded: fine()}
+}
+
+func (g *group) failed() verdict {
+	text := fmt.Sprintf("%s has failed to roll out: %s; correct or revert its template, or take it out of the selection",
+		g.active.Key, g.active.Failure.Message)
+	c := claim{false, coordinationv1.RolloutFailedReason, text}
+	bad := claim{true, c.reason, text}
+	return verdict{ready: c, progressing: c, degraded: bad, stalled: bad}
+}
+
+// waiting is the verdict of a coordination that has something to roll out, while
+// the turn is with a Deployment that it does not select.
+func (g *group) waiting() verdict {
+	active := g.component.active
+	text := fmt.Sprintf("%s; waits for coordination %s, where %s",
+		g.sum(), active.groups[0].Name, active.story(g.component.phase))
+	return verdict{
+		ready:       claim{false, coordinationv1.WaitingForCoordinationReason, text},
+		progressing: claim{true, coordinationv1.DeploymentsPendingReason, text},
+		degraded:    fine(),
+	}
+}
+
+// blocked is the verdict when nothing is touched until people change something.
+func blocked(reason, message string) verdict {
+	c := claim{false, reason, message}
+	return verdict{ready: c, progressing: c, degraded: fine(), stalled: claim{true, reason, message}}
+}
+
+// broken is the verdict when something could not be read or written.
+func broken(message string) verdict {
+	c := claim{false, coordinationv1.ErrorReason, message}
+	return verdict{ready: c, progressing: c, degraded: claim{true, c.reason, message}}
+}
+
+func fine() claim {
+	return claim{false, coordinationv1.NoErrorsReason, "nothing has failed"}
+}
+
+// unwritten says which members could not be written to; empty if all could.
+func (g *group) unwritten() string {
+	for _, m := range g.members {
+		if m.WriteError != "" {
+			return m.Key + ": " + m.WriteError
+		}
+	}
+	return ""
+}
+
+// sum says how many of the selected Deployments are rolled out.
+func (g *group) sum() string {
+	if len(g.members) == 0 {
+		return "no Deployment is selected"
+	}
+	finished := 0
+	for _, m := range g.members {
+		if !m.outdated {
+			finished++
+		}
+	}
+	return fmt.Sprintf("%d of %d Deployments are rolled out", finished, len(g.members))
+}
+
+// story says what the member that has the turn does with it.
+func (m *member) story(p phase) string {
+	switch p {
+	case activating:
+		return m.Key + " is about to be released"
+	case baking:
+		return fmt.Sprintf("%s is rolled out, and has to be ready until %s", m.Key, m.bakeEnd().UTC().Format(time.RFC3339))
+	case failed:
+		return m.Key + " has failed to roll out"
+	case held:
+		return m.Key + " is held by annotation"
+	default:
+		return fmt.Sprintf("%s rolls out: %d of %d replicas are updated", m.Key, m.progress(), m.Replicas)
+	}
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployments
+
+import (
+	"cmp"
+	"slices"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+)
+
+// writes are what to do to all Deployments: who has to stop comes before who may
+// go.
+func (n *namespace) writes() []Write {
+	var writes []Write
+	for _, c := range n.components {
+		for _, m := range c.members {
+			if w := c.write(m); w.Kind != "" {
+				writes = append(writes, w)
+			}
+		}
+	}
+	writes = append(writes, n.giveBacks()...)
+	slices.SortStableFunc(writes, func(a, b Write) int { return cmp.Compare(a.Kind.rank(), b.Kind.rank()) })
+	return writes
+}
+
+// rank orders writes.
+func (k WriteKind) rank() int {
+	return slices.Index([]WriteKind{WriteHold, WriteMark, WriteRelease, WriteGiveBack}, k)
+}
+
+// write is what to do to one member; it has no kind if there is nothing to do.
+func (c *component) write(m *member) Write {
+	switch paused := c.wantsPaused(m); {
+	case paused && !m.Paused:
+		return m.hold(c)
+	case !paused && m.Paused && !c.mustWait(m):
+		return m.release(c)
+	case m.Paused && m.HeldBy != m.holder():
+		return m.mark(m.holder())
+	case !m.Paused && m.HeldBy != "":
+		return m.mark("")
+	}
+	return Write{}
+}
+
+// wantsPaused reports whether the member has to be paused now.
+func (c *component) wantsPaused(m *member) bool {
+	switch {
+	case m.UserHeld:
+		return true
+	case m == c.active:
+		return false
+	case m.outdated:
+		return true
+	}
+	return m.idlesPaused()
+}
+
+// idlesPaused reports whether the member is paused while it has nothing to roll
+// out: unless all groups that select it say otherwise.
+func (m *member) idlesPaused() bool {
+	return slices.ContainsFunc(m.groups, func(g *group) bool {
+		return g.Spec.IdlePolicy != coordinationv1.IdleResume
+	})
+}
+
+// mustWait reports whether the active member cannot be released yet, because
+// another with something to roll out has not been seen paused.
+func (c *component) mustWait(m *member) bool {
+	return m == c.active && slices.ContainsFunc(c.members, func(other *member) bool {
+		return other != m && other.outdated && !other.Paused
+	})
+}
+
+// holder is the coordination that is named in held-by: the one that is named
+// already if it still selects the member, and otherwise the first that does.
+func (m *member) holder() string {
+	for _, g := range m.groups {
+		if g.Name == m.HeldBy {
+			return m.HeldBy
+		}
+	}
+	return m.groups[0].Name
+}
+
+func (m *member) hold(c *component) Write {
+	return Write{
+		Kind: WriteHold, Deployment: m.Key, UID: m.UID, HeldBy: m.holder(), Paused: true,
+		Coordinations: m.names(),
+		Done:          pausedNote(c, m), Failed: pauseFailedNote(m),
+	}
+}
+
+func (m *member) release(c *component) Write {
+	return Write{
+		Kind: WriteRelease, Deployment: m.Key, UID: m.UID,
+		Coordinations: m.names(),
+		Done:          unpausedNote(c, m), Failed: unpauseFailedNote(m),
+	}
+}
+
+// mark leaves spec.paused as it is.
+func (m *member) mark(heldBy string) Write {
+	return Write{
+		Kind: WriteMark, Deployment: m.Key, UID: m.UID, HeldBy: heldBy, Paused: m.Paused,
+		Coordinations: m.names(),
+		Failed:        pauseFailedNote(m),
+	}
+}
+
+// names of the groups that select the member.
+func (m *member) names() []string {
+	names := make([]string, len(m.groups))
+	for i, g := range m.groups {
+		names[i] = g.Name
+	}
+	return names
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployments
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+)
+
+// stamp is a time as a journal keeps it: in whole seconds. It is rounded up, so
+// that no wait that begins with it is too short.
+func stamp(t time.Time) *metav1.Time {
+	whole := t.Truncate(time.Second)
+	if whole.Before(t) {
+		whole = whole.Add(time.Second)
+	}
+	return &metav1.Time{Time: whole}
+}
+
+// remember puts together what the journals know of the member. They may differ if
+// not all of them could be written, or if a coordination is new.
+func (m *member) remember() {
+	for _, g := range m.groups {
+		if past, found := g.entry(m); found {
+			m.merge(past)
+		}
+	}
+	m.state.Name, m.state.UID = m.Key, m.UID
+	m.outdated = m.needsRollout()
+}
+
+// entry is what one journal knows of the member. What is known of another
+// Deployment that had its name is not.
+func (g *group) entry(m *member) (coordinationv1.DeploymentState, bool) {
+	for _, s := range g.Journal.DeploymentStates {
+		if s.Name == m.Key && (s.UID == m.UID || s.UID == "") {
+			return s, true
+		}
+	}
+	return coordinationv1.DeploymentState{}, false
+}
+
+// knewAnother reports whether the journal knew another Deployment of that name.
+func (g *group) knewAnother(m *member) bool {
+	_, same := g.entry(m)
+	return !same && slices.ContainsFunc(g.Journal.DeploymentStates, func(s coordinationv1.DeploymentState) bool {
+		return s.Name == m.Key
+	})
+}
+
+// merge lets the newer of two entries win. If both are about the same turn, the
+// rollout is as far as one of them says, and ready only if both say so.
+func (m *member) merge(s coordinationv1.DeploymentState) {
+	switch {
+	case !m.known, later(s.LastRolloutStarted, m.state.LastRolloutStarted):
+		m.state = s
+	case sameTime(s.LastRolloutStarted, m.state.LastRolloutStarted) && s.Template == m.state.Template:
+		if later(s.LastRolloutFinished, m.state.LastRolloutFinished) {
+			m.state.LastRolloutFinished = s.LastRolloutFinished
+		}
+		m.state.HasPendingChanges = m.state.HasPendingChanges && s.HasPendingChanges
+		m.state.ReadySince = latestOfBoth(m.state.ReadySince, s.ReadySince)
+	}
+	m.known = true
+}
+
+// later reports whether a is after b; a time that is not known is before all.
+func later(a, b *metav1.Time) bool {
+	return a != nil && (b == nil || b.Before(a))
+}
+
+func sameTime(a, b *metav1.Time) bool { return !later(a, b) && !later(b, a) }
+
+func latestOfBoth(a, b *metav1.Time) *metav1.Time {
+	if a == nil || b == nil {
+		return nil
+	}
+	if later(a, b) {
+		return a
+	}
+	return b
+}
+
+// earliest of two times, of which zero means never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

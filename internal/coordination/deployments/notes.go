@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployments
+
+import (
+	"fmt"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+)
+
+// tell keeps notes for the moment when the journal is stored.
+func (g *group) tell(notes ...Note) { g.notes = append(g.notes, notes...) }
+
+func activatedNote(m *member) Note {
+	why := "it is its turn"
+	if !m.Paused {
+		why = "it rolls out already"
+	}
+	return Note{Reason: coordinationv1.DeploymentActivatedEvent, Message: fmt.Sprintf("%s is active: %s", m.Key, why)}
+}
+
+func readyNote(m *member) Note {
+	text := fmt.Sprintf("%s is rolled out", m.Key)
+	if t := m.bakeTime(); t > 0 {
+		text += fmt.Sprintf(" and has been ready for %s", t)
+	}
+	return Note{Reason: coordinationv1.ActiveDeploymentReadyEvent, Message: text}
+}
+
+func changedNote(from, to *member) Note {
+	return Note{Reason: coordinationv1.ActiveDeploymentChangedEvent, Message: fmt.Sprintf("the turn goes from %s to %s", from.Key, to.Key)}
+}
+
+func clearedNote(from *member) Note {
+	return Note{Reason: coordinationv1.ActiveDeploymentClearedEvent, Message: fmt.Sprintf("the turn of %s is over, and no selected Deployment has it next", from.Key)}
+}
+
+func goneNote(name string) Note {
+	return Note{Reason: coordinationv1.ActiveDeploymentClearedEvent, Message: fmt.Sprintf("%s had the turn; it was deleted, or is not selected any more", name)}
+}
+
+func pausedNote(c *component, m *member) Note {
+	why := "it has nothing to roll out"
+	switch {
+	case m.UserHeld:
+		why = "the annotation " + coordinationv1.RolloutPausedAnnotation + " holds it"
+	case m.outdated:
+		why = "it waits for its turn"
+		if c.active != nil {
+			why += "; " + c.active.Key + " is active"
+		}
+	}
+	return Note{Reason: coordinationv1.DeploymentPausedEvent, Message: fmt.Sprintf("%s is paused: %s", m.Key, why)}
+}
+
+func pauseFailedNote(m *member) Note {
+	return Note{Reason: coordinationv1.PauseFailedEvent, Warning: true, Message: m.Key + " could not be paused"}
+}
+
+func unpausedNote(c *component, m *member) Note {
+	why := "it has nothing to roll out, and idlePolicy is Resume"
+	if m == c.active {
+		why = "it has the turn"
+	}
+	return Note{Reason: coordinationv1.DeploymentUnpausedEvent, Message: fmt.Sprintf("%s is released: %s", m.Key, why)}
+}
+
+func unpauseFailedNote(m *member) Note {
+	return Note{Reason: coordinationv1.UnpauseFailedEvent, Warning: true, Message: m.Key + " could not be released"}
+}
