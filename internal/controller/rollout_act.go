@@ -58,7 +58,7 @@ func (r *RolloutReconciler) lagging(rollout *v1alpha1.Rollout, targets []target.
 	key, version := client.ObjectKeyFromObject(rollout), rollout.Current().Version.Tag
 	var lagging []target.Target
 	for _, t := range targets {
-		if t.Writable(version) && !r.writes.ahead(t.Object()) && r.contests.of(key, t.Object()).mayWrite(version, r.Now()) {
+		if t.Writable(version) && !r.writes.Ahead(t.Object()) && r.contests.of(key, t.Object()).mayWrite(version, r.Now()) {
 			lagging = append(lagging, t)
 		}
 	}
@@ -69,7 +69,7 @@ func (r *RolloutReconciler) lagging(rollout *v1alpha1.Rollout, targets []target.
 // should, as far as the cache can tell.
 func (r *RolloutReconciler) overreaching(targets []target.Target) []target.Target {
 	return slices.DeleteFunc(slices.Clone(targets), func(t target.Target) bool {
-		return !t.Overreaches() || r.writes.ahead(t.Object())
+		return !t.Overreaches() || r.writes.Ahead(t.Object())
 	})
 }
 
@@ -83,7 +83,7 @@ func (r *RolloutReconciler) giveBack(ctx context.Context, t target.Target) error
 	case err != nil:
 		return refused(t, err)
 	}
-	r.writes.wrote(t.Object())
+	r.writes.Wrote(t.Object())
 	return nil
 }
 
@@ -118,7 +118,7 @@ func (r *RolloutReconciler) write(ctx context.Context, rollout *v1alpha1.Rollout
 	case err != nil:
 		return refused(t, err)
 	}
-	r.writes.wrote(t.Object())
+	r.writes.Wrote(t.Object())
 	contested := r.wroteTarget(rollout, t)
 	if !contested && !current.State().Running() && !d.Action.Promotes() {
 		r.Events.Eventf(rollout, corev1.EventTypeNormal, v1alpha1.TargetRestoredReason,

@@ -115,7 +115,7 @@ func (r *RolloutReconciler) judgeContest(ctx context.Context, rollout *v1alpha1.
 	switch {
 	case c == nil:
 		return seen, nil
-	case r.writes.ahead(t.Object()):
+	case r.writes.Ahead(t.Object()):
 		// what the target carries says nothing about the last write
 	case c.owed, c.version != current.Version.Tag:
 		if t.Carries(current.Version.Tag) { // by somebody else's hand, who so agrees

@@ -18,6 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/metadata"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
+	"github.com/fluxrollouts/rollout-controller/internal/ownwrites"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
@@ -64,7 +65,7 @@ type RolloutReconciler struct {
 	// namespaces.
 	NoCrossNamespaceRefs bool
 
-	writes   ownWrites
+	writes   ownwrites.Versions
 	orphans  orphans
 	contests contests
 }
@@ -85,7 +86,7 @@ func (r *RolloutReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	case !rollout.DeletionTimestamp.IsZero(), rollout.Spec.Suspend:
 		r.forget(req.NamespacedName)
 		return ctrl.Result{}, nil // targets stay as they are
-	case r.writes.ahead(rollout):
+	case r.writes.Ahead(rollout):
 		return ctrl.Result{}, nil // the event of our own write is on its way
 	}
 	return r.reconcile(ctx, rollout)

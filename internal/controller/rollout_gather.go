@@ -86,7 +86,7 @@ func (r *RolloutReconciler) observe(ctx context.Context, rollout *v1alpha1.Rollo
 		seen.Message = fmt.Sprintf("its source is OCIRepository %s, but references across namespaces are not allowed: "+
 			"use an OCIRepository of this namespace", source)
 	}
-	if seen.State == v1alpha1.TargetApplied && r.writes.ahead(t.Object()) {
+	if seen.State == v1alpha1.TargetApplied && r.writes.Ahead(t.Object()) {
 		seen.State = v1alpha1.TargetPending // the cache has not seen what we wrote
 	}
 	return r.judgeContest(ctx, rollout, t, remember(rollout.Status.Targets, seen, version))

@@ -28,7 +28,7 @@ func (r *RolloutReconciler) record(ctx context.Context, rollout *v1alpha1.Rollou
 	if err := r.Client.Status().Patch(ctx, next, patch, client.FieldOwner(target.FieldManager)); err != nil {
 		return rollout, false, fmt.Errorf("write status: %w", err)
 	}
-	r.writes.wrote(next)
+	r.writes.Wrote(next)
 	return next, true, nil
 }
 

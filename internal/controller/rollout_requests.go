@@ -37,7 +37,7 @@ func (r *RolloutReconciler) spend(ctx context.Context, rollout *v1alpha1.Rollout
 	case err != nil:
 		return rollout, fmt.Errorf("remove annotations that are used up: %w", err)
 	}
-	r.writes.wrote(after)
+	r.writes.Wrote(after)
 	for _, answer := range d.Answers {
 		r.Events.Event(after, corev1.EventTypeWarning, answer.Reason, answer.Message)
 	}

@@ -20,7 +20,7 @@ import (
 // the status is remembered before, so that the same error is not taken for a
 // new one when its writer repeats it.
 func (r *RolloutReconciler) reset(ctx context.Context, rollout *v1alpha1.Rollout, seen v1alpha1.HealthCheck) error {
-	if r.writes.ahead(&seen) {
+	if r.writes.Ahead(&seen) {
 		return nil
 	}
 	check := *seen.DeepCopy()
@@ -46,7 +46,7 @@ func (r *RolloutReconciler) mark(ctx context.Context, check *v1alpha1.HealthChec
 	if err := r.Client.Patch(ctx, check, patch, client.FieldOwner(target.FieldManager)); err != nil {
 		return fmt.Errorf("mark HealthCheck %s/%s as reset: %w", check.Namespace, check.Name, err)
 	}
-	r.writes.wrote(check)
+	r.writes.Wrote(check)
 	return nil
 }
 

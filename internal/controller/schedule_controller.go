@@ -16,6 +16,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
+	"github.com/fluxrollouts/rollout-controller/internal/ownwrites"
 )
 
 // +kubebuilder:rbac:groups=kuberik.com,resources=rolloutgates,verbs=create;delete;patch
@@ -41,7 +42,7 @@ type ScheduleReconciler struct {
 	// Shard is the part of the schedules that is reconciled here.
 	Shard Shard
 
-	writes ownWrites
+	writes ownwrites.Versions
 }
 
 // Reconcile brings the gates and the status of one schedule up to date, and
@@ -51,7 +52,7 @@ func (r *ScheduleReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err) // the garbage collector removes its gates
 	}
-	if !r.Shard.handles(o) || !o.GetDeletionTimestamp().IsZero() || r.writes.ahead(o) {
+	if !r.Shard.handles(o) || !o.GetDeletionTimestamp().IsZero() || r.writes.Ahead(o) {
 		return ctrl.Result{}, nil
 	}
 	return r.reconcile(ctx, timetableOf(o))

@@ -127,7 +127,7 @@ func (r *ScheduleReconciler) keep(ctx context.Context, t timetable, rollout *v1a
 	if !gate.DeletionTimestamp.IsZero() {
 		return nil, nil // once it is gone, there will be another
 	}
-	if r.writes.ahead(gate) {
+	if r.writes.Ahead(gate) {
 		return gate, nil
 	}
 	wanted := gate.DeepCopy()
@@ -141,7 +141,7 @@ func (r *ScheduleReconciler) keep(ctx context.Context, t timetable, rollout *v1a
 	if err := r.Client.Patch(ctx, wanted, patch, client.FieldOwner(target.FieldManager)); err != nil {
 		return gate, client.IgnoreNotFound(wrap(err, "patch", gate))
 	}
-	r.writes.wrote(wanted)
+	r.writes.Wrote(wanted)
 	return wanted, nil
 }
 

@@ -46,7 +46,7 @@ func (r *ScheduleReconciler) report(ctx context.Context, f findings) error {
 	if err := r.Client.Status().Patch(ctx, next, patch, client.FieldOwner(target.FieldManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write the status of %s: %w", f, err))
 	}
-	r.writes.wrote(next)
+	r.writes.Wrote(next)
 	r.announce(next, f.status.Conditions, status.Conditions)
 	return nil
 }
