@@ -77,7 +77,7 @@ test-unit: ## Test what needs no control plane.
 
 .PHONY: test-controller
 test-controller: ## Test the reconcilers against a real API server.
-	@go run ./test/controlplane/cmd/build -parts etcd,kube-apiserver
+	@go run ./test/controlplane/cmd/build -parts etcd,kube-apiserver,kube-controller-manager,kube-scheduler,kwok
 	@$(step) "Controller tests" env $(go_test_race) -timeout 30m ./internal/controller...
 
 .PHONY: test-controlplane

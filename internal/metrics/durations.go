@@ -4,6 +4,8 @@ package metrics
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"time"
 
 	fluxmetrics "github.com/fluxcd/pkg/runtime/metrics"
@@ -22,6 +24,11 @@ type Durations struct {
 	recorder *fluxmetrics.Recorder
 	now      func() time.Time
 	objects  client.Reader
+
+	mu sync.Mutex
+	// together are the names of those that were reconciled together last, by kind
+	// and namespace.
+	together map[[2]string][]string
 }
 
 // NewDurations returns what records durations by the given clock, which must be
@@ -48,6 +55,33 @@ func (d *Durations) Of(kind string, reconciler reconcile.Reconciler, empty func(
 		}
 		return result, err
 	})
+}
+
+// Together records that the objects of a kind in a namespace were all reconciled
+// in one go, which began at the given time. Those that were there the last time
+// and are not any more have ended.
+func (d *Durations) Together(kind, namespace string, names []string, begun time.Time) {
+	if d == nil {
+		return
+	}
+	for _, name := range names {
+		d.recorder.RecordDuration(corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: name}, begun)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := [2]string{kind, namespace}
+	for _, name := range d.together[key] {
+		if !slices.Contains(names, name) {
+			d.recorder.DeleteDuration(corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: name})
+		}
+	}
+	if d.together == nil {
+		d.together = map[[2]string][]string{}
+	}
+	d.together[key] = names
+	if len(names) == 0 {
+		delete(d.together, key)
+	}
 }
 
 // Describe implements [prometheus.Collector].

@@ -533,3 +533,29 @@ func TestDurationsEndWithTheObject(t *testing.T) {
 		t.Errorf("the object is gone, and there is still %v", got)
 	}
 }
+
+func TestDurationsOfObjectsThatAreReconciledTogetherEndWithEachOfThem(t *testing.T) {
+	durations := metrics.NewDurations(time.Now, nil)
+	for _, pass := range []struct {
+		namespace string
+		names     []string
+	}{
+		{"prod", []string{"shop", "store"}},
+		{"test", []string{"shop"}},
+		{"prod", []string{"store"}},
+	} {
+		durations.Together("DeploymentCoordination", pass.namespace, pass.names, time.Now())
+	}
+	want := map[string]float64{
+		"gotk_reconcile_duration_seconds_count{kind=DeploymentCoordination,name=store,namespace=prod}": 2,
+		"gotk_reconcile_duration_seconds_count{kind=DeploymentCoordination,name=shop,namespace=test}":  1,
+	}
+	if diff := cmp.Diff(want, without(series(t, durations), "gotk_reconcile_duration_seconds_sum")); diff != "" {
+		t.Error(diff)
+	}
+	durations.Together("DeploymentCoordination", "prod", nil, time.Now())
+	durations.Together("DeploymentCoordination", "test", nil, time.Now())
+	if got := series(t, durations); len(got) > 0 {
+		t.Errorf("all are gone, and there is still %v", got)
+	}
+}

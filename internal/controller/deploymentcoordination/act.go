@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymentcoordination
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+)
+
+// act makes the writes of a plan whose journals are stored. While one that has
+// to stop could not be stopped, nobody is released.
+func (r *Reconciler) act(ctx context.Context, seen world, plan deployments.Plan) error {
+	var errs []error
+	stopped := true
+	for _, w := range plan.Writes {
+		if w.Kind == deployments.WriteRelease && !stopped || r.retries.waits(w.Deployment, r.Now()) {
+			stopped = stopped && w.Kind != deployments.WriteHold
+			continue
+		}
+		err := r.write(ctx, seen, w)
+		if err != nil && w.Kind == deployments.WriteHold {
+			stopped = false
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// write changes one Deployment, on condition that it is the version that was
+// decided upon, and makes sure that the change is in what came of it. One that
+// was deleted meanwhile needs nothing.
+func (r *Reconciler) write(ctx context.Context, seen world, w deployments.Write) error {
+	before := seen.deployments[w.Deployment]
+	after, err := r.patch(ctx, before, w)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err):
+		return err
+	case err != nil:
+		r.retries.failed(w.Deployment, err, r.Now())
+		note := w.Failed
+		note.Message += ": " + err.Error()
+		r.tellAll(seen, w.Coordinations, note)
+		return fmt.Errorf("write Deployment %s: %w", w.Deployment, err)
+	}
+	r.retries.made(w.Deployment)
+	r.writes.Wrote(after)
+	r.tellAll(seen, w.Coordinations, w.Done)
+	ctrl.LoggerFrom(ctx).Info("wrote a Deployment", "deployment", w.Deployment, "kind", w.Kind, "paused", w.Paused)
+	return nil
+}
+
+// patch changes spec.paused and the annotation held-by, and nothing else.
+func (r *Reconciler) patch(ctx context.Context, before *appsv1.Deployment, w deployments.Write) (*appsv1.Deployment, error) {
+	body, err := json.Marshal(change(before, w))
+	if err != nil {
+		return nil, err
+	}
+	after := &appsv1.Deployment{}
+	after.Namespace, after.Name = before.Namespace, before.Name
+	if err := r.Client.Patch(ctx, after, client.RawPatch(types.MergePatchType, body), client.FieldOwner(target.FieldManager)); err != nil {
+		return nil, err
+	}
+	return after, verify(after, w)
+}
+
+// change is a merge patch. What is as wanted already is left out, so that
+// whoever wrote it stays its owner.
+func change(before *appsv1.Deployment, w deployments.Write) map[string]any {
+	metadata := map[string]any{"resourceVersion": before.ResourceVersion}
+	if before.Annotations[coordinationv1.HeldByAnnotation] != w.HeldBy {
+		var heldBy any // null removes it
+		if w.HeldBy != "" {
+			heldBy = w.HeldBy
+		}
+		metadata["annotations"] = map[string]any{coordinationv1.HeldByAnnotation: heldBy}
+	}
+	patch := map[string]any{"metadata": metadata}
+	if before.Spec.Paused != w.Paused {
+		patch["spec"] = map[string]any{"paused": w.Paused}
+	}
+	return patch
+}
+
+// errUndone means that an admission plugin has changed a write on its way.
+var errUndone = errors.New("an admission plugin of the API server undid it")
+
+func verify(after *appsv1.Deployment, w deployments.Write) error {
+	if after.Spec.Paused != w.Paused {
+		return errUndone
+	}
+	return nil
+}

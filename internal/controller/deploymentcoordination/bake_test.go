@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymentcoordination
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+)
+
+// baking opens a stage on which a has just been rolled out and bakes for an hour,
+// and b waits. All were available for a day.
+func baking(t *testing.T) *stage {
+	t.Helper()
+	s := three(t, minReady(3600))
+	s.pass(24 * time.Hour)
+	s.edit("a", version("2"), replicas(2))
+	s.edit("b", version("2"))
+	s.rest()
+	s.Expect(s.active("shop")).To(Equal("a"))
+	s.begins("a")
+	s.rest()
+	s.pass(10 * time.Minute)
+	s.finishes("a")
+	s.Expect(s.rest()).To(Equal(time.Hour))
+	return s
+}
+
+// stays: the next has not begun.
+func (s *stage) stays(name string) {
+	s.Expect(s.active("shop")).To(Equal(name))
+	s.Expect(s.unpaused()).To(Equal([]string{name}))
+}
+
+func TestTheNextWaitsForTheWholeOfMinReadySeconds(t *testing.T) {
+	s := baking(t)
+	s.Expect(conditionOf(s.deployment("a"), appsv1.DeploymentAvailable).LastTransitionTime.Time).
+		To(BeTemporally("<", s.clock.Now().Add(-24*time.Hour)), "it never was unavailable")
+	s.pass(time.Hour - time.Second)
+	s.Expect(s.rest()).To(Equal(time.Second))
+	s.stays("a")
+
+	s.told()
+	s.pass(time.Second)
+	s.rest()
+	s.stays("b")
+	s.Expect(s.told()).To(Equal([]string{
+		coordinationv1.ActiveDeploymentReadyEvent, coordinationv1.ActiveDeploymentChangedEvent,
+		coordinationv1.DeploymentActivatedEvent, coordinationv1.DeploymentPausedEvent, coordinationv1.DeploymentUnpausedEvent,
+	}))
+}
+
+// The documented example of a status shows this moment.
+func TestWhileOneBakesItIsActiveAndFinishedAndNothingOfItIsPending(t *testing.T) {
+	s := baking(t)
+	finished := s.clock.Now()
+	s.pass(time.Minute)
+	s.rest()
+	c := s.coordination("shop")
+	s.Expect(c.Status.ActiveDeployment).To(Equal(s.namespace + "/a"))
+	a := s.state("shop", "a")
+	s.Expect(a.HasPendingChanges).To(BeFalse())
+	s.Expect(a.LastRolloutFinished.Time).To(BeTemporally("==", finished))
+	s.Expect(a.ReadySince.Time).To(BeTemporally("==", finished))
+	s.Expect(a.LastRolloutStarted.Time).To(BeTemporally("==", finished.Add(-10*time.Minute)))
+	s.Expect(a.Generation).To(Equal(s.deployment("a").Generation))
+	s.Expect(s.pending("shop")).To(Equal([]string{"b"}))
+	s.Expect(conditionText(c, coordinationv1.ReadyCondition)).To(HavePrefix("False DeploymentsInProgress"))
+	s.Expect(conditionText(c, coordinationv1.ProgressingCondition)).To(HavePrefix("True DeploymentRollingOut"))
+}
+
+func TestTheClockOfABakeSurvivesARestart(t *testing.T) {
+	s := baking(t)
+	s.pass(40 * time.Minute)
+	s.restart()
+	s.Expect(s.rest()).To(Equal(20 * time.Minute))
+	s.pass(20 * time.Minute)
+	s.rest()
+	s.stays("b")
+}
+
+func TestTheClockOfABakeIgnoresAScale(t *testing.T) {
+	for name, to := range map[string]int32{"up": 5, "down": 1} {
+		t.Run(name, func(t *testing.T) {
+			s := baking(t)
+			s.pass(40 * time.Minute)
+			s.edit("a", replicas(to))
+			s.Expect(s.rest()).To(BeZero(), "it is waited for Pods, not for the clock")
+			s.finishes("a")
+			s.Expect(s.rest()).To(Equal(20 * time.Minute))
+			s.pass(20 * time.Minute)
+			s.rest()
+			s.stays("b")
+		})
+	}
+}
+
+func TestABakeBeginsAgain(t *testing.T) {
+	for name, happens := range map[string]func(*stage){
+		"when the Deployment is not available in between": func(s *stage) {
+			s.say("a", func(st *appsv1.DeploymentStatus) {
+				st.AvailableReplicas, st.UnavailableReplicas = 0, 2
+				s.setAvailable(st, corev1.ConditionFalse)
+			})
+			s.rest()
+			s.stays("a")
+			s.pass(2 * time.Hour)
+			s.rest()
+			s.stays("a")
+			s.finishes("a")
+		},
+		"with a new template": func(s *stage) {
+			s.edit("a", version("3"))
+			s.rest()
+			s.begins("a")
+			s.rest()
+			s.Expect(s.pending("shop")).To(Equal([]string{"a", "b"}))
+			s.Expect(s.state("shop", "a").LastRolloutStarted.Time).To(BeTemporally("==", s.clock.Now()))
+			s.pass(2 * time.Hour)
+			s.rest()
+			s.stays("a")
+			s.finishes("a")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := baking(t)
+			s.pass(40 * time.Minute)
+			happens(s)
+			s.Expect(s.rest()).To(Equal(time.Hour))
+			s.stays("a")
+			s.pass(time.Hour)
+			s.rest()
+			s.stays("b")
+		})
+	}
+}
+
+// As many as are wanted are available, but some of them are old.
+func TestABakeDoesNotBeginBeforeAllReplicasAreUpdated(t *testing.T) {
+	s := three(t, minReady(60))
+	s.edit("a", version("2"), replicas(3))
+	s.edit("b", version("2"))
+	s.rest()
+	s.begins("a")
+	s.say("a", func(st *appsv1.DeploymentStatus) {
+		st.Replicas, st.UpdatedReplicas, st.ReadyReplicas, st.AvailableReplicas = 4, 2, 4, 4
+	})
+	s.rest()
+	s.pass(time.Hour)
+	s.rest()
+	s.stays("a")
+	s.Expect(s.state("shop", "a").ReadySince).To(BeNil())
+	s.finishes("a")
+	s.Expect(s.rest()).To(Equal(time.Minute))
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deploymentcoordination is the reconciler of DeploymentCoordinations.
+// Who may roll out is decided in internal/coordination/deployments; this package
+// gathers what the decision needs, records it, carries it out and tells of it.
+package deploymentcoordination
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
+	"github.com/fluxrollouts/rollout-controller/internal/metrics"
+	"github.com/fluxrollouts/rollout-controller/internal/ownwrites"
+)
+
+// conflictDelay is how long a pass waits that lost against another writer, for
+// the cache to show what the other one wrote. The watch nearly always wakes it
+// earlier.
+const conflictDelay = time.Second
+
+// +kubebuilder:rbac:groups=apps.containerinfra.nl,resources=deploymentcoordinations,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.containerinfra.nl,resources=deploymentcoordinations/status,verbs=get;patch;update
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// Admission keeps Deployments that wait from rolling at the moment they are
+// created or changed.
+type Admission interface {
+	// Mode is the reason and the message of the condition HoldMode.
+	Mode() (reason, message string)
+	// Other names another installed coordinator of this API in a sentence; empty
+	// if there is none.
+	Other() string
+	// Changes wakes the reconciler when one of the two answers changes: it puts
+	// the namespaces that have coordinations into the queue.
+	Changes() source.Source
+}
+
+// Reconciler has the Deployments of each coordination rolled out one at a time.
+//
+// A request is a namespace, in its Name: coordinations that share Deployments
+// are planned together.
+type Reconciler struct {
+	// Client reads from caches, which [CacheByObject] fills, and writes.
+	Client client.Client
+	// APIReader reads past the caches, before anything but a status is written.
+	APIReader client.Reader
+	// Events announces transitions.
+	Events record.EventRecorder
+	// Now is the clock.
+	Now func() time.Time
+	// Self is the controller's own Deployment, which is never a member; zero if
+	// that is not known.
+	Self types.NamespacedName
+	// Admission is what holds Deployments beside the reconciler; nil if nothing
+	// does.
+	Admission Admission
+	// Durations records how long reconciliations take; nil does not.
+	Durations *metrics.Durations
+
+	writes  ownwrites.Versions
+	retries retries
+}
+
+// Reconcile brings the coordinations of one namespace forward by one plan: it
+// gathers, decides, records and acts, in this order. Who has the turn is
+// recorded before a Deployment is released, so that whoever comes next can
+// finish it.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	begun := r.Now()
+	seen := r.gather(ctx, r.Client, req.Name)
+	defer func() {
+		r.Durations.Together(coordinationv1.DeploymentCoordinationKind, req.Name, slices.Sorted(maps.Keys(seen.coordinations)), begun)
+	}()
+	if r.behind(seen) {
+		return ctrl.Result{}, nil // the event of our own write is on its way
+	}
+	plan := deployments.Decide(seen.Input)
+	if plan.Begins || len(plan.Writes) > 0 {
+		seen = r.confirm(ctx, seen)
+		plan = deployments.Decide(seen.Input)
+	}
+	err := r.record(ctx, seen, plan)
+	if err == nil {
+		err = r.act(ctx, seen, plan)
+	}
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	if err = errors.Join(err, seen.Unreadable); err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.requeue(plan.RecheckAt, r.retries.next(seen.Deployments)), nil
+}
+
+// behind reports whether a copy at hand is older than what was written here.
+func (r *Reconciler) behind(seen world) bool {
+	for _, c := range seen.coordinations {
+		if r.writes.Ahead(c) {
+			return true
+		}
+	}
+	for _, d := range seen.deployments {
+		if r.writes.Ahead(d) {
+			return true
+		}
+	}
+	return false
+}
+
+// requeue sleeps until the first of the moments; zero is never.
+func (r *Reconciler) requeue(moments ...time.Time) ctrl.Result {
+	var wait time.Duration
+	for _, at := range moments {
+		if at.IsZero() {
+			continue
+		}
+		until := max(at.Sub(r.Now()), time.Millisecond)
+		if wait == 0 || until < wait {
+			wait = until
+		}
+	}
+	return ctrl.Result{RequeueAfter: wait}
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymentcoordination
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// three opens a stage on which three Deployments of one group are rolled out and
+// at rest.
+func three(t *testing.T, edits ...func(*coordinationv1.DeploymentCoordination)) *stage {
+	t.Helper()
+	s := openStage(t)
+	for _, name := range []string{"a", "b", "c"} {
+		s.deployed(name)
+	}
+	s.coordinate("shop", edits...)
+	s.rest()
+	s.Expect(s.active("shop")).To(BeEmpty())
+	s.writes()
+	s.told()
+	return s
+}
+
+func isRelease(write string) bool { return strings.HasPrefix(write, "patch Deployment ") }
+
+func TestWhoeverComesAfterACrashReleasesWhoHasTheTurn(t *testing.T) {
+	s := three(t)
+	s.edit("b", version("2"))
+	s.edit("c", version("2"))
+	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+		if isRelease(write) {
+			return fixture.Fault{Err: fixture.ErrDead, Fatal: true}
+		}
+		return fixture.Fault{}
+	}
+	for range 5 {
+		_, _ = s.try(s.reconciler)
+	}
+	s.Expect(s.wire.Dead()).To(BeTrue())
+	s.Expect(s.active("shop")).To(Equal("b"), "the choice was written down")
+	s.Expect(s.unpaused()).To(BeEmpty(), "and nothing done")
+
+	s.wire = &fixture.Wire{}
+	s.restart()
+	s.events.Take()
+	s.rest()
+	s.Expect(s.unpaused()).To(Equal([]string{"b"}))
+	s.Expect(s.active("shop")).To(Equal("b"))
+	s.Expect(s.state("shop", "b").LastRolloutFinished).To(BeNil(), "it has not even begun")
+	s.Expect(s.told()).To(Equal([]string{coordinationv1.DeploymentUnpausedEvent}))
+}
+
+// A release that was carried out although its answer was lost is not made again.
+func TestAReleaseWhoseAnswerWasLostIsSeen(t *testing.T) {
+	s := three(t)
+	s.edit("b", version("2"))
+	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+		if isRelease(write) {
+			return fixture.Fault{Err: fixture.ErrDead, Lost: true, Fatal: true}
+		}
+		return fixture.Fault{}
+	}
+	for range 5 {
+		_, _ = s.try(s.reconciler)
+	}
+	s.wire = &fixture.Wire{}
+	s.restart()
+	s.rest()
+	s.Expect(s.unpaused()).To(Equal([]string{"b"}))
+	s.Expect(s.writes()).NotTo(ContainElement("patch Deployment b"))
+}
+
+func TestAReleaseThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
+	s := three(t)
+	s.edit("a", version("2"))
+	s.edit("b", version("2"))
+	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+		if isRelease(write) {
+			return fixture.Fault{Err: errRefused}
+		}
+		return fixture.Fault{}
+	}
+	_, err := s.try(s.reconciler)
+	s.Expect(err).To(MatchError(ContainSubstring("a quota says no")))
+	told := s.events.Take()
+	s.Expect(told).To(ContainElement(HaveField("Reason", coordinationv1.UnpauseFailedEvent)))
+	s.Expect(told[len(told)-1].Type).To(Equal("Warning"))
+	s.Expect(told[len(told)-1].Message).To(ContainSubstring("a quota says no"))
+
+	wait := s.rest()
+	s.Expect(wait).To(BeNumerically(">", 0))
+	s.Expect(s.active("shop")).To(Equal("a"), "it keeps its turn")
+	s.Expect(s.state("shop", "a").LastRolloutFinished).To(BeNil())
+	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(And(HavePrefix("True Error"), ContainSubstring("a quota says no")))
+	before := len(s.wire.Writes())
+	s.reconcile()
+	s.Expect(s.wire.Writes()).To(HaveLen(before), "not before its time, whatever else happens")
+
+	s.pass(wait)
+	_, err = s.try(s.reconciler)
+	s.Expect(err).To(HaveOccurred())
+	s.Expect(s.rest()).To(BeNumerically(">", wait), "the pause grows")
+
+	s.wire.Fail = nil
+	s.pass(s.rest())
+	s.rest()
+	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
+	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(HavePrefix("False NoErrors"))
+}
+
+// An admission plugin that knows an old state pauses again what was released.
+func TestAReleaseThatAnAdmissionPluginUndoesIsNoRelease(t *testing.T) {
+	s := three(t)
+	s.edit("a", version("2"))
+	s.edit("b", version("2"))
+	stale := true
+	s.reconciler.Client = interceptor.NewClient(s.WithWatch, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := c.Patch(ctx, o, p, opts...); err != nil || !stale {
+				return err
+			}
+			o.(*appsv1.Deployment).Spec.Paused = true
+			return c.Update(ctx, o)
+		},
+	})
+	_, err := s.try(s.reconciler)
+	s.Expect(err).To(MatchError(errUndone))
+	s.Expect(s.told()).To(ContainElement(coordinationv1.UnpauseFailedEvent))
+	s.Expect(s.unpaused()).To(BeEmpty())
+	wait := s.rest()
+	s.Expect(s.active("shop")).To(Equal("a"))
+	s.Expect(s.state("shop", "a").LastRolloutFinished).To(BeNil())
+	s.Expect(s.told()).NotTo(ContainElement(coordinationv1.DeploymentUnpausedEvent))
+
+	stale = false
+	s.pass(wait)
+	s.rest()
+	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
+	s.Expect(s.told()).To(ContainElement(coordinationv1.DeploymentUnpausedEvent))
+}
+
+// While one that has begun to roll by itself cannot be stopped, nobody else is
+// released.
+func TestNobodyIsReleasedBesideOneThatCannotBeStopped(t *testing.T) {
+	s := three(t)
+	s.edit("a", version("2"))
+	s.rest()
+	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
+	s.edit("b", version("2"), paused(false))
+	s.begins("b")
+	s.edit("a", paused(true))
+	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+		if write == "patch Deployment b" {
+			return fixture.Fault{Err: errRefused}
+		}
+		return fixture.Fault{}
+	}
+	_, _ = s.try(s.reconciler)
+	s.Expect(s.told()).To(ContainElement(coordinationv1.PauseFailedEvent))
+	s.rest()
+	s.Expect(s.unpaused()).To(Equal([]string{"b"}), "a is not released on top of it")
+
+	s.wire.Fail = nil
+	s.pass(time.Minute)
+	s.rest()
+	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
+}
+
+func TestAChoiceThatCannotBeWrittenDownIsNotMade(t *testing.T) {
+	s := three(t)
+	s.edit("a", version("2"))
+	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+		return fixture.Fault{Err: apierrors.NewInternalError(errors.New("the disk is full"))}
+	}
+	_, err := s.try(s.reconciler)
+	s.Expect(err).To(MatchError(ContainSubstring("the disk is full")))
+	s.Expect(s.told()).To(Equal([]string{coordinationv1.ActivationFailedEvent}))
+	s.Expect(s.unpaused()).To(BeEmpty())
+	s.Expect(s.writes()).To(Equal([]string{"patch DeploymentCoordination/status shop"}), "nothing else is tried")
+}
+
+func TestAStatusThatCannotBeWrittenIsTold(t *testing.T) {
+	s := three(t)
+	s.change("shop", minReady(5))
+	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+		return fixture.Fault{Err: apierrors.NewInternalError(errors.New("the disk is full"))}
+	}
+	_, err := s.try(s.reconciler)
+	s.Expect(err).To(HaveOccurred())
+	s.Expect(s.told()).To(Equal([]string{coordinationv1.StatusUpdateFailedEvent}))
+}
+
+// whenFirst calls a function once, before the first request of a kind.
+func whenFirst(do func()) func(int, string, client.Object) fixture.Fault {
+	once := sync.OnceFunc(do)
+	return func(_ int, write string, _ client.Object) fixture.Fault {
+		if strings.Contains(write, "DeploymentCoordination/status") {
+			once()
+		}
+		return fixture.Fault{}
+	}
+}
+
+// Two controllers decide on the same state, and the other is quicker: what this
+// one decided is dropped, and it finds out who has the turn.
+func TestOfTwoControllersOneGivesTheTurn(t *testing.T) {
+	s := three(t)
+	s.edit("b", version("2"))
+	s.edit("c", version("2"))
+	others := &fixture.Events{}
+	other := &Reconciler{Client: s.WithWatch, APIReader: s.WithWatch, Events: others, Now: s.clock.Now}
+	s.wire.Fail = whenFirst(func() {
+		s.edit("a", version("2")) // so that the other decides otherwise
+		for range 3 {
+			_, err := s.try(other)
+			s.Expect(err).NotTo(HaveOccurred())
+		}
+	})
+	result, err := s.try(s.reconciler)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(result.RequeueAfter).To(Equal(conflictDelay))
+	s.Expect(s.told()).To(BeEmpty(), "a choice that was dropped is not told")
+	s.Expect(s.writes()).To(Equal([]string{"patch DeploymentCoordination/status shop"}))
+
+	s.rest()
+	s.Expect(s.active("shop")).To(Equal("a"))
+	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
+	s.Expect(s.told()).NotTo(ContainElement(coordinationv1.DeploymentActivatedEvent))
+	s.Expect(others.Take()).To(ContainElement(HaveField("Reason", coordinationv1.DeploymentActivatedEvent)))
+}
+
+// A cache that lags behind shows an old journal. What rests on it is not done.
+func TestAReleaseRestsOnTheJournalAsItIsStoredNow(t *testing.T) {
+	s := three(t)
+	s.edit("a", version("2"))
+	s.edit("b", version("2"))
+	s.rest()
+	s.Expect(s.active("shop")).To(Equal("a"))
+	old := s.coordination("shop")
+	s.finishes("a")
+	s.rest()
+	s.Expect(s.active("shop")).To(Equal("b"))
+	s.finishes("b")
+	s.rest()
+	s.Expect(s.active("shop")).To(BeEmpty())
+	s.writes()
+
+	s.restart()
+	s.reconciler.Client = interceptor.NewClient(s.wire.Through(s.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			err := c.List(ctx, list, opts...)
+			if l, ok := list.(*coordinationv1.DeploymentCoordinationList); ok {
+				l.Items = []coordinationv1.DeploymentCoordination{*old}
+			}
+			return err
+		},
+	})
+	_, err := s.try(s.reconciler)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(s.unpaused()).To(BeEmpty(), "in the cache a has the turn")
+	s.Expect(s.active("shop")).To(BeEmpty())
+}

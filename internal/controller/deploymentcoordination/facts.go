@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymentcoordination
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+)
+
+// Reasons of the condition Progressing, as Kubernetes gives them. It exports
+// none of them.
+const (
+	newReplicaSetAvailable   = "NewReplicaSetAvailable"
+	deploymentPaused         = "DeploymentPaused"
+	deploymentResumed        = "DeploymentResumed"
+	progressDeadlineExceeded = "ProgressDeadlineExceeded"
+)
+
+// factsOf says of a Deployment and the ReplicaSets that it owns what the plan
+// needs to know. All of them were trimmed.
+func factsOf(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) deployments.Deployment {
+	facts := deployments.Deployment{
+		Key:    client.ObjectKeyFromObject(d).String(),
+		UID:    d.UID,
+		Labels: d.Labels,
+
+		Generation:         d.Generation,
+		ObservedGeneration: d.Status.ObservedGeneration,
+
+		Paused:    d.Spec.Paused,
+		HeldBy:    d.Annotations[coordinationv1.HeldByAnnotation],
+		UserHeld:  d.Annotations[coordinationv1.RolloutPausedAnnotation] == coordinationv1.RolloutPausedValue,
+		Order:     d.Annotations[coordinationv1.OrderAnnotation],
+		AppliedBy: appliedBy(d),
+		PausedBy:  pausedBy(d),
+
+		Template: d.Spec.Template.Name,
+		Replicas: wantedReplicas(d),
+
+		Unfinished:        unfinished(d),
+		RolledOut:         rolledOut(d),
+		Available:         isTrue(conditionOf(d, appsv1.DeploymentAvailable)),
+		UpdatedReplicas:   d.Status.UpdatedReplicas,
+		AvailableReplicas: d.Status.AvailableReplicas,
+
+		Failure:          failureOf(d),
+		ProgressDeadline: progressDeadline(d),
+	}
+	facts.TemplateHasSet, facts.OthersUp = compare(facts.Template, sets)
+	return facts
+}
+
+// compare looks for a template among the ReplicaSets of its Deployment. Of
+// several that carry it the oldest is the Deployment's, as Kubernetes has it; the
+// rest are others.
+func compare(template string, sets []*appsv1.ReplicaSet) (has, othersUp bool) {
+	slices.SortFunc(sets, func(a, b *appsv1.ReplicaSet) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for _, set := range sets {
+		switch {
+		case !has && set.Spec.Template.Name == template:
+			has = true
+		case set.Spec.Replicas != nil && *set.Spec.Replicas > 0:
+			othersUp = true
+		}
+	}
+	return has, othersUp
+}
+
+func conditionOf(d *appsv1.Deployment, of appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
+	for i := range d.Status.Conditions {
+		if d.Status.Conditions[i].Type == of {
+			return &d.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func isTrue(c *appsv1.DeploymentCondition) bool {
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// unfinished reports whether Kubernetes has begun to roll the Deployment out and
+// has not said that it is complete. The reason stays as it is when a Pod fails
+// later, or when replicas are added or removed.
+func unfinished(d *appsv1.Deployment) bool {
+	progressing := conditionOf(d, appsv1.DeploymentProgressing)
+	if d.Spec.Paused || progressing == nil {
+		return false
+	}
+	switch progressing.Reason {
+	case newReplicaSetAvailable, deploymentPaused, deploymentResumed:
+		return false
+	}
+	return true
+}
+
+func wantedReplicas(d *appsv1.Deployment) int32 {
+	if d.Spec.Replicas == nil {
+		return 1
+	}
+	return *d.Spec.Replicas
+}
+
+func rolledOut(d *appsv1.Deployment) bool {
+	s, wanted := &d.Status, wantedReplicas(d)
+	return !d.Spec.Paused && s.ObservedGeneration >= d.Generation &&
+		s.Replicas == wanted && s.UpdatedReplicas == wanted && s.AvailableReplicas == wanted
+}
+
+func failureOf(d *appsv1.Deployment) *deployments.Failure {
+	progressing := conditionOf(d, appsv1.DeploymentProgressing)
+	if progressing == nil || progressing.Reason != progressDeadlineExceeded {
+		return nil
+	}
+	return &deployments.Failure{Message: progressing.Message, At: progressing.LastUpdateTime.Time}
+}
+
+// progressDeadline is zero where Kubernetes never gives a rollout up.
+func progressDeadline(d *appsv1.Deployment) time.Duration {
+	seconds := d.Spec.ProgressDeadlineSeconds
+	if seconds == nil || *seconds == math.MaxInt32 {
+		return 0
+	}
+	return time.Duration(*seconds) * time.Second
+}
+
+// Labels that Flux puts on what it applies.
+const (
+	kustomizationName      = "kustomize.toolkit.fluxcd.io/name"
+	kustomizationNamespace = "kustomize.toolkit.fluxcd.io/namespace"
+	helmReleaseName        = "helm.toolkit.fluxcd.io/name"
+	helmReleaseNamespace   = "helm.toolkit.fluxcd.io/namespace"
+)
+
+func appliedBy(d *appsv1.Deployment) string {
+	switch {
+	case d.Labels[kustomizationName] != "":
+		return "Kustomization " + d.Labels[kustomizationNamespace] + "/" + d.Labels[kustomizationName]
+	case d.Labels[helmReleaseName] != "":
+		return "HelmRelease " + d.Labels[helmReleaseNamespace] + "/" + d.Labels[helmReleaseName]
+	}
+	return ""
+}
+
+// pausedBy is the manager of spec.paused, if it is somebody else; a trimmed
+// Deployment names nobody else in its managedFields.
+func pausedBy(d *appsv1.Deployment) string {
+	for _, entry := range d.ManagedFields {
+		if entry.Manager != target.FieldManager {
+			return entry.Manager
+		}
+	}
+	return ""
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymentcoordination
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+)
+
+const tooLong = `ReplicaSet "a-hash1" has timed out progressing.`
+
+// failed opens a stage on which the rollout of a has failed, and b waits.
+func failed(t *testing.T) *stage {
+	t.Helper()
+	s := three(t)
+	s.edit("a", version("2"))
+	s.edit("b", version("2"))
+	s.rest()
+	s.begins("a")
+	s.pass(10 * time.Minute)
+	s.givesUp("a", tooLong)
+	s.rest()
+	return s
+}
+
+func TestAFailedRolloutBlocksAndSaysSo(t *testing.T) {
+	s := failed(t)
+	s.stays("a")
+	for kind, status := range map[string]string{
+		coordinationv1.ReadyCondition: "False", coordinationv1.ProgressingCondition: "False",
+		coordinationv1.DegradedCondition: "True", coordinationv1.StalledCondition: "True",
+	} {
+		s.Expect(s.condition("shop", kind)).To(And(
+			HavePrefix(status+" "+coordinationv1.RolloutFailedReason+":"), ContainSubstring(s.namespace+"/a"), ContainSubstring(tooLong)))
+	}
+	s.pass(time.Hour)
+	s.Expect(s.rest()).To(BeZero(), "nothing changes with time")
+	s.stays("a")
+}
+
+func TestAFailureEnds(t *testing.T) {
+	for name, ends := range map[string]func(*stage){
+		"when the next template is rolled out": func(s *stage) {
+			s.edit("a", version("3"))
+			s.rest()
+			s.stays("a")
+			s.Expect(s.condition("shop", coordinationv1.StalledCondition)).To(BeEmpty(), "the new template has a chance")
+			s.begins("a")
+			s.finishes("a")
+		},
+		"when the template before it is restored": func(s *stage) {
+			s.edit("a", version("1"))
+			s.rest()
+			s.finishes("a")
+		},
+		"by a success that comes late": func(s *stage) {
+			s.finishes("a")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := failed(t)
+			s.pass(time.Minute)
+			ends(s)
+			s.rest()
+			s.stays("b")
+			s.Expect(s.condition("shop", coordinationv1.StalledCondition)).To(BeEmpty())
+			s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(HavePrefix("False NoErrors"))
+			s.Expect(s.condition("shop", coordinationv1.ProgressingCondition)).To(HavePrefix("True DeploymentRollingOut"))
+		})
+	}
+}
+
+// Kubernetes keeps a timeout through a pause, and does not look at it anew
+// before the Deployment progresses.
+func TestATimeoutThatIsOlderThanTheRolloutIsNoFailureBeforeTheDeadline(t *testing.T) {
+	s := three(t)
+	s.givesUp("a", "of the year before last")
+	s.pass(time.Hour)
+	s.edit("a", version("2"), deadline(600))
+	s.edit("b", version("2"))
+	s.Expect(s.rest()).To(Equal(10*time.Minute), "at the deadline it is looked at again")
+	s.stays("a")
+	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(HavePrefix("False NoErrors"))
+
+	s.pass(10 * time.Minute)
+	s.rest()
+	s.Expect(s.condition("shop", coordinationv1.StalledCondition)).To(HavePrefix("True RolloutFailed"), "it still stands")
+	s.stays("a")
+}
+
+func TestWithoutADeadlineNothingFails(t *testing.T) {
+	s := three(t)
+	s.edit("a", version("2"), deadline(math.MaxInt32))
+	s.edit("b", version("2"))
+	s.rest()
+	s.begins("a")
+	s.say("a", func(st *appsv1.DeploymentStatus) { st.Conditions = nil })
+	s.Expect(s.rest()).To(BeZero())
+	s.pass(1000 * time.Hour)
+	s.rest()
+	s.stays("a")
+	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(HavePrefix("False NoErrors"))
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymentcoordination
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
+)
+
+// controllerOnly says in the condition HoldMode what no admission means.
+const controllerOnly = "Deployments are paused after they were created or changed, as soon as the controller sees it"
+
+// world is what was read of a namespace, and what the plan is told of it.
+type world struct {
+	deployments.Input
+
+	namespace     string
+	coordinations map[string]*coordinationv1.DeploymentCoordination
+	// deployments by namespace/name.
+	deployments map[string]*appsv1.Deployment
+}
+
+// gather reads a namespace. What could not be read is a fact like others.
+func (r *Reconciler) gather(ctx context.Context, from client.Reader, namespace string) world {
+	w := world{
+		namespace:     namespace,
+		coordinations: map[string]*coordinationv1.DeploymentCoordination{},
+		deployments:   map[string]*appsv1.Deployment{},
+	}
+	w.Now = r.Now()
+	w.HoldMode, w.Other = r.holdMode()
+	if w.Unreadable = r.gatherCoordinations(ctx, from, &w); w.Unreadable == nil {
+		w.Unreadable = r.gatherDeployments(ctx, from, &w)
+	}
+	return w
+}
+
+// confirm reads past the cache what a plan is about to act on. If that fails,
+// the plan is made again with what is in the cache, and knows.
+func (r *Reconciler) confirm(ctx context.Context, cached world) world {
+	live := r.gather(ctx, r.APIReader, cached.namespace)
+	if live.Unreadable != nil {
+		cached.Unreadable = live.Unreadable
+		return cached
+	}
+	return live
+}
+
+func (r *Reconciler) holdMode() (mode deployments.Hold, other string) {
+	if r.Admission == nil {
+		return deployments.Hold{Reason: coordinationv1.ControllerOnlyReason, Message: controllerOnly}, ""
+	}
+	reason, message := r.Admission.Mode()
+	return deployments.Hold{Reason: reason, Message: message}, r.Admission.Other()
+}
+
+func (r *Reconciler) gatherCoordinations(ctx context.Context, from client.Reader, w *world) error {
+	list := &coordinationv1.DeploymentCoordinationList{}
+	if err := from.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+		return fmt.Errorf("list DeploymentCoordinations: %w", err)
+	}
+	for i := range list.Items {
+		c := &list.Items[i]
+		if !c.DeletionTimestamp.IsZero() {
+			continue
+		}
+		w.coordinations[c.Name] = c
+		w.Coordinations = append(w.Coordinations, deployments.Coordination{
+			Name: c.Name, Generation: c.Generation, Spec: c.Spec, Journal: c.Status,
+		})
+	}
+	return nil
+}
+
+func (r *Reconciler) gatherDeployments(ctx context.Context, from client.Reader, w *world) error {
+	sets, err := setsOf(ctx, from, w.namespace)
+	if err != nil {
+		return err
+	}
+	list := &appsv1.DeploymentList{}
+	if err := from.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
+		return fmt.Errorf("list Deployments: %w", err)
+	}
+	for i := range list.Items {
+		d := &list.Items[i]
+		key := client.ObjectKeyFromObject(d)
+		if key == r.Self || !d.DeletionTimestamp.IsZero() {
+			continue
+		}
+		trimDeployment(d)
+		facts := factsOf(d, sets[d.UID])
+		facts.WriteError = r.retries.failure(key.String())
+		w.deployments[key.String()] = d
+		w.Deployments = append(w.Deployments, facts)
+	}
+	return nil
+}
+
+// setsOf returns the ReplicaSets of a namespace by the UID of their owner.
+func setsOf(ctx context.Context, from client.Reader, namespace string) (map[types.UID][]*appsv1.ReplicaSet, error) {
+	list := &appsv1.ReplicaSetList{}
+	if err := from.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list ReplicaSets: %w", err)
+	}
+	sets := map[types.UID][]*appsv1.ReplicaSet{}
+	for i := range list.Items {
+		set := &list.Items[i]
+		if owner := metav1.GetControllerOfNoCopy(set); owner != nil {
+			trimReplicaSet(set)
+			sets[owner.UID] = append(sets[owner.UID], set)
+		}
+	}
+	return sets, nil
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymentcoordination
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+)
+
+// record stores the journals that say anything new, each under an optimistic
+// lock: of two passes, or two controllers, that decided on the same state only
+// one is written, and the other looks again. The first that cannot be stored
+// ends it, and nothing may be acted on then.
+func (r *Reconciler) record(ctx context.Context, seen world, plan deployments.Plan) error {
+	for _, journal := range plan.Journals {
+		c := seen.coordinations[journal.Coordination]
+		if err := r.store(ctx, c, journal.Status); err != nil {
+			r.tellUnrecorded(c, plan, err)
+			return fmt.Errorf("write the status of DeploymentCoordination %s/%s: %w", seen.namespace, c.Name, err)
+		}
+		r.tell(c, journal.Notes...)
+	}
+	return nil
+}
+
+func (r *Reconciler) store(ctx context.Context, c *coordinationv1.DeploymentCoordination, next coordinationv1.DeploymentCoordinationStatus) error {
+	if equality.Semantic.DeepEqual(c.Status, next) {
+		return nil
+	}
+	stored := c.DeepCopy()
+	stored.Status = next
+	patch := client.MergeFromWithOptions(c, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, stored, patch, client.FieldOwner(target.FieldManager)); err != nil {
+		return err
+	}
+	r.writes.Wrote(stored)
+	return nil
+}
+
+// tellUnrecorded tells of a journal that could not be written. That another was
+// quicker is no news.
+func (r *Reconciler) tellUnrecorded(c *coordinationv1.DeploymentCoordination, plan deployments.Plan, err error) {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return
+	}
+	note := deployments.Note{
+		Reason: coordinationv1.StatusUpdateFailedEvent, Warning: true, Message: fmt.Sprintf("the status cannot be written: %v", err),
+	}
+	if plan.Begins {
+		note.Reason = coordinationv1.ActivationFailedEvent
+		note.Message = fmt.Sprintf("no turn is given, since it cannot be written down: %v", err)
+	}
+	r.tell(c, note)
+}

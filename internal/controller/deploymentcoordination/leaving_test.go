@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymentcoordination
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+)
+
+// free are the Deployments that nothing of the coordinations is left on.
+func (s *stage) free() []string {
+	names := []string{}
+	for _, name := range s.unpaused() {
+		if _, held := s.deployment(name).Annotations[coordinationv1.HeldByAnnotation]; !held {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func TestWhatIsLeftByItsCoordinationIsGivenBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		leaves func(*stage)
+		free   []string
+	}{
+		"when the coordination is deleted": {
+			leaves: func(s *stage) { s.remove(&coordinationv1.DeploymentCoordination{}, "shop") },
+			free:   []string{"a", "b", "c"},
+		},
+		"when it is deleted while nobody looks": {
+			leaves: func(s *stage) { s.remove(&coordinationv1.DeploymentCoordination{}, "shop"); s.restart() },
+			free:   []string{"a", "b", "c"},
+		},
+		"when the label is removed": {
+			leaves: func(s *stage) { s.edit("b", labelled("other")) },
+			free:   []string{"b"},
+		},
+		"when the selector is narrowed": {
+			leaves: func(s *stage) {
+				s.edit("a", labelled("shop", "vip"))
+				s.rest()
+				s.change("shop", func(c *coordinationv1.DeploymentCoordination) {
+					c.Spec.LabelSelector.MatchLabels["vip"] = "yes"
+				})
+			},
+			free: []string{"b", "c"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := three(t)
+			s.Expect(s.free()).To(BeEmpty())
+			c.leaves(s)
+			s.rest()
+			s.Expect(s.free()).To(Equal(c.free))
+			s.Expect(s.unpaused()).To(Equal(c.free))
+		})
+	}
+}
+
+// They are marked as soon as they are seen, so that they can be given back.
+func TestDeploymentsThatArrivedPausedAreGivenBackToo(t *testing.T) {
+	s := openStage(t)
+	s.deploy("a", paused(true))
+	s.deploy("b", paused(true))
+	s.coordinate("shop")
+	s.rest()
+	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
+	s.Expect(s.deployment("b").Annotations).To(HaveKeyWithValue(coordinationv1.HeldByAnnotation, "shop"))
+	s.remove(&coordinationv1.DeploymentCoordination{}, "shop")
+	s.rest()
+	s.Expect(s.free()).To(Equal([]string{"a", "b"}))
+}
+
+func TestAPersonsHoldOutlivesTheCoordination(t *testing.T) {
+	s := three(t)
+	s.edit("b", userHeld(true))
+	s.rest()
+	s.remove(&coordinationv1.DeploymentCoordination{}, "shop")
+	s.rest()
+	s.Expect(s.unpaused()).To(Equal([]string{"a", "c"}))
+	s.Expect(s.deployment("b").Annotations).NotTo(HaveKey(coordinationv1.HeldByAnnotation))
+}
+
+func TestWhatAnotherCoordinationSelectsStaysHeld(t *testing.T) {
+	s := three(t)
+	s.edit("b", labelled("shop", "store"))
+	s.coordinate("store")
+	s.rest()
+	s.remove(&coordinationv1.DeploymentCoordination{}, "shop")
+	s.rest()
+	s.Expect(s.free()).To(Equal([]string{"a", "c"}))
+	s.Expect(s.deployment("b").Spec.Paused).To(BeTrue())
+	s.Expect(s.deployment("b").Annotations).To(HaveKeyWithValue(coordinationv1.HeldByAnnotation, "store"))
+}
+
+func TestPausesOfOthersAreNoneOfOurBusiness(t *testing.T) {
+	s := openStage(t)
+	s.deploy("theirs", labelled("other"), paused(true))
+	s.deploy("free", labelled("other"))
+	s.deployed("a")
+	s.coordinate("shop")
+	s.rest()
+	s.Expect(s.deployment("theirs").Spec.Paused).To(BeTrue())
+	s.Expect(s.unpaused()).To(Equal([]string{"free"}))
+	s.remove(&coordinationv1.DeploymentCoordination{}, "shop")
+	s.rest()
+	s.Expect(s.unpaused()).To(Equal([]string{"a", "free"}))
+}

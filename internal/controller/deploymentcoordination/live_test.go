@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymentcoordination
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+)
+
+// component is who sends the events of this reconciler.
+const component = "deploymentcoordination-controller"
+
+// street is a namespace of its own where Kubernetes itself rolls Deployments out,
+// and where the reconciler runs with the caches and watches of production.
+type street struct {
+	*WithT
+	client.WithWatch
+
+	t         *testing.T
+	ctx       context.Context
+	plane     *controlplane.ControlPlane
+	namespace string
+}
+
+func openStreet(t *testing.T) *street {
+	t.Helper()
+	plane, live := livePlane.open(t)
+	s := &street{WithT: NewWithT(t), WithWatch: live, t: t, ctx: t.Context(), plane: plane}
+	s.SetDefaultEventuallyTimeout(60 * time.Second)
+	s.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "street-"}}
+	s.Expect(s.Create(s.ctx, namespace)).To(Succeed())
+	s.namespace = namespace.Name
+	return s
+}
+
+// play runs the reconciler. The returned function ends it.
+func (s *street) play(edits ...func(*Reconciler)) (stop func()) {
+	mgr, err := ctrl.NewManager(s.plane.RESTConfig(), ctrl.Options{
+		Scheme: testScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: controllerConfig(),
+		Cache: cache.Options{ByObject: CacheByObject(), DefaultNamespaces: map[string]cache.Config{s.namespace: {}}},
+	})
+	s.Expect(err).NotTo(HaveOccurred())
+	r := &Reconciler{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Now: time.Now,
+		Events: mgr.GetEventRecorderFor(component), //nolint:staticcheck // as the controller does
+	}
+	for _, edit := range edits {
+		edit(r)
+	}
+	s.Expect(r.SetupWithManager(s.ctx, mgr, controller.Options{})).To(Succeed())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		s.Expect(<-done).To(Succeed())
+	})
+	s.t.Cleanup(stop)
+	return stop
+}
+
+func (s *street) coordinate(name string, edits ...func(*coordinationv1.DeploymentCoordination)) {
+	s.Expect(s.Create(s.ctx, coordination(s.namespace, name, edits...))).To(Succeed())
+}
+
+func (s *street) deploy(names []string, edits ...func(*appsv1.Deployment)) {
+	for _, name := range names {
+		s.Expect(s.Create(s.ctx, deployment(s.namespace, name, edits...))).To(Succeed())
+	}
+}
+
+func (s *street) key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: s.namespace, Name: name}
+}
+
+func (s *street) deployment(name string) *appsv1.Deployment {
+	d := &appsv1.Deployment{}
+	s.Expect(s.Get(s.ctx, s.key(name), d)).To(Succeed())
+	return d
+}
+
+func (s *street) coordination(name string) *coordinationv1.DeploymentCoordination {
+	c := &coordinationv1.DeploymentCoordination{}
+	s.Expect(s.Get(s.ctx, s.key(name), c)).To(Succeed())
+	return c
+}
+
+// edit changes Deployments as a person does, who tries again after a conflict.
+func (s *street) edit(names []string, edits ...func(*appsv1.Deployment)) {
+	for _, name := range names {
+		s.Eventually(func() error {
+			d := s.deployment(name)
+			for _, edit := range edits {
+				edit(d)
+			}
+			return s.Update(s.ctx, d)
+		}).Should(Succeed())
+	}
+}
+
+// idles waits until a coordination has seen its present spec and all members, and
+// nothing is left to do.
+func (s *street) idles(name string, members ...string) {
+	s.t.Helper()
+	s.Eventually(func(g Gomega) {
+		c := s.coordination(name)
+		g.Expect(unlawful(c)).To(BeEmpty())
+		g.Expect(conditionText(c, coordinationv1.ReadyCondition)).To(HavePrefix("True AllDeploymentsReady"))
+		g.Expect(c.Status.ActiveDeployment).To(BeEmpty())
+		g.Expect(c.Status.Deployments).To(Equal(s.keys(members)))
+		for _, state := range c.Status.DeploymentStates {
+			_, of, _ := strings.Cut(state.Name, "/")
+			g.Expect(state.Generation).To(Equal(s.deployment(of).Generation), "of %s", of)
+		}
+	}).Should(Succeed(), func() string { return s.describe(name) })
+}
+
+func (s *street) keys(names []string) []string {
+	var keys []string
+	for _, name := range names {
+		keys = append(keys, s.namespace+"/"+name)
+	}
+	return keys
+}
+
+// describe shows what matters when a test fails.
+func (s *street) describe(name string) string {
+	c := s.coordination(name)
+	text := fmt.Sprintf("active %q\n", c.Status.ActiveDeployment)
+	for _, condition := range c.Status.Conditions {
+		text += fmt.Sprintf("%s=%s\n", condition.Type, conditionText(c, condition.Type))
+	}
+	for _, state := range c.Status.DeploymentStates {
+		text += fmt.Sprintf("%+v\n", state)
+	}
+	list := &appsv1.DeploymentList{}
+	s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace))).To(Succeed())
+	for i := range list.Items {
+		d := &list.Items[i]
+		text += fmt.Sprintf("%s generation %d paused %t %v %+v\n", d.Name, d.Generation, d.Spec.Paused, d.Annotations, d.Status)
+	}
+	return text
+}
+
+// versions are the images that the Pods of a Deployment run, by how many do.
+func (s *street) versions(name string) map[string]int {
+	pods := &corev1.PodList{}
+	s.Expect(s.List(s.ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels{"app": name})).To(Succeed())
+	found := map[string]int{}
+	for i := range pods.Items {
+		if pods.Items[i].DeletionTimestamp.IsZero() {
+			_, tag, _ := strings.Cut(pods.Items[i].Spec.Containers[0].Image, ":")
+			found[tag]++
+		}
+	}
+	return found
+}
+
+// watched is what an observer who has nothing to do with the controller saw.
+type watched struct {
+	mu sync.Mutex
+	// together are those that rolled at the same moment, of the moments in which
+	// there were most.
+	together []string
+	// turns are those that rolled, each time that they began to.
+	turns []string
+	seen  map[string]*appsv1.Deployment
+}
+
+// observe looks at every version of every Deployment from now on.
+func (s *street) observe() *watched {
+	list := &appsv1.DeploymentList{}
+	s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace))).To(Succeed())
+	w := &watched{seen: map[string]*appsv1.Deployment{}}
+	for i := range list.Items {
+		w.seen[list.Items[i].Name] = &list.Items[i]
+	}
+	events, err := s.Watch(s.ctx, &appsv1.DeploymentList{}, client.InNamespace(s.namespace),
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	s.Expect(err).NotTo(HaveOccurred())
+	s.t.Cleanup(events.Stop)
+	go func() {
+		for e := range events.ResultChan() {
+			if d, ok := e.Object.(*appsv1.Deployment); ok {
+				w.saw(d, e.Type == watch.Deleted)
+			}
+		}
+	}()
+	return w
+}
+
+func (w *watched) saw(d *appsv1.Deployment, gone bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.seen[d.Name]
+	w.seen[d.Name] = d
+	if gone {
+		delete(w.seen, d.Name)
+	}
+	if rolls(d) && (before == nil || !rolls(before)) {
+		w.turns = append(w.turns, d.Name)
+	}
+	var rolling []string
+	for _, name := range slices.Sorted(maps.Keys(w.seen)) {
+		if rolls(w.seen[name]) {
+			rolling = append(rolling, name)
+		}
+	}
+	if len(rolling) > len(w.together) {
+		w.together = rolling
+	}
+}
+
+// rolls reports whether a Deployment may roll and is not rolled out.
+func rolls(d *appsv1.Deployment) bool {
+	s, n := d.Status, *d.Spec.Replicas
+	return !d.Spec.Paused && (s.ObservedGeneration < d.Generation || s.UpdatedReplicas != n || s.AvailableReplicas != n || s.Replicas != n)
+}
+
+// took are the turns that were taken, in their order.
+func (w *watched) took() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.turns)
+}
+
+// atOnce are the most that rolled at the same moment.
+func (w *watched) atOnce() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.together)
+}

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymentcoordination
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// stage is a namespace of its own on a real API server on which nothing acts on
+// Deployments. Its reconciler does one step whenever the test asks for it;
+// people and Kubernetes are played by the test.
+type stage struct {
+	*WithT
+	client.WithWatch
+
+	ctx       context.Context
+	namespace string
+	clock     *fixture.Clock
+	events    *fixture.Events
+	wire      *fixture.Wire
+
+	reconciler *Reconciler
+}
+
+func openStage(t *testing.T) *stage {
+	t.Helper()
+	_, live := barePlane.open(t)
+	s := &stage{
+		WithT: NewWithT(t), WithWatch: live, ctx: t.Context(),
+		clock: &fixture.Clock{}, events: &fixture.Events{}, wire: &fixture.Wire{},
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "stage-"}}
+	s.Expect(s.Create(s.ctx, namespace)).To(Succeed())
+	s.namespace = namespace.Name
+	s.restart()
+	return s
+}
+
+// restart replaces the reconciler by one that remembers nothing.
+func (s *stage) restart() {
+	s.reconciler = s.another(s.events)
+}
+
+// another is a second reconciler beside the first.
+func (s *stage) another(events *fixture.Events) *Reconciler {
+	return &Reconciler{Client: s.wire.Through(s.WithWatch), APIReader: s.WithWatch, Events: events, Now: s.clock.Now}
+}
+
+// coordinate creates a coordination of the Deployments that are labelled with
+// its name.
+func (s *stage) coordinate(name string, edits ...func(*coordinationv1.DeploymentCoordination)) {
+	s.Expect(s.Create(s.ctx, coordination(s.namespace, name, edits...))).To(Succeed())
+}
+
+func coordination(namespace, name string, edits ...func(*coordinationv1.DeploymentCoordination)) *coordinationv1.DeploymentCoordination {
+	c := &coordinationv1.DeploymentCoordination{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	c.Spec.LabelSelector.MatchLabels = map[string]string{name: "yes"}
+	for _, edit := range edits {
+		edit(c)
+	}
+	return c
+}
+
+func minReady(seconds int32) func(*coordinationv1.DeploymentCoordination) {
+	return func(c *coordinationv1.DeploymentCoordination) { c.Spec.MinReadySeconds = seconds }
+}
+
+// deployment is one of the shop, of one replica, with an image of version 1.
+func deployment(namespace, name string, edits ...func(*appsv1.Deployment)) *appsv1.Deployment {
+	one := int32(1)
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"shop": "yes"}}}
+	d.Spec.Replicas = &one
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+	d.Spec.Template.Labels = map[string]string{"app": name}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "shop", Image: image("1")}}
+	for _, edit := range edits {
+		edit(d)
+	}
+	return d
+}
+
+func image(version string) string { return "example.com/shop:" + version }
+
+func version(to string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = image(to) }
+}
+
+func replicas(n int32) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) { d.Spec.Replicas = &n }
+}
+
+func paused(is bool) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) { d.Spec.Paused = is }
+}
+
+func labelled(labels ...string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		d.Labels = map[string]string{}
+		for _, label := range labels {
+			d.Labels[label] = "yes"
+		}
+	}
+}
+
+func annotated(key, value string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, key, value)
+		if value == "" {
+			delete(d.Annotations, key)
+		}
+	}
+}
+
+func userHeld(is bool) func(*appsv1.Deployment) {
+	value := ""
+	if is {
+		value = coordinationv1.RolloutPausedValue
+	}
+	return annotated(coordinationv1.RolloutPausedAnnotation, value)
+}
+
+func deadline(seconds int32) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) { d.Spec.ProgressDeadlineSeconds = &seconds }
+}
+
+// deploy creates a Deployment that is not rolled out.
+func (s *stage) deploy(name string, edits ...func(*appsv1.Deployment)) {
+	s.Expect(s.Create(s.ctx, deployment(s.namespace, name, edits...))).To(Succeed())
+}
+
+// deployed creates a Deployment that is rolled out and paused, as if the group
+// had been idle for long.
+func (s *stage) deployed(name string, edits ...func(*appsv1.Deployment)) {
+	s.deploy(name, edits...)
+	s.finishes(name)
+	s.edit(name, paused(true))
+	s.observes(name)
+}
+
+func (s *stage) key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: s.namespace, Name: name}
+}
+
+func (s *stage) deployment(name string) *appsv1.Deployment {
+	d := &appsv1.Deployment{}
+	s.Expect(s.Get(s.ctx, s.key(name), d)).To(Succeed())
+	return d
+}
+
+// edit changes a Deployment as a person does.
+func (s *stage) edit(name string, edits ...func(*appsv1.Deployment)) {
+	d := s.deployment(name)
+	for _, edit := range edits {
+		edit(d)
+	}
+	s.Expect(s.Update(s.ctx, d)).To(Succeed())
+}
+
+// change edits a coordination as a person does.
+func (s *stage) change(name string, edits ...func(*coordinationv1.DeploymentCoordination)) {
+	c := s.coordination(name)
+	for _, edit := range edits {
+		edit(c)
+	}
+	s.Expect(s.Update(s.ctx, c)).To(Succeed())
+}
+
+func (s *stage) remove(o client.Object, name string) {
+	o.SetNamespace(s.namespace)
+	o.SetName(name)
+	s.Expect(s.Delete(s.ctx, o)).To(Succeed())
+}
+
+func (s *stage) coordination(name string) *coordinationv1.DeploymentCoordination {
+	c := &coordinationv1.DeploymentCoordination{}
+	s.Expect(s.Get(s.ctx, s.key(name), c)).To(Succeed())
+	return c
+}
+
+// reconcile does one step and checks that what it left obeys the law.
+func (s *stage) reconcile() ctrl.Result {
+	result, err := s.try(s.reconciler)
+	s.Expect(err).NotTo(HaveOccurred())
+	return result
+}
+
+// try does one step that may fail.
+func (s *stage) try(r *Reconciler) (ctrl.Result, error) {
+	result, err := r.Reconcile(s.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Name: s.namespace}})
+	if !s.wire.Dead() {
+		s.obeysLaw()
+	}
+	return result, err
+}
+
+// rest reconciles until a step writes nothing, and returns when it wants to be
+// woken; zero is never.
+func (s *stage) rest() time.Duration {
+	for range 30 {
+		before := len(s.wire.Writes())
+		result := s.reconcile()
+		if len(s.wire.Writes()) == before {
+			return result.RequeueAfter
+		}
+	}
+	s.Expect(errors.New("30 steps brought no rest")).NotTo(HaveOccurred(), "writes: %v", s.wire.Writes())
+	return 0
+}
+
+// obeysLaw: whatever a coordination says, it says of its present generation, and
+// kstatus understands it.
+func (s *stage) obeysLaw() {
+	list := &coordinationv1.DeploymentCoordinationList{}
+	s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace))).To(Succeed())
+	for i := range list.Items {
+		if c := &list.Items[i]; c.Status.ObservedGeneration == c.Generation {
+			s.Expect(unlawful(c)).To(BeEmpty(), "the status is %+v", c.Status)
+		}
+	}
+}
+
+// unlawful says what is wrong with the conditions of a coordination.
+func unlawful(c *coordinationv1.DeploymentCoordination) string {
+	for _, kind := range []string{
+		coordinationv1.ReadyCondition, coordinationv1.ProgressingCondition,
+		coordinationv1.DegradedCondition, coordinationv1.HoldModeCondition,
+	} {
+		found := apimeta.FindStatusCondition(c.Status.Conditions, kind)
+		if found == nil {
+			return kind + " is missing"
+		}
+		if found.ObservedGeneration != c.Generation || found.Reason == "" || found.Message == "" {
+			return fmt.Sprintf("%s is incomplete: %+v", kind, found)
+		}
+	}
+	ready := apimeta.IsStatusConditionTrue(c.Status.Conditions, coordinationv1.ReadyCondition)
+	progressing := apimeta.IsStatusConditionTrue(c.Status.Conditions, coordinationv1.ProgressingCondition)
+	stalled := apimeta.IsStatusConditionTrue(c.Status.Conditions, coordinationv1.StalledCondition)
+	if ready && (progressing || stalled) || progressing && stalled {
+		return "the conditions contradict each other"
+	}
+	want := status.InProgressStatus
+	switch {
+	case stalled:
+		want = status.FailedStatus
+	case ready:
+		want = status.CurrentStatus
+	}
+	if got := kstatusOf(c); got != want {
+		return fmt.Sprintf("kstatus is %s, not %s", got, want)
+	}
+	return ""
+}
+
+func kstatusOf(o client.Object) status.Status {
+	content, err := toUnstructured(o)
+	if err != nil {
+		return status.Status(err.Error())
+	}
+	computed, err := status.Compute(content)
+	if err != nil {
+		return status.Status(err.Error())
+	}
+	return computed.Status
+}
+
+func toUnstructured(o client.Object) (*unstructured.Unstructured, error) {
+	gvk := coordinationv1.GroupVersion.WithKind(coordinationv1.DeploymentCoordinationKind)
+	if _, ok := o.(*appsv1.Deployment); ok {
+		gvk = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	}
+	content, err := runtimeConverter.ToUnstructured(o)
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(gvk)
+	return u, err
+}
+
+// active is who has the turn, by its name alone.
+func (s *stage) active(coordination string) string {
+	_, name, _ := strings.Cut(s.coordination(coordination).Status.ActiveDeployment, "/")
+	return name
+}
+
+// unpaused are the Deployments that may roll, sorted.
+func (s *stage) unpaused() []string {
+	list := &appsv1.DeploymentList{}
+	s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace))).To(Succeed())
+	names := []string{}
+	for i := range list.Items {
+		if !list.Items[i].Spec.Paused {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// pending are the members with a template that is not rolled out, as the
+// coordination sees it.
+func (s *stage) pending(coordination string) []string {
+	names := []string{}
+	for _, state := range s.coordination(coordination).Status.DeploymentStates {
+		if state.HasPendingChanges {
+			names = append(names, strings.TrimPrefix(state.Name, s.namespace+"/"))
+		}
+	}
+	return names
+}
+
+// state is what a coordination knows of a Deployment.
+func (s *stage) state(coordination, name string) coordinationv1.DeploymentState {
+	for _, state := range s.coordination(coordination).Status.DeploymentStates {
+		if state.Name == s.namespace+"/"+name {
+			return state
+		}
+	}
+	s.Expect(name).To(BeEmpty(), "%s is no member of %s", name, coordination)
+	return coordinationv1.DeploymentState{}
+}
+
+// condition is "Status Reason: message" of a condition; empty if there is none.
+func (s *stage) condition(coordination, kind string) string {
+	return conditionText(s.coordination(coordination), kind)
+}
+
+func conditionText(c *coordinationv1.DeploymentCoordination, kind string) string {
+	found := apimeta.FindStatusCondition(c.Status.Conditions, kind)
+	if found == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s: %s", found.Status, found.Reason, found.Message)
+}
+
+// told are the events since the last time, as "Reason".
+func (s *stage) told() []string {
+	reasons := []string{}
+	for _, e := range s.events.Take() {
+		reasons = append(reasons, e.Reason)
+	}
+	return reasons
+}
+
+// writes are the writes since the last time.
+func (s *stage) writes() []string {
+	all := s.wire.Writes()
+	s.wire.Forget()
+	return all
+}
+
+var errRefused = apierrors.NewForbidden(appsv1.Resource("deployments"), "shop", errors.New("a quota says no"))

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymentcoordination
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+)
+
+// A plane is started when the first test needs it.
+var (
+	// barePlane is an API server, and nothing that would act on Deployments: the
+	// tests play Kubernetes, and can make it say whatever they want.
+	barePlane = plane{}
+	// livePlane rolls Deployments out: it has the controller manager, the
+	// scheduler, and Pods that become ready.
+	livePlane = plane{options: controlplane.Options{Workloads: true}}
+)
+
+type plane struct {
+	options controlplane.Options
+
+	once    sync.Once
+	running *controlplane.ControlPlane
+	client  client.WithWatch
+	err     error
+}
+
+// open returns the plane, and a client that may do everything and has no cache.
+func (p *plane) open(t *testing.T) (*controlplane.ControlPlane, client.WithWatch) {
+	t.Helper()
+	p.once.Do(func() {
+		p.options.CRDPaths = []string{filepath.Join(parts.Root(), "config", "coordination", "crd", "bases")}
+		if p.running, p.err = controlplane.Start(context.Background(), p.options); p.err == nil {
+			p.client, p.err = client.NewWithWatch(p.running.RESTConfig(), client.Options{Scheme: testScheme()})
+		}
+	})
+	if p.err != nil {
+		t.Fatal("start the control plane:", p.err)
+	}
+	return p.running, p.client
+}
+
+func (p *plane) stop() {
+	if p.running != nil {
+		_ = p.running.Stop()
+	}
+}
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(os.Stderr)))
+	code := m.Run()
+	barePlane.stop()
+	livePlane.stop()
+	// controller-runtime leaves the filter of a namespaced watch behind.
+	filter := goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop")
+	if err := goleak.Find(filter); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, "goroutines are left behind:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// controllerConfig lets names repeat, and takes the plain queue. The one with
+// priorities may offer an item to workers that have ended, under its lock
+// (controller-runtime 0.24), and then a manager that is stopped never ends.
+func controllerConfig() config.Controller {
+	repeat, priorities := true, false
+	return config.Controller{SkipNameValidation: &repeat, UsePriorityQueue: &priorities}
+}
+
+func testScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, coordinationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(err)
+		}
+	}
+	return scheme
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymentcoordination
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// identityOf is the same for two templates exactly if Kubernetes takes them for
+// the same: they differ in nothing, or only in the label pod-template-hash and in
+// how quantities are spelled. It is not the hash in that label, which depends
+// on collisions and on the version of Kubernetes.
+func identityOf(template *corev1.PodTemplateSpec) string {
+	plain := template.DeepCopy()
+	delete(plain.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	spell(reflect.ValueOf(plain).Elem())
+	text, err := json.Marshal(plain)
+	if err != nil { // no template that the API server returns
+		return fmt.Sprintf("unreadable: %v", err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))[:16]
+}
+
+var quantity = reflect.TypeFor[resource.Quantity]()
+
+// spell has equal values written in one way: quantities by their number, and
+// what is empty as if it were not there.
+func spell(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			spell(v.Elem())
+		}
+	case reflect.Struct:
+		if v.Type() == quantity {
+			v.Set(reflect.ValueOf(plainly(v.Interface().(resource.Quantity))))
+			return
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				spell(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			spell(v.Index(i))
+		}
+		dropEmpty(v)
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			value := reflect.New(v.Type().Elem()).Elem()
+			value.Set(v.MapIndex(key))
+			spell(value)
+			v.SetMapIndex(key, value)
+		}
+		dropEmpty(v)
+	default:
+	}
+}
+
+func dropEmpty(v reflect.Value) {
+	if v.Len() == 0 {
+		v.SetZero()
+	}
+}
+
+func plainly(q resource.Quantity) resource.Quantity {
+	return resource.MustParse(q.AsDec().String())
+}

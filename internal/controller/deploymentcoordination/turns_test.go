@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymentcoordination
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+)
+
+func TestOfSeveralThatRollAlreadyTheFurthestAlongGoesOn(t *testing.T) {
+	s := openStage(t)
+	for i, name := range []string{"a", "b", "c"} {
+		s.deploy(name, replicas(3))
+		s.finishes(name)
+		s.edit(name, version("2"))
+		s.begins(name)
+		s.progresses(name, []int32{1, 2, 0}[i])
+	}
+	s.coordinate("shop")
+	s.rest()
+	s.stays("b")
+	s.Expect(s.told()).To(ContainElements(coordinationv1.DeploymentActivatedEvent, coordinationv1.DeploymentPausedEvent))
+	s.observes("a")
+	s.observes("c")
+	for _, next := range []string{"a", "c"} {
+		s.finishes(s.active("shop"))
+		s.rest()
+		s.stays(next)
+	}
+}
+
+// Nobody held it, so its first ReplicaSet is there already.
+func TestAFirstInstallThatNobodyHeldCountsAsRolling(t *testing.T) {
+	s := openStage(t)
+	s.deployed("a")
+	s.deploy("b")
+	s.begins("b")
+	s.edit("a", version("2"))
+	s.coordinate("shop")
+	s.rest()
+	s.stays("b")
+	s.finishes("b")
+	s.rest()
+	s.stays("a")
+}
+
+func TestWhoeverHasTheTurnAndIsGoneGivesItUpAtOnce(t *testing.T) {
+	for name, goes := range map[string]func(*stage){
+		"deleted": func(s *stage) { s.remove(&appsv1.Deployment{}, "a") },
+		"relabelled": func(s *stage) {
+			s.edit("a", labelled("other"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := three(t)
+			s.edit("a", version("2"))
+			s.edit("b", version("2"))
+			s.rest()
+			s.Expect(s.active("shop")).To(Equal("a"))
+			s.told()
+			goes(s)
+			s.rest()
+			s.Expect(s.active("shop")).To(Equal("b"))
+			s.Expect(s.unpaused()).To(ContainElement("b"))
+			s.Expect(s.told()).To(ContainElement(coordinationv1.ActiveDeploymentClearedEvent))
+			s.Expect(s.coordination("shop").Status.Deployments).To(HaveLen(2))
+		})
+	}
+}
+
+// The last one that goes leaves nobody.
+func TestTheTurnIsClearedWhenTheLastOneIsDeleted(t *testing.T) {
+	s := three(t)
+	s.edit("a", version("2"))
+	s.rest()
+	s.told()
+	s.remove(&appsv1.Deployment{}, "a")
+	s.rest()
+	s.Expect(s.active("shop")).To(BeEmpty())
+	s.Expect(s.told()).To(Equal([]string{coordinationv1.ActiveDeploymentClearedEvent}))
+	s.Expect(s.condition("shop", coordinationv1.ReadyCondition)).To(HavePrefix("True AllDeploymentsReady"))
+}
+
+// A Deployment that is created anew under its name is another.
+func TestADeploymentThatIsCreatedAnewInheritsNothing(t *testing.T) {
+	s := three(t, minReady(3600))
+	s.edit("a", version("2"))
+	s.rest()
+	s.finishes("a")
+	s.rest()
+	before := s.state("shop", "a")
+	s.Expect(before.ReadySince).NotTo(BeNil())
+	s.told()
+
+	s.remove(&appsv1.Deployment{}, "a")
+	s.deploy("a", paused(true))
+	s.pass(2 * time.Hour)
+	s.rest()
+	after := s.state("shop", "a")
+	s.Expect(after.UID).To(Equal(s.deployment("a").UID))
+	s.Expect(after.LastRolloutFinished).To(BeNil())
+	s.Expect(after.ReadySince).To(BeNil())
+	s.Expect(after.LastRolloutStarted.Time).To(BeTemporally("==", s.clock.Now()))
+	s.stays("a")
+	s.Expect(s.told()).To(ContainElements(coordinationv1.ActiveDeploymentClearedEvent, coordinationv1.DeploymentActivatedEvent))
+}
+
+func TestTwoBusyDeploymentsDoNotStarveOthers(t *testing.T) {
+	s := three(t)
+	for _, name := range []string{"a", "b", "c"} {
+		s.edit(name, version("2"))
+	}
+	s.rest()
+	var turns []string
+	for i := range 6 {
+		turn := s.active("shop")
+		turns = append(turns, turn)
+		if turn != "c" {
+			s.edit(turn, version(fmt.Sprint(i, "-middle"))) // one comes while it rolls
+			s.rest()
+		}
+		s.finishes(turn)
+		s.rest()
+		if turn != "c" {
+			s.edit(turn, version(fmt.Sprint(i, "-next"))) // and one as soon as it is done
+			s.rest()
+		}
+	}
+	s.Expect(turns[:3]).To(Equal([]string{"a", "b", "c"}))
+}
+
+func TestANewWaveBeginsWithTheFirstInTheAlphabet(t *testing.T) {
+	s := three(t)
+	for _, wave := range []string{"2", "3"} {
+		s.edit("c", version(wave))
+		s.rest()
+		s.edit("a", version(wave))
+		s.edit("b", version(wave))
+		for _, name := range []string{"c", "a", "b"} {
+			s.rest()
+			s.stays(name)
+			s.finishes(name)
+		}
+		s.rest()
+		s.pass(time.Hour)
+	}
+}
+
+func TestTheOrderIsByAnnotationAndThenByName(t *testing.T) {
+	s := openStage(t)
+	for _, name := range []string{"d10", "d2", "d3", "d4"} {
+		s.deployed(name)
+	}
+	s.coordinate("shop")
+	s.rest()
+	s.edit("d4", annotated(coordinationv1.OrderAnnotation, "-1"), version("2"))
+	s.edit("d2", annotated(coordinationv1.OrderAnnotation, "7"), version("2"))
+	s.edit("d3", version("2"))
+	s.edit("d10", version("2"))
+	for _, name := range []string{"d4", "d10", "d3", "d2"} {
+		s.rest()
+		s.stays(name)
+		s.finishes(name)
+	}
+}
+
+func TestOneThatIsHalfRolledGoesBeforeTheOrder(t *testing.T) {
+	s := openStage(t)
+	s.deployed("first", annotated(coordinationv1.OrderAnnotation, "-5"))
+	s.deployed("half", replicas(3))
+	s.edit("first", version("2"))
+	s.edit("half", version("2"), paused(false))
+	s.begins("half")
+	s.progresses("half", 1)
+	s.edit("half", paused(true))
+	s.observes("half")
+	s.coordinate("shop")
+	s.rest()
+	s.stays("half")
+}
+
+// At rest a pass costs nothing but a look into the cache.
+func TestAtRestNothingIsReadNorWritten(t *testing.T) {
+	s := three(t)
+	reads := 0
+	s.reconciler.APIReader = countingReader{s.WithWatch, &reads}
+	s.Expect(s.rest()).To(BeZero())
+	s.Expect(s.writes()).To(BeEmpty())
+	s.Expect(reads).To(BeZero())
+
+	s.edit("a", version("2"))
+	s.rest()
+	s.Expect(reads).NotTo(BeZero(), "a turn is given on what is read past the cache")
+}
+
+type countingReader struct {
+	client.Reader
+	reads *int
+}
+
+func (r countingReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	*r.reads++
+	return r.Reader.List(ctx, list, opts...)
+}
