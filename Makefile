@@ -73,12 +73,12 @@ test: verify lint test-unit test-controller test-e2e ## Run every check there is
 .PHONY: test-unit
 test-unit: ## Test what needs no control plane.
 	@$(if $(RACE),,echo "There is no C compiler, so the race detector stays off.")
-	@$(step) "Unit tests" env $(go_test_race) -short $$(go list ./... | grep -v -e /internal/controller -e /test/e2e)
+	@$(step) "Unit tests" env $(go_test_race) -short $$(go list ./... | grep -v -e /internal/controller -e /test/admission -e /test/e2e)
 
 .PHONY: test-controller
-test-controller: ## Test the reconcilers against a real API server.
+test-controller: ## Test the reconcilers, and admission, against a real API server.
 	@go run ./test/controlplane/cmd/build -parts etcd,kube-apiserver,kube-controller-manager,kube-scheduler,kwok
-	@$(step) "Controller tests" env $(go_test_race) -timeout 30m ./internal/controller...
+	@$(step) "Controller tests" env $(go_test_race) -timeout 30m ./internal/controller... ./test/admission
 
 .PHONY: test-controlplane
 test-controlplane: controlplane ## Test the control plane that the other tests stand on.

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+)
+
+// controllerName is the user name of the controller, as config/default has it.
+const controllerName = "system:serviceaccount:kuberik-system:rollout-controller-controller-manager"
+
+var (
+	// testPlane is an API server that serves DeploymentCoordinations.
+	testPlane *controlplane.ControlPlane
+	// testClient may do everything and has no cache.
+	testClient client.Client
+	// controllerClient is the controller, who may do everything here.
+	controllerClient client.Client
+)
+
+func TestMain(m *testing.M) {
+	code := runTests(m)
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, "goroutines are left behind:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runTests(m *testing.M) int {
+	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(os.Stderr)))
+	plane, err := controlplane.Start(context.Background(), controlplane.Options{
+		CRDPaths: []string{filepath.Join(parts.Root(), "config", "coordination", "crd", "bases")},
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "start the control plane:", err)
+		return 1
+	}
+	defer func() { _ = plane.Stop() }()
+	testPlane = plane
+	controller, err := plane.RESTConfigFor(controllerName, "system:masters")
+	if err == nil {
+		controllerClient, err = newClient(controller)
+	}
+	if err == nil {
+		testClient, err = newClient(plane.RESTConfig())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "make a client:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+func newClient(config *rest.Config) (client.Client, error) {
+	return client.New(config, client.Options{Scheme: testScheme()})
+}
+
+func testScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(err)
+		}
+	}
+	return scheme
+}
