@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hold
+
+import (
+	"fmt"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/hold/named"
+)
+
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicies;mutatingadmissionpolicybindings,resourceNames=rollout-controller-hold,verbs=get;list;watch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=rollout-controller-webhook;kube-deployment-coordinator-webhook,verbs=get;list;watch
+
+// Admission knows which form of the rule is in force, by watching what is
+// installed. What it may not read counts as not installed.
+type Admission struct {
+	names   Names
+	policy  *named.Object[*admissionv1.MutatingAdmissionPolicy] // nil if the API server does not serve the kind
+	binding *named.Object[*admissionv1.MutatingAdmissionPolicyBinding]
+	webhook Configuration
+	other   *named.Object[*admissionv1.MutatingWebhookConfiguration] // the webhook's own, if that is its name
+
+	changes changes
+}
+
+// NewAdmission adds to the manager what watches the objects with these names.
+// It asks the API server whether it serves MutatingAdmissionPolicies; if it
+// does so only later, that is found out at the next start.
+func NewAdmission(mgr ctrl.Manager, names Names) (*Admission, error) {
+	clients, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	a := &Admission{names: names, changes: changes{coordinations: mgr.GetClient()}}
+	a.changes.situation = a.situation
+	registrations := clients.AdmissionregistrationV1().RESTClient()
+	a.webhook.Object, err = watch(mgr, a, registrations, "mutatingwebhookconfigurations", names.Webhook, &admissionv1.MutatingWebhookConfiguration{})
+	if err != nil {
+		return nil, err
+	}
+	a.other = a.webhook.Object
+	if names.Webhook != otherWebhook {
+		a.other, err = watch(mgr, a, registrations, "mutatingwebhookconfigurations", otherWebhook, &admissionv1.MutatingWebhookConfiguration{})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return a, a.watchPolicy(mgr, registrations)
+}
+
+// watchPolicy watches the policy, if there can be one.
+func (a *Admission) watchPolicy(mgr ctrl.Manager, registrations cache.Getter) error {
+	kind := admissionv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy")
+	_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("find out whether MutatingAdmissionPolicies are served: %w", err)
+	}
+	if a.binding, err = watch(mgr, a, registrations, "mutatingadmissionpolicybindings", a.names.Policy, &admissionv1.MutatingAdmissionPolicyBinding{}); err != nil {
+		return err
+	}
+	a.policy, err = watch(mgr, a, registrations, "mutatingadmissionpolicies", a.names.Policy, &admissionv1.MutatingAdmissionPolicy{})
+	return err
+}
+
+// watch adds a watch to the manager of which the changes are told.
+func watch[T runtime.Object](mgr ctrl.Manager, a *Admission, client cache.Getter, resource, name string, example T) (*named.Object[T], error) {
+	object := named.Watch(client, resource, example, types.NamespacedName{Name: name})
+	object.OnChange(a.changes.look)
+	a.changes.awaited = append(a.changes.awaited, object.Known())
+	if err := mgr.Add(object); err != nil {
+		return nil, fmt.Errorf("watch %s %s: %w", resource, name, err)
+	}
+	return object, nil
+}
+
+// Webhook is the configuration of this installation's webhook.
+func (a *Admission) Webhook() Configuration { return a.webhook }
+
+// Mode is the reason and the message of the condition HoldMode.
+func (a *Admission) Mode() (reason, message string) {
+	if a.policyInForce() {
+		return v1.AdmissionPolicyReason, fmt.Sprintf("the API server pauses Deployments that wait, by MutatingAdmissionPolicy %s", a.names.Policy)
+	}
+	if webhook := a.webhook.Webhook(); webhook != nil && len(webhook.ClientConfig.CABundle) > 0 {
+		return v1.AdmissionWebhookReason, fmt.Sprintf("the API server asks the controller which Deployments to pause, by MutatingWebhookConfiguration %s", a.names.Webhook)
+	}
+	return v1.ControllerOnlyReason, fmt.Sprintf("the controller pauses Deployments once it has seen them: %s, and %s", a.whyNoPolicy(), a.whyNoWebhook())
+}
+
+func (a *Admission) policyInForce() bool {
+	if a.policy == nil {
+		return false
+	}
+	_, defined := a.policy.Get()
+	binding, bound := a.binding.Get()
+	return defined && bound && binding.Spec.PolicyName == a.names.Policy
+}
+
+func (a *Admission) whyNoPolicy() string {
+	if a.policy == nil {
+		return "the API server serves no MutatingAdmissionPolicies"
+	}
+	if a.policy.Refused() != nil || a.binding.Refused() != nil {
+		return fmt.Sprintf("MutatingAdmissionPolicy %s or its binding may not be read", a.names.Policy)
+	}
+	if _, defined := a.policy.Get(); defined {
+		return fmt.Sprintf("MutatingAdmissionPolicy %s is not bound", a.names.Policy)
+	}
+	return fmt.Sprintf("there is no MutatingAdmissionPolicy %s", a.names.Policy)
+}
+
+func (a *Admission) whyNoWebhook() string {
+	if a.webhook.Refused() != nil {
+		return fmt.Sprintf("MutatingWebhookConfiguration %s may not be read", a.names.Webhook)
+	}
+	if _, ok := a.webhook.Get(); ok {
+		return fmt.Sprintf("MutatingWebhookConfiguration %s trusts no certificate yet", a.names.Webhook)
+	}
+	return fmt.Sprintf("there is no MutatingWebhookConfiguration %s", a.names.Webhook)
+}
+
+// Other says that another coordinator is installed; it is empty if none is.
+func (a *Admission) Other() string {
+	if configuration, ok := a.other.Get(); ok && !isOurs(configuration) {
+		return fmt.Sprintf("MutatingWebhookConfiguration %s is of another coordinator: uninstall that, or this one", otherWebhook)
+	}
+	return ""
+}
+
+func (a *Admission) situation() situation {
+	reason, message := a.Mode()
+	return situation{reason: reason, message: message, other: a.Other()}
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+
+	"github.com/fluxrollouts/rollout-controller/internal/hold"
+	"github.com/fluxrollouts/rollout-controller/internal/hold/named"
+)
+
+// fieldManager is the name under which the controller writes.
+const fieldManager = "rollout-controller"
+
+// After a read or a write that failed, the next attempt follows after these
+// pauses. What others write wakes the keeper before.
+const (
+	firstRetry = time.Second
+	lastRetry  = 5 * time.Minute
+)
+
+// Keeper keeps the certificate in a Secret, and lets the webhook's configuration
+// trust it. Every replica runs one: whoever is first writes, and the others
+// find what they need.
+type Keeper struct {
+	clients kubernetes.Interface
+	name    string // of the configuration
+	secret  types.NamespacedName
+	clock   clock.Clock
+	log     logr.Logger
+	wake    chan struct{}
+
+	mu      sync.Mutex
+	serving *tls.Certificate
+	problem error
+}
+
+// NewKeeper prepares a keeper for the configuration and the Secret with these
+// names.
+func NewKeeper(clients kubernetes.Interface, names hold.Names, clock clock.Clock, log logr.Logger) *Keeper {
+	return &Keeper{
+		clients: clients, name: names.Webhook, secret: names.Certificate, clock: clock, log: log,
+		wake: make(chan struct{}, 1), problem: errors.New("there is no certificate yet"),
+	}
+}
+
+// Certificate is the one to serve now, or why there is none.
+func (k *Keeper) Certificate() (*tls.Certificate, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.serving == nil {
+		return nil, k.problem
+	}
+	return k.serving, nil
+}
+
+// Start keeps the certificate until ctx ends.
+func (k *Keeper) Start(ctx context.Context) error {
+	stored := named.Watch(k.clients.CoreV1().RESTClient(), "secrets", &corev1.Secret{}, k.secret)
+	stored.OnChange(k.Look)
+	var watching sync.WaitGroup
+	watching.Go(func() { _ = stored.Start(ctx) })
+	defer watching.Wait()
+
+	retry := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry)
+	for {
+		pause, err := k.keep(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			retry.Forget(k.secret)
+		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+			continue // another replica was first
+		default:
+			pause = retry.When(k.secret)
+			k.log.Info("the webhook's certificate is not in order", "secret", k.secret.String(), "reason", err.Error())
+		}
+		if !k.sleep(ctx, pause) {
+			return nil
+		}
+	}
+}
+
+// Look lets the keeper look at everything again, for the configuration has
+// changed. It does not block.
+func (k *Keeper) Look() {
+	select {
+	case k.wake <- struct{}{}:
+	default: // it is about to
+	}
+}
+
+// sleep returns false once ctx has ended.
+func (k *Keeper) sleep(ctx context.Context, pause time.Duration) bool {
+	timer := k.clock.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-k.wake:
+	case <-timer.C():
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// keep brings the Secret, the configuration and what is served in line, in this
+// order, and returns how long that lasts if nobody changes anything. It reads
+// past the caches, as what it wrote itself wakes it.
+func (k *Keeper) keep(ctx context.Context) (time.Duration, error) {
+	now := k.clock.Now()
+	store, trusted, err := k.agree(ctx, now)
+	var serving *tls.Certificate
+	if store.Newest != nil {
+		var failed error
+		serving, failed = store.Serving(trusted, now).TLS()
+		err = errors.Join(err, failed)
+	}
+	k.mu.Lock()
+	k.serving, k.problem = serving, err
+	k.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	return store.RecheckAt(now).Sub(now), nil
+}
+
+// agree writes what has to be written, and returns what is stored, and which
+// authorities the API server trusts.
+func (k *Keeper) agree(ctx context.Context, now time.Time) (Store, []byte, error) {
+	configuration, err := k.clients.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, k.name, metav1.GetOptions{})
+	if err != nil {
+		return Store{}, nil, fmt.Errorf("read the webhook's configuration: %w", err)
+	}
+	target, err := targetOf(configuration)
+	if err != nil {
+		return Store{}, nil, err
+	}
+	secret, err := k.read(ctx)
+	if err != nil {
+		return Store{}, nil, err
+	}
+	held := Read(secret.Data)
+	store, err := held.Renewed(target.host, now)
+	if err != nil {
+		return held, target.trusted, err
+	}
+	if err := k.store(ctx, secret, store); err != nil {
+		return held, target.trusted, err
+	}
+	if bytes.Equal(target.trusted, store.Authorities()) {
+		return store, target.trusted, nil
+	}
+	if err := k.trust(ctx, configuration, target, store.Authorities()); err != nil {
+		return store, target.trusted, err
+	}
+	return store, store.Authorities(), nil
+}
+
+// read returns what is stored, or an empty Secret that may be created.
+func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
+	secret, err := k.clients.CoreV1().Secrets(k.secret.Namespace).Get(ctx, k.secret.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: k.secret.Namespace, Name: k.secret.Name, Labels: map[string]string{hold.PartOfLabel: hold.PartOf},
+		}}, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the webhook's certificate: %w", err)
+	}
+	return secret, nil
+}
+
+// store writes a store to the Secret, unless that holds it already. Who does so
+// on an old copy fails, and will see what somebody else wrote.
+func (k *Keeper) store(ctx context.Context, secret *corev1.Secret, store Store) error {
+	data := store.Data()
+	if maps.EqualFunc(secret.Data, data, bytes.Equal) {
+		return nil
+	}
+	secret.Data = data
+	var err error
+	if secret.ResourceVersion == "" {
+		_, err = k.clients.CoreV1().Secrets(k.secret.Namespace).Create(ctx, secret, metav1.CreateOptions{FieldManager: fieldManager})
+	} else {
+		_, err = k.clients.CoreV1().Secrets(k.secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{FieldManager: fieldManager})
+	}
+	if err != nil {
+		return fmt.Errorf("store the webhook's certificate: %w", err)
+	}
+	k.log.Info("stored the webhook's certificate", "secret", k.secret.String(), "validUntil", store.Newest.leaf.NotAfter)
+	return nil
+}
+
+// trust lets the API server trust the authorities, in just the copy of the
+// configuration that was read.
+func (k *Keeper) trust(ctx context.Context, configuration *admissionv1.MutatingWebhookConfiguration, target target, authorities []byte) error {
+	patch, err := target.patch(configuration.ResourceVersion, authorities)
+	if err != nil {
+		return err
+	}
+	configurations := k.clients.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	if _, err := configurations.Patch(ctx, configuration.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
+		return fmt.Errorf("let the API server trust the webhook's certificate: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/fluxrollouts/rollout-controller/internal/hold"
+)
+
+// injections are the annotations by which cert-manager is asked to write the
+// authorities of a configuration.
+var injections = []string{
+	"cert-manager.io/inject-ca-from",
+	"cert-manager.io/inject-ca-from-secret",
+	"cert-manager.io/inject-apiserver-ca",
+}
+
+// errInjected: somebody else says which authorities the API server trusts.
+var errInjected = errors.New("cert-manager provides the authority of the webhook's certificate, so the certificate must come from a file")
+
+// target is where the API server looks for the webhook, and whom it trusts there.
+type target struct {
+	index   int // of the webhook in its configuration
+	host    string
+	trusted []byte
+}
+
+// targetOf finds the webhook in its configuration. It is an error if somebody
+// else provides the authorities, or if there is nothing to call.
+func targetOf(configuration *admissionv1.MutatingWebhookConfiguration) (target, error) {
+	for _, annotation := range injections {
+		if configuration.Annotations[annotation] != "" {
+			return target{}, errInjected
+		}
+	}
+	for i, w := range configuration.Webhooks {
+		if w.Name == hold.WebhookName {
+			host, err := Host(w.ClientConfig)
+			return target{index: i, host: host, trusted: w.ClientConfig.CABundle}, err
+		}
+	}
+	return target{}, fmt.Errorf("MutatingWebhookConfiguration %s has no webhook %s", configuration.Name, hold.WebhookName)
+}
+
+// Host is the name that the API server expects in the certificate.
+func Host(called admissionv1.WebhookClientConfig) (string, error) {
+	if s := called.Service; s != nil {
+		return s.Name + "." + s.Namespace + ".svc", nil
+	}
+	if called.URL == nil {
+		return "", errors.New("the webhook has neither a Service nor a URL")
+	}
+	parsed, err := url.Parse(*called.URL)
+	if err != nil {
+		return "", fmt.Errorf("read the webhook's URL: %w", err)
+	}
+	return parsed.Hostname(), nil
+}
+
+// patch is a JSON patch that writes the authorities and nothing else, and fails
+// if the configuration has changed.
+func (t target) patch(version string, authorities []byte) ([]byte, error) {
+	return json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/resourceVersion", "value": version},
+		{"op": "add", "path": fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", t.index), "value": authorities},
+	})
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package named watches single objects by their names, for which the right to
+// read just these is enough.
+package named
+
+import (
+	"context"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// Object is one object, as the API server last told of it. It is a runnable of
+// a manager, on every replica. Its methods may be called from several
+// goroutines.
+type Object[T runtime.Object] struct {
+	resource string
+	key      string
+	informer cache.SharedIndexInformer
+	known    chan struct{}
+	settle   func()
+
+	mu      sync.Mutex
+	refused error
+	changed []func()
+}
+
+// Watch prepares to watch an object of a resource that a client reads. The
+// namespace is empty for a resource of the cluster.
+func Watch[T runtime.Object](client cache.Getter, resource string, example T, key types.NamespacedName) *Object[T] {
+	source := cache.NewListWatchFromClient(client, resource, key.Namespace, fields.OneTermEqualSelector("metadata.name", key.Name))
+	o := &Object[T]{
+		resource: resource,
+		key:      cache.ObjectName{Namespace: key.Namespace, Name: key.Name}.String(),
+		informer: cache.NewSharedIndexInformer(source, example, 0, nil),
+		known:    make(chan struct{}),
+	}
+	o.settle = sync.OnceFunc(func() { close(o.known) })
+	// The setters refuse only an informer that has been started.
+	_ = o.informer.SetWatchErrorHandlerWithContext(o.failed)
+	_, _ = o.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { o.tell() },
+		UpdateFunc: func(any, any) { o.tell() },
+		DeleteFunc: func(any) { o.tell() },
+	})
+	return o
+}
+
+// OnChange calls a function after each change of what the methods return. It
+// must not block.
+func (o *Object[T]) OnChange(do func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.changed = append(o.changed, do)
+}
+
+// Start watches until ctx ends.
+func (o *Object[T]) Start(ctx context.Context) error {
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		select {
+		case <-o.informer.HasSyncedChecker().Done():
+			o.settle()
+			o.tell()
+		case <-ctx.Done():
+		}
+	})
+	o.informer.RunWithContext(ctx)
+	waiting.Wait()
+	return nil
+}
+
+// NeedLeaderElection says that every replica watches.
+func (*Object[T]) NeedLeaderElection() bool { return false }
+
+// Get returns the object, which must not be changed, and whether there is one.
+func (o *Object[T]) Get() (T, bool) {
+	var none T
+	found, exists, err := o.informer.GetStore().GetByKey(o.key)
+	if err != nil || !exists {
+		return none, false
+	}
+	object, ok := found.(T)
+	return object, ok
+}
+
+// Known is closed once it is known whether there is such an object, or that it
+// may not be read.
+func (o *Object[T]) Known() <-chan struct{} { return o.known }
+
+// Refused is why the object may not be read; nil if it may. It is asked for
+// again, ever more rarely.
+func (o *Object[T]) Refused() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.informer.HasSynced() {
+		return nil
+	}
+	return o.refused
+}
+
+// failed is told of a list or watch that failed. Refusals are logged once.
+func (o *Object[T]) failed(ctx context.Context, reflector *cache.Reflector, err error) {
+	if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+		cache.DefaultWatchErrorHandler(ctx, reflector, err)
+		return
+	}
+	o.mu.Lock()
+	first := o.refused == nil
+	o.refused = err
+	o.mu.Unlock()
+	o.settle()
+	if first {
+		ctrl.Log.WithName("hold").Info("an object may not be watched", "resource", o.resource, "name", o.key, "reason", err.Error())
+		o.tell()
+	}
+}
+
+func (o *Object[T]) tell() {
+	o.mu.Lock()
+	changed := o.changed
+	o.mu.Unlock()
+	for _, do := range changed {
+		do()
+	}
+}

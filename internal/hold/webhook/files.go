@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+)
+
+// files reads the certificate from files that somebody else writes, and again
+// when they change.
+type files struct {
+	options Options
+
+	mu      sync.Mutex
+	watcher *certwatcher.CertWatcher
+}
+
+// Start reads until ctx ends. Files that cannot be used are an error, as the
+// mount that they come from has to be there before the container is.
+func (f *files) Start(ctx context.Context) error {
+	watcher, err := certwatcher.New(f.path(f.options.CertName, "tls.crt"), f.path(f.options.KeyName, "tls.key"))
+	if err != nil {
+		return fmt.Errorf("read the webhook's certificate: %w", err)
+	}
+	f.mu.Lock()
+	f.watcher = watcher
+	f.mu.Unlock()
+	return watcher.Start(ctx)
+}
+
+func (f *files) path(name, otherwise string) string {
+	if name == "" {
+		name = otherwise
+	}
+	return filepath.Join(f.options.CertPath, name)
+}
+
+// Certificate is what the files held last.
+func (f *files) Certificate() (*tls.Certificate, error) {
+	f.mu.Lock()
+	watcher := f.watcher
+	f.mu.Unlock()
+	if watcher == nil {
+		return nil, errors.New("the files have not been read yet")
+	}
+	return watcher.GetCertificate(nil)
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/hold"
+)
+
+// Handler answers the API server by the rule. It refuses nothing but what is
+// not a Deployment: if it cannot read the coordinations, the Deployment is
+// stored as it was asked for, and the controller looks after it.
+type Handler struct {
+	// Coordinations reads DeploymentCoordinations. Without it nothing is held.
+	Coordinations client.Reader
+	// Rule decides.
+	Rule hold.Rule
+	// Decoder reads Deployments.
+	Decoder admission.Decoder
+}
+
+// Handle answers one request.
+func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	asked, err := h.read(request)
+	switch {
+	case err != nil:
+		return admission.Errored(http.StatusBadRequest, err)
+	case h.Coordinations == nil:
+		return admission.Allowed("")
+	}
+	list := &v1.DeploymentCoordinationList{}
+	if err := h.Coordinations.List(ctx, list, client.InNamespace(request.Namespace)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "a Deployment was not held, as its coordinations cannot be listed",
+			"namespace", request.Namespace, "name", request.Name)
+		return admission.Allowed("")
+	}
+	by, held := h.Rule.HeldBy(asked, list.Items)
+	if !held {
+		return admission.Allowed("")
+	}
+	return admission.Patched("", patch(asked.New, by)...)
+}
+
+// read makes of a request what the rule looks at. It has an old Deployment if
+// there is one.
+func (h *Handler) read(request admission.Request) (hold.Request, error) {
+	asked := hold.Request{Username: request.UserInfo.Username, New: &appsv1.Deployment{}}
+	kind := appsv1.SchemeGroupVersion.WithKind("Deployment")
+	if got := request.Kind; got.Group != kind.Group || got.Version != kind.Version || got.Kind != kind.Kind {
+		return asked, fmt.Errorf("expected a Deployment of apps/v1, and got %s", got.String())
+	}
+	if err := h.Decoder.Decode(request, asked.New); err != nil {
+		return asked, fmt.Errorf("read the Deployment: %w", err)
+	}
+	asked.New.Namespace = request.Namespace
+	if len(request.OldObject.Raw) > 0 {
+		asked.Old = &appsv1.Deployment{}
+		if err := h.Decoder.DecodeRaw(request.OldObject, asked.Old); err != nil {
+			return asked, fmt.Errorf("read the Deployment that is stored: %w", err)
+		}
+	}
+	return asked, nil
+}
+
+// patch pauses a Deployment, says who wanted that, and changes nothing else.
+func patch(d *appsv1.Deployment, by string) []jsonpatch.Operation {
+	var operations []jsonpatch.Operation
+	if len(d.Annotations) == 0 {
+		operations = append(operations, jsonpatch.NewOperation("add", "/metadata/annotations", map[string]string{}))
+	}
+	key := strings.NewReplacer("~", "~0", "/", "~1").Replace(v1.HeldByAnnotation)
+	return append(operations,
+		jsonpatch.NewOperation("add", "/metadata/annotations/"+key, by),
+		jsonpatch.NewOperation("add", "/spec/paused", true),
+	)
+}

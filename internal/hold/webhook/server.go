@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package webhook answers the API server when it asks which Deployments to
+// pause. It listens while a configuration tells the API server to ask, and not
+// otherwise.
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"sync"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/fluxrollouts/rollout-controller/internal/hold"
+	"github.com/fluxrollouts/rollout-controller/internal/hold/certificates"
+)
+
+// Path is where the webhook is.
+const Path = "/mutate-apps-v1-deployment"
+
+// Options say how the webhook is served.
+type Options struct {
+	// Host is the address to listen at; empty is every address.
+	Host string
+	// Port is the port to listen at; 0 is 9443.
+	Port int
+	// CertPath is the folder of a certificate that somebody else provides. If it
+	// is empty, the controller makes and renews one.
+	CertPath string
+	// CertName and KeyName are the files in CertPath; empty is tls.crt, and
+	// tls.key.
+	CertName, KeyName string
+	// EnableHTTP2 serves HTTP/2 as well.
+	EnableHTTP2 bool
+	// Clock is the time; nil is the real one.
+	Clock clock.Clock
+}
+
+// Server serves the webhook while it is installed. It is a runnable of a
+// manager, on every replica.
+type Server struct {
+	configuration hold.Configuration
+	handler       admission.Handler
+	options       Options
+	certificates  source
+	clock         clock.Clock
+	wake          chan struct{}
+
+	mu      sync.Mutex
+	started healthz.Checker // nil while it is not served
+}
+
+// source provides the certificate.
+type source interface {
+	// Start provides until ctx ends.
+	Start(ctx context.Context) error
+	// Certificate is the one to serve now, or why there is none.
+	Certificate() (*tls.Certificate, error)
+}
+
+// Add adds the webhook to the manager, and to what it has to be ready for. It
+// asks the API server for the name of the controller, whose own writes the rule
+// leaves alone; if that is refused, only the webhook's configuration exempts it.
+func Add(ctx context.Context, mgr ctrl.Manager, installed *hold.Admission, names hold.Names, options Options) (*Server, error) {
+	clients, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	s := &Server{
+		configuration: installed.Webhook(),
+		handler: &Handler{
+			Coordinations: mgr.GetClient(),
+			Rule:          hold.Rule{Controller: self(ctx, clients)},
+			Decoder:       admission.NewDecoder(mgr.GetScheme()),
+		},
+		options: options,
+		clock:   options.Clock,
+		wake:    make(chan struct{}, 1),
+	}
+	if s.clock == nil {
+		s.clock = clock.RealClock{}
+	}
+	if options.CertPath != "" {
+		s.certificates = &files{options: options}
+	} else {
+		keeper := certificates.NewKeeper(clients, names, s.clock, mgr.GetLogger().WithName("certificates"))
+		s.configuration.OnChange(keeper.Look)
+		s.certificates = keeper
+	}
+	s.configuration.OnChange(s.look)
+	if err := errors.Join(mgr.Add(s), mgr.AddReadyzCheck("webhook", s.Ready)); err != nil {
+		return nil, fmt.Errorf("add the webhook: %w", err)
+	}
+	return s, nil
+}
+
+// self is the user name of the controller; empty if the API server does not
+// tell.
+func self(ctx context.Context, clients kubernetes.Interface) string {
+	review, err := clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("the controller does not know its own user name", "reason", err.Error())
+		return ""
+	}
+	return review.Status.UserInfo.Username
+}
