@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulsets
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
+)
+
+// budget is how many pods of the set may be unavailable. It reports false if
+// the annotation cannot be understood, which makes it 1.
+func (s *Set) budget() (int32, bool) {
+	text, isPercent := strings.CutSuffix(s.MaxUnavailable, "%")
+	number, err := strconv.ParseInt(text, 10, 32)
+	switch {
+	case s.MaxUnavailable == "":
+		return 1, true
+	case err != nil, number < 1, isPercent && number > 100:
+		return 1, false
+	case isPercent:
+		return int32(max(int64(s.Replicas)*number/100, 1)), true
+	}
+	return int32(number), true
+}
+
+// warnings are about annotations that cannot be understood.
+func warnings(sets []*tally) []Note {
+	var notes []Note
+	for _, s := range sets {
+		if _, ok := s.budget(); !ok {
+			notes = append(notes, Note{Set: s.Name, Reason: rolloutgroup.InvalidMaxUnavailableEvent, Message: fmt.Sprintf(
+				"%s is %q, which is neither a positive number nor a percentage from 1%% to 100%%; 1 is used",
+				rolloutgroup.MaxUnavailableAnnotation, s.MaxUnavailable)})
+		}
+	}
+	return notes
+}
