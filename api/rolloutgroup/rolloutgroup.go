@@ -96,3 +96,11 @@ const (
 	// EvictionRefusedReason: a disruption budget does not allow the eviction now.
 	EvictionRefusedReason = "EvictionRefused"
 )
+
+// BlockedReasons are all values of that label.
+func BlockedReasons() []string {
+	return []string{
+		NotOnDeleteReason, SetNotReadyReason, SetsNotReadyReason, PodsNotReadyReason, PodsStuckReason, RolloutPausedReason,
+		EvictionRefusedReason,
+	}
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulsetrollout
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
+	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
+)
+
+// conflictDelay is how soon a group is looked at again whose set has changed
+// while it was looked at.
+const conflictDelay = 100 * time.Millisecond
+
+// act carries out the plan. Sets are finished before pods of others are replaced.
+func (r *Reconciler) act(ctx context.Context, g gathered, m *memory, plan statefulsets.Plan) (outcome, error) {
+	o := outcome{plan: plan}
+	err := r.promote(ctx, g, plan.Promote)
+	if apierrors.IsConflict(err) {
+		o.again = conflictDelay
+		return o, nil
+	}
+	if err == nil {
+		err = r.replace(ctx, g, m, plan)
+	}
+	if isRefusal(err) {
+		if r.refusals.first(g.key) {
+			r.tellRefusal(ctx, g, plan.Delete[0].Set, err)
+		}
+		o.refused, o.again = true, r.refusals.wait(g.key)
+		return o, nil
+	}
+	if err == nil && len(plan.Delete) > 0 {
+		r.refusals.over(g.key)
+	}
+	return o, err
+}
+
+// replace deletes pods until one cannot be.
+func (r *Reconciler) replace(ctx context.Context, g gathered, m *memory, plan statefulsets.Plan) error {
+	for i, d := range plan.Delete {
+		switch err := r.remove(ctx, g.key.Namespace, d); {
+		case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+			continue // it was replaced meanwhile
+		case err != nil:
+			return fmt.Errorf("delete pod %s: %w", d.Pod, err)
+		}
+		m.deleted[d.UID] = true
+		if i == 0 && plan.Starts {
+			r.tellStart(ctx, g, d)
+		}
+		r.tellReplaced(ctx, g, d)
+	}
+	m.last = plan.Last
+	return nil
+}
+
+// remove deletes or evicts the pod that is meant, and no other of its name.
+func (r *Reconciler) remove(ctx context.Context, namespace string, d statefulsets.Deletion) error {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: d.Pod}}
+	if !r.UseEviction {
+		return r.Client.Delete(ctx, pod, client.Preconditions{UID: &d.UID})
+	}
+	return r.Client.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: namespace, Name: d.Pod},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(d.UID))},
+	})
+}
+
+// isRefusal reports whether a disruption budget stands against an eviction.
+func isRefusal(err error) bool {
+	return apierrors.IsTooManyRequests(err) && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause)
+}
+
+// promote finishes sets. It ends at the first that cannot be.
+func (r *Reconciler) promote(ctx context.Context, g gathered, names []string) error {
+	for _, name := range names {
+		if err := r.writeRevision(ctx, g.sets[name]); err != nil {
+			return fmt.Errorf("write the revision of StatefulSet %s: %w", name, err)
+		}
+		r.tellFinished(ctx, g, name)
+	}
+	return nil
+}
+
+// blocked is the reason for which pods are not replaced; empty if there is none.
+func (o outcome) blocked() string {
+	if o.refused {
+		return rolloutgroup.EvictionRefusedReason
+	}
+	return o.plan.Reason
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulsetrollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
+	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
+)
+
+// news is what is told once, until it has not been true for a while.
+type news struct {
+	set, event, what string
+}
+
+// tell says what has come to be true since the last pass: what is wrong with the
+// sets, what keeps pods from being replaced, and that a set is finished.
+func (r *Reconciler) tell(ctx context.Context, g gathered, m *memory, plan statefulsets.Plan) {
+	current := map[news]bool{}
+	once := func(n news, kind, message string) {
+		if current[n] = true; !m.told[n] {
+			r.send(ctx, g, n.set, kind, n.event, message)
+		}
+	}
+	for _, w := range plan.Warnings {
+		once(news{w.Set, w.Reason, w.Message}, corev1.EventTypeWarning, w.Message)
+	}
+	for name, set := range g.sets {
+		if keys := strings.Join(unsupported(set), ", "); keys != "" {
+			once(news{name, rolloutgroup.UnsupportedEvent, keys}, corev1.EventTypeWarning, "not obeyed by this controller: "+keys)
+		}
+	}
+	for _, name := range plan.About {
+		once(news{name, eventOf(plan), plan.Reason}, kindOf(plan), plan.Message)
+	}
+	m.told = current
+	if plan.Finished != "" {
+		r.tellFinished(ctx, g, plan.Finished)
+	}
+}
+
+func eventOf(plan statefulsets.Plan) string {
+	if plan.State == statefulsets.Invalid {
+		return rolloutgroup.GroupInvalidEvent
+	}
+	return rolloutgroup.RolloutBlockedEvent
+}
+
+// kindOf is Normal where somebody wished for what is told.
+func kindOf(plan statefulsets.Plan) string {
+	if plan.Reason == rolloutgroup.RolloutPausedReason {
+		return corev1.EventTypeNormal
+	}
+	return corev1.EventTypeWarning
+}
+
+func (r *Reconciler) tellStart(ctx context.Context, g gathered, d statefulsets.Deletion) {
+	r.send(ctx, g, d.Set, corev1.EventTypeNormal, rolloutgroup.RolloutStartedEvent,
+		fmt.Sprintf("pods are replaced by those of revision %s", d.To))
+}
+
+func (r *Reconciler) tellReplaced(ctx context.Context, g gathered, d statefulsets.Deletion) {
+	r.send(ctx, g, d.Set, corev1.EventTypeNormal, rolloutgroup.PodReplacedEvent,
+		fmt.Sprintf("pod %s of revision %s is deleted, to be created anew", d.Pod, d.From))
+}
+
+func (r *Reconciler) tellFinished(ctx context.Context, g gathered, set string) {
+	r.send(ctx, g, set, corev1.EventTypeNormal, rolloutgroup.RolloutFinishedEvent,
+		fmt.Sprintf("all pods are available with revision %s", g.sets[set].Status.UpdateRevision))
+}
+
+func (r *Reconciler) tellRefusal(ctx context.Context, g gathered, set string, err error) {
+	r.send(ctx, g, set, corev1.EventTypeWarning, rolloutgroup.RolloutBlockedEvent, refusal(err))
+}
+
+// refusal is what the API server says of an eviction that a budget forbids.
+func refusal(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return err.Error()
+	}
+	words := []string{status.Status().Message}
+	if details := status.Status().Details; details != nil {
+		for _, cause := range details.Causes {
+			words = append(words, cause.Message)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// send logs what is told, and sends an event of it where that is allowed.
+func (r *Reconciler) send(ctx context.Context, g gathered, set, kind, reason, message string) {
+	log := ctrl.LoggerFrom(ctx).WithValues("StatefulSet", set, "reason", reason)
+	if reason == rolloutgroup.GroupInvalidEvent {
+		log.Error(errors.New(message), "The rollout group is invalid")
+	} else {
+		log.Info(message)
+	}
+	if r.rights.allowEvents(ctx, r.Client, g.key.Namespace) {
+		r.Events.Event(g.sets[set], kind, reason, message)
+	}
+}

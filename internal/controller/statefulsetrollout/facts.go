@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulsetrollout
+
+import (
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
+	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
+)
+
+// stuckReasons are what a container waits for that does not come by itself.
+var stuckReasons = []string{
+	"CrashLoopBackOff",
+	"ImagePullBackOff",
+	"ErrImagePull",
+	"InvalidImageName",
+	"CreateContainerConfigError",
+	"CreateContainerError",
+}
+
+// setFacts is what a plan depends on of a set, but for its pods.
+func setFacts(set *appsv1.StatefulSet) statefulsets.Set {
+	facts := statefulsets.Set{
+		Name:               set.Name,
+		UID:                set.UID,
+		Generation:         set.Generation,
+		ObservedGeneration: set.Status.ObservedGeneration,
+		Deleting:           !set.DeletionTimestamp.IsZero(),
+		Strategy:           string(set.Spec.UpdateStrategy.Type),
+		Replicas:           1,
+		MinReady:           time.Duration(set.Spec.MinReadySeconds) * time.Second,
+		MaxUnavailable:     set.Annotations[rolloutgroup.MaxUnavailableAnnotation],
+		Paused:             set.Annotations[rolloutgroup.PausedAnnotation] == rolloutgroup.PausedValue,
+		CurrentRevision:    set.Status.CurrentRevision,
+		UpdateRevision:     set.Status.UpdateRevision,
+		StatusReplicas:     set.Status.Replicas,
+		StatusReady:        set.Status.ReadyReplicas,
+	}
+	if set.Spec.Replicas != nil {
+		facts.Replicas = *set.Spec.Replicas
+	}
+	if set.Spec.Ordinals != nil {
+		facts.FirstOrdinal = set.Spec.Ordinals.Start
+	}
+	return facts
+}
+
+// podFacts is what a plan depends on of a pod.
+func podFacts(pod *corev1.Pod) statefulsets.Pod {
+	facts := statefulsets.Pod{
+		Name:        pod.Name,
+		UID:         pod.UID,
+		Revision:    pod.Labels[appsv1.StatefulSetRevisionLabel],
+		Terminating: !pod.DeletionTimestamp.IsZero(),
+		Stuck:       stuckIn(pod),
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			facts.Ready, facts.ReadySince = true, c.LastTransitionTime.Time
+		}
+	}
+	return facts
+}
+
+// stuckIn says why the pod cannot start; empty if nothing of the kind is known.
+func stuckIn(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return c.Reason
+		}
+	}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if c.State.Waiting != nil && slices.Contains(stuckReasons, c.State.Waiting.Reason) {
+			return c.State.Waiting.Reason
+		}
+	}
+	return ""
+}
+
+// unsupported lists the labels and annotations that mean something elsewhere.
+func unsupported(set *appsv1.StatefulSet) []string {
+	var keys []string
+	for _, key := range rolloutgroup.UnsupportedAnnotations() {
+		if _, ok := set.Annotations[key]; ok {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range rolloutgroup.UnsupportedLabels() {
+		if _, ok := set.Labels[key]; ok {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulsetrollout
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
+)
+
+// memory is what is remembered of a group between two passes. A restart loses it,
+// which costs requests and repeats events.
+type memory struct {
+	// last is the set whose turn it was.
+	last types.UID
+	// deleted are pods that were deleted here, and that the cache still shows.
+	deleted map[types.UID]bool
+	// told is what people know already.
+	told map[news]bool
+}
+
+// memories are those of all groups. Each belongs to the worker that has the group.
+type memories struct {
+	mu  sync.Mutex
+	all map[types.NamespacedName]*memory
+}
+
+func (m *memories) of(group types.NamespacedName) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.all == nil {
+		m.all = map[types.NamespacedName]*memory{}
+	}
+	if m.all[group] == nil {
+		m.all[group] = &memory{deleted: map[types.UID]bool{}, told: map[news]bool{}}
+	}
+	return m.all[group]
+}
+
+// prune drops the pods that are not shown any more.
+func (m *memory) prune(sets []statefulsets.Set) {
+	shown := map[types.UID]bool{}
+	for i := range sets {
+		for j := range sets[i].Pods {
+			shown[sets[i].Pods[j].UID] = true
+		}
+	}
+	maps.DeleteFunc(m.deleted, func(uid types.UID, _ bool) bool { return !shown[uid] })
+}
+
+func (m *memories) drop(group types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.all, group)
+}
+
+// After an eviction was refused the group is tried again after these pauses. What
+// a disruption budget allows cannot be watched with the rights that there are.
+const (
+	firstRefusal = time.Second
+	lastRefusal  = time.Minute
+)
+
+// refusals makes the pauses between evictions that are refused longer.
+type refusals struct {
+	once    sync.Once
+	limiter workqueue.TypedRateLimiter[types.NamespacedName]
+}
+
+func (r *refusals) pauses() workqueue.TypedRateLimiter[types.NamespacedName] {
+	r.once.Do(func() {
+		r.limiter = workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRefusal, lastRefusal)
+	})
+	return r.limiter
+}
+
+// first reports whether the group has not been refused since it was over.
+func (r *refusals) first(group types.NamespacedName) bool { return r.pauses().NumRequeues(group) == 0 }
+
+func (r *refusals) wait(group types.NamespacedName) time.Duration { return r.pauses().When(group) }
+
+func (r *refusals) over(group types.NamespacedName) { r.pauses().Forget(group) }

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulsetrollout
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// fieldManager owns the fields that are written here.
+const fieldManager = client.FieldOwner("rollout-controller")
+
+// writeRevision says of a set that its update is complete, on condition that it is
+// as it was read. The StatefulSet controller says so itself only under the
+// strategy RollingUpdate, and alerts compare the two revisions. It is a full
+// update because the documented rights have no patch.
+func (r *Reconciler) writeRevision(ctx context.Context, set *appsv1.StatefulSet) error {
+	set = set.DeepCopy()
+	set.Status.CurrentRevision = set.Status.UpdateRevision
+	return r.Client.Status().Update(ctx, set, fieldManager)
+}

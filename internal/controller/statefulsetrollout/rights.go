@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulsetrollout
+
+import (
+	"context"
+	"sync"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// rights remembers in which namespaces events may be created. Where they may not,
+// each would be refused, and the refusal logged.
+type rights struct {
+	mu      sync.Mutex
+	mayTell map[string]bool
+}
+
+// allowEvents asks the API server once per namespace. Whoever may not even ask
+// may not create events; any other failure is asked about again next time.
+func (r *rights) allowEvents(ctx context.Context, c client.Client, namespace string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if allowed, known := r.mayTell[namespace]; known {
+		return allowed
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "create", Resource: "events"},
+	}}
+	if err := c.Create(ctx, review); err != nil && !apierrors.IsForbidden(err) {
+		return false
+	}
+	if r.mayTell == nil {
+		r.mayTell = map[string]bool{}
+	}
+	r.mayTell[namespace] = review.Status.Allowed
+	return review.Status.Allowed
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
+)
+
+// Groups tells of rollout groups of StatefulSets. The names are those of an
+// existing controller, and its labels but for the namespace. What is told of a
+// group ends with it.
+type Groups struct {
+	passes   *prometheus.CounterVec
+	failures *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	success  *prometheus.GaugeVec
+	blocked  *prometheus.GaugeVec
+}
+
+// NewGroups returns what tells of no group yet.
+func NewGroups() *Groups {
+	labels := []string{"namespace", "rollout_group"}
+	return &Groups{
+		passes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "rollout_operator_group_reconciles_total",
+			Help: "Passes over a rollout group.",
+		}, labels),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "rollout_operator_group_reconciles_failed_total",
+			Help: "Passes over a rollout group that failed, or found it invalid.",
+		}, labels),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "rollout_operator_group_reconcile_duration_seconds",
+			Help:    "Time that a pass over a rollout group takes.",
+			Buckets: prometheus.DefBuckets,
+		}, labels),
+		success: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "rollout_operator_last_successful_group_reconcile_timestamp_seconds",
+			Help: "When the last pass over a rollout group ended that did not fail.",
+		}, labels),
+		blocked: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "rollout_operator_group_blocked",
+			Help: "1 while pods of a rollout group are outdated and may not be replaced, by the reason.",
+		}, append(labels, "reason")),
+	}
+}
+
+// Reconciled counts a pass over a group.
+func (g *Groups) Reconciled(group types.NamespacedName, begun, ended time.Time, failed bool) {
+	if g == nil {
+		return
+	}
+	g.passes.WithLabelValues(group.Namespace, group.Name).Inc()
+	g.seconds.WithLabelValues(group.Namespace, group.Name).Observe(max(ended.Sub(begun), 0).Seconds())
+	failures := g.failures.WithLabelValues(group.Namespace, group.Name)
+	if failed {
+		failures.Inc()
+		return
+	}
+	g.success.WithLabelValues(group.Namespace, group.Name).Set(float64(ended.UnixMilli()) / 1000)
+}
+
+// Blocked tells why pods of the group are not replaced; empty means that nothing
+// keeps them from it.
+func (g *Groups) Blocked(group types.NamespacedName, reason string) {
+	if g == nil {
+		return
+	}
+	for _, known := range rolloutgroup.BlockedReasons() {
+		value := 0.0
+		if known == reason {
+			value = 1
+		}
+		g.blocked.WithLabelValues(group.Namespace, group.Name, known).Set(value)
+	}
+}
+
+// Forget ends what is told of a group.
+func (g *Groups) Forget(group types.NamespacedName) {
+	if g == nil {
+		return
+	}
+	g.passes.DeletePartialMatch(ofGroup(group))
+	g.failures.DeletePartialMatch(ofGroup(group))
+	g.seconds.DeletePartialMatch(ofGroup(group))
+	g.success.DeletePartialMatch(ofGroup(group))
+	g.blocked.DeletePartialMatch(ofGroup(group))
+}
+
+func ofGroup(group types.NamespacedName) prometheus.Labels {
+	return prometheus.Labels{"namespace": group.Namespace, "rollout_group": group.Name}
+}
+
+func (g *Groups) all() []prometheus.Collector {
+	return []prometheus.Collector{g.passes, g.failures, g.seconds, g.success, g.blocked}
+}
+
+// Describe implements [prometheus.Collector].
+func (g *Groups) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, c := range g.all() {
+		c.Describe(descriptions)
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (g *Groups) Collect(metrics chan<- prometheus.Metric) {
+	for _, c := range g.all() {
+		c.Collect(metrics)
+	}
+}
