@@ -80,7 +80,7 @@ func (d *demo) start(ctx context.Context, program string) error {
 		if err := v1alpha1.AddToScheme(d.plane.Client().Scheme()); err != nil {
 			return errors.Join(err, d.plane.Stop())
 		}
-		if d.controller, err = scenario.StartController(ctx, d.plane, program); err != nil {
+		if d.controller, err = scenario.StartController(ctx, d.plane, program, nil); err != nil {
 			return errors.Join(err, d.plane.Stop())
 		}
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
 // remains are what a control plane has made on this machine, and what must be
@@ -22,16 +23,13 @@ type remains struct {
 // leftovers lists what there is to be left, before the control plane stops.
 func leftovers(plane *controlplane.ControlPlane) remains {
 	r := remains{groups: map[string]int{}, folder: plane.Dir()}
-	for _, name := range append(parts.All(), controllerName) {
+	for _, name := range append(parts.All(), scenario.ControllerName) {
 		if p := plane.Part(name); p != nil && p.Running() {
 			r.groups[string(name)] = p.PID()
 		}
 	}
 	return r
 }
-
-// controllerName is the name under which the scenario starts the controller.
-const controllerName = "rollout-controller"
 
 // gone returns what is still there: a process, or another of its group, or
 // the folder with everything that was stored.

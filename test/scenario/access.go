@@ -31,9 +31,9 @@ func User(account string) string { return "system:serviceaccount:" + Namespace +
 var accessKinds = []string{"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 
 // Manifests are what users apply, with the rules filled in of the ClusterRoles
-// that are the sum of others.
-func Manifests(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	objects, err := manifests.Kustomize(ctx, manifests.Default)
+// that are the sum of others: config/default with some of config/components.
+func Manifests(ctx context.Context, components ...string) ([]*unstructured.Unstructured, error) {
+	objects, err := manifests.WithComponents(ctx, components...)
 	if err != nil {
 		return nil, fmt.Errorf("render the shipped manifests: %w", err)
 	}
@@ -41,10 +41,10 @@ func Manifests(ctx context.Context) ([]*unstructured.Unstructured, error) {
 }
 
 // Install creates the shipped roles and binds them to an account, as the
-// manifests do to the controller's. It returns the path of a kubeconfig with
-// which the account, and nobody else, acts.
-func Install(ctx context.Context, plane *controlplane.ControlPlane, account string) (string, error) {
-	objects, err := Manifests(ctx)
+// manifests do to the controller's, those of some components with them. It
+// returns the path of a kubeconfig with which the account, and nobody else, acts.
+func Install(ctx context.Context, plane *controlplane.ControlPlane, account string, components ...string) (string, error) {
+	objects, err := Manifests(ctx, components...)
 	if err != nil {
 		return "", err
 	}

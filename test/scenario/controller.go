@@ -45,15 +45,18 @@ func BuildVersion(ctx context.Context, progress io.Writer, path, version string)
 	return nil
 }
 
+// ControllerName is the name under which the controller runs as a process.
+const ControllerName = "rollout-controller"
+
 // StartController runs the controller against the control plane, as a process
-// of its own that can be killed and started again. It may do what the shipped
-// roles let it do, and nothing else.
-func StartController(ctx context.Context, plane *controlplane.ControlPlane, path string, args ...string) (*controlplane.Process, error) {
-	kubeconfig, err := Install(ctx, plane, Account)
+// of its own that can be killed and started again. It may do what the roles of
+// config/default, with some of config/components, let it do, and nothing else.
+func StartController(ctx context.Context, plane *controlplane.ControlPlane, path string, components []string, args ...string) (*controlplane.Process, error) {
+	kubeconfig, err := Install(ctx, plane, Account, components...)
 	if err != nil {
 		return nil, err
 	}
-	return StartControllerAs(plane, "rollout-controller", path, kubeconfig, nil, args...)
+	return StartControllerAs(plane, ControllerName, path, kubeconfig, nil, args...)
 }
 
 // StartControllerAs runs a controller under a name, as somebody, with an

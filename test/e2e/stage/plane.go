@@ -17,8 +17,10 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
@@ -33,7 +35,18 @@ type Plane struct {
 	// RefusalsAreMeant by the test, which takes rights from the controller.
 	RefusalsAreMeant bool
 
-	program string
+	program    string
+	components []string
+}
+
+// Setting is what a control plane for stories consists of.
+type Setting struct {
+	controlplane.Options
+	// Components of config/components whose roles the controller has beside those
+	// of config/default.
+	Components []string
+	// Args are the flags of the controller.
+	Args []string
 }
 
 // AsShipped are the flags of the shipped Deployment that say what it does.
@@ -42,36 +55,44 @@ var AsShipped = []string{"--leader-elect"}
 // Start builds what is missing, starts it and runs the controller with the
 // given flags. Whoever calls it stops the control plane.
 func Start(ctx context.Context, options controlplane.Options, args ...string) (*Plane, error) {
+	return Setting{Options: options, Args: args}.Start(ctx)
+}
+
+// Start builds what is missing, starts it and runs the controller. Whoever calls
+// it stops the control plane.
+func (s Setting) Start(ctx context.Context) (*Plane, error) {
 	ctrl.SetLogger(logr.Discard())
 	program, err := scenario.BuildController(ctx, os.Stderr)
 	if err != nil {
 		return nil, err
 	}
-	options.CRDPaths, options.LogDir = []string{scenario.CRDs()}, os.Getenv("E2E_LOGS")
-	started, err := controlplane.Start(ctx, options)
+	s.CRDPaths, s.LogDir = append(s.CRDPaths, scenario.CRDs()), os.Getenv("E2E_LOGS")
+	started, err := controlplane.Start(ctx, s.Options)
 	if err != nil {
 		return nil, err
 	}
-	plane := &Plane{ControlPlane: started, program: program}
-	if err := plane.runController(ctx, args); err != nil {
+	plane := &Plane{ControlPlane: started, program: program, components: s.Components}
+	if err := plane.runController(ctx, s.Args); err != nil {
 		return nil, errors.Join(err, plane.Stop())
 	}
 	return plane, nil
 }
 
 func (p *Plane) runController(ctx context.Context, args []string) error {
-	if err := v1alpha1.AddToScheme(p.Client().Scheme()); err != nil {
-		return fmt.Errorf("register the project's kinds: %w", err)
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, coordinationv1.AddToScheme} {
+		if err := add(p.Client().Scheme()); err != nil {
+			return fmt.Errorf("register the project's kinds: %w", err)
+		}
 	}
 	var err error
-	p.Controller, err = scenario.StartController(ctx, p.ControlPlane, p.program, args...)
+	p.Controller, err = scenario.StartController(ctx, p.ControlPlane, p.program, p.components, args...)
 	return err
 }
 
 // StartBeside runs another controller under a name, as an account with just the
 // rights that are shipped.
 func (p *Plane) StartBeside(ctx context.Context, name, account string, env []string, args ...string) (*controlplane.Process, error) {
-	kubeconfig, err := scenario.Install(ctx, p.ControlPlane, account)
+	kubeconfig, err := scenario.Install(ctx, p.ControlPlane, account, p.components...)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +139,13 @@ func (p *Plane) refused() error {
 // Main starts a control plane that the tests of a package share, runs them and
 // returns their exit code.
 func Main(m *testing.M, shared **Plane, options controlplane.Options, args ...string) int {
-	code, err := runAll(m, shared, options, args)
+	return Setting{Options: options, Args: args}.Main(m, shared)
+}
+
+// Main starts a control plane that the tests of a package share, runs them and
+// returns their exit code.
+func (s Setting) Main(m *testing.M, shared **Plane) int {
+	code, err := s.runAll(m, shared)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "control plane:", err)
 		return 1
@@ -126,10 +153,10 @@ func Main(m *testing.M, shared **Plane, options controlplane.Options, args ...st
 	return code
 }
 
-func runAll(m *testing.M, shared **Plane, options controlplane.Options, args []string) (code int, err error) {
+func (s Setting) runAll(m *testing.M, shared **Plane) (code int, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	plane, err := Start(ctx, options, args...)
+	plane, err := s.Start(ctx)
 	if err != nil {
 		return 1, err
 	}
@@ -141,7 +168,13 @@ func runAll(m *testing.M, shared **Plane, options controlplane.Options, args []s
 // StartFor starts a control plane for one test, and stops it after it.
 func StartFor(t *testing.T, options controlplane.Options, args ...string) *Plane {
 	t.Helper()
-	plane, err := Start(t.Context(), options, args...)
+	return Setting{Options: options, Args: args}.For(t)
+}
+
+// For starts a control plane for one test, and stops it after it.
+func (s Setting) For(t *testing.T) *Plane {
+	t.Helper()
+	plane, err := s.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
