@@ -14,33 +14,33 @@ func (m *member) begin(now time.Time) {
 	m.outdated = true
 }
 
-// advance moves the clocks of the member to now. A template and a Pod stop the
-// bake; a change of replicas does not.
+// advance moves what the journals know of the member to now. A new template and the
+// loss of availability end the time for which it has been ready; a change of
+// replicas does not.
 func (m *member) advance(now time.Time) {
-	if m.state.Template != m.Template || !m.Available {
+	active := m.hasTurn()
+	m.outdated = m.needsRollout(active)
+	switch {
+	case active && (m.state.Template != m.Template || m.state.LastRolloutStarted == nil):
+		m.begin(now)
+	case m.state.Template != m.Template || !m.Available:
 		m.state.ReadySince = nil
 	}
-	switch {
-	case m.hasTurn() && (m.state.Template != m.Template || m.state.LastRolloutStarted == nil):
-		m.begin(now)
-	default:
-		m.state.Template = m.Template
+	m.state.Template = m.Template
+	if m.RolledOut || !active && m.complete() {
+		m.finish(now)
 	}
-	if m.RolledOut {
-		m.complete(now)
+	if m.RolledOut && m.Available && m.state.ReadySince == nil {
+		m.state.ReadySince = stamp(now)
 	}
 }
 
-// complete notes that the rollout is complete, the first time that it is seen to
-// be.
-func (m *member) complete(now time.Time) {
+// finish notes that the rollout is complete, the first time that it is seen to be.
+func (m *member) finish(now time.Time) {
 	if m.state.HasPendingChanges || m.unfinished() {
 		m.state.LastRolloutFinished = stamp(now)
 	}
 	m.outdated, m.state.HasPendingChanges = false, false
-	if m.Available && m.state.ReadySince == nil {
-		m.state.ReadySince = stamp(now)
-	}
 }
 
 // judgeBake says whether a member that is rolled out and available has been so for
@@ -57,8 +57,8 @@ func (m *member) bakeEnd() time.Time {
 	return m.state.ReadySince.Add(m.bakeTime())
 }
 
-// bakeTime is the largest minReadySeconds of all groups that select the
-// member.
+// bakeTime is the largest minReadySeconds of all coordinations that
+// select the member.
 func (m *member) bakeTime() time.Duration {
 	var seconds int32
 	for _, g := range m.groups {

@@ -13,7 +13,7 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// coordination is one of the namespace, with the Deployments that it selects.
+// group is a coordination with the Deployments that it selects.
 type group struct {
 	Coordination
 	// problem is why it selects nothing; nil if its selector is sound.
@@ -48,8 +48,8 @@ type member struct {
 	outdated bool
 }
 
-// component is a group of groups that share Deployments, directly or
-// through others. Only one of all its members may roll at a time.
+// component is all groups that share Deployments, directly or through others. Only
+// one of all their members may roll at a time.
 type component struct {
 	now     time.Time
 	groups  []*group
@@ -97,7 +97,7 @@ func read(c Coordination) *group {
 	return g
 }
 
-// place finds the groups that select a Deployment.
+// place finds the groups that a Deployment belongs to.
 func (n *namespace) place(m *member) {
 	for _, g := range n.groups {
 		if g.problem == nil && g.selector.Matches(labels.Set(m.Labels)) {
@@ -132,7 +132,7 @@ func (n *namespace) join(members []*member) {
 	}
 }
 
-// take adds a coordination, and all that share members with it.
+// take adds a group, and all that share members with it.
 func (c *component) take(g *group) {
 	if g.component != nil {
 		return
@@ -146,7 +146,7 @@ func (c *component) take(g *group) {
 	}
 }
 
-// selects reports whether the member is one of the coordination's.
+// selects reports whether the member is one of the group's.
 func (g *group) selects(m *member) bool {
 	return m != nil && slices.Contains(m.groups, g)
 }

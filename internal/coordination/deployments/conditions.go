@@ -183,13 +183,26 @@ func (g *group) sum() string {
 	if len(g.members) == 0 {
 		return "no Deployment is selected"
 	}
-	finished := 0
+	finished, remarks := 0, ""
 	for _, m := range g.members {
 		if !m.outdated {
 			finished++
 		}
+		remarks += m.remarks(m == g.active)
 	}
-	return fmt.Sprintf("%d of %d Deployments are rolled out", finished, len(g.members))
+	return fmt.Sprintf("%d of %d Deployments are rolled out", finished, len(g.members)) + remarks
+}
+
+// remarks are what is odd about a member.
+func (m *member) remarks(active bool) string {
+	text := ""
+	if m.UserHeld && !active {
+		text += fmt.Sprintf("; the annotation %s holds %s", coordinationv1.RolloutPausedAnnotation, m.Key)
+	}
+	if _, ok := m.order(); !ok {
+		text += fmt.Sprintf("; the annotation %s of %s is no integer and counts as 0", coordinationv1.OrderAnnotation, m.Key)
+	}
+	return text
 }
 
 // story says what the member that has the turn does with it.
@@ -204,6 +217,16 @@ func (m *member) story(p phase) string {
 	case held:
 		return m.Key + " is held by annotation"
 	default:
-		return fmt.Sprintf("%s rolls out: %d of %d replicas are updated", m.Key, m.progress(), m.Replicas)
+		return fmt.Sprintf("%s rolls out: %s", m.Key, m.howFar())
 	}
+}
+
+// howFar is the arithmetic of a rollout. Availability is told only when nothing else
+// is left, which saves a write per Pod.
+func (m *member) howFar() string {
+	updated := fmt.Sprintf("%d of %d replicas are updated", m.progress(), m.Replicas)
+	if m.progress() < m.Replicas {
+		return updated
+	}
+	return fmt.Sprintf("%s, %d available", updated, m.AvailableReplicas)
 }

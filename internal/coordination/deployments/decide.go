@@ -22,7 +22,7 @@ func Decide(in Input) Plan {
 	return p
 }
 
-// namespace is what is planned: its groups and Deployments, and who selects
+// namespace is what is planned: its coordinations and Deployments, and who selects
 // whom.
 type namespace struct {
 	in         Input

@@ -15,8 +15,12 @@ func (n *namespace) writes() []Write {
 	var writes []Write
 	for _, c := range n.components {
 		for _, m := range c.members {
-			if w := c.write(m); w.Kind != "" {
+			w := c.write(m)
+			if w.Kind != "" {
 				writes = append(writes, w)
+			}
+			for _, g := range m.groups {
+				g.warnContested(m, w)
 			}
 		}
 	}
@@ -54,12 +58,14 @@ func (c *component) wantsPaused(m *member) bool {
 		return false
 	case m.outdated:
 		return true
+	case m.spellsResume():
+		return false
 	}
 	return m.idlesPaused()
 }
 
 // idlesPaused reports whether the member is paused while it has nothing to roll
-// out: unless all groups that select it say otherwise.
+// out: unless all coordinations that select it say otherwise.
 func (m *member) idlesPaused() bool {
 	return slices.ContainsFunc(m.groups, func(g *group) bool {
 		return g.Spec.IdlePolicy != coordinationv1.IdleResume
@@ -110,7 +116,7 @@ func (m *member) mark(heldBy string) Write {
 	}
 }
 
-// names of the groups that select the member.
+// names of the coordinations that select the member.
 func (m *member) names() []string {
 	names := make([]string, len(m.groups))
 	for i, g := range m.groups {

@@ -4,7 +4,7 @@ package deployments
 
 import coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 
-// journals are the next statuses of all groups.
+// journals are the next statuses of all coordinations.
 func (n *namespace) journals() []Journal {
 	journals := make([]Journal, len(n.groups))
 	for i, g := range n.groups {
@@ -20,6 +20,7 @@ func (n *namespace) journal(g *group) Journal {
 	status.ObservedGeneration = g.Generation
 	if !n.stands() {
 		g.write(status)
+		g.warnIdle()
 	}
 	status.Conditions = g.conditions(n)
 	return Journal{Coordination: g.Name, Status: *status, Notes: g.notes}

@@ -30,7 +30,6 @@ func (m *member) remember() {
 		}
 	}
 	m.state.Name, m.state.UID = m.Key, m.UID
-	m.outdated = m.needsRollout()
 }
 
 // entry is what one journal knows of the member. What is known of another

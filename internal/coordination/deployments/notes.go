@@ -12,7 +12,7 @@ import (
 func (g *group) tell(notes ...Note) { g.notes = append(g.notes, notes...) }
 
 func activatedNote(m *member) Note {
-	why := "it is its turn"
+	why := "its turn has come"
 	if !m.Paused {
 		why = "it rolls out already"
 	}
@@ -61,6 +61,9 @@ func unpausedNote(c *component, m *member) Note {
 	why := "it has nothing to roll out, and idlePolicy is Resume"
 	if m == c.active {
 		why = "it has the turn"
+	}
+	if m.PausedBy != "" {
+		why += fmt.Sprintf(" (%s had paused it)", m.PausedBy)
 	}
 	return Note{Reason: coordinationv1.DeploymentUnpausedEvent, Message: fmt.Sprintf("%s is released: %s", m.Key, why)}
 }

@@ -3,12 +3,20 @@
 package deployments
 
 // needsRollout reports whether the template is not fully rolled out. A change of
-// replicas and a Pod that fails do not make it so.
-func (m *member) needsRollout() bool {
-	if m.RolledOut {
+// replicas and a Pod that fails do not make it so. While the member has the turn,
+// only a Deployment that is released can be rolled out.
+func (m *member) needsRollout(active bool) bool {
+	if m.RolledOut || !active && m.complete() {
 		return false
 	}
 	return !m.TemplateHasSet || m.OthersUp || m.Unfinished || m.begun()
+}
+
+// complete reports whether nothing is left to roll out, although the member may be
+// paused: the Pods of a first rollout come up by themselves.
+func (m *member) complete() bool {
+	return m.TemplateHasSet && !m.OthersUp && m.ObservedGeneration >= m.Generation &&
+		m.UpdatedReplicas == m.Replicas && m.AvailableReplicas == m.Replicas
 }
 
 // begun reports whether the journal has this template as one that is to be rolled

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployments
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+)
+
+// byHand are the field managers of people who pause with kubectl.
+var byHand = []string{"kubectl-rollout", "kubectl-edit", "kubectl-patch"}
+
+// warnContested tells that somebody else writes spec.paused of a member, against
+// what is written now. The other one begins every round of it, so each is answered
+// once, at once, and told.
+func (g *group) warnContested(m *member, w Write) {
+	if m.PausedBy == "" || slices.Contains(byHand, m.PausedBy) {
+		return
+	}
+	switch {
+	case w.Kind == WriteRelease && g.gaveTurn(m):
+		g.tell(contestedNote(m, "true although it has the turn"))
+	case w.Kind == WriteHold && m.outdated:
+		g.tell(contestedNote(m, "false although it waits for its turn"))
+	case m.spellsResume() && m.idlesPaused() && !g.knewIdleAt(m, m.Generation):
+		g.tell(contestedNote(m, "false, so it is not paused while it has nothing to roll out"))
+	}
+}
+
+func contestedNote(m *member, what string) Note {
+	return Note{Reason: coordinationv1.PausedByManifestEvent, Warning: true, Message: fmt.Sprintf(
+		"%s sets spec.paused of %s to %s; take the field out of the manifest", m.PausedBy, m.Key, what)}
+}
+
+// spellsResume reports whether somebody else says that the member is not paused
+// while it has nothing to roll out. To pause it would be written again and again,
+// for nothing.
+func (m *member) spellsResume() bool {
+	return !m.Paused && m.PausedBy != "" && m.idle()
+}
+
+// warnIdle tells of the members that Flux will never find ready, once they have
+// nothing to roll out.
+func (g *group) warnIdle() {
+	var names []string
+	for _, m := range g.members {
+		if m.AppliedBy != "" && m.idle() && m.idlesPaused() && !m.spellsResume() && !g.knewIdle(m) {
+			names = append(names, fmt.Sprintf("%s of %s", m.Key, m.AppliedBy))
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	g.tell(Note{Reason: coordinationv1.IdlePausedEvent, Warning: true, Message: "paused while there is nothing to roll out, which Flux never finds ready: " +
+		enumerate(names) + "; set spec.idlePolicy to Resume"})
+}
+
+// idle reports whether the member has nothing to roll out, and nobody holds it.
+func (m *member) idle() bool { return !m.outdated && !m.hasTurn() && !m.UserHeld }
+
+// gaveTurn reports whether the journal has given the member the turn already.
+func (g *group) gaveTurn(m *member) bool {
+	return g.Journal.ActiveDeployment == m.Key && !g.knewAnother(m)
+}
+
+// knewIdle reports whether the journal, for the same spec, has the member as one
+// that has nothing to roll out.
+func (g *group) knewIdle(m *member) bool {
+	past, known := g.entry(m)
+	return known && !past.HasPendingChanges && !g.gaveTurn(m) && g.Journal.ObservedGeneration == g.Generation
+}
+
+// knewIdleAt reports in addition whether nobody has written the spec of the
+// Deployment since.
+func (g *group) knewIdleAt(m *member, generation int64) bool {
+	past, _ := g.entry(m)
+	return g.knewIdle(m) && past.Generation == generation
+}
+
+// enumerate names the first few.
+func enumerate(names []string) string {
+	const few = 5
+	if more := len(names) - few; more > 0 {
+		names = append(slices.Clone(names[:few]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
