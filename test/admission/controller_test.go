@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/hold"
+	"github.com/fluxrollouts/rollout-controller/internal/hold/webhook"
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
+)
+
+const webhookForm = "webhook"
+
+// names are those of config/coordination.
+var names = hold.NamesOf(hold.Installation, manifests.Namespace)
+
+// replica is one replica of the controller, as far as admission goes. It has
+// the rights that are installed, and no others.
+type replica struct {
+	admission *hold.Admission
+	webhook   *webhook.Server
+	port      int
+	stop      func()
+}
+
+// startReplica starts a replica, which ends with the test.
+func startReplica(t *testing.T, options webhook.Options) *replica {
+	t.Helper()
+	g := NewWithT(t)
+	user, err := testPlane.RESTConfigFor(controllerName, "system:serviceaccounts", "system:authenticated")
+	g.Expect(err).NotTo(HaveOccurred())
+	skip := true
+	mgr, err := ctrl.NewManager(user, ctrl.Options{
+		Scheme: testScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Controller: config.Controller{SkipNameValidation: &skip}, Logger: logr.Discard(),
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	r := &replica{}
+	r.admission, err = hold.NewAdmission(mgr, names)
+	g.Expect(err).NotTo(HaveOccurred())
+	if options.Port == 0 {
+		options.Port = freePort(t)
+	}
+	r.port = options.Port
+	options.Host = "127.0.0.1"
+	r.webhook, err = webhook.Add(t.Context(), mgr, r.admission, names, options)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stopped := false
+	r.stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			g.Expect(<-done).To(Succeed())
+		}
+	}
+	t.Cleanup(r.stop)
+	return r
+}
+
+// await waits until the replica knows that it is asked, and is ready for it.
+func (r *replica) await(t *testing.T) {
+	t.Helper()
+	eventually(t, r.mode).Should(Equal(v1.AdmissionWebhookReason))
+	eventually(t, r.ready).Should(Succeed())
+}
+
+// ready asks as the kubelet would.
+func (r *replica) ready() error {
+	return r.webhook.Ready(&http.Request{})
+}
+
+// mode is the reason of the condition HoldMode.
+func (r *replica) mode() string {
+	reason, _ := r.admission.Mode()
+	return reason
+}
+
+// served is the certificate that is served.
+func (r *replica) served() (*tls.Certificate, error) {
+	connection, err := tls.Dial("tcp", r.address(), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = connection.Close() }()
+	leaf := connection.ConnectionState().PeerCertificates[0]
+	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, Leaf: leaf}, nil
+}
+
+// listens says whether anything answers at the port of the webhook.
+func (r *replica) listens() bool {
+	connection, err := net.Dial("tcp", r.address())
+	if err == nil {
+		_ = connection.Close()
+	}
+	return err == nil
+}
+
+func (r *replica) address() string {
+	return (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: r.port}).String()
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// installed are the objects of a component beside config/default.
+func installed(t *testing.T, component string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := manifests.WithComponents(t.Context(), "../coordination/"+component)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return objects
+}
+
+// installRights gives the controller the rights that it has to read, which come
+// with it, and those that come with the webhook.
+func installRights(t *testing.T) {
+	t.Helper()
+	g := NewWithT(t)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: manifests.Namespace}}
+	if err := testClient.Create(t.Context(), namespace); !apierrors.IsAlreadyExists(err) {
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reads"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"apps.containerinfra.nl"}, Resources: []string{"deploymentcoordinations"}, Verbs: []string{"get", "list", "watch"}},
+		{
+			APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"},
+			ResourceNames: []string{"rollout-controller-hold"}, Verbs: []string{"get", "list", "watch"},
+		},
+		{
+			APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations"},
+			ResourceNames: []string{"rollout-controller-webhook", "kube-deployment-coordinator-webhook"}, Verbs: []string{"get", "list", "watch"},
+		},
+	}}
+	install(t, role, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "reads"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "reads"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: controllerName}},
+	})
+	for _, o := range installed(t, "webhook") {
+		switch o.GetKind() {
+		case "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding":
+			if o.GetName() == names.Webhook || o.GetName() == names.Certificate.Name {
+				install(t, o)
+			}
+		}
+	}
+	t.Cleanup(func() {
+		uninstall(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: names.Certificate.Namespace, Name: names.Certificate.Name}})
+	})
+}
+
+// installWebhook installs the webhook as config/default with the component has
+// it, for the namespaces of its form only. No proxy leads from a Service to
+// this process, so that its Service is another name of this machine.
+func installWebhook(t *testing.T, port int, change ...func(*admissionv1.MutatingWebhookConfiguration)) *admissionv1.MutatingWebhookConfiguration {
+	t.Helper()
+	g := NewWithT(t)
+	objects := installed(t, "webhook")
+	services, err := manifests.As[corev1.Service](objects, "Service")
+	g.Expect(err).NotTo(HaveOccurred())
+	for i := range services {
+		if services[i].Name == names.Webhook {
+			services[i].Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}
+			install(t, &services[i])
+		}
+	}
+	configurations, err := manifests.As[admissionv1.MutatingWebhookConfiguration](objects, "MutatingWebhookConfiguration")
+	g.Expect(err).NotTo(HaveOccurred())
+	configuration := &configurations[0]
+	called := &configuration.Webhooks[0]
+	listening := int32(port)
+	called.ClientConfig.Service.Port = &listening
+	called.NamespaceSelector.MatchExpressions = append(called.NamespaceSelector.MatchExpressions, onlyForm(webhookForm))
+	for _, c := range change {
+		c(configuration)
+	}
+	install(t, configuration)
+	return configuration
+}
+
+// startWebhook installs the webhook, and returns a replica that is ready.
+func startWebhook(t *testing.T, time clock.Clock) *replica {
+	t.Helper()
+	installRights(t)
+	r := startReplica(t, webhook.Options{Clock: time})
+	installWebhook(t, r.port)
+	r.await(t)
+	return r
+}
+
+func eventually(t *testing.T, actual any) AsyncAssertion {
+	t.Helper()
+	return NewWithT(t).Eventually(actual).WithTimeout(20 * time.Second)
+}
+
+// configuration reads the webhook's configuration.
+func configuration(t *testing.T) *admissionv1.MutatingWebhookConfiguration {
+	t.Helper()
+	c := &admissionv1.MutatingWebhookConfiguration{}
+	NewWithT(t).Expect(testClient.Get(t.Context(), client.ObjectKey{Name: names.Webhook}, c)).To(Succeed())
+	return c
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"bytes"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/hold/certificates"
+	"github.com/fluxrollouts/rollout-controller/internal/hold/webhook"
+)
+
+// certificatePEM begins each certificate of a bundle.
+var certificatePEM = []byte("-----BEGIN CERTIFICATE-----")
+
+func TestEveryCallSucceedsWhileTheCertificateIsRenewed(t *testing.T) {
+	g := NewWithT(t)
+	// The API server has a clock of its own, by which all that it meets must be
+	// valid: the renewal is now, and what was before it is in the past.
+	clock := clocktesting.NewFakeClock(time.Now().Add(-certificates.RenewAfter))
+	first := startWebhook(t, clock)
+	second := startReplica(t, webhook.Options{Clock: clock})
+	second.await(t)
+	replicas := []*replica{first, second}
+	expectServed := func(trusted int, same ...*replica) string {
+		var serial string
+		for _, r := range same {
+			served, err := r.served()
+			g.Expect(err).NotTo(HaveOccurred())
+			if serial == "" {
+				serial = served.Leaf.SerialNumber.String()
+			}
+			g.Expect(served.Leaf.SerialNumber.String()).To(Equal(serial), "both serve the same certificate")
+			g.Expect(r.ready()).To(Succeed())
+		}
+		g.Expect(authorities(t)).To(Equal(trusted))
+		return serial
+	}
+	old := expectServed(1, replicas...)
+	stopCalls := callAllTheTime(t)
+
+	clock.Step(certificates.RenewAfter)
+	eventually(t, func() int { return authorities(t) }).Should(Equal(2), "the new authority is trusted before it is met")
+	eventually(t, clock.Waiters).Should(Equal(2), "both sleep until something is due")
+	g.Expect(expectServed(2, replicas...)).To(Equal(old))
+
+	clock.Step(certificates.Overlap)
+	eventually(t, func() string {
+		served, err := second.served()
+		g.Expect(err).NotTo(HaveOccurred())
+		return served.Leaf.SerialNumber.String()
+	}).ShouldNot(Equal(old))
+	eventually(t, clock.Waiters).Should(Equal(2), "both sleep until something is due")
+	renewed := expectServed(2, replicas...)
+
+	clock.Step(certificates.Life - certificates.RenewAfter - certificates.Overlap)
+	eventually(t, func() int { return authorities(t) }).Should(Equal(1), "an authority that nobody needs is not trusted for ever")
+	g.Expect(expectServed(1, replicas...)).To(Equal(renewed))
+	g.Expect(stopCalls()).To(BeNumerically(">", 10), "calls were made all the time")
+}
+
+// authorities counts those that the API server trusts.
+func authorities(t *testing.T) int {
+	t.Helper()
+	return bytes.Count(configuration(t).Webhooks[0].ClientConfig.CABundle, certificatePEM)
+}
+
+// callAllTheTime lets the API server ask the webhook about Deployments that
+// have to wait, one after the other, until the returned function is called. It
+// returns how many there were. Each of them has to be held.
+func callAllTheTime(t *testing.T) (stop func() int) {
+	t.Helper()
+	s := newStage(t, webhookForm)
+	s.coordinate(a())
+	done, calls := make(chan struct{}), 0
+	var calling sync.WaitGroup
+	calling.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			d := web()
+			d.Namespace = s.namespace
+			if err := testClient.Create(s.ctx, d, client.DryRunAll); err != nil || !d.Spec.Paused {
+				t.Errorf("call %d: the Deployment was not held: %v", calls, err)
+				return
+			}
+			calls++
+		}
+	})
+	end := sync.OnceFunc(func() { close(done); calling.Wait() })
+	t.Cleanup(end)
+	return func() int { end(); return calls }
+}
+
+func TestASecretThatIsSpoiltOrDeletedIsMadeAnew(t *testing.T) {
+	g := NewWithT(t)
+	r := startWebhook(t, nil)
+	secret := func() *corev1.Secret {
+		found := &corev1.Secret{}
+		g.Expect(client.IgnoreNotFound(testClient.Get(t.Context(), client.ObjectKey(names.Certificate), found))).To(Succeed())
+		return found
+	}
+	first := secret()
+	for name, spoil := range map[string]func(*corev1.Secret) error{
+		"a certificate that is cut off": func(s *corev1.Secret) error {
+			s.Data["tls.crt"] = s.Data["tls.crt"][:100]
+			return testClient.Update(t.Context(), s)
+		},
+		"no key": func(s *corev1.Secret) error {
+			delete(s.Data, "tls.key")
+			return testClient.Update(t.Context(), s)
+		},
+		"no data": func(s *corev1.Secret) error {
+			s.Data = nil
+			return testClient.Update(t.Context(), s)
+		},
+		"no Secret": func(s *corev1.Secret) error { return testClient.Delete(t.Context(), s) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := secret()
+			g.Expect(spoil(before.DeepCopy())).To(Succeed())
+			eventually(t, func() []byte { return secret().Data["tls.crt"] }).Should(And(
+				ContainSubstring("END CERTIFICATE"), Not(Equal(before.Data["tls.crt"])), Not(Equal(first.Data["tls.crt"]))))
+			eventually(t, r.ready).Should(Succeed())
+			s := newStage(t, webhookForm)
+			s.coordinate(a())
+			s.create(testClient, web())
+			s.expectHeld(web(), []string{"a"})
+		})
+	}
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestTheWebhookHoldsWhatTheRuleHolds(t *testing.T) {
+	startWebhook(t, nil)
+	for name := range Cases(Elsewhere) {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, webhookForm)
+			c := Cases(s.namespace)[name]
+			s.play(c)
+			s.expectHeld(c.New, c.HeldBy)
+		})
+	}
+}
+
+func TestTheCertificateNamesTheServiceThatIsCalled(t *testing.T) {
+	g := NewWithT(t)
+	r := startWebhook(t, nil)
+	served, err := r.served()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(served.Leaf.DNSNames).To(Equal([]string{"rollout-controller-webhook.kuberik-system.svc"}))
+}
