@@ -31,20 +31,25 @@ func TestThePolicyHoldsWhatTheRuleHolds(t *testing.T) {
 	}
 }
 
-// installPolicy installs the policy as config/default with the component has
-// it, for the namespaces of its form only.
 func installPolicy(t *testing.T) {
 	t.Helper()
+	policy, binding := policy(t)
+	install(t, policy, binding)
+}
+
+// policy is what config/default with the component has, for the namespaces of
+// its form only.
+func policy(t *testing.T) (*admissionv1.MutatingAdmissionPolicy, *admissionv1.MutatingAdmissionPolicyBinding) {
+	t.Helper()
 	g := NewWithT(t)
-	objects, err := manifests.WithComponents(t.Context(), "../coordination/admission-policy")
-	g.Expect(err).NotTo(HaveOccurred())
+	objects := installed(t, "admission-policy")
 	policies, err := manifests.As[admissionv1.MutatingAdmissionPolicy](objects, "MutatingAdmissionPolicy")
 	g.Expect(err).NotTo(HaveOccurred())
 	bindings, err := manifests.As[admissionv1.MutatingAdmissionPolicyBinding](objects, "MutatingAdmissionPolicyBinding")
 	g.Expect(err).NotTo(HaveOccurred())
 	selector := policies[0].Spec.MatchConstraints.NamespaceSelector
 	selector.MatchExpressions = append(selector.MatchExpressions, onlyForm(policyForm))
-	install(t, &policies[0], &bindings[0])
+	return &policies[0], &bindings[0]
 }
 
 // install creates objects and takes them away at the end of the test.

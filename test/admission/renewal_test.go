@@ -107,7 +107,7 @@ func TestASecretThatIsSpoiltOrDeletedIsMadeAnew(t *testing.T) {
 	r := startWebhook(t, nil)
 	secret := func() *corev1.Secret {
 		found := &corev1.Secret{}
-		g.Expect(client.IgnoreNotFound(testClient.Get(t.Context(), client.ObjectKey(names.Certificate), found))).To(Succeed())
+		g.Expect(client.IgnoreNotFound(testClient.Get(t.Context(), names.Certificate, found))).To(Succeed())
 		return found
 	}
 	first := secret()

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/hold"
+	cases "github.com/fluxrollouts/rollout-controller/test/admission"
+)
+
+const controller = "system:serviceaccount:kuberik-system:controller"
+
+// listed are coordinations that can be listed, or not.
+type listed struct {
+	client.Reader
+	coordinations []v1.DeploymentCoordination
+	err           error
+}
+
+func (l listed) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	var wanted client.ListOptions
+	wanted.ApplyOptions(options)
+	for _, c := range l.coordinations {
+		if c.Namespace == wanted.Namespace {
+			into := list.(*v1.DeploymentCoordinationList)
+			into.Items = append(into.Items, c)
+		}
+	}
+	return l.err
+}
+
+func answer(t *testing.T, reader client.Reader, request admission.Request) admission.Response {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	NewWithT(t).Expect(appsv1.AddToScheme(scheme)).To(Succeed())
+	h := &Handler{Coordinations: reader, Rule: hold.Rule{Controller: controller}, Decoder: admission.NewDecoder(scheme)}
+	return h.Handle(t.Context(), request)
+}
+
+// asking is a request as the API server makes it.
+func asking(t *testing.T, c cases.Case) admission.Request {
+	t.Helper()
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Kind:      metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
+		Namespace: "shop", Name: cases.Name, Operation: admissionv1.Create,
+		UserInfo: authenticationv1.UserInfo{Username: "jane"},
+		Object:   runtime.RawExtension{Raw: encoded(t, c.New)},
+	}}
+	if c.Old != nil {
+		request.Operation = admissionv1.Update
+		request.OldObject.Raw = encoded(t, c.Old)
+		stored := c.New.DeepCopy()
+		stored.UID = cases.StoredUID
+		request.Object.Raw = encoded(t, stored)
+	}
+	if c.ByController {
+		request.UserInfo.Username = controller
+	}
+	return request
+}
+
+func encoded(t *testing.T, o any) []byte {
+	t.Helper()
+	content, err := json.Marshal(o)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return content
+}
+
+func coordinationsOf(c cases.Case) []v1.DeploymentCoordination {
+	var all []v1.DeploymentCoordination
+	for _, coordination := range c.Coordinations {
+		placed := *coordination.DeepCopy()
+		if placed.Namespace == "" {
+			placed.Namespace = "shop"
+		}
+		all = append(all, placed)
+	}
+	return all
+}
+
+func TestTheAnswerHoldsAndChangesNothingElse(t *testing.T) {
+	for name, c := range cases.Cases("shop") {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			response := answer(t, listed{coordinations: coordinationsOf(c)}, asking(t, c))
+			g.Expect(response.Allowed).To(BeTrue())
+			changed := map[string]any{}
+			for _, operation := range response.Patches {
+				g.Expect(operation.Operation).To(Equal("add"))
+				changed[operation.Path] = operation.Value
+			}
+			if len(c.HeldBy) == 0 {
+				g.Expect(changed).To(BeEmpty())
+				return
+			}
+			g.Expect(changed).To(HaveKeyWithValue("/spec/paused", true))
+			g.Expect(c.HeldBy).To(ContainElement(changed["/metadata/annotations/apps.containerinfra.nl~1held-by"]))
+			if len(c.New.Annotations) > 0 {
+				g.Expect(changed).NotTo(HaveKey("/metadata/annotations"), "others would be lost")
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeJudgedIsStoredAsAsked(t *testing.T) {
+	waiting := cases.Cases("shop")["waiting, when it is created: paused"]
+	for name, reader := range map[string]client.Reader{
+		"there is no client":              nil,
+		"the coordinations are not known": listed{coordinations: coordinationsOf(waiting), err: errors.New("not now")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response := answer(t, reader, asking(t, waiting))
+			NewWithT(t).Expect(response.Allowed).To(BeTrue())
+			NewWithT(t).Expect(response.Patches).To(BeEmpty())
+		})
+	}
+}
+
+func TestWhatIsNoDeploymentIsAnError(t *testing.T) {
+	waiting := cases.Cases("shop")["waiting, when it is created: paused"]
+	for name, change := range map[string]func(*admission.Request){
+		"another kind":    func(r *admission.Request) { r.Kind.Kind = "StatefulSet" },
+		"another group":   func(r *admission.Request) { r.Kind.Group = "example.com" },
+		"another version": func(r *admission.Request) { r.Kind.Version = "v1beta1" },
+		"no object":       func(r *admission.Request) { r.Object.Raw = nil },
+		"no JSON":         func(r *admission.Request) { r.Object.Raw = []byte("{") },
+		"no JSON stored":  func(r *admission.Request) { r.OldObject.Raw = []byte("{") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := asking(t, waiting)
+			change(&request)
+			response := answer(t, listed{coordinations: coordinationsOf(waiting)}, request)
+			NewWithT(t).Expect(response.Allowed).To(BeFalse())
+			NewWithT(t).Expect(response.Result.Code).To(Equal(int32(400)))
+		})
+	}
+}

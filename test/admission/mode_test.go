@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/hold/webhook"
+)
+
+func TestTheModeSaysWhichFormIsInForce(t *testing.T) {
+	g := NewWithT(t)
+	installRights(t)
+	r := startReplica(t, webhook.Options{})
+	eventually(t, r.ready).Should(Succeed())
+	_, message := r.admission.Mode()
+	g.Expect(message).To(Equal("the controller pauses Deployments once it has seen them: there is no MutatingAdmissionPolicy rollout-controller-hold, " +
+		"and there is no MutatingWebhookConfiguration rollout-controller-webhook"))
+
+	installWebhook(t, r.port)
+	eventually(t, r.mode).Should(Equal(v1.AdmissionWebhookReason))
+
+	policy, binding := policy(t)
+	install(t, policy)
+	unbound := func() string { _, message := r.admission.Mode(); return message }
+	configuration := configuration(t)
+	uninstall(t, configuration)
+	eventually(t, unbound).Should(ContainSubstring("MutatingAdmissionPolicy rollout-controller-hold is not bound"))
+	install(t, binding)
+	eventually(t, r.mode).Should(Equal(v1.AdmissionPolicyReason))
+	uninstall(t, policy)
+	eventually(t, r.mode).Should(Equal(v1.ControllerOnlyReason), "a binding alone does nothing")
+}
+
+func TestWhatMayNotBeReadCountsAsNotInstalled(t *testing.T) {
+	g := NewWithT(t)
+	policy, binding := policy(t)
+	install(t, policy, binding)
+	r := startReplica(t, webhook.Options{})
+	eventually(t, func() string { _, message := r.admission.Mode(); return message }).Should(And(
+		ContainSubstring("MutatingAdmissionPolicy rollout-controller-hold or its binding may not be read"),
+		ContainSubstring("MutatingWebhookConfiguration rollout-controller-webhook may not be read"),
+	))
+	g.Expect(r.mode()).To(Equal(v1.ControllerOnlyReason))
+	eventually(t, r.ready).Should(Succeed())
+
+	installRights(t)
+	eventually(t, r.mode).Should(Equal(v1.AdmissionPolicyReason), "it is found out by itself")
+}
+
+func TestAnotherCoordinatorIsNoticed(t *testing.T) {
+	g := NewWithT(t)
+	installRights(t)
+	r := startReplica(t, webhook.Options{})
+	eventually(t, r.ready).Should(Succeed())
+	g.Expect(r.admission.Other()).To(BeEmpty())
+
+	other := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "kube-deployment-coordinator-webhook"}}
+	install(t, other)
+	eventually(t, r.admission.Other).Should(ContainSubstring("MutatingWebhookConfiguration kube-deployment-coordinator-webhook is of another coordinator"))
+	g.Expect(r.mode()).To(Equal(v1.ControllerOnlyReason))
+
+	other.Labels = map[string]string{"app.kubernetes.io/part-of": "rollout-controller"}
+	g.Expect(testClient.Update(t.Context(), other)).To(Succeed())
+	eventually(t, r.admission.Other).Should(BeEmpty(), "it may be ours under that name")
+}
+
+func TestAWebhookOfTheSameNameThatIsNotOursIsLeftAlone(t *testing.T) {
+	g := NewWithT(t)
+	installRights(t)
+	r := startReplica(t, webhook.Options{})
+	foreign := installWebhook(t, r.port, func(c *admissionv1.MutatingWebhookConfiguration) { c.Labels = nil })
+	eventually(t, r.ready).Should(Succeed())
+	foreign.Labels = map[string]string{"app.kubernetes.io/part-of": "rollout-controller"}
+	g.Expect(r.listens()).To(BeFalse())
+	g.Expect(testClient.Update(t.Context(), foreign)).To(Succeed(), "nobody has written it since")
+	r.await(t)
+}
+
+func TestAChangeWakesTheNamespacesThatHaveCoordinations(t *testing.T) {
+	g := NewWithT(t)
+	installRights(t)
+	r := startReplica(t, webhook.Options{})
+	s := newStage(t, "none")
+	c := a()
+	c.Namespace = s.namespace
+	s.Expect(testClient.Create(s.ctx, c)).To(Succeed())
+
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	changes := r.admission.Changes().(source.SyncingSource)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	g.Expect(changes.Start(ctx, queue)).To(Succeed())
+	g.Expect(changes.WaitForSync(ctx)).To(Succeed())
+	woken := func() bool {
+		found := false
+		for queue.Len() > 0 {
+			request, _ := queue.Get()
+			g.Expect(request.Namespace).To(BeEmpty())
+			found = found || request.Name == s.namespace
+			queue.Forget(request)
+			queue.Done(request)
+		}
+		return found
+	}
+	eventually(t, woken).Should(BeTrue(), "at the start")
+	g.Consistently(woken).Should(BeFalse(), "nothing has changed")
+
+	other := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "kube-deployment-coordinator-webhook"}}
+	install(t, other)
+	eventually(t, woken).Should(BeTrue(), "another coordinator")
+	metav1.SetMetaDataAnnotation(&other.ObjectMeta, "example.com/note", "nothing new")
+	g.Expect(testClient.Update(t.Context(), other)).To(Succeed())
+	g.Consistently(woken).Should(BeFalse(), "nothing that is said has changed")
+	installWebhook(t, r.port)
+	eventually(t, woken).Should(BeTrue(), "another form")
+}
