@@ -129,13 +129,21 @@ func (t *tally) missing() int32 { return t.Replicas - int32(len(t.members)) }
 
 // unavailable counts the pods that are wanted and not available. The status can
 // only make it more.
-func (t *tally) unavailable() int32 {
-	return max(t.Replicas-t.in(available), t.StatusReplicas-t.StatusReady)
+func (t *tally) unavailable() int32 { return t.unavailableBut(0) }
+
+// unavailableBut leaves some out of it.
+func (t *tally) unavailableBut(n int32) int32 {
+	return max(t.Replicas-t.in(available)-n, t.StatusReplicas-t.StatusReady)
 }
 
-// notReady is the same without regard to how long pods have been Ready.
-func (t *tally) notReady() int32 {
-	return max(t.Replicas-t.in(available)-t.in(soaking), t.StatusReplicas-t.StatusReady)
+// outdatedSoaking counts the pods that are soaking in vain.
+func (t *tally) outdatedSoaking() (n int32) {
+	for _, m := range t.members {
+		if m.phase == soaking && t.outdated(m) {
+			n++
+		}
+	}
+	return n
 }
 
 // settled means that nothing is to be expected of the set: other sets need not

@@ -169,6 +169,9 @@ func TestTheBudgetIsCountedFromPods(t *testing.T) {
 		"but not more of them than the budget has": {
 			sets{zone("a", "mid:5,mid:5,old", minReady(time.Hour))}, "Rolling -a-0",
 		},
+		"nor beside a new one that is not either": {
+			sets{zone("a", "new:5,mid:5,old", minReady(time.Hour))}, "Rolling",
+		},
 		"nor beside one that is not ready": {
 			sets{zone("a", "new~,mid:5,old", minReady(time.Hour))}, "Rolling",
 		},

@@ -19,12 +19,12 @@ func (t *tally) stuckPods() []Deletion {
 }
 
 // nextPods are the pods that can be replaced now if it is the set's turn, in the
-// order of their numbers. A Ready pod that is not available yet counts as
-// unavailable already, so replacing it costs the budget nothing, as long as no
-// more pods stop being Ready than the budget has.
+// order of their numbers. An outdated pod that is Ready, and not available yet,
+// is not waited for: it counts as unavailable already, so that replacing it costs
+// nothing, as long as no more pods are on their way than the budget has.
 func (t *tally) nextPods() []Deletion {
 	budget, _ := t.budget()
-	unavailable, notReady := t.unavailable(), t.notReady()
+	unavailable, onTheirWay := t.unavailable(), t.unavailableBut(t.outdatedSoaking())
 	var pods []Deletion
 	for _, m := range t.members {
 		if !t.outdated(m) {
@@ -34,13 +34,13 @@ func (t *tally) nextPods() []Deletion {
 		case stuck:
 			pods = append(pods, t.deletion(m))
 		case soaking:
-			if notReady < budget {
-				notReady++
+			if onTheirWay < budget {
+				onTheirWay++
 				pods = append(pods, t.deletion(m))
 			}
 		case available:
-			if max(unavailable, notReady) < budget {
-				unavailable, notReady = unavailable+1, notReady+1
+			if unavailable < budget {
+				unavailable, onTheirWay = unavailable+1, onTheirWay+1
 				pods = append(pods, t.deletion(m))
 			}
 		case unready, terminating:

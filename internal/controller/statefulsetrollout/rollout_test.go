@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulsetrollout
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+func TestZonesRollOneAfterTheOther(t *testing.T) {
+	s := openStage(t, zone("zone-c", 2), zone("zone-a", 2), zone("zone-b", 2))
+	s.play(t)
+	s.release("2.0.0", "zone-c", "zone-b", "zone-a")
+	s.runs("2.0.0", "zone-a", "zone-b", "zone-c")
+
+	// Whichever set the change reaches first begins; it is finished before another
+	// does, and nothing is replaced twice.
+	took := s.guard.took()
+	s.Expect(took).To(ConsistOf("zone-a-0", "zone-a-1", "zone-b-0", "zone-b-1", "zone-c-0", "zone-c-1"))
+	for i := 0; i < 6; i += 2 {
+		s.Expect(took[i+1]).To(Equal(took[i][:len("zone-a-")]+"1"), "in %v", took)
+	}
+	s.Eventually(func() []string { return told(s.events.All()) }).Should(ConsistOf(
+		"zone-a RolloutStarted", "zone-b RolloutStarted", "zone-c RolloutStarted",
+		"zone-a RolloutFinished", "zone-b RolloutFinished", "zone-c RolloutFinished",
+	))
+}
+
+func TestThePodsOfASetAreReplacedInNaturalOrderWithinTheBudget(t *testing.T) {
+	s := openStage(t, zone("zone-a", 4, annotated(rolloutgroup.MaxUnavailableAnnotation, "2")))
+	s.play(t)
+	s.release("2.0.0", "zone-a")
+	s.runs("2.0.0", "zone-a")
+	s.Expect(s.guard.took()[:2]).To(Equal([]string{"zone-a-0", "zone-a-1"}))
+	s.Expect(s.guard.took()).To(ConsistOf("zone-a-0", "zone-a-1", "zone-a-2", "zone-a-3"))
+}
+
+func TestTheNextZoneWaitsUntilPodsHaveBeenReadyForMinReadySeconds(t *testing.T) {
+	s := openStage(t, zone("zone-a", 2, minReady(2)), zone("zone-b", 1))
+	s.play(t)
+	s.release("2.0.0", "zone-a")
+	s.Eventually(s.guard.took).ShouldNot(BeEmpty())
+	s.release("2.0.0", "zone-b")
+	s.runs("2.0.0", "zone-a", "zone-b")
+	s.Expect(s.guard.took()).To(Equal([]string{"zone-a-0", "zone-a-1", "zone-b-0"}), "the guard counts the seconds")
+}
+
+func TestAPodIsReadyWhenItsConditionSaysSo(t *testing.T) {
+	s := openStage(t, zone("zone-a", 1), zone("zone-b", 1))
+	s.saysReady("zone-a-0", corev1.ConditionFalse) // as an unmet readiness gate does, though all containers are ready
+	s.play(t)
+	s.release("2.0.0", "zone-b")
+	s.Eventually(func() []string { return told(s.events.All()) }).Should(ContainElement("zone-b RolloutBlocked"))
+	s.Consistently(s.guard.took).Should(BeEmpty())
+	s.saysReady("zone-a-0", corev1.ConditionTrue)
+	s.runs("2.0.0", "zone-b")
+}
+
+// saysReady sets the condition Ready of a pod and leaves its containers as they
+// are.
+func (s *stage) saysReady(name string, status corev1.ConditionStatus) {
+	pod := s.pod(name)
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodReady {
+			pod.Status.Conditions[i].Status = status
+			pod.Status.Conditions[i].LastTransitionTime = metav1.Now()
+		}
+	}
+	s.Expect(s.Status().Update(s.ctx, pod)).To(Succeed())
+}
+
+func TestGoingBackReplacesThePodsOfTheAbandonedRevision(t *testing.T) {
+	s := openStage(t, zone("zone-a", 3), zone("zone-b", 3))
+	bad := s.broken("bad")
+	untouched := []any{s.pod("zone-a-1").UID, s.pod("zone-a-2").UID, s.pod("zone-b-0").UID}
+	s.play(t)
+	s.release(bad, "zone-a")
+	s.Eventually(func() map[string]string { return s.pods("zone-a") }).Should(HaveKeyWithValue("zone-a-0", bad+"~"))
+	s.release("1.0.0", "zone-a")
+	s.runs("1.0.0", "zone-a", "zone-b")
+	s.Expect(s.guard.took()).To(Equal([]string{"zone-a-0", "zone-a-0"}))
+	s.Expect([]any{s.pod("zone-a-1").UID, s.pod("zone-a-2").UID, s.pod("zone-b-0").UID}).To(Equal(untouched))
+	s.Eventually(func() []string { return told(s.events.All()) }).Should(ContainElement("zone-a RolloutFinished"),
+		"though there is no revision to promote")
+}
+
+func TestABrokenVersionStopsAtTheFirstPodAndItsFixGoesThrough(t *testing.T) {
+	s := openStage(t, zone("zone-a", 2), zone("zone-b", 2))
+	bad := s.broken("bad")
+	s.play(t)
+	s.release(bad, "zone-a", "zone-b")
+	s.Eventually(func() []string { return told(s.events.All()) }).Should(ContainElement(HaveSuffix(" RolloutBlocked")))
+	s.Eventually(func() string { return s.blocked("ingester") }).Should(Equal(rolloutgroup.PodsStuckReason))
+	s.Consistently(s.guard.took).Should(HaveLen(1), "neither another pod nor the stuck one again")
+	s.release("2.0.0", "zone-a", "zone-b")
+	s.runs("2.0.0", "zone-a", "zone-b")
+	s.Expect(s.guard.took()).To(HaveLen(5), "the stuck pod once more, and each of the others once")
+	s.Expect(s.blocked("ingester")).To(BeEmpty())
+}
+
+func TestTheFixOfSetsThatNeverStartedGoesThrough(t *testing.T) {
+	for name, policy := range map[string]appsv1.PodManagementPolicyType{
+		"pods in parallel": appsv1.ParallelPodManagement,
+		"pods in order":    appsv1.OrderedReadyPodManagement,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t)
+			bad := s.broken("bad")
+			for _, set := range []string{"zone-a", "zone-b"} {
+				s.create(zone(set, 2, version(bad), func(set *appsv1.StatefulSet) { set.Spec.PodManagementPolicy = policy }))
+			}
+			s.play(t)
+			s.Eventually(func() map[string]string { return s.pods("zone-b") }).Should(HaveKeyWithValue("zone-b-0", bad+"~"))
+			s.release("2.0.0", "zone-a", "zone-b")
+			s.runs("2.0.0", "zone-a", "zone-b")
+			s.Expect(s.guard.took()).To(Or(
+				HaveExactElements("zone-a-0", "zone-a-1", "zone-b-0", "zone-b-1"),
+				HaveExactElements("zone-b-0", "zone-b-1", "zone-a-0", "zone-a-1"),
+				HaveExactElements("zone-a-0", "zone-b-0"),
+				HaveExactElements("zone-b-0", "zone-a-0"),
+			), "one set after the other")
+		})
+	}
+}
+
+func TestASetThatGrowsOrShrinksIsNotReady(t *testing.T) {
+	t.Run("new pods are on their way", func(t *testing.T) {
+		s := openStage(t)
+		v := "1-" + s.namespace
+		s.add(zone("zone-a", 1, version(v)), zone("zone-b", 1))
+		s.broken("1")
+		s.change("zone-a", scaled(2))
+		s.Eventually(func() map[string]string { return s.pods("zone-a") }).Should(HaveKeyWithValue("zone-a-1", v+"~"))
+		s.release("2.0.0", "zone-b")
+		s.play(t)
+		s.Eventually(func() string { return s.blocked("ingester") }).Should(Equal(rolloutgroup.SetNotReadyReason))
+		s.Consistently(s.guard.took).Should(BeEmpty())
+		s.mend(v)
+		s.runs("2.0.0", "zone-b")
+		s.Expect(s.guard.took()).To(Equal([]string{"zone-b-0"}))
+	})
+	t.Run("old pods have not gone", func(t *testing.T) {
+		s := openStage(t, zone("zone-a", 2), zone("zone-b", 1))
+		s.hold("zone-a-1")
+		s.change("zone-a", scaled(1))
+		s.Eventually(func() map[string]string { return s.pods("zone-a") }).Should(HaveKeyWithValue("zone-a-1", "1.0.0~"))
+		s.release("2.0.0", "zone-b")
+		s.play(t)
+		s.Eventually(func() string { return s.blocked("ingester") }).Should(Equal(rolloutgroup.SetNotReadyReason))
+		s.Consistently(s.guard.took).Should(BeEmpty())
+		s.letGo("zone-a-1")
+		s.runs("2.0.0", "zone-b")
+	})
+}
+
+func TestASetWithAnotherStrategyStopsItsGroupUntilItIsMended(t *testing.T) {
+	s := openStage(t, zone("zone-a", 2))
+	s.hold("zone-a-0")
+	s.play(t)
+	s.release("2.0.0", "zone-a")
+	s.Eventually(s.guard.took).Should(Equal([]string{"zone-a-0"}))
+	s.add(zone("zone-b", 1, strategy(appsv1.RollingUpdateStatefulSetStrategyType)))
+	s.Eventually(func() []fixture.Event { return s.events.All() }).Should(ContainElement(And(
+		HaveField("On", "zone-b"), HaveField("Type", "Warning"), HaveField("Reason", rolloutgroup.GroupInvalidEvent),
+		HaveField("Message", ContainSubstring("zone-b has RollingUpdate")))))
+	s.letGo("zone-a-0")
+	s.Eventually(func() map[string]string { return s.pods("zone-a") }).Should(HaveKeyWithValue("zone-a-0", "2.0.0"))
+	s.Consistently(s.guard.took).Should(HaveLen(1))
+	s.change("zone-b", strategy(appsv1.OnDeleteStatefulSetStrategyType))
+	s.runs("2.0.0", "zone-a")
+}
+
+func TestAPausedSetIsLeftAloneAndStillCounts(t *testing.T) {
+	s := openStage(t, zone("zone-a", 2, annotated(rolloutgroup.PausedAnnotation, "true")), zone("zone-b", 1))
+	s.play(t)
+	s.saysReady("zone-a-0", corev1.ConditionFalse)
+	s.release("2.0.0", "zone-a", "zone-b")
+	s.Eventually(func() string { return s.blocked("ingester") }).Should(Equal(rolloutgroup.SetNotReadyReason))
+	s.Consistently(s.guard.took).Should(BeEmpty())
+	s.saysReady("zone-a-0", corev1.ConditionTrue)
+	s.runs("2.0.0", "zone-b")
+	s.Eventually(func() string { return s.blocked("ingester") }).Should(Equal(rolloutgroup.RolloutPausedReason))
+	s.Expect(s.guard.took()).To(Equal([]string{"zone-b-0"}))
+	s.change("zone-a", annotated(rolloutgroup.PausedAnnotation, "yes"))
+	s.runs("2.0.0", "zone-a")
+}
+
+func TestPodsOfOthersAreLeftAlone(t *testing.T) {
+	stray := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "zone-a-7", Labels: map[string]string{
+			"app": "zone-a", "name": "zone-a", appsv1.StatefulSetRevisionLabel: "old", appsv1.StatefulSetPodNameLabel: "zone-a-7",
+		}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "stray", Image: image("0.0.1")}}},
+	}
+	s := openStage(t, zone("zone-a", 1))
+	// With a controller of another kind the StatefulSet controller does not adopt it.
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: s.namespace}}
+	s.Expect(s.Create(s.ctx, owner)).To(Succeed())
+	stray.Namespace = s.namespace
+	stray.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
+	s.Expect(s.Create(s.ctx, stray)).To(Succeed())
+	ungrouped := zone("alone", 1, func(set *appsv1.StatefulSet) { set.Labels = nil })
+	s.add(ungrouped)
+	s.play(t)
+	s.release("2.0.0", "alone", "zone-a")
+	s.Eventually(func() map[string]string { return s.pods("zone-a") }).Should(
+		Equal(map[string]string{"zone-a-0": "2.0.0", "zone-a-7": "0.0.1"}))
+	s.Consistently(s.guard.took).Should(Equal([]string{"zone-a-0"}))
+}
+
+func TestAPodThatWasReplacedMeanwhileLives(t *testing.T) {
+	s := openStage(t, zone("zone-a", 1))
+	var successor *corev1.Pod
+	s.guard.before = func(pod *corev1.Pod) {
+		if successor != nil {
+			return
+		}
+		now := int64(0)
+		s.Expect(testClient.Delete(s.ctx, pod, &client.DeleteOptions{GracePeriodSeconds: &now})).To(Succeed())
+		s.Eventually(func() any { return s.pods("zone-a")["zone-a-0"] }).Should(Equal("2.0.0"))
+		successor = s.pod("zone-a-0")
+	}
+	s.play(t)
+	s.release("2.0.0", "zone-a")
+	s.runs("2.0.0", "zone-a")
+	s.Expect(s.pod("zone-a-0").UID).To(Equal(successor.UID))
+	s.Expect(s.guard.took()).To(BeEmpty())
+}
+
+func TestGroupsHaveNothingToDoWithEachOther(t *testing.T) {
+	other := labelled(rolloutgroup.Label, "store")
+	s := openStage(t, zone("zone-a", 1), zone("zone-b", 1), zone("store-a", 1, other), zone("store-b", 1, other))
+	s.saysReady("zone-b-0", corev1.ConditionFalse)
+	s.play(t)
+	s.release("2.0.0", "zone-a", "store-a", "store-b")
+	s.runs("2.0.0", "store-a", "store-b")
+	s.Expect(s.blocked("ingester")).To(Equal(rolloutgroup.SetNotReadyReason))
+	s.Expect(s.blocked("store")).To(BeEmpty())
+	s.Expect(s.pods("zone-a")).To(HaveKeyWithValue("zone-a-0", "1.0.0"))
+}
+
+func TestAGroupIsANamespaceAndAName(t *testing.T) {
+	one, two := openStage(t, zone("zone-a", 1)), openStage(t, zone("zone-a", 1), zone("zone-b", 1))
+	two.saysReady("zone-b-0", corev1.ConditionFalse)
+	one.everywhere = true
+	one.play(t)
+	one.release("2.0.0", "zone-a")
+	two.release("2.0.0", "zone-a")
+	one.runs("2.0.0", "zone-a")
+	one.Eventually(func() string { return one.blockedIn(two.namespace, "ingester") }).Should(Equal(rolloutgroup.SetNotReadyReason))
+	one.Expect(two.pods("zone-a")).To(HaveKeyWithValue("zone-a-0", "1.0.0"))
+	two.saysReady("zone-b-0", corev1.ConditionTrue)
+	two.runs("2.0.0", "zone-a")
+}
+
+func TestASetOfNoPodsIsReadyAtOnce(t *testing.T) {
+	s := openStage(t, zone("zone-a", 0), zone("zone-b", 1))
+	s.play(t)
+	s.release("2.0.0", "zone-a", "zone-b")
+	s.runs("2.0.0", "zone-a", "zone-b")
+	s.Expect(s.guard.took()).To(Equal([]string{"zone-b-0"}))
+}
+
+func TestWhatHoldsAGroupUpGoesWithItsSet(t *testing.T) {
+	for name, leave := range map[string]func(*stage){
+		"the set is deleted":     func(s *stage) { s.Expect(s.Delete(s.ctx, s.set("zone-b"))).To(Succeed()) },
+		"its label is removed":   func(s *stage) { s.change("zone-b", func(set *appsv1.StatefulSet) { set.Labels = nil }) },
+		"its pod is made anew":   func(s *stage) { s.Expect(s.Delete(s.ctx, s.pod("zone-b-0"))).To(Succeed()) },
+		"it joins another group": func(s *stage) { s.change("zone-b", labelled(rolloutgroup.Label, "store")) },
+		"its pod becomes ready":  func(s *stage) { s.saysReady("zone-b-0", corev1.ConditionTrue) },
+		"it is scaled to no pod": func(s *stage) { s.change("zone-b", scaled(0)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t, zone("zone-a", 1), zone("zone-b", 1))
+			s.saysReady("zone-b-0", corev1.ConditionFalse)
+			s.play(t)
+			s.release("2.0.0", "zone-a")
+			s.Eventually(func() string { return s.blocked("ingester") }).Should(Equal(rolloutgroup.SetNotReadyReason))
+			leave(s)
+			s.runs("2.0.0", "zone-a")
+		})
+	}
+}
+
+func TestASetIsFinishedThoughItsPodsWereReplacedByOthers(t *testing.T) {
+	s := openStage(t, zone("zone-a", 1))
+	s.release("2.0.0", "zone-a")
+	s.Expect(s.Delete(s.ctx, s.pod("zone-a-0"))).To(Succeed())
+	s.Eventually(func() any { return s.pods("zone-a")["zone-a-0"] }).Should(Equal("2.0.0"))
+	s.play(t)
+	s.runs("2.0.0", "zone-a")
+	s.Expect(s.guard.took()).To(BeEmpty())
+}
+
+func TestNothingIsAskedForAtRest(t *testing.T) {
+	s := openStage(t, zone("zone-a", 1), zone("zone-b", 1))
+	s.play(t)
+	s.release("2.0.0", "zone-a", "zone-b")
+	s.runs("2.0.0", "zone-a", "zone-b")
+	s.Eventually(func() []string { return told(s.events.All()) }).Should(HaveLen(4))
+	before := len(s.requests.about(""))
+	s.Consistently(func() int { return len(s.requests.about("")) }, moment).Should(Equal(before))
+	s.Expect(s.requests.about("DELETE ")).To(HaveLen(2))
+	s.Expect(s.requests.about("PUT ")).To(HaveLen(2))
+}
+
+func TestPodsAreWatchedOnlyWhereThereIsAGroup(t *testing.T) {
+	s := openStage(t, zone("alone", 1, func(set *appsv1.StatefulSet) { set.Labels = nil }))
+	s.play(t)
+	s.Eventually(func() []string { return s.requests.about("/statefulsets") }).ShouldNot(BeEmpty())
+	s.Consistently(func() []string { return s.requests.about("/pods") }, moment).Should(BeEmpty())
+	s.change("alone", labelled(rolloutgroup.Label, "ingester"), version("2.0.0"))
+	s.runs("2.0.0", "alone")
+}

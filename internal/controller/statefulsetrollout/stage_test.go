@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulsetrollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
+	"github.com/fluxrollouts/rollout-controller/internal/metrics"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// patience is how long a test waits for what has to come.
+const patience = 30 * time.Second
+
+// moment is how long a test watches that something does not come.
+const moment = 1500 * time.Millisecond
+
+// stage is a namespace of its own with the real StatefulSet controller. The test
+// plays the people.
+type stage struct {
+	*WithT
+	client.WithWatch
+
+	ctx       context.Context
+	namespace string
+	events    *fixture.Events
+	metrics   *metrics.Groups
+	guard     *guard
+	requests  *requestLog
+	// everywhere has the controller watch all namespaces.
+	everywhere bool
+	// evicts has it evict pods.
+	evicts bool
+}
+
+func openStage(t *testing.T, sets ...*appsv1.StatefulSet) *stage {
+	t.Helper()
+	s := &stage{
+		WithT: NewWithT(t), WithWatch: testClient, ctx: t.Context(),
+		events: &fixture.Events{}, metrics: metrics.NewGroups(), guard: &guard{}, requests: &requestLog{},
+	}
+	s.SetDefaultEventuallyTimeout(patience)
+	s.SetDefaultConsistentlyDuration(moment)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "groups-"}}
+	s.Expect(s.Create(s.ctx, namespace)).To(Succeed())
+	s.namespace = namespace.Name
+	t.Cleanup(func() {
+		s.Expect(s.guard.broken()).To(BeEmpty(), "promises were broken")
+		s.Expect(s.DeleteAllOf(context.Background(), &appsv1.StatefulSet{}, client.InNamespace(s.namespace))).To(Succeed())
+	})
+	s.add(sets...)
+	return s
+}
+
+// zone is a set of the group "ingester" with some pods of version 1.0.0.
+func zone(name string, pods int32, changes ...func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
+	labels := map[string]string{"app": name}
+	set := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{rolloutgroup.Label: "ingester"}},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: &pods, Selector: &metav1.LabelSelector{MatchLabels: labels}, ServiceName: name,
+			PodManagementPolicy: appsv1.ParallelPodManagement,
+			UpdateStrategy:      appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "ingester", Image: image("1.0.0")}}},
+			},
+		},
+	}
+	for _, change := range changes {
+		change(set)
+	}
+	return set
+}
+
+func image(version string) string { return "registry.example/ingester:" + version }
+
+func annotated(key, value string) func(*appsv1.StatefulSet) {
+	return func(set *appsv1.StatefulSet) { metav1.SetMetaDataAnnotation(&set.ObjectMeta, key, value) }
+}
+
+func labelled(key, value string) func(*appsv1.StatefulSet) {
+	return func(set *appsv1.StatefulSet) { metav1.SetMetaDataLabel(&set.ObjectMeta, key, value) }
+}
+
+func version(v string) func(*appsv1.StatefulSet) {
+	return func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = image(v) }
+}
+
+func scaled(pods int32) func(*appsv1.StatefulSet) {
+	return func(set *appsv1.StatefulSet) { set.Spec.Replicas = &pods }
+}
+
+func strategy(kind appsv1.StatefulSetUpdateStrategyType) func(*appsv1.StatefulSet) {
+	return func(set *appsv1.StatefulSet) { set.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: kind} }
+}
+
+func minReady(seconds int32) func(*appsv1.StatefulSet) {
+	return func(set *appsv1.StatefulSet) { set.Spec.MinReadySeconds = seconds }
+}
+
+func (s *stage) create(sets ...*appsv1.StatefulSet) {
+	for _, set := range sets {
+		set.Namespace = s.namespace
+		s.Expect(s.Create(s.ctx, set)).To(Succeed())
+	}
+}
+
+// add creates sets, and waits until they run.
+func (s *stage) add(sets ...*appsv1.StatefulSet) {
+	s.create(sets...)
+	for _, set := range sets {
+		s.Eventually(func() int32 { return s.set(set.Name).Status.AvailableReplicas }).Should(Equal(*set.Spec.Replicas))
+	}
+}
+
+func (s *stage) set(name string) *appsv1.StatefulSet {
+	set := &appsv1.StatefulSet{}
+	s.Expect(s.Get(s.ctx, types.NamespacedName{Namespace: s.namespace, Name: name}, set)).To(Succeed())
+	return set
+}
+
+func (s *stage) pod(name string) *corev1.Pod {
+	pod := &corev1.Pod{}
+	s.Expect(s.Get(s.ctx, types.NamespacedName{Namespace: s.namespace, Name: name}, pod)).To(Succeed())
+	return pod
+}
+
+// change edits a set as people do.
+func (s *stage) change(name string, changes ...func(*appsv1.StatefulSet)) {
+	before := s.set(name)
+	after := before.DeepCopy()
+	for _, change := range changes {
+		change(after)
+	}
+	s.Expect(s.Patch(s.ctx, after, client.MergeFrom(before))).To(Succeed())
+}
+
+// release gives the sets another version.
+func (s *stage) release(v string, names ...string) {
+	for _, name := range names {
+		s.change(name, version(v))
+	}
+}
+
+// broken is a version whose pods do not become ready, in this test.
+func (s *stage) broken(name string) string {
+	v := name + "-" + s.namespace
+	s.Expect(testPlane.BreakVersion(s.ctx, v)).To(Succeed())
+	return v
+}
+
+func (s *stage) mend(v string) { s.Expect(testPlane.MendVersion(s.ctx, v)).To(Succeed()) }
+
+// hold keeps a pod from going when it is deleted, and letGo ends that.
+func (s *stage) hold(pod string)  { s.finalizers(pod, []string{"example.com/hold"}) }
+func (s *stage) letGo(pod string) { s.finalizers(pod, nil) }
+
+func (s *stage) finalizers(name string, finalizers []string) {
+	before := s.pod(name)
+	after := before.DeepCopy()
+	after.Finalizers = finalizers
+	s.Expect(s.Patch(s.ctx, after, client.MergeFrom(before))).To(Succeed())
+}
+
+// pods are the versions of a set's pods by name; those that are not ready have a
+// tilde behind them.
+func (s *stage) pods(set string) map[string]string {
+	var list corev1.PodList
+	s.Expect(s.List(s.ctx, &list, client.InNamespace(s.namespace), client.MatchingLabels{"app": set})).To(Succeed())
+	all := map[string]string{}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		v := strings.TrimPrefix(pod.Spec.Containers[0].Image, image(""))
+		if !ready(pod) {
+			v += "~"
+		}
+		all[pod.Name] = v
+	}
+	return all
+}
+
+// runs waits until all pods of the sets have a version and are ready, and the sets
+// say so.
+func (s *stage) runs(v string, names ...string) {
+	for _, name := range names {
+		set := s.set(name)
+		want := map[string]string{}
+		for i := range *set.Spec.Replicas {
+			want[fmt.Sprintf("%s-%d", name, i)] = v
+		}
+		s.Eventually(func() map[string]string { return s.pods(name) }).Should(Equal(want))
+		s.Eventually(func() bool {
+			status := s.set(name).Status
+			return status.CurrentRevision == status.UpdateRevision
+		}).Should(BeTrue(), "the revision of %s is not promoted", name)
+	}
+}
+
+// play runs the controller as it runs in production. The returned function ends
+// it.
+func (s *stage) play(t *testing.T) (stop func()) {
+	t.Helper()
+	return s.playAs(t, testPlane.RESTConfig())
+}
+
+// playAs runs it as some user.
+func (s *stage) playAs(t *testing.T, user *rest.Config) (stop func()) {
+	t.Helper()
+	user.Wrap(s.requests.wrap)
+	options := cache.Options{ByObject: CacheByObject()}
+	if !s.everywhere {
+		options.DefaultNamespaces = map[string]cache.Config{s.namespace: {}}
+	}
+	mgr, err := ctrl.NewManager(user, ctrl.Options{
+		Scheme: clientgoscheme.Scheme, Cache: options, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: controllerConfig(),
+	})
+	s.Expect(err).NotTo(HaveOccurred())
+	r := &Reconciler{
+		Client: s.guarded(mgr), APIReader: mgr.GetAPIReader(), Events: s.events, Now: time.Now,
+		UseEviction: s.evicts, Metrics: s.metrics,
+	}
+	s.Expect(r.SetupWithManager(s.ctx, mgr, controller.Options{MaxConcurrentReconciles: 2})).To(Succeed())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		s.Expect(<-done).To(Succeed())
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// unwatched is a client whose watches nobody asks for, as interceptors want it.
+type unwatched struct{ client.Client }
+
+func (unwatched) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+	return nil, errors.New("nobody watches here")
+}
+
+// guarded is the manager's client with the guard in front.
+func (s *stage) guarded(mgr ctrl.Manager) client.Client {
+	return s.guard.through(unwatched{mgr.GetClient()})
+}
+
+// blocked is the reason that the metric gives for a group of the namespace.
+func (s *stage) blocked(group string) string { return s.blockedIn(s.namespace, group) }
+
+func (s *stage) blockedIn(namespace, group string) string {
+	reasons := []string{}
+	for _, series := range s.series("rollout_operator_group_blocked") {
+		if series["namespace"] == namespace && series["rollout_group"] == group && series["value"] == "1" {
+			reasons = append(reasons, series["reason"])
+		}
+	}
+	return strings.Join(reasons, " ")
+}
+
+// series are the labels of a metric with its value, or its count if it is a
+// histogram.
+func (s *stage) series(name string) []map[string]string {
+	registry := prometheus.NewPedanticRegistry()
+	s.Expect(registry.Register(s.metrics)).To(Succeed())
+	families, err := registry.Gather()
+	s.Expect(err).NotTo(HaveOccurred())
+	var all []map[string]string
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			value := m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			one := map[string]string{"value": fmt.Sprint(value)}
+			for _, label := range m.GetLabel() {
+				one[label.GetName()] = label.GetValue()
+			}
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// told are the events so far, without those of pods that are replaced.
+func told(events []fixture.Event) []string {
+	var all []string
+	for _, e := range events {
+		if e.Reason != rolloutgroup.PodReplacedEvent {
+			all = append(all, e.On+" "+e.Reason)
+		}
+	}
+	return all
+}
+
+// requestLog counts what a client asks for.
+type requestLog struct {
+	mu  sync.Mutex
+	all []string
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		l.mu.Lock()
+		l.all = append(l.all, r.Method+" "+r.URL.Path)
+		l.mu.Unlock()
+		return next.RoundTrip(r)
+	})
+}
+
+// about are the requests whose method and path contain some text.
+func (l *requestLog) about(text string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(l.all), func(line string) bool { return !strings.Contains(line, text) })
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulsetrollout
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+)
+
+var (
+	// testPlane has the real StatefulSet controller, and pods on a fake node.
+	testPlane *controlplane.ControlPlane
+	// testClient may do everything and has no cache.
+	testClient client.WithWatch
+)
+
+func TestMain(m *testing.M) {
+	code := runTests(m)
+	// controller-runtime leaves the filter of a namespaced watch behind.
+	filter := goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop")
+	if err := goleak.Find(filter); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, "goroutines are left behind:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// controllerConfig lets names repeat, and takes the plain queue. The one with
+// priorities may offer an item to workers that have ended, under its lock
+// (controller-runtime 0.24), and then a manager that is stopped never ends.
+func controllerConfig() config.Controller {
+	repeat, priorities := true, false
+	return config.Controller{SkipNameValidation: &repeat, UsePriorityQueue: &priorities}
+}
+
+func runTests(m *testing.M) int {
+	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(os.Stderr)))
+	plane, err := controlplane.Start(context.Background(), controlplane.Options{Workloads: true})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "start the control plane:", err)
+		return 1
+	}
+	defer func() { _ = plane.Stop() }()
+	testPlane = plane
+	if testClient, err = client.NewWithWatch(plane.RESTConfig(), client.Options{Scheme: clientgoscheme.Scheme}); err != nil {
+		fmt.Fprintln(os.Stderr, "make a client:", err)
+		return 1
+	}
+	return m.Run()
+}
