@@ -6,9 +6,6 @@ package crash
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,19 +24,17 @@ import (
 // kills is how often the controller dies.
 const kills = 50
 
-// seedVariable repeats the moments of an earlier run, as far as the
-// machine's own timing lets them be repeated.
-const seedVariable = "CRASH_SEED"
-
 func TestKillingTheControllerLosesNothingAndRepeatsNothing(t *testing.T) {
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
-	killer, err := newKiller(plane, randomOf(t))
+	killer, err := stage.NewKiller(plane, stage.Random(t), &v1alpha1.RolloutList{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	halfway := &halfway{client: plane.Client()}
+	killer.Look = halfway.look
 	cast := raise(t, plane)
 	killed := make(chan error, 1)
-	go func() { killed <- killer.kill(t.Context(), kills) }()
+	go func() { killed <- killer.Kill(t.Context(), kills) }()
 
 	var released []string
 	for over := false; !over; {
@@ -54,7 +49,7 @@ func TestKillingTheControllerLosesNothingAndRepeatsNothing(t *testing.T) {
 		released = append(released, cast.round(len(released)))
 	}
 	t.Logf("%d releases; %d of %d kills fell between the record of a promotion and the writing of its targets",
-		len(released), killer.halfway, kills)
+		len(released), halfway.kills, kills)
 
 	for _, s := range cast.patient {
 		s.hasEveryReleaseOnce(released)
@@ -64,19 +59,6 @@ func TestKillingTheControllerLosesNothingAndRepeatsNothing(t *testing.T) {
 		s.hasNoneTwice()
 		s.agrees()
 	}
-}
-
-func randomOf(t *testing.T) *rand.Rand {
-	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if given := os.Getenv(seedVariable); given != "" {
-		var err error
-		if seed, err = strconv.ParseUint(given, 10, 64); err != nil {
-			t.Fatalf("%s: %v", seedVariable, err)
-		}
-	}
-	t.Logf("%s=%d", seedVariable, seed)
-	return rand.New(rand.NewPCG(seed, seed))
 }
 
 // cast are the applications that are released while the controller dies.

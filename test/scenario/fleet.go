@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"path/filepath"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+)
+
+// CoordinationCRDs is the folder of the custom resource definitions of the
+// coordinators.
+func CoordinationCRDs() string {
+	return filepath.Join(parts.Root(), "config", "coordination", "crd", "bases")
+}
+
+// groupLabel says to which rollout group a StatefulSet belongs.
+const groupLabel = "rollout-group"
+
+// maxUnavailableAnnotation says how many pods of a StatefulSet may be missing
+// while its group rolls out.
+const maxUnavailableAnnotation = "rollout-max-unavailable"
+
+// Fleet is an application of several workloads, which roll out in turn.
+type Fleet struct {
+	App
+	// Members are its Deployments, which a DeploymentCoordination with the name of
+	// the application lets roll out one at a time.
+	Members []string
+	// Zones are its StatefulSets, which form a rollout group with that name.
+	Zones []string
+	// MinReadySeconds of the coordination and of the StatefulSets.
+	MinReadySeconds int32
+	// IdlePolicy of the coordination.
+	IdlePolicy coordinationv1.IdlePolicy
+	// MaxUnavailable pods of each StatefulSet; empty leaves it to the default.
+	MaxUnavailable string
+}
+
+// Release is the artifact of one version: the coordination and all workloads.
+// Those that are named in tags have an image of another tag than the rest.
+func (f Fleet) Release(version string, tags map[string]string) (controlplane.Artifact, error) {
+	artifact := controlplane.Artifact{Repository: f.Repository, Tag: version, Files: map[string]string{}}
+	for i, object := range f.Objects(version, tags) {
+		text, err := manifest(object)
+		if err != nil {
+			return artifact, err
+		}
+		artifact.Files[fmt.Sprintf("%d.yaml", i)] = text
+	}
+	return artifact, nil
+}
+
+// Objects are what a version consists of, without a namespace.
+func (f Fleet) Objects(version string, tags map[string]string) []client.Object {
+	imageOf := func(name string) string {
+		tag, other := tags[name]
+		if !other {
+			tag = version
+		}
+		return "registry.example/" + name + ":" + tag
+	}
+	var objects []client.Object
+	if len(f.Members) > 0 {
+		objects = append(objects, f.Coordination())
+	}
+	for _, name := range f.Members {
+		objects = append(objects, f.Deployment(name, imageOf(name)))
+	}
+	for _, name := range f.Zones {
+		objects = append(objects, f.StatefulSet(name, imageOf(name)))
+	}
+	return objects
+}
+
+// Coordination lets the Deployments roll out one at a time.
+func (f Fleet) Coordination() *coordinationv1.DeploymentCoordination {
+	return &coordinationv1.DeploymentCoordination{
+		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.GroupVersion.String(), Kind: coordinationv1.DeploymentCoordinationKind},
+		ObjectMeta: metav1.ObjectMeta{Name: f.Name},
+		Spec: coordinationv1.DeploymentCoordinationSpec{
+			LabelSelector:   metav1.LabelSelector{MatchLabels: f.labels()},
+			MinReadySeconds: f.MinReadySeconds,
+			IdlePolicy:      f.IdlePolicy,
+		},
+	}
+}
+
+// Deployment is one of the members.
+func (f Fleet) Deployment(name, image string) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: f.labels()},
+		Spec: appsv1.DeploymentSpec{
+			Replicas:                new(int32(f.Replicas)),
+			ProgressDeadlineSeconds: new(int32(f.ProgressDeadline.Seconds())),
+			Selector:                &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
+			Template:                template(name, image),
+		},
+	}
+}
+
+// StatefulSet is one of the zones.
+func (f Fleet) StatefulSet(name, image string) *appsv1.StatefulSet {
+	set := &appsv1.StatefulSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{groupLabel: f.Name}},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas:            new(int32(f.Replicas)),
+			MinReadySeconds:     f.MinReadySeconds,
+			PodManagementPolicy: appsv1.ParallelPodManagement,
+			UpdateStrategy:      appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
+			Selector:            &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
+			Template:            template(name, image),
+		},
+	}
+	if f.MaxUnavailable != "" {
+		set.Annotations = map[string]string{maxUnavailableAnnotation: f.MaxUnavailable}
+	}
+	return set
+}
+
+func (f Fleet) labels() map[string]string {
+	return map[string]string{"app.kubernetes.io/part-of": f.Name}
+}
+
+func template(name, image string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: image}}},
+	}
+}
+
+// manifest is how somebody would write an object, without a status.
+func manifest(object client.Object) (string, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return "", fmt.Errorf("write the manifest of %s: %w", object.GetName(), err)
+	}
+	delete(content, "status")
+	text, err := yaml.Marshal(content)
+	if err != nil {
+		return "", fmt.Errorf("write the manifest of %s: %w", object.GetName(), err)
+	}
+	return string(text), nil
+}
