@@ -15,12 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// sameFlags are those that have one name in Flux and another in the contract of
-// this API.
+// sameFlags are those that have one name in Flux, or in another program whose
+// flags are taken, and another in the contract of this API.
 var sameFlags = [][2]string{
 	{"metrics-addr", "metrics-bind-address"},
 	{"health-addr", "health-probe-bind-address"},
 	{"enable-leader-election", "leader-elect"},
+	{"webhook-cert-dir", "webhook-cert-path"},
+	{"log.level", "log-level"},
+	{"log.format", "log-encoding"},
 }
 
 // bindFlux adds the flags that every controller of Flux has. Most are Flux's own;
@@ -66,7 +69,7 @@ func unite(flags *flag.FlagSet) error {
 	for _, pair := range sameFlags {
 		errs = append(errs, unitePair(flags, pair[0], pair[1]), unitePair(flags, pair[1], pair[0]))
 	}
-	if zaps, logs := given(flags, "zap-"), given(flags, "log-"); len(zaps) > 0 && len(logs) > 0 {
+	if zaps, logs := given(flags, "zap-"), append(given(flags, "log-"), given(flags, "log.")...); len(zaps) > 0 && len(logs) > 0 {
 		errs = append(errs, fmt.Errorf("--%s and --%s both say how to log: give those that begin with --log, or those that begin with --zap",
 			logs[0], zaps[0]))
 	}
@@ -74,15 +77,29 @@ func unite(flags *flag.FlagSet) error {
 }
 
 func unitePair(flags *flag.FlagSet, from, to string) error {
-	if !slices.Contains(given(flags, from), from) {
+	if !isGiven(flags, from) {
 		return nil
 	}
-	value := flags.Lookup(from).Value.String()
-	if slices.Contains(given(flags, to), to) && flags.Lookup(to).Value.String() != value {
+	value := meant(flags, from)
+	if isGiven(flags, to) && meant(flags, to) != value {
 		return fmt.Errorf("--%s=%s contradicts --%s=%s, which is another name of the same flag: give one of them",
-			from, value, to, flags.Lookup(to).Value)
+			from, flags.Lookup(from).Value, to, flags.Lookup(to).Value)
 	}
 	return flags.Set(to, value)
+}
+
+// meant is the value of a flag in this program's own words.
+func meant(flags *flag.FlagSet, name string) string {
+	value := flags.Lookup(name).Value.String()
+	if ours, theirs := theirWords[value]; theirs {
+		return ours
+	}
+	return value
+}
+
+// isGiven reports whether the command line has a flag.
+func isGiven(flags *flag.FlagSet, name string) bool {
+	return slices.Contains(given(flags, name), name)
 }
 
 // given are the flags with a prefix that the command line has, sorted.

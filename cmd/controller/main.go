@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command controller runs the Rollout controller: it promotes releases that
-// Flux's image policies name into the Flux objects that deploy them.
+// Flux's image policies name into the Flux objects that deploy them, and orders
+// what happens inside of one release.
 package main
 
 import (
@@ -9,18 +10,24 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
+	"net/http"
 	"os"
+	"slices"
 	_ "time/tzdata" // the image has no zones of its own
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/runtime/logger"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/release"
@@ -33,9 +40,10 @@ func main() {
 	var o options
 	o.bind(flag.CommandLine)
 	flag.Parse()
+	errs := unite(flag.CommandLine)
 	log, err := o.logger(flag.CommandLine)
 	logger.SetLogger(log)
-	if err := errors.Join(err, o.complete(flag.CommandLine)); err != nil {
+	if err := errors.Join(errs, err, o.complete(flag.CommandLine)); err != nil {
 		ctrl.Log.Error(err, "the flags cannot be used")
 		os.Exit(2)
 	}
@@ -50,21 +58,30 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	scheme, err := newScheme(config)
+	on, err := connect(config)
 	if err != nil {
 		return err
 	}
-	managerOptions := o.manager()
+	starts, err := o.startable(ctx, on)
+	if err != nil {
+		return err
+	}
+	scheme, err := newScheme(on.mapper, starts)
+	if err != nil {
+		return err
+	}
+	managerOptions := o.manager(starts)
 	managerOptions.Scheme = scheme
+	managerOptions.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return on.mapper, nil }
 	mgr, err := ctrl.NewManager(config, managerOptions)
 	if err != nil {
 		return fmt.Errorf("prepare the manager: %w", err)
 	}
-	if err := register(ctx, mgr, o); err != nil {
+	if err := register(ctx, mgr, o, starts); err != nil {
 		return err
 	}
-	ctrl.Log.Info("starting", "version", version, "lease", o.lease(), "watchLabelSelector", o.labelSelector,
-		"watchAllNamespaces", o.allNamespaces)
+	ctrl.Log.Info("starting", "version", version, "controllers", slices.Sorted(maps.Keys(starts)), "lease", o.lease(),
+		"watchLabelSelector", o.labelSelector, "watchAllNamespaces", o.allNamespaces)
 	return mgr.Start(ctx)
 }
 
@@ -83,22 +100,34 @@ func (o *options) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// newScheme knows the kinds that the controller reads and writes, those of the
-// image API in the version that the API server serves.
-func newScheme(config *rest.Config) (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(
-		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, sourcev1.AddToScheme, kustomizev1.AddToScheme)
-	if err := builder.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register kinds: %w", err)
-	}
+// connect finds out how to ask the cluster.
+func connect(config *rest.Config) (cluster, error) {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("prepare discovery: %w", err)
+		return cluster{}, fmt.Errorf("prepare discovery: %w", err)
 	}
 	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
 	if err != nil {
-		return nil, fmt.Errorf("prepare discovery: %w", err)
+		return cluster{}, fmt.Errorf("prepare discovery: %w", err)
+	}
+	access, err := authorizationclient.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return cluster{}, fmt.Errorf("prepare asking for rights: %w", err)
+	}
+	return cluster{mapper: mapper, access: access.SelfSubjectAccessReviews()}, nil
+}
+
+// newScheme knows the kinds that the controllers read and write, those of the
+// image API in the version that the API server serves.
+func newScheme(mapper meta.RESTMapper, starts map[string]bool) (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, coordinationv1.AddToScheme, sourcev1.AddToScheme, kustomizev1.AddToScheme)
+	if err := builder.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register kinds: %w", err)
+	}
+	if !starts[rolloutController] {
+		return scheme, nil
 	}
 	served, err := release.AddImageTypes(scheme, mapper)
 	if err != nil {

@@ -14,11 +14,15 @@ import (
 
 // ownMetrics adds the project's metrics to those of controller-runtime, which
 // are served at --metrics-bind-address. The reader is the reconcilers' cache.
-func ownMetrics(objects client.Reader) (*metrics.Rollouts, *metrics.Durations, error) {
-	counted, timed := metrics.NewRollouts(time.Now), metrics.NewDurations(time.Now, objects)
-	err := errors.Join(
+func ownMetrics(objects client.Reader) (*metrics.Durations, error) {
+	timed := metrics.NewDurations(time.Now, objects)
+	return timed, errors.Join(
 		runtimemetrics.Registry.Register(metrics.Build(version)),
-		runtimemetrics.Registry.Register(counted),
 		runtimemetrics.Registry.Register(timed))
-	return counted, timed, err
+}
+
+// rolloutMetrics adds those of Rollouts.
+func rolloutMetrics() (*metrics.Rollouts, error) {
+	counted := metrics.NewRollouts(time.Now)
+	return counted, runtimemetrics.Registry.Register(counted)
 }

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	fluxacl "github.com/fluxcd/pkg/runtime/acl"
@@ -29,9 +30,13 @@ import (
 // the same time. Replicas that share a label selector add its hash.
 const leaseName = "8108ddc4.kuberik.com"
 
-// runtimeNamespace is the environment variable with the controller's own
-// namespace, as in Flux.
-const runtimeNamespace = "RUNTIME_NAMESPACE"
+// Environment variables: the controller's own namespace, as in Flux; the name of
+// its own Deployment; and whether there may be a webhook, which only false denies.
+const (
+	runtimeNamespace = "RUNTIME_NAMESPACE"
+	runtimeName      = "RUNTIME_NAME"
+	enableWebhooks   = "ENABLE_WEBHOOKS"
+)
 
 // After a read or a write that failed, an object is tried again after these
 // pauses; the longest is short enough for a deadline not to be missed by much.
@@ -63,6 +68,11 @@ type options struct {
 	allNamespaces   bool
 	labelSelector   string
 	eventsAddr      string
+	controllers     string
+	leaseID         string
+	onlyNamespace   string
+	serverPort      int
+	useEviction     bool
 	zap             zap.Options
 
 	log      logger.Options
@@ -71,13 +81,18 @@ type options struct {
 	gates    fluxfeatures.FeatureGates
 
 	// What follows from the flags and the environment.
-	selector  labels.Selector // nil selects all
-	namespace string          // the controller's own; empty if it is not known
+	chosen      choice
+	selector    labels.Selector // nil selects all
+	namespace   string          // the controller's own; empty if it is not known
+	name        string          // that of the controller's own Deployment; empty if it is not known
+	webhooks    bool            // whether there may be any
+	servesReady bool            // whether /ready is served beside the metrics
 }
 
 func (o *options) bind(flags *flag.FlagSet) {
 	o.bindOwn(flags)
 	o.bindFlux(flags)
+	o.bindWorkloads(flags)
 	o.zap.Development = true
 	o.zap.BindFlags(flags)
 }
@@ -95,15 +110,28 @@ func (o *options) bindOwn(flags *flag.FlagSet) {
 	flags.Bool("leader-elect", false, "Let one of several replicas act at a time.")
 	flags.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "The namespace of the Lease; the controller's own if empty.")
 	flags.BoolVar(&o.enableHTTP2, "enable-http2", false, "Serve metrics over HTTP/2 as well.")
+	flags.StringVar(&o.controllers, "controllers", byDefault, "The controllers to run, with commas between; -name leaves one out, * stands for all that are on by default: "+
+		strings.Join(controllers(), ", ")+".")
 	flags.StringVar(&o.eventsAddr, "events-addr", "", "The address of Flux's notification-controller, such as http://notification-controller.flux-system.svc.cluster.local./; empty sends no Flux events.")
 }
 
 // complete works out what follows from the flags that were given, and from the
 // environment. Its errors are for whoever wrote them.
 func (o *options) complete(flags *flag.FlagSet) error {
-	if err := unite(flags); err != nil {
-		return err
+	o.namespace, o.name = os.Getenv(runtimeNamespace), os.Getenv(runtimeName)
+	o.webhooks = os.Getenv(enableWebhooks) != "false"
+	for _, step := range []func(*flag.FlagSet) error{
+		o.completeNamespace, o.completeServer, o.completeSelection, o.completeControllers,
+	} {
+		if err := step(flags); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// completeSelection reads what says which objects to act for, and how.
+func (o *options) completeSelection(*flag.FlagSet) error {
 	if err := o.gates.SupportedFeatures(features.Defaults()); err != nil {
 		return fmt.Errorf("--feature-gates: %w", err)
 	}
@@ -113,7 +141,6 @@ func (o *options) complete(flags *flag.FlagSet) error {
 			return fmt.Errorf("--watch-label-selector: %w", err)
 		}
 	}
-	o.namespace = os.Getenv(runtimeNamespace)
 	if !o.allNamespaces && o.namespace == "" {
 		return fmt.Errorf("--watch-all-namespaces=false needs the environment variable %s, "+
 			"which says the only namespace that is watched", runtimeNamespace)
@@ -121,19 +148,41 @@ func (o *options) complete(flags *flag.FlagSet) error {
 	return nil
 }
 
+// completeControllers reads which controllers are wanted. Schedules of the
+// cluster are left to an instance that sees all namespaces, which Rollouts obey
+// all the same. Those who order what happens inside of a release are left to one
+// that acts whatever the labels.
+func (o *options) completeControllers(*flag.FlagSet) error {
+	var err error
+	if o.chosen, err = parseControllers(o.controllers); err != nil {
+		return fmt.Errorf("--controllers: %w", err)
+	}
+	if _, byName := o.chosen.wants(clusterScheduleController); byName && !o.allNamespaces {
+		return fmt.Errorf("--controllers: %s needs --watch-all-namespaces", clusterScheduleController)
+	}
+	if !o.allNamespaces {
+		o.chosen.leave(clusterScheduleController)
+	}
+	if o.selector != nil {
+		o.chosen.leave(coordinators...)
+	}
+	return nil
+}
+
 // namespaces are those that are watched; none means all.
 func (o *options) namespaces() map[string]cache.Config {
-	if o.allNamespaces {
+	switch {
+	case o.allNamespaces:
 		return nil
+	case o.onlyNamespace != "":
+		return map[string]cache.Config{o.onlyNamespace: {}}
 	}
 	return map[string]cache.Config{o.namespace: {}}
 }
 
-func (o *options) manager() ctrl.Options {
-	caches := controller.CacheOptions(o.selector)
-	caches.DefaultNamespaces = o.namespaces()
+func (o *options) manager(starts map[string]bool) ctrl.Options {
 	return ctrl.Options{
-		Cache:                         caches,
+		Cache:                         o.caches(starts),
 		Metrics:                       o.metrics(),
 		HealthProbeBindAddress:        o.probeAddr,
 		LeaderElection:                o.election.Enable,
@@ -146,13 +195,23 @@ func (o *options) manager() ctrl.Options {
 	}
 }
 
+// caches hold only what the controllers that start read.
+func (o *options) caches(starts map[string]bool) cache.Options {
+	caches := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	if promotes(starts) {
+		caches = controller.CacheOptions(o.selector)
+	}
+	caches.DefaultNamespaces = o.namespaces()
+	return caches
+}
+
 // lease names the Lease. Instances with different selectors do different work,
 // and must not wait for each other.
 func (o *options) lease() string {
 	if o.selector == nil {
-		return leaseName
+		return o.leaseID
 	}
-	return leaderelection.GenerateID(leaseName, o.selector.String())
+	return leaderelection.GenerateID(o.leaseID, o.selector.String())
 }
 
 // electionNamespace is where the Lease is. Empty is the namespace of the pod,

@@ -24,6 +24,9 @@ func parse(t *testing.T, namespace string, args ...string) (*options, *flag.Flag
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
 	}
+	if err := unite(flags); err != nil {
+		return o, flags, err
+	}
 	if _, err := o.logger(flags); err != nil {
 		return o, flags, err
 	}
@@ -35,7 +38,7 @@ func TestWithoutFlagsEverythingIsAsItEverWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	manager := o.manager()
+	manager := o.manager(nil)
 	got := []any{
 		manager.Metrics.BindAddress, manager.Metrics.SecureServing, manager.HealthProbeBindAddress,
 		manager.LeaderElection, manager.LeaderElectionID, len(manager.Cache.DefaultNamespaces), o.concurrent, o.apiQPS,
@@ -57,7 +60,7 @@ func TestAFlagHasTheSameEffectByEachOfItsNames(t *testing.T) {
 			t.Errorf("%v: %v", args, err)
 			continue
 		}
-		manager := o.manager()
+		manager := o.manager(nil)
 		got := []any{manager.Metrics.BindAddress, manager.HealthProbeBindAddress, manager.LeaderElection}
 		if diff := cmp.Diff([]any{":8080", ":9440", true}, got); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", args, diff)
@@ -133,10 +136,10 @@ func TestTheRuntimeNamespaceSaysWhereTheLeaseIsAndWhatIsWatched(t *testing.T) {
 				t.Fatal(err)
 			}
 			var watched []string
-			for namespace := range o.manager().Cache.DefaultNamespaces {
+			for namespace := range o.manager(nil).Cache.DefaultNamespaces {
 				watched = append(watched, namespace)
 			}
-			if diff := cmp.Diff([]any{tt.lease, tt.watched}, []any{o.manager().LeaderElectionNamespace, watched}); diff != "" {
+			if diff := cmp.Diff([]any{tt.lease, tt.watched}, []any{o.manager(nil).LeaderElectionNamespace, watched}); diff != "" {
 				t.Errorf("Lease and watched namespaces (-want +got):\n%s", diff)
 			}
 		})
@@ -144,7 +147,7 @@ func TestTheRuntimeNamespaceSaysWhereTheLeaseIsAndWhatIsWatched(t *testing.T) {
 }
 
 // row is a row of the table of flags: name and default.
-var row = regexp.MustCompile("(?m)^\\| `--([a-z0-9-]+)` \\| `([^`]*)` \\|")
+var row = regexp.MustCompile("(?m)^\\| `--?([a-z0-9.-]+)` \\| `([^`]*)` \\|")
 
 func TestEveryFlagIsInTheTableWithItsDefault(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))

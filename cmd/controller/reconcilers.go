@@ -27,31 +27,57 @@ import (
 type wiring struct {
 	ctrl.Manager
 	*options
-	shard   controller.Shard
-	counted *metrics.Rollouts
-	timed   *metrics.Durations
+	starts map[string]bool
+	shard  controller.Shard
+	timed  *metrics.Durations
 }
 
-// register adds the reconcilers and the probes to the manager.
-func register(ctx context.Context, mgr ctrl.Manager, o *options) error {
-	shard, err := controller.NewShard(mgr, o.selector, o.namespaces())
-	if err != nil {
+// register adds the reconcilers that start, and the probes, to the manager.
+func register(ctx context.Context, mgr ctrl.Manager, o *options, starts map[string]bool) error {
+	w := wiring{Manager: mgr, options: o, starts: starts}
+	var err error
+	if w.timed, err = ownMetrics(mgr.GetCache()); err != nil {
 		return err
 	}
-	w := wiring{Manager: mgr, options: o, shard: shard}
-	if w.counted, w.timed, err = ownMetrics(mgr.GetCache()); err != nil {
+	if err := w.registerReleases(ctx); err != nil {
 		return err
 	}
-	if err := w.registerRollouts(ctx); err != nil {
-		return fmt.Errorf("set up the rollout controller: %w", err)
+	return w.registerProbes()
+}
+
+// registerReleases adds what promotes releases.
+func (w wiring) registerReleases(ctx context.Context) error {
+	if !promotes(w.starts) {
+		return nil
 	}
-	if err := w.registerSchedules(); err != nil {
+	var err error
+	if w.shard, err = controller.NewShard(w, w.selector, w.namespaces()); err != nil {
+		return err
+	}
+	if w.starts[rolloutController] {
+		if err := w.registerRollouts(ctx); err != nil {
+			return fmt.Errorf("set up the rollout controller: %w", err)
+		}
+	}
+	if err := w.registerSchedules(ctx); err != nil {
 		return fmt.Errorf("set up the controllers of schedules: %w", err)
 	}
-	if err := w.registerHealthChecks(ctx); err != nil {
-		return fmt.Errorf("set up the healthcheck controller: %w", err)
+	if w.starts[healthCheckController] {
+		if err := w.registerHealthChecks(ctx); err != nil {
+			return fmt.Errorf("set up the healthcheck controller: %w", err)
+		}
 	}
-	if err := errors.Join(mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("readyz", healthz.Ping)); err != nil {
+	return nil
+}
+
+// registerProbes adds /healthz and /readyz, and /ready where those look for it
+// who know it by that name. It does not depend on who leads.
+func (w wiring) registerProbes() error {
+	err := errors.Join(w.AddHealthzCheck("healthz", healthz.Ping), w.AddReadyzCheck("readyz", healthz.Ping))
+	if err == nil && w.servesReady {
+		err = w.AddMetricsServerExtraHandler("/ready", &healthz.Handler{Checks: map[string]healthz.Checker{"readyz": healthz.Ping}})
+	}
+	if err != nil {
 		return fmt.Errorf("add the probes: %w", err)
 	}
 	return nil
@@ -59,6 +85,10 @@ func register(ctx context.Context, mgr ctrl.Manager, o *options) error {
 
 func (w wiring) registerRollouts(ctx context.Context) error {
 	store, err := w.metadata()
+	if err != nil {
+		return err
+	}
+	counted, err := rolloutMetrics()
 	if err != nil {
 		return err
 	}
@@ -70,7 +100,7 @@ func (w wiring) registerRollouts(ctx context.Context) error {
 		Metadata:             store,
 		NoCrossNamespaceRefs: w.refs.NoCrossNamespaceRefs,
 		Shard:                w.shard,
-		Metrics:              w.counted,
+		Metrics:              counted,
 		Durations:            w.timed,
 	}
 	if err := addNotifications(w, w.eventsAddr, rollouts); err != nil {
@@ -79,16 +109,20 @@ func (w wiring) registerRollouts(ctx context.Context) error {
 	return rollouts.SetupWithManager(ctx, w, w.controller())
 }
 
-// registerSchedules leaves the schedules of the cluster to an instance that
-// sees all namespaces. Rollouts obey them all the same.
-func (w wiring) registerSchedules() error {
-	kinds := []bool{false}
-	if w.allNamespaces {
-		kinds = append(kinds, true)
+func (w wiring) registerSchedules(ctx context.Context) error {
+	if !w.starts[scheduleController] && !w.starts[clusterScheduleController] {
+		return nil
 	}
-	for _, cluster := range kinds {
+	if err := controller.IndexGatesByOwner(ctx, w.GetFieldIndexer()); err != nil {
+		return err
+	}
+	for _, name := range []string{scheduleController, clusterScheduleController} {
+		if !w.starts[name] {
+			continue
+		}
 		schedules := &controller.ScheduleReconciler{
-			Client: w.GetClient(), Events: w.events(), Now: time.Now, Cluster: cluster, Shard: w.shard, Durations: w.timed,
+			Client: w.GetClient(), Events: w.events(), Now: time.Now, Cluster: name == clusterScheduleController,
+			Shard: w.shard, Durations: w.timed,
 		}
 		if err := schedules.SetupWithManager(w, w.controller()); err != nil {
 			return err

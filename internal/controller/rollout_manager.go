@@ -32,8 +32,6 @@ import (
 const (
 	policyIndex      = ".spec.releasesImagePolicy.name"
 	gateRolloutIndex = ".spec.rolloutRef.name"
-	// gateOwnerIndex finds gates by the UID of the schedule that keeps them.
-	gateOwnerIndex = ".metadata.ownerReferences.controller"
 	// healthScopeIndex finds Rollouts by the namespaces whose HealthChecks
 	// they may select: their own, or everyNamespace.
 	healthScopeIndex = ".spec.healthCheckSelector.scope"
@@ -104,11 +102,6 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 		return []string{o.(*v1alpha1.RolloutGate).RolloutName()}
 	}); err != nil {
 		return fmt.Errorf("index RolloutGates by Rollout: %w", err)
-	}
-	if err := indexer.IndexField(ctx, &v1alpha1.RolloutGate{}, gateOwnerIndex, func(o client.Object) []string {
-		return []string{string(ownerOf(o))}
-	}); err != nil {
-		return fmt.Errorf("index RolloutGates by owner: %w", err)
 	}
 	return nil
 }

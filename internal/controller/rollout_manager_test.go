@@ -58,6 +58,7 @@ func (s *stage) playShard(t *testing.T, user *rest.Config, schedules func() time
 		r.Metadata = metadata.New(s.counted(registries.Read), logr.Discard())
 	}
 	s.Expect(r.SetupWithManager(s.ctx, mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
+	s.Expect(IndexGatesByOwner(s.ctx, mgr.GetFieldIndexer())).To(Succeed())
 	for _, cluster := range []bool{false, true} {
 		r := &ScheduleReconciler{Client: mgr.GetClient(), Events: events, Now: schedules, Cluster: cluster, Shard: shard}
 		s.Expect(r.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())

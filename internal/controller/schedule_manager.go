@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,9 +20,23 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// SetupWithManager registers the watches. The indexes are those of the
-// RolloutReconciler, which must be set up as well. Of a Rollout only that it is
-// there matters, and its labels.
+// gateOwnerIndex finds gates by the UID of the schedule that keeps them.
+const gateOwnerIndex = ".metadata.ownerReferences.controller"
+
+// IndexGatesByOwner registers the index by which schedules find their gates. It
+// is one for all of them.
+func IndexGatesByOwner(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &v1alpha1.RolloutGate{}, gateOwnerIndex, func(o client.Object) []string {
+		return []string{string(ownerOf(o))}
+	}); err != nil {
+		return fmt.Errorf("index RolloutGates by owner: %w", err)
+	}
+	return nil
+}
+
+// SetupWithManager registers the watches. The index must be there, see
+// [IndexGatesByOwner]. Of a Rollout only that it is there matters, and its
+// labels.
 func (r *ScheduleReconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	on := handler.EnqueueRequestsFromMapFunc
 	labels := builder.WithPredicates(predicate.LabelChangedPredicate{})

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Names of the controllers, as --controllers, logs and metrics have them.
+const (
+	rolloutController         = "rollout"
+	scheduleController        = "rolloutschedule"
+	clusterScheduleController = "clusterrolloutschedule"
+	healthCheckController     = "healthcheck"
+	coordinationController    = "deploymentcoordination"
+	statefulSetController     = "statefulsetrollout"
+)
+
+// Those that promote releases need Flux, and act for all namespaces or by label;
+// those that order what happens inside of a release need neither, and must see a
+// whole namespace.
+var (
+	releaseControllers = []string{rolloutController, scheduleController, clusterScheduleController, healthCheckController}
+	coordinators       = []string{coordinationController, statefulSetController}
+)
+
+// controllers are all of them.
+func controllers() []string { return slices.Concat(releaseControllers, coordinators) }
+
+// byDefault stands for every controller that is not named.
+const byDefault = "*"
+
+// choice is which controllers are wanted: those that are named, true for on and
+// false for off, and the rest by default if there is an asterisk.
+type choice struct {
+	named map[string]bool
+	rest  bool
+}
+
+// parseControllers reads a list in the manner of kube-controller-manager: names
+// with commas between, "-name" for off, and * for all that are on by default.
+func parseControllers(list string) (choice, error) {
+	c := choice{named: map[string]bool{}}
+	known := controllers()
+	var errs []error
+	for _, item := range strings.Split(list, ",") {
+		item = strings.TrimSpace(item)
+		name, off := strings.CutPrefix(item, "-")
+		if item == byDefault {
+			c.rest = true
+			continue
+		}
+		if !slices.Contains(known, name) {
+			errs = append(errs, fmt.Errorf("%q is no controller: there are %s, and %s for all that are on by default",
+				name, strings.Join(known, ", "), byDefault))
+			continue
+		}
+		if on, twice := c.named[name]; twice && on == off {
+			errs = append(errs, fmt.Errorf("%s is both on and off", name))
+		}
+		c.named[name] = !off
+	}
+	if len(errs) == 0 && !c.rest && !slices.Contains(slices.Collect(maps.Values(c.named)), true) {
+		errs = append(errs, fmt.Errorf("no controller is on: name one, or begin with %s", byDefault))
+	}
+	return c, errors.Join(errs...)
+}
+
+// wants reports whether a controller is wanted, and whether it is by name.
+func (c choice) wants(name string) (wanted, byName bool) {
+	on, named := c.named[name]
+	return on || c.rest && !named, on
+}
+
+// leave takes controllers out of those that are on by default.
+func (c choice) leave(names ...string) {
+	for _, name := range names {
+		if _, named := c.named[name]; !named {
+			c.named[name] = false
+		}
+	}
+}
+
+// promotes reports whether a release controller is among those that start.
+func promotes(starts map[string]bool) bool {
+	return slices.ContainsFunc(releaseControllers, func(name string) bool { return starts[name] })
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// kind is one that a controller cannot do without, in any of some versions, and
+// what brings it.
+type kind struct {
+	schema.GroupKind
+	versions []string
+	install  string
+}
+
+// right is one that a controller cannot do without.
+type right struct{ verb, group, resource, subresource string }
+
+const (
+	ourCRDs   = "install the CRDs of config/crd"
+	fluxCRDs  = "install Flux 2.6 or newer"
+	imageCRDs = "install Flux's image-reflector-controller (Flux 2.6 or newer)"
+)
+
+// installs says what brings a coordinator's roles, and its CRD.
+var installs = map[string]string{
+	coordinationController: "install the component deployment-coordination, or the chart with deploymentCoordination.enabled",
+	statefulSetController:  "install the component statefulset-rollout, or the chart with statefulSetRollout.enabled",
+}
+
+// kindsOf are the kinds that must be served for a controller to start.
+func kindsOf(controller string) []kind {
+	of := func(version, group, install string, kinds ...string) []kind {
+		var all []kind
+		for _, name := range kinds {
+			all = append(all, kind{schema.GroupKind{Group: group, Kind: name}, []string{version}, install})
+		}
+		return all
+	}
+	release := slices.Concat(
+		of("v1alpha1", v1alpha1.GroupVersion.Group, ourCRDs,
+			v1alpha1.RolloutKind, "RolloutGate", "HealthCheck", "RolloutSchedule", "ClusterRolloutSchedule"),
+		of("v1", sourcev1.GroupVersion.Group, fluxCRDs, sourcev1.OCIRepositoryKind),
+		of("v1", kustomizev1.GroupVersion.Group, fluxCRDs, kustomizev1.KustomizationKind))
+	switch controller {
+	case rolloutController:
+		image := kind{schema.GroupKind{Group: imagev1.GroupVersion.Group, Kind: imagev1.ImagePolicyKind}, []string{"v1", "v1beta2"}, imageCRDs}
+		return append(release, image)
+	case coordinationController:
+		return of("v1", coordinationv1.GroupVersion.Group, installs[coordinationController], coordinationv1.DeploymentCoordinationKind)
+	case statefulSetController:
+		return nil
+	}
+	return release
+}
+
+// rightsOf are those without which a controller that nobody named stays off. The
+// default installation has none of the coordinators' writes.
+func rightsOf(controller string) []right {
+	switch controller {
+	case coordinationController:
+		group := coordinationv1.GroupVersion.Group
+		return []right{
+			{"list", group, "deploymentcoordinations", ""},
+			{"watch", group, "deploymentcoordinations", ""},
+			{"update", group, "deploymentcoordinations", "status"},
+			{"patch", "apps", "deployments", ""},
+		}
+	case statefulSetController:
+		return []right{
+			{"list", "apps", "statefulsets", ""},
+			{"watch", "apps", "statefulsets", ""},
+			{"list", "", "pods", ""},
+			{"delete", "", "pods", ""},
+		}
+	}
+	return nil
+}
+
+// cluster is asked what it serves, and what this program may do there.
+type cluster struct {
+	mapper meta.RESTMapper
+	access authorizationclient.SelfSubjectAccessReviewInterface
+}
+
+// startable returns which controllers start: those that are wanted by name, and
+// of the rest those that can. It is an error if one lacks something that is
+// wanted by name, and if none can start.
+func (o *options) startable(ctx context.Context, c cluster) (map[string]bool, error) {
+	lacking := map[string]error{}
+	for _, name := range controllers() {
+		wanted, byName := o.chosen.wants(name)
+		if !wanted {
+			continue
+		}
+		lack, err := o.lacks(ctx, c, name, byName)
+		if err == nil && byName {
+			err = lack
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the controller %s cannot start: %w", name, err)
+		}
+		lacking[name] = lack
+	}
+	o.together(lacking)
+	return settle(lacking)
+}
+
+// together keeps the release controllers off that nobody named when one of them
+// cannot start: half of them would be worse than none.
+func (o *options) together(lacking map[string]error) {
+	var lack error
+	for _, name := range releaseControllers {
+		lack = cmp.Or(lack, lacking[name])
+	}
+	for _, name := range releaseControllers {
+		if _, byName := o.chosen.wants(name); !byName && lacking[name] == nil {
+			if _, wanted := lacking[name]; wanted {
+				lacking[name] = lack
+			}
+		}
+	}
+}
+
+// settle returns the controllers that lack nothing, and tells what keeps the
+// others off.
+func settle(lacking map[string]error) (map[string]bool, error) {
+	starts, stays := map[string]bool{}, []error{}
+	for _, name := range controllers() {
+		lack, wanted := lacking[name]
+		switch {
+		case wanted && lack == nil:
+			starts[name] = true
+		case wanted:
+			stays = append(stays, fmt.Errorf("%s: %w", name, lack))
+		}
+	}
+	if len(starts) == 0 {
+		return nil, fmt.Errorf("no controller can start: %w", errors.Join(stays...))
+	}
+	for _, reason := range stays {
+		ctrl.Log.Info("a controller stays off", "because", reason.Error())
+	}
+	return starts, nil
+}
+
+// lacks is what keeps a controller from starting; nil if nothing does. Rights are
+// asked for only where nobody has named it: without them it would be refused for
+// ever, which its log should say if somebody has.
+func (o *options) lacks(ctx context.Context, c cluster, controller string, byName bool) (lack, err error) {
+	for _, kind := range kindsOf(controller) {
+		if served, err := c.serves(kind); err != nil || !served {
+			return fmt.Errorf("the API server serves no %s: %s", kind.GroupKind, kind.install), err
+		}
+	}
+	if byName {
+		return nil, nil
+	}
+	for _, right := range rightsOf(controller) {
+		if allowed, err := c.allows(ctx, right, o.onlyWatched()); err != nil || !allowed {
+			return fmt.Errorf("this account may not %s: %s", right, installs[controller]), err
+		}
+	}
+	return nil, nil
+}
+
+// onlyWatched is the only namespace that is watched; empty if all are.
+func (o *options) onlyWatched() string {
+	for namespace := range o.namespaces() {
+		return namespace
+	}
+	return ""
+}
+
+func (c cluster) serves(k kind) (bool, error) {
+	for _, version := range k.versions {
+		_, err := c.mapper.RESTMapping(k.GroupKind, version)
+		if err == nil {
+			return true, nil
+		}
+		if !meta.IsNoMatchError(err) {
+			return false, fmt.Errorf("look up %s: %w", k.GroupKind, err)
+		}
+	}
+	return false, nil
+}
+
+func (c cluster) allows(ctx context.Context, r right, namespace string) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: r.verb, Group: r.group, Resource: r.resource, Subresource: r.subresource,
+		},
+	}}
+	answer, err := c.access.Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("ask what this account may do: %w", err)
+	}
+	return answer.Status.Allowed, nil
+}
+
+func (r right) String() string {
+	resource := r.resource
+	if r.group != "" {
+		resource += "." + r.group
+	}
+	return strings.TrimSpace(r.verb + " " + strings.TrimSuffix(resource+"/"+r.subresource, "/"))
+}
