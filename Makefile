@@ -31,7 +31,8 @@ HELM := bin/helm/$(call checksum,hack/helm/go.mod)
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go api/coordination/v1/zz_generated.deepcopy.go \
 	config/crd/bases config/coordination/crd/bases config/rbac/role.yaml \
 	docs/api/v1alpha1/reference.md docs/api/coordination/v1/reference.md \
-	$(addprefix charts/rollout-controller/templates/,crds.yaml rbac.yaml servicemonitor.yaml prometheusrule.yaml dashboard.yaml kubestatemetrics.yaml)
+	$(addprefix charts/rollout-controller/templates/,crds.yaml rbac.yaml \
+		deploymentcoordination-crd.yaml deploymentcoordination-rbac.yaml statefulsetrollout-rbac.yaml servicemonitor.yaml prometheusrule.yaml dashboard.yaml kubestatemetrics.yaml)
 OUT ?= .
 
 # Where the sources are, for what is made of them and published.

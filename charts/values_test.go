@@ -19,6 +19,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
+// given is what must be set for some values to have an effect.
+var given = map[string]string{
+	"deploymentCoordination.crd": "deploymentCoordination.enabled=true",
+}
+
 // settings has, for each value, how to set it to something else, and a text that
 // the manifests have then and not before; beginning with ! it is the other way
 // round.
@@ -40,6 +45,9 @@ var settings = map[string]struct{ set, effect string }{
 	"concurrent":                         {"concurrent=4", "--concurrent=4"},
 	"watchLabelSelector":                 {"watchLabelSelector=!sharding.fluxcd.io/key", `- "--watch-label-selector=!sharding.fluxcd.io/key"`},
 	"noCrossNamespaceRefs":               {"noCrossNamespaceRefs=true", "--no-cross-namespace-refs"},
+	"deploymentCoordination.enabled":     {"deploymentCoordination.enabled=true", "--controllers=*,deploymentcoordination"},
+	"deploymentCoordination.crd":         {"deploymentCoordination.crd=false", "!name: deploymentcoordinations.apps.containerinfra.nl"},
+	"statefulSetRollout.enabled":         {"statefulSetRollout.enabled=true", "--controllers=*,statefulsetrollout"},
 	"extraArgs":                          {"extraArgs[0]=--zap-log-level=debug", "- --zap-log-level=debug"},
 	"extraEnv":                           {"extraEnv[0].name=HTTPS_PROXY,extraEnv[0].value=proxy", "- name: HTTPS_PROXY"},
 	"resources":                          {"resources.limits.memory=1Gi", "memory: 1Gi"},
@@ -70,7 +78,10 @@ func TestEveryValueHasItsEffect(t *testing.T) {
 	for name, setting := range settings {
 		t.Run(name, func(t *testing.T) {
 			text, absent := strings.CutPrefix(setting.effect, "!")
-			after := rendered(t, "--set", setting.set)
+			before, after := before, rendered(t, "--set", setting.set)
+			if needs, depends := given[name]; depends {
+				before, after = rendered(t, "--set", needs), rendered(t, "--set", needs+","+setting.set)
+			}
 			if strings.Contains(before, text) != absent || strings.Contains(after, text) == absent {
 				t.Errorf("%s has not the effect %q", setting.set, setting.effect)
 			}

@@ -34,6 +34,24 @@ func controllers() []string { return slices.Concat(releaseControllers, coordinat
 // byDefault stands for every controller that is not named.
 const byDefault = "*"
 
+// controllerList is the value of --controllers, which may be given more than
+// once: then what all of them say holds.
+type controllerList []string
+
+// String is the list with commas.
+func (l *controllerList) String() string {
+	if l == nil || len(*l) == 0 {
+		return byDefault
+	}
+	return strings.Join(*l, ",")
+}
+
+// Set adds to the list.
+func (l *controllerList) Set(value string) error {
+	*l = append(*l, value)
+	return nil
+}
+
 // choice is which controllers are wanted: those that are named, true for on and
 // false for off, and the rest by default if there is an asterisk.
 type choice struct {

@@ -38,6 +38,7 @@ func TestControllersAreChosenByName(t *testing.T) {
 		"all but one":                  {[]string{"--controllers=*,-healthcheck"}, strings.ReplaceAll(every, "healthcheck ", "")},
 		"all, and one for certain":     {[]string{"--controllers=*,statefulsetrollout"}, every + "!"},
 		"an asterisk at the end":       {[]string{"--controllers=-rollout,*"}, strings.TrimPrefix(every, "rollout ")},
+		"the flag twice":               {[]string{"--controllers=rollout", "--controllers=healthcheck"}, "rollout! healthcheck!"},
 		"the same twice":               {[]string{"--controllers=rollout,rollout"}, "rollout!"},
 		"a shard coordinates nothing":  {[]string{"--watch-label-selector=a=b"}, strings.TrimSuffix(every, " deploymentcoordination statefulsetrollout")},
 		"a shard that is told to does": {[]string{"--watch-label-selector=a=b", "--controllers=*,deploymentcoordination"}, strings.TrimSuffix(every, " statefulsetrollout") + "!"},

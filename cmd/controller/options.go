@@ -68,7 +68,7 @@ type options struct {
 	allNamespaces   bool
 	labelSelector   string
 	eventsAddr      string
-	controllers     string
+	controllers     controllerList
 	leaseID         string
 	onlyNamespace   string
 	serverPort      int
@@ -110,7 +110,7 @@ func (o *options) bindOwn(flags *flag.FlagSet) {
 	flags.Bool("leader-elect", false, "Let one of several replicas act at a time.")
 	flags.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "The namespace of the Lease; the controller's own if empty.")
 	flags.BoolVar(&o.enableHTTP2, "enable-http2", false, "Serve metrics over HTTP/2 as well.")
-	flags.StringVar(&o.controllers, "controllers", byDefault, "The controllers to run, with commas between; -name leaves one out, * stands for all that are on by default: "+
+	flags.Var(&o.controllers, "controllers", "The controllers to run, with commas between; -name leaves one out, * stands for all that are on by default: "+
 		strings.Join(controllers(), ", ")+".")
 	flags.StringVar(&o.eventsAddr, "events-addr", "", "The address of Flux's notification-controller, such as http://notification-controller.flux-system.svc.cluster.local./; empty sends no Flux events.")
 }
@@ -154,7 +154,7 @@ func (o *options) completeSelection(*flag.FlagSet) error {
 // that acts whatever the labels.
 func (o *options) completeControllers(*flag.FlagSet) error {
 	var err error
-	if o.chosen, err = parseControllers(o.controllers); err != nil {
+	if o.chosen, err = parseControllers(o.controllers.String()); err != nil {
 		return fmt.Errorf("--controllers: %w", err)
 	}
 	if _, byName := o.chosen.wants(clusterScheduleController); byName && !o.allNamespaces {

@@ -47,7 +47,7 @@ func (o *options) completeNamespace(flags *flag.FlagSet) error {
 	}
 	o.allNamespaces = false
 	if !isGiven(flags, "controllers") {
-		o.controllers = statefulSetController
+		o.controllers = controllerList{statefulSetController}
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ type effect struct {
 func effectOf(o *options) effect {
 	m := o.manager(nil)
 	return effect{
-		Controllers: o.controllers, Namespaces: slices.Sorted(maps.Keys(m.Cache.DefaultNamespaces)),
+		Controllers: o.controllers.String(), Namespaces: slices.Sorted(maps.Keys(m.Cache.DefaultNamespaces)),
 		Lease: m.LeaderElectionID, LeaseIn: m.LeaderElectionNamespace,
 		Metrics: m.Metrics.BindAddress, Secure: m.Metrics.SecureServing, Ready: o.servesReady,
 		Webhooks: o.webhooks, CertDir: o.webhookCertPath, Log: o.log.LogLevel + " " + o.log.LogEncoding, Eviction: o.useEviction,

@@ -24,14 +24,14 @@ monitor_name='s/^  name: rollout-controller/  name: {{ include "rollout-controll
 namespace='s/chart-namespace/{{ .Release.Namespace }}/'
 monitoring_namespace='s/chart-namespace/{{ .Values.monitoring.namespace | default .Release.Namespace }}/'
 
-# template <name> <value> <expression>... makes a template of what it reads, for
-# as long as the value is true.
+# template <name> <condition> <expression>... makes a template of what it reads,
+# for as long as the condition is true.
 template() {
-	local name=$1 value=$2
+	local name=$1 condition=$2
 	shift 2
 	{
 		echo "{{- /* Generated from config/ by make generate. */ -}}"
-		echo "{{- if .Values.$value }}"
+		echo "{{- if $condition }}"
 		sed -E "${@/#/-e}"
 		echo "{{- end }}"
 	} > "$templates/$name.yaml"
@@ -42,16 +42,25 @@ documents() {
 	awk 'BEGIN { RS = "---\n"; ORS = "" } '"$1"' { print separator $0; separator = "---\n" }'
 }
 
-"$kustomize" build "$here/crds" | template crds crds.install "$escape" "$labels" "$keep"
+"$kustomize" build "$here/crds" | template crds .Values.crds.install "$escape" "$labels" "$keep"
 
 # The ServiceAccount has a template of its own: it takes annotations.
 "$kustomize" build "$here/rbac" | documents '!/\nkind: ServiceAccount\n/' |
-	template rbac rbac.create "$escape" "$labels" "$account" "$fullname" "$namespace"
+	template rbac .Values.rbac.create "$escape" "$labels" "$account" "$fullname" "$namespace"
+
+# What orders the inside of a release, each part for itself.
+coordination=.Values.deploymentCoordination
+"$kustomize" build "$here/coordination/crd" |
+	template deploymentcoordination-crd "and $coordination.enabled $coordination.crd" "$escape" "$labels" "$keep"
+"$kustomize" build "$here/coordination/rbac" |
+	template deploymentcoordination-rbac "and $coordination.enabled .Values.rbac.create" "$escape" "$labels" "$account" "$fullname" "$namespace"
+"$kustomize" build "$here/statefulset-rollout" |
+	template statefulsetrollout-rbac "and .Values.statefulSetRollout.enabled .Values.rbac.create" "$escape" "$labels" "$account" "$fullname" "$namespace"
 
 monitoring=$("$kustomize" build "$here/monitoring")
 monitor() {
 	documents "/\nkind: $2\n/ && /\n  name: rollout-controller$3\n/" <<< "$monitoring" |
-		template "${1,,}" "monitoring.$1.create" "$escape" "$more_labels" "$monitor_name" "$monitoring_namespace"
+		template "${1,,}" ".Values.monitoring.$1.create" "$escape" "$more_labels" "$monitor_name" "$monitoring_namespace"
 }
 monitor serviceMonitor ServiceMonitor ""
 monitor prometheusRule PrometheusRule ""

@@ -51,6 +51,12 @@ control-plane: controller-manager
 {{- if .Values.noCrossNamespaceRefs }}
 - --no-cross-namespace-refs
 {{- end }}
+{{- if .Values.deploymentCoordination.enabled }}
+- --controllers=*,deploymentcoordination
+{{- end }}
+{{- if .Values.statefulSetRollout.enabled }}
+- --controllers=*,statefulsetrollout
+{{- end }}
 {{- with .Values.extraArgs }}
 {{ toYaml . }}
 {{- end }}
