@@ -32,7 +32,7 @@ GENERATED := api/v1alpha1/zz_generated.deepcopy.go api/coordination/v1/zz_genera
 	config/crd/bases config/coordination/crd/bases config/rbac/role.yaml \
 	docs/api/v1alpha1/reference.md docs/api/coordination/v1/reference.md \
 	$(addprefix charts/rollout-controller/templates/,crds.yaml rbac.yaml \
-		deploymentcoordination-crd.yaml deploymentcoordination-rbac.yaml statefulsetrollout-rbac.yaml servicemonitor.yaml prometheusrule.yaml dashboard.yaml kubestatemetrics.yaml)
+		deploymentcoordination-crd.yaml deploymentcoordination-rbac.yaml deploymentcoordination-policy.yaml statefulsetrollout-rbac.yaml servicemonitor.yaml prometheusrule.yaml dashboard.yaml kubestatemetrics.yaml)
 OUT ?= .
 
 # Where the sources are, for what is made of them and published.

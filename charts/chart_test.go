@@ -49,6 +49,7 @@ func TestTheChartInstallsWhatKustomizeInstalls(t *testing.T) {
 			}
 			want = slices.DeleteFunc(want, func(o *unstructured.Unstructured) bool { return strings.HasSuffix(o.GetName(), "-shard1") })
 			got := template(t, variant.values...)
+			got = slices.DeleteFunc(got, isHook)
 			for _, o := range got {
 				forgetHelm(o)
 			}
@@ -161,6 +162,54 @@ func forgetOwnName(t *testing.T, deployment *unstructured.Unstructured) {
 		t.Fatal(err)
 	}
 }
+
+// Who is gone can release nobody, so what holds is removed and what is held is
+// let go while the roles are still there.
+func TestBeforeItIsUninstalledTheReleaseLetsGo(t *testing.T) {
+	for _, o := range template(t, "statefulSetRollout.enabled=true") {
+		if isHook(o) {
+			t.Errorf("%s %s runs although nothing is ever held", o.GetKind(), o.GetName())
+		}
+	}
+	var hooks []string
+	for _, o := range template(t, "deploymentCoordination.enabled=true") {
+		if isHook(o) {
+			hooks = append(hooks, o.GetAnnotations()["helm.sh/hook"]+" "+o.GetAnnotations()["helm.sh/hook-weight"]+" "+nameOf(o))
+		}
+	}
+	slices.Sort(hooks)
+	want := []string{
+		"pre-delete -1 ClusterRole//rollout-controller-uninstall",
+		"pre-delete -1 ClusterRoleBinding//rollout-controller-uninstall",
+		"pre-delete 0 Job/kuberik-system/rollout-controller-uninstall",
+	}
+	if diff := cmp.Diff(want, hooks); diff != "" {
+		t.Errorf("what runs before (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatHoldsIsChosenByTheCluster(t *testing.T) {
+	for name, tt := range map[string]struct {
+		version, admission string
+		policy             bool
+	}{
+		"1.36":                      {"1.36.0", "auto", true},
+		"an older one":              {"1.33.0", "auto", false},
+		"1.36, and somebody's wish": {"1.36.0", "webhook", false},
+	} {
+		printed, err := manifests.Helm(t.Context(), "template", manifests.Release, filepath.Join(parts.Root(), manifests.Chart),
+			"--kube-version="+tt.version, "--set=deploymentCoordination.enabled=true,deploymentCoordination.admission="+tt.admission)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(printed), "kind: MutatingAdmissionPolicy\n"); got != tt.policy {
+			t.Errorf("%s: the policy is there: %t", name, got)
+		}
+	}
+}
+
+// isHook tells what Helm alone runs, and does not install.
+func isHook(o *unstructured.Unstructured) bool { return o.GetAnnotations()["helm.sh/hook"] != "" }
 
 // only returns the object of a kind and name, and an empty one without it.
 func only(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {

@@ -21,7 +21,8 @@ import (
 
 // given is what must be set for some values to have an effect.
 var given = map[string]string{
-	"deploymentCoordination.crd": "deploymentCoordination.enabled=true",
+	"deploymentCoordination.crd":       "deploymentCoordination.enabled=true",
+	"deploymentCoordination.admission": "deploymentCoordination.enabled=true",
 }
 
 // settings has, for each value, how to set it to something else, and a text that
@@ -47,6 +48,7 @@ var settings = map[string]struct{ set, effect string }{
 	"noCrossNamespaceRefs":               {"noCrossNamespaceRefs=true", "--no-cross-namespace-refs"},
 	"deploymentCoordination.enabled":     {"deploymentCoordination.enabled=true", "--controllers=*,deploymentcoordination"},
 	"deploymentCoordination.crd":         {"deploymentCoordination.crd=false", "!name: deploymentcoordinations.apps.containerinfra.nl"},
+	"deploymentCoordination.admission":   {"deploymentCoordination.admission=none", "!kind: MutatingAdmissionPolicy\n"},
 	"statefulSetRollout.enabled":         {"statefulSetRollout.enabled=true", "--controllers=*,statefulsetrollout"},
 	"extraArgs":                          {"extraArgs[0]=--zap-log-level=debug", "- --zap-log-level=debug"},
 	"extraEnv":                           {"extraEnv[0].name=HTTPS_PROXY,extraEnv[0].value=proxy", "- name: HTTPS_PROXY"},
@@ -98,6 +100,7 @@ func TestTheSchemaRefusesWrongValues(t *testing.T) {
 		"a text for a yes or no":              "crds.install=please",
 		"a name that is too long":             "fullnameOverride=" + strings.Repeat("a", 29),
 		"a name with capitals":                "serviceAccount.name=Admin",
+		"a form of admission that is none":    "deploymentCoordination.admission=always",
 		"a digest that is none":               "image.digest=latest",
 		"a tag that is none":                  "image.tag=a/b",
 		"a policy that does not exist":        "image.pullPolicy=Sometimes",

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -41,6 +42,10 @@ func TestDeploymentCoordinationAddsItsKindItsRolesAndAnArgument(t *testing.T) {
 	for _, crd := range ofKind(install, "CustomResourceDefinition") {
 		g.Expect(crd.GetAnnotations()).To(HaveKeyWithValue("kustomize.toolkit.fluxcd.io/prune", "disabled"), crd.GetName())
 	}
+	policies := decode[admissionv1.MutatingAdmissionPolicy](t, install, "MutatingAdmissionPolicy")
+	g.Expect(policies).To(HaveLen(1))
+	g.Expect(policies[0].Spec.MatchConditions[0].Expression).To(And(
+		ContainSubstring("'kuberik-system'"), ContainSubstring("'rollout-controller-controller-manager'")), "the controller may release")
 	rules := install.role(t, "rollout-controller-deploymentcoordination-role").Rules
 	g.Expect(allowedVerbs(rules, "apps/deployments")).To(ConsistOf("get", "list", "watch", "patch"))
 	for role, into := range map[string]string{"viewer": "view", "editor": "edit"} {

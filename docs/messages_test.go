@@ -29,10 +29,12 @@ const logs = "logs: "
 
 // quietPackages write into no object, by the reason.
 var quietPackages = map[string]string{
+	"cmd/controller":          logs + "the controller stopped",
 	"internal/artifact":       "it is for make push-artifact, and no part of the controller",
 	"internal/health/changes": logs + "a kind cannot be watched; its objects are looked at in intervals",
 	"internal/metadata":       logs + "metadata of a release cannot be read",
 	"internal/notify":         logs + "Flux events cannot be delivered; promotions go on, and rollout_notifications_dropped_total counts what is lost",
+	"internal/uninstall":      logs + "the controller stopped",
 	"internal/registry":       logs + "metadata of a release cannot be read",
 }
 
@@ -211,12 +213,17 @@ type message struct {
 	logged      bool // and shown nowhere else
 }
 
-// messages are the texts in the internal packages that read like one. New
+// messages are the texts in the program and its packages that read like one. New
 // packages are found by themselves.
 func messages(t *testing.T) []message {
 	t.Helper()
+	return append(messagesIn(t, "internal"), messagesIn(t, "cmd")...)
+}
+
+func messagesIn(t *testing.T, folder string) []message {
+	t.Helper()
 	var all []message
-	err := filepath.WalkDir(filepath.Join(root, "internal"), func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 			return err
 		}

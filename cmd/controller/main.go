@@ -58,6 +58,9 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
+	if o.releaseHeld {
+		return o.release(ctx, config)
+	}
 	on, err := connect(config)
 	if err != nil {
 		return err

@@ -73,6 +73,7 @@ type options struct {
 	onlyNamespace   string
 	serverPort      int
 	useEviction     bool
+	releaseHeld     bool
 	zap             zap.Options
 
 	log      logger.Options

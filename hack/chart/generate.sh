@@ -21,6 +21,7 @@ more_labels='s/^    chart-labels: ""$/    {{- include "rollout-controller.labels
 account='s/chart-fullname-controller-manager/{{ include "rollout-controller.serviceAccountName" . }}/'
 fullname='s/chart-fullname/{{ include "rollout-controller.fullname" . }}/'
 monitor_name='s/^  name: rollout-controller/  name: {{ include "rollout-controller.fullname" . }}/'
+hold='s/rollout-controller-(hold|webhook)/{{ include "rollout-controller.fullname" . }}-\1/'
 namespace='s/chart-namespace/{{ .Release.Namespace }}/'
 monitoring_namespace='s/chart-namespace/{{ .Values.monitoring.namespace | default .Release.Namespace }}/'
 
@@ -54,6 +55,8 @@ coordination=.Values.deploymentCoordination
 	template deploymentcoordination-crd "and $coordination.enabled $coordination.crd" "$escape" "$labels" "$keep"
 "$kustomize" build "$here/coordination/rbac" |
 	template deploymentcoordination-rbac "and $coordination.enabled .Values.rbac.create" "$escape" "$labels" "$account" "$fullname" "$namespace"
+"$kustomize" build "$here/coordination/admission-policy" | documents '!/\nkind: ServiceAccount\n/' |
+	template deploymentcoordination-policy 'eq (include "rollout-controller.admission" .) "policy"' "$escape" "$labels" "$account" "$namespace" "$hold"
 "$kustomize" build "$here/statefulset-rollout" |
 	template statefulsetrollout-rbac "and .Values.statefulSetRollout.enabled .Values.rbac.create" "$escape" "$labels" "$account" "$fullname" "$namespace"
 

@@ -71,3 +71,17 @@ control-plane: controller-manager
     matchLabels:
       {{- include "rollout-controller.selector" . | nindent 6 }}
 {{- end -}}
+
+{{/* What holds Deployments that wait at admission: policy, webhook or none. */}}
+{{- define "rollout-controller.admission" -}}
+{{- $policies := .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" -}}
+{{- if not .Values.deploymentCoordination.enabled -}}
+none
+{{- else if ne .Values.deploymentCoordination.admission "auto" -}}
+{{ .Values.deploymentCoordination.admission }}
+{{- else if or $policies (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version) -}}
+policy
+{{- else -}}
+webhook
+{{- end -}}
+{{- end -}}

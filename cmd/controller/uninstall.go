@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/uninstall"
+)
+
+// release does what --release-held asks for, once, in place of running any
+// controller: it stops the controller's own Deployment, takes the Lease if there
+// is one, so that nobody acts any more, and lets go of every Deployment that is
+// held.
+func (o *options) release(ctx context.Context, config *rest.Config) error {
+	on, err := connect(config)
+	if err != nil {
+		return err
+	}
+	scheme, err := newScheme(on.mapper, nil)
+	if err != nil {
+		return err
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: on.mapper})
+	if err != nil {
+		return fmt.Errorf("prepare a client: %w", err)
+	}
+	if self := o.self(); self.Name != "" {
+		if err := uninstall.Stop(ctx, c, self); err != nil {
+			return err
+		}
+	}
+	settings := o.manager(nil)
+	settings.Scheme, settings.Metrics.BindAddress, settings.HealthProbeBindAddress = scheme, "0", "0"
+	mgr, err := ctrl.NewManager(config, settings)
+	if err != nil {
+		return fmt.Errorf("prepare the manager: %w", err)
+	}
+	return once(ctx, mgr, func(ctx context.Context) error {
+		return errors.Join(uninstall.StopHolding(ctx, c, o.installation()+"-hold", o.installation()+"-webhook"), uninstall.Release(ctx, c, o.onlyWatched()))
+	})
+}
+
+// once runs something as the leader, and then ends.
+func once(ctx context.Context, mgr ctrl.Manager, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var done error
+	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		defer cancel()
+		done = do(ctx)
+		return nil
+	})); err != nil {
+		return fmt.Errorf("prepare the manager: %w", err)
+	}
+	err := mgr.Start(ctx)
+	return errors.Join(done, err)
+}
+
+// self is the controller's own Deployment; its name is empty if that is unknown.
+func (o *options) self() types.NamespacedName {
+	return types.NamespacedName{Namespace: o.namespace, Name: o.name}
+}
+
+// installation is what the names of all objects begin with that belong to this
+// installation: what the Deployment's own name begins with.
+func (o *options) installation() string {
+	if o.name == "" {
+		return promotion.SystemName
+	}
+	return strings.TrimSuffix(o.name, "-controller-manager")
+}
