@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"time"
@@ -17,11 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxrollouts/rollout-controller/internal/controller"
+	"github.com/fluxrollouts/rollout-controller/internal/controller/statefulsetrollout"
 	"github.com/fluxrollouts/rollout-controller/internal/features"
 )
 
@@ -201,6 +204,12 @@ func (o *options) caches(starts map[string]bool) cache.Options {
 	caches := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
 	if promotes(starts) {
 		caches = controller.CacheOptions(o.selector)
+	}
+	if caches.ByObject == nil {
+		caches.ByObject = map[client.Object]cache.ByObject{}
+	}
+	if starts[statefulSetController] {
+		maps.Copy(caches.ByObject, statefulsetrollout.CacheByObject())
 	}
 	caches.DefaultNamespaces = o.namespaces()
 	return caches

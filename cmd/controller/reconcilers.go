@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxrollouts/rollout-controller/internal/controller"
+	"github.com/fluxrollouts/rollout-controller/internal/controller/statefulsetrollout"
 	"github.com/fluxrollouts/rollout-controller/internal/features"
 	"github.com/fluxrollouts/rollout-controller/internal/metadata"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
@@ -40,6 +41,9 @@ func register(ctx context.Context, mgr ctrl.Manager, o *options, starts map[stri
 		return err
 	}
 	if err := w.registerReleases(ctx); err != nil {
+		return err
+	}
+	if err := w.registerCoordinators(ctx); err != nil {
 		return err
 	}
 	return w.registerProbes()
@@ -75,7 +79,7 @@ func (w wiring) registerReleases(ctx context.Context) error {
 func (w wiring) registerProbes() error {
 	err := errors.Join(w.AddHealthzCheck("healthz", healthz.Ping), w.AddReadyzCheck("readyz", healthz.Ping))
 	if err == nil && w.servesReady {
-		err = w.AddMetricsServerExtraHandler("/ready", &healthz.Handler{Checks: map[string]healthz.Checker{"readyz": healthz.Ping}})
+		err = w.AddMetricsServerExtraHandler("/ready", statefulsetrollout.Ready(w.GetCache()))
 	}
 	if err != nil {
 		return fmt.Errorf("add the probes: %w", err)
