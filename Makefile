@@ -29,7 +29,8 @@ HELM := bin/helm/$(call checksum,hack/helm/go.mod)
 
 # Everything that `make generate` writes. OUT is where to.
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go api/coordination/v1/zz_generated.deepcopy.go \
-	config/crd/bases config/coordination/crd/bases config/rbac/role.yaml config/statefulset-rollout/rbac/role.yaml \
+	config/crd/bases config/coordination/crd/bases config/rbac/role.yaml \
+	config/coordination/rbac/role.yaml config/statefulset-rollout/rbac/role.yaml \
 	docs/api/v1alpha1/reference.md docs/api/coordination/v1/reference.md \
 	$(addprefix charts/rollout-controller/templates/,crds.yaml rbac.yaml \
 		deploymentcoordination-crd.yaml deploymentcoordination-rbac.yaml deploymentcoordination-policy.yaml statefulsetrollout-rbac.yaml servicemonitor.yaml prometheusrule.yaml dashboard.yaml kubestatemetrics.yaml)
@@ -102,6 +103,8 @@ generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copie
 	@$(call generate_api,coordination/v1,config/coordination/crd/bases)
 	@$(TOOLS)/controller-gen paths=./internal/controller \
 		rbac:roleName=manager-role output:rbac:dir=$(OUT)/config/rbac
+	@$(TOOLS)/controller-gen paths="./internal/controller/deploymentcoordination;./internal/hold" \
+		rbac:roleName=deploymentcoordination-role output:rbac:dir=$(OUT)/config/coordination/rbac
 	@$(TOOLS)/controller-gen paths=./internal/controller/statefulsetrollout \
 		rbac:roleName=statefulsetrollout-role output:rbac:dir=$(OUT)/config/statefulset-rollout/rbac
 	@hack/chart/generate.sh $(TOOLS)/kustomize $(OUT)/charts/rollout-controller/templates

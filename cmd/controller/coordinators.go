@@ -10,18 +10,53 @@ import (
 	"k8s.io/client-go/tools/record"
 	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/fluxrollouts/rollout-controller/internal/controller/deploymentcoordination"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/statefulsetrollout"
+	"github.com/fluxrollouts/rollout-controller/internal/hold"
+	"github.com/fluxrollouts/rollout-controller/internal/hold/webhook"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 )
 
 // registerCoordinators adds what orders the inside of a release.
 func (w wiring) registerCoordinators(ctx context.Context) error {
+	if w.starts[coordinationController] {
+		if err := w.registerDeployments(ctx); err != nil {
+			return fmt.Errorf("set up the deploymentcoordination controller: %w", err)
+		}
+	}
 	if w.starts[statefulSetController] {
 		if err := w.registerStatefulSets(ctx); err != nil {
 			return fmt.Errorf("set up the statefulsetrollout controller: %w", err)
 		}
 	}
 	return nil
+}
+
+// registerDeployments adds beside the controller what knows how Deployments are
+// held at admission, and the webhook, which listens only where it is installed.
+func (w wiring) registerDeployments(ctx context.Context) error {
+	names := hold.NamesOf(w.installation(), w.namespace)
+	admission, err := hold.NewAdmission(w, names)
+	if err != nil {
+		return err
+	}
+	if w.webhooks {
+		if _, err := webhook.Add(ctx, w, admission, names, webhook.Options{
+			CertPath: w.webhookCertPath, CertName: w.webhookCertName, KeyName: w.webhookCertKey, EnableHTTP2: w.enableHTTP2,
+		}); err != nil {
+			return err
+		}
+	}
+	deployments := &deploymentcoordination.Reconciler{
+		Client:    w.GetClient(),
+		APIReader: w.GetAPIReader(),
+		Events:    w.eventsBy(coordinationController),
+		Now:       time.Now,
+		Self:      w.self(),
+		Admission: admission,
+		Durations: w.timed,
+	}
+	return deployments.SetupWithManager(ctx, w, w.controller())
 }
 
 func (w wiring) registerStatefulSets(ctx context.Context) error {

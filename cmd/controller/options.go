@@ -24,6 +24,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxrollouts/rollout-controller/internal/controller"
+	"github.com/fluxrollouts/rollout-controller/internal/controller/deploymentcoordination"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/statefulsetrollout"
 	"github.com/fluxrollouts/rollout-controller/internal/features"
 )
@@ -107,9 +108,9 @@ func (o *options) bindOwn(flags *flag.FlagSet) {
 	flags.StringVar(&o.metricsCertPath, "metrics-cert-path", "", "The directory of the metrics server's certificate; one is made if empty.")
 	flags.StringVar(&o.metricsCertName, "metrics-cert-name", "tls.crt", "The file name of the metrics server's certificate.")
 	flags.StringVar(&o.metricsCertKey, "metrics-cert-key", "tls.key", "The file name of the metrics server's key.")
-	flags.StringVar(&o.webhookCertPath, "webhook-cert-path", "", "Accepted for compatibility; there is no webhook.")
-	flags.StringVar(&o.webhookCertName, "webhook-cert-name", "tls.crt", "Accepted for compatibility; there is no webhook.")
-	flags.StringVar(&o.webhookCertKey, "webhook-cert-key", "tls.key", "Accepted for compatibility; there is no webhook.")
+	flags.StringVar(&o.webhookCertPath, "webhook-cert-path", "", "The directory of the certificate of the webhook that holds Deployments; one is made and renewed if empty.")
+	flags.StringVar(&o.webhookCertName, "webhook-cert-name", "tls.crt", "The file name of the webhook's certificate.")
+	flags.StringVar(&o.webhookCertKey, "webhook-cert-key", "tls.key", "The file name of the webhook's key.")
 	flags.StringVar(&o.probeAddr, "health-probe-bind-address", ":8081", "The address that /healthz and /readyz are served at; 0 serves none.")
 	flags.Bool("leader-elect", false, "Let one of several replicas act at a time.")
 	flags.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "The namespace of the Lease; the controller's own if empty.")
@@ -207,6 +208,9 @@ func (o *options) caches(starts map[string]bool) cache.Options {
 	}
 	if caches.ByObject == nil {
 		caches.ByObject = map[client.Object]cache.ByObject{}
+	}
+	if starts[coordinationController] {
+		maps.Copy(caches.ByObject, deploymentcoordination.CacheByObject())
 	}
 	if starts[statefulSetController] {
 		maps.Copy(caches.ByObject, statefulsetrollout.CacheByObject())

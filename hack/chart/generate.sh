@@ -54,7 +54,7 @@ coordination=.Values.deploymentCoordination
 "$kustomize" build "$here/coordination/crd" |
 	template deploymentcoordination-crd "and $coordination.enabled $coordination.crd" "$escape" "$labels" "$keep"
 "$kustomize" build "$here/coordination/rbac" |
-	template deploymentcoordination-rbac "and $coordination.enabled .Values.rbac.create" "$escape" "$labels" "$account" "$fullname" "$namespace"
+	template deploymentcoordination-rbac "and $coordination.enabled .Values.rbac.create" "$escape" "$labels" "$account" "$fullname" "$namespace" "$hold"
 "$kustomize" build "$here/coordination/admission-policy" | documents '!/\nkind: ServiceAccount\n/' |
 	template deploymentcoordination-policy 'eq (include "rollout-controller.admission" .) "policy"' "$escape" "$labels" "$account" "$namespace" "$hold"
 "$kustomize" build "$here/statefulset-rollout" |
