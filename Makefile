@@ -33,7 +33,8 @@ GENERATED := api/v1alpha1/zz_generated.deepcopy.go api/coordination/v1/zz_genera
 	config/coordination/rbac/role.yaml config/statefulset-rollout/rbac/role.yaml \
 	docs/api/v1alpha1/reference.md docs/api/coordination/v1/reference.md \
 	$(addprefix charts/rollout-controller/templates/,crds.yaml rbac.yaml \
-		deploymentcoordination-crd.yaml deploymentcoordination-rbac.yaml deploymentcoordination-policy.yaml statefulsetrollout-rbac.yaml servicemonitor.yaml prometheusrule.yaml dashboard.yaml kubestatemetrics.yaml)
+		$(addprefix deploymentcoordination-,crd.yaml rbac.yaml policy.yaml webhook.yaml) statefulsetrollout-rbac.yaml \
+		servicemonitor.yaml prometheusrule.yaml dashboard.yaml kubestatemetrics.yaml)
 OUT ?= .
 
 # Where the sources are, for what is made of them and published.

@@ -31,15 +31,16 @@ func TestTheChartInstallsWhatKustomizeInstalls(t *testing.T) {
 		components []string
 		values     []string
 	}{
-		"by default":                 {values: []string{"namespace.create=true"}},
-		"highly available":           {components: []string{"high-availability"}, values: []string{"namespace.create=true", "replicas=2"}},
-		"locked down for tenants":    {components: []string{"tenancy-lockdown"}, values: []string{"namespace.create=true", "noCrossNamespaceRefs=true"}},
-		"let in to notification":     {components: []string{"notification-access"}, values: []string{"namespace.create=true", "notificationAccess.create=true"}},
-		"as the main one of shards":  {components: []string{"sharding"}, values: []string{"namespace.create=true", "watchLabelSelector=!sharding.fluxcd.io/key"}},
-		"with Deployments in turn":   {components: []string{"deployment-coordination"}, values: []string{"namespace.create=true", "deploymentCoordination.enabled=true"}},
-		"with StatefulSets by zone":  {components: []string{"statefulset-rollout"}, values: []string{"namespace.create=true", "statefulSetRollout.enabled=true"}},
-		"with both":                  {components: []string{"deployment-coordination", "statefulset-rollout"}, values: []string{"namespace.create=true", "deploymentCoordination.enabled=true", "statefulSetRollout.enabled=true"}},
-		"with all of these together": {components: []string{"high-availability", "tenancy-lockdown", "notification-access"}, values: []string{"namespace.create=true", "replicas=2", "noCrossNamespaceRefs=true", "notificationAccess.create=true"}},
+		"by default":                  {values: []string{"namespace.create=true"}},
+		"highly available":            {components: []string{"high-availability"}, values: []string{"namespace.create=true", "replicas=2"}},
+		"locked down for tenants":     {components: []string{"tenancy-lockdown"}, values: []string{"namespace.create=true", "noCrossNamespaceRefs=true"}},
+		"let in to notification":      {components: []string{"notification-access"}, values: []string{"namespace.create=true", "notificationAccess.create=true"}},
+		"as the main one of shards":   {components: []string{"sharding"}, values: []string{"namespace.create=true", "watchLabelSelector=!sharding.fluxcd.io/key"}},
+		"with Deployments in turn":    {components: []string{"deployment-coordination"}, values: []string{"namespace.create=true", "deploymentCoordination.enabled=true"}},
+		"with Deployments by webhook": {components: []string{"deployment-coordination-webhook"}, values: []string{"namespace.create=true", "deploymentCoordination.enabled=true", "deploymentCoordination.admission=webhook"}},
+		"with StatefulSets by zone":   {components: []string{"statefulset-rollout"}, values: []string{"namespace.create=true", "statefulSetRollout.enabled=true"}},
+		"with both":                   {components: []string{"deployment-coordination", "statefulset-rollout"}, values: []string{"namespace.create=true", "deploymentCoordination.enabled=true", "statefulSetRollout.enabled=true"}},
+		"with all of these together":  {components: []string{"high-availability", "tenancy-lockdown", "notification-access"}, values: []string{"namespace.create=true", "replicas=2", "noCrossNamespaceRefs=true", "notificationAccess.create=true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -202,8 +203,10 @@ func TestWhatHoldsIsChosenByTheCluster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(string(printed), "kind: MutatingAdmissionPolicy\n"); got != tt.policy {
-			t.Errorf("%s: the policy is there: %t", name, got)
+		policy := strings.Contains(string(printed), "kind: MutatingAdmissionPolicy\n")
+		webhook := strings.Contains(string(printed), "kind: MutatingWebhookConfiguration\n")
+		if policy != tt.policy || webhook == tt.policy {
+			t.Errorf("%s: the policy is there: %t; the webhook is there: %t", name, policy, webhook)
 		}
 	}
 }

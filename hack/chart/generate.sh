@@ -25,6 +25,8 @@ hold='s/rollout-controller-(hold|webhook)/{{ include "rollout-controller.fullnam
 namespace='s/chart-namespace/{{ .Release.Namespace }}/'
 monitoring_namespace='s/chart-namespace/{{ .Values.monitoring.namespace | default .Release.Namespace }}/'
 
+selector='s/^    app.kubernetes.io\/(name|instance): rollout-controller$/    app.kubernetes.io\/\1: chart-\1/; s/chart-name$/{{ .Chart.Name }}/; s/chart-instance$/{{ .Release.Name }}/'
+
 # template <name> <condition> <expression>... makes a template of what it reads,
 # for as long as the condition is true.
 template() {
@@ -57,6 +59,8 @@ coordination=.Values.deploymentCoordination
 	template deploymentcoordination-rbac "and $coordination.enabled .Values.rbac.create" "$escape" "$labels" "$account" "$fullname" "$namespace" "$hold"
 "$kustomize" build "$here/coordination/admission-policy" | documents '!/\nkind: ServiceAccount\n/' |
 	template deploymentcoordination-policy 'eq (include "rollout-controller.admission" .) "policy"' "$escape" "$labels" "$account" "$namespace" "$hold"
+"$kustomize" build "$here/coordination/webhook" | documents '!/\nkind: ServiceAccount\n/' |
+	template deploymentcoordination-webhook 'eq (include "rollout-controller.admission" .) "webhook"' "$escape" "$labels" "$account" "$namespace" "$hold" "$selector"
 "$kustomize" build "$here/statefulset-rollout" |
 	template statefulsetrollout-rbac "and .Values.statefulSetRollout.enabled .Values.rbac.create" "$escape" "$labels" "$account" "$fullname" "$namespace"
 
