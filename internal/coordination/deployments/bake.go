@@ -18,16 +18,16 @@ func (m *member) begin(now time.Time) {
 // loss of availability end the time for which it has been ready; a change of
 // replicas does not.
 func (m *member) advance(now time.Time) {
-	active := m.hasTurn()
-	m.outdated = m.needsRollout(active)
-	switch {
-	case active && (m.state.Template != m.Template || m.state.LastRolloutStarted == nil):
+	m.outdated = m.needsRollout()
+	changed := m.state.Template != m.Template
+	if m.hasTurn() && (changed || m.state.LastRolloutStarted == nil) {
 		m.begin(now)
-	case m.state.Template != m.Template || !m.Available:
+	}
+	if changed || !m.Available {
 		m.state.ReadySince = nil
 	}
 	m.state.Template = m.Template
-	if m.RolledOut || !active && m.complete() {
+	if m.complete() {
 		m.finish(now)
 	}
 	if m.RolledOut && m.Available && m.state.ReadySince == nil {

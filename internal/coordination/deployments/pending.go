@@ -3,18 +3,21 @@
 package deployments
 
 // needsRollout reports whether the template is not fully rolled out. A change of
-// replicas and a Pod that fails do not make it so. While the member has the turn,
-// only a Deployment that is released can be rolled out.
-func (m *member) needsRollout(active bool) bool {
-	if m.RolledOut || !active && m.complete() {
-		return false
-	}
-	return !m.TemplateHasSet || m.OthersUp || m.Unfinished || m.begun()
+// replicas and a Pod that fails do not make it so.
+func (m *member) needsRollout() bool {
+	return !m.complete() && (!m.TemplateHasSet || m.OthersUp || m.Unfinished || m.begun())
 }
 
-// complete reports whether nothing is left to roll out, although the member may be
-// paused: the Pods of a first rollout come up by themselves.
+// complete reports whether the rollout is. A member that has the turn must be
+// released for that; the Pods of another one, which was stopped in its first
+// rollout, come up all the same.
 func (m *member) complete() bool {
+	return m.RolledOut || !m.hasTurn() && m.allUp()
+}
+
+// allUp reports whether all replicas that are wanted have the template and are
+// available, and no others are wanted.
+func (m *member) allUp() bool {
 	return m.TemplateHasSet && !m.OthersUp && m.ObservedGeneration >= m.Generation &&
 		m.UpdatedReplicas == m.Replicas && m.AvailableReplicas == m.Replicas
 }

@@ -15,9 +15,9 @@ var byHand = []string{"kubectl-rollout", "kubectl-edit", "kubectl-patch"}
 
 // warnContested tells that somebody else writes spec.paused of a member, against
 // what is written now. The other one begins every round of it, so each is answered
-// once, at once, and told.
+// once, at once, and told. What has to be written again was told before.
 func (g *group) warnContested(m *member, w Write) {
-	if m.PausedBy == "" || slices.Contains(byHand, m.PausedBy) {
+	if m.PausedBy == "" || m.WriteError != "" || slices.Contains(byHand, m.PausedBy) {
 		return
 	}
 	switch {

@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployments_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
+)
+
+// world is a cluster with a controller that carries out what the planner says, and
+// with whatever gets in its way. Nothing does if there is no rng.
+type world struct {
+	*cluster
+	rng *rand.Rand
+	// rough means that reads are old, writes fail and get lost, and people act
+	// between any two of them.
+	rough bool
+	// cache is what the controller has been told of.
+	cache view
+	// passedAt is the version that the last pass rested on, and wakeAt when the next
+	// one is due. unfinished passes are repeated.
+	passedAt   int
+	wakeAt     time.Time
+	unfinished bool
+	// dies after so many writes; never if it is negative.
+	dies int
+	// refused are apps whose writes are refused, with the reason, and stale are those
+	// whose release comes back paused once.
+	refused, stale map[string]string
+	// errors are what went wrong with the last write to an app.
+	errors map[string]string
+	// touched is what people have changed since the plan was made.
+	touched map[string]bool
+	// passes that were carried out as planned.
+	passes int
+	// writes counts all that the controller has stored, and notes what it has told.
+	writes int
+	notes  []string
+	story  strings.Builder
+	quiet  bool
+}
+
+// view is what is stored, as of one version.
+type view struct {
+	version int
+	in      deployments.Input
+	apps    map[string]int
+	crs     map[string]int
+}
+
+var errDied = errors.New("the controller died")
+
+func newWorld(t *testing.T, rng *rand.Rand) *world {
+	w := &world{
+		cluster: newCluster(t), rng: rng, dies: -1, refused: map[string]string{}, stale: map[string]string{},
+		errors: map[string]string{}, touched: map[string]bool{},
+	}
+	return w
+}
+
+func (w *world) say(format string, args ...any) {
+	fmt.Fprintf(&w.story, "  "+format+"\n", args...)
+}
+
+// chance is true once in n times.
+func (w *world) chance(n int) bool { return w.rng != nil && w.rng.IntN(n) == 0 }
+
+// look reads everything.
+func (w *world) look() view {
+	v := view{version: w.version, apps: map[string]int{}, crs: map[string]int{}}
+	v.in.HoldMode = deployments.Hold{Reason: coordinationv1.ControllerOnlyReason, Message: "the controller pauses after the fact"}
+	for _, name := range w.crNames() {
+		r := w.crs[name]
+		v.crs[name] = r.version
+		copied := r.Coordination
+		copied.Journal = *r.Journal.DeepCopy()
+		copied.Spec = *r.Spec.DeepCopy()
+		v.in.Coordinations = append(v.in.Coordinations, copied)
+	}
+	for _, name := range w.appNames() {
+		a := w.apps[name]
+		v.apps[a.Key] = a.version
+		d := a.facts()
+		d.WriteError = w.errors[a.Key]
+		v.in.Deployments = append(v.in.Deployments, d)
+	}
+	return v
+}
+
+// wake passes if there is something to look at, and reports whether it did.
+func (w *world) wake() bool {
+	if w.cache.apps == nil || !w.rough || !w.chance(3) {
+		w.cache = w.look()
+	}
+	due := !w.wakeAt.IsZero() && !w.now.Before(w.wakeAt)
+	if w.cache.version == w.passedAt && !due && !w.unfinished {
+		return false
+	}
+	w.passedAt, w.unfinished = w.cache.version, false
+	if err := w.pass(); err != nil {
+		w.unfinished = true
+		if errors.Is(err, errDied) {
+			w.say("controller: dies")
+			w.dies, w.cache = -1, view{}
+			clear(w.errors)
+		}
+	}
+	return true
+}
+
+// pass is what the controller does: decide on the cache; read all again if that
+// wants to change something; store the journals; act.
+func (w *world) pass() error {
+	v := w.cache
+	plan := w.decide(v)
+	if plan.Begins || len(plan.Writes) > 0 {
+		v = w.look()
+		plan = w.decide(v)
+		w.checkBake(v, plan)
+	}
+	clear(w.touched)
+	w.wakeAt = plan.RecheckAt
+	if err := w.record(v, plan); err != nil {
+		return err
+	}
+	if err := w.act(v, plan); err != nil {
+		return err
+	}
+	if len(w.touched) == 0 && v.version >= w.passedAt {
+		w.passes++
+		w.checkAfter(v)
+	}
+	return nil
+}
+
+// decide asks the planner, and that it says the same whatever the order is.
+func (w *world) decide(v view) deployments.Plan {
+	in := v.in
+	in.Now = w.now
+	plan := deployments.Decide(in)
+	turned := in
+	turned.Coordinations = slices.Clone(in.Coordinations)
+	turned.Deployments = slices.Clone(in.Deployments)
+	slices.Reverse(turned.Coordinations)
+	slices.Reverse(turned.Deployments)
+	if again := deployments.Decide(turned); !reflect.DeepEqual(plan, again) {
+		w.t.Fatalf("the order of the input changes the plan:\n%s", cmp.Diff(plan, again))
+	}
+	return plan
+}
+
+// record stores the journals, each under its lock.
+func (w *world) record(v view, plan deployments.Plan) error {
+	for _, j := range plan.Journals {
+		r := w.crs[j.Coordination]
+		text, next := store(w.t, j.Status)
+		if r != nil && text == r.stored && r.version == v.crs[j.Coordination] {
+			w.tell(j.Coordination, j.Notes...)
+			continue
+		}
+		if err := w.fate(); err != nil {
+			return err
+		}
+		if w.crs[j.Coordination] == nil || w.crs[j.Coordination].version != v.crs[j.Coordination] {
+			return fmt.Errorf("conflict on %s", j.Coordination)
+		}
+		r = w.crs[j.Coordination]
+		if !w.quiet {
+			w.checkConditions(r.Journal, next)
+		}
+		w.tellJournal(r, next)
+		r.Journal, r.stored = next, text
+		w.version++
+		r.version = w.version
+		w.writes++
+		w.tell(j.Coordination, j.Notes...)
+		if w.rough && w.chance(40) {
+			return errors.New("stored, but the answer was lost")
+		}
+	}
+	return nil
+}
+
+// act makes the writes, each to the version that was decided upon.
+func (w *world) act(v view, plan deployments.Plan) error {
+	var failed error
+	for _, p := range plan.Writes {
+		if failed != nil && p.Kind == deployments.WriteRelease {
+			continue
+		}
+		if err := w.fate(); errors.Is(err, errDied) {
+			return err
+		} else if err == nil {
+			err = w.write(v, p)
+			w.remember(p, err)
+			failed = errors.Join(failed, err)
+		} else {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
+}
+
+// remember what went wrong, and tell how it went.
+func (w *world) remember(p deployments.Write, err error) {
+	delete(w.errors, p.Deployment)
+	note := p.Done
+	if err != nil {
+		w.errors[p.Deployment] = err.Error()
+		note = p.Failed
+		note.Message += ": " + err.Error()
+	}
+	for _, name := range p.Coordinations {
+		w.tell(name, note)
+	}
+}
+
+// write changes one app.
+func (w *world) write(v view, p deployments.Write) error {
+	a := w.apps[strings.TrimPrefix(p.Deployment, "shop/")]
+	if a == nil || a.UID != p.UID || a.version != v.apps[p.Deployment] {
+		return fmt.Errorf("conflict on %s", p.Deployment)
+	}
+	if reason := w.refused[p.Deployment]; reason != "" {
+		return errors.New(reason)
+	}
+	w.checkWrite(v, p, a)
+	if p.Paused != a.Paused {
+		a.PausedBy = ""
+	}
+	a.Paused, a.HeldBy = p.Paused, p.HeldBy
+	w.wrote(a)
+	w.writes++
+	w.say("controller: %s", describe(p))
+	if _, stale := w.stale[p.Deployment]; stale && p.Kind == deployments.WriteRelease {
+		delete(w.stale, p.Deployment)
+		a.Paused = true
+		return errors.New("it came back paused")
+	}
+	return nil
+}
+
+func describe(p deployments.Write) string {
+	switch p.Kind {
+	case deployments.WriteHold:
+		return fmt.Sprintf("pauses %s, held by %s", p.Deployment, p.HeldBy)
+	case deployments.WriteRelease:
+		return fmt.Sprintf("releases %s", p.Deployment)
+	case deployments.WriteMark:
+		return fmt.Sprintf("marks %s as held by %q", p.Deployment, p.HeldBy)
+	case deployments.WriteGiveBack:
+		return fmt.Sprintf("gives %s back, paused: %t", p.Deployment, p.Paused)
+	}
+	return string(p.Kind)
+}
+
+// fate comes before every write.
+func (w *world) fate() error {
+	if w.dies == 0 {
+		return errDied
+	}
+	if w.dies > 0 {
+		w.dies--
+	}
+	if !w.rough {
+		return nil
+	}
+	if w.chance(25) {
+		w.anything()
+	}
+	if w.chance(40) {
+		return errDied
+	}
+	if w.chance(40) {
+		return errors.New("the API server is busy")
+	}
+	return nil
+}
+
+// tell keeps what is told, and shows it.
+func (w *world) tell(name string, notes ...deployments.Note) {
+	for _, note := range notes {
+		if note.Reason == "" {
+			continue
+		}
+		kind := ""
+		if note.Warning {
+			kind = "Warning "
+		}
+		w.notes = append(w.notes, name+" "+note.Reason)
+		w.say("event on %s: %s%s: %s", name, kind, note.Reason, note.Message)
+	}
+}
+
+// tellJournal shows what changes in the Ready condition.
+func (w *world) tellJournal(r *cr, next coordinationv1.DeploymentCoordinationStatus) {
+	before, after := ready(r.Journal), ready(next)
+	if before.Reason == after.Reason && before.Message == after.Message && r.Journal.ActiveDeployment == next.ActiveDeployment {
+		return
+	}
+	active := next.ActiveDeployment
+	if active == "" {
+		active = "nobody"
+	}
+	w.say("%s: %s has the turn; %s: %s", r.Name, active, after.Reason, after.Message)
+}
+
+func ready(s coordinationv1.DeploymentCoordinationStatus) metav1.Condition {
+	for _, c := range s.Conditions {
+		if c.Type == coordinationv1.ReadyCondition {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}
+
+// step lets everybody act once.
+func (w *world) step(d time.Duration) bool {
+	w.now = w.now.Add(d)
+	for _, name := range w.appNames() {
+		w.control(w.apps[name])
+	}
+	return w.wake()
+}
+
+// rest lets time go by until nothing happens any more.
+func (w *world) rest(most int) {
+	w.t.Helper()
+	calm := 0
+	for range most {
+		version := w.version
+		passed := w.step(5 * time.Second)
+		if calm++; passed || w.version != version {
+			calm = 0
+		}
+		if calm > 0 && w.wakeAt.After(w.now) {
+			w.now, calm = w.wakeAt, 0
+			continue
+		}
+		if calm == 3 {
+			return
+		}
+	}
+	w.t.Fatalf("there is no rest after %d steps:\n%s", most, w.tail())
+}
+
+func (w *world) tail() string {
+	lines := strings.Split(w.story.String(), "\n")
+	return strings.Join(lines[max(0, len(lines)-80):], "\n")
+}
+
+// connected are the names of the apps that share a component with one, by the
+// coordinations of a view.
+func connected(v view, key string) map[string]bool {
+	found := map[string]bool{key: true}
+	for changed := true; changed; {
+		changed = false
+		for _, co := range v.in.Coordinations {
+			members := selected(v, co)
+			if !slices.ContainsFunc(members, func(k string) bool { return found[k] }) {
+				continue
+			}
+			for _, k := range members {
+				changed = changed || !found[k]
+				found[k] = true
+			}
+		}
+	}
+	return found
+}
+
+// selected are the keys of the Deployments that a coordination selects.
+func selected(v view, co deployments.Coordination) (keys []string) {
+	selector, err := metav1.LabelSelectorAsSelector(&co.Spec.LabelSelector)
+	if err != nil || selector.Empty() {
+		return nil
+	}
+	for _, d := range v.in.Deployments {
+		if selector.Matches(labels.Set(d.Labels)) {
+			keys = append(keys, d.Key)
+		}
+	}
+	return keys
+}
+
+func (w *world) byKey(key string) *app { return w.apps[strings.TrimPrefix(key, "shop/")] }
+
+// checkWrite: nobody who is held by people is released, and nobody begins while
+// another one of the component rolls out.
+func (w *world) checkWrite(v view, p deployments.Write, a *app) {
+	if !p.Paused && a.Paused && a.UserHeld {
+		w.t.Fatalf("%s is released although somebody holds it:\n%s", p.Deployment, w.tail())
+	}
+	if p.Kind != deployments.WriteRelease || !a.left() {
+		return
+	}
+	for key := range connected(v, p.Deployment) {
+		other := w.byKey(key)
+		if key != p.Deployment && other != nil && other.rolls() && !w.touched[key] {
+			w.t.Fatalf("%s is released while %s rolls out:\n%s", p.Deployment, key, w.tail())
+		}
+	}
+}
+
+// checkBake: who is said to be ready has been for long enough.
+func (w *world) checkBake(v view, plan deployments.Plan) {
+	for _, j := range plan.Journals {
+		for _, note := range j.Notes {
+			if note.Reason != coordinationv1.ActiveDeploymentReadyEvent {
+				continue
+			}
+			key := strings.Fields(note.Message)[0]
+			a, wait := w.byKey(key), time.Duration(0)
+			for _, co := range v.in.Coordinations {
+				if slices.Contains(selected(v, co), key) {
+					wait = max(wait, time.Duration(co.Spec.MinReadySeconds)*time.Second)
+				}
+			}
+			if a.ready.IsZero() || w.now.Sub(a.ready) < wait {
+				w.t.Fatalf("the turn of %s ends %s after %s, which is before %s:\n%s", key, w.now.Sub(a.ready), a.ready, wait, w.tail())
+			}
+		}
+	}
+}
+
+// checkAfter: once a pass was made as planned, at most one of a component rolls out,
+// and all coordinations that select it say so.
+func (w *world) checkAfter(v view) {
+	seen := map[string]bool{}
+	for _, d := range v.in.Deployments {
+		if seen[d.Key] {
+			continue
+		}
+		var rolling []string
+		for key := range connected(v, d.Key) {
+			seen[key] = true
+			if a := w.byKey(key); a != nil && a.rolls() && w.isSelected(v, key) {
+				rolling = append(rolling, key)
+			}
+		}
+		if len(rolling) > 1 {
+			w.t.Fatalf("%v roll out at once:\n%s", slices.Sorted(slices.Values(rolling)), w.tail())
+		}
+	}
+	w.checkTurns(v)
+}
+
+func (w *world) isSelected(v view, key string) bool {
+	return slices.ContainsFunc(v.in.Coordinations, func(co deployments.Coordination) bool {
+		return slices.Contains(selected(v, co), key)
+	})
+}
+
+// checkTurns: a component has one active Deployment, and everybody who selects it
+// says so.
+func (w *world) checkTurns(v view) {
+	for _, co := range v.in.Coordinations {
+		active := w.crs[co.Name].Journal.ActiveDeployment
+		if active == "" {
+			continue
+		}
+		component := connected(v, active)
+		for _, other := range v.in.Coordinations {
+			members, theirs := selected(v, other), w.crs[other.Name].Journal.ActiveDeployment
+			if slices.Contains(members, active) && theirs != active || component[theirs] && theirs != active {
+				w.t.Fatalf("%s says that %s has the turn, and %s says %q:\n%s", co.Name, active, other.Name, theirs, w.tail())
+			}
+		}
+	}
+}
+
+// checkConditions: those that have to be there are, and each keeps its time while
+// its status does not change.
+func (w *world) checkConditions(before, after coordinationv1.DeploymentCoordinationStatus) {
+	status := map[string]metav1.Condition{}
+	for _, c := range after.Conditions {
+		status[c.Type] = c
+		for _, b := range before.Conditions {
+			if b.Type == c.Type && b.Status == c.Status && !b.LastTransitionTime.Equal(&c.LastTransitionTime) {
+				w.t.Fatalf("%s has another time and the same status", c.Type)
+			}
+		}
+		if c.ObservedGeneration != after.ObservedGeneration || c.Reason == "" || c.Message == "" {
+			w.t.Fatalf("the condition is not complete: %+v", c)
+		}
+	}
+	stalled, isStalled := status[coordinationv1.StalledCondition]
+	switch {
+	case len(status) != len(after.Conditions):
+		w.t.Fatalf("a condition is there twice: %+v", after.Conditions)
+	case status[coordinationv1.ReadyCondition].Status == "", status[coordinationv1.ProgressingCondition].Status == "",
+		status[coordinationv1.DegradedCondition].Status == "", status[coordinationv1.HoldModeCondition].Status == "":
+		w.t.Fatalf("a condition is missing: %+v", after.Conditions)
+	case isStalled && (stalled.Status != metav1.ConditionTrue || status[coordinationv1.ReadyCondition].Status == metav1.ConditionTrue):
+		w.t.Fatalf("stalled is %s while ready is %s", stalled.Status, status[coordinationv1.ReadyCondition].Status)
+	}
+}
+
+// checkRest: everybody is rolled out, and nobody is held who is not selected.
+func (w *world) checkRest() {
+	v := w.look()
+	for _, name := range w.appNames() {
+		a := w.apps[name]
+		if !w.isSelected(v, a.Key) {
+			if a.HeldBy != "" {
+				w.t.Fatalf("%s is still held by %s:\n%s", a.Key, a.HeldBy, w.tail())
+			}
+			continue
+		}
+		if a.finished != a.Template {
+			w.t.Fatalf("%s has never been rolled out:\n%s", a.Key, w.tail())
+		}
+	}
+	for _, r := range w.crs {
+		if r.Journal.ActiveDeployment != "" {
+			w.t.Fatalf("%s still has the turn:\n%s", r.Journal.ActiveDeployment, w.tail())
+		}
+	}
+	writes := w.writes
+	for range 5 {
+		w.passedAt = -1
+		w.step(time.Hour)
+	}
+	if w.writes != writes {
+		w.t.Fatalf("at rest %d writes were made:\n%s", w.writes-writes, w.tail())
+	}
+}
+
+// checkFixpoint: a plan that was carried out leaves nothing to do, after at most two
+// more passes that see what it wrote.
+func (w *world) checkFixpoint() {
+	for range 3 {
+		w.passedAt = -1
+		w.wake()
+	}
+	writes := w.writes
+	w.passedAt = -1
+	w.wake()
+	if w.writes != writes {
+		w.t.Fatalf("there is no end to what the controller writes:\n%s", w.tail())
+	}
+}
