@@ -70,12 +70,23 @@ func newCluster(t *testing.T) *cluster {
 func (c *cluster) appNames() []string { return slices.Sorted(maps.Keys(c.apps)) }
 func (c *cluster) crNames() []string  { return slices.Sorted(maps.Keys(c.crs)) }
 
-// wrote counts a write to an app: the spec has another generation.
-func (c *cluster) wrote(a *app) {
+// wrote counts a write to an app. Only another spec is another generation.
+func (c *cluster) wrote(a *app, before spec) {
 	c.version++
 	a.version = c.version
-	a.Generation++
+	if a.spec() != before {
+		a.Generation++
+	}
 }
+
+// spec is what counts as a change for the generation.
+type spec struct {
+	paused   bool
+	template string
+	replicas int32
+}
+
+func (a *app) spec() spec { return spec{a.Paused, a.Template, a.Replicas} }
 
 // create a Deployment with a first template.
 func (c *cluster) create(name, template string, replicas int32, labels ...string) *app {
@@ -87,7 +98,7 @@ func (c *cluster) create(name, template string, replicas int32, labels ...string
 	a.ProgressDeadline = time.Minute
 	c.apps[name] = a
 	c.admit(a, true)
-	c.wrote(a)
+	c.wrote(a, spec{})
 	return a
 }
 
@@ -113,10 +124,10 @@ func (c *cluster) coordinate(name string, change ...func(*deployments.Coordinati
 
 // edit changes a spec as people do.
 func (c *cluster) edit(a *app, change func(*app)) {
-	before := a.Template
+	before := a.spec()
 	change(a)
-	c.admit(a, a.Template != before)
-	c.wrote(a)
+	c.admit(a, a.Template != before.template)
+	c.wrote(a, before)
 }
 
 // admit holds what was created or changed by anybody but the controller, unless it

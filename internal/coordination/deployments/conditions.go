@@ -4,6 +4,7 @@ package deployments
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -133,7 +134,7 @@ func (g *group) held() verdict {
 
 func (g *group) failed() verdict {
 	text := fmt.Sprintf("%s has failed to roll out: %s; correct or revert its template, or take it out of the selection",
-		g.active.Key, g.active.Failure.Message)
+		g.active.Key, strings.TrimSuffix(g.active.Failure.Message, "."))
 	c := claim{false, coordinationv1.RolloutFailedReason, text}
 	bad := claim{true, c.reason, text}
 	return verdict{ready: c, progressing: c, degraded: bad, stalled: bad}
@@ -144,7 +145,7 @@ func (g *group) failed() verdict {
 func (g *group) waiting() verdict {
 	active := g.component.active
 	text := fmt.Sprintf("%s; waits for coordination %s, where %s",
-		g.sum(), active.groups[0].Name, active.story(g.component.phase))
+		g.sum(), active.groups[0].Name, active.standing(g.component.phase))
 	return verdict{
 		ready:       claim{false, coordinationv1.WaitingForCoordinationReason, text},
 		progressing: claim{true, coordinationv1.DeploymentsPendingReason, text},
@@ -212,12 +213,21 @@ func (m *member) story(p phase) string {
 		return m.Key + " is about to be released"
 	case baking:
 		return fmt.Sprintf("%s is rolled out, and has to be ready until %s", m.Key, m.bakeEnd().UTC().Format(time.RFC3339))
+	default:
+		return fmt.Sprintf("%s rolls out: %s", m.Key, m.howFar())
+	}
+}
+
+// standing is what those need to know of the active member who do not select it. It
+// does not change while the member gets on, which saves writes.
+func (m *member) standing(p phase) string {
+	switch p {
 	case failed:
 		return m.Key + " has failed to roll out"
 	case held:
 		return m.Key + " is held by annotation"
 	default:
-		return fmt.Sprintf("%s rolls out: %s", m.Key, m.howFar())
+		return m.Key + " has the turn"
 	}
 }
 

@@ -39,7 +39,7 @@ func (c *component) write(m *member) Write {
 	switch paused := c.wantsPaused(m); {
 	case paused && !m.Paused:
 		return m.hold(c)
-	case !paused && m.Paused && !c.mustWait(m):
+	case !paused && m.Paused:
 		return m.release(c)
 	case m.Paused && m.HeldBy != m.holder():
 		return m.mark(m.holder())
@@ -69,14 +69,6 @@ func (c *component) wantsPaused(m *member) bool {
 func (m *member) idlesPaused() bool {
 	return slices.ContainsFunc(m.groups, func(g *group) bool {
 		return g.Spec.IdlePolicy != coordinationv1.IdleResume
-	})
-}
-
-// mustWait reports whether the active member cannot be released yet, because
-// another with something to roll out has not been seen paused.
-func (c *component) mustWait(m *member) bool {
-	return m == c.active && slices.ContainsFunc(c.members, func(other *member) bool {
-		return other != m && other.outdated && !other.Paused
 	})
 }
 

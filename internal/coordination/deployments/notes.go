@@ -31,8 +31,12 @@ func changedNote(from, to *member) Note {
 	return Note{Reason: coordinationv1.ActiveDeploymentChangedEvent, Message: fmt.Sprintf("the turn goes from %s to %s", from.Key, to.Key)}
 }
 
-func clearedNote(from *member) Note {
-	return Note{Reason: coordinationv1.ActiveDeploymentClearedEvent, Message: fmt.Sprintf("the turn of %s is over, and no selected Deployment has it next", from.Key)}
+func clearedNote(from, next *member) Note {
+	text := fmt.Sprintf("the turn of %s is over, and nobody waits for the next", from.Key)
+	if next != nil {
+		text = fmt.Sprintf("the turn goes from %s to %s, which is not selected here", from.Key, next.Key)
+	}
+	return Note{Reason: coordinationv1.ActiveDeploymentClearedEvent, Message: text}
 }
 
 func goneNote(name string) Note {

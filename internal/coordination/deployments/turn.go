@@ -127,20 +127,20 @@ func (g *group) resume() {
 	}
 }
 
-// turn tells the coordination who has the turn; nobody of its own if it does not
-// select that member.
-func (g *group) turn(to *member) {
+// turn tells the coordination who has the turn next: nobody of its own if it does
+// not select that member.
+func (g *group) turn(next *member) {
+	from, to := g.active, next
 	if !g.selects(to) {
 		to = nil
 	}
-	from := g.active
 	if from == to {
 		return
 	}
 	g.active, g.turned = to, true
 	switch {
 	case to == nil:
-		g.tell(clearedNote(from))
+		g.tell(clearedNote(from, next))
 	case from == nil:
 		g.tell(activatedNote(to))
 	default:

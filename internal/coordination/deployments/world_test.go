@@ -50,7 +50,7 @@ type world struct {
 	writes int
 	notes  []string
 	story  strings.Builder
-	quiet  bool
+	saidAt time.Time
 }
 
 // view is what is stored, as of one version.
@@ -71,7 +71,12 @@ func newWorld(t *testing.T, rng *rand.Rand) *world {
 	return w
 }
 
+// say adds a line to the story, below the time at which it happens.
 func (w *world) say(format string, args ...any) {
+	if !w.saidAt.Equal(w.now) {
+		w.saidAt = w.now
+		fmt.Fprintf(&w.story, "[%s]\n", w.now.Format(time.TimeOnly))
+	}
 	fmt.Fprintf(&w.story, "  "+format+"\n", args...)
 }
 
@@ -178,9 +183,7 @@ func (w *world) record(v view, plan deployments.Plan) error {
 			return fmt.Errorf("conflict on %s", j.Coordination)
 		}
 		r = w.crs[j.Coordination]
-		if !w.quiet {
-			w.checkConditions(r.Journal, next)
-		}
+		w.checkConditions(r.Journal, next)
 		w.tellJournal(r, next)
 		r.Journal, r.stored = next, text
 		w.version++
@@ -238,11 +241,12 @@ func (w *world) write(v view, p deployments.Write) error {
 		return errors.New(reason)
 	}
 	w.checkWrite(v, p, a)
+	before := a.spec()
 	if p.Paused != a.Paused {
 		a.PausedBy = ""
 	}
 	a.Paused, a.HeldBy = p.Paused, p.HeldBy
-	w.wrote(a)
+	w.wrote(a, before)
 	w.writes++
 	w.say("controller: %s", describe(p))
 	if _, stale := w.stale[p.Deployment]; stale && p.Kind == deployments.WriteRelease {
