@@ -14,6 +14,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -137,6 +138,21 @@ func (s *street) idles(name string, members ...string) {
 	}).Should(Succeed(), func() string { return s.describe(name) })
 }
 
+// activates waits until a Deployment has the turn, and was released.
+func (s *street) activates(coordination, name string) {
+	s.t.Helper()
+	s.Eventually(func(g Gomega) {
+		g.Expect(s.coordination(coordination).Status.ActiveDeployment).To(Equal(s.namespace + "/" + name))
+		g.Expect(s.deployment(name).Spec.Paused).To(BeFalse())
+	}).Should(Succeed(), func() string { return s.describe(coordination) })
+}
+
+// scaled changes the replicas through the subresource, as an autoscaler does.
+func (s *street) scaled(name string, to int32) {
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: to}}
+	s.Expect(s.SubResource("scale").Update(s.ctx, deployment(s.namespace, name), client.WithSubResourceBody(scale))).To(Succeed())
+}
+
 func (s *street) keys(names []string) []string {
 	var keys []string
 	for _, name := range names {
@@ -176,6 +192,54 @@ func (s *street) versions(name string) map[string]int {
 		}
 	}
 	return found
+}
+
+// stuck returns a version whose Pods do not become ready before it is mended.
+func (s *street) stuck() (version string, mend func()) {
+	version = "stuck-" + s.namespace
+	s.Expect(s.plane.BreakVersion(s.ctx, version)).To(Succeed())
+	mended := false
+	mend = func() {
+		if !mended {
+			mended = true
+			s.Expect(s.plane.MendVersion(context.Background(), version)).To(Succeed())
+		}
+	}
+	s.t.Cleanup(mend)
+	return version, mend
+}
+
+// events are what was told of a coordination, oldest first, as "Type Reason".
+func (s *street) events(name string) []string {
+	list := &corev1.EventList{}
+	s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingFields{"involvedObject.name": name})).To(Succeed())
+	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return strings.Compare(a.Name, b.Name) })
+	var told []string
+	for i := range list.Items {
+		e := &list.Items[i]
+		s.Expect(e.Source.Component).To(Equal(component))
+		s.Expect(e.LastTimestamp.IsZero()).To(BeFalse(), "kubectl sorts by lastTimestamp")
+		told = append(told, slices.Repeat([]string{e.Type + " " + e.Reason}, int(max(e.Count, 1)))...)
+	}
+	return told
+}
+
+// story is what was told of a coordination, for people.
+func (s *street) story(name string) string {
+	list := &corev1.EventList{}
+	s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingFields{"involvedObject.name": name})).To(Succeed())
+	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return strings.Compare(a.Name, b.Name) })
+	text := ""
+	for i := range list.Items {
+		text += fmt.Sprintf("%s %s (%d)\n", list.Items[i].Reason, list.Items[i].Message, list.Items[i].Count)
+	}
+	return text
+}
+
+// tells waits until an event was told a number of times.
+func (s *street) tells(of, event string, times int) {
+	s.t.Helper()
+	s.Eventually(func() int { return count(s.events(of), event) }).Should(Equal(times), func() string { return s.story(of) + s.describe(of) })
 }
 
 // watched is what an observer who has nothing to do with the controller saw.

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -85,6 +86,8 @@ func coordination(namespace, name string, edits ...func(*coordinationv1.Deployme
 func minReady(seconds int32) func(*coordinationv1.DeploymentCoordination) {
 	return func(c *coordinationv1.DeploymentCoordination) { c.Spec.MinReadySeconds = seconds }
 }
+
+func resume(c *coordinationv1.DeploymentCoordination) { c.Spec.IdlePolicy = coordinationv1.IdleResume }
 
 // deployment is one of the shop, of one replica, with an image of version 1.
 func deployment(namespace, name string, edits ...func(*appsv1.Deployment)) *appsv1.Deployment {
@@ -154,7 +157,9 @@ func (s *stage) deploy(name string, edits ...func(*appsv1.Deployment)) {
 func (s *stage) deployed(name string, edits ...func(*appsv1.Deployment)) {
 	s.deploy(name, edits...)
 	s.finishes(name)
-	s.edit(name, paused(true))
+	d := s.deployment(name)
+	d.Spec.Paused = true
+	s.Expect(s.Update(s.ctx, d, client.FieldOwner(target.FieldManager))).To(Succeed())
 	s.observes(name)
 }
 

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymentcoordination
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+)
+
+// apply writes a Deployment as Flux does: by server-side apply, which takes what
+// it spells.
+func (s *stage) apply(name string, spells *bool, edits ...func(*appsv1.Deployment)) {
+	applied, err := toUnstructured(deployment(s.namespace, name, edits...))
+	s.Expect(err).NotTo(HaveOccurred())
+	delete(applied.Object, "status")
+	if spells != nil {
+		s.Expect(unstructured.SetNestedField(applied.Object, *spells, "spec", "paused")).To(Succeed())
+	}
+	applied.SetCreationTimestamp(metav1.Time{})
+	s.Expect(s.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(applied),
+		client.FieldOwner("kustomize-controller"), client.ForceOwnership)).To(Succeed())
+}
+
+func contested(name string) gomegatypes.GomegaMatcher {
+	return And(
+		HaveField("Reason", coordinationv1.PausedByManifestEvent), HaveField("Type", "Warning"),
+		HaveField("Message", And(ContainSubstring(name), ContainSubstring("kustomize-controller"))))
+}
+
+// A manifest that spells spec.paused takes it back each time that it is applied.
+// While there is nothing to roll out the controller lets it.
+func TestAManifestThatSpellsPausedIsNotFoughtOverWhileIdle(t *testing.T) {
+	s := three(t)
+	off := false
+	s.apply("b", &off)
+	s.rest()
+	s.Expect(s.unpaused()).To(Equal([]string{"b"}))
+	s.Expect(count(s.writes(), "patch Deployment b")).To(Equal(1), "it is not marked as held any more")
+	s.Expect(s.deployment("b").Annotations).NotTo(HaveKey(coordinationv1.HeldByAnnotation))
+	s.Expect(s.events.Take()).To(And(Not(BeEmpty()), HaveEach(contested(s.namespace+"/b"))))
+
+	s.apply("b", &off)
+	s.rest()
+	s.Expect(s.unpaused()).To(Equal([]string{"b"}))
+	s.Expect(s.writes()).To(BeEmpty())
+	s.Expect(s.events.Take()).To(BeEmpty())
+}
+
+// While it waits it is held, once for each time that the manifest is applied.
+func TestAManifestThatSpellsPausedCannotTakeATurn(t *testing.T) {
+	s := three(t)
+	s.edit("a", version("2"))
+	s.rest()
+	s.writes()
+	off := false
+	for i := range 3 {
+		s.apply("b", &off, version("2"))
+		s.Expect(s.unpaused()).To(Equal([]string{"a", "b"}))
+		s.rest()
+		s.Expect(s.unpaused()).To(Equal([]string{"a"}))
+		s.Expect(count(s.writes(), "patch Deployment b")).To(Equal(1))
+		s.Expect(s.events.Take()).To(ContainElement(contested(s.namespace+"/b")), "round %d", i)
+	}
+	s.finishes("a")
+	s.rest()
+	s.stays("b")
+}
+
+// One that leaves it out does not disturb, and the controller owns two fields
+// only.
+func TestAManifestThatDoesNotSpellPausedLeavesItAsItIs(t *testing.T) {
+	s := openStage(t)
+	s.apply("a", nil)
+	s.finishes("a")
+	s.coordinate("shop")
+	s.rest()
+	s.Expect(s.unpaused()).To(BeEmpty())
+	s.writes()
+	s.told()
+	s.apply("a", nil)
+	s.rest()
+	s.Expect(s.unpaused()).To(BeEmpty())
+	s.Expect(s.writes()).To(BeEmpty())
+	s.Expect(s.told()).To(BeEmpty())
+
+	for _, entry := range s.deployment("a").ManagedFields {
+		if entry.Manager == "rollout-controller" {
+			s.Expect(string(entry.FieldsV1.GetRawBytes())).To(Equal(
+				`{"f:metadata":{"f:annotations":{".":{},"f:` + coordinationv1.HeldByAnnotation + `":{}}},"f:spec":{"f:paused":{}}}`))
+		}
+	}
+}
