@@ -43,6 +43,10 @@ var quietPackages = map[string]string{
 var unseen = map[string][]string{
 	"the controller exits with it when it starts, because of the API server's own complaint": {
 		"add a cache of all Rollouts: …",
+		"add the webhook: …",
+		"find out whether MutatingAdmissionPolicies are served: …",
+		"make a client: …",
+		"watch … …: …",
 		"add the metadata store: …",
 		"failed creating a client for metadata: …",
 		"failed creating index …: …",
@@ -84,9 +88,19 @@ var unseen = map[string][]string{
 	},
 	"only a mistake in this project can cause it": {
 		"a promotion cannot go from … to …",
+		"encode a key: …",
 		"encode patch for …: …",
 		"no promotion has failed that could be retried",
 		"no promotion is under way that could become …",
+		"make a key: …",
+		"sign a certificate: …",
+	},
+	"a certificate that cannot be read is made anew": {
+		"read a certificate: …",
+	},
+	"it stands in a certificate": {
+		"PRIVATE KEY",
+		"rollout-controller webhook",
 	},
 	"nobody is told of an object that is as it should be": {
 		"All pods are updated and available. Replicas: …",
