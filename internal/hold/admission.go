@@ -29,6 +29,7 @@ type Admission struct {
 	webhook Configuration
 	other   *named.Object[*admissionv1.MutatingWebhookConfiguration] // the webhook's own, if that is its name
 
+	served  bool // whether this process serves the webhook
 	changes changes
 }
 
@@ -85,15 +86,20 @@ func watch[T runtime.Object](mgr ctrl.Manager, a *Admission, client cache.Getter
 	return object, nil
 }
 
-// Webhook is the configuration of this installation's webhook.
-func (a *Admission) Webhook() Configuration { return a.webhook }
+// ServeWebhook is for whoever serves the webhook, before the manager starts. It
+// returns the configuration by which the API server finds it. Unless somebody
+// calls this, the webhook counts as turned off.
+func (a *Admission) ServeWebhook() Configuration {
+	a.served = true
+	return a.webhook
+}
 
 // Mode is the reason and the message of the condition HoldMode.
 func (a *Admission) Mode() (reason, message string) {
 	if a.policyInForce() {
 		return v1.AdmissionPolicyReason, fmt.Sprintf("the API server pauses Deployments that wait, by MutatingAdmissionPolicy %s", a.names.Policy)
 	}
-	if webhook := a.webhook.Webhook(); webhook != nil && len(webhook.ClientConfig.CABundle) > 0 {
+	if webhook := a.webhook.Webhook(); a.served && webhook != nil && len(webhook.ClientConfig.CABundle) > 0 {
 		return v1.AdmissionWebhookReason, fmt.Sprintf("the API server asks the controller which Deployments to pause, by MutatingWebhookConfiguration %s", a.names.Webhook)
 	}
 	return v1.ControllerOnlyReason, fmt.Sprintf("the controller pauses Deployments once it has seen them: %s, and %s", a.whyNoPolicy(), a.whyNoWebhook())
@@ -122,6 +128,9 @@ func (a *Admission) whyNoPolicy() string {
 }
 
 func (a *Admission) whyNoWebhook() string {
+	if !a.served {
+		return "the controller's webhook is turned off"
+	}
 	if a.webhook.Refused() != nil {
 		return fmt.Sprintf("MutatingWebhookConfiguration %s may not be read", a.names.Webhook)
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,7 +22,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
@@ -48,38 +48,43 @@ type replica struct {
 func startReplica(t *testing.T, options webhook.Options) *replica {
 	t.Helper()
 	g := NewWithT(t)
-	user, err := testPlane.RESTConfigFor(controllerName, "system:serviceaccounts", "system:authenticated")
-	g.Expect(err).NotTo(HaveOccurred())
-	skip := true
-	mgr, err := ctrl.NewManager(user, ctrl.Options{
-		Scheme: testScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller: config.Controller{SkipNameValidation: &skip}, Logger: logr.Discard(),
-	})
-	g.Expect(err).NotTo(HaveOccurred())
+	mgr := newManager(t)
 	r := &replica{}
+	var err error
 	r.admission, err = hold.NewAdmission(mgr, names)
 	g.Expect(err).NotTo(HaveOccurred())
-	if options.Port == 0 {
-		options.Port = freePort(t)
-	}
-	r.port = options.Port
-	options.Host = "127.0.0.1"
+	r.port = freePort(t)
+	options.Host, options.Port = "127.0.0.1", r.port
 	r.webhook, err = webhook.Add(t.Context(), mgr, r.admission, names, options)
 	g.Expect(err).NotTo(HaveOccurred())
+	r.stop = run(t, mgr)
+	return r
+}
 
+// newManager has the rights of the controller.
+func newManager(t *testing.T) ctrl.Manager {
+	t.Helper()
+	user, err := testPlane.RESTConfigFor(controllerName, "system:serviceaccounts", "system:authenticated")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	mgr, err := ctrl.NewManager(user, ctrl.Options{
+		Scheme: testScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Logger: logr.Discard(),
+	})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return mgr
+}
+
+// run starts a manager, which ends with the test if it is not stopped before.
+func run(t *testing.T, mgr ctrl.Manager) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	stopped := false
-	r.stop = func() {
-		if !stopped {
-			stopped = true
-			cancel()
-			g.Expect(<-done).To(Succeed())
-		}
-	}
-	t.Cleanup(r.stop)
-	return r
+	stop = sync.OnceFunc(func() {
+		cancel()
+		NewWithT(t).Expect(<-done).To(Succeed())
+	})
+	t.Cleanup(stop)
+	return stop
 }
 
 // await waits until the replica knows that it is asked, and is ready for it.

@@ -5,6 +5,7 @@ package admission
 import (
 	"context"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -14,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/hold"
+	"github.com/fluxrollouts/rollout-controller/internal/hold/certificates"
 	"github.com/fluxrollouts/rollout-controller/internal/hold/webhook"
 )
 
@@ -55,6 +58,31 @@ func TestWhatMayNotBeReadCountsAsNotInstalled(t *testing.T) {
 
 	installRights(t)
 	eventually(t, r.mode).Should(Equal(v1.AdmissionPolicyReason), "it is found out by itself")
+}
+
+func TestAWebhookThatIsTurnedOffIsNotInForce(t *testing.T) {
+	g := NewWithT(t)
+	installRights(t)
+	mgr := newManager(t)
+	admission, err := hold.NewAdmission(mgr, names)
+	g.Expect(err).NotTo(HaveOccurred())
+	run(t, mgr)
+	installWebhook(t, freePort(t), func(c *admissionv1.MutatingWebhookConfiguration) {
+		c.Webhooks[0].ClientConfig.CABundle = authority(t)
+	})
+	eventually(t, func() string { _, message := admission.Mode(); return message }).Should(Equal(
+		"the controller pauses Deployments once it has seen them: there is no MutatingAdmissionPolicy rollout-controller-hold, " +
+			"and the controller's webhook is turned off"))
+	reason, _ := admission.Mode()
+	g.Expect(reason).To(Equal(v1.ControllerOnlyReason))
+}
+
+// authority is one that the API server could trust.
+func authority(t *testing.T) []byte {
+	t.Helper()
+	pair, err := certificates.Make("rollout-controller-webhook.kuberik-system.svc", time.Now())
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return pair.Authority
 }
 
 func TestAnotherCoordinatorIsNoticed(t *testing.T) {

@@ -76,7 +76,7 @@ func Add(ctx context.Context, mgr ctrl.Manager, installed *hold.Admission, names
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	s := &Server{
-		configuration: installed.Webhook(),
+		configuration: installed.ServeWebhook(),
 		handler: &Handler{
 			Coordinations: mgr.GetClient(),
 			Rule:          hold.Rule{Controller: self(ctx, clients)},
