@@ -45,9 +45,14 @@ func (r *Reconciler) act(ctx context.Context, g gathered, m *memory, plan statef
 	return o, err
 }
 
-// replace deletes pods until one cannot be.
+// replace deletes pods until one cannot be. The turn is remembered before that:
+// a deletion may succeed though its answer is lost.
 func (r *Reconciler) replace(ctx context.Context, g gathered, m *memory, plan statefulsets.Plan) error {
-	for i, d := range plan.Delete {
+	m.last = plan.Last
+	if plan.Starts {
+		r.tellStart(ctx, g, plan.Delete[0])
+	}
+	for _, d := range plan.Delete {
 		switch err := r.remove(ctx, g.key.Namespace, d); {
 		case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 			continue // it was replaced meanwhile
@@ -55,12 +60,8 @@ func (r *Reconciler) replace(ctx context.Context, g gathered, m *memory, plan st
 			return fmt.Errorf("delete pod %s: %w", d.Pod, err)
 		}
 		m.deleted[d.UID] = true
-		if i == 0 && plan.Starts {
-			r.tellStart(ctx, g, d)
-		}
 		r.tellReplaced(ctx, g, d)
 	}
-	m.last = plan.Last
 	return nil
 }
 

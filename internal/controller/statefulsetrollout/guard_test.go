@@ -4,6 +4,7 @@ package statefulsetrollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -23,9 +25,12 @@ import (
 type guard struct {
 	// before is called before a pod is deleted; nil is not.
 	before func(pod *corev1.Pod)
+	// refuse is how many deletions fail before they reach the API server.
+	refuse int
 
 	mu       sync.Mutex
 	deleted  []string
+	uids     []types.UID
 	breaches []string
 }
 
@@ -53,10 +58,15 @@ func (g *guard) pass(ctx context.Context, o client.Object, request func() error)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.refuse > 0 {
+		g.refuse--
+		return errors.New("the network is away")
+	}
 	breach := g.inspect(ctx, pod)
 	err := request()
 	if err == nil {
 		g.deleted = append(g.deleted, pod.Name)
+		g.uids = append(g.uids, pod.UID)
 		g.breaches = append(g.breaches, breach...)
 	}
 	return err
@@ -144,6 +154,13 @@ func (g *guard) took() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.deleted)
+}
+
+// taken are the same by their UIDs, each once.
+func (g *guard) taken() []types.UID {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Compact(slices.Sorted(slices.Values(g.uids)))
 }
 
 // broken are the promises that were broken so far.

@@ -316,7 +316,7 @@ func told(events []fixture.Event) []string {
 	return all
 }
 
-// requestLog counts what a client asks for.
+// requestLog counts what a client asks for, with the code of the answer.
 type requestLog struct {
 	mu  sync.Mutex
 	all []string
@@ -328,14 +328,19 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(r)
+		code := 0
+		if err == nil {
+			code = response.StatusCode
+		}
 		l.mu.Lock()
-		l.all = append(l.all, r.Method+" "+r.URL.Path)
-		l.mu.Unlock()
-		return next.RoundTrip(r)
+		defer l.mu.Unlock()
+		l.all = append(l.all, fmt.Sprintf("%s %s %d", r.Method, r.URL.Path, code))
+		return response, err
 	})
 }
 
-// about are the requests whose method and path contain some text.
+// about are the requests whose method, path and code contain some text.
 func (l *requestLog) about(text string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

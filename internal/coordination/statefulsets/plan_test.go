@@ -252,6 +252,13 @@ func TestStuckPodsThatAreOutdatedAreReplaced(t *testing.T) {
 			sets{zone("a", "bad!,old"), zone("b", "old~,old")},
 			"Blocked SetNotReady a: a waits until all other sets are ready: b has 1 of 2 pods available: b-0 is not ready",
 		},
+		"beside a set that lacks a pod they wait": {
+			sets{zone("a", "bad!,old"), zone("b", "-,old")},
+			"Blocked SetNotReady a: a waits until all other sets are ready: b has 1 of 2 pods available: 1 do not exist",
+		},
+		"alone, while other sets are not ready": {
+			sets{zone("a", "bad!,old,old", allows("3")), zone("b", "new!,new", current("new"))}, "Rolling -a-0",
+		},
 		"not those of a set that is paused": {
 			sets{zone("a", "bad!,old", paused)},
 			"Blocked RolloutPaused a: what is outdated is paused by annotation: a",

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulsetrollout
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// TestAReplicaThatDoesNotLeadIsReady has somebody else hold the Lease.
+func TestAReplicaThatDoesNotLeadIsReady(t *testing.T) {
+	s := openStage(t, zone("zone-a", 1))
+	other, seconds, now := "other", int32(3600), metav1.NowMicro()
+	s.Expect(s.Create(s.ctx, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "leader"},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
+	})).To(Succeed())
+	mgr, err := ctrl.NewManager(testPlane.RESTConfig(), ctrl.Options{
+		Scheme: clientgoscheme.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: controllerConfig(),
+		Cache:          cache.Options{ByObject: CacheByObject(), DefaultNamespaces: map[string]cache.Config{s.namespace: {}}},
+		LeaderElection: true, LeaderElectionID: "leader", LeaderElectionNamespace: s.namespace,
+	})
+	s.Expect(err).NotTo(HaveOccurred())
+	r := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Events: s.events, Now: time.Now}
+	s.Expect(r.SetupWithManager(s.ctx, mgr, controller.Options{})).To(Succeed())
+	endpoint := Ready(mgr.GetCache())
+	answer := func() int {
+		recorder := httptest.NewRecorder()
+		endpoint.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/ready", nil))
+		return recorder.Code
+	}
+	s.Expect(answer()).To(Equal(http.StatusServiceUnavailable), "before it has begun")
+
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		s.Expect(<-done).To(Succeed())
+	})
+	s.Eventually(answer).Should(Equal(http.StatusOK))
+	s.release("2.0.0", "zone-a")
+	s.Consistently(s.events.All).Should(BeEmpty(), "it does not lead")
+}

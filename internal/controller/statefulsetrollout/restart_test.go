@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulsetrollout
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fluxrollouts/rollout-controller/internal/metrics"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+func TestARestartDoesNotForgetAPodThatGoes(t *testing.T) {
+	s := openStage(t, zone("zone-a", 2), zone("zone-b", 1))
+	s.hold("zone-a-0")
+	stop := s.play(t)
+	s.release("2.0.0", "zone-a", "zone-b")
+	s.Eventually(s.guard.took).Should(HaveLen(1))
+	stop()
+	s.play(t)
+	s.Consistently(s.guard.took).Should(HaveLen(1))
+	if s.guard.took()[0] == "zone-a-0" {
+		s.letGo("zone-a-0")
+	}
+	s.runs("2.0.0", "zone-b")
+}
+
+func TestARolloutSurvivesRestartsAtEachDeletion(t *testing.T) {
+	s := openStage(t, zone("zone-a", 2), zone("zone-b", 2))
+	s.release("2.0.0", "zone-a", "zone-b")
+	for n := 1; n <= 4; n++ {
+		stop := s.play(t)
+		s.Eventually(s.guard.took).Should(HaveLen(n))
+		stop()
+	}
+	s.play(t)
+	s.runs("2.0.0", "zone-a", "zone-b")
+	s.Expect(s.guard.took()).To(Equal([]string{"zone-a-0", "zone-a-1", "zone-b-0", "zone-b-1"}))
+}
+
+func TestTwoInstancesAtOnceDeleteNoMoreThanOne(t *testing.T) {
+	s := openStage(t, zone("zone-a", 3), zone("zone-b", 3))
+	s.play(t)
+	s.play(t)
+	s.release("2.0.0", "zone-a", "zone-b")
+	s.runs("2.0.0", "zone-a", "zone-b")
+	// A pod that goes may be deleted once more by the other; none is deleted anew.
+	s.Expect(s.guard.taken()).To(HaveLen(6))
+}
+
+// TestAnOldCacheDeletesNothing has a cache that still shows everything Ready and
+// outdated, though a pod of the set is being deleted, by whomever.
+func TestAnOldCacheDeletesNothing(t *testing.T) {
+	s := openStage(t, zone("zone-a", 2), zone("zone-b", 1))
+	s.release("2.0.0", "zone-a", "zone-b")
+	s.Eventually(func() bool {
+		status := s.set("zone-b").Status
+		return status.UpdateRevision != status.CurrentRevision && s.set("zone-a").Status.ObservedGeneration == 2
+	}).Should(BeTrue())
+	r := s.stepwise()
+	s.hold("zone-a-1")
+	s.Expect(s.Delete(s.ctx, s.pod("zone-a-1"))).To(Succeed())
+
+	s.step(r)
+	s.Expect(s.guard.took()).To(BeEmpty())
+	s.letGo("zone-a-1")
+	s.Eventually(func() map[string]string { return s.pods("zone-a") }).Should(HaveKeyWithValue("zone-a-1", "2.0.0"))
+	s.Eventually(func() int32 { return s.set("zone-a").Status.ReadyReplicas }).Should(BeEquivalentTo(2))
+	s.step(r)
+	s.Expect(s.guard.took()).To(Equal([]string{"zone-a-0"}))
+
+	lists := len(s.requests.about("/pods"))
+	s.step(r)
+	s.Expect(s.guard.took()).To(HaveLen(1))
+	s.Expect(s.requests.about("/pods")).To(HaveLen(lists), "it remembers what it deleted, and asks for nothing")
+}
+
+// stepwise is a reconciler that does one pass when it is told to, with a cache
+// that never changes.
+func (s *stage) stepwise() *Reconciler {
+	user := testPlane.RESTConfig()
+	user.Wrap(s.requests.wrap)
+	live, err := client.NewWithWatch(user, client.Options{})
+	s.Expect(err).NotTo(HaveOccurred())
+	var pods corev1.PodList
+	s.Expect(s.List(s.ctx, &pods, client.InNamespace(s.namespace))).To(Succeed())
+	frozen := interceptor.NewClient(live, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			found, ok := list.(*corev1.PodList)
+			if !ok {
+				return testClient.List(ctx, list, options...)
+			}
+			pods.DeepCopyInto(found)
+			return nil
+		},
+	})
+	r := &Reconciler{
+		Client: s.guard.through(frozen), APIReader: live, Events: s.events, Now: time.Now, Metrics: metrics.NewGroups(),
+	}
+	r.pods.begun = true
+	return r
+}
+
+func (s *stage) step(r *Reconciler) {
+	_, err := r.Reconcile(s.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: s.namespace, Name: "ingester"}})
+	s.Expect(err).NotTo(HaveOccurred())
+}
+
+// TestADeletionThatFailsIsTriedAgain has the API server refuse once.
+func TestADeletionThatFailsIsTriedAgain(t *testing.T) {
+	s := openStage(t, zone("zone-a", 1))
+	s.guard.refuse = 1
+	s.play(t)
+	s.release("2.0.0", "zone-a")
+	s.runs("2.0.0", "zone-a")
+	s.Eventually(func() []map[string]string { return s.series("rollout_operator_group_reconciles_failed_total") }).Should(
+		ConsistOf(HaveKeyWithValue("value", "1")))
+	s.Expect(s.events.All()).NotTo(ContainElement(HaveField("Type", "Warning")))
+	s.Expect(s.events.All()).To(HaveExactElements(
+		fixture.Event{On: "zone-a", Type: "Normal", Reason: "RolloutStarted", Message: "pods are replaced by those of revision " + s.set("zone-a").Status.UpdateRevision},
+		HaveField("Reason", "PodReplaced"),
+		HaveField("Reason", "RolloutFinished"),
+	))
+}

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulsets_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
+)
+
+// simulation is a group of zones in a world where anything may happen: people
+// change, pause and scale sets, pods die, the StatefulSet controller and the
+// kubelet take their time, caches are old, and we crash or lose answers. At each
+// deletion it counts for itself whether the promises hold.
+type simulation struct {
+	*rand.Rand
+	now   time.Time
+	zones []*simulatedZone
+	uids  int
+	// cache is what we see of each zone, some time ago.
+	cache map[string]statefulsets.Set
+	// last and deleted are our memory.
+	last    types.UID
+	deleted map[types.UID]bool
+
+	// open is the zone in which we replaced pods last and which is not complete.
+	// After a crash nobody knows it better than by the revisions.
+	open      *simulatedZone
+	forgotten bool
+	taken     int
+	story     []string
+	breaches  []string
+}
+
+// simulatedZone is a set as it is.
+type simulatedZone struct {
+	statefulsets.Set
+	wanted int // the template
+	limit  int32
+}
+
+// broken templates never start.
+func broken(template int) bool { return template%4 == 3 }
+
+func revision(template int) string { return "v" + strconv.Itoa(template) }
+
+func newSimulation(seed uint64) *simulation {
+	s := &simulation{
+		Rand: rand.New(rand.NewPCG(seed, 0)), now: noon,
+		cache: map[string]statefulsets.Set{}, deleted: map[types.UID]bool{},
+	}
+	for i := range 2 + s.IntN(2) {
+		z := &simulatedZone{limit: 1 + int32(s.IntN(2))}
+		z.Set = statefulsets.Set{
+			Name: fmt.Sprintf("zone-%c", 'a'+i), UID: types.UID(strconv.Itoa(i)), Strategy: "OnDelete",
+			Replicas: 1 + int32(s.IntN(4)), MinReady: time.Duration(s.IntN(3)) * 10 * time.Second,
+			MaxUnavailable: strconv.Itoa(int(z.limit)), CurrentRevision: revision(0), UpdateRevision: revision(0),
+		}
+		s.zones = append(s.zones, z)
+	}
+	s.settle(false)
+	return s
+}
+
+func (s *simulation) tell(format string, args ...any) {
+	s.story = append(s.story, fmt.Sprintf(format, args...))
+}
+
+// happen lets one thing happen. Mostly it is what brings a rollout on.
+func (s *simulation) happen() {
+	z := s.zones[s.IntN(len(s.zones))]
+	if s.IntN(25) == 0 {
+		s.disturb(z)
+		return
+	}
+	switch s.IntN(5) {
+	case 0:
+		z.controllerActs(s)
+	case 1, 2:
+		for range 1 + s.IntN(4) {
+			z.kubeletActs(s)
+		}
+		z.report()
+	case 3:
+		s.cache[z.Name] = z.seen()
+		s.now = s.now.Add(time.Duration(s.IntN(6)) * time.Second)
+	case 4:
+		s.pass()
+	}
+}
+
+func (s *simulation) disturb(z *simulatedZone) {
+	switch s.IntN(10) {
+	case 0:
+		z.apply(s.IntN(6))
+		s.tell("%s gets %s", z.Name, revision(z.wanted))
+	case 1, 2:
+		template := s.IntN(6)
+		for _, z := range s.zones {
+			z.apply(template)
+		}
+		s.tell("all get %s", revision(template))
+	case 3:
+		z.Replicas = int32(s.IntN(5))
+		z.Generation++
+		s.tell("%s is scaled to %d", z.Name, z.Replicas)
+	case 4:
+		z.Paused = true
+		s.tell("%s is paused", z.Name)
+	case 5:
+		z.Strategy = "RollingUpdate"
+		s.tell("%s has another strategy", z.Name)
+	case 6:
+		for _, z := range s.zones {
+			z.Paused, z.Strategy = false, "OnDelete"
+		}
+		s.tell("nothing is paused, and all have OnDelete")
+	case 7, 8:
+		s.accident(z)
+	case 9:
+		s.last, s.deleted, s.forgotten = "", map[types.UID]bool{}, true
+		s.tell("we crash")
+	}
+}
+
+// apply gives the zone a template.
+func (z *simulatedZone) apply(template int) {
+	if z.wanted != template {
+		z.wanted = template
+		z.Generation++
+	}
+}
+
+// accident befalls a pod.
+func (s *simulation) accident(z *simulatedZone) {
+	if len(z.Pods) == 0 {
+		return
+	}
+	i := s.IntN(len(z.Pods))
+	pod := &z.Pods[i]
+	switch s.IntN(3) {
+	case 0:
+		pod.Ready, pod.Stuck = false, ""
+		s.tell("%s is not ready any more", pod.Name)
+	case 1:
+		pod.Terminating, pod.Ready = true, false
+		s.tell("%s is deleted by somebody", pod.Name)
+	case 2:
+		s.tell("%s is gone", pod.Name)
+		z.Pods = slices.Delete(z.Pods, i, i+1)
+	}
+}
+
+// controllerActs is the StatefulSet controller.
+func (z *simulatedZone) controllerActs(s *simulation) {
+	z.ObservedGeneration, z.UpdateRevision = z.Generation, revision(z.wanted)
+	for i := range z.Pods {
+		if z.ordinal(z.Pods[i].Name) >= int(z.Replicas) {
+			z.Pods[i].Terminating, z.Pods[i].Ready = true, false
+		}
+	}
+	for n := range int(z.Replicas) {
+		name := z.Name + "-" + strconv.Itoa(n)
+		if !slices.ContainsFunc(z.Pods, func(p statefulsets.Pod) bool { return p.Name == name }) {
+			s.uids++
+			z.Pods = append(z.Pods, statefulsets.Pod{Name: name, UID: types.UID("pod" + strconv.Itoa(s.uids)), Revision: z.UpdateRevision})
+		}
+	}
+}
+
+func (z *simulatedZone) ordinal(pod string) int {
+	n, err := strconv.Atoi(pod[len(z.Name)+1:])
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// kubeletActs on one pod.
+func (z *simulatedZone) kubeletActs(s *simulation) {
+	if len(z.Pods) == 0 {
+		return
+	}
+	i := s.IntN(len(z.Pods))
+	pod := &z.Pods[i]
+	template, err := strconv.Atoi(pod.Revision[1:])
+	switch {
+	case err != nil:
+		panic(err)
+	case pod.Terminating:
+		z.Pods = slices.Delete(z.Pods, i, i+1)
+	case broken(template):
+		pod.Stuck = "CrashLoopBackOff"
+	case !pod.Ready:
+		pod.Ready, pod.ReadySince = true, s.now
+	}
+}
+
+// report writes the part of the status that may lag behind.
+func (z *simulatedZone) report() {
+	z.StatusReplicas, z.StatusReady = int32(len(z.Pods)), 0
+	for _, pod := range z.Pods {
+		if pod.Ready {
+			z.StatusReady++
+		}
+	}
+}
+
+func (z *simulatedZone) seen() statefulsets.Set {
+	set := z.Set
+	set.Pods = slices.Clone(z.Pods)
+	return set
+}
+
+// pass is one of ours: from an old cache, and once more from what is true if
+// there is something to do.
+func (s *simulation) pass() {
+	plan := s.decide(func(z *simulatedZone) statefulsets.Set { return s.cache[z.Name] })
+	if plan.Acts() {
+		plan = s.decide((*simulatedZone).seen)
+	}
+	for _, name := range plan.Promote {
+		z := s.zone(name)
+		if z.CurrentRevision = z.UpdateRevision; !s.complete(z) {
+			s.breach("%s is promoted before it is complete", name)
+		}
+	}
+	s.last = plan.Last
+	for i, d := range plan.Delete {
+		switch s.IntN(10) {
+		case 0:
+			s.last, s.deleted, s.forgotten = "", map[types.UID]bool{}, true
+			s.tell("we crash after %d deletions", i)
+			return
+		case 1:
+			s.tell("the deletion of %s is lost", d.Pod)
+			return
+		case 2:
+			s.remove(d)
+			s.tell("only its answer is lost")
+			return
+		}
+		s.remove(d)
+		s.deleted[d.UID] = true
+	}
+}
+
+func (s *simulation) decide(see func(*simulatedZone) statefulsets.Set) statefulsets.Plan {
+	g := statefulsets.Group{Now: s.now, Last: s.last, Deleted: s.deleted}
+	for _, z := range s.zones {
+		g.Sets = append(g.Sets, see(z))
+	}
+	return statefulsets.Decide(g)
+}
+
+func (s *simulation) zone(name string) *simulatedZone {
+	return s.zones[slices.IndexFunc(s.zones, func(z *simulatedZone) bool { return z.Name == name })]
+}
+
+// remove deletes a pod, and looks what that does.
+func (s *simulation) remove(d statefulsets.Deletion) {
+	z := s.zone(d.Set)
+	i := slices.IndexFunc(z.Pods, func(p statefulsets.Pod) bool { return p.UID == d.UID })
+	if i < 0 {
+		return // as the API server says to another UID
+	}
+	pod := &z.Pods[i]
+	s.tell("we delete %s of %s", pod.Name, pod.Revision)
+	s.taken++
+	s.inspect(z, *pod)
+	if pod.Stuck == "" {
+		if z != s.open {
+			s.forgotten = false
+		}
+		s.open = z
+	}
+	pod.Terminating, pod.Ready = true, false
+}
+
+func (s *simulation) inspect(z *simulatedZone, pod statefulsets.Pod) {
+	for _, other := range s.zones {
+		if other.Strategy != "OnDelete" {
+			s.breach("%s has %s", other.Name, other.Strategy)
+		}
+	}
+	if z.Paused || pod.Terminating || pod.Revision == revision(z.wanted) {
+		s.breach("%s is not to be touched", pod.Name)
+	}
+	if pod.Stuck != "" {
+		return // the exception
+	}
+	for _, other := range s.zones {
+		if other != z && s.up(other) < other.Replicas {
+			s.breach("%d of %d are up in %s", s.up(other), other.Replicas, other.Name)
+		}
+	}
+	if down := z.Replicas - z.ready() + 1; down > z.limit {
+		s.breach("%d pods of %s are not ready, and %d may be", down, z.Name, z.limit)
+	}
+	if s.open != nil && s.open != z && !(s.forgotten && z.begun()) {
+		s.breach("%s is not complete", s.open.Name)
+	}
+}
+
+func (s *simulation) breach(format string, args ...any) {
+	s.breaches = append(s.breaches, fmt.Sprintf(format, args...))
+	s.tell("BREACH: "+format, args...)
+}
+
+func (z *simulatedZone) wants(pod statefulsets.Pod) bool {
+	return !pod.Terminating && z.ordinal(pod.Name) < int(z.Replicas)
+}
+
+func (z *simulatedZone) ready() (n int32) {
+	for _, pod := range z.Pods {
+		if z.wants(pod) && pod.Ready {
+			n++
+		}
+	}
+	return n
+}
+
+// up are the pods that have been ready for long enough.
+func (s *simulation) up(z *simulatedZone) (n int32) {
+	for _, pod := range z.Pods {
+		if z.wants(pod) && pod.Ready && s.now.Sub(pod.ReadySince) >= z.MinReady {
+			n++
+		}
+	}
+	return n
+}
+
+func (z *simulatedZone) begun() bool {
+	return slices.ContainsFunc(z.Pods, func(p statefulsets.Pod) bool { return p.Revision != z.CurrentRevision })
+}
+
+func (s *simulation) complete(z *simulatedZone) bool {
+	return s.up(z) == z.Replicas && !slices.ContainsFunc(z.Pods, func(p statefulsets.Pod) bool { return p.Revision != revision(z.wanted) })
+}
+
+// review ends the turn of a zone that is complete, or paused with all pods up.
+func (s *simulation) review() {
+	if s.open != nil && (s.complete(s.open) || s.open.Paused && s.up(s.open) == s.open.Replicas) {
+		s.open = nil
+	}
+}
+
+// settle lets everybody do their work, in turn, until nothing changes. We take
+// part if asked to.
+func (s *simulation) settle(we bool) {
+	for range 400 {
+		s.now = s.now.Add(5 * time.Second)
+		for _, z := range s.zones {
+			z.controllerActs(s)
+			for range 2 * len(z.Pods) {
+				z.kubeletActs(s)
+			}
+			z.report()
+			s.cache[z.Name] = z.seen()
+		}
+		s.review()
+		if we {
+			s.pass()
+		}
+	}
+}
+
+func TestThePromisesHoldWhateverHappens(t *testing.T) {
+	taken := 0
+	for seed := range uint64(300) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			s := newSimulation(seed)
+			for range 600 {
+				s.happen()
+				if s.review(); len(s.breaches) > 0 {
+					t.Fatalf("%v after\n%s", s.breaches, s.recently())
+				}
+			}
+			s.mend()
+			s.settle(true)
+			if len(s.breaches) > 0 {
+				t.Fatalf("%v after\n%s", s.breaches, s.recently())
+			}
+			for _, z := range s.zones {
+				if !s.complete(z) || z.CurrentRevision != z.UpdateRevision {
+					t.Errorf("%s is never finished: %+v\n%s", z.Name, z.Set, s.recently())
+				}
+			}
+			if plan := s.decide((*simulatedZone).seen); plan.State != statefulsets.Done {
+				t.Errorf("in the end it is %s", told(plan))
+			}
+			taken += s.taken
+		})
+	}
+	if taken < 2000 {
+		t.Errorf("only %d pods were replaced: the simulation tests nothing", taken)
+	}
+}
+
+// mend ends all that would have to block: people give every zone a version that
+// starts, and take back what holds it up.
+func (s *simulation) mend() {
+	for _, z := range s.zones {
+		z.apply(10 + 2*s.IntN(2))
+		z.Paused, z.Strategy = false, "OnDelete"
+	}
+	s.tell("people mend everything")
+}
+
+func (s *simulation) recently() string {
+	text := ""
+	for _, line := range s.story[max(0, len(s.story)-25):] {
+		text += "\t" + line + "\n"
+	}
+	return text
+}
