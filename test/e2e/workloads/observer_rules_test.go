@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+// tale is a record that somebody made up: each step is a state of an object.
+type tale struct {
+	scenario.Fleet
+	seen []sight
+}
+
+func newTale() *tale {
+	f := scenario.Fleet{App: scenario.NewApp("shop", "shop")}
+	return &tale{Fleet: f}
+}
+
+func (t *tale) state(object client.Object) *tale {
+	object.SetNamespace("shop")
+	object.SetUID(types.UID(object.GetName()))
+	t.seen = append(t.seen, sight{at: uint64(len(t.seen) + 1), object: object.DeepCopyObject().(client.Object)})
+	return t
+}
+
+func (t *tale) gone(object client.Object) *tale {
+	t.state(object)
+	t.seen[len(t.seen)-1].gone = true
+	return t
+}
+
+// deployment of which some pods have the version.
+func (t *tale) deployment(name, version string, paused bool, updated int32) *tale {
+	d := t.Deployment(name, "registry.example/"+name+":"+version)
+	d.Spec.Paused = paused
+	d.Status = appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: updated, AvailableReplicas: 2}
+	return t.state(d)
+}
+
+// journal that names the active one, and when others were finished.
+func (t *tale) journal(active string, finished ...string) *tale {
+	c := t.Coordination()
+	if active != "" {
+		c.Status.ActiveDeployment = "shop/" + active
+	}
+	for _, name := range []string{"a", "b"} {
+		state := coordinationv1.DeploymentState{Name: "shop/" + name, UID: types.UID(name)}
+		for _, f := range finished {
+			if f == name {
+				state.LastRolloutFinished = &metav1.Time{}
+			}
+		}
+		c.Status.DeploymentStates = append(c.Status.DeploymentStates, state)
+	}
+	return t.state(c)
+}
+
+func (t *tale) set(name, revision string) *tale {
+	s := t.StatefulSet(name, "registry.example/"+name+":1")
+	s.Status.UpdateRevision = revision
+	return t.state(s)
+}
+
+func podOf(set, name, revision string, ready corev1.ConditionStatus) *corev1.Pod {
+	controller := true
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: revision},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "StatefulSet", Name: set, UID: types.UID(set), Controller: &controller}},
+		},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}},
+	}
+}
+
+func (t *tale) pod(set, name, revision string) *tale {
+	return t.state(podOf(set, name, revision, corev1.ConditionTrue))
+}
+
+func (t *tale) unready(set, name, revision string) *tale {
+	return t.state(podOf(set, name, revision, corev1.ConditionFalse))
+}
+
+func (t *tale) ends(set, name, revision string) *tale {
+	pod := podOf(set, name, revision, corev1.ConditionTrue)
+	pod.DeletionTimestamp = &metav1.Time{}
+	t.state(pod)
+	return t.gone(pod)
+}
+
+// twoDeployments are rolled out, and wait with another version.
+func twoDeployments() *tale {
+	return newTale().journal("").deployment("a", "1", true, 2).deployment("b", "1", true, 2).
+		deployment("a", "2", true, 0).deployment("b", "2", true, 0)
+}
+
+// twoZones have two pods each, and another version to roll out.
+func twoZones() *tale {
+	return newTale().set("a", "1").set("b", "1").pod("a", "a-0", "1").pod("a", "a-1", "1").pod("b", "b-0", "1").pod("b", "b-1", "1").
+		set("a", "2").set("b", "2")
+}
+
+func TestTheObserverSeesEachBrokenPromiseAndNoOther(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tale     *tale
+		broken   string // part of the only complaint; empty if there is none
+		finished map[string]int
+	}{
+		"none in a wave of Deployments": {
+			tale: twoDeployments().journal("a").deployment("a", "2", false, 0).deployment("a", "2", false, 1).deployment("a", "2", false, 2).
+				journal("a", "a").deployment("a", "2", true, 2).journal("b", "a").deployment("b", "2", false, 0).deployment("b", "2", false, 2).
+				journal("", "a", "b"),
+			finished: map[string]int{"a": 1, "b": 1},
+		},
+		"none when a pod of a finished Deployment is lost while another rolls": {
+			tale: twoDeployments().journal("a").deployment("a", "2", false, 2).deployment("a", "2", false, 1).
+				journal("b").deployment("b", "2", false, 0),
+			finished: map[string]int{"a": 1},
+		},
+		"two Deployments roll at once": {
+			tale:   twoDeployments().journal("a").deployment("a", "2", false, 1).journal("b").deployment("b", "2", false, 0),
+			broken: "of shop a and b roll at once",
+		},
+		"a Deployment is released before it is written down": {
+			tale:   twoDeployments().deployment("a", "2", false, 0).journal("a"),
+			broken: `shop/a was released while the journal of shop named ""`,
+		},
+		"a rollout is called finished that is not": {
+			tale:   twoDeployments().journal("a").deployment("a", "2", false, 1).journal("a", "a"),
+			broken: "the journal of shop calls shop/a finished, which it is not",
+		},
+		"none in a wave of zones": {
+			tale: twoZones().ends("a", "a-0", "1").unready("a", "a-0", "2").pod("a", "a-0", "2").
+				ends("a", "a-1", "1").pod("a", "a-1", "2").ends("b", "b-0", "1").pod("b", "b-0", "2").ends("b", "b-1", "1").pod("b", "b-1", "2"),
+			finished: map[string]int{"a": 1, "b": 1},
+		},
+		"too many pods are missing": {
+			tale:   twoZones().ends("a", "a-0", "1").ends("a", "a-1", "1"),
+			broken: "of a 2 pods are missing, at most 1 may be",
+		},
+		"a pod is deleted while another is not Ready": {
+			tale:   twoZones().ends("a", "a-0", "1").unready("a", "a-0", "2").ends("a", "a-1", "1"),
+			broken: "of a 2 pods are missing, at most 1 may be",
+		},
+		"two zones roll at once": {
+			tale:   twoZones().ends("a", "a-0", "1").pod("a", "a-0", "2").ends("b", "b-0", "1").pod("b", "b-0", "2"),
+			broken: "of the group shop a and b roll at once",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observe(tc.tale.seen)
+			switch {
+			case tc.broken == "" && len(o.broken) > 0:
+				t.Errorf("it complains: %q", o.broken)
+			case tc.broken != "" && (len(o.broken) == 0 || !allHave(o.broken, tc.broken)):
+				t.Errorf("it says %q, not %q", o.broken, tc.broken)
+			}
+			if diff := cmp.Diff(tc.finished, o.finished); tc.broken == "" && diff != "" {
+				t.Errorf("finished (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func allHave(texts []string, part string) bool {
+	for _, text := range texts {
+		if !strings.Contains(text, part) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package workloads tells the stories of what happens inside one release:
+// Deployments roll out one at a time, StatefulSets zone by zone. The controller
+// runs as a process, as the account and with the roles that are shipped, on real
+// Deployments, StatefulSets and Flux. What happens is judged by an observer with
+// watches of its own.
+package workloads
+
+import (
+	"fmt"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/workload"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+// both coordinators run, with the roles of their components.
+func both(options controlplane.Options) stage.Setting {
+	options.Workloads = true
+	options.CRDPaths = []string{scenario.CoordinationCRDs()}
+	return stage.Setting{
+		Options:    options,
+		Components: []string{"deployment-coordination", "statefulset-rollout"},
+		Args:       []string{"--controllers=*,deploymentcoordination,statefulsetrollout"},
+	}
+}
+
+// fleet is an application of several workloads, and the test that plays on it.
+type fleet struct {
+	*stage.Stage
+	Fleet scenario.Fleet
+}
+
+// newFleet returns an application of which nothing stands yet.
+func newFleet(t *testing.T, plane *stage.Plane, change func(*scenario.Fleet)) *fleet {
+	t.Helper()
+	s := stage.New(t, plane)
+	f := &fleet{Stage: s, Fleet: scenario.Fleet{App: s.App, IdlePolicy: coordinationv1.IdleResume}}
+	change(&f.Fleet)
+	return f
+}
+
+// besides returns another application in the same namespace.
+func (f *fleet) besides(name string, change func(*scenario.Fleet)) *fleet {
+	other := &fleet{Stage: f.Beside(name), Fleet: f.Fleet}
+	other.Fleet.App, other.Fleet.Members, other.Fleet.Zones = other.App, nil, nil
+	change(&other.Fleet)
+	return other
+}
+
+// objects of a version, in the application's namespace.
+func (f *fleet) objects(version string) []client.Object {
+	objects := f.Fleet.Objects(version, nil)
+	for _, o := range objects {
+		o.SetNamespace(f.Namespace)
+	}
+	return objects
+}
+
+// give gives all workloads the image of a version, at once.
+func (f *fleet) give(version string) {
+	f.T.Helper()
+	for _, name := range f.Fleet.Members {
+		f.giveTo(name, version)
+	}
+	for _, name := range f.Fleet.Zones {
+		set := &appsv1.StatefulSet{}
+		set.Namespace, set.Name = f.Namespace, name
+		f.Change(set, func() { set.Spec.Template.Spec.Containers[0].Image = imageOf(name, version) })
+	}
+}
+
+// giveTo gives a Deployment the image of a version.
+func (f *fleet) giveTo(name, version string) {
+	f.T.Helper()
+	d := f.deployment(name)
+	f.Change(d, func() { d.Spec.Template.Spec.Containers[0].Image = imageOf(name, version) })
+}
+
+func imageOf(name, version string) string { return "registry.example/" + name + ":" + version }
+
+// deployment is one of the members, to be read.
+func (f *fleet) deployment(name string) *appsv1.Deployment {
+	d := &appsv1.Deployment{}
+	d.Namespace, d.Name = f.Namespace, name
+	return d
+}
+
+// coordination as it is stored.
+func (f *fleet) coordination() *coordinationv1.DeploymentCoordination {
+	f.T.Helper()
+	c := f.Fleet.Coordination()
+	c.Namespace = f.Namespace
+	f.Read(c)
+	return c
+}
+
+// awaitRolledOut waits until all workloads run a version and the coordination is
+// at rest.
+func (f *fleet) awaitRolledOut(version string) {
+	f.T.Helper()
+	stage.Eventually(f.T, f.Namespace+"/"+f.Name+" rolled out at "+version, func() (bool, string) {
+		for _, name := range f.Fleet.Members {
+			d := f.deployment(name)
+			f.Read(d)
+			if image := d.Spec.Template.Spec.Containers[0].Image; image != imageOf(name, version) || !isRolledOut(d) {
+				return false, fmt.Sprintf("%s: %s, %s\n%s", name, image, workload.Deployment(d).Message, f.journal())
+			}
+		}
+		for _, name := range f.Fleet.Zones {
+			s := &appsv1.StatefulSet{}
+			s.Namespace, s.Name = f.Namespace, name
+			f.Read(s)
+			state := workload.StatefulSet(s)
+			if image := s.Spec.Template.Spec.Containers[0].Image; image != imageOf(name, version) || state.Phase != workload.Current {
+				return false, fmt.Sprintf("%s: %s, %s", name, image, state.Message)
+			}
+		}
+		return f.isAtRest(), f.journal()
+	})
+}
+
+// isAtRest says whether nobody has the turn and nobody waits for it.
+func (f *fleet) isAtRest() bool {
+	f.T.Helper()
+	if len(f.Fleet.Members) == 0 {
+		return true
+	}
+	c := f.coordination()
+	return c.Status.ActiveDeployment == "" && c.Status.ObservedGeneration == c.Generation &&
+		conditionOf(c, coordinationv1.ReadyCondition) == "True AllDeploymentsReady"
+}
+
+// journal tells what the coordination has written down.
+func (f *fleet) journal() string {
+	f.T.Helper()
+	if len(f.Fleet.Members) == 0 {
+		return ""
+	}
+	c := f.coordination()
+	told := fmt.Sprintf("active: %q\n", c.Status.ActiveDeployment)
+	for _, s := range c.Status.DeploymentStates {
+		told += fmt.Sprintf("%s: pending %t, started %s, finished %s\n", s.Name, s.HasPendingChanges, s.LastRolloutStarted, s.LastRolloutFinished)
+	}
+	for _, condition := range c.Status.Conditions {
+		told += fmt.Sprintf("%s=%s %s: %s\n", condition.Type, condition.Status, condition.Reason, condition.Message)
+	}
+	return told
+}
+
+func conditionOf(c *coordinationv1.DeploymentCoordination, kind string) string {
+	for _, condition := range c.Status.Conditions {
+		if condition.Type == kind {
+			return string(condition.Status) + " " + condition.Reason
+		}
+	}
+	return ""
+}
+
+// installPolicy has the API server hold Deployments by itself, and waits until it
+// does.
+func installPolicy(t *testing.T, plane *stage.Plane) {
+	t.Helper()
+	objects, err := scenario.Manifests(t.Context(), "deployment-coordination")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		if o.GroupVersionKind().Group != admissionv1.GroupName {
+			continue
+		}
+		if err := plane.Client().Create(t.Context(), o); err != nil {
+			t.Fatalf("install %s: %v", o.GetKind(), err)
+		}
+	}
+	awaitPolicy(t, plane)
+}
+
+// awaitPolicy tries a Deployment that is to wait until it would be held.
+func awaitPolicy(t *testing.T, plane *stage.Plane) {
+	t.Helper()
+	f := newFleet(t, plane, func(f *scenario.Fleet) { f.Members = []string{"probe"} })
+	f.Create(f.NamespaceObject())
+	c := f.Fleet.Coordination()
+	c.Namespace = f.Namespace
+	f.Create(c)
+	stage.Eventually(t, "the API server holding Deployments", func() (bool, string) {
+		d := f.Fleet.Deployment("probe", imageOf("probe", "1.0.0"))
+		d.Namespace = f.Namespace
+		if err := plane.Client().Create(t.Context(), d, client.DryRunAll); err != nil {
+			return false, err.Error()
+		}
+		return d.Spec.Paused, "a Deployment that is not paused"
+	})
+	f.Delete(c)
+}
+
+// bakeSeconds is long enough to be seen, and no longer.
+const bakeSeconds = 1
