@@ -34,11 +34,16 @@ GENERATED := api/v1alpha1/zz_generated.deepcopy.go api/coordination/v1/zz_genera
 	docs/api/v1alpha1/reference.md docs/api/coordination/v1/reference.md \
 	$(addprefix charts/rollout-controller/templates/,crds.yaml rbac.yaml \
 		$(addprefix deploymentcoordination-,crd.yaml rbac.yaml policy.yaml webhook.yaml) statefulsetrollout-rbac.yaml \
-		servicemonitor.yaml prometheusrule.yaml dashboard.yaml kubestatemetrics.yaml)
+		servicemonitor.yaml prometheusrule.yaml dashboard.yaml kubestatemetrics.yaml) \
+	$(addprefix charts/kube-deployment-coordinator/templates/,rbac.yaml webhook-rbac.yaml uninstall.yaml) \
+	charts/kube-deployment-coordinator-crds/templates/crd.yaml
 OUT ?= .
 
 # Where the sources are, for what is made of them and published.
 SOURCE ?= https://github.com/fluxrollouts/rollout-controller
+
+# The chart that is pushed.
+CHART ?= rollout-controller
 
 # What `make controlplane` builds: all, demo, or names with commas between.
 PARTS ?= all
@@ -108,7 +113,7 @@ generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copie
 		rbac:roleName=deploymentcoordination-role output:rbac:dir=$(OUT)/config/coordination/rbac
 	@$(TOOLS)/controller-gen paths=./internal/controller/statefulsetrollout \
 		rbac:roleName=statefulsetrollout-role output:rbac:dir=$(OUT)/config/statefulset-rollout/rbac
-	@hack/chart/generate.sh $(TOOLS)/kustomize $(OUT)/charts/rollout-controller/templates
+	@hack/chart/generate.sh $(TOOLS)/kustomize $(OUT)/charts
 
 .PHONY: verify
 verify: $(TOOLS) ## Fail if a generated file or go.mod is not up to date.
@@ -148,21 +153,21 @@ push-artifact: ## Push the manifests to REPOSITORY:TAG, as an artifact that Flux
 		-created "$$(TZ=UTC git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ)"
 
 .PHONY: push-chart
-push-chart: $(HELM) ## Push the Helm chart to the repository REPOSITORY/rollout-controller.
+push-chart: $(HELM) ## Push the Helm chart CHART to the repository REPOSITORY/CHART.
 	@rm -rf bin/chart
-	@$(HELM)/helm package charts/rollout-controller --destination bin/chart >&2
+	@$(HELM)/helm package charts/$(CHART) --destination bin/chart >&2
 	@$(HELM)/helm push bin/chart/*.tgz "oci://$(REPOSITORY)" $(HELM_FLAGS) 2>&1 | tee /dev/stderr | \
-		awk '/^Digest: / { print "$(REPOSITORY)/rollout-controller@" $$2; found = 1 } END { exit !found }'
+		awk '/^Digest: / { print "$(REPOSITORY)/$(CHART)@" $$2; found = 1 } END { exit !found }'
 
 .PHONY: release-check
-release-check: ## Fail unless the manifests and the chart are those of the version TAG.
-	@grep -qx 'appVersion: $(TAG)' charts/rollout-controller/Chart.yaml && \
+release-check: ## Fail unless the manifests and the charts are those of the version TAG.
+	@[[ -z "$$(grep -Lx 'appVersion: $(TAG)' charts/*/Chart.yaml)" ]] && \
 		grep -qx '  newTag: $(TAG)' config/manager/kustomization.yaml || \
-		{ echo "The chart and config/manager/kustomization.yaml are of another version than $(TAG)." >&2; exit 1; }
+		{ echo "A chart or config/manager/kustomization.yaml is of another version than $(TAG)." >&2; exit 1; }
 
 .PHONY: release-files
 release-files: $(TOOLS) $(HELM) ## Write what a release offers for download to bin/release.
 	@rm -rf bin/release && mkdir -p bin/release
 	@$(TOOLS)/kustomize build config/default > bin/release/install.yaml
-	@$(HELM)/helm package charts/rollout-controller --destination bin/release
+	@$(HELM)/helm package $(dir $(wildcard charts/*/Chart.yaml)) --destination bin/release
 	@cd bin/release && sha256sum install.yaml *.tgz > checksums.txt

@@ -225,23 +225,40 @@ func only(objects []*unstructured.Unstructured, kind, name string) *unstructured
 }
 
 func TestLintFindsNothing(t *testing.T) {
-	output, err := manifests.Helm(t.Context(), "lint", "--strict", filepath.Join(parts.Root(), manifests.Chart))
-	if err != nil {
-		t.Errorf("%v\n%s", err, output)
+	for _, folder := range folders(t) {
+		output, err := manifests.Helm(t.Context(), "lint", "--strict", filepath.Join(parts.Root(), folder))
+		if err != nil {
+			t.Errorf("%v\n%s", err, output)
+		}
 	}
 }
 
-func TestChartAndManifestsAreOfOneVersion(t *testing.T) {
-	var chart struct {
-		Version, AppVersion string
+// folders are those of the charts.
+func folders(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob("*/Chart.yaml")
+	if err != nil || len(found) != 3 {
+		t.Fatalf("there are %v: %v", found, err)
 	}
-	read(t, filepath.Join(manifests.Chart, "Chart.yaml"), &chart)
+	for i := range found {
+		found[i] = filepath.Join("charts", filepath.Dir(found[i]))
+	}
+	return found
+}
+
+func TestChartsAndManifestsAreOfOneVersion(t *testing.T) {
 	var manager struct {
 		Images []struct{ NewTag string }
 	}
 	read(t, "config/manager/kustomization.yaml", &manager)
-	if len(manager.Images) != 1 || manager.Images[0].NewTag != chart.AppVersion || "v"+chart.Version != chart.AppVersion {
-		t.Errorf("chart %s of %s, manifests of %+v: want one version", chart.Version, chart.AppVersion, manager.Images)
+	for _, folder := range folders(t) {
+		var chart struct {
+			Version, AppVersion string
+		}
+		read(t, filepath.Join(folder, "Chart.yaml"), &chart)
+		if len(manager.Images) != 1 || manager.Images[0].NewTag != chart.AppVersion || "v"+chart.Version != chart.AppVersion {
+			t.Errorf("%s %s of %s, manifests of %+v: want one version", folder, chart.Version, chart.AppVersion, manager.Images)
+		}
 	}
 }
 

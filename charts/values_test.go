@@ -19,16 +19,86 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-// given is what must be set for some values to have an effect.
-var given = map[string]string{
+// chart is one of the charts, and how a release of it is called.
+type chart struct {
+	folder, release, namespace string
+	// settings has, for each value, how to set it to something else, and a text
+	// that the manifests have then and not before; beginning with ! it is the other
+	// way round.
+	settings map[string]setting
+	// needs is what must be set for some values to have an effect.
+	needs map[string]string
+	// fixed are values of which nothing else is accepted, or nothing follows.
+	fixed []string
+	// refused are values that the schema must refuse, by what is wrong with them.
+	refused map[string]string
+}
+
+type setting struct{ set, effect string }
+
+var mainChart = chart{
+	folder: manifests.Chart, release: manifests.Release, namespace: manifests.Namespace,
+	settings: settings, needs: needs, refused: refused,
+}
+
+func TestEveryValueHasItsEffect(t *testing.T) {
+	for _, c := range []chart{mainChart, coordinatorChart} {
+		names := slices.Sorted(maps.Keys(c.defaults(t)))
+		tested := slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(c.settings)), c.fixed)))
+		if diff := cmp.Diff(names, tested); diff != "" {
+			t.Errorf("%s: values (-) and those that are tested (+):\n%s", c.folder, diff)
+		}
+		plain := c.rendered(t)
+		for name, setting := range c.settings {
+			t.Run(c.release+"/"+name, func(t *testing.T) {
+				text, absent := strings.CutPrefix(setting.effect, "!")
+				before, set := plain, setting.set
+				if needs, depends := c.needs[name]; depends {
+					before, set = c.rendered(t, "--set", needs), needs+","+set
+				}
+				after := c.rendered(t, "--set", set)
+				if strings.Contains(before, text) != absent || strings.Contains(after, text) == absent {
+					t.Errorf("%s has not the effect %q", set, setting.effect)
+				}
+			})
+		}
+	}
+}
+
+func TestTheSchemaRefusesWrongValues(t *testing.T) {
+	for _, c := range []chart{mainChart, coordinatorChart} {
+		for name, set := range c.refused {
+			t.Run(c.release+"/"+name, func(t *testing.T) {
+				if _, err := c.template(t, "--set", set); err == nil || !strings.Contains(err.Error(), "don't meet the specifications of the schema") {
+					t.Errorf("%s: %v, want the schema to refuse it", set, err)
+				}
+			})
+		}
+	}
+}
+
+func TestTheReadmeListsEveryValueWithItsDefault(t *testing.T) {
+	for _, c := range []chart{mainChart, coordinatorChart} {
+		content, err := os.ReadFile(filepath.Join(parts.Root(), c.folder, "README.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed := map[string]string{}
+		for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `([^`]+)` \\| .+ \\|$").FindAllStringSubmatch(string(content), -1) {
+			listed[row[1]] = row[2]
+		}
+		if diff := cmp.Diff(c.defaults(t), listed); diff != "" {
+			t.Errorf("%s: values (-) and the table in the README (+):\n%s", c.folder, diff)
+		}
+	}
+}
+
+var needs = map[string]string{
 	"deploymentCoordination.crd":       "deploymentCoordination.enabled=true",
 	"deploymentCoordination.admission": "deploymentCoordination.enabled=true",
 }
 
-// settings has, for each value, how to set it to something else, and a text that
-// the manifests have then and not before; beginning with ! it is the other way
-// round.
-var settings = map[string]struct{ set, effect string }{
+var settings = map[string]setting{
 	"replicas":                           {"replicas=3", "kind: PodDisruptionBudget"},
 	"fullnameOverride":                   {"fullnameOverride=other", "name: other-manager-role"},
 	"crds.install":                       {"crds.install=false", "!kind: CustomResourceDefinition"},
@@ -71,82 +141,42 @@ var settings = map[string]struct{ set, effect string }{
 	"priorityClassName":                  {"priorityClassName=high", "priorityClassName: high"},
 }
 
-func TestEveryValueHasItsEffect(t *testing.T) {
-	names := slices.Sorted(maps.Keys(defaults(t)))
-	if diff := cmp.Diff(names, slices.Sorted(maps.Keys(settings))); diff != "" {
-		t.Errorf("values (-) and those that are tested (+):\n%s", diff)
-	}
-	before := rendered(t)
-	for name, setting := range settings {
-		t.Run(name, func(t *testing.T) {
-			text, absent := strings.CutPrefix(setting.effect, "!")
-			before, after := before, rendered(t, "--set", setting.set)
-			if needs, depends := given[name]; depends {
-				before, after = rendered(t, "--set", needs), rendered(t, "--set", needs+","+setting.set)
-			}
-			if strings.Contains(before, text) != absent || strings.Contains(after, text) == absent {
-				t.Errorf("%s has not the effect %q", setting.set, setting.effect)
-			}
-		})
-	}
+var refused = map[string]string{
+	"a value that does not exist":         "replica=2",
+	"one that does not exist below":       "image.tags=v1",
+	"a text for a number":                 "replicas=two",
+	"less than none":                      "replicas=-1",
+	"a text for a yes or no":              "crds.install=please",
+	"a name that is too long":             "fullnameOverride=" + strings.Repeat("a", 29),
+	"a name with capitals":                "serviceAccount.name=Admin",
+	"a form of admission that is none":    "deploymentCoordination.admission=always",
+	"a digest that is none":               "image.digest=latest",
+	"a tag that is none":                  "image.tag=a/b",
+	"a policy that does not exist":        "image.pullPolicy=Sometimes",
+	"nobody at work":                      "concurrent=0",
+	"an argument that is none":            "extraArgs[0]=verbose",
+	"a variable without a name":           "extraEnv[0].value=1",
+	"a quantity that is none":             "resources.limits.memory=much",
+	"a resource list that does not exist": "resources.limit.memory=1Gi",
+	"an address that is none":             "eventsAddress=notification-controller",
+	"a monitor that does not exist":       "monitoring.podMonitor.create=true",
+	"a secret without a name":             "imagePullSecrets[0].secret=login",
 }
 
-func TestTheSchemaRefusesWrongValues(t *testing.T) {
-	for name, set := range map[string]string{
-		"a value that does not exist":         "replica=2",
-		"one that does not exist below":       "image.tags=v1",
-		"a text for a number":                 "replicas=two",
-		"less than none":                      "replicas=-1",
-		"a text for a yes or no":              "crds.install=please",
-		"a name that is too long":             "fullnameOverride=" + strings.Repeat("a", 29),
-		"a name with capitals":                "serviceAccount.name=Admin",
-		"a form of admission that is none":    "deploymentCoordination.admission=always",
-		"a digest that is none":               "image.digest=latest",
-		"a tag that is none":                  "image.tag=a/b",
-		"a policy that does not exist":        "image.pullPolicy=Sometimes",
-		"nobody at work":                      "concurrent=0",
-		"an argument that is none":            "extraArgs[0]=verbose",
-		"a variable without a name":           "extraEnv[0].value=1",
-		"a quantity that is none":             "resources.limits.memory=much",
-		"a resource list that does not exist": "resources.limit.memory=1Gi",
-		"an address that is none":             "eventsAddress=notification-controller",
-		"a monitor that does not exist":       "monitoring.podMonitor.create=true",
-		"a secret without a name":             "imagePullSecrets[0].secret=login",
-	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := manifests.Template(t.Context(), "--set", set); err == nil || !strings.Contains(err.Error(), "don't meet the specifications of the schema") {
-				t.Errorf("%s: %v, want the schema to refuse it", set, err)
-			}
-		})
-	}
-}
+// handedOn are values that a chart hands on as a whole.
+var handedOn = []string{"resources", "nodeSelector", "podSecurityContext", "securityContext", "livenessProbe", "readinessProbe"}
 
-func TestTheReadmeListsEveryValueWithItsDefault(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(parts.Root(), manifests.Chart, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	listed := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `([^`]+)` \\| .+ \\|$").FindAllStringSubmatch(string(content), -1) {
-		listed[row[1]] = row[2]
-	}
-	if diff := cmp.Diff(defaults(t), listed); diff != "" {
-		t.Errorf("values (-) and the table in the README (+):\n%s", diff)
-	}
-}
-
-// defaults are the values of the chart as JSON. What the chart hands on as a whole
-// is one value.
-func defaults(t *testing.T) map[string]string {
+// defaults are the values of the chart as JSON.
+func (c chart) defaults(t *testing.T) map[string]string {
 	t.Helper()
 	var values map[string]any
-	read(t, filepath.Join(manifests.Chart, "values.yaml"), &values)
+	read(t, filepath.Join(c.folder, "values.yaml"), &values)
 	all := map[string]string{}
 	var add func(prefix string, values map[string]any)
 	add = func(prefix string, values map[string]any) {
 		for name, value := range values {
 			group, isGroup := value.(map[string]any)
-			whole := slices.Contains([]string{"resources", "nodeSelector"}, name) || len(group) == 0
+			whole := slices.Contains(handedOn, name) || len(group) == 0
 			if isGroup && !whole {
 				add(prefix+name+".", group)
 				continue
@@ -163,13 +193,18 @@ func defaults(t *testing.T) map[string]string {
 }
 
 // rendered is what the chart prints.
-func rendered(t *testing.T, args ...string) string {
+func (c chart) rendered(t *testing.T, args ...string) string {
 	t.Helper()
-	printed, err := manifests.Helm(t.Context(), append([]string{
-		"template", manifests.Release, filepath.Join(parts.Root(), manifests.Chart), "--namespace=" + manifests.Namespace, "--kube-version=1.36.0",
-	}, args...)...)
+	printed, err := c.template(t, args...)
 	if err != nil {
 		t.Fatal(fmt.Errorf("%v: %w", args, err))
 	}
 	return string(printed)
+}
+
+func (c chart) template(t *testing.T, args ...string) ([]byte, error) {
+	t.Helper()
+	return manifests.Helm(t.Context(), append([]string{
+		"template", c.release, filepath.Join(parts.Root(), c.folder), "--namespace=" + c.namespace, "--kube-version=1.36.0",
+	}, args...)...)
 }

@@ -1,31 +1,35 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes the templates of the chart that have what is in config/, so that it is
-# maintained in one place: CRDs, roles, alerts and dashboard.
+# Writes the templates of the charts that have what is in config/, so that it is
+# maintained in one place: CRDs, roles, admission, alerts and dashboard.
 #
-#   hack/chart/generate.sh <kustomize> <folder of templates>
+#   hack/chart/generate.sh <kustomize> <folder of charts>
 set -euo pipefail
 
 kustomize=$1
-templates=$2
+charts=$2
 here=$(dirname "$0")
-mkdir -p "$templates"
 
 # Braces in a description, or in an alert, are no template.
 escape='s/\{\{/{{ "{{" }}/g'
 
 keep='s/^    chart-keep: ""$/    {{- if .Values.crds.keep }}\n    helm.sh\/resource-policy: keep\n    {{- end }}/'
-labels='s/^    chart-labels: ""$/    {{- include "rollout-controller.labels" . | nindent 4 }}/'
-more_labels='s/^    chart-labels: ""$/    {{- include "rollout-controller.labels" . | nindent 4 }}\n    {{- with .Values.monitoring.labels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}/'
-account='s/chart-fullname-controller-manager/{{ include "rollout-controller.serviceAccountName" . }}/'
-fullname='s/chart-fullname/{{ include "rollout-controller.fullname" . }}/'
-monitor_name='s/^  name: rollout-controller/  name: {{ include "rollout-controller.fullname" . }}/'
-hold='s/rollout-controller-(hold|webhook)/{{ include "rollout-controller.fullname" . }}-\1/'
 namespace='s/chart-namespace/{{ .Release.Namespace }}/'
+more_labels='s/^    chart-labels: ""$/    {{- include "rollout-controller.labels" . | nindent 4 }}\n    {{- with .Values.monitoring.labels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}/'
+monitor_name='s/^  name: rollout-controller/  name: {{ include "rollout-controller.fullname" . }}/'
 monitoring_namespace='s/chart-namespace/{{ .Values.monitoring.namespace | default .Release.Namespace }}/'
-
 selector='s/^    app.kubernetes.io\/(name|instance): rollout-controller$/    app.kubernetes.io\/\1: chart-\1/; s/chart-name$/{{ .Chart.Name }}/; s/chart-instance$/{{ .Release.Name }}/'
+
+# words says how the words are replaced that stand for what a chart calls things.
+words() {
+	chart=$1
+	mkdir -p "$charts/$chart/templates"
+	labels='s/^    chart-labels: ""$/    {{- include "'$chart'.labels" . | nindent 4 }}/'
+	account='s/chart-fullname-controller-manager/{{ include "'$chart'.serviceAccountName" . }}/'
+	fullname='s/chart-fullname/{{ include "'$chart'.fullname" . }}/'
+	hold='s/rollout-controller-(hold|webhook)/{{ include "'$chart'.fullname" . }}-\1/'
+}
 
 # template <name> <condition> <expression>... makes a template of what it reads,
 # for as long as the condition is true.
@@ -37,7 +41,7 @@ template() {
 		echo "{{- if $condition }}"
 		sed -E "${@/#/-e}"
 		echo "{{- end }}"
-	} > "$templates/$name.yaml"
+	} > "$charts/$chart/templates/$name.yaml"
 }
 
 # documents <condition> passes on the documents for which awk finds it true.
@@ -45,6 +49,7 @@ documents() {
 	awk 'BEGIN { RS = "---\n"; ORS = "" } '"$1"' { print separator $0; separator = "---\n" }'
 }
 
+words rollout-controller
 "$kustomize" build "$here/crds" | template crds .Values.crds.install "$escape" "$labels" "$keep"
 
 # The ServiceAccount has a template of its own: it takes annotations.
@@ -73,3 +78,16 @@ monitor serviceMonitor ServiceMonitor ""
 monitor prometheusRule PrometheusRule ""
 monitor dashboard ConfigMap -grafana-dashboards
 monitor kubeStateMetrics ConfigMap -kube-state-metrics-config
+
+# The chart of those who want nothing but Deployments in turn.
+words kube-deployment-coordinator
+coordinator=$("$kustomize" build "$here/coordinator")
+documents '/\n  name: chart-fullname-(deploymentcoordination|leader-election)-/' <<< "$coordinator" |
+	template rbac true "$escape" "$labels" "$account" "$fullname" "$namespace" "$hold"
+documents '/\nkind: (Cluster)?Role(Binding)?\n/ && /\n  name: rollout-controller-webhook/' <<< "$coordinator" |
+	template webhook-rbac .Values.webhook.enabled "$escape" "$labels" "$account" "$fullname" "$namespace" "$hold"
+sed -E 's/rollout-controller\./kube-deployment-coordinator./; s/\.Values\.(deploymentCoordination\.enabled|rbac\.create)/true/' \
+	"$here/../../charts/rollout-controller/templates/uninstall.yaml" > "$charts/$chart/templates/uninstall.yaml"
+
+words kube-deployment-coordinator-crds
+"$kustomize" build "$here/coordinator/crd" | sed -E "$escape" > "$charts/$chart/templates/crd.yaml"

@@ -37,7 +37,7 @@ control-plane: controller-manager
 
 {{- define "rollout-controller.args" -}}
 - --metrics-bind-address=:8443
-- --leader-elect
+{{- include "rollout-controller.election" . }}
 - --health-probe-bind-address=:8081
 {{- with .Values.eventsAddress }}
 - --events-addr={{ . }}
@@ -60,6 +60,10 @@ control-plane: controller-manager
 {{- with .Values.extraArgs }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{- define "rollout-controller.election" }}
+- --leader-elect
 {{- end -}}
 
 {{/* Replicas share nodes only if they must. */}}
