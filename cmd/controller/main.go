@@ -75,6 +75,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	managerOptions := o.manager(starts)
 	managerOptions.Scheme = scheme
+	managerOptions.EventBroadcaster = newBroadcaster() //nolint:staticcheck // the manager lives as long as the process
 	managerOptions.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return on.mapper, nil }
 	mgr, err := ctrl.NewManager(config, managerOptions)
 	if err != nil {
