@@ -70,12 +70,18 @@ type DeploymentState struct {
 	LastRolloutFinished *metav1.Time `json:"lastRolloutFinished,omitempty"`
 
 	// readySince is when the template that it has now was first seen rolled out
-	// and available. It is absent while it is not.
+	// and available. It is absent until then, and once availability is lost.
 	// +optional
 	ReadySince *metav1.Time `json:"readySince,omitempty"`
 
-	// template identifies the template that lastRolloutStarted and readySince
-	// are about. It has no meaning beyond being equal or not.
+	// readyReplicas is how many replicas were available when it was last seen
+	// rolled out. With fewer, availability is lost; a scale to more does not do
+	// that.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+
+	// template identifies the template that hasPendingChanges and readySince are
+	// about. It has no meaning beyond being equal or not.
 	// +optional
 	Template string `json:"template,omitempty"`
 

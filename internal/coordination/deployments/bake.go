@@ -23,16 +23,31 @@ func (m *member) advance(now time.Time) {
 	if m.hasTurn() && (changed || m.state.LastRolloutStarted == nil) {
 		m.begin(now)
 	}
-	if changed || !m.Available {
+	if changed || m.lostAvailability() {
 		m.state.ReadySince = nil
 	}
 	m.state.Template = m.Template
 	if m.complete() {
 		m.finish(now)
 	}
-	if m.RolledOut && m.Available && m.state.ReadySince == nil {
+	if m.RolledOut && m.Available {
+		m.ready(now)
+	}
+}
+
+// ready notes that the member is rolled out and available, and with how many
+// replicas.
+func (m *member) ready(now time.Time) {
+	m.state.ReadyReplicas = m.Replicas
+	if m.state.ReadySince == nil {
 		m.state.ReadySince = stamp(now)
 	}
+}
+
+// lostAvailability reports whether fewer replicas are available than there were. A
+// Deployment that is scaled up is not available either until the new ones are.
+func (m *member) lostAvailability() bool {
+	return !m.Available && m.AvailableReplicas < min(m.state.ReadyReplicas, m.Replicas)
 }
 
 // finish notes that the rollout is complete, the first time that it is seen to be.

@@ -44,6 +44,8 @@ type app struct {
 	// when it has been since.
 	finished string
 	ready    time.Time
+	// readyReplicas is how many there were then.
+	readyReplicas int32
 }
 
 type replicaSet struct {
@@ -248,7 +250,7 @@ func (a *app) progress(now time.Time, reason string) {
 func (a *app) runPods() {
 	for i := range a.sets {
 		s := &a.sets[i]
-		s.available = s.wanted
+		s.available = min(s.wanted, s.available+1)
 		if s.template == a.Template && a.broken {
 			s.available = 0
 		}
@@ -289,8 +291,8 @@ func (a *app) note(now time.Time, full bool) {
 		if a.ready.IsZero() && !a.Paused {
 			a.ready = now
 		}
-		a.finished = a.Template
-	case a.finished != a.Template || !a.Available:
+		a.finished, a.readyReplicas = a.Template, a.Replicas
+	case a.finished != a.Template || !a.Available && a.AvailableReplicas < min(a.readyReplicas, a.Replicas):
 		a.ready = time.Time{}
 	}
 }

@@ -66,7 +66,7 @@ func unpausedNote(c *component, m *member) Note {
 	if m == c.active {
 		why = "it has the turn"
 	}
-	if m.PausedBy != "" {
+	if m.PausedBy != "" && m.HeldBy == "" {
 		why += fmt.Sprintf(" (%s had paused it)", m.PausedBy)
 	}
 	return Note{Reason: coordinationv1.DeploymentUnpausedEvent, Message: fmt.Sprintf("%s is released: %s", m.Key, why)}

@@ -108,6 +108,16 @@ func says(name, reason string) func(*world) bool {
 	return func(w *world) bool { return ready(w.crs[name].Journal).Reason == reason }
 }
 
+// bakes is true while somebody has the turn and is rolled out.
+func bakes(name string) func(*world) bool {
+	return func(w *world) bool {
+		a := w.apps[name]
+		return turnOf(name, a.Replicas)(w) && a.facts().RolledOut
+	}
+}
+
+func not(f func(*world) bool) func(*world) bool { return func(w *world) bool { return !f(w) } }
+
 func always(*world) bool { return true }
 
 // What is done.
@@ -259,7 +269,7 @@ var stories = map[string]story{
 		events: []event{
 			{atRest, "people: apply 1.1 to api and web", change("1.1", "api", "web")},
 			{turnOf("api", 1), "people: kubectl rollout pause api", pauseBy("kubectl-rollout", "api", true)},
-			{turnOf("api", 2), "people: hold api by annotation", hold(true, "api")},
+			{bakes("api"), "people: hold api by annotation", hold(true, "api")},
 			{says("shop", coordinationv1.ActiveDeploymentHeldReason), "people: release api", hold(false, "api")},
 		},
 	},
@@ -362,7 +372,7 @@ var stories = map[string]story{
 			{atRest, "people: scale api to 5", scale("api", 5)},
 			{always, "people: scale cart to 0", scale("cart", 0)},
 			{always, "people: apply 1.1 to cart and web", change("1.1", "cart", "web")},
-			{turnOf("web", 2), "people: scale web to 4 and cart to 3", func(w *world) {
+			{bakes("web"), "people: scale web to 4 and cart to 3", func(w *world) {
 				scale("web", 4)(w)
 				scale("cart", 3)(w)
 			}},
@@ -373,8 +383,8 @@ var stories = map[string]story{
 		setUp: shop(baking(60)),
 		events: []event{
 			{atRest, "people: apply 1.1 to api and web", change("1.1", "api", "web")},
-			{turnOf("api", 2), "fate: a Pod of api fails", func(w *world) { w.apps["api"].blinks = 1 }},
-			{turnOf("api", 2), "fate: the Pod of api is back", func(w *world) { w.apps["api"].blinks = 0 }},
+			{bakes("api"), "fate: a Pod of api fails", func(w *world) { w.apps["api"].blinks = 1 }},
+			{not(bakes("api")), "fate: the Pod of api is back", func(w *world) { w.apps["api"].blinks = 0 }},
 		},
 	},
 

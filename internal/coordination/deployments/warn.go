@@ -21,11 +21,11 @@ func (g *group) warnContested(m *member, w Write) {
 		return
 	}
 	switch {
-	case w.Kind == WriteRelease && g.gaveTurn(m):
+	case w.Kind == WriteRelease && g.released(m):
 		g.tell(contestedNote(m, "true although it has the turn"))
 	case w.Kind == WriteHold && m.outdated:
 		g.tell(contestedNote(m, "false although it waits for its turn"))
-	case m.spellsResume() && m.idlesPaused() && !g.knewIdleAt(m, m.Generation):
+	case m.spellsResume() && m.idlesPaused() && !g.knewResumed(m):
 		g.tell(contestedNote(m, "false, so it is not paused while it has nothing to roll out"))
 	}
 }
@@ -61,6 +61,13 @@ func (g *group) warnIdle() {
 // idle reports whether the member has nothing to roll out, and nobody holds it.
 func (m *member) idle() bool { return !m.outdated && !m.hasTurn() && !m.UserHeld }
 
+// released reports whether the member was released in this turn and is paused again:
+// a release removes held-by, and is another generation than the journal has.
+func (g *group) released(m *member) bool {
+	past, _ := g.entry(m)
+	return g.gaveTurn(m) && m.HeldBy == "" && past.Generation < m.Generation
+}
+
 // gaveTurn reports whether the journal has given the member the turn already.
 func (g *group) gaveTurn(m *member) bool {
 	return g.Journal.ActiveDeployment == m.Key && !g.knewAnother(m)
@@ -73,11 +80,11 @@ func (g *group) knewIdle(m *member) bool {
 	return known && !past.HasPendingChanges && !g.gaveTurn(m) && g.Journal.ObservedGeneration == g.Generation
 }
 
-// knewIdleAt reports in addition whether nobody has written the spec of the
+// knewResumed reports in addition whether nobody has written the spec of the
 // Deployment since.
-func (g *group) knewIdleAt(m *member, generation int64) bool {
+func (g *group) knewResumed(m *member) bool {
 	past, _ := g.entry(m)
-	return g.knewIdle(m) && past.Generation == generation
+	return g.knewIdle(m) && past.Generation == m.Generation
 }
 
 // enumerate names the first few.
