@@ -3,7 +3,6 @@
 package statefulsets
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -31,9 +30,9 @@ func warnings(sets []*tally) []Note {
 	var notes []Note
 	for _, s := range sets {
 		if _, ok := s.budget(); !ok {
-			notes = append(notes, Note{Set: s.Name, Reason: rolloutgroup.InvalidMaxUnavailableEvent, Message: fmt.Sprintf(
-				"%s is %q, which is neither a positive number nor a percentage from 1%% to 100%%; 1 is used",
-				rolloutgroup.MaxUnavailableAnnotation, s.MaxUnavailable)})
+			notes = append(notes, Note{Set: s.Name, Reason: rolloutgroup.InvalidMaxUnavailableEvent,
+				Message: rolloutgroup.MaxUnavailableAnnotation + " is " + strconv.Quote(s.MaxUnavailable) +
+					", which is neither a positive number nor a percentage from 1% to 100%; 1 is used"})
 		}
 	}
 	return notes

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulsetrollout
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+)
+
+func TestTheSampleRollsZoneByZone(t *testing.T) {
+	s := openStage(t)
+	content, err := os.ReadFile(filepath.Join(parts.Root(), "config", "statefulset-rollout", "samples", "zones.yaml"))
+	s.Expect(err).NotTo(HaveOccurred())
+	decoder := serializer.NewCodecFactory(clientgoscheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	var zones []string
+	for _, document := range bytes.Split(content, []byte("\n---\n")) {
+		object, _, err := decoder.Decode(document, nil, nil)
+		s.Expect(err).NotTo(HaveOccurred())
+		o := object.(client.Object)
+		o.SetNamespace(s.namespace)
+		if set, ok := o.(*appsv1.StatefulSet); ok {
+			zones = append(zones, set.Name)
+			set.Spec.MinReadySeconds = 0 // another test waits for that
+		}
+		s.Expect(s.Create(s.ctx, o)).To(Succeed())
+	}
+	s.Expect(zones).To(Equal([]string{"store-zone-a", "store-zone-b"}))
+	for _, zone := range zones {
+		s.Eventually(func() int32 { return s.set(zone).Status.AvailableReplicas }).Should(BeEquivalentTo(3))
+	}
+	for _, zone := range zones {
+		s.release("2.0.0", zone)
+	}
+	s.play(t)
+	for _, zone := range zones {
+		s.Eventually(func() string { return s.set(zone).Status.CurrentRevision }).Should(Equal(s.set(zone).Status.UpdateRevision))
+	}
+	s.Expect(s.guard.took()).To(Equal([]string{
+		"store-zone-a-0", "store-zone-a-1", "store-zone-a-2", "store-zone-b-0", "store-zone-b-1", "store-zone-b-2",
+	}))
+}
