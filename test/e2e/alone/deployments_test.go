@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package alone
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+// documented is what the HelmRelease sets that is documented for the chart.
+const documented = "enableServiceMonitor=true,replicaCount=2,nodeSelector.pool=system,tolerations[0].operator=Exists"
+
+func TestTheCoordinatorStartsByItsChartAlone(t *testing.T) {
+	for name, values := range map[string]string{
+		"default": "webhook.enabled=true", "documented": documented, "without-webhook": "webhook.enabled=false",
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := coordinator(t, "start-"+name, values)
+			i.install(t)
+			pod := i.deployment(t).Spec.Template.Spec
+			i.run(t, "coordinator-"+name, pod)
+			awaitOK(t, portOf(t, pod, "health"), "/readyz")
+			awaitOK(t, portOf(t, pod, "health"), "/healthz")
+			awaitOK(t, portOf(t, pod, "metrics"), "/metrics")
+			for _, right := range used(t, i.user(pod)) {
+				if strings.Contains(right, "fluxcd.io") || strings.Contains(right, "kuberik.com") || strings.Contains(right, "pods") {
+					t.Errorf("the coordinator of Deployments alone did %s", right)
+				}
+			}
+		})
+	}
+}
+
+func TestDeploymentsTakeTurnsAndAreLetGoBeforeTheUninstallation(t *testing.T) {
+	i := coordinator(t, "coordinator-system")
+	i.install(t)
+	own := i.deployment(t)
+	process := i.run(t, "coordinator-turns", own.Spec.Template.Spec)
+	fleet := scenario.Fleet{App: scenario.NewApp("turns", "shop"), Members: []string{"cart", "checkout", "front"}}
+	fleet.Replicas = 1
+	ensure(t, fleet.NamespaceObject())
+	for _, o := range fleet.Objects("1.0.0", nil) {
+		o.SetNamespace(fleet.Namespace)
+		ensure(t, o)
+	}
+	awaitDeployments(t, fleet, "all rolled out, and paused since they are idle", func(d *appsv1.Deployment) bool {
+		return d.Spec.Paused && d.Status.AvailableReplicas == 1 && d.Annotations[coordinationv1.HeldByAnnotation] == "shop"
+	})
+	holdByHand(t, fleet, "front")
+
+	uninstall := hookOf(t, i)
+	hook := i.run(t, "coordinator-uninstall", uninstall.Spec.Template.Spec)
+	awaitStopped(t, own)
+	if webhookGone(t) {
+		t.Error("it is at work while the controller still is")
+	}
+	if err := process.Stop(t.Context()); err != nil { // as the kubelet does
+		t.Fatal(err)
+	}
+	if err := hook.Wait(t.Context()); err != nil {
+		t.Fatalf("the hook failed: %v", err)
+	}
+	awaitDeployments(t, fleet, "all let go, but for the one that is held by hand", func(d *appsv1.Deployment) bool {
+		_, held := d.Annotations[coordinationv1.HeldByAnnotation]
+		return !held && d.Spec.Paused == (d.Name == "front")
+	})
+	if !webhookGone(t) {
+		t.Error("the webhook would hold them again")
+	}
+	used(t, i.user(own.Spec.Template.Spec)) // nothing was refused
+}
+
+// hookOf installs what Helm installs before it uninstalls, and returns the Job.
+func hookOf(t *testing.T, i installation) batchv1.Job {
+	t.Helper()
+	for _, o := range i.hooks() {
+		if o.GetKind() != "Job" {
+			ensure(t, o.DeepCopy())
+		}
+	}
+	jobs, err := manifests.As[batchv1.Job](i.hooks(), "Job")
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("there are %d Jobs: %v", len(jobs), err)
+	}
+	return jobs[0]
+}
+
+func holdByHand(t *testing.T, fleet scenario.Fleet, name string) {
+	t.Helper()
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.Namespace, Name: name}}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, coordinationv1.RolloutPausedAnnotation, coordinationv1.RolloutPausedValue)
+	if err := plane.Client().Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func awaitDeployments(t *testing.T, fleet scenario.Fleet, what string, wanted func(*appsv1.Deployment) bool) {
+	t.Helper()
+	stage.Eventually(t, what, func() (bool, string) {
+		list := &appsv1.DeploymentList{}
+		if err := plane.Client().List(t.Context(), list, client.InNamespace(fleet.Namespace)); err != nil {
+			t.Fatal(err)
+		}
+		var seen strings.Builder
+		for i := range list.Items {
+			d := &list.Items[i]
+			fmt.Fprintf(&seen, "%s paused=%t available=%d %v\n", d.Name, d.Spec.Paused, d.Status.AvailableReplicas, d.Annotations)
+		}
+		return len(list.Items) == len(fleet.Members) &&
+			!slices.ContainsFunc(list.Items, func(d appsv1.Deployment) bool { return !wanted(&d) }), seen.String()
+	})
+}
+
+// awaitStopped waits until no replica of the controller is wanted.
+func awaitStopped(t *testing.T, own appsv1.Deployment) {
+	t.Helper()
+	stage.Eventually(t, "the controller's Deployment at zero", func() (bool, string) {
+		d := &appsv1.Deployment{}
+		if err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(&own), d); err != nil {
+			t.Fatal(err)
+		}
+		return *d.Spec.Replicas == 0 && d.Status.Replicas == 0, fmt.Sprintf("%d wanted, %d there", *d.Spec.Replicas, d.Status.Replicas)
+	})
+}
+
+func webhookGone(t *testing.T) bool {
+	t.Helper()
+	err := plane.Client().Get(t.Context(), client.ObjectKey{Name: "kube-deployment-coordinator-webhook"}, &admissionv1.MutatingWebhookConfiguration{})
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return apierrors.IsNotFound(err)
+}
+
+func portOf(t *testing.T, pod corev1.PodSpec, name string) string {
+	t.Helper()
+	for _, port := range pod.Containers[0].Ports {
+		if port.Name == name {
+			return fmt.Sprint(port.ContainerPort)
+		}
+	}
+	t.Fatalf("there is no port %s", name)
+	return ""
+}

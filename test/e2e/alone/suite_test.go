@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package alone runs each coordinator by itself, as the manifests for that have
+// it, in a cluster that knows nothing of Flux and of releases.
+package alone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+var (
+	// plane is shared by the tests.
+	plane *controlplane.ControlPlane
+	// program is the controller.
+	program string
+)
+
+func TestMain(m *testing.M) {
+	code, err := runAll(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "control plane:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runAll(m *testing.M) (code int, err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctrl.SetLogger(logr.Discard())
+	if program, err = scenario.BuildController(ctx, os.Stderr); err != nil {
+		return 1, err
+	}
+	plane, err = controlplane.Start(ctx, controlplane.Options{
+		Workloads: true, CRDPaths: []string{scenario.CoordinationCRDs()}, LogDir: os.Getenv("E2E_LOGS"),
+	})
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, plane.Stop()) }()
+	for _, add := range []func() error{
+		func() error { return coordinationv1.AddToScheme(plane.Client().Scheme()) },
+		func() error { return apiextensionsv1.AddToScheme(plane.Client().Scheme()) },
+		func() error { return removeFlux(ctx) },
+	} {
+		if err := add(); err != nil {
+			return 1, err
+		}
+	}
+	return m.Run(), nil
+}
+
+// removeFlux deletes the kinds that every control plane has.
+func removeFlux(ctx context.Context) error {
+	crds := &apiextensionsv1.CustomResourceDefinitionList{}
+	if err := plane.Client().List(ctx, crds); err != nil {
+		return err
+	}
+	for i := range crds.Items {
+		if strings.HasSuffix(crds.Items[i].Spec.Group, ".fluxcd.io") {
+			if err := plane.Client().Delete(ctx, &crds.Items[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// installation is what some manifests install, and where.
+type installation struct {
+	namespace string
+	objects   []*unstructured.Unstructured
+}
+
+// coordinator is the chart of the coordinator of Deployments, with values, and
+// with ports that are free here.
+func coordinator(t *testing.T, namespace string, values ...string) installation {
+	t.Helper()
+	values = append(values, "metricsPort="+freePort(t), "healthPort="+freePort(t))
+	printed, err := manifests.Helm(t.Context(), "template", "kube-deployment-coordinator", "../../../charts/kube-deployment-coordinator",
+		"--namespace="+namespace, "--kube-version=1.36.0", "--set="+strings.Join(values, ","))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := manifests.Decode(printed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return installation{namespace: namespace, objects: objects}
+}
+
+// install creates everything but hooks and what the API server does not know,
+// and removes it after the test.
+func (i installation) install(t *testing.T) {
+	t.Helper()
+	if i.namespace != metav1.NamespaceDefault {
+		ensure(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: i.namespace}})
+	}
+	for _, o := range i.objects {
+		if !isHook(o) && o.GetKind() != "ServiceMonitor" {
+			ensure(t, o.DeepCopy())
+		}
+	}
+}
+
+// hooks are what Helm runs before it uninstalls.
+func (i installation) hooks() []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(i.objects), func(o *unstructured.Unstructured) bool { return !isHook(o) })
+}
+
+func isHook(o *unstructured.Unstructured) bool { return o.GetAnnotations()["helm.sh/hook"] != "" }
+
+func (i installation) deployment(t *testing.T) appsv1.Deployment {
+	t.Helper()
+	deployments, err := manifests.As[appsv1.Deployment](i.objects, "Deployment")
+	if err != nil || len(deployments) != 1 {
+		t.Fatalf("there are %d Deployments: %v", len(deployments), err)
+	}
+	return deployments[0]
+}
+
+// ensure creates an object, and deletes it after the test.
+func ensure(t *testing.T, o client.Object) {
+	t.Helper()
+	if err := plane.Client().Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatalf("create %T %s: %v", o, o.GetName(), err)
+	}
+	t.Cleanup(func() {
+		if err := plane.Client().Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// run runs the first container of a pod as the process that it would be, under
+// the pod's ServiceAccount. Its name is one that no other process has.
+func (i installation) run(t *testing.T, name string, pod corev1.PodSpec, more ...string) *controlplane.Process {
+	t.Helper()
+	kubeconfig, err := plane.AddUser(i.user(pod), "system:serviceaccounts", "system:serviceaccounts:"+i.namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{}
+	for _, v := range pod.Containers[0].Env {
+		switch {
+		case v.ValueFrom == nil:
+			env = append(env, v.Name+"="+v.Value)
+		case v.ValueFrom.FieldRef != nil && v.ValueFrom.FieldRef.FieldPath == "metadata.namespace":
+			env = append(env, v.Name+"="+i.namespace)
+		}
+	}
+	args := []string{"--kubeconfig=" + kubeconfig}
+	for _, arg := range pod.Containers[0].Args {
+		args = append(args, strings.ReplaceAll(arg, "$(RUNTIME_NAMESPACE)", i.namespace))
+	}
+	process, err := plane.StartProcess(name, program, append(args, more...), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = process.Stop(context.Background()) })
+	return process
+}
+
+// user is what the API server calls the ServiceAccount of a pod.
+func (i installation) user(pod corev1.PodSpec) string {
+	return "system:serviceaccount:" + i.namespace + ":" + pod.ServiceAccountName
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+}
+
+// awaitOK waits until a path answers well.
+func awaitOK(t *testing.T, port, path string) {
+	t.Helper()
+	stage.Eventually(t, "200 from "+path, func() (bool, string) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false, err.Error()
+		}
+		defer func() { _ = response.Body.Close() }()
+		return response.StatusCode == http.StatusOK, response.Status
+	})
+}
+
+// used are the rights that a user has used, as "verb resource", without the
+// questions that everybody may ask. Being refused anything fails the test.
+func used(t *testing.T, user string) []string {
+	t.Helper()
+	audited, err := plane.Audited()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rights []string
+	for _, request := range audited {
+		if request.User != user || strings.HasPrefix(request.Resource, "authorization.k8s.io/self") || strings.HasPrefix(request.Resource, "authentication.k8s.io/self") {
+			continue
+		}
+		if request.Code == http.StatusForbidden {
+			t.Errorf("refused: %s", request)
+		}
+		rights = append(rights, request.Verb+" "+request.Resource)
+	}
+	slices.Sort(rights)
+	return slices.Compact(rights)
+}
