@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,7 +28,11 @@ func TestTheControllerTakesTheArgumentsItIsGiven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deployments, err := manifests.As[appsv1.Deployment](append(byKustomize, byHelm...), "Deployment")
+	alone, err := coordinator(t, "webhook.certManager.enabled=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployments, err := manifests.As[appsv1.Deployment](slices.Concat(byKustomize, byHelm, alone), "Deployment")
 	if err != nil {
 		t.Fatal(err)
 	}

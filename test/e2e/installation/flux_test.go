@@ -53,7 +53,7 @@ func TestFluxInstallsUpgradesAndUninstallsTheController(t *testing.T) {
 		}
 		awaitGone(t, o)
 	}
-	awaitUninstalled(t)
+	awaitUninstalled(t, false)
 	awaitGone(t, namespace())
 	stillThere(t, rollout)
 }

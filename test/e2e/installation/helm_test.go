@@ -17,19 +17,21 @@ func TestHelmInstallsUpgradesAndUninstallsTheController(t *testing.T) {
 	awaitController(t, 1, image+":v0.1.0")
 	rollout := createRollout(t, "installed-by-helm")
 
-	helm(t, "upgrade", manifests.Release, chart, "--version=0.1.0", "--plain-http", "--wait", "--set=replicas=2,image.tag=v0.1.1")
+	helm(t, "upgrade", manifests.Release, chart, "--version=0.1.0", "--plain-http", "--wait",
+		"--set=replicas=2,image.tag=v0.1.1,deploymentCoordination.enabled=true,statefulSetRollout.enabled=true")
 	awaitController(t, 2, image+":v0.1.1")
 	stillThere(t, rollout)
 
+	// A Job runs first, which stops the controller: here nobody does its work.
 	helm(t, "uninstall", manifests.Release, "--wait")
-	awaitUninstalled(t)
+	awaitUninstalled(t, true)
 	stillThere(t, rollout)
 
 	helm(t, install...)
 	awaitController(t, 1, image+":v0.1.0")
 	stillThere(t, rollout)
 	helm(t, "uninstall", manifests.Release, "--wait")
-	awaitUninstalled(t)
+	awaitUninstalled(t, true)
 }
 
 // publishChart pushes the chart as a release does, and returns its address.

@@ -33,10 +33,13 @@ import (
 
 // everyComponent and everyValue have all installed that can be.
 var (
-	everyComponent = []string{"sharding", "high-availability", "tenancy-lockdown", "notification-access"}
+	everyComponent = []string{"sharding", "high-availability", "tenancy-lockdown", "notification-access", "deployment-coordination", "statefulset-rollout"}
 	everyValue     = "--set=namespace.create=true,replicas=2,noCrossNamespaceRefs=true,concurrent=4,watchLabelSelector=!sharding.fluxcd.io/key,notificationAccess.create=true," +
-		"monitoring.dashboard.create=true,monitoring.kubeStateMetrics.create=true"
+		"deploymentCoordination.enabled=true,statefulSetRollout.enabled=true,monitoring.dashboard.create=true,monitoring.kubeStateMetrics.create=true"
 )
+
+// coordinations is the name of the CRD that comes with a component.
+const coordinations = "deploymentcoordinations.apps.containerinfra.nl"
 
 // plane is shared by the tests.
 var plane *controlplane.ControlPlane
@@ -108,8 +111,9 @@ func awaitGone(t *testing.T, object client.Object) {
 }
 
 // awaitUninstalled waits until of everything that can be installed only the CRDs
-// are there, and the namespace, which is not always the installation's.
-func awaitUninstalled(t *testing.T) {
+// are there, and the namespace, which is not always the installation's. That of
+// coordinations is not always installed.
+func awaitUninstalled(t *testing.T, coordinated bool) {
 	t.Helper()
 	installed, err := manifests.WithComponents(t.Context(), everyComponent...)
 	if err != nil {
@@ -119,6 +123,9 @@ func awaitUninstalled(t *testing.T) {
 		switch o.GetKind() {
 		case "Namespace":
 		case "CustomResourceDefinition":
+			if o.GetName() == coordinations && !coordinated {
+				continue
+			}
 			if err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || o.GetDeletionTimestamp() != nil {
 				t.Errorf("the CRD %s was deleted with the controller: %v", o.GetName(), err)
 			}
