@@ -3,7 +3,9 @@
 package deployments_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,32 +16,27 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
 )
 
-// noon is when every situation is judged, unless it says otherwise.
+// noon is when every situation is judged.
 var noon = time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
 
-func at(t time.Time) *metav1.Time { return &metav1.Time{Time: t} }
-
-// situation is an Input, and what became of it.
-type situation struct {
-	deployments.Input
-	plan deployments.Plan
-}
+// ago is a time before noon, as a journal has it.
+func ago(d time.Duration) *metav1.Time { return &metav1.Time{Time: noon.Add(-d)} }
 
 // of is the situation of some coordinations and Deployments at noon.
-func of(things ...any) *situation {
-	s := &situation{Input: deployments.Input{
+func of(things ...any) deployments.Input {
+	in := deployments.Input{
 		Now:      noon,
 		HoldMode: deployments.Hold{Reason: coordinationv1.ControllerOnlyReason, Message: "the controller pauses after the fact"},
-	}}
+	}
 	for _, thing := range things {
 		switch thing := thing.(type) {
 		case deployments.Coordination:
-			s.Coordinations = append(s.Coordinations, thing)
+			in.Coordinations = append(in.Coordinations, thing)
 		case deployments.Deployment:
-			s.Deployments = append(s.Deployments, thing)
+			in.Deployments = append(in.Deployments, thing)
 		}
 	}
-	return s
+	return in
 }
 
 // coordination selects the Deployments that carry its name as a label.
@@ -51,6 +48,44 @@ func coordination(name string, change ...func(*deployments.Coordination)) deploy
 		f(&c)
 	}
 	return c
+}
+
+// wrote is what a journal has: who is active, nobody if that is empty, and what is
+// known of members.
+func wrote(active string, states ...coordinationv1.DeploymentState) func(*deployments.Coordination) {
+	return func(c *deployments.Coordination) {
+		c.Journal.ObservedGeneration = 1
+		c.Journal.DeploymentStates = states
+		if active != "" {
+			c.Journal.ActiveDeployment = "shop/" + active
+		}
+		status := metav1.ConditionFalse
+		if active == "" {
+			status = metav1.ConditionTrue
+		}
+		c.Journal.Conditions = []metav1.Condition{{
+			Type: coordinationv1.ReadyCondition, Status: status, Reason: "Earlier", LastTransitionTime: *ago(time.Hour),
+		}}
+	}
+}
+
+// state is an entry of a journal.
+func state(name, template string, change ...func(*coordinationv1.DeploymentState)) coordinationv1.DeploymentState {
+	s := coordinationv1.DeploymentState{Name: "shop/" + name, UID: types.UID("uid-" + name), Template: template, Generation: 1, ReadyReplicas: 3}
+	for _, f := range change {
+		f(&s)
+	}
+	return s
+}
+
+func started(t *metav1.Time) func(*coordinationv1.DeploymentState) {
+	return func(s *coordinationv1.DeploymentState) { s.LastRolloutStarted, s.HasPendingChanges = t, true }
+}
+
+func finished(t *metav1.Time) func(*coordinationv1.DeploymentState) {
+	return func(s *coordinationv1.DeploymentState) {
+		s.LastRolloutFinished, s.ReadySince, s.HasPendingChanges = t, t, false
+	}
 }
 
 // deployment is one of three replicas that is rolled out, and is not paused. The
@@ -69,13 +104,67 @@ func deployment(name string, coordinations ...string) deployments.Deployment {
 	return d
 }
 
-// decide plans the situation.
-func (s *situation) decide() deployments.Plan {
-	s.plan = deployments.Decide(s.Input)
-	return s.plan
+// but is a Deployment with some differences.
+func but(d deployments.Deployment, changes ...func(*deployments.Deployment)) deployments.Deployment {
+	for _, change := range changes {
+		change(&d)
+	}
+	return d
 }
 
-// journal that the plan has for a coordination.
+// idle: paused, held by its first coordination, with nothing to roll out.
+func idle(d *deployments.Deployment) {
+	d.Paused, d.RolledOut = true, false
+	for c := range d.Labels {
+		if d.HeldBy == "" || c < d.HeldBy {
+			d.HeldBy = c
+		}
+	}
+}
+
+// waiting: paused with a template of which there is nothing yet.
+func waiting(d *deployments.Deployment) {
+	idle(d)
+	d.Template, d.TemplateHasSet, d.OthersUp, d.UpdatedReplicas = "t2", false, true, 0
+}
+
+// rolling: released, with so many replicas of a new template.
+func rolling(updated int32) func(*deployments.Deployment) {
+	return func(d *deployments.Deployment) {
+		d.Template, d.OthersUp, d.Unfinished, d.RolledOut, d.UpdatedReplicas = "t2", true, true, false, updated
+	}
+}
+
+func userHeld(d *deployments.Deployment) { d.UserHeld = true }
+
+// summary is a plan on a few lines: the turn and the Ready condition of each
+// coordination, and every write.
+func summary(p deployments.Plan) []string {
+	var lines []string
+	for _, j := range p.Journals {
+		active := strings.TrimPrefix(j.Status.ActiveDeployment, "shop/")
+		if active == "" {
+			active = "nobody"
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s, %s", j.Coordination, active, ready(j.Status).Reason))
+	}
+	for _, w := range p.Writes {
+		lines = append(lines, fmt.Sprintf("%s %s", w.Kind, strings.TrimPrefix(w.Deployment, "shop/")))
+	}
+	return lines
+}
+
+// check compares the summary of a plan.
+func check(t *testing.T, in deployments.Input, want ...string) deployments.Plan {
+	t.Helper()
+	p := deployments.Decide(in)
+	if got := summary(p); !slices.Equal(got, want) {
+		t.Errorf("the plan is\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+	return p
+}
+
+// journalOf is the journal that the plan has for a coordination.
 func journalOf(t *testing.T, p deployments.Plan, name string) deployments.Journal {
 	t.Helper()
 	i := slices.IndexFunc(p.Journals, func(j deployments.Journal) bool { return j.Coordination == name })
@@ -83,4 +172,25 @@ func journalOf(t *testing.T, p deployments.Plan, name string) deployments.Journa
 		t.Fatalf("no journal of %s", name)
 	}
 	return p.Journals[i]
+}
+
+// entryOf is what that journal has of a member.
+func entryOf(t *testing.T, p deployments.Plan, name, member string) coordinationv1.DeploymentState {
+	t.Helper()
+	states := journalOf(t, p, name).Status.DeploymentStates
+	i := slices.IndexFunc(states, func(s coordinationv1.DeploymentState) bool { return s.Name == "shop/"+member })
+	if i < 0 {
+		t.Fatalf("no entry of %s", member)
+	}
+	return states[i]
+}
+
+// told are the reasons of the notes of a coordination.
+func told(t *testing.T, p deployments.Plan, name string) []string {
+	t.Helper()
+	var reasons []string
+	for _, note := range journalOf(t, p, name).Notes {
+		reasons = append(reasons, note.Reason)
+	}
+	return reasons
 }
