@@ -42,6 +42,7 @@ func TestAnythingMayHappen(t *testing.T) {
 }
 
 func playChaos(t *testing.T, seed uint64) {
+	t.Helper()
 	w := newWorld(t, rand.New(rand.NewPCG(seed, 0)))
 	w.rough = w.chance(2)
 	w.now = w.now.Add(time.Duration(w.rng.IntN(1000)) * time.Millisecond)

@@ -66,6 +66,7 @@ type cr struct {
 }
 
 func newCluster(t *testing.T) *cluster {
+	t.Helper()
 	return &cluster{t: t, now: noon, apps: map[string]*app{}, crs: map[string]*cr{}}
 }
 

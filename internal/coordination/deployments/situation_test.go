@@ -184,13 +184,3 @@ func entryOf(t *testing.T, p deployments.Plan, name, member string) coordination
 	}
 	return states[i]
 }
-
-// told are the reasons of the notes of a coordination.
-func told(t *testing.T, p deployments.Plan, name string) []string {
-	t.Helper()
-	var reasons []string
-	for _, note := range journalOf(t, p, name).Notes {
-		reasons = append(reasons, note.Reason)
-	}
-	return reasons
-}

@@ -64,6 +64,7 @@ type view struct {
 var errDied = errors.New("the controller died")
 
 func newWorld(t *testing.T, rng *rand.Rand) *world {
+	t.Helper()
 	w := &world{
 		cluster: newCluster(t), rng: rng, dies: -1, refused: map[string]string{}, stale: map[string]string{},
 		errors: map[string]string{}, touched: map[string]bool{},
