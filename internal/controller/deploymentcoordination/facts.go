@@ -15,6 +15,7 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
 	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
 // Reasons of the condition Progressing, as Kubernetes gives them. It exports
@@ -113,10 +114,11 @@ func wantedReplicas(d *appsv1.Deployment) int32 {
 	return *d.Spec.Replicas
 }
 
+// rolledOut reports whether all replicas that are wanted now have the template and
+// are available, and there are no others. One that is paused is not, whatever it
+// looks like: Kubernetes has not been asked yet.
 func rolledOut(d *appsv1.Deployment) bool {
-	s, wanted := &d.Status, wantedReplicas(d)
-	return !d.Spec.Paused && s.ObservedGeneration >= d.Generation &&
-		s.Replicas == wanted && s.UpdatedReplicas == wanted && s.AvailableReplicas == wanted
+	return !d.Spec.Paused && workload.Deployment(d).Phase == workload.Current
 }
 
 func failureOf(d *appsv1.Deployment) *deployments.Failure {
