@@ -29,6 +29,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
@@ -38,7 +39,7 @@ const root = ".."
 func TestEveryManifestHasOnlyFieldsOfItsKind(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(
-		clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
+		clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
 		imagev1.AddToScheme(scheme), sourcev1.AddToScheme(scheme), kustomizev1.AddToScheme(scheme),
 		notificationv1.AddToScheme(scheme), alertv1.AddToScheme(scheme),
 	); err != nil {
@@ -60,31 +61,33 @@ func TestEveryManifestHasOnlyFieldsOfItsKind(t *testing.T) {
 			if err := yaml.UnmarshalStrict([]byte(manifest), object); err != nil {
 				t.Errorf("%s: %s: %v", file, kind.Kind, err)
 			}
-			if kind.GroupVersionKind().GroupVersion() == v1alpha1.GroupVersion {
+			if group := kind.GroupVersionKind().GroupVersion(); group == v1alpha1.GroupVersion || group == coordinationv1.GroupVersion {
 				shown[kind.Kind] = true
 			}
 		}
 	}
-	want := []string{"ClusterRolloutSchedule", "HealthCheck", "Rollout", "RolloutGate", "RolloutSchedule"}
+	want := []string{"ClusterRolloutSchedule", "DeploymentCoordination", "HealthCheck", "Rollout", "RolloutGate", "RolloutSchedule"}
 	if got := slices.Sorted(maps.Keys(shown)); !slices.Equal(got, want) {
 		t.Errorf("the documents show manifests of %v, want each of %v", got, want)
 	}
 }
 
 func TestEveryReasonAndConditionIsExplained(t *testing.T) {
-	var pages strings.Builder
-	for file, text := range documents(t) {
-		if strings.HasPrefix(file, "docs/spec/v1alpha1/") {
-			pages.WriteString(text)
+	for api, least := range map[string]int{"v1alpha1": 40, "coordination/v1": 30} {
+		var pages strings.Builder
+		for file, text := range documents(t) {
+			if strings.HasPrefix(file, "docs/spec/"+api+"/") {
+				pages.WriteString(text)
+			}
 		}
-	}
-	constants := reasonsAndConditions(t)
-	if len(constants) < 40 {
-		t.Fatalf("found only %d constants", len(constants))
-	}
-	for name, value := range constants {
-		if !strings.Contains(pages.String(), "`"+value+"`") {
-			t.Errorf("no page in docs/spec/v1alpha1 mentions `%s` (%s)", value, name)
+		constants := reasonsAndConditions(t, api)
+		if len(constants) < least {
+			t.Fatalf("found only %d constants of %s", len(constants), api)
+		}
+		for name, value := range constants {
+			if !strings.Contains(pages.String(), "`"+value+"`") {
+				t.Errorf("no page in docs/spec/%s mentions `%s` (%s)", api, value, name)
+			}
 		}
 	}
 }
@@ -211,11 +214,14 @@ func anchorsIn(text string) []string {
 	return anchors
 }
 
+// explained are the names of constants whose values a page must mention.
+var explained = regexp.MustCompile("(Reason|Condition|Event)$")
+
 // reasonsAndConditions returns the constants of condition_types.go whose names
 // end in Reason or Condition, with their values.
-func reasonsAndConditions(t *testing.T) map[string]string {
+func reasonsAndConditions(t *testing.T, api string) map[string]string {
 	t.Helper()
-	path := filepath.Join(root, "api", "v1alpha1", "condition_types.go")
+	path := filepath.Join(root, "api", filepath.FromSlash(api), "condition_types.go")
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +234,7 @@ func reasonsAndConditions(t *testing.T) map[string]string {
 		}
 		for i, name := range spec.Names {
 			literal, ok := spec.Values[i].(*ast.BasicLit)
-			if !ok || !strings.HasSuffix(name.Name, "Reason") && !strings.HasSuffix(name.Name, "Condition") {
+			if !ok || !explained.MatchString(name.Name) {
 				continue
 			}
 			if value, err := strconv.Unquote(literal.Value); err == nil {

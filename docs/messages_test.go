@@ -90,8 +90,10 @@ var unseen = map[string][]string{
 		"reset HealthCheck …: …",
 		"wait for the first list of pods: …",
 		"watch pods: …",
+		"write Deployment …: …",
 		"write status: …",
 		"write the revision of StatefulSet …: …",
+		"write the status of DeploymentCoordination …: …",
 		"write the status of HealthCheck …: …",
 		"write the status of …: …",
 	},
@@ -101,6 +103,7 @@ var unseen = map[string][]string{
 		"encode patch for …: …",
 		"no promotion has failed that could be retried",
 		"no promotion is under way that could become …",
+		"unreadable: …",
 		"make a key: …",
 		"sign a certificate: …",
 	},
@@ -117,6 +120,9 @@ var unseen = map[string][]string{
 	},
 	"a promotion is stored with the verdicts that follow it": {
 		"… is newer and eligible",
+	},
+	"it is part of other messages": {
+		"HelmRelease …",
 	},
 	"the next pass begins at once": {
 		"the Rollout has changed since it was read",
