@@ -32,7 +32,13 @@ import (
 
 const webhookForm = "webhook"
 
-// names are those of config/coordination.
+// The components by which the coordinator is installed with either form.
+const (
+	policyComponent  = "deployment-coordination"
+	webhookComponent = "deployment-coordination-webhook"
+)
+
+// names are those that the components give.
 var names = hold.NamesOf(hold.Installation, manifests.Namespace)
 
 // replica is one replica of the controller, as far as admission goes. It has
@@ -140,42 +146,21 @@ func freePort(t *testing.T) int {
 // installed are the objects of a component beside config/default.
 func installed(t *testing.T, component string) []*unstructured.Unstructured {
 	t.Helper()
-	objects, err := manifests.WithComponents(t.Context(), "../coordination/"+component)
+	objects, err := manifests.WithComponents(t.Context(), component)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return objects
 }
 
-// installRights gives the controller the rights that it has to read, which come
-// with it, and those that come with the webhook.
+// installRights gives the controller the rights that it is installed with.
 func installRights(t *testing.T) {
 	t.Helper()
-	g := NewWithT(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: manifests.Namespace}}
 	if err := testClient.Create(t.Context(), namespace); !apierrors.IsAlreadyExists(err) {
-		g.Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reads"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"apps.containerinfra.nl"}, Resources: []string{"deploymentcoordinations"}, Verbs: []string{"get", "list", "watch"}},
-		{
-			APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"},
-			ResourceNames: []string{"rollout-controller-hold"}, Verbs: []string{"get", "list", "watch"},
-		},
-		{
-			APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations"},
-			ResourceNames: []string{"rollout-controller-webhook", "kube-deployment-coordinator-webhook"}, Verbs: []string{"get", "list", "watch"},
-		},
-	}}
-	install(t, role, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "reads"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "reads"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: controllerName}},
-	})
-	for _, o := range installed(t, "webhook") {
-		switch o.GetKind() {
-		case "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding":
-			if o.GetName() == names.Webhook || o.GetName() == names.Certificate.Name {
-				install(t, o)
-			}
+	for _, o := range installed(t, webhookComponent) {
+		if o.GroupVersionKind().Group == rbacv1.GroupName {
+			install(t, o)
 		}
 	}
 	t.Cleanup(func() {
@@ -189,7 +174,7 @@ func installRights(t *testing.T) {
 func installWebhook(t *testing.T, port int, change ...func(*admissionv1.MutatingWebhookConfiguration)) *admissionv1.MutatingWebhookConfiguration {
 	t.Helper()
 	g := NewWithT(t)
-	objects := installed(t, "webhook")
+	objects := installed(t, webhookComponent)
 	services, err := manifests.As[corev1.Service](objects, "Service")
 	g.Expect(err).NotTo(HaveOccurred())
 	for i := range services {

@@ -42,7 +42,7 @@ func installPolicy(t *testing.T) {
 func policy(t *testing.T) (*admissionv1.MutatingAdmissionPolicy, *admissionv1.MutatingAdmissionPolicyBinding) {
 	t.Helper()
 	g := NewWithT(t)
-	objects := installed(t, "admission-policy")
+	objects := installed(t, policyComponent)
 	policies, err := manifests.As[admissionv1.MutatingAdmissionPolicy](objects, "MutatingAdmissionPolicy")
 	g.Expect(err).NotTo(HaveOccurred())
 	bindings, err := manifests.As[admissionv1.MutatingAdmissionPolicyBinding](objects, "MutatingAdmissionPolicyBinding")
