@@ -41,7 +41,9 @@ func (r *Reconciler) tell(ctx context.Context, g gathered, m *memory, plan state
 	for _, name := range plan.About {
 		once(news{name, eventOf(plan), plan.Reason}, kindOf(plan), plan.Message)
 	}
-	m.told = current
+	if m.told = current; plan.Message != "" && len(plan.About) == 0 {
+		ctrl.LoggerFrom(ctx).Info("waiting for a moment", "because", plan.Message)
+	}
 	if plan.Finished != "" {
 		r.tellFinished(ctx, g, plan.Finished)
 	}

@@ -180,5 +180,12 @@ func (t *tally) atRest() bool {
 		t.in(stuck) > 0 && t.in(terminating)+t.in(unready)+t.in(soaking) == 0
 }
 
+// mayLast means that nobody knows when the set will be settled. The StatefulSet
+// controller observes a change at once, and when a pod that is Ready will be
+// available is known.
+func (t *tally) mayLast() bool {
+	return t.Deleting || t.observed() && t.in(available)+t.in(soaking) < t.Replicas || len(t.surplus) > 0
+}
+
 // mayReplace means that pods of the set may be touched at all.
 func (t *tally) mayReplace() bool { return !t.Paused && !t.Deleting && t.observed() }

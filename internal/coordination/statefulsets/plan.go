@@ -3,6 +3,7 @@
 package statefulsets
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -32,7 +33,8 @@ type Plan struct {
 	State State
 	// Reason and Message say why, while it is Blocked or Invalid.
 	Reason, Message string
-	// About are the sets that Reason and Message are told about.
+	// About are the sets that Reason and Message are told about. There are none if
+	// it is a matter of moments.
 	About []string
 
 	// Delete are the pods to delete, all of one set. Such a plan must rest on sets
@@ -106,8 +108,11 @@ func (p *Plan) choose(sets []*tally) {
 		p.State, p.Delete = Rolling, stuck.stuckPods()
 		return
 	}
-	p.State, p.About = Blocked, []string{next.Name}
+	p.State = Blocked
 	p.Reason, p.Message = waitsFor(next, obstacles)
+	if slices.ContainsFunc(obstacles, (*tally).mayLast) {
+		p.About = []string{next.Name}
+	}
 }
 
 // rest is what is said of a group in which nothing can be replaced.

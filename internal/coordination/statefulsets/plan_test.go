@@ -62,19 +62,19 @@ func TestASetWaitsUntilAllOthersAreReady(t *testing.T) {
 	check(t, map[string]line{
 		"two are not, by their status": {
 			sets{zone("a", "old,old", status(1)), zone("b", "old,old", status(1))},
-			"Blocked SetNotReady a: a waits until all other sets are ready: b has 1 of 2 pods ready by its status",
+			"Blocked SetNotReady: a waits until all other sets are ready: b has 1 of 2 pods ready by its status (not told)",
 		},
 		"two are not, by their pods": {
 			sets{zone("a", "old,old~"), zone("b", "-,old")},
-			"Blocked SetNotReady a: a waits until all other sets are ready: b has 1 of 2 pods available: 1 do not exist",
+			"Blocked SetNotReady: a waits until all other sets are ready: b has 1 of 2 pods available: 1 do not exist",
 		},
 		"two are not, one by its status and one by its pods": {
 			sets{zone("a", "old,old", status(1)), zone("b", "old/,old")},
-			"Blocked SetNotReady a: a waits until all other sets are ready: b has 1 of 2 pods available: b-0 is terminating",
+			"Blocked SetNotReady: a waits until all other sets are ready: b has 1 of 2 pods available: b-0 is terminating",
 		},
 		"two others are not": {
 			sets{zone("a", "old,old"), zone("b", "new~,new~,new~,new!,new", current("new")), zone("c", "new:5,new", current("new"), minReady(time.Hour))},
-			"Blocked SetsNotReady a: a waits until all other sets are ready: " +
+			"Blocked SetsNotReady: a waits until all other sets are ready: " +
 				"b has 1 of 5 pods available: b-0 is not ready, b-1 is not ready, b-2 is not ready, and 1 more; " +
 				"c has 1 of 2 pods available: c-0 is ready, though not for long enough",
 		},
@@ -83,35 +83,35 @@ func TestASetWaitsUntilAllOthersAreReady(t *testing.T) {
 		},
 		"its unready pods use up its budget": {
 			sets{zone("a", "old,old,old"), zone("b", "old,old~,old")},
-			"Blocked PodsNotReady b: outdated pods are not ready, and use up what may be unavailable: b-1 is not ready",
+			"Blocked PodsNotReady: outdated pods are not ready, and use up what may be unavailable: b-1 is not ready",
 		},
 		"it does not go first if another has begun": {
 			sets{zone("a", "new,old,old"), zone("b", "old,old~,old", allows("2"))},
-			"Blocked SetNotReady a: a waits until all other sets are ready: b has 2 of 3 pods available: b-1 is not ready",
+			"Blocked SetNotReady: a waits until all other sets are ready: b has 2 of 3 pods available: b-1 is not ready",
 		},
 		"a set that is paused still counts": {
 			sets{zone("a", "old,old~", paused), zone("b", "old,old")},
-			"Blocked SetNotReady b: b waits until all other sets are ready: a has 1 of 2 pods available: a-1 is not ready (paused)",
+			"Blocked SetNotReady: b waits until all other sets are ready: a has 1 of 2 pods available: a-1 is not ready (paused)",
 		},
 		"a set that is being deleted counts until it is gone": {
 			sets{zone("a", "old,old", deleting), zone("b", "old,old")},
-			"Blocked SetNotReady b: b waits until all other sets are ready: a is being deleted",
+			"Blocked SetNotReady: b waits until all other sets are ready: a is being deleted",
 		},
 		"a set that grows is not ready": {
 			sets{zone("a", "new", current("new"), replicas(3)), zone("b", "old,old")},
-			"Blocked SetNotReady b: b waits until all other sets are ready: a has 1 of 3 pods available: 2 do not exist",
+			"Blocked SetNotReady: b waits until all other sets are ready: a has 1 of 3 pods available: 2 do not exist",
 		},
 		"a set that shrinks is not ready": {
 			sets{zone("a", "new,new,new", current("new"), replicas(2)), zone("b", "old,old")},
-			"Blocked SetNotReady b: b waits until all other sets are ready: a has pods beyond its replicas: a-2",
+			"Blocked SetNotReady: b waits until all other sets are ready: a has pods beyond its replicas: a-2",
 		},
 		"a set whose status is old is not ready": {
 			sets{zone("a", "old,old", unseen), zone("b", "old,old")},
-			"Blocked SetNotReady b: b waits until all other sets are ready: a has changed, and its status does not say how yet",
+			"Blocked SetNotReady: b waits until all other sets are ready: a has changed, and its status does not say how yet (not told)",
 		},
 		"a set without an update revision is not ready": {
 			sets{zone("a", "old,old", unknown), zone("b", "old,old")},
-			"Blocked SetNotReady b: b waits until all other sets are ready: a has changed, and its status does not say how yet",
+			"Blocked SetNotReady: b waits until all other sets are ready: a has changed, and its status does not say how yet (not told)",
 		},
 		"nothing is outdated, and pods are not ready": {
 			sets{zone("a", "new,new~", current("new")), zone("b", "new")}, "Waiting ^b",
@@ -119,16 +119,36 @@ func TestASetWaitsUntilAllOthersAreReady(t *testing.T) {
 	})
 }
 
+func TestWhoIsTold(t *testing.T) {
+	for name, tt := range map[string]struct {
+		sets sets
+		want []string
+	}{
+		"the set that waits":             {sets{zone("a", "new~", current("new")), zone("b", "old"), zone("c", "old")}, []string{"b"}},
+		"the sets that are wrong":        {sets{zone("a", "old"), zone("b", "old", strategy("RollingUpdate")), zone("c", "old", strategy("RollingUpdate"))}, []string{"b", "c"}},
+		"the sets that are paused":       {sets{zone("a", "old", paused), zone("b", "new", current("new")), zone("c", "old", paused)}, []string{"a", "c"}},
+		"the set whose pods are stuck":   {sets{zone("a", "new!,old"), zone("b", "old")}, []string{"a"}},
+		"nobody of what takes a moment":  {sets{zone("a", "new:5", current("new"), minReady(time.Minute)), zone("b", "old")}, nil},
+		"nobody of what is being rolled": {sets{zone("a", "new~,old"), zone("b", "old")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, decide(tt.sets...).About); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestEverySetMustHaveOnDelete(t *testing.T) {
 	check(t, map[string]line{
 		"or nothing is replaced": {
 			sets{zone("a", "old,old"), zone("b", "old,old", strategy("RollingUpdate")), zone("c", "new")},
-			"Invalid NotOnDelete b: every set of a rollout group must have the update strategy OnDelete, " +
+			"Invalid NotOnDelete: every set of a rollout group must have the update strategy OnDelete, " +
 				"and no pod is replaced until then: b has RollingUpdate",
 		},
 		"nor what has begun": {
 			sets{zone("a", "new,old!"), zone("b", "old,old", strategy("RollingUpdate"), paused)},
-			"Invalid NotOnDelete b: every set of a rollout group must have the update strategy OnDelete, " +
+			"Invalid NotOnDelete: every set of a rollout group must have the update strategy OnDelete, " +
 				"and no pod is replaced until then: b has RollingUpdate",
 		},
 	})
@@ -152,7 +172,7 @@ func TestTheBudgetIsCountedFromPods(t *testing.T) {
 		},
 		"pods beyond the replicas give none": {
 			sets{zone("a", "old~,old,old,old", replicas(3))},
-			"Blocked PodsNotReady a: outdated pods are not ready, and use up what may be unavailable: a-0 is not ready",
+			"Blocked PodsNotReady: outdated pods are not ready, and use up what may be unavailable: a-0 is not ready",
 		},
 		"pods beyond the replicas are not replaced": {
 			sets{zone("a", "new,new,old", replicas(2))}, "Rolling",
@@ -236,11 +256,11 @@ func TestStuckPodsThatAreOutdatedAreReplaced(t *testing.T) {
 		},
 		"not in the second while pods of the first go": {
 			sets{zone("a", "bad/,old"), zone("b", "bad!,old")},
-			"Blocked SetNotReady a: a waits until all other sets are ready: b has 1 of 2 pods available: b-0 is stuck in CrashLoopBackOff",
+			"Blocked SetNotReady: a waits until all other sets are ready: b has 1 of 2 pods available: b-0 is stuck in CrashLoopBackOff",
 		},
 		"not in the second while pods of the first come": {
 			sets{zone("a", "new~,old"), zone("b", "bad!,old")},
-			"Blocked SetNotReady a: a waits until all other sets are ready: b has 1 of 2 pods available: b-0 is stuck in CrashLoopBackOff",
+			"Blocked SetNotReady: a waits until all other sets are ready: b has 1 of 2 pods available: b-0 is stuck in CrashLoopBackOff",
 		},
 		"in the second if the first is stuck again": {
 			sets{zone("a", "new!,old"), zone("b", "bad!,old")}, "Rolling -b-0",
@@ -250,26 +270,26 @@ func TestStuckPodsThatAreOutdatedAreReplaced(t *testing.T) {
 		},
 		"beside a set that is not ready otherwise they wait": {
 			sets{zone("a", "bad!,old"), zone("b", "old~,old")},
-			"Blocked SetNotReady a: a waits until all other sets are ready: b has 1 of 2 pods available: b-0 is not ready",
+			"Blocked SetNotReady: a waits until all other sets are ready: b has 1 of 2 pods available: b-0 is not ready",
 		},
 		"beside a set that lacks a pod they wait": {
 			sets{zone("a", "bad!,old"), zone("b", "-,old")},
-			"Blocked SetNotReady a: a waits until all other sets are ready: b has 1 of 2 pods available: 1 do not exist",
+			"Blocked SetNotReady: a waits until all other sets are ready: b has 1 of 2 pods available: 1 do not exist",
 		},
 		"alone, while other sets are not ready": {
 			sets{zone("a", "bad!,old,old", allows("3")), zone("b", "new!,new", current("new"))}, "Rolling -a-0",
 		},
 		"not those of a set that is paused": {
 			sets{zone("a", "bad!,old", paused)},
-			"Blocked RolloutPaused a: what is outdated is paused by annotation: a",
+			"Blocked RolloutPaused: what is outdated is paused by annotation: a",
 		},
 		"not those of the wanted revision, which would come back": {
 			sets{zone("a", "new!,old")},
-			"Blocked PodsStuck a: pods of the wanted revision new do not start: a-0 is stuck in CrashLoopBackOff",
+			"Blocked PodsStuck: pods of the wanted revision new do not start: a-0 is stuck in CrashLoopBackOff",
 		},
 		"not those that are not ready and may recover": {
 			sets{zone("a", "bad~,old")},
-			"Blocked PodsNotReady a: outdated pods are not ready, and use up what may be unavailable: a-0 is not ready",
+			"Blocked PodsNotReady: outdated pods are not ready, and use up what may be unavailable: a-0 is not ready",
 		},
 		"not those that go already": {
 			sets{zone("a", "bad/,old")}, "Rolling",
@@ -284,7 +304,7 @@ func TestASetThatIsPausedIsLeftAsItIs(t *testing.T) {
 		},
 		"nothing but it is outdated": {
 			sets{zone("a", "new,old", paused), zone("b", "new,new")},
-			"Blocked RolloutPaused a: what is outdated is paused by annotation: a ^b",
+			"Blocked RolloutPaused: what is outdated is paused by annotation: a ^b",
 		},
 		"it is not promoted": {
 			sets{zone("a", "new,new", paused)}, "Done",
@@ -345,11 +365,11 @@ func TestATurnLastsUntilTheSetIsComplete(t *testing.T) {
 		"a new template does not pass it on":   {sets{zone("a", "old,old"), zone("b", "old,old")}, "b", "Rolling -b-0", "b"},
 		"it is over when the set is complete":  {sets{zone("a", "new,new", current("new"))}, "a", "Done", ""},
 		"then the next has it":                 {sets{zone("a", "new,new"), zone("b", "old,old")}, "a", "Rolling -b-0 ^a", "b"},
-		"it is over when the set is paused":    {sets{zone("a", "new,old", paused)}, "a", "Blocked RolloutPaused a: what is outdated is paused by annotation: a", ""},
-		"not before the pods are ready":        {sets{zone("a", "new~,old", paused)}, "a", "Blocked RolloutPaused a: what is outdated is paused by annotation: a", "a"},
+		"it is over when the set is paused":    {sets{zone("a", "new,old", paused)}, "a", "Blocked RolloutPaused: what is outdated is paused by annotation: a", ""},
+		"not before the pods are ready":        {sets{zone("a", "new~,old", paused)}, "a", "Blocked RolloutPaused: what is outdated is paused by annotation: a", "a"},
 		"the set is gone":                      {sets{zone("b", "new", current("new"))}, "a", "Done", ""},
 		"stuck pods of others do not end it":   {sets{zone("a", "new!,old"), zone("b", "bad!")}, "a", "Rolling -b-0", "a"},
-		"nor does a set with another strategy": {sets{zone("a", "new,old"), zone("b", "old", strategy("RollingUpdate"))}, "a", "Invalid NotOnDelete b: every set of a rollout group must have the update strategy OnDelete, and no pod is replaced until then: b has RollingUpdate", "a"},
+		"nor does a set with another strategy": {sets{zone("a", "new,old"), zone("b", "old", strategy("RollingUpdate"))}, "a", "Invalid NotOnDelete: every set of a rollout group must have the update strategy OnDelete, and no pod is replaced until then: b has RollingUpdate", "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := statefulsets.Decide(statefulsets.Group{Now: noon, Sets: tt.sets, Last: tt.last})

@@ -106,7 +106,10 @@ func unknown(s *statefulsets.Set)  { s.UpdateRevision = "" }
 func told(p statefulsets.Plan) string {
 	words := []string{string(p.State)}
 	if p.Reason != "" {
-		words = append(words, p.Reason, strings.Join(p.About, " ")+":", p.Message)
+		words = append(words, p.Reason+":", p.Message)
+		if len(p.About) == 0 {
+			words = append(words, "(not told)")
+		}
 	}
 	for _, d := range p.Delete {
 		words = append(words, "-"+d.Pod)
