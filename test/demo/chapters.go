@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -15,8 +16,27 @@ import (
 // heldFor is how long a release must visibly stay held back.
 const heldFor = 3 * time.Second
 
-// chapters are the story.
-var chapters = []chapter{
+// releasesPlot is the story of good and of bad releases.
+var releasesPlot = plot{
+	about:    "four releases of the application shop, one of them bad",
+	chapters: releasesChapters,
+	ending: []expectation{
+		history("1: 1.0.0 Succeeded", "2: 1.1.0 Succeeded", "3: 1.2.0 Failed", "4: 1.2.1 Succeeded"),
+		targetsCarry("1.2.1"), runs("registry.example/shop:1.2.1"), atRest,
+	},
+	commands: []string{
+		"kubectl get rollouts -n demo --watch",
+		"kubectl describe rollout shop -n demo",
+		"kubectl get events -n demo --field-selector involvedObject.kind=Rollout",
+		"kubectl get ocirepository,kustomization,healthcheck,deployment -n demo",
+	},
+	tables:  []schema.GroupVersionResource{v1alpha1.GroupVersion.WithResource("rollouts")},
+	invite:  "Send shop back, for example:",
+	command: `kubectl patch rollout shop -n demo --type=merge -p '{"spec":{"wantedVersion":"1.1.0"}}'`,
+	watched: ofReleases,
+}
+
+var releasesChapters = []chapter{
 	{
 		title: "The first release",
 		intro: "Flux deploys shop: an OCIRepository pulls its manifests and a Kustomization applies them. " +
@@ -80,7 +100,7 @@ func (s *story) cast() []client.Object {
 }
 
 func (s *story) goodRelease(ctx context.Context, id int64, version string) error {
-	if err := s.push(ctx, version); err != nil {
+	if err := s.push(ctx, s.Release(version)); err != nil {
 		return err
 	}
 	return s.proves(ctx, id, version)
@@ -94,14 +114,14 @@ func (s *story) badRelease(ctx context.Context) error {
 	if err := s.plane.BreakVersion(ctx, "1.2.0"); err != nil {
 		return err
 	}
-	if err := s.push(ctx, "1.2.0"); err != nil {
+	if err := s.push(ctx, s.Release("1.2.0")); err != nil {
 		return err
 	}
 	return s.must(ctx, current(3, "1.2.0", v1alpha1.BakeFailed), blames("Deployment "+s.Namespace+"/"+s.Name), serves)
 }
 
 func (s *story) heldRelease(ctx context.Context) error {
-	if err := s.push(ctx, "1.2.1"); err != nil {
+	if err := s.push(ctx, s.Release("1.2.1")); err != nil {
 		return err
 	}
 	held := all(heldBack("1.2.1", "the bake of 1.2.0 failed"), current(3, "1.2.0", v1alpha1.BakeFailed))
@@ -127,12 +147,4 @@ func (s *story) manualRelease(ctx context.Context) error {
 		return err
 	}
 	return s.must(ctx, atRest)
-}
-
-// wholeHistory is what must have come of it all.
-func (s *story) wholeHistory() []expectation {
-	return []expectation{
-		history("1: 1.0.0 Succeeded", "2: 1.1.0 Succeeded", "3: 1.2.0 Failed", "4: 1.2.1 Succeeded"),
-		targetsCarry("1.2.1"), runs(s.image("1.2.1")), atRest,
-	}
 }

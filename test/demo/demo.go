@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
@@ -27,6 +30,7 @@ const (
 // demo is one run of the story, from nothing to nothing.
 type demo struct {
 	*narrator
+	plot
 	once   bool
 	logDir string
 
@@ -39,7 +43,7 @@ type demo struct {
 // it came.
 func (d *demo) play(ctx context.Context) error {
 	silenceLogs()
-	d.note("A rollout controller for Flux, seen at work: four releases of the application shop, one of them bad.")
+	d.note("A rollout controller for Flux, seen at work: %s.", d.about)
 	program, err := d.build(ctx)
 	if err != nil {
 		return err
@@ -71,20 +75,32 @@ func (d *demo) start(ctx context.Context, program string) error {
 	return d.during("Starting a control plane: etcd, the Kubernetes API, Flux, a registry", func() (err error) {
 		d.plane, err = controlplane.Start(ctx, controlplane.Options{
 			Workloads: true, Flux: true, ImageScanner: true,
-			CRDPaths: []string{scenario.CRDs()},
+			CRDPaths: append([]string{scenario.CRDs()}, d.crds...),
 			Progress: d, LogDir: d.logDir,
 		})
 		if err != nil {
 			return err
 		}
-		if err := v1alpha1.AddToScheme(d.plane.Client().Scheme()); err != nil {
-			return errors.Join(err, d.plane.Stop())
-		}
-		if d.controller, err = scenario.StartController(ctx, d.plane, program, nil); err != nil {
+		if err := d.install(ctx, program); err != nil {
 			return errors.Join(err, d.plane.Stop())
 		}
 		return nil
 	})
+}
+
+func (d *demo) install(ctx context.Context, program string) (err error) {
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, coordinationv1.AddToScheme} {
+		if err := add(d.plane.Client().Scheme()); err != nil {
+			return fmt.Errorf("register the project's kinds: %w", err)
+		}
+	}
+	if slices.Contains(d.components, "deployment-coordination") {
+		if err := scenario.InstallAdmission(ctx, d.plane); err != nil {
+			return err
+		}
+	}
+	d.controller, err = scenario.StartController(ctx, d.plane, program, d.components, d.args...)
+	return err
 }
 
 // perform tells the story while the controller lives, and then keeps the stage
@@ -106,7 +122,7 @@ func (d *demo) perform(ctx context.Context) error {
 		return err
 	}
 	if !d.once {
-		d.invite()
+		d.invitation()
 		<-watched.Done()
 		return context.Cause(watched)
 	}

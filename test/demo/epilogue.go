@@ -15,21 +15,15 @@ import (
 // guide says how to look at the same things with kubectl.
 func (d *demo) guide() {
 	d.print("\nTo look around in a second terminal while the story goes on:\n\n")
-	for _, command := range []string{
-		"export KUBECONFIG=" + d.plane.Kubeconfig(),
-		"kubectl get rollouts -n demo --watch",
-		"kubectl describe rollout shop -n demo",
-		"kubectl get events -n demo --field-selector involvedObject.kind=Rollout",
-		"kubectl get ocirepository,kustomization,healthcheck,deployment -n demo",
-	} {
+	for _, command := range append([]string{"export KUBECONFIG=" + d.plane.Kubeconfig()}, d.commands...) {
 		d.print("   %s\n", d.style.bold(command))
 	}
 }
 
-// invite says that the stage stays up.
-func (d *demo) invite() {
-	d.print("\nEverything stays up until you press Ctrl-C, and what happens is told here. Send shop back, for example:\n\n")
-	d.print("   %s\n\n", d.style.bold(`kubectl patch rollout shop -n demo --type=merge -p '{"spec":{"wantedVersion":"1.1.0"}}'`))
+// invitation says that the stage stays up.
+func (d *demo) invitation() {
+	d.print("\nEverything stays up until you press Ctrl-C, and what happens is told here. %s\n\n", d.invite)
+	d.print("   %s\n\n", d.style.bold(d.command))
 }
 
 // epilogue checks the whole history and shows it in two ways.
@@ -37,16 +31,18 @@ func (s *story) epilogue(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, chapterLimit)
 	defer cancel()
 	s.print("\n%s\n\n", s.style.bold("What came of it"))
-	if err := s.must(ctx, s.wholeHistory()...); err != nil {
+	if err := s.must(ctx, s.ending...); err != nil {
 		return err
 	}
 	seen, _ := s.look()
 	s.print("\n%s\n", summary(seen.rollout.Status.History))
-	table, err := tableOf(ctx, s.plane.RESTConfig(), s.Namespace, "rollouts")
-	if err != nil {
-		return err
+	for _, kind := range s.tables {
+		table, err := tableOf(ctx, s.plane.RESTConfig(), s.Namespace, kind)
+		if err != nil {
+			return err
+		}
+		s.print("%s\n%s", s.style.bold("$ kubectl get "+kind.Resource+" -n "+s.Namespace), table)
 	}
-	s.print("%s\n%s", s.style.bold("$ kubectl get rollouts -n "+s.Namespace), table)
 	return nil
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo tells the story of four releases on a real control plane: real
+// Command demo tells the story of some releases on a real control plane: real
 // Flux, a real Kubernetes API and the controller as it is installed. Nothing
 // needs to be there already but Go.
 //
-//	go run ./test/demo          stays up until Ctrl-C, to be looked at
-//	go run ./test/demo --once   ends by itself
+//	go run ./test/demo                     stays up until Ctrl-C, to be looked at
+//	go run ./test/demo --once              ends by itself
+//	go run ./test/demo --story=workloads   tells what happens inside one release
 //
 // The exit status is 0 only if the story came out as it should.
 package main
@@ -15,7 +16,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 )
 
 func main() {
@@ -27,10 +31,16 @@ func run(args []string) int {
 	var d demo
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.BoolVar(&d.once, "once", false, "End when the story is told, instead of staying up until Ctrl-C.")
+	story := flags.String("story", releases, "The story to tell: "+strings.Join(slices.Sorted(maps.Keys(plots)), " or ")+".")
 	flags.StringVar(&d.logDir, "logs", "", "The folder in which to keep a log file of each program.")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
+		return 2
+	}
+	var known bool
+	if d.plot, known = plots[*story]; !known {
+		fmt.Fprintf(os.Stderr, "demo: there is no story %q\n", *story)
 		return 2
 	}
 	ctx, release := interruptible(context.Background())

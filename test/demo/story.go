@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
@@ -17,7 +19,35 @@ import (
 // machine that has nothing else to do.
 const chapterLimit = 2 * time.Minute
 
-// story is the plot: what is done to the application, and what must follow.
+// releases is the story that is told unless another is asked for.
+const releases = "releases"
+
+// plots are the stories there are, by name.
+var plots = map[string]plot{releases: releasesPlot, "workloads": workloadsPlot}
+
+// plot is what a story consists of.
+type plot struct {
+	// about says in a few words what it tells.
+	about    string
+	chapters []chapter
+	// ending is what must have come of it all.
+	ending []expectation
+	// commands show the same with kubectl, and tables what they show in the end.
+	commands []string
+	tables   []schema.GroupVersionResource
+	// invite says what one can do when the story is told.
+	invite  string
+	command string
+
+	// watched are the kinds whose objects tell the story.
+	watched []client.Object
+	// crds, components and args are what is installed beside the controller of
+	// releases.
+	crds, components, args []string
+}
+
+// story is a plot as it unfolds: what is done to the application, and what must
+// follow.
 type story struct {
 	*demo
 	scenario.App
@@ -35,7 +65,7 @@ type chapter struct {
 func newStory(ctx context.Context, d *demo) (*story, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &story{demo: d, App: scenario.NewApp("demo", "shop"), witness: newWitness(d.narrator.tell)}
-	changes, ended, err := watch(ctx, d.plane.RESTConfig(), d.plane.Client().Scheme(), s.Namespace)
+	changes, ended, err := watch(ctx, d.plane.RESTConfig(), d.plane.Client().Scheme(), s.Namespace, d.watched)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -52,7 +82,7 @@ func newStory(ctx context.Context, d *demo) (*story, error) {
 func (s *story) tell(ctx context.Context) error {
 	s.begin()
 	s.guide()
-	for i, c := range chapters {
+	for i, c := range s.chapters {
 		s.chapter(i+1, c.title, c.intro)
 		if err := s.play(ctx, c); err != nil {
 			return fmt.Errorf("chapter %d, %s:\n  %w", i+1, c.title, err)
@@ -89,12 +119,12 @@ func (s *story) create(ctx context.Context, objects ...client.Object) error {
 
 // push makes a release and lets Flux's image automation notice it, which would
 // happen by itself at its next interval.
-func (s *story) push(ctx context.Context, version string) error {
-	digest, err := s.plane.Registry.Push(ctx, s.Release(version))
+func (s *story) push(ctx context.Context, artifact controlplane.Artifact) error {
+	digest, err := s.plane.Registry.Push(ctx, artifact)
 	if err != nil {
 		return err
 	}
-	s.narrator.tell(says(registry, plain, "has a new artifact, %s:%s (%s)", s.Name, version, short(digest)))
+	s.narrator.tell(says(registry, plain, "has a new artifact, %s:%s (%s)", s.Name, artifact.Tag, short(digest)))
 	if err := s.plane.Images.ScanNow(ctx); err != nil {
 		return fmt.Errorf("scan the registry: %w", err)
 	}

@@ -10,28 +10,27 @@ import (
 	"text/tabwriter"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
 // tableOf shows what kubectl get shows: the API server makes the table, from
 // the print columns of the custom resource definition.
-func tableOf(ctx context.Context, config *rest.Config, namespace, resource string) (string, error) {
+func tableOf(ctx context.Context, config *rest.Config, namespace string, kind schema.GroupVersionResource) (string, error) {
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return "", fmt.Errorf("make a client: %w", err)
 	}
-	path := fmt.Sprintf("/apis/%s/namespaces/%s/%s", v1alpha1.GroupVersion, namespace, resource)
+	path := fmt.Sprintf("/apis/%s/namespaces/%s/%s", kind.GroupVersion(), namespace, kind.Resource)
 	answer, err := clients.RESTClient().Get().AbsPath(path).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(ctx)
 	if err != nil {
-		return "", fmt.Errorf("get the table of %s: %w", resource, err)
+		return "", fmt.Errorf("get the table of %s: %w", kind.Resource, err)
 	}
 	var table metav1.Table
 	if err := json.Unmarshal(answer, &table); err != nil {
-		return "", fmt.Errorf("read the table of %s: %w", resource, err)
+		return "", fmt.Errorf("read the table of %s: %w", kind.Resource, err)
 	}
 	return format(&table), nil
 }

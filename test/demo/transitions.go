@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
@@ -27,12 +28,14 @@ const (
 	ociRepository actor = "OCIRepository"
 	kustomization actor = "Kustomization"
 	deployment    actor = "Deployment"
+	statefulSet   actor = "StatefulSet"
+	coordination  actor = "Coordination"
 	healthCheck   actor = "HealthCheck"
 )
 
 var actorColours = map[actor]string{
 	you: "1;35", registry: "36", imagePolicy: "36", rollout: "1;34",
-	ociRepository: "33", kustomization: "33", deployment: "37", healthCheck: "35",
+	ociRepository: "33", kustomization: "33", deployment: "37", statefulSet: "37", coordination: "34", healthCheck: "35",
 }
 
 // tone is how a line is meant.
@@ -67,7 +70,14 @@ func narrate(before, after client.Object) []line {
 	case *kustomizev1.Kustomization:
 		return narrateKustomization(orEmpty[kustomizev1.Kustomization](before), after)
 	case *appsv1.Deployment:
+		if isMember(after) {
+			return narrateMember(orEmpty[appsv1.Deployment](before), after)
+		}
 		return narrateDeployment(orEmpty[appsv1.Deployment](before), after)
+	case *appsv1.StatefulSet:
+		return narrateZone(orEmpty[appsv1.StatefulSet](before), after)
+	case *coordinationv1.DeploymentCoordination:
+		return narrateCoordination(orEmpty[coordinationv1.DeploymentCoordination](before), after)
 	case *corev1.Event:
 		return narrateEvent(before, after)
 	}

@@ -15,7 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
 const digest = "@sha256:0123456789abcdef0123456789abcdef"
@@ -132,6 +134,42 @@ func TestNarrate(t *testing.T) {
 			before: pods("shop:2", 1, ""), after: pods("shop:2", 1, "too slow"),
 			want: []line{{deployment, bad, "gives up: too slow"}},
 		},
+		"a Deployment that has to wait for its turn": {
+			before: member("1", false, 2), after: member("2", true, 0),
+			want: []line{{deployment, plain, "web is to run web:2, and held until its turn"}},
+		},
+		"a Deployment whose turn it is": {
+			before: member("2", true, 0), after: member("2", false, 0),
+			want: []line{{deployment, plain, "web is released"}},
+		},
+		"a Deployment that has had its turn": {
+			before: member("2", false, 1), after: member("2", false, 2),
+			want: []line{{deployment, good, "web runs web:2 in all its pods"}},
+		},
+		"the turn passes": {
+			before: turn("demo/orders", ""), after: turn("demo/web", ""),
+			want: []line{{coordination, plain, "gives the turn to web"}},
+		},
+		"the last turn is over": {
+			before: turn("demo/web", ""), after: turn("", ""),
+			want: []line{{coordination, good, "has had everybody rolled out"}},
+		},
+		"nobody goes on": {
+			before: turn("demo/web", ""), after: turn("demo/web", "web is too slow"),
+			want: []line{{coordination, bad, "stops: web is too slow"}},
+		},
+		"a StatefulSet is given another version": {
+			before: zone("1", 2), after: zone("2", 0),
+			want: []line{{statefulSet, plain, "store-a is to run store-a:2; its pods stay until they are replaced"}},
+		},
+		"a StatefulSet of which some pods are replaced": {
+			before: zone("2", 0), after: zone("2", 1),
+			want: []line{{statefulSet, plain, "store-a has 1 of 2 pods of the new revision"}},
+		},
+		"a StatefulSet of which all pods are replaced": {
+			before: zone("2", 1), after: zone("2", 2),
+			want: []line{{statefulSet, good, "store-a runs store-a:2 in all its pods"}},
+		},
 		"a warning": {
 			after: event(corev1.EventTypeWarning, "HealthCheckBlocking"),
 			want:  []line{{rollout, bad, "warns, HealthCheckBlocking: look"}},
@@ -214,4 +252,33 @@ func event(kind, reason string) *corev1.Event {
 	return &corev1.Event{
 		InvolvedObject: corev1.ObjectReference{Kind: string(rollout)}, Type: kind, Reason: reason, Message: "look",
 	}
+}
+
+// fleet of which the workloads of the second story are.
+var fleet = scenario.Fleet{App: scenario.NewApp("demo", "shop")}
+
+// member is a Deployment that takes turns; some of its two pods are updated.
+func member(version string, paused bool, updated int32) *appsv1.Deployment {
+	d := fleet.Deployment("web", "web:"+version)
+	d.Spec.Paused = paused
+	d.Status = appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: updated, ReadyReplicas: 2, AvailableReplicas: 2, Conditions: []appsv1.DeploymentCondition{
+		{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
+		{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+	}}
+	return d
+}
+
+func zone(version string, updated int32) *appsv1.StatefulSet {
+	s := fleet.StatefulSet("store-a", "store-a:"+version)
+	s.Status = appsv1.StatefulSetStatus{Replicas: 2, UpdatedReplicas: updated, ReadyReplicas: 2, AvailableReplicas: 2}
+	return s
+}
+
+func turn(of, stalled string) *coordinationv1.DeploymentCoordination {
+	c := fleet.Coordination()
+	c.Status.ActiveDeployment = of
+	if stalled != "" {
+		c.Status.Conditions = []metav1.Condition{{Type: coordinationv1.StalledCondition, Status: metav1.ConditionTrue, Message: stalled}}
+	}
+	return c
 }

@@ -20,10 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
-// watched are the kinds whose objects tell the story.
-var watched = []client.Object{
+// ofReleases are the kinds whose objects tell of releases.
+var ofReleases = []client.Object{
 	&imagev1.ImagePolicy{}, &v1alpha1.Rollout{}, &v1alpha1.HealthCheck{}, &sourcev1.OCIRepository{},
 	&kustomizev1.Kustomization{}, &appsv1.Deployment{}, &corev1.Event{},
 }
@@ -31,9 +32,10 @@ var watched = []client.Object{
 // change is what has happened to an object; before is nil if it is new.
 type change struct{ before, after client.Object }
 
-// watch sends what happens in a namespace until ctx ends. It returns once it
-// knows what there is, and with a function that waits for the end.
-func watch(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, namespace string) (<-chan change, func(), error) {
+// watch sends what happens to objects of some kinds in a namespace until ctx ends.
+// It returns once it knows what there is, and with a function that waits for the
+// end.
+func watch(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, namespace string, kinds []client.Object) (<-chan change, func(), error) {
 	objects, err := cache.New(config, cache.Options{
 		Scheme: scheme, DefaultNamespaces: map[string]cache.Config{namespace: {}},
 	})
@@ -43,7 +45,7 @@ func watch(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, nam
 	changes := make(chan change)
 	var group sync.WaitGroup
 	group.Go(func() { _ = objects.Start(ctx) })
-	for _, kind := range watched {
+	for _, kind := range kinds {
 		informer, err := objects.GetInformer(ctx, kind)
 		if err != nil {
 			return nil, nil, fmt.Errorf("watch %T: %w", kind, err)
@@ -83,6 +85,7 @@ type sights struct {
 	ociRepository sourcev1.OCIRepository
 	kustomization kustomizev1.Kustomization
 	deployment    appsv1.Deployment
+	workloads     workloads
 }
 
 func (s *sights) see(object client.Object) {
@@ -99,6 +102,9 @@ func (s *sights) see(object client.Object) {
 		s.kustomization = *o
 	case *appsv1.Deployment:
 		s.deployment = *o
+		s.workloads = s.workloads.with(o, workload.Deployment(o))
+	case *appsv1.StatefulSet:
+		s.workloads = s.workloads.with(o, workload.StatefulSet(o))
 	}
 }
 

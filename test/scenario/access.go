@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,6 +62,24 @@ func Install(ctx context.Context, plane *controlplane.ControlPlane, account stri
 		}
 	}
 	return Credentials(plane, account)
+}
+
+// InstallAdmission creates what has the API server itself hold Deployments that
+// wait for their turn. It does so some moments later.
+func InstallAdmission(ctx context.Context, plane *controlplane.ControlPlane) error {
+	objects, err := Manifests(ctx, "deployment-coordination")
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if object.GroupVersionKind().Group != admissionv1.GroupName {
+			continue
+		}
+		if err := plane.Client().Create(ctx, object); err != nil {
+			return fmt.Errorf("install the shipped %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
 }
 
 // Credentials makes a kubeconfig for an account of the controller's namespace,

@@ -24,6 +24,16 @@ func CoordinationCRDs() string {
 	return filepath.Join(parts.Root(), "config", "coordination", "crd", "bases")
 }
 
+// Coordinators are the components of config/components that the coordinators
+// need, and CoordinatorArgs have them run.
+var (
+	Coordinators    = []string{"deployment-coordination", "statefulset-rollout"}
+	CoordinatorArgs = []string{"--controllers=*,deploymentcoordination,statefulsetrollout"}
+)
+
+// MemberLabel says to which coordination a Deployment belongs.
+const MemberLabel = "app.kubernetes.io/part-of"
+
 // groupLabel says to which rollout group a StatefulSet belongs.
 const groupLabel = "rollout-group"
 
@@ -131,7 +141,7 @@ func (f Fleet) StatefulSet(name, image string) *appsv1.StatefulSet {
 }
 
 func (f Fleet) labels() map[string]string {
-	return map[string]string{"app.kubernetes.io/part-of": f.Name}
+	return map[string]string{MemberLabel: f.Name}
 }
 
 func template(name, image string) corev1.PodTemplateSpec {

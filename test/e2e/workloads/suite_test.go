@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"testing"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,11 +25,7 @@ import (
 func both(options controlplane.Options) stage.Setting {
 	options.Workloads = true
 	options.CRDPaths = []string{scenario.CoordinationCRDs()}
-	return stage.Setting{
-		Options:    options,
-		Components: []string{"deployment-coordination", "statefulset-rollout"},
-		Args:       []string{"--controllers=*,deploymentcoordination,statefulsetrollout"},
-	}
+	return stage.Setting{Options: options, Components: scenario.Coordinators, Args: scenario.CoordinatorArgs}
 }
 
 // fleet is an application of several workloads, and the test that plays on it.
@@ -169,17 +164,8 @@ func conditionOf(c *coordinationv1.DeploymentCoordination, kind string) string {
 // does.
 func installPolicy(t *testing.T, plane *stage.Plane) {
 	t.Helper()
-	objects, err := scenario.Manifests(t.Context(), "deployment-coordination")
-	if err != nil {
+	if err := scenario.InstallAdmission(t.Context(), plane.ControlPlane); err != nil {
 		t.Fatal(err)
-	}
-	for _, o := range objects {
-		if o.GroupVersionKind().Group != admissionv1.GroupName {
-			continue
-		}
-		if err := plane.Client().Create(t.Context(), o); err != nil {
-			t.Fatalf("install %s: %v", o.GetKind(), err)
-		}
 	}
 	awaitPolicy(t, plane)
 }
