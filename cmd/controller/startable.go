@@ -82,7 +82,7 @@ func rightsOf(controller string) []right {
 		return []right{
 			{"list", group, "deploymentcoordinations", ""},
 			{"watch", group, "deploymentcoordinations", ""},
-			{"update", group, "deploymentcoordinations", "status"},
+			{"patch", group, "deploymentcoordinations", "status"},
 			{"patch", "apps", "deployments", ""},
 		}
 	case statefulSetController:

@@ -4,6 +4,7 @@ package alone
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,7 +84,54 @@ func TestDeploymentsTakeTurnsAndAreLetGoBeforeTheUninstallation(t *testing.T) {
 	if !webhookGone(t) {
 		t.Error("the webhook would hold them again")
 	}
-	used(t, i.user(own.Spec.Template.Spec)) // nothing was refused
+	for _, right := range spare(t, i, used(t, i.user(own.Spec.Template.Spec))) {
+		if unused[right] == "" {
+			t.Errorf("the right to %s is not used", right)
+		}
+	}
+}
+
+// unused are the rights in the chart's roles that a story need not use. Each has a
+// reason to be there.
+var unused = map[string]string{
+	"get admissionregistration.k8s.io/mutatingadmissionpolicies":       "reading and watching go together",
+	"get admissionregistration.k8s.io/mutatingadmissionpolicybindings": "the same",
+	"get apps/replicasets":                                         "the same",
+	"get apps.containerinfra.nl/deploymentcoordinations":           "the contract with clients that bind to the role",
+	"get apps.containerinfra.nl/deploymentcoordinations/status":    "the contract",
+	"update apps.containerinfra.nl/deploymentcoordinations/status": "the contract",
+	"patch /events":   "an event that is sent again",
+	"update /secrets": "a certificate that is renewed",
+}
+
+// spare are the rights of the chart's roles, but for people's, that are not among
+// those that were used.
+func spare(t *testing.T, i installation, used []string) []string {
+	t.Helper()
+	roles, err := manifests.As[rbacv1.ClusterRole](i.objects, "Role", "ClusterRole")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rights []string
+	for _, role := range roles {
+		if len(role.Labels) > 0 && slices.ContainsFunc(slices.Collect(maps.Keys(role.Labels)), func(l string) bool {
+			return strings.Contains(l, "/aggregate-to-")
+		}) {
+			continue
+		}
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					if verb == "list" && slices.Contains(used, "watch "+rule.APIGroups[0]+"/"+resource) {
+						continue // where an API server cannot stream lists, it is listed first
+					}
+					rights = append(rights, verb+" "+rule.APIGroups[0]+"/"+resource)
+				}
+			}
+		}
+	}
+	slices.Sort(rights)
+	return slices.DeleteFunc(slices.Compact(rights), func(right string) bool { return slices.Contains(used, right) })
 }
 
 // hookOf installs what Helm installs before it uninstalls, and returns the Job.
