@@ -30,13 +30,12 @@ func (m *member) advance(now time.Time) {
 	if m.complete() {
 		m.finish(now)
 	}
-	if m.RolledOut && m.Available {
+	if m.RolledOut {
 		m.ready(now)
 	}
 }
 
-// ready notes that the member is rolled out and available, and with how many
-// replicas.
+// ready notes that the member is rolled out, and with how many replicas.
 func (m *member) ready(now time.Time) {
 	m.state.ReadyReplicas = m.Replicas
 	if m.state.ReadySince == nil {

@@ -220,6 +220,15 @@ func TestConditionsKeepTheirTimes(t *testing.T) {
 	}
 }
 
+func TestConditionsThatChangeHaveTheTimeOfTheChange(t *testing.T) {
+	t.Parallel()
+
+	p := deployments.Decide(of(coordination("web", wrote("")), but(deployment("a", "web"), waiting)))
+	if got := ready(journalOf(t, p, "web").Status); got.Status != metav1.ConditionFalse || !got.LastTransitionTime.Time.Equal(noon) {
+		t.Errorf("Ready is %s since %s, want False since now", got.Status, got.LastTransitionTime)
+	}
+}
+
 func TestHoldMode(t *testing.T) {
 	t.Parallel()
 

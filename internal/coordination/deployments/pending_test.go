@@ -53,6 +53,11 @@ func TestWhatIsPending(t *testing.T) {
 			change:  idle,
 			journal: []coordinationv1.DeploymentState{state("a", "t1", started(ago(time.Minute)))},
 		},
+		"numbers that are about an earlier generation": {
+			change:  func(d *deployments.Deployment) { idle(d); d.Generation = 2 },
+			journal: []coordinationv1.DeploymentState{state("a", "t1", started(ago(time.Minute)))},
+			want:    true,
+		},
 		"the template that waited was taken back": {
 			change:  func(d *deployments.Deployment) { idle(d); d.AvailableReplicas = 1 },
 			journal: []coordinationv1.DeploymentState{state("a", "t2", started(ago(time.Minute)))},

@@ -5,6 +5,7 @@ package deployments_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,8 +83,18 @@ func TestTurns(t *testing.T) {
 			}), but(deployment("a", "web"), waiting), but(deployment("c", "web"), waiting)),
 			want: []string{"web: a, DeploymentsInProgress", "Release a"},
 		},
+		"nor does one before others began to wait": {
+			in: of(coordination("web", wrote("b", state("a", "t1", started(ago(2*time.Hour)), finished(ago(2*time.Hour))), longDone("b"))),
+				but(deployment("a", "web"), waiting), deployment("b", "web"), but(deployment("c", "web"), waiting)),
+			want: []string{"web: a, DeploymentsInProgress", "Hold b", "Release a"},
+		},
 		"one that rolls already is adopted": {
 			in:   of(coordination("web"), but(deployment("a", "web"), waiting), but(deployment("b", "web"), rolling(1))),
+			want: []string{"web: b, DeploymentsInProgress"},
+		},
+		"one that was released, and has not begun, goes before those that are paused": {
+			in: of(coordination("web"), but(deployment("a", "web"), waiting),
+				but(deployment("b", "web"), waiting, func(d *deployments.Deployment) { d.Paused, d.HeldBy = false, "" })),
 			want: []string{"web: b, DeploymentsInProgress"},
 		},
 		"of several that roll the furthest goes on and the others are held": {
@@ -222,6 +233,14 @@ func TestOverlap(t *testing.T) {
 				coordination("west", seconds(12), wrote("b", state("b", "t1", started(ago(time.Minute)), finished(ago(11*time.Second))))),
 				deployment("b", "east", "west")),
 			want: []string{"east: b, DeploymentsInProgress", "west: b, DeploymentsInProgress"},
+		},
+		"a turn counts since the first of them had something to do": {
+			in: of(coordination("east", wrote("b", longDone("b"), state("a", "t1", started(ago(30*time.Minute)), finished(ago(20*time.Minute))))),
+				coordination("west", wrote("b", longDone("b")), func(c *deployments.Coordination) {
+					c.Journal.Conditions[0].LastTransitionTime = *ago(time.Minute)
+				}),
+				but(deployment("a", "east"), waiting), deployment("b", "east", "west"), but(deployment("c", "west"), waiting)),
+			want: []string{"east: nobody, WaitingForCoordination", "west: c, DeploymentsInProgress", "Hold b", "Release c"},
 		},
 		"paused while idle unless all say Resume": {
 			in:   of(coordination("east", resume), coordination("west"), deployment("a", "east"), deployment("b", "east", "west")),
@@ -367,6 +386,13 @@ func TestTimes(t *testing.T) {
 				s.ReadySince = nil
 			}),
 		},
+		"a turn with a template that was ready once": {
+			now: noon, past: state("b", "t1", started(ago(time.Minute)), finished(ago(time.Second))),
+			member: but(deployment("b", "web"), idle, func(d *deployments.Deployment) { d.OthersUp = true }),
+			want: state("b", "t1", finished(ago(time.Second)), started(ago(0)), func(s *coordinationv1.DeploymentState) {
+				s.ReadySince = nil
+			}),
+		},
 		"paused, it is not finished": {
 			now: noon, past: state("a", "t1", started(ago(time.Minute))), member: but(deployment("a", "web"), idle),
 			want: state("a", "t1", started(ago(time.Minute))),
@@ -380,9 +406,13 @@ func TestTimes(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := of(coordination("web", seconds(3600), wrote("a", tt.past)), tt.member)
+			active := "a"
+			if tt.past.Name != "shop/a" {
+				active = "" // it is given the turn now
+			}
+			in := of(coordination("web", seconds(3600), wrote(active, tt.past)), tt.member)
 			in.Now = tt.now
-			got := entryOf(t, deployments.Decide(in), "web", "a")
+			got := entryOf(t, deployments.Decide(in), "web", strings.TrimPrefix(tt.past.Name, "shop/"))
 			if !sameEntry(got, tt.want) {
 				t.Errorf("the entry is\n  %+v\nwant\n  %+v", got, tt.want)
 			}
