@@ -6,6 +6,26 @@
 // of every coordination, what to write to which Deployment, what to tell, and
 // when time alone may change the answer. The caller stores the journals first,
 // under optimistic locks, and acts only if all of them were stored.
+//
+// In the order in which a reader meets them:
+//
+//	input.go       what is known
+//	plan.go        what is to be done
+//	decide.go      Decide
+//	component.go   who selects whom, and who shares a turn
+//	memory.go      what the journals know of a Deployment
+//	pending.go     what has something to roll out
+//	order.go       who goes first
+//	turn.go        who has the turn, where it stands, and the one place where it
+//	               changes hands
+//	bake.go        when a rollout is complete, and for how long it has been
+//	failure.go     when Kubernetes has given it up
+//	hold.go        what to write to Deployments
+//	leave.go       what to give back
+//	journal.go     what is written down
+//	conditions.go  what the conditions say
+//	notes.go       what is told as events
+//	warn.go        what is told of manifests that go against it
 package deployments
 
 import (
