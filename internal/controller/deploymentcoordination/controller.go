@@ -88,10 +88,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if r.behind(seen) {
 		return ctrl.Result{}, nil // the event of our own write is on its way
 	}
-	plan := deployments.Decide(seen.Input)
+	plan := r.decide(seen)
 	if plan.Begins || len(plan.Writes) > 0 {
 		seen = r.confirm(ctx, seen)
-		plan = deployments.Decide(seen.Input)
+		plan = r.decide(seen)
 	}
 	err := r.record(ctx, seen, plan)
 	if err == nil {
@@ -104,6 +104,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	return r.requeue(plan.RecheckAt, r.retries.next(seen.Deployments)), nil
+}
+
+// decide plans. A write that could not be made, and is not wanted any more, is no
+// error of the coordination any more.
+func (r *Reconciler) decide(seen world) deployments.Plan {
+	plan := deployments.Decide(seen.Input)
+	if !r.retries.settle(seen.namespace, plan.Writes) {
+		return plan
+	}
+	for i := range seen.Deployments {
+		seen.Deployments[i].WriteError = r.retries.failure(seen.Deployments[i].Key)
+	}
+	return deployments.Decide(seen.Input)
 }
 
 // behind reports whether a copy at hand is older than what was written here.

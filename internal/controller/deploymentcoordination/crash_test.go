@@ -123,6 +123,30 @@ func TestAReleaseThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(HavePrefix("False NoErrors"))
 }
 
+// Whoever mends it by hand leaves nothing to complain about.
+func TestAWriteThatIsNotWantedAnyMoreIsNoErrorAnyMore(t *testing.T) {
+	s := three(t)
+	s.edit("a", version("2"))
+	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+		if isRelease(write) {
+			return fixture.Fault{Err: errRefused}
+		}
+		return fixture.Fault{}
+	}
+	_, _ = s.try(s.reconciler)
+	s.rest()
+	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(HavePrefix("True Error"))
+	s.remove(&appsv1.Deployment{}, "a")
+	s.Expect(s.rest()).To(BeZero())
+	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(HavePrefix("False NoErrors"))
+
+	s.edit("b", version("2"))
+	_, _ = s.try(s.reconciler)
+	s.edit("b", paused(false), annotated(coordinationv1.HeldByAnnotation, ""))
+	s.rest()
+	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(HavePrefix("False NoErrors"))
+}
+
 // An admission plugin that knows an old state pauses again what was released.
 func TestAReleaseThatAnAdmissionPluginUndoesIsNoRelease(t *testing.T) {
 	s := three(t)

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,7 +59,12 @@ func openStreet(t *testing.T) *street {
 
 // play runs the reconciler. The returned function ends it.
 func (s *street) play(edits ...func(*Reconciler)) (stop func()) {
-	mgr, err := ctrl.NewManager(s.plane.RESTConfig(), ctrl.Options{
+	return s.playAs(s.plane.RESTConfig(), edits...)
+}
+
+// playAs runs it as some user.
+func (s *street) playAs(user *rest.Config, edits ...func(*Reconciler)) (stop func()) {
+	mgr, err := ctrl.NewManager(user, ctrl.Options{
 		Scheme: testScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: controllerConfig(),
 		Cache: cache.Options{ByObject: CacheByObject(), DefaultNamespaces: map[string]cache.Config{s.namespace: {}}},
 	})

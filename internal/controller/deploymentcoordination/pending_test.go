@@ -132,3 +132,21 @@ func TestAnAutoscalerOfOneThatWaitsDoesNotTakeTheTurn(t *testing.T) {
 	s.Eventually(func() map[string]int { return s.versions("b") }).Should(Equal(map[string]int{"1": 4}))
 	s.Expect(s.coordination("shop").Status.ActiveDeployment).To(HaveSuffix("/a"))
 }
+
+// Until the new Pods are there, Kubernetes says that the Deployment is not
+// available.
+func TestAnAutoscalerOfOneThatBakesDoesNotTouchItsClock(t *testing.T) {
+	s := openStreet(t)
+	s.deploy([]string{"a", "b"}, paused(true))
+	s.coordinate("shop", minReady(3600))
+	s.play()
+	ready := func() *metav1.Time { return s.coordination("shop").Status.DeploymentStates[0].ReadySince }
+	s.Eventually(func() []string { return s.coordination("shop").Status.Deployments }).Should(HaveLen(2))
+	s.Eventually(ready).ShouldNot(BeNil())
+	since := ready()
+	s.scaled("a", 3)
+	s.Eventually(func() int32 { return s.deployment("a").Status.AvailableReplicas }).Should(Equal(int32(3)))
+	s.Eventually(func() int64 { return s.coordination("shop").Status.DeploymentStates[0].Generation }).Should(Equal(s.deployment("a").Generation))
+	s.Eventually(ready).Should(Equal(since))
+	s.Expect(s.coordination("shop").Status.ActiveDeployment).To(HaveSuffix("/a"))
+}

@@ -3,6 +3,8 @@
 package deploymentcoordination
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +38,22 @@ func (r *retries) failed(deployment string, err error, now time.Time) {
 	}
 	pause := min(max(2*r.unmade[deployment].pause, firstRetry), lastRetry)
 	r.unmade[deployment] = unmade{err: err, pause: pause, next: now.Add(pause)}
+}
+
+// settle forgets the writes of a namespace that are not wanted any more, and
+// reports whether there were any.
+func (r *retries) settle(namespace string, wanted []deployments.Write) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	settled := false
+	for deployment := range r.unmade {
+		if strings.HasPrefix(deployment, namespace+"/") &&
+			!slices.ContainsFunc(wanted, func(w deployments.Write) bool { return w.Deployment == deployment }) {
+			delete(r.unmade, deployment)
+			settled = true
+		}
+	}
+	return settled
 }
 
 // made forgets what was said of a Deployment.

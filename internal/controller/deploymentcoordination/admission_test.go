@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymentcoordination
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+)
+
+// admission is whatever the test says.
+type admission struct {
+	reason string
+	other  atomic.Value
+	queue  atomic.Value
+}
+
+func (a *admission) Mode() (reason, message string) { return a.reason, "as the test says" }
+
+func (a *admission) Other() string {
+	other, _ := a.other.Load().(string)
+	return other
+}
+
+func (a *admission) Changes() source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		a.queue.Store(queue)
+		return nil
+	})
+}
+
+func TestBesideAnotherCoordinatorNothingIsTouched(t *testing.T) {
+	s := openStage(t)
+	s.deployed("a")
+	s.edit("a", version("2"))
+	s.deploy("b")
+	beside := &admission{reason: coordinationv1.AdmissionPolicyReason}
+	beside.other.Store("another one is installed")
+	s.reconciler.Admission = beside
+	s.coordinate("shop")
+	s.Expect(s.rest()).To(BeZero())
+	s.Expect(s.unpaused()).To(Equal([]string{"b"}))
+	s.Expect(s.active("shop")).To(BeEmpty())
+	for _, kind := range []string{coordinationv1.ReadyCondition, coordinationv1.StalledCondition} {
+		s.Expect(s.condition("shop", kind)).To(And(
+			ContainSubstring(coordinationv1.OtherCoordinatorReason+": "), ContainSubstring("another one is installed")))
+	}
+	s.Expect(s.condition("shop", coordinationv1.HoldModeCondition)).To(Equal("True AdmissionPolicy: as the test says"))
+}
+
+func TestAChangeOfTheAdmissionWakesTheController(t *testing.T) {
+	s := openStreet(t)
+	s.deploy([]string{"a"}, paused(true))
+	s.coordinate("shop")
+	beside := &admission{reason: coordinationv1.AdmissionWebhookReason}
+	beside.other.Store("another one is installed")
+	s.play(func(r *Reconciler) { r.Admission = beside })
+	s.Eventually(func() string { return conditionText(s.coordination("shop"), coordinationv1.StalledCondition) }).
+		Should(ContainSubstring("another one is installed"))
+	beside.other.Store("")
+	beside.queue.Load().(workqueue.TypedRateLimitingInterface[reconcile.Request]).
+		Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: s.namespace}})
+	s.idles("shop", "a")
+}
+
+// What cannot be read is shown, and nothing is begun on a guess.
+func TestWhatCannotBeReadIsShownAndNothingBegins(t *testing.T) {
+	s := three(t)
+	s.edit("a", version("2"))
+	s.reconciler.APIReader = refusingReader{s.WithWatch}
+	_, err := s.try(s.reconciler)
+	s.Expect(err).To(MatchError(ContainSubstring("the API server is tired")))
+	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(And(HavePrefix("True Error: "), ContainSubstring("the API server is tired")))
+	s.Expect(s.active("shop")).To(BeEmpty())
+	s.Expect(s.unpaused()).To(BeEmpty())
+
+	s.reconciler.APIReader = s.WithWatch
+	s.rest()
+	s.stays("a")
+	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(HavePrefix("False NoErrors"))
+}
+
+type refusingReader struct{ client.Reader }
+
+func (refusingReader) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("the API server is tired")
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymentcoordination
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+)
+
+// What the cache drops must not be what a plan rests on.
+func TestACachedDeploymentSaysTheSameAsTheStoredOne(t *testing.T) {
+	s := openStage(t)
+	s.deploy("a", replicas(3), annotated(coordinationv1.OrderAnnotation, "4"),
+		annotated(corev1.LastAppliedConfigAnnotation, "{}"), deadline(77))
+	s.finishes("a")
+	s.edit("a", version("2"), paused(true))
+	s.observes("a")
+	d := s.deployment("a")
+	var sets []*appsv1.ReplicaSet
+	for _, set := range s.sets(d) {
+		sets = append(sets, &set)
+	}
+	stored, trimmed := d.DeepCopy(), d.DeepCopy()
+	trimDeployment(stored)
+	for range 2 { // a cache may see an object twice
+		for kind, by := range CacheByObject() {
+			for _, o := range append(objects(sets), trimmed) {
+				if sameType(kind, o) {
+					_, err := by.Transform(o)
+					s.Expect(err).NotTo(HaveOccurred())
+				}
+			}
+		}
+	}
+	facts := factsOf(trimmed, sets)
+	s.Expect(facts.Template).To(Equal(identityOf(&d.Spec.Template)))
+	s.Expect(facts.TemplateHasSet).To(BeFalse())
+	s.Expect(facts.OthersUp).To(BeTrue())
+	s.Expect(facts.Replicas).To(Equal(int32(3)))
+	s.Expect(facts.Order).To(Equal("4"))
+	s.Expect(facts.PausedBy).NotTo(BeEmpty())
+	s.Expect(facts.ProgressDeadline).To(Equal(77 * time.Second))
+	s.Expect(trimmed.Spec.Template.Spec.Containers).To(BeEmpty(), "templates take most room")
+	s.Expect(trimmed.Annotations).NotTo(HaveKey(corev1.LastAppliedConfigAnnotation))
+	s.Expect(sets[0].Status).To(BeZero())
+}
+
+func objects(sets []*appsv1.ReplicaSet) []client.Object {
+	var all []client.Object
+	for _, set := range sets {
+		all = append(all, set)
+	}
+	return all
+}
+
+func sameType(a, b client.Object) bool {
+	_, one := a.(*appsv1.Deployment)
+	_, two := b.(*appsv1.Deployment)
+	return one == two
+}
+
+// Of several ReplicaSets with the template the oldest is the Deployment's, and
+// Kubernetes scales the others down.
+func TestTheOldestReplicaSetWithTheTemplateIsTheDeployments(t *testing.T) {
+	now := time.Now()
+	set := func(name, template string, age time.Duration, replicas int32) *appsv1.ReplicaSet {
+		s := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now.Add(-age))}}
+		s.Spec.Template.Name, s.Spec.Replicas = template, &replicas
+		return s
+	}
+	for name, c := range map[string]struct {
+		sets          []*appsv1.ReplicaSet
+		has, othersUp bool
+	}{
+		"none":                         {nil, false, false},
+		"its own":                      {[]*appsv1.ReplicaSet{set("x", "now", 0, 2)}, true, false},
+		"its own, and an old one":      {[]*appsv1.ReplicaSet{set("x", "now", 0, 2), set("y", "then", 9, 0)}, true, false},
+		"an old one that has replicas": {[]*appsv1.ReplicaSet{set("x", "now", 0, 2), set("y", "then", 9, 1)}, true, true},
+		"an old one alone":             {[]*appsv1.ReplicaSet{set("y", "then", 9, 1)}, false, true},
+		"two of its own, of which the younger has replicas": {
+			[]*appsv1.ReplicaSet{set("x", "now", 0, 2), set("y", "now", 9, 0)}, true, true},
+		"two of its own, of which the older has replicas": {
+			[]*appsv1.ReplicaSet{set("x", "now", 0, 0), set("y", "now", 9, 2)}, true, false},
+		"two of its own of the same second, by name": {
+			[]*appsv1.ReplicaSet{set("y", "now", 0, 0), set("x", "now", 0, 2)}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			has, othersUp := compare("now", c.sets)
+			NewWithT(t).Expect([]bool{has, othersUp}).To(Equal([]bool{c.has, c.othersUp}))
+		})
+	}
+}
