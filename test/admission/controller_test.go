@@ -68,13 +68,17 @@ func startReplica(t *testing.T, options webhook.Options) *replica {
 }
 
 // newManager has the rights of the controller.
-func newManager(t *testing.T) ctrl.Manager {
+func newManager(t *testing.T, change ...func(*ctrl.Options)) ctrl.Manager {
 	t.Helper()
 	user, err := testPlane.RESTConfigFor(controllerName, "system:serviceaccounts", "system:authenticated")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	mgr, err := ctrl.NewManager(user, ctrl.Options{
+	options := ctrl.Options{
 		Scheme: testScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Logger: logr.Discard(),
-	})
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	mgr, err := ctrl.NewManager(user, options)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return mgr
 }

@@ -4,13 +4,18 @@ package admission
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -75,6 +80,25 @@ func TestAWebhookThatIsTurnedOffIsNotInForce(t *testing.T) {
 			"and the controller's webhook is turned off"))
 	reason, _ := admission.Mode()
 	g.Expect(reason).To(Equal(v1.ControllerOnlyReason))
+}
+
+func TestAnOlderAPIServerHasNoPolicies(t *testing.T) {
+	g := NewWithT(t)
+	installRights(t)
+	policy, binding := policy(t)
+	install(t, policy, binding) // which nobody may know of
+	mgr := newManager(t, func(o *ctrl.Options) {
+		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+			return meta.NewDefaultRESTMapper([]schema.GroupVersion{admissionv1.SchemeGroupVersion}), nil
+		}
+	})
+	admission, err := hold.NewAdmission(mgr, names)
+	g.Expect(err).NotTo(HaveOccurred())
+	run(t, mgr)
+	eventually(t, admission.ServeWebhook().Known()).Should(BeClosed())
+	reason, message := admission.Mode()
+	g.Expect(reason).To(Equal(v1.ControllerOnlyReason))
+	g.Expect(message).To(ContainSubstring("the API server serves no MutatingAdmissionPolicies"))
 }
 
 // authority is one that the API server could trust.
