@@ -4,11 +4,10 @@
 // moment somebody creates or changes them: the API server pauses them before it
 // stores them.
 //
-// Rule is what is meant. It comes in two more forms, which say the same to the
-// API server: the MutatingAdmissionPolicy in config/coordination, in CEL, and
-// the webhook, which asks Rule. The cases in test/admission hold all of them to
-// each other. Without either, the controller pauses after the fact. Admission says
-// which of these is in force.
+// Rule is what is meant. The webhook asks it, and the MutatingAdmissionPolicy in
+// config/coordination says the same in CEL; the cases in test/admission hold all
+// of them to each other. Without either, the controller pauses after the fact.
+// Admission says which of these is in force.
 //
 // No form may stand in anybody's way: if one fails, or the controller is down,
 // Deployments are stored as they were asked for.
@@ -51,20 +50,20 @@ func (r Rule) HeldBy(request Request, coordinations []v1.DeploymentCoordination)
 	if request.New.Spec.Paused || r.Controller != "" && request.Username == r.Controller {
 		return "", false
 	}
-	selecting := selecting(request.New, coordinations)
+	holders := selecting(request.New, coordinations)
 	if !isHeldByHand(request.New) {
-		if slices.ContainsFunc(selecting, request.isActiveIn) {
+		if slices.ContainsFunc(holders, request.isActiveIn) {
 			return "", false
 		}
-		selecting = slices.DeleteFunc(selecting, func(c *v1.DeploymentCoordination) bool { return !request.mustWaitFor(c) })
+		holders = slices.DeleteFunc(holders, func(c *v1.DeploymentCoordination) bool { return !request.mustWaitFor(c) })
 	}
-	if len(selecting) == 0 {
+	if len(holders) == 0 {
 		return "", false
 	}
 	if by := request.New.Annotations[v1.HeldByAnnotation]; by != "" {
 		return by, true // as it was: several may hold, and one of them is named
 	}
-	return slices.MinFunc(selecting, byName).Name, true
+	return slices.MinFunc(holders, byName).Name, true
 }
 
 // selecting are the coordinations that select the Deployment. A selector that
