@@ -213,6 +213,7 @@ func TestPodsOfOthersAreLeftAlone(t *testing.T) {
 	s.release("2.0.0", "alone", "zone-a")
 	s.Eventually(func() map[string]string { return s.pods("zone-a") }).Should(
 		Equal(map[string]string{"zone-a-0": "2.0.0", "zone-a-7": "0.0.1"}))
+	s.Eventually(func() []string { return told(s.events.All()) }).Should(ContainElement("zone-a RolloutFinished"), "the stray does not count")
 	s.Consistently(s.guard.took).Should(Equal([]string{"zone-a-0"}))
 }
 
