@@ -65,7 +65,7 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	starts, err := o.startable(ctx, on)
+	starts, waiting, err := o.startable(ctx, on)
 	if err != nil {
 		return err
 	}
@@ -82,6 +82,9 @@ func run(ctx context.Context, o *options) error {
 		return fmt.Errorf("prepare the manager: %w", err)
 	}
 	if err := register(ctx, mgr, o, starts); err != nil {
+		return err
+	}
+	if err := awaitKinds(ctx, mgr, on, waiting); err != nil {
 		return err
 	}
 	ctrl.Log.Info("starting", "version", version, "controllers", slices.Sorted(maps.Keys(starts)), "lease", o.lease(),

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -102,10 +103,19 @@ type cluster struct {
 	access authorizationclient.SelfSubjectAccessReviewInterface
 }
 
+// unserved is a kind that the API server does not serve.
+type unserved struct{ kind }
+
+// Error says what brings the kind.
+func (u unserved) Error() string {
+	return fmt.Sprintf("the API server serves no %s: %s", u.GroupKind, u.install)
+}
+
 // startable returns which controllers start: those that are wanted by name, and
-// of the rest those that can. It is an error if one lacks something that is
-// wanted by name, and if none can start.
-func (o *options) startable(ctx context.Context, c cluster) (map[string]bool, error) {
+// of the rest those that can, and which of these wait for a kind to be served.
+// It is an error if one lacks something that is wanted by name, and if none can
+// start.
+func (o *options) startable(ctx context.Context, c cluster) (starts map[string]bool, waiting []string, err error) {
 	lacking := map[string]error{}
 	for _, name := range controllers() {
 		wanted, byName := o.chosen.wants(name)
@@ -117,7 +127,7 @@ func (o *options) startable(ctx context.Context, c cluster) (map[string]bool, er
 			err = lack
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the controller %s cannot start: %w", name, err)
+			return nil, nil, fmt.Errorf("the controller %s cannot start: %w", name, err)
 		}
 		lacking[name] = lack
 	}
@@ -141,43 +151,51 @@ func (o *options) together(lacking map[string]error) {
 	}
 }
 
-// settle returns the controllers that lack nothing, and tells what keeps the
-// others off.
-func settle(lacking map[string]error) (map[string]bool, error) {
-	starts, stays := map[string]bool{}, []error{}
+// settle returns the controllers that lack nothing, and those that lack a kind,
+// and tells what keeps the others off.
+func settle(lacking map[string]error) (starts map[string]bool, waiting []string, err error) {
+	starts = map[string]bool{}
+	var stays []error
 	for _, name := range controllers() {
 		lack, wanted := lacking[name]
-		switch {
-		case wanted && lack == nil:
-			starts[name] = true
-		case wanted:
-			stays = append(stays, fmt.Errorf("%s: %w", name, lack))
+		if !wanted || lack == nil {
+			starts[name] = wanted
+			continue
+		}
+		stays = append(stays, fmt.Errorf("%s: %w", name, lack))
+		if _, missing := errors.AsType[unserved](lack); missing {
+			waiting = append(waiting, name)
 		}
 	}
+	maps.DeleteFunc(starts, func(_ string, on bool) bool { return !on })
 	if len(starts) == 0 {
-		return nil, fmt.Errorf("no controller can start: %w", errors.Join(stays...))
+		return nil, nil, fmt.Errorf("no controller can start: %w", errors.Join(stays...))
 	}
 	for _, reason := range stays {
 		ctrl.Log.Info("a controller stays off", "because", reason.Error())
 	}
-	return starts, nil
+	return starts, waiting, nil
 }
 
 // lacks is what keeps a controller from starting; nil if nothing does. Rights are
 // asked for only where nobody has named it: without them it would be refused for
 // ever, which its log should say if somebody has.
 func (o *options) lacks(ctx context.Context, c cluster, controller string, byName bool) (lack, err error) {
-	for _, kind := range kindsOf(controller) {
-		if served, err := c.serves(kind); err != nil || !served {
-			return fmt.Errorf("the API server serves no %s: %s", kind.GroupKind, kind.install), err
+	if !byName {
+		for _, right := range rightsOf(controller) {
+			if allowed, err := c.allows(ctx, right, o.onlyWatched()); err != nil || !allowed {
+				return fmt.Errorf("this account may not %s: %s", right, installs[controller]), err
+			}
 		}
 	}
-	if byName {
-		return nil, nil
-	}
-	for _, right := range rightsOf(controller) {
-		if allowed, err := c.allows(ctx, right, o.onlyWatched()); err != nil || !allowed {
-			return fmt.Errorf("this account may not %s: %s", right, installs[controller]), err
+	return c.missing(controller)
+}
+
+// missing is the first kind of a controller that is not served; nil if all are.
+func (c cluster) missing(controller string) (lack, err error) {
+	for _, kind := range kindsOf(controller) {
+		if served, err := c.serves(kind); err != nil || !served {
+			return unserved{kind}, err
 		}
 	}
 	return nil, nil

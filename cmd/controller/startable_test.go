@@ -62,6 +62,7 @@ func TestTheControllersStartThatCan(t *testing.T) {
 		served meta.RESTMapper
 		may    []string
 		want   []string
+		waits  []string
 		fails  string
 	}{
 		"as it is installed by default": {
@@ -78,6 +79,9 @@ func TestTheControllersStartThatCan(t *testing.T) {
 		"with rights to pods alone": {
 			served: serving(kuberik, flux, images), may: []string{"statefulsets", "pods"}, want: append(releases, "statefulsetrollout"),
 		},
+		"with a coordinator's rights, but not its kind": {
+			served: serving(kuberik, flux, images), may: []string{"deploy"}, want: releases, waits: []string{"deploymentcoordination"},
+		},
 		"a coordinator by name, without rights": {
 			args: []string{"--controllers=deploymentcoordination"}, served: serving(ordering), want: []string{"deploymentcoordination"},
 		},
@@ -90,9 +94,11 @@ func TestTheControllersStartThatCan(t *testing.T) {
 		},
 		"without Flux, beside a coordinator": {
 			served: serving(kuberik, ordering), may: []string{"deploy"}, want: []string{"deploymentcoordination"},
+			waits: []string{"rollout", "rolloutschedule", "clusterrolloutschedule", "healthcheck"},
 		},
 		"without the reader of images, beside a coordinator": {
 			served: serving(kuberik, flux, ordering), may: []string{"deploy"}, want: []string{"deploymentcoordination"},
+			waits: []string{"rollout", "rolloutschedule", "clusterrolloutschedule", "healthcheck"},
 		},
 		"without the reader of images": {
 			served: serving(kuberik, flux),
@@ -113,9 +119,12 @@ func TestTheControllersStartThatCan(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			starts, err := o.startable(t.Context(), cluster{mapper: tt.served, access: &rights{allowed: tt.may}})
+			starts, waiting, err := o.startable(t.Context(), cluster{mapper: tt.served, access: &rights{allowed: tt.may}})
 			if diff := cmp.Diff(tt.want, slices.Sorted(maps.Keys(starts))); diff != "" {
 				t.Errorf("what starts (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.waits, waiting); diff != "" {
+				t.Errorf("what waits for a kind (-want +got):\n%s", diff)
 			}
 			if (err != nil) != (tt.fails != "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
 				t.Errorf("the error is %v, want it to say %q", err, tt.fails)
@@ -136,7 +145,7 @@ func TestRightsAreAskedForWhereTheControllerWouldAct(t *testing.T) {
 			t.Fatal(err)
 		}
 		account := &rights{allowed: anything}
-		if _, err := o.startable(t.Context(), cluster{mapper: serving(kuberik, flux, images, ordering), access: account}); err != nil {
+		if _, _, err := o.startable(t.Context(), cluster{mapper: serving(kuberik, flux, images, ordering), access: account}); err != nil {
 			t.Fatal(err)
 		}
 		if len(account.asked) == 0 {

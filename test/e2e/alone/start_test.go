@@ -3,11 +3,15 @@
 package alone
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
 func TestWhatCannotStartEndsAndSaysWhatIsMissing(t *testing.T) {
@@ -33,6 +37,54 @@ func TestWhatCannotStartEndsAndSaysWhatIsMissing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whoever installs Flux later, or in the same minute, need not restart anything by
+// hand.
+func TestWhatStaysOffForWantOfAKindBeginsOnceItIsServed(t *testing.T) {
+	kubeconfig, err := scenario.Install(t.Context(), plane, scenario.Account, "deployment-coordination")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--controllers=*,deploymentcoordination", "--watch-all-namespaces=false"}
+	process, err := scenario.StartControllerAs(plane, "before-flux", program, kubeconfig, nil, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = process.Stop(context.Background()) })
+	awaitLog(t, process, `"controllers":["deploymentcoordination"]`)
+	own, err := manifests.Kustomize(t.Context(), "config/crd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range own {
+		ensure(t, o)
+	}
+	if !process.Running() {
+		t.Fatalf("it ended while Flux was missing:\n%s", logOf(t, process))
+	}
+	for i := range flux {
+		ensure(t, &flux[i])
+	}
+	if err := process.Wait(t.Context()); err == nil {
+		t.Error("it ended well, so that nobody would start it again")
+	}
+	awaitLog(t, process, "everything is served now that the controller")
+
+	again, err := scenario.StartControllerAs(plane, "after-flux", program, kubeconfig, nil, args...) // as the kubelet does
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = again.Stop(context.Background()) })
+	awaitLog(t, again, `"controllers":["deploymentcoordination","healthcheck","rollout","rolloutschedule"]`)
+}
+
+func awaitLog(t *testing.T, process *controlplane.Process, text string) {
+	t.Helper()
+	stage.Eventually(t, "the log line "+text, func() (bool, string) {
+		log := logOf(t, process)
+		return strings.Contains(log, text), log
+	})
 }
 
 func logOf(t *testing.T, process *controlplane.Process) string {

@@ -40,6 +40,8 @@ var (
 	plane *controlplane.ControlPlane
 	// program is the controller.
 	program string
+	// flux are the CRDs of Flux, which are not installed.
+	flux []apiextensionsv1.CustomResourceDefinition
 )
 
 func TestMain(m *testing.M) {
@@ -85,6 +87,9 @@ func removeFlux(ctx context.Context) error {
 	}
 	for i := range crds.Items {
 		if strings.HasSuffix(crds.Items[i].Spec.Group, ".fluxcd.io") {
+			flux = append(flux, apiextensionsv1.CustomResourceDefinition{
+				ObjectMeta: metav1.ObjectMeta{Name: crds.Items[i].Name}, Spec: crds.Items[i].Spec,
+			})
 			if err := plane.Client().Delete(ctx, &crds.Items[i]); err != nil {
 				return err
 			}
