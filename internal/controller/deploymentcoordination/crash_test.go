@@ -268,6 +268,27 @@ func TestOfTwoControllersOneGivesTheTurn(t *testing.T) {
 	s.Expect(others.Take()).To(ContainElement(HaveField("Reason", coordinationv1.DeploymentActivatedEvent)))
 }
 
+// Somebody changes the Deployment between the decision and the release.
+func TestAReleaseIsMadeOnlyToTheVersionThatWasDecidedUpon(t *testing.T) {
+	s := three(t)
+	s.edit("a", version("2"))
+	hold := sync.OnceFunc(func() { s.edit("a", userHeld(true)) })
+	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+		if isRelease(write) {
+			hold()
+		}
+		return fixture.Fault{}
+	}
+	result, err := s.try(s.reconciler)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(result.RequeueAfter).To(Equal(conflictDelay))
+	s.Expect(s.unpaused()).To(BeEmpty())
+	s.Expect(s.told()).NotTo(ContainElement(coordinationv1.UnpauseFailedEvent), "it is no failure")
+	s.rest()
+	s.Expect(s.unpaused()).To(BeEmpty())
+	s.Expect(s.condition("shop", coordinationv1.ReadyCondition)).To(HavePrefix("False ActiveDeploymentHeld"))
+}
+
 // A cache that lags behind shows an old journal. What rests on it is not done.
 func TestAReleaseRestsOnTheJournalAsItIsStoredNow(t *testing.T) {
 	s := three(t)

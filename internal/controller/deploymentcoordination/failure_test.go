@@ -4,6 +4,7 @@ package deploymentcoordination
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,7 +38,7 @@ func TestAFailedRolloutBlocksAndSaysSo(t *testing.T) {
 		coordinationv1.DegradedCondition: "True", coordinationv1.StalledCondition: "True",
 	} {
 		s.Expect(s.condition("shop", kind)).To(And(
-			HavePrefix(status+" "+coordinationv1.RolloutFailedReason+":"), ContainSubstring(s.namespace+"/a"), ContainSubstring(tooLong)))
+			HavePrefix(status+" "+coordinationv1.RolloutFailedReason+":"), ContainSubstring(s.namespace+"/a"), ContainSubstring(strings.TrimSuffix(tooLong, "."))))
 	}
 	s.pass(time.Hour)
 	s.Expect(s.rest()).To(BeZero(), "nothing changes with time")
