@@ -20,7 +20,7 @@ var (
 )
 
 // freshSeeds is how many histories nobody chose.
-const freshSeeds = 300
+const freshSeeds = 200
 
 // TestAnythingMayHappen lets people, Pods, crashes, old reads and lost writes come
 // at random. After that the world calms down, and must come to rest with everything
