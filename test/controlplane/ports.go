@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 )
 
 const (
@@ -24,6 +25,7 @@ const (
 // ports hands out free loopback ports. A port stays reserved, against every
 // other control plane on the machine, until release.
 type ports struct {
+	mu    sync.Mutex // parts are started side by side
 	locks []*os.File
 }
 
@@ -40,12 +42,18 @@ func (p *ports) take() (int, error) {
 			continue
 		}
 		if portIsFree(port) {
-			p.locks = append(p.locks, lock)
+			p.keep(lock)
 			return port, nil
 		}
 		_ = lock.Close()
 	}
 	return 0, errors.New("found no free port on loopback")
+}
+
+func (p *ports) keep(lock *os.File) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.locks = append(p.locks, lock)
 }
 
 // takeAll reserves a port for each of the given places.
@@ -61,6 +69,8 @@ func (p *ports) takeAll(places ...*int) error {
 }
 
 func (p *ports) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, lock := range p.locks {
 		_ = os.Remove(lock.Name())
 		_ = lock.Close()
