@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -179,6 +180,16 @@ func TestBeforeItIsUninstalledTheReleaseLetsGo(t *testing.T) {
 		}
 	}
 	slices.Sort(hooks)
+	// The Lease follows from the arguments.
+	all := template(t, "deploymentCoordination.enabled=true,watchLabelSelector=a=b,extraArgs={--leader-election-id=mine}")
+	jobs, err := manifests.As[batchv1.Job](all, "Job")
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("there are %d Jobs: %v", len(jobs), err)
+	}
+	args := append([]string{"--release-held"}, deploymentOf(t, all).Spec.Template.Spec.Containers[0].Args...)
+	if diff := cmp.Diff(args, jobs[0].Spec.Template.Spec.Containers[0].Args); diff != "" {
+		t.Errorf("the controller's arguments (-) and the Job's (+):\n%s", diff)
+	}
 	want := []string{
 		"pre-delete -1 ClusterRole//rollout-controller-uninstall",
 		"pre-delete -1 ClusterRoleBinding//rollout-controller-uninstall",

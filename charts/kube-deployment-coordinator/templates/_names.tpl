@@ -44,18 +44,14 @@ control-plane: controller-manager
 - --metrics-bind-address=:{{ .Values.metricsPort }}
 - --metrics-secure=false
 - --health-probe-bind-address=:{{ .Values.healthPort }}
-{{- include "kube-deployment-coordinator.election" . }}
+- --leader-elect={{ .Values.leaderElection.enabled }}
+- --leader-election-id={{ .Values.leaderElection.id }}
 {{- if include "kube-deployment-coordinator.foreignCertificate" . }}
 - --webhook-cert-dir=/certificate
 {{- end }}
 {{- with .Values.extraArgs }}
 {{ toYaml . }}
 {{- end }}
-{{- end -}}
-
-{{- define "kube-deployment-coordinator.election" }}
-- --leader-elect={{ .Values.leaderElection.enabled }}
-- --leader-election-id={{ .Values.leaderElection.id }}
 {{- end -}}
 
 {{/* What is true if somebody else provides the webhook's certificate. */}}

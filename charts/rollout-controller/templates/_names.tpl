@@ -37,7 +37,7 @@ control-plane: controller-manager
 
 {{- define "rollout-controller.args" -}}
 - --metrics-bind-address=:8443
-{{- include "rollout-controller.election" . }}
+- --leader-elect
 - --health-probe-bind-address=:8081
 {{- with .Values.eventsAddress }}
 - --events-addr={{ . }}
@@ -60,10 +60,6 @@ control-plane: controller-manager
 {{- with .Values.extraArgs }}
 {{ toYaml . }}
 {{- end }}
-{{- end -}}
-
-{{- define "rollout-controller.election" }}
-- --leader-elect
 {{- end -}}
 
 {{/* Replicas share nodes only if they must. */}}
