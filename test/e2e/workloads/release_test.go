@@ -95,7 +95,7 @@ func (f *fleet) stopsAtAFailure() {
 	f.release("1.2.0", map[string]string{"orders": bad})
 	failed := f.AwaitState("1.2.0", v1alpha1.BakeFailed)
 
-	const says = `has timed out progressing.`
+	const says = "has timed out progressing"
 	culprit := "Deployment " + f.Namespace + "/orders"
 	if checks := failed.Status.History[0].FailedHealthChecks; len(checks) != 1 || checks[0].Message == nil ||
 		!strings.Contains(*checks[0].Message, culprit) || !strings.Contains(*checks[0].Message, says) {
