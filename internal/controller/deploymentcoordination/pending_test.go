@@ -106,15 +106,15 @@ func TestATemplateWithoutReplicasIsRolledOutAtOnce(t *testing.T) {
 	s.idles("shop", "a", "b")
 	s.edit([]string{"a"}, replicas(0))
 	s.idles("shop", "a", "b")
-	seen := s.observe()
 	s.edit([]string{"a"}, version("2"))
 	s.idles("shop", "a", "b")
-	s.Expect(seen.took()).To(Equal([]string{"a"}))
+	s.tells("shop", "Normal "+coordinationv1.DeploymentActivatedEvent, 3) // one for each, and one for this
+	started := s.coordination("shop").Status.DeploymentStates[0].LastRolloutStarted
 
 	s.scaled("a", 2)
 	s.Eventually(func() map[string]int { return s.versions("a") }).Should(Equal(map[string]int{"2": 2}), "only new Pods appear")
 	s.idles("shop", "a", "b")
-	s.Expect(seen.took()).To(Equal([]string{"a"}))
+	s.Expect(s.coordination("shop").Status.DeploymentStates[0].LastRolloutStarted).To(Equal(started))
 }
 
 // The old ReplicaSet is scaled meanwhile, so that the capacity is right.
