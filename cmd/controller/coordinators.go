@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/tools/record"
 	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fluxrollouts/rollout-controller/internal/controller/deploymentcoordination"
@@ -50,7 +49,7 @@ func (w wiring) registerDeployments(ctx context.Context) error {
 	deployments := &deploymentcoordination.Reconciler{
 		Client:    w.GetClient(),
 		APIReader: w.GetAPIReader(),
-		Events:    w.eventsBy(coordinationController),
+		Events:    w.eventsBy(coordinationController + "-controller"),
 		Now:       time.Now,
 		Self:      w.self(),
 		Admission: admission,
@@ -67,15 +66,10 @@ func (w wiring) registerStatefulSets(ctx context.Context) error {
 	sets := &statefulsetrollout.Reconciler{
 		Client:      w.GetClient(),
 		APIReader:   w.GetAPIReader(),
-		Events:      w.eventsBy(statefulSetController),
+		Events:      w.eventsBy(statefulSetController + "-controller"),
 		Now:         time.Now,
 		UseEviction: w.useEviction,
 		Metrics:     groups,
 	}
 	return sets.SetupWithManager(ctx, w, w.controller())
-}
-
-// eventsBy are those of a coordinator, which is their source.
-func (w wiring) eventsBy(controller string) record.EventRecorder {
-	return w.GetEventRecorderFor(controller + "-controller") //nolint:staticcheck // clients of this API read core/v1 events by component, and sort them by their last time
 }

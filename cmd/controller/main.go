@@ -75,13 +75,17 @@ func run(ctx context.Context, o *options) error {
 	}
 	managerOptions := o.manager(starts)
 	managerOptions.Scheme = scheme
-	managerOptions.EventBroadcaster = newBroadcaster() //nolint:staticcheck // the manager lives as long as the process
 	managerOptions.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return on.mapper, nil }
 	mgr, err := ctrl.NewManager(config, managerOptions)
 	if err != nil {
 		return fmt.Errorf("prepare the manager: %w", err)
 	}
-	if err := register(ctx, mgr, o, starts); err != nil {
+	broadcaster, err := startEvents(mgr)
+	if err != nil {
+		return err
+	}
+	defer broadcaster.Shutdown() // sends what is left
+	if err := register(ctx, wiring{Manager: mgr, options: o, starts: starts, broadcaster: broadcaster}); err != nil {
 		return err
 	}
 	if err := awaitKinds(ctx, mgr, on, waiting); err != nil {

@@ -28,16 +28,16 @@ import (
 type wiring struct {
 	ctrl.Manager
 	*options
-	starts map[string]bool
-	shard  controller.Shard
-	timed  *metrics.Durations
+	starts      map[string]bool
+	broadcaster record.EventBroadcaster
+	shard       controller.Shard
+	timed       *metrics.Durations
 }
 
 // register adds the reconcilers that start, and the probes, to the manager.
-func register(ctx context.Context, mgr ctrl.Manager, o *options, starts map[string]bool) error {
-	w := wiring{Manager: mgr, options: o, starts: starts}
+func register(ctx context.Context, w wiring) error {
 	var err error
-	if w.timed, err = ownMetrics(mgr.GetCache()); err != nil {
+	if w.timed, err = ownMetrics(w.GetCache()); err != nil {
 		return err
 	}
 	if err := w.registerReleases(ctx); err != nil {
@@ -162,9 +162,7 @@ func (w wiring) metadata() (*metadata.Store, error) {
 	return metadata.New(registries.Read, w.GetLogger().WithName("metadata")), nil
 }
 
-func (w wiring) events() record.EventRecorder {
-	return w.GetEventRecorderFor(promotion.SystemName) //nolint:staticcheck // clients of this API read core/v1 events by component
-}
+func (w wiring) events() record.EventRecorder { return w.eventsBy(promotion.SystemName) }
 
 // controller are the options that the controllers have in common.
 func (w wiring) controller() runtimecontroller.Options {
