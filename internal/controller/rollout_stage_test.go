@@ -82,6 +82,7 @@ func (s *stage) openNamespace(labels map[string]string) string {
 func (s *stage) restart() {
 	found := indexes{}
 	s.Expect(index(s.ctx, found)).To(Succeed())
+	s.Expect(IndexGatesByOwner(s.ctx, found)).To(Succeed())
 	cached := s.wire.Through(found.cached(s.WithWatch))
 	if s.reads != nil {
 		cached = s.reads(cached)
