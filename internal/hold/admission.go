@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
+	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	"k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -37,13 +37,13 @@ type Admission struct {
 // It asks the API server whether it serves MutatingAdmissionPolicies; if it
 // does so only later, that is found out at the next start.
 func NewAdmission(mgr ctrl.Manager, names Names) (*Admission, error) {
-	clients, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	clients, err := admissionclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	a := &Admission{names: names, changes: changes{coordinations: mgr.GetClient()}}
 	a.changes.situation = a.situation
-	registrations := clients.AdmissionregistrationV1().RESTClient()
+	registrations := clients.RESTClient()
 	a.webhook.Object, err = watch(mgr, a, registrations, "mutatingwebhookconfigurations", names.Webhook, &admissionv1.MutatingWebhookConfiguration{})
 	if err != nil {
 		return nil, err

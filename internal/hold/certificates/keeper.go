@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"sync"
 	"time"
 
@@ -18,7 +19,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
+	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
@@ -40,12 +43,13 @@ const (
 // trust it. Every replica runs one: whoever is first writes, and the others
 // find what they need.
 type Keeper struct {
-	clients kubernetes.Interface
-	name    string // of the configuration
-	secret  types.NamespacedName
-	clock   clock.Clock
-	log     logr.Logger
-	wake    chan struct{}
+	configurations admissionclient.MutatingWebhookConfigurationInterface
+	core           coreclient.CoreV1Interface
+	name           string // of the configuration
+	secret         types.NamespacedName
+	clock          clock.Clock
+	log            logr.Logger
+	wake           chan struct{}
 
 	mu      sync.Mutex
 	serving *tls.Certificate
@@ -54,11 +58,20 @@ type Keeper struct {
 
 // NewKeeper prepares a keeper for the configuration and the Secret with these
 // names.
-func NewKeeper(clients kubernetes.Interface, names hold.Names, clock clock.Clock, log logr.Logger) *Keeper {
-	return &Keeper{
-		clients: clients, name: names.Webhook, secret: names.Certificate, clock: clock, log: log,
-		wake: make(chan struct{}, 1), problem: errors.New("there is no certificate yet"),
+func NewKeeper(config *rest.Config, transport *http.Client, names hold.Names, clock clock.Clock, log logr.Logger) (*Keeper, error) {
+	registrations, err := admissionclient.NewForConfigAndClient(config, transport)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
 	}
+	core, err := coreclient.NewForConfigAndClient(config, transport)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	return &Keeper{
+		configurations: registrations.MutatingWebhookConfigurations(), core: core,
+		name: names.Webhook, secret: names.Certificate, clock: clock, log: log,
+		wake: make(chan struct{}, 1), problem: errors.New("there is no certificate yet"),
+	}, nil
 }
 
 // Certificate is the one to serve now, or why there is none.
@@ -73,7 +86,7 @@ func (k *Keeper) Certificate() (*tls.Certificate, error) {
 
 // Start keeps the certificate until ctx ends.
 func (k *Keeper) Start(ctx context.Context) error {
-	stored := named.Watch(k.clients.CoreV1().RESTClient(), "secrets", &corev1.Secret{}, k.secret)
+	stored := named.Watch(k.core.RESTClient(), "secrets", &corev1.Secret{}, k.secret)
 	stored.OnChange(k.Look)
 	var watching sync.WaitGroup
 	watching.Go(func() { _ = stored.Start(ctx) })
@@ -145,7 +158,7 @@ func (k *Keeper) keep(ctx context.Context) (time.Duration, error) {
 // agree writes what has to be written, and returns what is stored, and which
 // authorities the API server trusts.
 func (k *Keeper) agree(ctx context.Context, now time.Time) (Store, []byte, error) {
-	configuration, err := k.clients.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, k.name, metav1.GetOptions{})
+	configuration, err := k.configurations.Get(ctx, k.name, metav1.GetOptions{})
 	if err != nil {
 		return Store{}, nil, fmt.Errorf("read the webhook's configuration: %w", err)
 	}
@@ -176,7 +189,7 @@ func (k *Keeper) agree(ctx context.Context, now time.Time) (Store, []byte, error
 
 // read returns what is stored, or an empty Secret that may be created.
 func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
-	secret, err := k.clients.CoreV1().Secrets(k.secret.Namespace).Get(ctx, k.secret.Name, metav1.GetOptions{})
+	secret, err := k.core.Secrets(k.secret.Namespace).Get(ctx, k.secret.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
@@ -198,9 +211,9 @@ func (k *Keeper) store(ctx context.Context, secret *corev1.Secret, store Store) 
 	secret.Data = data
 	var err error
 	if secret.ResourceVersion == "" {
-		_, err = k.clients.CoreV1().Secrets(k.secret.Namespace).Create(ctx, secret, metav1.CreateOptions{FieldManager: fieldManager})
+		_, err = k.core.Secrets(k.secret.Namespace).Create(ctx, secret, metav1.CreateOptions{FieldManager: fieldManager})
 	} else {
-		_, err = k.clients.CoreV1().Secrets(k.secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{FieldManager: fieldManager})
+		_, err = k.core.Secrets(k.secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{FieldManager: fieldManager})
 	}
 	if err != nil {
 		return fmt.Errorf("store the webhook's certificate: %w", err)
@@ -216,8 +229,7 @@ func (k *Keeper) trust(ctx context.Context, configuration *admissionv1.MutatingW
 	if err != nil {
 		return err
 	}
-	configurations := k.clients.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	if _, err := configurations.Patch(ctx, configuration.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
+	if _, err := k.configurations.Patch(ctx, configuration.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
 		return fmt.Errorf("let the API server trust the webhook's certificate: %w", err)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -71,7 +71,7 @@ type source interface {
 // asks the API server for the name of the controller, whose own writes the rule
 // leaves alone; if that is refused, only the webhook's configuration exempts it.
 func Add(ctx context.Context, mgr ctrl.Manager, installed *hold.Admission, names hold.Names, options Options) (*Server, error) {
-	clients, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	who, err := authenticationclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
@@ -79,7 +79,7 @@ func Add(ctx context.Context, mgr ctrl.Manager, installed *hold.Admission, names
 		configuration: installed.ServeWebhook(),
 		handler: &Handler{
 			Coordinations: mgr.GetClient(),
-			Rule:          hold.Rule{Controller: self(ctx, clients)},
+			Rule:          hold.Rule{Controller: self(ctx, who.SelfSubjectReviews())},
 			Decoder:       admission.NewDecoder(mgr.GetScheme()),
 		},
 		options: options,
@@ -92,7 +92,10 @@ func Add(ctx context.Context, mgr ctrl.Manager, installed *hold.Admission, names
 	if options.CertPath != "" {
 		s.certificates = &files{options: options}
 	} else {
-		keeper := certificates.NewKeeper(clients, names, s.clock, mgr.GetLogger().WithName("certificates"))
+		keeper, err := certificates.NewKeeper(mgr.GetConfig(), mgr.GetHTTPClient(), names, s.clock, mgr.GetLogger().WithName("certificates"))
+		if err != nil {
+			return nil, err
+		}
 		s.configuration.OnChange(keeper.Look)
 		s.certificates = keeper
 	}
@@ -105,8 +108,8 @@ func Add(ctx context.Context, mgr ctrl.Manager, installed *hold.Admission, names
 
 // self is the user name of the controller; empty if the API server does not
 // tell.
-func self(ctx context.Context, clients kubernetes.Interface) string {
-	review, err := clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+func self(ctx context.Context, reviews authenticationclient.SelfSubjectReviewInterface) string {
+	review, err := reviews.Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Info("the controller does not know its own user name", "reason", err.Error())
 		return ""
