@@ -25,6 +25,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // shop is a namespace with the Kustomization web, which has applied the
@@ -191,7 +192,7 @@ func (s *shop) runController(user *rest.Config, namespace string) <-chan error {
 	options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
 		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: controllerConfig(),
+		Controller: fixture.ControllerConfig(),
 	})
 	s.Expect(err).NotTo(HaveOccurred())
 	r := &HealthCheckReconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Now: time.Now}

@@ -12,17 +12,16 @@ import (
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 var (
@@ -34,22 +33,7 @@ var (
 
 func TestMain(m *testing.M) {
 	code := runTests(m)
-	// controller-runtime leaves the filter of a namespaced watch behind, and now
-	// and then a queue that offers an item to workers which have ended.
-	filter := goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop")
-	if err := goleak.Find(filter); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, "goroutines are left behind:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// controllerConfig lets names repeat, and takes the plain queue. The one with
-// priorities may offer an item to workers that have ended, under its lock
-// (controller-runtime 0.24), and then a manager that is stopped never ends.
-func controllerConfig() config.Controller {
-	repeat, priorities := true, false
-	return config.Controller{SkipNameValidation: &repeat, UsePriorityQueue: &priorities}
+	os.Exit(fixture.ExitCode(code))
 }
 
 func runTests(m *testing.M) int {

@@ -28,6 +28,7 @@ import (
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // component is who sends the events of this reconciler.
@@ -65,7 +66,7 @@ func (s *street) play(edits ...func(*Reconciler)) (stop func()) {
 // playAs runs it as some user.
 func (s *street) playAs(user *rest.Config, edits ...func(*Reconciler)) (stop func()) {
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
-		Scheme: testScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: controllerConfig(),
+		Scheme: testScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: fixture.ControllerConfig(),
 		Cache: cache.Options{ByObject: CacheByObject(), DefaultNamespaces: map[string]cache.Config{s.namespace: {}}},
 	})
 	s.Expect(err).NotTo(HaveOccurred())

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // TestAReplicaThatDoesNotLeadIsReady has somebody else hold the Lease.
@@ -28,7 +30,7 @@ func TestAReplicaThatDoesNotLeadIsReady(t *testing.T) {
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
 	})).To(Succeed())
 	mgr, err := ctrl.NewManager(testPlane.RESTConfig(), ctrl.Options{
-		Scheme: clientgoscheme.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: controllerConfig(),
+		Scheme: clientgoscheme.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: fixture.ControllerConfig(),
 		Cache:          cache.Options{ByObject: CacheByObject(), DefaultNamespaces: map[string]cache.Config{s.namespace: {}}},
 		LeaderElection: true, LeaderElectionID: "leader", LeaderElectionNamespace: s.namespace,
 	})

@@ -237,7 +237,7 @@ func (s *stage) playAs(t *testing.T, user *rest.Config) (stop func()) {
 		options.DefaultNamespaces = map[string]cache.Config{s.namespace: {}}
 	}
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
-		Scheme: clientgoscheme.Scheme, Cache: options, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: controllerConfig(),
+		Scheme: clientgoscheme.Scheme, Cache: options, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: fixture.ControllerConfig(),
 	})
 	s.Expect(err).NotTo(HaveOccurred())
 	r := &Reconciler{

@@ -8,14 +8,13 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 var (
@@ -27,21 +26,7 @@ var (
 
 func TestMain(m *testing.M) {
 	code := runTests(m)
-	// controller-runtime leaves the filter of a namespaced watch behind.
-	filter := goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop")
-	if err := goleak.Find(filter); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, "goroutines are left behind:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// controllerConfig lets names repeat, and takes the plain queue. The one with
-// priorities may offer an item to workers that have ended, under its lock
-// (controller-runtime 0.24), and then a manager that is stopped never ends.
-func controllerConfig() config.Controller {
-	repeat, priorities := true, false
-	return config.Controller{SkipNameValidation: &repeat, UsePriorityQueue: &priorities}
+	os.Exit(fixture.ExitCode(code))
 }
 
 func runTests(m *testing.M) int {
