@@ -7,10 +7,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-// fieldManager owns the fields that are written here.
-const fieldManager = client.FieldOwner("rollout-controller")
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+)
 
 // writeRevision says of a set that its update is complete, on condition that it is
 // as it was read. The StatefulSet controller says so itself only under the
@@ -19,5 +18,5 @@ const fieldManager = client.FieldOwner("rollout-controller")
 func (r *Reconciler) writeRevision(ctx context.Context, set *appsv1.StatefulSet) error {
 	set = set.DeepCopy()
 	set.Status.CurrentRevision = set.Status.UpdateRevision
-	return r.Client.Status().Update(ctx, set, fieldManager)
+	return r.Client.Status().Update(ctx, set, client.FieldOwner(target.FieldManager))
 }

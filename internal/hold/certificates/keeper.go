@@ -27,10 +27,8 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/internal/hold"
 	"github.com/fluxrollouts/rollout-controller/internal/hold/named"
+	targets "github.com/fluxrollouts/rollout-controller/internal/target"
 )
-
-// fieldManager is the name under which the controller writes.
-const fieldManager = "rollout-controller"
 
 // After a read or a write that failed, the next attempt follows after these
 // pauses. What others write wakes the keeper before.
@@ -211,9 +209,9 @@ func (k *Keeper) store(ctx context.Context, secret *corev1.Secret, store Store) 
 	secret.Data = data
 	var err error
 	if secret.ResourceVersion == "" {
-		_, err = k.core.Secrets(k.secret.Namespace).Create(ctx, secret, metav1.CreateOptions{FieldManager: fieldManager})
+		_, err = k.core.Secrets(k.secret.Namespace).Create(ctx, secret, metav1.CreateOptions{FieldManager: targets.FieldManager})
 	} else {
-		_, err = k.core.Secrets(k.secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{FieldManager: fieldManager})
+		_, err = k.core.Secrets(k.secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{FieldManager: targets.FieldManager})
 	}
 	if err != nil {
 		return fmt.Errorf("store the webhook's certificate: %w", err)
@@ -229,7 +227,7 @@ func (k *Keeper) trust(ctx context.Context, configuration *admissionv1.MutatingW
 	if err != nil {
 		return err
 	}
-	if _, err := k.configurations.Patch(ctx, configuration.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
+	if _, err := k.configurations.Patch(ctx, configuration.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: targets.FieldManager}); err != nil {
 		return fmt.Errorf("let the API server trust the webhook's certificate: %w", err)
 	}
 	return nil
