@@ -6,11 +6,15 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
 var deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
+
+// unsaidReplicas are wanted if nobody says how many, as in Kubernetes.
+const unsaidReplicas = 1
 
 // reasonTimedOut is the reason by which Kubernetes says that a Deployment has
 // not progressed within spec.progressDeadlineSeconds.
@@ -29,7 +33,7 @@ const reasonTimedOut = "ProgressDeadlineExceeded"
 // replicas is rolled out. It is then taken to be.
 func Deployment(d *appsv1.Deployment) State {
 	state := kstatusOf(d, deploymentKind)
-	wanted := wantedReplicas(d.Spec.Replicas)
+	wanted := ptr.Deref(d.Spec.Replicas, unsaidReplicas)
 	state.Outdated = max(d.Status.Replicas-d.Status.UpdatedReplicas, 0)
 	state.Unavailable = max(wanted-d.Status.AvailableReplicas, 0)
 	switch {
@@ -43,14 +47,6 @@ func Deployment(d *appsv1.Deployment) State {
 		state.Message = failure(d, state.Message)
 	}
 	return state
-}
-
-// wantedReplicas is 1 if nobody says how many, as in Kubernetes.
-func wantedReplicas(replicas *int32) int32 {
-	if replicas == nil {
-		return 1
-	}
-	return *replicas
 }
 
 // isOnAllPods says whether every pod there is has the Deployment's template. One

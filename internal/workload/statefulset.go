@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
 )
 
 var statefulSetKind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
@@ -24,7 +25,7 @@ const (
 // rollout group. A StatefulSet of another strategy is what kstatus calls it.
 func StatefulSet(s *appsv1.StatefulSet) State {
 	state := kstatusOf(s, statefulSetKind)
-	wanted := wantedReplicas(s.Spec.Replicas)
+	wanted := ptr.Deref(s.Spec.Replicas, unsaidReplicas)
 	state.Outdated = max(s.Status.Replicas-s.Status.UpdatedReplicas, 0)
 	state.Unavailable = max(wanted-s.Status.AvailableReplicas, 0)
 	if s.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType || state.Phase != Current {

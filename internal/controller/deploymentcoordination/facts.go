@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
@@ -46,7 +47,7 @@ func factsOf(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) deployments.Deploy
 		PausedBy:  pausedBy(d),
 
 		Template: d.Spec.Template.Name,
-		Replicas: wantedReplicas(d),
+		Replicas: ptr.Deref(d.Spec.Replicas, 1),
 
 		Unfinished:        unfinished(d),
 		RolledOut:         rolledOut(d),
@@ -72,7 +73,7 @@ func compare(template string, sets []*appsv1.ReplicaSet) (has, othersUp bool) {
 		switch {
 		case !has && set.Spec.Template.Name == template:
 			has = true
-		case set.Spec.Replicas != nil && *set.Spec.Replicas > 0:
+		case ptr.Deref(set.Spec.Replicas, 0) > 0:
 			othersUp = true
 		}
 	}
@@ -105,13 +106,6 @@ func unfinished(d *appsv1.Deployment) bool {
 		return false
 	}
 	return true
-}
-
-func wantedReplicas(d *appsv1.Deployment) int32 {
-	if d.Spec.Replicas == nil {
-		return 1
-	}
-	return *d.Spec.Replicas
 }
 
 // rolledOut reports whether all replicas that are wanted now have the template and

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
@@ -32,7 +33,7 @@ func setFacts(set *appsv1.StatefulSet) statefulsets.Set {
 		ObservedGeneration: set.Status.ObservedGeneration,
 		Deleting:           !set.DeletionTimestamp.IsZero(),
 		Strategy:           string(set.Spec.UpdateStrategy.Type),
-		Replicas:           1,
+		Replicas:           ptr.Deref(set.Spec.Replicas, 1),
 		MinReady:           time.Duration(set.Spec.MinReadySeconds) * time.Second,
 		MaxUnavailable:     set.Annotations[rolloutgroup.MaxUnavailableAnnotation],
 		Paused:             set.Annotations[rolloutgroup.PausedAnnotation] == rolloutgroup.PausedValue,
@@ -40,9 +41,6 @@ func setFacts(set *appsv1.StatefulSet) statefulsets.Set {
 		UpdateRevision:     set.Status.UpdateRevision,
 		StatusReplicas:     set.Status.Replicas,
 		StatusReady:        set.Status.ReadyReplicas,
-	}
-	if set.Spec.Replicas != nil {
-		facts.Replicas = *set.Spec.Replicas
 	}
 	if set.Spec.Ordinals != nil {
 		facts.FirstOrdinal = set.Spec.Ordinals.Start
