@@ -79,7 +79,7 @@ func (s tenant) on(t *testing.T) tenant {
 // stays as it is and goes on.
 func reach(t *testing.T, from, into tenant) {
 	t.Helper()
-	before := len(controllersWritesIn(t, into))
+	before := atRest(t, into)
 	spy := from.Beside("spy").Rollout()
 	spy.Spec.ReleasesImagePolicy.Name = from.Name
 	spy.Spec.HealthCheckSelector = &v1alpha1.HealthCheckSelector{Selector: &metav1.LabelSelector{}, NamespaceSelector: &metav1.LabelSelector{}}
@@ -262,6 +262,20 @@ func audited(t *testing.T, s tenant) []controlplane.Audited {
 		}
 	}
 	return there
+}
+
+// atRest waits until the controller has done all that the tenant's own objects
+// gave it to do, and returns how many writes that were.
+func atRest(t *testing.T, s tenant) int {
+	t.Helper()
+	writes, since := -1, time.Now()
+	stage.Eventually(t, "no write for a while", func() (bool, string) {
+		if now := len(controllersWritesIn(t, s)); now != writes {
+			writes, since = now, time.Now()
+		}
+		return time.Since(since) > 2*time.Second, fmt.Sprintf("%d writes", writes)
+	})
+	return writes
 }
 
 // controllersWritesIn are those of the controller, without events.
