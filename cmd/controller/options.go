@@ -15,6 +15,7 @@ import (
 	fluxfeatures "github.com/fluxcd/pkg/runtime/features"
 	"github.com/fluxcd/pkg/runtime/leaderelection"
 	"github.com/fluxcd/pkg/runtime/logger"
+	"github.com/fluxcd/pkg/runtime/pprof"
 	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -237,6 +238,8 @@ func (o *options) electionNamespace() string {
 	return o.namespace
 }
 
+// metrics are served with profiles beside them, as by every controller of Flux, to
+// the same people.
 func (o *options) metrics() metricsserver.Options {
 	metrics := metricsserver.Options{
 		BindAddress:   o.metricsAddr,
@@ -244,6 +247,7 @@ func (o *options) metrics() metricsserver.Options {
 		CertDir:       o.metricsCertPath,
 		CertName:      o.metricsCertName,
 		KeyName:       o.metricsCertKey,
+		ExtraHandlers: maps.Clone(pprof.GetHandlers()),
 	}
 	if o.metricsSecure {
 		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
