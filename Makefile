@@ -76,12 +76,12 @@ demo: ## Watch a release being promoted on a real control plane; DEMO_ARGS are i
 ##@ Test
 
 .PHONY: test
-test: verify lint test-unit test-controller test-e2e ## Run every check there is, the quick ones first.
+test: verify lint test-unit test-controller test-e2e test-faults ## Run every check there is, the quick ones first.
 
 .PHONY: test-unit
 test-unit: ## Test what needs no control plane.
 	@$(if $(RACE),,echo "There is no C compiler, so the race detector stays off.")
-	@$(step) "Unit tests" env $(go_test_race) -short $$(go list ./... | grep -v -e /internal/controller -e /test/admission -e /test/e2e)
+	@$(step) "Unit tests" env $(go_test_race) -short $$(go list ./... | grep -v -e /internal/controller -e /test/admission -e /test/e2e -e /test/faults)
 
 .PHONY: test-controller
 test-controller: ## Test the reconcilers, and admission, against a real API server.
@@ -96,6 +96,20 @@ test-controlplane: controlplane ## Test the control plane that the other tests s
 test-e2e: ## Test whole stories with Flux and the controller running.
 	@go run ./test/controlplane/cmd/build -parts all
 	@$(step) "End-to-end tests" $(go_test) -p 1 -count=1 -timeout 40m ./test/e2e/...
+
+# REPORT is a folder where each test of a fault stores what it did and saw.
+REPORT ?=
+
+.PHONY: test-faults
+test-faults: ## Test that promises hold whatever fails: processes, requests, watches, the API server, others.
+	@go run ./test/controlplane/cmd/build -parts all
+	@$(step) "Tests of faults" env FAULTS_REPORT=$(abspath $(REPORT)) $(go_test) -p 1 -count=1 -timeout 40m ./test/faults/...
+
+.PHONY: reliability
+reliability: ## Run the tests of faults and write what they saw to docs/reliability.md.
+	@rm -rf bin/faults
+	@$(MAKE) --no-print-directory test-faults REPORT=bin/faults
+	@go run ./test/faults/cmd/table -in bin/faults
 
 .PHONY: controlplane
 controlplane: ## Build the parts of the control plane ahead of their use.

@@ -66,6 +66,15 @@ func All() []Name {
 	return names
 }
 
+// Version is the pinned version of a part.
+func Version(name Name) (string, error) {
+	p, err := find(name)
+	if err != nil {
+		return "", err
+	}
+	return p.version()
+}
+
 func find(name Name) (part, error) {
 	for _, p := range all {
 		if p.name == name {

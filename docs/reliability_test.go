@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/fluxrollouts/rollout-controller/test/faults/report"
+)
+
+// TestEveryTestOfAFaultHasItsRow compares the table in reliability.md with the
+// tests of those packages that report to it.
+func TestEveryTestOfAFaultHasItsRow(t *testing.T) {
+	want := testsThatReport(t)
+	for _, row := range report.Rows(documents(t)["docs/reliability.md"]) {
+		if !want[row.Test] {
+			t.Errorf("docs/reliability.md has a row of %s, which does not exist or has two", row.Test)
+		}
+		delete(want, row.Test)
+	}
+	for test := range want {
+		t.Errorf("docs/reliability.md has no row of %s: run make reliability", test)
+	}
+}
+
+// testsThatReport are the tests of all packages below test/faults that import
+// the package report.
+func testsThatReport(t *testing.T) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "test", "faults", "*", "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reporting, tests := map[string]bool{}, map[string]bool{}
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := filepath.Base(filepath.Dir(path))
+		reporting[folder] = reporting[folder] || imports(file, "test/faults/report")
+		for _, declaration := range file.Decls {
+			f, ok := declaration.(*ast.FuncDecl)
+			if ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" {
+				tests[folder+"."+f.Name.Name] = true
+			}
+		}
+	}
+	for test := range tests {
+		if folder, _, _ := strings.Cut(test, "."); !reporting[folder] {
+			delete(tests, test)
+		}
+	}
+	return tests
+}
+
+func imports(file *ast.File, packageOf string) bool {
+	for _, spec := range file.Imports {
+		if path, err := strconv.Unquote(spec.Path.Value); err == nil && strings.HasSuffix(path, "/"+packageOf) {
+			return true
+		}
+	}
+	return false
+}
