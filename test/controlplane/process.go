@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -169,7 +170,13 @@ func (p *Process) Kill() error {
 }
 
 // Pause freezes the process: its connections stay open and nothing is answered.
-func (p *Process) Pause() { p.signal(syscall.SIGSTOP) }
+// It returns when each of its threads stands still.
+func (p *Process) Pause() {
+	p.signal(syscall.SIGSTOP)
+	for pid := p.PID(); pid != 0 && p.Running() && !standsStill(pid); {
+		time.Sleep(time.Millisecond)
+	}
+}
 
 // Resume lets a paused process go on.
 func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
@@ -189,6 +196,25 @@ func (p *Process) signal(s syscall.Signal) {
 	if p.runningLocked() {
 		_ = syscall.Kill(-p.cmd.Process.Pid, s)
 	}
+}
+
+// standsStill reads the state of each thread.
+func standsStill(pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(threads) == 0 {
+		return false
+	}
+	for _, thread := range threads {
+		content, err := os.ReadFile(thread)
+		if err != nil {
+			continue // it has ended
+		}
+		// The state comes after the name, which is in parentheses.
+		if after := content[bytes.LastIndexByte(content, ')')+1:]; !bytes.HasPrefix(after, []byte(" T")) {
+			return false
+		}
+	}
+	return true
 }
 
 func (p *Process) awaitExit(ctx context.Context) bool {
