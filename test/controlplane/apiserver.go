@@ -53,6 +53,7 @@ func (c *ControlPlane) apiServer() (*Process, error) {
 	}
 	p := c.process(parts.APIServer,
 		"--etcd-servers="+c.etcdURL,
+		"--etcd-compaction-interval=0", // etcd forgets nothing, for History
 		"--bind-address="+loopback,
 		"--advertise-address="+loopback,
 		"--secure-port="+strconv.Itoa(c.apiPort),
