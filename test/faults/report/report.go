@@ -34,7 +34,7 @@ type Row struct {
 
 // Report is the row of a test that runs.
 type Report struct {
-	t    testing.TB
+	tb   testing.TB
 	row  Row
 	told bool
 }
@@ -42,35 +42,35 @@ type Report struct {
 // Begin is the first thing that a test of a fault does, so that its row is stored
 // after everything else was cleaned up, and only if nothing failed. A test that
 // passes and says nothing of what it saw, fails.
-func Begin(t testing.TB, fault, promise string) *Report {
-	t.Helper()
+func Begin(tb testing.TB, fault, promise string) *Report {
+	tb.Helper()
 	here, err := os.Getwd() // the go command runs tests in the folder of their package
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	r := &Report{t: t, row: Row{Test: filepath.Base(here) + "." + t.Name(), Fault: fault, Promise: promise}}
-	t.Cleanup(r.store)
+	r := &Report{tb: tb, row: Row{Test: filepath.Base(here) + "." + tb.Name(), Fault: fault, Promise: promise}}
+	tb.Cleanup(r.store)
 	return r
 }
 
 // Saw says how often the fault was injected, and what came of it.
 func (r *Report) Saw(times int, format string, args ...any) {
-	r.t.Helper()
+	r.tb.Helper()
 	r.row.Times, r.row.Seen, r.told = times, fmt.Sprintf(format, args...), true
-	r.t.Logf("%s, %d times: %s", r.row.Fault, times, r.row.Seen)
+	r.tb.Logf("%s, %d times: %s", r.row.Fault, times, r.row.Seen)
 }
 
 func (r *Report) store() {
-	if r.t.Failed() || r.t.Skipped() {
+	if r.tb.Failed() || r.tb.Skipped() {
 		return
 	}
 	if err := r.validate(); err != nil {
-		r.t.Error(err)
+		r.tb.Error(err)
 		return
 	}
 	if folder := os.Getenv(FolderVariable); folder != "" {
 		if err := write(folder, r.row); err != nil {
-			r.t.Error(err)
+			r.tb.Error(err)
 		}
 	}
 }

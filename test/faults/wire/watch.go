@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// errCut is why a watch ended that was cut here.
+var errCut = errors.New("cut")
+
+// watch is one that is open.
+type watch struct {
+	Request
+	cut context.CancelCauseFunc
+
+	mu  sync.Mutex
+	out http.ResponseWriter
+	// whole: what was passed on so far ends with an event.
+	whole bool
+	over  bool
+}
+
+// Header implements http.ResponseWriter.
+func (s *watch) Header() http.Header { return s.out.Header() }
+
+// WriteHeader implements http.ResponseWriter.
+func (s *watch) WriteHeader(code int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.whole = code == http.StatusOK && strings.HasPrefix(s.out.Header().Get("Content-Type"), "application/json")
+	s.out.WriteHeader(code)
+}
+
+// Write implements http.ResponseWriter.
+func (s *watch) Write(events []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return 0, errCut
+	}
+	if json := strings.HasPrefix(s.out.Header().Get("Content-Type"), "application/json"); json && len(events) > 0 {
+		s.whole = events[len(events)-1] == '\n'
+	}
+	return s.out.Write(events)
+}
+
+// FlushError lets what is written be flushed.
+func (s *watch) FlushError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return http.NewResponseController(s.out).Flush()
+}
+
+// end cuts the watch. Its last event says, if asked to, that the version it
+// watches from is too old.
+func (s *watch) end(expired bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if expired && s.whole && !s.over {
+		_ = json.NewEncoder(s.out).Encode(map[string]any{
+			"type": "ERROR", "object": status(http.StatusGone, "injected: too old resource version"),
+		})
+		_ = http.NewResponseController(s.out).Flush()
+	}
+	s.over = true
+	s.cut(errCut)
+}
+
+// CutWatches breaks every watch that is open off, in the midst, and returns how
+// many there were.
+func (w *Wire) CutWatches() int { return w.endWatches(false) }
+
+// ExpireWatches ends every watch that is open with the news that the version it
+// watches from is too old, so that the client has to list again. It returns how
+// many there were.
+func (w *Wire) ExpireWatches() int { return w.endWatches(true) }
+
+func (w *Wire) endWatches(expired bool) int {
+	w.mu.Lock()
+	open := slices.Collect(maps.Keys(w.watches))
+	w.mu.Unlock()
+	for _, s := range open {
+		s.end(expired)
+	}
+	return len(open)
+}
+
+// BreakConnections closes every connection, whatever is under way on it.
+func (w *Wire) BreakConnections() { w.server.CloseClientConnections() }
+
+// RefuseWatches breaks every watch off, and each that is opened, until
+// AllowWatches.
+func (w *Wire) RefuseWatches() int {
+	w.mu.Lock()
+	w.noWatch = true
+	w.mu.Unlock()
+	return w.CutWatches()
+}
+
+// AllowWatches ends what RefuseWatches began.
+func (w *Wire) AllowWatches() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.noWatch = false
+}
+
+// OpenWatches counts the watches that are open.
+func (w *Wire) OpenWatches() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.watches)
+}
+
+// open notes a watch, unless there may be none.
+func (w *Wire) open(s *watch) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.noWatch {
+		return false
+	}
+	w.watches[s] = true
+	return true
+}
+
+func (w *Wire) closed(s *watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.watches, s)
+}
+
+// pause waits, and ends with the context.
+func pause(ctx context.Context, wait time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(wait):
+	}
+}
