@@ -7,8 +7,9 @@ SHELL := bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-# Only the race detector needs C. All else is built without, so that one build
-# cache serves the controller, the linter, the demo and the control plane.
+# Only the race detector needs C; `make test RACE=` leaves it off. All else is
+# built without, so that one build cache serves the controller, the linter, the
+# demo and the control plane.
 export CGO_ENABLED := 0
 
 # Debugging information is a quarter of a cold compile. Who wants to debug builds
@@ -18,7 +19,7 @@ RACE := $(shell command -v $$(go env CC) >/dev/null && echo -race)
 
 # The linter vets everything at once; here it would be done for each package.
 go_test := go test -vet=off
-go_test_race := CGO_ENABLED=$(if $(RACE),1,0) $(go_test) $(RACE) -shuffle=on
+go_test_race := CGO_ENABLED=$(if $(RACE),1,0) $(go_test) $(RACE)
 
 # Tools are kept in a folder named for the go.mod that pins them: they are built
 # once, and again when that file changes.
@@ -81,12 +82,12 @@ test: verify lint test-unit test-controller test-e2e test-faults ## Run every ch
 .PHONY: test-unit
 test-unit: ## Test what needs no control plane.
 	@$(if $(RACE),,echo "There is no C compiler, so the race detector stays off.")
-	@$(step) "Unit tests" env $(go_test_race) -short $$(go list ./... | grep -v -e /internal/controller -e /test/admission -e /test/e2e -e /test/faults)
+	@$(step) "Unit tests" env $(go_test_race) -shuffle=on -short $$(go list ./... | grep -v -e /internal/controller -e /test/admission -e /test/e2e -e /test/faults)
 
 .PHONY: test-controller
 test-controller: ## Test the reconcilers, and admission, against a real API server.
 	@go run ./test/controlplane/cmd/build -parts etcd,kube-apiserver,kube-controller-manager,kube-scheduler,kwok
-	@$(step) "Controller tests" env $(go_test_race) -timeout 30m ./internal/controller... ./test/admission
+	@$(step) "Controller tests" env $(go_test_race) -shuffle=on -timeout 30m ./internal/controller... ./test/admission
 
 .PHONY: test-controlplane
 test-controlplane: controlplane ## Test the control plane that the other tests stand on.
@@ -95,7 +96,7 @@ test-controlplane: controlplane ## Test the control plane that the other tests s
 .PHONY: test-e2e
 test-e2e: ## Test whole stories with Flux and the controller running.
 	@go run ./test/controlplane/cmd/build -parts all
-	@$(step) "End-to-end tests" $(go_test) -p 1 -count=1 -timeout 40m ./test/e2e/...
+	@$(step) "End-to-end tests" env $(go_test_race) -p 1 -count=1 -timeout 40m ./test/e2e/...
 
 # REPORT is a folder where each test of a fault stores what it did and saw.
 REPORT ?=
@@ -103,7 +104,7 @@ REPORT ?=
 .PHONY: test-faults
 test-faults: ## Test that promises hold whatever fails: processes, requests, watches, the API server, others.
 	@go run ./test/controlplane/cmd/build -parts all
-	@$(step) "Tests of faults" env FAULTS_REPORT=$(abspath $(REPORT)) $(go_test) -p 1 -count=1 -timeout 40m ./test/faults/...
+	@$(step) "Tests of faults" env FAULTS_REPORT=$(abspath $(REPORT)) $(go_test_race) -p 1 -count=1 -timeout 40m ./test/faults/...
 
 .PHONY: reliability
 reliability: ## Run the tests of faults and write what they saw to docs/reliability.md.

@@ -100,7 +100,7 @@ func prepare(options Options, binaries map[parts.Name]string) (*ControlPlane, er
 		return nil, err
 	}
 	c := &ControlPlane{options: options, binaries: binaries, dir: dir, ports: &ports{}, starter: newStarter()}
-	if err := c.makeLogDir(); err != nil {
+	if err := c.makeFolders(); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	if c.authority, err = newAuthority(); err != nil {
@@ -112,13 +112,17 @@ func prepare(options Options, binaries map[parts.Name]string) (*ControlPlane, er
 	return c, nil
 }
 
-func (c *ControlPlane) makeLogDir() error {
+// makeFolders makes those that processes write to.
+func (c *ControlPlane) makeFolders() error {
 	c.logDir = c.options.LogDir
 	if c.logDir == "" {
 		c.logDir = c.dir.file("logs")
 	}
 	if err := os.MkdirAll(c.logDir, 0o755); err != nil {
 		return fmt.Errorf("make the folder for logs: %w", err)
+	}
+	if err := os.MkdirAll(c.dir.file("races"), 0o755); err != nil {
+		return fmt.Errorf("make the folder for data races: %w", err)
 	}
 	return nil
 }
@@ -177,7 +181,8 @@ func (c *ControlPlane) makeAdmin() (err error) {
 }
 
 // Stop ends all processes and removes what they left, in the reverse order of
-// their start. It may be called more than once.
+// their start. It may be called more than once. It is an error if the race
+// detector has found anything in a program of StartProcess.
 func (c *ControlPlane) Stop() error {
 	c.mu.Lock()
 	if c.stopped {
@@ -197,7 +202,7 @@ func (c *ControlPlane) Stop() error {
 	}
 	c.starter.close()
 	c.ports.release()
-	return errors.Join(err, c.dir.remove())
+	return errors.Join(err, c.races(), c.dir.remove())
 }
 
 // stopAll kills: nothing of what the parts would still write is needed, and
@@ -239,7 +244,7 @@ func (c *ControlPlane) Part(name parts.Name) *Process { return c.Process(string(
 // parts: it dies with this process and with Stop, and logs beside the others.
 func (c *ControlPlane) StartProcess(name, path string, args, env []string) (*Process, error) {
 	p := c.newProcess(name, path, args)
-	p.Env = env
+	p.Env = append([]string{c.reportRaces(name)}, env...)
 	return p, p.Start(context.Background())
 }
 

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
@@ -18,11 +20,12 @@ import (
 // CRDs is the folder of the project's custom resource definitions.
 func CRDs() string { return filepath.Join(parts.Root(), "config", "crd", "bases") }
 
-// BuildController builds the controller and returns the path of the program.
+// BuildController builds the controller and returns the path of the program. A
+// caller that is built with the race detector gets a controller that is, too.
 // When ctx ends, the build does at once, and leaves nothing behind: what the go
 // command stores for the time being is in a folder that is removed here.
 func BuildController(ctx context.Context, progress io.Writer) (string, error) {
-	path := filepath.Join(parts.Root(), "bin", "rollout-controller")
+	path := filepath.Join(parts.Root(), "bin", "rollout-controller"+strings.Join(raceFlags, ""))
 	return path, BuildVersion(ctx, progress, path, "dev")
 }
 
@@ -34,7 +37,8 @@ func BuildVersion(ctx context.Context, progress io.Writer, path, version string)
 		return fmt.Errorf("make a temporary folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-X main.version="+version, "-o", path, "./cmd/controller")
+	args := slices.Concat([]string{"build", "-buildvcs=false", "-ldflags=-X main.version=" + version}, raceFlags, []string{"-o", path, "./cmd/controller"})
+	build := exec.CommandContext(ctx, "go", args...)
 	build.Env = append(os.Environ(), "GOTMPDIR="+folder)
 	build.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	build.Cancel = func() error { return syscall.Kill(-build.Process.Pid, syscall.SIGKILL) }

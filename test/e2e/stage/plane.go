@@ -104,14 +104,16 @@ func (p *Plane) StartAs(name, kubeconfig string, env []string, args ...string) (
 	return scenario.StartControllerAs(p.ControlPlane, name, p.program, kubeconfig, env, args...)
 }
 
-// End stops everything. It is an error if the controller was refused anything:
-// the shipped roles must be enough for all stories.
+// End stops everything, the controller as the kubelet does. It is an error if
+// the controller was refused anything: the shipped roles must be enough for all
+// stories.
 func (p *Plane) End() error {
+	err := p.Controller.Stop(context.Background())
 	var refused error
 	if !p.RefusalsAreMeant {
 		refused = p.refused()
 	}
-	return errors.Join(refused, p.Stop())
+	return errors.Join(err, refused, p.Stop())
 }
 
 func (p *Plane) refused() error {
