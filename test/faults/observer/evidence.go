@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"strings"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// evidence is what was seen of one promotion that a bake may rest on. Only
+// objects that were there when the promotion was recorded are asked for: of others
+// nobody can tell from outside whether the controller could know them in time.
+type evidence struct {
+	tag string
+	// applied says of each target whether it was seen to have applied the version.
+	applied map[types.UID]bool
+	// proven says of each selected HealthCheck how much it proves.
+	proven map[types.UID]proof
+}
+
+// proof is what a HealthCheck has said since all targets had applied the version.
+type proof int
+
+const (
+	old    proof = iota // it is Healthy, which may be about the release before
+	asked               // it was seen not to be Healthy
+	proven              // and Healthy after that
+)
+
+// gather begins to collect evidence for the newest promotion.
+func (s *Story) gather(r *rollout) {
+	r.evidence = nil
+	current := r.object.Current()
+	if current == nil {
+		return
+	}
+	r.evidence = &evidence{tag: current.Version.Tag, applied: map[types.UID]bool{}, proven: map[types.UID]proof{}}
+	for uid, t := range s.targets {
+		if s.concerns(t, r) && !suspended(t.object) {
+			r.evidence.applied[uid] = false
+		}
+	}
+	for uid, check := range s.checks {
+		if selected(r.object, check) {
+			r.evidence.proven[uid] = old
+		}
+	}
+	s.weigh(r)
+}
+
+// concerns says whether the Rollout drives a target, or a target that it
+// consumes.
+func (s *Story) concerns(t *target, r *rollout) bool {
+	key := client.ObjectKeyFromObject(r.object)
+	if t.drivenBy(key) {
+		return true
+	}
+	source := s.sourceOf(t.object)
+	return source != nil && source.drivenBy(key)
+}
+
+// sourceOf finds the OCIRepository that a Kustomization consumes.
+func (s *Story) sourceOf(object client.Object) *target {
+	k, ok := object.(*kustomizev1.Kustomization)
+	if !ok || k.Spec.SourceRef.Kind != sourcev1.OCIRepositoryKind {
+		return nil
+	}
+	key := client.ObjectKey{Namespace: k.Spec.SourceRef.Namespace, Name: k.Spec.SourceRef.Name}
+	if key.Namespace == "" {
+		key.Namespace = k.Namespace
+	}
+	for _, t := range s.targets {
+		if _, ok := t.object.(*sourcev1.OCIRepository); ok && client.ObjectKeyFromObject(t.object) == key {
+			return t
+		}
+	}
+	return nil
+}
+
+// weigh takes in what the targets say now.
+func (s *Story) weigh(r *rollout) {
+	e := r.evidence
+	if e == nil {
+		return
+	}
+	before := e.allApplied()
+	for uid := range e.applied {
+		t := s.targets[uid]
+		if t == nil || suspended(t.object) || !s.concerns(t, r) {
+			delete(e.applied, uid) // the controller need not wait for it any more
+			continue
+		}
+		e.applied[uid] = e.applied[uid] || s.hasApplied(t, r)
+	}
+	if e.allApplied() && !before {
+		for uid := range e.proven {
+			e.proven[uid] = old
+			s.hear(e, uid)
+		}
+	}
+}
+
+// hear takes in what a HealthCheck says now.
+func (s *Story) hear(e *evidence, uid types.UID) {
+	check := s.checks[uid]
+	healthy := check != nil && check.Status.Status == v1alpha1.HealthStatusHealthy
+	switch {
+	case check == nil:
+		delete(e.proven, uid)
+	case !healthy && e.proven[uid] == old:
+		e.proven[uid] = asked
+	case healthy && e.proven[uid] == asked:
+		e.proven[uid] = proven
+	}
+}
+
+func (e *evidence) allApplied() bool {
+	for _, applied := range e.applied {
+		if !applied {
+			return false
+		}
+	}
+	return true
+}
+
+// checkEvidence: what is called healthy was applied everywhere, and was seen to be
+// healthy after that; and a bake is not cut short.
+func (s *Story) checkEvidence(r *rollout, is *entry, from, to v1alpha1.BakeStatus) {
+	id := idOf(is)
+	if to == v1alpha1.BakeSucceeded && tooShort(is, r.object.Spec.BakeTime) {
+		s.complain("%s: the bake of promotion %d took less than %s", named(r.object), id, r.object.Spec.BakeTime.Duration)
+	}
+	begins := to == v1alpha1.BakeInProgress || to == v1alpha1.BakeSucceeded && from == v1alpha1.BakeDeploying
+	if !begins || r.evidence == nil {
+		return
+	}
+	for uid, applied := range r.evidence.applied {
+		if !applied {
+			s.complain("%s: promotion %d is %s, and %s has never applied %s", named(r.object), id, to, named(s.targets[uid].object), is.Version.Tag)
+		}
+	}
+	if !r.evidence.allApplied() {
+		return // nor does any HealthCheck count
+	}
+	for uid, proof := range r.evidence.proven {
+		if check := s.checks[uid]; proof != proven && selected(r.object, check) {
+			s.complain("%s: promotion %d is %s, and %s was not Healthy since %s was applied", named(r.object), id, to, named(check), is.Version.Tag)
+		}
+	}
+}
+
+func (s *Story) seeCheck(check *v1alpha1.HealthCheck, gone bool) {
+	s.checks[check.UID] = check
+	if gone {
+		delete(s.checks, check.UID)
+	}
+	for _, r := range s.rollouts {
+		if e := r.evidence; e != nil && e.allApplied() {
+			if _, asks := e.proven[check.UID]; asks {
+				s.hear(e, check.UID)
+			}
+		}
+	}
+}
+
+// selected says whether a Rollout asks a HealthCheck of its own namespace.
+func selected(r *v1alpha1.Rollout, check *v1alpha1.HealthCheck) bool {
+	wanted := r.Spec.HealthCheckSelector.LabelSelector()
+	if wanted == nil || check == nil || check.Namespace != r.Namespace || r.Spec.HealthCheckSelector.NamespaceSelector != nil {
+		return false
+	}
+	selector, err := metav1.LabelSelectorAsSelector(wanted)
+	return err == nil && selector.Matches(labels.Set(check.Labels))
+}
+
+func suspended(object client.Object) bool {
+	switch o := object.(type) {
+	case *sourcev1.OCIRepository:
+		return o.Spec.Suspend
+	case *kustomizev1.Kustomization:
+		return o.Spec.Suspend
+	}
+	return false
+}
+
+// hasApplied says whether Flux reports that the newest promotion is what a target
+// has applied.
+func (s *Story) hasApplied(t *target, r *rollout) bool {
+	for _, f := range t.fields() {
+		if f.rollout == client.ObjectKeyFromObject(r.object) && f.value != r.evidence.tag {
+			return false
+		}
+	}
+	switch o := t.object.(type) {
+	case *sourcev1.OCIRepository:
+		return o.Status.ObservedGeneration == o.Generation && ready(o.Status.Conditions) && isOf(o.Status.Artifact, r.evidence.tag)
+	case *kustomizev1.Kustomization:
+		return o.Status.ObservedGeneration == o.Generation && ready(o.Status.Conditions) &&
+			o.Status.LastAppliedRevision != "" && s.isCurrent(o, r)
+	}
+	return false
+}
+
+// isCurrent: what a Kustomization has applied is what its source offers, and that
+// is the promotion if the Rollout drives the source.
+func (s *Story) isCurrent(k *kustomizev1.Kustomization, r *rollout) bool {
+	if k.Spec.SourceRef.Kind != sourcev1.OCIRepositoryKind {
+		return true
+	}
+	source := s.sourceOf(k)
+	if source == nil {
+		return false
+	}
+	artifact := source.object.(*sourcev1.OCIRepository).Status.Artifact
+	driven := source.drivenBy(client.ObjectKeyFromObject(r.object))
+	return artifact != nil && artifact.Revision == k.Status.LastAppliedRevision && (!driven || isOf(artifact, r.evidence.tag))
+}
+
+// isOf says whether an artifact was pulled by a tag.
+func isOf(artifact *meta.Artifact, tag string) bool {
+	return artifact != nil && strings.HasPrefix(artifact.Revision, tag+"@")
+}
+
+func ready(conditions []metav1.Condition) bool {
+	return apimeta.IsStatusConditionTrue(conditions, meta.ReadyCondition) &&
+		!apimeta.IsStatusConditionTrue(conditions, meta.ReconcilingCondition) &&
+		!apimeta.IsStatusConditionTrue(conditions, meta.StalledCondition)
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// entry is a promotion.
+type entry = v1alpha1.DeploymentHistoryEntry
+
+// rollout is a Rollout as it was seen last, and what is known of its past.
+type rollout struct {
+	object *v1alpha1.Rollout
+	// ever are all promotions that there were, by id, as they were seen last.
+	ever map[int64]entry
+	// evidence for the newest promotion.
+	evidence *evidence
+}
+
+// seeRollout: the history only grows, and its entries only go forwards.
+func (s *Story) seeRollout(is *v1alpha1.Rollout, sight Sight) {
+	r := s.rollouts[is.UID]
+	if sight.Gone {
+		delete(s.rollouts, is.UID)
+		return
+	}
+	if r == nil {
+		r = &rollout{object: is, ever: map[int64]entry{}}
+		s.rollouts[is.UID] = r
+		for i := range is.Status.History {
+			r.ever[idOf(&is.Status.History[i])] = is.Status.History[i]
+		}
+		s.gather(r)
+		return
+	}
+	was := r.object
+	r.object = is
+	s.checkOrder(is)
+	s.checkKept(was, is)
+	s.checkNew(r, was, sight.Gap)
+	for i := range is.Status.History {
+		e := &is.Status.History[i]
+		if before, known := r.ever[idOf(e)]; known {
+			s.checkStep(r, &before, e, i == 0, sight.Gap)
+		}
+		r.ever[idOf(e)] = *e
+	}
+	if begun(was) != begun(is) {
+		s.gather(r)
+	}
+}
+
+// idOf is the id of a promotion; -1 if it has none.
+func idOf(e *entry) int64 {
+	if e == nil || e.ID == nil {
+		return -1
+	}
+	return *e.ID
+}
+
+// begun tells the newest promotion, and its latest retry, from others.
+func begun(r *v1alpha1.Rollout) string {
+	e := r.Current()
+	if e == nil {
+		return ""
+	}
+	return fmt.Sprint(idOf(e), e.Timestamp, e.LastRetryTimestamp)
+}
+
+// checkOrder: ids fall from the newest to the oldest, and all but the newest have
+// ended.
+func (s *Story) checkOrder(is *v1alpha1.Rollout) {
+	history := is.Status.History
+	for i := 1; i < len(history); i++ {
+		if idOf(&history[i]) >= idOf(&history[i-1]) {
+			s.complain("%s: promotion %d stands before %d", named(is), idOf(&history[i]), idOf(&history[i-1]))
+		}
+		if history[i].State().Running() {
+			s.complain("%s: promotion %d is %s though it is not the newest", named(is), idOf(&history[i]), history[i].State())
+		}
+	}
+}
+
+// checkKept: what was recorded stays, but for what is too many.
+func (s *Story) checkKept(was, is *v1alpha1.Rollout) {
+	if len(is.Status.History) >= is.Spec.GetVersionHistoryLimit() {
+		return
+	}
+	for i := range was.Status.History {
+		if id := idOf(&was.Status.History[i]); !hasID(is.Status.History, id) {
+			s.complain("%s: promotion %d has vanished", named(is), id)
+		}
+	}
+}
+
+func hasID(history []entry, id int64) bool {
+	return slices.ContainsFunc(history, func(e entry) bool { return idOf(&e) == id })
+}
+
+// checkNew: one promotion at a time is added, above all before, and none repeats
+// another.
+func (s *Story) checkNew(r *rollout, was *v1alpha1.Rollout, gap bool) {
+	var added []*entry
+	for i := range r.object.Status.History {
+		if e := &r.object.Status.History[i]; !hasID(was.Status.History, idOf(e)) {
+			added = append(added, e)
+		}
+	}
+	s.Promotions += len(added)
+	if len(added) > 1 && !gap {
+		s.complain("%s: %d promotions were recorded at once", named(r.object), len(added))
+	}
+	for _, e := range added {
+		s.checkAdded(r, e)
+	}
+}
+
+func (s *Story) checkAdded(r *rollout, e *entry) {
+	for id, before := range r.ever {
+		same := before.Version.Tag == e.Version.Tag && sameDigest(&before, e)
+		switch {
+		case id >= idOf(e):
+			s.complain("%s: promotion %d was recorded after %d", named(r.object), idOf(e), id)
+		case same && automatic(e):
+			s.complain("%s: %s was promoted by itself as %d, after it had been as %d", named(r.object), e.Version.Tag, idOf(e), id)
+		case same && id == idOf(e)-1:
+			s.complain("%s: %s was promoted twice in a row, as %d and %d", named(r.object), e.Version.Tag, id, idOf(e))
+		}
+	}
+}
+
+func automatic(e *entry) bool {
+	return e.TriggeredBy != nil && e.TriggeredBy.Kind == v1alpha1.TriggeredBySystem
+}
+
+// sameDigest: neither says that the tag pointed elsewhere.
+func sameDigest(a, b *entry) bool {
+	return a.Version.Digest == nil || b.Version.Digest == nil || *a.Version.Digest == *b.Version.Digest
+}
+
+// steps are those that a promotion may take.
+var steps = map[v1alpha1.BakeStatus][]v1alpha1.BakeStatus{
+	v1alpha1.BakeDeploying: {
+		v1alpha1.BakeInProgress, v1alpha1.BakeSucceeded, v1alpha1.BakeFailed, v1alpha1.BakeCancelled,
+	},
+	v1alpha1.BakeInProgress: {v1alpha1.BakeSucceeded, v1alpha1.BakeFailed, v1alpha1.BakeCancelled},
+	v1alpha1.BakeSucceeded:  nil,
+	v1alpha1.BakeFailed:     {v1alpha1.BakeDeploying}, // a retry
+	v1alpha1.BakeCancelled:  nil,
+}
+
+// checkStep: of a promotion nothing changes but how far it is, and that only
+// forwards.
+func (s *Story) checkStep(r *rollout, was, is *entry, newest, gap bool) {
+	if was.Version.Tag != is.Version.Tag || !sameDigest(was, is) || !was.Timestamp.Equal(&is.Timestamp) ||
+		text(was.Message) != text(is.Message) || who(was) != who(is) {
+		s.complain("%s: promotion %d was rewritten", named(r.object), idOf(is))
+	}
+	from, to := was.State(), is.State()
+	retried := !is.LastRetryTimestamp.Equal(was.LastRetryTimestamp)
+	switch {
+	case gap, from == "":
+		return
+	case from == to && !from.Running() && !retried && !is.BakeEndTime.Equal(was.BakeEndTime):
+		s.complain("%s: promotion %d ended twice", named(r.object), idOf(is))
+	case from != to && !slices.Contains(steps[from], to):
+		s.complain("%s: promotion %d went from %s to %s", named(r.object), idOf(is), from, to)
+	case from != to && newest:
+		s.checkEvidence(r, is, from, to)
+	}
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func who(e *entry) string {
+	if e.TriggeredBy == nil {
+		return ""
+	}
+	return string(e.TriggeredBy.Kind) + " " + e.TriggeredBy.Name
+}
+
+// tooShort says whether a bake ended before its time.
+func tooShort(e *entry, bake *metav1.Duration) bool {
+	return bake != nil && e.BakeStartTime != nil && e.BakeEndTime != nil && e.BakeEndTime.Sub(e.BakeStartTime.Time) < bake.Duration
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+func TestEveryStateIsSeenInOrderAndTheAPIServerMayBeAwayMeanwhile(t *testing.T) {
+	plane, err := controlplane.Start(t.Context(), controlplane.Options{CRDPaths: []string{scenario.CRDs()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := plane.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := v1alpha1.AddToScheme(plane.Client().Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	create(t, plane, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fixture.Namespace}})
+	first, check := fixture.MakeRollout("first").Obj(), fixture.MakeHealthCheck("web").Obj()
+	create(t, plane, first)
+
+	observer := Watch(t, plane)
+	create(t, plane, check)
+	for _, step := range []string{"1", "2"} {
+		label(t, plane, first, step)
+		label(t, plane, check, step)
+	}
+	before := observer.Sights()
+	if err := plane.Part(parts.APIServer).Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := plane.Part(parts.APIServer).Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	label(t, plane, first, "3")
+	create(t, plane, fixture.MakeRollout("second").Obj())
+	if err := plane.Client().Delete(t.Context(), check); err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff([]string{"first ", "web ", "first 1", "web 1", "first 2", "web 2"}, told(before)); diff != "" {
+		t.Errorf("states before (-want +got):\n%s", diff)
+	}
+	after := told(observer.Sights()[len(before):])
+	if diff := cmp.Diff([]string{"first 3", "second ", "web 2 gone"}, after); diff != "" {
+		t.Errorf("states after (-want +got):\n%s", diff)
+	}
+}
+
+func create(t *testing.T, plane *controlplane.ControlPlane, object client.Object) {
+	t.Helper()
+	object.SetUID("")
+	object.SetGeneration(0)
+	if err := plane.Client().Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// label changes an object, so that it has another state.
+func label(t *testing.T, plane *controlplane.ControlPlane, object client.Object, step string) {
+	t.Helper()
+	before := object.DeepCopyObject().(client.Object)
+	object.SetLabels(map[string]string{"step": step})
+	if err := plane.Client().Patch(t.Context(), object, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func told(seen []Sight) []string {
+	var states []string
+	for _, s := range seen {
+		state := fmt.Sprintf("%s %s", s.Object.GetName(), s.Object.GetLabels()["step"])
+		if s.Gone {
+			state += " gone"
+		}
+		states = append(states, state)
+	}
+	return states
+}

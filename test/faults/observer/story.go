@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"fmt"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// Story is what came of the states that were seen.
+type Story struct {
+	// Broken are the promises that were, in words.
+	Broken []string
+	// States that were judged.
+	States int
+	// Promotions counts the entries that were recorded.
+	Promotions int
+	// Late counts the writes of a version that was not the newest promotion's any
+	// more. That can happen, once, to a controller that was replaced just then.
+	Late int
+	// Writes counts how often the controller wrote a target for a promotion: by
+	// "Kind namespace/name", and by the id of the promotion.
+	Writes map[string]map[int64]int
+
+	at       uint64
+	rollouts map[types.UID]*rollout
+	targets  map[types.UID]*target
+	checks   map[types.UID]*v1alpha1.HealthCheck
+}
+
+// Judge goes through states, which are in their order.
+func Judge(seen []Sight) *Story {
+	s := &Story{
+		Writes:   map[string]map[int64]int{},
+		rollouts: map[types.UID]*rollout{},
+		targets:  map[types.UID]*target{},
+		checks:   map[types.UID]*v1alpha1.HealthCheck{},
+	}
+	for _, sight := range seen {
+		s.see(sight)
+	}
+	return s
+}
+
+// Repeated counts the writes of targets that were one more than once for each
+// promotion.
+func (s *Story) Repeated() int {
+	n := 0
+	for _, writes := range s.Writes {
+		for _, times := range writes {
+			n += times - 1
+		}
+	}
+	return n
+}
+
+func (s *Story) see(sight Sight) {
+	s.at = sight.At
+	s.States++
+	switch object := sight.Object.(type) {
+	case *v1alpha1.Rollout:
+		s.seeRollout(object, sight)
+	case *v1alpha1.HealthCheck:
+		s.seeCheck(object, sight.Gone)
+	case *sourcev1.OCIRepository, *kustomizev1.Kustomization:
+		s.seeTarget(object, sight)
+	}
+}
+
+func (s *Story) complain(format string, args ...any) {
+	s.Broken = append(s.Broken, fmt.Sprintf("at %d: ", s.at)+fmt.Sprintf(format, args...))
+}
+
+// rolloutOf finds a Rollout by its name.
+func (s *Story) rolloutOf(key client.ObjectKey) *rollout {
+	for _, r := range s.rollouts {
+		if client.ObjectKeyFromObject(r.object) == key {
+			return r
+		}
+	}
+	return nil
+}
+
+// named tells an object, for complaints.
+func named(object client.Object) string {
+	kind := "HealthCheck"
+	switch object.(type) {
+	case *v1alpha1.Rollout:
+		kind = v1alpha1.RolloutKind
+	case *sourcev1.OCIRepository:
+		kind = sourcev1.OCIRepositoryKind
+	case *kustomizev1.Kustomization:
+		kind = kustomizev1.KustomizationKind
+	}
+	return kind + " " + client.ObjectKeyFromObject(object).String()
+}
