@@ -47,8 +47,11 @@ func setReleasesUpdated(r report) {
 		r.set(v1alpha1.ReleasesUpdatedCondition, metav1.ConditionFalse, problem.Reason, problem.Message)
 		return
 	}
-	r.set(v1alpha1.ReleasesUpdatedCondition, metav1.ConditionTrue, v1alpha1.ReleasesUpdatedReason,
-		fmt.Sprintf("%s known from ImagePolicy %s", promotion.Count(len(r.status.AvailableReleases), "release"), r.Policy.Name))
+	message := fmt.Sprintf("%s known from ImagePolicy %s", promotion.Count(len(r.status.AvailableReleases), "release"), r.Policy.Name)
+	if r.decision.Full {
+		message += ", as many as the status has room for"
+	}
+	r.set(v1alpha1.ReleasesUpdatedCondition, metav1.ConditionTrue, v1alpha1.ReleasesUpdatedReason, message)
 }
 
 // setGatesPassing is False only while gates or schedules hold back every

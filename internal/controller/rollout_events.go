@@ -58,9 +58,10 @@ func transitions(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Deci
 // that of the promotion, or of what holds it.
 func detected(in promotion.Input, d promotion.Decision, told []transition) []transition {
 	var tags []string
+	before, after := tagsOf(in.Rollout.Status.AvailableReleases), tagsOf(d.Ledger)
 	for _, candidate := range d.Candidates {
-		if !slices.ContainsFunc(in.Rollout.Status.AvailableReleases, func(v v1alpha1.VersionInfo) bool { return v.Tag == candidate.Release.Tag }) {
-			tags = append(tags, candidate.Release.Tag)
+		if tag := candidate.Release.Tag; after[tag] && !before[tag] {
+			tags = append(tags, tag)
 		}
 	}
 	if len(tags) == 0 {
@@ -77,6 +78,14 @@ func detected(in promotion.Input, d promotion.Decision, told []transition) []tra
 	return []transition{{
 		reason: v1alpha1.ReleaseDetectedReason, severity: eventv1.EventSeverityInfo, message: message, release: &newest.Release,
 	}}
+}
+
+func tagsOf(releases []v1alpha1.VersionInfo) map[string]bool {
+	tags := make(map[string]bool, len(releases))
+	for i := range releases {
+		tags[releases[i].Tag] = true
+	}
+	return tags
 }
 
 // tells reports whether one of the transitions tells of the hold.

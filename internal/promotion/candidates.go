@@ -11,12 +11,28 @@ import (
 // Candidates returns the releases of the ledger that are newer than what the
 // history says is deployed, and that the policy admits, newest first. What
 // cannot be a tag is none, however it came into the ledger.
+//
+// Newer is what the policy's order says; among equals, and where nothing can be
+// compared, what stands later in the ledger.
 func Candidates(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHistoryEntry, order Order) []v1alpha1.VersionInfo {
 	position := positionOf(ledger, history, order)
+	at, place := lastIndex(ledger, position), order.place(position)
+	isNewer := func(i int) bool {
+		if position == "" {
+			return true
+		}
+		result, ok := order.place(ledger[i].Tag).compare(place)
+		switch {
+		case ok && result != 0:
+			return result > 0
+		case ok || order.Kind() == ByAppearance:
+			return at >= 0 && i > at
+		}
+		return false
+	}
 	var newer []v1alpha1.VersionInfo
 	for i, release := range ledger {
-		offered := IsTag(release.Tag) && order.Admits(release.Tag)
-		if offered && !isCurrent(history, release) && isNewer(ledger, i, position, order) {
+		if !isCurrent(history, release) && isNewer(i) && IsTag(release.Tag) && order.Admits(release.Tag) {
 			newer = append(newer, release)
 		}
 	}
@@ -40,23 +56,6 @@ func positionOf(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHist
 		}
 	}
 	return ""
-}
-
-// isNewer compares by the policy's order; among equals, and where nothing can
-// be compared, what stands later in the ledger is newer.
-func isNewer(ledger []v1alpha1.VersionInfo, i int, position string, order Order) bool {
-	if position == "" {
-		return true
-	}
-	result, ok := order.Compare(ledger[i].Tag, position)
-	switch {
-	case ok && result != 0:
-		return result > 0
-	case ok || order.Kind() == ByAppearance:
-		at := lastIndex(ledger, position)
-		return at >= 0 && i > at
-	}
-	return false
 }
 
 // lastIndex is where a tag appeared last. Others may have listed it twice.

@@ -17,18 +17,35 @@ func grow(in Input) ([]v1alpha1.VersionInfo, []Note) {
 	if in.Policy.Latest == nil || in.Policy.Blocking {
 		return allCompleted(in, before), nil
 	}
-	ledger := slices.Clone(before)
-	for _, tag := range scannedBelowLatest(in.Policy) {
-		if !contains(ledger, tag) {
-			ledger = append(ledger, v1alpha1.VersionInfo{Tag: tag})
-		}
-	}
-	ledger, note := addLatest(ledger, *in.Policy.Latest)
+	ledger, note := addLatest(append(unseen(in), before...), *in.Policy.Latest)
 	ledger = allCompleted(in, sorted(ledger, in.Policy.Order))
 	if len(ledger) > len(before) {
 		ledger = trim(ledger, in)
 	}
 	return ledger, note
+}
+
+// unseen are the scanned releases that the ledger lacks. They come before what it
+// has, and so count as older than their equals there: a release that was trimmed,
+// and that a scan shows again, must not drive out another.
+func unseen(in Input) []v1alpha1.VersionInfo {
+	seen := tagsOf(in.Rollout.Status.AvailableReleases)
+	var ledger []v1alpha1.VersionInfo
+	for _, tag := range scannedBelowLatest(in.Policy) {
+		if !seen[tag] {
+			seen[tag] = true
+			ledger = append(ledger, v1alpha1.VersionInfo{Tag: tag})
+		}
+	}
+	return ledger
+}
+
+func tagsOf(ledger []v1alpha1.VersionInfo) map[string]bool {
+	tags := make(map[string]bool, len(ledger))
+	for i := range ledger {
+		tags[ledger[i].Tag] = true
+	}
+	return tags
 }
 
 // scannedBelowLatest are the scanned tags that the policy admits and that are
@@ -39,8 +56,9 @@ func scannedBelowLatest(p Policy) []string {
 		return nil
 	}
 	var tags []string
+	latest := p.Order.place(p.Latest.Tag)
 	for _, tag := range p.Scanned {
-		order, ok := p.Order.Compare(tag, p.Latest.Tag)
+		order, ok := p.Order.place(tag).compare(latest)
 		if ok && order < 0 && IsTag(tag) && p.Order.Admits(tag) {
 			tags = append(tags, tag)
 		}
@@ -76,19 +94,23 @@ func sorted(ledger []v1alpha1.VersionInfo, order Order) []v1alpha1.VersionInfo {
 	if order.Kind() == ByAppearance {
 		return ledger
 	}
-	slices.SortStableFunc(ledger, func(a, b v1alpha1.VersionInfo) int {
-		rankA, rankB := order.Comparable(a.Tag), order.Comparable(b.Tag)
-		switch {
-		case rankA && rankB:
-			result, _ := order.Compare(a.Tag, b.Tag)
+	type placed struct {
+		v1alpha1.VersionInfo
+		place
+	}
+	all := make([]placed, len(ledger))
+	for i, v := range ledger {
+		all[i] = placed{v, order.place(v.Tag)}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int {
+		if result, ok := a.compare(b.place); ok {
 			return result
-		case rankA:
-			return 1
-		case rankB:
-			return -1
 		}
-		return 0
+		return firstIf(b.ranked, a.ranked)
 	})
+	for i := range all {
+		ledger[i] = all[i].VersionInfo
+	}
 	return ledger
 }
 

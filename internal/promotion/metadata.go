@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
 )
 
 // Metadata is what the registry says of the image of one release. A text is
@@ -29,21 +30,24 @@ type Metadata struct {
 }
 
 // Unlearned lists the releases of ledger and history whose metadata the status
-// lacks, newest first. A release lacks it while neither its revision nor its
+// lacks and has room for, newest first. A release lacks it while neither its revision nor its
 // creation are known: in the status an image that has none looks like one that
 // nobody has looked at.
 func Unlearned(in Input) []v1alpha1.VersionInfo {
 	ledger, _ := grow(in)
+	kept := withinRoom(in, ledger, "")
 	var lacking []v1alpha1.VersionInfo
+	noted := map[Metadata]bool{}
 	note := func(v v1alpha1.VersionInfo) {
-		same := func(other v1alpha1.VersionInfo) bool { return other.Tag == v.Tag && equal(other.Digest, v.Digest) }
-		if IsTag(v.Tag) && !slices.ContainsFunc(lacking, same) {
+		key := Metadata{Tag: v.Tag, Digest: orEmpty(v.Digest)}
+		if IsTag(v.Tag) && !noted[key] {
+			noted[key] = true
 			lacking = append(lacking, v)
 		}
 	}
-	for i, v := range slices.Backward(ledger) {
-		describes := i == len(ledger)-1 // the Rollout itself
-		if !learned(v) || describes && in.Rollout.Status.ArtifactType == nil {
+	for i, v := range slices.Backward(kept.ledger) {
+		describes := i == len(kept.ledger)-1 // the Rollout itself
+		if !learned(v) && !kept.bare[v.Tag] || describes && in.Rollout.Status.ArtifactType == nil {
 			note(v)
 		}
 	}
@@ -74,6 +78,13 @@ func Learn(in Input, status *v1alpha1.RolloutStatus) {
 	}
 }
 
+// What images say of themselves is kept up to so many characters, since each
+// release carries it.
+const (
+	longestVersion  = 128
+	longestRevision = 256
+)
+
 // completed returns the release with what the registry says of it.
 func completed(in Input, v v1alpha1.VersionInfo) v1alpha1.VersionInfo {
 	m := metadataOf(in, v)
@@ -81,8 +92,8 @@ func completed(in Input, v v1alpha1.VersionInfo) v1alpha1.VersionInfo {
 		return v
 	}
 	v.Digest = orElse(v.Digest, m.Digest)
-	v.Version = orElse(v.Version, m.Version)
-	v.Revision = orElse(v.Revision, m.Revision)
+	v.Version = orElse(v.Version, brief.Text(m.Version, longestVersion))
+	v.Revision = orElse(v.Revision, brief.Text(m.Revision, longestRevision))
 	if v.Created == nil && !m.Created.IsZero() {
 		v.Created = &metav1.Time{Time: m.Created.Truncate(time.Second)}
 	}
@@ -152,6 +163,13 @@ func text(s string) *string {
 		return nil
 	}
 	return &s
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }
 
 func orElse(known *string, found string) *string {

@@ -91,46 +91,62 @@ func (o Order) Admits(tag string) bool {
 
 // Comparable reports whether the order can rank the tag.
 func (o Order) Comparable(tag string) bool {
-	_, ok := o.Compare(tag, tag)
-	return ok
+	return o.place(tag).ranked
 }
 
 // Compare returns whether a is older (-1), equal (0) or newer (+1) than b, and
 // false if the order cannot tell.
-func (o Order) Compare(a, b string) (int, bool) {
-	keyA, okA := o.key(a)
-	keyB, okB := o.key(b)
-	if !okA || !okB {
-		return 0, false
-	}
-	result, ok := o.compareKeys(keyA, keyB)
-	if o.spec.Descending {
-		result = -result
-	}
-	return result, ok
+func (o Order) Compare(a, b string) (int, bool) { return o.place(a).compare(o.place(b)) }
+
+// place is where a tag stands in an order.
+type place struct {
+	kind       OrderKind
+	ranked     bool // the order can tell
+	descending bool
+	version    *semver.Version
+	number     float64
+	text       string
 }
 
-func (o Order) compareKeys(a, b string) (int, bool) {
-	switch o.Kind() {
+func (o Order) place(tag string) place {
+	p := place{kind: o.Kind(), descending: o.spec.Descending}
+	key, ok := o.key(tag)
+	if !ok {
+		return p
+	}
+	var err error
+	switch p.kind {
 	case BySemver:
-		va, errA := parseSemver(a)
-		vb, errB := parseSemver(b)
-		if errA != nil || errB != nil {
-			return 0, false
-		}
-		return va.Compare(vb), true
+		p.version, err = parseSemver(key)
 	case ByNumber:
-		na, errA := strconv.ParseFloat(a, 64)
-		nb, errB := strconv.ParseFloat(b, 64)
-		if errA != nil || errB != nil {
-			return 0, false
-		}
-		return cmp.Compare(na, nb), true
+		p.number, err = strconv.ParseFloat(key, 64)
 	case ByAlphabet:
-		return strings.Compare(a, b), true
+		p.text = key
+	case ByAppearance:
+		return p
+	}
+	p.ranked = err == nil
+	return p
+}
+
+func (p place) compare(other place) (int, bool) {
+	if !p.ranked || !other.ranked {
+		return 0, false
+	}
+	result := 0
+	switch p.kind {
+	case BySemver:
+		result = p.version.Compare(other.version)
+	case ByNumber:
+		result = cmp.Compare(p.number, other.number)
+	case ByAlphabet:
+		result = strings.Compare(p.text, other.text)
 	case ByAppearance:
 	}
-	return 0, false
+	if p.descending {
+		result = -result
+	}
+	return result, true
 }
 
 // key is what is compared: the tag, or what filterTags.extract makes of it.
@@ -153,11 +169,22 @@ func parseSemver(tag string) (*semver.Version, error) {
 	return semver.StrictNewVersion(strings.TrimPrefix(tag, "v"))
 }
 
-// ociTag is the grammar of a tag in the OCI distribution specification.
-var ociTag = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
-
-// IsTag reports whether s can be a tag in an OCI registry.
-func IsTag(s string) bool { return ociTag.MatchString(s) }
+// IsTag reports whether s can be a tag in an OCI registry, by the grammar of the
+// OCI distribution specification: [a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}.
+func IsTag(s string) bool {
+	const longest = 128
+	if s == "" || len(s) > longest || s[0] == '.' || s[0] == '-' {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '.', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
 
 // quote shows user input in a message, shortened if it is long.
 func quote(s string) string {

@@ -12,6 +12,7 @@
 //	promotion.go   Input, Decision, Decide
 //	order.go       the order that an ImagePolicy gives its releases
 //	ledger.go      which releases are known
+//	room.go        which of them the status has room for
 //	metadata.go    what the registry says of them
 //	candidates.go  which of them are newer than what runs
 //	manual.go      what people ask for
@@ -164,6 +165,9 @@ type Decision struct {
 	Resets []int
 	// Ledger is status.availableReleases as it should be.
 	Ledger []v1alpha1.VersionInfo
+	// Full is true if the status has no room for a longer Ledger. The Candidates
+	// are all there are, whether the Ledger has room for them or not.
+	Full bool
 	// Candidates are the releases newer than the current one, newest first,
 	// each with its verdict.
 	Candidates []Verdict
@@ -204,6 +208,8 @@ func Decide(in Input) Decision {
 	if d.Action.Promotes() {
 		d.Recovery = recovery(in, &d)
 	}
+	kept := withinRoom(in, ledger, d.Release.Tag)
+	d.Ledger, d.Full = kept.ledger, kept.full
 	d.answer(in)
 	d.learn(in)
 	d.recheck(in)

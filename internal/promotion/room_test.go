@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// roomOfTheLedger is what availableReleases may take, in bytes of JSON.
+const roomOfTheLedger = 60 << 10
+
+// versions are n releases, the oldest first: 1.0.0, 1.1.0, and so on. Padding
+// makes them longer.
+func versions(n int, padding string) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("1.%d.0%s", i, padding)
+	}
+	return all
+}
+
+// longest makes a tag of "1.1234.0" as long as a tag can be.
+var longest = "-" + strings.Repeat("x", 119)
+
+// behind is a Rollout that runs the oldest of five thousand releases, which the
+// scan shows, while a schedule holds it back.
+func behind(r *fixture.RolloutBuilder, tags []string) *situation {
+	return given(r.History(entry(tags[0]).Succeeded())).latest(tags[len(tags)-1]).scanned(tags...).
+		schedules(closedUntil(never, "freeze"))
+}
+
+// stored decides until there is nothing new to store, and has registries
+// answered what is asked for. It returns how many releases were asked for.
+func stored(t *testing.T, s *situation, metadata func(tag string) promotion.Metadata) (asked int) {
+	t.Helper()
+	seen := map[string]bool{}
+	for range 8 {
+		s.input.Metadata = nil
+		for _, v := range promotion.Unlearned(s.input) {
+			seen[v.Tag] = true
+			s.input.Metadata = append(s.input.Metadata, metadata(v.Tag))
+		}
+		d := promotion.Decide(s.input)
+		status := s.input.Rollout.Status.DeepCopy()
+		status.AvailableReleases = d.Ledger
+		promotion.Learn(s.input, status)
+		if reflect.DeepEqual(status, &s.input.Rollout.Status) {
+			return len(seen)
+		}
+		s.input.Rollout.Status = *status
+		checkRoom(t, d.Ledger)
+	}
+	t.Fatal("there is something new to store in every pass")
+	return 0
+}
+
+func checkRoom(t *testing.T, ledger []v1alpha1.VersionInfo) {
+	t.Helper()
+	wire, err := json.Marshal(ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(wire) > roomOfTheLedger {
+		t.Fatalf("the ledger takes %d bytes", len(wire))
+	}
+}
+
+// silent is a registry that says nothing.
+func silent(tag string) promotion.Metadata { return promotion.Metadata{Tag: tag, Digest: "sha256:00"} }
+
+// talkative is one that says as much as it can.
+func talkative(tag string) promotion.Metadata {
+	text := strings.Repeat("<é\x01", 400)
+	return promotion.Metadata{
+		Tag: tag, Digest: "sha256:" + strings.Repeat("a", 64), Version: text, Revision: text, Created: noon,
+		ArtifactType: "application/example", Title: text, Description: text, Source: text,
+	}
+}
+
+// usual is what most say.
+func usual(tag string) promotion.Metadata {
+	return promotion.Metadata{
+		Tag: tag, Digest: "sha256:" + strings.Repeat("a", 64), Version: tag, Revision: strings.Repeat("b", 40),
+		Created: noon, ArtifactType: "application/example",
+	}
+}
+
+func TestThousandsOfReleasesStayWithinTheirRoomAndChooseTheSame(t *testing.T) {
+	for name, world := range map[string]struct {
+		padding  string
+		metadata func(string) promotion.Metadata
+	}{
+		"a registry that says nothing":                     {"", silent},
+		"a registry that says the usual":                   {"", usual},
+		"the longest tags, and a registry that says a lot": {longest, talkative},
+	} {
+		tags := versions(5000, world.padding)
+		newest, next, middle := tags[len(tags)-1], tags[1], tags[2500]
+		for rule, test := range map[string]struct {
+			rollout *fixture.RolloutBuilder
+			gates   []*fixture.GateBuilder
+			want    string
+		}{
+			"the newest is chosen":               {rollout: rollout(), want: newest},
+			"the next is chosen, one by one":     {rollout: rollout().Strategy(v1alpha1.ReleaseNext), want: next},
+			"what alone a gate allows is chosen": {rollout: rollout(), gates: []*fixture.GateBuilder{gate("qa").Allow(middle)}, want: middle},
+			"what is let past the gates is chosen": {
+				rollout: rollout().Annotate(v1alpha1.BypassGatesAnnotation, middle),
+				gates:   []*fixture.GateBuilder{gate("qa").Closed()}, want: middle,
+			},
+		} {
+			t.Run(name+": "+rule, func(t *testing.T) {
+				s := behind(test.rollout, tags).gates(test.gates...)
+				if asked := stored(t, s, world.metadata); asked == 0 || asked > 250 {
+					t.Errorf("%d releases were asked for", asked)
+				}
+				checkKept(t, s, tags[0], newest)
+				all := promotion.Decide(s.schedules().in())
+				kept := promotion.Decide(s.scanned().in())
+				diff(t, test.want, all.Release.Tag)
+				diff(t, test.want, kept.Release.Tag)
+			})
+		}
+	}
+}
+
+// checkKept: some hundred releases are there, in order, among them those that
+// are given, and it is known that these are not all.
+func checkKept(t *testing.T, s *situation, wanted ...string) {
+	t.Helper()
+	ledger := tags(s.input.Rollout.Status.AvailableReleases)
+	if len(ledger) < 150 {
+		t.Errorf("only %d releases are kept", len(ledger))
+	}
+	if !promotion.Decide(s.in()).Full {
+		t.Error("nobody is told that there was no room for more")
+	}
+	for _, tag := range wanted {
+		if !slices.Contains(ledger, tag) {
+			t.Errorf("%s is not kept", tag)
+		}
+	}
+	sorted := slices.SortedStableFunc(slices.Values(ledger), func(a, b string) int {
+		result, _ := order(anySemver).Compare(a, b)
+		return result
+	})
+	diff(t, sorted, ledger)
+}
+
+// TestReleasesThatComeOneByOneAreKeptInOrder: while an environment is pinned,
+// releases come that nobody takes, and no scan shows them again.
+func TestReleasesThatComeOneByOneAreKeptInOrder(t *testing.T) {
+	for strategy, want := range map[v1alpha1.ReleaseStrategy]string{
+		v1alpha1.ReleaseNewest: "1.1999.0", v1alpha1.ReleaseNext: "1.1.0",
+	} {
+		t.Run(string(strategy), func(t *testing.T) {
+			const there = 1600
+			all := versions(2000, "")
+			s := given(rollout().Strategy(strategy).Pin(all[0]).Ledger(all[:there]...).History(entry(all[0]).Succeeded()))
+			for _, tag := range all[there:] {
+				d := promotion.Decide(s.latest(tag).in())
+				s.input.Rollout.Status.AvailableReleases = d.Ledger
+			}
+			checkRoom(t, s.input.Rollout.Status.AvailableReleases)
+			checkKept(t, s, all[0], want, "1.1999.0")
+			s.input.Rollout.Spec.WantedVersion = nil
+			diff(t, want, promotion.Decide(s.in()).Release.Tag)
+		})
+	}
+}
+
+// TestOneByOneNoneIsSkippedThatIsKept: with a long way to go, releases follow one
+// another in order for as long as nothing was left out between them.
+func TestOneByOneNoneIsSkippedThatIsKept(t *testing.T) {
+	all := versions(5000, "")
+	s := behind(rollout().Strategy(v1alpha1.ReleaseNext), all).schedules()
+	for step := 1; step <= 20; step++ {
+		d := promotion.Decide(s.in())
+		diff(t, all[step], d.Release.Tag)
+		history, err := promotion.Record(s.in(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.input.Rollout.Status.History, s.input.Rollout.Status.AvailableReleases = history, d.Ledger
+		s.input.Rollout.Status.History[0].BakeStatus = to(v1alpha1.BakeSucceeded)
+		checkRoom(t, d.Ledger)
+	}
+}
+
+// TestARoomThatIsFullComesToRest: whatever a policy and a scan show, and in
+// whatever order, a ledger that is full is not written in every pass, and what
+// it lost changes no choice.
+func TestARoomThatIsFullComesToRest(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 6))
+			s, opened := crowd(random)
+			stored(t, s, []func(string) promotion.Metadata{silent, usual, talkative}[random.IntN(3)])
+			all := promotion.Decide(opened.in())
+			again := promotion.Decide(opened.in())
+			diff(t, all.Ledger, again.Ledger)
+			opened.input.Rollout = s.input.Rollout
+			diff(t, all.Release.Tag, promotion.Decide(opened.in()).Release.Tag)
+			opened.scanned()
+			diff(t, all.Release.Tag, promotion.Decide(opened.in()).Release.Tag)
+		})
+	}
+}
+
+// crowd is a Rollout with more releases than there is room for, some of them
+// equal to others, once held by a schedule and once not.
+func crowd(random *rand.Rand) (held, opened *situation) {
+	var all []string
+	padding := strings.Repeat("x", random.IntN(110))
+	for i := range 400 + random.IntN(2000) {
+		all = append(all, fmt.Sprintf("1.%d.0_%d%s", i/(1+random.IntN(3)), random.IntN(4), padding))
+	}
+	r := rollout()
+	if random.IntN(2) == 0 {
+		r.Strategy(v1alpha1.ReleaseNext)
+	}
+	if random.IntN(3) == 0 {
+		r.Retention(int32(1+random.IntN(30)), int32(1+random.IntN(3000)))
+	}
+	if random.IntN(2) == 0 {
+		r.Ledger(all[:random.IntN(300)]...)
+	}
+	current := all[random.IntN(100)]
+	build := func() *situation {
+		s := given(rollout()).ranked(numbered).latest(all[len(all)-1])
+		s.input.Rollout = r.History(entry(current).Succeeded()).Obj()
+		return s.scanned(all...)
+	}
+	held, opened = build().schedules(closedUntil(never, "freeze")), build()
+	if random.IntN(2) == 0 {
+		some := gate("qa").Allow(all[200+random.IntN(200)], all[100+random.IntN(200)], "9.9.9")
+		held.gates(some)
+		opened.gates(some)
+	}
+	return held, opened
+}
