@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+const (
+	// makers create objects, and namers let ImagePolicies name a release.
+	makers = 32
+	namers = 8
+	// patience is how long a wave may take.
+	patience = 10 * time.Minute
+)
+
+// setting says what a bench is like.
+type setting struct {
+	rollouts, namespaces int
+	bake                 time.Duration // 0 for none
+	logs                 string        // a folder; empty keeps none
+}
+
+// bench is a control plane with a fleet, whose Flux is played here, and the
+// controller.
+type bench struct {
+	setting
+	plane    *controlplane.ControlPlane
+	registry *registry
+	fleet    fleet
+	admin    *api
+	flux     *flux
+	observer *observer
+	program  *program
+	path     string // of the program
+	releases int    // that were published
+	stop     func()
+}
+
+// newBench starts everything but the controller, and creates the fleet. Its
+// ImagePolicies name the release 1.0.0.
+func newBench(ctx context.Context, s setting, path string, progress io.Writer) (_ *bench, err error) {
+	b := &bench{setting: s, path: path, stop: func() {}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.close())
+		}
+	}()
+	if b.plane, err = controlplane.Start(ctx, controlplane.Options{CRDPaths: []string{scenario.CRDs()}, LogDir: s.logs}); err != nil {
+		return nil, err
+	}
+	if err := v1alpha1.AddToScheme(b.plane.Client().Scheme()); err != nil {
+		return nil, err
+	}
+	if b.registry, err = startRegistry(); err != nil {
+		return nil, err
+	}
+	if b.admin, err = newAPI(b.plane.RESTConfig()); err != nil {
+		return nil, err
+	}
+	b.fleet = fleet{rollouts: s.rollouts, namespaces: s.namespaces, host: b.registry.host}
+	if err := b.observe(ctx); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if err := b.populate(ctx, b.publish()); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(progress, "created %d applications in %d namespaces in %s\n", s.rollouts, s.namespaces, time.Since(began).Round(time.Millisecond))
+	return b, nil
+}
+
+func (b *bench) observe(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	b.stop = cancel
+	b.flux = newFlux(b.fleet, b.admin, b.registry)
+	go b.flux.run(ctx)
+	var err error
+	b.observer, err = observe(ctx, b.plane.RESTConfig(), b.plane.Client().Scheme(), b.flux)
+	return err
+}
+
+func (b *bench) close() error {
+	b.stop()
+	var errs []error
+	if b.plane != nil {
+		errs = append(errs, b.plane.Stop())
+	}
+	if b.registry != nil {
+		errs = append(errs, b.registry.close())
+	}
+	return errors.Join(errs...)
+}
+
+// publish makes the next release one of every image.
+func (b *bench) publish() release {
+	b.releases++
+	return b.registry.publish(releaseTag(b.releases - 1))
+}
+
+// populate creates the fleet.
+func (b *bench) populate(ctx context.Context, first release) error {
+	for i := range min(b.namespaces, b.rollouts) {
+		if err := b.admin.create(ctx, namespaces, "", map[string]any{"metadata": map[string]any{"name": b.fleet.namespace(i)}}); err != nil {
+			return err
+		}
+	}
+	return forEach(ctx, makers, b.rollouts, func(ctx context.Context, i int) error { return b.createApp(ctx, i, first) })
+}
+
+func (b *bench) createApp(ctx context.Context, i int, first release) error {
+	scan, policy, kustomization, check := b.fleet.imageRepository(i), b.fleet.imagePolicy(i, first), b.fleet.kustomization(i), b.fleet.healthCheck(i)
+	for _, o := range []struct {
+		resource resource
+		object   any
+		status   any
+	}{
+		{imageRepositories, scan, scan.Status},
+		{imagePolicies, policy, policy.Status},
+		{ociRepositories, b.fleet.ociRepository(i), nil},
+		{kustomizations, kustomization, kustomization.Status},
+		{healthChecks, check, check.Status},
+		{rollouts, b.fleet.rollout(i, b.bake), nil},
+	} {
+		if err := b.admin.create(ctx, o.resource, b.fleet.namespace(i), o.object); err != nil {
+			return err
+		}
+		if o.status == nil {
+			continue
+		}
+		if err := b.say(ctx, o.resource, i, o.status); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) say(ctx context.Context, r resource, i int, status any) error {
+	body, err := statusPatch(status)
+	if err != nil {
+		return err
+	}
+	return b.admin.patch(ctx, r, b.fleet.namespace(i), b.fleet.name(i), "status", "flux", body)
+}
+
+// start starts the controller, for the first time or again.
+func (b *bench) start(ctx context.Context) (err error) {
+	if b.program != nil {
+		return b.program.Start(ctx)
+	}
+	b.program, err = startProgram(ctx, b.plane, b.path)
+	return err
+}
+
+// name has ImagePolicies name the release of a wave.
+func (b *bench) name(ctx context.Context, w *wave, named func(place int)) error {
+	return forEach(ctx, namers, len(w.rollouts), func(ctx context.Context, place int) error {
+		i := w.rollouts[place]
+		w.named[place] = time.Now()
+		if err := b.say(ctx, imagePolicies, i, b.fleet.named(i, w.release)); err != nil {
+			return err
+		}
+		named(place)
+		return nil
+	})
+}
+
+// everyone are all Rollouts of the fleet.
+func (b *bench) everyone() []int { return b.first(b.rollouts) }
+
+// first are the first Rollouts of the fleet.
+func (b *bench) first(n int) []int {
+	all := make([]int, min(n, b.rollouts))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// converge waits until the controller has promoted the first release for all.
+func (b *bench) converge(ctx context.Context, w *wave) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return b.observer.await(ctx, w, succeeded)
+}
+
+// profiles saves what the controller has done with its time and its memory.
+func (b *bench) profiles(ctx context.Context, folder, name string, seconds int) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	return errors.Join(
+		b.program.profile(ctx, fmt.Sprintf("profile?seconds=%d", seconds), filepath.Join(folder, name+"-cpu.pprof")),
+		b.program.profile(ctx, "heap", filepath.Join(folder, name+"-heap.pprof")))
+}

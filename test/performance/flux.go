@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"sync"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// fluxWorkers is how many objects the stand-in for Flux answers for at a time.
+const fluxWorkers = 8
+
+// flux stands in for source-controller, kustomize-controller and the writer of
+// the HealthChecks. It says at once what they say after their work, and so each
+// of them writes an object's status once per release.
+type flux struct {
+	fleet fleet
+	api   *api
+	queue workqueue.TypedInterface[job]
+	// digest of each tag that was published.
+	digests *registry
+
+	mu     sync.Mutex
+	apps   map[int]*app
+	failed error
+}
+
+// job is an object of an application to answer for.
+type job struct {
+	kind  milestone
+	index int
+}
+
+// app is what was seen of an application.
+type app struct {
+	repository, kustomization carrier
+	asked                     bool // a HealthCheck is Pending, and will be answered
+}
+
+// carrier is a target: the tag that it asks for, at which generation, whether
+// the status says so, and what was answered last.
+type carrier struct {
+	tag        string
+	generation int64
+	settled    bool
+	answered   int64
+}
+
+func newFlux(f fleet, a *api, digests *registry) *flux {
+	return &flux{fleet: f, api: a, queue: workqueue.NewTyped[job](), digests: digests, apps: map[int]*app{}}
+}
+
+// run answers until ctx ends.
+func (f *flux) run(ctx context.Context) {
+	for range fluxWorkers {
+		go func() {
+			for {
+				next, end := f.queue.Get()
+				if end {
+					return
+				}
+				if err := f.answer(ctx, next); err != nil && ctx.Err() == nil {
+					f.fail(err)
+				}
+				f.queue.Done(next)
+			}
+		}()
+	}
+	<-ctx.Done()
+	f.queue.ShutDown()
+}
+
+func (f *flux) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failed == nil {
+		f.failed = err
+	}
+}
+
+// err is the first answer that could not be given.
+func (f *flux) err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failed
+}
+
+func (f *flux) app(i int) *app {
+	if f.apps[i] == nil {
+		f.apps[i] = &app{}
+	}
+	return f.apps[i]
+}
+
+func (f *flux) seeRepository(i int, r *sourcev1.OCIRepository) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a := f.app(i)
+	a.repository.generation, a.repository.tag = r.Generation, ""
+	if r.Spec.Reference != nil {
+		a.repository.tag = r.Spec.Reference.Tag
+	}
+	a.repository.settled = r.Status.ObservedGeneration == r.Generation && r.Status.Artifact != nil &&
+		r.Status.Artifact.Revision == f.revision(a.repository.tag)
+	f.consider(i)
+}
+
+func (f *flux) seeKustomization(i int, k *kustomizev1.Kustomization) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a := f.app(i)
+	a.kustomization.generation, a.kustomization.tag = k.Generation, k.Spec.PostBuild.Substitute[variable]
+	a.kustomization.settled = k.Status.ObservedGeneration == k.Generation && k.Status.LastAppliedRevision == f.revision(a.kustomization.tag)
+	f.consider(i)
+}
+
+// consider has an application's targets answered for: first the repository, and
+// then the Kustomization, as soon as both carry the same tag.
+func (f *flux) consider(i int) {
+	a := f.app(i)
+	r, k := &a.repository, &a.kustomization
+	switch {
+	case r.tag == "":
+	case !r.settled:
+		if r.answered != r.generation {
+			r.answered = r.generation
+			f.queue.Add(job{repositoryWritten, i})
+		}
+	case k.tag == r.tag && !k.settled && k.answered != k.generation:
+		k.answered = k.generation
+		f.queue.Add(job{kustomizationWritten, i})
+	}
+}
+
+func (f *flux) seeCheck(i int, check *v1alpha1.HealthCheck) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a := f.app(i)
+	pending := check.Status.Status == v1alpha1.HealthStatusPending
+	if pending && !a.asked {
+		f.queue.Add(job{succeeded, i})
+	}
+	a.asked = pending
+}
+
+func (f *flux) revision(tag string) string { return tag + "@" + f.digests.digest(tag) }
+
+func (f *flux) answer(ctx context.Context, j job) error {
+	f.mu.Lock()
+	a := *f.app(j.index)
+	f.mu.Unlock()
+	namespace, name := f.fleet.namespace(j.index), f.fleet.name(j.index)
+	switch j.kind {
+	case repositoryWritten:
+		return f.say(ctx, ociRepositories, namespace, name, "source-controller", f.pulled(name, a.repository))
+	case kustomizationWritten:
+		return f.say(ctx, kustomizations, namespace, name, "gotk-kustomize-controller", f.applied(a.kustomization))
+	default:
+		return f.say(ctx, healthChecks, namespace, name, "benchmark", map[string]any{
+			"status": v1alpha1.HealthStatusHealthy, "message": "all probes passed", "lastChangeTime": stamp(),
+		})
+	}
+}
+
+func (f *flux) say(ctx context.Context, r resource, namespace, name, manager string, status any) error {
+	body, err := statusPatch(status)
+	if err != nil {
+		return err
+	}
+	return f.api.patch(ctx, r, namespace, name, "status", manager, body)
+}
+
+// pulled is what source-controller says of an OCIRepository.
+func (f *flux) pulled(name string, c carrier) sourcev1.OCIRepositoryStatus {
+	revision, size := f.revision(c.tag), int64(4096)
+	message := "stored artifact for digest '" + revision + "'"
+	path := "ocirepository/" + name + "/" + f.digests.digest(c.tag) + ".tar.gz"
+	conditions := append(ready(c.generation, message), metav1.Condition{
+		Type: sourcev1.ArtifactInStorageCondition, Status: metav1.ConditionTrue, Reason: meta.SucceededReason, Message: message,
+		ObservedGeneration: c.generation, LastTransitionTime: stamp(),
+	})
+	return sourcev1.OCIRepositoryStatus{
+		ObservedGeneration: c.generation, Conditions: conditions,
+		URL: "http://source-controller.flux-system.svc.cluster.local./ocirepository/" + name + "/latest.tar.gz",
+		Artifact: &meta.Artifact{
+			Revision: revision, Digest: digestOf(revision), Path: path, LastUpdateTime: stamp(), Size: &size,
+			URL: "http://source-controller.flux-system.svc.cluster.local./" + path,
+		},
+	}
+}
+
+// applied is what kustomize-controller says of a Kustomization. What it says of
+// the objects that it applied stays as it is.
+func (f *flux) applied(c carrier) kustomizev1.KustomizationStatus {
+	revision := f.revision(c.tag)
+	return kustomizev1.KustomizationStatus{
+		ObservedGeneration: c.generation, LastAppliedRevision: revision, LastAttemptedRevision: revision,
+		Conditions: ready(c.generation, "Applied revision: "+revision),
+	}
+}

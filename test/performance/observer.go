@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// observer watches what anybody writes, tells the stand-in for Flux, and notes
+// when the releases of a wave get where.
+type observer struct {
+	flux *flux
+
+	mu   sync.Mutex
+	wave *wave
+	// newest is the newest entry of each Rollout's history, as version and state.
+	newest map[int]outcome
+}
+
+type outcome struct {
+	version string
+	state   v1alpha1.BakeStatus
+}
+
+// observe starts watching, and returns when everything that is there was seen.
+func observe(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, f *flux) (*observer, error) {
+	o := &observer{flux: f, newest: map[int]outcome{}}
+	watched, err := cache.New(config, cache.Options{Scheme: scheme, DefaultTransform: keepLittle})
+	if err != nil {
+		return nil, fmt.Errorf("prepare to watch: %w", err)
+	}
+	go func() { _ = watched.Start(ctx) }()
+	for object, see := range map[client.Object]func(int, any){
+		&sourcev1.OCIRepository{}:    func(i int, object any) { o.seeRepository(i, object.(*sourcev1.OCIRepository)) },
+		&kustomizev1.Kustomization{}: func(i int, object any) { o.seeKustomization(i, object.(*kustomizev1.Kustomization)) },
+		&v1alpha1.Rollout{}:          func(i int, object any) { o.seeRollout(i, object.(*v1alpha1.Rollout)) },
+		&v1alpha1.HealthCheck{}:      func(i int, object any) { f.seeCheck(i, object.(*v1alpha1.HealthCheck)) },
+	} {
+		informer, err := watched.GetInformer(ctx, object)
+		if err != nil {
+			return nil, fmt.Errorf("watch %T: %w", object, err)
+		}
+		look := func(object any) {
+			if i, ok := indexOf(object.(client.Object)); ok {
+				see(i, object)
+			}
+		}
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc: look, UpdateFunc: func(_, object any) { look(object) },
+		}); err != nil {
+			return nil, fmt.Errorf("watch %T: %w", object, err)
+		}
+	}
+	if !watched.WaitForCacheSync(ctx) {
+		return nil, fmt.Errorf("wait for what is there: %w", context.Cause(ctx))
+	}
+	return o, nil
+}
+
+// keepLittle drops what is not looked at.
+func keepLittle(object any) (any, error) {
+	if o, ok := object.(client.Object); ok {
+		o.SetManagedFields(nil)
+	}
+	switch o := object.(type) {
+	case *kustomizev1.Kustomization:
+		o.Status.Inventory, o.Status.History = nil, nil
+	case *v1alpha1.Rollout:
+		o.Status.AvailableReleases, o.Status.Conditions = nil, nil
+	}
+	return object, nil
+}
+
+func (o *observer) seeRepository(i int, r *sourcev1.OCIRepository) {
+	if r.Spec.Reference != nil {
+		o.arrived(i, r.Spec.Reference.Tag, repositoryWritten)
+	}
+	o.flux.seeRepository(i, r)
+}
+
+func (o *observer) seeKustomization(i int, k *kustomizev1.Kustomization) {
+	o.arrived(i, k.Spec.PostBuild.Substitute[variable], kustomizationWritten)
+	o.flux.seeKustomization(i, k)
+}
+
+func (o *observer) seeRollout(i int, r *v1alpha1.Rollout) {
+	current := r.Current()
+	if current == nil {
+		return
+	}
+	o.mu.Lock()
+	o.newest[i] = outcome{current.Version.Tag, current.State()}
+	o.mu.Unlock()
+	if current.State() == v1alpha1.BakeSucceeded {
+		o.arrived(i, current.Version.Tag, succeeded)
+	}
+}
+
+// arrived notes that a version has got somewhere, if it is that of the wave.
+func (o *observer) arrived(i int, version string, where milestone) {
+	at := time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.wave != nil && o.wave.release.tag == version {
+		o.wave.note(i, where, at)
+	}
+}
+
+// follow has the milestones of a wave noted from now on.
+func (o *observer) follow(w *wave) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.wave = w
+}

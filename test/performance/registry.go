@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// release is a version that every image of the benchmark has.
+type release struct {
+	tag, digest string
+	manifest    []byte
+}
+
+func newRelease(tag string) release {
+	empty := map[string]any{"mediaType": "application/vnd.oci.empty.v1+json", "digest": digestOf("{}"), "size": 2}
+	manifest, _ := json.Marshal(map[string]any{ // texts and numbers only: it cannot fail
+		"schemaVersion": 2, "mediaType": types.OCIManifestSchema1, "artifactType": "application/vnd.cncf.flux.config.v1+json",
+		"config": empty, "layers": []any{empty},
+		"annotations": map[string]string{
+			"org.opencontainers.image.version":     tag,
+			"org.opencontainers.image.revision":    "main@sha1:" + digestOf(tag)[len("sha256:"):][:40],
+			"org.opencontainers.image.created":     "2026-03-02T12:00:00Z",
+			"org.opencontainers.image.source":      "https://git.example.com/team/application",
+			"org.opencontainers.image.title":       "application",
+			"org.opencontainers.image.description": "The manifests of an application of the benchmark.",
+		},
+	})
+	return release{tag: tag, digest: digestOf(string(manifest)), manifest: manifest}
+}
+
+func digestOf(content string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(content))) }
+
+// registry answers for every image what it says of a release: there are too many
+// images for each to be pushed.
+type registry struct {
+	server   *http.Server
+	host     string
+	mu       sync.Mutex
+	releases map[string]release // by tag and by digest
+}
+
+func startRegistry() (*registry, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("open the registry: %w", err)
+	}
+	r := &registry{host: listener.Addr().String(), releases: map[string]release{}}
+	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = r.server.Serve(listener) }()
+	return r, nil
+}
+
+// publish makes a release one of every image.
+func (r *registry) publish(tag string) release {
+	made := newRelease(tag)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.releases[made.tag], r.releases[made.digest] = made, made
+	return made
+}
+
+// ServeHTTP knows manifests and nothing else.
+func (r *registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	_, name, isManifest := strings.Cut(request.URL.Path, "/manifests/")
+	if !isManifest {
+		w.WriteHeader(http.StatusOK) // the question whether this is a registry
+		return
+	}
+	r.mu.Lock()
+	found, ok := r.releases[name]
+	r.mu.Unlock()
+	if !ok {
+		http.NotFound(w, request)
+		return
+	}
+	w.Header().Set("Content-Type", string(types.OCIManifestSchema1))
+	w.Header().Set("Docker-Content-Digest", found.digest)
+	w.Header().Set("Content-Length", strconv.Itoa(len(found.manifest)))
+	_, _ = w.Write(found.manifest)
+}
+
+func (r *registry) close() error { return r.server.Close() }
+
+// digest of a release; empty if there is none with that tag.
+func (r *registry) digest(tag string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.releases[tag].digest
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// milestone is how far a release has got for one Rollout.
+type milestone int
+
+const (
+	repositoryWritten    milestone = iota // the OCIRepository asks for it
+	kustomizationWritten                  // the Kustomization has it as a variable
+	succeeded                             // the Rollout's status says Succeeded
+	milestones
+)
+
+// wave is a release for some Rollouts at once, and when it got where.
+type wave struct {
+	release release
+	// rollouts are those that get it, as numbers of the fleet, and places are
+	// where each of them stands in the slices below.
+	rollouts []int
+	places   map[int]int
+	// named is when the ImagePolicy was about to name the release.
+	named []time.Time
+	// reached is when each milestone was seen to be reached.
+	reached [milestones][]time.Time
+	missing [milestones]int
+	// moved tells that a milestone was reached for all.
+	moved chan struct{}
+}
+
+func newWave(r release, rollouts ...int) *wave {
+	w := &wave{
+		release: r, rollouts: rollouts, places: map[int]int{}, named: make([]time.Time, len(rollouts)), moved: make(chan struct{}, 1),
+	}
+	for place, i := range rollouts {
+		w.places[i] = place
+	}
+	for m := range milestones {
+		w.reached[m], w.missing[m] = make([]time.Time, len(rollouts)), len(rollouts)
+	}
+	return w
+}
+
+// note is called under the observer's lock.
+func (w *wave) note(i int, where milestone, at time.Time) {
+	place, mine := w.places[i]
+	if !mine || !w.reached[where][place].IsZero() {
+		return
+	}
+	w.reached[where][place] = at
+	w.missing[where]--
+	if w.missing[where] == 0 {
+		select {
+		case w.moved <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// targets is how long it took from the first policy that named the release until
+// the last target was written.
+func (w *wave) targets() time.Duration { return w.until(repositoryWritten, kustomizationWritten) }
+
+// all is how long it took until the last Rollout said that it succeeded.
+func (w *wave) all() time.Duration { return w.until(succeeded) }
+
+func (w *wave) until(where ...milestone) time.Duration {
+	first, last := w.named[0], time.Time{}
+	for _, at := range w.named {
+		if at.Before(first) {
+			first = at
+		}
+	}
+	for _, m := range where {
+		for _, at := range w.reached[m] {
+			if at.After(last) {
+				last = at
+			}
+		}
+	}
+	return last.Sub(first)
+}
+
+// latencies are, for each Rollout, how long it took from its policy's naming the
+// release until both of its targets were written.
+func (w *wave) latencies() []time.Duration {
+	var all []time.Duration
+	for i, at := range w.named {
+		written := w.reached[repositoryWritten][i]
+		if other := w.reached[kustomizationWritten][i]; other.After(written) {
+			written = other
+		}
+		all = append(all, written.Sub(at))
+	}
+	return all
+}
+
+// await waits until a milestone is reached for all.
+func (o *observer) await(ctx context.Context, w *wave, where milestone) error {
+	for {
+		o.mu.Lock()
+		missing := w.missing[where]
+		o.mu.Unlock()
+		if missing == 0 {
+			return nil
+		}
+		if err := o.flux.err(); err != nil {
+			return fmt.Errorf("play Flux: %w", err)
+		}
+		select {
+		case <-w.moved:
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d promotions of %s are missing: %w", missing, len(w.named), w.release.tag, context.Cause(ctx))
+		}
+	}
+}
