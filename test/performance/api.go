@@ -70,14 +70,20 @@ func (a *api) patch(ctx context.Context, r resource, namespace, name, subresourc
 }
 
 func (a *api) do(ctx context.Context, verb string, r resource, namespace, name, subresource string, request *rest.Request, manager string) error {
+	_, err := a.raw(ctx, verb, r, namespace, name, subresource, request, manager)
+	return err
+}
+
+func (a *api) raw(ctx context.Context, verb string, r resource, namespace, name, subresource string, request *rest.Request, manager string) ([]byte, error) {
 	a.mu.Lock()
 	a.counts[controlplane.Request{Verb: verb, Group: r.group, Resource: r.name, Subresource: subresource}]++
 	a.mu.Unlock()
 	request.AbsPath(r.path(namespace, name, subresource)).Param("fieldManager", manager)
-	if err := request.Do(ctx).Error(); err != nil {
-		return fmt.Errorf("%s %s %s/%s: %w", strings.ToLower(verb), r.name, namespace, name, err)
+	answer, err := request.DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s %s/%s: %w", strings.ToLower(verb), r.name, namespace, name, err)
 	}
-	return nil
+	return answer, nil
 }
 
 func (r resource) path(namespace, name, subresource string) string {
@@ -106,6 +112,11 @@ func (a *api) sent() controlplane.Requests {
 // statusPatch is the body of a merge patch that sets fields of a status.
 func statusPatch(status any) ([]byte, error) {
 	return json.Marshal(map[string]any{"status": status})
+}
+
+// specPatch is the body of a merge patch that sets fields of a spec.
+func specPatch(spec any) ([]byte, error) {
+	return json.Marshal(map[string]any{"spec": spec})
 }
 
 // forEach calls do for each number below n, by a number of workers in order, and

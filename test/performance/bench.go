@@ -43,7 +43,9 @@ type bench struct {
 	observer *observer
 	program  *program
 	path     string // of the program
-	releases int    // that were published
+	first    release
+	releases int   // that were published
+	peak     int64 // the most memory that the controller had, in bytes
 	stop     func()
 }
 
@@ -73,7 +75,8 @@ func newBench(ctx context.Context, s setting, path string, progress io.Writer) (
 		return nil, err
 	}
 	began := time.Now()
-	if err := b.populate(ctx, b.publish()); err != nil {
+	b.first = b.publish()
+	if err := b.populate(ctx, b.first); err != nil {
 		return nil, err
 	}
 	fmt.Fprintf(progress, "created %d applications in %d namespaces in %s\n", s.rollouts, s.namespaces, time.Since(began).Round(time.Millisecond))
@@ -156,6 +159,7 @@ func (b *bench) say(ctx context.Context, r resource, i int, status any) error {
 // start starts the controller, for the first time or again.
 func (b *bench) start(ctx context.Context) (err error) {
 	if b.program != nil {
+		b.program.began = time.Now()
 		return b.program.Start(ctx)
 	}
 	b.program, err = startProgram(ctx, b.plane, b.path)
@@ -176,11 +180,8 @@ func (b *bench) name(ctx context.Context, w *wave, named func(place int)) error 
 }
 
 // everyone are all Rollouts of the fleet.
-func (b *bench) everyone() []int { return b.first(b.rollouts) }
-
-// first are the first Rollouts of the fleet.
-func (b *bench) first(n int) []int {
-	all := make([]int, min(n, b.rollouts))
+func (b *bench) everyone() []int {
+	all := make([]int, b.rollouts)
 	for i := range all {
 		all[i] = i
 	}

@@ -47,8 +47,9 @@ func indexOf(o metav1.Object) (int, bool) {
 	return i, ok && err == nil
 }
 
-// releaseTag is the version of a wave.
-func releaseTag(wave int) string { return "1.0." + strconv.Itoa(wave) }
+// releaseTag is the version of a release, by its number. All are of one length,
+// so that none is a part of another.
+func releaseTag(number int) string { return "1.0." + strconv.Itoa(1000+number) }
 
 func (f fleet) image(i int) string { return f.host + "/" + f.namespace(i) + "/" + f.name(i) }
 
@@ -161,6 +162,14 @@ func (f fleet) rollout(i int, bake time.Duration) *v1alpha1.Rollout {
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/name": f.name(i)}},
 		}
 	}
+	return o
+}
+
+// gate lets every release through.
+func (f fleet) gate(i int) *v1alpha1.RolloutGate {
+	passing := true
+	o := &v1alpha1.RolloutGate{Spec: v1alpha1.RolloutGateSpec{RolloutRef: &v1alpha1.LocalObjectReference{Name: f.name(i)}, Passing: &passing}}
+	o.TypeMeta, o.ObjectMeta = f.meta(v1alpha1.GroupVersion.WithKind("RolloutGate"), i)
 	return o
 }
 

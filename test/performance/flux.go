@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -82,7 +83,7 @@ func (f *flux) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.failed == nil {
-		f.failed = err
+		f.failed = fmt.Errorf("play Flux: %w", err)
 	}
 }
 
@@ -113,13 +114,16 @@ func (f *flux) seeRepository(i int, r *sourcev1.OCIRepository) {
 	f.consider(i)
 }
 
-func (f *flux) seeKustomization(i int, k *kustomizev1.Kustomization) {
+// seeKustomization reports whether everything is applied that the Kustomization
+// asks for.
+func (f *flux) seeKustomization(i int, k *kustomizev1.Kustomization) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a := f.app(i)
 	a.kustomization.generation, a.kustomization.tag = k.Generation, k.Spec.PostBuild.Substitute[variable]
 	a.kustomization.settled = k.Status.ObservedGeneration == k.Generation && k.Status.LastAppliedRevision == f.revision(a.kustomization.tag)
 	f.consider(i)
+	return a.kustomization.settled
 }
 
 // consider has an application's targets answered for: first the repository, and

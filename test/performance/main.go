@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 
@@ -60,49 +59,29 @@ func run(ctx context.Context, args []string) error {
 }
 
 func trial(ctx context.Context, b *bench, waves int, profiles string, seconds int) error {
-	w := newWave(release{tag: releaseTag(0)}, b.everyone()...)
-	w.named[0] = time.Now()
-	for i := range w.named {
-		w.named[i] = w.named[0]
-	}
-	b.observer.follow(w)
-	if err := b.start(ctx); err != nil {
+	if err := b.begin(ctx); err != nil {
 		return err
 	}
-	for n := 0; ; n++ {
-		if err := b.converge(ctx, w); err != nil {
-			return err
-		}
-		u, err := b.program.usage()
-		if err != nil {
-			return err
-		}
-		latencies := w.latencies()
-		slices.Sort(latencies)
-		fmt.Printf("%s: targets %s, all %s, p50 %s, p99 %s, CPU so far %s, peak %d MiB\n", w.release.tag, w.targets().Round(time.Millisecond), w.all().Round(time.Millisecond),
-			latencies[len(latencies)/2].Round(time.Millisecond), latencies[len(latencies)*99/100].Round(time.Millisecond), u.cpu, u.peak>>20)
-		if n == waves {
-			return nil
-		}
-		time.Sleep(2 * time.Second)
-		w = newWave(b.publish(), b.everyone()...)
-		b.observer.follow(w)
-		profiled := make(chan error, 1)
-		go func() {
-			if profiles == "" {
-				profiled <- nil
-				return
-			}
-			profiled <- b.profiles(ctx, profiles, w.release.tag, seconds)
-		}()
-		if err := b.name(ctx, w, func(int) {}); err != nil {
-			return err
-		}
-		if err := b.converge(ctx, w); err != nil {
-			return err
-		}
-		if err := <-profiled; err != nil {
-			fmt.Println(err)
-		}
+	fmt.Println("begun")
+	d, err := b.duel(ctx, waves)
+	if err != nil {
+		return err
 	}
+	for i, w := range d.waves {
+		fl := d.floors[i]
+		fmt.Println(w.release.tag, "targets", w.targets(), "floor", fl.targets(), "all", w.all(), "floor", fl.all(), "cpu", d.costs[i].cpu, d.costs[i].requests,
+			percentile(w.latencies(), 50), percentile(w.latencies(), 99), percentile(fl.latencies(), 50), percentile(fl.latencies(), 99))
+	}
+	_, spent, err := b.releaseFor(ctx, b.everyone())
+	fmt.Println("again", spent, err)
+	fmt.Println(b.rest(ctx, 5*time.Second))
+	fmt.Println(b.protect(ctx, 2*time.Second))
+	w, spent, err := b.releaseFor(ctx, b.everyone())
+	fmt.Println("baked", w.targets(), w.all(), spent, err)
+	l, err := b.singles(ctx, 20)
+	fmt.Println("singles", percentile(l, 50), percentile(l, 99), err)
+	fmt.Println(b.storm(ctx, 2))
+	fmt.Println(b.restart(ctx))
+	fmt.Println(b.notePeak(), b.peak>>20)
+	return nil
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,18 +27,20 @@ type observer struct {
 
 	mu   sync.Mutex
 	wave *wave
-	// newest is the newest entry of each Rollout's history, as version and state.
-	newest map[int]outcome
+	// versions are the resourceVersions that were seen last.
+	versions map[seen]string
+	// samples are the statuses of the first Rollout that were seen, in order.
+	samples []v1alpha1.RolloutStatus
 }
 
-type outcome struct {
-	version string
-	state   v1alpha1.BakeStatus
+type seen struct {
+	resource resource
+	index    int
 }
 
 // observe starts watching, and returns when everything that is there was seen.
 func observe(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, f *flux) (*observer, error) {
-	o := &observer{flux: f, newest: map[int]outcome{}}
+	o := &observer{flux: f, versions: map[seen]string{}}
 	watched, err := cache.New(config, cache.Options{Scheme: scheme, DefaultTransform: keepLittle})
 	if err != nil {
 		return nil, fmt.Errorf("prepare to watch: %w", err)
@@ -79,12 +82,15 @@ func keepLittle(object any) (any, error) {
 	case *kustomizev1.Kustomization:
 		o.Status.Inventory, o.Status.History = nil, nil
 	case *v1alpha1.Rollout:
-		o.Status.AvailableReleases, o.Status.Conditions = nil, nil
+		if i, ok := indexOf(o); ok && i > 0 {
+			o.Status.AvailableReleases, o.Status.Conditions = nil, nil
+		}
 	}
 	return object, nil
 }
 
 func (o *observer) seeRepository(i int, r *sourcev1.OCIRepository) {
+	o.saw(ociRepositories, i, r)
 	if r.Spec.Reference != nil {
 		o.arrived(i, r.Spec.Reference.Tag, repositoryWritten)
 	}
@@ -92,21 +98,49 @@ func (o *observer) seeRepository(i int, r *sourcev1.OCIRepository) {
 }
 
 func (o *observer) seeKustomization(i int, k *kustomizev1.Kustomization) {
-	o.arrived(i, k.Spec.PostBuild.Substitute[variable], kustomizationWritten)
-	o.flux.seeKustomization(i, k)
+	version := k.Spec.PostBuild.Substitute[variable]
+	o.saw(kustomizations, i, k)
+	o.arrived(i, version, kustomizationWritten)
+	if o.flux.seeKustomization(i, k) {
+		o.arrived(i, version, applied)
+	}
 }
 
 func (o *observer) seeRollout(i int, r *v1alpha1.Rollout) {
+	o.saw(rollouts, i, r)
 	current := r.Current()
 	if current == nil {
 		return
 	}
-	o.mu.Lock()
-	o.newest[i] = outcome{current.Version.Tag, current.State()}
-	o.mu.Unlock()
+	if i == 0 {
+		o.mu.Lock()
+		o.samples = append(o.samples, *r.Status.DeepCopy())
+		o.mu.Unlock()
+	}
 	if current.State() == v1alpha1.BakeSucceeded {
 		o.arrived(i, current.Version.Tag, succeeded)
 	}
+}
+
+// saw notes the resourceVersion of an object.
+func (o *observer) saw(r resource, i int, object client.Object) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.versions[seen{r, i}] = object.GetResourceVersion()
+}
+
+// versionOf is the resourceVersion of an object as it was seen last.
+func (o *observer) versionOf(r resource, i int) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.versions[seen{r, i}]
+}
+
+// sampled are the statuses that were seen of the first Rollout.
+func (o *observer) sampled() []v1alpha1.RolloutStatus {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.samples)
 }
 
 // arrived notes that a version has got somewhere, if it is that of the wave.

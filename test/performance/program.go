@@ -20,7 +20,8 @@ import (
 // environment that are shipped, but no limits.
 type program struct {
 	*controlplane.Process
-	metrics string // the address of its metrics
+	metrics string    // the address of its metrics
+	began   time.Time // when it was started last
 }
 
 // shipped are the flags of the shipped Deployment that say what it does.
@@ -34,11 +35,12 @@ func startProgram(ctx context.Context, plane *controlplane.ControlPlane, path st
 		return nil, err
 	}
 	args := append([]string{"--metrics-bind-address=" + address, "--metrics-secure=false"}, shipped...)
+	began := time.Now()
 	process, err := scenario.StartController(ctx, plane, path, nil, append(args, more...)...)
 	if err != nil {
 		return nil, err
 	}
-	return &program{Process: process, metrics: address}, nil
+	return &program{Process: process, metrics: address, began: began}, nil
 }
 
 func freeAddress() (string, error) {

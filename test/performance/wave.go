@@ -14,6 +14,7 @@ type milestone int
 const (
 	repositoryWritten    milestone = iota // the OCIRepository asks for it
 	kustomizationWritten                  // the Kustomization has it as a variable
+	applied                               // Flux says that both are applied
 	succeeded                             // the Rollout's status says Succeeded
 	milestones
 )
@@ -32,6 +33,8 @@ type wave struct {
 	missing [milestones]int
 	// moved tells that a milestone was reached for all.
 	moved chan struct{}
+	// applied, if it is set, hears when Flux has applied the release for a Rollout.
+	applied func(i int)
 }
 
 func newWave(r release, rollouts ...int) *wave {
@@ -55,6 +58,9 @@ func (w *wave) note(i int, where milestone, at time.Time) {
 	}
 	w.reached[where][place] = at
 	w.missing[where]--
+	if where == applied && w.applied != nil {
+		w.applied(i)
+	}
 	if w.missing[where] == 0 {
 		select {
 		case w.moved <- struct{}{}:
@@ -101,8 +107,9 @@ func (w *wave) latencies() []time.Duration {
 	return all
 }
 
-// await waits until a milestone is reached for all.
-func (o *observer) await(ctx context.Context, w *wave, where milestone) error {
+// await waits until a milestone is reached for all, or one of those who work for
+// it has an error.
+func (o *observer) await(ctx context.Context, w *wave, where milestone, errs ...func() error) error {
 	for {
 		o.mu.Lock()
 		missing := w.missing[where]
@@ -110,8 +117,10 @@ func (o *observer) await(ctx context.Context, w *wave, where milestone) error {
 		if missing == 0 {
 			return nil
 		}
-		if err := o.flux.err(); err != nil {
-			return fmt.Errorf("play Flux: %w", err)
+		for _, failed := range append(errs, o.flux.err) {
+			if err := failed(); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-w.moved:

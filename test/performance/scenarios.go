@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+)
+
+// calm is how long nobody must have asked the API server anything for a scenario
+// to be over.
+const calm = time.Second
+
+// requests are those made so far by others than the harness, without what
+// happens at rest as well: the lease is renewed, and watches are opened anew.
+func (b *bench) requests(ctx context.Context) (controlplane.Requests, error) {
+	all, err := b.plane.Requests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	others := all.Since(b.admin.sent())
+	for request := range others {
+		if request.Resource == "leases" || request.Resource == "" || request.Verb == "WATCH" || request.Subresource == "openapi/v3" {
+			delete(others, request)
+		}
+	}
+	return others, nil
+}
+
+// quiet waits until nobody has asked anything for a while, and returns all
+// requests so far.
+func (b *bench) quiet(ctx context.Context) (controlplane.Requests, error) {
+	before, err := b.requests(ctx)
+	for since := time.Now(); err == nil && time.Since(since) < calm; {
+		if err := pause(ctx, calm/4); err != nil {
+			return nil, err
+		}
+		var now controlplane.Requests
+		if now, err = b.requests(ctx); len(now.Since(before)) > 0 {
+			before, since = now, time.Now()
+		}
+	}
+	return before, err
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// cost is what the controller has asked for and used.
+type cost struct {
+	requests controlplane.Requests
+	cpu      time.Duration
+}
+
+// costOf returns what something costs the controller, until all is quiet again.
+func (b *bench) costOf(ctx context.Context, something func() error) (cost, error) {
+	before, err := b.quiet(ctx)
+	if err != nil {
+		return cost{}, err
+	}
+	used, err := b.program.usage()
+	if err != nil {
+		return cost{}, err
+	}
+	if err := something(); err != nil {
+		return cost{}, err
+	}
+	after, err := b.quiet(ctx)
+	if err != nil {
+		return cost{}, err
+	}
+	now, err := b.program.usage()
+	return cost{after.Since(before), now.cpu - used.cpu}, err
+}
+
+// releaseFor has the controller promote a release for some Rollouts at once.
+func (b *bench) releaseFor(ctx context.Context, some []int) (*wave, cost, error) {
+	w := newWave(b.publish(), some...)
+	spent, err := b.costOf(ctx, func() error {
+		b.observer.follow(w)
+		if err := b.name(ctx, w, func(int) {}); err != nil {
+			return err
+		}
+		return b.converge(ctx, w)
+	})
+	return w, spent, err
+}
+
+// begin starts the controller and waits until it has promoted the first release.
+func (b *bench) begin(ctx context.Context) error {
+	w := newWave(b.first, b.everyone()...)
+	now := time.Now()
+	for i := range w.named {
+		w.named[i] = now
+	}
+	b.observer.follow(w)
+	if err := b.start(ctx); err != nil {
+		return err
+	}
+	return b.converge(ctx, w)
+}
+
+// duel has waves made by the controller and by the bare client in turn.
+func (b *bench) duel(ctx context.Context, rounds int) (_ duel, err error) {
+	var d duel
+	bare, err := b.floorAPI(ctx)
+	if err != nil {
+		return d, err
+	}
+	for range rounds {
+		w, spent, err := b.releaseFor(ctx, b.everyone())
+		if err != nil {
+			return d, err
+		}
+		d.waves, d.costs = append(d.waves, w), append(d.costs, spent)
+		recorded, err := b.record(ctx, w)
+		if err != nil {
+			return d, err
+		}
+		if err := b.halt(ctx); err != nil {
+			return d, err
+		}
+		floor, err := b.runFloor(ctx, bare, recorded)
+		if err != nil {
+			return d, err
+		}
+		d.floors = append(d.floors, floor)
+		if err := b.start(ctx); err != nil {
+			return d, err
+		}
+		if _, err := b.ready(ctx); err != nil {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+// duel is what came of waves by the controller and by the bare client.
+type duel struct {
+	waves, floors []*wave
+	costs         []cost
+}
+
+// halt stops the controller as Kubernetes does, and keeps how much memory it had.
+func (b *bench) halt(ctx context.Context) error {
+	if err := b.notePeak(); err != nil {
+		return err
+	}
+	return b.program.Stop(ctx)
+}
+
+func (b *bench) notePeak() error {
+	used, err := b.program.usage()
+	b.peak = max(b.peak, used.peak)
+	return err
+}
+
+// singles releases for one Rollout after the other, while the others rest, and
+// returns how long each took to get into its targets.
+func (b *bench) singles(ctx context.Context, n int) ([]time.Duration, error) {
+	var all []time.Duration
+	for k := range n {
+		w := newWave(b.publish(), k*b.rollouts/n)
+		b.observer.follow(w)
+		if err := b.name(ctx, w, func(int) {}); err != nil {
+			return nil, err
+		}
+		if err := b.converge(ctx, w); err != nil {
+			return nil, err
+		}
+		all = append(all, w.latencies()...)
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// rest counts what the controller asks for while nothing happens.
+func (b *bench) rest(ctx context.Context, d time.Duration) (cost, error) {
+	return b.costOf(ctx, func() error { return pause(ctx, d) })
+}
+
+// restart stops the controller while everything is as it should be, and starts
+// it again. It returns how long it took to be ready.
+func (b *bench) restart(ctx context.Context) (time.Duration, cost, error) {
+	before, err := b.quiet(ctx)
+	if err != nil {
+		return 0, cost{}, err
+	}
+	if err := b.halt(ctx); err != nil {
+		return 0, cost{}, err
+	}
+	if err := b.start(ctx); err != nil {
+		return 0, cost{}, err
+	}
+	took, err := b.ready(ctx)
+	if err != nil {
+		return 0, cost{}, err
+	}
+	after, err := b.quiet(ctx)
+	if err != nil {
+		return 0, cost{}, err
+	}
+	used, err := b.program.usage()
+	return took, cost{after.Since(before), used.cpu}, err
+}
+
+// storm has others write HealthChecks and gates, a number of times each, in ways
+// that change nothing for the Rollouts.
+func (b *bench) storm(ctx context.Context, times int) (cost, error) {
+	if err := forEach(ctx, makers, b.rollouts, b.createGate); err != nil {
+		return cost{}, err
+	}
+	return b.costOf(ctx, func() error {
+		for n := range times {
+			if err := forEach(ctx, namers, b.rollouts, func(ctx context.Context, i int) error { return b.flap(ctx, i, n) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (b *bench) createGate(ctx context.Context, i int) error {
+	return b.admin.create(ctx, gates, b.fleet.namespace(i), b.fleet.gate(i))
+}
+
+// flap has the writer of a HealthCheck say the same in other words, and that of a
+// gate note when it looked.
+func (b *bench) flap(ctx context.Context, i, n int) error {
+	if err := b.say(ctx, healthChecks, i, map[string]any{"message": fmt.Sprintf("all %d probes passed", n+1)}); err != nil {
+		return err
+	}
+	note := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/looked":"%d"}}}`, n)
+	return b.admin.patch(ctx, gates, b.fleet.namespace(i), b.fleet.name(i), "", "gatekeeper", []byte(note))
+}
+
+// protect has all Rollouts bake from now on, under their HealthChecks.
+func (b *bench) protect(ctx context.Context, bake time.Duration) error {
+	return forEach(ctx, makers, b.rollouts, func(ctx context.Context, i int) error {
+		body, err := specPatch(b.fleet.rollout(i, bake).Spec)
+		if err != nil {
+			return err
+		}
+		return b.admin.patch(ctx, rollouts, b.fleet.namespace(i), b.fleet.name(i), "", "kustomize-controller", body)
+	})
+}
+
+// percentile of durations; they are sorted.
+func percentile(all []time.Duration, percent int) time.Duration {
+	slices.Sort(all)
+	return all[min(len(all)*percent/100, len(all)-1)]
+}
