@@ -27,6 +27,10 @@ checksum = $(firstword $(shell cksum < $(1)))
 TOOLS := bin/tools/$(call checksum,hack/tools/go.mod)
 LINT := bin/lint/$(call checksum,hack/lint/go.mod)
 HELM := bin/helm/$(call checksum,hack/helm/go.mod)
+VULNCHECK := bin/vulncheck/$(call checksum,hack/vulncheck/go.mod)
+
+# Where known vulnerabilities are looked up.
+VULNDB ?= https://vuln.go.dev
 
 # Everything that `make generate` writes. OUT is where to.
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go api/coordination/v1/zz_generated.deepcopy.go \
@@ -77,7 +81,7 @@ demo: ## Watch a release being promoted on a real control plane; DEMO_ARGS are i
 ##@ Test
 
 .PHONY: test
-test: verify lint test-unit test-controller test-e2e test-faults ## Run every check there is, the quick ones first.
+test: verify lint vulncheck test-unit test-controller test-e2e test-faults ## Run every check there is, the quick ones first.
 
 .PHONY: test-unit
 test-unit: ## Test what needs no control plane.
@@ -139,12 +143,16 @@ verify: $(TOOLS) ## Fail if a generated file or go.mod is not up to date.
 lint: $(LINT) ## Lint all Go code, tests included.
 	@$(step) "Lint" $(LINT)/golangci-lint run ./...
 
+.PHONY: vulncheck
+vulncheck: $(VULNCHECK) ## Look for known vulnerabilities in what the code calls, if VULNDB can be reached.
+	@$(step) "Known vulnerabilities" hack/vulncheck.sh $(VULNCHECK)/govulncheck $(VULNDB) ./...
+
 .PHONY: fmt
 fmt: $(LINT) ## Format all Go code.
 	@$(LINT)/golangci-lint fmt ./...
 
-$(TOOLS) $(LINT) $(HELM): folder = hack/$(notdir $(@D))
-$(TOOLS) $(LINT) $(HELM):
+$(TOOLS) $(LINT) $(HELM) $(VULNCHECK): folder = hack/$(notdir $(@D))
+$(TOOLS) $(LINT) $(HELM) $(VULNCHECK):
 	@$(step) "Building the tools of $(folder), once" go -C $(folder) build -pgo=off -ldflags '-s -w' -o $(CURDIR)/$@.part/ tool >&2
 	@mv $@.part $@
 

@@ -44,6 +44,7 @@ func TestWorkflowsMayDoNoMoreThanTheyMust(t *testing.T) {
 		"release/test":    {"contents": "read"},
 		"release/publish": {"contents": "read", "packages": "write", "id-token": "write"},
 		"release/release": {"contents": "write", "id-token": "write"},
+		"vulnerabilities/check": {"contents": "read"},
 	}
 	got := map[string]map[string]string{}
 	for name, w := range workflows(t) {
@@ -120,7 +121,7 @@ func TestWorkflowsNameOnlyWhatIsThere(t *testing.T) {
 			}
 		}
 	}
-	for _, target := range []string{"test", "release-check", "push-artifact", "push-chart", "release-files"} {
+	for _, target := range []string{"test", "release-check", "push-artifact", "push-chart", "release-files", "vulncheck"} {
 		if !found[target] {
 			t.Errorf("no workflow makes %s", target)
 		}
