@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -179,67 +177,4 @@ func (r *RolloutReconciler) gatherHealth(ctx context.Context, w *world) error {
 	}
 	w.Health.Checks = checks
 	return nil
-}
-
-// selection says which HealthChecks a Rollout selects.
-type selection struct {
-	checks     labels.Selector // nil selects none
-	namespaces labels.Selector // nil is the own namespace
-	own        string
-}
-
-func selectionOf(rollout *v1alpha1.Rollout) (selection, error) {
-	s := selection{own: rollout.Namespace}
-	spec := rollout.Spec.HealthCheckSelector
-	checks := spec.LabelSelector()
-	if checks == nil {
-		return s, nil
-	}
-	var err error
-	if s.checks, err = metav1.LabelSelectorAsSelector(checks); err != nil {
-		return s, err
-	}
-	if spec.NamespaceSelector != nil {
-		s.namespaces, err = metav1.LabelSelectorAsSelector(spec.NamespaceSelector)
-	}
-	return s, err
-}
-
-// selectedChecks lists the checks, sorted by namespace and name.
-func (r *RolloutReconciler) selectedChecks(ctx context.Context, s selection) ([]v1alpha1.HealthCheck, error) {
-	if s.checks == nil {
-		return nil, nil
-	}
-	namespaces, err := r.namespacesOf(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	var checks []v1alpha1.HealthCheck
-	for _, namespace := range namespaces {
-		list := &v1alpha1.HealthCheckList{}
-		err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: s.checks})
-		if err != nil {
-			return nil, fmt.Errorf("list HealthChecks: %w", err)
-		}
-		checks = append(checks, list.Items...)
-	}
-	slices.SortFunc(checks, func(a, b v1alpha1.HealthCheck) int {
-		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
-	})
-	return checks, nil
-}
-
-func (r *RolloutReconciler) namespacesOf(ctx context.Context, s selection) ([]string, error) {
-	if s.namespaces == nil {
-		return []string{s.own}, nil
-	}
-	list := namespaceList()
-	if err := r.Client.List(ctx, list, client.MatchingLabelsSelector{Selector: s.namespaces}); err != nil {
-		return nil, fmt.Errorf("list namespaces: %w", err)
-	}
-	var names []string
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
-	}
-	return names, nil
 }

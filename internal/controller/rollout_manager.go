@@ -11,7 +11,6 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -32,10 +31,6 @@ import (
 const (
 	policyIndex      = ".spec.releasesImagePolicy.name"
 	gateRolloutIndex = ".spec.rolloutRef.name"
-	// healthScopeIndex finds Rollouts by the namespaces whose HealthChecks
-	// they may select: their own, or everyNamespace.
-	healthScopeIndex = ".spec.healthCheckSelector.scope"
-	everyNamespace   = "*"
 )
 
 // SetupWithManager registers the indexes and the watches. Every input of a
@@ -95,8 +90,8 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 	}); err != nil {
 		return fmt.Errorf("index Rollouts by ImagePolicy: %w", err)
 	}
-	if err := indexer.IndexField(ctx, &v1alpha1.Rollout{}, healthScopeIndex, healthScope); err != nil {
-		return fmt.Errorf("index Rollouts by the scope of their HealthChecks: %w", err)
+	if err := indexSelections(ctx, indexer); err != nil {
+		return err
 	}
 	if err := indexer.IndexField(ctx, &v1alpha1.RolloutGate{}, gateRolloutIndex, func(o client.Object) []string {
 		return []string{o.(*v1alpha1.RolloutGate).RolloutName()}
@@ -104,17 +99,6 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 		return fmt.Errorf("index RolloutGates by Rollout: %w", err)
 	}
 	return nil
-}
-
-func healthScope(o client.Object) []string {
-	spec := o.(*v1alpha1.Rollout).Spec.HealthCheckSelector
-	switch {
-	case spec.LabelSelector() == nil:
-		return nil
-	case spec.NamespaceSelector != nil:
-		return []string{everyNamespace}
-	}
-	return []string{o.GetNamespace()}
 }
 
 // scanChanged passes an ImageRepository on when its spec, its tags or its
@@ -150,7 +134,7 @@ func (r *RolloutReconciler) rolloutsOfPolicy(ctx context.Context, policy client.
 func (r *RolloutReconciler) rolloutsOfRepository(ctx context.Context, repository client.Object) []reconcile.Request {
 	policies := &imagev1.ImagePolicyList{}
 	key := client.ObjectKeyFromObject(repository).String()
-	if err := r.Client.List(ctx, policies, client.MatchingFields{release.RepositoryIndex: key}); err != nil {
+	if err := r.Client.List(ctx, policies, client.MatchingFields{release.RepositoryIndex: key}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list ImagePolicies of an ImageRepository")
 		return nil
 	}
@@ -167,7 +151,7 @@ func (r *RolloutReconciler) rolloutsOfSource(ctx context.Context, source client.
 	requests := named(source, target.RolloutOf(source))
 	consumers := &kustomizev1.KustomizationList{}
 	key := client.ObjectKeyFromObject(source).String()
-	if err := r.Client.List(ctx, consumers, client.MatchingFields{target.SourceIndex: key}); err != nil {
+	if err := r.Client.List(ctx, consumers, client.MatchingFields{target.SourceIndex: key}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list Kustomizations of an OCIRepository")
 	}
 	for i := range consumers.Items {
@@ -185,7 +169,7 @@ func (r *RolloutReconciler) rolloutsOfKustomization(ctx context.Context, o clien
 		return requests
 	}
 	source := &sourcev1.OCIRepository{}
-	if err := r.Client.Get(ctx, key, source); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Get(ctx, key, source, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "get OCIRepository of a Kustomization")
 	}
 	return append(requests, named(o, target.RolloutOf(source))...)
@@ -195,35 +179,17 @@ func rolloutOfGate(_ context.Context, gate client.Object) []reconcile.Request {
 	return named(gate, gate.(*v1alpha1.RolloutGate).RolloutName())
 }
 
-// rolloutsOfCheck leads from a HealthCheck to the Rollouts that select it.
-func (r *RolloutReconciler) rolloutsOfCheck(ctx context.Context, check client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	for _, scope := range []string{check.GetNamespace(), everyNamespace} {
-		list := &v1alpha1.RolloutList{}
-		if err := r.Client.List(ctx, list, client.MatchingFields{healthScopeIndex: scope}); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list Rollouts of a HealthCheck")
-		}
-		for i := range list.Items {
-			selection, err := selectionOf(&list.Items[i])
-			if err == nil && selection.checks.Matches(labels.Set(check.GetLabels())) {
-				requests = append(requests, named(&list.Items[i], list.Items[i].Name)...)
-			}
-		}
-	}
-	return requests
-}
-
 // rolloutsOfNamespace leads from a namespace's labels to the Rollouts in it,
 // which schedules may select by them, and to those that select HealthChecks by
 // namespace.
 func (r *RolloutReconciler) rolloutsOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	return append(r.listRollouts(ctx, client.InNamespace(namespace.GetName())),
-		r.listRollouts(ctx, client.MatchingFields{healthScopeIndex: everyNamespace})...)
+		r.listRollouts(ctx, client.MatchingFields{healthTermIndex: everyNamespace})...)
 }
 
 func (r *RolloutReconciler) listRollouts(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	list := &v1alpha1.RolloutList{}
-	if err := r.Client.List(ctx, list, options...); err != nil {
+	if err := r.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list Rollouts")
 		return nil
 	}

@@ -48,7 +48,7 @@ func (d *Durations) Of(kind string, reconciler reconcile.Reconciler, empty func(
 		begun := d.now()
 		result, err := reconciler.Reconcile(ctx, request)
 		object := corev1.ObjectReference{Kind: kind, Namespace: request.Namespace, Name: request.Name}
-		if apierrors.IsNotFound(d.objects.Get(ctx, request.NamespacedName, empty())) {
+		if apierrors.IsNotFound(d.objects.Get(ctx, request.NamespacedName, empty(), client.UnsafeDisableDeepCopy)) {
 			d.recorder.DeleteDuration(object)
 		} else {
 			d.recorder.RecordDuration(object, begun)

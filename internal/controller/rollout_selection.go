@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	operator "k8s.io/apimachinery/pkg/selection"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// Names of the field indexes by which Rollouts and the HealthChecks that they
+// select find each other, so that neither has to look through all of the other.
+const (
+	// checkLabelIndex finds HealthChecks by each of their labels, "key=value".
+	checkLabelIndex = ".metadata.labels"
+	// healthTermIndex finds Rollouts by how far they look for HealthChecks and by a
+	// label that these must have, "own key=value"; those that look into other
+	// namespaces also by everyNamespace alone.
+	healthTermIndex = ".spec.healthCheckSelector.term"
+	ownNamespace    = "own"
+	everyNamespace  = "every"
+	// anyLabel stands for the label where a selector asks for none.
+	anyLabel = ""
+)
+
+func indexSelections(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &v1alpha1.HealthCheck{}, checkLabelIndex, func(o client.Object) []string {
+		return labelsOf(o)
+	}); err != nil {
+		return fmt.Errorf("index HealthChecks by label: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &v1alpha1.Rollout{}, healthTermIndex, healthTerms); err != nil {
+		return fmt.Errorf("index Rollouts by the labels of their HealthChecks: %w", err)
+	}
+	return nil
+}
+
+func labelsOf(o client.Object) []string {
+	var all []string
+	for key, value := range o.GetLabels() {
+		all = append(all, label(key, value))
+	}
+	return all
+}
+
+func label(key, value string) string { return key + "=" + value }
+
+func healthTerms(o client.Object) []string {
+	s, err := selectionOf(o.(*v1alpha1.Rollout))
+	if err != nil || s.checks == nil {
+		return nil
+	}
+	scope, terms := ownNamespace, []string(nil)
+	if s.namespaces != nil {
+		scope, terms = everyNamespace, []string{everyNamespace}
+	}
+	required := requiredLabels(s.checks)
+	if len(required) == 0 {
+		required = []string{anyLabel}
+	}
+	for _, term := range required {
+		terms = append(terms, healthTerm(scope, term))
+	}
+	return terms
+}
+
+func healthTerm(scope, label string) string { return scope + " " + label }
+
+// requiredLabels are labels of one key, of which everything that is selected has
+// exactly one; none if the selector does not ask for such. Of several keys it is
+// one with few and long values: names tell more apart than tiers do.
+func requiredLabels(selector labels.Selector) []string {
+	requirements, _ := selector.Requirements()
+	requirements = slices.DeleteFunc(slices.Clone(requirements), func(r labels.Requirement) bool { return !asksForValue(r) })
+	if len(requirements) == 0 {
+		return nil
+	}
+	best := slices.MinFunc(requirements, func(a, b labels.Requirement) int {
+		x, y := a.ValuesUnsorted(), b.ValuesUnsorted()
+		return cmp.Or(cmp.Compare(len(x), len(y)), -cmp.Compare(longest(x), longest(y)), strings.Compare(a.Key(), b.Key()))
+	})
+	var required []string
+	for _, value := range best.ValuesUnsorted() {
+		required = append(required, label(best.Key(), value))
+	}
+	return required
+}
+
+func asksForValue(r labels.Requirement) bool {
+	switch r.Operator() {
+	case operator.In, operator.Equals, operator.DoubleEquals:
+		return true
+	}
+	return false
+}
+
+func longest(values []string) int {
+	most := 0
+	for _, value := range values {
+		most = max(most, len(value))
+	}
+	return most
+}
+
+// selection says which HealthChecks a Rollout selects.
+type selection struct {
+	checks     labels.Selector // nil selects none
+	namespaces labels.Selector // nil is the own namespace
+	own        string
+}
+
+func selectionOf(rollout *v1alpha1.Rollout) (selection, error) {
+	s := selection{own: rollout.Namespace}
+	spec := rollout.Spec.HealthCheckSelector
+	checks := spec.LabelSelector()
+	if checks == nil {
+		return s, nil
+	}
+	var err error
+	if s.checks, err = metav1.LabelSelectorAsSelector(checks); err != nil {
+		return s, err
+	}
+	if spec.NamespaceSelector != nil {
+		s.namespaces, err = metav1.LabelSelectorAsSelector(spec.NamespaceSelector)
+	}
+	return s, err
+}
+
+// selectedChecks lists the checks, sorted by namespace and name.
+func (r *RolloutReconciler) selectedChecks(ctx context.Context, s selection) ([]v1alpha1.HealthCheck, error) {
+	if s.checks == nil {
+		return nil, nil
+	}
+	namespaces, err := r.namespacesOf(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	var checks []v1alpha1.HealthCheck
+	for _, query := range s.queries(namespaces) {
+		list := &v1alpha1.HealthCheckList{}
+		if err := r.Client.List(ctx, list, append(query, client.MatchingLabelsSelector{Selector: s.checks})...); err != nil {
+			return nil, fmt.Errorf("list HealthChecks: %w", err)
+		}
+		checks = append(checks, list.Items...)
+	}
+	checks = slices.DeleteFunc(checks, func(check v1alpha1.HealthCheck) bool { return !slices.Contains(namespaces, check.Namespace) })
+	slices.SortFunc(checks, func(a, b v1alpha1.HealthCheck) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return checks, nil
+}
+
+// queries find what the selection may select: by a label if it asks for one,
+// and otherwise all in the namespaces.
+func (s selection) queries(namespaces []string) [][]client.ListOption {
+	var queries [][]client.ListOption
+	for _, label := range requiredLabels(s.checks) {
+		query := []client.ListOption{client.MatchingFields{checkLabelIndex: label}}
+		if s.namespaces == nil {
+			query = append(query, client.InNamespace(s.own))
+		}
+		queries = append(queries, query)
+	}
+	if len(queries) > 0 {
+		return queries
+	}
+	for _, namespace := range namespaces {
+		queries = append(queries, []client.ListOption{client.InNamespace(namespace)})
+	}
+	return queries
+}
+
+func (r *RolloutReconciler) namespacesOf(ctx context.Context, s selection) ([]string, error) {
+	if s.namespaces == nil {
+		return []string{s.own}, nil
+	}
+	list := namespaceList()
+	if err := r.Client.List(ctx, list, client.MatchingLabelsSelector{Selector: s.namespaces}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", err)
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, nil
+}
+
+// rolloutsOfCheck leads from a HealthCheck to the Rollouts that select its
+// labels.
+func (r *RolloutReconciler) rolloutsOfCheck(ctx context.Context, check client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, label := range append(labelsOf(check), anyLabel) {
+		near := client.MatchingFields{healthTermIndex: healthTerm(ownNamespace, label)}
+		far := client.MatchingFields{healthTermIndex: healthTerm(everyNamespace, label)}
+		requests = append(requests, r.selecting(ctx, check, near, client.InNamespace(check.GetNamespace()))...)
+		requests = append(requests, r.selecting(ctx, check, far)...)
+	}
+	return requests
+}
+
+func (r *RolloutReconciler) selecting(ctx context.Context, check client.Object, query ...client.ListOption) []reconcile.Request {
+	list := &v1alpha1.RolloutList{}
+	if err := r.Client.List(ctx, list, append(query, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list Rollouts of a HealthCheck")
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		s, err := selectionOf(&list.Items[i])
+		if err == nil && s.checks.Matches(labels.Set(check.GetLabels())) {
+			requests = append(requests, named(&list.Items[i], list.Items[i].Name)...)
+		}
+	}
+	return requests
+}
