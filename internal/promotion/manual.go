@@ -21,10 +21,13 @@ func (d *Decision) chooseByHand(in Input) bool {
 	d.Manual = true
 	d.Reason, d.Message = v1alpha1.PinnedReason, "a person pinned it in spec.wantedVersion"
 	if in.Rollout.Pinned() == "" {
-		d.Reason, d.Message = v1alpha1.ForcedReason, "a person asked for it by "+v1alpha1.ForceDeployAnnotation
+		d.Reason, d.Message = v1alpha1.ForcedReason, byForce
 	}
 	return true
 }
+
+// byForce is why a release is promoted that a person forces.
+const byForce = "a person asked for it by " + v1alpha1.ForceDeployAnnotation
 
 // Backward reports whether a person promotes a release that is older than the
 // current one, by the policy's order. Where nothing can be compared, what
@@ -126,8 +129,19 @@ func (d *Decision) answerForce(in Input) {
 		return
 	}
 	d.spend(in, v1alpha1.ForceDeployAnnotation, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
+	if usedTheForce(in, current) {
+		return
+	}
 	d.refuse(v1alpha1.ForceDeployNotNeededReason,
 		fmt.Sprintf("%s names %s, which is deployed already", v1alpha1.ForceDeployAnnotation, forced))
+}
+
+// usedTheForce recognises the promotion that a force was for, if the controller
+// died before it could remove it: that request is no needless one.
+func usedTheForce(in Input, current *v1alpha1.DeploymentHistoryEntry) bool {
+	forced := Decision{Manual: true, Message: byForce}
+	return current.State().Running() && current.TriggeredBy != nil && *current.TriggeredBy == triggeredBy(in, forced) &&
+		current.Message != nil && *current.Message == entryMessage(in, forced)
 }
 
 func (d *Decision) answerUnblock(in Input) {
@@ -173,8 +187,10 @@ func (d *Decision) answerBypass(in Input) {
 	case asked == "" || d.Action.Promotes() && d.Release.Tag == asked:
 	case current != nil && current.Version.Tag == asked:
 		d.spend(in, v1alpha1.BypassGatesAnnotation)
-		d.refuse(v1alpha1.BypassNotNeededReason,
-			fmt.Sprintf("%s names %s, which is deployed already", v1alpha1.BypassGatesAnnotation, asked))
+		if !usedABypass(current) {
+			d.refuse(v1alpha1.BypassNotNeededReason,
+				fmt.Sprintf("%s names %s, which is deployed already", v1alpha1.BypassGatesAnnotation, asked))
+		}
 	case Bypassed(in, d.Candidates) == "" && d.Refused == nil:
 		d.Refused = &Problem{
 			Reason: v1alpha1.NoSuchCandidateReason,
@@ -182,6 +198,11 @@ func (d *Decision) answerBypass(in Input) {
 				v1alpha1.BypassGatesAnnotation, quote(asked)),
 		}
 	}
+}
+
+// usedABypass recognises the promotion that a bypass was for, likewise.
+func usedABypass(current *v1alpha1.DeploymentHistoryEntry) bool {
+	return current.State().Running() && current.Message != nil && strings.Contains(*current.Message, pastGates)
 }
 
 // Bypassed is the candidate that a person lets past the gates; empty is none.

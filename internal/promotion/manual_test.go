@@ -107,6 +107,21 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 			given(upgrade().Annotate(force, "1.0.0").Annotate(user, "ann")),
 			settled{Does: "Promote 1.1.0", Spent: []string{user, force}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
 		},
+		"a force that was carried out, and not removed before the controller died, needs no answer": {
+			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(force, "1.0.0").Annotate(user, "ann").
+				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("a person asked for it by "+force))),
+			settled{Does: "Wait", Spent: []string{force, user}},
+		},
+		"nor does one with a message": {
+			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(force, "1.0.0").Annotate(message, "now").
+				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredBySystem, promotion.SystemName).Message("now"))),
+			settled{Does: "Wait", Spent: []string{force, message}},
+		},
+		"a force of what somebody else asked for is answered": {
+			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(force, "1.0.0").Annotate(user, "bob").
+				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("a person asked for it by "+force))),
+			settled{Does: "Wait", Spent: []string{force, user}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
+		},
 		"an empty force is none": {given(upgrade().Annotate(force, "")), settled{Does: "Promote 1.1.0"}},
 		"force waits behind a pin": {
 			given(upgrade().Pin("1.0.0").Annotate(force, "1.1.0")), settled{Does: "Nothing"},
@@ -146,6 +161,16 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 		"bypass of the current version ends with an answer": {
 			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded()).Annotate(bypass, "1.0.0")),
 			settled{Does: "Nothing", Spent: []string{bypass}, Answers: []string{v1alpha1.BypassNotNeededReason}},
+		},
+		"a bypass that was used, and not removed before the controller died, needs no answer": {
+			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(bypass, "1.0.0").
+				History(entry("1.0.0").Baking(eleven).Message("the newest eligible release of ImagePolicy shop; a person let it past the gates"))),
+			settled{Does: "Wait", Spent: []string{bypass}},
+		},
+		"bypass of what is baking by itself ends with an answer": {
+			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(bypass, "1.0.0").
+				History(entry("1.0.0").Baking(eleven).Message("the newest eligible release of ImagePolicy shop"))),
+			settled{Does: "Wait", Spent: []string{bypass}, Answers: []string{v1alpha1.BypassNotNeededReason}},
 		},
 		"bypass chooses the first release": {
 			given(rollout().Ledger("1.0.0", "1.1.0", "1.2.0").Annotate(bypass, "1.1.0")).gates(gate("qa").Allow("1.0.0")),

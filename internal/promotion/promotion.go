@@ -243,8 +243,11 @@ func (d *Decision) chooseCandidate(in Input) {
 	}
 }
 
-// pastFailure ends the message of an entry that used an unblock up.
-const pastFailure = "; a person let it past a failure"
+// What the message of an entry ends with that used up a bypass, and an unblock.
+const (
+	pastGates   = "; a person let it past the gates"
+	pastFailure = "; a person let it past a failure"
+)
 
 // grounds says why the release was chosen, and what a person lifted for it.
 func (d *Decision) grounds(in Input) string {
@@ -254,7 +257,7 @@ func (d *Decision) grounds(in Input) string {
 	}
 	text := fmt.Sprintf("%s release of ImagePolicy %s", which, in.Policy.Name)
 	if Bypassed(in, d.Candidates) == d.Release.Tag {
-		text += "; a person let it past the gates"
+		text += pastGates
 	}
 	if in.Rollout.UnblocksFailed() && needsUnblock(in, d.Candidates) {
 		text += pastFailure
