@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// makers create objects, and namers let ImagePolicies name a release.
-	makers = 32
+	// namers let ImagePolicies name a release.
 	namers = 8
 	// patience is how long a wave may take.
 	patience = 10 * time.Minute
@@ -27,8 +26,7 @@ const (
 // setting says what a bench is like.
 type setting struct {
 	rollouts, namespaces int
-	bake                 time.Duration // 0 for none
-	logs                 string        // a folder; empty keeps none
+	logs                 string // a folder; empty keeps none
 }
 
 // bench is a control plane with a fleet, whose Flux is played here, and the
@@ -39,20 +37,22 @@ type bench struct {
 	registry *registry
 	fleet    fleet
 	admin    *api
+	bare     *api // that of the floor
 	flux     *flux
 	observer *observer
 	program  *program
 	path     string // of the program
-	first    release
+	progress io.Writer
 	releases int   // that were published
 	peak     int64 // the most memory that the controller had, in bytes
 	stop     func()
 }
 
-// newBench starts everything but the controller, and creates the fleet. Its
-// ImagePolicies name the release 1.0.0.
+// newBench starts a control plane, and makes the fleet: the controller promotes
+// the release 1.0.1000 for the first application, of which the others are copies.
+// When it returns, the controller is stopped.
 func newBench(ctx context.Context, s setting, path string, progress io.Writer) (_ *bench, err error) {
-	b := &bench{setting: s, path: path, stop: func() {}}
+	b := &bench{setting: s, path: path, progress: progress, stop: func() {}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())
@@ -74,13 +74,7 @@ func newBench(ctx context.Context, s setting, path string, progress io.Writer) (
 	if err := b.observe(ctx); err != nil {
 		return nil, err
 	}
-	began := time.Now()
-	b.first = b.publish()
-	if err := b.populate(ctx, b.first); err != nil {
-		return nil, err
-	}
-	fmt.Fprintf(progress, "created %d applications in %d namespaces in %s\n", s.rollouts, s.namespaces, time.Since(began).Round(time.Millisecond))
-	return b, nil
+	return b, b.populate(ctx)
 }
 
 func (b *bench) observe(ctx context.Context) error {
@@ -111,14 +105,62 @@ func (b *bench) publish() release {
 	return b.registry.publish(releaseTag(b.releases - 1))
 }
 
-// populate creates the fleet.
-func (b *bench) populate(ctx context.Context, first release) error {
+// populate makes the fleet.
+func (b *bench) populate(ctx context.Context) error {
 	for i := range min(b.namespaces, b.rollouts) {
 		if err := b.admin.create(ctx, namespaces, "", map[string]any{"metadata": map[string]any{"name": b.fleet.namespace(i)}}); err != nil {
 			return err
 		}
 	}
-	return forEach(ctx, makers, b.rollouts, func(ctx context.Context, i int) error { return b.createApp(ctx, i, first) })
+	if err := b.promoteFirst(ctx); err != nil {
+		return err
+	}
+	first, err := b.storedFirst(ctx)
+	if err != nil {
+		return err
+	}
+	etcd := store{b.plane.EtcdURL()}
+	if err := forEach(ctx, copiers, (b.rollouts+copiesAtOnce-1)/copiesAtOnce, func(ctx context.Context, batch int) error {
+		var all []pair
+		for i := max(1, batch*copiesAtOnce); i < min((batch+1)*copiesAtOnce, b.rollouts); i++ {
+			all = append(all, b.fleet.copies(first, i)...)
+		}
+		return etcd.put(ctx, all)
+	}); err != nil {
+		return err
+	}
+	return b.observer.awaitAll(ctx, b.rollouts)
+}
+
+// promoteFirst has the first application get its first release.
+func (b *bench) promoteFirst(ctx context.Context) error {
+	w := newWave(b.publish(), 0)
+	b.observer.follow(w)
+	if err := b.createApp(ctx, 0, w.release); err != nil {
+		return err
+	}
+	if err := b.start(ctx); err != nil {
+		return err
+	}
+	if err := b.converge(ctx, w); err != nil {
+		return err
+	}
+	if _, err := b.quiet(ctx); err != nil {
+		return err
+	}
+	return b.program.Stop(ctx)
+}
+
+func (b *bench) storedFirst(ctx context.Context) ([]pair, error) {
+	var all []pair
+	for _, r := range []resource{imageRepositories, imagePolicies, ociRepositories, kustomizations, healthChecks, rollouts} {
+		p, err := store{b.plane.EtcdURL()}.of(ctx, r, b.fleet.namespace(0), b.fleet.name(0))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 func (b *bench) createApp(ctx context.Context, i int, first release) error {
@@ -133,7 +175,7 @@ func (b *bench) createApp(ctx context.Context, i int, first release) error {
 		{ociRepositories, b.fleet.ociRepository(i), nil},
 		{kustomizations, kustomization, kustomization.Status},
 		{healthChecks, check, check.Status},
-		{rollouts, b.fleet.rollout(i, b.bake), nil},
+		{rollouts, b.fleet.rollout(i, 0), nil},
 	} {
 		if err := b.admin.create(ctx, o.resource, b.fleet.namespace(i), o.object); err != nil {
 			return err
@@ -179,9 +221,9 @@ func (b *bench) name(ctx context.Context, w *wave, named func(place int)) error 
 	})
 }
 
-// everyone are all Rollouts of the fleet.
-func (b *bench) everyone() []int {
-	all := make([]int, b.rollouts)
+// some are the first Rollouts of the fleet, as many as there are.
+func (b *bench) some(most int) []int {
+	all := make([]int, min(most, b.rollouts))
 	for i := range all {
 		all[i] = i
 	}

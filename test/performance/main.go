@@ -32,17 +32,23 @@ func main() {
 	}
 }
 
+// profileSeconds is how long CPU profiles are, from the beginning of a wave.
+const profileSeconds = 20
+
 func run(ctx context.Context, args []string) error {
 	ctrl.SetLogger(logr.Discard())
-	var s setting
+	var p plan
+	var logs string
 	flags := flag.NewFlagSet("performance", flag.ContinueOnError)
-	flags.IntVar(&s.rollouts, "rollouts", 1000, "How many Rollouts there are.")
-	flags.IntVar(&s.namespaces, "namespaces", 1, "Over how many namespaces they are spread.")
-	flags.DurationVar(&s.bake, "bake", 0, "The bake time; 0 for no bake and no HealthChecks.")
-	flags.StringVar(&s.logs, "logs", "", "The folder in which to keep a log file of each program.")
-	waves := flags.Int("waves", 2, "How often there is a release for all at once, after the first one.")
-	profiles := flags.String("profiles", "", "The folder in which to keep profiles of the controller, if it serves any.")
-	seconds := flags.Int("seconds", 15, "How long CPU profiles are, from the beginning of a wave.")
+	flags.IntVar(&p.Rollouts, "rollouts", 1000, "How many Rollouts there are.")
+	flags.IntVar(&p.Namespaces, "namespaces", 1, "Over how many namespaces they are spread.")
+	flags.IntVar(&p.Waves, "waves", 1, "How many releases there are for all at once.")
+	flags.IntVar(&p.Floor, "floor", 0, "For how many Rollouts a bare client makes the same writes, after each wave.")
+	flags.IntVar(&p.Singles, "singles", 0, "How many releases there are for one Rollout at a time.")
+	flags.IntVar(&p.Storm, "storm", 0, "How often each HealthCheck and gate changes; with a wave with a bake before.")
+	flags.DurationVar(&p.Rest, "rest", 0, "How long nothing happens.")
+	flags.StringVar(&logs, "logs", "", "The folder in which to keep a log file of each program.")
+	flags.StringVar(&p.Profiles, "profiles", "", "The folder in which to keep profiles of the controller's first 20 seconds of each wave.")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -50,38 +56,17 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b, err := newBench(ctx, s, path, os.Stdout)
+	began := time.Now()
+	b, err := newBench(ctx, setting{p.Rollouts, p.Namespaces, logs}, path, os.Stdout)
 	if err != nil {
 		return err
 	}
-	err = trial(ctx, b, *waves, *profiles, *seconds)
+	fmt.Println("made the fleet in", time.Since(began))
+	m, err := b.measure(ctx, p)
+	for _, f := range catalogue {
+		if v, ok := m[f.key]; ok {
+			fmt.Printf("%-50s %10.3f %s\n", f.title, v, f.unit)
+		}
+	}
 	return errors.Join(err, b.close())
-}
-
-func trial(ctx context.Context, b *bench, waves int, profiles string, seconds int) error {
-	if err := b.begin(ctx); err != nil {
-		return err
-	}
-	fmt.Println("begun")
-	d, err := b.duel(ctx, waves)
-	if err != nil {
-		return err
-	}
-	for i, w := range d.waves {
-		fl := d.floors[i]
-		fmt.Println(w.release.tag, "targets", w.targets(), "floor", fl.targets(), "all", w.all(), "floor", fl.all(), "cpu", d.costs[i].cpu, d.costs[i].requests,
-			percentile(w.latencies(), 50), percentile(w.latencies(), 99), percentile(fl.latencies(), 50), percentile(fl.latencies(), 99))
-	}
-	_, spent, err := b.releaseFor(ctx, b.everyone())
-	fmt.Println("again", spent, err)
-	fmt.Println(b.rest(ctx, 5*time.Second))
-	fmt.Println(b.protect(ctx, 2*time.Second))
-	w, spent, err := b.releaseFor(ctx, b.everyone())
-	fmt.Println("baked", w.targets(), w.all(), spent, err)
-	l, err := b.singles(ctx, 20)
-	fmt.Println("singles", percentile(l, 50), percentile(l, 99), err)
-	fmt.Println(b.storm(ctx, 2))
-	fmt.Println(b.restart(ctx))
-	fmt.Println(b.notePeak(), b.peak>>20)
-	return nil
 }

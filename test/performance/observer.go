@@ -136,6 +136,21 @@ func (o *observer) versionOf(r resource, i int) string {
 	return o.versions[seen{r, i}]
 }
 
+// awaitAll waits until everything of a fleet that is watched was seen.
+func (o *observer) awaitAll(ctx context.Context, size int) error {
+	for {
+		o.mu.Lock()
+		count := len(o.versions)
+		o.mu.Unlock()
+		if count == 3*size {
+			return nil
+		}
+		if err := pause(ctx, look); err != nil {
+			return fmt.Errorf("saw %d of %d objects of the fleet: %w", count, 3*size, err)
+		}
+	}
+}
+
 // sampled are the statuses that were seen of the first Rollout.
 func (o *observer) sampled() []v1alpha1.RolloutStatus {
 	o.mu.Lock()

@@ -96,59 +96,35 @@ func (b *bench) releaseFor(ctx context.Context, some []int) (*wave, cost, error)
 	return w, spent, err
 }
 
-// begin starts the controller and waits until it has promoted the first release.
-func (b *bench) begin(ctx context.Context) error {
-	w := newWave(b.first, b.everyone()...)
-	now := time.Now()
-	for i := range w.named {
-		w.named[i] = now
-	}
-	b.observer.follow(w)
+// begin starts the controller, and waits until it is ready.
+func (b *bench) begin(ctx context.Context) (time.Duration, error) {
 	if err := b.start(ctx); err != nil {
-		return err
+		return 0, err
 	}
-	return b.converge(ctx, w)
+	return b.ready(ctx)
 }
 
-// duel has waves made by the controller and by the bare client in turn.
-func (b *bench) duel(ctx context.Context, rounds int) (_ duel, err error) {
-	var d duel
-	bare, err := b.floorAPI(ctx)
+// floorAfter stops the controller, has a bare client make the writes of a wave
+// like the controller's last one, and starts the controller again.
+func (b *bench) floorAfter(ctx context.Context, last *wave, some []int) (*wave, error) {
+	recorded, err := b.record(ctx, last)
 	if err != nil {
-		return d, err
+		return nil, err
 	}
-	for range rounds {
-		w, spent, err := b.releaseFor(ctx, b.everyone())
-		if err != nil {
-			return d, err
-		}
-		d.waves, d.costs = append(d.waves, w), append(d.costs, spent)
-		recorded, err := b.record(ctx, w)
-		if err != nil {
-			return d, err
-		}
-		if err := b.halt(ctx); err != nil {
-			return d, err
-		}
-		floor, err := b.runFloor(ctx, bare, recorded)
-		if err != nil {
-			return d, err
-		}
-		d.floors = append(d.floors, floor)
-		if err := b.start(ctx); err != nil {
-			return d, err
-		}
-		if _, err := b.ready(ctx); err != nil {
-			return d, err
+	if b.bare == nil {
+		if b.bare, err = b.floorAPI(ctx); err != nil {
+			return nil, err
 		}
 	}
-	return d, nil
-}
-
-// duel is what came of waves by the controller and by the bare client.
-type duel struct {
-	waves, floors []*wave
-	costs         []cost
+	if err := b.halt(ctx); err != nil {
+		return nil, err
+	}
+	w, err := b.runFloor(ctx, b.bare, recorded, some)
+	if err != nil {
+		return nil, err
+	}
+	_, err = b.begin(ctx)
+	return w, err
 }
 
 // halt stops the controller as Kubernetes does, and keeps how much memory it had.
@@ -201,10 +177,7 @@ func (b *bench) restart(ctx context.Context) (time.Duration, cost, error) {
 	if err := b.halt(ctx); err != nil {
 		return 0, cost{}, err
 	}
-	if err := b.start(ctx); err != nil {
-		return 0, cost{}, err
-	}
-	took, err := b.ready(ctx)
+	took, err := b.begin(ctx)
 	if err != nil {
 		return 0, cost{}, err
 	}
@@ -218,13 +191,13 @@ func (b *bench) restart(ctx context.Context) (time.Duration, cost, error) {
 
 // storm has others write HealthChecks and gates, a number of times each, in ways
 // that change nothing for the Rollouts.
-func (b *bench) storm(ctx context.Context, times int) (cost, error) {
-	if err := forEach(ctx, makers, b.rollouts, b.createGate); err != nil {
+func (b *bench) storm(ctx context.Context, some []int, times int) (cost, error) {
+	if err := forEach(ctx, namers, len(some), func(ctx context.Context, place int) error { return b.createGate(ctx, some[place]) }); err != nil {
 		return cost{}, err
 	}
 	return b.costOf(ctx, func() error {
 		for n := range times {
-			if err := forEach(ctx, namers, b.rollouts, func(ctx context.Context, i int) error { return b.flap(ctx, i, n) }); err != nil {
+			if err := forEach(ctx, namers, len(some), func(ctx context.Context, place int) error { return b.flap(ctx, some[place], n) }); err != nil {
 				return err
 			}
 		}
@@ -246,9 +219,10 @@ func (b *bench) flap(ctx context.Context, i, n int) error {
 	return b.admin.patch(ctx, gates, b.fleet.namespace(i), b.fleet.name(i), "", "gatekeeper", []byte(note))
 }
 
-// protect has all Rollouts bake from now on, under their HealthChecks.
-func (b *bench) protect(ctx context.Context, bake time.Duration) error {
-	return forEach(ctx, makers, b.rollouts, func(ctx context.Context, i int) error {
+// protect has some Rollouts bake from now on, under their HealthChecks.
+func (b *bench) protect(ctx context.Context, some []int, bake time.Duration) error {
+	return forEach(ctx, namers, len(some), func(ctx context.Context, place int) error {
+		i := some[place]
 		body, err := specPatch(b.fleet.rollout(i, bake).Spec)
 		if err != nil {
 			return err

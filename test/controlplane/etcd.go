@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+// EtcdURL is where etcd serves its API, without credentials.
+func (c *ControlPlane) EtcdURL() string { return c.etcdURL }

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// size is how large a fleet is.
+type size struct {
+	Rollouts   int `json:"rollouts"`
+	Namespaces int `json:"namespaces"`
+}
+
+// String is how the size heads a column.
+func (s size) String() string {
+	if s.Namespaces == 1 {
+		return thousands(s.Rollouts) + " in 1 namespace"
+	}
+	return fmt.Sprintf("%s in %d namespaces", thousands(s.Rollouts), s.Namespaces)
+}
+
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+}
+
+// measured are the figures of one fleet, by their keys.
+type measured map[string]float64
+
+// result is what was measured with one fleet.
+type result struct {
+	size
+	Figures measured `json:"figures"`
+}
+
+// figure is something that is measured.
+type figure struct {
+	key     string // in the range file
+	unit    string
+	title   string // in the table
+	meaning string // below it
+}
+
+// catalogue has all figures, in the order in which they are shown.
+var catalogue = []figure{
+	{"wave.time", "s", "wave: all targets written", "From the moment when the first ImagePolicy is about to name the release until a watch has shown the release in every target. The median of the waves."},
+	{"wave.floor", "s", "wave: the same by a bare client", "The same time when the bare client makes the writes: see *The floor*. Where it did so for a part of the fleet, the time is scaled up."},
+	{"wave.ratio", "", "wave: ratio of the two", "The first time divided by the second."},
+	{"wave.whole", "", "wave: ratio until all have succeeded", "The same ratio, of the times until a watch has shown every Rollout `Succeeded`."},
+	{"wave.p50", "s", "wave: one promotion, median", "From the moment when the Rollout's own ImagePolicy is about to name the release until both of its targets carry it. In a wave that is time in a queue."},
+	{"wave.p99", "s", "wave: one promotion, 99th percentile", "Of the same."},
+	{"wave.cpu", "ms", "wave: CPU per promotion", "CPU time of the controller's process, from before the wave until all is quiet, divided by the promotions."},
+	{"wave.cpuratio", "", "wave: CPU per promotion, to that among 100", "Divided by the same figure of a fleet of 100 in one namespace."},
+	{"wave.status", "", "wave: status writes per promotion", "`PATCH rollouts/status` by the API server's own count, divided by the promotions."},
+	{"wave.repository", "", "wave: writes of OCIRepositories", "`PATCH ocirepositories`, per promotion."},
+	{"wave.kustomization", "", "wave: writes of Kustomizations", "`PATCH kustomizations`, per promotion."},
+	{"wave.events", "", "wave: events", "`POST events`, and `PATCH`, per promotion."},
+	{"wave.reads", "", "wave: reads", "`GET` and `LIST`, per promotion."},
+	{"wave.others", "", "wave: other writes", "All other writes by the controller, per promotion."},
+	{"bake.time", "s", "wave with a bake: all targets written", "As above, for the first thousand Rollouts of the fleet, which have a bake time of two seconds and a HealthCheck, selected by a label."},
+	{"bake.cpu", "ms", "wave with a bake: CPU per promotion", "As above."},
+	{"bake.cpuratio", "", "wave with a bake: CPU per promotion, to that among 100", "As above."},
+	{"bake.status", "", "wave with a bake: status writes", "As above, per promotion."},
+	{"bake.events", "", "wave with a bake: events", "As above, per promotion."},
+	{"bake.checks", "", "wave with a bake: writes of HealthChecks", "`PATCH healthchecks` and `healthchecks/status` by the controller, per promotion: the reset, and the mark that it was made."},
+	{"single.p50", "ms", "one release at rest, median", "From the moment when the ImagePolicy is about to name the release until a watch has shown it in both targets, one Rollout after the other while all others rest."},
+	{"single.p99", "ms", "one release at rest, 99th percentile", "Of the same."},
+	{"rest.requests", "", "requests at rest", "All requests by the controller within the time at rest, by the API server's own count; renewals of the lease, and watches that are opened anew, aside."},
+	{"storm.cpu", "ms", "storm: CPU per event", "HealthChecks say the same in other words, and gates are annotated: CPU time of the controller, divided by the events."},
+	{"storm.cpuratio", "", "storm: CPU per event, to that among 100", "Divided by the same figure of a fleet of 100 in one namespace."},
+	{"storm.writes", "", "storm: writes", "All writes by the controller during the storm."},
+	{"restart.ready", "s", "restart: ready after", "From the start of the process until it leads, every Rollout was looked at and nothing is left to do."},
+	{"restart.writes", "", "restart: writes", "All writes by the controller since then but those of its lease: what tells of the lease, and questions about its own rights, change nothing."},
+	{"restart.cpu", "s", "restart: CPU", "CPU time of the controller until all is quiet."},
+	{"memory.peak", "MiB", "peak memory", "The most memory that a process of the controller had resident (`VmHWM`), in all of the above."},
+}
+
+// figureOf finds a figure by its key.
+func figureOf(key string) (figure, bool) {
+	for _, f := range catalogue {
+		if f.key == key {
+			return f, true
+		}
+	}
+	return figure{}, false
+}
+
+func seconds(d time.Duration) float64 { return d.Seconds() }
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+)
+
+// plan says what is measured with one fleet.
+type plan struct {
+	size
+	// Waves is how many releases there are for all at once.
+	Waves int
+	// Floor is how many of the Rollouts the bare client writes for, after each
+	// wave; 0 for none.
+	Floor int
+	// Singles is how many releases there are for one Rollout at a time.
+	Singles int
+	// Storm is how often each HealthCheck and gate changes; 0 leaves out what
+	// needs HealthChecks.
+	Storm int
+	// Rest is how long nothing happens.
+	Rest time.Duration
+	// Profiles is the folder for profiles; empty for none.
+	Profiles string
+}
+
+// part is the most Rollouts that bake, and that the storm is about.
+const part = 1000
+
+// bakeTime is that of the Rollouts that bake.
+const bakeTime = 2 * time.Second
+
+// measure measures everything that the plan asks for.
+func (b *bench) measure(ctx context.Context, p plan) (measured, error) {
+	m := measured{}
+	took, err := b.begin(ctx)
+	if err != nil {
+		return m, err
+	}
+	b.tell("began: ready after %s", took)
+	for _, step := range []func(context.Context, plan, measured) error{
+		b.measureWaves, b.measureRest, b.measureSingles, b.measureBake, b.measureStorm, b.measureRestart,
+	} {
+		if err := step(ctx, p, m); err != nil {
+			return m, err
+		}
+	}
+	err = b.notePeak()
+	m["memory.peak"] = float64(b.peak) / (1 << 20)
+	return m, err
+}
+
+func (b *bench) measureWaves(ctx context.Context, p plan, m measured) error {
+	var times, wholes, p50s, p99s, floors, wholeFloors []float64
+	total := cost{requests: controlplane.Requests{}}
+	for range p.Waves {
+		w, spent, err := b.profiled(ctx, p)
+		if err != nil {
+			return err
+		}
+		b.tell("wave: targets %s, all %s, CPU %s", w.targets(), w.all(), spent.cpu)
+		total.add(spent)
+		latencies := w.latencies()
+		times, wholes = append(times, seconds(w.targets())), append(wholes, seconds(w.all()))
+		p50s, p99s = append(p50s, seconds(percentile(latencies, 50))), append(p99s, seconds(percentile(latencies, 99)))
+		if p.Floor == 0 {
+			continue
+		}
+		bare, err := b.floorAfter(ctx, w, b.some(p.Floor))
+		if err != nil {
+			return err
+		}
+		b.tell("floor: targets %s, all %s for %d", bare.targets(), bare.all(), len(bare.rollouts))
+		scale := float64(b.rollouts) / float64(len(bare.rollouts))
+		floors, wholeFloors = append(floors, scale*seconds(bare.targets())), append(wholeFloors, scale*seconds(bare.all()))
+	}
+	if p.Waves == 0 {
+		return nil
+	}
+	m["wave.time"], m["wave.p50"], m["wave.p99"] = median(times), median(p50s), median(p99s)
+	if p.Floor > 0 {
+		m["wave.floor"] = median(floors)
+		m["wave.ratio"], m["wave.whole"] = m["wave.time"]/m["wave.floor"], median(wholes)/median(wholeFloors)
+	}
+	promotions := float64(p.Waves * b.rollouts)
+	m["wave.cpu"] = millis(total.cpu) / promotions
+	for key, n := range counted(total.requests) {
+		m["wave."+key] = float64(n) / promotions
+	}
+	m["wave.others"] += m["wave.checks"]
+	delete(m, "wave.checks")
+	return nil
+}
+
+// profiled has a release for all, and saves profiles of the controller if they
+// are wanted.
+func (b *bench) profiled(ctx context.Context, p plan) (*wave, cost, error) {
+	if p.Profiles == "" {
+		return b.releaseFor(ctx, b.some(b.rollouts))
+	}
+	saved := make(chan error, 1)
+	go func() { saved <- b.profiles(ctx, p.Profiles, releaseTag(b.releases), profileSeconds) }()
+	w, spent, err := b.releaseFor(ctx, b.some(b.rollouts))
+	if failed := <-saved; err == nil {
+		err = failed
+	}
+	return w, spent, err
+}
+
+func (b *bench) measureRest(ctx context.Context, p plan, m measured) error {
+	if p.Rest == 0 {
+		return nil
+	}
+	spent, err := b.costOf(ctx, func() error { return pause(ctx, p.Rest) })
+	b.tell("rest: %v", spent.requests)
+	m["rest.requests"] = float64(spent.requests.Count(all))
+	return err
+}
+
+func (b *bench) measureSingles(ctx context.Context, p plan, m measured) error {
+	if p.Singles == 0 {
+		return nil
+	}
+	latencies, err := b.singles(ctx, p.Singles)
+	if err != nil {
+		return err
+	}
+	m["single.p50"], m["single.p99"] = millis(percentile(latencies, 50)), millis(percentile(latencies, 99))
+	b.tell("singles: median %.0f ms, 99%% %.0f ms", m["single.p50"], m["single.p99"])
+	return nil
+}
+
+func (b *bench) measureBake(ctx context.Context, p plan, m measured) error {
+	if p.Storm == 0 {
+		return nil
+	}
+	some := b.some(part)
+	if err := b.protect(ctx, some, bakeTime); err != nil {
+		return err
+	}
+	w, spent, err := b.releaseFor(ctx, some)
+	if err != nil {
+		return err
+	}
+	b.tell("wave with a bake: targets %s, all %s, CPU %s", w.targets(), w.all(), spent.cpu)
+	m["bake.time"], m["bake.cpu"] = seconds(w.targets()), millis(spent.cpu)/float64(len(some))
+	counts := counted(spent.requests)
+	for _, key := range []string{"status", "events", "checks"} {
+		m["bake."+key] = float64(counts[key]) / float64(len(some))
+	}
+	return nil
+}
+
+func (b *bench) measureStorm(ctx context.Context, p plan, m measured) error {
+	if p.Storm == 0 {
+		return nil
+	}
+	some := b.some(part)
+	spent, err := b.storm(ctx, some, p.Storm)
+	if err != nil {
+		return err
+	}
+	b.tell("storm: CPU %s, %v", spent.cpu, spent.requests)
+	m["storm.cpu"] = millis(spent.cpu) / float64(2*p.Storm*len(some))
+	m["storm.writes"] = float64(spent.requests.Count(controlplane.Request.IsWrite))
+	return nil
+}
+
+func (b *bench) measureRestart(ctx context.Context, _ plan, m measured) error {
+	took, spent, err := b.restart(ctx)
+	if err != nil {
+		return err
+	}
+	b.tell("restart: ready after %s, CPU %s, %v", took, spent.cpu, spent.requests)
+	m["restart.ready"], m["restart.cpu"] = seconds(took), seconds(spent.cpu)
+	m["restart.writes"] = float64(writesOf(spent.requests))
+	return nil
+}
+
+// tell tells how far it is.
+func (b *bench) tell(format string, args ...any) {
+	for i, arg := range args {
+		if d, ok := arg.(time.Duration); ok {
+			args[i] = d.Round(time.Millisecond)
+		}
+	}
+	_, _ = fmt.Fprintf(b.progress, "    "+format+"\n", args...)
+}
+
+func (c *cost) add(other cost) {
+	c.cpu += other.cpu
+	for request, n := range other.requests {
+		c.requests[request] += n
+	}
+}
+
+// counted sorts the controller's requests by what they are for.
+func counted(requests controlplane.Requests) map[string]int {
+	counts := map[string]int{"status": 0, "repository": 0, "kustomization": 0, "events": 0, "checks": 0, "reads": 0, "others": 0}
+	for request, n := range requests {
+		counts[purpose(request)] += n
+	}
+	return counts
+}
+
+func purpose(r controlplane.Request) string {
+	switch {
+	case !r.IsWrite():
+		return "reads"
+	case r.Resource == rollouts.name && r.Subresource == "status":
+		return "status"
+	case r.Resource == ociRepositories.name && r.Subresource == "":
+		return "repository"
+	case r.Resource == kustomizations.name && r.Subresource == "":
+		return "kustomization"
+	case r.Resource == events.name:
+		return "events"
+	case r.Resource == healthChecks.name:
+		return "checks"
+	}
+	return "others"
+}
+
+func all(controlplane.Request) bool { return true }
+
+// leading is how many events tell who leads, after a restart.
+const leading = 1
+
+// writesOf counts what a restart has changed. To ask what one may do is a POST
+// that changes nothing, and one event tells who leads.
+func writesOf(restart controlplane.Requests) int {
+	told := restart.Count(func(r controlplane.Request) bool { return r.Resource == events.name })
+	writes := restart.Count(func(r controlplane.Request) bool { return r.IsWrite() && r.Group != "authorization.k8s.io" })
+	return writes - min(told, leading)
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
