@@ -6,13 +6,10 @@ package crash
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
-	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -52,12 +49,12 @@ func TestKillingTheControllerLosesNothingAndRepeatsNothing(t *testing.T) {
 		len(released), halfway.kills, kills)
 
 	for _, s := range cast.patient {
-		s.hasEveryReleaseOnce(released)
-		s.agrees()
+		s.HasEveryReleaseOnce(released)
+		s.Agrees()
 	}
 	for _, s := range cast.hasty {
 		s.hasNoneTwice()
-		s.agrees()
+		s.Agrees()
 	}
 }
 
@@ -70,24 +67,13 @@ type cast struct {
 	hasty []*application
 }
 
-// application has two targets: an OCIRepository, and a Kustomization with a
-// variable that consumes it.
-type application struct {
-	*stage.Stage
-	last string
-}
+// application is judged by more than its last state.
+type application struct{ *stage.Application }
 
 func raise(t *testing.T, plane *stage.Plane) cast {
 	t.Helper()
 	app := func(options ...func(*v1alpha1.RolloutSpec)) *application {
-		s := &application{Stage: stage.New(t, plane)}
-		objects := s.Flux(plane.Registry.Host())
-		objects[len(objects)-1].SetAnnotations(map[string]string{
-			v1alpha1.SubstituteAnnotationPrefix + "VERSION" + v1alpha1.SubstituteAnnotationSuffix: s.Name,
-		})
-		s.Create(objects...)
-		s.Create(s.HealthCheck(), s.Rollout(append(options, keepAll)...))
-		return s
+		return &application{stage.NewApplication(t, plane, options...)}
 	}
 	baked := func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: time.Second} }
 	checked := scenario.App{Name: "shop"}.Baked(time.Second, time.Hour)
@@ -97,44 +83,23 @@ func raise(t *testing.T, plane *stage.Plane) cast {
 	}
 }
 
-func keepAll(spec *v1alpha1.RolloutSpec) { spec.VersionHistoryLimit = new(int32(1000)) }
-
 // round releases a version everywhere, after two that hasty applications alone
 // get, and waits until it has succeeded.
 func (c cast) round(n int) string {
 	version := fmt.Sprintf("1.%d.2", n)
 	for _, between := range []string{"0", "1"} {
 		for _, s := range c.hasty {
-			s.release(fmt.Sprintf("1.%d.%s", n, between))
+			s.Release(fmt.Sprintf("1.%d.%s", n, between))
 		}
 	}
 	all := append(append([]*application{}, c.hasty...), c.patient...)
 	for _, s := range all {
-		s.release(version)
+		s.Release(version)
 	}
 	for _, s := range all {
 		s.AwaitState(version, v1alpha1.BakeSucceeded)
 	}
 	return version
-}
-
-func (a *application) release(version string) {
-	a.T.Helper()
-	a.Publish(a.ConfigRelease(version))
-	a.last = version
-}
-
-// hasEveryReleaseOnce: the history is the releases, each succeeded, with ids
-// from 1 on.
-func (a *application) hasEveryReleaseOnce(released []string) {
-	a.T.Helper()
-	var want []string
-	for i := len(released) - 1; i >= 0; i-- {
-		want = append(want, fmt.Sprintf("%d %s Succeeded", i+1, released[i]))
-	}
-	if diff := cmp.Diff(want, stage.History(a.Live())); diff != "" {
-		a.T.Errorf("%s: history (-want +got):\n%s", a.Namespace, diff)
-	}
 }
 
 // hasNoneTwice: versions only rise, ids have no gap, and every promotion but
@@ -151,31 +116,5 @@ func (a *application) hasNoneTwice() {
 			a.T.Errorf("%s: the history goes wrong at id %d: %q", a.Namespace, *e.ID, stage.History(rollout))
 			return
 		}
-	}
-}
-
-// agrees: the targets carry, and Flux has applied, what is the newest release
-// and the newest entry of the history.
-func (a *application) agrees() {
-	a.T.Helper()
-	repository, kustomization := a.OCIRepository(""), a.Kustomization()
-	applied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name}}
-	a.Read(repository)
-	a.Read(kustomization)
-	a.Read(applied)
-	revision, _, _ := strings.Cut(kustomization.Status.LastAppliedRevision, "@")
-	got := map[string]string{
-		"history":       a.Live().Current().Version.Tag,
-		"OCIRepository": repository.Spec.Reference.Tag,
-		"substitute":    kustomization.Spec.PostBuild.Substitute["VERSION"],
-		"revision":      revision,
-		"ConfigMap":     applied.Data["version"],
-	}
-	want := map[string]string{}
-	for place := range got {
-		want[place] = a.last
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		a.T.Errorf("%s: versions (-want +got):\n%s", a.Namespace, diff)
 	}
 }

@@ -4,13 +4,11 @@ package crash
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,13 +29,11 @@ const leaseDuration = 10 * time.Second
 
 func TestOfTwoReplicasOneActsAndTheOtherTakesOver(t *testing.T) {
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, elected...)
-	s := &application{Stage: stage.New(t, plane)}
-	s.CreateFlux()
-	s.Create(s.Rollout(func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: 3 * time.Second} }))
-	s.release("1.0.0")
+	s := stage.NewApplication(t, plane, func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: 3 * time.Second} })
+	s.Release("1.0.0")
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded) // so the first one leads
 
-	probes, metrics := freeAddress(t), freeAddress(t)
+	probes, metrics := stage.FreeAddress(t), stage.FreeAddress(t)
 	second := append([]string{
 		"--health-probe-bind-address=" + probes, "--metrics-addr=" + metrics, "--metrics-secure=false",
 	}, elected...)
@@ -52,7 +48,7 @@ func TestOfTwoReplicasOneActsAndTheOtherTakesOver(t *testing.T) {
 	answers(t, "http://"+probes+"/readyz", "ok")
 	answers(t, "http://"+metrics+"/metrics", "leader_election_master_status{name=\"8108ddc4.kuberik.com\"} 0")
 
-	s.release("1.1.0")
+	s.Release("1.1.0")
 	s.AwaitState("1.1.0", v1alpha1.BakeInProgress)
 	if err := plane.Controller.Kill(); err != nil {
 		t.Fatal(err)
@@ -64,19 +60,15 @@ func TestOfTwoReplicasOneActsAndTheOtherTakesOver(t *testing.T) {
 	if waited < leaseDuration-time.Second || waited > 2*leaseDuration {
 		t.Errorf("the Lease says that the second replica began %s after the first one's last sign of life; the lease is %s", waited, leaseDuration)
 	}
-	s.release("1.2.0")
+	s.Release("1.2.0")
 	s.AwaitState("1.2.0", v1alpha1.BakeSucceeded)
 
-	s.hasEveryReleaseOnce([]string{"1.0.0", "1.1.0", "1.2.0"})
+	s.HasEveryReleaseOnce([]string{"1.0.0", "1.1.0", "1.2.0"})
 	promoted := stage.Told(s.Events(s.Rollout()), v1alpha1.BakeTimeDeployingReason)
 	if len(promoted) != 3 {
 		t.Errorf("promotions were told %d times, want 3: %q", len(promoted), promoted)
 	}
-	repository := s.OCIRepository("")
-	s.Read(repository)
-	if diff := cmp.Diff(int64(4), repository.Generation); diff != "" {
-		t.Errorf("the target was not written once for each release, generation (-want +got):\n%s", diff)
-	}
+	s.WroteEachTargetOnce(3)
 }
 
 // leaseRecord is what the Lease of the replicas says.
@@ -98,17 +90,6 @@ func (l leaseRecord) handedOverFrom(t *testing.T, before leaseRecord) time.Durat
 			*before.HolderIdentity, *l.HolderIdentity, *l.LeaseTransitions, *before.LeaseTransitions)
 	}
 	return l.AcquireTime.Sub(before.RenewTime.Time)
-}
-
-// freeAddress is one that nobody listens at.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }
 
 // answers waits until the URL answers with a text that contains another.

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stage
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+)
+
+// restartPause is how long a program that has ended stays away.
+const restartPause = time.Second
+
+// Keeper starts a program again whenever it has ended, as a Deployment does.
+type Keeper struct{ ended atomic.Int32 }
+
+// Keep has a program that runs kept running until the test is over.
+func Keep(t *testing.T, program *controlplane.Process) *Keeper {
+	t.Helper()
+	k, over := &Keeper{}, make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			_ = program.Wait(t.Context())
+			if t.Context().Err() != nil {
+				return
+			}
+			k.ended.Add(1)
+			time.Sleep(restartPause)
+			if err := program.Start(t.Context()); err != nil {
+				t.Errorf("start %s again: %v", program.Name, err)
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { <-over })
+	return k
+}
+
+// Ended is how often the program has ended.
+func (k *Keeper) Ended() int { return int(k.ended.Load()) }
