@@ -63,6 +63,7 @@ var unseen = map[string][]string{
 		"set up the watch on StatefulSets: …",
 	},
 	"the log says it, and the same is tried again": {
+		"confirm the health: …",
 		"confirm the history: …",
 		"delete pod …: …",
 		"find what names Rollout …: …",

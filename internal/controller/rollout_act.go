@@ -5,7 +5,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,9 +15,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/target"
 )
-
-// errStale means that the Rollout has changed since it was read.
-var errStale = errors.New("the Rollout has changed since it was read")
 
 // act makes the cluster follow the history: every target carries the version
 // of the newest entry, and the HealthChecks are reset that must speak anew. It
@@ -84,26 +80,6 @@ func (r *RolloutReconciler) giveBack(ctx context.Context, t target.Target) error
 		return refused(t, err)
 	}
 	r.writes.Wrote(t.Object())
-	return nil
-}
-
-// confirm makes sure that the history at hand is the newest: a write under its
-// lock has just proven it, otherwise the Rollout is read past the cache. An old
-// history would bring an old version back to the targets.
-func (r *RolloutReconciler) confirm(ctx context.Context, rollout *v1alpha1.Rollout, recorded bool) error {
-	if recorded {
-		return nil
-	}
-	live := &v1alpha1.Rollout{}
-	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(rollout), live)
-	switch {
-	case apierrors.IsNotFound(err):
-		return errStale
-	case err != nil:
-		return fmt.Errorf("confirm the history: %w", err)
-	case live.UID != rollout.UID || live.ResourceVersion != rollout.ResourceVersion:
-		return errStale
-	}
 	return nil
 }
 

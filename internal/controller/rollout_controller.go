@@ -97,7 +97,10 @@ func (r *RolloutReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 // whoever comes next can finish it.
 func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout) (ctrl.Result, error) {
 	world := r.gather(ctx, rollout)
-	decision := promotion.Decide(world.Input)
+	decision, err := r.decide(ctx, &world)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	status, err := statusAfter(world.Input, decision)
 	if err != nil {
 		return ctrl.Result{}, err

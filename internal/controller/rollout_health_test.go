@@ -88,6 +88,22 @@ func TestABakeEndsWellOnlyWhileAllChecksAreHealthy(t *testing.T) {
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeSucceeded))
 }
 
+func TestABakeDoesNotEndWellOnWhatACacheStillShows(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj(), fixture.MakeHealthCheck("gone").Obj())...)
+	s.deploy("shop")
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
+	old := []v1alpha1.HealthCheck{*s.check("gone"), *s.check("web")}
+	s.Expect(s.Delete(s.ctx, s.check("gone"))).To(Succeed())
+	s.checkFails("web", "it does not answer", fixture.Noon.Add(9*time.Minute))
+	s.pass(10 * time.Minute)
+
+	s.reads = func(c client.WithWatch) client.WithWatch { return oldChecks{c, old} }
+	s.restart()
+	s.reconcile("shop")
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeFailed))
+	s.Expect(*s.rollout("shop").Status.History[0].BakeStatusMessage).To(Equal("HealthCheck " + s.namespace + "/web: it does not answer"))
+}
+
 func TestAFailedCheckFailsTheBakeAndIsNamed(t *testing.T) {
 	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.deploy("shop")

@@ -134,3 +134,17 @@ func (c oldTarget) Get(ctx context.Context, key client.ObjectKey, o client.Objec
 	}
 	return c.Client.Get(ctx, key, o, opts...)
 }
+
+// oldChecks is a cache that lags behind with all HealthChecks.
+type oldChecks struct {
+	client.WithWatch
+	stale []v1alpha1.HealthCheck
+}
+
+func (c oldChecks) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := c.WithWatch.List(ctx, list, opts...)
+	if checks, ok := list.(*v1alpha1.HealthCheckList); ok {
+		checks.Items = c.stale
+	}
+	return err
+}

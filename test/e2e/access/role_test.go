@@ -40,7 +40,6 @@ var unused = map[string]string{
 	"update kuberik.com/healthchecks":                       "the contract",
 	"get kuberik.com/healthchecks/status":                   "the contract",
 	"update kuberik.com/healthchecks/status":                "the contract",
-	"get kuberik.com/healthchecks":                          "the contract",
 	"get kuberik.com/rolloutgates":                          "the contract",
 	"update kustomize.toolkit.fluxcd.io/kustomizations":     "the contract",
 	"update source.toolkit.fluxcd.io/ocirepositories":       "the contract",
