@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clocks has everybody but the controller write times of a clock that is an
+// hour off: Flux, who writes HealthChecks, and who builds releases. All of them are
+// played here.
+package clocks
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/artifact"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/faults/observer"
+	"github.com/fluxrollouts/rollout-controller/test/faults/report"
+)
+
+// bake is how long a release bakes.
+const bake = 2 * time.Second
+
+func TestTheClocksOfOthersAreAnHourOff(t *testing.T) {
+	told := report.Begin(t, "the clocks of Flux, of the writers of HealthChecks and of who builds releases are an hour ahead, or behind, or are set right meanwhile",
+		"what is true is decided by what comes after what, never by comparing their times: no bake on what was healthy before, no wait without end, no duration below zero")
+	plane := stage.StartFor(t, controlplane.Options{ImageScanner: true}, stage.AsShipped...)
+	times := 0
+	var promotions int
+	for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			w := raise(t, plane, off)
+			for _, story := range []func(*world){
+				(*world).goesWell, (*world).doesNotBakeOnOldHealth, (*world).doesNotFailByAnOldError,
+				(*world).failsByANewError, (*world).failsByAnErrorOfAClockThatWasSetRight,
+			} {
+				story(w)
+			}
+			w.isSane()
+			promotions += observer.Replay(t, plane.ControlPlane, w.Namespace).Promotions
+			times += w.times
+		})
+	}
+	told.Saw(times, "%d promotions on times that were an hour off: bakes began on what was said after the release was applied, old errors failed none, new ones did, and every bake took its time", promotions)
+}
+
+// world is an application of which everything but the controller is played, by a
+// clock that is off.
+type world struct {
+	*stage.Stage
+	off time.Duration
+	// times that were written by that clock.
+	times int
+}
+
+func raise(t *testing.T, plane *stage.Plane, off time.Duration) *world {
+	t.Helper()
+	w := &world{Stage: stage.New(t, plane), off: off}
+	w.CreateFlux()
+	check, class := w.HealthCheck(), "example"
+	check.Spec.Class, check.Annotations = &class, nil
+	w.Create(check, w.Rollout(w.Baked(bake, 5*time.Minute)))
+	return w
+}
+
+// now is what the clock of the others says.
+func (w *world) now() metav1.Time {
+	w.times++
+	return metav1.NewTime(time.Now().Add(w.off))
+}
+
+// release publishes a version, and waits until it is promoted.
+func (w *world) release(version string) {
+	w.T.Helper()
+	release := w.ConfigRelease(version)
+	release.Annotations = map[string]string{artifact.CreatedAnnotation: w.now().UTC().Format(time.RFC3339)}
+	w.Publish(release)
+	w.AwaitState(version, v1alpha1.BakeDeploying)
+	repository := w.OCIRepository("")
+	stage.Eventually(w.T, version+" in the OCIRepository", func() (bool, string) {
+		w.Read(repository)
+		return repository.Spec.Reference != nil && repository.Spec.Reference.Tag == version, fmt.Sprintf("%+v", repository.Spec)
+	})
+}
+
+// applied plays Flux.
+func (w *world) applied(version string) {
+	w.T.Helper()
+	revision := version + "@sha256:0123456789012345678901234567890123456789012345678901234567890123"
+	ready := func(o client.Object) []metav1.Condition {
+		return []metav1.Condition{{
+			Type: meta.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Played", LastTransitionTime: w.now(), ObservedGeneration: o.GetGeneration(),
+		}}
+	}
+	repository := w.OCIRepository("")
+	w.ChangeStatus(repository, func() {
+		repository.Status.ObservedGeneration, repository.Status.Conditions = repository.Generation, ready(repository)
+		repository.Status.Artifact = &meta.Artifact{
+			Path: "played", URL: "http://flux.example/played", Revision: revision, LastUpdateTime: w.now(),
+			Digest: "sha256:0123456789012345678901234567890123456789012345678901234567890123",
+		}
+	})
+	kustomization := w.Kustomization()
+	w.ChangeStatus(kustomization, func() {
+		kustomization.Status = kustomizev1.KustomizationStatus{
+			ObservedGeneration: kustomization.Generation, Conditions: ready(kustomization),
+			LastAppliedRevision: revision, LastAttemptedRevision: revision,
+		}
+	})
+}
+
+// awaitReset waits until the HealthCheck is asked about the newest promotion.
+func (w *world) awaitReset() {
+	w.T.Helper()
+	check := w.HealthCheck()
+	stage.Eventually(w.T, "the reset of the HealthCheck", func() (bool, string) {
+		w.Read(check)
+		return check.Status.Status == v1alpha1.HealthStatusPending, fmt.Sprintf("%+v", check.Status)
+	})
+}
+
+// says plays the writer of the HealthCheck. An error keeps its time until the next.
+func (w *world) says(status v1alpha1.HealthStatus, failedAt *metav1.Time) {
+	w.T.Helper()
+	check := w.HealthCheck()
+	w.ChangeStatus(check, func() {
+		changed := w.now()
+		check.Status.Status, check.Status.LastChangeTime = status, &changed
+		if failedAt != nil {
+			check.Status.LastErrorTime = failedAt
+		}
+	})
+}
+
+func (w *world) healthy() { w.says(v1alpha1.HealthStatusHealthy, nil) }
+
+// deploy brings a release as far as its bake.
+func (w *world) deploy(version string) {
+	w.T.Helper()
+	w.release(version)
+	w.applied(version)
+	w.awaitReset()
+	w.healthy()
+	w.AwaitState(version, v1alpha1.BakeInProgress)
+}
+
+func (w *world) goesWell() {
+	w.T.Helper()
+	w.deploy("1.0.0")
+	w.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+}
+
+func (w *world) doesNotBakeOnOldHealth() {
+	w.T.Helper()
+	w.healthy()
+	w.release("1.1.0")
+	w.healthy() // of 1.0.0, and later than all that comes, if the clock is ahead
+	w.applied("1.1.0")
+	w.awaitReset()
+	w.Stays("Deploying", func(r *v1alpha1.Rollout) bool { return r.Current().State() == v1alpha1.BakeDeploying })
+	w.healthy()
+	w.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+}
+
+func (w *world) doesNotFailByAnOldError() {
+	w.T.Helper()
+	failed := w.now()
+	w.says(v1alpha1.HealthStatusUnhealthy, &failed)
+	w.says(v1alpha1.HealthStatusHealthy, &failed)
+	w.release("1.2.0")
+	w.applied("1.2.0")
+	w.awaitReset()
+	w.says(v1alpha1.HealthStatusHealthy, &failed)
+	w.AwaitState("1.2.0", v1alpha1.BakeSucceeded)
+}
+
+func (w *world) failsByANewError() {
+	w.T.Helper()
+	w.deploy("1.3.0")
+	failed := w.now()
+	w.says(v1alpha1.HealthStatusUnhealthy, &failed)
+	w.AwaitState("1.3.0", v1alpha1.BakeFailed)
+	w.Ask(v1alpha1.RetryAnnotation, "again")
+	w.AwaitState("1.3.0", v1alpha1.BakeDeploying)
+	w.awaitReset()
+	w.healthy()
+	w.AwaitState("1.3.0", v1alpha1.BakeSucceeded)
+}
+
+// failsByAnErrorOfAClockThatWasSetRight: by a clock that was ahead, the error comes
+// before the one that it follows.
+func (w *world) failsByAnErrorOfAClockThatWasSetRight() {
+	w.T.Helper()
+	w.deploy("1.4.0")
+	w.off = 0
+	failed := w.now()
+	w.says(v1alpha1.HealthStatusUnhealthy, &failed)
+	w.AwaitState("1.4.0", v1alpha1.BakeFailed)
+}
+
+// isSane: every bake took its time and no more, nothing was dropped, and the
+// releases have the times of who built them.
+func (w *world) isSane() {
+	w.T.Helper()
+	rollout := w.Live()
+	want := []string{"5 1.4.0 Failed", "4 1.3.0 Succeeded", "3 1.2.0 Succeeded", "2 1.1.0 Succeeded", "1 1.0.0 Succeeded"}
+	if diff := cmp.Diff(want, stage.History(rollout)); diff != "" {
+		w.T.Errorf("history (-want +got):\n%s", diff)
+	}
+	for i := range rollout.Status.History {
+		e := &rollout.Status.History[i]
+		took := e.BakeEndTime.Sub(e.BakeStartTime.Time)
+		if e.BakeStartTime.Before(&e.Timestamp) || took < 0 || e.State() == v1alpha1.BakeSucceeded && (took < bake || took > time.Minute) {
+			w.T.Errorf("%s was promoted at %s, and baked from %s to %s", e.Version.Tag, e.Timestamp, e.BakeStartTime, e.BakeEndTime)
+		}
+	}
+	if known := len(rollout.Status.AvailableReleases); known != 5 {
+		w.T.Errorf("%d releases are known, want 5", known)
+	}
+}

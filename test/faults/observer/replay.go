@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+)
+
+// Replay judges every state that the objects of some namespaces have ever had, and
+// fails the test if a promise was broken. It asks etcd: unlike what is watched,
+// that has no gap where the API server, or etcd itself, was away.
+func Replay(tb testing.TB, plane *controlplane.ControlPlane, namespaces ...string) *Story {
+	tb.Helper()
+	states, err := plane.History(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var seen []Sight
+	for _, state := range states {
+		if !slices.Contains(namespaces, state.Object.GetNamespace()) {
+			continue
+		}
+		object, err := typed(plane.Client().Scheme(), state)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if object != nil {
+			seen = append(seen, Sight{At: state.Revision, Object: object, Gone: state.Deleted})
+		}
+	}
+	story := Judge(seen)
+	for _, broken := range story.Broken {
+		tb.Error(broken)
+	}
+	return story
+}
+
+// typed returns a state as an object of its Go type; nil if it is not observed.
+func typed(scheme *runtime.Scheme, state controlplane.State) (client.Object, error) {
+	object, err := scheme.New(state.Object.GroupVersionKind())
+	if runtime.IsNotRegisteredError(err) {
+		return nil, nil //nolint:nilnil // no object, and nothing went wrong
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(state.Object.Object, object); err != nil {
+		return nil, err
+	}
+	return object.(client.Object), nil
+}
