@@ -39,11 +39,11 @@ type job struct {
 // they publish.
 func TestWorkflowsMayDoNoMoreThanTheyMust(t *testing.T) {
 	want := map[string]map[string]string{
-		"ci/test":         {"contents": "read"},
-		"ci/image":        {"contents": "read"},
-		"release/test":    {"contents": "read"},
-		"release/publish": {"contents": "read", "packages": "write", "id-token": "write"},
-		"release/release": {"contents": "write", "id-token": "write"},
+		"ci/test":               {"contents": "read"},
+		"ci/image":              {"contents": "read"},
+		"release/test":          {"contents": "read"},
+		"release/publish":       {"contents": "read", "packages": "write", "id-token": "write"},
+		"release/release":       {"contents": "write", "id-token": "write"},
 		"vulnerabilities/check": {"contents": "read"},
 	}
 	got := map[string]map[string]string{}
