@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/Masterminds/semver/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -103,8 +104,8 @@ func hasID(history []entry, id int64) bool {
 	return slices.ContainsFunc(history, func(e entry) bool { return idOf(&e) == id })
 }
 
-// checkNew: one promotion at a time is added, above all before, and none repeats
-// another.
+// checkNew: one promotion at a time is added, above all before. None repeats the one
+// before it, and what nobody chose by hand is newer than that.
 func (s *Story) checkNew(r *rollout, was *v1alpha1.Rollout, gap bool) {
 	var added []*entry
 	for i := range r.object.Status.History {
@@ -117,26 +118,30 @@ func (s *Story) checkNew(r *rollout, was *v1alpha1.Rollout, gap bool) {
 		s.complain("%s: %d promotions were recorded at once", named(r.object), len(added))
 	}
 	for _, e := range added {
-		s.checkAdded(r, e)
+		s.checkAdded(r, was, e, gap)
 	}
 }
 
-func (s *Story) checkAdded(r *rollout, e *entry) {
+func (s *Story) checkAdded(r *rollout, was *v1alpha1.Rollout, e *entry, gap bool) {
 	for id, before := range r.ever {
-		same := before.Version.Tag == e.Version.Tag && sameDigest(&before, e)
 		switch {
 		case id >= idOf(e):
 			s.complain("%s: promotion %d was recorded after %d", named(r.object), idOf(e), id)
-		case same && automatic(e):
-			s.complain("%s: %s was promoted by itself as %d, after it had been as %d", named(r.object), e.Version.Tag, idOf(e), id)
-		case same && id == idOf(e)-1:
+		case id == idOf(e)-1 && before.Version.Tag == e.Version.Tag && sameDigest(&before, e):
 			s.complain("%s: %s was promoted twice in a row, as %d and %d", named(r.object), e.Version.Tag, id, idOf(e))
 		}
 	}
+	current := was.Current()
+	if !gap && current != nil && was.ChosenByHand() != e.Version.Tag && !newer(e.Version.Tag, current.Version.Tag) {
+		s.complain("%s: %s was promoted by itself after %s", named(r.object), e.Version.Tag, current.Version.Tag)
+	}
 }
 
-func automatic(e *entry) bool {
-	return e.TriggeredBy != nil && e.TriggeredBy.Kind == v1alpha1.TriggeredBySystem
+// newer compares versions; those that are none can be anything.
+func newer(tag, than string) bool {
+	version, err := semver.NewVersion(tag)
+	before, errBefore := semver.NewVersion(than)
+	return err != nil || errBefore != nil || version.GreaterThan(before)
 }
 
 // sameDigest: neither says that the tag pointed elsewhere.

@@ -19,7 +19,7 @@ func TestTheObserverFindsNothingWhereAllIsWell(t *testing.T) {
 		"one promotion":  firstPromotion(),
 		"two promotions": firstPromotion().history(two().Deploying(), done(one())).written("1.1.0").deployed("1.1.0").proven().history(two().Baking(noon), done(one())),
 		"a person goes back": firstPromotion().history(two().Deploying(), done(one())).written("1.1.0").
-			history(pinned(3).Deploying(), two().Cancelled(), done(one())).written("1.0.0"),
+			chosen("1.0.0", two().Deploying(), done(one())).history(pinned(3).Deploying(), two().Cancelled(), done(one())).written("1.0.0"),
 		"a retry": firstPromotion().history(two().Deploying(), done(one())).written("1.1.0").history(two().Failed(), done(one())).
 			history(two().Deploying().Retried(noon), done(one())),
 		"somebody changes a target and the controller takes it back": firstPromotion().tagged("kubectl", "6.6.6").tagged(manager, "1.0.0"),
@@ -53,8 +53,9 @@ func TestTheObserverSeesEachBrokenPromise(t *testing.T) {
 		"two at once":                        {newTale().history(two().Deploying(), done(one())), "2 promotions were recorded at once"},
 		"an id that was there before":        {firstPromotion().history(done(one()), two().ID(0).Cancelled()), "promotion 0 was recorded after 1"},
 		"out of order":                       {newTale().history(done(one())).history(done(one()), two().Cancelled()), "promotion 2 stands before 1"},
-		"a release twice":                    {firstPromotion().history(one().ID(2).Deploying(), done(one())), "1.0.0 was promoted by itself as 2, after it had been as 1"},
-		"a person's choice twice":            {newTale().history(pinned(1).Cancelled()).history(pinned(2).Deploying(), pinned(1).Cancelled()), "1.0.0 was promoted twice in a row, as 1 and 2"},
+		"a release twice":                    {firstPromotion().history(one().ID(2).Deploying(), done(one())), "1.0.0 was promoted"},
+		"a person's choice twice":            {firstPromotion().chosen("1.0.0", done(one())).history(one().ID(2).Deploying(), done(one())), "1.0.0 was promoted twice in a row, as 1 and 2"},
+		"back to an older one":               {newTale().history(done(one())).history(two().Deploying(), done(one())).history(one().ID(3).Deploying(), two().Cancelled(), done(one())), "1.0.0 was promoted by itself after 1.1.0"},
 		"an older one still runs":            {deploying().history(two().Deploying(), one().Deploying()), "promotion 1 is Deploying though it is not the newest"},
 		"an entry becomes another":           {deploying().history(two().ID(1).Deploying()), "promotion 1 was rewritten"},
 		"an entry has another author":        {deploying().history(one().By(v1alpha1.TriggeredByUser, "eve").Deploying()), "promotion 1 was rewritten"},

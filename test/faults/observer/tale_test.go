@@ -56,6 +56,13 @@ func (t *tale) history(entries ...*fixture.EntryBuilder) *tale {
 	return t.state(t.shop.History(entries...).Obj())
 }
 
+// chosen is the Rollout when a person has pinned a version.
+func (t *tale) chosen(tag string, entries ...*fixture.EntryBuilder) *tale {
+	rollout := t.shop.History(entries...).Obj()
+	rollout.Spec.WantedVersion = &tag
+	return t.state(rollout)
+}
+
 // repository is a state of the OCIRepository.
 func (t *tale) repository(pulled string) *fixture.RepositoryBuilder {
 	b := fixture.MakeRepository("shop").DrivenBy("shop").Tag(t.tag).Generation(t.generation)
