@@ -47,6 +47,10 @@ type Setting struct {
 	Components []string
 	// Args are the flags of the controller.
 	Args []string
+	// Between, unless nil, puts something between the controller and the API
+	// server: it is given the path of the controller's kubeconfig, and returns that
+	// of another one.
+	Between func(kubeconfig string) (string, error)
 }
 
 // AsShipped are the flags of the shipped Deployment that say what it does.
@@ -72,20 +76,26 @@ func (s Setting) Start(ctx context.Context) (*Plane, error) {
 		return nil, err
 	}
 	plane := &Plane{ControlPlane: started, program: program, components: s.Components}
-	if err := plane.runController(ctx, s.Args); err != nil {
+	if err := plane.runController(ctx, s); err != nil {
 		return nil, errors.Join(err, plane.Stop())
 	}
 	return plane, nil
 }
 
-func (p *Plane) runController(ctx context.Context, args []string) error {
+func (p *Plane) runController(ctx context.Context, s Setting) error {
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, coordinationv1.AddToScheme} {
 		if err := add(p.Client().Scheme()); err != nil {
 			return fmt.Errorf("register the project's kinds: %w", err)
 		}
 	}
-	var err error
-	p.Controller, err = scenario.StartController(ctx, p.ControlPlane, p.program, p.components, args...)
+	kubeconfig, err := scenario.Install(ctx, p.ControlPlane, scenario.Account, p.components...)
+	if err == nil && s.Between != nil {
+		kubeconfig, err = s.Between(kubeconfig)
+	}
+	if err != nil {
+		return err
+	}
+	p.Controller, err = p.StartAs(scenario.ControllerName, kubeconfig, nil, s.Args...)
 	return err
 }
 
