@@ -131,6 +131,43 @@ func (c *client) ask(method, path, body string) string {
 	return told + " " + string(text)
 }
 
+// TestARequestIsJudgedWhenItHasComeWhole lets a client say half of what it wants,
+// and ask for something else meanwhile.
+func TestARequestIsJudgedWhenItHasComeWhole(t *testing.T) {
+	wire, server, client := openTo(t)
+	judged := make(chan string, 2)
+	wire.Inject(func(r Request) Fault {
+		judged <- r.Name
+		return Fault{}
+	})
+	body, rest := io.Pipe()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, client.host+rollout, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		response, err := client.http.Do(request)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		answered <- err
+	}()
+	_, _ = io.WriteString(rest, "half ")
+	client.ask(http.MethodGet, "/apis/kuberik.com/v1alpha1/namespaces/shop/rollouts/other", "")
+	_, _ = io.WriteString(rest, "and half")
+	_ = rest.Close()
+	if err := <-answered; err != nil {
+		t.Fatal(err)
+	}
+	if first, second := <-judged, <-judged; first != "other" || second != "web" {
+		t.Errorf("judged %s before %s", first, second)
+	}
+	if asked := server.wasAsked(); asked[1] != "PATCH "+rollout+" half and half" {
+		t.Errorf("the API server was asked %q", asked)
+	}
+}
+
 const rollout = "/apis/kuberik.com/v1alpha1/namespaces/shop/rollouts/web"
 
 func TestEachFaultIsWhatItSays(t *testing.T) {
