@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -58,7 +59,7 @@ func newBench(ctx context.Context, s setting, path string, progress io.Writer) (
 			err = errors.Join(err, b.close())
 		}
 	}()
-	if b.plane, err = controlplane.Start(ctx, controlplane.Options{CRDPaths: []string{scenario.CRDs()}, LogDir: s.logs}); err != nil {
+	if b.plane, err = startPlane(ctx, s.logs); err != nil {
 		return nil, err
 	}
 	if err := v1alpha1.AddToScheme(b.plane.Client().Scheme()); err != nil {
@@ -75,6 +76,17 @@ func newBench(ctx context.Context, s setting, path string, progress io.Writer) (
 		return nil, err
 	}
 	return b, b.populate(ctx)
+}
+
+// startPlane starts an API server and its etcd, which inherit the environment.
+func startPlane(ctx context.Context, logs string) (*controlplane.ControlPlane, error) {
+	const variable = "GOGC"
+	before := os.Getenv(variable)
+	if err := os.Setenv(variable, strconv.Itoa(generousGC)); err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.Setenv(variable, before) }()
+	return controlplane.Start(ctx, controlplane.Options{CRDPaths: []string{scenario.CRDs()}, LogDir: logs})
 }
 
 func (b *bench) observe(ctx context.Context) error {

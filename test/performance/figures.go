@@ -67,6 +67,7 @@ var catalogue = []figure{
 	{"bake.status", "", "wave with a bake: status writes", "As above, per promotion."},
 	{"bake.events", "", "wave with a bake: events", "As above, per promotion."},
 	{"bake.checks", "", "wave with a bake: writes of HealthChecks", "`PATCH healthchecks` and `healthchecks/status` by the controller, per promotion: the reset, and the mark that it was made."},
+	{"bake.reads", "", "wave with a bake: reads", "`GET` and `LIST`, per promotion."},
 	{"single.p50", "ms", "one release at rest, median", "From the moment when the ImagePolicy is about to name the release until a watch has shown it in both targets, one Rollout after the other while all others rest."},
 	{"single.p99", "ms", "one release at rest, 99th percentile", "Of the same."},
 	{"rest.requests", "", "requests at rest", "All requests by the controller within the time at rest, by the API server's own count; renewals of the lease, and watches that are opened anew, aside."},

@@ -21,8 +21,9 @@ type plan struct {
 	Floor int
 	// Singles is how many releases there are for one Rollout at a time.
 	Singles int
-	// Storm is how often each HealthCheck and gate changes; 0 leaves out what
-	// needs HealthChecks.
+	// Bake is whether there is a release with a bake.
+	Bake bool
+	// Storm is how often each HealthCheck and gate changes; it needs Bake.
 	Storm int
 	// Rest is how long nothing happens.
 	Rest time.Duration
@@ -137,7 +138,7 @@ func (b *bench) measureSingles(ctx context.Context, p plan, m measured) error {
 }
 
 func (b *bench) measureBake(ctx context.Context, p plan, m measured) error {
-	if p.Storm == 0 {
+	if !p.Bake {
 		return nil
 	}
 	some := b.some(part)
@@ -151,7 +152,7 @@ func (b *bench) measureBake(ctx context.Context, p plan, m measured) error {
 	b.tell("wave with a bake: targets %s, all %s, CPU %s", w.targets(), w.all(), spent.cpu)
 	m["bake.time"], m["bake.cpu"] = seconds(w.targets()), millis(spent.cpu)/float64(len(some))
 	counts := counted(spent.requests)
-	for _, key := range []string{"status", "events", "checks"} {
+	for _, key := range []string{"status", "events", "checks", "reads"} {
 		m["bake."+key] = float64(counts[key]) / float64(len(some))
 	}
 	return nil

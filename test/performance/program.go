@@ -16,27 +16,36 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// program is the controller as a process of its own, with the rights, flags and
-// environment that are shipped, but no limits.
+// program is the controller as a process of its own, with the rights and the flags
+// that are shipped. Its memory has no limit, so that its peak is what it needs.
 type program struct {
 	*controlplane.Process
 	metrics string    // the address of its metrics
 	began   time.Time // when it was started last
 }
 
+// generousGC lets what is not measured use memory rather than CPU.
+const generousGC = 400
+
+// profileSeconds is how long CPU profiles are, from the beginning of a wave.
+const profileSeconds = 20
+
 // shipped are the flags of the shipped Deployment that say what it does.
 var shipped = []string{"--leader-elect", "--leader-election-release-on-cancel"}
 
-// startProgram installs the rights of the controller and starts it, with more flags
-// beside the shipped ones.
-func startProgram(ctx context.Context, plane *controlplane.ControlPlane, path string, more ...string) (*program, error) {
+// startProgram installs the rights of the controller and starts it.
+func startProgram(ctx context.Context, plane *controlplane.ControlPlane, path string) (*program, error) {
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
 	args := append([]string{"--metrics-bind-address=" + address, "--metrics-secure=false"}, shipped...)
 	began := time.Now()
-	process, err := scenario.StartController(ctx, plane, path, nil, append(args, more...)...)
+	kubeconfig, err := scenario.Install(ctx, plane, scenario.Account)
+	if err != nil {
+		return nil, err
+	}
+	process, err := scenario.StartControllerAs(plane, scenario.ControllerName, path, kubeconfig, []string{"GOGC="}, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -231,8 +231,9 @@ func (b *bench) protect(ctx context.Context, some []int, bake time.Duration) err
 	})
 }
 
-// percentile of durations; they are sorted.
+// percentile is the least of the durations that so many percent of them do not
+// exceed.
 func percentile(all []time.Duration, percent int) time.Duration {
-	slices.Sort(all)
-	return all[min(len(all)*percent/100, len(all)-1)]
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[(len(sorted)*percent+99)/100-1]
 }

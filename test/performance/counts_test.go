@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+// counts are the figures that no machine makes larger or smaller.
+var counts = []string{
+	"wave.status", "wave.repository", "wave.kustomization", "wave.events", "wave.reads", "wave.others",
+	"bake.status", "bake.events", "bake.checks", "bake.reads", "rest.requests", "storm.writes", "restart.writes",
+}
+
+// TestWhatIsAskedOfTheAPIServer is the benchmark in small, without a clock.
+func TestWhatIsAskedOfTheAPIServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it needs a control plane")
+	}
+	ctrl.SetLogger(logr.Discard())
+	program, err := scenario.BuildController(t.Context(), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranges, err := readRanges(rangeFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []size{{50, 1}, {50, 5}} {
+		t.Run(s.String(), func(t *testing.T) {
+			b, err := newBench(t.Context(), setting{s.Rollouts, s.Namespaces, ""}, program, t.Output())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := b.close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			p := plan{size: s, Waves: 2, Floor: 50, Bake: true, Storm: 2, Rest: 2 * time.Second}
+			found, err := b.measure(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range ranges {
+				value, measured := found[e.Figure]
+				switch {
+				case !slices.Contains(counts, e.Figure):
+				case !measured:
+					t.Errorf("%s was not measured", e.Figure)
+				case !e.holds(value):
+					t.Errorf("%s is %s, want %s", e.Figure, exact(value), e)
+				}
+			}
+		})
+	}
+}
+
+// What `make test` holds must be in the range file: else nothing is held.
+func TestEveryCountHasARange(t *testing.T) {
+	ranges, err := readRanges(rangeFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range counts {
+		found := false
+		for _, e := range ranges {
+			found = found || e.concerns(size{50, 1}, key) && e.Most != nil
+		}
+		if !found {
+			t.Errorf("nothing is expected of %s in fleets of every size", key)
+		}
+	}
+}

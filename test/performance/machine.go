@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+)
+
+// machine says where and of what a run was.
+type machine struct {
+	Date      string
+	Commit    string
+	Took      time.Duration
+	CPUs      int
+	Processor string
+	Memory    string
+	Kernel    string
+	Go        string
+	Programs  string // of the control plane
+}
+
+// describe says where a run took place that began at a time.
+func describe(began time.Time, programs string) machine {
+	return machine{
+		Date:      began.UTC().Format(time.DateOnly),
+		Commit:    commit(),
+		Took:      time.Since(began).Round(time.Second),
+		CPUs:      runtime.NumCPU(),
+		Processor: fact("/proc/cpuinfo", "model name"),
+		Memory:    gibibytes(fact("/proc/meminfo", "MemTotal")),
+		Kernel:    strings.TrimSpace(read("/proc/sys/kernel/osrelease")),
+		Go:        runtime.Version(),
+		Programs:  programs,
+	}
+}
+
+// commit is what is checked out; a run outside of a repository has none.
+func commit() string {
+	described := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*")
+	described.Dir = parts.Root()
+	text, err := described.Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(text))
+}
+
+func read(path string) string {
+	content, _ := os.ReadFile(path)
+	return string(content)
+}
+
+// fact finds a line "key : value" in a file of /proc.
+func fact(path, key string) string {
+	lines := bufio.NewScanner(bytes.NewReader([]byte(read(path))))
+	for lines.Scan() {
+		if name, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(name) == key {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}
+
+func gibibytes(memory string) string {
+	var kilobytes int64
+	if _, err := fmt.Sscanf(memory, "%d kB", &kilobytes); err != nil {
+		return memory
+	}
+	return fmt.Sprintf("%d GiB", kilobytes>>20)
+}

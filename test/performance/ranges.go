@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"strconv"
+
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed ranges.yaml
+var rangeFile []byte
+
+// expectation is the range of a figure.
+type expectation struct {
+	// Figure by its key.
+	Figure string `json:"figure"`
+	// Least and Most of it, both included; nil is no limit.
+	Least *float64 `json:"least,omitempty"`
+	Most  *float64 `json:"most,omitempty"`
+	// Rollouts limits it to fleets of that size; 0 is all.
+	Rollouts int `json:"rollouts,omitempty"`
+}
+
+// readRanges reads a range file. What it cannot mean is an error.
+func readRanges(content []byte) ([]expectation, error) {
+	var all []expectation
+	if err := yaml.UnmarshalStrict(content, &all); err != nil {
+		return nil, fmt.Errorf("read the range file: %w", err)
+	}
+	for _, e := range all {
+		if _, known := figureOf(e.Figure); !known {
+			return nil, fmt.Errorf("the range file expects something of %q, which is no figure", e.Figure)
+		}
+		if e.Least == nil && e.Most == nil {
+			return nil, fmt.Errorf("the range file expects nothing of %s: give least or most", e.Figure)
+		}
+	}
+	return all, nil
+}
+
+// concerns reports whether something is expected of a figure of a fleet.
+func (e expectation) concerns(s size, key string) bool {
+	return e.Figure == key && (e.Rollouts == 0 || e.Rollouts == s.Rollouts)
+}
+
+// holds reports whether a value is in the range.
+func (e expectation) holds(value float64) bool {
+	return (e.Least == nil || value >= *e.Least) && (e.Most == nil || value <= *e.Most)
+}
+
+// String is how the range is shown.
+func (e expectation) String() string {
+	switch {
+	case e.Most == nil:
+		return "≥ " + exact(*e.Least)
+	case e.Least == nil:
+		return "≤ " + exact(*e.Most)
+	case *e.Least == *e.Most:
+		return exact(*e.Most)
+	}
+	return exact(*e.Least) + " to " + exact(*e.Most)
+}
+
+func exact(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }
+
+// check holds results to what is expected, and returns what is wrong. If they are
+// all there should be, it is wrong as well that a figure was measured nowhere.
+func check(expectations []expectation, results []result, complete bool) []string {
+	var wrong []string
+	for _, e := range expectations {
+		found := false
+		for _, r := range results {
+			value, measured := r.Figures[e.Figure]
+			if !measured || !e.concerns(r.size, e.Figure) {
+				continue
+			}
+			found = true
+			if !e.holds(value) {
+				wrong = append(wrong, fmt.Sprintf("%s: %s is %s, expected %s", r.size, e.Figure, exact(value), e))
+			}
+		}
+		if !found && complete {
+			wrong = append(wrong, fmt.Sprintf("%s was not measured, expected %s", e.Figure, e))
+		}
+	}
+	return wrong
+}

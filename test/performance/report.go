@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+)
+
+//go:embed performance.md.tmpl
+var page string
+
+// report is what a run has shown.
+type report struct {
+	machine
+	results      []result
+	expectations []expectation
+}
+
+// relate adds the figures that compare a fleet with the smallest one.
+func relate(results []result) {
+	base := slices.IndexFunc(results, func(r result) bool { return r.size == smallest })
+	if base < 0 {
+		return
+	}
+	for _, r := range results {
+		if r.size == smallest {
+			continue
+		}
+		for _, of := range []string{"wave", "bake", "storm"} {
+			small, large := results[base].Figures[of+".cpu"], r.Figures[of+".cpu"]
+			if small > 0 && large > 0 {
+				r.Figures[of+".cpuratio"] = large / small
+			}
+		}
+	}
+}
+
+// table has a line per figure and a column per fleet, and what is expected.
+// Values that are out of range are marked.
+func (r report) table() [][]string {
+	head := []string{"Figure"}
+	for _, result := range r.results {
+		head = append(head, result.String())
+	}
+	rows := [][]string{append(head, "Expected")}
+	for _, f := range catalogue {
+		row, any := []string{strings.TrimSuffix(f.title+" ("+f.unit+")", " ()")}, false
+		for _, result := range r.results {
+			value, measured := result.Figures[f.key]
+			if !measured {
+				row = append(row, "")
+				continue
+			}
+			any = true
+			row = append(row, shown(value)+r.mark(result.size, f.key, value))
+		}
+		if any {
+			rows = append(rows, append(row, r.expected(f.key)))
+		}
+	}
+	return rows
+}
+
+func (r report) mark(s size, key string, value float64) string {
+	if slices.ContainsFunc(r.expectations, func(e expectation) bool { return e.concerns(s, key) && !e.holds(value) }) {
+		return " (!)"
+	}
+	return ""
+}
+
+// expected says what is expected of a figure, and of which fleets.
+func (r report) expected(key string) string {
+	var all []string
+	for _, e := range r.expectations {
+		switch {
+		case e.Figure != key:
+		case e.Rollouts > 0:
+			all = append(all, e.String()+" at "+thousands(e.Rollouts))
+		default:
+			all = append(all, e.String())
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// shown has three digits that matter, and no more than a count has.
+func shown(value float64) string {
+	if value == math.Trunc(value) {
+		return strconv.FormatFloat(value, 'f', 0, 64)
+	}
+	digits := 2 - int(math.Floor(math.Log10(math.Abs(value))))
+	return strconv.FormatFloat(value, 'f', max(0, min(digits, 3)), 64)
+}
+
+// writeText shows the table on a terminal.
+func (r report) writeText(w io.Writer) error {
+	rows := r.table()
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len([]rune(cell)))
+		}
+	}
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			line.WriteString(cell + strings.Repeat(" ", widths[i]-len([]rune(cell))+2))
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line.String(), " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writePage writes the page of the documentation.
+func (r report) writePage(w io.Writer) error {
+	text, err := template.New("page").Parse(page)
+	if err != nil {
+		return err
+	}
+	return text.Execute(w, map[string]any{
+		"Machine": r.machine, "Table": markdown(r.table()), "Plots": r.plots(), "Figures": r.explained(),
+	})
+}
+
+func markdown(rows [][]string) string {
+	var text strings.Builder
+	for i, row := range rows {
+		text.WriteString("| " + strings.Join(row, " | ") + " |\n")
+		if i == 0 {
+			text.WriteString("| --- " + strings.Repeat("| ---: ", len(row)-2) + "| --- |\n")
+		}
+	}
+	return text.String()
+}
+
+// explained lists what the figures mean that were measured.
+func (r report) explained() string {
+	var text strings.Builder
+	for _, f := range catalogue {
+		if slices.ContainsFunc(r.results, func(r result) bool { _, ok := r.Figures[f.key]; return ok }) {
+			text.WriteString("| " + f.title + " | `" + f.key + "` | " + f.meaning + " |\n")
+		}
+	}
+	return text.String()
+}
+
+// plots are charts of what should be level: time and CPU per promotion.
+func (r report) plots() string {
+	perPromotion := func(key string) func(result) float64 {
+		return func(r result) float64 { return 1000 * r.Figures[key] / float64(r.Rollouts) }
+	}
+	floors := slices.DeleteFunc(slices.Clone(r.results), func(r result) bool { return r.Figures["wave.floor"] == 0 })
+	return chart("Time per promotion in a wave: the controller (bars), the bare client (line)", floors, perPromotion("wave.time"), perPromotion("wave.floor")) +
+		"\n" + chart("CPU time of the controller per promotion in a wave", r.results, func(r result) float64 { return r.Figures["wave.cpu"] }, nil)
+}
+
+// chart draws bars, and a line if there is one, in milliseconds.
+func chart(title string, results []result, bars, line func(result) float64) string {
+	var names, heights, points []string
+	for _, r := range results {
+		names = append(names, strconv.Quote(r.String()))
+		heights = append(heights, shown(bars(r)))
+		if line != nil {
+			points = append(points, shown(line(r)))
+		}
+	}
+	text := fmt.Sprintf("```mermaid\nxychart-beta\n    title %q\n    x-axis [%s]\n    y-axis \"milliseconds\" 0 --> %s\n    bar [%s]\n",
+		title, strings.Join(names, ", "), shown(top(results, bars, line)), strings.Join(heights, ", "))
+	if line != nil {
+		text += "    line [" + strings.Join(points, ", ") + "]\n"
+	}
+	return text + "```\n"
+}
+
+// top leaves some room above the highest value.
+func top(results []result, series ...func(result) float64) float64 {
+	highest := 0.0
+	for _, values := range series {
+		for _, r := range results {
+			if values != nil {
+				highest = max(highest, values(r))
+			}
+		}
+	}
+	return cmp.Or(math.Ceil(highest*1.2), 1)
+}

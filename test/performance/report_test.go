@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func reported() report {
+	most := 1.2
+	results := []result{
+		{smallest, measured{"wave.time": 1, "wave.cpu": 5, "restart.writes": 0}},
+		{size{10000, 100}, measured{"wave.time": 123.456, "wave.floor": 98.7, "wave.cpu": 7.5, "restart.writes": 0}},
+	}
+	relate(results)
+	return report{results: results, expectations: []expectation{
+		{Figure: "wave.cpuratio", Most: &most, Rollouts: 10000},
+		{Figure: "restart.writes", Most: new(float64)},
+	}}
+}
+
+func TestTheTableComparesFleetsAndMarksWhatIsOutOfRange(t *testing.T) {
+	want := [][]string{
+		{"Figure", "100 in 1 namespace", "10,000 in 100 namespaces", "Expected"},
+		{"wave: all targets written (s)", "1", "123", ""},
+		{"wave: the same by a bare client (s)", "", "98.7", ""},
+		{"wave: CPU per promotion (ms)", "5", "7.50", ""},
+		{"wave: CPU per promotion, to that among 100", "", "1.50 (!)", "≤ 1.2 at 10,000"},
+		{"restart: writes", "0", "0", "≤ 0"},
+	}
+	if diff := cmp.Diff(want, reported().table()); diff != "" {
+		t.Errorf("the table (-want +got):\n%s", diff)
+	}
+}
+
+func TestThePageHasTheTableThePlotsAndWhatTheyMean(t *testing.T) {
+	var page bytes.Buffer
+	if err := reported().writePage(&page); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{
+		"| restart: writes | 0 | 0 | ≤ 0 |\n",
+		"    x-axis [\"10,000 in 100 namespaces\"]\n    y-axis \"milliseconds\" 0 --> 15\n    bar [12.3]\n    line [9.87]\n",
+		"    bar [5, 7.50]\n```\n",
+		"| restart: writes | `restart.writes` | All writes",
+	} {
+		if !strings.Contains(page.String(), part) {
+			t.Errorf("the page lacks %q:\n%s", part, page.String())
+		}
+	}
+}

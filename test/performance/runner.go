@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+// smallest is the fleet that others are compared with.
+var smallest = size{100, 1}
+
+// whole is the whole benchmark.
+var whole = []plan{
+	{size: smallest, Waves: 5, Singles: 20, Bake: true, Storm: 20, Rest: 5 * time.Second},
+	{size: size{1000, 1}, Waves: 3, Floor: 1000, Singles: 100, Bake: true, Storm: 5, Rest: 20 * time.Second},
+	{size: size{1000, 100}, Waves: 3, Floor: 1000, Singles: 100, Bake: true, Storm: 5, Rest: 20 * time.Second},
+	{size: size{10000, 1}, Waves: 1, Floor: 2000, Singles: 100, Bake: true, Storm: 2, Rest: 20 * time.Second},
+	{size: size{10000, 100}, Waves: 1, Floor: 2000, Singles: 100, Bake: true, Storm: 2, Rest: 20 * time.Second},
+}
+
+// runner measures one fleet after the other, checks what came of it, and reports.
+type runner struct {
+	plans          []plan
+	partial        bool // not everything that is to be measured will be
+	logs, profiles string
+	progress       io.Writer
+}
+
+// choose takes from the plans those for some fleets. A fleet that has no plan is
+// measured like one of a thousand.
+func (r *runner) choose(fleets string) error {
+	var chosen []plan
+	for _, text := range strings.Split(fleets, ",") {
+		var s size
+		if _, err := fmt.Sscanf(text, "%d/%d", &s.Rollouts, &s.Namespaces); err != nil || s.Rollouts < 1 || s.Namespaces < 1 {
+			return fmt.Errorf("%q is no fleet: want rollouts/namespaces, such as 1000/1", text)
+		}
+		p := whole[1]
+		if i := slices.IndexFunc(whole, func(p plan) bool { return p.size == s }); i >= 0 {
+			p = whole[i]
+		}
+		p.size, p.Floor = s, min(p.Floor, s.Rollouts)
+		chosen = append(chosen, p)
+	}
+	r.plans, r.partial = chosen, true
+	return nil
+}
+
+// only leaves out of the plans what is not named.
+func (r *runner) only(scenarios string) error {
+	wanted := strings.Split(scenarios, ",")
+	has := func(name string) bool { return slices.Contains(wanted, name) }
+	for _, name := range wanted {
+		if !slices.Contains([]string{"waves", "floor", "rest", "singles", "bake", "storm"}, name) {
+			return fmt.Errorf("there is no scenario %q", name)
+		}
+	}
+	r.plans, r.partial = slices.Clone(r.plans), true
+	for i := range r.plans {
+		p := &r.plans[i]
+		if !has("waves") && !has("floor") {
+			p.Waves = 0
+		}
+		if !has("floor") {
+			p.Floor = 0
+		}
+		if !has("rest") {
+			p.Rest = 0
+		}
+		if !has("singles") {
+			p.Singles = 0
+		}
+		if !has("storm") {
+			p.Storm = 0
+		}
+		p.Bake = has("bake") || has("storm")
+	}
+	return nil
+}
+
+func (r *runner) run(ctx context.Context) error {
+	expectations, err := readRanges(rangeFile)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	path, err := scenario.BuildController(ctx, os.Stderr)
+	if err != nil {
+		return err
+	}
+	found := report{expectations: expectations}
+	var programs string
+	var failed error
+	for _, p := range r.plans {
+		if failed = r.measure(ctx, p, path, &found, &programs); failed != nil {
+			break
+		}
+	}
+	relate(found.results)
+	found.machine = describe(began, programs)
+	return errors.Join(failed, r.conclude(found, failed == nil && !r.partial))
+}
+
+func (r *runner) measure(ctx context.Context, p plan, path string, found *report, programs *string) error {
+	began := time.Now()
+	p.Profiles = r.profiles
+	_, _ = fmt.Fprintf(r.progress, "==> %s\n", p.size)
+	b, err := newBench(ctx, setting{p.Rollouts, p.Namespaces, r.logs}, path, r.progress)
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.size, err)
+	}
+	b.tell("made the fleet in %s", time.Since(began))
+	*programs = filepath.Base(b.plane.Part(parts.APIServer).Path) + ", " + filepath.Base(b.plane.Part(parts.Etcd).Path)
+	figures, err := b.measure(ctx, p)
+	found.results = append(found.results, result{p.size, figures})
+	if err = errors.Join(err, b.close()); err != nil {
+		return fmt.Errorf("%s: %w", p.size, err)
+	}
+	b.tell("done in %s", time.Since(began))
+	return nil
+}
+
+// conclude shows the table, keeps the report, and returns what is out of range.
+// The page of the documentation is of a run that has measured everything.
+func (r *runner) conclude(found report, complete bool) error {
+	_, _ = fmt.Fprintln(r.progress)
+	err := found.writeText(r.progress)
+	var text bytes.Buffer
+	err = errors.Join(err, found.writePage(&text))
+	paths := []string{filepath.Join(parts.Root(), "bin", "performance.md")}
+	if complete {
+		paths = append(paths, filepath.Join(parts.Root(), "docs", "performance.md"))
+	}
+	for _, path := range paths {
+		err = errors.Join(err, os.WriteFile(path, text.Bytes(), 0o644))
+		_, _ = fmt.Fprintf(r.progress, "\nThe report is in %s.\n", path)
+	}
+	for _, wrong := range check(found.expectations, found.results, complete) {
+		err = errors.Join(err, errors.New(wrong))
+	}
+	return err
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAWaveIsTimedFromTheFirstPolicyToTheLastTarget(t *testing.T) {
+	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
+	w := newWave(release{tag: "1"}, 7, 8)
+	w.named[0], w.named[1] = at(12), at(10)
+	w.note(7, repositoryWritten, at(13))
+	w.note(7, kustomizationWritten, at(17))
+	w.note(8, repositoryWritten, at(15))
+	w.note(8, kustomizationWritten, at(14))
+	w.note(8, kustomizationWritten, at(99)) // again, by another event
+	w.note(6, kustomizationWritten, at(99)) // not of this wave
+	w.note(7, succeeded, at(18))
+	if w.missing[succeeded] != 1 || w.missing[kustomizationWritten] != 0 {
+		t.Errorf("missing are %v", w.missing)
+	}
+	w.note(8, succeeded, at(20))
+	got := []time.Duration{w.targets(), w.all(), w.latencies()[0], w.latencies()[1]}
+	want := []time.Duration{7 * time.Second, 10 * time.Second, 5 * time.Second, 5 * time.Second}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("times (-want +got):\n%s", diff)
+	}
+}
+
+func TestPercentilesAndMedians(t *testing.T) {
+	var all []time.Duration
+	for i := range 100 {
+		all = append(all, time.Duration(100-i))
+	}
+	got := []float64{float64(percentile(all, 50)), float64(percentile(all, 99)), median([]float64{3, 1, 2}), median([]float64{1, 2, 3, 10})}
+	if diff := cmp.Diff([]float64{50, 99, 2, 2.5}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
