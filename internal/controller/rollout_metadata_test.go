@@ -25,7 +25,7 @@ import (
 // openStocked opens a stage whose releases are in a registry.
 func openStocked(t *testing.T, image func(*fixture.ScanBuilder) *fixture.ScanBuilder) *stage {
 	t.Helper()
-	s := openStage(t)
+	s := openStageAlone(t)
 	s.asksRegistries = true
 	objects := shopWith(fixture.MakeRollout("shop"), "1.0.0")
 	objects[0] = image(fixture.MakeScan("shop").Image(testPlane.Registry.Host() + "/" + s.namespace)).Found("1.0.0").Obj()

@@ -27,7 +27,7 @@ import (
 // Whoever tries the samples together has an environment that waits for its
 // first release, and whose schedules are what they say.
 func TestTheSamplesWorkTogether(t *testing.T) {
-	s := openStage(t)
+	s := openStageAlone(t)
 	for _, sample := range samples(t) {
 		if sample.GetKind() == "Namespace" {
 			continue // the stage has its own

@@ -42,7 +42,7 @@ func TestNeighboursCostNothing(t *testing.T) {
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "none"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := openStage(t)
+			s := openStageAlone(t)
 			looked := s.countLooks()
 			s.neighbour("shop", selector)
 			s.deploy("shop")

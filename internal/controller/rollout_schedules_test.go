@@ -19,7 +19,7 @@ import (
 // openLabelledShop is a stage on which 1.0.0 runs.
 func openLabelledShop(t *testing.T, labels map[string]string) *stage {
 	t.Helper()
-	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s := openStageAlone(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.labelNamespace("stage", s.namespace)
 	s.relabel("shop", labels)
 	s.deploy("shop")

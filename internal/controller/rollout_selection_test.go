@@ -16,7 +16,7 @@ import (
 // TestWhichChecksARolloutSelects: one selection serves all purposes, so that a
 // check that is selected wakes the Rollout, and no other does.
 func TestWhichChecksARolloutSelects(t *testing.T) {
-	s := openStage(t)
+	s := openStageAlone(t)
 	near := s.openNamespace(map[string]string{"of": s.namespace, "tier": "gold"})
 	far := s.openNamespace(map[string]string{"of": s.namespace, "tier": "lead"})
 	names := map[string]string{s.namespace: "own", near: "near", far: "far"}
@@ -89,7 +89,7 @@ func (s *stage) in(t *testing.T) *stage {
 func TestAPolicyWakesTheRolloutsThatNameItAndNoOthers(t *testing.T) {
 	other := fixture.MakeRollout("other").Obj()
 	other.Spec.ReleasesImagePolicy.Name = "shop"
-	s := openStage(t, fixture.MakeRollout("shop").Obj(), other, fixture.MakeRollout("cart").Obj(),
+	s := openStageAlone(t, fixture.MakeRollout("shop").Obj(), other, fixture.MakeRollout("cart").Obj(),
 		fixture.MakeScan("shop").Obj(), fixture.MakePolicy("shop").Obj(), fixture.MakePolicy("cart").Obj())
 	elsewhere := fixture.MakeRollout("shop").Obj()
 	elsewhere.Namespace = s.openNamespace(nil)

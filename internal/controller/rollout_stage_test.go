@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/runtime/conditions/check"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -34,6 +37,7 @@ type stage struct {
 
 	ctx       context.Context
 	namespace string
+	opened    []string // namespaces
 	clock     *fixture.Clock
 	events    *fixture.Events
 	wire      *fixture.Wire
@@ -55,8 +59,22 @@ var liveClient = sync.OnceValues(func() (client.WithWatch, error) {
 	return client.NewWithWatch(testPlane.RESTConfig(), client.Options{Scheme: testClient.Scheme()})
 })
 
-// openStage creates the objects; those with a status are given it as well.
+// beside are the tests that run beside others.
+var beside sync.Map
+
+// openStage opens a stage beside those of other tests. A test that touches what
+// these see as well, such as objects of the cluster, opens its stages alone.
 func openStage(t *testing.T, objects ...client.Object) *stage {
+	t.Helper()
+	if _, already := beside.LoadOrStore(t, true); !already {
+		t.Parallel()
+	}
+	return openStageAlone(t, objects...)
+}
+
+// openStageAlone creates the objects; those with a status are given it as well.
+// In the end all is removed, so that nobody has to look through it.
+func openStageAlone(t *testing.T, objects ...client.Object) *stage {
 	t.Helper()
 	g := NewWithT(t)
 	live, err := liveClient()
@@ -66,6 +84,7 @@ func openStage(t *testing.T, objects ...client.Object) *stage {
 		clock: &fixture.Clock{}, events: &fixture.Events{}, wire: &fixture.Wire{}, answers: &atomic.Int64{},
 		notifications: &fixture.Notifications{},
 	}
+	t.Cleanup(s.clear)
 	s.namespace = s.openNamespace(nil)
 	s.restart()
 	s.add(objects...)
@@ -75,7 +94,20 @@ func openStage(t *testing.T, objects ...client.Object) *stage {
 func (s *stage) openNamespace(labels map[string]string) string {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "stage-", Labels: labels}}
 	s.Expect(s.Create(s.ctx, namespace)).To(Succeed())
+	s.opened = append(s.opened, namespace.Name)
 	return namespace.Name
+}
+
+// clear removes the objects of the namespaces that the stage has opened.
+func (s *stage) clear() {
+	for _, namespace := range s.opened {
+		for _, kind := range []client.Object{
+			&v1alpha1.Rollout{}, &v1alpha1.RolloutGate{}, &v1alpha1.RolloutSchedule{}, &v1alpha1.HealthCheck{},
+			&imagev1.ImageRepository{}, &imagev1.ImagePolicy{}, &sourcev1.OCIRepository{}, &kustomizev1.Kustomization{},
+		} {
+			s.Expect(testClient.DeleteAllOf(context.WithoutCancel(s.ctx), kind, client.InNamespace(namespace))).To(Succeed())
+		}
+	}
 }
 
 // restart replaces the reconciler by one that remembers nothing.

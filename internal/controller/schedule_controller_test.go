@@ -29,7 +29,7 @@ func shopOf(name string, labels map[string]string) *v1alpha1.Rollout {
 func TestAScheduleKeepsAGateForEachRolloutThatItSelects(t *testing.T) {
 	for name, cluster := range map[string]bool{"RolloutSchedule": false, "ClusterRolloutSchedule": true} {
 		t.Run(name, func(t *testing.T) {
-			s := openStage(t, shopOf("shop", team), shopOf("cart", team), shopOf("other", nil))
+			s := openStageAlone(t, shopOf("shop", team), shopOf("cart", team), shopOf("other", nil))
 			s.labelNamespace("stage", s.namespace)
 			built := fixture.MakeSchedule("days").Selecting(team)
 			var o client.Object = built.Obj()
@@ -81,7 +81,7 @@ func TestAScheduleKeepsAGateForEachRolloutThatItSelects(t *testing.T) {
 }
 
 func TestADenyingScheduleIsClosedWhileItIsActive(t *testing.T) {
-	s := openStage(t, shopOf("shop", nil))
+	s := openStageAlone(t, shopOf("shop", nil))
 	c := s.follow(t, fixture.MakeSchedule("freeze").Deny().Obj())
 	c.tick()
 	s.Expect(s.passing()).To(Equal([]string{"shop closed"}))
@@ -94,7 +94,7 @@ func TestADenyingScheduleIsClosedWhileItIsActive(t *testing.T) {
 }
 
 func TestASettledScheduleWritesNothing(t *testing.T) {
-	s := openStage(t, shopOf("cart", nil), shopOf("shop", nil))
+	s := openStageAlone(t, shopOf("cart", nil), shopOf("shop", nil))
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	c.tick()
 	s.Expect(s.wire.Writes()).To(ConsistOf(
@@ -114,7 +114,7 @@ func TestASettledScheduleWritesNothing(t *testing.T) {
 
 func TestAScheduleThatNeverChangesSetsNoTimer(t *testing.T) {
 	over := v1alpha1.ScheduleRule{Name: "over", DateRange: &v1alpha1.DateRange{Start: "2020-01-01", End: "2020-12-31"}}
-	s := openStage(t, shopOf("shop", nil))
+	s := openStageAlone(t, shopOf("shop", nil))
 	c := s.follow(t, fixture.MakeSchedule("past").Deny().Rules(over).Obj())
 	s.Expect(c.tick()).To(Equal(ctrl.Result{}))
 	s.Expect(c.read().status.NextTransition).To(BeNil())
@@ -124,7 +124,7 @@ func TestAScheduleThatNeverChangesSetsNoTimer(t *testing.T) {
 func TestAScheduleFollowsTheClocksThatAreSet(t *testing.T) {
 	// On 29 March 2026 at two in the night it is three o'clock in Berlin.
 	night := v1alpha1.ScheduleRule{TimeRange: &v1alpha1.TimeRange{Start: "02:30", End: "04:00"}}
-	s := openStage(t, shopOf("shop", nil))
+	s := openStageAlone(t, shopOf("shop", nil))
 	s.pass(time.Date(2026, time.March, 28, 12, 0, 0, 0, time.UTC).Sub(fixture.Noon))
 	c := s.follow(t, fixture.MakeSchedule("night").Zone("Europe/Berlin").Rules(night).Obj())
 	s.Expect(c.tick()).To(Equal(ctrl.Result{RequeueAfter: 13 * time.Hour}))
@@ -175,7 +175,7 @@ func TestWhatCannotBeEvaluatedIsClosedUntilItIsMended(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := openStage(t, shopOf("shop", team))
+			s := openStageAlone(t, shopOf("shop", team))
 			s.labelNamespace("stage", s.namespace)
 			c := s.follow(t, fixture.MakeSchedule("days").Selecting(team).Cluster(labelled("stage", s.namespace)))
 			c.tick()
@@ -212,7 +212,7 @@ func TestWhichNamespacesAreSelected(t *testing.T) {
 		"and not those without it": {labelled("kind", "others"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := openStage(t, shopOf("shop", map[string]string{"only": "here"}))
+			s := openStageAlone(t, shopOf("shop", map[string]string{"only": "here"}))
 			s.labelNamespace("kind", "schedules")
 			c := s.follow(t, fixture.MakeSchedule("days").Selecting(map[string]string{"only": "here"}).Cluster(tt.selector))
 			c.tick()
@@ -225,7 +225,7 @@ func TestWhichNamespacesAreSelected(t *testing.T) {
 }
 
 func TestANamespaceThatLosesItsLabelLosesItsGates(t *testing.T) {
-	s := openStage(t, shopOf("shop", nil))
+	s := openStageAlone(t, shopOf("shop", nil))
 	s.labelNamespace("stage", s.namespace)
 	c := s.follow(t, fixture.MakeSchedule("days").Cluster(labelled("stage", s.namespace)))
 	c.tick()
@@ -238,7 +238,7 @@ func TestANamespaceThatLosesItsLabelLosesItsGates(t *testing.T) {
 func TestASuspendedRolloutKeepsItsGate(t *testing.T) {
 	rollout := fixture.MakeRollout("shop").Obj()
 	rollout.Spec.Suspend = true
-	s := openStage(t, rollout)
+	s := openStageAlone(t, rollout)
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	c.tick()
 	s.pass(time.Hour)
@@ -247,7 +247,7 @@ func TestASuspendedRolloutKeepsItsGate(t *testing.T) {
 }
 
 func TestAScheduleThatIsBeingDeletedLetsItsGatesGo(t *testing.T) {
-	s := openStage(t, shopOf("shop", nil))
+	s := openStageAlone(t, shopOf("shop", nil))
 	o := fixture.MakeSchedule("days").Obj()
 	o.Finalizers = []string{"example.com/slow"}
 	c := s.follow(t, o)

@@ -20,7 +20,7 @@ import (
 )
 
 func TestTheGateOfASchedule(t *testing.T) {
-	s := openStage(t, shopOf("shop", nil))
+	s := openStageAlone(t, shopOf("shop", nil))
 	s.labelNamespace("stage", s.namespace)
 	own := s.follow(t, fixture.MakeSchedule("days").Annotate(v1alpha1.PrettyNameAnnotation, "Working hours").Annotate("other", "stays").Obj())
 	own.tick()
@@ -60,7 +60,7 @@ func TestWhatIsDoneToAGateByHandIsUndone(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := openStage(t, shopOf("shop", team), shopOf("side", team), shopOf("cart", nil))
+			s := openStageAlone(t, shopOf("shop", team), shopOf("side", team), shopOf("cart", nil))
 			c := s.follow(t, fixture.MakeSchedule("days").Selecting(team).Annotate(v1alpha1.PrettyNameAnnotation, "Days").Obj())
 			c.tick()
 			before := s.gates()
@@ -80,7 +80,7 @@ func TestWhatIsDoneToAGateByHandIsUndone(t *testing.T) {
 }
 
 func TestWhatOthersAddToAGateStays(t *testing.T) {
-	s := openStage(t, shopOf("shop", nil))
+	s := openStageAlone(t, shopOf("shop", nil))
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	c.tick()
 	s.change(s.gate(), func(o client.Object) {
@@ -96,7 +96,7 @@ func TestWhatOthersAddToAGateStays(t *testing.T) {
 }
 
 func TestAGateThatIsDeletedComesBack(t *testing.T) {
-	s := openStage(t, shopOf("shop", nil))
+	s := openStageAlone(t, shopOf("shop", nil))
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	c.tick()
 	first := s.gate()
@@ -112,7 +112,7 @@ func TestTheScheduleOfAnotherControllerIsTakenOver(t *testing.T) {
 			*metav1.NewControllerRef(c.read().Object, v1alpha1.GroupVersion.WithKind("RolloutSchedule"))}
 		return gate
 	}
-	s := openStage(t, shopOf("shop", nil))
+	s := openStageAlone(t, shopOf("shop", nil))
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	s.add(made(c, "schedule-gate-x7k2p", "shop"))
 	c.tick()
@@ -128,7 +128,7 @@ func TestTheScheduleOfAnotherControllerIsTakenOver(t *testing.T) {
 
 func TestLongNamesHaveGates(t *testing.T) {
 	long := strings.Repeat("a.b-c", 50)
-	s := openStage(t, shopOf(long, nil), shopOf(long+"d", nil))
+	s := openStageAlone(t, shopOf(long, nil), shopOf(long+"d", nil))
 	c := s.follow(t, fixture.MakeSchedule(long+"e").Obj())
 	c.tick()
 	s.Expect(s.passing()).To(Equal([]string{long + " open", long + "d open"}))
@@ -139,7 +139,7 @@ func TestLongNamesHaveGates(t *testing.T) {
 }
 
 func TestAnnotationsAreMirrored(t *testing.T) {
-	s := openStage(t, shopOf("shop", nil))
+	s := openStageAlone(t, shopOf("shop", nil))
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	for _, annotations := range []map[string]string{
 		{v1alpha1.PrettyNameAnnotation: "Days", v1alpha1.DescriptionAnnotation: "when people work"},
@@ -154,7 +154,7 @@ func TestAnnotationsAreMirrored(t *testing.T) {
 }
 
 func TestAGateThatCannotBeWrittenIsTriedAgainAndHoldsUpNoOther(t *testing.T) {
-	s := openStage(t, shopOf("a", nil), shopOf("b", nil), shopOf("c", nil))
+	s := openStageAlone(t, shopOf("a", nil), shopOf("b", nil), shopOf("c", nil))
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	s.wire.Fail = func(_ int, write string, o client.Object) fixture.Fault {
 		if gate, ok := o.(*v1alpha1.RolloutGate); ok && gate.RolloutName() == "b" {
@@ -178,7 +178,7 @@ func TestAGateThatCannotBeWrittenIsTriedAgainAndHoldsUpNoOther(t *testing.T) {
 }
 
 func TestALostAnswerOrAnOldCacheMakesNoSecondGate(t *testing.T) {
-	s := openStage(t, shopOf("shop", nil))
+	s := openStageAlone(t, shopOf("shop", nil))
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
 		if strings.HasPrefix(write, "create RolloutGate") {
@@ -199,7 +199,7 @@ func TestALostAnswerOrAnOldCacheMakesNoSecondGate(t *testing.T) {
 }
 
 func TestARolloutInANamespaceThatGoesNeedsNoGate(t *testing.T) {
-	s := openStage(t, shopOf("shop", nil))
+	s := openStageAlone(t, shopOf("shop", nil))
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	s.Expect(s.Delete(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})).To(Succeed())
 	s.Expect(c.tick()).To(Equal(ctrl.Result{RequeueAfter: time.Hour}))

@@ -43,7 +43,7 @@ func TestWhatASchedulesGatesDependOnWakesIt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := openStage(t, shopOf("shop", nil))
+			s := openStageAlone(t, shopOf("shop", nil))
 			s.labelNamespace("stage", s.namespace)
 			s.play(t, testPlane.RESTConfig())
 			c := s.follow(t, build(s))
@@ -74,7 +74,7 @@ func TestWhatASchedulesGatesDependOnWakesIt(t *testing.T) {
 }
 
 func TestTheLabelOfANamespaceWakesTheSchedulesOfTheCluster(t *testing.T) {
-	s := openStage(t, shopOf("shop", team))
+	s := openStageAlone(t, shopOf("shop", team))
 	s.play(t, testPlane.RESTConfig())
 	c := s.follow(t, fixture.MakeSchedule("days").Selecting(team).Cluster(labelled("stage", s.namespace)))
 	s.Eventually(func() int64 { return c.read().status.ObservedGeneration }).Should(Equal(int64(1)))
@@ -101,7 +101,7 @@ func TestATransitionReachesGateAndRolloutByItself(t *testing.T) {
 }
 
 func TestOnlyTheStatusOfARolloutWakesNoSchedule(t *testing.T) {
-	s := openStage(t, shopOf("shop", team))
+	s := openStageAlone(t, shopOf("shop", team))
 	requests := &requestLog{}
 	user := testPlane.RESTConfig()
 	user.Wrap(requests.wrap)

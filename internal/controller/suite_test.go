@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,7 +32,14 @@ var (
 	testClient client.Client
 )
 
+// testsAtOnce is more than there are processors: tests wait for the API server.
+const testsAtOnce = "4"
+
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", testsAtOnce); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := runTests(m)
 	os.Exit(fixture.ExitCode(code))
 }
