@@ -10,12 +10,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // rights answers what an account may do: anything in which one of the texts
 // occurs. It remembers what was asked.

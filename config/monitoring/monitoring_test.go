@@ -15,6 +15,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,6 +25,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 	"github.com/fluxrollouts/rollout-controller/test/monitoring"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // own are the metrics of the controller and their labels, with those that
 // Prometheus gives to the parts of a histogram.

@@ -10,6 +10,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 func TestStopLeavesNoGoroutine(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	s := start(t, controlplane.Options{ImageScanner: true})

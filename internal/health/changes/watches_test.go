@@ -23,6 +23,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	widgets     = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}

@@ -7,7 +7,10 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	host = "webhook.shop.svc"

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -21,6 +22,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/hold"
 	cases "github.com/fluxrollouts/rollout-controller/test/admission"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const controller = "system:serviceaccount:kuberik-system:controller"
 

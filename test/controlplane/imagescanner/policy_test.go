@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func semverPolicy(versions string) imagev1.ImagePolicySpec {
 	return imagev1.ImagePolicySpec{Policy: imagev1.ImagePolicyChoice{SemVer: &imagev1.SemVerPolicy{Range: versions}}}
