@@ -29,8 +29,6 @@ const (
 	// evaluationTimeout keeps an API server that does not answer from holding
 	// a worker.
 	evaluationTimeout = 30 * time.Second
-	// conflictPause lets the cache catch up with whoever wrote in between.
-	conflictPause = 200 * time.Millisecond
 	// A read that failed is repeated after these pauses.
 	firstRetry, lastRetry = time.Second, 5 * time.Minute
 )

@@ -229,7 +229,7 @@ func TestAResetDuringAnEvaluationIsNotOverwritten(t *testing.T) {
 
 	result, err := r.Reconcile(s.ctx, request)
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(result.RequeueAfter).To(Equal(conflictPause))
+	s.Expect(result.RequeueAfter).To(Equal(conflictDelay))
 	s.Expect(s.status()).To(Equal(pending))
 
 	result, err = r.Reconcile(s.ctx, request)

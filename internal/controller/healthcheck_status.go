@@ -34,7 +34,7 @@ func (r *HealthCheckReconciler) record(ctx context.Context, check *v1alpha1.Heal
 	written, err := r.writeStatus(ctx, check, next)
 	switch {
 	case apierrors.IsConflict(err):
-		return conflictPause, nil
+		return conflictDelay, nil
 	case apierrors.IsNotFound(err):
 		return 0, nil
 	case err != nil:
