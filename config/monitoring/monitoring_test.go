@@ -52,6 +52,12 @@ func own(t *testing.T) map[string][]string {
 	return all
 }
 
+// inWords is how the guide says how long an alert waits.
+var inWords = map[string]string{
+	"": "at once", "1m": "after a minute", "2m": "after two minutes", "5m": "after five minutes",
+	"15m": "after a quarter of an hour", "30m": "after half an hour", "1d": "after a day",
+}
+
 // ofNotifications are the metrics of the queue of Flux events.
 var ofNotifications = map[string][]string{
 	"rollout_notifications_sent_total":    {"result"},
@@ -108,7 +114,10 @@ func TestEveryAlertSaysWhatToDo(t *testing.T) {
 	for _, alert := range alerts {
 		g.Expect(alert.Annotations).To(And(HaveKey("summary"), HaveKey("description")), alert.Alert)
 		g.Expect(alert.Annotations["runbook_url"]).To(Equal(page+strings.ToLower(alert.Alert)), alert.Alert)
-		g.Expect(string(guide)).To(ContainSubstring("\n### "+alert.Alert+"\n"), "its runbook")
+		_, runbook, _ := strings.Cut(string(guide), "\n### "+alert.Alert+"\n\n")
+		g.Expect(inWords).To(HaveKey(alert.For), alert.Alert)
+		severity := alert.Labels["severity"]
+		g.Expect(runbook).To(HavePrefix(strings.ToUpper(severity[:1])+severity[1:]+", "+inWords[alert.For]), alert.Alert)
 		g.Expect([]string{"info", "warning", "critical"}).To(ContainElement(alert.Labels["severity"]), alert.Alert)
 	}
 }
