@@ -51,6 +51,7 @@ func TestEveryValueHasItsEffect(t *testing.T) {
 		plain := c.rendered(t)
 		for name, setting := range c.settings {
 			t.Run(c.release+"/"+name, func(t *testing.T) {
+				t.Parallel()
 				text, absent := strings.CutPrefix(setting.effect, "!")
 				before, set := plain, setting.set
 				if needs, depends := c.needs[name]; depends {
@@ -69,6 +70,7 @@ func TestTheSchemaRefusesWrongValues(t *testing.T) {
 	for _, c := range []chart{mainChart, coordinatorChart} {
 		for name, set := range c.refused {
 			t.Run(c.release+"/"+name, func(t *testing.T) {
+				t.Parallel()
 				if _, err := c.template(t, "--set", set); err == nil || !strings.Contains(err.Error(), "don't meet the specifications of the schema") {
 					t.Errorf("%s: %v, want the schema to refuse it", set, err)
 				}
