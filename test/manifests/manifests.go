@@ -89,6 +89,19 @@ func Template(ctx context.Context, args ...string) ([]*unstructured.Unstructured
 	return Decode(stream)
 }
 
+// Coordinator renders the chart of the coordinator of Deployments into a
+// namespace, with more arguments for `helm template`.
+func Coordinator(ctx context.Context, namespace string, args ...string) ([]*unstructured.Unstructured, error) {
+	const name = "kube-deployment-coordinator"
+	stream, err := Helm(ctx, append([]string{
+		"template", name, filepath.Join(parts.Root(), "charts", name), "--namespace=" + namespace, "--kube-version=" + kubeVersion,
+	}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	return Decode(stream)
+}
+
 // The programs that render, built once per process: the go command would build
 // them anew for each of several callers at a time.
 var (

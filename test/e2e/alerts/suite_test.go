@@ -6,9 +6,7 @@
 package alerts
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"net/http/httptest"
 	"os"
 	"testing"
@@ -30,7 +28,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	var err error
-	if metricsAddress, err = freeAddress(); err != nil {
+	if metricsAddress, err = stage.FindAddress(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -40,13 +38,4 @@ func run(m *testing.M) int {
 	defer relay.answerAgain()
 	return stage.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true, Notifications: true},
 		"--events-addr="+server.URL, "--metrics-bind-address="+metricsAddress, "--metrics-secure=false")
-}
-
-// freeAddress is one that nobody listens at.
-func freeAddress() (string, error) {
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	return listener.Addr().String(), listener.Close()
 }

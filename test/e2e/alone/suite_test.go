@@ -6,26 +6,21 @@ package alone
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
@@ -45,38 +40,20 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	code, err := runAll(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "control plane:", err)
-		code = 1
-	}
-	os.Exit(code)
+	options := controlplane.Options{Workloads: true, CRDPaths: []string{scenario.CoordinationCRDs()}}
+	os.Exit(stage.Bare(m, &plane, options, prepare))
 }
 
-func runAll(m *testing.M) (code int, err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctrl.SetLogger(logr.Discard())
+func prepare(ctx context.Context) (err error) {
 	if program, err = scenario.BuildController(ctx, os.Stderr); err != nil {
-		return 1, err
+		return err
 	}
-	plane, err = controlplane.Start(ctx, controlplane.Options{
-		Workloads: true, CRDPaths: []string{scenario.CoordinationCRDs()}, LogDir: os.Getenv("E2E_LOGS"),
-	})
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, plane.Stop()) }()
-	for _, add := range []func() error{
-		func() error { return coordinationv1.AddToScheme(plane.Client().Scheme()) },
-		func() error { return apiextensionsv1.AddToScheme(plane.Client().Scheme()) },
-		func() error { return removeFlux(ctx) },
-	} {
-		if err := add(); err != nil {
-			return 1, err
+	for _, add := range []func(*runtime.Scheme) error{coordinationv1.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(plane.Client().Scheme()); err != nil {
+			return err
 		}
 	}
-	return m.Run(), nil
+	return removeFlux(ctx)
 }
 
 // removeFlux deletes the kinds that every control plane has.
@@ -109,12 +86,7 @@ type installation struct {
 func coordinator(t *testing.T, namespace string, values ...string) installation {
 	t.Helper()
 	values = append(values, "metricsPort="+freePort(t), "healthPort="+freePort(t))
-	printed, err := manifests.Helm(t.Context(), "template", "kube-deployment-coordinator", "../../../charts/kube-deployment-coordinator",
-		"--namespace="+namespace, "--kube-version=1.36.0", "--set="+strings.Join(values, ","))
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, err := manifests.Decode(printed)
+	objects, err := manifests.Coordinator(t.Context(), namespace, "--set="+strings.Join(values, ","))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func TestTheControllerTakesTheArgumentsItIsGiven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone, err := coordinator(t, "webhook.certManager.enabled=true")
+	alone, err := manifests.Coordinator(t.Context(), manifests.Namespace, "--set=webhook.certManager.enabled=true")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ package installation
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
@@ -39,9 +37,11 @@ func TestTheAPIServerAcceptsWhatIsInstalled(t *testing.T) {
 		"by kustomize, for StatefulSets alone": func() ([]*unstructured.Unstructured, error) {
 			return manifests.Kustomize(t.Context(), "config/statefulset-rollout")
 		},
-		"by Helm, for Deployments alone": func() ([]*unstructured.Unstructured, error) { return coordinator(t, "") },
+		"by Helm, for Deployments alone": func() ([]*unstructured.Unstructured, error) {
+			return manifests.Coordinator(t.Context(), manifests.Namespace)
+		},
 		"by Helm, for Deployments alone with everything": func() ([]*unstructured.Unstructured, error) {
-			return coordinator(t, "replicaCount=2,enablePodDisruptionBudget=true,webhook.caBundle=YQ==,webhook.objectSelector.matchLabels.a=b")
+			return manifests.Coordinator(t.Context(), manifests.Namespace, "--set=replicaCount=2,enablePodDisruptionBudget=true,webhook.caBundle=YQ==,webhook.objectSelector.matchLabels.a=b")
 		},
 		"by Helm": func() ([]*unstructured.Unstructured, error) { return manifests.Template(t.Context()) },
 		"by Helm with every object": func() ([]*unstructured.Unstructured, error) {
@@ -60,18 +60,6 @@ func TestTheAPIServerAcceptsWhatIsInstalled(t *testing.T) {
 			}
 		})
 	}
-}
-
-// coordinator renders the chart of those who want nothing but Deployments in
-// turn, into the namespace that is there.
-func coordinator(t *testing.T, values string) ([]*unstructured.Unstructured, error) {
-	t.Helper()
-	printed, err := manifests.Helm(t.Context(), "template", "kube-deployment-coordinator",
-		filepath.Join(parts.Root(), "charts", "kube-deployment-coordinator"), "--namespace="+manifests.Namespace, "--kube-version=1.36.0", "--set="+values)
-	if err != nil {
-		return nil, err
-	}
-	return manifests.Decode(printed)
 }
 
 func TestTheDryRunRefusesAFieldThatDoesNotExist(t *testing.T) {

@@ -7,21 +7,16 @@ package installation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strings"
-	"syscall"
 	"testing"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -45,27 +40,9 @@ const coordinations = "deploymentcoordinations.apps.containerinfra.nl"
 var plane *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
-	code, err := runAll(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "control plane:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func runAll(m *testing.M) (code int, err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctrl.SetLogger(logr.Discard())
-	plane, err = controlplane.Start(ctx, controlplane.Options{Workloads: true, Flux: true, LogDir: os.Getenv("E2E_LOGS")})
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, plane.Stop()) }()
-	if err := v1alpha1.AddToScheme(plane.Client().Scheme()); err != nil {
-		return 1, err
-	}
-	return m.Run(), nil
+	os.Exit(stage.Bare(m, &plane, controlplane.Options{Workloads: true, Flux: true}, func(context.Context) error {
+		return v1alpha1.AddToScheme(plane.Client().Scheme())
+	}))
 }
 
 // run makes a target of the Makefile and returns what it prints.

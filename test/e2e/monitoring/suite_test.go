@@ -8,7 +8,6 @@ package monitoring
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -29,8 +28,8 @@ var metricsAddress string
 
 func TestMain(m *testing.M) {
 	var err error
-	if metricsAddress, err = freeAddress(); err != nil {
-		fmt.Fprintln(os.Stderr, "find a port:", err)
+	if metricsAddress, err = stage.FindAddress(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	args := append([]string{
@@ -38,14 +37,6 @@ func TestMain(m *testing.M) {
 		"--events-addr=http://127.0.0.1:9/", // nobody listens there
 	}, stage.AsShipped...)
 	os.Exit(stage.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true}, args...))
-}
-
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 // watch starts what watches the control plane, and returns Prometheus.

@@ -6,6 +6,7 @@
 package quiet
 
 import (
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -17,8 +18,21 @@ import (
 // plane is shared by the tests.
 var plane *stage.Plane
 
+// metricsAddress is where the controller serves its metrics.
+var metricsAddress string
+
 func TestMain(m *testing.M) {
-	os.Exit(stage.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true}, stage.AsShipped...))
+	var err error
+	if metricsAddress, err = stage.FindAddress(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(stage.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true}, flags()...))
+}
+
+// flags are those of the controller.
+func flags() []string {
+	return append([]string{"--metrics-bind-address=" + metricsAddress, "--metrics-secure=false"}, stage.AsShipped...)
 }
 
 // requestsDuring counts what the API server is asked while something happens,

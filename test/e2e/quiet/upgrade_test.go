@@ -155,7 +155,7 @@ func startNextVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder := leader(t)
-	process, err := scenario.StartController(t.Context(), plane.ControlPlane, program, nil, stage.AsShipped...)
+	process, err := scenario.StartController(t.Context(), plane.ControlPlane, program, nil, flags()...)
 	if err != nil {
 		t.Fatal(err)
 	}

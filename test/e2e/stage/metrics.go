@@ -3,12 +3,13 @@
 package stage
 
 import (
-	"bytes"
-	"io"
+	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"testing"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 )
@@ -16,42 +17,55 @@ import (
 // FreeAddress is one that nobody listens at.
 func FreeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	address, err := FindAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
+	return address
 }
 
-// Metric is the sum of a metric over all labels, as a controller serves it without
-// TLS at an address.
+// FindAddress is a FreeAddress for what starts before any test.
+func FindAddress() (string, error) {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+// Metric is the sum, over all labels, of a metric of the controller that serves
+// them at an address.
 func Metric(t *testing.T, address, name string) float64 {
+	t.Helper()
+	family := Metrics(t, address)[name]
+	if family == nil {
+		t.Fatalf("the controller has no metric %s", name)
+	}
+	var sum float64
+	for _, m := range family.GetMetric() {
+		sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+	}
+	return sum
+}
+
+// Metrics are those of the controller that serves them at an address. The
+// connection is closed again.
+func Metrics(t *testing.T, address string) map[string]*dto.MetricFamily {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
+	request.Close = true
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	families, err := parser.TextToMetricFamilies(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if families[name] == nil {
-		t.Fatalf("the controller has no metric %s", name)
-	}
-	var sum float64
-	for _, m := range families[name].GetMetric() {
-		sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-	}
-	return sum
+	return families
 }

@@ -17,12 +17,14 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
@@ -157,12 +159,13 @@ func Main(m *testing.M, shared **Plane, options controlplane.Options, args ...st
 // Main starts a control plane that the tests of a package share, runs them and
 // returns their exit code.
 func (s Setting) Main(m *testing.M, shared **Plane) int {
+	before := goleak.IgnoreCurrent()
 	code, err := s.runAll(m, shared)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "control plane:", err)
 		return 1
 	}
-	return code
+	return fixture.ExitCode(code, before)
 }
 
 func (s Setting) runAll(m *testing.M, shared **Plane) (code int, err error) {
@@ -177,6 +180,33 @@ func (s Setting) runAll(m *testing.M, shared **Plane) (code int, err error) {
 	return m.Run(), nil
 }
 
+// Bare starts a control plane that the tests of a package share and on which no
+// controller runs, prepares it, runs the tests and returns their exit code.
+func Bare(m *testing.M, shared **controlplane.ControlPlane, options controlplane.Options, prepare func(context.Context) error) int {
+	before := goleak.IgnoreCurrent()
+	code, err := runBare(m, shared, options, prepare)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "control plane:", err)
+		return 1
+	}
+	return fixture.ExitCode(code, before)
+}
+
+func runBare(m *testing.M, shared **controlplane.ControlPlane, options controlplane.Options, prepare func(context.Context) error) (code int, err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctrl.SetLogger(logr.Discard())
+	options.LogDir = os.Getenv("E2E_LOGS")
+	if *shared, err = controlplane.Start(ctx, options); err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, (*shared).Stop()) }()
+	if err := prepare(ctx); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
 // StartFor starts a control plane for one test, and stops it after it.
 func StartFor(t *testing.T, options controlplane.Options, args ...string) *Plane {
 	t.Helper()
@@ -186,6 +216,7 @@ func StartFor(t *testing.T, options controlplane.Options, args ...string) *Plane
 // For starts a control plane for one test, and stops it after it.
 func (s Setting) For(t *testing.T) *Plane {
 	t.Helper()
+	before := goleak.IgnoreCurrent()
 	plane, err := s.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -194,6 +225,7 @@ func (s Setting) For(t *testing.T) *Plane {
 		if err := plane.End(); err != nil {
 			t.Error(err)
 		}
+		goleak.VerifyNone(t, before)
 	})
 	return plane
 }

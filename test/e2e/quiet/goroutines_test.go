@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package quiet
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+)
+
+// TestStoriesLeaveNoGoroutineBehind compares with what was there after a first
+// story, since some connections and watches begin when they are first needed.
+func TestStoriesLeaveNoGoroutineBehind(t *testing.T) {
+	goroutines := func() float64 { return stage.Metric(t, metricsAddress, "go_goroutines") }
+	comeAndGo(t, 1)
+	awaitQuiet(t)
+	before := goroutines()
+	comeAndGo(t, 5)
+	stage.Eventually(t, fmt.Sprintf("%.0f goroutines, as there were before", before), func() (bool, string) {
+		now := goroutines()
+		return now <= before, fmt.Sprintf("%.0f", now)
+	})
+}
+
+// comeAndGo creates a number of applications, promotes two releases of each and
+// deletes them.
+func comeAndGo(t *testing.T, number int) {
+	t.Helper()
+	for range number {
+		s := stage.New(t, plane)
+		s.CreateFlux()
+		s.Create(s.HealthCheck(), s.Rollout(s.Baked(time.Second, time.Minute)))
+		for _, version := range []string{"1.0.0", "1.1.0"} {
+			s.Publish(s.ConfigRelease(version))
+			s.AwaitState(version, v1alpha1.BakeSucceeded)
+		}
+		for _, o := range []client.Object{s.Rollout(), s.HealthCheck(), s.Kustomization()} {
+			s.Delete(o)
+		}
+	}
+}
