@@ -54,13 +54,13 @@ func (r *HealthCheckReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	r.retries = newHealthCheckRetries()
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("healthcheck").
-		For(&v1alpha1.HealthCheck{}, builder.WithPredicates(r.checkPredicate())).
+		For(&v1alpha1.HealthCheck{}, builder.WithPredicates(r.Shard.concerned(), r.checkPredicate())).
 		Watches(&kustomizev1.Kustomization{}, r.kustomizationHandler()).
 		WatchesRawSource(inventories).
 		WithOptions(controller.Options{
 			RateLimiter: opts.RateLimiter, MaxConcurrentReconciles: opts.MaxConcurrentReconciles,
 		}).
-		Complete(r.Durations.Of("HealthCheck", r, func() client.Object { return &v1alpha1.HealthCheck{} }))
+		Complete(r.Durations.Of("HealthCheck", r, r.Shard.handles, func() client.Object { return &v1alpha1.HealthCheck{} }))
 }
 
 // newHealthCheckRetries paces evaluations in which a read has failed.

@@ -66,7 +66,7 @@ func (r *RolloutReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 		Watches(&v1alpha1.ClusterRolloutSchedule{}, on(r.rolloutsOfSchedule), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(&corev1.Namespace{}, on(r.rolloutsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WithOptions(options).
-		Complete(r.Durations.Of(v1alpha1.RolloutKind, r, func() client.Object { return &v1alpha1.Rollout{} }))
+		Complete(r.Durations.Of(v1alpha1.RolloutKind, r, nil, func() client.Object { return &v1alpha1.Rollout{} }))
 }
 
 // onlyDeleted lets through that an object is gone.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -41,8 +42,8 @@ func (r *ScheduleReconciler) SetupWithManager(mgr ctrl.Manager, options controll
 	on := handler.EnqueueRequestsFromMapFunc
 	labels := builder.WithPredicates(predicate.LabelChangedPredicate{})
 	b := ctrl.NewControllerManagedBy(mgr).
-		For(r.kind()).
-		Owns(&v1alpha1.RolloutGate{}).
+		For(r.kind(), builder.WithPredicates(r.Shard.concerned())).
+		Watches(&v1alpha1.RolloutGate{}, on(r.scheduleOfGate)).
 		WithOptions(options)
 	if r.Shard.Everyone != nil {
 		b = b.WatchesRawSource(source.Kind[client.Object](r.Shard.Everyone, &v1alpha1.Rollout{},
@@ -53,9 +54,30 @@ func (r *ScheduleReconciler) SetupWithManager(mgr ctrl.Manager, options controll
 	if r.Cluster {
 		return b.Named("clusterrolloutschedule").
 			WatchesMetadata(&corev1.Namespace{}, on(r.schedulesOfNamespace), labels).
-			Complete(r.Durations.Of("ClusterRolloutSchedule", r, r.kind))
+			Complete(r.Durations.Of("ClusterRolloutSchedule", r, r.Shard.handles, r.kind))
 	}
-	return b.Named("rolloutschedule").Complete(r.Durations.Of("RolloutSchedule", r, r.kind))
+	return b.Named("rolloutschedule").Complete(r.Durations.Of("RolloutSchedule", r, r.Shard.handles, r.kind))
+}
+
+// scheduleOfGate leads from a gate to the schedule that keeps it, if this
+// instance does.
+func (r *ScheduleReconciler) scheduleOfGate(ctx context.Context, gate client.Object) []reconcile.Request {
+	owner, o := metav1.GetControllerOf(gate), r.kind()
+	if owner == nil || owner.Kind != timetableOf(o).kind {
+		return nil
+	}
+	key := types.NamespacedName{Name: owner.Name}
+	if !r.Cluster {
+		key.Namespace = gate.GetNamespace()
+	}
+	err := r.Client.Get(ctx, key, o)
+	if client.IgnoreNotFound(err) != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "read the schedule of a gate", "gate", client.ObjectKeyFromObject(gate))
+	}
+	if err != nil || !r.Shard.handles(o) {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: key}}
 }
 
 // schedulesOfRollout leads from a Rollout to the schedules that select its

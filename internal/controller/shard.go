@@ -13,6 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
@@ -51,6 +53,16 @@ func NewShard(mgr ctrl.Manager, selector labels.Selector, namespaces map[string]
 
 // handles reports whether this instance acts for the object.
 func (s Shard) handles(o client.Object) bool { return s.matches(o.GetLabels()) }
+
+// concerned lets the events of objects through that this instance acts for, or
+// did until now: then it forgets what it knows of them.
+func (s Shard) concerned() predicate.Predicate {
+	own := predicate.NewPredicateFuncs(s.handles)
+	return predicate.Funcs{
+		CreateFunc: own.Create, DeleteFunc: own.Delete, GenericFunc: own.Generic,
+		UpdateFunc: func(e event.UpdateEvent) bool { return s.handles(e.ObjectOld) || s.handles(e.ObjectNew) },
+	}
+}
 
 // takesUnlabelled reports whether this instance acts for what has no labels,
 // and so for what nobody has made yet.

@@ -38,17 +38,19 @@ func NewDurations(now func() time.Time, objects client.Reader) *Durations {
 	return &Durations{recorder: fluxmetrics.NewRecorder(), now: now, objects: objects}
 }
 
-// Of returns the reconciler of a kind with its durations recorded. Empty
-// returns an empty object of that kind.
-func (d *Durations) Of(kind string, reconciler reconcile.Reconciler, empty func() client.Object) reconcile.Reconciler {
+// Of returns the reconciler of a kind with its durations recorded. Own says
+// which objects it acts for; nil are all. Empty returns an empty object of that
+// kind.
+func (d *Durations) Of(kind string, reconciler reconcile.Reconciler, own func(client.Object) bool, empty func() client.Object) reconcile.Reconciler {
 	if d == nil {
 		return reconciler
 	}
 	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 		begun := d.now()
 		result, err := reconciler.Reconcile(ctx, request)
-		object := corev1.ObjectReference{Kind: kind, Namespace: request.Namespace, Name: request.Name}
-		if apierrors.IsNotFound(d.objects.Get(ctx, request.NamespacedName, empty(), client.UnsafeDisableDeepCopy)) {
+		object, live := corev1.ObjectReference{Kind: kind, Namespace: request.Namespace, Name: request.Name}, empty()
+		read := d.objects.Get(ctx, request.NamespacedName, live, client.UnsafeDisableDeepCopy)
+		if apierrors.IsNotFound(read) || read == nil && own != nil && !own(live) {
 			d.recorder.DeleteDuration(object)
 		} else {
 			d.recorder.RecordDuration(object, begun)

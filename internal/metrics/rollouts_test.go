@@ -490,7 +490,7 @@ func TestWithoutMetricsNothingIsCounted(t *testing.T) {
 	none.Forget(client.ObjectKey{})
 	var untimed *metrics.Durations
 	inner := reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{RequeueAfter: 1}, nil })
-	if result, err := untimed.Of("Rollout", inner, nil).Reconcile(t.Context(), ctrl.Request{}); err != nil || result.RequeueAfter != 1 {
+	if result, err := untimed.Of("Rollout", inner, nil, nil).Reconcile(t.Context(), ctrl.Request{}); err != nil || result.RequeueAfter != 1 {
 		t.Errorf("the reconciler said %v, %v", result, err)
 	}
 }
@@ -499,10 +499,12 @@ func TestWithoutMetricsNothingIsCounted(t *testing.T) {
 type objects struct {
 	client.Reader
 	exists bool
+	labels map[string]string
 }
 
-func (o *objects) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+func (o *objects) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
 	if o.exists {
+		object.SetLabels(o.labels)
 		return nil
 	}
 	return apierrors.NewNotFound(schema.GroupResource{Resource: "rollouts"}, key.Name)
@@ -514,7 +516,7 @@ func TestDurationsEndWithTheObject(t *testing.T) {
 	durations := metrics.NewDurations(time.Now, cache)
 	timed := durations.Of(v1alpha1.RolloutKind, reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
 		return ctrl.Result{}, broken
-	}), func() client.Object { return &v1alpha1.Rollout{} })
+	}), func(o client.Object) bool { return o.GetLabels()["of"] == "" }, func() client.Object { return &v1alpha1.Rollout{} })
 	request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "prod", Name: "shop"}}
 	reconciled := func() map[string]float64 {
 		t.Helper()
@@ -528,6 +530,12 @@ func TestDurationsEndWithTheObject(t *testing.T) {
 	if diff := cmp.Diff(want, reconciled()); diff != "" {
 		t.Error(diff)
 	}
+	cache.labels = map[string]string{"of": "another"}
+	if got := reconciled(); len(got) > 0 {
+		t.Errorf("another instance acts for it, and there is still %v", got)
+	}
+	cache.labels = nil
+	reconciled()
 	cache.exists = false
 	if got := reconciled(); len(got) > 0 {
 		t.Errorf("the object is gone, and there is still %v", got)

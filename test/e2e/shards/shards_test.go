@@ -13,6 +13,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	dto "github.com/prometheus/client_model/go"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,9 +31,11 @@ const shardKey = "sharding.fluxcd.io/key"
 const longerThanOrphans = 12 * time.Second
 
 func TestEachInstanceActsForItsOwnObjectsAndNoOthers(t *testing.T) {
+	mainMetrics, oneMetrics := stage.FreeAddress(t), stage.FreeAddress(t)
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true},
-		"--enable-leader-election", "--watch-label-selector=!"+shardKey)
-	start(t, plane, "shard-one", nil, "--enable-leader-election", "--watch-label-selector="+shardKey+"=one")
+		"--enable-leader-election", "--watch-label-selector=!"+shardKey, "--metrics-bind-address="+mainMetrics, "--metrics-secure=false")
+	start(t, plane, "shard-one", nil, "--enable-leader-election", "--watch-label-selector="+shardKey+"=one",
+		"--metrics-bind-address="+oneMetrics, "--metrics-secure=false")
 
 	main, one := stage.New(t, plane), stage.New(t, plane)
 	everywhere := &v1alpha1.ClusterRolloutSchedule{
@@ -83,7 +86,45 @@ func TestEachInstanceActsForItsOwnObjectsAndNoOthers(t *testing.T) {
 		t.Error("the Lease of an instance without a selector was taken")
 	}
 
+	awaitTimed(t, mainMetrics, "HealthCheck "+main.Namespace, "Rollout "+main.Namespace)
+	awaitTimed(t, oneMetrics, "ClusterRolloutSchedule ", "HealthCheck "+one.Namespace, "Rollout "+one.Namespace)
+	for _, m := range stage.Metrics(t, mainMetrics)["controller_runtime_reconcile_total"].GetMetric() {
+		if labelled(m, "controller") == "clusterrolloutschedule" && m.GetCounter().GetValue() > 0 {
+			t.Errorf("a schedule of another instance led to passes: %v", m)
+		}
+	}
+
 	moveAndPromote(t, main, one)
+	check := main.HealthCheck()
+	main.Change(check, func() { in("one", check) })
+	awaitTimed(t, mainMetrics)
+	awaitTimed(t, oneMetrics, "ClusterRolloutSchedule ", "HealthCheck "+main.Namespace, "HealthCheck "+one.Namespace,
+		"Rollout "+main.Namespace, "Rollout "+one.Namespace)
+}
+
+// awaitTimed waits until just these are the objects, as "kind namespace", of
+// which an instance says how long it takes to reconcile them.
+func awaitTimed(t *testing.T, address string, want ...string) {
+	t.Helper()
+	slices.Sort(want)
+	stage.Eventually(t, "durations of nothing but what the instance acts for", func() (bool, string) {
+		var got []string
+		for _, m := range stage.Metrics(t, address)["gotk_reconcile_duration_seconds"].GetMetric() {
+			got = append(got, labelled(m, "kind")+" "+labelled(m, "namespace"))
+		}
+		slices.Sort(got)
+		return slices.Equal(want, got), gocmp.Diff(want, got)
+	})
+}
+
+// labelled is the value of a label.
+func labelled(m *dto.Metric, name string) string {
+	for _, label := range m.GetLabel() {
+		if label.GetName() == name {
+			return label.GetValue()
+		}
+	}
+	return ""
 }
 
 // moveAndPromote hands a Rollout over in the middle of a bake, and its next
