@@ -109,7 +109,7 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 		},
 		"a force that was carried out, and not removed before the controller died, needs no answer": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(force, "1.0.0").Annotate(user, "ann").
-				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("a person asked for it by "+force))),
+				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("a person asked for it by " + force))),
 			settled{Does: "Wait", Spent: []string{force, user}},
 		},
 		"nor does one with a message": {
@@ -119,7 +119,7 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 		},
 		"a force of what somebody else asked for is answered": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(force, "1.0.0").Annotate(user, "bob").
-				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("a person asked for it by "+force))),
+				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("a person asked for it by " + force))),
 			settled{Does: "Wait", Spent: []string{force, user}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
 		},
 		"an empty force is none": {given(upgrade().Annotate(force, "")), settled{Does: "Promote 1.1.0"}},
