@@ -141,20 +141,28 @@ func (s *Story) checkEvidence(r *rollout, is *entry, from, to v1alpha1.BakeStatu
 		s.complain("%s: the bake of promotion %d took less than %s", named(r.object), id, r.object.Spec.BakeTime.Duration)
 	}
 	begins := to == v1alpha1.BakeInProgress || to == v1alpha1.BakeSucceeded && from == v1alpha1.BakeDeploying
-	if !begins || r.evidence == nil {
-		return
+	if begins && r.evidence != nil {
+		s.checkApplied(r, is)
+		s.checkProven(r, is)
 	}
+}
+
+func (s *Story) checkApplied(r *rollout, is *entry) {
 	for uid, applied := range r.evidence.applied {
 		if !applied {
-			s.complain("%s: promotion %d is %s, and %s has never applied %s", named(r.object), id, to, named(s.targets[uid].object), is.Version.Tag)
+			s.complain("%s: promotion %d is %s, and %s has never applied %s",
+				named(r.object), idOf(is), is.State(), named(s.targets[uid].object), is.Version.Tag)
 		}
 	}
-	if !r.evidence.allApplied() {
-		return // nor does any HealthCheck count
-	}
+}
+
+// checkProven looks at the HealthChecks, which count once all targets have applied.
+func (s *Story) checkProven(r *rollout, is *entry) {
 	for uid, proof := range r.evidence.proven {
-		if check := s.checks[uid]; proof != proven && selected(r.object, check) {
-			s.complain("%s: promotion %d is %s, and %s was not Healthy since %s was applied", named(r.object), id, to, named(check), is.Version.Tag)
+		check := s.checks[uid]
+		if r.evidence.allApplied() && proof != proven && selected(r.object, check) {
+			s.complain("%s: promotion %d is %s, and %s was not Healthy since %s was applied",
+				named(r.object), idOf(is), is.State(), named(check), is.Version.Tag)
 		}
 	}
 }

@@ -163,22 +163,32 @@ var steps = map[v1alpha1.BakeStatus][]v1alpha1.BakeStatus{
 // checkStep: of a promotion nothing changes but how far it is, and that only
 // forwards.
 func (s *Story) checkStep(r *rollout, was, is *entry, newest, gap bool) {
-	if was.Version.Tag != is.Version.Tag || !sameDigest(was, is) || !was.Timestamp.Equal(&is.Timestamp) ||
-		text(was.Message) != text(is.Message) || who(was) != who(is) {
+	if identity(was) != identity(is) || !sameDigest(was, is) {
 		s.complain("%s: promotion %d was rewritten", named(r.object), idOf(is))
 	}
 	from, to := was.State(), is.State()
-	retried := !is.LastRetryTimestamp.Equal(was.LastRetryTimestamp)
 	switch {
 	case gap, from == "":
-		return
-	case from == to && !from.Running() && !retried && !is.BakeEndTime.Equal(was.BakeEndTime):
-		s.complain("%s: promotion %d ended twice", named(r.object), idOf(is))
-	case from != to && !slices.Contains(steps[from], to):
+	case from == to:
+		s.checkEnd(r, was, is)
+	case !slices.Contains(steps[from], to):
 		s.complain("%s: promotion %d went from %s to %s", named(r.object), idOf(is), from, to)
-	case from != to && newest:
+	case newest:
 		s.checkEvidence(r, is, from, to)
 	}
+}
+
+// checkEnd: what has ended does not end again, unless it was retried meanwhile.
+func (s *Story) checkEnd(r *rollout, was, is *entry) {
+	retried := !is.LastRetryTimestamp.Equal(was.LastRetryTimestamp)
+	if !is.State().Running() && !retried && !is.BakeEndTime.Equal(was.BakeEndTime) {
+		s.complain("%s: promotion %d ended twice", named(r.object), idOf(is))
+	}
+}
+
+// identity is what never changes of a promotion.
+func identity(e *entry) string {
+	return fmt.Sprintf("%s at %s by %s: %s", e.Version.Tag, e.Timestamp.UTC(), who(e), text(e.Message))
 }
 
 func text(s *string) string {
