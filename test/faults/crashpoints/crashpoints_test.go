@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crashpoints
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fluxrollouts/rollout-controller/test/faults/observer"
+	"github.com/fluxrollouts/rollout-controller/test/faults/report"
+	"github.com/fluxrollouts/rollout-controller/test/faults/wire"
+)
+
+// atOnce is how many worlds there are at a time.
+const atOnce = 8
+
+// wanted is how the story ends: each release is in the history once, and each
+// target was written once for each.
+var wanted = outcome{
+	History: []string{
+		"4 1.1.0 Succeeded User ann",
+		"3 0.9.0 Succeeded System rollout-controller",
+		"2 1.1.0 Cancelled System rollout-controller",
+		"1 1.0.0 Succeeded System rollout-controller",
+	},
+	Carried:     map[string]string{"tag": slow, "VERSION": slow, "TIER": "gold"},
+	Generations: map[string]int64{"OCIRepository": 5, "Kustomization": 5},
+}
+
+func TestTheControllerMayBeKilledAtEachOfItsWrites(t *testing.T) {
+	told := report.Begin(t, "kill -9 at each write, before the API server sees it and after it has carried it out",
+		"the same history and status; each target is written once for each release")
+	seen := observer.Watch(t, shared.ControlPlane)
+	clean := openStory(t)
+	clean.tell(func() bool { return true })
+	want, writes, events := clean.outcome(), clean.wire.Writes(), clean.events()
+	expected := want
+	expected.Status = ""
+	if diff := cmp.Diff(wanted, expected); diff != "" {
+		t.Fatalf("without a fault it ends otherwise (-want +got):\n%s", diff)
+	}
+	_ = clean.controller.Kill()
+
+	var again atomic.Int32
+	inParallel(points(writes), func(p point) {
+		t.Run(p.name, func(t *testing.T) {
+			s := openStory(t)
+			s.killAt(p.write, p.fault)
+			s.tell(s.killed.Load)
+			if diff := cmp.Diff(want, s.outcome()); diff != "" {
+				t.Errorf("it ends otherwise (-want +got):\n%s", diff)
+			}
+			again.Add(int32(toldAgain(t, events, s.events())))
+		})
+	})
+	story := seen.Holds()
+	if story.Repeated()+story.Late > 0 {
+		t.Errorf("%d writes of targets were one too many, %d came late", story.Repeated(), story.Late)
+	}
+	kills := len(points(writes))
+	told.Saw(kills, "a story of 4 promotions, 2 targets and a HealthCheck makes %d writes; it ended the same %d times; "+
+		"%d promotions, none twice; %d of %d events were told again", len(writes), kills, story.Promotions, again.Load(), kills*sum(events))
+}
+
+// point is where the controller dies.
+type point struct {
+	name  string
+	write int
+	fault wire.Fault
+}
+
+func points(writes []wire.Entry) []point {
+	var all []point
+	for i, entry := range writes {
+		what := fmt.Sprintf("write %d, %s %s", i+1, entry.Verb, entry.Resource)
+		all = append(all, point{"before " + what, i + 1, wire.Drop()}, point{"after " + what, i + 1, wire.Lose()})
+	}
+	return all
+}
+
+// inParallel does something at all points, at some of them at a time.
+func inParallel(all []point, do func(point)) {
+	var group sync.WaitGroup
+	next := make(chan point)
+	for range atOnce {
+		group.Go(func() {
+			for p := range next {
+				do(p)
+			}
+		})
+	}
+	for _, p := range all {
+		next <- p
+	}
+	close(next)
+	group.Wait()
+}
+
+// toldAgain counts the events that were told once more than without a fault. That
+// may be one: of the write that was under way.
+func toldAgain(t *testing.T, want, got map[string]int) int {
+	t.Helper()
+	again := 0
+	for event, times := range got {
+		if want[event] == 0 {
+			t.Errorf("it was told: %s", event)
+		}
+		again += max(times-want[event], 0)
+	}
+	if again > 1 {
+		t.Errorf("%d events were told again (-want +got):\n%s", again, cmp.Diff(want, got))
+	}
+	return again
+}
+
+func sum(counts map[string]int) int {
+	n := 0
+	for _, count := range counts {
+		n += count
+	}
+	return n
+}

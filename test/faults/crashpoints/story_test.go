@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crashpoints
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+const (
+	// app is the name of everything in a world.
+	app = "shop"
+	// slow is a release that Flux does not get to apply at first, so that it is
+	// still Deploying when a person goes back to old.
+	slow, old = "1.1.0", "0.9.0"
+)
+
+// story is four promotions to two targets, with a bake and a HealthCheck: the
+// third is a pin that cancels the second, and the fourth is forced.
+type story struct {
+	*world
+	chapter int
+}
+
+func openStory(t *testing.T) *story {
+	t.Helper()
+	scan := fixture.MakeScan(app).Image("127.0.0.1:1/shop").Found("1.0.0") // no registry answers
+	s := &story{world: newWorld(t,
+		scan.Obj(),
+		fixture.MakePolicy(app).Latest("1.0.0").Obj(),
+		fixture.MakeRepository(app).DrivenBy(app).Tag("0.0.1").Obj(),
+		fixture.MakeKustomization(app).DrivenBy(app, "VERSION").Substitute("TIER", "gold").Obj(),
+		fixture.MakeHealthCheck(app).Healthy().Obj(),
+		fixture.MakeRollout(app).BakeTime(time.Second).DeployTimeout(time.Hour).SelectAllChecks().Obj(),
+	)}
+	s.slow = slow
+	return s
+}
+
+// pages say how far the history must have come, and what follows then.
+var pages = []struct {
+	until string
+	then  func(*story)
+}{
+	{"1 1.0.0 Succeeded", func(s *story) { s.release(slow) }},
+	{"2 1.1.0 Deploying", func(s *story) { s.pin(old) }},
+	{"3 0.9.0 Succeeded", func(s *story) { s.force(slow); s.slow = "" }},
+	{"4 1.1.0 Succeeded", func(*story) {}},
+}
+
+// tell lets everybody do their part until the story is over, and the controller
+// was killed if it is to be. Then it waits for the controller to come to rest.
+func (s *story) tell(mayEnd func() bool) {
+	s.t.Helper()
+	for begin := time.Now(); s.chapter < len(pages) || !mayEnd(); time.Sleep(pace) {
+		if time.Since(begin) > patience {
+			s.t.Fatalf("the story did not end; history %q, writes %q", stage.History(s.rollout()), s.wire.Writes())
+		}
+		s.revive()
+		s.fluxActs()
+		if s.chapter < len(pages) {
+			s.turnPage()
+		}
+	}
+	s.revive()
+	if !s.awaitRest() {
+		s.t.Errorf("the controller never comes to rest: %q", s.wire.Log())
+	}
+}
+
+func (s *story) turnPage() {
+	s.t.Helper()
+	rollout := &v1alpha1.Rollout{}
+	rollout.Name = app
+	if !s.look(rollout) {
+		return
+	}
+	history, page := stage.History(rollout), pages[s.chapter]
+	if len(history) == 0 || history[0] != page.until || !s.followed(rollout.Current().Version.Tag) {
+		return
+	}
+	page.then(s)
+	s.chapter++
+}
+
+// followed: the targets carry the release.
+func (s *story) followed(tag string) bool {
+	carried, _ := s.targets()
+	return carried["tag"] == tag && carried["VERSION"] == tag
+}
+
+func (s *story) pin(tag string) {
+	rollout := s.rollout()
+	s.change(rollout, func() { rollout.Spec.WantedVersion = &tag })
+}
+
+// force unpins the Rollout and asks for a release once.
+func (s *story) force(tag string) {
+	rollout := s.rollout()
+	s.change(rollout, func() {
+		rollout.Spec.WantedVersion = nil
+		rollout.Annotations = map[string]string{v1alpha1.ForceDeployAnnotation: tag, v1alpha1.DeployUserAnnotation: "ann"}
+	})
+}
+
+func (s *story) rollout() *v1alpha1.Rollout {
+	s.t.Helper()
+	rollout := &v1alpha1.Rollout{}
+	rollout.Name = app
+	s.read(rollout)
+	return rollout
+}
+
+// targets tells what the targets carry, and how often their specs were written.
+func (s *story) targets() (carried map[string]string, generations map[string]int64) {
+	repository, kustomization := &sourcev1.OCIRepository{}, &kustomizev1.Kustomization{}
+	repository.Name, kustomization.Name = app, app
+	if !s.look(repository) || !s.look(kustomization) {
+		return nil, nil
+	}
+	carried = map[string]string{"tag": repository.Spec.Reference.Tag}
+	if kustomization.Spec.PostBuild != nil {
+		for variable, value := range kustomization.Spec.PostBuild.Substitute {
+			carried[variable] = value
+		}
+	}
+	return carried, map[string]int64{"OCIRepository": repository.Generation, "Kustomization": kustomization.Generation}
+}
+
+// outcome is what must be the same however the controller died.
+type outcome struct {
+	History     []string
+	Carried     map[string]string
+	Generations map[string]int64
+	Annotations map[string]string
+	// Status without its times and the namespace.
+	Status string
+}
+
+// times are those of the wire.
+var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+func (s *story) outcome() outcome {
+	s.t.Helper()
+	rollout := s.rollout()
+	status, err := json.MarshalIndent(rollout.Status, "", " ")
+	s.must(err)
+	carried, generations := s.targets()
+	return outcome{
+		History: history(rollout), Carried: carried, Generations: generations,
+		Annotations: rollout.Annotations, Status: s.timeless(string(status)),
+	}
+}
+
+// timeless is a text without what differs from world to world.
+func (s *story) timeless(text string) string {
+	return times.ReplaceAllString(strings.ReplaceAll(text, s.namespace, "world"), "…")
+}
+
+// history tells the promotions and who caused them.
+func history(rollout *v1alpha1.Rollout) []string {
+	told := stage.History(rollout)
+	for i := range told {
+		by := rollout.Status.History[i].TriggeredBy
+		told[i] += fmt.Sprintf(" %s %s", by.Kind, by.Name)
+	}
+	return told
+}
+
+// events counts what the controller announced.
+func (s *story) events() map[string]int {
+	s.t.Helper()
+	list := &corev1.EventList{}
+	s.must(shared.Client().List(s.t.Context(), list, client.InNamespace(s.namespace)))
+	told := map[string]int{}
+	for i := range list.Items {
+		e := &list.Items[i]
+		told[s.timeless(fmt.Sprintf("%s %s: %s", e.InvolvedObject.Kind, e.Reason, e.Message))] += int(max(e.Count, 1))
+	}
+	return told
+}
+
+func ignoreConflict(err error) error {
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package crashpoints kills the controller at each of its writes, and looks
+// whether the one that takes over ends the story as if nothing had happened.
+package crashpoints
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+// ground is what all worlds stand on: one API server, whose Flux is played by
+// the tests.
+type ground struct {
+	*controlplane.ControlPlane
+	program    string
+	kubeconfig string // of the controller's account
+	reader     client.Reader
+}
+
+var shared *ground
+
+func TestMain(m *testing.M) {
+	code, err := runAll(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "control plane:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runAll(m *testing.M) (code int, err error) {
+	ctrl.SetLogger(logr.Discard())
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	program, err := scenario.BuildController(ctx, os.Stderr)
+	if err != nil {
+		return 1, err
+	}
+	plane, err := controlplane.Start(ctx, controlplane.Options{CRDPaths: []string{scenario.CRDs()}, LogDir: os.Getenv("E2E_LOGS")})
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, plane.Stop()) }()
+	shared = &ground{ControlPlane: plane, program: program}
+	if err := v1alpha1.AddToScheme(plane.Client().Scheme()); err != nil {
+		return 1, err
+	}
+	if shared.kubeconfig, err = scenario.Install(ctx, plane, scenario.Account); err != nil {
+		return 1, err
+	}
+	if shared.reader, err = startCache(ctx, plane.RESTConfig(), plane.Client()); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// startCache lets many worlds look often at what is stored without asking the API
+// server each time.
+func startCache(ctx context.Context, config *rest.Config, c client.Client) (client.Reader, error) {
+	all, err := cache.New(config, cache.Options{Scheme: c.Scheme(), Mapper: c.RESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("prepare a cache: %w", err)
+	}
+	go func() { _ = all.Start(ctx) }()
+	if !all.WaitForCacheSync(ctx) {
+		return nil, errors.New("the cache never has what is stored")
+	}
+	return all, nil
+}

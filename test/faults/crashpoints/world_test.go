@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crashpoints
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/faults/wire"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+const (
+	// pace is how often everybody in a world looks what there is to do.
+	pace = 20 * time.Millisecond
+	// stillness is how long nothing is asked for when a world is at rest.
+	stillness = time.Second
+	// patience is how long a story may take.
+	patience = 2 * time.Minute
+)
+
+// world is a namespace with a controller of its own, which alone acts there, and
+// reaches the API server through a wire.
+type world struct {
+	t          *testing.T
+	namespace  string
+	wire       *wire.Wire
+	controller *controlplane.Process
+	killed     atomic.Bool
+	// slow is a tag that Flux does not get to pull.
+	slow string
+}
+
+var worlds atomic.Int32
+
+// newWorld makes a world of these objects, with the status that they have.
+func newWorld(t *testing.T, objects ...client.Object) *world {
+	t.Helper()
+	w := &world{t: t, namespace: fmt.Sprintf("world-%d", worlds.Add(1))}
+	w.must(shared.Client().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}))
+	for _, object := range objects {
+		w.create(object)
+	}
+	var err error
+	w.wire, err = wire.Open(shared.kubeconfig)
+	w.must(err)
+	t.Cleanup(w.wire.Close)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	w.must(w.wire.WriteKubeconfig(kubeconfig))
+	w.controller, err = scenario.StartControllerAs(shared.ControlPlane, "controller-"+w.namespace, shared.program, kubeconfig,
+		[]string{"RUNTIME_NAMESPACE=" + w.namespace}, "--watch-all-namespaces=false")
+	w.must(err)
+	t.Cleanup(func() { _ = w.controller.Kill() })
+	return w
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) create(object client.Object) {
+	w.t.Helper()
+	object.SetNamespace(w.namespace)
+	object.SetUID("")
+	object.SetGeneration(0)
+	stored := object.DeepCopyObject().(client.Object)
+	w.must(shared.Client().Create(w.t.Context(), stored))
+	object.SetResourceVersion(stored.GetResourceVersion())
+	if _, isRollout := object.(interface{ Pinned() string }); !isRollout {
+		w.must(shared.Client().Status().Update(w.t.Context(), object))
+	}
+}
+
+// read fills an object of the world with what is stored.
+func (w *world) read(object client.Object) {
+	w.t.Helper()
+	w.must(shared.Client().Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: object.GetName()}, object))
+}
+
+// look fills an object with what was stored a moment ago, and reports whether it
+// was there.
+func (w *world) look(object client.Object) bool {
+	return shared.reader.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: object.GetName()}, object) == nil
+}
+
+// change does what a person does to an object.
+func (w *world) change(object client.Object, change func()) {
+	w.t.Helper()
+	w.read(object)
+	before := object.DeepCopyObject().(client.Object)
+	change()
+	w.must(shared.Client().Patch(w.t.Context(), object, client.MergeFrom(before), client.FieldOwner("person")))
+}
+
+// release plays image-reflector-controller, which has found another tag.
+func (w *world) release(tag string) {
+	w.t.Helper()
+	scan, policy := &imagev1.ImageRepository{}, &imagev1.ImagePolicy{}
+	scan.Name, policy.Name = app, app
+	w.read(scan)
+	scan.Status.LastScanResult.LatestTags = append([]string{tag}, scan.Status.LastScanResult.LatestTags...)
+	w.must(shared.Client().Status().Update(w.t.Context(), scan))
+	w.read(policy)
+	policy.Status.LatestRef = fixture.MakePolicy(app).Latest(tag).Obj().Status.LatestRef
+	w.must(shared.Client().Status().Update(w.t.Context(), policy))
+}
+
+// killAt has the controller killed at a write, before the API server sees it or
+// after it has carried it out.
+func (w *world) killAt(write int, fault wire.Fault) {
+	w.wire.Inject(func(r wire.Request) wire.Fault {
+		if r.Write != write {
+			return wire.Fault{}
+		}
+		return fault.Then(func() {
+			if err := w.controller.Kill(); err != nil {
+				w.t.Error(err)
+			}
+			w.killed.Store(true)
+		})
+	})
+}
+
+// revive starts the controller again if it was killed.
+func (w *world) revive() {
+	w.t.Helper()
+	if w.killed.Load() && !w.controller.Running() {
+		w.must(w.controller.Start(w.t.Context()))
+	}
+}
+
+// awaitRest waits until the controller has asked for nothing for a while, and
+// reports whether it ever did.
+func (w *world) awaitRest() bool {
+	asked, since := len(w.wire.Log()), time.Now()
+	for begin := since; time.Since(since) < stillness; time.Sleep(pace) {
+		if now := len(w.wire.Log()); now != asked {
+			asked, since = now, time.Now()
+		}
+		if time.Since(begin) > patience {
+			return false
+		}
+	}
+	return true
+}
