@@ -61,6 +61,10 @@ func TestEveryStateIsSeenInOrderAndTheAPIServerMayBeAwayMeanwhile(t *testing.T) 
 	if diff := cmp.Diff([]string{"first 3", "second ", "web 2 gone"}, after); diff != "" {
 		t.Errorf("states after (-want +got):\n%s", diff)
 	}
+	all := Remembered(t, plane, fixture.Namespace)
+	if diff := cmp.Diff(append(told(before), after...), told(all)); diff != "" {
+		t.Errorf("states that etcd remembers (-seen +remembered):\n%s", diff)
+	}
 }
 
 func create(t *testing.T, plane *controlplane.ControlPlane, object client.Object) {

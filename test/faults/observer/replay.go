@@ -13,9 +13,20 @@ import (
 )
 
 // Replay judges every state that the objects of some namespaces have ever had, and
-// fails the test if a promise was broken. It asks etcd: unlike what is watched,
-// that has no gap where the API server, or etcd itself, was away.
+// fails the test if a promise was broken.
 func Replay(tb testing.TB, plane *controlplane.ControlPlane, namespaces ...string) *Story {
+	tb.Helper()
+	story := Judge(Remembered(tb, plane, namespaces...))
+	for _, broken := range story.Broken {
+		tb.Error(broken)
+	}
+	return story
+}
+
+// Remembered is every state that the observed objects of some namespaces have ever
+// had, as etcd has it. Unlike what is watched that has no gap where the API server,
+// or etcd itself, was away.
+func Remembered(tb testing.TB, plane *controlplane.ControlPlane, namespaces ...string) []Sight {
 	tb.Helper()
 	states, err := plane.History(tb.Context())
 	if err != nil {
@@ -34,11 +45,10 @@ func Replay(tb testing.TB, plane *controlplane.ControlPlane, namespaces ...strin
 			seen = append(seen, Sight{At: state.Revision, Object: object, Gone: state.Deleted})
 		}
 	}
-	story := Judge(seen)
-	for _, broken := range story.Broken {
-		tb.Error(broken)
+	if len(seen) == 0 {
+		tb.Fatalf("etcd remembers nothing of %v", namespaces)
 	}
-	return story
+	return seen
 }
 
 // typed returns a state as an object of its Go type; nil if it is not observed.
