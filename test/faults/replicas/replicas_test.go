@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package replicas freezes the leader of two controllers for longer than its lease,
+// and wakes it when the other one has long gone on.
+package replicas
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/faults/observer"
+	"github.com/fluxrollouts/rollout-controller/test/faults/report"
+	"github.com/fluxrollouts/rollout-controller/test/faults/wire"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+// elected lets one of the replicas act, under a lease that is short.
+var elected = []string{
+	"--leader-elect", "--leader-election-lease-duration=4s",
+	"--leader-election-renew-deadline=3s", "--leader-election-retry-period=500ms",
+}
+
+const (
+	status         = "kuberik.com/rollouts/status"
+	repositories   = "source.toolkit.fluxcd.io/ocirepositories"
+	kustomizations = "kustomize.toolkit.fluxcd.io/kustomizations"
+	checks         = "kuberik.com/healthchecks/status"
+)
+
+// moments are the writes of a promotion: the leader is frozen as it asks for one,
+// and the API server is asked when it wakes, long after.
+var moments = []struct {
+	name     string
+	resource string
+	nth      int32
+}{
+	{"before the record", status, 1},
+	{"between the record and the first target", repositories, 1},
+	{"between two targets", kustomizations, 1},
+	{"before a HealthCheck is reset", checks, 1},
+	{"before the bake is recorded", status, 2},
+	{"before the outcome is recorded", status, 3},
+}
+
+// atRandom is how often the leader is frozen at any moment beside these.
+const atRandom = 2
+
+func TestALeaderThatWasFrozenDoesNothingTwice(t *testing.T) {
+	told := report.Begin(t, "of two controllers, the leader is frozen in the midst of a promotion (SIGSTOP), and woken when its lease is lost and the other has gone on",
+		"no release is promoted twice, no target goes back to an older version or is written twice; who was replaced ends itself")
+	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, elected...)
+	random := stage.Random(t)
+	pair := raise(t, plane)
+	app := stage.NewApplication(t, plane, scenario.App{Name: "shop"}.Baked(time.Second, time.Hour))
+	s := &story{Application: app, pair: pair}
+	s.release()
+
+	for _, moment := range moments {
+		trap := newTrap(t, moment.resource, moment.nth)
+		pair.trap.Store(trap)
+		s.goesOnWithout(func() *replica { return trap.catch(t, moment.name) }, func() {
+			trap.letGo()
+			if code := trap.held.answer(t); code != http.StatusConflict {
+				t.Errorf("%s: %s came late and was answered with %d", moment.name, trap.held.request, code)
+			}
+		})
+	}
+	for range atRandom {
+		s.goesOnWithout(func() *replica {
+			time.Sleep(time.Duration(random.Int64N(int64(1500 * time.Millisecond))))
+			leader := pair.leader.Load()
+			leader.program.Pause()
+			return leader
+		}, func() {})
+	}
+
+	s.HasEveryReleaseOnce(s.released)
+	s.WroteEachTargetOnce(len(s.released))
+	s.Agrees()
+	seen := observer.Replay(t, plane.ControlPlane, s.Namespace)
+	freezes := len(moments) + atRandom
+	if seen.Late > freezes {
+		t.Errorf("%d versions were written that were not the newest any more, in %d freezes", seen.Late, freezes)
+	}
+	told.Saw(freezes, "%d releases, each promoted once, each of 2 targets written once for each; %d of %d writes that came late were refused; the leader ended itself %d times",
+		len(s.released), len(moments), len(moments), pair.ended())
+}
+
+// story is a series of releases, in the midst of some of which the leader freezes.
+type story struct {
+	*stage.Application
+	pair     *pair
+	released []string
+}
+
+// publish offers the next release.
+func (s *story) publish() string {
+	s.T.Helper()
+	version := fmt.Sprintf("1.%d.0", len(s.released))
+	s.Release(version)
+	s.released = append(s.released, version)
+	return version
+}
+
+func (s *story) release() {
+	s.T.Helper()
+	s.AwaitState(s.publish(), v1alpha1.BakeSucceeded)
+}
+
+// goesOnWithout offers a release, freezes the leader in its midst, and wakes it
+// when that release and the next are out. What it had asked for comes just before.
+func (s *story) goesOnWithout(freeze func() *replica, late func()) {
+	s.T.Helper()
+	version := s.publish()
+	frozen := freeze()
+	ended := frozen.keeper.Ended()
+	s.AwaitState(version, v1alpha1.BakeSucceeded)
+	s.release()
+	if leads := s.pair.leader.Load(); leads == frozen {
+		s.T.Fatalf("%s leads, which is frozen", frozen.program.Name)
+	}
+	late()
+	frozen.program.Resume()
+	stage.Eventually(s.T, "the end of a leader that was replaced", func() (bool, string) {
+		return frozen.keeper.Ended() > ended && frozen.program.Running(), frozen.program.Name + " runs"
+	})
+}
+
+// pair are two controllers, each with a wire of its own to the API server.
+type pair struct {
+	all    []*replica
+	leader atomic.Pointer[replica]
+	trap   atomic.Pointer[trap]
+}
+
+type replica struct {
+	program *controlplane.Process
+	keeper  *stage.Keeper
+	wire    *wire.Wire
+}
+
+// raise starts the pair in place of the controller that a plane comes with.
+func raise(t *testing.T, plane *stage.Plane) *pair {
+	t.Helper()
+	if err := plane.Controller.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := scenario.Credentials(plane.ControlPlane, scenario.Account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pair{}
+	for _, name := range []string{"controller-one", "controller-two"} {
+		r := &replica{}
+		p.all = append(p.all, r)
+		if r.wire, err = wire.Open(kubeconfig); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.wire.Close)
+		r.wire.Inject(func(request wire.Request) wire.Fault { return p.judge(r, request) })
+		path := plane.Dir() + "/" + name + ".kubeconfig"
+		if err := r.wire.WriteKubeconfig(path); err != nil {
+			t.Fatal(err)
+		}
+		if r.program, err = plane.StartAs(name, path, nil, elected...); err != nil {
+			t.Fatal(err)
+		}
+		r.keeper = stage.Keep(t, r.program)
+	}
+	return p
+}
+
+// judge sees every request before the API server does. Who writes the Lease leads.
+func (p *pair) judge(r *replica, request wire.Request) wire.Fault {
+	if request.Resource == "coordination.k8s.io/leases" && request.Verb != "get" {
+		p.leader.Store(r)
+	}
+	if trap := p.trap.Load(); trap != nil && trap.springs(request) {
+		r.program.Pause()
+		trap.held = held{replica: r, request: request}
+		trap.sprung <- r
+		<-trap.over
+	}
+	return wire.Fault{}
+}
+
+func (p *pair) ended() int {
+	n := 0
+	for _, r := range p.all {
+		n += r.keeper.Ended()
+	}
+	return n
+}
+
+// trap freezes whoever makes the nth write of a resource, and holds that request
+// until it is woken.
+type trap struct {
+	resource string
+	nth      int32
+	came     atomic.Int32
+	sprung   chan *replica
+	over     chan struct{}
+	letGo    func() // closes over
+	held     held
+}
+
+func newTrap(t *testing.T, resource string, nth int32) *trap {
+	t.Helper()
+	over := make(chan struct{})
+	letGo := sync.OnceFunc(func() { close(over) })
+	t.Cleanup(letGo)
+	return &trap{resource: resource, nth: nth, sprung: make(chan *replica, 1), over: over, letGo: letGo}
+}
+
+func (h *trap) springs(request wire.Request) bool {
+	return request.Write > 0 && request.Resource == h.resource && h.came.Add(1) == h.nth
+}
+
+// catch waits for the trap to spring.
+func (h *trap) catch(t *testing.T, what string) (caught *replica) {
+	t.Helper()
+	stage.Eventually(t, "the leader frozen "+what, func() (bool, string) {
+		select {
+		case caught = <-h.sprung:
+			return true, ""
+		default:
+			return false, fmt.Sprintf("%d writes of %s", h.came.Load(), h.resource)
+		}
+	})
+	return caught
+}
+
+// held is a request of a replica that was frozen.
+type held struct {
+	replica *replica
+	request wire.Request
+}
+
+// answer is the code with which the API server answers the request.
+func (h held) answer(t *testing.T) (code int) {
+	t.Helper()
+	stage.Eventually(t, "an answer to "+h.request.String(), func() (bool, string) {
+		for _, entry := range h.replica.wire.Writes() {
+			if entry.Write == h.request.Write {
+				code = entry.Code
+			}
+		}
+		return code != 0, "none"
+	})
+	return code
+}
