@@ -89,9 +89,9 @@ test-unit: ## Test what needs no control plane.
 	@$(step) "Unit tests" env $(go_test_race) -shuffle=on -short $$(go list ./... | grep -v -e /internal/controller -e /test/admission -e /test/e2e -e /test/faults)
 
 .PHONY: test-controller
-test-controller: ## Test the reconcilers, and admission, against a real API server.
+test-controller: ## Test the reconcilers, admission, and what is asked of the API server, on a real one.
 	@go run ./test/controlplane/cmd/build -parts etcd,kube-apiserver,kube-controller-manager,kube-scheduler,kwok
-	@$(step) "Controller tests" env $(go_test_race) -shuffle=on -timeout 30m ./internal/controller... ./test/admission
+	@$(step) "Controller tests" env $(go_test_race) -shuffle=on -timeout 30m ./internal/controller... ./test/admission ./test/performance
 
 .PHONY: test-controlplane
 test-controlplane: controlplane ## Test the control plane that the other tests stand on.
@@ -115,6 +115,11 @@ reliability: ## Run the tests of faults and write what they saw to docs/reliabil
 	@rm -rf bin/faults
 	@$(MAKE) --no-print-directory test-faults REPORT=bin/faults
 	@go run ./test/faults/cmd/table -in bin/faults
+
+.PHONY: bench
+bench: ## Measure 10,000 Rollouts and write docs/performance.md; BENCH_ARGS are its arguments.
+	@go run ./test/controlplane/cmd/build -parts etcd,kube-apiserver
+	@go run -buildvcs=false ./test/performance $(BENCH_ARGS)
 
 .PHONY: controlplane
 controlplane: ## Build the parts of the control plane ahead of their use.

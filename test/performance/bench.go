@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -27,7 +29,8 @@ const (
 // setting says what a bench is like.
 type setting struct {
 	rollouts, namespaces int
-	logs                 string // a folder; empty keeps none
+	logs                 string        // a folder; empty keeps none
+	calm                 time.Duration // how long nobody must have asked anything for a scenario to be over
 }
 
 // bench is a control plane with a fleet, whose Flux is played here, and the
@@ -47,6 +50,7 @@ type bench struct {
 	releases int   // that were published
 	peak     int64 // the most memory that the controller had, in bytes
 	stop     func()
+	running  sync.WaitGroup // what ends after stop
 }
 
 // newBench starts a control plane, and makes the fleet: the controller promotes
@@ -93,14 +97,16 @@ func (b *bench) observe(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	b.stop = cancel
 	b.flux = newFlux(b.fleet, b.admin, b.registry)
-	go b.flux.run(ctx)
+	b.running.Go(func() { b.flux.run(ctx) })
 	var err error
-	b.observer, err = observe(ctx, b.plane.RESTConfig(), b.plane.Client().Scheme(), b.flux)
+	b.observer, err = observe(ctx, &b.running, b.plane.RESTConfig(), b.plane.Client().Scheme(), b.flux)
 	return err
 }
 
 func (b *bench) close() error {
 	b.stop()
+	b.running.Wait()
+	http.DefaultClient.CloseIdleConnections()
 	var errs []error
 	if b.plane != nil {
 		errs = append(errs, b.plane.Stop())

@@ -36,7 +36,7 @@ func TestWhatIsAskedOfTheAPIServer(t *testing.T) {
 	}
 	for _, s := range []size{{50, 1}, {50, 5}} {
 		t.Run(s.String(), func(t *testing.T) {
-			b, err := newBench(t.Context(), setting{s.Rollouts, s.Namespaces, ""}, program, t.Output())
+			b, err := newBench(t.Context(), setting{s.Rollouts, s.Namespaces, "", 2 * time.Second}, program, t.Output())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -59,24 +59,28 @@ func newFlux(f fleet, a *api, digests *registry) *flux {
 	return &flux{fleet: f, api: a, queue: workqueue.NewTyped[job](), digests: digests, apps: map[int]*app{}}
 }
 
-// run answers until ctx ends.
+// run answers until ctx ends, and returns when nothing is left to say.
 func (f *flux) run(ctx context.Context) {
+	var workers sync.WaitGroup
 	for range fluxWorkers {
-		go func() {
-			for {
-				next, end := f.queue.Get()
-				if end {
-					return
-				}
-				if err := f.answer(ctx, next); err != nil && ctx.Err() == nil {
-					f.fail(err)
-				}
-				f.queue.Done(next)
-			}
-		}()
+		workers.Go(func() { f.work(ctx) })
 	}
 	<-ctx.Done()
 	f.queue.ShutDown()
+	workers.Wait()
+}
+
+func (f *flux) work(ctx context.Context) {
+	for {
+		next, end := f.queue.Get()
+		if end {
+			return
+		}
+		if err := f.answer(ctx, next); err != nil && ctx.Err() == nil {
+			f.fail(err)
+		}
+		f.queue.Done(next)
+	}
 }
 
 func (f *flux) fail(err error) {

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -38,11 +39,14 @@ func run(ctx context.Context, args []string) error {
 	debug.SetGCPercent(generousGC) // the harness shall have little of the CPU
 	r := runner{progress: os.Stdout, plans: whole}
 	flags := flag.NewFlagSet("performance", flag.ContinueOnError)
-	flags.Func("fleets", "Only these fleets, as rollouts/namespaces with commas between, such as 1000/1,10000/100. The page of the documentation is left as it is.", r.choose)
-	flags.Func("only", "Only these scenarios, with commas between: waves, floor, rest, singles, bake, storm. Restart and memory are always measured.", r.only)
+	fleets := flags.String("fleets", "", "Only these fleets, as rollouts/namespaces with commas between, such as 1000/1,10000/100.")
+	only := flags.String("only", "", "Only these scenarios, with commas between: "+strings.Join(scenarios, ", ")+". Restart and memory are always measured.")
 	flags.StringVar(&r.logs, "logs", "", "The folder in which to keep a log file of each program.")
 	flags.StringVar(&r.profiles, "profiles", "", "The folder in which to keep profiles of the controller: CPU from the beginning of each wave, and memory.")
 	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if err := errors.Join(r.choose(*fleets), r.only(*only)); err != nil {
 		return err
 	}
 	return r.run(ctx)

@@ -105,8 +105,8 @@ func (b *bench) profiled(ctx context.Context, p plan) (*wave, cost, error) {
 	if p.Profiles == "" {
 		return b.releaseFor(ctx, b.some(b.rollouts))
 	}
-	saved := make(chan error, 1)
-	go func() { saved <- b.profiles(ctx, p.Profiles, releaseTag(b.releases), profileSeconds) }()
+	saved, name := make(chan error, 1), releaseTag(b.releases)
+	go func() { saved <- b.profiles(ctx, p.Profiles, name, profileSeconds) }()
 	w, spent, err := b.releaseFor(ctx, b.some(b.rollouts))
 	if failed := <-saved; err == nil {
 		err = failed

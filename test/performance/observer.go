@@ -38,14 +38,15 @@ type seen struct {
 	index    int
 }
 
-// observe starts watching, and returns when everything that is there was seen.
-func observe(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, f *flux) (*observer, error) {
+// observe starts watching, until ctx ends, and returns when everything that is
+// there was seen.
+func observe(ctx context.Context, running *sync.WaitGroup, config *rest.Config, scheme *runtime.Scheme, f *flux) (*observer, error) {
 	o := &observer{flux: f, versions: map[seen]string{}}
 	watched, err := cache.New(config, cache.Options{Scheme: scheme, DefaultTransform: keepLittle})
 	if err != nil {
 		return nil, fmt.Errorf("prepare to watch: %w", err)
 	}
-	go func() { _ = watched.Start(ctx) }()
+	running.Go(func() { _ = watched.Start(ctx) })
 	for object, see := range map[client.Object]func(int, any){
 		&sourcev1.OCIRepository{}:    func(i int, object any) { o.seeRepository(i, object.(*sourcev1.OCIRepository)) },
 		&kustomizev1.Kustomization{}: func(i int, object any) { o.seeKustomization(i, object.(*kustomizev1.Kustomization)) },

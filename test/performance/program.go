@@ -31,7 +31,7 @@ const generousGC = 400
 const profileSeconds = 20
 
 // shipped are the flags of the shipped Deployment that say what it does.
-var shipped = []string{"--leader-elect", "--leader-election-release-on-cancel"}
+var shipped = []string{"--leader-elect"}
 
 // startProgram installs the rights of the controller and starts it.
 func startProgram(ctx context.Context, plane *controlplane.ControlPlane, path string) (*program, error) {

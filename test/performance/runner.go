@@ -38,10 +38,13 @@ type runner struct {
 	progress       io.Writer
 }
 
-// choose takes from the plans those for some fleets. A fleet that has no plan is
-// measured like one of a thousand.
+// choose takes the plans of some fleets instead of all. A fleet that has no plan
+// is measured like one of a thousand.
 func (r *runner) choose(fleets string) error {
-	var chosen []plan
+	if fleets == "" {
+		return nil
+	}
+	r.plans, r.partial = nil, true
 	for _, text := range strings.Split(fleets, ",") {
 		var s size
 		if _, err := fmt.Sscanf(text, "%d/%d", &s.Rollouts, &s.Namespaces); err != nil || s.Rollouts < 1 || s.Namespaces < 1 {
@@ -52,42 +55,53 @@ func (r *runner) choose(fleets string) error {
 			p = whole[i]
 		}
 		p.size, p.Floor = s, min(p.Floor, s.Rollouts)
-		chosen = append(chosen, p)
+		r.plans = append(r.plans, p)
 	}
-	r.plans, r.partial = chosen, true
 	return nil
 }
 
-// only leaves out of the plans what is not named.
-func (r *runner) only(scenarios string) error {
-	wanted := strings.Split(scenarios, ",")
-	has := func(name string) bool { return slices.Contains(wanted, name) }
-	for _, name := range wanted {
-		if !slices.Contains([]string{"waves", "floor", "rest", "singles", "bake", "storm"}, name) {
-			return fmt.Errorf("there is no scenario %q", name)
+// scenarios are those that can be left out.
+var scenarios = []string{"waves", "floor", "rest", "singles", "bake", "storm"}
+
+// only leaves out of the plans what is not named. The floor comes with waves, and
+// a storm with a bake.
+func (r *runner) only(names string) error {
+	if names == "" {
+		return nil
+	}
+	wanted := map[string]bool{}
+	for _, name := range strings.Split(names, ",") {
+		if !slices.Contains(scenarios, name) {
+			return fmt.Errorf("there is no scenario %q: there are %s", name, strings.Join(scenarios, ", "))
 		}
+		wanted[name] = true
 	}
 	r.plans, r.partial = slices.Clone(r.plans), true
 	for i := range r.plans {
-		p := &r.plans[i]
-		if !has("waves") && !has("floor") {
-			p.Waves = 0
-		}
-		if !has("floor") {
-			p.Floor = 0
-		}
-		if !has("rest") {
-			p.Rest = 0
-		}
-		if !has("singles") {
-			p.Singles = 0
-		}
-		if !has("storm") {
-			p.Storm = 0
-		}
-		p.Bake = has("bake") || has("storm")
+		r.plans[i] = r.plans[i].with(wanted)
 	}
 	return nil
+}
+
+// with returns the plan with the wanted scenarios only.
+func (p plan) with(wanted map[string]bool) plan {
+	if !wanted["floor"] {
+		p.Floor = 0
+	}
+	if !wanted["waves"] && p.Floor == 0 {
+		p.Waves = 0
+	}
+	if !wanted["rest"] {
+		p.Rest = 0
+	}
+	if !wanted["singles"] {
+		p.Singles = 0
+	}
+	if !wanted["storm"] {
+		p.Storm = 0
+	}
+	p.Bake = wanted["bake"] || p.Storm > 0
+	return p
 }
 
 func (r *runner) run(ctx context.Context) error {
@@ -117,7 +131,7 @@ func (r *runner) measure(ctx context.Context, p plan, path string, found *report
 	began := time.Now()
 	p.Profiles = r.profiles
 	_, _ = fmt.Fprintf(r.progress, "==> %s\n", p.size)
-	b, err := newBench(ctx, setting{p.Rollouts, p.Namespaces, r.logs}, path, r.progress)
+	b, err := newBench(ctx, setting{p.Rollouts, p.Namespaces, r.logs, time.Second}, path, r.progress)
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.size, err)
 	}

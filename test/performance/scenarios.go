@@ -11,10 +11,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 )
 
-// calm is how long nobody must have asked the API server anything for a scenario
-// to be over.
-const calm = time.Second
-
 // requests are those made so far by others than the harness, without what
 // happens at rest as well: the lease is renewed, and watches are opened anew.
 func (b *bench) requests(ctx context.Context) (controlplane.Requests, error) {
@@ -35,8 +31,8 @@ func (b *bench) requests(ctx context.Context) (controlplane.Requests, error) {
 // requests so far.
 func (b *bench) quiet(ctx context.Context) (controlplane.Requests, error) {
 	before, err := b.requests(ctx)
-	for since := time.Now(); err == nil && time.Since(since) < calm; {
-		if err := pause(ctx, calm/4); err != nil {
+	for since := time.Now(); err == nil && time.Since(since) < b.calm; {
+		if err := pause(ctx, b.calm/4); err != nil {
 			return nil, err
 		}
 		var now controlplane.Requests
@@ -160,11 +156,6 @@ func (b *bench) singles(ctx context.Context, n int) ([]time.Duration, error) {
 		}
 	}
 	return all, nil
-}
-
-// rest counts what the controller asks for while nothing happens.
-func (b *bench) rest(ctx context.Context, d time.Duration) (cost, error) {
-	return b.costOf(ctx, func() error { return pause(ctx, d) })
 }
 
 // restart stops the controller while everything is as it should be, and starts
