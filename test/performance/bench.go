@@ -23,7 +23,7 @@ const (
 	// namers let ImagePolicies name a release.
 	namers = 8
 	// patience is how long a wave may take.
-	patience = 10 * time.Minute
+	patience = 20 * time.Minute
 )
 
 // setting says what a bench is like.
@@ -84,12 +84,12 @@ func newBench(ctx context.Context, s setting, path string, progress io.Writer) (
 
 // startPlane starts an API server and its etcd, which inherit the environment.
 func startPlane(ctx context.Context, logs string) (*controlplane.ControlPlane, error) {
-	const variable = "GOGC"
-	before := os.Getenv(variable)
-	if err := os.Setenv(variable, strconv.Itoa(generousGC)); err != nil {
+	const percent = "GOGC"
+	before := os.Getenv(percent)
+	if err := os.Setenv(percent, strconv.Itoa(generousGC)); err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.Setenv(variable, before) }()
+	defer func() { _ = os.Setenv(percent, before) }()
 	return controlplane.Start(ctx, controlplane.Options{CRDPaths: []string{scenario.CRDs()}, LogDir: logs})
 }
 

@@ -25,7 +25,7 @@ type program struct {
 }
 
 // generousGC lets what is not measured use memory rather than CPU.
-const generousGC = 400
+const generousGC = 200
 
 // profileSeconds is how long CPU profiles are, from the beginning of a wave.
 const profileSeconds = 20

@@ -52,17 +52,17 @@ func (r report) table() [][]string {
 	}
 	rows := [][]string{append(head, "Expected")}
 	for _, f := range catalogue {
-		row, any := []string{strings.TrimSuffix(f.title+" ("+f.unit+")", " ()")}, false
+		row, found := []string{strings.TrimSuffix(f.title+" ("+f.unit+")", " ()")}, false
 		for _, result := range r.results {
 			value, measured := result.Figures[f.key]
 			if !measured {
 				row = append(row, "")
 				continue
 			}
-			any = true
+			found = true
 			row = append(row, shown(value)+r.mark(result.size, f.key, value))
 		}
-		if any {
+		if found {
 			rows = append(rows, append(row, r.expected(f.key)))
 		}
 	}
