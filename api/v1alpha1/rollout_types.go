@@ -172,7 +172,8 @@ type ReleaseCandidate struct {
 	VersionInfo `json:",inline"`
 
 	// holds are the reasons against promoting it now, the most telling first.
-	// They are given for the twenty newest candidates.
+	// They are given for the one that goes next and the twenty newest, as far as
+	// there is room.
 	// +listType=atomic
 	// +optional
 	Holds []CandidateHold `json:"holds,omitempty"`
@@ -376,6 +377,23 @@ type TargetStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
+// UnlistedCounts says how much there is beyond what the lists of a status have
+// room for. Decisions and conditions rest on all of it.
+type UnlistedCounts struct {
+	// releaseCandidates beyond those listed, older than the newest and not next.
+	// +optional
+	ReleaseCandidates int32 `json:"releaseCandidates,omitempty"`
+	// gatedReleaseCandidates beyond those listed.
+	// +optional
+	GatedReleaseCandidates int32 `json:"gatedReleaseCandidates,omitempty"`
+	// gates beyond those listed; those that hold releases back are listed first.
+	// +optional
+	Gates int32 `json:"gates,omitempty"`
+	// targets beyond those listed; those with a problem are listed first.
+	// +optional
+	Targets int32 `json:"targets,omitempty"`
+}
+
 // RolloutStatus is what the controller has observed, decided and done.
 type RolloutStatus struct {
 	// conditions summarise the Rollout for people, kstatus and alerts.
@@ -425,6 +443,11 @@ type RolloutStatus struct {
 	// +listType=atomic
 	// +optional
 	Targets []TargetStatus `json:"targets,omitempty"`
+
+	// unlisted counts what the lists of this status leave out, since a status
+	// must stay small; absent if they are complete.
+	// +optional
+	Unlisted *UnlistedCounts `json:"unlisted,omitempty"`
 
 	// artifactType of the newest image.
 	// +optional
@@ -489,6 +512,14 @@ func (r *Rollout) Current() *DeploymentHistoryEntry {
 		return nil
 	}
 	return &r.Status.History[0]
+}
+
+// UnlistedTargets returns how many targets there are beyond those listed.
+func (s *RolloutStatus) UnlistedTargets() int32 {
+	if s.Unlisted == nil {
+		return 0
+	}
+	return s.Unlisted.Targets
 }
 
 // Pinned returns the tag that spec.wantedVersion asks for; empty is no pin.

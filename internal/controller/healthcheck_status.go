@@ -20,7 +20,7 @@ import (
 func (r *HealthCheckReconciler) record(ctx context.Context, check *v1alpha1.HealthCheck, result health.Result) (time.Duration, error) {
 	key, now := client.ObjectKeyFromObject(check), r.Now()
 	next, changed := health.Next(check.Status, result, now)
-	if asked := check.Annotations[v1alpha1.ReconcileRequestAnnotation]; asked != "" && asked != next.LastHandledReconcileAt {
+	if asked := handled(check.Annotations[v1alpha1.ReconcileRequestAnnotation]); asked != "" && asked != next.LastHandledReconcileAt {
 		next.LastHandledReconcileAt, changed = asked, true
 	}
 	if !changed {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
@@ -38,8 +39,9 @@ type transition struct {
 
 // announce tells of transitions once they are stored.
 func (r *RolloutReconciler) announce(ctx context.Context, rollout *v1alpha1.Rollout, w world, news []transition) {
-	for _, t := range news {
-		if t.eventType != "" {
+	for i := range news {
+		news[i].message = shorten(news[i].message)
+		if t := news[i]; t.eventType != "" {
 			r.Events.Event(rollout, t.eventType, t.reason, t.message)
 		}
 	}
@@ -233,7 +235,7 @@ func ofCondition(rollout *v1alpha1.Rollout, in promotion.Input, c *metav1.Condit
 		t.severity = "" // an answer for the person who asked
 	case v1alpha1.GatesPassingCondition:
 		t.about(rollout.Status.ReleaseCandidates)
-		t.metadata[metaGate] = strings.Join(in.Gates.Blocking(c.Reason, t.metadata[metaTo]), ", ")
+		t.metadata[metaGate] = brief.List(in.Gates.Blocking(c.Reason, t.metadata[metaTo]))
 	case v1alpha1.DeploymentBlockedCondition:
 		t.about(rollout.Status.ReleaseCandidates)
 	case v1alpha1.TargetsAppliedCondition:

@@ -3,7 +3,9 @@
 package controller
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -63,19 +65,34 @@ func (r *RolloutReconciler) reportRefusals(ctx context.Context, rollout *v1alpha
 
 func statusWithRefusals(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision, refused []refusal) *v1alpha1.RolloutStatus {
 	next := rollout.DeepCopy()
-	for i := range next.Status.Targets {
-		t := &next.Status.Targets[i]
-		for _, refusal := range refused {
-			object := refusal.target.Object()
-			if t.Kind == refusal.target.Kind() && t.Namespace == object.GetNamespace() && t.Name == object.GetName() {
-				t.State, t.Message = v1alpha1.TargetFailed, shorten(refusal.Error())
-			}
-		}
+	all := len(next.Status.Targets) + int(next.Status.UnlistedTargets())
+	for _, refusal := range refused {
+		setRefused(&next.Status, refusal)
 	}
 	rep := report{Input: in, decision: d, status: &next.Status}
 	rep.Rollout = next
 	rep.verdicts = promotion.Decide(rep.Input).Candidates
 	setTargetsApplied(rep)
 	setReady(rep)
+	keepTargets(&next.Status, all)
 	return &next.Status
+}
+
+// setRefused shows a refusal at its target, also if that is not among those that
+// the status had room for.
+func setRefused(s *v1alpha1.RolloutStatus, r refusal) {
+	object := r.target.Object()
+	wanted := v1alpha1.TargetStatus{
+		Kind: r.target.Kind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+		Version: s.History[0].Version.Tag, State: v1alpha1.TargetFailed, Message: shorten(r.Error()),
+	}
+	i, listed := slices.BinarySearchFunc(s.Targets, wanted, func(a, b v1alpha1.TargetStatus) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	if listed {
+		wanted.Version = s.Targets[i].Version
+		s.Targets[i] = wanted
+		return
+	}
+	s.Targets = slices.Insert(s.Targets, i, wanted)
 }

@@ -5,9 +5,8 @@ package controller
 import (
 	"maps"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
@@ -33,7 +32,7 @@ func statusAfter(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutSta
 	status.AvailableReleases = d.Ledger
 	promotion.Learn(in, status)
 	status.ObservedGeneration = rollout.Generation
-	status.LastHandledReconcileAt = rollout.Annotations[v1alpha1.ReconcileRequestAnnotation]
+	status.LastHandledReconcileAt = handled(rollout.Annotations[v1alpha1.ReconcileRequestAnnotation])
 	rep := report{Input: in, decision: d, verdicts: d.Candidates, status: status}
 	rep.Rollout = rollout
 	setBakeFailureDisabled(rep)
@@ -44,6 +43,7 @@ func statusAfter(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutSta
 	setCandidates(rep)
 	setTargets(rep)
 	setConditions(rep)
+	keepWithinRoom(rep)
 	return status, nil
 }
 
@@ -55,42 +55,26 @@ func without(annotations map[string]string, keys []string) map[string]string {
 	return rest
 }
 
-// explainedCandidates is for how many candidates the status says what holds
-// them: it must stay small where hundreds of releases wait.
-const explainedCandidates = 20
-
-func holdsOf(v promotion.Verdict) []v1alpha1.CandidateHold {
-	var holds []v1alpha1.CandidateHold
-	for _, hold := range v.Holds {
-		shown := v1alpha1.CandidateHold{Reason: hold.Reason, Message: shorten(hold.Message)}
-		if !hold.Until.IsZero() {
-			shown.Until = &metav1.Time{Time: hold.Until}
-		}
-		holds = append(holds, shown)
-	}
-	return holds
-}
-
-// setCandidates publishes the candidates, each with what holds it, and those that the gates let through
+// setCandidates publishes the candidates, and those that the gates let through
 // and that did not fail before.
 func setCandidates(r report) {
 	r.status.ReleaseCandidates, r.status.GatedReleaseCandidates = nil, nil
-	for i, verdict := range r.verdicts {
-		candidate := v1alpha1.ReleaseCandidate{VersionInfo: verdict.Release}
-		if i < explainedCandidates {
-			candidate.Holds = holdsOf(verdict)
-		}
-		r.status.ReleaseCandidates = append(r.status.ReleaseCandidates, candidate)
-		if !verdict.HeldByGates() && !verdict.HeldBy(v1alpha1.FailedBeforeReason, v1alpha1.GatesBypassedReason) {
+	for _, verdict := range r.verdicts {
+		r.status.ReleaseCandidates = append(r.status.ReleaseCandidates, v1alpha1.ReleaseCandidate{VersionInfo: verdict.Release})
+		if letThrough(verdict) {
 			r.status.GatedReleaseCandidates = append(r.status.GatedReleaseCandidates, verdict.Release)
 		}
 	}
 	r.status.Gates = promotion.Summaries(r.Input, r.verdicts)
 }
 
+func letThrough(v promotion.Verdict) bool {
+	return !v.HeldByGates() && !v.HeldBy(v1alpha1.FailedBeforeReason, v1alpha1.GatesBypassedReason)
+}
+
 // setTargets shows each target's state with the version of the newest entry.
 func setTargets(r report) {
-	before := r.status.Targets
+	before, allApplied := r.status.Targets, r.allWereApplied()
 	r.status.Targets = nil
 	current := r.Rollout.Current()
 	if current == nil {
@@ -104,19 +88,30 @@ func setTargets(r report) {
 		if r.decision.Action.Promotes() && seen.State != v1alpha1.TargetConflict {
 			next.State, next.Message = v1alpha1.TargetPending, "" // it reported the version before
 		}
-		r.status.Targets = append(r.status.Targets, settle(before, seen, next))
+		r.status.Targets = append(r.status.Targets, settle(before, seen, next, allApplied))
 	}
 }
 
 // settle keeps an applied target so while Flux merely looks after it: Flux is
-// not Ready for a moment in every one of its passes, and that is no news.
-func settle(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
-	if next.State == v1alpha1.TargetPending && next.Message == "" {
-		if was := find(before, seen, next.Version); was != nil && was.State == v1alpha1.TargetApplied {
-			return *was
-		}
+// not Ready for a moment in every one of its passes, and that is no news. One that
+// the status had no room for was applied if all were.
+func settle(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus, allApplied bool) v1alpha1.TargetStatus {
+	if next.State != v1alpha1.TargetPending || next.Message != "" {
+		return next
+	}
+	switch was := find(before, seen, next.Version); {
+	case was != nil && was.State == v1alpha1.TargetApplied:
+		return *was
+	case was == nil && allApplied:
+		next.State = v1alpha1.TargetApplied
 	}
 	return next
+}
+
+// allWereApplied reports whether the status says so of more targets than it lists.
+func (r report) allWereApplied() bool {
+	return r.status.UnlistedTargets() > 0 && !r.decision.Action.Promotes() &&
+		r.condition(v1alpha1.TargetsAppliedCondition).Reason == v1alpha1.TargetsAppliedReason
 }
 
 // withoutProgress returns the status as if no target had come along yet, and
@@ -160,9 +155,9 @@ func withoutMetadata(status *v1alpha1.RolloutStatus) {
 // shorten bounds text that comes from other objects.
 func shorten(text string) string {
 	const most = 1024
-	runes := []rune(text)
-	if len(runes) <= most {
-		return text
-	}
-	return string(runes[:most]) + "…"
+	return brief.Text(text, most)
 }
+
+// handled bounds the token by which a person asks for a reconciliation. One that
+// is longer than any tool's is never said to be handled.
+func handled(token string) string { return shorten(token) }

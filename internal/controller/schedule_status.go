@@ -53,7 +53,7 @@ func (r *ScheduleReconciler) report(ctx context.Context, f findings) error {
 
 func (f findings) fill(status *v1alpha1.RolloutScheduleStatus) {
 	status.ObservedGeneration = f.GetGeneration()
-	status.LastHandledReconcileAt = f.GetAnnotations()[v1alpha1.ReconcileRequestAnnotation]
+	status.LastHandledReconcileAt = handled(f.GetAnnotations()[v1alpha1.ReconcileRequestAnnotation])
 	status.Active = f.state.Active
 	status.ActiveRules = f.state.Rules
 	status.NextTransition = nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
 )
 
 // Protected reports whether a promotion has something to prove beyond being
@@ -74,7 +75,7 @@ func (d *Decision) judgeBaking(in Input, entry *v1alpha1.DeploymentHistoryEntry,
 		d.awaitHealth(in, proofs)
 		d.Message, d.Overdue = "the bake time is over; "+d.Message, true
 	case !in.Targets.applied():
-		d.wait(v1alpha1.TargetsPendingReason, "the bake time is over; "+strings.Join(in.Targets.laggards(), "; "))
+		d.wait(v1alpha1.TargetsPendingReason, "the bake time is over; "+brief.Join(in.Targets.laggards(), "; "))
 		d.Overdue = true
 	default:
 		d.finish(in)
@@ -151,7 +152,10 @@ func (d *Decision) failByHealth(proofs Proofs) {
 func (d *Decision) failByDeadline(in Input, proofs Proofs) {
 	d.Action, d.Reason = FailBake, v1alpha1.BakeTimeFailedReason
 	d.Failed = proofs.failed(Unreset, Undecided, Disproven)
-	missing := in.Targets.laggards()
+	var missing []string
+	if lagging := in.Targets.laggards(); len(lagging) > 0 {
+		missing = append(missing, brief.Join(lagging, "; "))
+	}
 	if len(d.Failed) > 0 {
 		missing = append(missing, describe(d.Failed))
 	}
@@ -220,5 +224,5 @@ func describe(failed []v1alpha1.FailedHealthCheck) string {
 		}
 		all = append(all, text)
 	}
-	return strings.Join(all, "; ")
+	return brief.Join(all, "; ")
 }

@@ -17,22 +17,10 @@ import (
 func Candidates(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHistoryEntry, order Order) []v1alpha1.VersionInfo {
 	position := positionOf(ledger, history, order)
 	at, place := lastIndex(ledger, position), order.place(position)
-	isNewer := func(i int) bool {
-		if position == "" {
-			return true
-		}
-		result, ok := order.place(ledger[i].Tag).compare(place)
-		switch {
-		case ok && result != 0:
-			return result > 0
-		case ok || order.Kind() == ByAppearance:
-			return at >= 0 && i > at
-		}
-		return false
-	}
 	var newer []v1alpha1.VersionInfo
 	for i, release := range ledger {
-		if !isCurrent(history, release) && isNewer(i) && IsTag(release.Tag) && order.Admits(release.Tag) {
+		isNewer := position == "" || order.place(release.Tag).isNewer(place, at >= 0 && i > at)
+		if isNewer && !isCurrent(history, release) && IsTag(release.Tag) && order.Admits(release.Tag) {
 			newer = append(newer, release)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
 )
 
 // gateReasons are the reasons by which gates and schedules hold a candidate.
@@ -31,7 +32,7 @@ func everyGateAllows(in Input, release v1alpha1.VersionInfo) *Hold {
 	if closed := closedGates(in.Gates.Gates); len(closed) > 0 {
 		return &Hold{
 			Reason:  v1alpha1.SomeGatesBlockingReason,
-			Message: "not passing: " + strings.Join(closed, ", "),
+			Message: "not passing: " + brief.List(closed),
 		}
 	}
 	for i := range in.Gates.Gates {
@@ -70,7 +71,7 @@ func everyScheduleOpen(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if never {
 		until = time.Time{}
 	}
-	return &Hold{Reason: v1alpha1.ScheduleClosedReason, Message: strings.Join(closed, ", "), Until: until}
+	return &Hold{Reason: v1alpha1.ScheduleClosedReason, Message: brief.List(closed), Until: until}
 }
 
 // Blocking names the gates, or the schedules, by which a reason holds a release.
@@ -135,15 +136,19 @@ func (g Gates) shown() []v1alpha1.RolloutGate {
 // the candidates past it.
 func Summaries(in Input, candidates []Verdict) []v1alpha1.RolloutGateStatusSummary {
 	var all []v1alpha1.RolloutGateStatusSummary
+	wanted := map[string]bool{}
+	for i := range candidates {
+		wanted[candidates[i].Release.Tag] = true
+	}
 	for _, gate := range in.Gates.shown() {
-		judged := summary(&gate)
+		judged := summary(&gate, wanted)
 		judged.BypassGates = Bypassed(in, candidates) != ""
 		all = append(all, judged)
 	}
 	return all
 }
 
-func summary(gate *v1alpha1.RolloutGate) v1alpha1.RolloutGateStatusSummary {
+func summary(gate *v1alpha1.RolloutGate, wanted map[string]bool) v1alpha1.RolloutGateStatusSummary {
 	passing := gate.IsPassing()
 	s := v1alpha1.RolloutGateStatusSummary{Name: gate.Name, Passing: &passing}
 	switch {
@@ -152,11 +157,38 @@ func summary(gate *v1alpha1.RolloutGate) v1alpha1.RolloutGateStatusSummary {
 	case gate.Spec.AllowedVersions == nil:
 		s.Message = "lets every release through"
 	default:
-		s.AllowedVersions = slices.Clone(*gate.Spec.AllowedVersions)
-		if s.AllowedVersions == nil {
-			s.AllowedVersions = []string{}
+		allowed := *gate.Spec.AllowedVersions
+		s.AllowedVersions = listedVersions(allowed, wanted)
+		s.Message = fmt.Sprintf("lets %d versions through", len(allowed))
+		if listed := len(s.AllowedVersions); listed < len(allowed) {
+			s.Message += fmt.Sprintf(", of which %d are listed", listed)
 		}
-		s.Message = fmt.Sprintf("lets %d versions through", len(s.AllowedVersions))
 	}
 	return s
+}
+
+// versionsRoom is what the status has room for of the versions that one gate
+// allows, in bytes of JSON.
+const versionsRoom = 2 << 10
+
+// listedVersions are as many of the allowed versions as there is room for, those
+// first that are wanted: the candidates. They stay in their order.
+func listedVersions(allowed []string, wanted map[string]bool) []string {
+	listed, left := make([]bool, len(allowed)), versionsRoom
+	for _, first := range []bool{true, false} {
+		for i, version := range allowed {
+			size := brief.Size(version) + len(`"",`)
+			if wanted[version] == first && size <= left {
+				listed[i] = true
+				left -= size
+			}
+		}
+	}
+	some := make([]string, 0, len(allowed))
+	for i, version := range allowed {
+		if listed[i] {
+			some = append(some, version)
+		}
+	}
+	return some
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
 )
 
 // SystemName is the name under which the controller's own choices are
@@ -59,6 +60,7 @@ func advance(e *v1alpha1.DeploymentHistoryEntry, to v1alpha1.BakeStatus, why str
 	if !slices.Contains(nextStates[from], to) {
 		return fmt.Errorf("a promotion cannot go from %q to %q", from, to)
 	}
+	why = brief.Text(why, longestMessage)
 	e.BakeStatus, e.BakeStatusMessage = &to, &why
 	healthy := to == v1alpha1.BakeInProgress || to == v1alpha1.BakeSucceeded && Protected(&in.Rollout.Spec)
 	if healthy && e.BakeStartTime == nil {
@@ -85,7 +87,7 @@ func recordOutcome(
 	if !in.Rollout.Current().State().Running() {
 		return nil, fmt.Errorf("no promotion is under way that could become %q", to)
 	}
-	history[0].FailedHealthChecks = d.Failed
+	history[0].FailedHealthChecks = failedWithinRoom(d.Failed)
 	return history, advance(&history[0], to, d.Message, in)
 }
 
@@ -181,25 +183,34 @@ func expectation(in Input, tag string) string {
 	return fmt.Sprintf("waiting for Flux to apply %s to %s", tag, Count(targets, "target"))
 }
 
-// limit cuts the history to its limit. What decides about candidates stays: the
-// entry that they must be newer than, and the newest failure of each of them,
-// so that cutting it does not set the release free.
+// limit cuts the history to its limit. What decides about candidates stays.
 func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, d Decision) []v1alpha1.DeploymentHistoryEntry {
 	most := in.Rollout.Spec.GetVersionHistoryLimit()
 	if len(history) <= most {
 		return history
 	}
 	kept := slices.Clone(history[:most])
-	position := positionOf(d.Ledger, history, in.Policy.Order)
-	candidates := Candidates(d.Ledger, history, in.Policy.Order)
-	for _, entry := range history[most:] {
-		told := slices.ContainsFunc(kept, func(e v1alpha1.DeploymentHistoryEntry) bool {
-			return e.Version.Tag == entry.Version.Tag
-		})
-		failed := entry.State() == v1alpha1.BakeFailed && contains(candidates, entry.Version.Tag)
-		if !told && (failed || entry.Version.Tag == position) {
-			kept = append(kept, entry)
+	decisive := decisiveEntries(history, d.Ledger, in.Policy.Order)
+	for i := most; i < len(history); i++ {
+		if decisive[i] {
+			kept = append(kept, history[i])
 		}
 	}
 	return kept
+}
+
+// decisiveEntries are those that decide about candidates: the current one, the one
+// that they must be newer than, and the newest failure of each of them. Without
+// that a failed release would be free to go again.
+func decisiveEntries(history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo, order Order) []bool {
+	position := positionOf(ledger, history, order)
+	candidates := tagsOf(Candidates(ledger, history, order))
+	decisive, told := make([]bool, len(history)), map[string]bool{}
+	for i := range history {
+		tag := history[i].Version.Tag
+		failed := history[i].State() == v1alpha1.BakeFailed && candidates[tag]
+		decisive[i] = i == 0 || !told[tag] && (failed || tag == position)
+		told[tag] = true
+	}
+	return decisive
 }

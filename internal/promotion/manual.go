@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
 )
 
 // chooseByHand promotes what a person asks for, if it is not the current
@@ -239,7 +240,7 @@ func has(rollout *v1alpha1.Rollout, annotation string) bool {
 // person said of it, or what the decision rests on.
 func entryMessage(in Input, d Decision) string {
 	if said := strings.TrimSpace(in.Rollout.Annotations[v1alpha1.DeployMessageAnnotation]); d.Manual && said != "" {
-		return shorten(said, longestMessage)
+		return brief.Text(said, longestMessage)
 	}
 	return d.Message
 }
@@ -248,21 +249,15 @@ func entryMessage(in Input, d Decision) string {
 // what the controller chooses is always its own doing.
 func triggeredBy(in Input, d Decision) v1alpha1.TriggeredBy {
 	if user := strings.TrimSpace(in.Rollout.Annotations[v1alpha1.DeployUserAnnotation]); d.Manual && user != "" {
-		return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: shorten(user, longestName)}
+		return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: brief.Text(user, longestName)}
 	}
 	return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: SystemName}
 }
 
-// What people write is kept up to this many characters, since every entry of
-// the history carries it.
+// What people and objects say is kept up to this many characters, since every
+// entry of the history carries it.
 const (
-	longestMessage = 1024
-	longestName    = 256
+	longestMessage   = 1024
+	longestName      = 256
+	longestComplaint = 256 // of one of many HealthChecks
 )
-
-func shorten(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
-}

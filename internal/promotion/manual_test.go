@@ -293,7 +293,7 @@ func TestWhatAPromotionByHandSaysOfItself(t *testing.T) {
 		},
 		"text without an end is cut": {
 			upgrade().Pin("1.1.0").Annotate(message, strings.Repeat("é", 5000)).Annotate(user, strings.Repeat("u", 5000)),
-			strings.Repeat("é", 1024) + "…", v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: strings.Repeat("u", 256) + "…"},
+			strings.Repeat("é", 766) + "…", v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: strings.Repeat("u", 256) + "…"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -63,18 +63,20 @@ func learned(v v1alpha1.VersionInfo) bool { return v.Revision != nil || v.Create
 
 // Learn fills what is known of the registry into a status: into the history,
 // and what the newest release of the ledger says of the Rollout. What is known
-// already stays, and so does the digest that an entry was deployed with.
+// already stays, and so does the digest that an entry was deployed with. What the
+// status has no room for after that is left out of the history.
 func Learn(in Input, status *v1alpha1.RolloutStatus) {
 	for i := range status.History {
 		status.History[i].Version = completed(in, status.History[i].Version)
 	}
+	status.History = historyWithinRoom(in, status)
 	if len(status.AvailableReleases) == 0 {
 		return
 	}
 	newest := status.AvailableReleases[len(status.AvailableReleases)-1]
 	if m := metadataOf(in, newest); m != nil {
-		status.ArtifactType, status.Source = text(m.ArtifactType), text(m.Source)
-		status.Title, status.Description = text(m.Title), text(m.Description)
+		status.ArtifactType, status.Source = text(brief.Text(m.ArtifactType, longestName)), text(brief.Text(m.Source, longestMessage))
+		status.Title, status.Description = text(brief.Text(m.Title, longestName)), text(brief.Text(m.Description, longestMessage))
 	}
 }
 

@@ -149,6 +149,19 @@ func (p place) compare(other place) (int, bool) {
 	return result, true
 }
 
+// isNewer compares places; among equals, and where nothing can be compared, what
+// appeared later is newer.
+func (p place) isNewer(than place, later bool) bool {
+	result, ok := p.compare(than)
+	switch {
+	case ok && result != 0:
+		return result > 0
+	case ok || p.kind == ByAppearance:
+		return later
+	}
+	return false
+}
+
 // key is what is compared: the tag, or what filterTags.extract makes of it.
 func (o Order) key(tag string) (string, bool) {
 	if o.pattern == nil {

@@ -24,6 +24,7 @@
 //	recovery.go    promotions that cannot fail
 //	evidence.go    what a HealthCheck proves about it
 //	history.go     the one place where a history entry changes its state
+//	room_history.go how much of the history the status has room for
 package promotion
 
 import (

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"encoding/json"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// The room of lists in a status, in bytes of JSON. Together with the ledger and
+// the history, which package promotion keeps within theirs, and with texts that
+// are cut, a status stays below 200 KiB.
+const (
+	candidatesRoom = 32 << 10
+	gatedRoom      = 14 << 10
+	gatesRoom      = 12 << 10
+	targetsRoom    = 14 << 10
+)
+
+// explainedCandidates is for how many candidates the status says what holds
+// them.
+const explainedCandidates = 20
+
+// longestHold is how many characters are kept of what holds one of many candidates.
+const longestHold = 512
+
+// keepWithinRoom leaves out of the lists what the status has no room for, and
+// counts it. The conditions speak of everything.
+func keepWithinRoom(r report) {
+	s, all := r.status, v1alpha1.UnlistedCounts{}
+	s.ReleaseCandidates, all.ReleaseCandidates = candidatesWithinRoom(r, s.ReleaseCandidates)
+	s.GatedReleaseCandidates, all.GatedReleaseCandidates = withinRoom(s.GatedReleaseCandidates, gatedRoom, r.goesNext())
+	s.Gates, all.Gates = withinRoom(s.Gates, gatesRoom, r.blocks())
+	s.Unlisted = nil
+	if all != (v1alpha1.UnlistedCounts{}) {
+		s.Unlisted = &all
+	}
+	keepTargets(s, len(s.Targets))
+}
+
+// keepTargets leaves out what there is no room for of so many targets.
+func keepTargets(s *v1alpha1.RolloutStatus, all int) {
+	s.Targets, _ = withinRoom(s.Targets, targetsRoom, failing)
+	unlisted := int32(all - len(s.Targets))
+	switch {
+	case s.Unlisted != nil:
+		s.Unlisted.Targets = unlisted
+	case unlisted > 0:
+		s.Unlisted = &v1alpha1.UnlistedCounts{Targets: unlisted}
+	}
+}
+
+// withinRoom returns as many items as there is room for, in their order, and how
+// many are left out. Those that matter are taken first.
+func withinRoom[T any](items []T, room int, matters func(T) bool) (kept []T, unlisted int32) {
+	taken := make([]bool, len(items))
+	for _, first := range []bool{true, false} {
+		for i := range items {
+			if matters(items[i]) != first {
+				continue
+			}
+			size := sizeOf(items[i])
+			if size > room {
+				room = 0 // what is smaller, but matters less, does not go before it
+				break
+			}
+			taken[i], room = true, room-size
+		}
+	}
+	for i := range items {
+		if taken[i] {
+			kept = append(kept, items[i])
+		}
+	}
+	return kept, int32(len(items) - len(kept))
+}
+
+// sizeOf is how many bytes an item of a list takes in JSON.
+func sizeOf(item any) int {
+	wire, err := json.Marshal(item)
+	if err != nil {
+		return 0 // of these types there is none that JSON cannot hold
+	}
+	return len(wire) + len(",")
+}
+
+// candidatesWithinRoom gives the newest candidates, and the one that goes next,
+// with what holds them as far as there is room for that.
+func candidatesWithinRoom(r report, candidates []v1alpha1.ReleaseCandidate) ([]v1alpha1.ReleaseCandidate, int32) {
+	next, left := r.goesNext(), candidatesRoom/2
+	for i := range candidates {
+		goes := next(candidates[i].VersionInfo)
+		if i >= explainedCandidates && !goes {
+			continue
+		}
+		explained := candidates[i]
+		explained.Holds = holdsOf(r.verdicts[i])
+		if size := sizeOf(explained); goes || size <= left {
+			candidates[i], left = explained, left-size
+		}
+	}
+	return withinRoom(candidates, candidatesRoom, func(c v1alpha1.ReleaseCandidate) bool { return next(c.VersionInfo) })
+}
+
+func holdsOf(v promotion.Verdict) []v1alpha1.CandidateHold {
+	var holds []v1alpha1.CandidateHold
+	for _, hold := range v.Holds {
+		shown := v1alpha1.CandidateHold{Reason: hold.Reason, Message: brief.Text(hold.Message, longestHold)}
+		if !hold.Until.IsZero() {
+			shown.Until = &metav1.Time{Time: hold.Until}
+		}
+		holds = append(holds, shown)
+	}
+	return holds
+}
+
+// goesNext recognises the candidate that would be promoted first: the one that the
+// others are not to overtake.
+func (r report) goesNext() func(v1alpha1.VersionInfo) bool {
+	considered := promotion.Contenders(r.verdicts)
+	next := slices.IndexFunc(considered, promotion.Verdict.Eligible)
+	if next < 0 {
+		next = slices.IndexFunc(considered, letThrough)
+	}
+	return func(v v1alpha1.VersionInfo) bool {
+		return len(considered) > 0 && v.Tag == considered[max(0, next)].Release.Tag
+	}
+}
+
+// blocks recognises the gates that hold back what would be promoted first.
+func (r report) blocks() func(v1alpha1.RolloutGateStatusSummary) bool {
+	considered := promotion.Contenders(r.verdicts)
+	return func(gate v1alpha1.RolloutGateStatusSummary) bool {
+		switch {
+		case gate.Passing != nil && !*gate.Passing:
+			return true
+		case gate.AllowedVersions == nil || len(considered) == 0:
+			return false
+		}
+		return !slices.Contains(gate.AllowedVersions, considered[0].Release.Tag)
+	}
+}
+
+func failing(t v1alpha1.TargetStatus) bool {
+	return t.State == v1alpha1.TargetConflict || t.State == v1alpha1.TargetFailed
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"slices"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
+)
+
+// The room of the history in a status, in bytes of JSON.
+const (
+	// historyRoom is that of the whole history.
+	historyRoom = 48 << 10
+	// failedRoom is what the failed HealthChecks of one entry may take of it.
+	failedRoom = 6 << 10
+	// longestOfOld is how many characters are kept of a text, if otherwise there
+	// were no room for its entry.
+	longestOfOld = 128
+)
+
+// historyWithinRoom cuts a history that the status has no room for. An entry that
+// does not fit as it is loses its long texts and its failed HealthChecks, and only
+// then itself, the oldest first. What decides about candidates goes last.
+func historyWithinRoom(in Input, status *v1alpha1.RolloutStatus) []v1alpha1.DeploymentHistoryEntry {
+	history := status.History
+	if sizeOfHistory(history) <= historyRoom {
+		return history
+	}
+	decisive, left := decisiveEntries(history, status.AvailableReleases, in.Policy.Order), historyRoom
+	for i := range history {
+		if size := sizeOfEntry(shortEntry(history[i])); decisive[i] && (i == 0 || size <= left) {
+			left -= size // set aside
+		} else {
+			decisive[i] = false
+		}
+	}
+	kept, full := make([]v1alpha1.DeploymentHistoryEntry, 0, len(history)), false
+	for i, entry := range history {
+		short := shortEntry(entry)
+		if decisive[i] {
+			left += sizeOfEntry(short)
+		}
+		full = full || sizeOfEntry(short) > left
+		if full && !decisive[i] {
+			continue
+		}
+		if full || sizeOfEntry(entry) > left {
+			entry = short
+		}
+		left -= sizeOfEntry(entry)
+		kept = append(kept, entry)
+	}
+	return kept
+}
+
+// shortEntry is an entry without what only explains it.
+func shortEntry(e v1alpha1.DeploymentHistoryEntry) v1alpha1.DeploymentHistoryEntry {
+	e.FailedHealthChecks = nil
+	e.Message, e.BakeStatusMessage = shortText(e.Message), shortText(e.BakeStatusMessage)
+	if e.TriggeredBy != nil {
+		e.TriggeredBy = &v1alpha1.TriggeredBy{Kind: e.TriggeredBy.Kind, Name: brief.Text(e.TriggeredBy.Name, longestOfOld)}
+	}
+	return e
+}
+
+func shortText(text *string) *string {
+	if text == nil || len(*text) <= longestOfOld {
+		return text
+	}
+	short := brief.Text(*text, longestOfOld)
+	return &short
+}
+
+func sizeOfHistory(history []v1alpha1.DeploymentHistoryEntry) int {
+	size := 0
+	for i := range history {
+		size += sizeOfEntry(history[i])
+	}
+	return size
+}
+
+// sizeOfEntry counts what is in each entry as if all of it were there, and what is
+// not known yet of its image as usual.
+func sizeOfEntry(e v1alpha1.DeploymentHistoryEntry) int {
+	const frame = len(`{"id":9223372036854775807,"version":{},"timestamp":"2026-01-01T00:00:00Z","message":"",` +
+		`"triggeredBy":{"kind":"System","name":""},"bakeStatus":"InProgress","bakeStatusMessage":"",` +
+		`"bakeStartTime":"2026-01-01T00:00:00Z","bakeEndTime":"2026-01-01T00:00:00Z",` +
+		`"failedHealthChecks":[],"lastRetryTimestamp":"2026-01-01T00:00:00Z"},`)
+	r := ranked{VersionInfo: e.Version}
+	size := frame + r.tagSize() + r.metadataSize()
+	if !learned(e.Version) {
+		size += usualMetadata
+	}
+	for _, text := range []*string{e.Message, e.BakeStatusMessage} {
+		if text != nil {
+			size += brief.Size(*text)
+		}
+	}
+	if e.TriggeredBy != nil {
+		size += brief.Size(e.TriggeredBy.Name)
+	}
+	for i := range e.FailedHealthChecks {
+		size += sizeOfFailed(e.FailedHealthChecks[i])
+	}
+	return size
+}
+
+func sizeOfFailed(f v1alpha1.FailedHealthCheck) int {
+	size := len(`{"name":"","namespace":"","message":""},`) + len(f.Name) + len(f.Namespace)
+	if f.Message != nil {
+		size += brief.Size(*f.Message)
+	}
+	return size
+}
+
+// failedWithinRoom are as many of the failed HealthChecks as an entry has room for.
+func failedWithinRoom(failed []v1alpha1.FailedHealthCheck) []v1alpha1.FailedHealthCheck {
+	size := 0
+	for i := range failed {
+		if size += sizeOfFailed(failed[i]); size > failedRoom {
+			return slices.Clone(failed[:i])
+		}
+	}
+	return failed
+}
