@@ -53,6 +53,9 @@ CHART ?= rollout-controller
 # What `make controlplane` builds: all, demo, or names with commas between.
 PARTS ?= all
 
+# How long `make fuzz` searches with each test.
+FUZZTIME ?= 30s
+
 step := hack/step.sh
 
 # $(call generate_api,package,folder) writes what follows from the types of a
@@ -120,6 +123,10 @@ reliability: ## Run the tests of faults and write what they saw to docs/reliabil
 bench: ## Measure 10,000 Rollouts and write docs/performance.md; BENCH_ARGS are its arguments.
 	@go run ./test/controlplane/cmd/build -parts etcd,kube-apiserver
 	@go run -buildvcs=false ./test/performance $(BENCH_ARGS)
+
+.PHONY: fuzz
+fuzz: ## Search with each fuzz test for FUZZTIME.
+	@hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: controlplane
 controlplane: ## Build the parts of the control plane ahead of their use.

@@ -16,8 +16,9 @@ package schedule
 
 import (
 	"fmt"
-	"strings"
 	"time"
+
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
 )
 
 // Schedule is a spec that was parsed, and can be evaluated.
@@ -71,7 +72,7 @@ func (s State) String() string {
 	case 1:
 		text += " by rule " + s.Rules[0]
 	default:
-		text += " by rules " + strings.Join(s.Rules, ", ")
+		text += " by rules " + brief.List(s.Rules)
 	}
 	if s.Next.IsZero() {
 		return text + " for good"
