@@ -13,8 +13,12 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// look is how often the controller is asked whether it is ready.
-const look = 200 * time.Millisecond
+// look is how often the controller is asked whether it is ready, and seldom if it
+// takes long to answer: its metrics of ten thousand Rollouts are work for it.
+const (
+	look   = 200 * time.Millisecond
+	seldom = 5
+)
 
 // ready waits until the controller leads, has looked at every Rollout and has no
 // more to do. It returns how long the process has run by then.
@@ -22,6 +26,7 @@ func (b *bench) ready(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
+		asked := time.Now()
 		families, err := b.program.families(ctx)
 		took := time.Since(b.program.began)
 		if err == nil && drained(families, b.rollouts) {
@@ -30,7 +35,7 @@ func (b *bench) ready(ctx context.Context) (time.Duration, error) {
 		if !b.program.Running() {
 			return 0, fmt.Errorf("the controller ended before it was ready: see %s", b.program.LogFile)
 		}
-		if stopped := pause(ctx, look); stopped != nil {
+		if stopped := pause(ctx, max(look, seldom*time.Since(asked))); stopped != nil {
 			return 0, fmt.Errorf("the controller did not become ready: %w", stopped)
 		}
 	}
