@@ -56,6 +56,8 @@ func (e expectation) String() string {
 	switch {
 	case e.Most == nil:
 		return "≥ " + exact(*e.Least)
+	case e.Least == nil && *e.Most == 0:
+		return "0" // nothing here is negative
 	case e.Least == nil:
 		return "≤ " + exact(*e.Most)
 	case *e.Least == *e.Most:
