@@ -34,7 +34,7 @@ type effort struct {
 // that have all that the Rollout has.
 func TestNeighboursCostNothing(t *testing.T) {
 	for name, selector := range map[string]v1alpha1.HealthCheckSelector{
-		"checks by matchLabels": {MatchLabels: map[string]string{"app": "shop"}},
+		"checks by matchLabels":      {MatchLabels: map[string]string{"app": "shop"}},
 		"checks by one label of two": {MatchLabels: map[string]string{"app": "shop", "by": "all"}},
 		"checks by an expression": {MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"shop", "shop-canary"}}}},

@@ -35,9 +35,7 @@ const (
 )
 
 func indexSelections(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &v1alpha1.HealthCheck{}, checkLabelIndex, func(o client.Object) []string {
-		return labelsOf(o)
-	}); err != nil {
+	if err := indexer.IndexField(ctx, &v1alpha1.HealthCheck{}, checkLabelIndex, labelsOf); err != nil {
 		return fmt.Errorf("index HealthChecks by label: %w", err)
 	}
 	if err := indexer.IndexField(ctx, &v1alpha1.Rollout{}, healthTermIndex, healthTerms); err != nil {
