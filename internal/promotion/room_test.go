@@ -221,7 +221,7 @@ func TestARoomThatIsFullComesToRest(t *testing.T) {
 // equal to others, once held by a schedule and once not.
 func crowd(random *rand.Rand) (held, opened *situation) {
 	var all []string
-	padding := strings.Repeat("x", random.IntN(110))
+	padding := strings.Repeat("0", random.IntN(110))
 	for i := range 400 + random.IntN(2000) {
 		all = append(all, fmt.Sprintf("1.%d.0_%d%s", i/(1+random.IntN(3)), random.IntN(4), padding))
 	}
