@@ -28,14 +28,7 @@ func historyWithinRoom(in Input, status *v1alpha1.RolloutStatus) []v1alpha1.Depl
 	if sizeOfHistory(history) <= historyRoom {
 		return history
 	}
-	decisive, left := decisiveEntries(history, status.AvailableReleases, in.Policy.Order), historyRoom
-	for i := range history {
-		if size := sizeOfEntry(shortEntry(history[i])); decisive[i] && (i == 0 || size <= left) {
-			left -= size // set aside
-		} else {
-			decisive[i] = false
-		}
-	}
+	decisive, left := setAside(history, decisiveEntries(history, status.AvailableReleases, in.Policy.Order))
 	kept, full := make([]v1alpha1.DeploymentHistoryEntry, 0, len(history)), false
 	for i, entry := range history {
 		short := shortEntry(entry)
@@ -53,6 +46,20 @@ func historyWithinRoom(in Input, status *v1alpha1.RolloutStatus) []v1alpha1.Depl
 		kept = append(kept, entry)
 	}
 	return kept
+}
+
+// setAside reserves room for the decisive entries without their texts, the newest
+// first. It returns those that have room, and what is left for all others.
+func setAside(history []v1alpha1.DeploymentHistoryEntry, decisive []bool) ([]bool, int) {
+	left := historyRoom
+	for i := range history {
+		size := sizeOfEntry(shortEntry(history[i]))
+		decisive[i] = decisive[i] && (i == 0 || size <= left)
+		if decisive[i] {
+			left -= size
+		}
+	}
+	return decisive, left
 }
 
 // shortEntry is an entry without what only explains it.
