@@ -27,15 +27,20 @@ type healthCheckQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // another verdict, a reset above all. What was written here is none of them.
 func (r *HealthCheckReconciler) checkPredicate() predicate.Predicate {
 	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			check, ok := e.Object.(*v1alpha1.HealthCheck)
+			return ok && r.evaluates(check)
+		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*v1alpha1.HealthCheck)
 			after, okAfter := e.ObjectNew.(*v1alpha1.HealthCheck)
 			if !ok || !okAfter || r.evaluations.isOwn(client.ObjectKeyFromObject(after), after.ResourceVersion) {
 				return false
 			}
-			return r.evaluates(before) != r.evaluates(after) ||
-				!equality.Semantic.DeepEqual(before.Status, after.Status) ||
-				annotationsDiffer(before, after)
+			if !r.evaluates(before) || !r.evaluates(after) {
+				return r.evaluates(before) != r.evaluates(after) // others evaluate it, and none of this is news
+			}
+			return !equality.Semantic.DeepEqual(before.Status, after.Status) || annotationsDiffer(before, after)
 		},
 	}
 }
