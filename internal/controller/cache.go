@@ -3,9 +3,15 @@
 package controller
 
 import (
+	"strings"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,32 +20,125 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/target"
 )
 
-// CacheOptions keeps only what the reconcilers read in the caches: of
-// Kustomizations no inventory, and of their history only which build was
-// applied last; of who owns the fields of targets only the controller's own
-// part, and of other objects nothing. What was left out is read past the cache
-// where it matters. Of Rollouts there are those that the selector matches; nil
-// matches all.
+// CacheOptions keeps only what the reconcilers read in the caches: of Flux's
+// objects the few fields that say what is offered, carried and applied; of who
+// owns the fields of targets only the controller's own part, and of other
+// objects nothing. What was left out is read past the cache where it matters. Of
+// Rollouts there are those that the selector matches; nil matches all.
+//
+// Nothing that comes from these caches may be written back whole.
 func CacheOptions(rollouts labels.Selector) cache.Options {
 	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.Rollout{}:          {Label: rollouts},
-			&kustomizev1.Kustomization{}: {Transform: trimTarget},
-			&sourcev1.OCIRepository{}:    {Transform: trimTarget},
-		},
+		DefaultTransform: trim,
+		ByObject:         map[client.Object]cache.ByObject{&v1alpha1.Rollout{}: {Label: rollouts}},
 	}
 }
 
-func trimTarget(o any) (any, error) {
-	if k, ok := o.(*kustomizev1.Kustomization); ok {
-		k.Status.Inventory = nil
-		if len(k.Status.History) > 0 {
-			k.Status.History = meta.History{{Digest: k.Status.History[0].Digest}}
-		}
-	}
-	if object, ok := o.(client.Object); ok {
-		target.KeepOwnFields(object)
+// trim is what an object goes through on its way into a cache.
+func trim(o any) (any, error) {
+	switch o := o.(type) {
+	case *sourcev1.OCIRepository:
+		trimRepository(o)
+	case *kustomizev1.Kustomization:
+		trimKustomization(o)
+	case *imagev1.ImagePolicy:
+		o.ManagedFields = nil
+		trimMetadata(o)
+		o.Status = imagev1.ImagePolicyStatus{LatestRef: o.Status.LatestRef, Conditions: readConditions(o.Status.Conditions)}
+	case *imagev1.ImageRepository:
+		o.ManagedFields = nil
+		trimMetadata(o)
+		o.Status = imagev1.ImageRepositoryStatus{LastScanResult: o.Status.LastScanResult, Conditions: readConditions(o.Status.Conditions)}
+	case *v1alpha1.Rollout:
+		trimOwn(o)
+		o.Status.Conditions, o.Status.AvailableReleases = fitted(o.Status.Conditions), fitted(o.Status.AvailableReleases)
+	case client.Object:
+		trimOwn(o)
 	}
 	return o, nil
+}
+
+// fitted takes no more memory than its elements need. What was decoded grew by
+// doubling.
+func fitted[T any](elements []T) []T {
+	if len(elements) == cap(elements) {
+		return elements
+	}
+	return append(make([]T, 0, len(elements)), elements...)
+}
+
+func trimRepository(r *sourcev1.OCIRepository) {
+	target.KeepOwnFields(r)
+	trimMetadata(r)
+	r.Spec = sourcev1.OCIRepositorySpec{Reference: r.Spec.Reference, Suspend: r.Spec.Suspend}
+	status := sourcev1.OCIRepositoryStatus{
+		ObservedGeneration: r.Status.ObservedGeneration, Conditions: readConditions(r.Status.Conditions),
+	}
+	if r.Status.Artifact != nil {
+		status.Artifact = &meta.Artifact{Revision: r.Status.Artifact.Revision}
+	}
+	r.Status = status
+}
+
+// trimKustomization keeps no inventory, and of the history only which build was
+// applied last.
+func trimKustomization(k *kustomizev1.Kustomization) {
+	target.KeepOwnFields(k)
+	trimMetadata(k)
+	spec := kustomizev1.KustomizationSpec{
+		SourceRef: k.Spec.SourceRef, Suspend: k.Spec.Suspend, Wait: k.Spec.Wait, HealthChecks: k.Spec.HealthChecks,
+	}
+	if k.Spec.PostBuild != nil {
+		spec.PostBuild = &kustomizev1.PostBuild{Substitute: k.Spec.PostBuild.Substitute}
+	}
+	k.Spec = spec
+	status := kustomizev1.KustomizationStatus{
+		ObservedGeneration: k.Status.ObservedGeneration, Conditions: readConditions(k.Status.Conditions),
+		LastAppliedRevision: k.Status.LastAppliedRevision, LastAttemptedRevision: k.Status.LastAttemptedRevision,
+	}
+	if len(k.Status.History) > 0 {
+		status.History = meta.History{{Digest: k.Status.History[0].Digest}}
+	}
+	k.Status = status
+}
+
+// trimMetadata keeps of an object of Flux's which one it is, and the annotations
+// that name Rollouts.
+func trimMetadata(o client.Object) {
+	o.SetLabels(nil)
+	o.SetOwnerReferences(nil)
+	o.SetFinalizers(nil)
+	var kept map[string]string
+	for key, value := range o.GetAnnotations() {
+		if key != v1alpha1.RolloutAnnotation && !strings.HasPrefix(key, v1alpha1.SubstituteAnnotationPrefix) {
+			continue
+		}
+		if kept == nil {
+			kept = map[string]string{}
+		}
+		kept[key] = value
+	}
+	o.SetAnnotations(kept)
+}
+
+// trimOwn drops who owns which field, and the copy of the whole object that
+// kubectl apply keeps.
+func trimOwn(o client.Object) {
+	o.SetManagedFields(nil)
+	annotations := o.GetAnnotations()
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	if len(annotations) == 0 {
+		o.SetAnnotations(nil)
+	}
+}
+
+// readConditions are those that say how far Flux is.
+func readConditions(all []metav1.Condition) []metav1.Condition {
+	var kept []metav1.Condition
+	for _, kind := range []string{meta.ReadyCondition, meta.ReconcilingCondition, meta.StalledCondition} {
+		if c := apimeta.FindStatusCondition(all, kind); c != nil {
+			kept = append(kept, *c)
+		}
+	}
+	return fitted(kept)
 }

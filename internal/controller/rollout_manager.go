@@ -10,6 +10,7 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -56,10 +57,10 @@ func (r *RolloutReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 	return build.
 		Named("rollout").
 		For(&v1alpha1.Rollout{}).
-		Watches(&imagev1.ImagePolicy{}, on(r.rolloutsOfPolicy)).
+		Watches(&imagev1.ImagePolicy{}, on(r.rolloutsOfPolicy), builder.WithPredicates(contentChanged())).
 		Watches(&imagev1.ImageRepository{}, on(r.rolloutsOfRepository), builder.WithPredicates(scanChanged())).
-		Watches(&sourcev1.OCIRepository{}, on(r.rolloutsOfSource)).
-		Watches(&kustomizev1.Kustomization{}, on(r.rolloutsOfKustomization)).
+		Watches(&sourcev1.OCIRepository{}, on(r.rolloutsOfSource), builder.WithPredicates(contentChanged())).
+		Watches(&kustomizev1.Kustomization{}, on(r.rolloutsOfKustomization), builder.WithPredicates(contentChanged())).
 		Watches(&v1alpha1.RolloutGate{}, on(rolloutOfGate)).
 		Watches(&v1alpha1.HealthCheck{}, on(r.rolloutsOfCheck)).
 		Watches(&v1alpha1.RolloutSchedule{}, on(r.rolloutsOfSchedule), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -99,6 +100,18 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 		return fmt.Errorf("index RolloutGates by Rollout: %w", err)
 	}
 	return nil
+}
+
+// contentChanged passes an object on when anything has changed of it that the
+// caches keep, which is all that is read. What Flux only notes in passing, such as
+// when it last looked, wakes nobody. Its generation tells of changes that were
+// undone while the watch was cut.
+func contentChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.DeepCopyObject().(client.Object), e.ObjectNew
+		before.SetResourceVersion(after.GetResourceVersion())
+		return !equality.Semantic.DeepEqual(before, after)
+	}}
 }
 
 // scanChanged passes an ImageRepository on when its spec, its tags or its

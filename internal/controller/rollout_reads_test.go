@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
@@ -36,7 +35,7 @@ func (x indexes) cached(live client.WithWatch) client.WithWatch {
 	return interceptor.NewClient(live, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			err := c.Get(ctx, key, o, opts...)
-			trim(o)
+			_, _ = trim(o)
 			return err
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -59,7 +58,7 @@ func (x indexes) keep(list client.ObjectList, wanted fields.Selector) error {
 	}
 	var kept []runtime.Object
 	for _, item := range items {
-		trim(item.(client.Object))
+		_, _ = trim(item)
 		if x.matches(item.(client.Object), wanted) {
 			kept = append(kept, item)
 		}
@@ -85,16 +84,6 @@ func (x indexes) matches(object client.Object, wanted fields.Selector) bool {
 		}
 	}
 	return true
-}
-
-// trim drops what the caches drop.
-func trim(object client.Object) {
-	switch object.(type) {
-	case *kustomizev1.Kustomization, *sourcev1.OCIRepository:
-		_, _ = trimTarget(object)
-	default:
-		object.SetManagedFields(nil)
-	}
 }
 
 // readRolloutFrom lets the cache lag behind: it still shows an old Rollout.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,9 +29,13 @@ func variablePath(variable string) fieldpath.Path {
 // The few bytes that are left tell without a request whether the controller,
 // or one before it, owns more than it should.
 func KeepOwnFields(object metav1.Object) {
-	object.SetManagedFields(slices.DeleteFunc(slices.Clone(object.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool {
-		return !isOwn(e)
-	}))
+	var own []metav1.ManagedFieldsEntry
+	for _, entry := range object.GetManagedFields() {
+		if isOwn(entry) {
+			own = append(own, entry)
+		}
+	}
+	object.SetManagedFields(own)
 }
 
 // Owned returns the versions in those of the target's fields that the

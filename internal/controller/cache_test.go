@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/kustomize"
+	"github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// laden gives an object what others write into its metadata.
+func laden(o client.Object) client.Object {
+	o.SetResourceVersion("7")
+	o.SetLabels(map[string]string{"app": "shop"})
+	o.SetFinalizers([]string{"finalizers.fluxcd.io"})
+	annotations := map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "note": "kept by nobody"}
+	for key, value := range o.GetAnnotations() {
+		annotations[key] = value
+	}
+	o.SetAnnotations(annotations)
+	o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kustomize-controller", Operation: metav1.ManagedFieldsOperationApply}})
+	return o
+}
+
+// TestTheCachesKeepNoMoreThanIsRead: of Flux's objects what is offered, carried
+// and applied. That it is enough, all tests of the reconcilers show: they read
+// through the same.
+func TestTheCachesKeepNoMoreThanIsRead(t *testing.T) {
+	g := NewWithT(t)
+	fullKustomization := laden(fixture.MakeKustomization("shop").DrivenBy("shop", "VERSION").Substitute("VERSION", "1.0.0").Ready().Obj()).(*kustomizev1.Kustomization)
+	fullKustomization.Spec.Patches = []kustomize.Patch{{Patch: "large"}}
+	fullKustomization.Spec.PostBuild.SubstituteFrom = []kustomizev1.SubstituteReference{{Kind: "ConfigMap", Name: "cluster"}}
+	fullKustomization.Status.Inventory = &kustomizev1.ResourceInventory{Entries: []kustomizev1.ResourceRef{{ID: "stage_shop_apps_Deployment", Version: "v1"}}}
+	fullKustomization.Status.History = meta.History{{Digest: "sha256:1", LastReconciledStatus: "Said"}, {Digest: "sha256:0"}}
+	fullKustomization.Status.Conditions = append(fullKustomization.Status.Conditions, metav1.Condition{Type: "Healthy"})
+	keptKustomization := fixture.MakeKustomization("shop").DrivenBy("shop", "VERSION").Substitute("VERSION", "1.0.0").Ready().Obj()
+	keptKustomization.Spec = kustomizev1.KustomizationSpec{SourceRef: keptKustomization.Spec.SourceRef, PostBuild: keptKustomization.Spec.PostBuild}
+	keptKustomization.Status.History = meta.History{{Digest: "sha256:1"}}
+
+	fullRepository := laden(fixture.MakeRepository("shop").DrivenBy("shop").Tag("1.0.0").Pulled(fixture.Revision("1.0.0")).Ready().Obj()).(*sourcev1.OCIRepository)
+	keptRepository := fixture.MakeRepository("shop").DrivenBy("shop").Tag("1.0.0").Ready().Obj()
+	keptRepository.Spec = sourcev1.OCIRepositorySpec{Reference: keptRepository.Spec.Reference}
+	keptRepository.Status.Artifact = &meta.Artifact{Revision: fixture.Revision("1.0.0")}
+
+	fullPolicy := laden(fixture.MakePolicy("shop").Latest("1.0.0").Obj()).(*imagev1.ImagePolicy)
+	fullPolicy.Status.ObservedPreviousRef = &imagev1.ImageRef{Tag: "0.9.0"}
+	fullScan := laden(fixture.MakeScan("shop").Found("1.0.0").Obj()).(*imagev1.ImageRepository)
+	fullScan.Status.ObservedExclusionList = []string{`^.*\.sig$`}
+
+	fullCheck := laden(fixture.MakeHealthCheck("shop").Healthy().Obj())
+	keptCheck := fixture.MakeHealthCheck("shop").Healthy().Obj()
+	keptCheck.Labels = map[string]string{"app": "shop"}
+	keptCheck.Annotations = map[string]string{"note": "kept by nobody"}
+	keptCheck.Finalizers = []string{"finalizers.fluxcd.io"}
+
+	keptPolicy, keptScan := fixture.MakePolicy("shop").Latest("1.0.0").Obj(), fixture.MakeScan("shop").Found("1.0.0").Obj()
+	keptPolicy.Status.ObservedGeneration, keptScan.Status.ObservedGeneration = 0, 0
+	for _, tt := range []struct{ full, kept client.Object }{
+		{fullKustomization, keptKustomization},
+		{fullRepository, keptRepository},
+		{fullPolicy, keptPolicy},
+		{fullScan, keptScan},
+		{fullCheck, keptCheck},
+	} {
+		tt.kept.SetResourceVersion("7")
+		for range 2 { // it may happen to an object more than once
+			got, err := trim(tt.full)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got).To(Equal(tt.kept))
+		}
+	}
+}
+
+// TestWhatFluxOnlyNotesInPassingWakesNobody, and everything that is read does.
+func TestWhatFluxOnlyNotesInPassingWakesNobody(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*kustomizev1.Kustomization)
+		wakes  bool
+	}{
+		"nothing but the version of the object": {func(*kustomizev1.Kustomization) {}, false},
+		"when Flux last looked": {func(k *kustomizev1.Kustomization) {
+			k.Status.LastHandledReconcileAt = "now"
+			k.Status.History[0].LastReconciled = metav1.Now()
+			k.Status.History[0].TotalReconciliations++
+		}, false},
+		"how often it looks":        {func(k *kustomizev1.Kustomization) { k.Spec.Interval.Duration++ }, false},
+		"whom it belongs to":        {func(k *kustomizev1.Kustomization) { k.Labels = map[string]string{"app": "shop"} }, false},
+		"that the spec was changed": {func(k *kustomizev1.Kustomization) { k.Generation++ }, true},
+		"what it carries":           {func(k *kustomizev1.Kustomization) { k.Spec.PostBuild.Substitute["VERSION"] = "0" }, true},
+		"whose it is":               {func(k *kustomizev1.Kustomization) { k.Annotations = nil }, true},
+		"that it is suspended":      {func(k *kustomizev1.Kustomization) { k.Spec.Suspend = true }, true},
+		"what it consumes":          {func(k *kustomizev1.Kustomization) { k.Spec.SourceRef.Name = "cart" }, true},
+		"what is applied":           {func(k *kustomizev1.Kustomization) { k.Status.LastAppliedRevision = "2" }, true},
+		"how it went":               {func(k *kustomizev1.Kustomization) { k.Status.Conditions[0].Message = "failed" }, true},
+		"what the controller owns": {func(k *kustomizev1.Kustomization) {
+			k.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "rollout-controller", Operation: metav1.ManagedFieldsOperationUpdate}}
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			before := fixture.MakeKustomization("shop").DrivenBy("shop", "VERSION").Substitute("VERSION", "1.0.0").Ready().Obj()
+			before.ResourceVersion, before.Generation = "7", 1
+			before.Status.History = meta.History{{Digest: "sha256:1"}}
+			after := before.DeepCopy()
+			after.ResourceVersion = "8"
+			tt.change(after)
+			e := event.UpdateEvent{}
+			for _, side := range []struct {
+				into *client.Object
+				of   client.Object
+			}{{&e.ObjectOld, before}, {&e.ObjectNew, after}} {
+				kept, err := trim(side.of)
+				g.Expect(err).NotTo(HaveOccurred())
+				*side.into = kept.(client.Object)
+			}
+			g.Expect(contentChanged().Update(e)).To(Equal(tt.wakes))
+			g.Expect(e.ObjectOld.GetResourceVersion()).To(Equal("7"), "the cache's own object stays as it is")
+		})
+	}
+}
+
+// TestChecksOfOtherClassesAreLeftAlone: nothing that happens to them wakes who
+// evaluates, until they are his.
+func TestChecksOfOtherClassesAreLeftAlone(t *testing.T) {
+	g := NewWithT(t)
+	r := &HealthCheckReconciler{}
+	theirs := fixture.MakeHealthCheck("shop").Healthy().Obj()
+	sick := fixture.MakeHealthCheck("shop").Unhealthy().Obj()
+	class := v1alpha1.HealthCheckClassKustomization
+	theirs.ResourceVersion, sick.ResourceVersion = "7", "8"
+	ours := sick.DeepCopy()
+	ours.Spec.Class = &class
+	p := r.checkPredicate()
+	g.Expect(p.Create(event.CreateEvent{Object: theirs})).To(BeFalse())
+	g.Expect(p.Update(event.UpdateEvent{ObjectOld: theirs, ObjectNew: sick})).To(BeFalse())
+	g.Expect(p.Update(event.UpdateEvent{ObjectOld: sick, ObjectNew: ours})).To(BeTrue())
+	g.Expect(p.Update(event.UpdateEvent{ObjectOld: ours, ObjectNew: theirs})).To(BeTrue())
+	g.Expect(p.Create(event.CreateEvent{Object: ours})).To(BeTrue())
+}
