@@ -138,12 +138,8 @@ func (b *bench) populate(ctx context.Context) error {
 		return err
 	}
 	etcd := store{b.plane.EtcdURL()}
-	if err := forEach(ctx, copiers, (b.rollouts+copiesAtOnce-1)/copiesAtOnce, func(ctx context.Context, batch int) error {
-		var all []pair
-		for i := max(1, batch*copiesAtOnce); i < min((batch+1)*copiesAtOnce, b.rollouts); i++ {
-			all = append(all, b.fleet.copies(first, i)...)
-		}
-		return etcd.put(ctx, all)
+	if err := forEach(ctx, copiers, b.rollouts-1, func(ctx context.Context, i int) error {
+		return etcd.put(ctx, b.fleet.copies(first, i+1))
 	}); err != nil {
 		return err
 	}

@@ -15,11 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-const (
-	// copiers write to etcd, copiesAtOnce applications in a transaction.
-	copiers      = 4
-	copiesAtOnce = 16
-)
+// copiers write to etcd at a time.
+const copiers = 8
 
 // store is etcd, by its HTTP interface. To write a fleet into it takes a tenth of
 // the time that it takes to create it through the API server, which sees the
@@ -44,7 +41,9 @@ func (s store) of(ctx context.Context, r resource, namespace, name string) (pair
 	return answer.Kvs[0], nil
 }
 
-// put stores objects in one transaction.
+// put stores objects of different kinds in one transaction. Two of one kind would
+// get the same resourceVersion, and a watch that is cut between them would go on
+// behind both.
 func (s store) put(ctx context.Context, pairs []pair) error {
 	var puts []map[string]any
 	for _, p := range pairs {
