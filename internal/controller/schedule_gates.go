@@ -196,7 +196,8 @@ func (r *ScheduleReconciler) shape(t timetable, rollout *v1alpha1.Rollout, gate 
 	return nil
 }
 
-// mirror lets the gate have an annotation just as it is on its schedule.
+// mirror lets the gate have an annotation as it is on its schedule, or the
+// beginning of a long one.
 func mirror(from map[string]string, gate *v1alpha1.RolloutGate, key string) {
 	value, ok := from[key]
 	if !ok {
@@ -206,7 +207,7 @@ func mirror(from map[string]string, gate *v1alpha1.RolloutGate, key string) {
 	if gate.Annotations == nil {
 		gate.Annotations = map[string]string{}
 	}
-	gate.Annotations[key] = value
+	gate.Annotations[key] = shorten(value) // each of thousands of gates has it
 }
 
 // gateName names the gate of a Rollout: the same at any time, and another for

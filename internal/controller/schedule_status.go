@@ -17,10 +17,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/schedule"
 	"github.com/fluxrollouts/rollout-controller/internal/target"
 )
+
+// The room of lists in the status of a schedule, in bytes of JSON.
+const (
+	managedGatesRoom = 96 << 10
+	activeRulesRoom  = 16 << 10
+	// longestRule is how many characters are kept of the name of a rule.
+	longestRule = 256
+)
+
+func everyOne(string) bool { return true }
 
 // findings are what a pass has found out about a schedule.
 type findings struct {
@@ -55,7 +66,11 @@ func (f findings) fill(status *v1alpha1.RolloutScheduleStatus) {
 	status.ObservedGeneration = f.GetGeneration()
 	status.LastHandledReconcileAt = handled(f.GetAnnotations()[v1alpha1.ReconcileRequestAnnotation])
 	status.Active = f.state.Active
-	status.ActiveRules = f.state.Rules
+	status.ActiveRules = nil
+	for _, rule := range f.state.Rules {
+		status.ActiveRules = append(status.ActiveRules, brief.Text(rule, longestRule))
+	}
+	status.ActiveRules, _ = withinRoom(status.ActiveRules, activeRulesRoom, everyOne)
 	status.NextTransition = nil
 	if !f.state.Next.IsZero() {
 		status.NextTransition = &metav1.Time{Time: f.state.Next}
@@ -70,6 +85,7 @@ func (f findings) fill(status *v1alpha1.RolloutScheduleStatus) {
 		status.ManagedGates = append(status.ManagedGates, name)
 	}
 	slices.Sort(status.ManagedGates)
+	status.ManagedGates, _ = withinRoom(status.ManagedGates, managedGatesRoom, everyOne)
 	f.setReady(&status.Conditions)
 }
 
