@@ -48,6 +48,7 @@ type RolloutSpec struct {
 	// Without it a release succeeds as soon as it is applied and healthy.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration of at most 2562047 hours"
 	// +optional
 	BakeTime *metav1.Duration `json:"bakeTime,omitempty"`
 
@@ -56,6 +57,7 @@ type RolloutSpec struct {
 	// controller waits for as long as it takes.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration of at most 2562047 hours"
 	// +optional
 	DeployTimeout *metav1.Duration `json:"deployTimeout,omitempty"`
 
@@ -64,6 +66,7 @@ type RolloutSpec struct {
 	// promotion before it plus this interval. Absent means no bound.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration of at most 2562047 hours"
 	// +optional
 	ReleaseUpdateInterval *metav1.Duration `json:"releaseUpdateInterval,omitempty"`
 
