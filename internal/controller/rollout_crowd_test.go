@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+const thousand = 1000
+
+// addAll creates objects side by side.
+func (s *stage) addAll(objects []client.Object) {
+	var waiting sync.WaitGroup
+	failed := make(chan error, len(objects))
+	for part := range 8 {
+		waiting.Go(func() {
+			for i := part; i < len(objects); i += 8 {
+				objects[i].SetNamespace(s.namespace)
+				if err := s.Create(s.ctx, objects[i]); err != nil {
+					failed <- err
+				}
+			}
+		})
+	}
+	waiting.Wait()
+	close(failed)
+	for err := range failed {
+		s.Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+// TestAThousandGatesAreToldInAFewWords: the status stays small, what holds the
+// release comes first, one event tells of it, and a gate that goes is noticed.
+func TestAThousandGatesAreToldInAFewWords(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.deploy("shop")
+	var gates []client.Object
+	for i := range thousand {
+		gates = append(gates, fixture.MakeGate(fmt.Sprintf("gate-%04d-%s", i, strings.Repeat("g", 243)), "shop").Obj())
+	}
+	shut := []client.Object{fixture.MakeGate("zz-last", "shop").Closed().Obj(), fixture.MakeGate("zz-strict", "shop").Allow("9.9.9").Obj()}
+	s.addAll(append(gates, shut...))
+	s.events.Take()
+	s.wire.Forget()
+
+	s.release("shop", "1.1.0")
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition)).To(Equal(condition{
+		metav1.ConditionFalse, v1alpha1.SomeGatesBlockingReason, "1.1.0: not passing: RolloutGate zz-last"}))
+	status := s.rollout("shop").Status
+	checkSize(s, &status)
+	s.Expect(len(status.Gates) + int(status.Unlisted.Gates)).To(Equal(thousand + 2))
+	last := status.Gates[len(status.Gates)-2:]
+	s.Expect([]string{last[0].Name, last[1].Name}).To(Equal([]string{"zz-last", "zz-strict"}))
+	s.Expect(s.wire.Writes()).To(Equal([]string{"patch Rollout/status shop"}))
+	s.Expect(s.events.Take()).To(HaveLen(1))
+	for range 3 {
+		s.reconcile("shop")
+	}
+	s.Expect(s.wire.Writes()).To(HaveLen(1))
+
+	for _, gate := range shut {
+		s.Expect(s.Delete(s.ctx, gate)).To(Succeed())
+	}
+	s.deploy("shop")
+	s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeSucceeded}))
+
+	for _, gate := range gates {
+		gate.(*v1alpha1.RolloutGate).Spec.Passing = new(bool)
+	}
+	s.closeAll(gates)
+	s.release("shop", "1.2.0")
+	s.rest("shop")
+	told := s.condition("shop", v1alpha1.GatesPassingCondition)
+	s.Expect(told.Message).To(HavePrefix("1.2.0: not passing: RolloutGate gate-0000-"))
+	s.Expect(told.Message).To(MatchRegexp(`and 99\d more$`))
+	status = s.rollout("shop").Status
+	checkSize(s, &status)
+}
+
+func (s *stage) closeAll(gates []client.Object) {
+	var waiting sync.WaitGroup
+	for part := range 8 {
+		waiting.Go(func() {
+			for i := part; i < len(gates); i += 8 {
+				_ = s.Update(s.ctx, gates[i])
+			}
+		})
+	}
+	waiting.Wait()
+}
+
+// TestHundredsOfHealthChecksFailInAFewWords: what they say has no end, and there
+// are very many of them, in whatever way they were selected.
+func TestHundredsOfHealthChecksFailInAFewWords(t *testing.T) {
+	const checks = 300
+	for name, selector := range map[string]*v1alpha1.HealthCheckSelector{
+		"an empty selector": {Selector: &metav1.LabelSelector{}},
+		"an expression that matches everything": {MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "nobody-has-this", Operator: metav1.LabelSelectorOpDoesNotExist},
+			{Key: "nor-this", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"", "a"}},
+		}},
+		"namespaces by their name": {
+			Selector: &metav1.LabelSelector{},
+			NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpIn, Values: []string{"the stage's own"}},
+			}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+			s.deploy("shop")
+			if selector.NamespaceSelector != nil {
+				selector.NamespaceSelector.MatchExpressions[0].Values[0] = s.namespace
+			}
+			s.selectChecks(selector)
+			var all []client.Object
+			for i := range checks {
+				all = append(all, fixture.MakeHealthCheck(fmt.Sprintf("check-%04d", i)).Obj())
+			}
+			s.addAll(all)
+			s.release("shop", "1.1.0")
+			s.rest("shop")
+			s.fluxApplies()
+			s.rest("shop")
+			s.checksComplain(strings.Repeat("it is down; ", 2000))
+			s.rest("shop")
+
+			status := s.rollout("shop").Status
+			checkSize(s, &status)
+			s.Expect(status.History[0].State()).To(Equal(v1alpha1.BakeFailed))
+			s.Expect(*status.History[0].BakeStatusMessage).To(HavePrefix("HealthCheck " + s.namespace + "/check-0000: it is down; "))
+			s.Expect(*status.History[0].BakeStatusMessage).To(MatchRegexp(`and 29\d more$`))
+			s.Expect(len(status.History[0].FailedHealthChecks)).To(BeNumerically(">", 10))
+			for _, event := range s.events.Take() {
+				s.Expect(len(event.Message)).To(BeNumerically("<=", 1536))
+			}
+		})
+	}
+}
+
+func (s *stage) checksComplain(message string) {
+	all := &v1alpha1.HealthCheckList{}
+	s.Expect(s.List(s.ctx, all, client.InNamespace(s.namespace))).To(Succeed())
+	failed := metav1.NewTime(s.clock.Now())
+	for i := range all.Items {
+		check := &all.Items[i]
+		check.Status.Status, check.Status.Message, check.Status.LastErrorTime = v1alpha1.HealthStatusUnhealthy, &message, &failed
+		s.Expect(s.Status().Update(s.ctx, check)).To(Succeed())
+	}
+}
