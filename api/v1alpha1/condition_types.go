@@ -173,6 +173,9 @@ const (
 	TargetRestoredReason = "TargetRestored"
 	// RolloutNotFoundReason: an annotation names a Rollout that does not exist.
 	RolloutNotFoundReason = "RolloutNotFound"
+	// StatusNotWrittenReason: the API server does not take the status of the
+	// Rollout, and so nothing is promoted.
+	StatusNotWrittenReason = "StatusNotWritten"
 )
 
 // Reasons why a candidate is, or is not, promoted.

@@ -65,9 +65,10 @@ type RolloutReconciler struct {
 	// namespaces.
 	NoCrossNamespaceRefs bool
 
-	writes   ownwrites.Versions
-	orphans  orphans
-	contests contests
+	writes     ownwrites.Versions
+	orphans    orphans
+	contests   contests
+	unwritable unwritable
 }
 
 // Reconcile brings one Rollout forward by one decision.

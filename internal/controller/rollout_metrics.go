@@ -22,5 +22,6 @@ func (r *RolloutReconciler) count(read, recorded *v1alpha1.Rollout, status *v1al
 // forget drops what was remembered of a Rollout that is gone or left alone.
 func (r *RolloutReconciler) forget(rollout types.NamespacedName) {
 	r.forgetMetadata(rollout)
+	r.unwritable.forget(rollout)
 	r.Metrics.Forget(rollout)
 }

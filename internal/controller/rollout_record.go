@@ -26,8 +26,10 @@ func (r *RolloutReconciler) record(ctx context.Context, rollout *v1alpha1.Rollou
 	next.Status = *status
 	patch := client.MergeFromWithOptions(rollout, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, next, patch, client.FieldOwner(target.FieldManager)); err != nil {
+		r.tellUnwritable(rollout, err)
 		return rollout, false, fmt.Errorf("write status: %w", err)
 	}
+	r.unwritable.forget(client.ObjectKeyFromObject(next))
 	r.writes.Wrote(next)
 	return next, true, nil
 }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// TestARolloutTooLargeForAStatusIsToldOnceAndPromotesNothing: people have filled
+// it up to what etcd takes, and so there is no room for a status.
+func TestARolloutTooLargeForAStatusIsToldOnceAndPromotesNothing(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.deploy("shop")
+	s.events.Take()
+	const etcdTakes, step = 1536 << 10, 256
+	for size := etcdTakes; ; size -= step {
+		large := s.rollout("shop")
+		large.Spec.WantedVersion = new(strings.Repeat("x", size))
+		if s.Update(s.ctx, large) == nil {
+			break
+		}
+		s.Expect(size).To(BeNumerically(">", etcdTakes/2), "no size is small enough")
+	}
+	s.release("shop", "1.1.0")
+
+	s.lawless = true // there is no room to say that the conditions are of before
+	for range 5 {
+		_, err := s.try("shop")
+		s.Expect(err).To(MatchError(ContainSubstring("write status: ")))
+	}
+	s.lawless = false
+	told := s.events.Take()
+	s.Expect(told).To(HaveLen(1))
+	s.Expect(told[0].Type).To(Equal(corev1.EventTypeWarning))
+	s.Expect(told[0].Reason).To(Equal(v1alpha1.StatusNotWrittenReason))
+	s.Expect(told[0].Message).To(HavePrefix("nothing is promoted, since the status cannot be written: "))
+	s.Expect(len(told[0].Message)).To(BeNumerically("<", 2048))
+	s.Expect(s.carried("shop")).To(HaveKeyWithValue("tag", "1.0.0"))
+
+	s.pin("shop", nil)
+	s.deploy("shop")
+	s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeSucceeded}))
+	s.Expect(s.reconciler.unwritable.seen).To(BeEmpty())
+}
