@@ -18,6 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/controller"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/statefulsetrollout"
 	"github.com/fluxrollouts/rollout-controller/internal/features"
+	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/metadata"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
@@ -117,7 +118,7 @@ func (w wiring) registerSchedules(ctx context.Context) error {
 	if !w.starts[scheduleController] && !w.starts[clusterScheduleController] {
 		return nil
 	}
-	if err := controller.IndexGatesByOwner(ctx, w.GetFieldIndexer()); err != nil {
+	if err := controller.IndexGatesByOwner(ctx, fieldindex.Indexer{Cache: w.GetCache()}); err != nil {
 		return err
 	}
 	for _, name := range []string{scheduleController, clusterScheduleController} {

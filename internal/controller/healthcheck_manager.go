@@ -16,13 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/health/changes"
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 )
 
 // indexHealthCheckKustomization finds HealthChecks by the Kustomization that
 // they are about, as namespace/name.
-const indexHealthCheckKustomization = ".metadata.healthCheckKustomization"
+const indexHealthCheckKustomization = fieldindex.Everywhere + ".metadata.healthCheckKustomization"
 
 // HealthCheckReconcilerOptions contains options for the HealthCheckReconciler.
 type HealthCheckReconcilerOptions struct {
@@ -36,7 +37,7 @@ type HealthCheckReconcilerOptions struct {
 // HealthChecks by their Kustomization and sets up watches for those and for the
 // kinds in their inventories.
 func (r *HealthCheckReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts HealthCheckReconcilerOptions) error {
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.HealthCheck{}, indexHealthCheckKustomization,
+	if err := (fieldindex.Indexer{Cache: mgr.GetCache()}).IndexField(ctx, &v1alpha1.HealthCheck{}, indexHealthCheckKustomization,
 		indexByKustomization); err != nil {
 		return fmt.Errorf("failed creating index %s: %w", indexHealthCheckKustomization, err)
 	}

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/release"
 	"github.com/fluxrollouts/rollout-controller/internal/target"
 )
@@ -38,7 +39,7 @@ const (
 // decision is watched, and leads through an index to just the Rollouts that it
 // concerns.
 func (r *RolloutReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := index(ctx, fieldindex.Indexer{Cache: mgr.GetCache()}); err != nil {
 		return err
 	}
 	on := handler.EnqueueRequestsFromMapFunc
@@ -164,7 +165,8 @@ func (r *RolloutReconciler) rolloutsOfSource(ctx context.Context, source client.
 	requests := named(source, target.RolloutOf(source))
 	consumers := &kustomizev1.KustomizationList{}
 	key := client.ObjectKeyFromObject(source).String()
-	if err := r.Client.List(ctx, consumers, client.MatchingFields{target.SourceIndex: key}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, consumers, client.InNamespace(source.GetNamespace()),
+		client.MatchingFields{target.SourceIndex: key}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list Kustomizations of an OCIRepository")
 	}
 	for i := range consumers.Items {
@@ -197,7 +199,7 @@ func rolloutOfGate(_ context.Context, gate client.Object) []reconcile.Request {
 // namespace.
 func (r *RolloutReconciler) rolloutsOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	return append(r.listRollouts(ctx, client.InNamespace(namespace.GetName())),
-		r.listRollouts(ctx, client.MatchingFields{healthTermIndex: everyNamespace})...)
+		r.listRollouts(ctx, client.MatchingFields{farTermIndex: anyTerm})...)
 }
 
 func (r *RolloutReconciler) listRollouts(ctx context.Context, options ...client.ListOption) []reconcile.Request {

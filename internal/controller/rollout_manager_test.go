@@ -21,6 +21,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/metadata"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -58,7 +59,7 @@ func (s *stage) playShard(t *testing.T, user *rest.Config, schedules func() time
 		r.Metadata = metadata.New(s.counted(registries.Read), logr.Discard())
 	}
 	s.Expect(r.SetupWithManager(s.ctx, mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
-	s.Expect(IndexGatesByOwner(s.ctx, mgr.GetFieldIndexer())).To(Succeed())
+	s.Expect(IndexGatesByOwner(s.ctx, fieldindex.Indexer{Cache: mgr.GetCache()})).To(Succeed())
 	for _, cluster := range []bool{false, true} {
 		r := &ScheduleReconciler{Client: mgr.GetClient(), Events: events, Now: schedules, Cluster: cluster, Shard: shard}
 		s.Expect(r.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())

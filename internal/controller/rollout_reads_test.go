@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
 )
 
 // indexes answers what a cache answers, field indexes included, from the API
@@ -44,6 +45,9 @@ func (x indexes) cached(live client.WithWatch) client.WithWatch {
 			options.FieldSelector = nil
 			if err := c.List(ctx, list, options); err != nil {
 				return err
+			}
+			if wanted != nil && fieldindex.IsEverywhere(wanted.Requirements()[0].Field) != (options.Namespace == "") {
+				panic("an index is not asked where it knows: " + wanted.String())
 			}
 			return x.keep(list, wanted)
 		},

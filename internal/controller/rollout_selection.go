@@ -5,6 +5,7 @@ package controller
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
 )
 
 // Names of the field indexes by which Rollouts and the HealthChecks that they
@@ -24,21 +26,24 @@ import (
 const (
 	// checkLabelIndex finds HealthChecks by each of their labels, "key=value".
 	checkLabelIndex = ".metadata.labels"
-	// healthTermIndex finds Rollouts by how far they look for HealthChecks and by a
-	// label that these must have, "own key=value"; those that look into other
-	// namespaces also by everyNamespace alone.
-	healthTermIndex = ".spec.healthCheckSelector.term"
-	ownNamespace    = "own"
-	everyNamespace  = "every"
-	// anyLabel stands for the label where a selector asks for none.
-	anyLabel = ""
+	// nearTermIndex finds Rollouts that look for HealthChecks in their own
+	// namespace by a label that these must have, "key=value".
+	nearTermIndex = ".spec.healthCheckSelector.near"
+	// farTermIndex finds likewise those that look into other namespaces, and each of
+	// them by anyTerm as well.
+	farTermIndex = fieldindex.Everywhere + ".spec.healthCheckSelector.far"
+	anyTerm      = "*"
+	// noLabel stands for the label where a selector asks for none.
+	noLabel = ""
 )
 
 func indexSelections(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := indexer.IndexField(ctx, &v1alpha1.HealthCheck{}, checkLabelIndex, labelsOf); err != nil {
 		return fmt.Errorf("index HealthChecks by label: %w", err)
 	}
-	if err := indexer.IndexField(ctx, &v1alpha1.Rollout{}, healthTermIndex, healthTerms); err != nil {
+	err := errors.Join(indexer.IndexField(ctx, &v1alpha1.Rollout{}, nearTermIndex, nearTerms),
+		indexer.IndexField(ctx, &v1alpha1.Rollout{}, farTermIndex, farTerms))
+	if err != nil {
 		return fmt.Errorf("index Rollouts by the labels of their HealthChecks: %w", err)
 	}
 	return nil
@@ -54,26 +59,28 @@ func labelsOf(o client.Object) []string {
 
 func label(key, value string) string { return key + "=" + value }
 
-func healthTerms(o client.Object) []string {
+func nearTerms(o client.Object) []string {
 	s, err := selectionOf(o.(*v1alpha1.Rollout))
-	if err != nil || s.checks == nil {
+	if err != nil || s.checks == nil || s.namespaces != nil {
 		return nil
 	}
-	scope, terms := ownNamespace, []string(nil)
-	if s.namespaces != nil {
-		scope, terms = everyNamespace, []string{everyNamespace}
-	}
-	required := requiredLabels(s.checks)
-	if len(required) == 0 {
-		required = []string{anyLabel}
-	}
-	for _, term := range required {
-		terms = append(terms, healthTerm(scope, term))
-	}
-	return terms
+	return s.terms()
 }
 
-func healthTerm(scope, label string) string { return scope + " " + label }
+func farTerms(o client.Object) []string {
+	s, err := selectionOf(o.(*v1alpha1.Rollout))
+	if err != nil || s.checks == nil || s.namespaces == nil {
+		return nil
+	}
+	return append(s.terms(), anyTerm)
+}
+
+func (s selection) terms() []string {
+	if required := requiredLabels(s.checks); len(required) > 0 {
+		return required
+	}
+	return []string{noLabel}
+}
 
 // requiredLabels are labels of one key, of which everything that is selected has
 // exactly one; none if the selector does not ask for such. Of several keys it is
@@ -152,29 +159,25 @@ func (r *RolloutReconciler) selectedChecks(ctx context.Context, s selection) ([]
 		}
 		checks = append(checks, list.Items...)
 	}
-	checks = slices.DeleteFunc(checks, func(check v1alpha1.HealthCheck) bool { return !slices.Contains(namespaces, check.Namespace) })
 	slices.SortFunc(checks, func(a, b v1alpha1.HealthCheck) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	return checks, nil
 }
 
-// queries find what the selection may select: by a label if it asks for one,
-// and otherwise all in the namespaces.
+// queries find what the selection may select in the namespaces: by a label if it
+// asks for one, and otherwise all.
 func (s selection) queries(namespaces []string) [][]client.ListOption {
+	required := requiredLabels(s.checks)
 	var queries [][]client.ListOption
-	for _, label := range requiredLabels(s.checks) {
-		query := []client.ListOption{client.MatchingFields{checkLabelIndex: label}}
-		if s.namespaces == nil {
-			query = append(query, client.InNamespace(s.own))
-		}
-		queries = append(queries, query)
-	}
-	if len(queries) > 0 {
-		return queries
-	}
 	for _, namespace := range namespaces {
-		queries = append(queries, []client.ListOption{client.InNamespace(namespace)})
+		within := client.InNamespace(namespace)
+		if len(required) == 0 {
+			queries = append(queries, []client.ListOption{within})
+		}
+		for _, label := range required {
+			queries = append(queries, []client.ListOption{within, client.MatchingFields{checkLabelIndex: label}})
+		}
 	}
 	return queries
 }
@@ -198,9 +201,8 @@ func (r *RolloutReconciler) namespacesOf(ctx context.Context, s selection) ([]st
 // labels.
 func (r *RolloutReconciler) rolloutsOfCheck(ctx context.Context, check client.Object) []reconcile.Request {
 	var requests []reconcile.Request
-	for _, label := range append(labelsOf(check), anyLabel) {
-		near := client.MatchingFields{healthTermIndex: healthTerm(ownNamespace, label)}
-		far := client.MatchingFields{healthTermIndex: healthTerm(everyNamespace, label)}
+	for _, label := range append(labelsOf(check), noLabel) {
+		near, far := client.MatchingFields{nearTermIndex: label}, client.MatchingFields{farTermIndex: label}
 		requests = append(requests, r.selecting(ctx, check, near, client.InNamespace(check.GetNamespace()))...)
 		requests = append(requests, r.selecting(ctx, check, far)...)
 	}

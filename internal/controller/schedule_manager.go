@@ -19,10 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
 )
 
 // gateOwnerIndex finds gates by the UID of the schedule that keeps them.
-const gateOwnerIndex = ".metadata.ownerReferences.controller"
+const gateOwnerIndex = fieldindex.Everywhere + ".metadata.ownerReferences.controller"
 
 // IndexGatesByOwner registers the index by which schedules find their gates. It
 // is one for all of them.

@@ -8,11 +8,13 @@ import (
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
 )
 
 // RepositoryIndex finds ImagePolicies by the ImageRepository whose tags they
 // rank, "namespace/name".
-const RepositoryIndex = ".spec.imageRepositoryRef"
+const RepositoryIndex = fieldindex.Everywhere + ".spec.imageRepositoryRef"
 
 // Index adds the field index.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
