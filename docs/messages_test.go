@@ -29,7 +29,7 @@ const logs = "logs: "
 
 // quietPackages write into no object, by the reason.
 var quietPackages = map[string]string{
-	"internal/fieldindex": "the controller exits with it when it starts, because of the API server's own complaint",
+	"internal/fieldindex":     "the controller exits with it when it starts, because of the API server's own complaint",
 	"cmd/controller":          logs + "the controller stopped",
 	"internal/artifact":       "it is for make push-artifact, and no part of the controller",
 	"internal/health/changes": logs + "a kind cannot be watched; its objects are looked at in intervals",
