@@ -6,6 +6,7 @@ package access
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -23,8 +24,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
+
+func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 
 // unused are the rights in the shipped roles that the controller does not use.
 // Each has a reason to be there.

@@ -6,6 +6,7 @@ package crash
 
 import (
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -15,8 +16,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
+
+func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 
 // kills is how often the controller dies.
 const kills = 50

@@ -8,6 +8,7 @@ package shards
 import (
 	"cmp"
 	"maps"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -21,8 +22,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
+
+func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 
 const shardKey = "sharding.fluxcd.io/key"
 

@@ -216,7 +216,6 @@ func StartFor(t *testing.T, options controlplane.Options, args ...string) *Plane
 // For starts a control plane for one test, and stops it after it.
 func (s Setting) For(t *testing.T) *Plane {
 	t.Helper()
-	before := goleak.IgnoreCurrent()
 	plane, err := s.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +224,6 @@ func (s Setting) For(t *testing.T) *Plane {
 		if err := plane.End(); err != nil {
 			t.Error(err)
 		}
-		goleak.VerifyNone(t, before)
 	})
 	return plane
 }

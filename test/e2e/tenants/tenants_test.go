@@ -6,6 +6,7 @@ package tenants
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -23,8 +24,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
+
+func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 
 // tenant is a team with an application. What it does, it does with its own
 // rights.

@@ -9,6 +9,7 @@ package workloads
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,8 +19,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/workload"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
+
+func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 
 // both coordinators run, with the roles of their components.
 func both(options controlplane.Options) stage.Setting {
