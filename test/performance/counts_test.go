@@ -34,9 +34,13 @@ func TestWhatIsAskedOfTheAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []size{{50, 1}, {50, 5}} {
-		t.Run(s.String(), func(t *testing.T) {
-			b, err := newBench(t.Context(), setting{s.Rollouts, s.Namespaces, "", 2 * time.Second}, program, t.Output())
+	for _, p := range []plan{
+		{size: size{50, 1}, Waves: 1, Rest: time.Second},
+		{size: size{50, 5}, Waves: 1, Floor: 50, Rest: time.Second},
+	} {
+		p.Bake, p.Storm = true, 2
+		t.Run(p.size.String(), func(t *testing.T) {
+			b, err := newBench(t.Context(), setting{p.Rollouts, p.Namespaces, "", 2 * time.Second}, program, t.Output())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +49,6 @@ func TestWhatIsAskedOfTheAPIServer(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			p := plan{size: s, Waves: 2, Floor: 50, Bake: true, Storm: 2, Rest: 2 * time.Second}
 			found, err := b.measure(t.Context(), p)
 			if err != nil {
 				t.Fatal(err)
