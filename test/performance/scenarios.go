@@ -11,8 +11,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 )
 
-// requests are those made so far by others than the harness, without what
-// happens at rest as well: the lease is renewed, and watches are opened anew.
+// aside reports whether a request is made at rest as well: the lease is renewed,
+// watches are opened anew, and the API server asks itself about its own API, and
+// every few minutes about the addresses of Services.
+func aside(r controlplane.Request) bool {
+	return r.Resource == "leases" || r.Resource == "services" || r.Resource == "" || r.Verb == "WATCH" || r.Subresource == "openapi/v3"
+}
+
+// requests are those made so far by others than the harness, without those aside.
 func (b *bench) requests(ctx context.Context) (controlplane.Requests, error) {
 	all, err := b.plane.Requests(ctx)
 	if err != nil {
@@ -20,7 +26,7 @@ func (b *bench) requests(ctx context.Context) (controlplane.Requests, error) {
 	}
 	others := all.Since(b.admin.sent())
 	for request := range others {
-		if request.Resource == "leases" || request.Resource == "" || request.Verb == "WATCH" || request.Subresource == "openapi/v3" {
+		if aside(request) {
 			delete(others, request)
 		}
 	}

@@ -59,8 +59,9 @@ func awaitQuiet(t *testing.T) {
 	})
 }
 
-// requests are those made so far, without renewals of leases, and without
-// those that the API server makes to itself about its own API.
+// requests are those made so far, without renewals of leases, and without those
+// that the API server makes to itself: about its own API, and every few minutes
+// about the addresses of Services.
 func requests(t *testing.T) controlplane.Requests {
 	t.Helper()
 	all, err := plane.Requests(t.Context())
@@ -68,7 +69,7 @@ func requests(t *testing.T) controlplane.Requests {
 		t.Fatal(err)
 	}
 	for request := range all {
-		if request.Resource == "leases" || request.Subresource == "openapi/v3" {
+		if request.Resource == "leases" || request.Resource == "services" || request.Subresource == "openapi/v3" {
 			delete(all, request)
 		}
 	}
