@@ -39,7 +39,8 @@ func comeAndGo(t *testing.T, number int) {
 			s.Publish(s.ConfigRelease(version))
 			s.AwaitState(version, v1alpha1.BakeSucceeded)
 		}
-		for _, o := range []client.Object{s.Rollout(), s.HealthCheck(), s.Kustomization()} {
+		// What still named a Rollout that is gone would be told of later.
+		for _, o := range []client.Object{s.Kustomization(), s.OCIRepository(""), s.Rollout(), s.HealthCheck()} {
 			s.Delete(o)
 		}
 	}

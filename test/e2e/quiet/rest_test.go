@@ -3,10 +3,13 @@
 package quiet
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
@@ -38,7 +41,7 @@ func TestAtRestNobodyAsksAnything(t *testing.T) {
 	before, asked := requests(t), plane.Registry.Requests()
 	time.Sleep(time.Minute)
 	if diff := cmp.Diff(controlplane.Requests{}, requests(t).Since(before)); diff != "" {
-		t.Errorf("requests within a minute (-want +got):\n%s", diff)
+		t.Errorf("requests within a minute (-want +got):\n%s\nthe last events: %q", diff, lastEvents(t))
 	}
 	if got := plane.Registry.Requests() - asked; got > 0 {
 		t.Errorf("the registry was asked %d times within a minute", got)
@@ -46,4 +49,21 @@ func TestAtRestNobodyAsksAnything(t *testing.T) {
 	if !plane.Controller.Running() {
 		t.Error("it was quiet because the controller had ended")
 	}
+}
+
+// lastEvents are the newest events of the cluster, for whoever looks for what
+// was not at rest.
+func lastEvents(t *testing.T) []string {
+	t.Helper()
+	list := &corev1.EventList{}
+	if err := plane.Client().List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	var last []string
+	for _, e := range list.Items[:min(5, len(list.Items))] {
+		last = append(last, fmt.Sprintf("%s %s of %s %s/%s by %s: %s", e.CreationTimestamp.UTC().Format(time.TimeOnly), e.Reason,
+			e.InvolvedObject.Kind, e.InvolvedObject.Namespace, e.InvolvedObject.Name, e.Source.Component, e.Message))
+	}
+	return last
 }
