@@ -60,7 +60,7 @@ func transitions(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Deci
 // that of the promotion, or of what holds it.
 func detected(in promotion.Input, d promotion.Decision, told []transition) []transition {
 	var tags []string
-	before, after := tagsOf(in.Rollout.Status.AvailableReleases), tagsOf(d.Ledger)
+	before, after := promotion.TagsOf(in.Rollout.Status.AvailableReleases), promotion.TagsOf(d.Ledger)
 	for _, candidate := range d.Candidates {
 		if tag := candidate.Release.Tag; after[tag] && !before[tag] {
 			tags = append(tags, tag)
@@ -80,14 +80,6 @@ func detected(in promotion.Input, d promotion.Decision, told []transition) []tra
 	return []transition{{
 		reason: v1alpha1.ReleaseDetectedReason, severity: eventv1.EventSeverityInfo, message: message, release: &newest.Release,
 	}}
-}
-
-func tagsOf(releases []v1alpha1.VersionInfo) map[string]bool {
-	tags := make(map[string]bool, len(releases))
-	for i := range releases {
-		tags[releases[i].Tag] = true
-	}
-	return tags
 }
 
 // tells reports whether one of the transitions tells of the hold.

@@ -68,7 +68,7 @@ func checkSize(g Gomega, status *v1alpha1.RolloutStatus) {
 	g.Expect(len(wire)).To(BeNumerically("<=", roomOfAStatus))
 }
 
-func known(ledger []v1alpha1.VersionInfo, tag string) bool { return tagsOf(ledger)[tag] }
+func known(ledger []v1alpha1.VersionInfo, tag string) bool { return promotion.TagsOf(ledger)[tag] }
 
 // flood is as much of everything as somebody may come up with.
 func flood(random *rand.Rand) promotion.Input {

@@ -204,7 +204,7 @@ func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, d Decision) []v1
 // that a failed release would be free to go again.
 func decisiveEntries(history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo, order Order) []bool {
 	position := positionOf(ledger, history, order)
-	candidates := tagsOf(Candidates(ledger, history, order))
+	candidates := TagsOf(Candidates(ledger, history, order))
 	decisive, told := make([]bool, len(history)), map[string]bool{}
 	for i := range history {
 		tag := history[i].Version.Tag

@@ -29,7 +29,7 @@ func grow(in Input) ([]v1alpha1.VersionInfo, []Note) {
 // has, and so count as older than their equals there: a release that was trimmed,
 // and that a scan shows again, must not drive out another.
 func unseen(in Input) []v1alpha1.VersionInfo {
-	seen := tagsOf(in.Rollout.Status.AvailableReleases)
+	seen := TagsOf(in.Rollout.Status.AvailableReleases)
 	var ledger []v1alpha1.VersionInfo
 	for _, tag := range scannedBelowLatest(in.Policy) {
 		if !seen[tag] {
@@ -40,10 +40,11 @@ func unseen(in Input) []v1alpha1.VersionInfo {
 	return ledger
 }
 
-func tagsOf(ledger []v1alpha1.VersionInfo) map[string]bool {
-	tags := make(map[string]bool, len(ledger))
-	for i := range ledger {
-		tags[ledger[i].Tag] = true
+// TagsOf returns the tags of some releases, as a set.
+func TagsOf(releases []v1alpha1.VersionInfo) map[string]bool {
+	tags := make(map[string]bool, len(releases))
+	for i := range releases {
+		tags[releases[i].Tag] = true
 	}
 	return tags
 }

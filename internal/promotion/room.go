@@ -51,7 +51,7 @@ func withinRoom(in Input, ledger []v1alpha1.VersionInfo, promoted string) room {
 	kept := room{bare: map[string]bool{}}
 	byImportance, size := rank(in, ledger, promoted), 0
 	for i := range byImportance {
-		if kept.full = size+largestTag > tagRoom; kept.full && byImportance[i].class != referredClass {
+		if size+largestTag > tagRoom && byImportance[i].class != referredClass {
 			byImportance = byImportance[:i]
 			break
 		}
@@ -116,7 +116,7 @@ const (
 // what is newer. Where releases are taken one by one, the next is the first.
 func rank(in Input, ledger []v1alpha1.VersionInfo, promoted string) []ranked {
 	oneByOne := in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext
-	known, classOf := tagsOf(in.Rollout.Status.AvailableReleases), classes(in, ledger, promoted)
+	known, classOf := TagsOf(in.Rollout.Status.AvailableReleases), classes(in, ledger, promoted)
 	all, equal, before := make([]ranked, 0, len(ledger)), 0, place{}
 	for i, v := range ledger {
 		at := in.Policy.Order.place(v.Tag)
@@ -144,7 +144,7 @@ func rank(in Input, ledger []v1alpha1.VersionInfo, promoted string) []ranked {
 func classes(in Input, ledger []v1alpha1.VersionInfo, promoted string) func(tag string) int {
 	referred := referredTo(in)
 	referred[promoted] = true
-	candidates := tagsOf(Candidates(ledger, in.Rollout.Status.History, in.Policy.Order))
+	candidates := TagsOf(Candidates(ledger, in.Rollout.Status.History, in.Policy.Order))
 	oneByOne := in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext
 	return func(tag string) int {
 		switch {
