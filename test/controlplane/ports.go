@@ -29,6 +29,19 @@ type ports struct {
 	locks []*os.File
 }
 
+// others are the ports of what callers start beside control planes.
+var others ports
+
+// FreePort is one of loopback that nobody listens at, and that no control plane
+// and no other caller takes until this process ends.
+func FreePort() (int, error) { return others.take() }
+
+// FreeAddress is an address on loopback with a FreePort.
+func FreeAddress() (string, error) {
+	port, err := FreePort()
+	return net.JoinHostPort(loopback, strconv.Itoa(port)), err
+}
+
 // take reserves one port.
 func (p *ports) take() (int, error) {
 	dir := filepath.Join(os.TempDir(), "rollout-controlplane.ports")

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"time"
@@ -35,7 +34,7 @@ var shipped = []string{"--leader-elect"}
 
 // startProgram installs the rights of the controller and starts it.
 func startProgram(ctx context.Context, plane *controlplane.ControlPlane, path string) (*program, error) {
-	address, err := freeAddress()
+	address, err := controlplane.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -50,14 +49,6 @@ func startProgram(ctx context.Context, plane *controlplane.ControlPlane, path st
 		return nil, err
 	}
 	return &program{Process: process, metrics: address, began: began}, nil
-}
-
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 // profile saves what the program's /debug/pprof serves under a name.

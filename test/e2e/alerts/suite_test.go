@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	var err error
-	if metricsAddress, err = stage.FindAddress(); err != nil {
+	if metricsAddress, err = controlplane.FreeAddress(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

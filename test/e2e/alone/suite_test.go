@@ -6,7 +6,6 @@ package alone
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -172,12 +171,11 @@ func (i installation) user(pod corev1.PodSpec) string {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	port, err := controlplane.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }()
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	return strconv.Itoa(port)
 }
 
 // awaitOK waits until a path answers well.

@@ -23,7 +23,7 @@ var metricsAddress string
 
 func TestMain(m *testing.M) {
 	var err error
-	if metricsAddress, err = stage.FindAddress(); err != nil {
+	if metricsAddress, err = controlplane.FreeAddress(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

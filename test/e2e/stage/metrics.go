@@ -3,34 +3,24 @@
 package stage
 
 import (
-	"context"
-	"fmt"
-	"net"
 	"net/http"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 )
 
 // FreeAddress is one that nobody listens at.
 func FreeAddress(t *testing.T) string {
 	t.Helper()
-	address, err := FindAddress()
+	address, err := controlplane.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return address
-}
-
-// FindAddress is a FreeAddress for what starts before any test.
-func FindAddress() (string, error) {
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 // Metric is the sum, over all labels, of a metric of the controller that serves
