@@ -14,7 +14,6 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	dto "github.com/prometheus/client_model/go"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,10 +91,9 @@ func TestEachInstanceActsForItsOwnObjectsAndNoOthers(t *testing.T) {
 
 	awaitTimed(t, mainMetrics, "HealthCheck "+main.Namespace, "Rollout "+main.Namespace)
 	awaitTimed(t, oneMetrics, "ClusterRolloutSchedule ", "HealthCheck "+one.Namespace, "Rollout "+one.Namespace)
-	for _, m := range stage.Metrics(t, mainMetrics)["controller_runtime_reconcile_total"].GetMetric() {
-		if labelled(m, "controller") == "clusterrolloutschedule" && m.GetCounter().GetValue() > 0 {
-			t.Errorf("a schedule of another instance led to passes: %v", m)
-		}
+	passes := scenario.Labelled(stage.Metrics(t, mainMetrics)["controller_runtime_reconcile_total"], "controller", "clusterrolloutschedule")
+	if n := scenario.Total(passes); n > 0 {
+		t.Errorf("schedules of another instance led to %v passes", n)
 	}
 
 	moveAndPromote(t, main, one)
@@ -114,21 +112,11 @@ func awaitTimed(t *testing.T, address string, want ...string) {
 	stage.Eventually(t, "durations of nothing but what the instance acts for", func() (bool, string) {
 		var got []string
 		for _, m := range stage.Metrics(t, address)["gotk_reconcile_duration_seconds"].GetMetric() {
-			got = append(got, labelled(m, "kind")+" "+labelled(m, "namespace"))
+			got = append(got, scenario.Label(m, "kind")+" "+scenario.Label(m, "namespace"))
 		}
 		slices.Sort(got)
 		return slices.Equal(want, got), gocmp.Diff(want, got)
 	})
-}
-
-// labelled is the value of a label.
-func labelled(m *dto.Metric, name string) string {
-	for _, label := range m.GetLabel() {
-		if label.GetName() == name {
-			return label.GetValue()
-		}
-	}
-	return ""
 }
 
 // moveAndPromote hands a Rollout over in the middle of a bake, and its next

@@ -3,14 +3,12 @@
 package stage
 
 import (
-	"net/http"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
 // FreeAddress is one that nobody listens at.
@@ -31,29 +29,13 @@ func Metric(t *testing.T, address, name string) float64 {
 	if family == nil {
 		t.Fatalf("the controller has no metric %s", name)
 	}
-	var sum float64
-	for _, m := range family.GetMetric() {
-		sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-	}
-	return sum
+	return scenario.Total(family.GetMetric())
 }
 
-// Metrics are those of the controller that serves them at an address. The
-// connection is closed again.
+// Metrics are those of the controller that serves them at an address.
 func Metrics(t *testing.T, address string) map[string]*dto.MetricFamily {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Close = true
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(response.Body)
+	families, err := scenario.Metrics(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func TestAThirdOfAllRequestsMayFail(t *testing.T) {
 		t.Errorf("%d requests were made for %d promotions", asked, f.promotions())
 	}
 	told.Saw(faults, "%d Rollouts, %d releases: %d promotions, none twice, no target written twice; %d requests, %.0f for each promotion; "+
-		"%d restarts of the controller", len(f.apps), len(f.released), story.Promotions, asked, perPromotion, f.restarts.Load())
+		"%d restarts of the controller", len(f.apps), len(f.released), story.Promotions, asked, perPromotion, f.keeper.Ended())
 }
 
 // chance decides which requests fail, and how. That depends on the seed, on the

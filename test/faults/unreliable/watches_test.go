@@ -110,12 +110,12 @@ func (f *fleet) publish(version string) {
 	f.t.Helper()
 	f.released = append(f.released, version)
 	for _, s := range f.apps {
-		s.Publish(s.ConfigRelease(version))
+		s.Release(version)
 		s.AwaitOffer(version)
 	}
 }
 
-func closedGate(s *stage.Stage) *v1alpha1.RolloutGate {
+func closedGate(s *stage.Application) *v1alpha1.RolloutGate {
 	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "closed"}}
 	gate.Spec.RolloutRef = &v1alpha1.LocalObjectReference{Name: s.Name}
 	gate.Spec.Passing = new(false)
