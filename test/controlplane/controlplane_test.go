@@ -4,6 +4,7 @@ package controlplane_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -214,6 +215,18 @@ func (s *stage) deletesGoThrough(d *appsv1.Deployment) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	s.t.Error("pods of a deleted Deployment stay")
+}
+
+func TestAnotherControlPlaneLosesNoTemporaryFiles(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	used, err := os.MkdirTemp("", "kustomization-*") // as kustomize-controller names its own
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, controlplane.Options{Flux: true})
+	if _, err := os.Stat(used); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestImagesAreServedAtTheVersionAskedFor(t *testing.T) {

@@ -83,7 +83,9 @@ func (c *ControlPlane) notificationController() (*Process, error) {
 	)
 }
 
-// fluxController gives a controller what all of them take.
+// fluxController gives a controller what all of them take. Its temporary files are
+// apart: at its start kustomize-controller removes all that are named as its own,
+// those of other control planes as well.
 func (c *ControlPlane) fluxController(name parts.Name, args ...string) (*Process, error) {
 	var metrics, health int
 	if err := c.ports.takeAll(&metrics, &health); err != nil {
@@ -96,8 +98,12 @@ func (c *ControlPlane) fluxController(name parts.Name, args ...string) (*Process
 		"--events-addr=" + c.eventsURL,
 		"--log-level=debug",
 	}, args...)
+	temporary := c.dir.file("tmp", string(name))
+	if err := os.MkdirAll(temporary, 0o755); err != nil {
+		return nil, fmt.Errorf("make the folder for temporary files of %s: %w", name, err)
+	}
 	p := c.process(name, args...)
-	p.Env = []string{"RUNTIME_NAMESPACE=" + FluxNamespace, "KUBECONFIG=" + c.kubeconfig}
+	p.Env = []string{"RUNTIME_NAMESPACE=" + FluxNamespace, "KUBECONFIG=" + c.kubeconfig, "TMPDIR=" + temporary}
 	p.ready = answersOK(http.DefaultClient, "http://"+address(health)+"/readyz")
 	return p, nil
 }

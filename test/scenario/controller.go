@@ -21,11 +21,17 @@ import (
 func CRDs() string { return filepath.Join(parts.Root(), "config", "crd", "bases") }
 
 // BuildController builds the controller and returns the path of the program. A
-// caller that is built with the race detector gets a controller that is, too.
+// caller that is built with the race detector gets a controller that is, too. Two
+// callers never build at once: what one of them runs is not replaced halfway.
 // When ctx ends, the build does at once, and leaves nothing behind: what the go
 // command stores for the time being is in a folder that is removed here.
 func BuildController(ctx context.Context, progress io.Writer) (string, error) {
 	path := filepath.Join(parts.Root(), "bin", "rollout-controller"+strings.Join(raceFlags, ""))
+	unlock, err := parts.Lock(ctx, progress, "controller")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
 	return path, BuildVersion(ctx, progress, path, "dev")
 }
 

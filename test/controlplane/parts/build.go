@@ -25,7 +25,7 @@ func Build(ctx context.Context, progress io.Writer, names ...Name) (map[Name]str
 	if err != nil || len(missing) == 0 {
 		return paths, err
 	}
-	unlock, err := lock(ctx, progress)
+	unlock, err := Lock(ctx, progress, "parts")
 	if err != nil {
 		return nil, err
 	}
@@ -185,12 +185,12 @@ func makeScratch() (string, error) {
 	return scratch, nil
 }
 
-// lock waits until nobody else builds in this repository.
-func lock(ctx context.Context, progress io.Writer) (unlock func(), err error) {
+// Lock waits until nobody else builds what is meant: parts, or a program.
+func Lock(ctx context.Context, progress io.Writer, what string) (unlock func(), err error) {
 	if err := os.MkdirAll(binDir(), 0o755); err != nil {
 		return nil, fmt.Errorf("make the folder for programs: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(binDir(), ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(binDir(), "."+what+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the lock for building: %w", err)
 	}
@@ -199,7 +199,7 @@ func lock(ctx context.Context, progress io.Writer) (unlock func(), err error) {
 			return func() { _ = f.Close() }, nil
 		}
 		if !told {
-			fmt.Fprintln(progress, "Another process builds parts of the control plane; waiting for it.")
+			fmt.Fprintln(progress, "Another process builds the "+what+"; waiting for it.")
 		}
 		select {
 		case <-ctx.Done():
