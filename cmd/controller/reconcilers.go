@@ -146,7 +146,7 @@ func (w wiring) registerHealthChecks(ctx context.Context) error {
 		Durations:            w.timed,
 	}
 	return checks.SetupWithManager(ctx, w, controller.HealthCheckReconcilerOptions{
-		MaxConcurrentReconciles: w.concurrent, RateLimiter: w.rateLimiter(),
+		MaxConcurrentReconciles: w.concurrent, RateLimiter: w.rateLimiter(), MaxRetryDelay: w.maxRetryDelay,
 	})
 }
 

@@ -29,8 +29,8 @@ const (
 	// evaluationTimeout keeps an API server that does not answer from holding
 	// a worker.
 	evaluationTimeout = 30 * time.Second
-	// A read that failed is repeated after these pauses.
-	firstRetry, lastRetry = time.Second, 5 * time.Minute
+	// firstRetry is how soon a read that failed is repeated. The pause doubles.
+	firstRetry = time.Second
 )
 
 // +kubebuilder:rbac:groups=kuberik.com,resources=healthchecks,verbs=get;list;watch

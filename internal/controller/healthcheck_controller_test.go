@@ -217,7 +217,7 @@ func TestAResetDuringAnEvaluationIsNotOverwritten(t *testing.T) {
 	t.Cleanup(func() { _ = testClient.Delete(context.WithoutCancel(s.ctx), s.check) })
 	resets := 0
 	r := &HealthCheckReconciler{
-		Client: testClient, Now: time.Now, watches: unwatched{}, retries: newHealthCheckRetries(),
+		Client: testClient, Now: time.Now, watches: unwatched{}, retries: newHealthCheckRetries(time.Minute),
 		checker: scripted(func(*v1alpha1.HealthCheck) health.Result {
 			if resets++; resets == 1 {
 				s.reset()
@@ -245,11 +245,11 @@ func TestAReadThatFailsIsRepeatedWithPatience(t *testing.T) {
 	answer := health.Pending("unreadable")
 	answer.Err = errors.New("unreadable")
 	r := &HealthCheckReconciler{
-		Client: testClient, Now: time.Now, watches: unwatched{}, retries: newHealthCheckRetries(),
+		Client: testClient, Now: time.Now, watches: unwatched{}, retries: newHealthCheckRetries(5 * time.Second),
 		checker: scripted(func(*v1alpha1.HealthCheck) health.Result { return answer }),
 	}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.check)}
-	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second} {
 		result, err := r.Reconcile(s.ctx, request)
 		s.Expect(err).NotTo(HaveOccurred())
 		s.Expect(result.RequeueAfter).To(Equal(want))

@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"k8s.io/client-go/metadata"
@@ -29,6 +30,9 @@ const indexHealthCheckKustomization = fieldindex.Everywhere + ".metadata.healthC
 type HealthCheckReconcilerOptions struct {
 	// RateLimiter paces evaluations whose write has failed.
 	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
+	// MaxRetryDelay is the longest pause before an evaluation in which a read has
+	// failed is repeated.
+	MaxRetryDelay time.Duration
 	// MaxConcurrentReconciles is how many checks are evaluated at a time.
 	MaxConcurrentReconciles int
 }
@@ -52,7 +56,7 @@ func (r *HealthCheckReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 		Reader: r.APIReader, Mapper: mgr.GetRESTMapper(), NoCrossNamespaceRefs: r.NoCrossNamespaceRefs,
 	}
 	r.watches = watches
-	r.retries = newHealthCheckRetries()
+	r.retries = newHealthCheckRetries(opts.MaxRetryDelay)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("healthcheck").
 		For(&v1alpha1.HealthCheck{}, builder.WithPredicates(r.Shard.concerned(), r.checkPredicate())).
@@ -65,8 +69,8 @@ func (r *HealthCheckReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 }
 
 // newHealthCheckRetries paces evaluations in which a read has failed.
-func newHealthCheckRetries() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
+func newHealthCheckRetries(longest time.Duration) workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, longest)
 }
 
 func indexByKustomization(object client.Object) []string {
