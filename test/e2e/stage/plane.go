@@ -12,7 +12,9 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -55,6 +57,10 @@ type Setting struct {
 	Between func(kubeconfig string) (string, error)
 }
 
+// logsVariable names, in the environment, a folder where logs are kept. Control
+// planes of one test each have a folder below it.
+const logsVariable = "E2E_LOGS"
+
 // AsShipped are the flags of the shipped Deployment that say what it does.
 var AsShipped = []string{"--leader-elect"}
 
@@ -64,15 +70,21 @@ func Start(ctx context.Context, options controlplane.Options, args ...string) (*
 	return Setting{Options: options, Args: args}.Start(ctx)
 }
 
+// beSilent drops what libraries log.
+var beSilent = sync.OnceFunc(func() { ctrl.SetLogger(logr.Discard()) })
+
 // Start builds what is missing, starts it and runs the controller. Whoever calls
 // it stops the control plane.
 func (s Setting) Start(ctx context.Context) (*Plane, error) {
-	ctrl.SetLogger(logr.Discard())
+	beSilent()
 	program, err := scenario.BuildController(ctx, os.Stderr)
 	if err != nil {
 		return nil, err
 	}
-	s.CRDPaths, s.LogDir = append(s.CRDPaths, scenario.CRDs()), os.Getenv("E2E_LOGS")
+	s.CRDPaths = append(s.CRDPaths, scenario.CRDs())
+	if s.LogDir == "" {
+		s.LogDir = os.Getenv(logsVariable)
+	}
 	started, err := controlplane.Start(ctx, s.Options)
 	if err != nil {
 		return nil, err
@@ -195,8 +207,8 @@ func Bare(m *testing.M, shared **controlplane.ControlPlane, options controlplane
 func runBare(m *testing.M, shared **controlplane.ControlPlane, options controlplane.Options, prepare func(context.Context) error) (code int, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctrl.SetLogger(logr.Discard())
-	options.LogDir = os.Getenv("E2E_LOGS")
+	beSilent()
+	options.LogDir = os.Getenv(logsVariable)
 	if *shared, err = controlplane.Start(ctx, options); err != nil {
 		return 1, err
 	}
@@ -216,6 +228,9 @@ func StartFor(t *testing.T, options controlplane.Options, args ...string) *Plane
 // For starts a control plane for one test, and stops it after it.
 func (s Setting) For(t *testing.T) *Plane {
 	t.Helper()
+	if folder := os.Getenv(logsVariable); folder != "" {
+		s.LogDir = filepath.Join(folder, t.Name())
+	}
 	plane, err := s.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
