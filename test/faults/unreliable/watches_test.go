@@ -14,22 +14,31 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 	"github.com/fluxrollouts/rollout-controller/test/faults/report"
+	"github.com/fluxrollouts/rollout-controller/test/faults/wire"
 )
 
-// breath is how long a watch lives. Kubernetes' client opens one that lived for a
-// second at once anew; otherwise it waits, longer each time, up to a minute.
-const breath = 1500 * time.Millisecond
+const (
+	// breath is how long all watches are up before they break. Kubernetes' client
+	// opens one that lived for a second at once anew; otherwise it waits, longer
+	// each time, up to a minute.
+	breath = 1200 * time.Millisecond
+	// longest is how long is waited for watches to be up.
+	longest = 10 * time.Second
+	// glance is how often they are counted.
+	glance = 20 * time.Millisecond
+)
 
 func TestWatchesMayBreakAllTheTime(t *testing.T) {
-	told := report.Begin(t, "all connections break every 1.5 s, and with them all watches and what is under way; then watches break off alone, or are too old",
+	told := report.Begin(t, "all connections break again and again, as soon as all watches are up, and with them what is under way; then watches break off alone, or are too old",
 		"the same history; nothing is missed; each target is written once for each release")
+	t.Parallel()
 	f := newFleet(t, 6)
 	stop := f.endWatches(forEver, f.breakConnections)
-	for range number(t, roundsVariable, 4) {
+	for range number(t, roundsVariable, 3) {
 		f.round()
 	}
 	ended := stop()
-	stop = f.endWatches(4, f.wire.CutWatches, f.wire.ExpireWatches)
+	stop = f.endWatches(2, f.wire.CutWatches, f.wire.ExpireWatches)
 	f.round()
 	ended += stop()
 	story := f.holds()
@@ -54,13 +63,12 @@ func (f *fleet) endWatches(times int, ways ...func() int) (stop func() int) {
 	var group sync.WaitGroup
 	var ended int
 	group.Go(func() {
+		up := 0
 		for n := range times {
-			select {
-			case <-ctx.Done():
+			if up = f.watchesAreUp(ctx, up); ctx.Err() != nil {
 				return
-			case <-time.After(breath):
-				ended += ways[n%len(ways)]()
 			}
+			ended += ways[n%len(ways)]()
 		}
 	})
 	return func() int {
@@ -70,32 +78,50 @@ func (f *fleet) endWatches(times int, ways ...func() int) (stop func() int) {
 	}
 }
 
+// watchesAreUp waits until at least so many watches are up, all of them for a
+// breath, and returns how many. It does not wait for ever: a client may want fewer
+// than before.
+func (f *fleet) watchesAreUp(ctx context.Context, least int) int {
+	up, since := f.wire.OpenWatches(), time.Now()
+	for begin := since; ctx.Err() == nil && time.Since(begin) < longest; time.Sleep(glance) {
+		if now := f.wire.OpenWatches(); now != up || now < least {
+			up, since = now, time.Now()
+		}
+		if time.Since(since) >= breath {
+			break
+		}
+	}
+	return up
+}
+
 func TestWhatHappensWhileNoWatchIsUpIsSeen(t *testing.T) {
-	told := report.Begin(t, "no watch is up while a release is published, and while a gate is closed, opened and deleted",
+	told := report.Begin(t, "no watch is up while a release is published, and while a gate is closed, opened and deleted: those that are opened break off, or are not answered",
 		"nothing is missed: what was released goes out, what was closed holds, what was opened lets go")
+	t.Parallel()
 	f := newFleet(t, 1)
 	f.round()
 	app, gate := f.apps[0], closedGate(f.apps[0])
 	blind := 0
-	unseen := func(happens func()) {
-		blind += f.wire.RefuseWatches()
+	unseen := func(end func(*wire.Wire) int, happens func()) {
+		blind += end(f.wire)
 		happens()
 		f.wire.AllowWatches()
 	}
+	refused, held := (*wire.Wire).RefuseWatches, (*wire.Wire).HoldWatches
 
-	unseen(func() { f.publish("1.1.0") })
+	unseen(refused, func() { f.publish("1.1.0") })
 	app.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 
-	unseen(func() { app.Create(gate) })
+	unseen(held, func() { app.Create(gate) })
 	app.Await("a closed gate", func(r *v1alpha1.Rollout) bool { return len(r.Status.Gates) == 1 && !*r.Status.Gates[0].Passing })
-	unseen(func() { f.publish("1.2.0") })
+	unseen(refused, func() { f.publish("1.2.0") })
 	app.AwaitCandidate("1.2.0")
 	app.Stays("on 1.1.0", func(r *v1alpha1.Rollout) bool { return r.Current().Version.Tag == "1.1.0" })
 
-	unseen(func() { app.Change(gate, func() { gate.Spec.Passing = new(true) }) })
+	unseen(held, func() { app.Change(gate, func() { gate.Spec.Passing = new(true) }) })
 	app.AwaitState("1.2.0", v1alpha1.BakeSucceeded)
 
-	unseen(func() {
+	unseen(held, func() {
 		app.Delete(gate)
 		f.publish("1.3.0")
 	})

@@ -106,11 +106,26 @@ func (w *Wire) RefuseWatches() int {
 	return w.CutWatches()
 }
 
-// AllowWatches ends what RefuseWatches began.
+// HoldWatches breaks every watch off. Each that is opened is not answered until
+// AllowWatches, and goes on then.
+func (w *Wire) HoldWatches() int {
+	w.mu.Lock()
+	if w.held == nil {
+		w.held = make(chan struct{})
+	}
+	w.mu.Unlock()
+	return w.CutWatches()
+}
+
+// AllowWatches ends what RefuseWatches or HoldWatches began.
 func (w *Wire) AllowWatches() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.noWatch = false
+	if w.held != nil {
+		close(w.held)
+		w.held = nil
+	}
 }
 
 // OpenWatches counts the watches that are open.
@@ -120,15 +135,29 @@ func (w *Wire) OpenWatches() int {
 	return len(w.watches)
 }
 
-// open notes a watch, unless there may be none.
-func (w *Wire) open(s *watch) bool {
+// open notes a watch, unless there may be none. It waits while watches are held.
+func (w *Wire) open(ctx context.Context, s *watch) bool {
+	for {
+		opened, held := w.tryOpen(s)
+		if held == nil {
+			return opened
+		}
+		select {
+		case <-held:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (w *Wire) tryOpen(s *watch) (opened bool, held <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.noWatch {
-		return false
+	if w.noWatch || w.held != nil {
+		return false, w.held
 	}
 	w.watches[s] = true
-	return true
+	return true, nil
 }
 
 func (w *Wire) closed(s *watch) {

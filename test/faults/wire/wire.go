@@ -36,6 +36,7 @@ type Wire struct {
 	log     []Entry
 	watches map[*watch]bool
 	noWatch bool
+	held    chan struct{} // closed when watches go on; nil unless they are held
 }
 
 // Entry is a request that came, and what became of it.
@@ -170,7 +171,7 @@ func (w *Wire) pass(out http.ResponseWriter, in *http.Request, request Request, 
 	ctx, cut := context.WithCancelCause(in.Context())
 	defer cut(nil)
 	open := &watch{Request: request, cut: cut, out: noted}
-	if !w.open(open) {
+	if !w.open(ctx, open) {
 		panic(http.ErrAbortHandler)
 	}
 	defer w.closed(open)

@@ -294,6 +294,7 @@ func TestAWatchIsCutOffOrExpires(t *testing.T) {
 	}{
 		"cut":                       {end: (*Wire).CutWatches},
 		"refused from now on":       {end: (*Wire).RefuseWatches},
+		"held from now on":          {end: (*Wire).HoldWatches},
 		"its version is too old":    {end: (*Wire).ExpireWatches, last: `"code":410`},
 		"with the whole connection": {end: func(w *Wire) int { w.BreakConnections(); return 1 }},
 	} {
@@ -324,6 +325,22 @@ func TestWatchesAreRefusedUntilTheyAreAllowed(t *testing.T) {
 		t.Errorf("a list was answered: %s", got)
 	}
 	wire.AllowWatches()
+	follow(t, wire, server, client)
+}
+
+func TestWatchesAreHeldUntilTheyAreAllowed(t *testing.T) {
+	wire, server, client := openTo(t)
+	wire.HoldWatches()
+	go func() {
+		for asked := func() bool { return len(wire.Log()) > 0 }; !asked(); {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(50 * time.Millisecond) // it would be open by now
+		if open := wire.OpenWatches(); open != 0 {
+			t.Errorf("%d watches are open", open)
+		}
+		wire.AllowWatches()
+	}()
 	follow(t, wire, server, client)
 }
 
