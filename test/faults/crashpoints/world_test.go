@@ -5,6 +5,7 @@ package crashpoints
 import (
 	"fmt"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ import (
 
 const (
 	// pace is how often everybody in a world looks what there is to do.
-	pace = 20 * time.Millisecond
+	pace = 50 * time.Millisecond
 	// stillness is how long nothing is asked for when a world is at rest.
 	stillness = time.Second
 	// patience is how long a story may take.
@@ -36,9 +37,14 @@ type world struct {
 	namespace  string
 	wire       *wire.Wire
 	controller *controlplane.Process
-	killed     atomic.Bool
+	// kills of the controller so far.
+	kills atomic.Int32
 	// slow is a tag that Flux does not get to pull.
 	slow string
+
+	mu sync.Mutex
+	// died is the write at which the controller was killed last.
+	died wire.Request
 }
 
 var worlds atomic.Int32
@@ -119,17 +125,22 @@ func (w *world) release(tag string) {
 }
 
 // killAt has the controller killed at a write, before the API server sees it or
-// after it has carried it out.
-func (w *world) killAt(write int, fault wire.Fault) {
+// after it has carried it out, and the next one when it makes the same write again.
+func (w *world) killAt(p point) {
 	w.wire.Inject(func(r wire.Request) wire.Fault {
-		if r.Write != write {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		n := int(w.kills.Load())
+		again := n > 0 && n < len(p.faults) && w.controller.Running() && r.Write > 0 && r.String() == w.died.String()
+		if r.Write != p.write && !again {
 			return wire.Fault{}
 		}
-		return fault.Then(func() {
+		w.died = r
+		return p.faults[n].Then(func() {
 			if err := w.controller.Kill(); err != nil {
 				w.t.Error(err)
 			}
-			w.killed.Store(true)
+			w.kills.Add(1)
 		})
 	})
 }
@@ -137,7 +148,7 @@ func (w *world) killAt(write int, fault wire.Fault) {
 // revive starts the controller again if it was killed.
 func (w *world) revive() {
 	w.t.Helper()
-	if w.killed.Load() && !w.controller.Running() {
+	if w.kills.Load() > 0 && !w.controller.Running() {
 		w.must(w.controller.Start(w.t.Context()))
 	}
 }
