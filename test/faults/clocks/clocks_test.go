@@ -7,6 +7,7 @@ package clocks
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,23 +32,25 @@ func TestTheClocksOfOthersAreAnHourOff(t *testing.T) {
 	told := report.Begin(t, "the clocks of Flux, of the writers of HealthChecks and of who builds releases are an hour ahead, or behind, or are set right meanwhile",
 		"what is true is decided by what comes after what, never by comparing their times: no bake on what was healthy before, no wait without end, no duration below zero")
 	plane := stage.StartFor(t, controlplane.Options{ImageScanner: true}, stage.AsShipped...)
-	times := 0
-	var promotions int
-	for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			w := raise(t, plane, off)
-			for _, story := range []func(*world){
-				(*world).goesWell, (*world).doesNotBakeOnOldHealth, (*world).doesNotFailByAnOldError,
-				(*world).failsByANewError, (*world).failsByAnErrorOfAClockThatWasSetRight,
-			} {
-				story(w)
-			}
-			w.isSane()
-			promotions += observer.Replay(t, plane.ControlPlane, w.Namespace).Promotions
-			times += w.times
-		})
-	}
-	told.Saw(times, "%d promotions on times that were an hour off: bakes began on what was said after the release was applied, old errors failed none, new ones did, and every bake took its time", promotions)
+	var times, promotions atomic.Int32
+	t.Run("clocks", func(t *testing.T) {
+		for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				w := raise(t, plane, off)
+				for _, story := range []func(*world){
+					(*world).goesWell, (*world).doesNotBakeOnOldHealth, (*world).doesNotFailByAnOldError,
+					(*world).failsByANewError, (*world).failsByAnErrorOfAClockThatWasSetRight,
+				} {
+					story(w)
+				}
+				w.isSane()
+				promotions.Add(int32(observer.Replay(t, plane.ControlPlane, w.Namespace).Promotions))
+				times.Add(int32(w.times))
+			})
+		}
+	})
+	told.Saw(int(times.Load()), "%d promotions on times that were an hour off: bakes began on what was said after the release was applied, old errors failed none, new ones did, and every bake took its time", promotions.Load())
 }
 
 // world is an application of which everything but the controller is played, by a

@@ -7,6 +7,8 @@ package replicas
 import (
 	"fmt"
 	"net/http"
+	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,11 +38,7 @@ const (
 
 // moments are the writes of a promotion: the leader is frozen as it asks for one,
 // and the API server is asked when it wakes, long after.
-var moments = []struct {
-	name     string
-	resource string
-	nth      int32
-}{
+var moments = []moment{
 	{"before the record", status, 1},
 	{"between the record and the first target", repositories, 1},
 	{"between two targets", kustomizations, 1},
@@ -49,48 +47,42 @@ var moments = []struct {
 	{"before the outcome is recorded", status, 3},
 }
 
-// atRandom is how often the leader is frozen at any moment beside these.
-const atRandom = 2
+type moment struct {
+	name     string
+	resource string
+	nth      int32
+}
+
+// each pair of controllers is frozen at so many of these moments, and then once
+// more at any other.
+const each = 2
 
 func TestALeaderThatWasFrozenDoesNothingTwice(t *testing.T) {
 	told := report.Begin(t, "of two controllers, the leader is frozen in the midst of a promotion (SIGSTOP), and woken when its lease is lost and the other has gone on",
 		"no release is promoted twice, no target goes back to an older version or is written twice; who was replaced ends itself")
-	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, elected...)
-	random := stage.Random(t)
-	pair := raise(t, plane)
-	app := stage.NewApplication(t, plane, scenario.App{Name: "shop"}.Baked(time.Second, time.Hour))
-	s := &story{Application: app, pair: pair}
-	s.release()
-
-	for _, moment := range moments {
-		trap := newTrap(t, moment.resource, moment.nth)
-		pair.trap.Store(trap)
-		s.goesOnWithout(func() *replica { return trap.catch(t, moment.name) }, func() {
-			trap.letGo()
-			if code := trap.held.answer(t); code != http.StatusConflict {
-				t.Errorf("%s: %s came late and was answered with %d", moment.name, trap.held.request, code)
-			}
-		})
+	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
+	if err := plane.Controller.Stop(t.Context()); err != nil { // pairs stand in its place
+		t.Fatal(err)
 	}
-	for range atRandom {
-		s.goesOnWithout(func() *replica {
-			time.Sleep(time.Duration(random.Int64N(int64(1500 * time.Millisecond))))
-			leader := pair.leader.Load()
-			leader.program.Pause()
-			return leader
-		}, func() {})
-	}
-
-	s.HasEveryReleaseOnce(s.released)
-	s.WroteEachTargetOnce(len(s.released))
-	s.Agrees()
-	seen := observer.Replay(t, plane.ControlPlane, s.Namespace)
-	freezes := len(moments) + atRandom
-	if seen.Late > freezes {
-		t.Errorf("%d versions were written that were not the newest any more, in %d freezes", seen.Late, freezes)
-	}
-	told.Saw(freezes, "%d releases, each promoted once, each of 2 targets written once for each; %d of %d writes that came late were refused; the leader ended itself %d times",
-		len(s.released), len(moments), len(moments), pair.ended())
+	var releases, freezes, ended atomic.Int32
+	t.Run("pairs", func(t *testing.T) {
+		for some := range slices.Chunk(moments, each) {
+			t.Run(some[0].name, func(t *testing.T) {
+				t.Parallel()
+				s := begin(t, plane)
+				for _, moment := range some {
+					s.freezeAt(moment)
+				}
+				s.freezeAtRandom()
+				s.end()
+				releases.Add(int32(len(s.released)))
+				freezes.Add(int32(s.freezes))
+				ended.Add(int32(s.pair.ended()))
+			})
+		}
+	})
+	told.Saw(int(freezes.Load()), "%d releases, each promoted once, each of 2 targets written once for each; %d of %d writes that came late were refused; the leader ended itself %d times",
+		releases.Load(), len(moments), len(moments), ended.Load())
 }
 
 // story is a series of releases, in the midst of some of which the leader freezes.
@@ -98,6 +90,51 @@ type story struct {
 	*stage.Application
 	pair     *pair
 	released []string
+	freezes  int
+}
+
+func begin(t *testing.T, plane *stage.Plane) *story {
+	t.Helper()
+	app := stage.NewApplication(t, plane, scenario.App{Name: "shop"}.Baked(time.Second, time.Hour))
+	s := &story{Application: app, pair: raise(t, plane, app.Namespace)}
+	s.release()
+	return s
+}
+
+// freezeAt freezes the leader as it asks for a write, which must come to nothing
+// when it wakes.
+func (s *story) freezeAt(moment moment) {
+	s.T.Helper()
+	trap := newTrap(s.T, moment.resource, moment.nth)
+	s.pair.trap.Store(trap)
+	s.goesOnWithout(func() *replica { return trap.catch(s.T, moment.name) }, func() {
+		trap.letGo()
+		if code := trap.held.answer(s.T); code != http.StatusConflict {
+			s.T.Errorf("%s: %s came late and was answered with %d", moment.name, trap.held.request, code)
+		}
+	})
+}
+
+func (s *story) freezeAtRandom() {
+	s.T.Helper()
+	random := stage.Random(s.T)
+	s.goesOnWithout(func() *replica {
+		time.Sleep(time.Duration(random.Int64N(int64(1500 * time.Millisecond))))
+		leader := s.pair.leader.Load()
+		leader.program.Pause()
+		return leader
+	}, func() {})
+}
+
+func (s *story) end() {
+	s.T.Helper()
+	s.HasEveryReleaseOnce(s.released)
+	s.WroteEachTargetOnce(len(s.released))
+	s.Agrees()
+	seen := observer.Replay(s.T, s.Plane.ControlPlane, s.Namespace)
+	if seen.Late > s.freezes {
+		s.T.Errorf("%d versions were written that were not the newest any more, in %d freezes", seen.Late, s.freezes)
+	}
 }
 
 // publish offers the next release.
@@ -120,6 +157,7 @@ func (s *story) goesOnWithout(freeze func() *replica, late func()) {
 	s.T.Helper()
 	version := s.publish()
 	frozen := freeze()
+	s.freezes++
 	ended := frozen.keeper.Ended()
 	s.AwaitState(version, v1alpha1.BakeSucceeded)
 	s.release()
@@ -146,18 +184,15 @@ type replica struct {
 	wire    *wire.Wire
 }
 
-// raise starts the pair in place of the controller that a plane comes with.
-func raise(t *testing.T, plane *stage.Plane) *pair {
+// raise starts a pair that acts in one namespace, under a Lease of its own.
+func raise(t *testing.T, plane *stage.Plane, namespace string) *pair {
 	t.Helper()
-	if err := plane.Controller.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	kubeconfig, err := scenario.Credentials(plane.ControlPlane, scenario.Account)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &pair{}
-	for _, name := range []string{"controller-one", "controller-two"} {
+	for _, name := range []string{"one", "two"} {
 		r := &replica{}
 		p.all = append(p.all, r)
 		if r.wire, err = wire.Open(kubeconfig); err != nil {
@@ -165,13 +200,17 @@ func raise(t *testing.T, plane *stage.Plane) *pair {
 		}
 		t.Cleanup(r.wire.Close)
 		r.wire.Inject(func(request wire.Request) wire.Fault { return p.judge(r, request) })
-		path := plane.Dir() + "/" + name + ".kubeconfig"
+		path := filepath.Join(t.TempDir(), "kubeconfig")
 		if err := r.wire.WriteKubeconfig(path); err != nil {
 			t.Fatal(err)
 		}
-		if r.program, err = plane.StartAs(name, path, nil, elected...); err != nil {
+		r.program, err = plane.StartAs(namespace+"-"+name, path, []string{"RUNTIME_NAMESPACE=" + namespace}, append([]string{
+			"--watch-all-namespaces=false", "--leader-election-namespace=" + scenario.Namespace, "--leader-election-id=" + namespace,
+		}, elected...)...)
+		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = r.program.Kill() })
 		r.keeper = stage.Keep(t, r.program)
 	}
 	return p
