@@ -105,13 +105,14 @@ test-e2e: ## Test whole stories with Flux and the controller running.
 	@go run ./test/controlplane/cmd/build -parts all
 	@$(step) "End-to-end tests" env $(go_test_race) -p 1 -count=1 -timeout 40m ./test/e2e/...
 
-# REPORT is a folder where each test of a fault stores what it did and saw.
+# REPORT is a folder where each test of a fault stores what it did and saw. These
+# tests wait much, for leases and bakes, so several run at a time.
 REPORT ?=
 
 .PHONY: test-faults
 test-faults: ## Test that promises hold whatever fails: processes, requests, watches, the API server, others.
 	@go run ./test/controlplane/cmd/build -parts all
-	@$(step) "Tests of faults" env FAULTS_REPORT=$(abspath $(REPORT)) $(go_test_race) -p 1 -count=1 -timeout 40m ./test/faults/...
+	@$(step) "Tests of faults" env FAULTS_REPORT=$(abspath $(REPORT)) $(go_test_race) -p 2 -parallel 4 -count=1 -timeout 20m ./test/faults/...
 
 .PHONY: reliability
 reliability: ## Run the tests of faults and write what they saw to docs/reliability.md.
