@@ -16,6 +16,9 @@ import (
 	"github.com/fluxcd/pkg/runtime/leaderelection"
 	"github.com/fluxcd/pkg/runtime/logger"
 	"github.com/fluxcd/pkg/runtime/pprof"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -217,6 +220,9 @@ func (o *options) caches(starts map[string]bool) cache.Options {
 		maps.Copy(caches.ByObject, statefulsetrollout.CacheByObject())
 	}
 	caches.DefaultNamespaces = o.namespaces()
+	for only := range caches.DefaultNamespaces { // of others nothing is read for which their labels matter
+		caches.ByObject[&corev1.Namespace{}] = cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, only)}
+	}
 	return caches
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // parse reads a command line and an environment with a namespace.
@@ -122,13 +123,14 @@ func TestEachSelectorHasALeaseOfItsOwn(t *testing.T) {
 
 func TestTheRuntimeNamespaceSaysWhereTheLeaseIsAndWhatIsWatched(t *testing.T) {
 	for name, tt := range map[string]struct {
-		args    []string
-		lease   string
-		watched []string
+		args     []string
+		lease    string
+		watched  []string
+		selected string // of the objects of the kind Namespace
 	}{
-		"by itself":        {nil, "apps", nil},
-		"only it":          {[]string{"--watch-all-namespaces=false"}, "apps", []string{"apps"}},
-		"a flag says more": {[]string{"--leader-election-namespace=locks"}, "locks", nil},
+		"by itself":        {nil, "apps", nil, ""},
+		"only it":          {[]string{"--watch-all-namespaces=false"}, "apps", []string{"apps"}, "metadata.name=apps"},
+		"a flag says more": {[]string{"--leader-election-namespace=locks"}, "locks", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, _, err := parse(t, "apps", tt.args...)
@@ -139,8 +141,15 @@ func TestTheRuntimeNamespaceSaysWhereTheLeaseIsAndWhatIsWatched(t *testing.T) {
 			for namespace := range o.manager(nil).Cache.DefaultNamespaces {
 				watched = append(watched, namespace)
 			}
-			if diff := cmp.Diff([]any{tt.lease, tt.watched}, []any{o.manager(nil).LeaderElectionNamespace, watched}); diff != "" {
-				t.Errorf("Lease and watched namespaces (-want +got):\n%s", diff)
+			selected := ""
+			for object, by := range o.manager(nil).Cache.ByObject {
+				if _, is := object.(*corev1.Namespace); is {
+					selected = by.Field.String()
+				}
+			}
+			want, got := []any{tt.lease, tt.watched, tt.selected}, []any{o.manager(nil).LeaderElectionNamespace, watched, selected}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("Lease, watched namespaces, and Namespaces selected (-want +got):\n%s", diff)
 			}
 		})
 	}
