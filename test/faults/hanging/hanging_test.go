@@ -26,7 +26,7 @@ import (
 
 const (
 	// applications are promoted at once.
-	applications = 24
+	applications = 12
 	// lookUps are made at a time, at most.
 	lookUps = 4
 	// spare goroutines may come and go.
