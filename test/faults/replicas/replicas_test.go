@@ -64,12 +64,16 @@ func TestALeaderThatWasFrozenDoesNothingTwice(t *testing.T) {
 	if err := plane.Controller.Stop(t.Context()); err != nil { // pairs stand in its place
 		t.Fatal(err)
 	}
-	var releases, freezes, ended atomic.Int32
+	kubeconfig, err := scenario.Credentials(plane.ControlPlane, scenario.Account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var releases, freezes, refused, ended atomic.Int32
 	t.Run("pairs", func(t *testing.T) {
 		for some := range slices.Chunk(moments, each) {
 			t.Run(some[0].name, func(t *testing.T) {
 				t.Parallel()
-				s := begin(t, plane)
+				s := begin(t, plane, kubeconfig)
 				for _, moment := range some {
 					s.freezeAt(moment)
 				}
@@ -77,12 +81,13 @@ func TestALeaderThatWasFrozenDoesNothingTwice(t *testing.T) {
 				s.end()
 				releases.Add(int32(len(s.released)))
 				freezes.Add(int32(s.freezes))
+				refused.Add(int32(s.refused))
 				ended.Add(int32(s.pair.ended()))
 			})
 		}
 	})
 	told.Saw(int(freezes.Load()), "%d releases, each promoted once, each of 2 targets written once for each; %d of %d writes that came late were refused; the leader ended itself %d times",
-		releases.Load(), len(moments), len(moments), ended.Load())
+		releases.Load(), refused.Load(), len(moments), ended.Load())
 }
 
 // story is a series of releases, in the midst of some of which the leader freezes.
@@ -91,12 +96,14 @@ type story struct {
 	pair     *pair
 	released []string
 	freezes  int
+	// refused are the writes that came late and came to nothing.
+	refused int
 }
 
-func begin(t *testing.T, plane *stage.Plane) *story {
+func begin(t *testing.T, plane *stage.Plane, kubeconfig string) *story {
 	t.Helper()
 	app := stage.NewApplication(t, plane, scenario.App{Name: "shop"}.Baked(time.Second, time.Hour))
-	s := &story{Application: app, pair: raise(t, plane, app.Namespace)}
+	s := &story{Application: app, pair: raise(t, plane, kubeconfig, app.Namespace)}
 	s.release()
 	return s
 }
@@ -111,7 +118,9 @@ func (s *story) freezeAt(moment moment) {
 		trap.letGo()
 		if code := trap.held.answer(s.T); code != http.StatusConflict {
 			s.T.Errorf("%s: %s came late and was answered with %d", moment.name, trap.held.request, code)
+			return
 		}
+		s.refused++
 	})
 }
 
@@ -185,16 +194,13 @@ type replica struct {
 }
 
 // raise starts a pair that acts in one namespace, under a Lease of its own.
-func raise(t *testing.T, plane *stage.Plane, namespace string) *pair {
+func raise(t *testing.T, plane *stage.Plane, kubeconfig, namespace string) *pair {
 	t.Helper()
-	kubeconfig, err := scenario.Credentials(plane.ControlPlane, scenario.Account)
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := &pair{}
 	for _, name := range []string{"one", "two"} {
 		r := &replica{}
 		p.all = append(p.all, r)
+		var err error
 		if r.wire, err = wire.Open(kubeconfig); err != nil {
 			t.Fatal(err)
 		}
