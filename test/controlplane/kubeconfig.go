@@ -3,7 +3,10 @@
 package controlplane
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -21,10 +24,25 @@ func (c *ControlPlane) AddUser(name string, groups ...string) (string, error) {
 		return "", err
 	}
 	path := c.dir.file("kubeconfig-" + fileName(name))
-	if err := clientcmd.WriteToFile(kubeconfig(config), path); err != nil {
+	if err := writeWhole(path, kubeconfig(config)); err != nil {
 		return "", fmt.Errorf("write the kubeconfig of %s: %w", name, err)
 	}
 	return path, nil
+}
+
+// writeWhole writes a file of which nobody ever reads a part, though another
+// goroutine write it at the same time.
+func writeWhole(path string, config clientcmdapi.Config) error {
+	content, err := clientcmd.Write(config)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close(), os.Rename(f.Name(), path))
 }
 
 // RESTConfigFor is a client configuration for a user, as AddUser makes them.
