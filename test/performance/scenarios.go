@@ -167,11 +167,14 @@ func (b *bench) singles(ctx context.Context, n int) ([]time.Duration, error) {
 // restart stops the controller while everything is as it should be, and starts
 // it again. It returns how long it took to be ready.
 func (b *bench) restart(ctx context.Context) (time.Duration, cost, error) {
-	before, err := b.quiet(ctx)
-	if err != nil {
+	if _, err := b.quiet(ctx); err != nil {
 		return 0, cost{}, err
 	}
 	if err := b.halt(ctx); err != nil {
+		return 0, cost{}, err
+	}
+	before, err := b.requests(ctx) // what told that it has stopped leading may have come or not
+	if err != nil {
 		return 0, cost{}, err
 	}
 	took, err := b.begin(ctx)
