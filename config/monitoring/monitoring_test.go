@@ -134,9 +134,6 @@ func TestTheGuideExplainsEveryMetric(t *testing.T) {
 			known[name] = names
 		}
 	}
-	for _, empty := range []string{"gotk_reconcile_condition", "gotk_suspend_status"} {
-		delete(known, empty) // kube-state-metrics tells of these
-	}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		g.Expect(string(guide)).To(MatchRegexp("(?m)^\\| `%s` \\|", name))
 		for _, label := range known[name] {

@@ -8,9 +8,7 @@ import (
 	"sync"
 	"time"
 
-	fluxmetrics "github.com/fluxcd/pkg/runtime/metrics"
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,21 +19,21 @@ import (
 // does: gotk_reconcile_duration_seconds, per object. What is recorded of an
 // object ends with it.
 type Durations struct {
-	recorder *fluxmetrics.Recorder
-	now      func() time.Time
-	objects  client.Reader
+	now     func() time.Time
+	objects client.Reader
 
-	mu sync.Mutex
+	mu    sync.Mutex
+	known map[object]*histogram
 	// together are the names of those that were reconciled together last, by kind
 	// and namespace.
 	together map[[2]string][]string
 }
 
-// NewDurations returns what records durations by the given clock, which must be
-// the real one. Whether an object is gone it asks the given reader, which
-// should be the cache that the reconcilers read from.
+// NewDurations returns what records durations by the given clock. Whether an
+// object is gone it asks the given reader, which should be the cache that the
+// reconcilers read from.
 func NewDurations(now func() time.Time, objects client.Reader) *Durations {
-	return &Durations{recorder: fluxmetrics.NewRecorder(), now: now, objects: objects}
+	return &Durations{now: now, objects: objects, known: map[object]*histogram{}}
 }
 
 // Of returns the reconciler of a kind with its durations recorded. Own says
@@ -48,15 +46,32 @@ func (d *Durations) Of(kind string, reconciler reconcile.Reconciler, own func(cl
 	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 		begun := d.now()
 		result, err := reconciler.Reconcile(ctx, request)
-		object, live := corev1.ObjectReference{Kind: kind, Namespace: request.Namespace, Name: request.Name}, empty()
+		took, of, live := d.now().Sub(begun), object{kind, request.Namespace, request.Name}, empty()
 		read := d.objects.Get(ctx, request.NamespacedName, live, client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(read) || read == nil && own != nil && !own(live) {
-			d.recorder.DeleteDuration(object)
+			d.forget(of)
 		} else {
-			d.recorder.RecordDuration(object, begun)
+			d.record(of, took)
 		}
 		return result, err
 	})
+}
+
+func (d *Durations) record(of object, took time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h := d.known[of]
+	if h == nil {
+		h = &histogram{}
+		d.known[of] = h
+	}
+	h.observe(took.Seconds())
+}
+
+func (d *Durations) forget(of object) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.known, of)
 }
 
 // Together records that the objects of a kind in a namespace were all reconciled
@@ -66,17 +81,22 @@ func (d *Durations) Together(kind, namespace string, names []string, begun time.
 	if d == nil {
 		return
 	}
+	took := d.now().Sub(begun)
 	for _, name := range names {
-		d.recorder.RecordDuration(corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: name}, begun)
+		d.record(object{kind, namespace, name}, took)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	key := [2]string{kind, namespace}
-	for _, name := range d.together[key] {
+	for _, name := range d.exchange([2]string{kind, namespace}, names) {
 		if !slices.Contains(names, name) {
-			d.recorder.DeleteDuration(corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: name})
+			d.forget(object{kind, namespace, name})
 		}
 	}
+}
+
+// exchange notes who is reconciled together, and returns who was the last time.
+func (d *Durations) exchange(key [2]string, names []string) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := d.together[key]
 	if d.together == nil {
 		d.together = map[[2]string][]string{}
 	}
@@ -84,20 +104,20 @@ func (d *Durations) Together(kind, namespace string, names []string, begun time.
 	if len(names) == 0 {
 		delete(d.together, key)
 	}
+	return before
 }
 
 // Describe implements [prometheus.Collector].
-func (d *Durations) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, c := range d.recorder.Collectors() {
-		c.Describe(descriptions)
-	}
-}
+func (d *Durations) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- duration }
 
 // Collect implements [prometheus.Collector]. Flux's other two metrics, of
-// conditions and of suspension, stay empty: kube-state-metrics tells of them,
-// as it does for Flux.
+// conditions and of suspension, are left to kube-state-metrics, which tells of
+// them for Flux too.
 func (d *Durations) Collect(metrics chan<- prometheus.Metric) {
-	for _, c := range d.recorder.Collectors() {
-		c.Collect(metrics)
+	d.mu.Lock()
+	all := measure(d.known)
+	d.mu.Unlock()
+	for _, m := range all {
+		metrics <- m
 	}
 }

@@ -14,6 +14,7 @@
 //	waits.go         what candidates wait for, and how long they waited
 //	gauges.go        how many Rollouts and targets are in which state
 //	durations.go     Flux's duration of reconciliations
+//	histograms.go    how it is kept and shown
 //	build.go         the version that runs
 package metrics
 
