@@ -13,6 +13,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,33 +30,62 @@ import (
 // Nothing that comes from these caches may be written back whole.
 func CacheOptions(rollouts labels.Selector) cache.Options {
 	return cache.Options{
-		DefaultTransform: trim,
+		DefaultTransform: new(trimmer).trim,
 		ByObject:         map[client.Object]cache.ByObject{&v1alpha1.Rollout{}: {Label: rollouts}},
 	}
 }
 
-// trim is what an object goes through on its way into a cache.
-func trim(o any) (any, error) {
+// trimmer makes objects small on their way into a cache.
+type trimmer struct{ words }
+
+func (t *trimmer) trim(o any) (any, error) {
 	switch o := o.(type) {
 	case *sourcev1.OCIRepository:
 		trimRepository(o)
+		t.shareConditions(o.Status.Conditions)
 	case *kustomizev1.Kustomization:
 		trimKustomization(o)
+		t.shareConditions(o.Status.Conditions)
+		t.shareKustomization(o)
 	case *imagev1.ImagePolicy:
-		o.ManagedFields = nil
-		trimMetadata(o)
-		o.Status = imagev1.ImagePolicyStatus{LatestRef: o.Status.LatestRef, Conditions: readConditions(o.Status.Conditions)}
+		trimPolicy(o)
+		t.shareConditions(o.Status.Conditions)
 	case *imagev1.ImageRepository:
-		o.ManagedFields = nil
-		trimMetadata(o)
-		o.Status = imagev1.ImageRepositoryStatus{LastScanResult: o.Status.LastScanResult, Conditions: readConditions(o.Status.Conditions)}
+		trimScan(o)
+		t.shareConditions(o.Status.Conditions)
 	case *v1alpha1.Rollout:
+		trimRollout(o)
+		t.shareRollout(o)
+	case *v1alpha1.HealthCheck:
 		trimOwn(o)
-		o.Status.Conditions, o.Status.AvailableReleases = fitted(o.Status.Conditions), fitted(o.Status.AvailableReleases)
+		trimKind(o)
 	case client.Object:
 		trimOwn(o)
 	}
+	if o, ok := o.(client.Object); ok {
+		t.shareMetadata(o)
+	}
 	return o, nil
+}
+
+func trimRollout(r *v1alpha1.Rollout) {
+	trimOwn(r)
+	trimKind(r)
+	s := &r.Status
+	s.Conditions, s.Targets = fitted(s.Conditions), fitted(s.Targets)
+	s.AvailableReleases, s.History = fitted(s.AvailableReleases), fitted(s.History)
+}
+
+func trimPolicy(p *imagev1.ImagePolicy) {
+	p.ManagedFields, p.UID = nil, ""
+	trimMetadata(p)
+	p.Status = imagev1.ImagePolicyStatus{LatestRef: p.Status.LatestRef, Conditions: readConditions(p.Status.Conditions)}
+}
+
+func trimScan(r *imagev1.ImageRepository) {
+	r.ManagedFields, r.UID = nil, ""
+	trimMetadata(r)
+	r.Status = imagev1.ImageRepositoryStatus{LastScanResult: r.Status.LastScanResult, Conditions: readConditions(r.Status.Conditions)}
 }
 
 // fitted takes no more memory than its elements need. What was decoded grew by
@@ -105,6 +135,7 @@ func trimKustomization(k *kustomizev1.Kustomization) {
 // trimMetadata keeps of an object of Flux's which one it is, and the annotations
 // that name Rollouts.
 func trimMetadata(o client.Object) {
+	trimKind(o)
 	o.SetLabels(nil)
 	o.SetOwnerReferences(nil)
 	o.SetFinalizers(nil)
@@ -121,6 +152,10 @@ func trimMetadata(o client.Object) {
 	o.SetAnnotations(kept)
 }
 
+// trimKind drops what all objects in a cache have in common: who reads one is told
+// it all the same.
+func trimKind(o client.Object) { o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) }
+
 // trimOwn drops who owns which field, and the copy of the whole object that
 // kubectl apply keeps.
 func trimOwn(o client.Object) {
@@ -132,12 +167,16 @@ func trimOwn(o client.Object) {
 	}
 }
 
-// readConditions are those that say how far Flux is.
+// readConditions are those that say how far Flux is. What it says of success
+// nobody reads.
 func readConditions(all []metav1.Condition) []metav1.Condition {
 	var kept []metav1.Condition
 	for _, kind := range []string{meta.ReadyCondition, meta.ReconcilingCondition, meta.StalledCondition} {
 		if c := apimeta.FindStatusCondition(all, kind); c != nil {
 			kept = append(kept, *c)
+			if c.Type == meta.ReadyCondition && c.Status == metav1.ConditionTrue {
+				kept[len(kept)-1].Message = ""
+			}
 		}
 	}
 	return fitted(kept)

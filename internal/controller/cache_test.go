@@ -3,7 +3,11 @@
 package controller
 
 import (
+	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
+	"unsafe"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -13,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -48,11 +53,13 @@ func TestTheCachesKeepNoMoreThanIsRead(t *testing.T) {
 	keptKustomization := fixture.MakeKustomization("shop").DrivenBy("shop", "VERSION").Substitute("VERSION", "1.0.0").Ready().Obj()
 	keptKustomization.Spec = kustomizev1.KustomizationSpec{SourceRef: keptKustomization.Spec.SourceRef, PostBuild: keptKustomization.Spec.PostBuild}
 	keptKustomization.Status.History = meta.History{{Digest: "sha256:1"}}
+	keptKustomization.Status.Conditions[0].Message = ""
 
 	fullRepository := laden(fixture.MakeRepository("shop").DrivenBy("shop").Tag("1.0.0").Pulled(fixture.Revision("1.0.0")).Ready().Obj()).(*sourcev1.OCIRepository)
 	keptRepository := fixture.MakeRepository("shop").DrivenBy("shop").Tag("1.0.0").Ready().Obj()
 	keptRepository.Spec = sourcev1.OCIRepositorySpec{Reference: keptRepository.Spec.Reference}
 	keptRepository.Status.Artifact = &meta.Artifact{Revision: fixture.Revision("1.0.0")}
+	keptRepository.Status.Conditions[0].Message = ""
 
 	fullPolicy := laden(fixture.MakePolicy("shop").Latest("1.0.0").Obj()).(*imagev1.ImagePolicy)
 	fullPolicy.Status.ObservedPreviousRef = &imagev1.ImageRef{Tag: "0.9.0"}
@@ -67,6 +74,7 @@ func TestTheCachesKeepNoMoreThanIsRead(t *testing.T) {
 
 	keptPolicy, keptScan := fixture.MakePolicy("shop").Latest("1.0.0").Obj(), fixture.MakeScan("shop").Found("1.0.0").Obj()
 	keptPolicy.Status.ObservedGeneration, keptScan.Status.ObservedGeneration = 0, 0
+	keptPolicy.Status.Conditions[0].Message, keptScan.Status.Conditions[0].Message = "", ""
 	for _, tt := range []struct{ full, kept client.Object }{
 		{fullKustomization, keptKustomization},
 		{fullRepository, keptRepository},
@@ -75,12 +83,57 @@ func TestTheCachesKeepNoMoreThanIsRead(t *testing.T) {
 		{fullCheck, keptCheck},
 	} {
 		tt.kept.SetResourceVersion("7")
+		tt.kept.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 		for range 2 { // it may happen to an object more than once
-			got, err := trim(tt.full)
+			got, err := new(trimmer).trim(tt.full)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(got).To(Equal(tt.kept))
 		}
 	}
+}
+
+// TestCachedObjectsShareWhatTheyHaveInCommon: what is equal in thousands of them is
+// in memory once, however often it was decoded.
+func TestCachedObjectsShareWhatTheyHaveInCommon(t *testing.T) {
+	g := NewWithT(t)
+	cached, rollout := new(trimmer), fixture.MakeRollout("shop").Annotate("note", "here").Ledger("1.0.0", "1.1.0").Obj()
+	rollout.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "RolloutSucceeded"}}
+	rollout.Status.History = []v1alpha1.DeploymentHistoryEntry{{Version: rollout.Status.AvailableReleases[1]}}
+	decoded := func() *v1alpha1.Rollout {
+		text, err := json.Marshal(rollout)
+		g.Expect(err).NotTo(HaveOccurred())
+		r := &v1alpha1.Rollout{}
+		g.Expect(json.Unmarshal(text, r)).To(Succeed())
+		_, err = cached.trim(r)
+		g.Expect(err).NotTo(HaveOccurred())
+		return r
+	}
+	first, second := decoded(), decoded()
+	g.Expect(second).To(Equal(first))
+	same := func(a, b string) { g.Expect(unsafe.StringData(a)).To(BeIdenticalTo(unsafe.StringData(b)), a) }
+	same(first.Namespace, second.Namespace)
+	same(first.Status.Conditions[0].Type, second.Status.Conditions[0].Type)
+	same(first.Status.Conditions[0].Reason, second.Status.Conditions[0].Reason)
+	same(first.Status.AvailableReleases[1].Tag, first.Status.History[0].Version.Tag)
+	for key := range first.Annotations {
+		for other := range second.Annotations {
+			same(key, other)
+		}
+	}
+}
+
+// TestWhatOthersWriteDoesNotFillTheMemory: every object may have a reason of its own.
+func TestWhatOthersWriteDoesNotFillTheMemory(t *testing.T) {
+	g := NewWithT(t)
+	var w words
+	for i := range 2 * mostWords {
+		reason := fmt.Sprintf("Reason%d", i)
+		g.Expect(one(&w, reason)).To(Equal(reason))
+	}
+	long := strings.Repeat("x", longestWord+1)
+	g.Expect(one(&w, long)).To(Equal(long))
+	g.Expect(w.known).To(HaveLen(mostWords))
+	g.Expect(w.known).NotTo(HaveKey(long))
 }
 
 // TestWhatFluxOnlyNotesInPassingWakesNobody, and everything that is read does.
@@ -103,7 +156,10 @@ func TestWhatFluxOnlyNotesInPassingWakesNobody(t *testing.T) {
 		"that it is suspended":      {func(k *kustomizev1.Kustomization) { k.Spec.Suspend = true }, true},
 		"what it consumes":          {func(k *kustomizev1.Kustomization) { k.Spec.SourceRef.Name = "cart" }, true},
 		"what is applied":           {func(k *kustomizev1.Kustomization) { k.Status.LastAppliedRevision = "2" }, true},
-		"how it went":               {func(k *kustomizev1.Kustomization) { k.Status.Conditions[0].Message = "failed" }, true},
+		"how well it went":          {func(k *kustomizev1.Kustomization) { k.Status.Conditions[0].Message = "applied in 2s" }, false},
+		"how it went": {func(k *kustomizev1.Kustomization) {
+			k.Status.Conditions[0].Status, k.Status.Conditions[0].Message = metav1.ConditionFalse, "failed"
+		}, true},
 		"what the controller owns": {func(k *kustomizev1.Kustomization) {
 			k.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "rollout-controller", Operation: metav1.ManagedFieldsOperationUpdate}}
 		}, true},
@@ -121,7 +177,7 @@ func TestWhatFluxOnlyNotesInPassingWakesNobody(t *testing.T) {
 				into *client.Object
 				of   client.Object
 			}{{&e.ObjectOld, before}, {&e.ObjectNew, after}} {
-				kept, err := trim(side.of)
+				kept, err := new(trimmer).trim(side.of)
 				g.Expect(err).NotTo(HaveOccurred())
 				*side.into = kept.(client.Object)
 			}

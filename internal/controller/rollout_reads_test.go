@@ -36,7 +36,7 @@ func (x indexes) cached(live client.WithWatch) client.WithWatch {
 	return interceptor.NewClient(live, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			err := c.Get(ctx, key, o, opts...)
-			_, _ = trim(o)
+			_, _ = new(trimmer).trim(o)
 			return err
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -62,7 +62,7 @@ func (x indexes) keep(list client.ObjectList, wanted fields.Selector) error {
 	}
 	var kept []runtime.Object
 	for _, item := range items {
-		_, _ = trim(item)
+		_, _ = new(trimmer).trim(item)
 		if x.matches(item.(client.Object), wanted) {
 			kept = append(kept, item)
 		}

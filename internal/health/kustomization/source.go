@@ -89,5 +89,9 @@ func conditionText(c *metav1.Condition) string {
 	if c == nil {
 		return "none,"
 	}
-	return fmt.Sprintf("%s %s %q %s,", c.Status, c.Reason, c.Message, c.LastTransitionTime.UTC())
+	message := c.Message
+	if c.Status == metav1.ConditionTrue && c.Type == meta.ReadyCondition {
+		message = "" // caches do not keep it
+	}
+	return fmt.Sprintf("%s %s %q %s,", c.Status, c.Reason, message, c.LastTransitionTime.UTC())
 }
