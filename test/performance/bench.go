@@ -47,8 +47,7 @@ type bench struct {
 	program  *program
 	path     string // of the program
 	progress io.Writer
-	releases int   // that were published
-	peak     int64 // the most memory that the controller had, in bytes
+	releases int // that were published
 	stop     func()
 	running  sync.WaitGroup // what ends after stop
 }
@@ -218,8 +217,17 @@ func (b *bench) start(ctx context.Context) (err error) {
 		b.program.began = time.Now()
 		return b.program.Start(ctx)
 	}
-	b.program, err = startProgram(ctx, b.plane, b.path)
-	return err
+	if b.program, err = startProgram(ctx, b.plane, b.path); err != nil {
+		return err
+	}
+	watching, cancel := context.WithCancel(ctx)
+	b.running.Go(func() { b.program.watchMemory(watching) })
+	stop := b.stop
+	b.stop = func() {
+		cancel()
+		stop()
+	}
+	return nil
 }
 
 // name has ImagePolicies name the release of a wave.

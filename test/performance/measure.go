@@ -31,6 +31,9 @@ type plan struct {
 	Profiles string
 }
 
+// mebi is the bytes of a mebibyte.
+const mebi = 1 << 20
+
 // part is the most Rollouts that bake, and that the storm is about.
 const part = 1000
 
@@ -52,8 +55,8 @@ func (b *bench) measure(ctx context.Context, p plan) (measured, error) {
 			return m, err
 		}
 	}
-	err = b.notePeak()
-	m["memory.peak"] = float64(b.peak) / (1 << 20)
+	most, err := b.program.mostMemory()
+	m["memory.peak"], m["memory.resident"] = float64(most.own)/mebi, float64(most.resident)/mebi
 	return m, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
@@ -16,15 +17,23 @@ import (
 )
 
 // program is the controller as a process of its own, with the rights and the flags
-// that are shipped. Its memory has no limit, so that its peak is what it needs.
+// that are shipped, and with as much memory as its Deployment would give it for ten
+// thousand Rollouts.
 type program struct {
 	*controlplane.Process
 	metrics string    // the address of its metrics
 	began   time.Time // when it was started last
+
+	mu   sync.Mutex
+	most memory
 }
 
 // generousGC lets what is not measured use memory rather than CPU.
 const generousGC = 200
+
+// memoryLimit is what the controller's garbage collector is told of: seven eighths
+// of a container's 256Mi.
+const memoryLimit = "224MiB"
 
 // profileSeconds is how long CPU profiles are, from the beginning of a wave.
 const profileSeconds = 20
@@ -44,11 +53,38 @@ func startProgram(ctx context.Context, plane *controlplane.ControlPlane, path st
 	if err != nil {
 		return nil, err
 	}
-	process, err := scenario.StartControllerAs(plane, scenario.ControllerName, path, kubeconfig, []string{"GOGC="}, args...)
+	process, err := scenario.StartControllerAs(plane, scenario.ControllerName, path, kubeconfig, []string{"GOGC=", "GOMEMLIMIT=" + memoryLimit}, args...)
 	if err != nil {
 		return nil, err
 	}
 	return &program{Process: process, metrics: address, began: began}, nil
+}
+
+// blink is how often the memory is looked at. In that time it grows by a megabyte
+// or two at most.
+const blink = 50 * time.Millisecond
+
+// watchMemory keeps the most memory that any of the processes has.
+func (p *program) watchMemory(ctx context.Context) {
+	for pause(ctx, blink) == nil {
+		now, err := memoryOf(p.PID())
+		if err != nil {
+			continue // it is being started again
+		}
+		p.mu.Lock()
+		p.most = p.most.most(now)
+		p.mu.Unlock()
+	}
+}
+
+// mostMemory is the most so far.
+func (p *program) mostMemory() (memory, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.most.own == 0 {
+		return memory{}, errors.New("nobody has seen how much memory the controller has")
+	}
+	return p.most, nil
 }
 
 // profile saves what the program's /debug/pprof serves under a name.
@@ -71,19 +107,4 @@ func (p *program) profile(ctx context.Context, name, path string) error {
 	}
 	_, err = io.Copy(file, response.Body)
 	return errors.Join(err, file.Close())
-}
-
-// usage is what a process has used.
-type usage struct {
-	cpu  time.Duration
-	peak int64 // bytes
-}
-
-func (p *program) usage() (usage, error) {
-	cpu, err := cpuOf(p.PID())
-	if err != nil {
-		return usage{}, err
-	}
-	peak, err := peakOf(p.PID())
-	return usage{cpu, peak}, err
 }

@@ -128,7 +128,7 @@ func (r report) writePage(w io.Writer) error {
 		return err
 	}
 	return text.Execute(w, map[string]any{
-		"Machine": r.machine, "Table": markdown(r.table()), "Plots": r.plots(), "Figures": r.explained(),
+		"Machine": r.machine, "Limit": memoryLimit, "Table": markdown(r.table()), "Plots": r.plots(), "Figures": r.explained(),
 	})
 }
 

@@ -70,7 +70,7 @@ func (b *bench) costOf(ctx context.Context, something func() error) (cost, error
 	if err != nil {
 		return cost{}, err
 	}
-	used, err := b.program.usage()
+	used, err := cpuOf(b.program.PID())
 	if err != nil {
 		return cost{}, err
 	}
@@ -81,8 +81,8 @@ func (b *bench) costOf(ctx context.Context, something func() error) (cost, error
 	if err != nil {
 		return cost{}, err
 	}
-	now, err := b.program.usage()
-	return cost{after.Since(before), now.cpu - used.cpu}, err
+	now, err := cpuOf(b.program.PID())
+	return cost{after.Since(before), now - used}, err
 }
 
 // releaseFor has the controller promote a release for some Rollouts at once.
@@ -129,19 +129,8 @@ func (b *bench) floorAfter(ctx context.Context, last *wave, some []int) (*wave, 
 	return w, err
 }
 
-// halt stops the controller as Kubernetes does, and keeps how much memory it had.
-func (b *bench) halt(ctx context.Context) error {
-	if err := b.notePeak(); err != nil {
-		return err
-	}
-	return b.program.Stop(ctx)
-}
-
-func (b *bench) notePeak() error {
-	used, err := b.program.usage()
-	b.peak = max(b.peak, used.peak)
-	return err
-}
+// halt stops the controller as Kubernetes does.
+func (b *bench) halt(ctx context.Context) error { return b.program.Stop(ctx) }
 
 // singles releases for one Rollout after the other, while the others rest, and
 // returns how long each took to get into its targets.
@@ -185,8 +174,8 @@ func (b *bench) restart(ctx context.Context) (time.Duration, cost, error) {
 	if err != nil {
 		return 0, cost{}, err
 	}
-	used, err := b.program.usage()
-	return took, cost{after.Since(before), used.cpu}, err
+	used, err := cpuOf(b.program.PID())
+	return took, cost{after.Since(before), used}, err
 }
 
 // storm has others write HealthChecks and gates, a number of times each, in ways
