@@ -17,8 +17,7 @@ import (
 )
 
 // program is the controller as a process of its own, with the rights and the flags
-// that are shipped, and with as much memory as its Deployment would give it for ten
-// thousand Rollouts.
+// that are shipped, and with a limit of memory for ten thousand Rollouts.
 type program struct {
 	*controlplane.Process
 	metrics string    // the address of its metrics
@@ -31,9 +30,9 @@ type program struct {
 // generousGC lets what is not measured use memory rather than CPU.
 const generousGC = 200
 
-// memoryLimit is what the controller's garbage collector is told of: seven eighths
-// of a container's 256Mi.
-const memoryLimit = "224MiB"
+// memoryLimit is what the controller's garbage collector is told of. The fleet of
+// ten thousand shall need no more.
+const memoryLimit = "256MiB"
 
 // profileSeconds is how long CPU profiles are, from the beginning of a wave.
 const profileSeconds = 20
