@@ -3,7 +3,6 @@
 package controller
 
 import (
-	"strings"
 	"sync"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -14,16 +13,18 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// words are the strings that thousands of cached objects have in common, such as
-// the reasons and many messages of conditions. Decoding makes each of them anew.
+// words are what thousands of cached objects have in common: the reasons and many
+// messages of conditions, keys of annotations, and the sets of fields that the
+// controller owns. Decoding makes each of them anew. What goes into a cache is no
+// longer changed, so that it can be shared.
 type words struct {
 	mu     sync.Mutex
 	known  map[string]string
 	fields map[string]*metav1.FieldsV1
 }
 
-// mostWords and longestWord bound what is kept, for ever, of strings that others
-// write.
+// What others write can be anything, and is kept for ever: so many words and sets
+// at most, and none longer than so many bytes.
 const (
 	mostWords   = 4096
 	longestWord = 128
@@ -45,9 +46,7 @@ func one[S ~string](w *words, s S) S {
 		if w.known == nil {
 			w.known = map[string]string{}
 		}
-		kept := strings.Clone(string(s)) // s may be part of something long
-		w.known[kept] = kept
-		return S(kept)
+		w.known[string(s)] = string(s)
 	}
 	return s
 }
@@ -85,8 +84,8 @@ func (w *words) oneSet(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	return fields
 }
 
-// shareKeys sets every key anew: with the value the map stores the key that is
-// given.
+// shareKeys assigns every value again, for with it a map stores the key that is
+// given, too.
 func (w *words) shareKeys(m map[string]string) {
 	for key, value := range m {
 		m[one(w, key)] = value
