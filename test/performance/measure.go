@@ -108,7 +108,7 @@ func (b *bench) profiled(ctx context.Context, p plan) (*wave, cost, error) {
 	if p.Profiles == "" {
 		return b.releaseFor(ctx, b.some(b.rollouts))
 	}
-	saved, name := make(chan error, 1), releaseTag(b.releases)
+	saved, name := make(chan error, 1), fmt.Sprintf("%d-in-%d-%s", b.rollouts, b.namespaces, releaseTag(b.releases))
 	go func() { saved <- b.profiles(ctx, p.Profiles, name, profileSeconds) }()
 	w, spent, err := b.releaseFor(ctx, b.some(b.rollouts))
 	if failed := <-saved; err == nil {
