@@ -4,42 +4,106 @@ package main
 
 import (
 	"fmt"
+	"hash/fnv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
+// senders is how many events are on their way at a time. A broadcaster sends one
+// after the other, and drops what comes while a thousand are waiting: alone it
+// lost most events of ten thousand promotions.
+const senders = 16
+
 // eventLimits are how many events about one object are sent in a row, how many
 // more per second, and how many alike before they are folded into one. A
 // coordination tells of each of its Deployments several times, and Kubernetes
-// would be silent from the 26th event on.
-var eventLimits = record.CorrelatorOptions{BurstSize: 300, QPS: 1, MaxEvents: 100}
+// would be silent from the 26th event on. All senders together remember as many
+// events as one does elsewhere.
+var eventLimits = record.CorrelatorOptions{BurstSize: 300, QPS: 1, MaxEvents: 100, LRUCacheSize: 4096 / senders}
 
-func newBroadcaster() record.EventBroadcaster {
-	return record.NewBroadcasterWithCorrelatorOptions(eventLimits)
+// broadcasters share the objects, so that the events of each stay in order.
+type broadcasters [senders]record.EventBroadcaster
+
+func newBroadcasters() *broadcasters {
+	all := &broadcasters{}
+	for i := range all {
+		all[i] = record.NewBroadcasterWithCorrelatorOptions(eventLimits)
+	}
+	return all
 }
 
-// startEvents sends events until the broadcaster is shut down. It is not the
+// startEvents sends events until the broadcasters are shut down. They are not the
 // manager's: what is given to the manager sends each event twice, once for its
 // own leader election.
-func startEvents(mgr ctrl.Manager) (record.EventBroadcaster, error) {
+func startEvents(mgr ctrl.Manager) (*broadcasters, error) {
 	clients, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("prepare to send events: %w", err)
 	}
-	broadcaster := newBroadcaster()
-	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: clients.Events("")})
+	all := newBroadcasters()
+	all.start(&corev1client.EventSinkImpl{Interface: clients.Events("")})
 	log := mgr.GetLogger().WithName("events").V(1)
-	broadcaster.StartEventWatcher(func(e *corev1.Event) {
-		log.Info(e.Message, "type", e.Type, "object", e.InvolvedObject, "reason", e.Reason)
-	})
-	return broadcaster, nil
+	for _, broadcaster := range all {
+		broadcaster.StartEventWatcher(func(e *corev1.Event) {
+			log.Info(e.Message, "type", e.Type, "object", e.InvolvedObject, "reason", e.Reason)
+		})
+	}
+	return all, nil
+}
+
+func (b *broadcasters) start(sink record.EventSink) {
+	for _, broadcaster := range b {
+		broadcaster.StartRecordingToSink(sink)
+	}
+}
+
+// Shutdown sends what is left.
+func (b *broadcasters) Shutdown() {
+	for _, broadcaster := range b {
+		broadcaster.Shutdown()
+	}
+}
+
+// recorder returns what events of a source are given to.
+func (b *broadcasters) recorder(scheme *runtime.Scheme, source corev1.EventSource) record.EventRecorder {
+	var all recorders
+	for i, broadcaster := range b {
+		all[i] = broadcaster.NewRecorder(scheme, source)
+	}
+	return all
 }
 
 // eventsBy are those of a component, which is their source. Clients of these APIs
 // read core/v1 events by their source, and sort them by their last time.
 func (w wiring) eventsBy(component string) record.EventRecorder {
-	return w.broadcaster.NewRecorder(w.GetScheme(), corev1.EventSource{Component: component})
+	return w.broadcasters.recorder(w.GetScheme(), corev1.EventSource{Component: component})
+}
+
+// recorders are one per broadcaster.
+type recorders [senders]record.EventRecorder
+
+// of returns the recorder for all events of an object.
+func (r recorders) of(object runtime.Object) record.EventRecorder {
+	hash := fnv.New32a()
+	if o, err := meta.Accessor(object); err == nil {
+		_, _ = hash.Write([]byte(o.GetNamespace() + "/" + o.GetName()))
+	}
+	return r[hash.Sum32()%senders]
+}
+
+func (r recorders) Event(object runtime.Object, kind, reason, message string) {
+	r.of(object).Event(object, kind, reason, message)
+}
+
+func (r recorders) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
+	r.of(object).Eventf(object, kind, reason, format, args...)
+}
+
+func (r recorders) AnnotatedEventf(object runtime.Object, annotations map[string]string, kind, reason, format string, args ...any) {
+	r.of(object).AnnotatedEventf(object, annotations, kind, reason, format, args...)
 }

@@ -29,10 +29,10 @@ func (s sink) keep(e *corev1.Event) (*corev1.Event, error) {
 
 // A group of ten Deployments: each is paused, activated, released and ready.
 func TestAllEventsOfALargeGroupAreSentAsTheyAre(t *testing.T) {
-	broadcaster, received := newBroadcaster(), sink{make(chan *corev1.Event, 100)}
-	defer broadcaster.Shutdown()
-	broadcaster.StartRecordingToSink(received)
-	events := broadcaster.NewRecorder(clientgoscheme.Scheme, corev1.EventSource{Component: "test"})
+	all, received := newBroadcasters(), sink{make(chan *corev1.Event, 100)}
+	defer all.Shutdown()
+	all.start(received)
+	events := all.recorder(clientgoscheme.Scheme, corev1.EventSource{Component: "test"})
 	about := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "group", UID: "1"}}
 	var want []string
 	for i := range 10 {
@@ -50,6 +50,29 @@ func TestAllEventsOfALargeGroupAreSentAsTheyAre(t *testing.T) {
 			}
 		case <-time.After(time.Minute):
 			t.Fatalf("the event %q was not sent", one)
+		}
+	}
+}
+
+// TestNoEventOfAReleaseForManyIsLost, however slow the API server is: it takes none
+// here before all are on their way.
+func TestNoEventOfAReleaseForManyIsLost(t *testing.T) {
+	const many = 10000
+	all, received := newBroadcasters(), sink{make(chan *corev1.Event)}
+	defer all.Shutdown()
+	all.start(received)
+	events := all.recorder(clientgoscheme.Scheme, corev1.EventSource{Component: "test"})
+	for i := range many {
+		about := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: fmt.Sprintf("app-%05d", i)}}
+		events.Eventf(about, corev1.EventTypeNormal, "Promoted", "%s", about.Name)
+	}
+	sent := map[string]bool{}
+	for len(sent) < many {
+		select {
+		case e := <-received.sent:
+			sent[e.Message] = true
+		case <-time.After(time.Minute):
+			t.Fatalf("%d of %d events were sent", len(sent), many)
 		}
 	}
 }

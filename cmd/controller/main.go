@@ -80,12 +80,12 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return fmt.Errorf("prepare the manager: %w", err)
 	}
-	broadcaster, err := startEvents(mgr)
+	broadcasters, err := startEvents(mgr)
 	if err != nil {
 		return err
 	}
-	defer broadcaster.Shutdown() // sends what is left
-	if err := register(ctx, wiring{Manager: mgr, options: o, starts: starts, broadcaster: broadcaster}); err != nil {
+	defer broadcasters.Shutdown() // sends what is left
+	if err := register(ctx, wiring{Manager: mgr, options: o, starts: starts, broadcasters: broadcasters}); err != nil {
 		return err
 	}
 	if err := awaitKinds(ctx, mgr, on, waiting); err != nil {

@@ -29,10 +29,10 @@ import (
 type wiring struct {
 	ctrl.Manager
 	*options
-	starts      map[string]bool
-	broadcaster record.EventBroadcaster
-	shard       controller.Shard
-	timed       *metrics.Durations
+	starts       map[string]bool
+	broadcasters *broadcasters
+	shard        controller.Shard
+	timed        *metrics.Durations
 }
 
 // register adds the reconcilers that start, and the probes, to the manager.
