@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -148,11 +149,44 @@ func isOwn(entry metav1.ManagedFieldsEntry) bool {
 }
 
 // fieldsOf returns the fields of an entry; none if they cannot be read, as of
-// a format that is not known yet.
+// a format that is not known yet. Nobody may change them.
 func fieldsOf(entry metav1.ManagedFieldsEntry) *fieldpath.Set {
-	fields := fieldpath.NewSet()
-	if entry.FieldsV1 == nil || fields.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
+	if entry.FieldsV1 == nil {
 		return fieldpath.NewSet()
+	}
+	return read.of(entry.FieldsV1.GetRawBytes())
+}
+
+// read are the sets of fields that were read. The controller owns the same few of
+// thousands of targets, and looks at them in each pass.
+var read sets
+
+type sets struct {
+	mu    sync.Mutex
+	known map[string]*fieldpath.Set
+}
+
+// Of sets that others made up so many are kept at most, and none that is longer.
+const (
+	mostSets   = 256
+	longestSet = 1024 // bytes
+)
+
+func (s *sets) of(raw []byte) *fieldpath.Set {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.known[string(raw)]; ok {
+		return known
+	}
+	fields := fieldpath.NewSet()
+	if fields.FromJSON(bytes.NewReader(raw)) != nil {
+		fields = fieldpath.NewSet()
+	}
+	if len(s.known) < mostSets && len(raw) <= longestSet {
+		if s.known == nil {
+			s.known = map[string]*fieldpath.Set{}
+		}
+		s.known[string(raw)] = fields
 	}
 	return fields
 }
