@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -22,9 +23,8 @@ func (r *RolloutReconciler) record(ctx context.Context, rollout *v1alpha1.Rollou
 	if !worthWriting(&rollout.Status, status, urgent) {
 		return rollout, false, nil
 	}
-	next := rollout.DeepCopy()
-	next.Status = *status
-	patch := client.MergeFromWithOptions(rollout, client.MergeFromWithOptimisticLock{})
+	next := withStatus(rollout, status)
+	patch := client.MergeFromWithOptions(withStatus(rollout, &rollout.Status), client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, next, patch, client.FieldOwner(target.FieldManager)); err != nil {
 		r.tellUnwritable(rollout, err)
 		return rollout, false, fmt.Errorf("write status: %w", err)
@@ -32,6 +32,15 @@ func (r *RolloutReconciler) record(ctx context.Context, rollout *v1alpha1.Rollou
 	r.unwritable.forget(client.ObjectKeyFromObject(next))
 	r.writes.Wrote(next)
 	return next, true, nil
+}
+
+// withStatus is the least of a Rollout that a patch of its status is made from. The
+// answer fills in the rest.
+func withStatus(rollout *v1alpha1.Rollout, status *v1alpha1.RolloutStatus) *v1alpha1.Rollout {
+	return &v1alpha1.Rollout{
+		ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: rollout.Name, ResourceVersion: rollout.ResourceVersion},
+		Status:     *status,
+	}
 }
 
 // worthWriting reports whether the status says anything new. While a promotion
