@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -109,10 +110,17 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 // undone while the watch was cut.
 func contentChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.DeepCopyObject().(client.Object), e.ObjectNew
+		before, after := shallow(e.ObjectOld), e.ObjectNew
 		before.SetResourceVersion(after.GetResourceVersion())
 		return !equality.Semantic.DeepEqual(before, after)
 	}}
+}
+
+// shallow returns a copy whose own fields can be set, and nothing below them.
+func shallow(o client.Object) client.Object {
+	copied := reflect.New(reflect.TypeOf(o).Elem())
+	copied.Elem().Set(reflect.ValueOf(o).Elem())
+	return copied.Interface().(client.Object)
 }
 
 // scanChanged passes an ImageRepository on when its spec, its tags or its
