@@ -36,7 +36,7 @@ func TestWhatIsAskedOfTheAPIServer(t *testing.T) {
 	}
 	for _, p := range []plan{
 		{size: size{50, 1}, Waves: 1, Rest: time.Second},
-		{size: size{50, 5}, Waves: 1, Floor: 50, Rest: time.Second},
+		{size: size{50, 5}, Waves: 1, Floor: true, Rest: time.Second},
 	} {
 		p.Bake, p.Storm = true, 2
 		t.Run(p.size.String(), func(t *testing.T) {

@@ -48,7 +48,7 @@ type figure struct {
 // catalogue has all figures, in the order in which they are shown.
 var catalogue = []figure{
 	{"wave.time", "s", "wave: all targets written", "From the moment when the first ImagePolicy is about to name the release until a watch has shown the release in every target. The median of the waves."},
-	{"wave.floor", "s", "wave: the same by a bare client", "The same time when the bare client makes the writes: see *The floor*. Where it did so for a part of the fleet, the time is scaled up."},
+	{"wave.floor", "s", "wave: the same by a bare client", "The same time when the bare client makes the writes: see *The floor*."},
 	{"wave.ratio", "", "wave: ratio of the two", "The first time divided by the second."},
 	{"wave.whole", "", "wave: ratio until all have succeeded", "The same ratio, of the times until a watch has shown every Rollout `Succeeded`."},
 	{"wave.p50", "s", "wave: one promotion, median", "From the moment when the Rollout's own ImagePolicy is about to name the release until both of its targets carry it. In a wave that is time in a queue."},

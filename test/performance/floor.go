@@ -61,8 +61,8 @@ func (b *bench) floorAPI(ctx context.Context) (*api, error) {
 
 // runFloor has a bare client make the writes of a wave, after one of the
 // controller that was recorded.
-func (b *bench) runFloor(ctx context.Context, a *api, r recording, some []int) (*wave, error) {
-	w := newWave(b.publish(), some...)
+func (b *bench) runFloor(ctx context.Context, a *api, r recording) (*wave, error) {
+	w := newWave(b.publish(), b.some(b.rollouts)...)
 	patches, events, err := r.next(w.release)
 	if err != nil {
 		return nil, err

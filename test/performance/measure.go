@@ -16,9 +16,8 @@ type plan struct {
 	size
 	// Waves is how many releases there are for all at once.
 	Waves int
-	// Floor is how many of the Rollouts the bare client writes for, after each
-	// wave; 0 for none.
-	Floor int
+	// Floor is whether the bare client makes the writes of each wave as well.
+	Floor bool
 	// Singles is how many releases there are for one Rollout at a time.
 	Singles int
 	// Bake is whether there is a release with a bake.
@@ -73,22 +72,21 @@ func (b *bench) measureWaves(ctx context.Context, p plan, m measured) error {
 		latencies := w.latencies()
 		times, wholes = append(times, seconds(w.targets())), append(wholes, seconds(w.all()))
 		p50s, p99s = append(p50s, seconds(percentile(latencies, 50))), append(p99s, seconds(percentile(latencies, 99)))
-		if p.Floor == 0 {
+		if !p.Floor {
 			continue
 		}
-		bare, err := b.floorAfter(ctx, w, b.some(p.Floor))
+		bare, err := b.floorAfter(ctx, w)
 		if err != nil {
 			return err
 		}
-		b.tell("floor: targets %s, all %s for %d", bare.targets(), bare.all(), len(bare.rollouts))
-		scale := float64(b.rollouts) / float64(len(bare.rollouts))
-		floors, wholeFloors = append(floors, scale*seconds(bare.targets())), append(wholeFloors, scale*seconds(bare.all()))
+		b.tell("floor: targets %s, all %s", bare.targets(), bare.all())
+		floors, wholeFloors = append(floors, seconds(bare.targets())), append(wholeFloors, seconds(bare.all()))
 	}
 	if p.Waves == 0 {
 		return nil
 	}
 	m["wave.time"], m["wave.p50"], m["wave.p99"] = median(times), median(p50s), median(p99s)
-	if p.Floor > 0 {
+	if p.Floor {
 		m["wave.floor"] = median(floors)
 		m["wave.ratio"], m["wave.whole"] = m["wave.time"]/m["wave.floor"], median(wholes)/median(wholeFloors)
 	}

@@ -24,10 +24,10 @@ var smallest = size{100, 1}
 // whole is the whole benchmark.
 var whole = []plan{
 	{size: smallest, Waves: 5, Singles: 20, Bake: true, Storm: 20, Rest: 5 * time.Second},
-	{size: size{1000, 1}, Waves: 3, Floor: 1000, Singles: 100, Bake: true, Storm: 5, Rest: 20 * time.Second},
-	{size: size{1000, 100}, Waves: 3, Floor: 1000, Singles: 100, Bake: true, Storm: 5, Rest: 20 * time.Second},
-	{size: size{10000, 1}, Waves: 1, Floor: 2000, Singles: 100, Bake: true, Storm: 2, Rest: 20 * time.Second},
-	{size: size{10000, 100}, Waves: 1, Floor: 2000, Singles: 100, Bake: true, Storm: 2, Rest: 20 * time.Second},
+	{size: size{1000, 1}, Waves: 3, Floor: true, Singles: 100, Bake: true, Storm: 5, Rest: 20 * time.Second},
+	{size: size{1000, 100}, Waves: 3, Floor: true, Singles: 100, Bake: true, Storm: 5, Rest: 20 * time.Second},
+	{size: size{10000, 1}, Waves: 1, Floor: true, Singles: 100, Bake: true, Storm: 2, Rest: 20 * time.Second},
+	{size: size{10000, 100}, Waves: 1, Floor: true, Singles: 100, Bake: true, Storm: 2, Rest: 20 * time.Second},
 }
 
 // runner measures one fleet after the other, checks what came of it, and reports.
@@ -54,7 +54,7 @@ func (r *runner) choose(fleets string) error {
 		if i := slices.IndexFunc(whole, func(p plan) bool { return p.size == s }); i >= 0 {
 			p = whole[i]
 		}
-		p.size, p.Floor = s, min(p.Floor, s.Rollouts)
+		p.size = s
 		r.plans = append(r.plans, p)
 	}
 	return nil
@@ -86,9 +86,9 @@ func (r *runner) only(names string) error {
 // with returns the plan with the wanted scenarios only.
 func (p plan) with(wanted map[string]bool) plan {
 	if !wanted["floor"] {
-		p.Floor = 0
+		p.Floor = false
 	}
-	if !wanted["waves"] && p.Floor == 0 {
+	if !wanted["waves"] && !p.Floor {
 		p.Waves = 0
 	}
 	if !wanted["rest"] {

@@ -108,7 +108,7 @@ func (b *bench) begin(ctx context.Context) (time.Duration, error) {
 
 // floorAfter stops the controller, has a bare client make the writes of a wave
 // like the controller's last one, and starts the controller again.
-func (b *bench) floorAfter(ctx context.Context, last *wave, some []int) (*wave, error) {
+func (b *bench) floorAfter(ctx context.Context, last *wave) (*wave, error) {
 	recorded, err := b.record(ctx, last)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (b *bench) floorAfter(ctx context.Context, last *wave, some []int) (*wave, 
 	if err := b.halt(ctx); err != nil {
 		return nil, err
 	}
-	w, err := b.runFloor(ctx, b.bare, recorded, some)
+	w, err := b.runFloor(ctx, b.bare, recorded)
 	if err != nil {
 		return nil, err
 	}
