@@ -77,13 +77,13 @@ func trimRollout(r *v1alpha1.Rollout) {
 }
 
 func trimPolicy(p *imagev1.ImagePolicy) {
-	p.ManagedFields, p.UID = nil, ""
+	p.ManagedFields = nil
 	trimMetadata(p)
 	p.Status = imagev1.ImagePolicyStatus{LatestRef: p.Status.LatestRef, Conditions: readConditions(p.Status.Conditions)}
 }
 
 func trimScan(r *imagev1.ImageRepository) {
-	r.ManagedFields, r.UID = nil, ""
+	r.ManagedFields = nil
 	trimMetadata(r)
 	r.Status = imagev1.ImageRepositoryStatus{LastScanResult: r.Status.LastScanResult, Conditions: readConditions(r.Status.Conditions)}
 }

@@ -70,16 +70,17 @@ func (w *words) oneSet(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	if fields == nil {
 		return nil
 	}
+	text := fields.GetRawString()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if known, ok := w.fields[string(fields.Raw)]; ok {
+	if known, ok := w.fields[text]; ok {
 		return known
 	}
-	if len(w.fields) < mostSets && len(fields.Raw) <= longestSet {
+	if len(w.fields) < mostSets && len(text) <= longestSet {
 		if w.fields == nil {
 			w.fields = map[string]*metav1.FieldsV1{}
 		}
-		w.fields[string(fields.Raw)] = fields
+		w.fields[text] = fields
 	}
 	return fields
 }
