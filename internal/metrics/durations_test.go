@@ -40,14 +40,8 @@ func TestDurationsAreThoseOfFlux(t *testing.T) {
 // exposition is what Prometheus reads, without the sums, which are never the same.
 func exposition(t *testing.T, collectors ...prometheus.Collector) []string {
 	t.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(collectors...)
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var text strings.Builder
-	for _, family := range families {
+	for _, family := range gathered(t, collectors...) {
 		if _, err := expfmt.MetricFamilyToText(&text, family); err != nil {
 			t.Fatal(err)
 		}

@@ -67,8 +67,8 @@ func (p *play) at(seconds int) time.Time {
 	return start.Add(time.Duration(seconds) * time.Second)
 }
 
-// series are all that are not zero, a histogram as its sum and its count.
-func series(t *testing.T, collectors ...prometheus.Collector) map[string]float64 {
+// gathered is what Prometheus gets.
+func gathered(t *testing.T, collectors ...prometheus.Collector) []*dto.MetricFamily {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(collectors...)
@@ -76,8 +76,14 @@ func series(t *testing.T, collectors ...prometheus.Collector) map[string]float64
 	if err != nil {
 		t.Fatal(err)
 	}
+	return families
+}
+
+// series are all that are not zero, a histogram as its sum and its count.
+func series(t *testing.T, collectors ...prometheus.Collector) map[string]float64 {
+	t.Helper()
 	all := map[string]float64{}
-	for _, family := range families {
+	for _, family := range gathered(t, collectors...) {
 		for _, metric := range family.GetMetric() {
 			switch labels := labelsOf(metric); {
 			case metric.GetHistogram() != nil:
