@@ -130,11 +130,16 @@ func (s *stage) create(sets ...*appsv1.StatefulSet) {
 	}
 }
 
-// add creates sets, and waits until they run.
+// add creates sets, and waits until they run. The controller counts a second more
+// than Kubernetes before a pod is available: when it became Ready is known to the
+// second only.
 func (s *stage) add(sets ...*appsv1.StatefulSet) {
 	s.create(sets...)
 	for _, set := range sets {
 		s.Eventually(func() int32 { return s.set(set.Name).Status.AvailableReplicas }).Should(Equal(*set.Spec.Replicas))
+		if set.Spec.MinReadySeconds > 0 {
+			time.Sleep(time.Second)
+		}
 	}
 }
 
