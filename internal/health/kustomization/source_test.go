@@ -49,3 +49,13 @@ func TestWhichEventsOfAKustomizationAreNews(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatFluxSaysOfSuccessIsNoNews: a cached copy does not have it.
+func TestWhatFluxSaysOfSuccessIsNoNews(t *testing.T) {
+	g := NewWithT(t)
+	full := source([]metav1.Condition{ready, condition(meta.ReconcilingCondition, metav1.ConditionTrue, "Progressing", "x")}, webID)
+	full.Status.Conditions[0].Message = "Applied revision: 1"
+	cached := full.DeepCopy()
+	cached.Status.Conditions[0].Message = ""
+	g.Expect(kustomization.Basis(cached, false)).To(Equal(kustomization.Basis(full, false)))
+}
