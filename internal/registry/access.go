@@ -4,9 +4,11 @@ package registry
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	"github.com/fluxcd/pkg/auth"
@@ -22,7 +24,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// access is how a registry is reached and who asks.
+// access is how a registry is reached and who asks. Connections are shared by all
+// whose ImageRepository says nothing of its own about them: who asks is part of
+// each request.
 type access struct {
 	transport *http.Transport
 	login     remote.Option
@@ -42,26 +46,52 @@ func (a access) options(ctx context.Context) []remote.Option {
 // access follows the ImageRepository as Flux does. Only Secrets that it names
 // are read, in its own namespace.
 func (r *Reader) access(ctx context.Context, repository *imagev1.ImageRepository, ref name.Reference) (access, error) {
-	a := access{transport: remote.DefaultTransport.(*http.Transport).Clone()}
+	a := access{transport: r.transport}
 	proxy, err := r.proxy(ctx, repository)
 	if err != nil {
 		return a, err
 	}
+	certificates, err := r.certificates(ctx, repository)
+	if err != nil {
+		return a, err
+	}
+	if proxy != nil || certificates != nil {
+		a.transport = newTransport()
+		a.transport.TLSClientConfig = certificates
+	}
 	if proxy != nil {
 		a.transport.Proxy = http.ProxyURL(proxy)
 	}
-	if named := repository.Spec.CertSecretRef; named != nil {
-		secret, err := r.secret(ctx, repository.Namespace, named.Name)
-		if err != nil {
-			return a, err
-		}
-		a.transport.TLSClientConfig, err = secrets.TLSConfigFromSecret(ctx, secret, secrets.WithSystemCertPool())
-		if err != nil {
-			return a, fmt.Errorf("use spec.certSecretRef: %w", err)
-		}
-	}
 	a.login, err = r.login(ctx, repository, ref, proxy)
 	return a, err
+}
+
+// silence is how long a connection may say nothing before it is asked whether it is
+// still there, and how long the answer may take. Many share it.
+const silence = 5 * time.Second
+
+// newTransport returns one with connections of its own.
+func newTransport() *http.Transport {
+	transport := remote.DefaultTransport.(*http.Transport).Clone()
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: silence, PingTimeout: silence}
+	return transport
+}
+
+// certificates of the ImageRepository's registry and for it; nil if none are named.
+func (r *Reader) certificates(ctx context.Context, repository *imagev1.ImageRepository) (*tls.Config, error) {
+	named := repository.Spec.CertSecretRef
+	if named == nil {
+		return nil, nil
+	}
+	secret, err := r.secret(ctx, repository.Namespace, named.Name)
+	if err != nil {
+		return nil, err
+	}
+	config, err := secrets.TLSConfigFromSecret(ctx, secret, secrets.WithSystemCertPool())
+	if err != nil {
+		return nil, fmt.Errorf("use spec.certSecretRef: %w", err)
+	}
+	return config, nil
 }
 
 func (r *Reader) proxy(ctx context.Context, repository *imagev1.ImageRepository) (*url.URL, error) {

@@ -61,6 +61,7 @@ type Reader struct {
 	repositories client.Reader
 	secrets      client.Reader
 	tokens       *cache.TokenCache
+	transport    *http.Transport
 }
 
 // tokensKept is how many short-lived tokens of cloud providers are kept. There
@@ -75,7 +76,7 @@ func NewReader(repositories, secrets client.Reader) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a cache for tokens: %w", err)
 	}
-	return &Reader{repositories: repositories, secrets: secrets, tokens: tokens}, nil
+	return &Reader{repositories: repositories, secrets: secrets, tokens: tokens, transport: newTransport()}, nil
 }
 
 // Read asks the registry. It returns within seconds; the error is ErrNotFound
@@ -104,7 +105,9 @@ func (r *Reader) read(ctx context.Context, image Image) (promotion.Metadata, err
 	if err != nil {
 		return promotion.Metadata{}, err
 	}
-	defer access.transport.CloseIdleConnections()
+	if access.transport != r.transport {
+		defer access.transport.CloseIdleConnections()
+	}
 	puller, err := remote.NewPuller(access.options(ctx)...)
 	if err != nil {
 		return promotion.Metadata{}, fmt.Errorf("prepare the requests: %w", err)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,15 +86,26 @@ func (s *site) guard(password string) {
 
 // read asks for an image of the ImageRepository registry/shop.
 func (s *site) read(ctx context.Context, image ours.Image) (promotion.Metadata, error) {
+	return s.readBy(ctx, s.reader(), image)
+}
+
+func (s *site) readBy(ctx context.Context, reader *ours.Reader, image ours.Image) (promotion.Metadata, error) {
+	image.Repository, image.Name = client.ObjectKeyFromObject(s.repository()), s.spec.Image
+	return reader.Read(ctx, image)
+}
+
+func (s *site) repository() *imagev1.ImageRepository {
+	return &imagev1.ImageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "registry", Name: "shop"}, Spec: s.spec}
+}
+
+func (s *site) reader() *ours.Reader {
 	scheme := runtime.NewScheme()
 	s.Expect(imagev1.AddToScheme(scheme)).To(Succeed())
 	s.Expect(corev1.AddToScheme(scheme)).To(Succeed())
-	repository := &imagev1.ImageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "registry", Name: "shop"}, Spec: s.spec}
-	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(s.objects, repository)...).Build()
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(s.objects, s.repository())...).Build()
 	reader, err := ours.NewReader(cluster, cluster)
 	s.Expect(err).NotTo(HaveOccurred())
-	image.Repository, image.Name = client.ObjectKeyFromObject(repository), s.spec.Image
-	return reader.Read(ctx, image)
+	return reader
 }
 
 func annotated(content partial.WithRawManifest, texts map[string]string) partial.WithRawManifest {
@@ -308,6 +320,43 @@ func TestHowTheRegistryIsReached(t *testing.T) {
 		s.Expect(err).NotTo(HaveOccurred())
 		s.Expect(got.Revision).To(Equal("main"))
 	})
+}
+
+func TestConnectionsAreSharedUnlessTheImageRepositoryHasItsOwnWay(t *testing.T) {
+	for name, tt := range map[string]struct {
+		way  *meta.LocalObjectReference
+		want int
+	}{
+		"none":    {nil, 1},
+		"a proxy": {&meta.LocalObjectReference{Name: "way"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openSite(t)
+			s.push("1.0.0", image(nil))
+			var open sync.Map
+			handler := s.handler
+			s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodConnect { // whether there is TLS is asked first
+					w.WriteHeader(http.StatusBadGateway)
+					return
+				}
+				open.Store(r.RemoteAddr, true)
+				handler.ServeHTTP(w, r)
+			})
+			s.objects = []client.Object{&corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "registry", Name: "way"}, Data: map[string][]byte{"address": []byte(s.server.URL)},
+			}}
+			s.spec.ProxySecretRef = tt.way
+			reader := s.reader()
+			for range 2 {
+				_, err := s.readBy(t.Context(), reader, ours.Image{Tag: "1.0.0"})
+				s.Expect(err).NotTo(HaveOccurred())
+			}
+			var connections int
+			open.Range(func(any, any) bool { connections++; return true })
+			s.Expect(connections).To(Equal(tt.want))
+		})
+	}
 }
 
 func TestWhatCannotBeReadIsAnError(t *testing.T) {
