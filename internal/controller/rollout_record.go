@@ -4,10 +4,14 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -23,24 +27,54 @@ func (r *RolloutReconciler) record(ctx context.Context, rollout *v1alpha1.Rollou
 	if !worthWriting(&rollout.Status, status, urgent) {
 		return rollout, false, nil
 	}
-	next := withStatus(rollout, status)
-	patch := client.MergeFromWithOptions(withStatus(rollout, &rollout.Status), client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, next, patch, client.FieldOwner(target.FieldManager)); err != nil {
+	patch, err := statusPatch(rollout, status)
+	if err != nil {
+		return rollout, false, err
+	}
+	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: rollout.Name}}
+	answer.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RolloutKind))
+	if err := r.Client.Status().Patch(ctx, answer, patch, client.FieldOwner(target.FieldManager)); err != nil {
 		r.tellUnwritable(rollout, err)
 		return rollout, false, fmt.Errorf("write status: %w", err)
 	}
-	r.unwritable.forget(client.ObjectKeyFromObject(next))
-	r.writes.Wrote(next)
-	return next, true, nil
+	r.unwritable.forget(client.ObjectKeyFromObject(rollout))
+	r.writes.Wrote(answer)
+	next := *rollout
+	next.ResourceVersion, next.Status = answer.ResourceVersion, *status
+	return &next, true, nil
 }
 
-// withStatus is the least of a Rollout that a patch of its status is made from. The
-// answer fills in the rest.
-func withStatus(rollout *v1alpha1.Rollout, status *v1alpha1.RolloutStatus) *v1alpha1.Rollout {
-	return &v1alpha1.Rollout{
-		ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: rollout.Name, ResourceVersion: rollout.ResourceVersion},
-		Status:     *status,
+// statusPatch is a merge patch (RFC 7386) of what the status says anew. It is the
+// one that the client would make, without reading both statuses as JSON for it.
+func statusPatch(rollout *v1alpha1.Rollout, status *v1alpha1.RolloutStatus) (client.Patch, error) {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": rollout.ResourceVersion},
+		"status":   differing(reflect.ValueOf(rollout.Status), reflect.ValueOf(*status)),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode patch of the status: %w", err)
 	}
+	return client.RawPatch(types.MergePatchType, body), nil
+}
+
+// differing are the fields that differ between two structs, all of which are left out
+// if they are empty. Lists are replaced whole.
+func differing(before, after reflect.Value) map[string]any {
+	changed := map[string]any{}
+	for i := range after.NumField() {
+		was, is := before.Field(i), after.Field(i)
+		name, _, _ := strings.Cut(after.Type().Field(i).Tag.Get("json"), ",")
+		switch {
+		case equality.Semantic.DeepEqual(was.Interface(), is.Interface()):
+		case is.IsZero() || is.Kind() == reflect.Slice && is.Len() == 0:
+			changed[name] = nil
+		case is.Kind() == reflect.Pointer && is.Elem().Kind() == reflect.Struct && !was.IsNil():
+			changed[name] = differing(was.Elem(), is.Elem())
+		default:
+			changed[name] = is.Interface()
+		}
+	}
+	return changed
 }
 
 // worthWriting reports whether the status says anything new. While a promotion

@@ -10,7 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/randfill"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -73,6 +75,45 @@ func TestARealConflictIsFoundByTheLockOfTheRecord(t *testing.T) {
 	s.Expect(s.history("shop")).To(BeEmpty())
 	s.deploy("shop")
 	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
+}
+
+// TestAPatchOfTheStatusIsTheClients holds for each field of the status, those of the
+// future included.
+func TestAPatchOfTheStatusIsTheClients(t *testing.T) {
+	one, other := filled(1), filled(2)
+	some := *one.DeepCopy()
+	some.Unlisted.Gates, some.Conditions, some.Title = 0, some.Conditions[:0], nil
+	for name, tt := range map[string]struct{ before, after v1alpha1.RolloutStatus }{
+		"first":         {v1alpha1.RolloutStatus{}, one},
+		"gone":          {one, v1alpha1.RolloutStatus{}},
+		"all different": {one, other},
+		"some gone":     {one, some},
+		"some come":     {some, one},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			before := &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: "shop", ResourceVersion: "7"}, Status: tt.before}
+			after := before.DeepCopy()
+			after.Status = tt.after
+			want, err := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			patch, err := statusPatch(before, &tt.after)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(patch.Type()).To(Equal(types.MergePatchType))
+			g.Expect(patch.Data(nil)).To(MatchJSON(want))
+		})
+	}
+}
+
+// filled has every field set, to something else for every seed.
+func filled(seed int64) v1alpha1.RolloutStatus {
+	var status v1alpha1.RolloutStatus
+	fuzzer := randfill.NewWithSeed(seed).NilChance(0).NumElements(2, 2).Funcs(func(at *metav1.Time, c randfill.Continue) {
+		*at = metav1.Unix(c.Int63n(1<<31), 0)
+	})
+	fuzzer.Fill(&status)
+	return status
 }
 
 func TestWhatIsWritten(t *testing.T) {

@@ -7,6 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -24,7 +28,8 @@ func (t Target) Writable(version string) bool {
 // else. It is a merge patch under the resourceVersion that was read: it has no
 // memory that could take other Rollouts' keys away, does not recreate an
 // object that was just deleted, and fails with a conflict if the object has
-// changed since. The target's object is updated from the answer.
+// changed since. Only the metadata of the answer is asked for, and the target's
+// object takes its resourceVersion: what else has changed comes by the watch.
 func (t Target) Write(ctx context.Context, c client.Client, version string) error {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": t.Object().GetResourceVersion()},
@@ -33,11 +38,20 @@ func (t Target) Write(ctx context.Context, c client.Client, version string) erro
 	if err != nil {
 		return fmt.Errorf("encode patch for %s: %w", t, err)
 	}
-	patch := client.RawPatch(types.MergePatchType, body)
-	if err := c.Patch(ctx, t.Object(), patch, client.FieldOwner(FieldManager)); err != nil {
+	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: t.Object().GetNamespace(), Name: t.Object().GetName()}}
+	answer.SetGroupVersionKind(t.groupVersion().WithKind(t.Kind()))
+	if err := c.Patch(ctx, answer, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("patch %s: %w", t, err)
 	}
+	t.Object().SetResourceVersion(answer.ResourceVersion)
 	return nil
+}
+
+func (t Target) groupVersion() schema.GroupVersion {
+	if t.Repository != nil {
+		return sourcev1.GroupVersion
+	}
+	return kustomizev1.GroupVersion
 }
 
 func (t Target) fields(version string) map[string]any {

@@ -71,7 +71,7 @@ func TestExactlyOurFieldsAreSent(t *testing.T) {
 	}
 }
 
-func TestAWriteReturnsTheObjectAsItIsNow(t *testing.T) {
+func TestAWriteTakesTheVersionOfTheObject(t *testing.T) {
 	g := NewWithT(t)
 	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(fixture.MakeRepository("web").Tag("1.0.0").Obj()).Build()
 	web := target.Target{Repository: &sourcev1.OCIRepository{}}
@@ -79,8 +79,11 @@ func TestAWriteReturnsTheObjectAsItIsNow(t *testing.T) {
 	before := web.Repository.ResourceVersion
 
 	g.Expect(web.Write(t.Context(), c, "1.1.0")).To(Succeed())
-	g.Expect(web.Repository.Spec.Reference).To(Equal(&sourcev1.OCIRepositoryRef{Tag: "1.1.0"}))
 	g.Expect(web.Repository.ResourceVersion).NotTo(Equal(before))
+	now := &sourcev1.OCIRepository{}
+	g.Expect(c.Get(t.Context(), types.NamespacedName{Namespace: fixture.Namespace, Name: "web"}, now)).To(Succeed())
+	g.Expect(now.Spec.Reference).To(Equal(&sourcev1.OCIRepositoryRef{Tag: "1.1.0"}))
+	g.Expect(web.Repository.ResourceVersion).To(Equal(now.ResourceVersion))
 }
 
 func TestAWriteOnWhatHasChangedOrIsGoneFails(t *testing.T) {
