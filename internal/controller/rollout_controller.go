@@ -74,7 +74,7 @@ type RolloutReconciler struct {
 // Reconcile brings one Rollout forward by one decision.
 func (r *RolloutReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	rollout := &v1alpha1.Rollout{}
-	err := r.Client.Get(ctx, req.NamespacedName, rollout)
+	err := r.Client.Get(ctx, req.NamespacedName, rollout, client.UnsafeDisableDeepCopy) // only read
 	if apierrors.IsNotFound(err) {
 		r.forget(req.NamespacedName)
 		r.contests.forgetBut(req.NamespacedName, nil)

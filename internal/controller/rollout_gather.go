@@ -139,7 +139,7 @@ func (r *RolloutReconciler) gatherOwned(ctx context.Context, w *world) ([]string
 func (r *RolloutReconciler) gatherGates(ctx context.Context, w *world) error {
 	gates := &v1alpha1.RolloutGateList{}
 	err := r.Client.List(ctx, gates, client.InNamespace(w.Rollout.Namespace),
-		client.MatchingFields{gateRolloutIndex: w.Rollout.Name})
+		client.MatchingFields{gateRolloutIndex: w.Rollout.Name}, client.UnsafeDisableDeepCopy)
 	slices.SortFunc(gates.Items, func(a, b v1alpha1.RolloutGate) int { return strings.Compare(a.Name, b.Name) })
 	w.Gates.Gates = gates.Items
 	if err = errors.Join(err, r.gatherSchedules(ctx, w)); err != nil {

@@ -44,7 +44,7 @@ type Reader struct {
 // help.
 func (r Reader) Read(ctx context.Context, key types.NamespacedName) (Offer, error) {
 	policy := &imagev1.ImagePolicy{}
-	err := r.Client.Get(ctx, key, policy)
+	err := r.Client.Get(ctx, key, policy, client.UnsafeDisableDeepCopy)
 	switch {
 	case apierrors.IsNotFound(err):
 		return unusable(key.Name, v1alpha1.ImagePolicyNotFoundReason, fmt.Sprintf(
@@ -82,7 +82,7 @@ func RepositoryOf(policy *imagev1.ImagePolicy) types.NamespacedName {
 func readRepository(ctx context.Context, reader client.Reader, policy *imagev1.ImagePolicy, offer *Offer) error {
 	key := RepositoryOf(policy)
 	repository := &imagev1.ImageRepository{}
-	err := reader.Get(ctx, key, repository)
+	err := reader.Get(ctx, key, repository, client.UnsafeDisableDeepCopy)
 	switch {
 	case apierrors.IsNotFound(err):
 		complain(offer, fmt.Sprintf("ImageRepository %s does not exist: create it, or correct spec.imageRepositoryRef of ImagePolicy %s",

@@ -65,11 +65,11 @@ func SourceOf(k *kustomizev1.Kustomization) (types.NamespacedName, bool) {
 
 // Find returns the targets of a Rollout: the objects of its namespace that
 // name it, and the Kustomizations there that consume its repositories; sorted
-// by kind and name. The objects are copies.
+// by kind and name. What their fields point to is the cache's, and only to be read.
 func Find(ctx context.Context, reader client.Reader, rollout types.NamespacedName) ([]Target, error) {
 	repositories := &sourcev1.OCIRepositoryList{}
 	if err := reader.List(ctx, repositories, client.InNamespace(rollout.Namespace),
-		client.MatchingFields{RolloutIndex: rollout.Name}); err != nil {
+		client.MatchingFields{RolloutIndex: rollout.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list OCIRepositories: %w", err)
 	}
 	var targets []Target
@@ -97,7 +97,7 @@ func findKustomizations(ctx context.Context, reader client.Reader, rollout types
 	var targets []Target
 	for _, query := range queries {
 		list := &kustomizev1.KustomizationList{}
-		if err := reader.List(ctx, list, client.InNamespace(rollout.Namespace), query); err != nil {
+		if err := reader.List(ctx, list, client.InNamespace(rollout.Namespace), query, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list Kustomizations: %w", err)
 		}
 		for i := range list.Items {
@@ -123,7 +123,7 @@ func readSource(ctx context.Context, reader client.Reader, k *kustomizev1.Kustom
 		return nil, nil
 	}
 	source := &sourcev1.OCIRepository{}
-	err := reader.Get(ctx, key, source)
+	err := reader.Get(ctx, key, source, client.UnsafeDisableDeepCopy)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
