@@ -68,7 +68,7 @@ func newBench(ctx context.Context, s setting, path string, progress io.Writer) (
 	if err := v1alpha1.AddToScheme(b.plane.Client().Scheme()); err != nil {
 		return nil, err
 	}
-	if b.registry, err = startRegistry(); err != nil {
+	if b.registry, err = startRegistry(filepath.Join(b.plane.Dir(), "registry.pem")); err != nil {
 		return nil, err
 	}
 	if b.admin, err = newAPI(b.plane.RESTConfig()); err != nil {
@@ -111,7 +111,7 @@ func (b *bench) close() error {
 		errs = append(errs, b.plane.Stop())
 	}
 	if b.registry != nil {
-		errs = append(errs, b.registry.close())
+		b.registry.close()
 	}
 	return errors.Join(errs...)
 }
@@ -217,7 +217,7 @@ func (b *bench) start(ctx context.Context) (err error) {
 		b.program.began = time.Now()
 		return b.program.Start(ctx)
 	}
-	if b.program, err = startProgram(ctx, b.plane, b.path); err != nil {
+	if b.program, err = startProgram(ctx, b.plane, b.path, b.registry.certificate); err != nil {
 		return err
 	}
 	watching, cancel := context.WithCancel(ctx)

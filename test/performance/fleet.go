@@ -71,7 +71,7 @@ func (f fleet) meta(kind schema.GroupVersionKind, i int) (metav1.TypeMeta, metav
 // the policy does not admit.
 func (f fleet) imageRepository(i int) *imagev1.ImageRepository {
 	o := &imagev1.ImageRepository{Spec: imagev1.ImageRepositorySpec{
-		Image: f.image(i), Interval: metav1.Duration{Duration: time.Hour}, Insecure: true, ExclusionList: []string{`^.*\.sig$`}, Provider: "generic",
+		Image: f.image(i), Interval: metav1.Duration{Duration: time.Hour}, ExclusionList: []string{`^.*\.sig$`}, Provider: "generic",
 	}}
 	o.TypeMeta, o.ObjectMeta = f.meta(imagev1.GroupVersion.WithKind(imagev1.ImageRepositoryKind), i)
 	var tags []string
@@ -109,7 +109,7 @@ func (f fleet) named(i int, r release) imagev1.ImagePolicyStatus {
 
 func (f fleet) ociRepository(i int) *sourcev1.OCIRepository {
 	o := &sourcev1.OCIRepository{Spec: sourcev1.OCIRepositorySpec{
-		URL: "oci://" + f.image(i), Interval: metav1.Duration{Duration: time.Hour}, Insecure: true,
+		URL: "oci://" + f.image(i), Interval: metav1.Duration{Duration: time.Hour},
 	}}
 	o.TypeMeta, o.ObjectMeta = f.meta(sourcev1.GroupVersion.WithKind(sourcev1.OCIRepositoryKind), i)
 	o.Annotations = map[string]string{v1alpha1.RolloutAnnotation: f.name(i)}

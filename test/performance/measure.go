@@ -91,7 +91,8 @@ func (b *bench) measureWaves(ctx context.Context, p plan, m measured) error {
 		m["wave.ratio"], m["wave.whole"] = m["wave.time"]/m["wave.floor"], median(wholes)/median(wholeFloors)
 	}
 	promotions := float64(p.Waves * b.rollouts)
-	m["wave.cpu"] = millis(total.cpu) / promotions
+	m["wave.cpu"], m["wave.share"] = millis(total.cpu)/promotions, total.share()
+	m["wave.garbage"] = total.allocated / promotions / 1000
 	for key, n := range counted(total.requests) {
 		m["wave."+key] = float64(n) / promotions
 	}
@@ -152,6 +153,7 @@ func (b *bench) measureBake(ctx context.Context, p plan, m measured) error {
 	}
 	b.tell("wave with a bake: targets %s, all %s, CPU %s", w.targets(), w.all(), spent.cpu)
 	m["bake.time"], m["bake.cpu"] = seconds(w.targets()), millis(spent.cpu)/float64(len(some))
+	m["bake.share"] = spent.share()
 	counts := counted(spent.requests)
 	for _, key := range []string{"status", "events", "checks", "reads"} {
 		m["bake."+key] = float64(counts[key]) / float64(len(some))
@@ -169,7 +171,7 @@ func (b *bench) measureStorm(ctx context.Context, p plan, m measured) error {
 		return err
 	}
 	b.tell("storm: CPU %s, %v", spent.cpu, spent.requests)
-	m["storm.cpu"] = millis(spent.cpu) / float64(2*p.Storm*len(some))
+	m["storm.cpu"], m["storm.share"] = millis(spent.cpu)/float64(2*p.Storm*len(some)), spent.share()
 	m["storm.writes"] = float64(spent.requests.Count(controlplane.Request.IsWrite))
 	return nil
 }
@@ -195,8 +197,15 @@ func (b *bench) tell(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.progress, "    "+format+"\n", args...)
 }
 
+func (c cost) since(before cost) cost {
+	return cost{c.requests.Since(before.requests), c.cpu - before.cpu, c.server - before.server, c.allocated - before.allocated}
+}
+
+// share is how much CPU time the controller has for each that the API server has.
+func (c cost) share() float64 { return float64(c.cpu) / float64(c.server) }
+
 func (c *cost) add(other cost) {
-	c.cpu += other.cpu
+	c.cpu, c.server, c.allocated = c.cpu+other.cpu, c.server+other.server, c.allocated+other.allocated
 	for request, n := range other.requests {
 		c.requests[request] += n
 	}

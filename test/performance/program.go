@@ -40,8 +40,9 @@ const profileSeconds = 20
 // shipped are the flags of the shipped Deployment that say what it does.
 var shipped = []string{"--leader-elect"}
 
-// startProgram installs the rights of the controller and starts it.
-func startProgram(ctx context.Context, plane *controlplane.ControlPlane, path string) (*program, error) {
+// startProgram installs the rights of the controller and starts it, with trust in a
+// certificate.
+func startProgram(ctx context.Context, plane *controlplane.ControlPlane, path, certificate string) (*program, error) {
 	address, err := controlplane.FreeAddress()
 	if err != nil {
 		return nil, err
@@ -52,7 +53,8 @@ func startProgram(ctx context.Context, plane *controlplane.ControlPlane, path st
 	if err != nil {
 		return nil, err
 	}
-	process, err := scenario.StartControllerAs(plane, scenario.ControllerName, path, kubeconfig, []string{"GOGC=", "GOMEMLIMIT=" + memoryLimit}, args...)
+	environment := []string{"GOGC=", "GOMEMLIMIT=" + memoryLimit, "SSL_CERT_FILE=" + certificate}
+	process, err := scenario.StartControllerAs(plane, scenario.ControllerName, path, kubeconfig, environment, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -5,13 +5,14 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
-	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
@@ -44,20 +45,27 @@ func digestOf(content string) string { return fmt.Sprintf("sha256:%x", sha256.Su
 // registry answers for every image what it says of a release: there are too many
 // images for each to be pushed.
 type registry struct {
-	server   *http.Server
-	host     string
-	mu       sync.Mutex
-	releases map[string]release // by tag and by digest
+	server *httptest.Server
+	host   string
+	// certificate is the file with the registry's.
+	certificate string
+	mu          sync.Mutex
+	releases    map[string]release // by tag and by digest
 }
 
-func startRegistry() (*registry, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("open the registry: %w", err)
+// startRegistry starts one that is reached as others are, with TLS and HTTP/2. The
+// file is for its certificate.
+func startRegistry(certificate string) (*registry, error) {
+	r := &registry{certificate: certificate, releases: map[string]release{}}
+	r.server = httptest.NewUnstartedServer(r)
+	r.server.EnableHTTP2 = true
+	r.server.StartTLS()
+	r.host = r.server.Listener.Addr().String()
+	encoded := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.server.Certificate().Raw})
+	if err := os.WriteFile(certificate, encoded, 0o600); err != nil {
+		r.server.Close()
+		return nil, fmt.Errorf("write the certificate of the registry: %w", err)
 	}
-	r := &registry{host: listener.Addr().String(), releases: map[string]release{}}
-	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = r.server.Serve(listener) }()
 	return r, nil
 }
 
@@ -90,7 +98,7 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	_, _ = w.Write(found.manifest)
 }
 
-func (r *registry) close() error { return r.server.Close() }
+func (r *registry) close() { r.server.Close() }
 
 // digest of a release; empty if there is none with that tag.
 func (r *registry) digest(tag string) string {

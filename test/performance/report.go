@@ -24,6 +24,13 @@ type report struct {
 	expectations []expectation
 }
 
+// compared are the figures that are compared with those of the smallest fleet, and
+// what the ratios are called.
+var compared = map[string]string{
+	"wave.share": "wave.cpuratio", "bake.share": "bake.cpuratio", "storm.share": "storm.cpuratio",
+	"wave.garbage": "wave.garbageratio",
+}
+
 // relate adds the figures that compare a fleet with the smallest one.
 func relate(results []result) {
 	base := slices.IndexFunc(results, func(r result) bool { return r.size == smallest })
@@ -34,10 +41,10 @@ func relate(results []result) {
 		if r.size == smallest {
 			continue
 		}
-		for _, of := range []string{"wave", "bake", "storm"} {
-			small, large := results[base].Figures[of+".cpu"], r.Figures[of+".cpu"]
+		for of, ratio := range compared {
+			small, large := results[base].Figures[of], r.Figures[of]
 			if small > 0 && large > 0 {
-				r.Figures[of+".cpuratio"] = large / small
+				r.Figures[ratio] = large / small
 			}
 		}
 	}

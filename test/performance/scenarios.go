@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
 // aside reports whether a request is made at rest as well: the lease is renewed,
@@ -58,31 +60,54 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// cost is what the controller has asked for and used.
+// cost is what the controller has asked for and used, and what the API server
+// has used meanwhile.
 type cost struct {
-	requests controlplane.Requests
-	cpu      time.Duration
+	requests    controlplane.Requests
+	cpu, server time.Duration
+	allocated   float64 // bytes
 }
 
-// costOf returns what something costs the controller, until all is quiet again.
+// costOf returns what something costs, until all is quiet again.
 func (b *bench) costOf(ctx context.Context, something func() error) (cost, error) {
-	before, err := b.quiet(ctx)
-	if err != nil {
-		return cost{}, err
-	}
-	used, err := cpuOf(b.program.PID())
+	before, err := b.spent(ctx, b.allocated)
 	if err != nil {
 		return cost{}, err
 	}
 	if err := something(); err != nil {
 		return cost{}, err
 	}
-	after, err := b.quiet(ctx)
+	after, err := b.spent(ctx, nil)
 	if err != nil {
 		return cost{}, err
 	}
-	now, err := cpuOf(b.program.PID())
-	return cost{after.Since(before), now - used}, err
+	after.allocated, err = b.allocated(ctx)
+	return after.since(before), err
+}
+
+// spent is the cost of all so far, when it is quiet. To ask how much was allocated
+// costs something itself, so it is asked first or not.
+func (b *bench) spent(ctx context.Context, allocated func(context.Context) (float64, error)) (c cost, err error) {
+	if c.requests, err = b.quiet(ctx); err != nil {
+		return c, err
+	}
+	if allocated != nil {
+		if c.allocated, err = allocated(ctx); err != nil {
+			return c, err
+		}
+	}
+	if c.cpu, err = cpuOf(b.program.PID()); err != nil {
+		return c, err
+	}
+	c.server, err = cpuOf(b.plane.Part(parts.APIServer).PID())
+	return c, err
+}
+
+// allocated is how many bytes the controller has allocated, those included that
+// were freed.
+func (b *bench) allocated(ctx context.Context) (float64, error) {
+	families, err := scenario.Metrics(ctx, b.program.metrics)
+	return scenario.Total(families["go_memstats_alloc_bytes_total"].GetMetric()), err
 }
 
 // releaseFor has the controller promote a release for some Rollouts at once.
@@ -162,7 +187,7 @@ func (b *bench) restart(ctx context.Context) (time.Duration, cost, error) {
 	if err := b.halt(ctx); err != nil {
 		return 0, cost{}, err
 	}
-	before, err := b.requests(ctx) // what told that it has stopped leading may have come or not
+	before, err := b.quiet(ctx) // what tells that it has stopped leading may be on its way
 	if err != nil {
 		return 0, cost{}, err
 	}
@@ -175,7 +200,7 @@ func (b *bench) restart(ctx context.Context) (time.Duration, cost, error) {
 		return 0, cost{}, err
 	}
 	used, err := cpuOf(b.program.PID())
-	return took, cost{after.Since(before), used}, err
+	return took, cost{requests: after.Since(before), cpu: used}, err
 }
 
 // storm has others write HealthChecks and gates, a number of times each, in ways
