@@ -105,6 +105,7 @@ var unseen = map[string][]string{
 		"a promotion cannot go from … to …",
 		"encode a key: …",
 		"encode patch for …: …",
+		"encode patch of the status: …",
 		"no promotion has failed that could be retried",
 		"no promotion is under way that could become …",
 		"unreadable: …",
