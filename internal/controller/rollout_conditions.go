@@ -37,9 +37,9 @@ func (r report) set(kind string, status metav1.ConditionStatus, reason, message 
 func (r report) keep(c metav1.Condition) { r.set(c.Type, c.Status, c.Reason, c.Message) }
 
 func (r report) remove(kinds ...string) {
-	for _, kind := range kinds {
-		apimeta.RemoveStatusCondition(&r.status.Conditions, kind)
-	}
+	r.status.Conditions = slices.DeleteFunc(r.status.Conditions, func(c metav1.Condition) bool {
+		return slices.Contains(kinds, c.Type)
+	})
 }
 
 // setReleasesUpdated: the policy's releases are in the ledger.
