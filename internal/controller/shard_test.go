@@ -70,8 +70,10 @@ func TestEachRolloutIsPromotedByTheInstanceThatItsLabelsName(t *testing.T) {
 	s.Eventually(func() []promoted { return s.history("cart") }).Should(ConsistOf(HaveField("State", v1alpha1.BakeSucceeded)))
 
 	once := []string{v1alpha1.BakeTimeDeployingReason, v1alpha1.DeploymentSucceededReason}
+	s.Eventually(func() [][]string { // what is stored is told afterwards
+		return [][]string{reasonsOn(instances.main.All(), "shop"), reasonsOn(instances.one.All(), "cart")}
+	}).Should(Equal([][]string{once, once}))
 	main, one := instances.main.Take(), instances.one.Take()
-	s.Expect([][]string{reasonsOn(main, "shop"), reasonsOn(one, "cart")}).To(Equal([][]string{once, once}))
 	s.Expect(len(main)+len(one)).To(Equal(4), "%v %v", main, one)
 }
 

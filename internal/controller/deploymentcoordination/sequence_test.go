@@ -85,7 +85,8 @@ func TestUnderResumeAllButOneAreStoppedWhenTheirTemplatesChange(t *testing.T) {
 	mend()
 	s.idles("shop", members...)
 	for _, name := range members {
-		s.Expect(s.deployment(name).Spec.Paused).To(BeFalse())
+		// That all are idle is written down before those that are stopped go on.
+		s.Eventually(func() bool { return s.deployment(name).Spec.Paused }).Should(BeFalse())
 		s.Expect(s.versions(name)).To(Equal(map[string]int{stuck: 1}))
 	}
 }
