@@ -39,33 +39,32 @@ func CacheOptions(rollouts labels.Selector) cache.Options {
 type trimmer struct{ words }
 
 func (t *trimmer) trim(o any) (any, error) {
+	if o, ok := o.(client.Object); ok {
+		trim(o)
+		t.pack(o)
+		t.share(o)
+	}
+	return o, nil
+}
+
+func trim(o client.Object) {
 	switch o := o.(type) {
 	case *sourcev1.OCIRepository:
 		trimRepository(o)
-		t.shareConditions(o.Status.Conditions)
 	case *kustomizev1.Kustomization:
 		trimKustomization(o)
-		t.shareConditions(o.Status.Conditions)
-		t.shareKustomization(o)
 	case *imagev1.ImagePolicy:
 		trimPolicy(o)
-		t.shareConditions(o.Status.Conditions)
 	case *imagev1.ImageRepository:
 		trimScan(o)
-		t.shareConditions(o.Status.Conditions)
 	case *v1alpha1.Rollout:
 		trimRollout(o)
-		t.shareRollout(o)
 	case *v1alpha1.HealthCheck:
 		trimOwn(o)
 		trimKind(o)
-	case client.Object:
+	default:
 		trimOwn(o)
 	}
-	if o, ok := o.(client.Object); ok {
-		t.shareMetadata(o)
-	}
-	return o, nil
 }
 
 func trimRollout(r *v1alpha1.Rollout) {
@@ -85,6 +84,7 @@ func trimPolicy(p *imagev1.ImagePolicy) {
 func trimScan(r *imagev1.ImageRepository) {
 	r.ManagedFields = nil
 	trimMetadata(r)
+	r.Spec.ExclusionList = nil
 	r.Status = imagev1.ImageRepositoryStatus{LastScanResult: r.Status.LastScanResult, Conditions: readConditions(r.Status.Conditions)}
 }
 
@@ -168,16 +168,24 @@ func trimOwn(o client.Object) {
 }
 
 // readConditions are those that say how far Flux is. What it says of success
-// nobody reads.
+// nobody reads, nor since when all is well.
 func readConditions(all []metav1.Condition) []metav1.Condition {
 	var kept []metav1.Condition
 	for _, kind := range []string{meta.ReadyCondition, meta.ReconcilingCondition, meta.StalledCondition} {
 		if c := apimeta.FindStatusCondition(all, kind); c != nil {
 			kept = append(kept, *c)
-			if c.Type == meta.ReadyCondition && c.Status == metav1.ConditionTrue {
+			if isWell(*c) {
 				kept[len(kept)-1].Message = ""
 			}
 		}
 	}
+	if len(kept) == 1 && isWell(kept[0]) {
+		kept[0].LastTransitionTime = metav1.Time{}
+	}
 	return fitted(kept)
+}
+
+// isWell reports whether a condition says that an object of Flux's is Ready.
+func isWell(c metav1.Condition) bool {
+	return c.Type == meta.ReadyCondition && c.Status == metav1.ConditionTrue
 }

@@ -3,9 +3,12 @@
 package controller
 
 import (
+	"strings"
 	"sync"
 
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,23 +17,34 @@ import (
 )
 
 // words are what thousands of cached objects have in common: the reasons and many
-// messages of conditions, keys of annotations, and the sets of fields that the
-// controller owns. Decoding makes each of them anew. What goes into a cache is no
-// longer changed, so that it can be shared.
+// messages of conditions, that all is well, keys of annotations, and the sets of
+// fields that the controller owns. Decoding makes each of them anew. What goes into
+// a cache is no longer changed, so that it can be shared.
 type words struct {
 	mu     sync.Mutex
 	known  map[string]string
 	fields map[string]*metav1.FieldsV1
+	well   map[metav1.Condition][]metav1.Condition
+	packed map[string]string // what a packer works with
 }
 
-// What others write can be anything, and is kept for ever: so many words and sets
-// at most, and none longer than so many bytes.
+// What others write can be anything: so many words, sets and conditions are known
+// at most, and none longer than so many bytes. Then they are learned anew.
 const (
 	mostWords   = 4096
 	longestWord = 128
 	mostSets    = 256
 	longestSet  = 1024
+	mostWell    = 256
 )
+
+// learn adds to what is known, of which there are to be so many at most.
+func learn[K comparable, V any](known *map[K]V, most int, key K, value V) {
+	if *known == nil || len(*known) >= most {
+		*known = map[K]V{}
+	}
+	(*known)[key] = value
+}
 
 // one returns the string that equals s and is known already.
 func one[S ~string](w *words, s S) S {
@@ -42,13 +56,28 @@ func one[S ~string](w *words, s S) S {
 	if known, ok := w.known[string(s)]; ok {
 		return S(known)
 	}
-	if len(w.known) < mostWords {
-		if w.known == nil {
-			w.known = map[string]string{}
-		}
-		w.known[string(s)] = string(s)
+	word := strings.Clone(string(s)) // without what it is a part of
+	learn(&w.known, mostWords, word, word)
+	return S(word)
+}
+
+// share has the object share what it has in common with others, and its parts with
+// each other.
+func (w *words) share(o client.Object) {
+	switch o := o.(type) {
+	case *sourcev1.OCIRepository:
+		w.shareFlux(&o.Status.Conditions)
+	case *kustomizev1.Kustomization:
+		w.shareFlux(&o.Status.Conditions)
+		w.shareSource(&o.Spec.SourceRef)
+	case *imagev1.ImagePolicy:
+		w.shareFlux(&o.Status.Conditions)
+	case *imagev1.ImageRepository:
+		w.shareFlux(&o.Status.Conditions)
+	case *v1alpha1.Rollout:
+		w.shareRollout(o)
 	}
-	return s
+	w.shareMetadata(o)
 }
 
 // shareMetadata has the object share what says of what kind, where and whose it is.
@@ -76,11 +105,8 @@ func (w *words) oneSet(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	if known, ok := w.fields[text]; ok {
 		return known
 	}
-	if len(w.fields) < mostSets && len(text) <= longestSet {
-		if w.fields == nil {
-			w.fields = map[string]*metav1.FieldsV1{}
-		}
-		w.fields[text] = fields
+	if len(text) <= longestSet {
+		learn(&w.fields, mostSets, text, fields)
 	}
 	return fields
 }
@@ -93,6 +119,22 @@ func (w *words) shareKeys(m map[string]string) {
 	}
 }
 
+// shareFlux has an object of Flux's share its conditions with all others for which
+// they say nothing but that it is Ready.
+func (w *words) shareFlux(conditions *[]metav1.Condition) {
+	w.shareConditions(*conditions)
+	if len(*conditions) != 1 || !isWell((*conditions)[0]) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ready := (*conditions)[0]
+	if _, ok := w.well[ready]; !ok {
+		learn(&w.well, mostWell, ready, *conditions)
+	}
+	*conditions = w.well[ready]
+}
+
 func (w *words) shareConditions(conditions []metav1.Condition) {
 	for i := range conditions {
 		c := &conditions[i]
@@ -100,12 +142,8 @@ func (w *words) shareConditions(conditions []metav1.Condition) {
 	}
 }
 
-func (w *words) shareKustomization(k *kustomizev1.Kustomization) {
-	k.Spec.SourceRef.APIVersion, k.Spec.SourceRef.Kind = one(w, k.Spec.SourceRef.APIVersion), one(w, k.Spec.SourceRef.Kind)
-	k.Spec.SourceRef.Namespace = one(w, k.Spec.SourceRef.Namespace)
-	if k.Status.LastAttemptedRevision == k.Status.LastAppliedRevision {
-		k.Status.LastAttemptedRevision = k.Status.LastAppliedRevision
-	}
+func (w *words) shareSource(ref *kustomizev1.CrossNamespaceSourceReference) {
+	ref.APIVersion, ref.Kind, ref.Namespace = one(w, ref.APIVersion), one(w, ref.Kind), one(w, ref.Namespace)
 }
 
 // shareRollout has the releases of the history share with the same ones in the
@@ -130,9 +168,6 @@ func (w *words) shareRollout(r *v1alpha1.Rollout) {
 	for i := range s.Targets {
 		t := &s.Targets[i]
 		t.Kind, t.Namespace, t.State = one(w, t.Kind), one(w, t.Namespace), one(w, t.State)
-		if release := known[t.Version]; release != nil {
-			t.Version = release.Tag
-		}
 	}
 	shareText(w, s.ArtifactType)
 }
@@ -156,9 +191,6 @@ type releases map[string]*v1alpha1.VersionInfo
 
 func (r releases) share(v *v1alpha1.VersionInfo) {
 	if first, ok := r[v.Tag]; !ok {
-		if v.Version != nil && *v.Version == v.Tag {
-			*v.Version = v.Tag
-		}
 		r[v.Tag] = v
 	} else if equality.Semantic.DeepEqual(v, first) {
 		*v = *first

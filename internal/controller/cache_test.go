@@ -39,6 +39,11 @@ func laden(o client.Object) client.Object {
 	return o
 }
 
+// allIsWell is all that is kept of a condition that says so.
+func allIsWell(conditions []metav1.Condition) {
+	conditions[0].Message, conditions[0].LastTransitionTime = "", metav1.Time{}
+}
+
 // TestTheCachesKeepNoMoreThanIsRead: of Flux's objects what is offered, carried
 // and applied. That it is enough, all tests of the reconcilers show: they read
 // through the same.
@@ -53,18 +58,18 @@ func TestTheCachesKeepNoMoreThanIsRead(t *testing.T) {
 	keptKustomization := fixture.MakeKustomization("shop").DrivenBy("shop", "VERSION").Substitute("VERSION", "1.0.0").Ready().Obj()
 	keptKustomization.Spec = kustomizev1.KustomizationSpec{SourceRef: keptKustomization.Spec.SourceRef, PostBuild: keptKustomization.Spec.PostBuild}
 	keptKustomization.Status.History = meta.History{{Digest: "sha256:1"}}
-	keptKustomization.Status.Conditions[0].Message = ""
+	allIsWell(keptKustomization.Status.Conditions)
 
 	fullRepository := laden(fixture.MakeRepository("shop").DrivenBy("shop").Tag("1.0.0").Pulled(fixture.Revision("1.0.0")).Ready().Obj()).(*sourcev1.OCIRepository)
 	keptRepository := fixture.MakeRepository("shop").DrivenBy("shop").Tag("1.0.0").Ready().Obj()
 	keptRepository.Spec = sourcev1.OCIRepositorySpec{Reference: keptRepository.Spec.Reference}
 	keptRepository.Status.Artifact = &meta.Artifact{Revision: fixture.Revision("1.0.0")}
-	keptRepository.Status.Conditions[0].Message = ""
+	allIsWell(keptRepository.Status.Conditions)
 
 	fullPolicy := laden(fixture.MakePolicy("shop").Latest("1.0.0").Obj()).(*imagev1.ImagePolicy)
 	fullPolicy.Status.ObservedPreviousRef = &imagev1.ImageRef{Tag: "0.9.0"}
 	fullScan := laden(fixture.MakeScan("shop").Found("1.0.0").Obj()).(*imagev1.ImageRepository)
-	fullScan.Status.ObservedExclusionList = []string{`^.*\.sig$`}
+	fullScan.Spec.ExclusionList, fullScan.Status.ObservedExclusionList = []string{`^.*\.sig$`}, []string{`^.*\.sig$`}
 
 	fullCheck := laden(fixture.MakeHealthCheck("shop").Healthy().Obj())
 	keptCheck := fixture.MakeHealthCheck("shop").Healthy().Obj()
@@ -74,7 +79,8 @@ func TestTheCachesKeepNoMoreThanIsRead(t *testing.T) {
 
 	keptPolicy, keptScan := fixture.MakePolicy("shop").Latest("1.0.0").Obj(), fixture.MakeScan("shop").Found("1.0.0").Obj()
 	keptPolicy.Status.ObservedGeneration, keptScan.Status.ObservedGeneration = 0, 0
-	keptPolicy.Status.Conditions[0].Message, keptScan.Status.Conditions[0].Message = "", ""
+	allIsWell(keptPolicy.Status.Conditions)
+	allIsWell(keptScan.Status.Conditions)
 	for _, tt := range []struct{ full, kept client.Object }{
 		{fullKustomization, keptKustomization},
 		{fullRepository, keptRepository},
@@ -120,6 +126,26 @@ func TestCachedObjectsShareWhatTheyHaveInCommon(t *testing.T) {
 			same(key, other)
 		}
 	}
+}
+
+// TestObjectsOfFluxThatAreReadyShareThat, and nothing else: others say since when.
+func TestObjectsOfFluxThatAreReadyShareThat(t *testing.T) {
+	g := NewWithT(t)
+	cached := new(trimmer)
+	trimmed := func(since int64, more ...metav1.Condition) []metav1.Condition {
+		k := fixture.MakeKustomization("shop").Ready().Obj()
+		k.Status.Conditions[0].LastTransitionTime = metav1.Unix(since, 0)
+		k.Status.Conditions = append(k.Status.Conditions, more...)
+		_, err := cached.trim(k)
+		g.Expect(err).NotTo(HaveOccurred())
+		return k.Status.Conditions
+	}
+	first, second := trimmed(1), trimmed(2)
+	g.Expect(first).To(ConsistOf(HaveField("Type", meta.ReadyCondition)))
+	g.Expect(&first[0]).To(BeIdenticalTo(&second[0]))
+	busy := trimmed(3, metav1.Condition{Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue})
+	g.Expect(busy[0].LastTransitionTime).To(Equal(metav1.Unix(3, 0)))
+	g.Expect(&busy[0]).NotTo(BeIdenticalTo(&first[0]))
 }
 
 // TestWhatOthersWriteDoesNotFillTheMemory: every object may have a reason of its own.

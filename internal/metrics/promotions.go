@@ -3,6 +3,7 @@
 package metrics
 
 import (
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -204,8 +205,10 @@ func isResult(state v1alpha1.BakeStatus) bool {
 	return state == v1alpha1.BakeSucceeded || state == v1alpha1.BakeFailed || state == v1alpha1.BakeCancelled
 }
 
+// entryOf takes a copy of the tag, which may be a small part of an object that is
+// not to stay in memory as long.
 func entryOf(e *v1alpha1.DeploymentHistoryEntry) entry {
-	return entry{id: ptr.Deref(e.ID, 0), tag: e.Version.Tag, at: e.Timestamp, state: e.State()}
+	return entry{id: ptr.Deref(e.ID, 0), tag: strings.Clone(e.Version.Tag), at: e.Timestamp, state: e.State()}
 }
 
 // is reports whether this is the same promotion, whatever its state.

@@ -3,6 +3,7 @@
 package metrics
 
 import (
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -57,9 +58,10 @@ func (w *waits) judge(of *wait, d promotion.Decision, now time.Time) {
 		seen = make(map[string]time.Time, len(d.Candidates))
 	}
 	for _, candidate := range d.Candidates {
-		seen[candidate.Release.Tag] = now
-		if since, known := of.seen[candidate.Release.Tag]; known {
-			seen[candidate.Release.Tag] = since
+		tag := strings.Clone(candidate.Release.Tag) // kept for longer than the object that it is a part of
+		seen[tag] = now
+		if since, known := of.seen[tag]; known {
+			seen[tag] = since
 		}
 	}
 	of.seen = seen

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"reflect"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// packer puts all strings that an object has for itself into one piece of memory.
+// Decoding makes a piece of each, and the garbage collector looks at every piece
+// again and again: of the pieces in the caches they are every second one.
+type packer struct {
+	known  map[string]string // those that many objects have
+	packed map[string]string // those of this object, by their text
+	size   int               // of all of these
+	text   strings.Builder
+}
+
+// mostPacked is for how many strings a packer's memory is used again.
+const mostPacked = 1024
+
+// pack leaves the strings of the object as they are, but in one piece of memory or
+// where the known words are. Its name and UID are kept for longer than one version
+// of the object, and stay alone.
+func (w *words) pack(o client.Object) {
+	name, uid := o.GetName(), o.GetUID()
+	o.SetName("")
+	o.SetUID("")
+	w.mu.Lock()
+	if w.packed == nil || len(w.packed) > mostPacked {
+		w.packed = map[string]string{}
+	}
+	clear(w.packed)
+	p, content := packer{known: w.known, packed: w.packed}, reflect.ValueOf(o)
+	eachString(content, p.measure)
+	p.text.Grow(p.size)
+	eachString(content, p.move)
+	w.mu.Unlock()
+	o.SetName(name)
+	o.SetUID(uid)
+}
+
+func (p *packer) measure(s string) string {
+	if _, ok := p.known[s]; ok {
+		return s
+	}
+	if _, ok := p.packed[s]; !ok {
+		p.packed[s], p.size = "", p.size+len(s)
+	}
+	return s
+}
+
+func (p *packer) move(s string) string {
+	if known, ok := p.known[s]; ok {
+		return known
+	}
+	if p.packed[s] == "" {
+		start := p.text.Len()
+		p.text.WriteString(s)
+		p.packed[s] = p.text.String()[start:]
+	}
+	return p.packed[s]
+}
+
+// eachString has all strings in a value replaced that are not empty: in structs,
+// lists and maps from string to string, and those that pointers point to.
+func eachString(v reflect.Value, replace func(string) string) {
+	switch v.Kind() {
+	case reflect.String:
+		if v.Len() > 0 {
+			v.SetString(replace(v.String()))
+		}
+	case reflect.Pointer:
+		eachString(v.Elem(), replace)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if field := v.Field(i); field.CanSet() {
+				eachString(field, replace)
+			}
+		}
+	case reflect.Slice:
+		eachInList(v, replace)
+	case reflect.Map:
+		eachInMap(v, replace)
+	default: // is no string, and has none
+	}
+}
+
+func eachInList(list reflect.Value, replace func(string) string) {
+	if list.Type().Elem().Kind() == reflect.Uint8 {
+		return
+	}
+	for i := range list.Len() {
+		eachString(list.Index(i), replace)
+	}
+}
+
+// eachInMap assigns every value again, for with it a map stores the key that is
+// given, too.
+func eachInMap(m reflect.Value, replace func(string) string) {
+	texts, _ := m.Interface().(map[string]string)
+	for key, value := range texts {
+		texts[replace(key)] = replace(value)
+	}
+}

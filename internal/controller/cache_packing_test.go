@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"testing"
+	"unsafe"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/randfill"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// TestPackingChangesNoObject, whatever is in it, and however much the objects
+// before it had in common with it.
+func TestPackingChangesNoObject(t *testing.T) {
+	var w words
+	for seed := range int64(20) {
+		fill := randfill.NewWithSeed(seed).NilChance(.2).NumElements(0, 3).Funcs(
+			func(at *metav1.Time, c randfill.Continue) { *at = metav1.Unix(c.Int63n(1<<31), 0) },
+			func(owner *metav1.ManagedFieldsEntry, c randfill.Continue) { // of whom nobody reads since when
+				*owner = metav1.ManagedFieldsEntry{Manager: c.String(10), FieldsV1: metav1.NewFieldsV1(c.String(10))}
+			},
+		)
+		for _, o := range []client.Object{
+			&sourcev1.OCIRepository{}, &kustomizev1.Kustomization{}, &imagev1.ImagePolicy{}, &imagev1.ImageRepository{},
+			&v1alpha1.Rollout{}, &v1alpha1.HealthCheck{}, &v1alpha1.RolloutGate{}, &corev1.Namespace{},
+		} {
+			t.Run(fmt.Sprintf("%T %d", o, seed), func(t *testing.T) {
+				g := NewWithT(t)
+				fill.Fill(o)
+				before := o.DeepCopyObject()
+				for range 2 {
+					w.pack(o)
+					g.Expect(o).To(Equal(before))
+					w.share(o)
+					g.Expect(o).To(Equal(before))
+				}
+			})
+		}
+	}
+}
+
+// TestWhatIsPackedIsOnePiece: a text that an object has twice is there once, what
+// is known is not there, and the name, which is kept for longer, stays alone.
+func TestWhatIsPackedIsOnePiece(t *testing.T) {
+	g := NewWithT(t)
+	var w words
+	known := one(&w, "Succeeded")
+	o := &kustomizev1.Kustomization{}
+	o.Name, o.ResourceVersion = text("shop"), text("17")
+	o.Spec.SourceRef.Name = text("shop")
+	o.Annotations = map[string]string{text("note"): text("1.0.0@sha256:1")}
+	o.Status.LastAppliedRevision, o.Status.LastAttemptedRevision = text("1.0.0@sha256:1"), text("1.0.0@sha256:1")
+	o.Status.Conditions = []metav1.Condition{{Reason: text("Succeeded")}}
+	w.pack(o)
+
+	at := func(s string) int { return int(uintptr(unsafe.Pointer(unsafe.StringData(s)))) }
+	var key, value string
+	for key, value = range o.Annotations {
+		g.Expect(key).To(Equal("note"))
+	}
+	first, size := at(o.ResourceVersion), len("17"+"shop"+"note"+"1.0.0@sha256:1")
+	for _, packed := range []string{o.Spec.SourceRef.Name, key, value, o.Status.LastAppliedRevision, o.Status.LastAttemptedRevision} {
+		g.Expect(at(packed)-first).To(And(BeNumerically(">", 0), BeNumerically("<", size)), packed)
+	}
+	g.Expect(at(value)).To(Equal(at(o.Status.LastAppliedRevision)))
+	g.Expect(at(value)).To(Equal(at(o.Status.LastAttemptedRevision)))
+	g.Expect(at(o.Status.Conditions[0].Reason)).To(Equal(at(known)))
+	g.Expect(at(o.Name)-first).To(Or(BeNumerically("<", 0), BeNumerically(">=", size)), "the name stays alone")
+}
+
+// text is decoded: in a piece of memory of its own.
+func text(s string) string { return string([]byte(s)) }
