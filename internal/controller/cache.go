@@ -29,9 +29,11 @@ import (
 //
 // Nothing that comes from these caches may be written back whole.
 func CacheOptions(rollouts labels.Selector) cache.Options {
+	t := new(trimmer)
 	return cache.Options{
-		DefaultTransform: new(trimmer).trim,
+		DefaultTransform: t.trim,
 		ByObject:         map[client.Object]cache.ByObject{&v1alpha1.Rollout{}: {Label: rollouts}},
+		NewInformer:      t.newInformer,
 	}
 }
 

@@ -26,8 +26,8 @@ var whole = []plan{
 	{size: smallest, Waves: 5, Singles: 20, Bake: true, Storm: 20, Rest: 5 * time.Second},
 	{size: size{1000, 1}, Waves: 3, Floor: true, Singles: 100, Bake: true, Storm: 5, Rest: 20 * time.Second},
 	{size: size{1000, 100}, Waves: 3, Floor: true, Singles: 100, Bake: true, Storm: 5, Rest: 20 * time.Second},
-	{size: size{10000, 1}, Waves: 1, Floor: true, Singles: 100, Bake: true, Storm: 2, Rest: 20 * time.Second},
-	{size: size{10000, 100}, Waves: 1, Floor: true, Singles: 100, Bake: true, Storm: 2, Rest: 20 * time.Second},
+	{size: size{10000, 1}, Waves: 1, Floor: true, Singles: 100, Bake: true, Storm: 5, Rest: 20 * time.Second},
+	{size: size{10000, 100}, Waves: 1, Floor: true, Singles: 100, Bake: true, Storm: 5, Rest: 20 * time.Second},
 }
 
 // runner measures one fleet after the other, checks what came of it, and reports.

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// perPage is how many objects a page has. As the API server has them they are some
+// kilobytes each.
+const perPage = 250
+
+// newInformer returns the informer of a cache. Of those kinds that there may be
+// thousands of, the objects come page by page, and each page is trimmed before the
+// next is asked for: all of them as they are stored would need several times the
+// memory of what is kept. A watch that begins with all of them, which is what
+// client-go would ask for, needs little memory, but has each object read four times
+// where a page is read twice.
+func (t *trimmer) newInformer(from toolscache.ListerWatcher, example runtime.Object, resync time.Duration,
+	indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	switch example.(type) {
+	case *sourcev1.OCIRepository, *kustomizev1.Kustomization, *imagev1.ImagePolicy, *imagev1.ImageRepository,
+		*v1alpha1.Rollout, *v1alpha1.HealthCheck:
+		all := toolscache.ToListerWatcherWithContext(from)
+		from = toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
+			ListWithContextFunc: t.paged(all), WatchFuncWithContext: all.WatchWithContext,
+		}, withoutStreams{})
+	}
+	return toolscache.NewSharedIndexInformer(from, example, resync, indexers)
+}
+
+// withoutStreams is a client that does not begin a watch with all that there is.
+type withoutStreams struct{}
+
+// IsWatchListSemanticsUnSupported is how client-go asks whether to list instead.
+func (withoutStreams) IsWatchListSemanticsUnSupported() bool { return true }
+
+// paged lists a page, and trims it. An API server that may answer from a cache of
+// its own, however old, answers all at once: so it is asked for what is newest.
+func (t *trimmer) paged(all toolscache.ListerWithContext) toolscache.ListWithContextFunc {
+	return func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		if options.Limit > 0 {
+			options.Limit, options.ResourceVersion = perPage, ""
+		}
+		page, err := all.ListWithContext(ctx, options)
+		if err != nil {
+			return nil, fmt.Errorf("list a page: %w", err)
+		}
+		return page, apimeta.EachListItem(page, func(o runtime.Object) error {
+			_, err := t.trim(o)
+			return err
+		})
+	}
+}

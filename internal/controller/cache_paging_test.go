@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// TestACacheIsFilledPageByPage, with all that there is, and follows what happens
+// from then on.
+func TestACacheIsFilledPageByPage(t *testing.T) {
+	s := openStage(t)
+	const all = 2*perPage + 1
+	for i := range all {
+		s.add(fixture.MakeHealthCheck(fmt.Sprintf("check-%d", i)).Obj())
+	}
+
+	requests, user, options := &requestLog{}, testPlane.RESTConfig(), CacheOptions(nil)
+	user.Wrap(requests.wrap)
+	options.Scheme, options.DefaultNamespaces = testScheme(), map[string]cache.Config{s.namespace: {}}
+	cached, err := cache.New(user, options)
+	s.Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithCancel(s.ctx)
+	done := make(chan error, 1)
+	go func() { done <- cached.Start(ctx) }()
+	defer func() {
+		cancel()
+		s.Expect(<-done).To(Succeed())
+	}()
+
+	_, err = cached.GetInformer(ctx, &v1alpha1.HealthCheck{}, cache.BlockUntilSynced(false))
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(cached.WaitForCacheSync(ctx)).To(BeTrue())
+	var checks v1alpha1.HealthCheckList
+	s.Expect(cached.List(ctx, &checks)).To(Succeed())
+	s.Expect(checks.Items).To(HaveLen(all))
+	s.Expect(checks.Items).To(HaveEach(HaveField("ManagedFields", BeEmpty())))
+	s.Expect(requests.countBoth("/healthchecks?", fmt.Sprintf("limit=%d", perPage))).To(Equal(3))
+	s.Expect(requests.countBoth("/healthchecks?", "resourceVersion=0")).To(BeZero(), "that would be answered all at once")
+	s.Expect(requests.count("sendInitialEvents")).To(BeZero())
+
+	s.checkFails("check-7", "broken", fixture.Noon)
+	s.Eventually(func() v1alpha1.HealthStatus {
+		var check v1alpha1.HealthCheck
+		s.Expect(cached.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "check-7"}, &check)).To(Succeed())
+		return check.Status.Status
+	}).WithTimeout(20 * time.Second).Should(Equal(v1alpha1.HealthStatusUnhealthy))
+}
