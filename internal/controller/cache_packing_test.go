@@ -78,5 +78,22 @@ func TestWhatIsPackedIsOnePiece(t *testing.T) {
 	g.Expect(at(o.Name)-first).To(Or(BeNumerically("<", 0), BeNumerically(">=", size)), "the name stays alone")
 }
 
+// TestWhatIsAskedForIsNoPartOfAnObject: what is known of images is kept when the
+// objects that name them are long gone, and would keep all their strings.
+func TestWhatIsAskedForIsNoPartOfAnObject(t *testing.T) {
+	g := NewWithT(t)
+	digest := text("sha256:1")
+	repository := &imagev1.ImageRepository{Spec: imagev1.ImageRepositorySpec{Image: text("registry/shop")}}
+	release := v1alpha1.VersionInfo{Tag: text("1.0.0"), Digest: &digest}
+	images := imagesOf(repository, []v1alpha1.VersionInfo{release})
+	g.Expect(images).To(HaveLen(1))
+	for kept, of := range map[string]string{
+		images[0].Name: repository.Spec.Image, images[0].Tag: release.Tag, images[0].Digest: digest,
+	} {
+		g.Expect(kept).To(Equal(of))
+		g.Expect(unsafe.StringData(kept)).NotTo(BeIdenticalTo(unsafe.StringData(of)), kept)
+	}
+}
+
 // text is decoded: in a piece of memory of its own.
 func text(s string) string { return string([]byte(s)) }

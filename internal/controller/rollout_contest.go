@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -148,7 +149,7 @@ func (r *RolloutReconciler) contestOf(rollout *v1alpha1.Rollout, t target.Target
 	if was == nil || was.State != v1alpha1.TargetConflict || !target.IsTaking(was.Message) {
 		return nil
 	}
-	c := &contest{version: version, wrote: r.Now(), rival: was.Message, named: true, longest: longestPause}
+	c := &contest{version: strings.Clone(version), wrote: r.Now(), rival: was.Message, named: true, longest: longestPause}
 	r.contests.put(key, t.Object(), c)
 	return c
 }
@@ -169,7 +170,7 @@ func (r *RolloutReconciler) lookUpRival(ctx context.Context, c *contest, t targe
 	case live.Carries(c.version):
 		return nil // the cache is behind
 	}
-	c.seen = version
+	c.seen = strings.Clone(version) // the contest stays for longer than this version of the object
 	c.lost(live.Taken(c.version), r.Now())
 	return nil
 }
@@ -244,7 +245,7 @@ func (r *RolloutReconciler) wroteTarget(rollout *v1alpha1.Rollout, t target.Targ
 		r.contests.put(key, t.Object(), nil)
 		return false
 	}
-	c.version, c.wrote, c.taken, c.owed = rollout.Current().Version.Tag, r.Now(), false, false
+	c.version, c.wrote, c.taken, c.owed = strings.Clone(rollout.Current().Version.Tag), r.Now(), false, false
 	return c.rival != ""
 }
 

@@ -4,6 +4,7 @@ package controller
 
 import (
 	"fmt"
+	"strings"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,14 +32,16 @@ func (r *RolloutReconciler) gatherMetadata(w *world, offer release.Offer) {
 	w.Metadata = r.Metadata.Ask(client.ObjectKeyFromObject(w.Rollout), access, images)
 }
 
+// imagesOf are the images of releases, as copies: they are asked for, and known, for
+// longer than the objects that they are parts of stay in a cache.
 func imagesOf(repository *imagev1.ImageRepository, releases []v1alpha1.VersionInfo) []registry.Image {
 	var images []registry.Image
 	for _, release := range releases {
 		image := registry.Image{
-			Repository: client.ObjectKeyFromObject(repository), Name: repository.Spec.Image, Tag: release.Tag,
+			Repository: client.ObjectKeyFromObject(repository), Name: strings.Clone(repository.Spec.Image), Tag: strings.Clone(release.Tag),
 		}
 		if release.Digest != nil {
-			image.Digest = *release.Digest
+			image.Digest = strings.Clone(*release.Digest)
 		}
 		images = append(images, image)
 	}
