@@ -24,9 +24,10 @@ const senders = 16
 // eventLimits are how many events about one object are sent in a row, how many
 // more per second, and how many alike before they are folded into one. A
 // coordination tells of each of its Deployments several times, and Kubernetes
-// would be silent from the 26th event on. All senders together remember as many
-// events as one does elsewhere.
-var eventLimits = record.CorrelatorOptions{BurstSize: 300, QPS: 1, MaxEvents: 100, LRUCacheSize: 4096 / senders}
+// would be silent from the 26th event on. All senders together remember what a
+// thousand objects last sent, which takes two megabytes: who sends much is always
+// among them.
+var eventLimits = record.CorrelatorOptions{BurstSize: 300, QPS: 1, MaxEvents: 100, LRUCacheSize: 1024 / senders}
 
 // broadcasters share the objects, so that the events of each stay in order.
 type broadcasters [senders]record.EventBroadcaster
