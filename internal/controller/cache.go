@@ -45,6 +45,7 @@ func (t *trimmer) trim(o any) (any, error) {
 		trim(o)
 		t.pack(o)
 		t.share(o)
+		t.packPointers(o)
 	}
 	return o, nil
 }

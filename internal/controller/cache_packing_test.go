@@ -4,6 +4,7 @@ package controller
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 	"unsafe"
 
@@ -43,6 +44,8 @@ func TestPackingChangesNoObject(t *testing.T) {
 					g.Expect(o).To(Equal(before))
 					w.share(o)
 					g.Expect(o).To(Equal(before))
+					w.packPointers(o)
+					g.Expect(o).To(Equal(before))
 				}
 			})
 		}
@@ -76,6 +79,34 @@ func TestWhatIsPackedIsOnePiece(t *testing.T) {
 	g.Expect(at(value)).To(Equal(at(o.Status.LastAttemptedRevision)))
 	g.Expect(at(o.Status.Conditions[0].Reason)).To(Equal(at(known)))
 	g.Expect(at(o.Name)-first).To(Or(BeNumerically("<", 0), BeNumerically(">=", size)), "the name stays alone")
+}
+
+// TestWhatARolloutPointsToIsInRows: the digests of its releases one next to the
+// other, and that of a release which is in the history, too, only once.
+func TestWhatARolloutPointsToIsInRows(t *testing.T) {
+	g := NewWithT(t)
+	var w words
+	for range 2 { // what was there for the first is used again, and mixes with nothing
+		pointer := func(s string) *string { return &s }
+		old := v1alpha1.VersionInfo{Tag: "1.0.0", Digest: pointer("sha256:1")}
+		shared := v1alpha1.VersionInfo{Tag: "1.1.0", Digest: pointer("sha256:2")}
+		r := &v1alpha1.Rollout{}
+		r.Status.AvailableReleases = []v1alpha1.VersionInfo{old, shared}
+		r.Status.History = []v1alpha1.DeploymentHistoryEntry{{Version: shared, Message: pointer("why")}}
+		before := r.DeepCopy()
+		w.packPointers(r)
+
+		g.Expect(r).To(Equal(before))
+		s, at := r.Status, func(p *string) int { return int(uintptr(unsafe.Pointer(p))) }
+		first, size := at(s.History[0].Version.Digest), int(unsafe.Sizeof(""))
+		g.Expect(at(s.History[0].Message)).To(Equal(first + size))
+		g.Expect(at(s.AvailableReleases[0].Digest)).To(Equal(first + 2*size))
+		g.Expect(at(s.AvailableReleases[1].Digest)).To(Equal(first), "shared with the history")
+		for kind, fields := range w.rows.fields {
+			g.Expect(fields[:cap(fields)]).To(HaveEach(reflect.Value{}), "nothing keeps a %s", kind)
+		}
+		g.Expect(w.rows.moved).To(BeEmpty())
+	}
 }
 
 // TestWhatIsAskedForIsNoPartOfAnObject: what is known of images is kept when the

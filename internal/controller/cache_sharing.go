@@ -26,6 +26,7 @@ type words struct {
 	fields map[string]*metav1.FieldsV1
 	well   map[metav1.Condition][]metav1.Condition
 	packed map[string]string // what a packer works with
+	rows   rows
 }
 
 // What others write can be anything: so many words, sets and conditions are known
