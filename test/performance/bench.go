@@ -45,6 +45,7 @@ type bench struct {
 	flux     *flux
 	observer *observer
 	program  *program
+	pacer    *pacer
 	path     string // of the program
 	progress io.Writer
 	releases int // that were published
@@ -95,8 +96,9 @@ func startPlane(ctx context.Context, logs string) (*controlplane.ControlPlane, e
 func (b *bench) observe(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	b.stop = cancel
-	b.flux = newFlux(b.fleet, b.admin, b.registry)
+	b.flux, b.pacer = newFlux(b.fleet, b.admin, b.registry), newPacer()
 	b.running.Go(func() { b.flux.run(ctx) })
+	b.running.Go(func() { b.pacer.run(ctx) })
 	var err error
 	b.observer, err = observe(ctx, &b.running, b.plane.RESTConfig(), b.plane.Client().Scheme(), b.flux)
 	return err

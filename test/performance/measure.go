@@ -60,38 +60,31 @@ func (b *bench) measure(ctx context.Context, p plan) (measured, error) {
 }
 
 func (b *bench) measureWaves(ctx context.Context, p plan, m measured) error {
-	var times, wholes, p50s, p99s, floors, wholeFloors []float64
-	total := cost{requests: controlplane.Requests{}}
-	for range p.Waves {
-		w, spent, err := b.profiled(ctx, p)
-		if err != nil {
-			return err
-		}
-		b.tell("wave: targets %s, all %s, CPU %s", w.targets(), w.all(), spent.cpu)
-		total.add(spent)
-		latencies := w.latencies()
-		times, wholes = append(times, seconds(w.targets())), append(wholes, seconds(w.all()))
-		p50s, p99s = append(p50s, seconds(percentile(latencies, 50))), append(p99s, seconds(percentile(latencies, 99)))
-		if !p.Floor {
-			continue
-		}
-		bare, err := b.floorAfter(ctx, w)
-		if err != nil {
-			return err
-		}
-		b.tell("floor: targets %s, all %s", bare.targets(), bare.all())
-		floors, wholeFloors = append(floors, seconds(bare.targets())), append(wholeFloors, seconds(bare.all()))
-	}
 	if p.Waves == 0 {
 		return nil
 	}
-	m["wave.time"], m["wave.p50"], m["wave.p99"] = median(times), median(p50s), median(p99s)
+	var own, bare laps
+	total := cost{requests: controlplane.Requests{}}
+	for range p.Waves {
+		w, spent, err := b.profiled(ctx, p)
+		if err == nil {
+			b.tell("wave: CPU %s", spent.cpu)
+			total.add(spent)
+			err = b.lap(&own, "wave", w)
+		}
+		if err == nil && p.Floor {
+			err = b.lapFloor(ctx, &bare, w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	own.show(m)
 	if p.Floor {
-		m["wave.floor"] = median(floors)
-		m["wave.ratio"], m["wave.whole"] = m["wave.time"]/m["wave.floor"], median(wholes)/median(wholeFloors)
+		own.compare(bare, m)
 	}
 	promotions := float64(p.Waves * b.rollouts)
-	m["wave.cpu"], m["wave.share"] = millis(total.cpu)/promotions, total.share()
+	m["wave.cpu"], m["wave.work"] = millis(total.cpu)/promotions, total.work/promotions
 	m["wave.garbage"] = total.allocated / promotions / 1000
 	for key, n := range counted(total.requests) {
 		m["wave."+key] = float64(n) / promotions
@@ -152,11 +145,12 @@ func (b *bench) measureBake(ctx context.Context, p plan, m measured) error {
 		return err
 	}
 	b.tell("wave with a bake: targets %s, all %s, CPU %s", w.targets(), w.all(), spent.cpu)
-	m["bake.time"], m["bake.cpu"] = seconds(w.targets()), millis(spent.cpu)/float64(len(some))
-	m["bake.share"] = spent.share()
+	promotions := float64(len(some))
+	m["bake.time"] = seconds(w.targets())
+	m["bake.cpu"], m["bake.work"] = millis(spent.cpu)/promotions, spent.work/promotions
 	counts := counted(spent.requests)
 	for _, key := range []string{"status", "events", "checks", "reads"} {
-		m["bake."+key] = float64(counts[key]) / float64(len(some))
+		m["bake."+key] = float64(counts[key]) / promotions
 	}
 	return nil
 }
@@ -171,7 +165,8 @@ func (b *bench) measureStorm(ctx context.Context, p plan, m measured) error {
 		return err
 	}
 	b.tell("storm: CPU %s, %v", spent.cpu, spent.requests)
-	m["storm.cpu"], m["storm.share"] = millis(spent.cpu)/float64(2*p.Storm*len(some)), spent.share()
+	happened := float64(2 * p.Storm * len(some))
+	m["storm.cpu"], m["storm.work"] = millis(spent.cpu)/happened, spent.work/happened
 	m["storm.writes"] = float64(spent.requests.Count(controlplane.Request.IsWrite))
 	return nil
 }
@@ -197,15 +192,14 @@ func (b *bench) tell(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.progress, "    "+format+"\n", args...)
 }
 
-func (c cost) since(before cost) cost {
-	return cost{c.requests.Since(before.requests), c.cpu - before.cpu, c.server - before.server, c.allocated - before.allocated}
+// since is the cost since then, when that was the pace of the machine.
+func (c cost) since(before cost, pace time.Duration) cost {
+	cpu := c.cpu - before.cpu
+	return cost{c.requests.Since(before.requests), cpu, float64(cpu) / float64(pace), c.allocated - before.allocated}
 }
 
-// share is how much CPU time the controller has for each that the API server has.
-func (c cost) share() float64 { return float64(c.cpu) / float64(c.server) }
-
 func (c *cost) add(other cost) {
-	c.cpu, c.server, c.allocated = c.cpu+other.cpu, c.server+other.server, c.allocated+other.allocated
+	c.cpu, c.work, c.allocated = c.cpu+other.cpu, c.work+other.work, c.allocated+other.allocated
 	for request, n := range other.requests {
 		c.requests[request] += n
 	}

@@ -27,7 +27,7 @@ type report struct {
 // compared are the figures that are compared with those of the smallest fleet, and
 // what the ratios are called.
 var compared = map[string]string{
-	"wave.share": "wave.cpuratio", "bake.share": "bake.cpuratio", "storm.share": "storm.cpuratio",
+	"wave.work": "wave.cpuratio", "bake.work": "bake.cpuratio", "storm.work": "storm.cpuratio",
 	"wave.garbage": "wave.garbageratio",
 }
 

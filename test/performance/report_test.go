@@ -13,8 +13,8 @@ import (
 func reported() report {
 	most := 1.2
 	results := []result{
-		{smallest, measured{"wave.time": 1, "wave.cpu": 5, "wave.share": 0.1, "restart.writes": 0}},
-		{size{10000, 100}, measured{"wave.time": 123.456, "wave.floor": 98.7, "wave.cpu": 7.5, "wave.share": 0.15, "restart.writes": 0}},
+		{smallest, measured{"wave.time": 1, "wave.cpu": 5, "wave.work": 0.1, "restart.writes": 0}},
+		{size{10000, 100}, measured{"wave.time": 123.456, "wave.floor": 98.7, "wave.cpu": 7.5, "wave.work": 0.15, "restart.writes": 0}},
 	}
 	relate(results)
 	return report{results: results, expectations: []expectation{
@@ -29,7 +29,7 @@ func TestTheTableComparesFleetsAndMarksWhatIsOutOfRange(t *testing.T) {
 		{"wave: all targets written (s)", "1", "123", ""},
 		{"wave: the same by a bare client (s)", "", "98.7", ""},
 		{"wave: CPU per promotion (ms)", "5", "7.50", ""},
-		{"wave: CPU, to that of the API server", "0.100", "0.150", ""},
+		{"wave: CPU, to the pace of the machine", "0.100", "0.150", ""},
 		{"wave: the same, to that among 100", "", "1.50 (!)", "≤ 1.2 at 10,000"},
 		{"restart: writes", "0", "0", "0"},
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
@@ -60,12 +59,12 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// cost is what the controller has asked for and used, and what the API server
-// has used meanwhile.
+// cost is what the controller has asked for and used.
 type cost struct {
-	requests    controlplane.Requests
-	cpu, server time.Duration
-	allocated   float64 // bytes
+	requests  controlplane.Requests
+	cpu       time.Duration
+	work      float64 // the CPU time, in milliseconds per millisecond of the pace
+	allocated float64 // bytes
 }
 
 // costOf returns what something costs, until all is quiet again.
@@ -74,6 +73,7 @@ func (b *bench) costOf(ctx context.Context, something func() error) (cost, error
 	if err != nil {
 		return cost{}, err
 	}
+	began := time.Now()
 	if err := something(); err != nil {
 		return cost{}, err
 	}
@@ -81,8 +81,12 @@ func (b *bench) costOf(ctx context.Context, something func() error) (cost, error
 	if err != nil {
 		return cost{}, err
 	}
+	pace, err := b.pacer.pace(began, time.Now())
+	if err != nil {
+		return cost{}, err
+	}
 	after.allocated, err = b.allocated(ctx)
-	return after.since(before), err
+	return after.since(before, pace), err
 }
 
 // spent is the cost of all so far, when it is quiet. To ask how much was allocated
@@ -96,10 +100,7 @@ func (b *bench) spent(ctx context.Context, allocated func(context.Context) (floa
 			return c, err
 		}
 	}
-	if c.cpu, err = cpuOf(b.program.PID()); err != nil {
-		return c, err
-	}
-	c.server, err = cpuOf(b.plane.Part(parts.APIServer).PID())
+	c.cpu, err = cpuOf(b.program.PID())
 	return c, err
 }
 

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -77,12 +78,7 @@ func (w *wave) targets() time.Duration { return w.until(repositoryWritten, kusto
 func (w *wave) all() time.Duration { return w.until(succeeded) }
 
 func (w *wave) until(where ...milestone) time.Duration {
-	first, last := w.named[0], time.Time{}
-	for _, at := range w.named {
-		if at.Before(first) {
-			first = at
-		}
-	}
+	last := time.Time{}
 	for _, m := range where {
 		for _, at := range w.reached[m] {
 			if at.After(last) {
@@ -90,8 +86,11 @@ func (w *wave) until(where ...milestone) time.Duration {
 			}
 		}
 	}
-	return last.Sub(first)
+	return last.Sub(w.began())
 }
+
+// began is when the first policy was about to name the release.
+func (w *wave) began() time.Time { return slices.MinFunc(w.named, time.Time.Compare) }
 
 // latencies are, for each Rollout, how long it took from its policy's naming the
 // release until both of its targets were written.

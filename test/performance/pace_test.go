@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestThePaceIsTheMeanOfTheBeatsMeanwhile(t *testing.T) {
+	at := func(second int) time.Time { return time.Unix(0, 0).Add(time.Duration(second) * time.Second) }
+	p := &pacer{}
+	for second, took := range []time.Duration{90, 90, 10, 20, 30, 40, 90, 90} {
+		p.note(beat{at(second), took}, nil)
+	}
+	// A second before and after belong to it.
+	if pace, err := p.pace(at(3).Add(-time.Second/4), at(4).Add(time.Second/4)); pace != 25 || err != nil {
+		t.Errorf("the pace is %d, %v, want 25", pace, err)
+	}
+	if pace, err := p.pace(at(20), at(30)); err == nil {
+		t.Errorf("the pace is %d when there was no beat", pace)
+	}
+	broken := errors.New("no clock")
+	p.note(beat{}, broken)
+	if _, err := p.pace(at(3), at(4)); !errors.Is(err, broken) {
+		t.Errorf("the error is %v, want %v", err, broken)
+	}
+}
+
+func TestThePacerMeasuresUntilItIsStopped(t *testing.T) {
+	p, began := newPacer(), time.Now()
+	ctx, stop := context.WithTimeout(t.Context(), beatEvery+beatEvery/2)
+	defer stop()
+	p.run(ctx)
+	pace, err := p.pace(began, time.Now())
+	if err != nil || pace <= 0 || len(p.beats) < 2 {
+		t.Errorf("the pace is %s after %d beats, %v", pace, len(p.beats), err)
+	}
+}
+
+// TestARatioIsThatOfAMachineWithOnePace: one that became half as fast during the
+// waves of the controller, and of the bare client during none.
+func TestARatioIsThatOfAMachineWithOnePace(t *testing.T) {
+	own := laps{targets: []float64{11, 22}, all: []float64{12, 24}, paces: []float64{4, 8}}
+	bare := laps{targets: []float64{10, 10}, all: []float64{10, 10}, paces: []float64{4, 4}}
+	m := measured{}
+	own.compare(bare, m)
+	for key, want := range map[string]float64{"wave.ratio": 1.1, "wave.whole": 1.2, "wave.floor": 10, "floor.pace": 4} {
+		if m[key] != want {
+			t.Errorf("%s is %v, want %v", key, m[key], want)
+		}
+	}
+}
