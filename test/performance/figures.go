@@ -8,10 +8,7 @@ import (
 )
 
 // size is how large a fleet is.
-type size struct {
-	Rollouts   int `json:"rollouts"`
-	Namespaces int `json:"namespaces"`
-}
+type size struct{ Rollouts, Namespaces int }
 
 // String is how the size heads a column.
 func (s size) String() string {
@@ -34,7 +31,16 @@ type measured map[string]float64
 // result is what was measured with one fleet.
 type result struct {
 	size
-	Figures measured `json:"figures"`
+	Figures measured
+	again   int // how often a fleet of the same size was measured before
+}
+
+// String is how the result is headed.
+func (r result) String() string {
+	if r.again == 0 {
+		return r.size.String()
+	}
+	return fmt.Sprintf("%s (%d)", r.size, r.again+1)
 }
 
 // figure is something that is measured.
@@ -57,7 +63,7 @@ var catalogue = []figure{
 	{"wave.p99", "s", "wave: one promotion, 99th percentile", "Of the same."},
 	{"wave.cpu", "ms", "wave: CPU per promotion", "CPU time of the controller's process, from before the wave until all is quiet, divided by the promotions."},
 	{"wave.work", "", "wave: CPU, to the pace of the machine", "CPU time per promotion, divided by the pace of the machine meanwhile."},
-	{"wave.cpuratio", "", "wave: the same, to that among 100", "Divided by the same figure of a fleet of 100 in one namespace."},
+	{"wave.cpuratio", "", "wave: the same, to that among 100", "Divided by the same figure of a fleet of 100 in one namespace: by the mean of the one measured last before and of the one next after."},
 	{"wave.garbage", "kB", "wave: memory allocated per promotion", "All that the controller has allocated meanwhile, whether freed or not, divided by the promotions. It does not depend on the machine."},
 	{"wave.garbageratio", "", "wave: the same, to that among 100", "As above."},
 	{"wave.status", "", "wave: status writes per promotion", "`PATCH rollouts/status` by the API server's own count, divided by the promotions."},
@@ -79,7 +85,7 @@ var catalogue = []figure{
 	{"rest.requests", "", "requests at rest", "All requests by the controller within the time at rest, by the API server's own count; renewals of the lease, and watches that are opened anew, aside."},
 	{"storm.cpu", "ms", "storm: CPU per event", "HealthChecks say the same in other words, and gates are annotated: CPU time of the controller, divided by the events."},
 	{"storm.work", "", "storm: CPU, to the pace of the machine", "As above, per event."},
-	{"storm.cpuratio", "", "storm: the same, to that among 100", "Divided by the same figure of a fleet of 100 in one namespace."},
+	{"storm.cpuratio", "", "storm: the same, to that among 100", "As above."},
 	{"storm.writes", "", "storm: writes", "All writes by the controller during the storm."},
 	{"restart.ready", "s", "restart: ready after", "From the start of the process until it leads, every Rollout was looked at and nothing is left to do."},
 	{"restart.writes", "", "restart: writes", "All writes by the controller since then but those of its lease: what tells of the lease, and questions about its own rights, change nothing."},

@@ -81,7 +81,7 @@ func check(expectations []expectation, results []result, complete bool) []string
 			}
 			found = true
 			if !e.holds(value) {
-				wrong = append(wrong, fmt.Sprintf("%s: %s is %s, expected %s", r.size, e.Figure, exact(value), e))
+				wrong = append(wrong, fmt.Sprintf("%s: %s is %s, expected %s", r, e.Figure, exact(value), e))
 			}
 		}
 		if !found && complete {

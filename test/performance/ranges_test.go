@@ -34,8 +34,8 @@ func TestResultsAreHeldToTheirRanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	results := []result{
-		{size{1000, 1}, measured{"wave.ratio": 1.3, "wave.status": 2, "memory.peak": 300, "storm.writes": 0}},
-		{size{10000, 100}, measured{"wave.ratio": 1.31, "wave.status": 1.999, "memory.peak": 256.5}},
+		{size: size{1000, 1}, Figures: measured{"wave.ratio": 1.3, "wave.status": 2, "memory.peak": 300, "storm.writes": 0}},
+		{size: size{10000, 100}, Figures: measured{"wave.ratio": 1.31, "wave.status": 1.999, "memory.peak": 256.5}},
 	}
 	want := []string{
 		"10,000 in 100 namespaces: wave.ratio is 1.31, expected ≤ 1.3",

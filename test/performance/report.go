@@ -31,23 +31,48 @@ var compared = map[string]string{
 	"wave.garbage": "wave.garbageratio",
 }
 
-// relate adds the figures that compare a fleet with the smallest one.
+// relate adds the figures that compare a fleet with the smallest one, as that was
+// when it was measured last before and next after the other.
 func relate(results []result) {
-	base := slices.IndexFunc(results, func(r result) bool { return r.size == smallest })
-	if base < 0 {
-		return
-	}
-	for _, r := range results {
+	for i, r := range results {
 		if r.size == smallest {
 			continue
 		}
 		for of, ratio := range compared {
-			small, large := results[base].Figures[of], r.Figures[of]
+			small, large := beside(results, i, of), r.Figures[of]
 			if small > 0 && large > 0 {
 				r.Figures[ratio] = large / small
 			}
 		}
 	}
+}
+
+// beside is the mean of a figure of the smallest fleets next to a result, in the
+// order in which they were measured; 0 if there are none.
+func beside(results []result, i int, key string) float64 {
+	var sum, n float64
+	for _, step := range []int{-1, 1} {
+		for j := i; j >= 0 && j < len(results); j += step {
+			if results[j].size == smallest {
+				sum, n = sum+results[j].Figures[key], n+1
+				break
+			}
+		}
+	}
+	return sum / max(n, 1)
+}
+
+// bySize sorts results, and numbers those of fleets that were measured before.
+func bySize(results []result) []result {
+	sorted := slices.SortedStableFunc(slices.Values(results), func(a, b result) int {
+		return cmp.Or(cmp.Compare(a.Rollouts, b.Rollouts), cmp.Compare(a.Namespaces, b.Namespaces))
+	})
+	for i := 1; i < len(sorted); i++ {
+		if sorted[i].size == sorted[i-1].size {
+			sorted[i].again = sorted[i-1].again + 1
+		}
+	}
+	return sorted
 }
 
 // table has a line per figure and a column per fleet, and what is expected.

@@ -13,8 +13,8 @@ import (
 func reported() report {
 	most := 1.2
 	results := []result{
-		{smallest, measured{"wave.time": 1, "wave.cpu": 5, "wave.work": 0.1, "restart.writes": 0}},
-		{size{10000, 100}, measured{"wave.time": 123.456, "wave.floor": 98.7, "wave.cpu": 7.5, "wave.work": 0.15, "restart.writes": 0}},
+		{size: smallest, Figures: measured{"wave.time": 1, "wave.cpu": 5, "wave.work": 0.1, "restart.writes": 0}},
+		{size: size{10000, 100}, Figures: measured{"wave.time": 123.456, "wave.floor": 98.7, "wave.cpu": 7.5, "wave.work": 0.15, "restart.writes": 0}},
 	}
 	relate(results)
 	return report{results: results, expectations: []expectation{
@@ -35,6 +35,26 @@ func TestTheTableComparesFleetsAndMarksWhatIsOutOfRange(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, reported().table()); diff != "" {
 		t.Errorf("the table (-want +got):\n%s", diff)
+	}
+}
+
+func TestAFleetIsComparedWithTheSmallestOnesBesideIt(t *testing.T) {
+	worked := func(s size, work float64) result { return result{size: s, Figures: measured{"wave.work": work}} }
+	large, other := size{10000, 1}, size{1000, 100}
+	results := []result{
+		worked(smallest, 1), worked(large, 6), worked(smallest, 3), worked(smallest, 5), worked(other, 10), worked(large, 20),
+	}
+	relate(results)
+	got := map[string]float64{}
+	for _, r := range bySize(results) {
+		got[r.String()] = r.Figures["wave.cpuratio"]
+	}
+	want := map[string]float64{
+		"100 in 1 namespace": 0, "100 in 1 namespace (2)": 0, "100 in 1 namespace (3)": 0,
+		"1,000 in 100 namespaces": 2, "10,000 in 1 namespace": 3, "10,000 in 1 namespace (2)": 4,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the ratios (-want +got):\n%s", diff)
 	}
 }
 
