@@ -3,7 +3,7 @@
 // Command performance measures what the controller costs, and how fast it is,
 // with thousands of Rollouts on a real API server. Flux is played.
 //
-//	go run ./test/performance                                 the whole, some sixty minutes
+//	go run ./test/performance                                 the whole, fifty to ninety minutes
 //	go run ./test/performance -fleets 1000/1 -profiles out    one fleet, with profiles
 //
 // The exit status is 0 only if all figures are in the ranges of ranges.yaml.
