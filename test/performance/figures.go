@@ -63,7 +63,7 @@ var catalogue = []figure{
 	{"wave.p99", "s", "wave: one promotion, 99th percentile", "Of the same."},
 	{"wave.cpu", "ms", "wave: CPU per promotion", "CPU time of the controller's process, from before the wave until all is quiet, divided by the promotions."},
 	{"wave.work", "", "wave: CPU, to the pace of the machine", "CPU time per promotion, divided by the pace of the machine meanwhile."},
-	{"wave.cpuratio", "", "wave: the same, to that among 100", "Divided by the same figure of a fleet of 100 in one namespace: by the mean of the one measured last before and of the one next after."},
+	{"wave.cpuratio", "", "wave: the same, to that among 100", "Divided by the same figure of a fleet of 100 in one namespace: by the mean of the one measured last before and of the one next after, or by the only one of them."},
 	{"wave.garbage", "kB", "wave: memory allocated per promotion", "All that the controller has allocated meanwhile, whether freed or not, divided by the promotions. It does not depend on the machine."},
 	{"wave.garbageratio", "", "wave: the same, to that among 100", "As above."},
 	{"wave.status", "", "wave: status writes per promotion", "`PATCH rollouts/status` by the API server's own count, divided by the promotions."},

@@ -28,16 +28,21 @@ var yardstick = plan{size: smallest, Waves: 5, Singles: 20, Bake: true, Storm: 2
 // smallest: the machine is not the same an hour later.
 var whole = []plan{
 	yardstick,
-	{size: size{10000, 1}, Waves: 1, Floor: true, Singles: 100, Bake: true, Storm: 5, Rest: 20 * time.Second},
+	againstFloor(size{10000, 1}, 1),
 	yardstick,
-	{size: size{10000, 100}, Waves: 1, Floor: true, Singles: 100, Bake: true, Storm: 5, Rest: 20 * time.Second},
+	againstFloor(size{10000, 100}, 1),
 	yardstick,
-	middling,
-	{size: size{1000, 100}, Waves: 3, Floor: true, Singles: 100, Bake: true, Storm: 5, Rest: 20 * time.Second},
+	againstFloor(size{1000, 1}, thousandWaves),
+	againstFloor(size{1000, 100}, thousandWaves),
 }
 
-// middling is what is measured with a fleet that has no plan, too.
-var middling = plan{size: size{1000, 1}, Waves: 3, Floor: true, Singles: 100, Bake: true, Storm: 5, Rest: 20 * time.Second}
+// thousandWaves is how many waves a fleet of a thousand has.
+const thousandWaves = 3
+
+// againstFloor is what is measured with all other fleets.
+func againstFloor(s size, waves int) plan {
+	return plan{size: s, Waves: waves, Floor: true, Singles: 100, Bake: true, Storm: 5, Rest: 20 * time.Second}
+}
 
 // runner measures one fleet after the other, checks what came of it, and reports.
 type runner struct {
@@ -59,11 +64,10 @@ func (r *runner) choose(fleets string) error {
 		if _, err := fmt.Sscanf(text, "%d/%d", &s.Rollouts, &s.Namespaces); err != nil || s.Rollouts < 1 || s.Namespaces < 1 {
 			return fmt.Errorf("%q is no fleet: want rollouts/namespaces, such as 1000/1", text)
 		}
-		p := middling
+		p := againstFloor(s, thousandWaves)
 		if i := slices.IndexFunc(whole, func(p plan) bool { return p.size == s }); i >= 0 {
 			p = whole[i]
 		}
-		p.size = s
 		r.plans = append(r.plans, p)
 	}
 	return nil
