@@ -38,7 +38,7 @@ func TestWhatIsAskedOfTheAPIServer(t *testing.T) {
 		{size: size{50, 1}, Waves: 1, Rest: time.Second},
 		{size: size{50, 5}, Waves: 1, Floor: true, Rest: time.Second},
 	} {
-		p.Bake, p.Storm = true, 2
+		p.Bakes, p.Storm = 1, 2
 		t.Run(p.size.String(), func(t *testing.T) {
 			b, err := newBench(t.Context(), setting{p.Rollouts, p.Namespaces, "", 2 * time.Second}, program, t.Output())
 			if err != nil {

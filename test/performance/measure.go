@@ -20,9 +20,9 @@ type plan struct {
 	Floor bool
 	// Singles is how many releases there are for one Rollout at a time.
 	Singles int
-	// Bake is whether there is a release with a bake.
-	Bake bool
-	// Storm is how often each HealthCheck and gate changes; it needs Bake.
+	// Bakes is how many releases with a bake there are.
+	Bakes int
+	// Storm is how often each HealthCheck and gate changes; it needs Bakes.
 	Storm int
 	// Rest is how long nothing happens.
 	Rest time.Duration
@@ -33,8 +33,9 @@ type plan struct {
 // mebi is the bytes of a mebibyte.
 const mebi = 1 << 20
 
-// part is the most Rollouts that bake, and that the storm is about.
-const part = 1000
+// part is the most Rollouts that bake, and that the storm is about: no more than
+// the smallest fleet has, so that all fleets have the same work.
+const part = 100
 
 // bakeTime is that of the Rollouts that bake.
 const bakeTime = 2 * time.Second
@@ -48,7 +49,7 @@ func (b *bench) measure(ctx context.Context, p plan) (measured, error) {
 	}
 	b.tell("began: ready after %s", took)
 	for _, step := range []func(context.Context, plan, measured) error{
-		b.measureWaves, b.measureRest, b.measureSingles, b.measureBake, b.measureStorm, b.measureRestart,
+		b.measureWaves, b.measureRest, b.measureSingles, b.measureBakes, b.measureStorm, b.measureRestart,
 	} {
 		if err := step(ctx, p, m); err != nil {
 			return m, err
@@ -68,7 +69,7 @@ func (b *bench) measureWaves(ctx context.Context, p plan, m measured) error {
 	for range p.Waves {
 		w, spent, err := b.profiled(ctx, p)
 		if err == nil {
-			b.tell("wave: CPU %s", spent.cpu)
+			b.tell("wave: CPU %s, per promotion %.3g of the pace", spent.cpu, spent.work/float64(b.rollouts))
 			total.add(spent)
 			err = b.lap(&own, "wave", w)
 		}
@@ -132,23 +133,29 @@ func (b *bench) measureSingles(ctx context.Context, p plan, m measured) error {
 	return nil
 }
 
-func (b *bench) measureBake(ctx context.Context, p plan, m measured) error {
-	if !p.Bake {
+func (b *bench) measureBakes(ctx context.Context, p plan, m measured) error {
+	if p.Bakes == 0 {
 		return nil
 	}
 	some := b.some(part)
 	if err := b.protect(ctx, some, bakeTime); err != nil {
 		return err
 	}
-	w, spent, err := b.releaseFor(ctx, some)
-	if err != nil {
-		return err
+	var times []float64
+	total := cost{requests: controlplane.Requests{}}
+	for range p.Bakes {
+		w, spent, err := b.releaseFor(ctx, some)
+		if err != nil {
+			return err
+		}
+		b.tell("wave with a bake: targets %s, all %s, CPU %s, per promotion %.3g of the pace", w.targets(), w.all(), spent.cpu, spent.work/float64(len(some)))
+		times = append(times, seconds(w.targets()))
+		total.add(spent)
 	}
-	b.tell("wave with a bake: targets %s, all %s, CPU %s", w.targets(), w.all(), spent.cpu)
-	promotions := float64(len(some))
-	m["bake.time"] = seconds(w.targets())
-	m["bake.cpu"], m["bake.work"] = millis(spent.cpu)/promotions, spent.work/promotions
-	counts := counted(spent.requests)
+	promotions := float64(p.Bakes * len(some))
+	m["bake.time"] = median(times)
+	m["bake.cpu"], m["bake.work"] = millis(total.cpu)/promotions, total.work/promotions
+	counts := counted(total.requests)
 	for _, key := range []string{"status", "events", "checks", "reads"} {
 		m["bake."+key] = float64(counts[key]) / promotions
 	}

@@ -22,7 +22,7 @@ import (
 var smallest = size{100, 1}
 
 // yardstick is what is measured with it.
-var yardstick = plan{size: smallest, Waves: 5, Singles: 20, Bake: true, Storm: 20, Rest: 5 * time.Second}
+var yardstick = plan{size: smallest, Waves: 5, Singles: 20, Bakes: bakes, Storm: flaps, Rest: 5 * time.Second}
 
 // whole is the whole benchmark. Each of the largest fleets stands between two of the
 // smallest: the machine is not the same an hour later.
@@ -36,12 +36,15 @@ var whole = []plan{
 	againstFloor(size{1000, 100}, thousandWaves),
 }
 
+// All fleets have the same bakes and the same storm.
+const bakes, flaps = 5, 20
+
 // thousandWaves is how many waves a fleet of a thousand has.
 const thousandWaves = 3
 
 // againstFloor is what is measured with all other fleets.
 func againstFloor(s size, waves int) plan {
-	return plan{size: s, Waves: waves, Floor: true, Singles: 100, Bake: true, Storm: 5, Rest: 20 * time.Second}
+	return plan{size: s, Waves: waves, Floor: true, Singles: 100, Bakes: bakes, Storm: flaps, Rest: 20 * time.Second}
 }
 
 // runner measures one fleet after the other, checks what came of it, and reports.
@@ -113,7 +116,9 @@ func (p plan) with(wanted map[string]bool) plan {
 	if !wanted["storm"] {
 		p.Storm = 0
 	}
-	p.Bake = wanted["bake"] || p.Storm > 0
+	if !wanted["bake"] {
+		p.Bakes = min(p.Bakes, p.Storm, 1)
+	}
 	return p
 }
 
