@@ -33,10 +33,6 @@ type plan struct {
 // mebi is the bytes of a mebibyte.
 const mebi = 1 << 20
 
-// part is the most Rollouts that bake, and that the storm is about: no more than
-// the smallest fleet has, so that all fleets have the same work.
-const part = 100
-
 // bakeTime is that of the Rollouts that bake.
 const bakeTime = 2 * time.Second
 
@@ -65,11 +61,11 @@ func (b *bench) measureWaves(ctx context.Context, p plan, m measured) error {
 		return nil
 	}
 	var own, bare laps
-	total := cost{requests: controlplane.Requests{}}
+	var total cost
 	for range p.Waves {
 		w, spent, err := b.profiled(ctx, p)
 		if err == nil {
-			b.tell("wave: CPU %s, per promotion %.3g of the pace", spent.cpu, spent.work/float64(b.rollouts))
+			b.tell("wave: %s", spent.each(b.rollouts))
 			total.add(spent)
 			err = b.lap(&own, "wave", w)
 		}
@@ -84,11 +80,11 @@ func (b *bench) measureWaves(ctx context.Context, p plan, m measured) error {
 	if p.Floor {
 		own.compare(bare, m)
 	}
-	promotions := float64(p.Waves * b.rollouts)
-	m["wave.cpu"], m["wave.work"] = millis(total.cpu)/promotions, total.work/promotions
-	m["wave.garbage"] = total.allocated / promotions / 1000
+	promotions := p.Waves * b.rollouts
+	total.show(m, "wave", promotions)
+	m["wave.garbage"] = total.allocated / float64(promotions) / 1000
 	for key, n := range counted(total.requests) {
-		m["wave."+key] = float64(n) / promotions
+		m["wave."+key] = float64(n) / float64(promotions)
 	}
 	m["wave.others"] += m["wave.checks"]
 	delete(m, "wave.checks")
@@ -137,43 +133,46 @@ func (b *bench) measureBakes(ctx context.Context, p plan, m measured) error {
 	if p.Bakes == 0 {
 		return nil
 	}
-	some := b.some(part)
+	some := b.few()
 	if err := b.protect(ctx, some, bakeTime); err != nil {
 		return err
 	}
 	var times []float64
-	total := cost{requests: controlplane.Requests{}}
+	var total cost
 	for range p.Bakes {
 		w, spent, err := b.releaseFor(ctx, some)
 		if err != nil {
 			return err
 		}
-		b.tell("wave with a bake: targets %s, all %s, CPU %s, per promotion %.3g of the pace", w.targets(), w.all(), spent.cpu, spent.work/float64(len(some)))
+		b.tell("wave with a bake: targets %s, all %s, %s", w.targets(), w.all(), spent.each(len(some)))
 		times = append(times, seconds(w.targets()))
 		total.add(spent)
 	}
-	promotions := float64(p.Bakes * len(some))
 	m["bake.time"] = median(times)
-	m["bake.cpu"], m["bake.work"] = millis(total.cpu)/promotions, total.work/promotions
+	promotions := p.Bakes * len(some)
+	total.show(m, "bake", promotions)
 	counts := counted(total.requests)
 	for _, key := range []string{"status", "events", "checks", "reads"} {
-		m["bake."+key] = float64(counts[key]) / promotions
+		m["bake."+key] = float64(counts[key]) / float64(promotions)
 	}
 	return nil
 }
+
+// few are the Rollouts that bake, and that the storm is about: no more than the
+// smallest fleet has, so that all fleets have the same work.
+func (b *bench) few() []int { return b.some(smallest.Rollouts) }
 
 func (b *bench) measureStorm(ctx context.Context, p plan, m measured) error {
 	if p.Storm == 0 {
 		return nil
 	}
-	some := b.some(part)
+	some := b.few()
 	spent, err := b.storm(ctx, some, p.Storm)
 	if err != nil {
 		return err
 	}
 	b.tell("storm: CPU %s, %v", spent.cpu, spent.requests)
-	happened := float64(2 * p.Storm * len(some))
-	m["storm.cpu"], m["storm.work"] = millis(spent.cpu)/happened, spent.work/happened
+	spent.show(m, "storm", 2*p.Storm*len(some))
 	m["storm.writes"] = float64(spent.requests.Count(controlplane.Request.IsWrite))
 	return nil
 }
@@ -207,9 +206,22 @@ func (c cost) since(before cost, pace time.Duration) cost {
 
 func (c *cost) add(other cost) {
 	c.cpu, c.work, c.allocated = c.cpu+other.cpu, c.work+other.work, c.allocated+other.allocated
+	if c.requests == nil {
+		c.requests = controlplane.Requests{}
+	}
 	for request, n := range other.requests {
 		c.requests[request] += n
 	}
+}
+
+// show adds the figures of the CPU that each of n things took.
+func (c cost) show(m measured, title string, n int) {
+	m[title+".cpu"], m[title+".work"] = millis(c.cpu)/float64(n), c.work/float64(n)
+}
+
+// each says what CPU n promotions took.
+func (c cost) each(n int) string {
+	return fmt.Sprintf("CPU %s, per promotion %.3g of the pace", c.cpu.Round(time.Millisecond), c.work/float64(n))
 }
 
 // counted sorts the controller's requests by what they are for.

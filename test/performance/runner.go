@@ -36,7 +36,8 @@ var whole = []plan{
 	againstFloor(size{1000, 100}, thousandWaves),
 }
 
-// All fleets have the same bakes and the same storm.
+// bakes and flaps are how many bakes and how much of a storm all fleets have: the
+// same, since they are compared.
 const bakes, flaps = 5, 20
 
 // thousandWaves is how many waves a fleet of a thousand has.
