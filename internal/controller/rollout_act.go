@@ -32,8 +32,8 @@ func (r *RolloutReconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, 
 	for _, t := range r.overreaching(w.targets) {
 		errs = append(errs, r.giveBack(ctx, t))
 	}
-	lagging := r.lagging(rollout, w.targets)
-	if len(lagging)+len(d.Resets) == 0 {
+	lagging, unreset := r.lagging(rollout, w.targets), r.unreset(w.Health.Checks, d.Resets)
+	if len(lagging)+len(unreset) == 0 {
 		return errors.Join(errs...)
 	}
 	if err := r.confirm(ctx, rollout, recorded); err != nil {
@@ -42,8 +42,8 @@ func (r *RolloutReconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, 
 	for _, t := range lagging {
 		errs = append(errs, r.write(ctx, rollout, t, d))
 	}
-	for _, i := range d.Resets {
-		errs = append(errs, r.reset(ctx, rollout, w.Health.Checks[i]))
+	for i := range unreset {
+		errs = append(errs, r.reset(ctx, rollout, &unreset[i]))
 	}
 	return errors.Join(errs...)
 }

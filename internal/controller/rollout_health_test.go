@@ -69,6 +69,21 @@ func TestACheckIsResetOnceTheTargetsAreAppliedAndNotBefore(t *testing.T) {
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeDeploying), "Healthy of before is no evidence")
 }
 
+func TestACheckThatWasJustResetCostsNothingUntilTheCacheShowsIt(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())...)
+	s.rest("shop")
+	s.fluxApplies()
+	live := &askedLive{Reader: s.WithWatch}
+	s.reconciler.APIReader = live
+	s.reconciler.Client = oldChecks{s.reconciler.Client.(client.WithWatch), []v1alpha1.HealthCheck{*s.check("web")}}
+	s.wire.Forget()
+	for range 3 {
+		s.reconcile("shop")
+		s.Expect(s.wire.Writes()).To(Equal([]string{"patch HealthCheck/status web", "patch HealthCheck web"}))
+		s.Expect(live.asked).To(Equal([]string{"*v1alpha1.Rollout shop"}), "the history is confirmed for the reset alone")
+	}
+}
+
 func TestABakeEndsWellOnlyWhileAllChecksAreHealthy(t *testing.T) {
 	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.rest("shop")

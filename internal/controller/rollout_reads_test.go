@@ -141,3 +141,14 @@ func (c oldChecks) List(ctx context.Context, list client.ObjectList, opts ...cli
 	}
 	return err
 }
+
+// askedLive notes what is read past the cache.
+type askedLive struct {
+	client.Reader
+	asked []string
+}
+
+func (r *askedLive) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	r.asked = append(r.asked, fmt.Sprintf("%T %s", o, key.Name))
+	return r.Reader.Get(ctx, key, o, opts...)
+}

@@ -14,15 +14,24 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/target"
 )
 
+// unreset are the HealthChecks that are to be reset, without those of which the
+// cache does not show yet that they were.
+func (r *RolloutReconciler) unreset(checks []v1alpha1.HealthCheck, resets []int) []v1alpha1.HealthCheck {
+	var unreset []v1alpha1.HealthCheck
+	for _, i := range resets {
+		if !r.writes.Ahead(&checks[i]) {
+			unreset = append(unreset, checks[i])
+		}
+	}
+	return unreset
+}
+
 // reset makes a HealthCheck speak anew: what it says from now on is about the
 // current promotion. The status goes first and the mark second; a crash in
 // between only means that it is reset once more. An error that is removed with
 // the status is remembered before, so that the same error is not taken for a
 // new one when its writer repeats it.
-func (r *RolloutReconciler) reset(ctx context.Context, rollout *v1alpha1.Rollout, seen v1alpha1.HealthCheck) error {
-	if r.writes.Ahead(&seen) {
-		return nil
-	}
+func (r *RolloutReconciler) reset(ctx context.Context, rollout *v1alpha1.Rollout, seen *v1alpha1.HealthCheck) error {
 	check := *seen.DeepCopy()
 	current, key := rollout.Current(), v1alpha1.ResetAnnotationPrefix+string(rollout.UID)
 	begun := check.Annotations[key]
