@@ -97,6 +97,7 @@ func (b *bench) observe(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	b.stop = cancel
 	b.flux, b.pacer = newFlux(b.fleet, b.admin, b.registry), newPacer()
+	b.registry.follow(b.flux.seeServed)
 	b.running.Go(func() { b.flux.run(ctx) })
 	b.running.Go(func() { b.pacer.run(ctx) })
 	var err error

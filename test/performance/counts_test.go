@@ -35,8 +35,8 @@ func TestWhatIsAskedOfTheAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range []plan{
-		{size: size{50, 1}, Waves: 1, Rest: time.Second},
-		{size: size{50, 5}, Waves: 1, Floor: true, Rest: time.Second},
+		{size: size{20, 1}, Waves: 1, Rest: time.Second},
+		{size: size{20, 5}, Waves: 1, Floor: true, Rest: time.Second},
 	} {
 		p.Bakes, p.Storm = 1, 2
 		t.Run(p.size.String(), func(t *testing.T) {

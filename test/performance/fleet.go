@@ -40,9 +40,9 @@ func (f fleet) namespace(i int) string { return fmt.Sprintf("team-%03d", i%f.nam
 // name of an application, and of everything that belongs to it.
 func (f fleet) name(i int) string { return fmt.Sprintf("app-%05d", i) }
 
-// indexOf is the application that an object belongs to, by its name.
-func indexOf(o metav1.Object) (int, bool) {
-	number, ok := strings.CutPrefix(o.GetName(), "app-")
+// indexOf is the application that something belongs to, by its name.
+func indexOf(name string) (int, bool) {
+	number, ok := strings.CutPrefix(name, "app-")
 	i, err := strconv.Atoi(number)
 	return i, ok && err == nil
 }

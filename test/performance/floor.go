@@ -75,6 +75,9 @@ func (b *bench) runFloor(ctx context.Context, a *api, r recording) (*wave, error
 	for range floorWorkers {
 		workers.Go(func() { f.work(ctx) })
 	}
+	for i := range b.rollouts { // a bare client reads nothing of the registry
+		b.flux.seeServed(b.fleet.name(i), w.release.tag)
+	}
 	b.observer.follow(w)
 	err = b.name(ctx, w, func(place int) { f.queue.Add(step{w.rollouts[place], 0}) })
 	if err == nil {

@@ -21,7 +21,9 @@ const fluxWorkers = 8
 
 // flux stands in for source-controller, kustomize-controller and the writer of
 // the HealthChecks. It says at once what they say after their work, and so each
-// of them writes an object's status once per release.
+// of them writes an object's status once per release. It pulls nothing, and says
+// that it did no sooner than the registry has served the release: a pull takes
+// longer than the controller's look at the manifest.
 type flux struct {
 	fleet fleet
 	api   *api
@@ -43,7 +45,8 @@ type job struct {
 // app is what was seen of an application.
 type app struct {
 	repository, kustomization carrier
-	asked                     bool // a HealthCheck is Pending, and will be answered
+	served                    string // the tag of the release that the registry has served last
+	asked                     bool   // a HealthCheck is Pending, and will be answered
 }
 
 // carrier is a target: the tag that it asks for, at which generation, whether
@@ -130,15 +133,28 @@ func (f *flux) seeKustomization(i int, k *kustomizev1.Kustomization) bool {
 	return a.kustomization.settled
 }
 
-// consider has an application's targets answered for: first the repository, and
-// then the Kustomization, as soon as both carry the same tag.
+// seeServed notes that the registry has served a release of an application.
+func (f *flux) seeServed(name, tag string) {
+	i, ok := indexOf(name)
+	if !ok {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.app(i).served = tag
+	f.consider(i)
+}
+
+// consider has an application's targets answered for: first the repository, when
+// its release was served, and then the Kustomization, as soon as both carry the
+// same tag.
 func (f *flux) consider(i int) {
 	a := f.app(i)
 	r, k := &a.repository, &a.kustomization
 	switch {
 	case r.tag == "":
 	case !r.settled:
-		if r.answered != r.generation {
+		if a.served == r.tag && r.answered != r.generation {
 			r.answered = r.generation
 			f.queue.Add(job{repositoryWritten, i})
 		}

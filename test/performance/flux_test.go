@@ -31,7 +31,10 @@ func TestFluxIsPlayedWithOneAnswerPerReleaseAndTarget(t *testing.T) {
 		want    []job
 	}{
 		{"the Kustomization of an older version", func() { f.seeKustomization(0, kustomization.Obj()) }, []job{}},
-		{"the tag is written", func() { f.seeRepository(0, repository.Obj()) }, []job{{repositoryWritten, 0}}},
+		{"the tag is written", func() { f.seeRepository(0, repository.Obj()) }, []job{}},
+		{"another release is served", func() { f.seeServed("app-00000", "0.9.0") }, []job{}},
+		{"the release of another application is served", func() { f.seeServed("app-00001", "1.0.0") }, []job{}},
+		{"the release is served", func() { f.seeServed("app-00000", "1.0.0") }, []job{{repositoryWritten, 0}}},
 		{"something else is written", func() { f.seeRepository(0, repository.Obj()) }, []job{}},
 		{"it was pulled", func() { f.seeRepository(0, repository.Pulled(f.revision("1.0.0")).Ready().Obj()) }, []job{}},
 		{"the variable is written", func() {

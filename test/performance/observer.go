@@ -58,7 +58,7 @@ func observe(ctx context.Context, running *sync.WaitGroup, config *rest.Config, 
 			return nil, fmt.Errorf("watch %T: %w", object, err)
 		}
 		look := func(object any) {
-			if i, ok := indexOf(object.(client.Object)); ok {
+			if i, ok := indexOf(object.(client.Object).GetName()); ok {
 				see(i, object)
 			}
 		}
@@ -83,7 +83,7 @@ func keepLittle(object any) (any, error) {
 	case *kustomizev1.Kustomization:
 		o.Status.Inventory, o.Status.History = nil, nil
 	case *v1alpha1.Rollout:
-		if i, ok := indexOf(o); ok && i > 0 {
+		if i, ok := indexOf(o.GetName()); ok && i > 0 {
 			o.Status.AvailableReleases, o.Status.Conditions = nil, nil
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,14 +50,16 @@ type registry struct {
 	host   string
 	// certificate is the file with the registry's.
 	certificate string
-	mu          sync.Mutex
-	releases    map[string]release // by tag and by digest
+
+	mu       sync.Mutex
+	served   func(image, tag string)
+	releases map[string]release // by tag and by digest
 }
 
 // startRegistry starts one that is reached as others are, with TLS and HTTP/2. The
 // file is for its certificate.
 func startRegistry(certificate string) (*registry, error) {
-	r := &registry{certificate: certificate, releases: map[string]release{}}
+	r := &registry{certificate: certificate, releases: map[string]release{}, served: func(string, string) {}}
 	r.server = httptest.NewUnstartedServer(r)
 	r.server.EnableHTTP2 = true
 	r.server.StartTLS()
@@ -80,13 +83,14 @@ func (r *registry) publish(tag string) release {
 
 // ServeHTTP knows manifests and nothing else.
 func (r *registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	_, name, isManifest := strings.Cut(request.URL.Path, "/manifests/")
+	image, name, isManifest := strings.Cut(request.URL.Path, "/manifests/")
 	if !isManifest {
 		w.WriteHeader(http.StatusOK) // the question whether this is a registry
 		return
 	}
 	r.mu.Lock()
 	found, ok := r.releases[name]
+	served := r.served
 	r.mu.Unlock()
 	if !ok {
 		http.NotFound(w, request)
@@ -96,6 +100,15 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.Header().Set("Docker-Content-Digest", found.digest)
 	w.Header().Set("Content-Length", strconv.Itoa(len(found.manifest)))
 	_, _ = w.Write(found.manifest)
+	_ = http.NewResponseController(w).Flush() // before others act on it
+	served(path.Base(image), found.tag)
+}
+
+// follow has it told, from now on, when a release is read of an image.
+func (r *registry) follow(served func(image, tag string)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.served = served
 }
 
 func (r *registry) close() { r.server.Close() }
