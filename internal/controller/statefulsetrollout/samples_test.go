@@ -36,7 +36,7 @@ func TestTheSampleRollsZoneByZone(t *testing.T) {
 	}
 	s.Expect(zones).To(Equal([]string{"store-zone-a", "store-zone-b"}))
 	for _, zone := range zones {
-		s.Eventually(func() int32 { return s.set(zone).Status.AvailableReplicas }).Should(BeEquivalentTo(3))
+		s.comesUp(zone)
 	}
 	for _, zone := range zones {
 		s.release("2.0.0", zone)

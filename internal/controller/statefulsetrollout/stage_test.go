@@ -130,16 +130,22 @@ func (s *stage) create(sets ...*appsv1.StatefulSet) {
 	}
 }
 
-// add creates sets, and waits until they run. The controller counts a second more
-// than Kubernetes before a pod is available: when it became Ready is known to the
-// second only.
+// add creates sets, and waits until they run.
 func (s *stage) add(sets ...*appsv1.StatefulSet) {
 	s.create(sets...)
 	for _, set := range sets {
-		s.Eventually(func() int32 { return s.set(set.Name).Status.AvailableReplicas }).Should(Equal(*set.Spec.Replicas))
-		if set.Spec.MinReadySeconds > 0 {
-			time.Sleep(time.Second)
-		}
+		s.comesUp(set.Name)
+	}
+}
+
+// comesUp waits until all pods of a set are available. The controller counts a
+// second more than Kubernetes before one is: when it became Ready is known to the
+// second only. A set whose pods are not available goes first.
+func (s *stage) comesUp(name string) {
+	wanted := s.set(name).Spec
+	s.Eventually(func() int32 { return s.set(name).Status.AvailableReplicas }).Should(Equal(*wanted.Replicas))
+	if wanted.MinReadySeconds > 0 {
+		time.Sleep(time.Second)
 	}
 }
 
