@@ -35,6 +35,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
+	"github.com/fluxrollouts/rollout-controller/internal/ownwrites"
 )
 
 // These rights are enough. Events are sent, and pods evicted, if that is allowed
@@ -63,6 +64,7 @@ type Reconciler struct {
 
 	pods     podWatch
 	memories memories
+	writes   ownwrites.Versions
 	rights   rights
 	refusals refusals
 }

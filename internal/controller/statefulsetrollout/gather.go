@@ -29,15 +29,22 @@ func (r *Reconciler) known(ctx context.Context, key types.NamespacedName) (bool,
 	return len(sets) > 0, err
 }
 
-// gather reads the group from the cache.
+// gather reads the group from the cache. A set that was finished here is taken
+// as finished before the cache shows it.
 func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName, m *memory) (gathered, error) {
 	g, err := r.read(ctx, r.Client, key, m, func(set *appsv1.StatefulSet) (client.ListOption, error) {
 		return client.MatchingFields{controllerUID: string(set.UID)}, nil
 	})
-	if err == nil {
-		m.prune(g.facts.Sets)
+	if err != nil {
+		return g, err
 	}
-	return g, err
+	m.prune(g.facts.Sets)
+	for i := range g.facts.Sets {
+		if set := &g.facts.Sets[i]; r.writes.Ahead(g.sets[set.Name]) {
+			set.CurrentRevision = set.UpdateRevision
+		}
+	}
+	return g, nil
 }
 
 // gatherLive reads the group past the cache. All pods that a set controls match

@@ -4,10 +4,12 @@ package statefulsetrollout
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -65,7 +67,7 @@ func TestAnOldCacheDeletesNothing(t *testing.T) {
 		status := s.set("zone-b").Status
 		return status.UpdateRevision != status.CurrentRevision && s.set("zone-a").Status.ObservedGeneration == 2
 	}).Should(BeTrue())
-	r := s.stepwise()
+	r := s.stepwise(&corev1.PodList{})
 	s.hold("zone-a-1")
 	s.Expect(s.Delete(s.ctx, s.pod("zone-a-1"))).To(Succeed())
 
@@ -83,22 +85,45 @@ func TestAnOldCacheDeletesNothing(t *testing.T) {
 	s.Expect(s.requests.about("/pods")).To(HaveLen(lists), "it remembers what it deleted, and asks for nothing")
 }
 
+// TestAnOldCachePromotesNoRevisionTwice has a cache that does not show yet that a
+// set was finished.
+func TestAnOldCachePromotesNoRevisionTwice(t *testing.T) {
+	s := openStage(t, zone("zone-a", 1))
+	s.release("2.0.0", "zone-a")
+	s.Expect(s.Delete(s.ctx, s.pod("zone-a-0"))).To(Succeed())
+	s.Eventually(func() map[string]string { return s.pods("zone-a") }).Should(HaveKeyWithValue("zone-a-0", "2.0.0"))
+	s.Eventually(func() int32 { return s.set("zone-a").Status.UpdatedReplicas }).Should(BeEquivalentTo(1))
+	s.comesUp("zone-a")
+	r := s.stepwise(&corev1.PodList{}, &appsv1.StatefulSetList{})
+	s.step(r)
+	s.runs("2.0.0", "zone-a")
+
+	asked := s.requests.about("")
+	s.step(r)
+	s.Expect(s.requests.about("")).To(Equal(asked), "it remembers what it wrote, and asks for nothing")
+	s.Expect(told(s.events.All())).To(Equal([]string{"zone-a RolloutFinished"}))
+}
+
 // stepwise is a reconciler that does one pass when it is told to, with a cache
-// that never changes.
-func (s *stage) stepwise() *Reconciler {
+// in which the lists of some kinds never change.
+func (s *stage) stepwise(old ...client.ObjectList) *Reconciler {
 	user := testPlane.RESTConfig()
 	user.Wrap(s.requests.wrap)
 	live, err := client.NewWithWatch(user, client.Options{})
 	s.Expect(err).NotTo(HaveOccurred())
-	var pods corev1.PodList
-	s.Expect(s.List(s.ctx, &pods, client.InNamespace(s.namespace))).To(Succeed())
+	kept := map[reflect.Type]reflect.Value{}
+	for _, list := range old {
+		s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace))).To(Succeed())
+		kept[reflect.TypeOf(list)] = reflect.ValueOf(list)
+	}
 	frozen := interceptor.NewClient(live, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			found, ok := list.(*corev1.PodList)
+			found, ok := kept[reflect.TypeOf(list)]
 			if !ok {
 				return testClient.List(ctx, list, options...)
 			}
-			pods.DeepCopyInto(found)
+			copied := found.Interface().(client.ObjectList).DeepCopyObject()
+			reflect.ValueOf(list).Elem().Set(reflect.ValueOf(copied).Elem())
 			return nil
 		},
 	})

@@ -18,5 +18,9 @@ import (
 func (r *Reconciler) writeRevision(ctx context.Context, set *appsv1.StatefulSet) error {
 	set = set.DeepCopy()
 	set.Status.CurrentRevision = set.Status.UpdateRevision
-	return r.Client.Status().Update(ctx, set, client.FieldOwner(target.FieldManager))
+	err := r.Client.Status().Update(ctx, set, client.FieldOwner(target.FieldManager))
+	if err == nil {
+		r.writes.Wrote(set)
+	}
+	return err
 }
