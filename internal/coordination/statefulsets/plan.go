@@ -150,9 +150,10 @@ func (p *Plan) roll(s *tally) {
 // it is.
 func (p *Plan) finish(sets []*tally) {
 	for _, s := range sets {
-		if s.toPromote() {
+		switch {
+		case s.toPromote() && s.reported():
 			p.Promote = append(p.Promote, s.Name)
-		} else if s.last && s.complete() {
+		case s.last && s.complete() && !s.toPromote():
 			p.Finished = s.Name
 		}
 		if s.last && !s.over() && p.Last == "" {

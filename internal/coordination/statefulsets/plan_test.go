@@ -318,8 +318,20 @@ func TestTheRevisionIsPromotedWhenAllPodsHaveIt(t *testing.T) {
 		"not while one is not":      {sets{zone("a", "new,new~")}, "Rolling"},
 		"not while one is missing":  {sets{zone("a", "new,-")}, "Rolling"},
 		"not when it is done":       {sets{zone("a", "new,new", current("new"))}, "Done"},
+		"not before it is reported": {sets{zone("a", "new,new", reported(1)), zone("b", "old")}, "Rolling -b-0"},
 		"while others are not done": {sets{zone("a", "new,new"), zone("b", "new,new~"), zone("c", "old")}, "Rolling ^a"},
 	})
+}
+
+func TestASetIsFinishedOnceThoughItsStatusIsLate(t *testing.T) {
+	late := statefulsets.Group{Now: noon, Last: "a", Sets: sets{zone("a", "new,new", reported(1))}}
+	if plan := statefulsets.Decide(late); plan.Finished != "" || plan.Acts() {
+		t.Errorf("before its status tells of all pods: %+v", plan)
+	}
+	late.Sets[0].StatusReplicas, late.Sets[0].StatusReady = 2, 2
+	if got := told(statefulsets.Decide(late)); got != "Done ^a" {
+		t.Errorf("after it: %s", got)
+	}
 }
 
 func TestWhatWeDeletedCountsUntilItsSuccessorIsSeen(t *testing.T) {

@@ -85,6 +85,11 @@ func status(ready int32) func(*statefulsets.Set) {
 	return func(s *statefulsets.Set) { s.StatusReady = ready }
 }
 
+// reported has a status that has not told of all pods yet.
+func reported(pods int32) func(*statefulsets.Set) {
+	return func(s *statefulsets.Set) { s.StatusReplicas, s.StatusReady = pods, pods }
+}
+
 func replicas(n int32) func(*statefulsets.Set) {
 	return func(s *statefulsets.Set) { s.Replicas = n }
 }
