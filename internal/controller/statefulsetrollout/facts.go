@@ -41,6 +41,7 @@ func setFacts(set *appsv1.StatefulSet) statefulsets.Set {
 		UpdateRevision:     set.Status.UpdateRevision,
 		StatusReplicas:     set.Status.Replicas,
 		StatusReady:        set.Status.ReadyReplicas,
+		StatusUpdated:      set.Status.UpdatedReplicas,
 	}
 	if set.Spec.Ordinals != nil {
 		facts.FirstOrdinal = set.Spec.Ordinals.Start

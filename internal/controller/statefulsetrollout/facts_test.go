@@ -97,12 +97,12 @@ func TestSets(t *testing.T) {
 					Replicas: &three, MinReadySeconds: 9, Ordinals: &appsv1.StatefulSetOrdinals{Start: 5},
 					UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: "OnDelete"},
 				},
-				Status: appsv1.StatefulSetStatus{ObservedGeneration: 6, CurrentRevision: "c", UpdateRevision: "u", Replicas: 3, ReadyReplicas: 2},
+				Status: appsv1.StatefulSetStatus{ObservedGeneration: 6, CurrentRevision: "c", UpdateRevision: "u", Replicas: 3, ReadyReplicas: 2, UpdatedReplicas: 1},
 			},
 			statefulsets.Set{
 				Name: "a", UID: "u", Generation: 7, ObservedGeneration: 6, Deleting: true, Strategy: "OnDelete", Replicas: 3, FirstOrdinal: 5,
 				MinReady: 9 * time.Second, MaxUnavailable: "25%", Paused: true, CurrentRevision: "c", UpdateRevision: "u",
-				StatusReplicas: 3, StatusReady: 2,
+				StatusReplicas: 3, StatusReady: 2, StatusUpdated: 1,
 			},
 		},
 		"another value does not pause": {

@@ -161,10 +161,11 @@ func (t *tally) toPromote() bool {
 	return t.complete() && !t.Paused && t.CurrentRevision != t.UpdateRevision
 }
 
-// reported means that the status tells of all pods that are ready. Until then the
-// StatefulSet controller is about to write it, and would write over whatever is
-// written before.
-func (t *tally) reported() bool { return t.StatusReady >= t.Replicas }
+// reported means that the status, too, tells of all pods that they are updated and
+// ready, which is what the StatefulSet controller itself asks of it before it
+// promotes a revision. Until then that controller is about to write the status, and
+// would write over whatever is written before.
+func (t *tally) reported() bool { return min(t.StatusReady, t.StatusUpdated) >= t.Replicas }
 
 // over means that a turn of the set has ended, by itself or because it was paused.
 func (t *tally) over() bool { return t.complete() || t.Paused && t.settled() }

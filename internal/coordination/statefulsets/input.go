@@ -72,9 +72,9 @@ type Set struct {
 
 	// CurrentRevision and UpdateRevision are those of its status.
 	CurrentRevision, UpdateRevision string
-	// StatusReplicas and StatusReady are the pods that its status knows of, and
-	// those of them that are Ready.
-	StatusReplicas, StatusReady int32
+	// StatusReplicas, StatusReady and StatusUpdated are the pods that its status
+	// knows of, those of them that are Ready, and those of the revision it wishes for.
+	StatusReplicas, StatusReady, StatusUpdated int32
 
 	// Pods that the set controls by its UID, in any order.
 	Pods []Pod

@@ -314,12 +314,13 @@ func TestASetThatIsPausedIsLeftAsItIs(t *testing.T) {
 
 func TestTheRevisionIsPromotedWhenAllPodsHaveIt(t *testing.T) {
 	check(t, map[string]line{
-		"and are ready":             {sets{zone("a", "new,new")}, "Done ^a"},
-		"not while one is not":      {sets{zone("a", "new,new~")}, "Rolling"},
-		"not while one is missing":  {sets{zone("a", "new,-")}, "Rolling"},
-		"not when it is done":       {sets{zone("a", "new,new", current("new"))}, "Done"},
-		"not before it is reported": {sets{zone("a", "new,new", reported(1)), zone("b", "old")}, "Rolling -b-0"},
-		"while others are not done": {sets{zone("a", "new,new"), zone("b", "new,new~"), zone("c", "old")}, "Rolling ^a"},
+		"and are ready":              {sets{zone("a", "new,new")}, "Done ^a"},
+		"not while one is not":       {sets{zone("a", "new,new~")}, "Rolling"},
+		"not while one is missing":   {sets{zone("a", "new,-")}, "Rolling"},
+		"not when it is done":        {sets{zone("a", "new,new", current("new"))}, "Done"},
+		"not before it is reported":  {sets{zone("a", "new,new", reported(1)), zone("b", "old")}, "Rolling -b-0"},
+		"nor while its old pods are": {sets{zone("a", "new,new", updated(1)), zone("b", "old")}, "Rolling -b-0"},
+		"while others are not done":  {sets{zone("a", "new,new"), zone("b", "new,new~"), zone("c", "old")}, "Rolling ^a"},
 	})
 }
 
@@ -328,7 +329,7 @@ func TestASetIsFinishedOnceThoughItsStatusIsLate(t *testing.T) {
 	if plan := statefulsets.Decide(late); plan.Finished != "" || plan.Acts() {
 		t.Errorf("before its status tells of all pods: %+v", plan)
 	}
-	late.Sets[0].StatusReplicas, late.Sets[0].StatusReady = 2, 2
+	late.Sets[0] = zone("a", "new,new")
 	if got := told(statefulsets.Decide(late)); got != "Done ^a" {
 		t.Errorf("after it: %s", got)
 	}

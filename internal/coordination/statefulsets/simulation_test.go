@@ -205,10 +205,13 @@ func (z *simulatedZone) kubeletActs(s *simulation) {
 
 // report writes the part of the status that may lag behind.
 func (z *simulatedZone) report() {
-	z.StatusReplicas, z.StatusReady = int32(len(z.Pods)), 0
+	z.StatusReplicas, z.StatusReady, z.StatusUpdated = int32(len(z.Pods)), 0, 0
 	for _, pod := range z.Pods {
 		if pod.Ready {
 			z.StatusReady++
+		}
+		if pod.Revision == z.UpdateRevision {
+			z.StatusUpdated++
 		}
 	}
 }

@@ -37,7 +37,7 @@ func zone(name, pods string, changes ...func(*statefulsets.Set)) statefulsets.Se
 			s.Pods = append(s.Pods, pod(fmt.Sprintf("%s-%d", name, i), word))
 		}
 	}
-	s.StatusReplicas, s.StatusReady = s.Replicas, s.Replicas
+	s.StatusReplicas, s.StatusReady, s.StatusUpdated = s.Replicas, s.Replicas, s.Replicas
 	for _, change := range changes {
 		change(&s)
 	}
@@ -85,9 +85,14 @@ func status(ready int32) func(*statefulsets.Set) {
 	return func(s *statefulsets.Set) { s.StatusReady = ready }
 }
 
-// reported has a status that has not told of all pods yet.
+// reported has a status that has not told of all pods yet, and updated one that
+// still tells of some that are gone.
 func reported(pods int32) func(*statefulsets.Set) {
-	return func(s *statefulsets.Set) { s.StatusReplicas, s.StatusReady = pods, pods }
+	return func(s *statefulsets.Set) { s.StatusReplicas, s.StatusReady, s.StatusUpdated = pods, pods, pods }
+}
+
+func updated(pods int32) func(*statefulsets.Set) {
+	return func(s *statefulsets.Set) { s.StatusUpdated = pods }
 }
 
 func replicas(n int32) func(*statefulsets.Set) {
