@@ -18,8 +18,27 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS) -gcflags=all=-dwarf=false)
 RACE := $(shell command -v $$(go env CC) >/dev/null && echo -race)
 
 # The linter vets everything at once; here it would be done for each package.
-go_test := go test -vet=off
+# Nobody debugs the programs of tests: linked without symbols they are made faster.
+go_test := go test -vet=off -ldflags='-s -w'
 go_test_race := CGO_ENABLED=$(if $(RACE),1,0) $(go_test) $(RACE)
+
+# With the controller that end-to-end tests run; they themselves gain nothing of it.
+race_controller := $(if $(RACE),CONTROLLER_RACE=1)
+
+# Where tests need no API server.
+without_apiserver = $$(go list ./... | grep -v -e /internal/controller -e /test/admission -e /test/e2e -e /test/faults)
+
+# The reconcilers and admission, on a real API server.
+RECONCILERS := ./internal/controller/... ./test/admission ./test/performance
+
+# What `make test` proves with everything running: each capability once.
+STORIES := ./test/e2e $(addprefix ./test/e2e/,access alerts alone installation monitoring quiet workloads)
+
+# What `make test-all` adds: what takes long, or goes wrong in ways that are rare.
+EXTENDED := $(addprefix ./test/e2e/,crash shards tenants) ./test/faults/...
+
+# How many packages are tested at a time. They mostly wait.
+AT_ONCE ?= 3
 
 # Tools are kept in a folder named for the go.mod that pins them: they are built
 # once, and again when that file changes.
@@ -83,43 +102,66 @@ demo: ## Watch a release being promoted on a real control plane; DEMO_ARGS are i
 
 ##@ Test
 
+.PHONY: check
+check: lint verify portable test-unit ## Check what every change needs, in two minutes: format, lint, generated files, tests without an API server.
+
 .PHONY: test
-test: verify lint vulncheck test-unit test-controller test-e2e test-faults ## Run every check there is, the quick ones first.
+test: check test-controlled ## Check, and test the reconcilers and each capability on a real API server with Flux.
+
+.PHONY: test-all
+test-all: vulncheck test-race test-extended ## Test the rest: under the race detector, with faults, tenants, replicas, and what takes long.
 
 .PHONY: test-unit
-test-unit: ## Test what needs no control plane.
-	@$(if $(RACE),,echo "There is no C compiler, so the race detector stays off.")
-	@$(step) "Unit tests" env $(go_test_race) -shuffle=on -short $$(go list ./... | grep -v -e /internal/controller -e /test/admission -e /test/e2e -e /test/faults)
+test-unit: ## Test what needs no API server.
+	@$(step) "Unit tests" $(go_test) -short $(without_apiserver)
+
+.PHONY: test-controlled
+test-controlled: ## Test the reconcilers and the end-to-end stories.
+	@go run ./test/controlplane/cmd/build -parts all
+	@$(step) "Reconcilers and stories" env $(race_controller) $(go_test) -short -shuffle=on -count=1 -p $(AT_ONCE) -timeout 20m $(RECONCILERS) $(STORIES)
 
 # Reconcilers read from caches without copying. Whoever changes what is in one
 # makes client-go panic here.
-.PHONY: test-controller
-test-controller: ## Test the reconcilers, admission, and what is asked of the API server, on a real one.
-	@go run ./test/controlplane/cmd/build -parts etcd,kube-apiserver,kube-controller-manager,kube-scheduler,kwok
-	@$(step) "Controller tests" env KUBE_CACHE_MUTATION_DETECTOR=true $(go_test_race) -shuffle=on -timeout 30m ./internal/controller... ./test/admission ./test/performance
+.PHONY: test-race
+test-race: ## Test everything but the stories under the race detector.
+	@$(if $(RACE),,echo "There is no C compiler, so the race detector stays off.")
+	@go run ./test/controlplane/cmd/build -parts all
+	@$(step) "Race detector" env KUBE_CACHE_MUTATION_DETECTOR=true $(go_test_race) -shuffle=on -count=1 -p $(AT_ONCE) -timeout 30m $(RECONCILERS) $(without_apiserver)
 
 .PHONY: test-controlplane
 test-controlplane: controlplane ## Test the control plane that the other tests stand on.
 	@$(step) "Control plane tests" $(go_test) -timeout 20m ./test/controlplane/...
 
-.PHONY: test-e2e
-test-e2e: ## Test whole stories with Flux and the controller running.
-	@go run ./test/controlplane/cmd/build -parts all
-	@$(step) "End-to-end tests" env $(go_test_race) -p 1 -count=1 -timeout 40m ./test/e2e/...
-
 # REPORT is a folder where each test of a fault stores what it did and saw. These
 # tests wait much, for leases and bakes, so several run at a time.
 REPORT ?=
 
-.PHONY: test-faults
-test-faults: ## Test that promises hold whatever fails: processes, requests, watches, the API server, others.
+.PHONY: test-extended
+test-extended: ## Test that promises hold whatever fails, and for whomever: crashes, faults, tenants, shards.
 	@go run ./test/controlplane/cmd/build -parts all
-	@$(step) "Tests of faults" env FAULTS_REPORT=$(abspath $(REPORT)) $(go_test_race) -p 2 -parallel 4 -count=1 -timeout 20m ./test/faults/...
+	@$(step) "Extended tests" env FAULTS_REPORT=$(abspath $(REPORT)) $(race_controller) $(go_test) -p $(AT_ONCE) -parallel 4 -count=1 -timeout 30m $(EXTENDED)
+
+# RUNS is how often, PACKAGES is what.
+RUNS ?= 10
+PACKAGES ?= $(RECONCILERS) $(STORIES) $(EXTENDED)
+
+.PHONY: deflake
+deflake: ## Run PACKAGES again and again (RUNS), with busy processors and processes that are stopped and woken.
+	@go run ./test/controlplane/cmd/build -parts all
+	@env $(race_controller) go run ./test/cmd/deflake -runs $(RUNS) -- -vet=off -p 2 -timeout 60m $(PACKAGES)
+
+# TIMED is what is measured.
+TIMED ?= $(RECONCILERS) $(STORIES) $(EXTENDED)
+
+.PHONY: timings
+timings: ## Measure how long the packages TIMED take, and what CPU time and control planes.
+	@go run ./test/controlplane/cmd/build -parts all
+	@env $(race_controller) go run ./test/cmd/timings -vet=off -count=1 -p $(AT_ONCE) -timeout 60m $(TIMED)
 
 .PHONY: reliability
 reliability: ## Run the tests of faults and write what they saw to docs/reliability.md.
 	@rm -rf bin/faults
-	@$(MAKE) --no-print-directory test-faults REPORT=bin/faults
+	@$(MAKE) --no-print-directory test-extended REPORT=bin/faults
 	@go run ./test/faults/cmd/table -in bin/faults
 
 .PHONY: bench
@@ -157,6 +199,11 @@ verify: $(TOOLS) ## Fail if a generated file or go.mod is not up to date.
 .PHONY: lint
 lint: $(LINT) ## Lint all Go code, tests included.
 	@$(step) "Lint" $(LINT)/golangci-lint run ./...
+
+# Whoever works on a Mac can compile everything, tests included.
+.PHONY: portable
+portable: ## Vet all Go code for macOS.
+	@$(step) "Code for macOS" env GOOS=darwin GOARCH=arm64 go vet ./...
 
 .PHONY: vulncheck
 vulncheck: $(VULNCHECK) ## Look for known vulnerabilities in what the code calls, if VULNDB can be reached.

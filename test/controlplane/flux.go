@@ -103,7 +103,7 @@ func (c *ControlPlane) fluxController(name parts.Name, args ...string) (*Process
 		return nil, fmt.Errorf("make the folder for temporary files of %s: %w", name, err)
 	}
 	p := c.process(name, args...)
-	p.Env = []string{"RUNTIME_NAMESPACE=" + FluxNamespace, "KUBECONFIG=" + c.kubeconfig, "TMPDIR=" + temporary}
+	p.Env = append(p.Env, "RUNTIME_NAMESPACE="+FluxNamespace, "KUBECONFIG="+c.kubeconfig, "TMPDIR="+temporary)
 	p.ready = answersOK(http.DefaultClient, "http://"+address(health)+"/readyz")
 	return p, nil
 }

@@ -9,10 +9,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/child"
 )
 
 // stopGrace is how long a process may take to end by itself when asked to.
@@ -32,6 +33,10 @@ type Process struct {
 	starter *starter
 	// ready tells when the process serves; nil means as soon as it runs.
 	ready func(context.Context) error
+
+	// pausing is held by who stops or wakes the process.
+	pausing sync.Mutex
+	paused  bool
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
@@ -172,14 +177,22 @@ func (p *Process) Kill() error {
 // Pause freezes the process: its connections stay open and nothing is answered.
 // It returns when each of its threads stands still.
 func (p *Process) Pause() {
+	p.pausing.Lock()
+	defer p.pausing.Unlock()
+	p.paused = true
 	p.signal(syscall.SIGSTOP)
-	for pid := p.PID(); pid != 0 && p.Running() && !standsStill(pid); {
+	for pid := p.PID(); pid != 0 && p.Running() && !child.Stopped(pid); {
 		time.Sleep(time.Millisecond)
 	}
 }
 
 // Resume lets a paused process go on.
-func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
+func (p *Process) Resume() {
+	p.pausing.Lock()
+	defer p.pausing.Unlock()
+	p.paused = false
+	p.signal(syscall.SIGCONT)
+}
 
 // Restart stops the process and starts it again.
 func (p *Process) Restart(ctx context.Context) error {
@@ -196,25 +209,6 @@ func (p *Process) signal(s syscall.Signal) {
 	if p.runningLocked() {
 		_ = syscall.Kill(-p.cmd.Process.Pid, s)
 	}
-}
-
-// standsStill reads the state of each thread.
-func standsStill(pid int) bool {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
-	if err != nil || len(threads) == 0 {
-		return false
-	}
-	for _, thread := range threads {
-		content, err := os.ReadFile(thread)
-		if err != nil {
-			continue // it has ended
-		}
-		// The state comes after the name, which is in parentheses.
-		if after := content[bytes.LastIndexByte(content, ')')+1:]; !bytes.HasPrefix(after, []byte(" T")) {
-			return false
-		}
-	}
-	return true
 }
 
 func (p *Process) awaitExit(ctx context.Context) bool {

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/child"
 )
 
 var errStopped = errors.New("the control plane is stopped")
@@ -50,7 +52,7 @@ func (s *starter) run() {
 // start starts the command in a process group of its own, so that Ctrl-C in a
 // terminal reaches this process first and it can stop its parts in order.
 func (s *starter) start(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = child.Attributes(syscall.SIGKILL)
 	result := make(chan error, 1)
 	select {
 	case s.requests <- startRequest{cmd, result}:

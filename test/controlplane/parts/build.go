@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/child"
 )
 
 // Build returns the path of each named part's program, and builds those that
@@ -152,7 +154,7 @@ func (p part) goOutput(ctx context.Context, args ...string) ([]byte, error) {
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
 	cmd.Env = append(append(os.Environ(), buildEnvironment...), "GOTMPDIR="+scratch, "PWD="+cmd.Dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGINT}
+	cmd.SysProcAttr = child.Attributes(syscall.SIGINT)
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = 10 * time.Second
 	output, err := cmd.Output()

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gotest reads what go test -json prints.
+package gotest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// module is what the import paths of packages begin with.
+const module = "github.com/fluxrollouts/rollout-controller/"
+
+// Suite is the tests of one package.
+type Suite struct {
+	// Name is the folder of the package.
+	Name   string
+	Failed bool
+	Took   time.Duration
+	// Tests are those that are no part of another.
+	Tests []Test
+	// Output is what the package printed; it is kept of one that failed.
+	Output string
+}
+
+// Test is a test function.
+type Test struct {
+	Name   string
+	Failed bool
+	Took   time.Duration
+}
+
+// event is a line, as `go doc test2json` and `go help buildjson` describe it.
+type event struct {
+	Action, Package, ImportPath, Test, Output string
+	Elapsed                                   float64
+}
+
+// Read returns the suites in the order in which they ended. What is said outside
+// of any test, such as by the compiler, goes to other.
+func Read(from io.Reader, other io.Writer) ([]Suite, error) {
+	r := reader{output: map[string]*strings.Builder{}, tests: map[string][]Test{}}
+	for lines := json.NewDecoder(from); ; {
+		var e event
+		switch err := lines.Decode(&e); {
+		case errors.Is(err, io.EOF):
+			return r.ended, nil
+		case err != nil:
+			return nil, fmt.Errorf("read what go test prints: %w", err)
+		case e.Package == "":
+			fmt.Fprint(other, e.Output)
+		default:
+			r.take(e)
+		}
+	}
+}
+
+type reader struct {
+	ended  []Suite
+	output map[string]*strings.Builder
+	tests  map[string][]Test
+}
+
+func (r *reader) take(e event) {
+	switch e.Action {
+	case "output":
+		if r.output[e.Package] == nil {
+			r.output[e.Package] = &strings.Builder{}
+		}
+		r.output[e.Package].WriteString(e.Output)
+	case "pass", "fail", "skip":
+		took, failed := time.Duration(e.Elapsed*float64(time.Second)), e.Action == "fail"
+		switch {
+		case e.Test == "":
+			r.end(Suite{Name: strings.TrimPrefix(e.Package, module), Failed: failed, Took: took}, e.Package)
+		case !strings.Contains(e.Test, "/"):
+			r.tests[e.Package] = append(r.tests[e.Package], Test{Name: e.Test, Failed: failed, Took: took})
+		}
+	}
+}
+
+func (r *reader) end(s Suite, name string) {
+	s.Tests = r.tests[name]
+	if output := r.output[name]; s.Failed && output != nil {
+		s.Output = output.String()
+	}
+	delete(r.output, name)
+	r.ended = append(r.ended, s)
+}

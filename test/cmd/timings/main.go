@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command timings runs go test and then prints, as a table, how long each package
+// took, how much CPU time its processes used, the control plane's among them, how
+// many control planes it started, and which of its tests took longest:
+//
+//	go run ./test/cmd/timings -count=1 ./internal/controller/...
+//
+// All arguments are those of go test. What the tests print goes to standard error
+// when a package fails. The exit status is that of go test.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/fluxrollouts/rollout-controller/test/cmd/internal/gotest"
+)
+
+// usageVariable names, in the environment of a test, the folder where the CPU time
+// of its package is noted. It makes this command run a test instead of go test.
+const usageVariable = "TIMINGS_USAGE"
+
+func main() {
+	var err error
+	if folder := os.Getenv(usageVariable); folder != "" {
+		err = runTest(folder, os.Args[1:])
+	} else {
+		err = runSuites(os.Args[1:])
+	}
+	var ended *exec.ExitError
+	switch {
+	case errors.As(err, &ended) && ended.ExitCode() > 0:
+		os.Exit(ended.ExitCode())
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// runSuites has go test start each test program by way of this command.
+func runSuites(args []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	folder, err := os.MkdirTemp("", "timings-*")
+	if err != nil {
+		return fmt.Errorf("make a folder: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+
+	root, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("find the folder of this command: %w", err)
+	}
+	test := exec.Command("go", append([]string{"test", "-json", "-exec", self}, args...)...)
+	test.Env = append(os.Environ(), usageVariable+"="+folder, rootVariable+"="+root)
+	test.Stderr = os.Stderr
+	output, err := test.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("read what go test prints: %w", err)
+	}
+	if err := test.Start(); err != nil {
+		return fmt.Errorf("start go test: %w", err)
+	}
+	suites, readErr := gotest.Read(output, os.Stderr)
+	err = test.Wait()
+	if readErr != nil {
+		return readErr
+	}
+	measured, usageErr := withUsage(suites, folder)
+	if usageErr != nil {
+		return errors.Join(err, usageErr)
+	}
+	writeTable(os.Stdout, measured)
+	return err
+}
+
+func withUsage(suites []gotest.Suite, folder string) ([]timed, error) {
+	measured := make([]timed, 0, len(suites))
+	for _, s := range suites {
+		fmt.Fprint(os.Stderr, s.Output)
+		used, err := usageOf(filepath.Join(folder, fileName(s.Name)))
+		if err != nil {
+			return nil, err
+		}
+		measured = append(measured, timed{s, used})
+	}
+	return measured, nil
+}
