@@ -35,7 +35,7 @@ RECONCILERS := ./internal/controller/... ./test/admission ./test/performance
 STORIES := ./test/e2e $(addprefix ./test/e2e/,access alerts alone installation monitoring quiet workloads)
 
 # What `make test-all` adds: what takes long, or goes wrong in ways that are rare.
-EXTENDED := $(addprefix ./test/e2e/,crash shards tenants) ./test/faults/...
+EXTENDED := $(addprefix ./test/e2e/,crash olderflux shards tenants workloads) ./test/faults/...
 
 # How many packages are tested at a time. They mostly wait.
 AT_ONCE ?= 3

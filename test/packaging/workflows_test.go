@@ -35,11 +35,36 @@ type job struct {
 	} `json:"steps"`
 }
 
+// What make test and make test-all run is spread over the jobs of ci: none of it may
+// be forgotten there.
+func TestEachPartOfAllTestsIsAJob(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(parts.Root(), "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := workflowTexts(t)["ci"]
+	for _, rule := range []string{"test", "test-all"} {
+		needs := regexp.MustCompile(`(?m)^` + rule + `: (.*) ##`).FindSubmatch(content)
+		if needs == nil {
+			t.Fatalf("the Makefile has no rule %s", rule)
+		}
+		for _, target := range strings.Fields(string(needs[1])) {
+			if !regexp.MustCompile(`- run: make .*\b` + target + `\b`).MatchString(run) {
+				t.Errorf("no job of ci makes %s, which belongs to make %s", target, rule)
+			}
+		}
+	}
+}
+
 // Nothing may be written but by the jobs that publish, and by these only what
 // they publish.
 func TestWorkflowsMayDoNoMoreThanTheyMust(t *testing.T) {
 	want := map[string]map[string]string{
+		"ci/check":              {"contents": "read"},
+		"ci/controlplane":       {"contents": "read"},
 		"ci/test":               {"contents": "read"},
+		"ci/race":               {"contents": "read"},
+		"ci/extended":           {"contents": "read"},
 		"ci/image":              {"contents": "read"},
 		"release/test":          {"contents": "read"},
 		"release/publish":       {"contents": "read", "packages": "write", "id-token": "write"},
@@ -97,16 +122,21 @@ func TestActionsArePinnedByCommit(t *testing.T) {
 
 func TestWorkflowsNameOnlyWhatIsThere(t *testing.T) {
 	targets := makeTargets(t)
-	made := regexp.MustCompile(`make (?:--[a-z-]+ )*([a-z-]+)`)
+	made := regexp.MustCompile(`make ((?:--?[a-z-]+ )*[a-z-]+(?: [a-z-]+)*)`)
 	files := []string{"file", "context", "go-version-file"}
 	found := map[string]bool{}
 	for name, w := range workflows(t) {
 		for jobName, j := range w.Jobs {
 			for _, step := range j.Steps {
-				for _, target := range made.FindAllStringSubmatch(step.Run, -1) {
-					found[target[1]] = true
-					if !slices.Contains(targets, target[1]) {
-						t.Errorf("%s/%s makes %s, which the Makefile does not have", name, jobName, target[1])
+				for _, command := range made.FindAllStringSubmatch(step.Run, -1) {
+					for target := range strings.FieldsSeq(command[1]) {
+						if strings.HasPrefix(target, "-") {
+							continue
+						}
+						found[target] = true
+						if !slices.Contains(targets, target) {
+							t.Errorf("%s/%s makes %s, which the Makefile does not have", name, jobName, target)
+						}
 					}
 				}
 				for _, input := range files {
@@ -121,7 +151,7 @@ func TestWorkflowsNameOnlyWhatIsThere(t *testing.T) {
 			}
 		}
 	}
-	for _, target := range []string{"test", "release-check", "push-artifact", "push-chart", "release-files", "vulncheck"} {
+	for _, target := range []string{"check", "test-controlled", "test-race", "test-extended", "test", "test-all", "release-check", "push-artifact", "push-chart", "release-files", "vulncheck"} {
 		if !found[target] {
 			t.Errorf("no workflow makes %s", target)
 		}

@@ -27,6 +27,9 @@ const (
 )
 
 func TestKillingTheControllerLetsNoTwoRollAndForgetsNone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes minutes")
+	}
 	plane := both(controlplane.Options{}).For(t)
 	installPolicy(t, plane)
 	all := raise(t, plane)

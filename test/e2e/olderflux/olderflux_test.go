@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package e2e
+// Package olderflux tells a story where Flux serves images as it did before 2.7.
+package olderflux
 
 import (
+	"os"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,11 +13,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
+
+func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 
 // Flux 2.6 serves the image kinds at v1beta2 and not at v1.
 func TestAReleaseGoesAllTheWayWhereImagesAreServedAtV1Beta2Only(t *testing.T) {
-	t.Parallel()
 	older := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true, ImageVersion: controlplane.ImageV1Beta2})
 	s := stage.New(t, older)
 	s.CreateFlux()
