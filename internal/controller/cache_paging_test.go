@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -54,5 +53,5 @@ func TestACacheIsFilledPageByPage(t *testing.T) {
 		var check v1alpha1.HealthCheck
 		s.Expect(cached.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "check-7"}, &check)).To(Succeed())
 		return check.Status.Status
-	}).WithTimeout(20 * time.Second).Should(Equal(v1alpha1.HealthStatusUnhealthy))
+	}).Should(Equal(v1alpha1.HealthStatusUnhealthy))
 }

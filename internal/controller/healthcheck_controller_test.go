@@ -82,7 +82,7 @@ func TestACheckThatWasResetIsEvaluatedAgainAtOnce(t *testing.T) {
 	s.deploy(1)
 	s.Eventually(s.status).Should(Equal(healthy))
 	s.reset()
-	s.Eventually(s.status, "1s").Should(Equal(healthy))
+	s.Eventually(s.status).Should(Equal(healthy))
 }
 
 func TestAnIdlePassOfFluxWritesNothing(t *testing.T) {
@@ -175,7 +175,7 @@ func TestAKindThatMayNotBeReadIsPendingAndNamed(t *testing.T) {
 		APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch"},
 	})
 	s.deploy(1)
-	s.Eventually(s.status, "20s").Should(Equal(healthy))
+	s.Eventually(s.status).Should(Equal(healthy))
 }
 
 // grant lets a user do what the controller needs anyway, and more.

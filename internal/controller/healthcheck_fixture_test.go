@@ -45,7 +45,6 @@ func openShop(t *testing.T, user *rest.Config, annotations map[string]string) *s
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &shop{WithT: NewWithT(t), ctx: ctx, requests: &requestLog{}}
-	s.SetDefaultEventuallyTimeout(10 * time.Second)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
 	s.Expect(testClient.Create(ctx, namespace)).To(Succeed())
 	s.createKustomization(namespace.Name)

@@ -76,7 +76,6 @@ func (s *stage) playShard(t *testing.T, user *rest.Config, schedules func() time
 		}
 	}
 	t.Cleanup(stop)
-	s.SetDefaultEventuallyTimeout(20 * time.Second)
 	return stop
 }
 

@@ -33,7 +33,7 @@ var (
 )
 
 // testsAtOnce is more than there are processors: tests wait for the API server.
-const testsAtOnce = "4"
+const testsAtOnce = "8"
 
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", testsAtOnce); err != nil {

@@ -22,6 +22,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	_ "github.com/fluxrollouts/rollout-controller/test/fixture" // its patience
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -193,7 +195,6 @@ type endpoint struct {
 func openEndpoint(t *testing.T, answer func(*endpoint, int) int) *endpoint {
 	t.Helper()
 	e := &endpoint{WithT: NewWithT(t), ended: make(chan struct{}), answer: answer}
-	e.SetDefaultEventuallyTimeout(20 * time.Second)
 	e.server = httptest.NewServer(http.HandlerFunc(e.serve))
 	t.Cleanup(e.server.Close)
 	t.Cleanup(func() { close(e.ended) })

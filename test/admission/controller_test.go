@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
@@ -213,7 +212,7 @@ func startWebhook(t *testing.T, time clock.Clock) *replica {
 
 func eventually(t *testing.T, actual any) AsyncAssertion {
 	t.Helper()
-	return NewWithT(t).Eventually(actual).WithTimeout(20 * time.Second)
+	return NewWithT(t).Eventually(actual)
 }
 
 // configuration reads the webhook's configuration.

@@ -5,7 +5,6 @@ package admission
 import (
 	"context"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -31,7 +30,6 @@ type stage struct {
 func newStage(t *testing.T, form string) *stage {
 	t.Helper()
 	s := &stage{WithT: NewWithT(t), ctx: t.Context(), form: form}
-	s.SetDefaultEventuallyTimeout(20 * time.Second)
 	s.namespace = s.makeNamespace()
 	return s
 }

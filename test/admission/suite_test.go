@@ -20,6 +20,7 @@ import (
 	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+	_ "github.com/fluxrollouts/rollout-controller/test/fixture" // its patience
 )
 
 // controllerName is the user name of the controller, as config/default has it.

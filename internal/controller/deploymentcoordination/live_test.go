@@ -50,7 +50,6 @@ func openStreet(t *testing.T) *street {
 	t.Helper()
 	plane, live := livePlane.open(t)
 	s := &street{WithT: NewWithT(t), WithWatch: live, t: t, ctx: t.Context(), plane: plane}
-	s.SetDefaultEventuallyTimeout(60 * time.Second)
 	s.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "street-"}}
 	s.Expect(s.Create(s.ctx, namespace)).To(Succeed())

@@ -33,9 +33,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// patience is how long a test waits for what has to come.
-const patience = 30 * time.Second
-
 // moment is how long a test watches that something does not come.
 const moment = 1500 * time.Millisecond
 
@@ -63,7 +60,6 @@ func openStage(t *testing.T, sets ...*appsv1.StatefulSet) *stage {
 		WithT: NewWithT(t), WithWatch: testClient, ctx: t.Context(),
 		events: &fixture.Events{}, metrics: metrics.NewGroups(), guard: &guard{}, requests: &requestLog{},
 	}
-	s.SetDefaultEventuallyTimeout(patience)
 	s.SetDefaultConsistentlyDuration(moment)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "groups-"}}
 	s.Expect(s.Create(s.ctx, namespace)).To(Succeed())

@@ -21,6 +21,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/internal/health/changes"
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
+	_ "github.com/fluxrollouts/rollout-controller/test/fixture" // its patience
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

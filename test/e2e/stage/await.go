@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 const (
-	// patience is how long a story waits for what must happen.
-	patience = 90 * time.Second
 	// calm is how long a story watches that nothing happens.
 	calm = 3 * time.Second
 	// pace is how often it looks.
@@ -28,7 +27,7 @@ func Eventually(t *testing.T, what string, look func() (done bool, seen string))
 		if done {
 			return
 		}
-		if time.Since(start) > patience || t.Context().Err() != nil {
+		if time.Since(start) > fixture.Patience || t.Context().Err() != nil {
 			t.Fatalf("never saw %s; last seen:\n%s", what, seen)
 		}
 	}
