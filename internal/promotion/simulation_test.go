@@ -22,10 +22,12 @@ import (
 var (
 	update   = flag.Bool("update", false, "write the golden stories anew")
 	onlySeed = flag.Uint64("seed", 0, "simulate with this seed instead of fresh ones")
+	more     = flag.Int("seeds", 1, "simulate with this many times as many fresh seeds")
 )
 
 // How often a simulation runs with a seed that nobody chose: each story, whose
-// events are given, and the one in which anything may happen.
+// events are given, and the one in which anything may happen. make test-long has
+// more.
 const (
 	freshSeedsOfAStory = 12
 	freshSeedsOfChaos  = 100
@@ -66,7 +68,7 @@ func TestAnythingMayHappen(t *testing.T) {
 
 func seeds(fresh int) []uint64 {
 	all := []uint64{*onlySeed}
-	for *onlySeed == 0 && len(all) <= fresh {
+	for *onlySeed == 0 && len(all) <= fresh**more {
 		all = append(all, rand.Uint64())
 	}
 	return all

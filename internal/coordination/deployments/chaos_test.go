@@ -17,9 +17,10 @@ import (
 var (
 	update   = flag.Bool("update", false, "write the golden stories anew")
 	onlySeed = flag.Uint64("seed", 0, "simulate with this seed instead of fresh ones")
+	more     = flag.Int("seeds", 1, "simulate with this many times as many fresh seeds")
 )
 
-// freshSeeds is how many histories nobody chose.
+// freshSeeds is how many histories nobody chose. make test-long has more.
 const freshSeeds = 200
 
 // TestAnythingMayHappen lets people, Pods, crashes, old reads and lost writes come
@@ -31,7 +32,7 @@ func TestAnythingMayHappen(t *testing.T) {
 	t.Parallel()
 
 	seeds := []uint64{*onlySeed}
-	for *onlySeed == 0 && len(seeds) <= freshSeeds {
+	for *onlySeed == 0 && len(seeds) <= freshSeeds**more {
 		seeds = append(seeds, rand.Uint64())
 	}
 	for _, seed := range seeds {

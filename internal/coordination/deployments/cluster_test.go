@@ -44,6 +44,9 @@ type app struct {
 	// when it has been since.
 	finished string
 	ready    time.Time
+	// before is since when it was ready before it was not for a moment, until a pass
+	// has stored that it saw that. What nobody looks at in that moment nobody knows.
+	before time.Time
 	// readyReplicas is how many there were then.
 	readyReplicas int32
 }
@@ -287,13 +290,18 @@ func (a *app) note(now time.Time, full bool) {
 	switch {
 	case full && a.has(a.Template):
 		if a.finished != a.Template {
-			a.ready = time.Time{}
+			a.ready, a.before = time.Time{}, time.Time{}
 		}
 		if a.ready.IsZero() && !a.Paused {
 			a.ready = now
 		}
 		a.finished, a.readyReplicas = a.Template, a.Replicas
-	case a.finished != a.Template || !a.Available && a.AvailableReplicas < min(a.readyReplicas, a.Replicas):
+	case a.finished != a.Template:
+		a.ready, a.before = time.Time{}, time.Time{}
+	case !a.Available && a.AvailableReplicas < min(a.readyReplicas, a.Replicas):
+		if a.before.IsZero() {
+			a.before = a.ready
+		}
 		a.ready = time.Time{}
 	}
 }

@@ -138,18 +138,29 @@ func (w *world) pass() error {
 		w.checkBake(v, plan)
 	}
 	clear(w.touched)
+	current := v.version == w.version
 	w.wakeAt = plan.RecheckAt
 	if err := w.record(v, plan); err != nil {
 		return err
 	}
+	w.sawLosses(v)
 	if err := w.act(v, plan); err != nil {
 		return err
 	}
-	if len(w.touched) == 0 && v.version >= w.passedAt {
+	if current && len(w.touched) == 0 {
 		w.passes++
 		w.checkAfter(v)
 	}
 	return nil
+}
+
+// sawLosses notes who was seen not to be available: from then on that counts.
+func (w *world) sawLosses(v view) {
+	for _, d := range v.in.Deployments {
+		if a := w.byKey(d.Key); a != nil && !d.Available {
+			a.before = time.Time{}
+		}
+	}
 }
 
 // decide asks the planner, and that it says the same whatever the order is.
@@ -420,7 +431,8 @@ func (w *world) checkWrite(v view, p deployments.Write, a *app) {
 	}
 }
 
-// checkBake: who is said to be ready has been for long enough.
+// checkBake: who is said to be ready has been for long enough, as far as any pass
+// could see.
 func (w *world) checkBake(v view, plan deployments.Plan) {
 	for _, j := range plan.Journals {
 		for _, note := range j.Notes {
@@ -434,14 +446,18 @@ func (w *world) checkBake(v view, plan deployments.Plan) {
 					wait = max(wait, time.Duration(co.Spec.MinReadySeconds)*time.Second)
 				}
 			}
-			if a.ready.IsZero() || w.now.Sub(a.ready) < wait {
-				w.t.Fatalf("the turn of %s ends %s after %s, which is before %s:\n%s", key, w.now.Sub(a.ready), a.ready, wait, w.tail())
+			since := a.ready
+			if !a.before.IsZero() && !since.IsZero() {
+				since = a.before
+			}
+			if since.IsZero() || w.now.Sub(since) < wait {
+				w.t.Fatalf("the turn of %s ends %s after %s, which is before %s:\n%s", key, w.now.Sub(since), since, wait, w.tail())
 			}
 		}
 	}
 }
 
-// checkAfter: once a pass was made as planned, at most one of a component rolls out,
+// checkAfter: once a pass that rested on what is true was made as planned, at most one of a component rolls out,
 // and all coordinations that select it say so.
 func (w *world) checkAfter(v view) {
 	seen := map[string]bool{}
