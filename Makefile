@@ -28,17 +28,23 @@ race_controller := $(if $(RACE),CONTROLLER_RACE=1)
 # Where tests need no API server.
 without_apiserver = $$(go list ./... | grep -v -e /internal/controller -e /test/admission -e /test/e2e -e /test/faults)
 
+# What decides starts no goroutine: instead of the race detector it gets more seeds.
+PURE := ./internal/promotion ./internal/coordination/deployments ./internal/coordination/statefulsets
+
 # The reconcilers and admission, on a real API server.
-RECONCILERS := ./internal/controller/... ./test/admission ./test/performance
+RECONCILERS := ./internal/controller/... ./test/admission
+
+# What else can have a data race. Those that take longest come first.
+RACED := ./test/performance $(RECONCILERS) ./test/controlplane/... ./test/demo/... ./cmd/... $$(go list ./internal/... | grep -v -e /controller -e /promotion -e /coordination)
 
 # What `make test` proves with everything running: each capability once.
-STORIES := ./test/e2e $(addprefix ./test/e2e/,access alerts alone installation monitoring quiet workloads)
+STORIES := ./test/e2e $(addprefix ./test/e2e/,quiet workloads access alerts alone installation monitoring)
 
 # What `make test-all` adds: what takes long, or goes wrong in ways that are rare.
-EXTENDED := $(addprefix ./test/e2e/,crash olderflux shards tenants workloads) ./test/faults/...
+EXTENDED := $(addprefix ./test/e2e/,workloads crash olderflux shards tenants) ./test/faults/...
 
 # How many packages are tested at a time. They mostly wait.
-AT_ONCE ?= 3
+AT_ONCE ?= 4
 
 # Tools are kept in a folder named for the go.mod that pins them: they are built
 # once, and again when that file changes.
@@ -109,7 +115,7 @@ check: lint verify portable test-unit ## Check what every change needs, in two m
 test: check test-controlled ## Check, and test the reconcilers and each capability on a real API server with Flux.
 
 .PHONY: test-all
-test-all: vulncheck test-race test-extended ## Test the rest: under the race detector, with faults, tenants, replicas, and what takes long.
+test-all: vulncheck test-long test-race test-extended ## Test the rest: under the race detector, with faults, tenants, replicas, and what takes long.
 
 .PHONY: test-unit
 test-unit: ## Test what needs no API server.
@@ -120,13 +126,17 @@ test-controlled: ## Test the reconcilers and the end-to-end stories.
 	@go run ./test/controlplane/cmd/build -parts all
 	@$(step) "Reconcilers and stories" env $(race_controller) $(go_test) -short -shuffle=on -count=1 -p $(AT_ONCE) -timeout 20m $(RECONCILERS) $(STORIES)
 
+.PHONY: test-long
+test-long: ## Simulate with ten times as many seeds.
+	@$(step) "Long simulations" $(go_test) -count=1 -timeout 20m $(PURE) -args -seeds=10
+
 # Reconcilers read from caches without copying. Whoever changes what is in one
 # makes client-go panic here.
 .PHONY: test-race
-test-race: ## Test everything but the stories under the race detector.
+test-race: ## Test under the race detector, and with that of changes to caches.
 	@$(if $(RACE),,echo "There is no C compiler, so the race detector stays off.")
 	@go run ./test/controlplane/cmd/build -parts all
-	@$(step) "Race detector" env KUBE_CACHE_MUTATION_DETECTOR=true $(go_test_race) -shuffle=on -count=1 -p $(AT_ONCE) -timeout 30m $(RECONCILERS) $(without_apiserver)
+	@$(step) "Race detector" env KUBE_CACHE_MUTATION_DETECTOR=true $(race_controller) $(go_test_race) -shuffle=on -count=1 -p $(AT_ONCE) -timeout 30m $(RACED)
 
 .PHONY: test-controlplane
 test-controlplane: controlplane ## Test the control plane that the other tests stand on.
@@ -161,7 +171,7 @@ timings: ## Measure how long the packages TIMED take, and what CPU time and cont
 .PHONY: reliability
 reliability: ## Run the tests of faults and write what they saw to docs/reliability.md.
 	@rm -rf bin/faults
-	@$(MAKE) --no-print-directory test-extended REPORT=bin/faults
+	@$(MAKE) --no-print-directory test-extended EXTENDED=./test/faults/... REPORT=bin/faults
 	@go run ./test/faults/cmd/table -in bin/faults
 
 .PHONY: bench

@@ -73,7 +73,7 @@ func hold(t *testing.T, ranges []expectation, found measured) {
 	}
 }
 
-// What `make test` holds must be in the range file: else nothing is held.
+// What `make test-all` holds must be in the range file: else nothing is held.
 func TestEveryCountHasARange(t *testing.T) {
 	ranges, err := readRanges(rangeFile)
 	if err != nil {
