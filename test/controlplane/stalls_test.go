@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/child"
+)
+
+func TestStallsStopAndWakeWhatRuns(t *testing.T) {
+	t.Setenv(stallsVariable, "50ms")
+	c, err := prepare(Options{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopsAtTheEnd(t, c)
+	sleeper, err := c.StartProcess("sleeper", "/bin/sleep", []string{"300"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.stall(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		await(t, "the process stopped", func() bool { return child.Stopped(sleeper.PID()) })
+		await(t, "the process woken", func() bool { return !child.Stopped(sleeper.PID()) })
+	}
+}
+
+func TestStallsLeaveAloneWhatATestHasPaused(t *testing.T) {
+	c, err := prepare(Options{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopsAtTheEnd(t, c)
+	sleeper, err := c.StartProcess("sleeper", "/bin/sleep", []string{"300"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sleeper.Pause()
+	sleeper.stall(time.Millisecond)
+	if !child.Stopped(sleeper.PID()) {
+		t.Error("a process that a test has paused was woken")
+	}
+	sleeper.Resume()
+	await(t, "the process woken", func() bool { return !child.Stopped(sleeper.PID()) })
+}
+
+func TestStallsNeedADuration(t *testing.T) {
+	for _, value := range []string{"often", "0s", "-1s"} {
+		t.Setenv(stallsVariable, value)
+		if err := (&ControlPlane{}).stall(); err == nil || !strings.Contains(err.Error(), value) {
+			t.Errorf("%q: the error is %v", value, err)
+		}
+	}
+}
+
+func stopsAtTheEnd(t *testing.T, c *ControlPlane) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func await(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for begun := time.Now(); !happened(); time.Sleep(time.Millisecond) {
+		if time.Since(begun) > time.Minute {
+			t.Fatalf("never saw %s", what)
+		}
+	}
+}
