@@ -156,15 +156,15 @@ test-extended: ## Test that promises hold whatever fails, and for whomever: cras
 
 # RUNS is how often, PACKAGES is what.
 RUNS ?= 10
-PACKAGES ?= $(RECONCILERS) $(STORIES) $(EXTENDED)
+PACKAGES ?= $(sort $(RECONCILERS) $(STORIES) $(EXTENDED))
 
 .PHONY: deflake
 deflake: ## Run PACKAGES again and again (RUNS), with busy processors and processes that are stopped and woken.
 	@go run ./test/controlplane/cmd/build -parts all
-	@env $(race_controller) go run ./test/cmd/deflake -runs $(RUNS) -- -vet=off -p 2 -timeout 60m $(PACKAGES)
+	@env $(race_controller) go run ./test/cmd/deflake -runs $(RUNS) -- -vet=off -p $(AT_ONCE) -timeout 60m $(PACKAGES)
 
 # TIMED is what is measured.
-TIMED ?= $(RECONCILERS) $(STORIES) $(EXTENDED)
+TIMED ?= $(sort $(RECONCILERS) $(STORIES) $(EXTENDED))
 
 .PHONY: timings
 timings: ## Measure how long the packages TIMED take, and what CPU time and control planes.
