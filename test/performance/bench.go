@@ -16,6 +16,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/pace"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
@@ -45,7 +46,7 @@ type bench struct {
 	flux     *flux
 	observer *observer
 	program  *program
-	pacer    *pacer
+	pacer    *pace.Pacer
 	path     string // of the program
 	progress io.Writer
 	releases int // that were published
@@ -96,10 +97,10 @@ func startPlane(ctx context.Context, logs string) (*controlplane.ControlPlane, e
 func (b *bench) observe(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	b.stop = cancel
-	b.flux, b.pacer = newFlux(b.fleet, b.admin, b.registry), newPacer()
+	b.flux, b.pacer = newFlux(b.fleet, b.admin, b.registry), pace.New()
 	b.registry.follow(b.flux.seeServed)
 	b.running.Go(func() { b.flux.run(ctx) })
-	b.running.Go(func() { b.pacer.run(ctx) })
+	b.running.Go(func() { b.pacer.Run(ctx) })
 	var err error
 	b.observer, err = observe(ctx, &b.running, b.plane.RESTConfig(), b.plane.Client().Scheme(), b.flux)
 	return err

@@ -12,7 +12,7 @@ type laps struct {
 
 // lap adds a wave.
 func (b *bench) lap(l *laps, title string, w *wave) error {
-	pace, err := b.pacer.pace(w.began(), w.began().Add(w.all()))
+	pace, err := b.pacer.Between(w.began(), w.began().Add(w.all()))
 	if err != nil {
 		return err
 	}

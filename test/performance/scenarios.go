@@ -82,7 +82,7 @@ func (b *bench) costOf(ctx context.Context, something func() error) (cost, error
 	if err != nil {
 		return cost{}, err
 	}
-	pace, err := b.pacer.pace(began, ended)
+	pace, err := b.pacer.Between(began, ended)
 	if err != nil {
 		return cost{}, err
 	}

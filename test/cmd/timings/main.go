@@ -11,13 +11,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"github.com/fluxrollouts/rollout-controller/test/cmd/internal/gotest"
+	"github.com/fluxrollouts/rollout-controller/test/pace"
 )
 
 // usageVariable names, in the environment of a test, the folder where the CPU time
@@ -41,43 +44,53 @@ func main() {
 	}
 }
 
-// runSuites has go test start each test program by way of this command.
+// runSuites runs go test and prints the table, and how fast the machine was.
 func runSuites(args []string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
-	}
 	folder, err := os.MkdirTemp("", "timings-*")
 	if err != nil {
 		return fmt.Errorf("make a folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 
+	began, pacer := time.Now(), pace.New()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go pacer.Run(ctx)
+	suites, failed := goTest(folder, args)
+	measured, err := withUsage(suites, folder)
+	if err != nil {
+		return errors.Join(failed, err)
+	}
+	writeTable(os.Stdout, measured)
+	took, err := pacer.Between(began, time.Now())
+	if err == nil {
+		fmt.Printf("\nIn all %s, at a pace of %.1f ms.\n", time.Since(began).Round(time.Second), took.Seconds()*1000)
+	}
+	return errors.Join(failed, err)
+}
+
+// goTest has go test start each test program by way of this command.
+func goTest(folder string, args []string) ([]gotest.Suite, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
 	root, err := os.Getwd()
 	if err != nil {
-		return fmt.Errorf("find the folder of this command: %w", err)
+		return nil, fmt.Errorf("find the folder of this command: %w", err)
 	}
 	test := exec.Command("go", append([]string{"test", "-json", "-exec", self}, args...)...)
 	test.Env = append(os.Environ(), usageVariable+"="+folder, rootVariable+"="+root)
 	test.Stderr = os.Stderr
 	output, err := test.StdoutPipe()
 	if err != nil {
-		return fmt.Errorf("read what go test prints: %w", err)
+		return nil, fmt.Errorf("read what go test prints: %w", err)
 	}
 	if err := test.Start(); err != nil {
-		return fmt.Errorf("start go test: %w", err)
+		return nil, fmt.Errorf("start go test: %w", err)
 	}
-	suites, readErr := gotest.Read(output, os.Stderr)
-	err = test.Wait()
-	if readErr != nil {
-		return readErr
-	}
-	measured, usageErr := withUsage(suites, folder)
-	if usageErr != nil {
-		return errors.Join(err, usageErr)
-	}
-	writeTable(os.Stdout, measured)
-	return err
+	suites, err := gotest.Read(output, os.Stderr)
+	return suites, errors.Join(err, test.Wait())
 }
 
 func withUsage(suites []gotest.Suite, folder string) ([]timed, error) {

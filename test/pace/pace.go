@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package pace tells how fast a machine is while something is measured on it.
+package pace
 
 import (
 	"context"
@@ -14,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pacer tells how fast the machine is: it does the same piece of work again and
+// Pacer tells how fast the machine is: it does the same piece of work again and
 // again, and measures the CPU time that it takes. A shared machine can become half
 // as fast from one minute to the next, and the waves that are compared with each
 // other take minutes.
-type pacer struct {
+type Pacer struct {
 	path []uint32
 	sum  uint32 // what the work came to, so that no compiler can leave it out
 
@@ -41,8 +42,9 @@ const (
 	pathLength = 1 << 21
 )
 
-func newPacer() *pacer {
-	p := &pacer{path: make([]uint32, pathLength)}
+// New returns a pacer that has not measured yet.
+func New() *Pacer {
+	p := &Pacer{path: make([]uint32, pathLength)}
 	order := rand.New(rand.NewPCG(1, 2)).Perm(pathLength)
 	for i, at := range order {
 		p.path[at] = uint32(order[(i+1)%pathLength])
@@ -50,18 +52,21 @@ func newPacer() *pacer {
 	return p
 }
 
-// run measures until the context is done.
-func (p *pacer) run(ctx context.Context) {
+// Run measures until the context is done.
+func (p *Pacer) Run(ctx context.Context) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for ctx.Err() == nil {
 		took, err := p.beat()
 		p.note(beat{time.Now(), took}, err)
-		_ = pause(ctx, beatEvery)
+		select {
+		case <-ctx.Done():
+		case <-time.After(beatEvery):
+		}
 	}
 }
 
-func (p *pacer) beat() (time.Duration, error) {
+func (p *Pacer) beat() (time.Duration, error) {
 	before, err := threadCPU()
 	if err != nil {
 		return 0, err
@@ -71,7 +76,7 @@ func (p *pacer) beat() (time.Duration, error) {
 	return after - before, err
 }
 
-func (p *pacer) note(b beat, err error) {
+func (p *Pacer) note(b beat, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.beats, p.err = append(p.beats, b), errors.Join(p.err, err)
@@ -79,7 +84,7 @@ func (p *pacer) note(b beat, err error) {
 
 // work is what most programs do most of the time: they look something up in
 // memory, and calculate a little with it.
-func (p *pacer) work() {
+func (p *Pacer) work() {
 	at, sum := p.sum%pathLength, p.sum
 	for range beatSteps {
 		at = p.path[at]
@@ -90,9 +95,9 @@ func (p *pacer) work() {
 	p.sum = sum
 }
 
-// pace is how long the piece of work took on average between two times. The beats
+// Between is how long the piece of work took on average between two times. The beats
 // just before and after count, so that there are some.
-func (p *pacer) pace(from, to time.Time) (time.Duration, error) {
+func (p *Pacer) Between(from, to time.Time) (time.Duration, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var total, n time.Duration
