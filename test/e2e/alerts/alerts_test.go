@@ -4,6 +4,7 @@ package alerts
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
@@ -111,14 +113,18 @@ func live(s *stage.Stage) {
 	s.AwaitState("1.1.0", v1alpha1.BakeDeploying)
 }
 
-// says plays the writer of the HealthCheck, once it was reset for the newest
-// promotion.
+// says plays the writer of the HealthCheck, once its reset for the newest promotion
+// is complete: the mark comes after the status. One who is Unhealthy between the two
+// may be told as holding promotions back before it fails the bake.
 func says(s *stage.Stage, status v1alpha1.HealthStatus, message string) {
 	s.T.Helper()
 	check := s.HealthCheck()
 	stage.Eventually(s.T, "the reset of the HealthCheck", func() (bool, string) {
 		s.Read(check)
-		return check.Status.Status == v1alpha1.HealthStatusPending, fmt.Sprintf("%+v", check.Status)
+		rollout := s.Live()
+		mark := check.Annotations[v1alpha1.ResetAnnotationPrefix+string(rollout.UID)]
+		reset := rollout.Current() != nil && strings.HasPrefix(mark, promotion.ResetMark(rollout.Current(), nil)) && !strings.HasSuffix(mark, "/begun")
+		return reset && check.Status.Status == v1alpha1.HealthStatusPending, fmt.Sprintf("%s %+v", mark, check.Status)
 	})
 	s.ChangeStatus(check, func() {
 		check.Status.Status = status
