@@ -20,7 +20,8 @@ import (
 // app.kubernetes.io/version says so. What becomes of the new pods of a version is
 // said by stages that outweigh the one that makes pods Ready, which has no
 // weight. Pods that are Ready already stay as they are. MendVersion takes all of
-// it back.
+// it back. All of these return once KWOK has seen the change, so that it holds for
+// every pod that is created afterwards.
 
 // BreakVersion makes new pods of a version stay unready for good, as if their
 // image could not be pulled.
@@ -70,6 +71,9 @@ func (c *ControlPlane) MendVersion(ctx context.Context, version string) error {
 			return fmt.Errorf("mend version %s: %w", version, err)
 		}
 	}
+	if err := c.awaitStages(ctx); err != nil {
+		return err
+	}
 	return c.wakeUnreadyPods(ctx)
 }
 
@@ -95,7 +99,10 @@ func (c *ControlPlane) createStageFor(ctx context.Context, kind, version string,
 	if err := unstructured.SetNestedField(stage.Object, int64(1), "spec", "weight"); err != nil {
 		return fmt.Errorf("give a stage weight: %w", err)
 	}
-	return c.createStage(ctx, stage)
+	if err := c.createStage(ctx, stage); err != nil {
+		return err
+	}
+	return c.awaitStages(ctx)
 }
 
 // versionsOfPod yields the versions that a pod is of.

@@ -9,10 +9,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
 // shop creates the Deployment at a version.
@@ -107,6 +109,49 @@ func TestPodsOfAVersionAreSlowOrCrashUntilItIsMended(t *testing.T) {
 			s.deletesGoThrough(d)
 		})
 	}
+}
+
+// However late KWOK sees a stage, the pods that come afterwards obey it.
+func TestAVersionChangesOnceKWOKHasSeenIt(t *testing.T) {
+	s := start(t, controlplane.Options{Workloads: true})
+	s.waitsForKWOK("BreakVersion", func() error { return s.BreakVersion(t.Context(), "1.0.0") })
+	s.shop("1.0.0")
+	s.eventuallyPods("that cannot get their image", cannotGetImage)
+	s.waitsForKWOK("MendVersion", func() error { return s.MendVersion(t.Context(), "1.0.0") })
+	s.eventuallyPods("that are ready", isReady)
+	var canaries corev1.PodList
+	if err := s.Client().List(t.Context(), &canaries, client.InNamespace(metav1.NamespaceSystem)); err != nil {
+		t.Fatal(err)
+	}
+	if len(canaries.Items) > 0 {
+		t.Errorf("left behind: %+v", canaries.Items)
+	}
+}
+
+// waitsForKWOK makes a change while KWOK is paused.
+func (s *stage) waitsForKWOK(name string, change func() error) {
+	s.t.Helper()
+	kwok, changed := s.Part(parts.KWOK), make(chan error, 1)
+	kwok.Pause()
+	go func() { changed <- change() }()
+	select {
+	case err := <-changed:
+		s.t.Errorf("%s returned %v before KWOK could see the change", name, err)
+		changed <- err
+	case <-time.After(300 * time.Millisecond):
+	}
+	kwok.Resume()
+	if err := <-changed; err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func cannotGetImage(pod corev1.Pod) bool {
+	if len(pod.Status.ContainerStatuses) != 1 {
+		return false
+	}
+	waiting := pod.Status.ContainerStatuses[0].State.Waiting
+	return waiting != nil && waiting.Reason == "ImagePullBackOff"
 }
 
 func TestPodsOfASlowVersionBecomeReady(t *testing.T) {
