@@ -54,12 +54,12 @@ func start(t *testing.T, options controlplane.Options) *stage {
 	if testing.Short() {
 		t.Skip("starts a control plane")
 	}
-	begun := time.Now()
+	began := time.Now()
 	c, err := controlplane.Start(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("started in %s", time.Since(begun).Round(time.Millisecond))
+	t.Logf("started in %s", time.Since(began).Round(time.Millisecond))
 	t.Cleanup(func() {
 		if err := c.Stop(); err != nil {
 			t.Error(err)

@@ -12,15 +12,7 @@ import (
 
 func TestStallsStopAndWakeWhatRuns(t *testing.T) {
 	t.Setenv(stallsVariable, "50ms")
-	c, err := prepare(Options{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopsAtTheEnd(t, c)
-	sleeper, err := c.StartProcess("sleeper", "/bin/sleep", []string{"300"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, sleeper := startSleeper(t)
 	if err := c.stall(); err != nil {
 		t.Fatal(err)
 	}
@@ -31,15 +23,7 @@ func TestStallsStopAndWakeWhatRuns(t *testing.T) {
 }
 
 func TestStallsLeaveAloneWhatATestHasPaused(t *testing.T) {
-	c, err := prepare(Options{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopsAtTheEnd(t, c)
-	sleeper, err := c.StartProcess("sleeper", "/bin/sleep", []string{"300"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, sleeper := startSleeper(t)
 	sleeper.Pause()
 	sleeper.stall(time.Millisecond)
 	if !child.Stopped(sleeper.PID()) {
@@ -58,19 +42,29 @@ func TestStallsNeedADuration(t *testing.T) {
 	}
 }
 
-func stopsAtTheEnd(t *testing.T, c *ControlPlane) {
+// startSleeper starts a process that does nothing, in a control plane of its own.
+func startSleeper(t *testing.T) (*ControlPlane, *Process) {
 	t.Helper()
+	c, err := prepare(Options{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if err := c.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
+	sleeper, err := c.StartProcess("sleeper", "/bin/sleep", []string{"300"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, sleeper
 }
 
 func await(t *testing.T, what string, happened func() bool) {
 	t.Helper()
-	for begun := time.Now(); !happened(); time.Sleep(time.Millisecond) {
-		if time.Since(begun) > time.Minute {
+	for began := time.Now(); !happened(); time.Sleep(time.Millisecond) {
+		if time.Since(began) > time.Minute {
 			t.Fatalf("never saw %s", what)
 		}
 	}

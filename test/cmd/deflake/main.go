@@ -60,18 +60,13 @@ func (o options) run(ctx context.Context) error {
 	}
 	all := tally{}
 	for n := 1; n <= o.runs && ctx.Err() == nil; n++ {
-		begun := time.Now()
-		suites, err := o.once(ctx)
+		began := time.Now()
+		suites, err := o.once(ctx, func(s gotest.Suite) { o.report(n, s) })
 		if err != nil {
 			return err
 		}
 		failed := all.add(suites)
-		fmt.Printf("run %d of %d: %d packages, %d failed, in %s\n", n, o.runs, len(suites), len(failed), time.Since(begun).Round(time.Second))
-		for _, s := range failed {
-			if err := o.store(n, s); err != nil {
-				return err
-			}
-		}
+		fmt.Printf("run %d of %d: %d packages, %d failed, in %s\n", n, o.runs, len(suites), len(failed), time.Since(began).Round(time.Second))
 	}
 	all.write(os.Stdout)
 	if len(all) > 0 {
@@ -90,32 +85,34 @@ func spin(ctx context.Context) {
 }
 
 // once runs all tests. That some failed is no error; that none could run is.
-func (o options) once(ctx context.Context) ([]gotest.Suite, error) {
+func (o options) once(ctx context.Context, ended func(gotest.Suite)) ([]gotest.Suite, error) {
 	test := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-count=1", "-shuffle=on"}, o.args...)...)
 	test.Cancel = func() error { return test.Process.Signal(os.Interrupt) }
 	if test.Env = os.Environ(); o.stalls > 0 {
 		test.Env = append(test.Env, "CONTROLPLANE_STALLS="+o.stalls.String())
 	}
 	test.Stderr = os.Stderr
-	output, err := test.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("read what go test prints: %w", err)
-	}
-	if err := test.Start(); err != nil {
-		return nil, fmt.Errorf("start go test: %w", err)
-	}
-	suites, readErr := gotest.Read(output, os.Stderr)
-	err = test.Wait()
+	suites, err := gotest.Run(test, ended)
 	var failed *exec.ExitError
 	switch {
-	case readErr != nil:
-		return nil, readErr
 	case len(suites) == 0:
 		return nil, fmt.Errorf("no test ran: %w", errors.Join(err, ctx.Err()))
 	case err != nil && !errors.As(err, &failed):
 		return nil, fmt.Errorf("run go test: %w", err)
 	}
 	return suites, nil
+}
+
+// report says how a package did in a run, and keeps what one printed that failed.
+func (o options) report(n int, s gotest.Suite) {
+	result := "ok  "
+	if s.Failed {
+		result = "FAIL"
+		if err := o.store(n, s); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	fmt.Printf("%s  %s in %s\n", result, s.Name, s.Took.Round(time.Second))
 }
 
 // store keeps what a package printed in a run.

@@ -23,10 +23,10 @@ func TestTallyCountsTestsAndPackagesThatFailedWithoutOne(t *testing.T) {
 			t.Errorf("%d suites failed, want a and c", len(failed))
 		}
 	}
-	var told strings.Builder
-	all.write(&told)
+	var printed strings.Builder
+	all.write(&printed)
 	want := "a TestOne failed 2 times\nc failed 2 times\n"
-	if diff := cmp.Diff(want, told.String()); diff != "" {
+	if diff := cmp.Diff(want, printed.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

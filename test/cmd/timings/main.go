@@ -56,7 +56,7 @@ func runSuites(args []string) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go pacer.Run(ctx)
-	suites, failed := goTest(folder, args)
+	suites, failed := goTest(ctx, folder, args)
 	measured, err := withUsage(suites, folder)
 	if err != nil {
 		return errors.Join(failed, err)
@@ -70,7 +70,7 @@ func runSuites(args []string) error {
 }
 
 // goTest has go test start each test program by way of this command.
-func goTest(folder string, args []string) ([]gotest.Suite, error) {
+func goTest(ctx context.Context, folder string, args []string) ([]gotest.Suite, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
@@ -79,18 +79,10 @@ func goTest(folder string, args []string) ([]gotest.Suite, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the folder of this command: %w", err)
 	}
-	test := exec.Command("go", append([]string{"test", "-json", "-exec", self}, args...)...)
+	test := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-exec", self}, args...)...)
 	test.Env = append(os.Environ(), usageVariable+"="+folder, rootVariable+"="+root)
 	test.Stderr = os.Stderr
-	output, err := test.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("read what go test prints: %w", err)
-	}
-	if err := test.Start(); err != nil {
-		return nil, fmt.Errorf("start go test: %w", err)
-	}
-	suites, err := gotest.Read(output, os.Stderr)
-	return suites, errors.Join(err, test.Wait())
+	return gotest.Run(test, func(gotest.Suite) {})
 }
 
 func withUsage(suites []gotest.Suite, folder string) ([]timed, error) {

@@ -42,13 +42,13 @@ func writeTable(to io.Writer, suites []timed) {
 
 func slowest(tests []gotest.Test) string {
 	sorted := slices.SortedStableFunc(slices.Values(tests), func(a, b gotest.Test) int { return cmp.Compare(b.Took, a.Took) })
-	var told []string
+	var named []string
 	for _, t := range sorted[:min(longest, len(sorted))] {
 		if t.Took >= time.Second {
-			told = append(told, fmt.Sprintf("%s %s", t.Name, seconds(t.Took)))
+			named = append(named, fmt.Sprintf("%s %s", t.Name, seconds(t.Took)))
 		}
 	}
-	return strings.Join(told, ", ")
+	return strings.Join(named, ", ")
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }

@@ -15,8 +15,8 @@ import (
 )
 
 func TestTableNamesTheLongestFirst(t *testing.T) {
-	var told strings.Builder
-	writeTable(&told, []timed{
+	var printed strings.Builder
+	writeTable(&printed, []timed{
 		{Suite: gotest.Suite{Name: "internal/a", Took: 2 * time.Second, Tests: []gotest.Test{{Name: "TestQuick", Took: time.Millisecond}}}},
 		{
 			Suite: gotest.Suite{Name: "test/b", Failed: true, Took: time.Minute, Tests: []gotest.Test{
@@ -32,7 +32,7 @@ func TestTableNamesTheLongestFirst(t *testing.T) {
 | internal/a | 2 s | 0 s | 0 |  |
 | all | 62 s | 90 s | 2 | |
 `
-	if diff := cmp.Diff(want, told.String()); diff != "" {
+	if diff := cmp.Diff(want, printed.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gotest reads what go test -json prints.
+// Package gotest runs go test -json and reads what it prints.
 package gotest
 
 import (
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"strings"
 	"time"
 )
@@ -40,10 +41,27 @@ type event struct {
 	Elapsed                                   float64
 }
 
-// Read returns the suites in the order in which they ended. What is said outside
-// of any test, such as by the compiler, goes to other.
-func Read(from io.Reader, other io.Writer) ([]Suite, error) {
-	r := reader{output: map[string]*strings.Builder{}, tests: map[string][]Test{}}
+// Run runs go test -json, a command of exec.CommandContext, and returns the suites in
+// the order in which they ended. Each is given to ended at once. What is said outside
+// of any test, such as by the compiler, goes to the command's Stderr. That a test
+// failed is an *exec.ExitError, which comes beside the suites.
+func Run(test *exec.Cmd, ended func(Suite)) ([]Suite, error) {
+	output, err := test.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("read what go test prints: %w", err)
+	}
+	if err := test.Start(); err != nil {
+		return nil, fmt.Errorf("start go test: %w", err)
+	}
+	suites, err := read(output, test.Stderr, ended)
+	if err != nil {
+		return nil, errors.Join(err, test.Cancel(), test.Wait())
+	}
+	return suites, test.Wait()
+}
+
+func read(from io.Reader, other io.Writer, ended func(Suite)) ([]Suite, error) {
+	r := reader{output: map[string]*strings.Builder{}, tests: map[string][]Test{}, tell: ended}
 	for lines := json.NewDecoder(from); ; {
 		var e event
 		switch err := lines.Decode(&e); {
@@ -61,6 +79,7 @@ func Read(from io.Reader, other io.Writer) ([]Suite, error) {
 
 type reader struct {
 	ended  []Suite
+	tell   func(Suite)
 	output map[string]*strings.Builder
 	tests  map[string][]Test
 }
@@ -90,4 +109,5 @@ func (r *reader) end(s Suite, name string) {
 	}
 	delete(r.output, name)
 	r.ended = append(r.ended, s)
+	r.tell(s)
 }

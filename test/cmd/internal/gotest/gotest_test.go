@@ -3,6 +3,8 @@
 package gotest
 
 import (
+	"errors"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +26,8 @@ func TestReadTellsSuitesAndTheirTests(t *testing.T) {
 {"Action":"skip","Package":"github.com/fluxrollouts/rollout-controller/internal/c","Elapsed":0}
 `
 	var compiler strings.Builder
-	got, err := Read(strings.NewReader(printed), &compiler)
+	var atOnce []Suite
+	got, err := read(strings.NewReader(printed), &compiler, func(s Suite) { atOnce = append(atOnce, s) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,13 +42,33 @@ func TestReadTellsSuitesAndTheirTests(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("suites (-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff(want, atOnce); diff != "" {
+		t.Errorf("suites as they ended (-want +got):\n%s", diff)
+	}
 	if compiler.String() != "# x\n" {
 		t.Errorf("the compiler said %q", compiler.String())
 	}
 }
 
 func TestReadRefusesWhatIsNoJSON(t *testing.T) {
-	if _, err := Read(strings.NewReader("FAIL\n"), &strings.Builder{}); err == nil {
+	if _, err := read(strings.NewReader("FAIL\n"), &strings.Builder{}, func(Suite) {}); err == nil {
 		t.Error("a line that is no JSON was taken")
+	}
+}
+
+func TestRunReturnsTheSuitesBesideAFailure(t *testing.T) {
+	const line = `{"Action":"fail","Package":"p","Elapsed":1}`
+	var failed *exec.ExitError
+	suites, err := Run(exec.CommandContext(t.Context(), "sh", "-c", "echo '"+line+"'; exit 1"), func(Suite) {})
+	if !errors.As(err, &failed) || len(suites) != 1 || !suites[0].Failed {
+		t.Errorf("the suites are %+v, the error is %v", suites, err)
+	}
+}
+
+// What cannot be read is not taken for tests that failed.
+func TestRunEndsWhatItCannotRead(t *testing.T) {
+	suites, err := Run(exec.CommandContext(t.Context(), "sh", "-c", "echo FAIL; exec sleep 300"), func(Suite) {})
+	if err == nil || !strings.Contains(err.Error(), "read what go test prints") || suites != nil {
+		t.Errorf("the suites are %+v, the error is %v", suites, err)
 	}
 }
