@@ -31,7 +31,7 @@ func (c *ControlPlane) awaitStages(ctx context.Context) error {
 	pod := canaryPod(name)
 	err = errors.Join(c.createStage(ctx, stage), c.client.Create(ctx, pod))
 	if err == nil {
-		err = c.awaitCanary(ctx, pod)
+		err = c.awaitCanary(ctx, stage, pod)
 	}
 	if err != nil {
 		err = fmt.Errorf("wait until KWOK has seen the stages: %w", err)
@@ -41,17 +41,28 @@ func (c *ControlPlane) awaitStages(ctx context.Context) error {
 		client.IgnoreNotFound(c.client.Delete(gone, pod, client.GracePeriodSeconds(0))))
 }
 
-// awaitCanary touches the pod until its stage is seen to apply: KWOK looks at a pod
-// only when something happens to it.
-func (c *ControlPlane) awaitCanary(ctx context.Context, pod *corev1.Pod) error {
-	touched := 0
-	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		touched++
-		touch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":%q}}}`, strconv.Itoa(touched)))
-		err := c.client.Patch(ctx, pod, touch)
+// awaitCanary touches the stage and the pod until the one is seen to apply to the
+// other. KWOK looks at a pod only when something happens to it. And it may take the
+// stages that it has for newer ones, and not look again before another event: it
+// compares the resourceVersion that its watch has seen, which is ahead of its store.
+func (c *ControlPlane) awaitCanary(ctx context.Context, stage client.Object, pod *corev1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, canaryPatience)
+	defer cancel()
+	touches, pauses := 0, wait.Backoff{Duration: 10 * time.Millisecond, Factor: 2, Steps: 8}
+	return pauses.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		touches++
+		err := errors.Join(c.touch(ctx, stage, touches), c.touch(ctx, pod, touches))
 		return pod.Status.Reason == canaryReason, err
 	})
 }
+
+func (c *ControlPlane) touch(ctx context.Context, object client.Object, n int) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"controlplane/touched":%q}}}`, strconv.Itoa(n))
+	return c.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
+}
+
+// canaryPatience is how long KWOK may take to see a stage.
+const canaryPatience = time.Minute
 
 func canaryPod(name string) *corev1.Pod {
 	return &corev1.Pod{
