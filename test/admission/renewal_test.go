@@ -4,7 +4,9 @@ package admission
 
 import (
 	"bytes"
+	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,12 +46,13 @@ func TestEveryCallSucceedsWhileTheCertificateIsRenewed(t *testing.T) {
 		return serial
 	}
 	old := expectServed(1, replicas...)
-	stopCalls := callAllTheTime(t)
+	callsGoOn := callAllTheTime(t)
 
 	clock.Step(certificates.RenewAfter)
 	eventually(t, func() int { return authorities(t) }).Should(Equal(2), "the new authority is trusted before it is met")
 	eventually(t, clock.Waiters).Should(Equal(2), "both sleep until something is due")
 	g.Expect(expectServed(2, replicas...)).To(Equal(old))
+	callsGoOn()
 
 	clock.Step(certificates.Overlap)
 	eventually(t, func() string {
@@ -59,11 +62,12 @@ func TestEveryCallSucceedsWhileTheCertificateIsRenewed(t *testing.T) {
 	}).ShouldNot(Equal(old))
 	eventually(t, clock.Waiters).Should(Equal(2), "both sleep until something is due")
 	renewed := expectServed(2, replicas...)
+	callsGoOn()
 
 	clock.Step(certificates.Life - certificates.RenewAfter - certificates.Overlap)
 	eventually(t, func() int { return authorities(t) }).Should(Equal(1), "an authority that nobody needs is not trusted for ever")
 	g.Expect(expectServed(1, replicas...)).To(Equal(renewed))
-	g.Expect(stopCalls()).To(BeNumerically(">", 10), "calls were made all the time")
+	callsGoOn()
 }
 
 // authorities counts those that the API server trusts.
@@ -72,14 +76,15 @@ func authorities(t *testing.T) int {
 	return bytes.Count(configuration(t).Webhooks[0].ClientConfig.CABundle, certificatePEM)
 }
 
-// callAllTheTime lets the API server ask the webhook about Deployments that
-// have to wait, one after the other, until the returned function is called. It
-// returns how many there were. Each of them has to be held.
-func callAllTheTime(t *testing.T) (stop func() int) {
+// callAllTheTime lets the API server ask the webhook about Deployments that have to
+// wait, one after the other, until the test ends. Each of them has to be held. The
+// returned function waits for one that begins and ends meanwhile.
+func callAllTheTime(t *testing.T) (goOn func()) {
 	t.Helper()
 	s := newStage(t, webhookForm)
 	s.coordinate(a())
-	done, calls := make(chan struct{}), 0
+	done, ctx := make(chan struct{}), context.WithoutCancel(s.ctx) // the last call ends as well
+	var calls atomic.Int64
 	var calling sync.WaitGroup
 	calling.Go(func() {
 		for {
@@ -90,16 +95,19 @@ func callAllTheTime(t *testing.T) (stop func() int) {
 			}
 			d := web()
 			d.Namespace = s.namespace
-			if err := testClient.Create(s.ctx, d, client.DryRunAll); err != nil || !d.Spec.Paused {
-				t.Errorf("call %d: the Deployment was not held: %v", calls, err)
+			if err := testClient.Create(ctx, d, client.DryRunAll); err != nil || !d.Spec.Paused {
+				t.Errorf("call %d: the Deployment was not held: %v", calls.Load(), err)
 				return
 			}
-			calls++
+			calls.Add(1)
 		}
 	})
-	end := sync.OnceFunc(func() { close(done); calling.Wait() })
-	t.Cleanup(end)
-	return func() int { end(); return calls }
+	t.Cleanup(func() { close(done); calling.Wait() })
+	return func() {
+		t.Helper()
+		before := calls.Load() // one may be under way
+		eventually(t, calls.Load).Should(BeNumerically(">=", before+2), "calls go on")
+	}
 }
 
 func TestASecretThatIsSpoiltOrDeletedIsMadeAnew(t *testing.T) {
