@@ -43,7 +43,7 @@ func TestTheSampleRollsZoneByZone(t *testing.T) {
 	}
 	s.play(t)
 	for _, zone := range zones {
-		s.Eventually(func() string { return s.set(zone).Status.CurrentRevision }).Should(Equal(s.set(zone).Status.UpdateRevision))
+		s.isPromoted(zone)
 	}
 	s.Expect(s.guard.took()).To(Equal([]string{
 		"store-zone-a-0", "store-zone-a-1", "store-zone-a-2", "store-zone-b-0", "store-zone-b-1", "store-zone-b-2",

@@ -221,11 +221,17 @@ func (s *stage) runs(v string, names ...string) {
 			want[fmt.Sprintf("%s-%d", name, i)] = v
 		}
 		s.Eventually(func() map[string]string { return s.pods(name) }).Should(Equal(want))
-		s.Eventually(func() bool {
-			status := s.set(name).Status
-			return status.CurrentRevision == status.UpdateRevision
-		}).Should(BeTrue(), "the revision of %s is not promoted", name)
+		s.isPromoted(name)
 	}
+}
+
+// isPromoted waits until the newest revision of a set is its current one.
+func (s *stage) isPromoted(name string) {
+	s.Eventually(func() bool {
+		set := s.set(name)
+		seen := set.Status.ObservedGeneration == set.Generation
+		return seen && set.Status.CurrentRevision == set.Status.UpdateRevision
+	}).Should(BeTrue(), "the revision of %s is not promoted", name)
 }
 
 // play runs the controller as it runs in production. The returned function ends
