@@ -38,7 +38,7 @@ PURE := ./internal/promotion ./internal/coordination/deployments ./internal/coor
 RECONCILERS := ./internal/controller/... ./test/admission
 
 # What else can have a data race. Those that take longest come first.
-RACED := ./test/performance ./test/pace $(RECONCILERS) ./test/controlplane/... ./test/demo/... ./cmd/... $$(go list ./internal/... | grep -v -e /controller -e /promotion -e /coordination)
+RACED := ./test/performance ./test/pace $(RECONCILERS) ./test/controlplane/... ./test/demo/... ./test/faults/wire ./cmd/... $$(go list ./internal/... | grep -v -e /controller -e /promotion -e /coordination)
 
 # What `make test` proves with everything running: each capability once.
 STORIES := ./test/e2e $(addprefix ./test/e2e/,quiet workloads access alerts alone installation monitoring)
