@@ -64,6 +64,12 @@ func (s *stage) playShard(t *testing.T, user *rest.Config, schedules func() time
 		r := &ScheduleReconciler{Client: mgr.GetClient(), Events: events, Now: schedules, Cluster: cluster, Shard: shard}
 		s.Expect(r.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
 	}
+	return s.run(t, mgr)
+}
+
+// run starts a manager. The returned function ends it, as the end of the test does.
+func (s *stage) run(t *testing.T, mgr ctrl.Manager) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

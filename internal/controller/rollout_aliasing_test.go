@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
+	. "github.com/onsi/gomega"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// In the cache, objects for which Flux says no more than Ready share that condition.
+// What one of them has become since it was read must not be written into the others:
+// the client empties an object before it decodes an answer into it.
+func TestFieldsAreGivenBackWithoutAWriteToTheCache(t *testing.T) {
+	s := openAfterUpstream(t, fixture.MakeRollout("shop"), nil)
+	s.add(fixture.MakeKustomization("other").Obj())
+	for _, name := range []string{"shop", "other"} {
+		s.fluxSays(name, metav1.Condition{Type: meta.ReadyCondition, Status: metav1.ConditionTrue, Reason: meta.ReconciliationSucceededReason, ObservedGeneration: 1})
+	}
+	cached := s.cachedClient(t)
+	isReady := func() bool {
+		k := &kustomizev1.Kustomization{}
+		s.Expect(cached.Get(s.ctx, s.key("other"), k)).To(Succeed())
+		return apimeta.IsStatusConditionTrue(k.Status.Conditions, meta.ReadyCondition)
+	}
+	s.Expect(isReady()).To(BeTrue())
+	targets, err := target.Find(s.ctx, cached, types.NamespacedName{Namespace: s.namespace, Name: "shop"})
+	s.Expect(err).NotTo(HaveOccurred())
+
+	s.fluxSays("shop", metav1.Condition{Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: meta.ProgressingReason, ObservedGeneration: 1},
+		metav1.Condition{Type: meta.ReadyCondition, Status: metav1.ConditionUnknown, Reason: meta.ProgressingReason, ObservedGeneration: 1})
+	gaveBack := 0
+	for _, found := range targets {
+		if found.Overreaches() {
+			gaveBack++
+			s.Expect(found.GiveBack(s.ctx, s, cached)).To(Succeed())
+		}
+	}
+	s.Expect(gaveBack).To(Equal(2))
+	s.Expect(isReady()).To(BeTrue(), "of one that nobody touched")
+}
+
+// fluxSays writes the conditions of a Kustomization as Flux does.
+func (s *stage) fluxSays(name string, conditions ...metav1.Condition) {
+	for i := range conditions {
+		conditions[i].LastTransitionTime = metav1.NewTime(fixture.Noon)
+	}
+	k := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
+	s.changeStatus(k, func(client.Object) { k.Status.ObservedGeneration, k.Status.Conditions = 1, conditions })
+}
+
+// cachedClient reads from the caches that the controller has in production.
+func (s *stage) cachedClient(t *testing.T) client.Client {
+	t.Helper()
+	options := CacheOptions(nil)
+	options.DefaultNamespaces = map[string]cache.Config{s.namespace: {}}
+	mgr, err := ctrl.NewManager(testPlane.RESTConfig(), ctrl.Options{
+		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(index(s.ctx, fieldindex.Indexer{Cache: mgr.GetCache()})).To(Succeed())
+	s.run(t, mgr)
+	s.Expect(mgr.GetCache().WaitForCacheSync(s.ctx)).To(BeTrue())
+	return mgr.GetClient()
+}
