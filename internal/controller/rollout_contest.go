@@ -92,13 +92,16 @@ func (c *contests) forgetBut(rollout types.NamespacedName, targets []target.Targ
 	}
 }
 
-// next is the earliest moment at which time alone moves a contest on; zero if
-// none waits for it.
-func (c *contests) next(rollout types.NamespacedName) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var next time.Time
-	for _, contest := range c.all[rollout] {
+// next is the earliest moment at which time alone moves a contest on; zero if none
+// waits for it. A target to which the version cannot be written is waited for in
+// vain: whoever made it so wakes the Rollout.
+func (c *contests) next(rollout *v1alpha1.Rollout, targets []target.Target) time.Time {
+	key, current, next := client.ObjectKeyFromObject(rollout), rollout.Current(), time.Time{}
+	for _, t := range targets {
+		contest := c.of(key, t.Object())
+		if contest == nil || current == nil || contest.taken && !t.Writable(current.Version.Tag) {
+			continue
+		}
 		next = earliest(next, contest.next())
 	}
 	return next

@@ -35,6 +35,11 @@ apiVersion: source.toolkit.fluxcd.io/v1
 kind: OCIRepository
 spec: {ref: {tag: 0.9.0}}
 `
+	gitSpellsDigest = `
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: OCIRepository
+spec: {ref: {tag: 0.9.0, digest: "sha256:0000000000000000000000000000000000000000000000000000000000000000"}}
+`
 	gitSpellsNoTag = `
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: OCIRepository
@@ -156,6 +161,21 @@ func TestAContestedFieldIsWrittenEverMoreRarely(t *testing.T) {
 	s.Expect(wrote).To(Equal([]string{"20s", "1m20s", "3m20s", "7m20s", "15m20s", "25m20s", "35m20s", "45m20s", "55m20s"}))
 	s.Expect(s.wire.Writes()).To(HaveEach("patch OCIRepository shop"), "no status is written")
 	s.Expect(s.events.Take()).To(BeEmpty())
+}
+
+// A digest outranks the tag, so that no write would take effect: time alone changes
+// nothing, and nothing is looked at again and again until Git does.
+func TestAContestedTagThatADigestOutranksIsLeftAlone(t *testing.T) {
+	s := openContest(t)
+	s.parentApplies(gitSpellsDigest)
+	s.rest("shop")
+	s.pass(time.Hour)
+	s.wire.Forget()
+	s.Expect(s.reconcile("shop").RequeueAfter).To(BeZero())
+	s.Expect(s.wire.Writes()).To(BeEmpty())
+	s.parentApplies(gitSpellsTag)
+	s.rest("shop")
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"))
 }
 
 func TestAContestEndsAtOnceWhenTheOtherManagerLetsGo(t *testing.T) {
@@ -359,4 +379,14 @@ func TestWhatIsRememberedOfAContestGoesWithItsTargetAndItsRollout(t *testing.T) 
 	_, err := s.try("shop")
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(s.reconciler.contests.all).To(BeEmpty())
+}
+
+func TestNoPassThatIsDueAlreadyFollowsAtOnce(t *testing.T) {
+	g := NewWithT(t)
+	noon := fixture.Noon
+	r := &RolloutReconciler{Now: func() time.Time { return noon.Add(time.Second) }}
+	g.Expect(r.requeue(noon, time.Time{}).RequeueAfter).To(BeZero())
+	g.Expect(r.requeue(noon, noon.Add(time.Hour)).RequeueAfter).To(Equal(time.Hour - time.Second))
+	g.Expect(r.requeue(noon, noon.Add(time.Nanosecond)).RequeueAfter).To(Equal(time.Millisecond), "what came due during the pass")
+	g.Expect(r.requeue(noon, noon).RequeueAfter).To(Equal(overdueDelay))
 }

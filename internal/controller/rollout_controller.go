@@ -27,6 +27,10 @@ import (
 // it earlier.
 const conflictDelay = time.Second
 
+// overdueDelay is the pause before a pass that is due already, so that none follows
+// another at once for ever.
+const overdueDelay = time.Second
+
 // +kubebuilder:rbac:groups=kuberik.com,resources=rollouts,verbs=get;list;watch;patch;update
 // +kubebuilder:rbac:groups=kuberik.com,resources=rollouts/status,verbs=get;patch;update
 // +kubebuilder:rbac:groups=kuberik.com,resources=rolloutgates;rolloutschedules;clusterrolloutschedules,verbs=get;list;watch
@@ -120,7 +124,7 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 	if err = errors.Join(err, world.err); err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.requeue(earliest(decision.RecheckAt, r.contests.next(client.ObjectKeyFromObject(rollout)))), nil
+	return r.requeue(world.Now, earliest(decision.RecheckAt, r.contests.next(recorded, world.targets))), nil
 }
 
 // follow does what was recorded. That an annotation cannot be removed does not
@@ -131,10 +135,14 @@ func (r *RolloutReconciler) follow(ctx context.Context, recorded *v1alpha1.Rollo
 	return errors.Join(unspent, err, r.reportRefusals(ctx, recorded, w, d, err))
 }
 
-// requeue sleeps until time alone may change something; zero is never.
-func (r *RolloutReconciler) requeue(at time.Time) ctrl.Result {
-	if at.IsZero() {
+// requeue sleeps until time alone may change something; zero is never. What was due
+// before the pass began and is due still, the next pass cannot do at once either.
+func (r *RolloutReconciler) requeue(began, at time.Time) ctrl.Result {
+	switch {
+	case at.IsZero():
 		return ctrl.Result{}
+	case !at.After(began):
+		return ctrl.Result{RequeueAfter: overdueDelay}
 	}
 	return ctrl.Result{RequeueAfter: max(at.Sub(r.Now()), time.Millisecond)}
 }
