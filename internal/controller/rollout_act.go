@@ -30,7 +30,7 @@ func (r *RolloutReconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, 
 	}
 	var errs []error
 	for _, t := range r.overreaching(w.targets) {
-		errs = append(errs, r.giveBack(ctx, t))
+		errs = append(errs, r.giveBack(ctx, rollout, t))
 	}
 	lagging, unreset := r.lagging(rollout, w.targets), r.unreset(w.Health.Checks, d.Resets)
 	if len(lagging)+len(unreset) == 0 {
@@ -71,7 +71,7 @@ func (r *RolloutReconciler) overreaching(targets []target.Target) []target.Targe
 
 // giveBack ends the ownership of what is not the Rollouts', once: what another
 // controller took under the same name, or what an annotation gave up.
-func (r *RolloutReconciler) giveBack(ctx context.Context, t target.Target) error {
+func (r *RolloutReconciler) giveBack(ctx context.Context, rollout *v1alpha1.Rollout, t target.Target) error {
 	err := t.GiveBack(ctx, r.APIReader, r.Client)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -79,8 +79,14 @@ func (r *RolloutReconciler) giveBack(ctx context.Context, t target.Target) error
 	case err != nil:
 		return refused(t, err)
 	}
-	r.writes.Wrote(t.Object())
+	r.accepted(rollout, t)
 	return nil
+}
+
+// accepted notes that the API server took a write to a target.
+func (r *RolloutReconciler) accepted(rollout *v1alpha1.Rollout, t target.Target) {
+	r.writes.Wrote(t.Object())
+	r.refusals.put(client.ObjectKeyFromObject(rollout), t.Object(), nil)
 }
 
 // write brings one target to the current version. A target that was deleted
@@ -94,7 +100,7 @@ func (r *RolloutReconciler) write(ctx context.Context, rollout *v1alpha1.Rollout
 	case err != nil:
 		return refused(t, err)
 	}
-	r.writes.Wrote(t.Object())
+	r.accepted(rollout, t)
 	contested := r.wroteTarget(rollout, t)
 	if !contested && !current.State().Running() && !d.Action.Promotes() {
 		r.Events.Eventf(rollout, corev1.EventTypeNormal, v1alpha1.TargetRestoredReason,

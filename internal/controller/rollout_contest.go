@@ -4,14 +4,10 @@ package controller
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -49,48 +45,9 @@ type contest struct {
 	seen    string        // resourceVersion of the copy whose owners were looked up
 }
 
-// contests remembers, per Rollout and target, what had to be written again. It
-// is lost with the process; that a target is contested is in the status.
-type contests struct {
-	mu  sync.Mutex
-	all map[types.NamespacedName]map[types.UID]*contest
-}
-
-// of returns the contest for a target; nil if there is none.
-func (c *contests) of(rollout types.NamespacedName, object client.Object) *contest {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.all[rollout][object.GetUID()]
-}
-
-// put remembers a contest, or with nil forgets it.
-func (c *contests) put(rollout types.NamespacedName, object client.Object, next *contest) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case next == nil:
-		delete(c.all[rollout], object.GetUID())
-		return
-	case c.all == nil:
-		c.all = map[types.NamespacedName]map[types.UID]*contest{}
-	}
-	if c.all[rollout] == nil {
-		c.all[rollout] = map[types.UID]*contest{}
-	}
-	c.all[rollout][object.GetUID()] = next
-}
-
-// forgetBut drops what is remembered of other targets of the Rollout.
-func (c *contests) forgetBut(rollout types.NamespacedName, targets []target.Target) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.all[rollout], func(uid types.UID, _ *contest) bool {
-		return !slices.ContainsFunc(targets, func(t target.Target) bool { return t.Object().GetUID() == uid })
-	})
-	if len(c.all[rollout]) == 0 {
-		delete(c.all, rollout)
-	}
-}
+// contests remembers, per Rollout and target, what had to be written again. That a
+// target is contested is in the status.
+type contests struct{ perTarget[contest] }
 
 // next is the earliest moment at which time alone moves a contest on; zero if none
 // waits for it. A target to which the version cannot be written is waited for in

@@ -72,6 +72,7 @@ type RolloutReconciler struct {
 	writes     ownwrites.Versions
 	orphans    orphans
 	contests   contests
+	refusals   refusals
 	unwritable unwritable
 }
 
@@ -82,6 +83,7 @@ func (r *RolloutReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if apierrors.IsNotFound(err) {
 		r.forget(req.NamespacedName)
 		r.contests.forgetBut(req.NamespacedName, nil)
+		r.refusals.forgetBut(req.NamespacedName, nil)
 		return r.reportOrphans(ctx, req.NamespacedName)
 	}
 	r.orphans.forgetBut(req.NamespacedName, nil)

@@ -54,6 +54,7 @@ func (r *RolloutReconciler) gatherTargets(ctx context.Context, w *world) error {
 		return w.withoutTargets(err)
 	}
 	r.contests.forgetBut(key, found)
+	r.refusals.forgetBut(key, found)
 	for _, t := range found {
 		seen, err := r.observe(ctx, w.Rollout, t)
 		if err != nil {
@@ -87,7 +88,8 @@ func (r *RolloutReconciler) observe(ctx context.Context, rollout *v1alpha1.Rollo
 	if seen.State == v1alpha1.TargetApplied && r.writes.Ahead(t.Object()) {
 		seen.State = v1alpha1.TargetPending // the cache has not seen what we wrote
 	}
-	return r.judgeContest(ctx, rollout, t, remember(rollout.Status.Targets, seen, version))
+	seen, err := r.judgeContest(ctx, rollout, t, remember(rollout.Status.Targets, seen, version))
+	return r.refusals.judge(rollout, t, seen), err
 }
 
 // remember keeps a failure in mind while Flux tries again: it is the last that

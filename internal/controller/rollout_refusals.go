@@ -6,8 +6,11 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
@@ -47,10 +50,55 @@ func refusalsIn(err error) []refusal {
 	return nil
 }
 
+// refusals remembers, per Rollout and target, which write was refused last. It is a
+// fact of every pass until the write is accepted, or is not needed any more: what the
+// target itself says does not come in its place.
+type refusals struct{ perTarget[refusedWrite] }
+
+type refusedWrite struct {
+	version string // of the Rollout
+	message string
+}
+
+// judge makes of what a target reports a failure while a write to it is refused.
+func (r *refusals) judge(rollout *v1alpha1.Rollout, t target.Target, seen promotion.Target) promotion.Target {
+	key, current := client.ObjectKeyFromObject(rollout), rollout.Current()
+	last := r.of(key, t.Object())
+	switch {
+	case last == nil:
+		return seen
+	case current == nil, last.version != current.Version.Tag, !t.Writable(last.version) && !t.Overreaches():
+		r.put(key, t.Object(), nil)
+		return seen
+	}
+	seen.State, seen.Message = v1alpha1.TargetFailed, last.message
+	return seen
+}
+
+// note remembers what was refused in a pass, the first write to each target, and
+// returns what was not known before.
+func (r *refusals) note(rollout *v1alpha1.Rollout, refused []refusal) (news []refusal) {
+	key := client.ObjectKeyFromObject(rollout)
+	noted := map[types.UID]bool{}
+	for _, refusal := range refused {
+		object := refusal.target.Object()
+		if noted[object.GetUID()] {
+			continue
+		}
+		noted[object.GetUID()] = true
+		next := refusedWrite{version: strings.Clone(rollout.Current().Version.Tag), message: shorten(refusal.Error())}
+		if last := r.of(key, object); last == nil || *last != next {
+			r.put(key, object, &next)
+			news = append(news, refusal)
+		}
+	}
+	return news
+}
+
 // reportRefusals shows refused writes in the status. They are worth a status
-// write more than a promotion costs otherwise.
+// write more than a promotion costs otherwise, once.
 func (r *RolloutReconciler) reportRefusals(ctx context.Context, rollout *v1alpha1.Rollout, w world, d promotion.Decision, err error) error {
-	refused := refusalsIn(err)
+	refused := r.refusals.note(rollout, refusalsIn(err))
 	if len(refused) == 0 {
 		return nil
 	}

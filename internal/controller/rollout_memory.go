@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+)
+
+// perTarget remembers something of the targets of each Rollout. It is lost with the
+// process. The zero value is ready.
+type perTarget[T any] struct {
+	mu  sync.Mutex
+	all map[types.NamespacedName]map[types.UID]*T
+}
+
+// of returns what is remembered of a target; nil if nothing is.
+func (m *perTarget[T]) of(rollout types.NamespacedName, object client.Object) *T {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.all[rollout][object.GetUID()]
+}
+
+// put remembers something of a target, or with nil forgets it.
+func (m *perTarget[T]) put(rollout types.NamespacedName, object client.Object, next *T) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case next == nil:
+		delete(m.all[rollout], object.GetUID())
+		return
+	case m.all == nil:
+		m.all = map[types.NamespacedName]map[types.UID]*T{}
+	}
+	if m.all[rollout] == nil {
+		m.all[rollout] = map[types.UID]*T{}
+	}
+	m.all[rollout][object.GetUID()] = next
+}
+
+// forgetBut drops what is remembered of other targets of the Rollout.
+func (m *perTarget[T]) forgetBut(rollout types.NamespacedName, targets []target.Target) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.all[rollout], func(uid types.UID, _ *T) bool {
+		return !slices.ContainsFunc(targets, func(t target.Target) bool { return t.Object().GetUID() == uid })
+	})
+	if len(m.all[rollout]) == 0 {
+		delete(m.all, rollout)
+	}
+}
