@@ -98,14 +98,16 @@ func (s *stage) openNamespace(labels map[string]string) string {
 	return namespace.Name
 }
 
-// clear removes the objects of the namespaces that the stage has opened.
+// clear removes the objects of the namespaces that the stage has opened. A thousand
+// of them may take longer than one request may.
 func (s *stage) clear() {
+	ctx := context.WithoutCancel(s.ctx)
 	for _, namespace := range s.opened {
 		for _, kind := range []client.Object{
 			&v1alpha1.Rollout{}, &v1alpha1.RolloutGate{}, &v1alpha1.RolloutSchedule{}, &v1alpha1.HealthCheck{},
 			&imagev1.ImageRepository{}, &imagev1.ImagePolicy{}, &sourcev1.OCIRepository{}, &kustomizev1.Kustomization{},
 		} {
-			s.Expect(testClient.DeleteAllOf(context.WithoutCancel(s.ctx), kind, client.InNamespace(namespace))).To(Succeed())
+			s.Eventually(func() error { return testClient.DeleteAllOf(ctx, kind, client.InNamespace(namespace)) }).Should(Succeed())
 		}
 	}
 }
