@@ -192,6 +192,9 @@ const (
 	ForcedReason = "Forced"
 	// NotNextReason: spec.releaseStrategy takes an older candidate first.
 	NotNextReason = "NotNext"
+	// PositionUnknownReason: the policy can rank no release of the history, so that
+	// the candidate may be older than what is deployed, or not the next one.
+	PositionUnknownReason = "PositionUnknown"
 	// PreviousBakeFailedReason: the current release's bake has failed. Also the
 	// reason of BakeFailureDisabled for the promotion that follows.
 	PreviousBakeFailedReason = "PreviousBakeFailed"

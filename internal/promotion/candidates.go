@@ -28,6 +28,12 @@ func Candidates(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHist
 	return newer
 }
 
+// withdrawn reports whether a release is known to be gone from the registry. What
+// the policy names is on offer, whatever an older copy of the scan says.
+func (p Policy) withdrawn(tag string) bool {
+	return p.Complete && !slices.Contains(p.Scanned, tag) && (p.Latest == nil || p.Latest.Tag != tag)
+}
+
 // isCurrent reports whether the release is deployed now. The position cannot
 // tell if the policy cannot rank it, or if the ledger lists it twice.
 func isCurrent(history []v1alpha1.DeploymentHistoryEntry, release v1alpha1.VersionInfo) bool {

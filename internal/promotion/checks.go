@@ -83,11 +83,15 @@ func unlessBypassed(c check) check {
 	}
 }
 
-// judge gives a verdict for every candidate, newest first.
+// judge gives a verdict for every candidate, newest first. A release that was
+// withdrawn from the registry is none: Flux could not pull it.
 func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 	candidates := Candidates(ledger, in.Rollout.Status.History, in.Policy.Order)
 	verdicts := make([]Verdict, 0, len(candidates))
 	for _, release := range candidates {
+		if in.Policy.withdrawn(release.Tag) {
+			continue
+		}
 		verdict := Verdict{Release: release}
 		for _, holds := range promotionChecks {
 			if hold := holds(in, release); hold != nil {
@@ -97,7 +101,14 @@ func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 		verdicts = append(verdicts, verdict)
 	}
 	considerOnlyBypassed(in, verdicts)
-	considerOnlyNext(in, verdicts)
+	if in.Rollout.Current() == nil {
+		return verdicts // where nothing runs yet no release can be skipped, and none is older
+	}
+	if positionOf(ledger, in.Rollout.Status.History, in.Policy.Order) == "" {
+		considerWithoutPosition(in, verdicts)
+	} else {
+		considerOnlyNext(in, verdicts)
+	}
 	return verdicts
 }
 
@@ -116,10 +127,30 @@ func considerOnlyBypassed(in Input, verdicts []Verdict) {
 	}
 }
 
+// considerWithoutPosition holds what may be older than the current release, where
+// nothing in the history can be ranked: then only the newest of all is no step back,
+// and which release is the next nobody knows.
+func considerWithoutPosition(in Input, verdicts []Verdict) {
+	if len(verdicts) == 0 {
+		return
+	}
+	unranked := fmt.Sprintf("ImagePolicy %s cannot rank any release of the history", in.Policy.Name)
+	hold := Hold{
+		Reason:  v1alpha1.PositionUnknownReason,
+		Message: fmt.Sprintf("%s: only %s, the newest, goes out by itself; pin another one to deploy it", unranked, verdicts[0].Release.Tag),
+	}
+	held := verdicts[1:]
+	if in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext {
+		hold.Message, held = unranked+", so the next one is not known: pin the release to go on from", verdicts
+	}
+	for i := range held {
+		held[i].Holds = append(held[i].Holds, hold)
+	}
+}
+
 // considerOnlyNext holds all but the oldest candidate if none may be skipped.
-// Where nothing runs yet there is none that could be.
 func considerOnlyNext(in Input, verdicts []Verdict) {
-	if in.Rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext || in.Rollout.Current() == nil || len(verdicts) == 0 {
+	if in.Rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext || len(verdicts) == 0 {
 		return
 	}
 	newer, next := verdicts[:len(verdicts)-1], verdicts[len(verdicts)-1].Release.Tag
@@ -135,7 +166,7 @@ func considerOnlyNext(in Input, verdicts []Verdict) {
 // Where these two name different ones no candidate can go, and all are returned.
 func Contenders(verdicts []Verdict) []Verdict {
 	considered := slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool {
-		return v.HeldBy(v1alpha1.GatesBypassedReason, v1alpha1.NotNextReason)
+		return v.HeldBy(v1alpha1.GatesBypassedReason, v1alpha1.NotNextReason, v1alpha1.PositionUnknownReason)
 	})
 	if len(considered) == 0 {
 		return verdicts

@@ -168,6 +168,78 @@ func (s *situation) latestWithComplaint(tag string) *situation {
 	return s
 }
 
+func TestAReleaseThatWasWithdrawnIsNoCandidate(t *testing.T) {
+	between := func() *fixture.RolloutBuilder {
+		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0").History(entry("1.0.0").Succeeded())
+	}
+	for name, test := range map[string]struct {
+		given *situation
+		want  []string
+	}{
+		"deleted, and older than the latest":         {given(between()).registryHas("1.0.0", "1.2.0"), []string{"1.2.0"}},
+		"deleted, and newer than the latest":         {given(between()).latest("1.1.0").registryHas("1.0.0", "1.1.0"), []string{"1.1.0"}},
+		"allowed by a gate, and deleted":             {given(between()).registryHas("1.2.0").gates(gate("qa").Allow("1.1.0")), []string{"1.2.0"}},
+		"named by the policy after the scan we know": {given(between()).registryHas("1.0.0", "1.1.0"), []string{"1.2.0", "1.1.0"}},
+		"the scan shows some of the tags":            {given(between()).scanned("1.2.0"), []string{"1.2.0", "1.1.0"}},
+		"pushed again":                               {given(between()).registryHas("1.0.0", "1.2.0", "1.1.0"), []string{"1.2.0", "1.1.0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			diff(t, test.want, tagsJudged(promotion.Decide(test.given.in())))
+		})
+	}
+	first := promotion.Decide(given(rollout().Ledger("1.0.0", "1.1.0", "1.2.0")).registryHas("1.0.0", "1.2.0").gates(gate("qa").Allow("1.1.0")).in())
+	diff(t, "1.2.0", first.Release.Tag) // nor is it the first release of an environment
+}
+
+func tagsJudged(d promotion.Decision) []string {
+	var tags []string
+	for _, verdict := range d.Candidates {
+		tags = append(tags, verdict.Release.Tag)
+	}
+	return tags
+}
+
+// A history that the policy cannot rank: an environment that began with a custom
+// build, or a team that has changed the scheme of its tags.
+func TestWithoutAPositionNothingGoesBackward(t *testing.T) {
+	unranked := func() *fixture.RolloutBuilder {
+		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0").History(entry("hotfix-bob").Succeeded())
+	}
+	cannot := "ImagePolicy shop cannot rank any release of the history"
+	unknown, only := cannot+", so the next one is not known: pin the release to go on from",
+		cannot+": only 1.2.0, the newest, goes out by itself; pin another one to deploy it"
+	for name, test := range map[string]struct {
+		rollout *fixture.RolloutBuilder
+		want    string
+		holds   map[string]string
+	}{
+		"Next has none": {unranked().Strategy(v1alpha1.ReleaseNext), "Nothing",
+			map[string]string{"1.2.0": unknown, "1.1.0": unknown, "1.0.0": unknown}},
+		"Next goes on from a pin": {unranked().Strategy(v1alpha1.ReleaseNext).History(entry("1.0.0").Succeeded(), entry("hotfix-bob").Succeeded()),
+			"Promote 1.1.0", map[string]string{"1.2.0": "spec.releaseStrategy takes 1.1.0 first"}},
+		"Newest takes the newest": {unranked(), "Promote 1.2.0", map[string]string{"1.1.0": only, "1.0.0": only}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := promotion.Decide(given(test.rollout).in())
+			diff(t, test.want, settledBy(d).Does)
+			diff(t, test.holds, holdsOf(d))
+		})
+	}
+	gated := promotion.Decide(given(unranked()).gates(gate("qa").Allow("1.0.0")).in())
+	diff(t, promotion.Nothing, gated.Action) // a gate that lists an old release does not bring it back
+}
+
+// holdsOf is the last hold of each candidate that has one.
+func holdsOf(d promotion.Decision) map[string]string {
+	holds := map[string]string{}
+	for _, verdict := range d.Candidates {
+		if n := len(verdict.Holds); n > 0 {
+			holds[verdict.Release.Tag] = verdict.Holds[n-1].Message
+		}
+	}
+	return holds
+}
+
 func TestReasonsAreToldInOrder(t *testing.T) {
 	// The worst of days: whatever can hold 1.1.0 does.
 	in := given(rollout().Pin("1.0.0").ReleaseUpdateInterval(2*time.Hour).Ledger("1.0.0", "1.1.0").

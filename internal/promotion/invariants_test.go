@@ -56,7 +56,9 @@ func (w *world) checkVerdicts(in promotion.Input, d promotion.Decision) {
 			eligible = append(eligible, verdict.Release.Tag)
 		}
 	}
-	candidates := tags(promotion.Candidates(d.Ledger, in.Rollout.Status.History, in.Policy.Order))
+	candidates := slices.DeleteFunc(tags(promotion.Candidates(d.Ledger, in.Rollout.Status.History, in.Policy.Order)), func(tag string) bool {
+		return in.Policy.Complete && tag != in.Policy.Latest.Tag && !w.has(tag)
+	})
 	if !slices.Equal(candidates, judged) {
 		w.fail("the candidates are %v, the verdicts are about %v", candidates, judged)
 	}
@@ -94,6 +96,10 @@ func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 			w.fail("%s is promoted although gate %s denies it", tag, w.gates[i].Name)
 		}
 	}
+	if in.Policy.Complete && tag != w.latest.Tag && !w.has(tag) {
+		w.fail("%s is promoted although it was withdrawn", tag)
+	}
+	w.checkPosition(in, d)
 	if newer, ok := w.order.Compare(tag, w.latest.Tag); ok && newer > 0 {
 		w.fail("%s is promoted although the policy now names %s", tag, w.latest.Tag)
 	}
@@ -106,6 +112,23 @@ func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 	if state := in.Rollout.Current().State(); state == v1alpha1.BakeFailed && !in.Rollout.UnblocksFailed() ||
 		state.Running() && promotion.Protected(&in.Rollout.Spec) {
 		w.fail("%s is promoted while %s is %s", tag, in.Rollout.Current().Version.Tag, state)
+	}
+}
+
+// checkPosition: where nothing in the history can be ranked, only the newest of all
+// goes, and none if they go one by one; where they do, the oldest goes.
+func (w *world) checkPosition(in promotion.Input, d promotion.Decision) {
+	w.t.Helper()
+	candidates := tagsJudged(d)
+	oneByOne := in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext
+	ranks := slices.ContainsFunc(in.Rollout.Status.History, func(e v1alpha1.DeploymentHistoryEntry) bool {
+		return w.order.Comparable(e.Version.Tag)
+	})
+	switch last := candidates[len(candidates)-1]; {
+	case !ranks && (oneByOne || d.Release.Tag != candidates[0]):
+		w.fail("%s is promoted although nothing in the history can be ranked", d.Release.Tag)
+	case ranks && oneByOne && d.Release.Tag != last:
+		w.fail("%s is promoted before %s", d.Release.Tag, last)
 	}
 }
 

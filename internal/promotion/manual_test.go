@@ -352,12 +352,14 @@ func TestOnlyTheNextReleaseIsTaken(t *testing.T) {
 		given *situation
 		want  string
 	}{
-		"one after another":                               {given(next()), "Promote 1.1.0"},
-		"a held one holds all":                            {given(next()).gates(gate("qa").Allow("1.2.0")), "Nothing"},
-		"a failed one holds all":                          {given(next().History(entry("1.0.0").Succeeded(), entry("1.1.0").Failed())), "Nothing"},
-		"nothing is skipped by a bypass":                  {given(next().Annotate(bypass, "1.2.0")), "Nothing"},
-		"a pin may skip":                                  {given(next().Pin("1.2.0")), "Promote 1.2.0"},
-		"the first is the newest, for nothing is skipped": {given(rollout().Strategy(v1alpha1.ReleaseNext).Ledger("1.0.0", "1.1.0")), "Promote 1.1.0"},
+		"one after another":                                   {given(next()), "Promote 1.1.0"},
+		"a held one holds all":                                {given(next()).gates(gate("qa").Allow("1.2.0")), "Nothing"},
+		"a failed one holds all":                              {given(next().History(entry("1.0.0").Succeeded(), entry("1.1.0").Failed())), "Nothing"},
+		"nothing is skipped by a bypass":                      {given(next().Annotate(bypass, "1.2.0")), "Nothing"},
+		"a pin may skip":                                      {given(next().Pin("1.2.0")), "Promote 1.2.0"},
+		"the first is the newest, for nothing is skipped":     {given(rollout().Strategy(v1alpha1.ReleaseNext).Ledger("1.0.0", "1.1.0")), "Promote 1.1.0"},
+		"what was withdrawn is not the next one":              {given(next()).registryHas("1.0.0", "1.2.0"), "Promote 1.2.0"},
+		"what a scan of some tags does not show may be there": {given(next()).scanned("1.0.0", "1.2.0"), "Promote 1.1.0"},
 		"each is applied before the next, unprotected too": {
 			given(next().History(entry("1.0.0").Deploying())).targets(pending("apps")), "Wait",
 		},

@@ -62,6 +62,8 @@ type Policy struct {
 	Latest *v1alpha1.VersionInfo
 	// Scanned are tags that the last scan of the registry showed.
 	Scanned []string
+	// Complete is true if Scanned are all tags that the registry has.
+	Complete bool
 	// Problem is set if the policy could not be read or used, or complains.
 	Problem *Problem
 	// Blocking is true if because of Problem nothing may be promoted.

@@ -69,6 +69,12 @@ func (s *situation) scanned(tags ...string) *situation {
 	return s
 }
 
+// registryHas these tags and no other, as the last scan says.
+func (s *situation) registryHas(tags ...string) *situation {
+	s.input.Policy.Complete = true
+	return s.scanned(tags...)
+}
+
 func (s *situation) ranked(spec promotion.OrderSpec) *situation {
 	s.input.Policy.Order = order(spec)
 	return s

@@ -258,7 +258,7 @@ func (w *world) gather() promotion.Input {
 	in := promotion.Input{
 		Now:     w.now,
 		Rollout: w.rollout.DeepCopy(),
-		Policy:  promotion.Policy{Name: "shop", Order: w.order, Latest: w.latest, Scanned: slices.Clone(w.registry)},
+		Policy:  w.policy(),
 	}
 	for i := range w.gates {
 		in.Gates.Gates = append(in.Gates.Gates, *w.gates[i].DeepCopy())
@@ -283,6 +283,17 @@ func (w *world) gather() promotion.Input {
 		}
 	}
 	return in
+}
+
+// policy shows what Flux does of a scan: the ten tags that are highest as strings.
+func (w *world) policy() promotion.Policy {
+	shown := slices.Sorted(slices.Values(w.registry))
+	slices.Reverse(shown)
+	const most = 10
+	return promotion.Policy{
+		Name: "shop", Order: w.order, Latest: w.latest,
+		Scanned: shown[:min(most, len(shown))], Complete: len(shown) <= most,
+	}
 }
 
 // record writes the ledger and the history, if they change.

@@ -97,7 +97,7 @@ func readRepository(ctx context.Context, reader client.Reader, policy *imagev1.I
 			key, complaint))
 	}
 	if scan := repository.Status.LastScanResult; scan != nil {
-		offer.Scanned = scan.LatestTags
+		offer.Scanned, offer.Complete = scan.LatestTags, scan.TagCount <= len(scan.LatestTags)
 	}
 	allowed, err := mayUse(ctx, reader, policy.Namespace, repository)
 	if allowed {

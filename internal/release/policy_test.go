@@ -49,6 +49,27 @@ func problem(reason, message string) *promotion.Problem {
 	return &promotion.Problem{Reason: reason, Message: message}
 }
 
+func TestAScanIsCompleteIfItShowsEveryTag(t *testing.T) {
+	all, some := fixture.MakeScan("shop").Found("1.1.0", "1.0.0").Obj(), fixture.MakeScan("shop").Found("1.1.0", "1.0.0").Obj()
+	some.Status.LastScanResult.TagCount = 11 // Flux shows ten at most
+	for name, tt := range map[string]struct {
+		objects []client.Object
+		want    bool
+	}{
+		"as many as there are": {[]client.Object{all}, true},
+		"fewer":                {[]client.Object{some}, false},
+		"no scan yet":          {[]client.Object{fixture.MakeScan("shop").Obj()}, false},
+		"no ImageRepository":   {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			got, err := release.Reader{Client: cluster(t, append(tt.objects, fixture.MakePolicy("shop").Latest("1.1.0").Obj())...)}.Read(t.Context(), shop)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got.Complete).To(Equal(tt.want))
+		})
+	}
+}
+
 func TestWhatAnImagePolicyOffers(t *testing.T) {
 	digest := "sha256:1"
 	scan := fixture.MakeScan("shop").Found("1.1.0", "1.0.0").Obj()
