@@ -42,6 +42,9 @@ func (r *RolloutReconciler) confirm(ctx context.Context, rollout *v1alpha1.Rollo
 // and an error that is found when the bake is over fails nothing any more.
 func (r *RolloutReconciler) decide(ctx context.Context, w *world) (promotion.Decision, error) {
 	d := promotion.Decide(w.Input)
+	if d.Action.Promotes() {
+		return r.attribute(ctx, w, d)
+	}
 	if d.Action != promotion.FinishBake || w.Rollout.Current().State() != v1alpha1.BakeInProgress {
 		return d, nil
 	}

@@ -131,6 +131,7 @@ func (w *world) askAny() {
 	}
 	request := requests[w.rng.IntN(len(requests))]
 	metav1.SetMetaDataAnnotation(&w.rollout.ObjectMeta, request[0], request[1])
+	w.memory.said = w.memory.said || request[0] == user
 	w.tell("person", "annotates %s=%s", request[0], request[1])
 }
 

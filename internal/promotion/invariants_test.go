@@ -20,6 +20,10 @@ type memory struct {
 	failed map[string]bool
 	// position is the newest promotion that the policy can rank.
 	position string
+	// said is true while a person has said who they are and nothing was promoted since.
+	said bool
+	// deaths of the controller since the newest promotion.
+	deaths int
 	// tampered is the id of the promotion whose target somebody changed.
 	tampered int64
 }
@@ -167,6 +171,12 @@ func (w *world) checkRequests(in promotion.Input, d promotion.Decision) {
 	by := w.current().TriggeredBy
 	if d.Action.Promotes() && !d.Manual && by.Kind != v1alpha1.TriggeredBySystem {
 		w.fail("%s is said to be the doing of %s", d.Release.Tag, by.Name)
+	}
+	if d.Action.Promotes() && by.Kind == v1alpha1.TriggeredByUser && !w.memory.said && w.memory.deaths < 2 {
+		w.fail("%s is said to be the doing of %s, who spoke of the promotion before", d.Release.Tag, by.Name)
+	}
+	if d.Action.Promotes() {
+		w.memory.said, w.memory.deaths = d.Action == promotion.Adopt && w.memory.said, 0
 	}
 	asked := in.Rollout.Annotations
 	was := in.Rollout.Current()

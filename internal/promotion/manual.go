@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/brief"
@@ -88,6 +89,9 @@ func (d *Decision) answer(in Input) {
 	}
 	d.answerForce(in)
 	d.answerBypass(in)
+	if !d.Action.Promotes() && usedTheWords(in, in.Rollout.Current()) {
+		d.spend(in, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
+	}
 }
 
 // usedUpBy are the annotations that end with a promotion. What a person said of
@@ -104,6 +108,26 @@ func usedUpBy(in Input, d *Decision) []string {
 		keys = append(keys, v1alpha1.UnblockFailedAnnotation)
 	}
 	return keys
+}
+
+// leftover is for how long after its end a promotion still uses up what was said of
+// it. After that the same words may be said of another one.
+const leftover = time.Minute
+
+// usedTheWords recognises what was said before the current promotion, if it could not
+// be removed with the record: it must not sign what somebody else does next.
+func usedTheWords(in Input, current *v1alpha1.DeploymentHistoryEntry) bool {
+	if current == nil || current.TriggeredBy == nil || current.Message == nil {
+		return false
+	}
+	if ended := current.BakeEndTime; !current.State().Running() && (ended == nil || in.Now.Sub(ended.Time) > leftover) {
+		return false
+	}
+	if unheard := notHeeded(in); unheard != "" && strings.HasSuffix(*current.Message, unheard) {
+		return true
+	}
+	manual := Decision{Manual: true, Message: *current.Message}
+	return *current.TriggeredBy == triggeredBy(in, manual) && *current.Message == entryMessage(in, manual)
 }
 
 // answerRetry: a retry that is under way already needs no answer.
@@ -163,7 +187,7 @@ func (d *Decision) answerUnblock(in Input) {
 // usedAnUnblock recognises the promotion that an unblock was for, if the
 // controller died before it could remove it: it must not lift a second one.
 func usedAnUnblock(current *v1alpha1.DeploymentHistoryEntry) bool {
-	return current.State().Running() && current.Message != nil && strings.HasSuffix(*current.Message, pastFailure)
+	return current.State().Running() && current.Message != nil && strings.Contains(*current.Message, pastFailure)
 }
 
 // needsUnblock reports whether a failure or bad health stands in the way of an
@@ -239,19 +263,43 @@ func has(rollout *v1alpha1.Rollout, annotation string) bool {
 // entryMessage is what the history says of why a release was promoted: what a
 // person said of it, or what the decision rests on.
 func entryMessage(in Input, d Decision) string {
-	if said := strings.TrimSpace(in.Rollout.Annotations[v1alpha1.DeployMessageAnnotation]); d.Manual && said != "" {
+	switch said := in.said(v1alpha1.DeployMessageAnnotation); {
+	case d.Manual && said != "":
 		return brief.Text(said, longestMessage)
+	case !d.Manual && d.Action != Adopt:
+		return d.Message + notHeeded(in)
 	}
 	return d.Message
+}
+
+// notHeeded ends the message of an automatic promotion that came before the one which
+// a person has spoken of; empty if nobody has.
+func notHeeded(in Input) string {
+	user := brief.Text(in.said(v1alpha1.DeployUserAnnotation), longestName)
+	switch {
+	case user == "" && in.said(v1alpha1.DeployMessageAnnotation) == "":
+		return ""
+	case user == "":
+		user = "a person"
+	}
+	return fmt.Sprintf("; what %s said is not of it", user)
 }
 
 // triggeredBy names the person who claims to have caused a manual promotion;
 // what the controller chooses is always its own doing.
 func triggeredBy(in Input, d Decision) v1alpha1.TriggeredBy {
-	if user := strings.TrimSpace(in.Rollout.Annotations[v1alpha1.DeployUserAnnotation]); d.Manual && user != "" {
+	if user := in.said(v1alpha1.DeployUserAnnotation); d.Manual && user != "" {
 		return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: brief.Text(user, longestName)}
 	}
 	return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: SystemName}
+}
+
+// said is what a person says of the choice at hand in an annotation.
+func (in Input) said(annotation string) string {
+	if in.OthersWords[annotation] {
+		return ""
+	}
+	return strings.TrimSpace(in.Rollout.Annotations[annotation])
 }
 
 // What people and objects say is kept up to this many characters, since every

@@ -258,6 +258,43 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded()).Annotate(message, "hello").Annotate(user, "ann")),
 			settled{Does: "Nothing"},
 		},
+		"what was said of the promotion under way, and could not be removed, is removed": {
+			given(rollout().BakeTime(2*time.Hour).Pin("1.0.0").Annotate(message, "now").Annotate(user, "ann").
+				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("now"))),
+			settled{Does: "Wait", Spent: []string{message, user}},
+		},
+		"and the name alone": {
+			given(rollout().BakeTime(2*time.Hour).Pin("1.0.0").Annotate(user, "ann").
+				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("a person pinned it in spec.wantedVersion"))),
+			settled{Does: "Wait", Spent: []string{user}},
+		},
+		"also if it has just ended": {
+			given(rollout().Pin("1.0.0").Annotate(user, "ann").
+				History(entry("1.0.0").Succeeded().BakeEnd(noon.Add(-time.Minute)).By(v1alpha1.TriggeredByUser, "ann").Message("now"))),
+			settled{Does: "Nothing", Spent: []string{user}},
+		},
+		"what an automatic promotion did not heed is removed as well": {
+			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(message, "now").Annotate(user, "ann").
+				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredBySystem, promotion.SystemName).
+					Message("the newest eligible release of ImagePolicy shop; what ann said is not of it"))),
+			settled{Does: "Wait", Spent: []string{message, user}},
+		},
+		"but not what was said since": {
+			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(user, "bob").
+				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredBySystem, promotion.SystemName).
+					Message("the newest eligible release of ImagePolicy shop; what ann said is not of it"))),
+			settled{Does: "Wait"},
+		},
+		"a while later the same words are of the next one": {
+			given(rollout().Pin("1.0.0").Annotate(user, "ann").
+				History(entry("1.0.0").Succeeded().BakeEnd(noon.Add(-time.Minute-instant)).By(v1alpha1.TriggeredByUser, "ann").Message("now"))),
+			settled{Does: "Nothing"},
+		},
+		"other words are of the next one": {
+			given(rollout().BakeTime(2*time.Hour).Pin("1.0.0").Annotate(message, "later").Annotate(user, "ann").
+				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("now"))),
+			settled{Does: "Wait"},
+		},
 		"adoption is no promotion that anybody spoke of": {
 			given(rollout().Ledger("1.0.0").Annotate(message, "hello")).owned("1.0.0"), settled{Does: "Adopt 1.0.0"},
 		},
@@ -285,11 +322,11 @@ func TestWhatAPromotionByHandSaysOfItself(t *testing.T) {
 		},
 		"blank means nothing": {upgrade().Pin("1.1.0").Annotate(message, " ").Annotate(user, "\t"), "a person pinned it in spec.wantedVersion", system},
 		"an automatic one takes neither": {
-			upgrade().Annotate(message, "hello").Annotate(user, "ann"), "the newest eligible release of ImagePolicy shop", system,
+			upgrade().Annotate(message, "hello").Annotate(user, "ann"), "the newest eligible release of ImagePolicy shop; what ann said is not of it", system,
 		},
 		"an automatic one says what was lifted for it": {
 			failed().Annotate(unblock, "true").Annotate(bypass, "1.1.1").Annotate(user, "ann"),
-			"the newest eligible release of ImagePolicy shop; a person let it past the gates; a person let it past a failure", system,
+			"the newest eligible release of ImagePolicy shop; a person let it past the gates; a person let it past a failure; what ann said is not of it", system,
 		},
 		"text without an end is cut": {
 			upgrade().Pin("1.1.0").Annotate(message, strings.Repeat("é", 5000)).Annotate(user, strings.Repeat("u", 5000)),

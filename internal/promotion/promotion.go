@@ -40,6 +40,9 @@ type Input struct {
 	Now time.Time
 	// Rollout is the object as it was read, its status included.
 	Rollout *v1alpha1.Rollout
+	// OthersWords are those of the annotations deploy-user and deploy-message that
+	// somebody else wrote than made the choice at hand: they are of an earlier one.
+	OthersWords map[string]bool
 	// Policy is what the ImagePolicy offers.
 	Policy Policy
 	// Metadata is what the registry says of releases, as far as it is known.

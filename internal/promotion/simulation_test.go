@@ -186,6 +186,7 @@ func pinned(when func(*world) bool, tag string) event {
 func asked(when func(*world) bool, key, value string) event {
 	return event{when, "person", "annotates " + key + "=" + value, func(w *world) {
 		metav1.SetMetaDataAnnotation(&w.rollout.ObjectMeta, key, value)
+		w.memory.said = w.memory.said || key == user
 	}}
 }
 

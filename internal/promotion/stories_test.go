@@ -247,6 +247,7 @@ func (w *world) loseStatus() {
 	w.rollout.Status = v1alpha1.RolloutStatus{}
 	lastID := w.memory.lastID
 	w.memory = newMemory()
+	w.memory.said = true // nobody can tell any more which promotion that was of
 	for _, object := range w.targets {
 		if object.written {
 			w.memory.lastID = lastID

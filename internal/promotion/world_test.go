@@ -249,6 +249,7 @@ func (w *world) dies(writes int) bool {
 		return false
 	}
 	w.crashAfter = 0
+	w.memory.deaths++
 	w.tell("controller", "dies")
 	w.recheckAt = time.Time{}
 	return true
@@ -346,8 +347,12 @@ func (w *world) actions(d promotion.Decision) []func() {
 	return writes
 }
 
-// spend removes the annotations that were used up.
+// spend removes the annotations that were used up, if the API server takes it.
 func (w *world) spend(d promotion.Decision) {
+	if w.chance(4) {
+		w.tell("API server", "does not answer")
+		return
+	}
 	for _, key := range d.Spent {
 		delete(w.rollout.Annotations, key)
 		w.tell("controller", "removes the annotation %s", key)

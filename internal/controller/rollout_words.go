@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// othersWords returns which of the annotations deploy-user and deploy-message
+// somebody else wrote than made the choice that is about to be recorded. The caches do
+// not keep who owns which field, so the Rollout is read past them.
+func (r *RolloutReconciler) othersWords(ctx context.Context, rollout *v1alpha1.Rollout) (map[string]bool, error) {
+	said := slices.DeleteFunc([]string{v1alpha1.DeployUserAnnotation, v1alpha1.DeployMessageAnnotation}, func(key string) bool {
+		return rollout.Annotations[key] == ""
+	})
+	if len(said) == 0 {
+		return nil, nil
+	}
+	live := &v1alpha1.Rollout{}
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(rollout), live); err != nil {
+		return nil, fmt.Errorf("read who chose the version: %w", err)
+	}
+	if live.UID != rollout.UID || live.ResourceVersion != rollout.ResourceVersion {
+		return nil, errStale
+	}
+	others := map[string]bool{}
+	for _, key := range said {
+		others[key] = !spokeOf(live, key)
+	}
+	return others, nil
+}
+
+// spokeOf reports whether one who owns the annotation also owns the choice. A choice
+// that nobody owns, as after a restore, may be anybody's.
+func spokeOf(rollout *v1alpha1.Rollout, annotation string) bool {
+	choice := fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.ForceDeployAnnotation)
+	if rollout.Pinned() != "" {
+		choice = fieldpath.MakePathOrDie("spec", "wantedVersion")
+	}
+	choosers := writersOf(rollout, choice)
+	speakers := writersOf(rollout, fieldpath.MakePathOrDie("metadata", "annotations", annotation))
+	return len(choosers) == 0 || len(speakers) == 0 ||
+		slices.ContainsFunc(speakers, func(speaker string) bool { return slices.Contains(choosers, speaker) })
+}
+
+// writersOf are those who own a field. Each verb of kubectl has a name of its own, and
+// is the same person.
+func writersOf(rollout *v1alpha1.Rollout, field fieldpath.Path) []string {
+	var writers []string
+	for _, entry := range rollout.ManagedFields {
+		if owns(entry, field) {
+			writer, _, _ := strings.Cut(entry.Manager, "-")
+			if writer != "kubectl" {
+				writer = entry.Manager
+			}
+			writers = append(writers, writer)
+		}
+	}
+	return writers
+}
+
+func owns(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
+	fields := &fieldpath.Set{}
+	return entry.FieldsV1 != nil && fields.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)) == nil && fields.Has(field)
+}
+
+// attribute decides again if what is said beside a choice is not of it.
+func (r *RolloutReconciler) attribute(ctx context.Context, w *world, d promotion.Decision) (promotion.Decision, error) {
+	if !d.Manual {
+		return d, nil
+	}
+	others, err := r.othersWords(ctx, w.Rollout)
+	if err != nil || len(others) == 0 {
+		return d, err
+	}
+	w.OthersWords = others
+	return promotion.Decide(w.Input), nil
+}

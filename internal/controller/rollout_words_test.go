@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// patchAs is what a person or a dashboard does under its own name.
+func (s *stage) patchAs(manager, patch string) {
+	s.Expect(s.Patch(s.ctx, s.rollout("shop"),
+		client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(manager))).To(Succeed())
+}
+
+const (
+	sayAdmin = `{"metadata":{"annotations":{"rollout.kuberik.com/deploy-user":"admin","rollout.kuberik.com/deploy-message":"Cleared version pin"}}}`
+	pinFirst = `{"spec":{"wantedVersion":"1.0.0"}}`
+)
+
+// The dashboard leaves its words with an unpin. Who pins next has not said them.
+func TestWordsCountOnlyForTheChoiceOfWhoSaidThem(t *testing.T) {
+	system := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: promotion.SystemName}
+	admin := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "admin"}
+	for name, tt := range map[string]struct {
+		says, chooses string
+		by            v1alpha1.TriggeredBy
+		message       string
+	}{
+		"somebody else pins":       {"dashboard", "on-call", system, "a person pinned it in spec.wantedVersion"},
+		"the same one pins":        {"dashboard", "dashboard", admin, "Cleared version pin"},
+		"two verbs of kubectl are": {"kubectl-annotate", "kubectl-patch", admin, "Cleared version pin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.1.0")...)
+			s.deploy("shop")
+			s.patchAs(tt.says, sayAdmin)
+			s.rest("shop")
+			s.patchAs(tt.chooses, pinFirst)
+			s.deploy("shop")
+			entry := s.rollout("shop").Current()
+			s.Expect(entry.Version.Tag).To(Equal("1.0.0"))
+			s.Expect(*entry.TriggeredBy).To(Equal(tt.by))
+			s.Expect(*entry.Message).To(Equal(tt.message))
+			s.Expect(s.asked()).To(BeEmpty(), "a promotion ends what was said, whoever said it")
+		})
+	}
+}
