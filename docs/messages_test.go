@@ -68,6 +68,7 @@ var unseen = map[string][]string{
 	},
 	"the log says it, and the same is tried again": {
 		"confirm the health: …",
+		"read who chose the version: …",
 		"confirm the history: …",
 		"delete pod …: …",
 		"find what names Rollout …: …",
