@@ -148,14 +148,12 @@ func panelsShow(t *testing.T, prometheus prometheusv1.API) {
 		t.Fatal(err)
 	}
 	for _, q := range queries {
-		value, warnings, err := prometheus.Query(t.Context(), q.Expr, time.Now())
-		if err != nil || len(warnings) > 0 {
-			t.Errorf("%s: %v %v in\n%s", q.Of, err, warnings, q.Expr)
-			continue
-		}
-		if series, ok := value.(model.Vector); ok && len(series) == 0 {
-			t.Errorf("%s shows nothing:\n%s", q.Of, q.Expr)
-		}
+		stage.Eventually(t, "panel "+q.Of+" shows something", func() (bool, string) { // a rate takes two looks
+			value, warnings, err := prometheus.Query(t.Context(), q.Expr, time.Now())
+			series, isVector := value.(model.Vector)
+			return err == nil && len(warnings) == 0 && !(isVector && len(series) == 0),
+				fmt.Sprintf("%v %v %v in\n%s", value, err, warnings, q.Expr)
+		})
 	}
 }
 

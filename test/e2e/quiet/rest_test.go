@@ -4,6 +4,7 @@ package quiet
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -40,7 +41,7 @@ func TestAtRestNobodyAsksAnything(t *testing.T) {
 
 	before, asked := requests(t), plane.Registry.Requests()
 	time.Sleep(time.Minute)
-	if diff := cmp.Diff(controlplane.Requests{}, requests(t).Since(before)); diff != "" {
+	if diff := cmp.Diff(controlplane.Requests{}, withoutRenewals(requests(t).Since(before))); diff != "" {
 		t.Errorf("requests within a minute (-want +got):\n%s\nthe last events: %q", diff, lastEvents(t))
 	}
 	if got := plane.Registry.Requests() - asked; got > 0 {
@@ -49,6 +50,16 @@ func TestAtRestNobodyAsksAnything(t *testing.T) {
 	if !plane.Controller.Running() {
 		t.Error("it was quiet because the controller had ended")
 	}
+}
+
+// withoutRenewals leaves out watches that were opened again: each client does that
+// with each of its watches every five to ten minutes, which may be just now. At most
+// three clients watch a kind; one that never comes to rest would open it more often.
+func withoutRenewals(asked controlplane.Requests) controlplane.Requests {
+	maps.DeleteFunc(asked, func(request controlplane.Request, times int) bool {
+		return request.Verb == "WATCH" && times <= 3
+	})
+	return asked
 }
 
 // lastEvents are the newest events of the cluster, for whoever looks for what
