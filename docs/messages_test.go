@@ -70,6 +70,7 @@ var unseen = map[string][]string{
 		"confirm the health: …",
 		"read who chose the version: …",
 		"confirm the history: …",
+		"confirm the targets: …",
 		"delete pod …: …",
 		"find what names Rollout …: …",
 		"get ImagePolicy …: …",

@@ -298,9 +298,15 @@ type DeploymentHistoryEntry struct {
 	// +optional
 	FailedHealthChecks []FailedHealthCheck `json:"failedHealthChecks,omitempty"`
 
-	// lastRetryTimestamp is when the promotion was last retried.
+	// lastRetryTimestamp is when the promotion was last retried. It is later than
+	// any error that a selected HealthCheck had told of, by whatever clock.
 	// +optional
 	LastRetryTimestamp *metav1.Time `json:"lastRetryTimestamp,omitempty"`
+
+	// retryStartTime is when that was by the controller's own clock, from which
+	// deadlines count. It is set only if lastRetryTimestamp had to be later.
+	// +optional
+	RetryStartTime *metav1.Time `json:"retryStartTime,omitempty"`
 }
 
 // State returns the bake state, empty if none is recorded.
@@ -311,9 +317,12 @@ func (e *DeploymentHistoryEntry) State() BakeStatus {
 	return *e.BakeStatus
 }
 
-// Cutoff is the moment from which deadlines and evidence of this entry count:
-// the promotion, or its last retry.
+// Cutoff is the moment from which deadlines of this entry count, by the controller's
+// clock: the promotion, or its last retry.
 func (e *DeploymentHistoryEntry) Cutoff() metav1.Time {
+	if e.RetryStartTime != nil {
+		return *e.RetryStartTime
+	}
 	if e.LastRetryTimestamp != nil && e.Timestamp.Before(e.LastRetryTimestamp) {
 		return *e.LastRetryTimestamp
 	}

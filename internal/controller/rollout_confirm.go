@@ -8,10 +8,12 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
 )
 
 // errStale means that the Rollout has changed since it was read.
@@ -37,23 +39,65 @@ func (r *RolloutReconciler) confirm(ctx context.Context, rollout *v1alpha1.Rollo
 	return nil
 }
 
-// decide takes the decision that a bake ended well only on what its HealthChecks
-// say now: after an outage the caches may show for a while what was so before it,
-// and an error that is found when the bake is over fails nothing any more.
+// decide takes the decision that a promotion has ended only on what its HealthChecks
+// and targets say now: after an outage the caches may show for a while what was so
+// before it, and nothing that is found afterwards changes an outcome any more.
 func (r *RolloutReconciler) decide(ctx context.Context, w *world) (promotion.Decision, error) {
 	d := promotion.Decide(w.Input)
-	if d.Action.Promotes() {
+	switch {
+	case d.Action.Promotes():
 		return r.attribute(ctx, w, d)
-	}
-	if d.Action != promotion.FinishBake || w.Rollout.Current().State() != v1alpha1.BakeInProgress {
+	case !endsFor(w.Rollout, d.Action):
 		return d, nil
 	}
-	live, err := r.liveChecks(ctx, w.Health.Checks)
-	if err != nil {
+	if err := r.confirmEvidence(ctx, w); err != nil {
 		return d, err
 	}
-	w.Health.Checks = live
 	return promotion.Decide(w.Input), nil
+}
+
+// endsFor reports whether an action ends a promotion for good by evidence. Without a
+// bake there is nothing beyond being applied that could prove it, and the next pass
+// finds what the cache has missed.
+func endsFor(rollout *v1alpha1.Rollout, action promotion.Action) bool {
+	baked := rollout.Current().State() == v1alpha1.BakeInProgress
+	return action == promotion.FailBake || action == promotion.FinishBake && baked
+}
+
+// confirmEvidence replaces what the caches say of HealthChecks and targets.
+func (r *RolloutReconciler) confirmEvidence(ctx context.Context, w *world) error {
+	checks, err := r.liveChecks(ctx, w.Health.Checks)
+	if err != nil {
+		return err
+	}
+	targets, err := r.liveTargets(ctx, w)
+	if err != nil {
+		return err
+	}
+	w.Health.Checks, w.Targets.All = checks, targets
+	return nil
+}
+
+// liveTargets says how far targets are past the caches. Those that are gone are none.
+// Who contests a field, and what was refused, stays as it was gathered.
+func (r *RolloutReconciler) liveTargets(ctx context.Context, w *world) ([]promotion.Target, error) {
+	found, err := target.LiveAll(ctx, r.APIReader, w.targets)
+	if err != nil {
+		return nil, fmt.Errorf("confirm the targets: %w", err)
+	}
+	seen := map[types.UID]promotion.Target{}
+	for i, t := range w.targets {
+		seen[t.Object().GetUID()] = w.Targets.All[i]
+	}
+	var live []promotion.Target
+	for _, t := range found {
+		gathered, now := seen[t.Object().GetUID()], r.permitted(t, t.Observe(w.Rollout, w.Rollout.Current().Version.Tag))
+		if gathered.Name != "" && gathered.State != v1alpha1.TargetApplied && now.State != v1alpha1.TargetApplied {
+			now = gathered
+		}
+		live = append(live, now)
+	}
+	return live, nil
 }
 
 // liveChecks reads HealthChecks past the cache. Those that are gone say nothing.

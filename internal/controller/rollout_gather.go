@@ -79,17 +79,23 @@ func (r *RolloutReconciler) observe(ctx context.Context, rollout *v1alpha1.Rollo
 	if current := rollout.Current(); current != nil {
 		version = current.Version.Tag
 	}
-	seen := t.Observe(rollout, version)
-	if source := t.ForeignSource(); r.NoCrossNamespaceRefs && source != "" {
-		seen.State = v1alpha1.TargetConflict
-		seen.Message = fmt.Sprintf("its source is OCIRepository %s, but references across namespaces are not allowed: "+
-			"use an OCIRepository of this namespace", source)
-	}
+	seen := r.permitted(t, t.Observe(rollout, version))
 	if seen.State == v1alpha1.TargetApplied && r.writes.Ahead(t.Object()) {
 		seen.State = v1alpha1.TargetPending // the cache has not seen what we wrote
 	}
 	seen, err := r.judgeContest(ctx, rollout, t, remember(rollout.Status.Targets, seen, version))
 	return r.refusals.judge(rollout, t, seen), err
+}
+
+// permitted refuses a target whose source is in another namespace, where that is not
+// allowed.
+func (r *RolloutReconciler) permitted(t target.Target, seen promotion.Target) promotion.Target {
+	if source := t.ForeignSource(); r.NoCrossNamespaceRefs && source != "" {
+		seen.State = v1alpha1.TargetConflict
+		seen.Message = fmt.Sprintf("its source is OCIRepository %s, but references across namespaces are not allowed: "+
+			"use an OCIRepository of this namespace", source)
+	}
+	return seen
 }
 
 // remember keeps a failure in mind while Flux tries again: it is the last that

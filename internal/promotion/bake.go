@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/brief"
 )
@@ -36,24 +39,26 @@ func (d *Decision) chooseOutcome(in Input) {
 }
 
 // judgeDeploying: recorded, but not yet applied by every target and proven
-// healthy. The deadline comes before everything that was said after it.
+// healthy. What is proven counts before the deadline does: a controller that was away
+// until then must not fail what is applied and healthy.
 func (d *Decision) judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) {
-	deadline := deadlineOf(in.Rollout, entry)
+	deadline := deadlineOf(in, entry, proofs)
 	applied := in.Targets.applied()
+	healthy := applied && in.Health.proven(proofs)
 	switch {
-	case !deadline.IsZero() && in.Now.After(deadline):
-		d.failByDeadline(in, proofs)
 	case applied && proofs.any(Disproven):
 		d.failByHealth(proofs)
+	case healthy && in.Rollout.Spec.BakeTime == nil:
+		d.finish(in)
+	case healthy:
+		d.startBake(in, entry)
+	case !deadline.IsZero() && in.Now.After(deadline):
+		d.failByDeadline(in, proofs)
 	case !applied:
 		d.wait(v1alpha1.TargetsPendingReason, "waiting for Flux to apply "+entry.Version.Tag)
-	case !in.Health.proven(proofs):
-		d.awaitHealth(in, proofs)
-		d.lookAt(d.overdueAt(in, proofs))
-	case in.Rollout.Spec.BakeTime == nil:
-		d.finish(in)
 	default:
-		d.startBake(in, entry)
+		d.awaitHealth(in, proofs)
+		d.lookAt(d.overdueAt(in, entry, proofs))
 	}
 	if d.Action == Wait && !deadline.IsZero() {
 		d.lookAt(deadline.Add(time.Nanosecond)) // at the deadline itself there is still time
@@ -103,8 +108,12 @@ func (d *Decision) awaitHealth(in Input, proofs Proofs) {
 const patience = 10 * time.Second
 
 // overdueAt marks the wait for HealthChecks as overdue if they were reset a
-// while ago, and returns when that will be so otherwise.
-func (d *Decision) overdueAt(in Input, proofs Proofs) time.Time {
+// while ago, or if the deadline is over, and returns when that will be so otherwise.
+func (d *Decision) overdueAt(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) time.Time {
+	if due := timeoutOf(in.Rollout, entry); !due.IsZero() && in.Now.After(due) {
+		d.Message, d.Overdue = "applied; "+d.Message, true // since when counts from here on
+		return time.Time{}
+	}
 	var since time.Time
 	for _, i := range proofs.indices(Undecided) {
 		if reset := proofs[i].Check.Status.LastChangeTime; reset != nil && reset.After(since) {
@@ -162,17 +171,42 @@ func (d *Decision) failByDeadline(in Input, proofs Proofs) {
 	if in.Health.Problem != nil {
 		missing = append(missing, in.Health.Problem.Message)
 	}
-	if len(missing) == 0 {
-		missing = []string{"the outcome came too late"}
-	}
 	d.Message = fmt.Sprintf("not applied and healthy within %s: %s",
 		in.Rollout.Spec.DeployTimeout.Duration, strings.Join(missing, "; "))
 }
 
-// deadlineOf is when a deploying entry has failed; zero is never. A bake that
-// had started once, and that a person let go on, has met its deadline; a
-// promotion that cannot fail has none.
-func deadlineOf(rollout *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
+// deadlineOf is when a deploying entry has failed; zero is never. HealthChecks that
+// nobody has asked by then, because the controller was away, have as long again from
+// the moment at which the targets are seen applied.
+func deadlineOf(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) time.Time {
+	deadline := timeoutOf(in.Rollout, entry)
+	if deadline.IsZero() || !in.Now.After(deadline) || !in.Targets.applied() {
+		return deadline
+	}
+	since := appliedSince(in.Rollout)
+	if since.IsZero() && proofs.any(Unreset) {
+		since = in.Now
+	}
+	if since.Before(deadline.Truncate(time.Second)) {
+		return deadline
+	}
+	return since.Add(in.Rollout.Spec.DeployTimeout.Duration)
+}
+
+// appliedSince is since when the status has said that all targets have applied the
+// current release; zero if it does not.
+func appliedSince(rollout *v1alpha1.Rollout) time.Time {
+	applied := apimeta.FindStatusCondition(rollout.Status.Conditions, v1alpha1.TargetsAppliedCondition)
+	if applied == nil || applied.Status != metav1.ConditionTrue {
+		return time.Time{}
+	}
+	return applied.LastTransitionTime.Time
+}
+
+// timeoutOf is when spec.deployTimeout is over; zero is never. A bake that had started
+// once, and that a person let go on, has met its deadline; a promotion that cannot
+// fail has none.
+func timeoutOf(rollout *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
 	if rollout.Spec.DeployTimeout == nil || entry.BakeStartTime != nil || rollout.Recovering() {
 		return time.Time{}
 	}

@@ -180,30 +180,65 @@ func TestDeploying(t *testing.T) {
 				"Kustomization shop-prod/web: spec.ref.semver outranks the tag"),
 		},
 		"the deadline names the checks that were not proven": {
-			given(deploying().DeployTimeout(time.Hour)).at(one).targets(applied("apps")).
+			given(deploying().DeployTimeout(time.Hour).AppliedSince(eleven)).at(one).targets(applied("apps")).
 				checks(check("a").Healthy()).
-				resetChecks(check("b").Healthy(), check("c").Pending().Message(promotion.ResetMessage), check("d").Pending().Message("warming up"), check("e").Unhealthy()),
+				resetChecks(check("b").Healthy(), check("c").Pending().Message(promotion.ResetMessage), check("d").Pending().Message("warming up")),
 			failed("not applied and healthy within 1h0m0s: "+
 				"HealthCheck shop-prod/a: Healthy, but of the release before; "+
 				"HealthCheck shop-prod/c: has not reported since the release was applied; "+
-				"HealthCheck shop-prod/d: warming up; "+
-				"HealthCheck shop-prod/e: reported an error without a message",
+				"HealthCheck shop-prod/d: warming up",
 				failedCheck("a", "Healthy, but of the release before"),
 				failedCheck("c", "has not reported since the release was applied"),
 				failedCheck("d", "warming up"),
-				failedCheck("e", "reported an error without a message"),
 			),
+		},
+		"and beside a target that is not applied those that have failed": {
+			given(deploying().DeployTimeout(time.Hour)).at(one).targets(pending("apps")).resetChecks(check("e").Unhealthy()),
+			failed("not applied and healthy within 1h0m0s: Kustomization shop-prod/apps has not applied it; "+
+				"HealthCheck shop-prod/e: reported an error without a message",
+				failedCheck("e", "reported an error without a message")),
 		},
 		"the deadline names what could not be read": {
 			given(deploying().DeployTimeout(time.Hour)).at(one).targetsUnreadable().healthUnreadable(),
 			failed("not applied and healthy within 1h0m0s: it is broken; it is broken"),
 		},
-		"proof that comes after the deadline is too late": {
+		"what is proven counts, if nobody was there to see it in time": {
 			given(deploying().DeployTimeout(time.Hour)).at(one).targets(applied("apps")).resetChecks(check("db").Healthy()),
-			failed("not applied and healthy within 1h0m0s: the outcome came too late"),
+			succeeded("applied and healthy (1 HealthCheck)"),
+		},
+		"so does what is disproven": {
+			given(deploying().DeployTimeout(time.Hour)).at(one).targets(applied("apps")).resetChecks(check("db").Unhealthy().Message("down")),
+			failed("HealthCheck shop-prod/db: down", failedCheck("db", "down")),
+		},
+		"checks that nobody has asked by the deadline are asked, and have as long again": {
+			given(deploying().DeployTimeout(time.Hour)).at(one).targets(applied("apps")).checks(check("db").Healthy()),
+			outcome{
+				Action: promotion.Wait, Reason: v1alpha1.ProgressingReason, Overdue: true, Resets: []int{0},
+				Message: "applied; waiting for HealthCheck shop-prod/db", RecheckAt: one.Add(time.Hour + instant),
+			},
+		},
+		"from when the targets were seen applied": {
+			given(deploying().DeployTimeout(time.Hour).AppliedSince(noon)).at(one).targets(applied("apps")).resetChecks(check("db").Pending()),
+			overdue(withRecheck(waiting(v1alpha1.ProgressingReason, "applied; waiting for HealthCheck shop-prod/db"), one.Add(instant))),
+		},
+		"and no longer": {
+			given(deploying().DeployTimeout(time.Hour).AppliedSince(noon)).at(one.Add(instant)).targets(applied("apps")).resetChecks(check("db").Pending()),
+			failed("not applied and healthy within 1h0m0s: HealthCheck shop-prod/db: has not reported since the release was applied",
+				failedCheck("db", "has not reported since the release was applied")),
+		},
+		"checks that were asked in time have no longer": {
+			given(deploying().DeployTimeout(time.Hour)).at(one).targets(applied("apps")).resetChecks(check("db").Pending()),
+			failed("not applied and healthy within 1h0m0s: HealthCheck shop-prod/db: has not reported since the release was applied",
+				failedCheck("db", "has not reported since the release was applied")),
 		},
 		"the deadline counts from the last retry": {
 			given(rollout().DeployTimeout(time.Hour).Ledger("1.1.0").History(entry("1.1.0").Deploying().Retried(noon))).
+				at(noon.Add(time.Minute)).targets(pending("apps")),
+			withRecheck(waiting(v1alpha1.TargetsPendingReason, applying), one.Add(instant)),
+		},
+		"by this clock, if an error of another one made the retry's stamp later": {
+			given(rollout().DeployTimeout(time.Hour).Ledger("1.1.0").
+				History(entry("1.1.0").Deploying().Retried(noon.AddDate(70, 0, 0)).RetryStart(noon))).
 				at(noon.Add(time.Minute)).targets(pending("apps")),
 			withRecheck(waiting(v1alpha1.TargetsPendingReason, applying), one.Add(instant)),
 		},

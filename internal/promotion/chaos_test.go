@@ -69,7 +69,7 @@ func anyRollout(rng *rand.Rand) *fixture.RolloutBuilder {
 // anything is at most one thing that people, or fate, may do.
 func (w *world) anything() {
 	does := []func(){
-		w.pushAny, w.pushAny, w.withdrawAny, w.pinAny, w.unpin, w.unpin, w.turnGate, w.allowAny, w.crashSoon, w.changeByHand, w.loseStatusRarely,
+		w.pushAny, w.pushAny, w.withdrawAny, w.pinAny, w.unpin, w.unpin, w.turnGate, w.allowAny, w.crashSoon, w.goAway, w.changeByHand, w.loseStatusRarely,
 		w.askAny, w.askAny,
 	}
 	if w.rng.IntN(3) == 0 {
@@ -164,6 +164,12 @@ func (w *world) allowAny() {
 
 func (w *world) crashSoon() { w.crashAfter = 1 + w.rng.IntN(8) }
 
+// goAway leaves the controller without a node for a while.
+func (w *world) goAway() {
+	w.awayUntil = w.iteration + 1 + w.rng.IntN(30)
+	w.tell("fate", "no controller for %d iterations", w.awayUntil-w.iteration)
+}
+
 // changeByHand lets somebody write another version into a target, whose field
 // is theirs from then on.
 func (w *world) changeByHand() {
@@ -187,7 +193,7 @@ func (w *world) loseStatusRarely() {
 // release. It goes out by a pin, because a failed release may block automation and the history may be
 // lost in a way that only a person can resolve.
 func (w *world) calmDown() {
-	w.gates, w.schedules, w.crashAfter, w.rng, w.rollout.Annotations = nil, nil, 0, nil, nil
+	w.gates, w.schedules, w.crashAfter, w.awayUntil, w.rng, w.rollout.Annotations = nil, nil, 0, 0, nil, nil
 	w.registry = append(w.registry, final)
 	w.tell("world", "calms down")
 }

@@ -93,7 +93,8 @@ func recordOutcome(
 
 // recordRetry begins the failed entry anew. Deadline and evidence count from
 // the retry. Its stamp is the signal for other controllers, which compare it
-// with the times of errors: it is later than any that was seen.
+// with the times of errors: it is later than any that was seen. How long the retry
+// may take counts from this clock, whatever others say.
 func recordRetry(in Input, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha1.DeploymentHistoryEntry, error) {
 	if in.Rollout.Current().State() != v1alpha1.BakeFailed {
 		return nil, errors.New("no promotion has failed that could be retried")
@@ -105,7 +106,10 @@ func recordRetry(in Input, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha
 			at = wholeSecond(seen.Add(time.Second))
 		}
 	}
-	entry.LastRetryTimestamp = &metav1.Time{Time: at}
+	entry.LastRetryTimestamp, entry.RetryStartTime = &metav1.Time{Time: at}, nil
+	if now := wholeSecond(in.Now); at.After(now) {
+		entry.RetryStartTime = &metav1.Time{Time: now}
+	}
 	entry.BakeStartTime, entry.BakeEndTime, entry.FailedHealthChecks = nil, nil, nil
 	return history, advance(entry, v1alpha1.BakeDeploying, "retried; "+expectation(in, entry.Version.Tag), in)
 }

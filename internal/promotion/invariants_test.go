@@ -155,12 +155,29 @@ func (w *world) checkRecord(in promotion.Input, d promotion.Decision) {
 	if d.Action == promotion.FailBake && in.Rollout.Recovering() {
 		w.fail("%s failed although it cannot", w.current().Version.Tag)
 	}
+	if d.Action == promotion.FailBake && in.Rollout.Current().State() == v1alpha1.BakeDeploying {
+		w.checkFailure(in)
+	}
 	w.checkRequests(in, d)
 	if d.Action.Promotes() {
 		next := w.gather()
 		if again := promotion.Decide(next); again.Action.Promotes() && again.Release.Tag == d.Release.Tag {
 			w.fail("%s would be promoted twice in a row", d.Release.Tag)
 		}
+	}
+}
+
+// checkFailure: no deadline fails what is applied and proven healthy, however long
+// the controller was away, nor for checks that nobody has asked.
+func (w *world) checkFailure(in promotion.Input) {
+	w.t.Helper()
+	states := map[promotion.ProofState]bool{}
+	for _, proof := range promotion.Prove(in.Health.Checks, in.Rollout.UID, in.Rollout.Current()) {
+		states[proof.State] = true
+	}
+	wrong := states[promotion.Undecided] || states[promotion.Disproven]
+	if w.allApplied() && !wrong {
+		w.fail("%s failed although it is applied, and no HealthCheck was asked in vain", w.current().Version.Tag)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -349,16 +351,21 @@ func TestARetryBeginsTheSameEntryAnew(t *testing.T) {
 	for name, test := range map[string]struct {
 		given *situation
 		at    time.Time
+		start *metav1.Time
 	}{
-		"now": {given(failed().Annotate(retry, "")), noon},
+		"now": {given(failed().Annotate(retry, "")), noon, nil},
 		"and the next second, for the wire holds whole ones": {
-			given(failed().Annotate(retry, "")).at(noon.Add(instant)), noon.Add(time.Second),
+			given(failed().Annotate(retry, "")).at(noon.Add(instant)), noon.Add(time.Second), nil,
 		},
 		"later than any error that was seen": {
-			given(failed().Annotate(retry, "")).checks(check("db").ErrorAt(one)), one.Add(time.Second),
+			given(failed().Annotate(retry, "")).checks(check("db").ErrorAt(one)), one.Add(time.Second), wireTime(noon),
 		},
 		"later than the retry before": {
-			given(rollout().Ledger("1.1.0").History(entry("1.1.0").Failed().Retried(noon)).Annotate(retry, "")), noon.Add(time.Second),
+			given(rollout().Ledger("1.1.0").History(entry("1.1.0").Failed().Retried(noon)).Annotate(retry, "")),
+			noon.Add(time.Second), wireTime(noon),
+		},
+		"and without the start of the retry before, if it needs none": {
+			given(rollout().Ledger("1.1.0").History(entry("1.1.0").Failed().Retried(eleven).RetryStart(eleven)).Annotate(retry, "")), noon, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -370,6 +377,7 @@ func TestARetryBeginsTheSameEntryAnew(t *testing.T) {
 			}
 			want := *before.DeepCopy()
 			want.BakeStatus, want.LastRetryTimestamp = to(v1alpha1.BakeDeploying), wireTime(test.at)
+			want.RetryStartTime = test.start
 			want.BakeStartTime, want.BakeEndTime, want.FailedHealthChecks = nil, nil, nil
 			want.BakeStatusMessage = history[0].BakeStatusMessage
 			diff(t, want, history[0])

@@ -94,7 +94,7 @@ func sizeOfEntry(e v1alpha1.DeploymentHistoryEntry) int {
 	const frame = len(`{"id":9223372036854775807,"version":{},"timestamp":"2026-01-01T00:00:00Z","message":"",` +
 		`"triggeredBy":{"kind":"System","name":""},"bakeStatus":"InProgress","bakeStatusMessage":"",` +
 		`"bakeStartTime":"2026-01-01T00:00:00Z","bakeEndTime":"2026-01-01T00:00:00Z",` +
-		`"failedHealthChecks":[],"lastRetryTimestamp":"2026-01-01T00:00:00Z"},`)
+		`"failedHealthChecks":[],"lastRetryTimestamp":"2026-01-01T00:00:00Z","retryStartTime":"2026-01-01T00:00:00Z"},`)
 	r := ranked{VersionInfo: e.Version}
 	size := frame + r.tagSize() + r.metadataSize()
 	if !learned(e.Version) {

@@ -47,7 +47,9 @@ type world struct {
 	// crashAfter is after how many writes the controller dies in its next
 	// pass; the record is the first. Zero is not at all.
 	crashAfter int
-	recheckAt  time.Time
+	// awayUntil is the iteration until which nobody runs the controller.
+	awayUntil int
+	recheckAt time.Time
 
 	memory    memory
 	iteration int
@@ -215,6 +217,10 @@ func (w *world) allApplied() bool {
 // reconcile is the controller: it looks again until there is nothing to do, as
 // each of its writes wakes it.
 func (w *world) reconcile() {
+	if w.iteration < w.awayUntil {
+		w.recheckAt = time.Time{}
+		return
+	}
 	for range 12 {
 		if again := w.pass(); !again {
 			return

@@ -147,3 +147,52 @@ func (t Target) Live(ctx context.Context, reader client.Reader) (Target, error) 
 	}
 	return live, nil
 }
+
+// LiveAll reads targets past the caches, with the sources that they consume, each
+// object once. What does not exist any more is left out.
+func LiveAll(ctx context.Context, reader client.Reader, targets []Target) ([]Target, error) {
+	sources := sources{reader: reader, known: map[types.NamespacedName]*sourcev1.OCIRepository{}}
+	var all []Target
+	for _, t := range targets {
+		live, err := t.Live(ctx, reader)
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		if live.Repository != nil {
+			sources.known[client.ObjectKeyFromObject(live.Repository)] = live.Repository
+		}
+		all = append(all, live)
+	}
+	for i := range all {
+		if all[i].Kustomization == nil {
+			continue
+		}
+		source, err := sources.of(ctx, all[i].Kustomization)
+		if err != nil {
+			return nil, err
+		}
+		all[i].Source = source
+	}
+	return all, nil
+}
+
+// sources remembers those that were read.
+type sources struct {
+	reader client.Reader
+	known  map[types.NamespacedName]*sourcev1.OCIRepository
+}
+
+func (s sources) of(ctx context.Context, k *kustomizev1.Kustomization) (*sourcev1.OCIRepository, error) {
+	key, ok := SourceOf(k)
+	if known := s.known[key]; ok && known != nil {
+		return known, nil
+	}
+	source, err := readSource(ctx, s.reader, k)
+	if ok && err == nil {
+		s.known[key] = source
+	}
+	return source, err
+}
