@@ -69,12 +69,31 @@ func (t Target) observeKustomization(rollout *v1alpha1.Rollout, version string) 
 	}
 	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
 	switch {
-	case failed(k.Status.Conditions, k.Generation) && t.isCurrent(k.Status.LastAttemptedRevision):
+	case !t.sourceOffers(rollout, version):
+		return v1alpha1.TargetPending, ""
+	case failed(k.Status.Conditions, k.Generation) && attempted(ready.Reason) && t.isCurrent(k.Status.LastAttemptedRevision):
 		return v1alpha1.TargetFailed, ready.Message
 	case isReady(k.Status.Conditions) && k.Status.ObservedGeneration == k.Generation && t.isCurrent(k.Status.LastAppliedRevision):
 		return v1alpha1.TargetApplied, ""
 	}
 	return v1alpha1.TargetPending, ""
+}
+
+// sourceOffers reports whether Flux has pulled the version into a source that the
+// Rollout drives: what was applied from it before, or failed to be, says nothing of it.
+func (t Target) sourceOffers(rollout *v1alpha1.Rollout, version string) bool {
+	driven := t.Source != nil && t.Source.Namespace == rollout.Namespace && RolloutOf(t.Source) == rollout.Name
+	return !driven || hasTag(t.Source, version)
+}
+
+// attempted tells a failure to apply from a pass that ended before it had tried, as
+// kustomize-controller says by its reasons: it will try again by itself.
+func attempted(reason string) bool {
+	switch reason {
+	case meta.DependencyNotReadyReason, meta.ArtifactFailedReason, meta.HealthCheckCanceledReason:
+		return false
+	}
+	return true
 }
 
 // isCurrent reports whether a revision is the one that the source offers now.

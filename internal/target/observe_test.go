@@ -101,6 +101,7 @@ func TestARepositoryIsObserved(t *testing.T) {
 func TestAKustomizationIsObserved(t *testing.T) {
 	now, before := fixture.Revision("1.1.0"), fixture.Revision("1.0.0")
 	source := fixture.MakeRepository("web").Tag("1.1.0").Pulled(now)
+	driven := func() *fixture.RepositoryBuilder { return fixture.MakeRepository("web").DrivenBy("shop").Tag("1.1.0") }
 	consumer := func() *fixture.KustomizationBuilder {
 		return fixture.MakeKustomization("web").Generation(2).Ready().Applied(now)
 	}
@@ -160,6 +161,28 @@ func TestAKustomizationIsObserved(t *testing.T) {
 		"pending if Flux failed at an older generation": {
 			kustomization: consumer().Attempted(now).Condition(meta.ReadyCondition, no, 1, "no such field"),
 			source:        source, state: v1alpha1.TargetPending,
+		},
+		"pending if Flux tried nothing, for another one was not ready": {
+			kustomization: fromGit().Condition(meta.ReadyCondition, no, 2, "dependency is not ready").Because(meta.DependencyNotReadyReason),
+			state:         v1alpha1.TargetPending,
+		},
+		"pending if Flux could not fetch what it was to apply": {
+			kustomization: fromGit().Condition(meta.ReadyCondition, no, 2, "connection refused").Because(meta.ArtifactFailedReason),
+			state:         v1alpha1.TargetPending,
+		},
+		"pending if Flux gave up to apply something newer": {
+			kustomization: fromGit().Condition(meta.ReadyCondition, no, 2, "new reconciliation triggered").Because(meta.HealthCheckCanceledReason),
+			state:         v1alpha1.TargetPending,
+		},
+		"pending while the source that we drive still offers what failed before": {
+			kustomization: consumer().Applied(before).Attempted(before).Condition(meta.ReadyCondition, no, 2, "no such field"),
+			source:        driven().Pulled(before), state: v1alpha1.TargetPending,
+		},
+		"pending while the source that we drive still offers what was applied before": {
+			kustomization: consumer().Applied(before), source: driven().Pulled(before), state: v1alpha1.TargetPending,
+		},
+		"applied once the source that we drive offers the version, and it is applied": {
+			kustomization: consumer(), source: driven().Pulled(now), state: v1alpha1.TargetApplied,
 		},
 		"applied once the substitute was applied": {
 			kustomization: carrier(), source: source, state: v1alpha1.TargetApplied,

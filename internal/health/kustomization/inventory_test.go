@@ -72,6 +72,8 @@ func TestKindsWithoutHealthAreNotRead(t *testing.T) {
 		{Kind: "Secret"}:    false,
 		{Kind: "ConfigMap"}: false,
 		{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                false,
+		{Group: "kuberik.com", Kind: "Rollout"}:                           false,
+		{Group: "kuberik.com", Kind: "HealthCheck"}:                       false,
 		{Group: "example.com", Kind: "Secret"}:                            true,
 		{Group: "apps", Kind: "Deployment"}:                               true,
 		{Kind: "Pod"}:                                                     true,

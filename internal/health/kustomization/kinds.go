@@ -14,6 +14,8 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
 // kindsWithoutHealth are the built-in kinds that kstatus calls Current whatever
@@ -41,7 +43,13 @@ var kindsWithoutHealth = map[string][]string{
 	storagev1.GroupName:      {"CSIDriver", "StorageClass"},
 }
 
+// hasHealth leaves out the objects of this API as well: a Rollout that waits for the
+// check would wait for itself, and whether releases may go out is not whether what is
+// deployed works.
 func hasHealth(gk schema.GroupKind) bool {
+	if gk.Group == v1alpha1.GroupVersion.Group {
+		return false
+	}
 	for _, kind := range kindsWithoutHealth[gk.Group] {
 		if kind == gk.Kind {
 			return false
