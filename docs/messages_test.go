@@ -55,6 +55,7 @@ var unseen = map[string][]string{
 		"failed creating index …: …",
 		"index ImagePolicies by ImageRepository: …",
 		"index Kustomizations by Rollout: …",
+		"index Kustomizations by a source of another namespace: …",
 		"index Kustomizations by source: …",
 		"index OCIRepositories by Rollout: …",
 		"index RolloutGates by Rollout: …",

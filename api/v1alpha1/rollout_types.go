@@ -304,7 +304,8 @@ type DeploymentHistoryEntry struct {
 	LastRetryTimestamp *metav1.Time `json:"lastRetryTimestamp,omitempty"`
 
 	// retryStartTime is when that was by the controller's own clock, from which
-	// deadlines count. It is set only if lastRetryTimestamp had to be later.
+	// deadlines count. It is set only if lastRetryTimestamp had to be later by more
+	// than a minute.
 	// +optional
 	RetryStartTime *metav1.Time `json:"retryStartTime,omitempty"`
 }

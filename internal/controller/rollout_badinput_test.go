@@ -387,6 +387,8 @@ func TestATargetThatRefusesTheWriteIsShownAndRecovers(t *testing.T) {
 				On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.TargetFailedReason, Message: "Kustomization shop: " + message}))
 
 			refuse = false
+			s.rest("shop")
+			s.Expect(s.rollout("shop").Status.Targets[0].State).To(Equal(v1alpha1.TargetPending), "what was refused is written now")
 			s.deploy("shop")
 			s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
 			s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition)).To(Equal(condition{

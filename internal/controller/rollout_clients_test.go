@@ -103,6 +103,7 @@ func TestAnEnvironmentIsToldWhatItMayPromoteOn(t *testing.T) {
 		o.(*v1alpha1.Rollout).Status.AvailableReleases = releases
 	})
 	s.add(fixture.MakeGate("ghd-test", "shop").Allow().Obj())
+	s.release("shop", "1.1.0")
 	s.release("shop", "1.2.0")
 	s.rest("shop")
 	s.Expect(s.told()).To(Equal([]string{"candidate 1.2.0 ccc", "candidate 1.1.0 bbb", "1 1.0.0 aaa Succeeded"}))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,9 +69,18 @@ func (r *RolloutReconciler) gatherTargets(ctx context.Context, w *world) error {
 // withoutTargets says that the targets could not be read. None is written.
 func (w *world) withoutTargets(err error) error {
 	w.targets, w.Targets = nil, promotion.Targets{Problem: &promotion.Problem{
-		Reason: v1alpha1.RolloutFailedReason, Message: "the targets could not be read",
+		Reason: v1alpha1.RolloutFailedReason, Message: "the targets could not be read" + because(err),
 	}}
 	return err
+}
+
+// because names why something could not be read, if the API server says so in one of
+// its own words; all else is in the log. It is the same each time.
+func because(err error) string {
+	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
+		return ": " + string(reason)
+	}
+	return ""
 }
 
 // observe says how far a target is with the version of the newest entry.
@@ -83,7 +93,7 @@ func (r *RolloutReconciler) observe(ctx context.Context, rollout *v1alpha1.Rollo
 	if seen.State == v1alpha1.TargetApplied && r.writes.Ahead(t.Object()) {
 		seen.State = v1alpha1.TargetPending // the cache has not seen what we wrote
 	}
-	seen, err := r.judgeContest(ctx, rollout, t, remember(rollout.Status.Targets, seen, version))
+	seen, err := r.judgeContest(ctx, rollout, t, remember(rollout.Status.Targets, t, seen, version))
 	return r.refusals.judge(rollout, t, seen), err
 }
 
@@ -99,14 +109,20 @@ func (r *RolloutReconciler) permitted(t target.Target, seen promotion.Target) pr
 }
 
 // remember keeps a failure in mind while Flux tries again: it is the last that
-// is known of the target.
-func remember(before []v1alpha1.TargetStatus, seen promotion.Target, version string) promotion.Target {
+// is known of the target. But that a write was refused is over once there is nothing
+// left to write.
+func remember(before []v1alpha1.TargetStatus, t target.Target, seen promotion.Target, version string) promotion.Target {
 	if seen.State != v1alpha1.TargetPending || seen.Message != "" {
 		return seen
 	}
-	if was := find(before, seen, version); was != nil && was.State == v1alpha1.TargetFailed {
-		seen.State, seen.Message = was.State, was.Message
+	was := find(before, seen, version)
+	if was == nil || was.State != v1alpha1.TargetFailed {
+		return seen
 	}
+	if written := !t.Writable(version) && !t.Overreaches(); written && target.IsRefusal(was.Message) {
+		return seen
+	}
+	seen.State, seen.Message = was.State, was.Message
 	return seen
 }
 
@@ -152,7 +168,7 @@ func (r *RolloutReconciler) gatherGates(ctx context.Context, w *world) error {
 	w.Gates.Gates = gates.Items
 	if err = errors.Join(err, r.gatherSchedules(ctx, w)); err != nil {
 		w.Gates.Problem = &promotion.Problem{
-			Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read",
+			Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read" + because(err),
 		}
 	}
 	return err
@@ -179,7 +195,7 @@ func (r *RolloutReconciler) gatherHealth(ctx context.Context, w *world) error {
 	checks, err := r.selectedChecks(ctx, selection)
 	if err != nil {
 		w.Health.Problem = &promotion.Problem{
-			Reason: v1alpha1.HealthCheckListFailedReason, Message: "the HealthChecks could not be read",
+			Reason: v1alpha1.HealthCheckListFailedReason, Message: "the HealthChecks could not be read" + because(err),
 		}
 		return err
 	}

@@ -168,15 +168,21 @@ func (r *RolloutReconciler) rolloutsOfRepository(ctx context.Context, repository
 }
 
 // rolloutsOfSource leads from an OCIRepository to the Rollout that it names,
-// and to those whose Kustomizations consume it.
+// and to those whose Kustomizations consume it, in its namespace or in another.
 func (r *RolloutReconciler) rolloutsOfSource(ctx context.Context, source client.Object) []reconcile.Request {
 	requests := named(source, target.RolloutOf(source))
-	consumers := &kustomizev1.KustomizationList{}
 	key := client.ObjectKeyFromObject(source).String()
-	if err := r.Client.List(ctx, consumers, client.InNamespace(source.GetNamespace()),
-		client.MatchingFields{target.SourceIndex: key}, client.UnsafeDisableDeepCopy); err != nil {
+	return append(append(requests,
+		r.rolloutsOfConsumers(ctx, client.InNamespace(source.GetNamespace()), client.MatchingFields{target.SourceIndex: key})...),
+		r.rolloutsOfConsumers(ctx, client.MatchingFields{target.ForeignSourceIndex: key})...)
+}
+
+func (r *RolloutReconciler) rolloutsOfConsumers(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+	consumers := &kustomizev1.KustomizationList{}
+	if err := r.Client.List(ctx, consumers, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list Kustomizations of an OCIRepository")
 	}
+	var requests []reconcile.Request
 	for i := range consumers.Items {
 		requests = append(requests, named(&consumers.Items[i], target.RolloutsOf(&consumers.Items[i])...)...)
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
@@ -72,9 +73,18 @@ func (r report) trail(current *v1alpha1.DeploymentHistoryEntry) {
 	r.wait(metav1.ConditionFalse, r.condition(v1alpha1.TargetsAppliedCondition).Reason, r.story(current))
 }
 
-// markedSuccessful reports whether a person said so of the current promotion.
+// markedByHand is what the dashboard writes into the entry of a promotion that a
+// person marks as successful.
+const markedByHand = "Manually marked as successful"
+
+// markedSuccessful reports whether a person said so of the current promotion. The
+// condition may have said something else since, as while something could not be read;
+// the entry is final and still says it.
 func (r report) markedSuccessful() bool {
-	return r.condition(v1alpha1.ReadyCondition).Reason == v1alpha1.DeploymentMarkedSuccessfulReason && !r.decision.Action.Promotes()
+	current := r.Rollout.Current()
+	said := current.State() == v1alpha1.BakeSucceeded && current.BakeStatusMessage != nil && *current.BakeStatusMessage == markedByHand
+	ready := r.condition(v1alpha1.ReadyCondition).Reason == v1alpha1.DeploymentMarkedSuccessfulReason
+	return (said || ready) && !r.decision.Action.Promotes()
 }
 
 // stalling is what a person must mend.
@@ -147,6 +157,30 @@ func (r report) noReleases() string {
 	return message
 }
 
+// troubles are what keeps the current release from being applied and healthy. While
+// Flux is at work nothing does; that a target has failed, or that a check is
+// Unhealthy, is said at once, and not at the deadline alone.
+func (r report) troubles(current *v1alpha1.DeploymentHistoryEntry) []string {
+	var all []string
+	applied := r.condition(v1alpha1.TargetsAppliedCondition)
+	if r.targetsTrail() && !r.decision.Overdue && (!current.State().Running() || applied.Reason == v1alpha1.TargetFailedReason) {
+		all = append(all, applied.Message)
+	}
+	if sick := promotion.Unhealthy(r.Health.Checks); current.State() == v1alpha1.BakeDeploying && len(sick) > 0 {
+		all = append(all, "Unhealthy: "+namesOf(sick))
+	}
+	return all
+}
+
+// allOf says each hold of a candidate.
+func allOf(holds []promotion.Hold) string {
+	messages := make([]string, 0, len(holds))
+	for _, hold := range holds {
+		messages = append(messages, hold.Message)
+	}
+	return brief.Join(messages, "; ")
+}
+
 // story says in one line how the current release is doing and what the newest
 // candidate waits for.
 func (r report) story(current *v1alpha1.DeploymentHistoryEntry) string {
@@ -159,11 +193,9 @@ func (r report) story(current *v1alpha1.DeploymentHistoryEntry) string {
 		state += ": " + *current.BakeStatusMessage
 	}
 	parts = append(parts, state)
-	if r.targetsTrail() && !current.State().Running() {
-		parts = append(parts, r.condition(v1alpha1.TargetsAppliedCondition).Message)
-	}
+	parts = append(parts, r.troubles(current)...)
 	if considered := promotion.Contenders(r.verdicts); len(considered) > 0 && !considered[0].Eligible() {
-		parts = append(parts, fmt.Sprintf("%s waits: %s", considered[0].Release.Tag, considered[0].Holds[0].Message))
+		parts = append(parts, fmt.Sprintf("%s waits: %s", considered[0].Release.Tag, allOf(considered[0].Holds)))
 	}
 	if r.Policy.Problem != nil {
 		parts = append(parts, r.Policy.Problem.Message)

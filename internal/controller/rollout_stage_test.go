@@ -242,8 +242,12 @@ func (s *stage) deploy(name string) {
 // pass lets time go by.
 func (s *stage) pass(d time.Duration) { s.clock.Pass(d) }
 
-// release lets the ImagePolicy name another release.
+// release lets the ImagePolicy name another release, which a scan has found.
 func (s *stage) release(policy, tag string) {
+	scan := &imagev1.ImageRepository{}
+	if s.Get(s.ctx, s.key(policy), scan) == nil && scan.Status.LastScanResult != nil {
+		s.scanFinds(append([]string{tag}, scan.Status.LastScanResult.LatestTags...)...)
+	}
 	s.changeStatus(fixture.MakePolicy(policy).Obj(), func(o client.Object) { setLatest(o, tag) })
 }
 

@@ -88,8 +88,18 @@ func setTargets(r report) {
 		if r.decision.Action.Promotes() && seen.State != v1alpha1.TargetConflict {
 			next.State, next.Message = v1alpha1.TargetPending, "" // it reported the version before
 		}
-		r.status.Targets = append(r.status.Targets, settle(before, seen, next, allApplied))
+		r.status.Targets = append(r.status.Targets, settle(before, seen, withoutNews(before, seen, next), allApplied))
 	}
+}
+
+// withoutNews keeps what is said of a target already, if only how long it took has
+// changed: Flux tries again and again.
+func withoutNews(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
+	was := find(before, seen, next.Version)
+	if was != nil && was.State == next.State && brief.SameButDurations(was.Message, next.Message) {
+		return *was
+	}
+	return next
 }
 
 // settle keeps an applied target so while Flux merely looks after it: Flux is

@@ -292,7 +292,7 @@ func intervalOver(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if current == nil || interval == nil {
 		return nil
 	}
-	next := current.Timestamp.Add(interval.Duration)
+	next := wholeSecond(current.Timestamp.Add(interval.Duration))
 	if !in.Now.Before(next) {
 		return nil
 	}

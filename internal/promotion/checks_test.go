@@ -148,6 +148,14 @@ func TestEachCheckAlone(t *testing.T) {
 				Until:   noon,
 			}},
 		},
+		"an interval with a fraction of a second ends with the second, as the wire can say it": {
+			given(upgrade().ReleaseUpdateInterval(time.Hour + time.Millisecond)),
+			[]promotion.Hold{{
+				Reason:  v1alpha1.ReleaseIntervalReason,
+				Message: "spec.releaseUpdateInterval allows the next promotion at 2026-03-02T12:00:01Z",
+				Until:   noon.Add(time.Second),
+			}},
+		},
 		"the interval is over at its end": {given(upgrade().ReleaseUpdateInterval(time.Hour)), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -91,6 +91,10 @@ func recordOutcome(
 	return history, advance(&history[0], to, d.Message, in)
 }
 
+// aMoment is how much later than now the stamp of a retry may be, and still serve as
+// its start.
+const aMoment = time.Minute
+
 // recordRetry begins the failed entry anew. Deadline and evidence count from
 // the retry. Its stamp is the signal for other controllers, which compare it
 // with the times of errors: it is later than any that was seen. How long the retry
@@ -107,7 +111,7 @@ func recordRetry(in Input, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha
 		}
 	}
 	entry.LastRetryTimestamp, entry.RetryStartTime = &metav1.Time{Time: at}, nil
-	if now := wholeSecond(in.Now); at.After(now) {
+	if now := wholeSecond(in.Now); at.Sub(now) > aMoment {
 		entry.RetryStartTime = &metav1.Time{Time: now}
 	}
 	entry.BakeStartTime, entry.BakeEndTime, entry.FailedHealthChecks = nil, nil, nil

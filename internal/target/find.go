@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
 )
 
 // Names of the field indexes that Find reads.
@@ -23,6 +25,9 @@ const (
 	// SourceIndex finds Kustomizations by the OCIRepository they consume,
 	// "namespace/name".
 	SourceIndex = ".spec.sourceRef.ociRepository"
+	// ForeignSourceIndex finds Kustomizations of all namespaces by the OCIRepository
+	// of another namespace that they consume, "namespace/name".
+	ForeignSourceIndex = fieldindex.Everywhere + SourceIndex
 )
 
 // Index adds the field indexes.
@@ -35,6 +40,9 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	}
 	if err := indexer.IndexField(ctx, &kustomizev1.Kustomization{}, SourceIndex, sourceOf); err != nil {
 		return fmt.Errorf("index Kustomizations by source: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &kustomizev1.Kustomization{}, ForeignSourceIndex, foreignSourceOf); err != nil {
+		return fmt.Errorf("index Kustomizations by a source of another namespace: %w", err)
 	}
 	return nil
 }
@@ -49,6 +57,13 @@ func rolloutOfRepository(repository client.Object) []string {
 func sourceOf(object client.Object) []string {
 	if key, ok := SourceOf(object.(*kustomizev1.Kustomization)); ok {
 		return []string{key.String()}
+	}
+	return nil
+}
+
+func foreignSourceOf(object client.Object) []string {
+	if source := (Target{Kustomization: object.(*kustomizev1.Kustomization)}).ForeignSource(); source != "" {
+		return []string{source}
 	}
 	return nil
 }

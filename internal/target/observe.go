@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
@@ -24,9 +25,14 @@ import (
 // about a version it has not seen yet.
 func (t Target) Observe(rollout *v1alpha1.Rollout, version string) promotion.Target {
 	seen := promotion.Target{Kind: t.Kind(), Namespace: t.Object().GetNamespace(), Name: t.Object().GetName()}
-	if t.Repository != nil {
+	switch {
+	case version != "" && !promotion.IsTag(version):
+		seen.State = v1alpha1.TargetConflict
+		seen.Message = fmt.Sprintf("status.history names %s, which cannot be a tag and is not written: set spec.wantedVersion to the right one",
+			strconv.Quote(brief.Text(version, 80)))
+	case t.Repository != nil:
 		seen.State, seen.Message = observeRepository(t.Repository, version)
-	} else {
+	default:
 		seen.State, seen.Message = t.observeKustomization(rollout, version)
 	}
 	return seen

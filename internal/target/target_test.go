@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/target"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -123,6 +124,23 @@ func TestATargetCarriesAndTakesVersions(t *testing.T) {
 			g.Expect(tt.target.Carries("1.1.0")).To(Equal(tt.carries), "carries")
 			g.Expect(tt.target.Writable("1.1.0")).To(Equal(tt.writable), "writable")
 		})
+	}
+}
+
+// Who may write the status of a Rollout may not write YAML into what Flux applies.
+func TestWhatIsNoTagIsNeverWritten(t *testing.T) {
+	for _, target := range []target.Target{
+		repository(fixture.MakeRepository("web").Tag("1.0.0")),
+		kustomization(fixture.MakeKustomization("web").DrivenBy("shop", "VERSION")),
+	} {
+		g := NewWithT(t)
+		const forged = "1.1.0\nprivileged: true"
+		g.Expect(target.Writable(forged)).To(BeFalse())
+		seen := target.Observe(fixture.MakeRollout("shop").Obj(), forged)
+		g.Expect(seen.State).To(Equal(v1alpha1.TargetConflict))
+		g.Expect(seen.Message).To(Equal(`status.history names "1.1.0\nprivileged: true", which cannot be a tag and is not written: ` +
+			"set spec.wantedVersion to the right one"))
+		g.Expect(target.Observe(fixture.MakeRollout("shop").Obj(), "").State).To(Equal(v1alpha1.TargetPending), "nothing was promoted yet")
 	}
 }
 

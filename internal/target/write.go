@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -13,12 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
 // Writable reports whether writing the version would change the target and
-// could take effect. A field that another one outranks is left alone.
+// could take effect. A field that another one outranks is left alone. What is no tag
+// is never written, wherever it came from: in a substitute it could be any YAML.
 func (t Target) Writable(version string) bool {
-	if t.Carries(version) {
+	if t.Carries(version) || !promotion.IsTag(version) {
 		return false
 	}
 	return t.Repository == nil || outranking(t.Repository) == ""
@@ -45,6 +49,13 @@ func (t Target) Write(ctx context.Context, c client.Client, version string) erro
 	}
 	t.Object().SetResourceVersion(answer.ResourceVersion)
 	return nil
+}
+
+// IsRefusal reports whether a message tells of a write that failed, as the errors of
+// Write and GiveBack do. In the status of a Rollout that is what outlives the process
+// of it.
+func IsRefusal(message string) bool {
+	return strings.HasPrefix(message, "patch ") || strings.HasPrefix(message, "give back ")
 }
 
 func (t Target) groupVersion() schema.GroupVersion {
