@@ -59,7 +59,8 @@ const (
 	// InvalidSelectorReason: spec.healthCheckSelector cannot be parsed.
 	InvalidSelectorReason = "InvalidSelector"
 	// AccessDeniedReason: the Rollout or its ImagePolicy refers to another
-	// namespace, and the controller runs with --no-cross-namespace-refs.
+	// namespace, and the controller runs with --no-cross-namespace-refs, or the
+	// ImageRepository there does not let the namespace in.
 	AccessDeniedReason = "AccessDenied"
 	// TargetsDisagreeReason: the history is lost and the targets that the
 	// controller owns carry different versions.

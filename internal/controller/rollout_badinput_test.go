@@ -89,6 +89,16 @@ var mistakes = map[string]mistake{
 		recovered: released,
 		kstatus:   status.CurrentStatus,
 	},
+	"an ImageRepository of another namespace that lets nobody in": {
+		make:      func(s *stage) { s.setRepository("elsewhere") },
+		mend:      func(s *stage) { s.setRepository("") },
+		condition: v1alpha1.ReleasesUpdatedCondition,
+		want: condition{metav1.ConditionFalse, v1alpha1.AccessDeniedReason,
+			"ImagePolicy NS/shop may not use ImageRepository elsewhere/shop: it does not exist, or its spec.accessFrom " +
+				"does not let in namespace NS; correct spec.imageRepositoryRef, or have the namespace added to spec.accessFrom"},
+		recovered: released,
+		kstatus:   status.FailedStatus,
+	},
 	"a registry that cannot be reached": {
 		make:      func(s *stage) { s.scanSays(metav1.ConditionFalse, "dial tcp: no route to host") },
 		mend:      func(s *stage) { s.scanSays(metav1.ConditionTrue, "scanned") },

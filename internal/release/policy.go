@@ -26,7 +26,7 @@ import (
 type Offer struct {
 	promotion.Policy
 	// Repository is the ImageRepository of the policy; nil if it cannot be read,
-	// or is not for the policy's namespace.
+	// or is not for the policy's namespace, of which nothing is on offer then.
 	Repository *imagev1.ImageRepository
 }
 
@@ -63,8 +63,10 @@ func (r Reader) Read(ctx context.Context, key types.NamespacedName) (Offer, erro
 			fmt.Sprintf("ImagePolicy %s cannot be used: %v", key, err)), nil
 	}
 	offer := Offer{Policy: promotion.Policy{Name: policy.Name, Order: order, Latest: latestOf(policy)}}
-	err = readRepository(ctx, r.Client, policy, &offer)
-	complainPolicy(&offer, policy) // what the policy lacks often follows from its repository
+	err = r.readRepository(ctx, policy, &offer)
+	if !offer.Blocking {
+		complainPolicy(&offer, policy) // what the policy lacks often follows from its repository
+	}
 	return offer, err
 }
 
@@ -78,49 +80,79 @@ func RepositoryOf(policy *imagev1.ImagePolicy) types.NamespacedName {
 }
 
 // readRepository completes the offer with what the last scan showed, or with
-// what keeps the registry from being scanned.
-func readRepository(ctx context.Context, reader client.Reader, policy *imagev1.ImagePolicy, offer *Offer) error {
+// what keeps the registry from being scanned. Of an ImageRepository that is not for
+// the policy's namespace nothing is shown, not even whether there is one.
+func (r Reader) readRepository(ctx context.Context, policy *imagev1.ImagePolicy, offer *Offer) error {
 	key := RepositoryOf(policy)
+	lets, err := r.access(ctx, policy.Namespace, key)
+	if err != nil {
+		return unreadable(offer, key, err)
+	}
 	repository := &imagev1.ImageRepository{}
-	err := reader.Get(ctx, key, repository, client.UnsafeDisableDeepCopy)
-	switch {
-	case apierrors.IsNotFound(err):
+	err = r.Client.Get(ctx, key, repository, client.UnsafeDisableDeepCopy)
+	switch absent := apierrors.IsNotFound(err); {
+	case err != nil && !absent:
+		return unreadable(offer, key, fmt.Errorf("get ImageRepository %s: %w", key, err))
+	case !lets(repository):
+		deny(offer, policy)
+	case absent:
 		complain(offer, fmt.Sprintf("ImageRepository %s does not exist: create it, or correct spec.imageRepositoryRef of ImagePolicy %s",
 			key, policy.Name))
-		return nil
-	case err != nil:
-		complain(offer, fmt.Sprintf("ImageRepository %s could not be read", key))
-		return fmt.Errorf("get ImageRepository %s: %w", key, err)
+	default:
+		show(offer, repository)
 	}
+	return nil
+}
+
+// unreadable says no more of an ImageRepository than that reading failed, which it
+// may before it is known who may use it.
+func unreadable(offer *Offer, key types.NamespacedName, err error) error {
+	complain(offer, fmt.Sprintf("ImageRepository %s could not be read", key))
+	return err
+}
+
+// deny promotes nothing, and says the same of an ImageRepository that does not exist
+// as of one that lets others in: which it is, is not for this namespace to know.
+func deny(offer *Offer, policy *imagev1.ImagePolicy) {
+	offer.Blocking = true
+	offer.Problem = &promotion.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
+		"ImagePolicy %s may not use ImageRepository %s: it does not exist, or its spec.accessFrom does not let in namespace %s; "+
+			"correct spec.imageRepositoryRef, or have the namespace added to spec.accessFrom",
+		client.ObjectKeyFromObject(policy), RepositoryOf(policy), policy.Namespace)}
+}
+
+func show(offer *Offer, repository *imagev1.ImageRepository) {
+	offer.Repository = repository
 	if complaint := complaintOf(repository.Status.Conditions); complaint != "" {
 		complain(offer, fmt.Sprintf("ImageRepository %s cannot scan the registry: %s; check its spec.image, the registry and its credentials",
-			key, complaint))
+			client.ObjectKeyFromObject(repository), complaint))
 	}
 	if scan := repository.Status.LastScanResult; scan != nil {
 		offer.Scanned, offer.Complete = scan.LatestTags, scan.TagCount <= len(scan.LatestTags)
 	}
-	allowed, err := mayUse(ctx, reader, policy.Namespace, repository)
-	if allowed {
-		offer.Repository = repository
-	}
-	return err
 }
 
-// mayUse reports whether a namespace may use an ImageRepository, by the rules of
-// Flux: its own namespace may, others if spec.accessFrom selects them.
-func mayUse(ctx context.Context, reader client.Reader, namespace string, repository *imagev1.ImageRepository) (bool, error) {
-	access := repository.Spec.AccessFrom
-	if namespace == repository.Namespace || access == nil {
-		return namespace == repository.Namespace, nil
+// access tells which ImageRepositories of that name a namespace may use, by the
+// rules of Flux: its own namespace may, others if spec.accessFrom selects them. All
+// that it needs is read before the ImageRepository, so that a failure tells nothing.
+func (r Reader) access(ctx context.Context, namespace string, key types.NamespacedName) (func(*imagev1.ImageRepository) bool, error) {
+	if namespace == key.Namespace {
+		return func(*imagev1.ImageRepository) bool { return true }, nil
 	}
 	of := &metav1.PartialObjectMetadata{}
 	of.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := reader.Get(ctx, client.ObjectKey{Name: namespace}, of); err != nil {
-		return false, fmt.Errorf("get Namespace %s: %w", namespace, err)
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: namespace}, of); err != nil {
+		return nil, fmt.Errorf("get Namespace %s: %w", namespace, err)
 	}
-	return slices.ContainsFunc(access.NamespaceSelectors, func(s acl.NamespaceSelector) bool {
-		return labels.SelectorFromSet(s.MatchLabels).Matches(labels.Set(of.Labels))
-	}), nil
+	return func(repository *imagev1.ImageRepository) bool {
+		return letsIn(repository.Spec.AccessFrom, labels.Set(of.Labels))
+	}, nil
+}
+
+func letsIn(access *acl.AccessFrom, namespace labels.Set) bool {
+	return access != nil && slices.ContainsFunc(access.NamespaceSelectors, func(s acl.NamespaceSelector) bool {
+		return labels.SelectorFromSet(s.MatchLabels).Matches(namespace)
+	})
 }
 
 // complainPolicy notes what is wrong with the policy. What it named before

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/acl"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -140,9 +141,9 @@ func TestWhatAnImagePolicyOffers(t *testing.T) {
 			want: offer{Problem: problem("ImagePolicyNotReady", "ImageRepository shop-prod/shop cannot scan the registry: "+
 				"no route to host; check its spec.image, the registry and its credentials")},
 		},
-		"what an ImageRepository of another namespace shows": {
+		"what an ImageRepository of another namespace shows, which lets it in": {
 			objects: []client.Object{
-				fixture.MakeScan("web").InNamespace("registry").Found("1.1.0").Obj(),
+				fixture.MakeScan("web").InNamespace("registry").AccessFrom(nil).Found("1.1.0").Obj(), home(nil),
 				fixture.MakePolicy("shop").Of("registry", "web").Latest("1.1.0").Obj()},
 			want: offer{Latest: latest("1.1.0"), Scanned: []string{"1.1.0"}},
 		},
@@ -244,6 +245,62 @@ func isPolicy(o client.Object) bool {
 	return ok
 }
 
+// home is the namespace of the policy.
+func home(labels map[string]string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fixture.Namespace, Labels: labels}}
+}
+
+func TestAForeignImageRepositoryThatLetsNobodyInShowsNothing(t *testing.T) {
+	denied := offer{
+		Latest: latest("1.1.0"), Blocking: true,
+		Problem: problem("AccessDenied", "ImagePolicy shop-prod/shop may not use ImageRepository registry/web: "+
+			"it does not exist, or its spec.accessFrom does not let in namespace shop-prod; "+
+			"correct spec.imageRepositoryRef, or have the namespace added to spec.accessFrom"),
+	}
+	scan := func() *fixture.ScanBuilder {
+		return fixture.MakeScan("web").InNamespace("registry").Found("1.1.0", "1.0.0").NotReady("registry.internal: no route to host")
+	}
+	for name, repository := range map[string][]client.Object{
+		"no such ImageRepository":       nil,
+		"one without accessFrom":        {scan().Obj()},
+		"one that lets others in":       {scan().AccessFrom(map[string]string{"tier": "production"}).Obj()},
+		"one whose accessFrom has none": {letsNobodyIn(scan().Obj())},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			policy := fixture.MakePolicy("shop").Of("registry", "web").Latest("1.1.0").NotReady("what Flux says of it").Obj()
+			objects := append(repository, policy, home(map[string]string{"tier": "staging"}))
+			got, err := release.Reader{Client: cluster(t, objects...)}.Read(t.Context(), shop)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(offerOf(got.Policy)).To(Equal(denied))
+			g.Expect(got.Repository).To(BeNil())
+			g.Expect(got.Complete).To(BeFalse())
+		})
+	}
+}
+
+func letsNobodyIn(repository *imagev1.ImageRepository) *imagev1.ImageRepository {
+	repository.Spec.AccessFrom = &acl.AccessFrom{}
+	return repository
+}
+
+func TestNamespacesThatCannotBeReadTellNothingOfImageRepositories(t *testing.T) {
+	for name, repository := range map[string][]client.Object{
+		"there is none": nil,
+		"there is one":  {fixture.MakeScan("web").InNamespace("registry").AccessFrom(nil).Found("1.1.0").Obj()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			policy := fixture.MakePolicy("shop").Of("registry", "web").Latest("1.1.0").Obj()
+			got, err := release.Reader{Client: cluster(t, append(repository, policy)...)}.Read(t.Context(), shop)
+			g.Expect(err).To(MatchError(ContainSubstring("get Namespace shop-prod: ")))
+			g.Expect(offerOf(got.Policy)).To(Equal(offer{
+				Latest: latest("1.1.0"), Problem: problem("ImagePolicyNotReady", "ImageRepository registry/web could not be read"),
+			}))
+		})
+	}
+}
+
 func TestAnImageRepositoryIsForItsOwnNamespaceAndThoseThatItLetsIn(t *testing.T) {
 	staging := map[string]string{"tier": "staging"}
 	scan := func() *fixture.ScanBuilder { return fixture.MakeScan("web").InNamespace("registry") }
@@ -261,8 +318,7 @@ func TestAnImageRepositoryIsForItsOwnNamespaceAndThoseThatItLetsIn(t *testing.T)
 			g := NewWithT(t)
 			repository := tt.scan.Obj()
 			policy := fixture.MakePolicy("shop").Of(repository.Namespace, "web").Latest("1.1.0").Obj()
-			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fixture.Namespace, Labels: staging}}
-			got, err := release.Reader{Client: cluster(t, repository, policy, namespace)}.Read(t.Context(), shop)
+			got, err := release.Reader{Client: cluster(t, repository, policy, home(staging))}.Read(t.Context(), shop)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(got.Repository != nil).To(Equal(tt.want))
 			g.Expect(got.Latest).To(Equal(latest("1.1.0")), "what Flux says of it is not ours to hide")
