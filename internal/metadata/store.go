@@ -36,10 +36,12 @@ const (
 	mostAnswers = 10_000
 	// mostWishes is how many images may be asked for before others must wait.
 	mostWishes = 10_000
-	// After an attempt that failed an image is tried again after these pauses;
-	// after the longest at once, if the registry said that it does not have it.
+	// After an attempt that failed an image is tried again after these pauses.
 	firstRetry = 5 * time.Second
 	lastRetry  = 10 * time.Minute
+	// slowdown is how many times longer each pause is than the one before, if the
+	// registry said that it does not have the image.
+	slowdown = 3
 )
 
 // Read asks a registry what it says of an image. It returns within a bounded
@@ -69,6 +71,8 @@ type Store struct {
 type wish struct {
 	by    map[types.NamespacedName]bool
 	state state
+	// absent is how often in a row the registry said that it does not have it.
+	absent int
 }
 
 // state says how far a wish is.
@@ -196,8 +200,24 @@ func (s *Store) retry(image registry.Image, err error) {
 		s.queue.Forget(image)
 	case errors.Is(err, registry.ErrNotFound):
 		s.queue.Forget(image)
-		s.queue.AddAfter(image, lastRetry)
+		s.retryAbsent(image)
 	default:
 		s.queue.AddRateLimited(image)
 	}
+}
+
+// retryAbsent has an image tried again that the registry does not have. Registries
+// replicate: what one of its copies named may be here in some seconds. What stays
+// away was deleted more likely, and is asked for seldom.
+func (s *Store) retryAbsent(image registry.Image) {
+	w := s.wishes[image]
+	if w == nil {
+		return // nobody asks any more
+	}
+	pause := firstRetry
+	for i := 0; i < w.absent && pause < lastRetry; i++ {
+		pause *= slowdown
+	}
+	w.absent++
+	s.queue.AddAfter(image, min(pause, lastRetry))
 }

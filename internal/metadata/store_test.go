@@ -178,16 +178,36 @@ func TestARegistryThatComesBackIsAskedForEverythingAtOnce(t *testing.T) {
 	o.Expect(o.calls()).NotTo(BeEmpty())
 }
 
-func TestWhatTheRegistryDoesNotHaveIsAskedForSeldom(t *testing.T) {
+func TestWhatTheRegistryDoesNotHaveYetIsAskedForSoonAndThenSeldom(t *testing.T) {
 	o := openOffice(t)
 	o.fail("1", fmt.Errorf("read it: %w", registry.ErrNotFound))
 	o.Ask(shop, "", images("1"))
 	o.Eventually(o.questions).Should(HaveLen(1))
-	o.later(lastRetry - time.Second)
-	o.rests()
-	o.later(time.Second)
-	o.Eventually(o.questions).Should(HaveLen(2))
+	for i, pause := range []time.Duration{
+		5 * time.Second, 15 * time.Second, 45 * time.Second, 135 * time.Second, 405 * time.Second, 10 * time.Minute, 10 * time.Minute,
+	} {
+		o.later(pause - time.Second)
+		o.rests()
+		o.later(time.Second)
+		o.Eventually(o.questions).Should(HaveLen(i+2), "after %s more", pause)
+	}
 	o.Expect(o.calls()).To(BeEmpty())
+	o.fail("1", nil)
+	o.later(10 * time.Minute)
+	o.Eventually(o.calls).Should(Equal([]types.NamespacedName{shop}))
+}
+
+func TestWhatWasMissingOnceIsAskedForSoonAgainWhenThatMayBeMended(t *testing.T) {
+	o := openOffice(t)
+	o.fail("1", registry.ErrNotFound)
+	o.Ask(shop, "broken", images("1"))
+	o.Eventually(o.questions).Should(HaveLen(1))
+	o.later(5 * time.Second)
+	o.Eventually(o.questions).Should(HaveLen(2))
+	o.Ask(shop, "mended", images("1"))
+	o.Eventually(o.questions).Should(HaveLen(3))
+	o.later(5 * time.Second)
+	o.Eventually(o.questions).Should(HaveLen(4))
 }
 
 func TestWhatNobodyAsksForAnyMoreIsLeft(t *testing.T) {

@@ -37,7 +37,7 @@ func (s *Store) request(rollout types.NamespacedName, image registry.Image, mend
 
 // try has an image fetched as soon as possible.
 func (s *Store) try(image registry.Image, w *wish) {
-	w.state = open
+	w.state, w.absent = open, 0
 	s.queue.Forget(image)
 	s.queue.Add(image)
 }
