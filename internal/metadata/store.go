@@ -61,10 +61,15 @@ type Store struct {
 	askers  map[types.NamespacedName]*asker
 	// turnedAway are Rollouts that asked when there were too many wishes.
 	turnedAway map[types.NamespacedName]bool
-	// failing are the ImageRepositories of which it was told that images cannot
-	// be read.
-	failing map[types.NamespacedName]bool
-	wake    func(types.NamespacedName)
+	// repositories are the ImageRepositories of the wishes.
+	repositories map[types.NamespacedName]*repository
+	wake         func(types.NamespacedName)
+}
+
+// repository is an ImageRepository whose images Rollouts ask for.
+type repository struct {
+	wishes  int
+	failing bool // it is in the log that its images cannot be read
 }
 
 // wish is an image that Rollouts ask for.
@@ -97,15 +102,15 @@ func New(read Read, log logr.Logger) *Store { return newStore(read, log, clock.R
 func newStore(read Read, log logr.Logger, clock clock.WithTicker) *Store {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[registry.Image](firstRetry, lastRetry)
 	return &Store{
-		read:       read,
-		log:        log,
-		queue:      workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[registry.Image]{Clock: clock}),
-		answers:    lru.New(mostAnswers),
-		wishes:     map[registry.Image]*wish{},
-		askers:     map[types.NamespacedName]*asker{},
-		turnedAway: map[types.NamespacedName]bool{},
-		failing:    map[types.NamespacedName]bool{},
-		wake:       func(types.NamespacedName) {},
+		read:         read,
+		log:          log,
+		queue:        workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[registry.Image]{Clock: clock}),
+		answers:      lru.New(mostAnswers),
+		wishes:       map[registry.Image]*wish{},
+		askers:       map[types.NamespacedName]*asker{},
+		turnedAway:   map[types.NamespacedName]bool{},
+		repositories: map[types.NamespacedName]*repository{},
+		wake:         func(types.NamespacedName) {},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,6 +42,7 @@ type office struct {
 
 	mu    sync.Mutex
 	fails map[string]error // by tag
+	said  []string         // in the log, at the level of info
 	asked []string
 	woken []types.NamespacedName
 }
@@ -48,7 +50,7 @@ type office struct {
 func openOffice(t *testing.T) *office {
 	t.Helper()
 	o := &office{WithT: NewWithT(t), clock: clocktesting.NewFakeClock(fixture.Noon), fails: map[string]error{}}
-	o.Store = newStore(o.registry, logr.Discard(), o.clock)
+	o.Store = newStore(o.registry, funcr.New(o.log, funcr.Options{}), o.clock)
 	o.wake = func(rollout types.NamespacedName) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -74,6 +76,18 @@ func (o *office) registry(_ context.Context, image registry.Image) (promotion.Me
 		return promotion.Metadata{}, err
 	}
 	return promotion.Metadata{Tag: image.Tag, Digest: "sha256:" + image.Tag}, nil
+}
+
+func (o *office) log(_, line string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.said = append(o.said, line)
+}
+
+func (o *office) complaints() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.said)
 }
 
 // fail makes the registry fail for a tag; nil mends it.
@@ -208,6 +222,26 @@ func TestWhatWasMissingOnceIsAskedForSoonAgainWhenThatMayBeMended(t *testing.T) 
 	o.Eventually(o.questions).Should(HaveLen(3))
 	o.later(5 * time.Second)
 	o.Eventually(o.questions).Should(HaveLen(4))
+}
+
+func TestAFailureIsToldOnceForAsLongAsTheImageRepositoryIsAskedFor(t *testing.T) {
+	o := openOffice(t)
+	o.fail("1", errAway)
+	o.fail("2", errAway)
+	o.Ask(shop, "", images("1", "2"))
+	o.Eventually(o.questions).Should(HaveLen(2))
+	o.Eventually(o.complaints).Should(HaveLen(1), "once for both")
+	o.Ask(shop, "", images("2"))
+	o.later(firstRetry)
+	o.Eventually(o.questions).Should(HaveLen(3))
+	o.rests()
+	o.Expect(o.complaints()).To(HaveLen(1), "and not again")
+
+	o.Forget(shop) // the ImageRepository was deleted
+	o.Expect(o.repositories).To(BeEmpty())
+	o.Ask(shop, "", images("2"))
+	o.Eventually(o.questions).Should(HaveLen(4))
+	o.Eventually(o.complaints, time.Second).Should(HaveLen(2), "it was created anew")
 }
 
 func TestWhatNobodyAsksForAnyMoreIsLeft(t *testing.T) {

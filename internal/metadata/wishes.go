@@ -25,14 +25,38 @@ func (s *Store) request(rollout types.NamespacedName, image registry.Image, mend
 		s.turnedAway[rollout] = true
 		return false
 	case w == nil:
-		w = &wish{by: map[types.NamespacedName]bool{}}
-		s.wishes[image] = w
+		w = s.newWish(image)
 		s.try(image, w)
 	case !answered && w.state == known, w.state == failed && mended:
 		s.try(image, w)
 	}
 	w.by[rollout] = true
 	return true
+}
+
+func (s *Store) newWish(image registry.Image) *wish {
+	w := &wish{by: map[types.NamespacedName]bool{}}
+	s.wishes[image] = w
+	if s.repositories[image.Repository] == nil {
+		s.repositories[image.Repository] = &repository{}
+	}
+	s.repositories[image.Repository].wishes++
+	return w
+}
+
+// dropWish forgets an image that nobody asks for any more, and with the last one what
+// was told of the ImageRepository: it may have been deleted. An answer about a tag is
+// dropped with the last wish for it: the tag may move.
+func (s *Store) dropWish(image registry.Image) {
+	delete(s.wishes, image)
+	s.queue.Forget(image)
+	if image.Digest == "" {
+		s.answers.Remove(image)
+	}
+	of := s.repositories[image.Repository]
+	if of.wishes--; of.wishes == 0 {
+		delete(s.repositories, image.Repository)
+	}
 }
 
 // try has an image fetched as soon as possible.
@@ -42,8 +66,7 @@ func (s *Store) try(image registry.Image, w *wish) {
 	s.queue.Add(image)
 }
 
-// release drops the images that a Rollout no longer asks for. An answer about
-// a tag is dropped with the last wish for it: the tag may move.
+// release drops the images that a Rollout no longer asks for.
 func (s *Store) release(rollout types.NamespacedName, images []registry.Image) {
 	asker := s.askers[rollout]
 	for _, image := range images {
@@ -53,11 +76,7 @@ func (s *Store) release(rollout types.NamespacedName, images []registry.Image) {
 		}
 		delete(w.by, rollout)
 		if len(w.by) == 0 {
-			delete(s.wishes, image)
-			s.queue.Forget(image)
-			if image.Digest == "" {
-				s.answers.Remove(image)
-			}
+			s.dropWish(image)
 		}
 	}
 	if len(s.wishes) <= mostWishes/2 {
@@ -91,7 +110,7 @@ func (s *Store) answer(image registry.Image, metadata promotion.Metadata) {
 		s.tryOthers(image)
 	}
 	w.state = known
-	delete(s.failing, image.Repository)
+	s.repositories[image.Repository].failing = false
 	for rollout := range w.by {
 		s.askers[rollout].news = true
 	}
@@ -109,16 +128,18 @@ func (s *Store) tryOthers(image registry.Image) {
 // fail notes that an image cannot be read for the time being. That is told once
 // per ImageRepository, until one of its images can be read.
 func (s *Store) fail(image registry.Image, err error) {
-	log := s.log.WithValues("imageRepository", image.Repository.String())
-	if s.failing[image.Repository] {
+	w := s.wishes[image]
+	if w == nil {
+		return // nobody asks any more
+	}
+	log, of := s.log.WithValues("imageRepository", image.Repository.String()), s.repositories[image.Repository]
+	if of.failing {
 		log = log.V(1)
 	}
-	s.failing[image.Repository] = true
+	of.failing = true
 	log.Info("metadata of a release cannot be read", "reason", err.Error())
-	if w := s.wishes[image]; w != nil {
-		w.state = failed
-		s.tell(w)
-	}
+	w.state = failed
+	s.tell(w)
 }
 
 // tell wakes the Rollouts that ask for the image, if there is news for them and
