@@ -45,7 +45,7 @@ func (a access) options(ctx context.Context) []remote.Option {
 
 // access follows the ImageRepository as Flux does. Only Secrets that it names
 // are read, in its own namespace.
-func (r *Reader) access(ctx context.Context, repository *imagev1.ImageRepository, ref name.Reference) (access, error) {
+func (r *Reader) access(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository) (access, error) {
 	a := access{transport: r.transport}
 	proxy, err := r.proxy(ctx, repository)
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *Reader) access(ctx context.Context, repository *imagev1.ImageRepository
 	if proxy != nil {
 		a.transport.Proxy = http.ProxyURL(proxy)
 	}
-	a.login, err = r.login(ctx, repository, ref, proxy)
+	a.login, err = r.login(ctx, repository, image, proxy)
 	return a, err
 }
 
@@ -112,7 +112,7 @@ func (r *Reader) proxy(ctx context.Context, repository *imagev1.ImageRepository)
 
 // login is by the pull secrets if there are any, else by the cloud provider,
 // else as the controller itself may.
-func (r *Reader) login(ctx context.Context, repository *imagev1.ImageRepository, ref name.Reference, proxy *url.URL) (remote.Option, error) {
+func (r *Reader) login(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository, proxy *url.URL) (remote.Option, error) {
 	pull, err := r.pullSecrets(ctx, repository)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (r *Reader) login(ctx context.Context, repository *imagev1.ImageRepository,
 		return remote.WithAuthFromKeychain(dockerHub{keychain}), nil
 	}
 	if repository.Spec.SecretRef == nil && cloud(repository) {
-		return r.providerLogin(ctx, repository, ref, proxy)
+		return r.providerLogin(ctx, repository, image, proxy)
 	}
 	return remote.WithAuthFromKeychain(authn.DefaultKeychain), nil
 }
@@ -137,7 +137,7 @@ func cloud(repository *imagev1.ImageRepository) bool {
 // providerLogin asks the cloud provider for a token as the controller. Tokens
 // for a ServiceAccount of the ImageRepository's namespace would need the right
 // to make tokens for every ServiceAccount of the cluster.
-func (r *Reader) providerLogin(ctx context.Context, repository *imagev1.ImageRepository, ref name.Reference, proxy *url.URL) (remote.Option, error) {
+func (r *Reader) providerLogin(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository, proxy *url.URL) (remote.Option, error) {
 	if repository.Spec.ServiceAccountName != "" {
 		return nil, fmt.Errorf("%w: spec.provider %s with spec.serviceAccountName is not supported here; "+
 			"give that ServiceAccount imagePullSecrets, or let the controller itself log in",
@@ -149,7 +149,7 @@ func (r *Reader) providerLogin(ctx context.Context, repository *imagev1.ImageRep
 	if proxy != nil {
 		options = append(options, auth.WithProxyURL(*proxy))
 	}
-	login, err := authutils.GetArtifactRegistryCredentials(ctx, repository.Spec.Provider, ref.Context().Name(), options...)
+	login, err := authutils.GetArtifactRegistryCredentials(ctx, repository.Spec.Provider, image.Name(), options...)
 	if err != nil {
 		return nil, fmt.Errorf("log in by spec.provider %s: %w", repository.Spec.Provider, err)
 	}

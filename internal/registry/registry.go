@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry asks OCI registries what they say of an image, with the
-// credentials that Flux uses for the same repository.
+// Package registry asks OCI registries what they say of an image, and which tags
+// they have, with the credentials that Flux uses for the same repository.
 package registry
 
 import (
@@ -93,41 +93,68 @@ func (r *Reader) Read(ctx context.Context, image Image) (promotion.Metadata, err
 }
 
 func (r *Reader) read(ctx context.Context, image Image) (promotion.Metadata, error) {
-	repository := &imagev1.ImageRepository{}
-	if err := r.repositories.Get(ctx, image.Repository, repository); err != nil {
-		return promotion.Metadata{}, fmt.Errorf("get ImageRepository %s: %w", image.Repository, err)
+	repository, err := r.get(ctx, image.Repository)
+	if err != nil {
+		return promotion.Metadata{}, err
 	}
 	ref, err := reference(image, repository.Spec.Insecure)
 	if err != nil {
 		return promotion.Metadata{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	access, err := r.access(ctx, repository, ref)
+	puller, hangUp, err := r.call(ctx, repository, ref.Context())
 	if err != nil {
 		return promotion.Metadata{}, err
 	}
-	if access.transport != r.transport {
-		defer access.transport.CloseIdleConnections()
-	}
-	puller, err := remote.NewPuller(access.options(ctx)...)
-	if err != nil {
-		return promotion.Metadata{}, fmt.Errorf("prepare the requests: %w", err)
-	}
+	defer hangUp()
 	return look(ctx, puller, ref)
 }
 
-func reference(image Image, insecure bool) (name.Reference, error) {
-	var options []name.Option
-	if insecure {
-		options = append(options, name.Insecure)
+func (r *Reader) get(ctx context.Context, key types.NamespacedName) (*imagev1.ImageRepository, error) {
+	repository := &imagev1.ImageRepository{}
+	if err := r.repositories.Get(ctx, key, repository); err != nil {
+		return nil, fmt.Errorf("get ImageRepository %s: %w", key, err)
 	}
-	repository, err := name.NewRepository(image.Name, options...)
+	return repository, nil
+}
+
+// call prepares requests to the registry as the ImageRepository says. The returned
+// function ends them.
+func (r *Reader) call(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository) (*remote.Puller, func(), error) {
+	access, err := r.access(ctx, repository, image)
+	if err != nil {
+		return nil, nil, err
+	}
+	puller, err := remote.NewPuller(access.options(ctx)...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("prepare the requests: %w", err)
+	}
+	return puller, func() {
+		if access.transport != r.transport {
+			access.transport.CloseIdleConnections()
+		}
+	}, nil
+}
+
+func reference(image Image, insecure bool) (name.Reference, error) {
+	repository, err := imageName(image.Name, insecure)
 	switch {
 	case err != nil:
 		return nil, err
 	case image.Digest != "":
-		return name.NewDigest(repository.Name()+"@"+image.Digest, options...)
+		return name.NewDigest(repository.Name()+"@"+image.Digest, scheme(insecure)...)
 	}
-	return name.NewTag(repository.Name()+":"+image.Tag, options...)
+	return name.NewTag(repository.Name()+":"+image.Tag, scheme(insecure)...)
+}
+
+func imageName(image string, insecure bool) (name.Repository, error) {
+	return name.NewRepository(image, scheme(insecure)...)
+}
+
+func scheme(insecure bool) []name.Option {
+	if insecure {
+		return []name.Option{name.Insecure}
+	}
+	return nil
 }
 
 // classify makes the registry's definite no recognisable.

@@ -217,15 +217,17 @@ func TestWhereMetadataIsFound(t *testing.T) {
 	}
 }
 
-func TestWhoeverMayReadIsLetIn(t *testing.T) {
-	pull := func(namespace, name, host, password string) client.Object {
-		return &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-			Type:       corev1.SecretTypeDockerConfigJson,
-			Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(
-				`{"auths":{"` + host + `":{"username":"flux","password":"` + password + `"}}}`)},
-		}
+// pull is a Secret with a login to a registry.
+func pull(namespace, name, host, password string) client.Object {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Type:       corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(
+			`{"auths":{"` + host + `":{"username":"flux","password":"` + password + `"}}}`)},
 	}
+}
+
+func TestWhoeverMayReadIsLetIn(t *testing.T) {
 	account := &corev1.ServiceAccount{
 		ObjectMeta:       metav1.ObjectMeta{Namespace: "registry", Name: "puller"},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "login"}},

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"time"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// Tags are those that a registry has of an image.
+type Tags struct {
+	// Names are sorted as strings. Those that the ImageRepository excludes, and what
+	// cannot be a tag, are left out.
+	Names []string
+	// Cut is true if there are more than are read. Trying again does not mend that.
+	Cut bool
+}
+
+// What is read of a registry's tags. Each answer is bounded as well.
+const (
+	// listTimeout bounds all requests for the tags of one image together.
+	listTimeout = 30 * time.Second
+	// mostPages is how many answers are read: a hundred tags each are usual.
+	mostPages = 100
+	// mostRead is how many tags are looked at, those that are excluded as well.
+	mostRead = 100_000
+	// mostTags is how many are kept: each pass of a Rollout looks at all of them.
+	mostTags = 5_000
+	// mostExclusion is how long all patterns of an exclusion list may be together.
+	mostExclusion = 4096
+)
+
+// List returns the tags that the registry has of the ImageRepository's image, but for
+// those that its spec.exclusionList leaves out. It returns within seconds; the error
+// is as that of Read.
+func (r *Reader) List(ctx context.Context, repository types.NamespacedName) (Tags, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	tags, err := r.list(ctx, repository)
+	if err != nil {
+		return Tags{}, fmt.Errorf("list the tags of ImageRepository %s: %w", repository, classify(err))
+	}
+	slices.Sort(tags.Names)
+	tags.Names = slices.Clip(slices.Compact(tags.Names))
+	return tags, nil
+}
+
+func (r *Reader) list(ctx context.Context, key types.NamespacedName) (Tags, error) {
+	repository, err := r.get(ctx, key)
+	if err != nil {
+		return Tags{}, err
+	}
+	image, err := imageName(repository.Spec.Image, repository.Spec.Insecure)
+	if err != nil {
+		return Tags{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	excluded, err := exclusion(repository)
+	if err != nil {
+		return Tags{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	puller, hangUp, err := r.call(ctx, repository, image)
+	if err != nil {
+		return Tags{}, err
+	}
+	defer hangUp()
+	lister, err := puller.Lister(ctx, image) // reads the first page
+	if err != nil {
+		return orCut(Tags{}, err)
+	}
+	return readPages(ctx, lister, excluded)
+}
+
+// orCut takes an answer that is larger than any that is read for one that is cut:
+// it will be no smaller the next time.
+func orCut(tags Tags, err error) (Tags, error) {
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		tags.Cut = true
+		return tags, nil
+	}
+	return Tags{}, err
+}
+
+// readPages reads as many tags as may be read.
+func readPages(ctx context.Context, lister *remote.Lister, excluded []*regexp.Regexp) (Tags, error) {
+	var tags Tags
+	for pages, read := 0, 0; lister.HasNext(); pages++ {
+		page, err := lister.Next(ctx)
+		if err != nil {
+			return orCut(tags, err)
+		}
+		read += len(page.Tags)
+		if err := tags.add(ctx, page.Tags, excluded); err != nil {
+			return Tags{}, err
+		}
+		if tags.Cut || lister.HasNext() && (pages+1 == mostPages || read >= mostRead) {
+			tags.Cut = true
+			return tags, nil
+		}
+	}
+	return tags, nil
+}
+
+// add keeps the tags that are not excluded, as many as may be kept. It ends with ctx:
+// patterns can be made that take long for each tag.
+func (t *Tags) add(ctx context.Context, tags []string, excluded []*regexp.Regexp) error {
+	for _, tag := range tags {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		matches := func(pattern *regexp.Regexp) bool { return pattern.MatchString(tag) }
+		if !promotion.IsTag(tag) || slices.ContainsFunc(excluded, matches) {
+			continue
+		}
+		if len(t.Names) == mostTags {
+			t.Cut = true
+			return nil
+		}
+		t.Names = append(t.Names, tag)
+	}
+	return nil
+}
+
+// exclusion are the patterns of tags that Flux leaves out of a scan.
+func exclusion(repository *imagev1.ImageRepository) ([]*regexp.Regexp, error) {
+	var patterns []*regexp.Regexp
+	size := 0
+	for _, text := range repository.GetExclusionList() {
+		if size += len(text); size > mostExclusion {
+			return nil, fmt.Errorf("spec.exclusionList is longer than %d characters", mostExclusion)
+		}
+		pattern, err := regexp.Compile(text)
+		if err != nil {
+			return nil, fmt.Errorf("spec.exclusionList: %w", err)
+		}
+		patterns = append(patterns, pattern)
+	}
+	return patterns, nil
+}
