@@ -160,7 +160,7 @@ func (w wiring) metadata() (*metadata.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return metadata.New(registries.Read, w.GetLogger().WithName("metadata")), nil
+	return metadata.New(registries.Read, registries.List, w.GetLogger().WithName("metadata")), nil
 }
 
 func (w wiring) events() record.EventRecorder { return w.eventsBy(promotion.SystemName) }

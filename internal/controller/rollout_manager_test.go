@@ -56,7 +56,7 @@ func (s *stage) playShard(t *testing.T, user *rest.Config, schedules func() time
 	if s.asksRegistries {
 		registries, err := registry.NewReader(mgr.GetClient(), mgr.GetAPIReader())
 		s.Expect(err).NotTo(HaveOccurred())
-		r.Metadata = metadata.New(s.counted(registries.Read), logr.Discard())
+		r.Metadata = metadata.New(s.counted(registries.Read), registries.List, logr.Discard())
 	}
 	s.Expect(r.SetupWithManager(s.ctx, mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
 	s.Expect(IndexGatesByOwner(s.ctx, fieldindex.Indexer{Cache: mgr.GetCache()})).To(Succeed())

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metadata keeps what registries say of releases, and asks them for
-// what is not known yet, beside the reconcilers: none of them ever waits for a
-// registry.
+// Package metadata keeps what registries say of releases, and which tags they have
+// where Flux does not show them all, and asks them for what is not known yet, beside
+// the reconcilers: none of them ever waits for a registry.
 //
 // Whoever reconciles a Rollout calls [Store.Ask] with the releases whose
 // metadata the Rollout's status lacks. What is known is the answer; the rest is
 // fetched, and the Rollout is reconciled again when all of it has been tried
 // once, so that it is stored in one write. What nobody asks for any more is not
 // fetched any more. A Rollout whose status is complete asks for nothing.
+//
+// [Store.Tags] gives the tags of an ImageRepository, which are listed once for each
+// scan that found others than the one before.
 package metadata
 
 import (
@@ -30,7 +33,8 @@ import (
 )
 
 const (
-	// workers is how many images are asked for at a time.
+	// workers is how many images are asked for at a time, and how many
+	// ImageRepositories are listed.
 	workers = 4
 	// mostAnswers is how many answers are kept, the latest used ones.
 	mostAnswers = 10_000
@@ -64,6 +68,8 @@ type Store struct {
 	// repositories are the ImageRepositories of the wishes.
 	repositories map[types.NamespacedName]*repository
 	wake         func(types.NamespacedName)
+
+	tags *tagLists
 }
 
 // repository is an ImageRepository whose images Rollouts ask for.
@@ -97,20 +103,27 @@ type asker struct {
 }
 
 // New returns a Store that fetches nothing before it is started.
-func New(read Read, log logr.Logger) *Store { return newStore(read, log, clock.RealClock{}) }
+func New(read Read, list List, log logr.Logger) *Store {
+	return newStore(read, list, log, clock.RealClock{})
+}
 
-func newStore(read Read, log logr.Logger, clock clock.WithTicker) *Store {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[registry.Image](firstRetry, lastRetry)
+func newQueue[T comparable](clock clock.WithTicker) workqueue.TypedRateLimitingInterface[T] {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[T](firstRetry, lastRetry)
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[T]{Clock: clock})
+}
+
+func newStore(read Read, list List, log logr.Logger, clock clock.WithTicker) *Store {
 	return &Store{
 		read:         read,
 		log:          log,
-		queue:        workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[registry.Image]{Clock: clock}),
+		queue:        newQueue[registry.Image](clock),
 		answers:      lru.New(mostAnswers),
 		wishes:       map[registry.Image]*wish{},
 		askers:       map[types.NamespacedName]*asker{},
 		turnedAway:   map[types.NamespacedName]bool{},
 		repositories: map[types.NamespacedName]*repository{},
 		wake:         func(types.NamespacedName) {},
+		tags:         newTagLists(list, log, clock),
 	}
 }
 
@@ -145,14 +158,31 @@ func (s *Store) Ask(rollout types.NamespacedName, access string, images []regist
 }
 
 // Forget drops all that a Rollout asked for.
-func (s *Store) Forget(rollout types.NamespacedName) { s.Ask(rollout, "", nil) }
+func (s *Store) Forget(rollout types.NamespacedName) {
+	s.Ask(rollout, "", nil)
+	s.tags.forget(rollout)
+}
+
+// Tags returns what the registry has, as far as it was listed for a scan or for one
+// before it, and has it listed for the Rollout if that was not done. What the Rollout
+// asked for before is forgotten; a scan without a name asks for nothing. What failed is
+// tried at once if access has changed.
+func (s *Store) Tags(rollout types.NamespacedName, access string, scan Scan) Listing {
+	if scan.Revision == "" {
+		s.tags.forget(rollout)
+		return Listing{}
+	}
+	return s.tags.ask(rollout, access, scan)
+}
 
 // Source wakes the Rollouts for which answers have come.
 func (s *Store) Source() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		wake := func(rollout types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: rollout}) }
+		s.tags.wakeBy(wake)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.wake = func(rollout types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: rollout}) }
+		s.wake = wake
 		return nil
 	})
 }
@@ -163,26 +193,34 @@ func (s *Store) NeedLeaderElection() bool { return true }
 // Start fetches until ctx ends, and returns when the last request has ended.
 func (s *Store) Start(ctx context.Context) error {
 	var running sync.WaitGroup
-	for range workers {
-		running.Go(func() { s.work(ctx) })
-	}
-	<-ctx.Done()
-	s.queue.ShutDown()
+	running.Go(func() { serve(ctx, s.queue, s.fetch) })
+	running.Go(func() { serve(ctx, s.tags.queue, s.tags.fetch) })
 	running.Wait()
 	return nil
 }
 
-func (s *Store) work(ctx context.Context) {
-	for {
-		image, end := s.queue.Get()
-		if end {
-			return
-		}
-		if s.pending(image) && ctx.Err() == nil {
-			metadata, err := s.read(ctx, image)
-			s.conclude(ctx, image, metadata, err)
-		}
-		s.queue.Done(image)
+// serve has workers do what is in the queue until ctx ends.
+func serve[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[T], do func(context.Context, T)) {
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for item, end := queue.Get(); !end; item, end = queue.Get() {
+				if ctx.Err() == nil {
+					do(ctx, item)
+				}
+				queue.Done(item)
+			}
+		})
+	}
+	<-ctx.Done()
+	queue.ShutDown()
+	running.Wait()
+}
+
+func (s *Store) fetch(ctx context.Context, image registry.Image) {
+	if s.pending(image) {
+		metadata, err := s.read(ctx, image)
+		s.conclude(ctx, image, metadata, err)
 	}
 }
 

@@ -40,22 +40,25 @@ type office struct {
 	clock *clocktesting.FakeClock
 	stop  func()
 
-	mu    sync.Mutex
-	fails map[string]error // by tag
-	said  []string         // in the log, at the level of info
-	asked []string
-	woken []types.NamespacedName
+	mu     sync.Mutex
+	fails  map[string]error         // by tag
+	said   []string                 // in the log, at the level of info
+	has    map[string]registry.Tags // by ImageRepository
+	listed []string
+	asked  []string
+	woken  []types.NamespacedName
 }
 
 func openOffice(t *testing.T) *office {
 	t.Helper()
-	o := &office{WithT: NewWithT(t), clock: clocktesting.NewFakeClock(fixture.Noon), fails: map[string]error{}}
-	o.Store = newStore(o.registry, funcr.New(o.log, funcr.Options{}), o.clock)
+	o := &office{WithT: NewWithT(t), clock: clocktesting.NewFakeClock(fixture.Noon), fails: map[string]error{}, has: map[string]registry.Tags{}}
+	o.Store = newStore(o.registry, o.list, funcr.New(o.log, funcr.Options{}), o.clock)
 	o.wake = func(rollout types.NamespacedName) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.woken = append(o.woken, rollout)
 	}
+	o.tags.wakeBy(o.wake)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- o.Start(ctx) }()
@@ -302,7 +305,7 @@ func TestAskingNeverWaitsForTheRegistryNorDoesStopping(t *testing.T) {
 		<-ctx.Done()
 		return promotion.Metadata{}, ctx.Err()
 	}
-	s := New(hangs, logr.Discard())
+	s := New(hangs, nil, logr.Discard())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Start(ctx) }()
@@ -316,8 +319,9 @@ func TestAskingNeverWaitsForTheRegistryNorDoesStopping(t *testing.T) {
 func TestWhoAsksWhenThereIsTooMuchToDoIsCalledLater(t *testing.T) {
 	g := NewWithT(t)
 	var woken []types.NamespacedName
-	s := New(nil, logr.Discard())
+	s := New(nil, nil, logr.Discard())
 	defer s.queue.ShutDown()
+	defer s.tags.queue.ShutDown()
 	s.wake = func(rollout types.NamespacedName) { woken = append(woken, rollout) }
 	var many []string
 	for i := range mostWishes {
