@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"slices"
 	"strings"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
@@ -87,7 +88,9 @@ func trimPolicy(p *imagev1.ImagePolicy) {
 func trimScan(r *imagev1.ImageRepository) {
 	r.ManagedFields = nil
 	trimMetadata(r)
-	r.Spec.ExclusionList = nil
+	if slices.Equal(r.Spec.ExclusionList, imagev1.ImageRepository{}.GetExclusionList()) {
+		r.Spec.ExclusionList = nil // means the same
+	}
 	r.Status = imagev1.ImageRepositoryStatus{LastScanResult: r.Status.LastScanResult, Conditions: readConditions(r.Status.Conditions)}
 }
 

@@ -44,6 +44,13 @@ func allIsWell(conditions []metav1.Condition) {
 	conditions[0].Message, conditions[0].LastTransitionTime = "", metav1.Time{}
 }
 
+// excluding is an ImageRepository that leaves out tags.
+func excluding(patterns ...string) *imagev1.ImageRepository {
+	repository := fixture.MakeScan("excluding").Obj()
+	repository.Spec.ExclusionList = patterns
+	return repository
+}
+
 // TestTheCachesKeepNoMoreThanIsRead: of Flux's objects what is offered, carried
 // and applied. That it is enough, all tests of the reconcilers show: they read
 // through the same.
@@ -86,6 +93,7 @@ func TestTheCachesKeepNoMoreThanIsRead(t *testing.T) {
 		{fullRepository, keptRepository},
 		{fullPolicy, keptPolicy},
 		{fullScan, keptScan},
+		{laden(excluding("^main-")), excluding("^main-")},
 		{fullCheck, keptCheck},
 	} {
 		tt.kept.SetResourceVersion("7")

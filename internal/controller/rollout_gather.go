@@ -36,6 +36,7 @@ func (r *RolloutReconciler) gather(ctx context.Context, rollout *v1alpha1.Rollou
 	policies := release.Reader{Client: r.Client, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs}
 	offer, err := policies.Read(ctx, policyKey)
 	w.Policy, w.err = offer.Policy, err
+	r.gatherTags(&w, offer)
 	r.gatherMetadata(&w, offer)
 	w.err = errors.Join(w.err, r.gatherTargets(ctx, &w))
 	w.err = errors.Join(w.err, r.gatherGates(ctx, &w))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -133,11 +134,17 @@ func scanChanged() predicate.Predicate {
 	}}
 }
 
+// scanRevision is another one if the last scan found other tags. Flux says that from
+// 2.7 on; before that it is taken from what the scan shows.
 func scanRevision(r *imagev1.ImageRepository) string {
-	if r.Status.LastScanResult == nil {
+	scan := r.Status.LastScanResult
+	switch {
+	case scan == nil:
 		return ""
+	case scan.Revision != "":
+		return scan.Revision
 	}
-	return r.Status.LastScanResult.Revision
+	return fmt.Sprintf("%d tags: %s", scan.TagCount, strings.Join(scan.LatestTags, " "))
 }
 
 func readyMessage(r *imagev1.ImageRepository) string {

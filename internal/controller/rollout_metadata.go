@@ -27,9 +27,14 @@ func (r *RolloutReconciler) gatherMetadata(w *world, offer release.Offer) {
 	var access string
 	if repository := offer.Repository; repository != nil {
 		images = imagesOf(repository, promotion.Unlearned(w.Input))
-		access = fmt.Sprintf("generation %d, ready %t", repository.Generation, readyMessage(repository) == "")
+		access = accessOf(repository)
 	}
 	w.Metadata = r.Metadata.Ask(client.ObjectKeyFromObject(w.Rollout), access, images)
+}
+
+// accessOf is another one if what kept a registry from answering may be mended.
+func accessOf(repository *imagev1.ImageRepository) string {
+	return fmt.Sprintf("generation %d, ready %t", repository.Generation, readyMessage(repository) == "")
 }
 
 // imagesOf are the images of releases, as copies: they are asked for, and known, for

@@ -11,9 +11,10 @@ import (
 )
 
 // ReleaseMetadata has registries asked what they say of releases: revision,
-// time, title and the like. Without it the controller talks to no registry and
-// reads neither Secrets nor ServiceAccounts, so that the role for these may be
-// left out. Releases are then known by tag and digest alone.
+// time, title and the like, and which tags they have where Flux does not show all.
+// Without it the controller talks to no registry and reads neither Secrets nor
+// ServiceAccounts, so that the role for these may be left out. Releases are then
+// known by tag and digest alone, and of many tags those that Flux shows.
 //
 // On from v0.1.
 const ReleaseMetadata = "ReleaseMetadata"

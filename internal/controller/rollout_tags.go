@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/metadata"
+	"github.com/fluxrollouts/rollout-controller/internal/release"
+)
+
+// gatherTags takes all tags that the registry has, where Flux shows only some of
+// them: it shows the ten that are the highest as strings, so that of 1.9.0 and 1.10.0
+// the newer one is left out first. It never waits: they are listed once for each scan
+// that found others than the one before, and the Rollout is reconciled again when
+// that is done. Until then there are those of the listing before as well.
+func (r *RolloutReconciler) gatherTags(w *world, offer release.Offer) {
+	if r.Metadata == nil {
+		return
+	}
+	var scan metadata.Scan
+	var access string
+	if offer.Repository != nil && !offer.Complete {
+		scan, access = scanOf(offer.Repository), accessOf(offer.Repository)
+	}
+	listing := r.Metadata.Tags(client.ObjectKeyFromObject(w.Rollout), access, scan)
+	switch {
+	case listing.Complete:
+		w.Policy.Scanned, w.Policy.Complete = listing.Tags, true
+	case len(listing.Tags) > 0:
+		w.Policy.Scanned = slices.Concat(listing.Tags, w.Policy.Scanned)
+	}
+}
+
+// scanOf is the last scan of an ImageRepository; the zero Scan if there was none.
+func scanOf(repository *imagev1.ImageRepository) metadata.Scan {
+	result := repository.Status.LastScanResult
+	if result == nil {
+		return metadata.Scan{}
+	}
+	return metadata.Scan{
+		Repository: client.ObjectKeyFromObject(repository),
+		Revision:   repository.Spec.Image + " " + scanRevision(repository),
+		Count:      result.TagCount,
+		Shown:      result.LatestTags,
+	}
+}
