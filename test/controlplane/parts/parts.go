@@ -17,16 +17,17 @@ type Name string
 
 // The parts there are.
 const (
-	Etcd                   Name = "etcd"
-	APIServer              Name = "kube-apiserver"
-	ControllerManager      Name = "kube-controller-manager"
-	Scheduler              Name = "kube-scheduler"
-	KWOK                   Name = "kwok"
-	SourceController       Name = "source-controller"
-	KustomizeController    Name = "kustomize-controller"
-	NotificationController Name = "notification-controller"
-	KubeStateMetrics       Name = "kube-state-metrics"
-	Prometheus             Name = "prometheus"
+	Etcd                     Name = "etcd"
+	APIServer                Name = "kube-apiserver"
+	ControllerManager        Name = "kube-controller-manager"
+	Scheduler                Name = "kube-scheduler"
+	KWOK                     Name = "kwok"
+	SourceController         Name = "source-controller"
+	KustomizeController      Name = "kustomize-controller"
+	ImageReflectorController Name = "image-reflector-controller"
+	NotificationController   Name = "notification-controller"
+	KubeStateMetrics         Name = "kube-state-metrics"
+	Prometheus               Name = "prometheus"
 )
 
 // part says where a program comes from.
@@ -49,6 +50,7 @@ var all = []part{
 	{name: KWOK, folder: "core", module: "sigs.k8s.io/kwok", main: "sigs.k8s.io/kwok/cmd/kwok"},
 	{name: KustomizeController, folder: "core", module: "github.com/fluxcd/kustomize-controller", main: "github.com/fluxcd/kustomize-controller"},
 	{name: SourceController, folder: "source", module: "github.com/fluxcd/source-controller", main: "github.com/fluxcd/source-controller"},
+	{name: ImageReflectorController, folder: "source", module: "github.com/fluxcd/image-reflector-controller", main: "github.com/fluxcd/image-reflector-controller"},
 	{name: NotificationController, folder: "notification", module: "github.com/fluxcd/notification-controller", main: "github.com/fluxcd/notification-controller"},
 	{name: KubeStateMetrics, folder: "monitoring", module: "k8s.io/kube-state-metrics/v2", main: "k8s.io/kube-state-metrics/v2"},
 	{

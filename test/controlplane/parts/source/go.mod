@@ -2,14 +2,20 @@ module github.com/fluxrollouts/rollout-controller/test/controlplane/parts/source
 
 go 1.26.0
 
-tool github.com/fluxcd/source-controller
+tool (
+	github.com/fluxcd/image-reflector-controller
+	github.com/fluxcd/source-controller
+)
 
-require github.com/fluxcd/source-controller v1.8.0 // indirect
+require (
+	github.com/fluxcd/image-reflector-controller v1.1.1 // indirect
+	github.com/fluxcd/source-controller v1.8.0 // indirect
+)
 
 // As in the module itself.
 replace github.com/opencontainers/go-digest => github.com/opencontainers/go-digest v1.0.1-0.20220411205349-bde1400a84be
 
-// The module uses what newer versions no longer have; the others raise it.
+// Both modules use what newer versions no longer have; others raise it.
 replace github.com/fluxcd/pkg/auth => github.com/fluxcd/pkg/auth v0.38.2
 
 // The versions of the core module, so that both compile these once.
@@ -112,6 +118,8 @@ require (
 	github.com/cyberphone/json-canonicalization v0.0.0-20241213102144-19d51d7fe467 // indirect
 	github.com/cyphar/filepath-securejoin v0.6.1 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
+	github.com/dgraph-io/badger/v4 v4.8.0 // indirect
+	github.com/dgraph-io/ristretto/v2 v2.2.0 // indirect
 	github.com/digitorus/pkcs7 v0.0.0-20230818184609-3a137a874352 // indirect
 	github.com/digitorus/timestamp v0.0.0-20231217203849-220c5c2851b7 // indirect
 	github.com/dimchansky/utfbom v1.1.1 // indirect
@@ -129,11 +137,12 @@ require (
 	github.com/extism/go-sdk v1.7.1 // indirect
 	github.com/felixge/httpsnoop v1.1.0 // indirect
 	github.com/fluxcd/cli-utils v1.2.3 // indirect
+	github.com/fluxcd/image-reflector-controller/api v1.1.1 // indirect
 	github.com/fluxcd/pkg/apis/acl v0.10.0 // indirect
 	github.com/fluxcd/pkg/apis/event v0.27.2 // indirect
 	github.com/fluxcd/pkg/apis/meta v1.30.2 // indirect
 	github.com/fluxcd/pkg/artifact v0.8.0 // indirect
-	github.com/fluxcd/pkg/auth v0.38.2 // indirect
+	github.com/fluxcd/pkg/auth v0.38.4 // indirect
 	github.com/fluxcd/pkg/cache v0.14.0 // indirect
 	github.com/fluxcd/pkg/git v0.43.0 // indirect
 	github.com/fluxcd/pkg/http/transport v0.7.0 // indirect
@@ -189,11 +198,12 @@ require (
 	github.com/golang/snappy v0.0.4 // indirect
 	github.com/google/btree v1.1.3 // indirect
 	github.com/google/certificate-transparency-go v1.3.2 // indirect
+	github.com/google/flatbuffers v25.2.10+incompatible // indirect
 	github.com/google/gnostic-models v0.7.0 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/go-containerregistry v0.21.5 // indirect
 	github.com/google/go-containerregistry/pkg/authn/k8schain v0.0.0-20260205022027-93aa2732266a // indirect
-	github.com/google/go-containerregistry/pkg/authn/kubernetes v0.0.0-20250225234217-098045d5e61f // indirect
+	github.com/google/go-containerregistry/pkg/authn/kubernetes v0.0.0-20260205022027-93aa2732266a // indirect
 	github.com/google/go-github/v73 v73.0.0 // indirect
 	github.com/google/go-github/v82 v82.0.0 // indirect
 	github.com/google/go-querystring v1.2.0 // indirect
