@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/imagescanner"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
@@ -117,4 +121,14 @@ func (c *ControlPlane) startImageScanner(ctx context.Context) (err error) {
 	}
 	c.Images, err = imagescanner.Start(ctx, c.RESTConfig(), string(c.options.ImageVersion))
 	return err
+}
+
+// RequestReconcile asks Flux to look at an object now and not at its next interval,
+// as `flux reconcile` does. It does not wait until Flux has.
+func (c *ControlPlane) RequestReconcile(ctx context.Context, object client.Object) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, meta.ReconcileRequestAnnotation, time.Now().Format(time.RFC3339Nano))
+	if err := c.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("request a reconcile of %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+	}
+	return nil
 }

@@ -125,10 +125,7 @@ func (s *story) push(ctx context.Context, artifact controlplane.Artifact) error 
 		return err
 	}
 	s.narrator.tell(says(registry, plain, "has a new artifact, %s:%s (%s)", s.Name, artifact.Tag, short(digest)))
-	if err := s.plane.Images.ScanNow(ctx); err != nil {
-		return fmt.Errorf("scan the registry: %w", err)
-	}
-	return nil
+	return s.plane.RequestReconcile(ctx, s.ImageRepository(s.plane.Registry.Host()))
 }
 
 // patch does what a kubectl patch of the Rollout does, and shows its command.

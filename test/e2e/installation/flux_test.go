@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/artifact"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
@@ -42,7 +41,9 @@ func TestFluxInstallsUpgradesAndUninstallsTheController(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reconcile(t, source)
+	if err := plane.RequestReconcile(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
 	awaitApplied(t, kustomization, "v0.1.1@"+digest)
 	awaitController(t, 2, image+":v0.1.1")
 	stillThere(t, rollout)
@@ -121,14 +122,4 @@ func awaitApplied(t *testing.T, k *kustomizev1.Kustomization, revision string) {
 		}
 		return ready && k.Status.LastAppliedRevision == revision, strings.Join(seen, "\n")
 	})
-}
-
-// reconcile asks Flux to look at a source now.
-func reconcile(t *testing.T, o client.Object) {
-	t.Helper()
-	patch := client.MergeFrom(o.DeepCopyObject().(client.Object))
-	o.SetAnnotations(map[string]string{v1alpha1.ReconcileRequestAnnotation: time.Now().Format(time.RFC3339Nano)})
-	if err := plane.Client().Patch(t.Context(), o, patch); err != nil {
-		t.Fatal(err)
-	}
 }

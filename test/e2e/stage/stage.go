@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
@@ -151,8 +150,7 @@ func (s *Stage) Publish(artifact controlplane.Artifact) {
 // unreachable on purpose.
 func (s *Stage) Scan() {
 	s.T.Helper()
-	repository := s.ImageRepository("")
-	s.Change(repository, func() {
-		repository.Annotations = map[string]string{v1alpha1.ReconcileRequestAnnotation: time.Now().Format(time.RFC3339Nano)}
-	})
+	if err := s.Plane.RequestReconcile(s.T.Context(), s.ImageRepository("")); err != nil {
+		s.T.Fatal(err)
+	}
 }
