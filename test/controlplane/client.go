@@ -5,15 +5,16 @@ package controlplane
 import (
 	"fmt"
 
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/fluxrollouts/rollout-controller/test/controlplane/imagescanner"
 )
 
 // Client may do everything. It knows the built-in kinds, CRDs, Flux's sources
@@ -28,7 +29,7 @@ func newClient(config *rest.Config, images ImageVersion) (client.Client, error) 
 		apiextensionsv1.AddToScheme,
 		sourcev1.AddToScheme,
 		kustomizev1.AddToScheme,
-		func(s *runtime.Scheme) error { return imagescanner.AddToScheme(s, string(images)) },
+		images.addToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register kinds: %w", err)
@@ -39,4 +40,16 @@ func newClient(config *rest.Config, images ImageVersion) (client.Client, error) 
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	return c, nil
+}
+
+// addToScheme registers the Go types of v1 under the version that is served; the
+// kinds have the same shape in both.
+func (v ImageVersion) addToScheme(scheme *runtime.Scheme) error {
+	served := schema.GroupVersion{Group: imagev1.GroupVersion.Group, Version: string(v)}
+	scheme.AddKnownTypes(served,
+		&imagev1.ImageRepository{}, &imagev1.ImageRepositoryList{},
+		&imagev1.ImagePolicy{}, &imagev1.ImagePolicyList{},
+	)
+	metav1.AddToGroupVersion(scheme, served)
+	return nil
 }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/test/controlplane/imagescanner"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
@@ -33,8 +32,6 @@ const (
 type ControlPlane struct {
 	// Registry holds what is released.
 	Registry *Registry
-	// Images is the stand-in for image-reflector-controller; nil unless asked for.
-	Images *imagescanner.Scanner
 
 	options   Options
 	binaries  map[parts.Name]string
@@ -170,7 +167,6 @@ func (c *ControlPlane) startParts(ctx context.Context) error {
 	return inParallel(
 		func() error { return c.startWorkloads(ctx) },
 		func() error { return c.startFlux(ctx) },
-		func() error { return c.startImageScanner(ctx) },
 	)
 }
 
@@ -223,9 +219,6 @@ func (c *ControlPlane) Stop() error {
 	close(c.stopping)
 	c.stalls()
 
-	if c.Images != nil {
-		c.Images.Stop()
-	}
 	err := stopAll(processes)
 	if c.Registry != nil {
 		err = errors.Join(err, c.Registry.close())

@@ -232,30 +232,53 @@ func TestAnotherControlPlaneLosesNoTemporaryFiles(t *testing.T) {
 func TestImagesAreServedAtTheVersionAskedFor(t *testing.T) {
 	for _, version := range []controlplane.ImageVersion{controlplane.ImageV1, controlplane.ImageV1Beta2} {
 		t.Run(string(version), func(t *testing.T) {
-			s := start(t, controlplane.Options{ImageScanner: true, ImageVersion: version})
-			s.push("1.0.0")
-			s.create(
-				&imagev1.ImageRepository{ObjectMeta: named("shop"), Spec: imagev1.ImageRepositorySpec{
-					Image: s.Registry.Host() + "/shop", Insecure: true, Interval: metav1.Duration{Duration: time.Hour},
-				}},
-				&imagev1.ImagePolicy{ObjectMeta: named("shop"), Spec: imagev1.ImagePolicySpec{
-					ImageRepositoryRef: meta.NamespacedObjectReference{Name: "shop"},
-					Policy:             imagev1.ImagePolicyChoice{SemVer: &imagev1.SemVerPolicy{Range: ">=1.0.0"}},
-				}},
-			)
-			policy := &imagev1.ImagePolicy{ObjectMeta: named("shop")}
-			eventually(s, policy, "1.0.0 chosen", chose("1.0.0"))
-
-			s.push("1.1.0")
-			if err := s.Images.ScanNow(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			eventually(s, policy, "1.1.0 chosen", chose("1.1.0"))
+			s := start(t, controlplane.Options{ImageVersion: version})
+			s.create(shopScan(s.Registry.Host()), shopPolicy())
 			mapping, err := s.Client().RESTMapper().KindFor(imagev1.GroupVersion.WithResource("imagepolicies").GroupResource().WithVersion(""))
 			if err != nil || mapping.Version != string(version) {
 				t.Errorf("served as %v, %v", mapping, err)
 			}
 		})
+	}
+}
+
+func TestFluxFindsWhatIsPushed(t *testing.T) {
+	s := start(t, controlplane.Options{ImageScanner: true})
+	s.push("1.0.0")
+	scan, policy := shopScan(s.Registry.Host()), shopPolicy()
+	s.create(scan, policy)
+	eventually(s, policy, "1.0.0 chosen", chose("1.0.0"))
+
+	s.push("1.1.0")
+	if err := s.RequestReconcile(t.Context(), scan); err != nil {
+		t.Fatal(err)
+	}
+	eventually(s, policy, "1.1.0 chosen", chose("1.1.0"))
+}
+
+func TestAScannerThatCannotReadItsKindsIsNotStarted(t *testing.T) {
+	_, err := controlplane.Start(t.Context(), controlplane.Options{ImageScanner: true, ImageVersion: controlplane.ImageV1Beta2})
+	if err == nil || !strings.Contains(err.Error(), "reads only v1") {
+		t.Errorf("started with %v", err)
+	}
+}
+
+func shopScan(host string) *imagev1.ImageRepository {
+	return &imagev1.ImageRepository{
+		ObjectMeta: named("shop"),
+		Spec: imagev1.ImageRepositorySpec{
+			Image: host + "/shop", Insecure: true, Interval: metav1.Duration{Duration: time.Hour},
+		},
+	}
+}
+
+func shopPolicy() *imagev1.ImagePolicy {
+	return &imagev1.ImagePolicy{
+		ObjectMeta: named("shop"),
+		Spec: imagev1.ImagePolicySpec{
+			ImageRepositoryRef: meta.NamespacedObjectReference{Name: "shop"},
+			Policy:             imagev1.ImagePolicyChoice{SemVer: &imagev1.SemVerPolicy{Range: ">=1.0.0"}},
+		},
 	}
 }
 

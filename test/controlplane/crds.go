@@ -18,11 +18,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-// The image CRDs are generated from their Go types and committed: the module
-// that has them as YAML is not published. The others come with their modules.
-//
-//go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.21.0 crd paths=github.com/fluxcd/image-reflector-controller/api/v1 output:crd:dir=crds
-
 const imageGroup = "image.toolkit.fluxcd.io"
 
 // installCRDs installs CRDs and waits until all that they serve is known.
@@ -84,11 +79,11 @@ func (c *ControlPlane) loadCRDs(ctx context.Context) ([]*apiextensionsv1.CustomR
 
 // crdPaths names the folders: each Flux controller's module carries its own.
 func (c *ControlPlane) crdPaths(ctx context.Context) ([]string, error) {
-	sources := []parts.Name{parts.SourceController, parts.KustomizeController}
+	sources := []parts.Name{parts.SourceController, parts.KustomizeController, parts.ImageReflectorController}
 	if c.options.Notifications {
 		sources = append(sources, parts.NotificationController)
 	}
-	paths := []string{filepath.Join(parts.Root(), "test", "controlplane", "crds")}
+	var paths []string
 	for _, name := range sources {
 		dir, err := parts.Source(ctx, name)
 		if err != nil {

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/test/controlplane/imagescanner"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
@@ -27,26 +26,40 @@ func (c *ControlPlane) startFlux(ctx context.Context) error {
 	if err := c.createFluxNamespace(ctx); err != nil {
 		return err
 	}
+	controllers, err := c.fluxControllers()
+	if err != nil {
+		return err
+	}
 	var tasks []func() error
-	if c.options.Notifications {
-		p, err := c.notificationController()
-		if err != nil {
-			return err
-		}
+	for _, p := range controllers {
 		tasks = append(tasks, func() error { return p.Start(ctx) })
 	}
-	if c.options.Flux {
-		source, err := c.sourceController()
-		if err != nil {
-			return err
-		}
-		kustomize, err := c.fluxController(parts.KustomizeController)
-		if err != nil {
-			return err
-		}
-		tasks = append(tasks, func() error { return source.Start(ctx) }, func() error { return kustomize.Start(ctx) })
-	}
 	return inParallel(tasks...)
+}
+
+// fluxControllers are those that the options ask for. notification-controller comes
+// first: the others send their events to the address that it takes.
+func (c *ControlPlane) fluxControllers() ([]*Process, error) {
+	var all []*Process
+	for _, controller := range []struct {
+		wanted bool
+		make   func() (*Process, error)
+	}{
+		{c.options.Notifications, c.notificationController},
+		{c.options.Flux, c.sourceController},
+		{c.options.Flux, c.kustomizeController},
+		{c.options.ImageScanner, c.imageReflectorController},
+	} {
+		if !controller.wanted {
+			continue
+		}
+		p, err := controller.make()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 func (c *ControlPlane) createFluxNamespace(ctx context.Context) error {
@@ -62,15 +75,41 @@ func (c *ControlPlane) sourceController() (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	storage := c.dir.file("source-controller")
-	if err := os.MkdirAll(storage, 0o755); err != nil {
-		return nil, fmt.Errorf("make the artifact storage: %w", err)
+	storage, err := c.storage(parts.SourceController)
+	if err != nil {
+		return nil, err
 	}
 	return c.fluxController(parts.SourceController,
-		"--storage-path="+storage,
+		storage,
 		"--storage-addr="+address(port),
 		"--storage-adv-addr="+address(port),
 	)
+}
+
+func (c *ControlPlane) kustomizeController() (*Process, error) {
+	return c.fluxController(parts.KustomizeController)
+}
+
+// imageReflectorController keeps the tags that it finds in a database, which
+// outlives its restarts. A policy whose repository has not been scanned yet takes
+// one of its workers for five seconds, so it has more than by default: applications
+// that are created at once would otherwise wait for each other.
+func (c *ControlPlane) imageReflectorController() (*Process, error) {
+	storage, err := c.storage(parts.ImageReflectorController)
+	if err != nil {
+		return nil, err
+	}
+	return c.fluxController(parts.ImageReflectorController, storage, "--concurrent=32")
+}
+
+// storage makes a folder for what a controller keeps, and returns the flag that
+// says where it is.
+func (c *ControlPlane) storage(name parts.Name) (flag string, err error) {
+	folder := c.dir.file(string(name))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", fmt.Errorf("make the storage of %s: %w", name, err)
+	}
+	return "--storage-path=" + folder, nil
 }
 
 // notificationController has a receiver for events, whose address the other
@@ -114,14 +153,6 @@ func (c *ControlPlane) fluxController(name parts.Name, args ...string) (*Process
 
 // EventsURL is where notification-controller takes events; empty without it.
 func (c *ControlPlane) EventsURL() string { return c.eventsURL }
-
-func (c *ControlPlane) startImageScanner(ctx context.Context) (err error) {
-	if !c.options.ImageScanner {
-		return nil
-	}
-	c.Images, err = imagescanner.Start(ctx, c.RESTConfig(), string(c.options.ImageVersion))
-	return err
-}
 
 // RequestReconcile asks Flux to look at an object now and not at its next interval,
 // as `flux reconcile` does. It does not wait until Flux has.

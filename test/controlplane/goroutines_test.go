@@ -16,9 +16,9 @@ func TestStopLeavesNoGoroutine(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	s := start(t, controlplane.Options{ImageScanner: true})
 	s.push("1.0.0")
-	if err := s.Images.ScanNow(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	policy := shopPolicy()
+	s.create(shopScan(s.Registry.Host()), policy)
+	eventually(s, policy, "1.0.0 chosen", chose("1.0.0"))
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}

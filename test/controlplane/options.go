@@ -21,7 +21,7 @@ type Options struct {
 	Flux bool
 	// Notifications adds notification-controller; Flux sends it its events.
 	Notifications bool
-	// ImageScanner adds the stand-in for image-reflector-controller.
+	// ImageScanner adds image-reflector-controller, which needs ImageV1.
 	ImageScanner bool
 
 	// CRDPaths are files or folders with CRDs to install beside Flux's.
@@ -61,6 +61,9 @@ func (o Options) withDefaults() (Options, error) {
 	default:
 		return o, errors.New("image version " + string(o.ImageVersion) + " is not one Flux ever served alone")
 	}
+	if o.ImageScanner && o.ImageVersion != ImageV1 {
+		return o, errors.New("image-reflector-controller reads only " + string(ImageV1) + ", which is not served beside image version " + string(o.ImageVersion))
+	}
 	return o, nil
 }
 
@@ -72,6 +75,9 @@ func (o Options) parts() []parts.Name {
 	}
 	if o.Flux {
 		names = append(names, parts.SourceController, parts.KustomizeController)
+	}
+	if o.ImageScanner {
+		names = append(names, parts.ImageReflectorController)
 	}
 	if o.Notifications {
 		names = append(names, parts.NotificationController)

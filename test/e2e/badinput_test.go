@@ -4,12 +4,15 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
@@ -69,13 +72,14 @@ var mistakes = map[string]mistake{
 		},
 		mend:      func(s *stage.Stage) { scan(s, plane.Registry.Host()) },
 		condition: "ReleasesUpdated=False ImagePolicyNotReady: ",
-		event:     "Warning ImagePolicyNotReady: ",
+		event:     "Warning ImagePolicyNotReady: ImageRepository ", // the ImagePolicy may say that it has not caught up yet
 		says:      []string{nowhere, "ImageRepository", "connection refused"},
 	},
 	"no ImagePolicy": {
 		make: func(s *stage.Stage) {
-			s.Publish(s.ConfigRelease("1.0.0"))
+			offer(s) // or the policy would first say that it has no tags yet
 			s.Delete(s.ImagePolicy(""))
+			awaitGone(s)
 		},
 		mend:      func(s *stage.Stage) { s.Create(s.ImagePolicy(">=1.0.0")) },
 		condition: "ReleasesUpdated=False ImagePolicyNotFound: ",
@@ -104,7 +108,7 @@ func TestBadInputIsNamedOnceBlocksNothingElseAndIsMended(t *testing.T) {
 			if current := s.Live().Current(); current != nil && current.State() == v1alpha1.BakeSucceeded {
 				t.Errorf("1.0.0 counts as deployed while it is not")
 			}
-			warnings := told(s.Events(s.Rollout()), "Warning ")
+			warnings := warningsOf(s)
 			if len(warnings) != 1 || !saysAll(warnings, mistake.event, mistake.says) {
 				t.Errorf("warnings: %q, want one that says %s… %q", warnings, mistake.event, mistake.says)
 			}
@@ -145,7 +149,7 @@ func TestAHealthCheckOfAMissingKustomizationHoldsReleasesBackUntilMended(t *test
 
 	s.Change(check, func() { check.Annotations[v1alpha1.KustomizationAnnotation] = s.Name })
 	s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
-	if warnings := told(s.Events(s.Rollout()), "Warning "); len(warnings) != 1 || !saysAll(warnings, "Warning HealthCheckBlocking: ", says) {
+	if warnings := warningsOf(s); len(warnings) != 1 || !saysAll(warnings, "Warning HealthCheckBlocking: ", says) {
 		t.Errorf("warnings: %q, want one that names the check", warnings)
 	}
 }
@@ -167,10 +171,29 @@ func TestATargetThatNamesNoRolloutIsToldOnce(t *testing.T) {
 	}
 }
 
+// warningsOf are the warnings about the Rollout. Before a Rollout names a tag, Flux
+// pulls "latest", which nobody has pushed. Such a pull may still fail after the first
+// promotion, and is no mistake of these stories.
+func warningsOf(s *stage.Stage) []string {
+	return slices.DeleteFunc(told(s.Events(s.Rollout()), "Warning "), func(warning string) bool {
+		return strings.Contains(warning, "/manifests/latest:")
+	})
+}
+
 // offer publishes 1.0.0 and waits until the ImagePolicy names it.
 func offer(s *stage.Stage) {
 	s.Publish(s.ConfigRelease("1.0.0"))
 	s.AwaitOffer("1.0.0")
+}
+
+// awaitGone waits until Flux has let the ImagePolicy go.
+func awaitGone(s *stage.Stage) {
+	s.T.Helper()
+	policy := s.ImagePolicy("")
+	stage.Eventually(s.T, "no ImagePolicy", func() (bool, string) {
+		err := s.Plane.Client().Get(s.T.Context(), client.ObjectKeyFromObject(policy), policy)
+		return apierrors.IsNotFound(err), fmt.Sprint(err)
+	})
 }
 
 // refer sets the reference of the OCIRepository, its tag apart.

@@ -143,7 +143,7 @@ func (s *story) restartFlux() {
 		err := s.plane.Client().List(s.t.Context(), &v1alpha1.RolloutList{})
 		return err == nil, fmt.Sprint(err)
 	})
-	for _, name := range []parts.Name{parts.SourceController, parts.KustomizeController} {
+	for _, name := range []parts.Name{parts.SourceController, parts.KustomizeController, parts.ImageReflectorController} {
 		if err := s.plane.Part(name).Restart(s.t.Context()); err != nil {
 			s.t.Fatal(err)
 		}
@@ -156,10 +156,6 @@ func (s *story) release(meanwhile func(version string)) {
 	version := fmt.Sprintf("1.%d.0", len(s.released))
 	for _, a := range s.all {
 		a.Release(version)
-	}
-	// The scanner's own watches may take long to notice, after an outage.
-	if err := s.plane.Images.ScanNow(s.t.Context()); err != nil {
-		s.t.Fatal(err)
 	}
 	meanwhile(version)
 	for _, a := range s.all {

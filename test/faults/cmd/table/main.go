@@ -55,7 +55,7 @@ func fill(folder string, keep bool) error {
 // aboutTheRun says when, on what and of which versions.
 func aboutTheRun() (string, error) {
 	var versions []string
-	for _, name := range []parts.Name{parts.APIServer, parts.Etcd, parts.SourceController, parts.KustomizeController} {
+	for _, name := range []parts.Name{parts.APIServer, parts.Etcd, parts.SourceController, parts.KustomizeController, parts.ImageReflectorController} {
 		version, err := parts.Version(name)
 		if err != nil {
 			return "", err
