@@ -193,6 +193,9 @@ const (
 	ForcedReason = "Forced"
 	// NotNextReason: spec.releaseStrategy takes an older candidate first.
 	NotNextReason = "NotNext"
+	// TagsUnknownReason: spec.releaseStrategy skips no release, and not all tags of
+	// the registry are known.
+	TagsUnknownReason = "TagsUnknown"
 	// PositionUnknownReason: the policy can rank no release of the history, so that
 	// the candidate may be older than what is deployed, or not the next one.
 	PositionUnknownReason = "PositionUnknown"

@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -246,7 +247,10 @@ func (s *stage) pass(d time.Duration) { s.clock.Pass(d) }
 func (s *stage) release(policy, tag string) {
 	scan := &imagev1.ImageRepository{}
 	if s.Get(s.ctx, s.key(policy), scan) == nil && scan.Status.LastScanResult != nil {
-		s.scanFinds(append([]string{tag}, scan.Status.LastScanResult.LatestTags...)...)
+		if found := scan.Status.LastScanResult; !slices.Contains(found.LatestTags, tag) {
+			found.LatestTags, found.TagCount = append([]string{tag}, found.LatestTags...), found.TagCount+1
+			s.Expect(s.Status().Update(s.ctx, scan)).To(Succeed())
+		}
 	}
 	s.changeStatus(fixture.MakePolicy(policy).Obj(), func(o client.Object) { setLatest(o, tag) })
 }

@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"fmt"
 	"slices"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
@@ -27,11 +28,18 @@ func (r *RolloutReconciler) gatherTags(w *world, offer release.Offer) {
 		scan, access = scanOf(offer.Repository), accessOf(offer.Repository)
 	}
 	listing := r.Metadata.Tags(client.ObjectKeyFromObject(w.Rollout), access, scan)
+	if listing.Complete {
+		w.Policy.Scanned, w.Policy.Complete, w.Policy.Partial = listing.Tags, true, ""
+		return
+	}
+	w.Policy.Scanned = slices.Concat(listing.Tags, w.Policy.Scanned)
 	switch {
-	case listing.Complete:
-		w.Policy.Scanned, w.Policy.Complete = listing.Tags, true
-	case len(listing.Tags) > 0:
-		w.Policy.Scanned = slices.Concat(listing.Tags, w.Policy.Scanned)
+	case w.Policy.Partial == "": // the scan shows them all
+	case listing.Cut:
+		w.Policy.Partial = fmt.Sprintf("there are too many: have spec.exclusionList of ImageRepository %s leave out those that are no releases",
+			client.ObjectKeyFromObject(offer.Repository))
+	default:
+		w.Policy.Partial = "they are being listed"
 	}
 }
 

@@ -108,3 +108,21 @@ func TestAScanOfAnOlderFluxWakesByWhatItShows(t *testing.T) {
 	g.Expect(wakes(older(fixture.MakeScan("shop").Found("3", "2")))).To(BeTrue(), "another tag")
 	g.Expect(wakes(older(fixture.MakeScan("shop").Found("2", "1").Among(11)))).To(BeTrue(), "another number of tags")
 }
+
+// With Next none is skipped, however many come at once.
+func TestNextGoesThroughEveryTagThatFluxDoesNotShow(t *testing.T) {
+	s := openStocked(t, asItIs)
+	s.change(fixture.MakeRollout("shop").Obj(), func(o client.Object) {
+		o.(*v1alpha1.Rollout).Spec.ReleaseStrategy = v1alpha1.ReleaseNext
+	})
+	s.play(t, testPlane.RESTConfig())
+	s.Eventually(func() string { return s.carried("shop")["tag"] }).Should(Equal("1.0.0"))
+	s.pushUpTo(15)
+	for minor := 2; minor <= 15; minor++ {
+		tag := fmt.Sprintf("1.%d.0", minor)
+		s.Eventually(func() string {
+			s.fluxApplies()
+			return s.carried("shop")["tag"]
+		}).Should(Equal(tag), "none before it was skipped")
+	}
+}

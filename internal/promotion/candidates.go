@@ -28,10 +28,20 @@ func Candidates(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHist
 	return newer
 }
 
-// withdrawn reports whether a release is known to be gone from the registry. What
-// the policy names is on offer, whatever an older copy of the scan says.
-func (p Policy) withdrawn(tag string) bool {
-	return p.Complete && !slices.Contains(p.Scanned, tag) && (p.Latest == nil || p.Latest.Tag != tag)
+// withdrawn tells which releases are known to be gone from the registry. What the
+// policy names is on offer, whatever an older copy of the scan says.
+func (p Policy) withdrawn() func(tag string) bool {
+	if !p.Complete {
+		return func(string) bool { return false }
+	}
+	there := make(map[string]bool, len(p.Scanned)+1)
+	for _, tag := range p.Scanned {
+		there[tag] = true
+	}
+	if p.Latest != nil {
+		there[p.Latest.Tag] = true
+	}
+	return func(tag string) bool { return !there[tag] }
 }
 
 // isCurrent reports whether the release is deployed now. The position cannot

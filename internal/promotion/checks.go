@@ -53,6 +53,7 @@ var promotionChecks = []check{
 	leftToTheController,
 	policyReadable,
 	offeredByPolicy,
+	everyTagKnown,
 	unlessUnblocked(notFailedBefore),
 	noBakeRunning,
 	unlessUnblocked(lastBakeNotFailed),
@@ -87,9 +88,9 @@ func unlessBypassed(c check) check {
 // withdrawn from the registry is none: Flux could not pull it.
 func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 	candidates := Candidates(ledger, in.Rollout.Status.History, in.Policy.Order)
-	verdicts := make([]Verdict, 0, len(candidates))
+	verdicts, withdrawn := make([]Verdict, 0, len(candidates)), in.Policy.withdrawn()
 	for _, release := range candidates {
-		if in.Policy.withdrawn(release.Tag) {
+		if withdrawn(release.Tag) {
 			continue
 		}
 		verdict := Verdict{Release: release}
@@ -218,6 +219,19 @@ func offeredByPolicy(in Input, release v1alpha1.VersionInfo) *Hold {
 	return &Hold{
 		Reason:  v1alpha1.NotOfferedReason,
 		Message: fmt.Sprintf("ImagePolicy %s now names %s, which is older", in.Policy.Name, in.Policy.Latest.Tag),
+	}
+}
+
+// everyTagKnown: where no release may be skipped, none that the registry has is
+// unknown.
+func everyTagKnown(in Input, _ v1alpha1.VersionInfo) *Hold {
+	oneByOne := in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext
+	if !oneByOne || in.Rollout.Current() == nil || in.Policy.Order.Kind() != BySemver || in.Policy.Partial == "" {
+		return nil
+	}
+	return &Hold{
+		Reason:  v1alpha1.TagsUnknownReason,
+		Message: "the next release is not known, for not all tags of the registry are: " + in.Policy.Partial,
 	}
 }
 

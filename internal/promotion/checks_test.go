@@ -66,6 +66,15 @@ func TestEachCheckAlone(t *testing.T) {
 		},
 		"what cannot be compared counts as offered": {given(upgrade()).ranked(byAppearance).latest("1.1.0"), nil},
 
+		"tags that are not known hold what goes one by one": {
+			given(upgrade().Strategy(v1alpha1.ReleaseNext)).partial("they are being listed"),
+			[]promotion.Hold{{Reason: v1alpha1.TagsUnknownReason,
+				Message: "the next release is not known, for not all tags of the registry are: they are being listed"}},
+		},
+		"and do not hold the newest": {given(upgrade()).partial("they are being listed"), nil},
+		"nor where tags have no versions": {
+			given(upgrade().Strategy(v1alpha1.ReleaseNext)).ranked(byAppearance).latest("1.1.0").partial("they are being listed"), nil,
+		},
 		"a release that failed here is held": {
 			given(rollout().Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Succeeded(), entry("1.1.0").Failed())),
 			[]promotion.Hold{failedBefore},

@@ -403,6 +403,8 @@ func TestOnlyTheNextReleaseIsTaken(t *testing.T) {
 		"nothing is skipped by a bypass":                      {given(next().Annotate(bypass, "1.2.0")), "Nothing"},
 		"a pin may skip":                                      {given(next().Pin("1.2.0")), "Promote 1.2.0"},
 		"the first is the newest, for nothing is skipped":     {given(rollout().Strategy(v1alpha1.ReleaseNext).Ledger("1.0.0", "1.1.0")), "Promote 1.1.0"},
+		"none may be hidden among tags that are not known":    {given(next()).partial("they are being listed"), "Nothing"},
+		"nor is one waited for that a person skips":           {given(next().Pin("1.2.0")).partial("they are being listed"), "Promote 1.2.0"},
 		"what was withdrawn is not the next one":              {given(next()).registryHas("1.0.0", "1.2.0"), "Promote 1.2.0"},
 		"what a scan of some tags does not show may be there": {given(next()).scanned("1.0.0", "1.2.0"), "Promote 1.1.0"},
 		"each is applied before the next, unprotected too": {

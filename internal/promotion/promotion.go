@@ -67,6 +67,9 @@ type Policy struct {
 	Scanned []string
 	// Complete is true if Scanned are all tags that the registry has.
 	Complete bool
+	// Partial says of tags that the last scan has found, and that Scanned lacks, why
+	// they are not known; empty if there are none.
+	Partial string
 	// Problem is set if the policy could not be read or used, or complains.
 	Problem *Problem
 	// Blocking is true if because of Problem nothing may be promoted.

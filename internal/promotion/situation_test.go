@@ -69,6 +69,12 @@ func (s *situation) scanned(tags ...string) *situation {
 	return s
 }
 
+// partial says why not all tags are known.
+func (s *situation) partial(why string) *situation {
+	s.input.Policy.Partial = why
+	return s
+}
+
 // registryHas these tags and no other, as the last scan says.
 func (s *situation) registryHas(tags ...string) *situation {
 	s.input.Policy.Complete = true
