@@ -47,7 +47,7 @@ type contest struct {
 
 // contests remembers, per Rollout and target, what had to be written again. That a
 // target is contested is in the status.
-type contests struct{ perTarget[contest] }
+type contests struct{ perObject[contest] }
 
 // next is the earliest moment at which time alone moves a contest on; zero if none
 // waits for it. A target to which the version cannot be written is waited for in

@@ -73,6 +73,8 @@ type RolloutReconciler struct {
 	orphans    orphans
 	contests   contests
 	refusals   refusals
+	resets     resets
+	marks      markCounts
 	unwritable unwritable
 }
 
@@ -84,6 +86,7 @@ func (r *RolloutReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 		r.forget(req.NamespacedName)
 		r.contests.forgetBut(req.NamespacedName, nil)
 		r.refusals.forgetBut(req.NamespacedName, nil)
+		r.resets.forgetBut(req.NamespacedName, nil)
 		return r.reportOrphans(ctx, req.NamespacedName)
 	}
 	r.orphans.forgetBut(req.NamespacedName, nil)

@@ -13,22 +13,22 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/target"
 )
 
-// perTarget remembers something of the targets of each Rollout. It is lost with the
-// process. The zero value is ready.
-type perTarget[T any] struct {
+// perObject remembers something of objects that a Rollout rests on. It is lost with
+// the process. The zero value is ready.
+type perObject[T any] struct {
 	mu  sync.Mutex
 	all map[types.NamespacedName]map[types.UID]*T
 }
 
-// of returns what is remembered of a target; nil if nothing is.
-func (m *perTarget[T]) of(rollout types.NamespacedName, object client.Object) *T {
+// of returns what is remembered of an object; nil if nothing is.
+func (m *perObject[T]) of(rollout types.NamespacedName, object client.Object) *T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.all[rollout][object.GetUID()]
 }
 
-// put remembers something of a target, or with nil forgets it.
-func (m *perTarget[T]) put(rollout types.NamespacedName, object client.Object, next *T) {
+// put remembers something of an object, or with nil forgets it.
+func (m *perObject[T]) put(rollout types.NamespacedName, object client.Object, next *T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -45,12 +45,17 @@ func (m *perTarget[T]) put(rollout types.NamespacedName, object client.Object, n
 }
 
 // forgetBut drops what is remembered of other targets of the Rollout.
-func (m *perTarget[T]) forgetBut(rollout types.NamespacedName, targets []target.Target) {
+func (m *perObject[T]) forgetBut(rollout types.NamespacedName, targets []target.Target) {
+	m.keep(rollout, func(uid types.UID) bool {
+		return slices.ContainsFunc(targets, func(t target.Target) bool { return t.Object().GetUID() == uid })
+	})
+}
+
+// keep drops what is remembered of other objects of the Rollout.
+func (m *perObject[T]) keep(rollout types.NamespacedName, wanted func(types.UID) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	maps.DeleteFunc(m.all[rollout], func(uid types.UID, _ *T) bool {
-		return !slices.ContainsFunc(targets, func(t target.Target) bool { return t.Object().GetUID() == uid })
-	})
+	maps.DeleteFunc(m.all[rollout], func(uid types.UID, _ *T) bool { return !wanted(uid) })
 	if len(m.all[rollout]) == 0 {
 		delete(m.all, rollout)
 	}

@@ -29,10 +29,14 @@ func (e refusal) Unwrap() error { return e.err }
 
 // refused makes a refusal of an error that trying again alone does not mend.
 func refused(t target.Target, err error) error {
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+	if isRefused(err) {
 		return refusal{target: t, err: err}
 	}
 	return err
+}
+
+func isRefused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
 // refusalsIn collects the refusals of an error tree.
@@ -53,7 +57,7 @@ func refusalsIn(err error) []refusal {
 // refusals remembers, per Rollout and target, which write was refused last. It is a
 // fact of every pass until the write is accepted, or is not needed any more: what the
 // target itself says does not come in its place.
-type refusals struct{ perTarget[refusedWrite] }
+type refusals struct{ perObject[refusedWrite] }
 
 type refusedWrite struct {
 	version string // of the Rollout

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -32,6 +33,12 @@ func (r *RolloutReconciler) unreset(checks []v1alpha1.HealthCheck, resets []int)
 // the status is remembered before, so that the same error is not taken for a
 // new one when its writer repeats it.
 func (r *RolloutReconciler) reset(ctx context.Context, rollout *v1alpha1.Rollout, seen *v1alpha1.HealthCheck) error {
+	err := r.resetOne(ctx, rollout, seen)
+	r.resets.note(rollout, seen, err)
+	return err
+}
+
+func (r *RolloutReconciler) resetOne(ctx context.Context, rollout *v1alpha1.Rollout, seen *v1alpha1.HealthCheck) error {
 	check := *seen.DeepCopy()
 	current, key := rollout.Current(), v1alpha1.ResetAnnotationPrefix+string(rollout.UID)
 	begun := check.Annotations[key]
@@ -49,8 +56,35 @@ func (r *RolloutReconciler) reset(ctx context.Context, rollout *v1alpha1.Rollout
 	return client.IgnoreNotFound(r.mark(ctx, &check, key, complete, client.MergeFrom(check.DeepCopy())))
 }
 
+// resets remembers, per Rollout and HealthCheck, why the API server refuses to reset
+// it. It is a fact of every pass until it does not any more.
+type resets struct{ perObject[string] }
+
+func (r *resets) note(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck, err error) {
+	var why *string
+	if isRefused(err) {
+		text := shorten(err.Error())
+		why = &text
+	}
+	r.put(client.ObjectKeyFromObject(rollout), check, why)
+}
+
+// refusals are those of the checks that the Rollout selects now.
+func (r *resets) refusals(rollout *v1alpha1.Rollout, checks []v1alpha1.HealthCheck) map[string]string {
+	key, refused, selected := client.ObjectKeyFromObject(rollout), map[string]string{}, map[types.UID]bool{}
+	for i := range checks {
+		selected[checks[i].UID] = true
+		if why := r.of(key, &checks[i]); why != nil {
+			refused[client.ObjectKeyFromObject(&checks[i]).String()] = *why
+		}
+	}
+	r.keep(key, func(uid types.UID) bool { return selected[uid] })
+	return refused
+}
+
 // mark annotates the check and updates it from the answer.
 func (r *RolloutReconciler) mark(ctx context.Context, check *v1alpha1.HealthCheck, key, value string, patch client.Patch) error {
+	r.dropMarks(ctx, check)
 	metav1.SetMetaDataAnnotation(&check.ObjectMeta, key, value)
 	if err := r.Client.Patch(ctx, check, patch, client.FieldOwner(target.FieldManager)); err != nil {
 		return fmt.Errorf("mark HealthCheck %s/%s as reset: %w", check.Namespace, check.Name, err)

@@ -72,7 +72,7 @@ func writersOf(rollout *v1alpha1.Rollout, field fieldpath.Path) []string {
 
 func owns(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
 	fields := &fieldpath.Set{}
-	return entry.FieldsV1 != nil && fields.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)) == nil && fields.Has(field)
+	return entry.FieldsV1 != nil && fields.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) == nil && fields.Has(field)
 }
 
 // attribute decides again if what is said beside a choice is not of it.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -48,8 +47,6 @@ func (d *Decision) judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEnt
 	switch {
 	case applied && proofs.any(Disproven):
 		d.failByHealth(proofs)
-	case healthy && in.Rollout.Spec.BakeTime == nil:
-		d.finish(in)
 	case healthy:
 		d.startBake(in, entry)
 	case !deadline.IsZero() && in.Now.After(deadline):
@@ -60,8 +57,16 @@ func (d *Decision) judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEnt
 		d.awaitHealth(in, proofs)
 		d.lookAt(d.overdueAt(in, entry, proofs))
 	}
-	if d.Action == Wait && !deadline.IsZero() {
-		d.lookAt(deadline.Add(time.Nanosecond)) // at the deadline itself there is still time
+	if d.Action == Wait {
+		d.lookAfter(deadline)
+	}
+}
+
+// lookAfter looks an instant after a deadline: at the deadline itself there is still
+// time.
+func (d *Decision) lookAfter(deadline time.Time) {
+	if !deadline.IsZero() {
+		d.lookAt(deadline.Add(time.Nanosecond))
 	}
 }
 
@@ -98,6 +103,9 @@ func (d *Decision) awaitHealth(in Input, proofs Proofs) {
 	switch {
 	case in.Health.Problem != nil:
 		d.wait(in.Health.Problem.Reason, in.Health.Problem.Message)
+	case len(in.Health.refused(proofs)) > 0:
+		d.wait(v1alpha1.ProgressingReason, "applied; waiting for "+brief.Join(in.Health.refused(proofs), "; "))
+		d.Overdue = true
 	default:
 		d.wait(v1alpha1.ProgressingReason, "waiting for "+names(proofs.checks(Unreset, Undecided)))
 	}
@@ -130,7 +138,12 @@ func (d *Decision) overdueAt(in Input, entry *v1alpha1.DeploymentHistoryEntry, p
 	return time.Time{}
 }
 
+// startBake starts the bake clock; without a bake time the promotion has succeeded.
 func (d *Decision) startBake(in Input, entry *v1alpha1.DeploymentHistoryEntry) {
+	if in.Rollout.Spec.BakeTime == nil {
+		d.finish(in)
+		return
+	}
 	start := wholeSecond(in.Now)
 	if entry.BakeStartTime != nil { // a person let a stopped bake go on
 		start = entry.BakeStartTime.Time
@@ -161,7 +174,7 @@ func (d *Decision) failByHealth(proofs Proofs) {
 func (d *Decision) failByDeadline(in Input, proofs Proofs) {
 	d.Action, d.Reason = FailBake, v1alpha1.BakeTimeFailedReason
 	d.Failed = proofs.failed(Unreset, Undecided, Disproven)
-	var missing []string
+	missing := in.Health.refused(proofs)
 	if lagging := in.Targets.laggards(); len(lagging) > 0 {
 		missing = append(missing, brief.Join(lagging, "; "))
 	}
@@ -196,11 +209,12 @@ func deadlineOf(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs)
 // appliedSince is since when the status has said that all targets have applied the
 // current release; zero if it does not.
 func appliedSince(rollout *v1alpha1.Rollout) time.Time {
-	applied := apimeta.FindStatusCondition(rollout.Status.Conditions, v1alpha1.TargetsAppliedCondition)
-	if applied == nil || applied.Status != metav1.ConditionTrue {
-		return time.Time{}
+	for _, c := range rollout.Status.Conditions {
+		if c.Type == v1alpha1.TargetsAppliedCondition && c.Status == metav1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
 	}
-	return applied.LastTransitionTime.Time
+	return time.Time{}
 }
 
 // timeoutOf is when spec.deployTimeout is over; zero is never. A bake that had started

@@ -74,6 +74,25 @@ func TestDeploying(t *testing.T) {
 				Message: "waiting for HealthCheck shop-prod/db, HealthCheck shop-prod/smoke, HealthCheck shop-prod/web",
 			},
 		},
+		"says of a check that cannot be reset why": {
+			given(deploying().BakeTime(time.Hour)).targets(applied("apps")).
+				checks(check("db").Healthy()).resetChecks(check("smoke").Pending()).refused("db", "it is forbidden"),
+			outcome{
+				Action: promotion.Wait, Reason: v1alpha1.ProgressingReason, Resets: []int{0}, Overdue: true,
+				Message: "applied; waiting for HealthCheck shop-prod/db, which cannot be reset: it is forbidden",
+			},
+		},
+		"but not of one that was": {
+			given(deploying().BakeTime(time.Hour)).targets(applied("apps")).resetChecks(check("db").Pending()).refused("db", "it is forbidden"),
+			waiting(v1alpha1.ProgressingReason, "waiting for HealthCheck shop-prod/db"),
+		},
+		"at the deadline as well": {
+			given(deploying().DeployTimeout(time.Hour).AppliedSince(eleven)).at(one).targets(applied("apps")).
+				checks(check("db").Healthy()).refused("db", "it is forbidden"),
+			failed("not applied and healthy within 1h0m0s: HealthCheck shop-prod/db, which cannot be reset: it is forbidden; "+
+				"HealthCheck shop-prod/db: Healthy, but of the release before",
+				failedCheck("db", "Healthy, but of the release before")),
+		},
 		"waits for the check that has not spoken since": {
 			given(deploying().BakeTime(time.Hour)).targets(applied("apps")).resetChecks(check("db").Healthy(), check("smoke").Pending()),
 			waiting(v1alpha1.ProgressingReason, "waiting for HealthCheck shop-prod/smoke"),

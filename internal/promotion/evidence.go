@@ -3,6 +3,7 @@
 package promotion
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -133,6 +134,17 @@ func stamp(t *metav1.Time) string {
 // release healthy.
 func (h Health) proven(proofs Proofs) bool {
 	return h.Problem == nil && !proofs.any(Unreset, Undecided, Disproven)
+}
+
+// refused says of the checks that have not been reset yet, and cannot be, why.
+func (h Health) refused(proofs Proofs) []string {
+	var all []string
+	for _, check := range proofs.checks(Unreset) {
+		if why := h.Refused[check.Namespace+"/"+check.Name]; why != "" {
+			all = append(all, fmt.Sprintf("HealthCheck %s/%s, which cannot be reset: %s", check.Namespace, check.Name, why))
+		}
+	}
+	return all
 }
 
 func (p Proofs) any(states ...ProofState) bool { return len(p.indices(states...)) > 0 }

@@ -107,6 +107,8 @@ type Window struct {
 type Health struct {
 	// Checks that the Rollout selects, sorted by namespace and name.
 	Checks []v1alpha1.HealthCheck
+	// Refused says of checks, by "namespace/name", why they cannot be reset.
+	Refused map[string]string
 	// Problem is set if they could not be selected or read.
 	Problem *Problem
 }

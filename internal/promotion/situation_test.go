@@ -141,6 +141,12 @@ func (s *situation) resetChecksFrom(removed *metav1.Time, checks ...*fixture.Hea
 	return s
 }
 
+// refused says that a check cannot be reset.
+func (s *situation) refused(name, why string) *situation {
+	s.input.Health.Refused = map[string]string{fixture.Namespace + "/" + name: why}
+	return s
+}
+
 func (s *situation) healthUnreadable() *situation {
 	s.input.Health.Problem = broken
 	return s

@@ -59,23 +59,12 @@ func observeRepository(r *sourcev1.OCIRepository, version string) (v1alpha1.Targ
 
 func (t Target) observeKustomization(rollout *v1alpha1.Rollout, version string) (v1alpha1.TargetState, string) {
 	k := t.Kustomization
-	switch invalid := t.invalid(); {
-	case len(invalid) > 0:
-		return v1alpha1.TargetConflict, fmt.Sprintf("Flux does not accept %q as the name of a variable: rename the annotation %s%s%s",
-			invalid[0], v1alpha1.SubstituteAnnotationPrefix, invalid[0], v1alpha1.SubstituteAnnotationSuffix)
-	case awaits(k, rollout):
-		return v1alpha1.TargetConflict, "applies this Rollout and waits for it, while the Rollout waits for what it applies: " +
-			"apply the Rollout from another Kustomization, or set spec.wait to false"
-	case k.Spec.Suspend:
-		return v1alpha1.TargetPending, "is suspended: resume it"
-	case !t.Carries(version):
-		return v1alpha1.TargetPending, ""
-	case t.consumesMissingSource():
-		return v1alpha1.TargetPending, fmt.Sprintf("its OCIRepository %s does not exist", k.Spec.SourceRef.Name)
+	if state, message := t.hindered(rollout); state != "" {
+		return state, message
 	}
 	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
 	switch {
-	case !t.sourceOffers(rollout, version):
+	case !t.Carries(version) || !t.sourceOffers(rollout, version):
 		return v1alpha1.TargetPending, ""
 	case failed(k.Status.Conditions, k.Generation) && attempted(ready.Reason) && t.isCurrent(k.Status.LastAttemptedRevision):
 		return v1alpha1.TargetFailed, ready.Message
@@ -83,6 +72,23 @@ func (t Target) observeKustomization(rollout *v1alpha1.Rollout, version string) 
 		return v1alpha1.TargetApplied, ""
 	}
 	return v1alpha1.TargetPending, ""
+}
+
+// hindered says what keeps a Kustomization from any version; no state if nothing does.
+func (t Target) hindered(rollout *v1alpha1.Rollout) (v1alpha1.TargetState, string) {
+	switch invalid := t.invalid(); {
+	case len(invalid) > 0:
+		return v1alpha1.TargetConflict, fmt.Sprintf("Flux does not accept %q as the name of a variable: rename the annotation %s%s%s",
+			invalid[0], v1alpha1.SubstituteAnnotationPrefix, invalid[0], v1alpha1.SubstituteAnnotationSuffix)
+	case awaits(t.Kustomization, rollout):
+		return v1alpha1.TargetConflict, "applies this Rollout and waits for it, while the Rollout waits for what it applies: " +
+			"apply the Rollout from another Kustomization, or set spec.wait to false"
+	case t.Kustomization.Spec.Suspend:
+		return v1alpha1.TargetPending, "is suspended: resume it"
+	case t.consumesMissingSource():
+		return v1alpha1.TargetPending, fmt.Sprintf("its OCIRepository %s does not exist", t.Kustomization.Spec.SourceRef.Name)
+	}
+	return "", ""
 }
 
 // sourceOffers reports whether Flux has pulled the version into a source that the

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// fewMarks are so many that nobody looks whether their Rollouts exist.
+const fewMarks = 20
+
+// markCounts remembers of HealthChecks with many marks how many there may be before it is
+// looked again which of them are of Rollouts that do not exist any more.
+type markCounts struct {
+	mu   sync.Mutex
+	most map[types.UID]int
+}
+
+func (m *markCounts) areMany(check types.UID, count int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return count > max(fewMarks, m.most[check])
+}
+
+// left notes how many are of Rollouts that exist. It is looked again at twice as many,
+// so that the work for each mark stays the same.
+func (m *markCounts) left(check types.UID, count int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.most == nil {
+		m.most = map[types.UID]int{}
+	}
+	if m.most[check] = 2 * count; 2*count <= fewMarks {
+		delete(m.most, check)
+	}
+}
+
+// dropMarks takes the marks of Rollouts that do not exist any more off a check that is
+// about to be marked: the API server takes annotations of 256 KiB in all, which the
+// marks of some thousand preview environments would fill. Where the controller may not
+// list all Rollouts it cannot tell, and leaves them.
+func (r *RolloutReconciler) dropMarks(ctx context.Context, check *v1alpha1.HealthCheck) {
+	count := 0
+	for key := range check.Annotations {
+		if strings.HasPrefix(key, v1alpha1.ResetAnnotationPrefix) {
+			count++
+		}
+	}
+	if !r.marks.areMany(check.UID, count) {
+		return
+	}
+	exist, err := r.existingRollouts(ctx)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("it is not known which marks of resets are of Rollouts that exist", "reason", err.Error())
+		return
+	}
+	left := 0
+	check.Annotations = maps.Clone(check.Annotations)
+	maps.DeleteFunc(check.Annotations, func(key, _ string) bool {
+		uid, isMark := strings.CutPrefix(key, v1alpha1.ResetAnnotationPrefix)
+		if isMark && exist[types.UID(uid)] {
+			left++
+		}
+		return isMark && !exist[types.UID(uid)]
+	})
+	r.marks.left(check.UID, left)
+}
+
+// existingRollouts are those of all namespaces and shards, past the cache.
+func (r *RolloutReconciler) existingRollouts(ctx context.Context) (map[types.UID]bool, error) {
+	const page = 500
+	exist := map[types.UID]bool{}
+	for next := ""; ; {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RolloutKind + "List"))
+		if err := r.APIReader.List(ctx, list, client.Limit(page), client.Continue(next)); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			exist[list.Items[i].UID] = true
+		}
+		if next = list.Continue; next == "" {
+			return exist, nil
+		}
+	}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// markedBy gives the check marks of so many Rollouts that are gone.
+func (s *stage) markedBy(gone int) {
+	s.change(fixture.MakeHealthCheck("web").Obj(), func(o client.Object) {
+		for i := range gone {
+			metav1.SetMetaDataAnnotation(o.(*v1alpha1.HealthCheck).GetObjectMeta().(*metav1.ObjectMeta),
+				fmt.Sprintf("%s00000000-0000-0000-0000-%012d", v1alpha1.ResetAnnotationPrefix, i), "1at2026-03-02T11:00:00Z/")
+		}
+	})
+}
+
+// Preview environments come and go, and share a check.
+func TestMarksOfRolloutsThatAreGoneAreDropped(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())...)
+	s.markedBy(40)
+	s.deploy("shop")
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
+	s.Expect(marks(s.check("web"))).To(HaveLen(1), "that of the Rollout which exists")
+}
+
+func TestAFewMarksAreNotLookedInto(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())...)
+	s.markedBy(10)
+	s.deploy("shop")
+	s.Expect(marks(s.check("web"))).To(HaveLen(11))
+}
+
+func TestACheckThatCannotBeResetSaysWhy(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())...)
+	s.rest("shop")
+	s.fluxApplies()
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "kuberik.com", Resource: "healthchecks"}, "web", nil)
+	refuse := true
+	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+		if refuse && write == "patch HealthCheck/status web" {
+			return fixture.Fault{Err: forbidden}
+		}
+		return fixture.Fault{}
+	}
+	for range 4 {
+		_, err := s.try("shop")
+		s.Expect(err).To(HaveOccurred())
+	}
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Message).To(Equal(fmt.Sprintf(
+		"1.0.0: applied; waiting for HealthCheck %[1]s/web, which cannot be reset: reset HealthCheck %[1]s/web: %[2]s", s.namespace, forbidden)))
+	refuse = false
+	s.deploy("shop")
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
+}
