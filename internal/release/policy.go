@@ -162,7 +162,7 @@ func letsIn(access *acl.AccessFrom, namespace labels.Set) bool {
 // complainPolicy notes what is wrong with the policy. What it named before
 // stays on offer while it is not ready, as Flux itself keeps it.
 func complainPolicy(offer *Offer, policy *imagev1.ImagePolicy) {
-	if complaint := complaintOf(policy.Status.Conditions); complaint != "" {
+	if complaint := complaintOf(policy.Status.Conditions); complaint != "" && !willFollow(offer, policy) {
 		complain(offer, fmt.Sprintf("ImagePolicy %s is not ready: %s", policy.Name, complaint))
 	}
 	if offer.Latest == nil || offer.Order.Kind() != promotion.BySemver || offer.Order.Comparable(offer.Latest.Tag) {
@@ -174,6 +174,18 @@ func complainPolicy(offer *Offer, policy *imagev1.ImagePolicy) {
 			policy.Name, offer.Latest.Tag),
 	}
 	offer.Latest = nil
+}
+
+// willFollow reports whether a policy is not ready because it was looked at before the
+// first scan of its ImageRepository, or before Flux had the tags again after a restart:
+// it is looked at again within half a minute, and nobody has to do anything.
+func willFollow(offer *Offer, policy *imagev1.ImagePolicy) bool {
+	ready := apimeta.FindStatusCondition(policy.Status.Conditions, meta.ReadyCondition)
+	if ready.Reason != meta.DependencyNotReadyReason || offer.Repository == nil {
+		return false
+	}
+	scan := offer.Repository.Status.LastScanResult
+	return scan == nil && !offer.Repository.Spec.Suspend || scan != nil && scan.TagCount > 0
 }
 
 // complain keeps the first complaint.

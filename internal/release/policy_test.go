@@ -96,6 +96,18 @@ func TestWhatAnImagePolicyOffers(t *testing.T) {
 			want: offer{Latest: latest("1.1.0"), Scanned: scanned,
 				Problem: problem("ImagePolicyNotReady", "ImagePolicy shop is not ready: no tags in database")},
 		},
+		"no complaint if it was looked at before the first scan": {
+			objects: []client.Object{fixture.MakeScan("shop").Obj(), fixture.MakePolicy("shop").WaitsForScan().Obj()},
+		},
+		"nor before Flux had the tags again after a restart": {
+			objects: []client.Object{scan, fixture.MakePolicy("shop").Latest("1.1.0").WaitsForScan().Obj()},
+			want:    offer{Latest: latest("1.1.0"), Scanned: scanned},
+		},
+		"that the registry has no tags at all": {
+			objects: []client.Object{fixture.MakeScan("shop").Found().Obj(), fixture.MakePolicy("shop").WaitsForScan().Obj()},
+			want: offer{Problem: problem("ImagePolicyNotReady",
+				"ImagePolicy shop is not ready: retrying in 30s error: no tags in database")},
+		},
 		"nothing if it does not exist, and that blocks": {
 			objects: []client.Object{scan},
 			want: offer{Blocking: true, Problem: problem("ImagePolicyNotFound",
