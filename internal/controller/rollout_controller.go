@@ -73,6 +73,7 @@ type RolloutReconciler struct {
 	orphans    orphans
 	contests   contests
 	refusals   refusals
+	wakeups    wakeups
 	resets     resets
 	marks      markCounts
 	unwritable unwritable
@@ -126,10 +127,12 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 	if apierrors.IsConflict(err) || errors.Is(err, errStale) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
+	next := r.requeue(world.Now, earliest(decision.RecheckAt, r.contests.next(recorded, world.targets)))
 	if err = errors.Join(err, world.err); err != nil {
+		r.wakeups.wake(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(rollout)}, next.RequeueAfter)
 		return ctrl.Result{}, err
 	}
-	return r.requeue(world.Now, earliest(decision.RecheckAt, r.contests.next(recorded, world.targets))), nil
+	return next, nil
 }
 
 // follow does what was recorded. That an annotation cannot be removed does not

@@ -58,6 +58,7 @@ func (r *RolloutReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 			&handler.EnqueueRequestForObject{}, onlyDeleted()))
 	}
 	return build.
+		WatchesRawSource(r.wakeups.source()).
 		Named("rollout").
 		For(&v1alpha1.Rollout{}).
 		Watches(&imagev1.ImagePolicy{}, on(r.rolloutsOfPolicy), builder.WithPredicates(contentChanged())).
