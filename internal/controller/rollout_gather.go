@@ -200,6 +200,6 @@ func (r *RolloutReconciler) gatherHealth(ctx context.Context, w *world) error {
 		}
 		return err
 	}
-	w.Health.Checks, w.Health.Refused = checks, r.resets.refusals(w.Rollout, checks)
+	w.Health.Checks, w.Health.Refused = r.asReset(checks), r.resets.refusals(w.Rollout, checks)
 	return nil
 }

@@ -84,6 +84,19 @@ func TestACheckThatWasJustResetCostsNothingUntilTheCacheShowsIt(t *testing.T) {
 	}
 }
 
+// The writer of a check may say Unhealthy between the two writes of its reset.
+func TestWhatACheckSaidBeforeItsResetIsCompleteBlocksNothing(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())...)
+	s.rest("shop")
+	s.fluxApplies()
+	s.checksSay(v1alpha1.HealthStatusUnhealthy)
+	s.reconciler.Client = oldChecks{s.reconciler.Client.(client.WithWatch), []v1alpha1.HealthCheck{*s.check("web")}}
+	s.reconcile("shop")
+	s.Expect(s.check("web").Status.Status).To(Equal(v1alpha1.HealthStatusPending))
+	s.reconcile("shop")
+	s.Expect(s.condition("shop", v1alpha1.DeploymentBlockedCondition).Status).To(Equal(metav1.ConditionFalse))
+}
+
 func TestABakeEndsWellOnlyWhileAllChecksAreHealthy(t *testing.T) {
 	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.rest("shop")

@@ -27,6 +27,18 @@ func (r *RolloutReconciler) unreset(checks []v1alpha1.HealthCheck, resets []int)
 	return unreset
 }
 
+// asReset says of checks that were reset, and of which the cache does not show that yet,
+// what the reset said: an error between its two writes is of neither promotion, and
+// holds nothing back.
+func (r *RolloutReconciler) asReset(checks []v1alpha1.HealthCheck) []v1alpha1.HealthCheck {
+	for i := range checks { // copies of what the cache has, but for what they point to
+		if r.writes.Ahead(&checks[i]) {
+			checks[i].Status.Status = v1alpha1.HealthStatusPending
+		}
+	}
+	return checks
+}
+
 // reset makes a HealthCheck speak anew: what it says from now on is about the
 // current promotion. The status goes first and the mark second; a crash in
 // between only means that it is reset once more. An error that is removed with
