@@ -151,6 +151,10 @@ func (r report) successReason(current *v1alpha1.DeploymentHistoryEntry) string {
 
 func (r report) noReleases() string {
 	message := fmt.Sprintf("ImagePolicy %s names no release yet", r.Policy.Name)
+	if latest := r.Policy.Latest; latest != nil && !r.Policy.Order.Admits(latest.Tag) {
+		message = fmt.Sprintf("ImagePolicy %s still names %s, which its range or filter does not admit: wait for Flux to look again, or correct them",
+			r.Policy.Name, latest.Tag)
+	}
 	if r.Policy.Problem != nil {
 		message += ": " + r.Policy.Problem.Message
 	}

@@ -98,3 +98,11 @@ func TestASourceElsewhereWakesTheRolloutsOfItsConsumers(t *testing.T) {
 	s.Expect(woken).To(HaveLen(1))
 	s.Expect(woken[0].NamespacedName).To(Equal(s.key("shop")))
 }
+
+func TestReadySaysThatAPolicyNamesWhatItDoesNotAdmit(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.setRange(">=2.0.0")
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition)).To(Equal(condition{metav1.ConditionFalse, v1alpha1.NoReleasesReason,
+		"ImagePolicy shop still names 1.0.0, which its range or filter does not admit: wait for Flux to look again, or correct them"}))
+}
