@@ -189,7 +189,9 @@ func (w *world) checkRequests(in promotion.Input, d promotion.Decision) {
 	if d.Action.Promotes() && !d.Manual && by.Kind != v1alpha1.TriggeredBySystem {
 		w.fail("%s is said to be the doing of %s", d.Release.Tag, by.Name)
 	}
-	if d.Action.Promotes() && by.Kind == v1alpha1.TriggeredByUser && !w.memory.said && w.memory.deaths < 2 {
+	// Who supersedes a promotion that nobody has looked at since may have said the same.
+	superseding := in.Rollout.Current().State().Running()
+	if d.Action.Promotes() && by.Kind == v1alpha1.TriggeredByUser && !w.memory.said && !superseding && w.memory.deaths < 2 {
 		w.fail("%s is said to be the doing of %s, who spoke of the promotion before", d.Release.Tag, by.Name)
 	}
 	if d.Action.Promotes() {
