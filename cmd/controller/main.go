@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"time"
 	_ "time/tzdata" // the image has no zones of its own
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -93,7 +94,35 @@ func run(ctx context.Context, o *options) error {
 	}
 	ctrl.Log.Info("starting", "version", version, "controllers", slices.Sorted(maps.Keys(starts)), "lease", o.lease(),
 		"watchLabelSelector", o.labelSelector, "watchAllNamespaces", o.allNamespaces)
-	return mgr.Start(ctx)
+	return runUntil(ctx, mgr)
+}
+
+// What the process may still do once it is asked to end: the manifests give it ten
+// seconds.
+const (
+	// workersGrace is for passes that are under way.
+	workersGrace = 7 * time.Second
+	// grace is for all of it.
+	grace = 8 * time.Second
+)
+
+// runUntil runs the manager until ctx ends, and leaves it if it does not stop then: one
+// whose caches were never filled, as without the right to read a kind, waits for them
+// for ever (controller-runtime v0.24, runnableGroup.Start).
+func runUntil(ctx context.Context, mgr ctrl.Manager) error {
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(grace):
+		return fmt.Errorf("the manager did not stop within %s", grace)
+	}
 }
 
 // restConfig is how to reach the API server. Unless told otherwise the server's

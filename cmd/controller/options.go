@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -201,6 +202,7 @@ func (o *options) manager(starts map[string]bool) ctrl.Options {
 		LeaseDuration:                 &o.election.LeaseDuration,
 		RenewDeadline:                 &o.election.RenewDeadline,
 		RetryPeriod:                   &o.election.RetryPeriod,
+		GracefulShutdownTimeout:       ptr.To(workersGrace),
 	}
 }
 

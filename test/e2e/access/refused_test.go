@@ -3,11 +3,14 @@
 package access
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/google/go-cmp/cmp"
@@ -45,6 +48,22 @@ func TestWithoutItsRolesTheControllerCanDoNothing(t *testing.T) {
 	s.Stays("without a promotion", func(r *v1alpha1.Rollout) bool { return r.Current() == nil })
 	if got := statuses(t, plane, "nobody"); !slices.Contains(got, http.StatusForbidden) || slices.Contains(got, http.StatusOK) {
 		t.Errorf("the API server answered %v, want it to refuse everything", got)
+	}
+	endsInTime(t, process)
+}
+
+// endsInTime asks a process to end as kubelet does. No cache of this one has ever been
+// filled.
+func endsInTime(t *testing.T, process *controlplane.Process) {
+	t.Helper()
+	const grace = 10 * time.Second // terminationGracePeriodSeconds of the manifests
+	ctx, cancel := context.WithTimeout(t.Context(), grace)
+	defer cancel()
+	if err := syscall.Kill(process.PID(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Wait(ctx); ctx.Err() != nil {
+		t.Errorf("the controller runs on %s after SIGTERM: %v", grace, err)
 	}
 }
 
