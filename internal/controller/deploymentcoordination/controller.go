@@ -103,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err = errors.Join(err, seen.Unreadable); err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.requeue(plan.RecheckAt, r.retries.next(seen.Deployments)), nil
+	return r.requeue(begun, plan.RecheckAt, r.retries.next(seen.Deployments)), nil
 }
 
 // decide plans. A write that could not be made, and is not wanted any more, is no
@@ -134,14 +134,22 @@ func (r *Reconciler) behind(seen world) bool {
 	return false
 }
 
-// requeue sleeps until the first of the moments; zero is never.
-func (r *Reconciler) requeue(moments ...time.Time) ctrl.Result {
+// overdueDelay is the pause before a pass that is due already, so that none follows
+// another at once for ever.
+const overdueDelay = time.Second
+
+// requeue sleeps until the first of the moments; zero is never. What was due before the
+// pass began and is due still, the next pass cannot do at once either.
+func (r *Reconciler) requeue(begun time.Time, moments ...time.Time) ctrl.Result {
 	var wait time.Duration
 	for _, at := range moments {
 		if at.IsZero() {
 			continue
 		}
 		until := max(at.Sub(r.Now()), time.Millisecond)
+		if !at.After(begun) {
+			until = overdueDelay
+		}
 		if wait == 0 || until < wait {
 			wait = until
 		}

@@ -85,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err == nil {
 		r.Metrics.Blocked(key, o.blocked())
 	}
-	return ctrl.Result{RequeueAfter: r.pause(o)}, err
+	return ctrl.Result{RequeueAfter: r.pause(begun, o)}, err
 }
 
 // outcome is what came of a pass.
@@ -120,16 +120,26 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (o
 	return r.act(ctx, g, m, plan)
 }
 
+// overdueDelay is the pause before a pass that is due already, so that none follows
+// another at once for ever.
+const overdueDelay = time.Second
+
 // pause is how long nothing has to be done, as far as that is known; zero means
-// until something happens.
-func (r *Reconciler) pause(o outcome) time.Duration {
-	pause := o.again
-	if at := o.plan.RecheckAt; !at.IsZero() {
-		if left := max(at.Sub(r.Now()), time.Millisecond); pause == 0 || left < pause {
-			pause = left
-		}
+// until something happens. What was due before the pass began and is due still, the
+// next pass cannot do at once either.
+func (r *Reconciler) pause(begun time.Time, o outcome) time.Duration {
+	at := o.plan.RecheckAt
+	if at.IsZero() {
+		return o.again
 	}
-	return pause
+	left := max(at.Sub(r.Now()), time.Millisecond)
+	if !at.After(begun) {
+		left = overdueDelay
+	}
+	if o.again == 0 {
+		return left
+	}
+	return min(left, o.again)
 }
 
 // forget drops what is known of a group that has no sets any more.
