@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -388,5 +389,5 @@ func TestNoPassThatIsDueAlreadyFollowsAtOnce(t *testing.T) {
 	g.Expect(r.requeue(noon, time.Time{}).RequeueAfter).To(BeZero())
 	g.Expect(r.requeue(noon, noon.Add(time.Hour)).RequeueAfter).To(Equal(time.Hour - time.Second))
 	g.Expect(r.requeue(noon, noon.Add(time.Nanosecond)).RequeueAfter).To(Equal(time.Millisecond), "what came due during the pass")
-	g.Expect(r.requeue(noon, noon).RequeueAfter).To(Equal(overdueDelay))
+	g.Expect(r.requeue(noon, noon).RequeueAfter).To(Equal(recheck.Overdue))
 }

@@ -20,16 +20,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/ownwrites"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 )
 
 // conflictDelay is how long a pass waits that lost against another writer, for
 // the cache to show what the other one wrote. The watch nearly always wakes
 // it earlier.
 const conflictDelay = time.Second
-
-// overdueDelay is the pause before a pass that is due already, so that none follows
-// another at once for ever.
-const overdueDelay = time.Second
 
 // +kubebuilder:rbac:groups=kuberik.com,resources=rollouts,verbs=get;list;watch;patch;update
 // +kubebuilder:rbac:groups=kuberik.com,resources=rollouts/status,verbs=get;patch;update
@@ -143,16 +140,12 @@ func (r *RolloutReconciler) follow(ctx context.Context, recorded *v1alpha1.Rollo
 	return errors.Join(unspent, err, r.reportRefusals(ctx, recorded, w, d, err))
 }
 
-// requeue sleeps until time alone may change something; zero is never. What was due
-// before the pass began and is due still, the next pass cannot do at once either.
+// requeue sleeps until time alone may change something; zero is never.
 func (r *RolloutReconciler) requeue(began, at time.Time) ctrl.Result {
-	switch {
-	case at.IsZero():
+	if at.IsZero() {
 		return ctrl.Result{}
-	case !at.After(began):
-		return ctrl.Result{RequeueAfter: overdueDelay}
 	}
-	return ctrl.Result{RequeueAfter: max(at.Sub(r.Now()), time.Millisecond)}
+	return ctrl.Result{RequeueAfter: recheck.In(at, began, r.Now())}
 }
 
 // earliest returns the earlier of two moments; zero is never.

@@ -23,6 +23,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/ownwrites"
+	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 )
 
 // conflictDelay is how long a pass waits that lost against another writer, for
@@ -134,23 +135,14 @@ func (r *Reconciler) behind(seen world) bool {
 	return false
 }
 
-// overdueDelay is the pause before a pass that is due already, so that none follows
-// another at once for ever.
-const overdueDelay = time.Second
-
-// requeue sleeps until the first of the moments; zero is never. What was due before the
-// pass began and is due still, the next pass cannot do at once either.
+// requeue sleeps until the first of the moments; zero is never.
 func (r *Reconciler) requeue(begun time.Time, moments ...time.Time) ctrl.Result {
 	var wait time.Duration
 	for _, at := range moments {
 		if at.IsZero() {
 			continue
 		}
-		until := max(at.Sub(r.Now()), time.Millisecond)
-		if !at.After(begun) {
-			until = overdueDelay
-		}
-		if wait == 0 || until < wait {
+		if until := recheck.In(at, begun, r.Now()); wait == 0 || until < wait {
 			wait = until
 		}
 	}

@@ -36,6 +36,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/ownwrites"
+	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 )
 
 // These rights are enough. Events are sent, and pods evicted, if that is allowed
@@ -120,26 +121,16 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (o
 	return r.act(ctx, g, m, plan)
 }
 
-// overdueDelay is the pause before a pass that is due already, so that none follows
-// another at once for ever.
-const overdueDelay = time.Second
-
 // pause is how long nothing has to be done, as far as that is known; zero means
-// until something happens. What was due before the pass began and is due still, the
-// next pass cannot do at once either.
+// until something happens.
 func (r *Reconciler) pause(begun time.Time, o outcome) time.Duration {
-	at := o.plan.RecheckAt
-	if at.IsZero() {
-		return o.again
+	pause := o.again
+	if at := o.plan.RecheckAt; !at.IsZero() {
+		if left := recheck.In(at, begun, r.Now()); pause == 0 || left < pause {
+			pause = left
+		}
 	}
-	left := max(at.Sub(r.Now()), time.Millisecond)
-	if !at.After(begun) {
-		left = overdueDelay
-	}
-	if o.again == 0 {
-		return left
-	}
-	return min(left, o.again)
+	return pause
 }
 
 // forget drops what is known of a group that has no sets any more.
