@@ -61,6 +61,7 @@ func (r *RolloutReconciler) dropMarks(ctx context.Context, check *v1alpha1.Healt
 	}
 	exist, err := r.existingRollouts(ctx)
 	if err != nil {
+		r.marks.left(check.UID, count)
 		ctrl.LoggerFrom(ctx).V(1).Info("it is not known which marks of resets are of Rollouts that exist", "reason", err.Error())
 		return
 	}

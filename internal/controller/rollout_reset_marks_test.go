@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -63,4 +64,27 @@ func TestACheckThatCannotBeResetSaysWhy(t *testing.T) {
 	refuse = false
 	s.deploy("shop")
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
+}
+
+// unlisted may not list Rollouts, and counts how often that was tried.
+type unlisted struct {
+	client.Reader
+	tries *int
+}
+
+func (u unlisted) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	*u.tries++
+	return apierrors.NewForbidden(schema.GroupResource{Group: "kuberik.com", Resource: "rollouts"}, "", nil)
+}
+
+func TestWhoMayNotListRolloutsDoesNotTryForEachMark(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())...)
+	s.markedBy(40)
+	tries := 0
+	s.reconciler.APIReader = unlisted{s.WithWatch, &tries}
+	s.deploy("shop")
+	s.release("shop", "1.1.0")
+	s.deployAndBake("shop")
+	s.Expect(marks(s.check("web"))).To(HaveLen(41), "which are of Rollouts that are gone is not known")
+	s.Expect(tries).To(Equal(1))
 }
