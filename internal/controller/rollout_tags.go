@@ -19,22 +19,25 @@ import (
 // that found others than the one before, and the Rollout is reconciled again when
 // that is done. Until then there are those of the listing before as well.
 func (r *RolloutReconciler) gatherTags(w *world, offer release.Offer) {
-	if r.Metadata == nil {
-		return
-	}
 	var scan metadata.Scan
 	var access string
 	if offer.Repository != nil && !offer.Complete {
 		scan, access = scanOf(offer.Repository), accessOf(offer.Repository)
 	}
-	listing := r.Metadata.Tags(client.ObjectKeyFromObject(w.Rollout), access, scan)
+	var listing metadata.Listing
+	if r.Metadata != nil {
+		listing = r.Metadata.Tags(client.ObjectKeyFromObject(w.Rollout), access, scan)
+	}
 	if listing.Complete {
-		w.Policy.Scanned, w.Policy.Complete, w.Policy.Partial = listing.Tags, true, ""
+		w.Policy.Scanned, w.Policy.Complete = listing.Tags, true
 		return
 	}
 	w.Policy.Scanned = slices.Concat(listing.Tags, w.Policy.Scanned)
 	switch {
-	case w.Policy.Partial == "": // the scan shows them all
+	case scan.Count <= len(scan.Shown): // they are all shown, or nothing was scanned
+	case r.Metadata == nil:
+		w.Policy.Partial = fmt.Sprintf("Flux shows %d of %d, and they are not listed, for the feature gate ReleaseMetadata is off",
+			len(scan.Shown), scan.Count)
 	case listing.Cut:
 		w.Policy.Partial = fmt.Sprintf("there are too many: have spec.exclusionList of ImageRepository %s leave out those that are no releases",
 			client.ObjectKeyFromObject(offer.Repository))

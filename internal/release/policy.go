@@ -129,10 +129,6 @@ func show(offer *Offer, repository *imagev1.ImageRepository) {
 	}
 	if scan := repository.Status.LastScanResult; scan != nil {
 		offer.Scanned, offer.Complete = scan.LatestTags, scan.TagCount <= len(scan.LatestTags)
-		if !offer.Complete {
-			offer.Partial = fmt.Sprintf("Flux shows %d of %d, and they are not listed, for the feature gate ReleaseMetadata is off",
-				len(scan.LatestTags), scan.TagCount)
-		}
 	}
 }
 
