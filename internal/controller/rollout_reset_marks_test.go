@@ -82,9 +82,10 @@ func TestWhoMayNotListRolloutsDoesNotTryForEachMark(t *testing.T) {
 	s.markedBy(40)
 	tries := 0
 	s.reconciler.APIReader = unlisted{s.WithWatch, &tries}
-	s.deploy("shop")
-	s.release("shop", "1.1.0")
 	s.deployAndBake("shop")
+	s.release("shop", "1.1.0")
+	s.deploy("shop")
+	s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeInProgress}), "its check was reset again")
 	s.Expect(marks(s.check("web"))).To(HaveLen(41), "which are of Rollouts that are gone is not known")
 	s.Expect(tries).To(Equal(1))
 }
