@@ -166,6 +166,9 @@ const (
 	TargetsPendingReason = "TargetsPending"
 	// TargetFailedReason: writing a target, or Flux applying it, failed.
 	TargetFailedReason = "TargetFailed"
+	// DigestMismatchReason: Flux has pulled other content by the release's tag than
+	// the release is.
+	DigestMismatchReason = "DigestMismatch"
 	// TargetConflictReason: something in a target keeps the version from
 	// taking effect.
 	TargetConflictReason = "TargetConflict"

@@ -382,6 +382,10 @@ type TargetStatus struct {
 	// version is the tag that the state refers to.
 	// +optional
 	Version string `json:"version,omitempty"`
+	// digest of what Flux had pulled by that tag when the target was last seen
+	// applied; only of an OCIRepository.
+	// +optional
+	Digest string `json:"digest,omitempty"`
 	// state is Pending, Applied, Failed or Conflict.
 	// +optional
 	State TargetState `json:"state,omitempty"`

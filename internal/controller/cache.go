@@ -106,7 +106,7 @@ func fitted[T any](elements []T) []T {
 func trimRepository(r *sourcev1.OCIRepository) {
 	target.KeepOwnFields(r)
 	trimMetadata(r)
-	r.Spec = sourcev1.OCIRepositorySpec{Reference: r.Spec.Reference, Suspend: r.Spec.Suspend}
+	r.Spec = sourcev1.OCIRepositorySpec{URL: r.Spec.URL, Reference: r.Spec.Reference, Suspend: r.Spec.Suspend}
 	status := sourcev1.OCIRepositoryStatus{
 		ObservedGeneration: r.Status.ObservedGeneration, Conditions: readConditions(r.Status.Conditions),
 	}

@@ -69,7 +69,7 @@ func TestTheCachesKeepNoMoreThanIsRead(t *testing.T) {
 
 	fullRepository := laden(fixture.MakeRepository("shop").DrivenBy("shop").Tag("1.0.0").Pulled(fixture.Revision("1.0.0")).Ready().Obj()).(*sourcev1.OCIRepository)
 	keptRepository := fixture.MakeRepository("shop").DrivenBy("shop").Tag("1.0.0").Ready().Obj()
-	keptRepository.Spec = sourcev1.OCIRepositorySpec{Reference: keptRepository.Spec.Reference}
+	keptRepository.Spec = sourcev1.OCIRepositorySpec{URL: keptRepository.Spec.URL, Reference: keptRepository.Spec.Reference}
 	keptRepository.Status.Artifact = &meta.Artifact{Revision: fixture.Revision("1.0.0")}
 	allIsWell(keptRepository.Status.Conditions)
 

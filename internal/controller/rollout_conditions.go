@@ -178,7 +178,7 @@ func setTargetsApplied(r report) {
 		status, reason = metav1.ConditionTrue, v1alpha1.NoTargetsReason
 		message = "no Flux object is annotated with this Rollout"
 	case len(byState[v1alpha1.TargetConflict]) > 0:
-		reason, message = v1alpha1.TargetConflictReason, brief.Join(byState[v1alpha1.TargetConflict], "; ")
+		reason, message = r.conflictReason(), brief.Join(byState[v1alpha1.TargetConflict], "; ")
 	case len(byState[v1alpha1.TargetFailed]) > 0:
 		reason, message = v1alpha1.TargetFailedReason, brief.Join(byState[v1alpha1.TargetFailed], "; ")
 	case len(byState[v1alpha1.TargetPending]) > 0:
@@ -189,6 +189,16 @@ func setTargetsApplied(r report) {
 		message = fmt.Sprintf("applied %s to %s", current.Version.Tag, promotion.Count(len(r.status.Targets), "target"))
 	}
 	r.set(v1alpha1.TargetsAppliedCondition, status, reason, message)
+}
+
+// conflictReason: other content than the release is told by a reason of its own,
+// unless there are other conflicts beside it.
+func (r report) conflictReason() string {
+	other := func(t promotion.Target) bool { return t.State == v1alpha1.TargetConflict && !t.Mismatch }
+	if slices.ContainsFunc(r.Targets.All, other) {
+		return v1alpha1.TargetConflictReason
+	}
+	return v1alpha1.DigestMismatchReason
 }
 
 // pendingBecause tells of pending targets what keeps them, if that is known.

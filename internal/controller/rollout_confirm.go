@@ -39,12 +39,14 @@ func (r *RolloutReconciler) confirm(ctx context.Context, rollout *v1alpha1.Rollo
 	return nil
 }
 
-// decide takes the decision that a promotion has ended only on what its HealthChecks
-// and targets say now: after an outage the caches may show for a while what was so
-// before it, and nothing that is found afterwards changes an outcome any more.
+// decide takes the decision that a promotion has ended, or that Flux deploys what
+// nobody decided, only on what HealthChecks and targets say now: after an outage the
+// caches may show for a while what was so before it, and nothing that is found
+// afterwards changes an outcome any more.
 func (r *RolloutReconciler) decide(ctx context.Context, w *world) (promotion.Decision, error) {
 	d := promotion.Decide(w.Input)
 	switch {
+	case d.Reason == v1alpha1.TagMovedReason:
 	case d.Action.Promotes():
 		return r.attribute(ctx, w, d)
 	case !endsFor(w.Rollout, d.Action):
@@ -75,6 +77,7 @@ func (r *RolloutReconciler) confirmEvidence(ctx context.Context, w *world) error
 		return err
 	}
 	w.Health.Checks, w.Targets.All = checks, targets
+	w.Targets.All = w.Compared()
 	return nil
 }
 

@@ -108,7 +108,7 @@ func TestAFieldThatIsTakenBackAgainIsContested(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.StalledCondition).Reason).To(Equal(v1alpha1.TargetConflictReason))
 	s.Expect(s.rollout("shop").Status.Targets).To(ContainElement(v1alpha1.TargetStatus{
 		Kind: "OCIRepository", Name: "shop", Namespace: s.namespace, Version: "1.0.0",
-		State: v1alpha1.TargetConflict, Message: takesTag,
+		Digest: digestOf("1.0.0"), State: v1alpha1.TargetConflict, Message: takesTag,
 	}))
 	told := s.events.Take()
 	s.Expect(told[len(told)-2:]).To(Equal([]fixture.Event{

@@ -119,7 +119,7 @@ func cancelled(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decisi
 		return nil
 	}
 	t := ofEntry(rollout, v1alpha1.BakeTimeCancelledReason,
-		fmt.Sprintf("%s was superseded by %s", in.Rollout.Current().Version.Tag, d.Release.Tag))
+		fmt.Sprintf("%s was superseded by %s", in.Rollout.Current().Version.Tag, promotion.Successor(in, d)))
 	t.release = &in.Rollout.Current().Version
 	return []transition{t}
 }
@@ -137,6 +137,8 @@ func promotedBy(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decis
 		verb, t.finer = "rolled back to", v1alpha1.RolledBackReason
 	case d.Manual:
 		t.finer = d.Reason
+	case d.Reason == v1alpha1.TagMovedReason:
+		verb, t.reason, t.eventType, t.severity = "recorded anew", d.Reason, corev1.EventTypeWarning, severityOf(d.Reason)
 	}
 	t.message = fmt.Sprintf("%s %s (%s); %s", verb, current.Version.Tag, d.Message, *current.BakeStatusMessage)
 	return t
@@ -252,6 +254,8 @@ var errorReasons = map[string]bool{
 	v1alpha1.HealthCheckBlockingReason:  true,
 	v1alpha1.TargetFailedReason:         true,
 	v1alpha1.TargetConflictReason:       true,
+	v1alpha1.DigestMismatchReason:       true,
+	v1alpha1.TagMovedReason:             true,
 	v1alpha1.TargetsDisagreeReason:      true,
 	v1alpha1.InvalidScheduleReason:      true,
 	v1alpha1.InvalidSelectorReason:      true,
@@ -275,7 +279,7 @@ func toldElsewhere(c *metav1.Condition, d promotion.Decision) bool {
 	switch c.Reason {
 	case v1alpha1.TargetsPendingReason, v1alpha1.BakeTimeFailedReason:
 		return true
-	case v1alpha1.TargetConflictReason, v1alpha1.InvalidImagePolicyReason:
+	case v1alpha1.TargetConflictReason, v1alpha1.DigestMismatchReason, v1alpha1.InvalidImagePolicyReason:
 		return c.Type == v1alpha1.StalledCondition
 	case v1alpha1.InvalidSelectorReason:
 		return c.Type == v1alpha1.DeploymentBlockedCondition

@@ -38,27 +38,30 @@ func (s *stage) fluxPulls() {
 	s.Expect(s.List(s.ctx, all, client.InNamespace(s.namespace))).To(Succeed())
 	for i := range all.Items {
 		r := &all.Items[i]
-		if r.Spec.Suspend || r.Spec.Reference == nil || upToDate(r) {
+		if r.Spec.Suspend || r.Spec.Reference == nil || s.upToDate(r) {
 			continue
 		}
 		r.Status.ObservedGeneration = r.Generation
-		r.Status.Artifact = fixture.Artifact(revisionOf(r.Spec.Reference))
+		r.Status.Artifact = fixture.Artifact(s.revisionOf(r.Spec.Reference))
 		fluxSays(&r.Status.Conditions, r.Generation, metav1.ConditionTrue, "stored artifact")
 		s.Expect(s.Status().Update(s.ctx, r)).To(Succeed())
 	}
 }
 
-func upToDate(r *sourcev1.OCIRepository) bool {
+func (s *stage) upToDate(r *sourcev1.OCIRepository) bool {
 	return r.Status.ObservedGeneration == r.Generation && r.Status.Artifact != nil &&
-		r.Status.Artifact.Revision == revisionOf(r.Spec.Reference)
+		r.Status.Artifact.Revision == s.revisionOf(r.Spec.Reference)
 }
 
-func revisionOf(ref *sourcev1.OCIRepositoryRef) string {
+// revisionOf is what a reference points to in the registry.
+func (s *stage) revisionOf(ref *sourcev1.OCIRepositoryRef) string {
 	switch {
 	case ref.Digest != "":
 		return ref.Digest
 	case ref.SemVer != "":
 		return fixture.Revision("9.9.9")
+	case s.pushedAgain[ref.Tag] != "":
+		return ref.Tag + "@" + s.pushedAgain[ref.Tag]
 	}
 	return fixture.Revision(ref.Tag)
 }

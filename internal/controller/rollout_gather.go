@@ -37,8 +37,10 @@ func (r *RolloutReconciler) gather(ctx context.Context, rollout *v1alpha1.Rollou
 	offer, err := policies.Read(ctx, policyKey)
 	w.Policy, w.err = offer.Policy, err
 	r.gatherTags(&w, offer)
-	r.gatherMetadata(&w, offer)
 	w.err = errors.Join(w.err, r.gatherTargets(ctx, &w))
+	w.Targets.All = w.Compared()
+	r.gatherMetadata(&w, offer)
+	w.Targets.All = w.Compared() // with what the registry says of the release
 	w.err = errors.Join(w.err, r.gatherGates(ctx, &w))
 	w.err = errors.Join(w.err, r.gatherHealth(ctx, &w))
 	return w

@@ -293,7 +293,8 @@ func heard(events []eventv1.Event, kind string) []string {
 	for _, e := range events {
 		if e.InvolvedObject.Kind == kind {
 			group := e.InvolvedObject.GroupVersionKind().Group
-			all = append(all, fmt.Sprintf("%s %s %s: %s", e.Severity, e.Reason, e.Metadata[group+"/revision"], e.Message))
+			tag, _, _ := strings.Cut(e.Metadata[group+"/revision"], "@")
+			all = append(all, fmt.Sprintf("%s %s %s: %s", e.Severity, e.Reason, tag, e.Message))
 		}
 	}
 	return all

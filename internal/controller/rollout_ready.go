@@ -97,11 +97,14 @@ func (r report) stalling() *promotion.Problem {
 	case isReason(r.Policy.Problem, v1alpha1.InvalidImagePolicyReason, v1alpha1.AccessDeniedReason):
 		return r.Policy.Problem
 	}
-	if applied := r.condition(v1alpha1.TargetsAppliedCondition); applied.Reason == v1alpha1.TargetConflictReason {
+	if applied := r.condition(v1alpha1.TargetsAppliedCondition); slices.Contains(conflicts, applied.Reason) {
 		return &promotion.Problem{Reason: applied.Reason, Message: applied.Message}
 	}
 	return nil
 }
+
+// conflicts are the reasons of targets that keep the version from being applied.
+var conflicts = []string{v1alpha1.TargetConflictReason, v1alpha1.DigestMismatchReason}
 
 // condition returns what has been set so far; the zero condition if nothing was.
 func (r report) condition(kind string) metav1.Condition {

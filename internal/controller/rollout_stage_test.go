@@ -49,6 +49,9 @@ type stage struct {
 	reads      func(client.WithWatch) client.WithWatch
 	lawless    bool
 
+	// pushedAgain are tags that point to other content now, by its digest.
+	pushedAgain map[string]string
+
 	// asksRegistries has the controller, when it is played, read metadata.
 	asksRegistries bool
 	answers        *atomic.Int64 // of registries

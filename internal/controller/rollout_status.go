@@ -41,7 +41,7 @@ func statusAfter(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutSta
 		rep.verdicts = promotion.Decide(rep.Input).Candidates
 	}
 	setCandidates(rep)
-	setTargets(rep)
+	setTargets(rep, in)
 	setConditions(rep)
 	keepWithinRoom(rep)
 	return status, nil
@@ -73,7 +73,7 @@ func letThrough(v promotion.Verdict) bool {
 }
 
 // setTargets shows each target's state with the version of the newest entry.
-func setTargets(r report) {
+func setTargets(r report, in promotion.Input) {
 	before, allApplied := r.status.Targets, r.allWereApplied()
 	r.status.Targets = nil
 	current := r.Rollout.Current()
@@ -85,11 +85,23 @@ func setTargets(r report) {
 			Kind: seen.Kind, Namespace: seen.Namespace, Name: seen.Name,
 			Version: current.Version.Tag, State: seen.State, Message: shorten(seen.Message),
 		}
-		if r.decision.Action.Promotes() && seen.State != v1alpha1.TargetConflict {
-			next.State, next.Message = v1alpha1.TargetPending, "" // it reported the version before
+		if r.decision.Action.Promotes() {
+			next = unproven(seen, next)
+		} else {
+			next = settle(before, seen, withoutNews(before, seen, next), allApplied)
 		}
-		r.status.Targets = append(r.status.Targets, settle(before, seen, withoutNews(before, seen, next), allApplied))
+		next.Digest = in.Accepted(seen, r.decision)
+		r.status.Targets = append(r.status.Targets, next)
 	}
+}
+
+// unproven is a target that has just been given a release: what it reported is of the
+// release before, but for what keeps it from any.
+func unproven(seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
+	if seen.State != v1alpha1.TargetConflict || seen.Mismatch {
+		next.State, next.Message = v1alpha1.TargetPending, ""
+	}
+	return next
 }
 
 // withoutNews keeps what is said of a target already, if only how long it took has
@@ -130,6 +142,7 @@ func withoutProgress(status *v1alpha1.RolloutStatus) *v1alpha1.RolloutStatus {
 	plain := status.DeepCopy()
 	withoutMetadata(plain)
 	for i := range plain.Targets {
+		plain.Targets[i].Digest = ""
 		if plain.Targets[i].State == v1alpha1.TargetApplied {
 			plain.Targets[i].State = v1alpha1.TargetPending
 		}

@@ -20,8 +20,9 @@ const final = "9.0.0"
 func playChaos(t *testing.T, rng *rand.Rand) {
 	t.Helper()
 	w := newWorld(t, anyRollout(rng), rng)
+	w.reflection = anyOf(rng, "Never", "IfNotPresent", "Always")
 	for i := range rng.IntN(3) {
-		w.targets = append(w.targets, &fluxObject{name: fmt.Sprintf("more-%d", i)})
+		w.targets = append(w.targets, &fluxObject{name: fmt.Sprintf("more-%d", i), image: anyOf(rng, "", image, "registry.example.com/shop-manifests")})
 	}
 	if w.rollout.Spec.HealthCheckSelector != nil {
 		w.addCheck("smoke")
@@ -69,7 +70,7 @@ func anyRollout(rng *rand.Rand) *fixture.RolloutBuilder {
 // anything is at most one thing that people, or fate, may do.
 func (w *world) anything() {
 	does := []func(){
-		w.pushAny, w.pushAny, w.withdrawAny, w.pinAny, w.unpin, w.unpin, w.turnGate, w.allowAny, w.crashSoon, w.goAway, w.changeByHand, w.loseStatusRarely,
+		w.pushAny, w.pushAny, w.pushAgain, w.withdrawAny, w.pinAny, w.unpin, w.unpin, w.turnGate, w.allowAny, w.crashSoon, w.goAway, w.changeByHand, w.loseStatusRarely,
 		w.askAny, w.askAny,
 	}
 	if w.rng.IntN(3) == 0 {
@@ -90,6 +91,16 @@ func (w *world) pushAny() {
 		w.sick[tag] = time.Duration(w.rng.IntN(60)) * time.Minute
 	}
 	w.tell("registry", "%s is pushed, bad: %t", tag, w.sick[tag] > 0)
+}
+
+// pushAgain gives a tag to other content.
+func (w *world) pushAgain() {
+	tag := w.current().Version.Tag
+	if !w.has(tag) || w.chance(3) {
+		return
+	}
+	w.pushes[tag]++
+	w.tell("registry", "%s is pushed again", tag)
 }
 
 func (w *world) has(tag string) bool {

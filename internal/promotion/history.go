@@ -88,6 +88,9 @@ func recordOutcome(
 		return nil, fmt.Errorf("no promotion is under way that could become %q", to)
 	}
 	history[0].FailedHealthChecks = failedWithinRoom(d.Failed)
+	if version := &history[0].Version; version.Digest == nil && d.Action != FailBake {
+		version.Digest = text(in.pulled())
+	}
 	return history, advance(&history[0], to, d.Message, in)
 }
 
@@ -129,7 +132,7 @@ func seenBefore(in Input, entry *v1alpha1.DeploymentHistoryEntry) []*metav1.Time
 
 func recordPromotion(in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha1.DeploymentHistoryEntry, error) {
 	if len(history) > 0 && history[0].State().Running() {
-		if err := advance(&history[0], v1alpha1.BakeCancelled, "superseded by "+d.Release.Tag, in); err != nil {
+		if err := advance(&history[0], v1alpha1.BakeCancelled, "superseded by "+Successor(in, d), in); err != nil {
 			return nil, err
 		}
 	}
@@ -138,6 +141,14 @@ func recordPromotion(in Input, d Decision, history []v1alpha1.DeploymentHistoryE
 		return nil, err
 	}
 	return limit(append([]v1alpha1.DeploymentHistoryEntry{entry}, history...), in, d), nil
+}
+
+// Successor names what takes the place of the current release.
+func Successor(in Input, d Decision) string {
+	if d.Release.Tag == in.Rollout.Current().Version.Tag {
+		return "other content of the same tag"
+	}
+	return d.Release.Tag
 }
 
 func newEntry(in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry) v1alpha1.DeploymentHistoryEntry {

@@ -66,7 +66,7 @@ func (w *world) checkVerdicts(in promotion.Input, d promotion.Decision) {
 	if !slices.Equal(candidates, judged) {
 		w.fail("the candidates are %v, the verdicts are about %v", candidates, judged)
 	}
-	chosen := d.Action == promotion.Promote || d.Action == promotion.Supersede
+	chosen := (d.Action == promotion.Promote || d.Action == promotion.Supersede) && d.Reason != v1alpha1.TagMovedReason
 	if chosen && !d.Manual && len(in.Rollout.Status.History) > 0 && !slices.Equal(eligible, []string{d.Release.Tag}) {
 		w.fail("%s is promoted while %v are eligible", d.Release.Tag, eligible)
 	}
@@ -76,6 +76,10 @@ func (w *world) checkVerdicts(in promotion.Input, d promotion.Decision) {
 // offer, has not failed before and is newer than what runs.
 func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 	w.t.Helper()
+	if d.Reason == v1alpha1.TagMovedReason {
+		w.checkMoved(in, d)
+		return
+	}
 	if !d.Action.Promotes() || d.Manual || d.Action == promotion.Adopt {
 		return
 	}
@@ -116,6 +120,36 @@ func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 	if state := in.Rollout.Current().State(); state == v1alpha1.BakeFailed && !in.Rollout.UnblocksFailed() ||
 		state.Running() && promotion.Protected(&in.Rollout.Spec) {
 		w.fail("%s is promoted while %s is %s", tag, in.Rollout.Current().Version.Tag, state)
+	}
+}
+
+// checkMoved: what was not decided is recorded only of a tag that was pushed again, with
+// the content that runs.
+func (w *world) checkMoved(in promotion.Input, d promotion.Decision) {
+	w.t.Helper()
+	tag := in.Rollout.Current().Version.Tag
+	if d.Release.Tag != tag || w.pushes[tag] == 0 {
+		w.fail("%s is recorded as pushed again; %s was deployed, and pushed again %d times", d.Release.Tag, tag, w.pushes[tag])
+	}
+	if !slices.ContainsFunc(in.Targets.All, func(t promotion.Target) bool {
+		return t.Moved != "" && (t.Image != image || t.Digest == *d.Release.Digest)
+	}) {
+		w.fail("%s is recorded as %v, which no target has pulled", tag, d.Release.Digest)
+	}
+}
+
+// checkContent: what succeeded is what runs, and no bake is said of what came in its
+// middle.
+func (w *world) checkContent() {
+	w.t.Helper()
+	entry := w.current()
+	for _, object := range w.targets {
+		if object.image == image && (entry.Version.Digest == nil || *entry.Version.Digest != object.pulled) {
+			w.fail("%s succeeded as %v, but %s runs %s", entry.Version.Tag, entry.Version.Digest, object.name, object.pulled)
+		}
+		if start := entry.BakeStartTime; start != nil && object.pulledAt.After(start.Time) && w.memory.tampered != w.memory.lastID {
+			w.fail("%s succeeded although %s pulled it at %s, in the middle of its bake", entry.Version.Tag, object.name, object.pulledAt)
+		}
 	}
 }
 
@@ -175,7 +209,8 @@ func (w *world) checkFailure(in promotion.Input) {
 	for _, proof := range promotion.Prove(in.Health.Checks, in.Rollout.UID, in.Rollout.Current()) {
 		states[proof.State] = true
 	}
-	wrong := states[promotion.Undecided] || states[promotion.Disproven]
+	wrong := states[promotion.Undecided] || states[promotion.Disproven] ||
+		slices.ContainsFunc(in.Targets.All, func(t promotion.Target) bool { return t.Mismatch })
 	if w.allApplied() && !wrong {
 		w.fail("%s failed although it is applied, and no HealthCheck was asked in vain", w.current().Version.Tag)
 	}
@@ -195,7 +230,8 @@ func (w *world) checkRequests(in promotion.Input, d promotion.Decision) {
 		w.fail("%s is said to be the doing of %s, who spoke of the promotion before", d.Release.Tag, by.Name)
 	}
 	if d.Action.Promotes() {
-		w.memory.said, w.memory.deaths = d.Action == promotion.Adopt && w.memory.said, 0
+		spares := d.Action == promotion.Adopt || d.Reason == v1alpha1.TagMovedReason
+		w.memory.said, w.memory.deaths = spares && w.memory.said, 0
 	}
 	asked := in.Rollout.Annotations
 	was := in.Rollout.Current()
@@ -203,7 +239,7 @@ func (w *world) checkRequests(in promotion.Input, d promotion.Decision) {
 	if slices.Contains(d.Spent, bypass) && asked[bypass] != w.current().Version.Tag && !answered {
 		w.fail("the bypass for %s is used up by %s", asked[bypass], w.current().Version.Tag)
 	}
-	if _, ok := asked[retry]; ok && !slices.Contains(d.Spent, retry) {
+	if _, ok := asked[retry]; ok && !slices.Contains(d.Spent, retry) && d.Reason != v1alpha1.TagMovedReason {
 		w.fail("a retry is not answered")
 	}
 	if d.Action == promotion.Retry && in.Rollout.Current().State() != v1alpha1.BakeFailed {
@@ -250,6 +286,7 @@ func (w *world) checkSuccess() {
 				tag, writer.check.Name, said, writer.truth.version, writer.truth.allApplied)
 		}
 	}
+	w.checkContent()
 	if bake := w.rollout.Spec.BakeTime; bake != nil && w.now.Before(w.current().BakeStartTime.Add(bake.Duration)) {
 		w.fail("%s succeeded before its bake was over", tag)
 	}

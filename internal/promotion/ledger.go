@@ -18,11 +18,20 @@ func grow(in Input) ([]v1alpha1.VersionInfo, []Note) {
 		return allCompleted(in, before), nil
 	}
 	ledger, note := addLatest(append(unseen(in), before...), *in.Policy.Latest)
+	if runs(in.Rollout, *in.Policy.Latest) {
+		note = nil // that it was pushed again was told when Flux had pulled it
+	}
 	ledger = allCompleted(in, sorted(ledger, in.Policy.Order))
 	if len(ledger) > len(before) {
 		ledger = trim(ledger, in)
 	}
 	return ledger, note
+}
+
+// runs reports whether the release is the current one, its content included.
+func runs(rollout *v1alpha1.Rollout, release v1alpha1.VersionInfo) bool {
+	current := rollout.Current()
+	return current != nil && current.Version.Tag == release.Tag && equal(current.Version.Digest, release.Digest)
 }
 
 // unseen are the scanned releases that the ledger lacks. They come before what it

@@ -78,6 +78,9 @@ func (d *Decision) chooseRetry(in Input) bool {
 // answer settles the requests that people made by annotation: which of them
 // this decision uses up, and what becomes of the others.
 func (d *Decision) answer(in Input) {
+	if d.Reason == v1alpha1.TagMovedReason {
+		return // nobody has asked for it
+	}
 	switch d.Action {
 	case Promote, Supersede:
 		d.spend(in, usedUpBy(in, d)...)
@@ -89,7 +92,7 @@ func (d *Decision) answer(in Input) {
 	}
 	d.answerForce(in)
 	d.answerBypass(in)
-	if !d.Action.Promotes() && usedTheWords(in, in.Rollout.Current()) {
+	if !d.Action.Promotes() && usedTheWords(in, decided(in.Rollout)) {
 		d.spend(in, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
 	}
 }
@@ -154,7 +157,7 @@ func (d *Decision) answerForce(in Input) {
 		return
 	}
 	d.spend(in, v1alpha1.ForceDeployAnnotation, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
-	if usedTheForce(in, current) {
+	if usedTheForce(in, decided(in.Rollout)) {
 		return
 	}
 	d.refuse(v1alpha1.ForceDeployNotNeededReason,
@@ -176,7 +179,7 @@ func (d *Decision) answerUnblock(in Input) {
 			Reason:  v1alpha1.InvalidRequestReason,
 			Message: fmt.Sprintf(`%s must be "true", not %s`, v1alpha1.UnblockFailedAnnotation, quote(value)),
 		}
-	case asked && usedAnUnblock(in.Rollout.Current()):
+	case asked && usedAnUnblock(decided(in.Rollout)):
 		d.spend(in, v1alpha1.UnblockFailedAnnotation)
 	case asked && !needsUnblock(in, d.Candidates):
 		d.spend(in, v1alpha1.UnblockFailedAnnotation)
@@ -212,7 +215,7 @@ func (d *Decision) answerBypass(in Input) {
 	case asked == "" || d.Action.Promotes() && d.Release.Tag == asked:
 	case current != nil && current.Version.Tag == asked:
 		d.spend(in, v1alpha1.BypassGatesAnnotation)
-		if !usedABypass(current) {
+		if !usedABypass(decided(in.Rollout)) {
 			d.refuse(v1alpha1.BypassNotNeededReason,
 				fmt.Sprintf("%s names %s, which is deployed already", v1alpha1.BypassGatesAnnotation, asked))
 		}
@@ -266,7 +269,7 @@ func entryMessage(in Input, d Decision) string {
 	switch said := in.said(v1alpha1.DeployMessageAnnotation); {
 	case d.Manual && said != "":
 		return brief.Text(said, longestMessage)
-	case !d.Manual && d.Action != Adopt:
+	case !d.Manual && d.Action != Adopt && d.Reason != v1alpha1.TagMovedReason:
 		return d.Message + notHeeded(in)
 	}
 	return d.Message

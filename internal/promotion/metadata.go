@@ -27,7 +27,14 @@ type Metadata struct {
 	ArtifactType string
 	// Source, Title and Description are for people.
 	Source, Title, Description string
+	// Manifests are the digests of the images that an index lists, at most
+	// [MostManifests].
+	Manifests []string
 }
+
+// MostManifests is how many images of an index are known: there is one for each
+// platform, and one that attests to it.
+const MostManifests = 32
 
 // Unlearned lists the releases of ledger and history whose metadata the status
 // lacks and has room for, newest first. A release lacks it while neither its revision nor its
@@ -37,9 +44,10 @@ func Unlearned(in Input) []v1alpha1.VersionInfo {
 	ledger, _ := grow(in)
 	kept := withinRoom(in, ledger, "")
 	var lacking []v1alpha1.VersionInfo
-	noted := map[Metadata]bool{}
+	type image struct{ tag, digest string }
+	noted := map[image]bool{}
 	note := func(v v1alpha1.VersionInfo) {
-		key := Metadata{Tag: v.Tag, Digest: orEmpty(v.Digest)}
+		key := image{v.Tag, orEmpty(v.Digest)}
 		if IsTag(v.Tag) && !noted[key] {
 			noted[key] = true
 			lacking = append(lacking, v)
@@ -51,10 +59,13 @@ func Unlearned(in Input) []v1alpha1.VersionInfo {
 			note(v)
 		}
 	}
-	for i := range in.Rollout.Status.History {
-		if v := in.Rollout.Status.History[i].Version; !learned(v) {
-			note(v)
+	for _, entry := range in.Rollout.Status.History {
+		if !learned(entry.Version) {
+			note(entry.Version)
 		}
+	}
+	if in.Targets.mismatch() {
+		note(in.Rollout.Current().Version)
 	}
 	return lacking
 }

@@ -20,6 +20,7 @@
 //	gates.go       RolloutGates and schedules
 //	first.go       the first promotion, and taking over what runs already
 //	targets.go     what the driven Flux objects report
+//	content.go     whether what Flux has pulled is the release
 //	bake.go        how the current promotion is doing
 //	recovery.go    promotions that cannot fail
 //	evidence.go    what a HealthCheck proves about it
@@ -59,6 +60,8 @@ type Input struct {
 type Policy struct {
 	// Name of the ImagePolicy.
 	Name string
+	// Image whose tags the policy ranks, without a tag; empty if it is not known.
+	Image string
 	// Order in which the policy ranks its releases, and which it admits.
 	Order Order
 	// Latest is the release that the policy names; nil if it names none.
@@ -227,11 +230,12 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// choose fills in the action: a person's choice first, then the outcome of
-// the running promotion, then the next promotion.
+// choose fills in the action: a person's choice first, then what Flux deploys
+// without having been asked, then the outcome of the running promotion, then the next
+// promotion.
 func (d *Decision) choose(in Input) {
 	switch {
-	case d.chooseByHand(in), d.chooseRetry(in):
+	case d.chooseByHand(in), d.chooseMoved(in), d.chooseRetry(in):
 	case len(in.Rollout.Status.History) == 0:
 		d.chooseFirst(in)
 	case in.Rollout.Current().State().Running():

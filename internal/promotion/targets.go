@@ -34,6 +34,15 @@ type Target struct {
 	State v1alpha1.TargetState
 	// Message says what is wrong and what to do; empty while all goes well.
 	Message string
+	// Image that an OCIRepository pulls, in the form of Policy.Image.
+	Image string
+	// Digest of what Flux has pulled by the tag of an OCIRepository that is Applied.
+	Digest string
+	// Mismatch is true if the State is a Conflict because that is not the release.
+	Mismatch bool
+	// Moved says that the tag was pushed again after the target had applied the
+	// release, and that Flux has pulled that; empty if it was not.
+	Moved string
 }
 
 // String names the target in a message.
@@ -44,6 +53,12 @@ func (t Targets) applied() bool {
 	return t.Problem == nil && !slices.ContainsFunc(t.All, func(target Target) bool {
 		return target.State != v1alpha1.TargetApplied
 	})
+}
+
+// mismatch reports whether a target has pulled what is not the release, as far as it is
+// known: of an index it is not known yet, maybe, which images it lists.
+func (t Targets) mismatch() bool {
+	return slices.ContainsFunc(t.All, func(target Target) bool { return target.Mismatch })
 }
 
 // ownedVersions lists the distinct versions that the controller once wrote.

@@ -36,6 +36,10 @@ type world struct {
 	latest  *v1alpha1.VersionInfo
 	// registry lists the tags that can be pulled, as they were pushed.
 	registry []string
+	// pushes counts how often a tag was pushed again.
+	pushes map[string]int
+	// reflection is the policy's spec.digestReflectionPolicy.
+	reflection string
 	// sick says of a release how long after it was applied it falls ill.
 	sick  map[string]time.Duration
 	gates []v1alpha1.RolloutGate
@@ -63,6 +67,10 @@ type fluxObject struct {
 	name             string
 	carries, applied string
 	appliedAt        time.Time
+	// image that it pulls, and the digest that it has pulled by the tag that it applied;
+	// both are empty of one that pulls none.
+	image, pulled string
+	pulledAt      time.Time
 	// delay is for how many iterations it goes on with what it has applied.
 	delay int
 	// written is true once the controller owns the field.
@@ -90,11 +98,15 @@ func newWorld(t *testing.T, rollout *fixture.RolloutBuilder, rng *rand.Rand) *wo
 		rollout: rollout.Obj(),
 		order:   order(anySemver),
 		sick:    map[string]time.Duration{},
+		pushes:  map[string]int{},
 		targets: []*fluxObject{{name: "apps"}},
 		memory:  newMemory(),
 		told:    map[string]string{},
 	}
 }
+
+// image is what the policy ranks.
+const image = "registry.example.com/shop"
 
 // mutators are the others, and the controller. In fixed order they run as they
 // stand here.
@@ -148,22 +160,37 @@ func (w *world) scan() {
 			newest = tag
 		}
 	}
-	if newest == "" || w.latest != nil && w.latest.Tag == newest {
+	same := w.latest != nil && w.latest.Tag == newest
+	if newest == "" || same && (w.reflection != "Always" || *w.latest.Digest == w.content(newest)) {
 		return
 	}
-	w.latest = to(release(newest).Digest("sha256:" + newest).Obj())
+	w.latest = to(release(newest).Digest(w.content(newest)).Obj())
+	if w.reflection == "Never" {
+		w.latest.Digest = nil
+	}
 	w.tell("ImagePolicy", "names %s", newest)
+}
+
+// content is the digest of what a tag points to.
+func (w *world) content(tag string) string {
+	if n := w.pushes[tag]; n > 0 {
+		return fmt.Sprintf("sha256:%s-pushed-%d", tag, n)
+	}
+	return "sha256:" + tag
 }
 
 // flux applies what its objects carry.
 func (w *world) flux() {
 	for _, object := range w.targets {
-		switch {
-		case object.applied == object.carries:
+		switch content := w.content(object.carries); {
+		case object.applied == object.carries && (object.image == "" || object.pulled == content || w.chance(2)):
 		case object.delay > 0:
 			object.delay--
 		default:
 			object.applied, object.appliedAt = object.carries, w.now
+			if object.image != "" {
+				object.pulled, object.pulledAt = content, w.now
+			}
 			w.tell("Flux", "%s runs %s", object.name, object.applied)
 		}
 	}
@@ -283,12 +310,14 @@ func (w *world) gather() promotion.Input {
 		seen := pending(object.name)
 		if tag := w.current().Version.Tag; object.carries == tag && object.applied == tag {
 			seen = applied(object.name)
+			seen.Image, seen.Digest = object.image, object.pulled
 		}
 		in.Targets.All = append(in.Targets.All, seen)
 		if object.written && len(w.rollout.Status.History) == 0 {
 			in.Targets.Owned = append(in.Targets.Owned, object.carries)
 		}
 	}
+	in.Targets.All = in.Compared()
 	return in
 }
 
@@ -298,7 +327,7 @@ func (w *world) policy() promotion.Policy {
 	slices.Reverse(shown)
 	const most = 10
 	return promotion.Policy{
-		Name: "shop", Order: w.order, Latest: w.latest,
+		Name: "shop", Image: image, Order: w.order, Latest: w.latest,
 		Scanned: shown[:min(most, len(shown))], Complete: len(shown) <= most,
 	}
 }
@@ -317,6 +346,7 @@ func (w *world) record(in promotion.Input, d promotion.Decision) int {
 		w.setRecovery(d.Recovery)
 	}
 	w.rollout.Status.AvailableReleases = d.Ledger
+	w.showTargets(in, d)
 	w.tellTransitions(before, d)
 	w.checkRecord(in, d)
 	if (d.Action == promotion.Nothing || d.Action == promotion.Wait) &&
@@ -324,6 +354,16 @@ func (w *world) record(in promotion.Input, d promotion.Decision) int {
 		return 0
 	}
 	return 1
+}
+
+// showTargets stores with which content targets were seen applied.
+func (w *world) showTargets(in promotion.Input, d promotion.Decision) {
+	w.rollout.Status.Targets = nil
+	for _, t := range in.Targets.All {
+		w.rollout.Status.Targets = append(w.rollout.Status.Targets, v1alpha1.TargetStatus{
+			Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, Version: w.current().Version.Tag, Digest: in.Accepted(t, d),
+		})
+	}
 }
 
 // actions are the writes that make the world follow the history.

@@ -82,6 +82,9 @@ func look(ctx context.Context, puller *remote.Puller, ref name.Reference) (promo
 	metadata := texts.metadata()
 	metadata.Digest = descriptor.Digest.String()
 	metadata.ArtifactType = shorten(kindOf(descriptor, top))
+	for _, child := range top.Manifests[:min(len(top.Manifests), promotion.MostManifests)] {
+		metadata.Manifests = append(metadata.Manifests, child.Digest.String())
+	}
 	return metadata, nil
 }
 

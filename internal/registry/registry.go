@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
@@ -148,6 +149,17 @@ func reference(image Image, insecure bool) (name.Reference, error) {
 
 func imageName(image string, insecure bool) (name.Repository, error) {
 	return name.NewRepository(image, scheme(insecure)...)
+}
+
+// Canonical returns the whole name of an image without its tag, registry included, so
+// that names can be compared: there are several short ones. What is no name is
+// returned as it is.
+func Canonical(image string) string {
+	repository, err := name.NewRepository(strings.TrimSuffix(image, "/"))
+	if err != nil {
+		return image
+	}
+	return repository.Name()
 }
 
 func scheme(insecure bool) []name.Option {

@@ -208,12 +208,47 @@ func TestWhereMetadataIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openSite(t)
 			tt.want.Tag, tt.want.Digest = "1.0.0", s.push("1.0.0", tt.content)
+			tt.want.Manifests = listed(tt.content)
 			for _, digest := range []string{"", tt.want.Digest} {
 				got, err := s.read(t.Context(), ours.Image{Tag: "1.0.0", Digest: digest})
 				s.Expect(err).NotTo(HaveOccurred())
 				s.Expect(cmp.Diff(tt.want, got)).To(BeEmpty())
 			}
 		})
+	}
+}
+
+// listed are the digests of the images that an index lists.
+func listed(content remote.Taggable) []string {
+	index, ok := content.(v1.ImageIndex)
+	if !ok {
+		return nil
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		panic(err)
+	}
+	var digests []string
+	for _, image := range manifest.Manifests {
+		digests = append(digests, image.Digest.String())
+	}
+	return digests
+}
+
+func TestAnImageHasOneNameThatIsCompared(t *testing.T) {
+	for image, want := range map[string]string{
+		"registry.example.com/shop":         "registry.example.com/shop",
+		"registry.example.com/shop/":        "registry.example.com/shop",
+		"registry.example.com:5000/a/shop":  "registry.example.com:5000/a/shop",
+		"shop":                              "index.docker.io/library/shop",
+		"docker.io/acme/shop":               "index.docker.io/acme/shop",
+		"acme/shop":                         "index.docker.io/acme/shop",
+		"index.docker.io/acme/shop":         "index.docker.io/acme/shop",
+		"no name at all":                    "no name at all",
+		"":                                  "",
+		"registry.example.com/shop:with-it": "registry.example.com/shop:with-it",
+	} {
+		NewWithT(t).Expect(ours.Canonical(image)).To(Equal(want), image)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/registry"
 )
 
 // Offer is what an ImagePolicy offers, and where its images are.
@@ -123,6 +124,7 @@ func deny(offer *Offer, policy *imagev1.ImagePolicy) {
 
 func show(offer *Offer, repository *imagev1.ImageRepository) {
 	offer.Repository = repository
+	offer.Image = registry.Canonical(repository.Spec.Image)
 	if complaint := complaintOf(repository.Status.Conditions); complaint != "" {
 		complain(offer, fmt.Sprintf("ImageRepository %s cannot scan the registry: %s; check its spec.image, the registry and its credentials",
 			client.ObjectKeyFromObject(repository), complaint))

@@ -18,6 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/registry"
 )
 
 // Observe says how far the target is with the version. The answer rests on
@@ -32,6 +33,10 @@ func (t Target) Observe(rollout *v1alpha1.Rollout, version string) promotion.Tar
 			strconv.Quote(brief.Text(version, 80)))
 	case t.Repository != nil:
 		seen.State, seen.Message = observeRepository(t.Repository, version)
+		seen.Image = registry.Canonical(strings.TrimPrefix(t.Repository.Spec.URL, sourcev1.OCIRepositoryPrefix))
+		if seen.State == v1alpha1.TargetApplied {
+			seen.Digest = pulled(t.Repository, version)
+		}
 	default:
 		seen.State, seen.Message = t.observeKustomization(rollout, version)
 	}
@@ -148,10 +153,20 @@ func outranking(r *sourcev1.OCIRepository) string {
 	return ""
 }
 
-// hasTag reports whether the repository's artifact was pulled by that tag: its
-// revision is <tag>@<digest>.
-func hasTag(r *sourcev1.OCIRepository, tag string) bool {
-	return r.Status.Artifact != nil && strings.HasPrefix(r.Status.Artifact.Revision, tag+"@")
+// hasTag reports whether the repository's artifact was pulled by that tag.
+func hasTag(r *sourcev1.OCIRepository, tag string) bool { return pulled(r, tag) != "" }
+
+// pulled is the digest of the artifact that Flux has pulled by a tag; empty if it has
+// not. Its revision is <tag>@<digest>.
+func pulled(r *sourcev1.OCIRepository, tag string) string {
+	if r.Status.Artifact == nil {
+		return ""
+	}
+	digest, _ := strings.CutPrefix(r.Status.Artifact.Revision, tag+"@")
+	if digest == r.Status.Artifact.Revision {
+		return ""
+	}
+	return digest
 }
 
 // awaits reports whether the Kustomization applied the Rollout and waits for

@@ -3,6 +3,7 @@
 package target_test
 
 import (
+	"strings"
 	"testing"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -91,9 +92,14 @@ func TestARepositoryIsObserved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := repository(tt.repository).Observe(fixture.MakeRollout("shop").Obj(), "1.1.0")
-			NewWithT(t).Expect(got).To(Equal(promotion.Target{
+			want := promotion.Target{
 				Kind: "OCIRepository", Namespace: fixture.Namespace, Name: "web", State: tt.state, Message: tt.message,
-			}))
+				Image: "registry.example.com/web",
+			}
+			if tt.state == v1alpha1.TargetApplied {
+				want.Digest = strings.TrimPrefix(fixture.Revision("1.1.0"), "1.1.0@")
+			}
+			NewWithT(t).Expect(got).To(Equal(want))
 		})
 	}
 }

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// Compared returns the targets as they are once what Flux has pulled by the release's
+// tag is compared with the release: a tag is a name that whoever may push can give to
+// something else at any time, and only the digest says what it names.
+//
+// Where its digest is known, and the target pulls the image that the policy ranks, only
+// the release's own content is a proof. Where it is not, what the target was first seen
+// applied with is the release. Other content that comes after that is a deployment of its
+// own.
+func (in Input) Compared() []Target {
+	if in.Rollout.Current() == nil {
+		return in.Targets.All
+	}
+	all := slices.Clone(in.Targets.All)
+	for i := range all {
+		if all[i].Mismatch { // more may be known now of what the release consists of
+			all[i].State, all[i].Message, all[i].Mismatch = v1alpha1.TargetApplied, "", false
+		}
+		if all[i].State == v1alpha1.TargetApplied && all[i].Digest != "" {
+			all[i] = in.compared(all[i])
+		}
+	}
+	return all
+}
+
+func (in Input) compared(t Target) Target {
+	current, release, accepted := in.Rollout.Current(), in.contentFor(t), in.accepted(t)
+	switch tag := current.Version.Tag; {
+	case release != "" && in.isPart(release, t.Digest):
+	case release == "" && (accepted == "" || accepted == t.Digest):
+	case accepted == t.Digest: // another target has pulled it anew
+		t.State, t.Message = v1alpha1.TargetPending, fmt.Sprintf("still has %s as %s: Flux pulls the tag again at its next interval", tag, t.Digest)
+	case accepted != "":
+		t.Moved = movedFrom(accepted, tag, t)
+	case current.State() == v1alpha1.BakeSucceeded, in.offers(tag, t.Digest):
+		t.Moved = movedFrom(release, tag, t)
+	default:
+		t.State, t.Mismatch, t.Message = v1alpha1.TargetConflict, true, fmt.Sprintf("has pulled %s as %s, but the release is %s: "+
+			"push each release under a tag of its own; to take what the tag points to now, set spec.digestReflectionPolicy of ImagePolicy %s to Always",
+			tag, t.Digest, release, in.Policy.Name)
+	}
+	return t
+}
+
+func movedFrom(was, tag string, t Target) string {
+	return fmt.Sprintf("tag %s was pushed again, and %s has pulled it: it is %s now, and was %s", tag, t, t.Digest, was)
+}
+
+// contentFor is the digest of the current release; empty if it is not known, or if the
+// target pulls another image.
+func (in Input) contentFor(t Target) string {
+	if t.Image == "" || t.Image != in.Policy.Image {
+		return ""
+	}
+	return orEmpty(in.Rollout.Current().Version.Digest)
+}
+
+// accepted is the digest with which the target was last seen applied under the current
+// release's tag; empty if it was not.
+func (in Input) accepted(t Target) string {
+	for i := range in.Rollout.Status.Targets {
+		was := &in.Rollout.Status.Targets[i]
+		if was.Kind == t.Kind && was.Namespace == t.Namespace && was.Name == t.Name && was.Version == in.Rollout.Current().Version.Tag {
+			return was.Digest
+		}
+	}
+	return ""
+}
+
+// Accepted is the digest that is to be remembered of a target with the decision: that
+// with which it was last seen applied.
+func (in Input) Accepted(t Target, d Decision) string {
+	moved := d.Reason == v1alpha1.TagMovedReason
+	switch {
+	case in.Rollout.Current() == nil, d.Action.Promotes() && !moved:
+		return ""
+	case t.Digest != "" && (t.State == v1alpha1.TargetApplied && !moved || t.Moved != ""):
+		return t.Digest
+	}
+	return in.accepted(t)
+}
+
+// pulled is the digest that Flux has applied of the image that the policy ranks; empty
+// if that is not known.
+func (in Input) pulled() string {
+	for _, t := range in.Targets.All {
+		if t.State == v1alpha1.TargetApplied && t.Image == in.Policy.Image && t.Image != "" {
+			return t.Digest
+		}
+	}
+	return ""
+}
+
+// isPart reports whether content is the release: the same, or an image that the
+// release's index lists. An index that lists the release is no proof: what else it
+// lists may be what runs.
+func (in Input) isPart(release, digest string) bool {
+	return release == digest || slices.ContainsFunc(in.Metadata, func(m Metadata) bool {
+		return m.Digest == release && slices.Contains(m.Manifests, digest)
+	})
+}
+
+// offers reports whether the registry is known to have that content under the tag.
+func (in Input) offers(tag, digest string) bool {
+	latest := in.Policy.Latest
+	return latest != nil && latest.Tag == tag && orEmpty(latest.Digest) == digest ||
+		orEmpty(known(in.Rollout.Status.AvailableReleases, tag).Digest) == digest
+}
+
+// undecided is how many of the newest entries nobody has decided: each is other content
+// under the tag of the entry before it.
+func undecided(history []v1alpha1.DeploymentHistoryEntry) int {
+	n := 0
+	for n+1 < len(history) && history[n].Version.Tag == history[n+1].Version.Tag {
+		n++
+	}
+	return n
+}
+
+// decided is the newest entry that somebody has decided; nil if there is none.
+func decided(rollout *v1alpha1.Rollout) *v1alpha1.DeploymentHistoryEntry {
+	if len(rollout.Status.History) == 0 {
+		return nil
+	}
+	return &rollout.Status.History[undecided(rollout.Status.History)]
+}
+
+// chooseMoved makes an entry of its own of what Flux has deployed without having been
+// asked: other content under the tag of the current release. Nobody could hold it back;
+// it is judged as any other.
+func (d *Decision) chooseMoved(in Input) bool {
+	i := slices.IndexFunc(in.Targets.All, func(t Target) bool { return t.Moved != "" })
+	if i < 0 {
+		return false
+	}
+	target := in.Targets.All[i]
+	release := in.Rollout.Current().Version
+	if target.Image == in.Policy.Image && target.Digest != orEmpty(release.Digest) {
+		release = v1alpha1.VersionInfo{Tag: release.Tag, Digest: &target.Digest}
+	}
+	d.promote(in, release)
+	d.Reason, d.Message = v1alpha1.TagMovedReason, target.Moved
+	return true
+}

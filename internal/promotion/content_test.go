@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// pulls is an OCIRepository that Flux has pulled 1.1.0 into.
+func pulls(image, digest string) promotion.Target {
+	return promotion.Target{
+		Kind: "OCIRepository", Namespace: fixture.Namespace, Name: "apps", State: v1alpha1.TargetApplied, Image: image, Digest: digest,
+	}
+}
+
+// seenWith says with which content the OCIRepository was seen applied.
+func (s *situation) seenWith(digest string) *situation {
+	s.input.Rollout.Status.Targets = []v1alpha1.TargetStatus{{
+		Kind: "OCIRepository", Namespace: fixture.Namespace, Name: "apps", Version: "1.1.0", Digest: digest,
+	}}
+	return s
+}
+
+// index is 1.1.0 as an index that lists some images.
+func index(digest string, lists ...string) description {
+	d := bareImage("1.1.0", digest)
+	d.Manifests = lists
+	return d
+}
+
+func TestWhatFluxHasPulledIsTheReleaseOrIsSaid(t *testing.T) {
+	const manifests = "registry.example.com/shop-manifests"
+	// of is a situation in which 1.1.0 is an image with that digest.
+	of := func(digest string, state v1alpha1.BakeStatus) *situation {
+		s := given(rollout().Releases(sha("1.1.0", digest)).History(entry("1.1.0").Version(sha("1.1.0", digest)).State(state)))
+		s.input.Policy.Image = image
+		return s
+	}
+	const deploying, baking, succeeded, failed = v1alpha1.BakeDeploying, v1alpha1.BakeInProgress, v1alpha1.BakeSucceeded, v1alpha1.BakeFailed
+	type want struct {
+		state v1alpha1.TargetState
+		// moved is the digest that is said to have been there before.
+		moved string
+	}
+	isApplied, mismatch, trails := want{state: v1alpha1.TargetApplied}, want{state: v1alpha1.TargetConflict}, want{state: v1alpha1.TargetPending}
+	moved := func(was string) want { return want{v1alpha1.TargetApplied, "sha256:" + was} }
+	unknown := func(state v1alpha1.BakeStatus) *situation {
+		s := given(rollout().Ledger("1.1.0").History(entry("1.1.0").State(state)))
+		s.input.Policy.Image = image
+		return s
+	}
+	for name, test := range map[string]struct {
+		given *situation
+		has   promotion.Target
+		want  want
+	}{
+		"the release's content":                        {of("aaa", deploying), pulls(image, "sha256:aaa"), isApplied},
+		"other content at the pull":                    {of("aaa", deploying), pulls(image, "sha256:bbb"), mismatch},
+		"it stays so once the deadline has failed it":  {of("aaa", failed), pulls(image, "sha256:bbb"), mismatch},
+		"a release whose digest is not known":          {unknown(deploying), pulls(image, "sha256:bbb"), isApplied},
+		"content of another image":                     {of("aaa", deploying), pulls(manifests, "sha256:bbb"), isApplied},
+		"a target that pulls nothing":                  {of("aaa", deploying), applied("apps"), isApplied},
+		"the image is not known":                       {func() *situation { s := of("aaa", deploying); s.input.Policy.Image = ""; return s }(), pulls("", "sha256:bbb"), isApplied},
+		"pushed again before the pull, and reflected":  {of("aaa", deploying).names(sha("1.1.0", "bbb")), pulls(image, "sha256:bbb"), moved("aaa")},
+		"pushed again during the bake":                 {of("aaa", baking).seenWith("sha256:aaa"), pulls(image, "sha256:bbb"), moved("aaa")},
+		"pushed again after it succeeded":              {of("aaa", succeeded).seenWith("sha256:aaa"), pulls(image, "sha256:bbb"), moved("aaa")},
+		"pushed again after it failed":                 {of("aaa", failed).seenWith("sha256:aaa"), pulls(image, "sha256:bbb"), moved("aaa")},
+		"pushed again, whatever digest was known":      {unknown(succeeded).seenWith("sha256:aaa"), pulls(image, "sha256:bbb"), moved("aaa")},
+		"pushed again, of another image":               {of("ccc", succeeded).seenWith("sha256:aaa"), pulls(manifests, "sha256:bbb"), moved("aaa")},
+		"pushed again before targets were looked into": {of("aaa", succeeded), pulls(image, "sha256:bbb"), moved("aaa")},
+		"an image that the release's index lists": {
+			of("aaa", deploying).knows(index("aaa", "sha256:arm", "sha256:bbb")),
+			pulls(image, "sha256:bbb"), isApplied,
+		},
+		"an index that lists the release": {
+			of("aaa", deploying).knows(index("bbb", "sha256:aaa")),
+			pulls(image, "sha256:bbb"), mismatch,
+		},
+		"the content before, of a tag that was pushed again": {
+			of("ccc", deploying).seenWith("sha256:aaa"), pulls(image, "sha256:aaa"), trails,
+		},
+		"the content that it was pushed again with": {of("ccc", deploying).seenWith("sha256:aaa"), pulls(image, "sha256:ccc"), isApplied},
+		"yet another one": {of("ccc", deploying).seenWith("sha256:aaa"), pulls(image, "sha256:bbb"), moved("aaa")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := test.given.targets(test.has).in()
+			for range 2 { // what is compared already is compared again, with the same result
+				in.Targets.All = in.Compared()
+			}
+			got := in.Targets.All[0]
+			if got.State != test.want.state || got.Mismatch != (got.State == v1alpha1.TargetConflict) {
+				t.Errorf("the target is %s, mismatch: %t: %s", got.State, got.Mismatch, got.Message)
+			}
+			d := promotion.Decide(in)
+			told := d.Reason == v1alpha1.TagMovedReason
+			if told != (test.want.moved != "") || told && !strings.HasSuffix(d.Message, "it is sha256:bbb now, and was "+test.want.moved) {
+				t.Errorf("it is told as %q: %s", d.Reason, d.Message)
+			}
+		})
+	}
+}
+
+// TestATagThatWasPushedAgainIsAnEntryOfItsOwn: nobody decided it, so nobody's requests
+// are used up or answered by it.
+func TestATagThatWasPushedAgainIsAnEntryOfItsOwn(t *testing.T) {
+	running := rollout().BakeTime(time.Hour).Releases(sha("1.1.0", "aaa")).History(entry("1.1.0").Version(full("1.1.0", "aaa")).Baking(eleven).ID(7)).
+		Annotate(user, "ann").Annotate(message, "for the next one").Annotate(unblock, "true").Annotate(retry, "")
+	s := given(running).seenWith("sha256:aaa").targets(pulls(image, "sha256:bbb"))
+	s.input.Policy.Image = image
+	in := s.in()
+	in.Targets.All = in.Compared()
+	d := promotion.Decide(in)
+	diff(t, outcome{
+		Action: promotion.Supersede, Release: "1.1.0", Reason: v1alpha1.TagMovedReason,
+		Message: "tag 1.1.0 was pushed again, and OCIRepository shop-prod/apps has pulled it: it is sha256:bbb now, and was sha256:aaa",
+	}, outcomeOf(d))
+	if len(d.Spent) > 0 || len(d.Answers) > 0 {
+		t.Errorf("it uses up %v and answers %v", d.Spent, d.Answers)
+	}
+	history, err := promotion.Record(in, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, before := history[0], history[1]
+	diff(t, v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: promotion.SystemName}, *fresh.TriggeredBy)
+	diff(t, sha("1.1.0", "bbb"), fresh.Version) // its metadata is not that of the content before
+	diff(t, []any{int64(8), v1alpha1.BakeDeploying, d.Message}, []any{*fresh.ID, *fresh.BakeStatus, *fresh.Message})
+	diff(t, []any{v1alpha1.BakeCancelled, "superseded by other content of the same tag"}, []any{*before.BakeStatus, *before.BakeStatusMessage})
+}
+
+// TestTheHistorySaysWhichContentRan where no policy and no registry did.
+func TestTheHistorySaysWhichContentRan(t *testing.T) {
+	s := given(deploying()).targets(pulls(image, "sha256:aaa"), applied("shop"))
+	s.input.Policy.Image = image
+	history, err := promotion.Record(s.in(), promotion.Decide(s.in()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	diff(t, sha("1.1.0", "aaa"), history[0].Version)
+}
