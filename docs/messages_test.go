@@ -139,7 +139,6 @@ var unseen = map[string][]string{
 	"it is compared, and not shown": {
 		"generation …, ready …",
 		"version …",
-		`new generation -?\d+ -> (\d+)`,
 	},
 }
 

@@ -105,11 +105,12 @@ func fitted[T any](elements []T) []T {
 
 func trimRepository(r *sourcev1.OCIRepository) {
 	target.KeepOwnFields(r)
-	trimMetadata(r)
+	lastHandled := trimTarget(r, r.Status.LastHandledReconcileAt)
 	r.Spec = sourcev1.OCIRepositorySpec{URL: r.Spec.URL, Reference: r.Spec.Reference, Suspend: r.Spec.Suspend}
 	status := sourcev1.OCIRepositoryStatus{
 		ObservedGeneration: r.Status.ObservedGeneration, Conditions: readConditions(r.Status.Conditions),
 	}
+	status.LastHandledReconcileAt = lastHandled
 	if r.Status.Artifact != nil {
 		status.Artifact = &meta.Artifact{Revision: r.Status.Artifact.Revision}
 	}
@@ -120,7 +121,7 @@ func trimRepository(r *sourcev1.OCIRepository) {
 // applied last.
 func trimKustomization(k *kustomizev1.Kustomization) {
 	target.KeepOwnFields(k)
-	trimMetadata(k)
+	lastHandled := trimTarget(k, k.Status.LastHandledReconcileAt)
 	spec := kustomizev1.KustomizationSpec{
 		SourceRef: k.Spec.SourceRef, Suspend: k.Spec.Suspend, Wait: k.Spec.Wait, HealthChecks: k.Spec.HealthChecks,
 	}
@@ -132,6 +133,7 @@ func trimKustomization(k *kustomizev1.Kustomization) {
 		ObservedGeneration: k.Status.ObservedGeneration, Conditions: readConditions(k.Status.Conditions),
 		LastAppliedRevision: k.Status.LastAppliedRevision, LastAttemptedRevision: k.Status.LastAttemptedRevision,
 	}
+	status.LastHandledReconcileAt = lastHandled
 	if len(k.Status.History) > 0 {
 		status.History = meta.History{{Digest: k.Status.History[0].Digest}}
 	}
@@ -156,6 +158,23 @@ func trimMetadata(o client.Object) {
 		kept[key] = value
 	}
 	o.SetAnnotations(kept)
+}
+
+// trimTarget keeps the request for a reconcile too, until Flux has handled it. It
+// returns which one Flux has handled last, if that is to be kept as well.
+func trimTarget(o client.Object, lastHandled string) string {
+	asked, handled := o.GetAnnotations()[v1alpha1.ReconcileRequestAnnotation], target.Handled(o, lastHandled)
+	trimMetadata(o)
+	if handled {
+		return ""
+	}
+	annotations := o.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.ReconcileRequestAnnotation] = asked
+	o.SetAnnotations(annotations)
+	return lastHandled
 }
 
 // trimKind drops what all objects in a cache have in common: who reads one is told

@@ -93,7 +93,7 @@ func (r *RolloutReconciler) accepted(rollout *v1alpha1.Rollout, t target.Target)
 // meanwhile needs nothing.
 func (r *RolloutReconciler) write(ctx context.Context, rollout *v1alpha1.Rollout, t target.Target, d promotion.Decision) error {
 	current := rollout.Current()
-	err := t.Write(ctx, r.Client, current.Version.Tag)
+	err := t.Write(ctx, r.Client, current.Version.Tag, r.Now())
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

@@ -42,6 +42,7 @@ func (s *stage) fluxPulls() {
 			continue
 		}
 		r.Status.ObservedGeneration = r.Generation
+		r.Status.LastHandledReconcileAt = r.Annotations[v1alpha1.ReconcileRequestAnnotation]
 		r.Status.Artifact = fixture.Artifact(s.revisionOf(r.Spec.Reference))
 		fluxSays(&r.Status.Conditions, r.Generation, metav1.ConditionTrue, "stored artifact")
 		s.Expect(s.Status().Update(s.ctx, r)).To(Succeed())
@@ -79,6 +80,7 @@ func (s *stage) fluxAppliesOne(k *kustomizev1.Kustomization) {
 		return
 	}
 	k.Status.ObservedGeneration = k.Generation
+	k.Status.LastHandledReconcileAt = k.Annotations[v1alpha1.ReconcileRequestAnnotation]
 	k.Status.LastAttemptedRevision, k.Status.LastAppliedRevision = revision, revision
 	fluxSays(&k.Status.Conditions, k.Generation, metav1.ConditionTrue, "Applied revision: "+revision)
 	s.Expect(s.Status().Update(s.ctx, k)).To(Succeed())
@@ -92,6 +94,7 @@ func (s *stage) fluxFails(name, message string) {
 		source := &sourcev1.OCIRepository{}
 		s.Expect(s.Get(s.ctx, s.key(k.Spec.SourceRef.Name), source)).To(Succeed())
 		k.Status.LastAttemptedRevision = source.Status.Artifact.Revision
+		k.Status.LastHandledReconcileAt = k.Annotations[v1alpha1.ReconcileRequestAnnotation]
 		fluxSays(&k.Status.Conditions, k.Generation, metav1.ConditionFalse, message)
 	})
 }

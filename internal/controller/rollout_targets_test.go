@@ -129,8 +129,9 @@ func TestOfATargetOnlyOurFieldIsOurs(t *testing.T) {
 	s.Expect(s.Get(s.ctx, s.key("shop"), repository)).To(Succeed())
 	s.Expect(s.Get(s.ctx, s.key("shop"), kustomization)).To(Succeed())
 
-	s.Expect(ownedFields(repository)).To(Equal([]string{"spec.ref.tag"}))
-	s.Expect(ownedFields(kustomization)).To(Equal([]string{"spec.postBuild.substitute.VERSION"}))
+	const request = "metadata.annotations.reconcile.fluxcd.io/requestedAt"
+	s.Expect(ownedFields(repository)).To(ConsistOf(request, "spec.ref.tag"))
+	s.Expect(ownedFields(kustomization)).To(ConsistOf(request, "spec.postBuild.substitute.VERSION"))
 	s.Expect(ownedFields(s.rollout("shop"))).To(BeEmpty())
 }
 
@@ -195,6 +196,32 @@ func TestAFailureThatFluxReportsIsShownAndEndsWithIt(t *testing.T) {
 
 	s.deploy("shop")
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeSucceeded))
+}
+
+// A pass of Flux that began before the write ends after it, and stamps its failure with
+// the generation of the write.
+func TestAPassOfFluxThatBeganBeforeTheWriteSaysNothingOfIt(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.rest("shop")
+	s.events.Take()
+	pullFails := func(handled string) {
+		s.changeStatus(fixture.MakeRepository("shop").Obj(), func(o client.Object) {
+			status := &o.(*sourcev1.OCIRepository).Status
+			status.LastHandledReconcileAt = handled
+			fluxSays(&status.Conditions, o.GetGeneration(), metav1.ConditionFalse, "manifests/latest: not found")
+		})
+		s.rest("shop")
+	}
+	repository := &sourcev1.OCIRepository{}
+	s.Expect(s.Get(s.ctx, s.key("shop"), repository)).To(Succeed())
+
+	pullFails("")
+	s.Expect(s.events.Take()).To(BeEmpty())
+	s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition).Reason).To(Equal(v1alpha1.TargetsPendingReason))
+	pullFails(repository.Annotations[v1alpha1.ReconcileRequestAnnotation])
+	s.Expect(s.events.Take()).To(Equal([]fixture.Event{{
+		On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.TargetFailedReason,
+		Message: "OCIRepository shop: manifests/latest: not found"}}))
 }
 
 func TestASuspendedRolloutDoesNothing(t *testing.T) {

@@ -4,7 +4,6 @@ package target
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/brief"
@@ -54,7 +54,7 @@ func observeRepository(r *sourcev1.OCIRepository, version string) (v1alpha1.Targ
 	}
 	ready := apimeta.FindStatusCondition(r.Status.Conditions, meta.ReadyCondition)
 	switch {
-	case failed(r.Status.Conditions, r.Generation):
+	case failed(r, r.Status.Conditions, r.Status.LastHandledReconcileAt):
 		return v1alpha1.TargetFailed, ready.Message
 	case isReady(r.Status.Conditions) && r.Status.ObservedGeneration == r.Generation && hasTag(r, version):
 		return v1alpha1.TargetApplied, ""
@@ -71,7 +71,7 @@ func (t Target) observeKustomization(rollout *v1alpha1.Rollout, version string) 
 	switch {
 	case !t.Carries(version) || !t.sourceOffers(rollout, version):
 		return v1alpha1.TargetPending, ""
-	case failed(k.Status.Conditions, k.Generation) && attempted(ready.Reason) && t.isCurrent(k.Status.LastAttemptedRevision):
+	case failed(k, k.Status.Conditions, k.Status.LastHandledReconcileAt) && attempted(ready.Reason) && t.isCurrent(k.Status.LastAttemptedRevision):
 		return v1alpha1.TargetFailed, ready.Message
 	case isReady(k.Status.Conditions) && k.Status.ObservedGeneration == k.Generation && t.isCurrent(k.Status.LastAppliedRevision):
 		return v1alpha1.TargetApplied, ""
@@ -189,24 +189,19 @@ func isReady(conditions []metav1.Condition) bool {
 		!apimeta.IsStatusConditionTrue(conditions, meta.StalledCondition)
 }
 
-// failed reports whether the conditions tell of a failure at this generation.
-// Flux stamps a condition with the generation at the end of a pass; a pass that
-// began before that generation was written tells nothing of it.
-func failed(conditions []metav1.Condition, generation int64) bool {
+// failed reports whether Flux tells of a failure of what the object says now. It
+// stamps a condition with the generation at the end of a pass, though the pass may have
+// begun before that was written. Which request for a reconcile it has handled is what it
+// read at the beginning; each of our writes comes with a request of its own.
+func failed(o client.Object, conditions []metav1.Condition, lastHandled string) bool {
 	ready := apimeta.FindStatusCondition(conditions, meta.ReadyCondition)
-	return ready != nil && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == generation &&
-		!beganBefore(conditions, generation)
+	return ready != nil && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == o.GetGeneration() &&
+		Handled(o, lastHandled)
 }
 
-// newGeneration is what Flux says of a pass over an object that has changed:
-// the generation that was observed before, and the one that the pass is for.
-var newGeneration = regexp.MustCompile(`new generation -?\d+ -> (\d+)`)
-
-func beganBefore(conditions []metav1.Condition, generation int64) bool {
-	reconciling := apimeta.FindStatusCondition(conditions, meta.ReconcilingCondition)
-	if reconciling == nil {
-		return false
-	}
-	match := newGeneration.FindStringSubmatch(reconciling.Message)
-	return match != nil && match[1] != strconv.FormatInt(generation, 10)
+// Handled reports whether Flux has begun a pass since the object was last requested to
+// be reconciled, if it ever was.
+func Handled(o client.Object, lastHandled string) bool {
+	asked, ok := o.GetAnnotations()[meta.ReconcileRequestAnnotation]
+	return !ok || asked == lastHandled
 }

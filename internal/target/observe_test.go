@@ -71,6 +71,14 @@ func TestARepositoryIsObserved(t *testing.T) {
 			repository: pulled().Condition(meta.ReadyCondition, no, 2, "manifest unknown"),
 			state:      v1alpha1.TargetFailed, message: "manifest unknown",
 		},
+		"failed if Flux says so in a pass that knew of the write": {
+			repository: pulled().Requested("now", "now").Condition(meta.ReadyCondition, no, 2, "manifest unknown"),
+			state:      v1alpha1.TargetFailed, message: "manifest unknown",
+		},
+		"pending if Flux says so in a pass that began before the write": {
+			repository: pulled().Requested("now", "before").Condition(meta.ReadyCondition, no, 2, "latest: manifest unknown"),
+			state:      v1alpha1.TargetPending,
+		},
 		"pending if Flux said so of an older generation": {
 			repository: pulled().Condition(meta.ReadyCondition, no, 1, "manifest unknown"), state: v1alpha1.TargetPending,
 		},
@@ -201,6 +209,14 @@ func TestAKustomizationIsObserved(t *testing.T) {
 		},
 		"pending from a source that is no OCIRepository while the generation is not observed": {
 			kustomization: fromGit().Observed(1), state: v1alpha1.TargetPending,
+		},
+		"failed in a pass that knew of the substitute": {
+			kustomization: fromGit().Requested("now", "now").Condition(meta.ReadyCondition, no, 2, "no such field"),
+			state:         v1alpha1.TargetFailed, message: "no such field",
+		},
+		"pending if Flux failed in a pass that began before the substitute was written": {
+			kustomization: fromGit().Requested("now", "before").Condition(meta.ReadyCondition, no, 2, "no such field"),
+			state:         v1alpha1.TargetPending,
 		},
 		"failed from a source that is no OCIRepository": {
 			kustomization: fromGit().Condition(meta.ReadyCondition, no, 2, "no such field"),

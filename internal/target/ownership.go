@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,9 @@ var (
 	tagPath        = fieldpath.MakePathOrDie("spec", "ref", "tag")
 	postBuildPath  = fieldpath.MakePathOrDie("spec", "postBuild")
 	substitutePath = fieldpath.MakePathOrDie("spec", "postBuild", "substitute")
+
+	annotationsPath = fieldpath.MakePathOrDie("metadata", "annotations")
+	requestPath     = fieldpath.MakePathOrDie("metadata", "annotations", meta.ReconcileRequestAnnotation)
 )
 
 func variablePath(variable string) fieldpath.Path {
@@ -125,18 +129,20 @@ func (t Target) ownedFields() (fields []metav1.ManagedFieldsEntry, changed bool)
 }
 
 // annotated are the fields that annotations give to Rollouts, whichever they
-// are, and the maps around them.
+// are, and the maps around them; and with them the request that each write makes.
 func (t Target) annotated() *fieldpath.Set {
 	if t.Repository != nil {
 		if RolloutOf(t.Repository) == "" {
 			return fieldpath.NewSet()
 		}
-		return fieldpath.NewSet(refPath, tagPath)
+		return fieldpath.NewSet(refPath, tagPath, annotationsPath, requestPath)
 	}
 	annotated := fieldpath.NewSet(postBuildPath, substitutePath)
 	for key := range t.Kustomization.GetAnnotations() {
 		if variable, ok := variableOf(key); ok {
 			annotated.Insert(variablePath(variable))
+			annotated.Insert(annotationsPath)
+			annotated.Insert(requestPath)
 		}
 	}
 	return annotated

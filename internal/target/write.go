@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,10 +36,16 @@ func (t Target) Writable(version string) bool {
 // object that was just deleted, and fails with a conflict if the object has
 // changed since. Only the metadata of the answer is asked for, and the target's
 // object takes its resourceVersion: what else has changed comes by the watch.
-func (t Target) Write(ctx context.Context, c client.Client, version string) error {
+//
+// The write requests a reconcile as well, at the given time: what Flux reports tells by
+// that whether it knows of the write.
+func (t Target) Write(ctx context.Context, c client.Client, version string, at time.Time) error {
 	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": t.Object().GetResourceVersion()},
-		"spec":     t.fields(version),
+		"metadata": map[string]any{
+			"resourceVersion": t.Object().GetResourceVersion(),
+			"annotations":     map[string]any{meta.ReconcileRequestAnnotation: at.UTC().Format(time.RFC3339Nano)},
+		},
+		"spec": t.fields(version),
 	})
 	if err != nil {
 		return fmt.Errorf("encode patch for %s: %w", t, err)

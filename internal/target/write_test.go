@@ -42,16 +42,16 @@ func TestExactlyOurFieldsAreSent(t *testing.T) {
 	}{
 		"the tag of a repository": {
 			target: repository(fixture.MakeRepository("web").Tag("1.0.0")),
-			want:   `{"metadata":{"resourceVersion":"999"},"spec":{"ref":{"tag":"1.1.0"}}}`,
+			want:   `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"2026-03-02T12:00:00Z"},"resourceVersion":"999"},"spec":{"ref":{"tag":"1.1.0"}}}`,
 		},
 		"the substitutes of a Kustomization, without those of others": {
 			target: kustomization(fixture.MakeKustomization("web").DrivenBy("shop", "B").DrivenBy("shop", "A").
 				DrivenBy("cart", "CART").Substitute("TIER", "gold")),
-			want: `{"metadata":{"resourceVersion":"999"},"spec":{"postBuild":{"substitute":{"A":"1.1.0","B":"1.1.0"}}}}`,
+			want: `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"2026-03-02T12:00:00Z"},"resourceVersion":"999"},"spec":{"postBuild":{"substitute":{"A":"1.1.0","B":"1.1.0"}}}}`,
 		},
 		"no substitute that Flux does not accept": {
 			target: kustomization(fixture.MakeKustomization("web").DrivenBy("shop", "A").DrivenBy("shop", "MY-VAR")),
-			want:   `{"metadata":{"resourceVersion":"999"},"spec":{"postBuild":{"substitute":{"A":"1.1.0"}}}}`,
+			want:   `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"2026-03-02T12:00:00Z"},"resourceVersion":"999"},"spec":{"postBuild":{"substitute":{"A":"1.1.0"}}}}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestExactlyOurFieldsAreSent(t *testing.T) {
 				},
 			})
 			tt.target.Object().SetResourceVersion("999")
-			g.Expect(tt.target.Write(t.Context(), c, "1.1.0")).To(Succeed())
+			g.Expect(tt.target.Write(t.Context(), c, "1.1.0", fixture.Noon)).To(Succeed())
 			g.Expect(got).To(Equal(sent{types.MergePatchType, tt.want, "rollout-controller"}))
 		})
 	}
@@ -78,7 +78,7 @@ func TestAWriteTakesTheVersionOfTheObject(t *testing.T) {
 	g.Expect(c.Get(t.Context(), types.NamespacedName{Namespace: fixture.Namespace, Name: "web"}, web.Repository)).To(Succeed())
 	before := web.Repository.ResourceVersion
 
-	g.Expect(web.Write(t.Context(), c, "1.1.0")).To(Succeed())
+	g.Expect(web.Write(t.Context(), c, "1.1.0", fixture.Noon)).To(Succeed())
 	g.Expect(web.Repository.ResourceVersion).NotTo(Equal(before))
 	now := &sourcev1.OCIRepository{}
 	g.Expect(c.Get(t.Context(), types.NamespacedName{Namespace: fixture.Namespace, Name: "web"}, now)).To(Succeed())
@@ -91,11 +91,11 @@ func TestAWriteOnWhatHasChangedOrIsGoneFails(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(fixture.MakeRepository("web").Tag("1.0.0").Obj()).Build()
 	stale := repository(fixture.MakeRepository("web").Tag("1.0.0"))
 	stale.Repository.ResourceVersion = "1"
-	g.Expect(apierrors.IsConflict(stale.Write(t.Context(), c, "1.1.0"))).To(BeTrue())
+	g.Expect(apierrors.IsConflict(stale.Write(t.Context(), c, "1.1.0", fixture.Noon))).To(BeTrue())
 
 	lost := repository(fixture.MakeRepository("lost"))
 	lost.Repository.ResourceVersion = "1"
-	err := lost.Write(t.Context(), c, "1.1.0")
+	err := lost.Write(t.Context(), c, "1.1.0", fixture.Noon)
 	g.Expect(apierrors.IsNotFound(err)).To(BeTrue())
 	g.Expect(err).To(MatchError(HavePrefix("patch OCIRepository shop-prod/lost: ")))
 }

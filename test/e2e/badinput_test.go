@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,14 +170,8 @@ func TestATargetThatNamesNoRolloutIsToldOnce(t *testing.T) {
 	}
 }
 
-// warningsOf are the warnings about the Rollout. Before a Rollout names a tag, Flux
-// pulls "latest", which nobody has pushed. Such a pull may still fail after the first
-// promotion, and is no mistake of these stories.
-func warningsOf(s *stage.Stage) []string {
-	return slices.DeleteFunc(told(s.Events(s.Rollout()), "Warning "), func(warning string) bool {
-		return strings.Contains(warning, "/manifests/latest:")
-	})
-}
+// warningsOf are the warnings about the Rollout.
+func warningsOf(s *stage.Stage) []string { return told(s.Events(s.Rollout()), "Warning ") }
 
 // offer publishes 1.0.0 and waits until the ImagePolicy names it.
 func offer(s *stage.Stage) {

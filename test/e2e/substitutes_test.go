@@ -86,9 +86,12 @@ func TestRolloutsShareAKustomizationAndOwnTheirKeysAlone(t *testing.T) {
 		t.Errorf("what was applied (-want +got):\n%s", diff)
 	}
 	s.shop.Read(s.kustomization)
-	wantOwned := map[string]any{"f:spec": map[string]any{"f:postBuild": map[string]any{"f:substitute": map[string]any{
-		"f:SHOP": map[string]any{}, "f:SHOP_IMAGE": map[string]any{}, "f:TILL": map[string]any{},
-	}}}}
+	wantOwned := map[string]any{
+		"f:metadata": map[string]any{"f:annotations": map[string]any{"f:" + v1alpha1.ReconcileRequestAnnotation: map[string]any{}}},
+		"f:spec": map[string]any{"f:postBuild": map[string]any{"f:substitute": map[string]any{
+			"f:SHOP": map[string]any{}, "f:SHOP_IMAGE": map[string]any{}, "f:TILL": map[string]any{},
+		}}},
+	}
 	if diff := cmp.Diff([]any{wantOwned}, owned(t, s.kustomization)); diff != "" {
 		t.Errorf("what the controller owns (-want +got):\n%s", diff)
 	}
@@ -157,6 +160,8 @@ func TestADeletedRolloutLeavesItsTargetsAsTheyAre(t *testing.T) {
 	s.till.Publish(s.till.ConfigRelease("2.1.0")) // so that something is still written
 	s.till.AwaitState("2.1.0", v1alpha1.BakeSucceeded)
 	s.awaitSubstitutes(map[string]string{"SHOP": "1.0.0", "SHOP_IMAGE": "1.0.0", "TILL": "2.1.0", "REGION": "eu"})
+	delete(before.Annotations, v1alpha1.ReconcileRequestAnnotation) // as each write makes one
+	delete(s.kustomization.Annotations, v1alpha1.ReconcileRequestAnnotation)
 	if diff := cmp.Diff(before.Annotations, s.kustomization.Annotations); diff != "" {
 		t.Errorf("annotations (-before +after):\n%s", diff)
 	}
