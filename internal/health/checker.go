@@ -41,6 +41,11 @@ type Result struct {
 	Err error
 }
 
+// LogValues are the result as keys and values for a line of the log.
+func (r Result) LogValues() []any {
+	return []any{"action", "Evaluate", "reason", string(r.Status), "message", bounded(r.Message)}
+}
+
 // Healthy is the verdict that everything works.
 func Healthy(message string) Result {
 	return Result{Status: v1alpha1.HealthStatusHealthy, Message: message}

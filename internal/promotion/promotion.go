@@ -26,6 +26,7 @@
 //	evidence.go    what a HealthCheck proves about it
 //	history.go     the one place where a history entry changes its state
 //	room_history.go how much of the history the status has room for
+//	values.go      a decision as keys and values, for a log
 package promotion
 
 import (

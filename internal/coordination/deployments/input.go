@@ -25,6 +25,7 @@
 //	journal.go     what is written down
 //	conditions.go  what the conditions say
 //	notes.go       what is told as events
+//	values.go      a plan as keys and values, for a log
 //	warn.go        what is told of manifests that go against it
 package deployments
 

@@ -20,6 +20,7 @@
 //
 //	input.go    Group, Set, Pod
 //	plan.go     Plan, Decide
+//	values.go   a Plan as keys and values, for a log
 //	count.go    which pods are available, and which sets are settled
 //	budget.go   how many pods of a set may be unavailable
 //	turn.go     which set goes next, and what is in its way

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package announce says what the controllers do: each transition once, at info, and
+// each pass at level 1. It is the one place that emits Kubernetes events, so that
+// what is in an event is in the log, with the same reason and message.
+package announce
+
+import (
+	"context"
+
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
+)
+
+// longest is how many characters of a text are logged: others write what is quoted.
+const longest = 1024
+
+// Event emits a Kubernetes event about a transition that was stored, and logs it.
+func Event(ctx context.Context, events record.EventRecorder, object client.Object, kind, reason, message string) {
+	message = brief.Text(message, longest)
+	ctrl.LoggerFrom(ctx).Info(message, "reason", reason, "type", kind)
+	events.Event(object, kind, reason, message)
+}
+
+// Change logs a transition that was stored, and of which there is no Kubernetes event.
+func Change(ctx context.Context, reason, message string) {
+	ctrl.LoggerFrom(ctx).Info(brief.Text(message, longest), "reason", reason)
+}
+
+// About returns the context for what is said of another object than the one that is
+// reconciled.
+func About(ctx context.Context, kind string, object client.Object) context.Context {
+	return ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithValues(kind, klog.KObj(object)))
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployments
+
+import (
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
+)
+
+// LogValues are the plan as keys and values for a line of the log: what is written to
+// which Deployments, and what is noted of the coordinations.
+func (p Plan) LogValues() []any {
+	action, reasons := "Nothing", []string{}
+	if len(p.Writes) > 0 {
+		action = brief.List(actions(p.Writes))
+	}
+	for _, journal := range p.Journals {
+		for _, note := range journal.Notes {
+			reasons = append(reasons, journal.Coordination+": "+note.Reason)
+		}
+	}
+	values := []any{"action", action, "reason", brief.List(reasons), "coordinations", len(p.Journals)}
+	if !p.RecheckAt.IsZero() {
+		values = append(values, "recheckAt", p.RecheckAt.UTC().Format(time.RFC3339))
+	}
+	return values
+}
+
+func actions(writes []Write) []string {
+	var all []string
+	for _, w := range writes {
+		all = append(all, string(w.Kind)+" "+w.Deployment)
+	}
+	return all
+}
