@@ -46,6 +46,8 @@ const (
 	// slowdown is how many times longer each pause is than the one before, if the
 	// registry said that it does not have the image.
 	slowdown = 3
+	// longestReason is how many characters are logged of why a registry was asked in vain.
+	longestReason = 1024
 )
 
 // Read asks a registry what it says of an image. It returns within a bounded

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 )
 
@@ -222,7 +223,7 @@ func (t *tagLists) fail(repository types.NamespacedName, l *listing, err error) 
 		log = log.V(1)
 	}
 	l.failing = true
-	log.Info("the tags of an image cannot be listed", "reason", err.Error())
+	log.Info("the tags of an image cannot be listed", "reason", brief.Text(err.Error(), longestReason))
 	if errors.Is(err, registry.ErrInvalid) {
 		t.queue.Forget(repository)
 		return

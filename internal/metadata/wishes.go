@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 )
@@ -137,7 +138,7 @@ func (s *Store) fail(image registry.Image, err error) {
 		log = log.V(1)
 	}
 	of.failing = true
-	log.Info("metadata of a release cannot be read", "reason", err.Error())
+	log.Info("metadata of a release cannot be read", "reason", brief.Text(err.Error(), longestReason))
 	w.state = failed
 	s.tell(w)
 }
