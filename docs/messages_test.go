@@ -29,6 +29,7 @@ const logs = "logs: "
 
 // quietPackages write into no object, by the reason.
 var quietPackages = map[string]string{
+	"internal/announce":       "the lines of the log are in docs/operations.md",
 	"internal/fieldindex":     "the controller exits with it when it starts, because of the API server's own complaint",
 	"cmd/controller":          logs + "the controller stopped",
 	"internal/artifact":       "it is for make push-artifact, and no part of the controller",
@@ -347,9 +348,13 @@ func calledName(call *ast.CallExpr) string {
 	return ""
 }
 
-// isLogging recognises calls such as log.Info and ctrl.LoggerFrom(ctx).Error.
+// isLogging recognises calls such as log.Info, ctrl.LoggerFrom(ctx).Error, and what
+// says of a pass why it ends.
 func isLogging(call *ast.CallExpr) bool {
 	selector, ok := call.Fun.(*ast.SelectorExpr)
+	if ok && selector.Sel.Name == "Ends" {
+		return true
+	}
 	if !ok || selector.Sel.Name != "Info" && selector.Sel.Name != "Error" && selector.Sel.Name != "WithName" {
 		return false
 	}

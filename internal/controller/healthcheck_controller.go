@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
@@ -77,21 +78,30 @@ type inventoryWatches interface {
 // from a cache that lags or from the time of the reads, refuses the verdict,
 // and a verdict that is written was reached after the last reset.
 func (r *HealthCheckReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pass := &announce.Pass{}
+	result, err := r.pass(ctx, req, pass)
+	return pass.End(ctx, result, err)
+}
+
+func (r *HealthCheckReconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.Pass) (ctrl.Result, error) {
 	check := &v1alpha1.HealthCheck{}
 	if err := r.Get(ctx, req.NamespacedName, check); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.forget(req)
+			pass.Ends("the HealthCheck does not exist")
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !r.evaluates(check) {
 		r.forget(req)
+		pass.Ends("others evaluate the HealthCheck, or it is being deleted")
 		return ctrl.Result{}, nil
 	}
 	r.evaluations.begin(req.NamespacedName, r.Now())
 	result := r.evaluate(ctx, check)
+	pass.Decided(result)
 	watched := r.follow(req.NamespacedName, result)
-	wait, err := r.record(ctx, check, result)
+	wait, err := r.record(ctx, check, result, pass)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -103,10 +113,18 @@ func (r *HealthCheckReconciler) evaluate(ctx context.Context, check *v1alpha1.He
 	defer cancel()
 	result := r.checker.Check(ctx, check)
 	r.evaluations.found(client.ObjectKeyFromObject(check), result)
-	if result.Err != nil {
-		ctrl.LoggerFrom(ctx).Info("could not observe everything", "reason", result.Err.Error())
-	}
+	r.logUnobserved(ctx, check, result.Err)
 	return result
+}
+
+// logUnobserved logs why not everything could be observed, the first time at info: it
+// is tried again.
+func (r *HealthCheckReconciler) logUnobserved(ctx context.Context, check *v1alpha1.HealthCheck, err error) {
+	if err == nil {
+		return
+	}
+	again := min(1, r.retries.NumRequeues(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(check)}))
+	ctrl.LoggerFrom(ctx).V(again).Info("could not observe everything", "reason", announce.Shorten(err).Error())
 }
 
 // follow has the kinds of the inventory watched, and returns whether they are.

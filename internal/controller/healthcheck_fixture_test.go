@@ -35,6 +35,7 @@ type shop struct {
 
 	ctx           context.Context
 	requests      *requestLog
+	log           *fixture.Log
 	kustomization *kustomizev1.Kustomization
 	deployment    *appsv1.Deployment
 	check         *v1alpha1.HealthCheck
@@ -44,7 +45,7 @@ type shop struct {
 func openShop(t *testing.T, user *rest.Config, annotations map[string]string) *shop {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &shop{WithT: NewWithT(t), ctx: ctx, requests: &requestLog{}}
+	s := &shop{WithT: NewWithT(t), ctx: ctx, requests: &requestLog{}, log: &fixture.Log{}}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
 	s.Expect(testClient.Create(ctx, namespace)).To(Succeed())
 	s.createKustomization(namespace.Name)
@@ -191,7 +192,7 @@ func (s *shop) runController(user *rest.Config, namespace string) <-chan error {
 	options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
 		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: fixture.ControllerConfig(),
+		Controller: fixture.ControllerConfig(), Logger: s.log.Logger(),
 	})
 	s.Expect(err).NotTo(HaveOccurred())
 	r := &HealthCheckReconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Now: time.Now}

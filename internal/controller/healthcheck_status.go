@@ -11,13 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/target"
 )
 
 // record writes what an evaluation found, if that is news. It returns when to
 // evaluate again because the writing has to wait.
-func (r *HealthCheckReconciler) record(ctx context.Context, check *v1alpha1.HealthCheck, result health.Result) (time.Duration, error) {
+func (r *HealthCheckReconciler) record(ctx context.Context, check *v1alpha1.HealthCheck, result health.Result,
+	pass *announce.Pass,
+) (time.Duration, error) {
 	key, now := client.ObjectKeyFromObject(check), r.Now()
 	next, changed := health.Next(check.Status, result, now)
 	if asked := handled(check.Annotations[v1alpha1.ReconcileRequestAnnotation]); asked != "" && asked != next.LastHandledReconcileAt {
@@ -34,6 +37,7 @@ func (r *HealthCheckReconciler) record(ctx context.Context, check *v1alpha1.Heal
 	written, err := r.writeStatus(ctx, check, next)
 	switch {
 	case apierrors.IsConflict(err):
+		pass.Ends("the HealthCheck has changed since it was read")
 		return conflictDelay, nil
 	case apierrors.IsNotFound(err):
 		return 0, nil
@@ -41,7 +45,17 @@ func (r *HealthCheckReconciler) record(ctx context.Context, check *v1alpha1.Heal
 		return 0, fmt.Errorf("write the status of HealthCheck %s: %w", key, err)
 	}
 	r.evaluations.wrote(key, written, now)
+	pass.Stored(true)
+	announceVerdict(ctx, check.Status, next)
 	return 0, nil
+}
+
+// announceVerdict logs that the verdict is another one. Only other words are no
+// transition.
+func announceVerdict(ctx context.Context, before, after v1alpha1.HealthCheckStatus) {
+	if before.Status != after.Status && after.Message != nil {
+		announce.Change(ctx, string(after.Status), *after.Message)
+	}
 }
 
 // writeStatus writes only onto the version of the check that was read before

@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/target"
 )
@@ -103,8 +105,8 @@ func (r *RolloutReconciler) write(ctx context.Context, rollout *v1alpha1.Rollout
 	r.accepted(rollout, t)
 	contested := r.wroteTarget(rollout, t)
 	if !contested && !current.State().Running() && !d.Action.Promotes() {
-		r.Events.Eventf(rollout, corev1.EventTypeNormal, v1alpha1.TargetRestoredReason,
-			"%s did not carry %s and was brought to it", t, current.Version.Tag)
+		announce.Event(ctx, r.Events, rollout, corev1.EventTypeNormal, v1alpha1.TargetRestoredReason,
+			fmt.Sprintf("%s did not carry %s and was brought to it", t, current.Version.Tag))
 	}
 	return nil
 }

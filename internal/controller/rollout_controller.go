@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/metadata"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/ownwrites"
@@ -78,6 +79,12 @@ type RolloutReconciler struct {
 
 // Reconcile brings one Rollout forward by one decision.
 func (r *RolloutReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pass := &announce.Pass{}
+	result, err := r.pass(ctx, req, pass)
+	return pass.End(ctx, result, err)
+}
+
+func (r *RolloutReconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.Pass) (ctrl.Result, error) {
 	rollout := &v1alpha1.Rollout{}
 	err := r.Client.Get(ctx, req.NamespacedName, rollout, client.UnsafeDisableDeepCopy) // only read
 	if apierrors.IsNotFound(err) {
@@ -85,6 +92,7 @@ func (r *RolloutReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 		r.contests.forgetBut(req.NamespacedName, nil)
 		r.refusals.forgetBut(req.NamespacedName, nil)
 		r.resets.forgetBut(req.NamespacedName, nil)
+		pass.Ends("the Rollout does not exist")
 		return r.reportOrphans(ctx, req.NamespacedName)
 	}
 	r.orphans.forgetBut(req.NamespacedName, nil)
@@ -93,19 +101,22 @@ func (r *RolloutReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 		return ctrl.Result{}, err
 	case !rollout.DeletionTimestamp.IsZero(), rollout.Spec.Suspend:
 		r.forget(req.NamespacedName)
-		return ctrl.Result{}, nil // targets stay as they are
+		pass.Ends("the Rollout is suspended or being deleted, and targets stay as they are")
+		return ctrl.Result{}, nil
 	case r.writes.Ahead(rollout):
-		return ctrl.Result{}, nil // the event of our own write is on its way
+		pass.Ends("the cache does not show the last write to the Rollout yet, whose event is on its way")
+		return ctrl.Result{}, nil
 	}
-	return r.reconcile(ctx, rollout)
+	return r.reconcile(ctx, rollout, pass)
 }
 
 // reconcile gathers, decides, records, acts and reports, in this order: the
 // history says what is to be done before any target is touched, so that
 // whoever comes next can finish it.
-func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout) (ctrl.Result, error) {
+func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, pass *announce.Pass) (ctrl.Result, error) {
 	world := r.gather(ctx, rollout)
 	decision, err := r.decide(ctx, &world)
+	pass.Decided(decision)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -114,7 +125,7 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 		return ctrl.Result{}, err
 	}
 	recorded, news, err := r.record(ctx, rollout, status, decision.Overdue || decision.Learned)
-	if news {
+	if pass.Stored(news); news {
 		r.announce(ctx, recorded, world, transitions(recorded, world.Input, decision))
 	}
 	if err == nil {
@@ -122,6 +133,7 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 		err = r.follow(ctx, recorded, world, decision, news)
 	}
 	if apierrors.IsConflict(err) || errors.Is(err, errStale) {
+		pass.Ends(errStale.Error())
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	next := r.requeue(world.Now, earliest(decision.RecheckAt, r.contests.next(recorded, world.targets)))

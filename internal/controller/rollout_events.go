@@ -14,12 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// transition is a fact that was just stored. It is told by a Kubernetes event,
-// a Flux event, or both.
+// transition is a fact that was just stored. It is logged, and told by a Kubernetes
+// event, a Flux event, or both.
 type transition struct {
 	// reason of the Kubernetes event.
 	reason string
@@ -42,7 +43,9 @@ func (r *RolloutReconciler) announce(ctx context.Context, rollout *v1alpha1.Roll
 	for i := range news {
 		news[i].message = shorten(news[i].message)
 		if t := news[i]; t.eventType != "" {
-			r.Events.Event(rollout, t.eventType, t.reason, t.message)
+			announce.Event(ctx, r.Events, rollout, t.eventType, t.reason, t.message)
+		} else {
+			announce.Change(ctx, t.reason, t.message)
 		}
 	}
 	r.notify(ctx, rollout, w, news)

@@ -47,7 +47,7 @@ func (s *stage) playShard(t *testing.T, user *rest.Config, schedules func() time
 	options.DefaultNamespaces = map[string]cache.Config{s.namespace: {}}
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
 		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: fixture.ControllerConfig(),
+		Controller: fixture.ControllerConfig(), Logger: s.log.Logger(),
 	})
 	s.Expect(err).NotTo(HaveOccurred())
 	shard, err := NewShard(mgr, selector, options.DefaultNamespaces)

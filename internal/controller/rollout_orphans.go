@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/target"
 )
 
@@ -62,8 +63,8 @@ func (r *RolloutReconciler) reportOrphans(ctx context.Context, rollout types.Nam
 	for _, t := range targets {
 		tell, wait := r.orphans.due(orphan{target: t.Object().GetUID(), rollout: rollout}, r.Now())
 		if tell {
-			r.Events.Eventf(t.Object(), corev1.EventTypeWarning, v1alpha1.RolloutNotFoundReason,
-				"an annotation names Rollout %s, which does not exist: create it, or correct the annotation", rollout)
+			announce.Event(announce.About(ctx, t.Kind(), t.Object()), r.Events, t.Object(), corev1.EventTypeWarning, v1alpha1.RolloutNotFoundReason,
+				fmt.Sprintf("an annotation names Rollout %s, which does not exist: create it, or correct the annotation", rollout))
 		}
 		result.RequeueAfter = max(result.RequeueAfter, wait)
 	}

@@ -34,7 +34,7 @@ func (r *RolloutReconciler) record(ctx context.Context, rollout *v1alpha1.Rollou
 	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: rollout.Name}}
 	answer.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RolloutKind))
 	if err := r.Client.Status().Patch(ctx, answer, patch, client.FieldOwner(target.FieldManager)); err != nil {
-		r.tellUnwritable(rollout, err)
+		r.tellUnwritable(ctx, rollout, err)
 		return rollout, false, fmt.Errorf("write status: %w", err)
 	}
 	r.unwritable.forget(client.ObjectKeyFromObject(rollout))

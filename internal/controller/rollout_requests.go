@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/target"
 )
@@ -39,7 +40,7 @@ func (r *RolloutReconciler) spend(ctx context.Context, rollout *v1alpha1.Rollout
 	}
 	r.writes.Wrote(after)
 	for _, answer := range d.Answers {
-		r.Events.Event(after, corev1.EventTypeWarning, answer.Reason, answer.Message)
+		announce.Event(ctx, r.Events, after, corev1.EventTypeWarning, answer.Reason, answer.Message)
 	}
 	return after, nil
 }

@@ -42,6 +42,7 @@ type stage struct {
 	clock     *fixture.Clock
 	events    *fixture.Events
 	wire      *fixture.Wire
+	log       *fixture.Log
 
 	notifications *fixture.Notifications
 
@@ -85,7 +86,7 @@ func openStageAlone(t *testing.T, objects ...client.Object) *stage {
 	g.Expect(err).NotTo(HaveOccurred())
 	s := &stage{
 		WithT: g, WithWatch: live, ctx: t.Context(),
-		clock: &fixture.Clock{}, events: &fixture.Events{}, wire: &fixture.Wire{}, answers: &atomic.Int64{},
+		clock: &fixture.Clock{}, events: &fixture.Events{}, wire: &fixture.Wire{}, log: &fixture.Log{}, answers: &atomic.Int64{},
 		notifications: &fixture.Notifications{},
 	}
 	t.Cleanup(s.clear)

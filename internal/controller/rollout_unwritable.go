@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"context"
 	"strings"
 	"sync"
 
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
 )
 
 // unwritable remembers which version of a Rollout does not take a status, so that
@@ -23,12 +25,12 @@ type unwritable struct {
 
 // tellUnwritable warns on a Rollout whose status the API server will not store as
 // long as the Rollout is as it is. Trying again goes on, with back-off.
-func (r *RolloutReconciler) tellUnwritable(rollout *v1alpha1.Rollout, err error) {
+func (r *RolloutReconciler) tellUnwritable(ctx context.Context, rollout *v1alpha1.Rollout, err error) {
 	if !isRefusedForGood(err) || !r.unwritable.note(client.ObjectKeyFromObject(rollout), rollout.ResourceVersion) {
 		return
 	}
-	r.Events.Event(rollout, corev1.EventTypeWarning, v1alpha1.StatusNotWrittenReason,
-		shorten("nothing is promoted, since the status cannot be written: "+err.Error()))
+	announce.Event(ctx, r.Events, rollout, corev1.EventTypeWarning, v1alpha1.StatusNotWrittenReason,
+		"nothing is promoted, since the status cannot be written: "+err.Error())
 }
 
 // isRefusedForGood: the object is too large or invalid, or writing it is forbidden.

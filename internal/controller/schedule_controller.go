@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/ownwrites"
 )
@@ -48,14 +49,22 @@ type ScheduleReconciler struct {
 // Reconcile brings the gates and the status of one schedule up to date, and
 // comes back at its next transition.
 func (r *ScheduleReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pass := &announce.Pass{}
+	result, err := r.pass(ctx, req, pass)
+	return pass.End(ctx, result, err)
+}
+
+func (r *ScheduleReconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.Pass) (ctrl.Result, error) {
 	o := r.kind()
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err) // the garbage collector removes its gates
+		pass.Ends("the schedule does not exist, and the garbage collector removes its gates")
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !r.Shard.handles(o) || !o.GetDeletionTimestamp().IsZero() || r.writes.Ahead(o) {
+		pass.Ends("the schedule is another instance's, being deleted, or newer than the cache shows")
 		return ctrl.Result{}, nil
 	}
-	return r.reconcile(ctx, timetableOf(o))
+	return r.reconcile(ctx, timetableOf(o), pass)
 }
 
 func (r *ScheduleReconciler) kind() client.Object {
@@ -65,7 +74,7 @@ func (r *ScheduleReconciler) kind() client.Object {
 	return &v1alpha1.RolloutSchedule{}
 }
 
-func (r *ScheduleReconciler) reconcile(ctx context.Context, t timetable) (ctrl.Result, error) {
+func (r *ScheduleReconciler) reconcile(ctx context.Context, t timetable, pass *announce.Pass) (ctrl.Result, error) {
 	now := r.Now()
 	rollouts, err := r.rolloutsOf(ctx, t)
 	if err != nil {
@@ -73,14 +82,17 @@ func (r *ScheduleReconciler) reconcile(ctx context.Context, t timetable) (ctrl.R
 	}
 	state, problem := t.evaluate(now)
 	gates, failures := r.keepGates(ctx, t, rollouts, state.Open)
-	err = r.report(ctx, findings{
+	found := findings{
 		timetable: t, now: now, state: state, problem: problem, gates: gates, rollouts: len(rollouts), failures: failures,
-	})
+	}
+	pass.Decided(found)
+	err = r.report(ctx, found, pass)
 	failed := append(failures, err)
 	switch err := errors.Join(slices.DeleteFunc(slices.Clone(failed), isBehind)...); {
 	case err != nil:
 		return ctrl.Result{}, err
 	case slices.ContainsFunc(failed, isBehind):
+		pass.Ends("a gate or the schedule has changed since it was read")
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	case state.Next.IsZero():
 		return ctrl.Result{}, nil

@@ -3,24 +3,27 @@
 package controller
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
 )
 
-// announce sends an event if a schedule has opened or closed, or cannot be
+// announce emits an event if a schedule has opened or closed, or cannot be
 // evaluated or shown. That a new schedule is open or closed is no transition.
-func (r *ScheduleReconciler) announce(o client.Object, before, after []metav1.Condition) {
+func (r *ScheduleReconciler) announce(ctx context.Context, o client.Object, before, after []metav1.Condition) {
 	was := apimeta.FindStatusCondition(before, v1alpha1.ReadyCondition)
 	now := apimeta.FindStatusCondition(after, v1alpha1.ReadyCondition)
 	switch {
 	case was != nil && was.Reason == now.Reason:
 	case now.Status == metav1.ConditionFalse:
-		r.Events.Event(o, corev1.EventTypeWarning, now.Reason, now.Message)
+		announce.Event(ctx, r.Events, o, corev1.EventTypeWarning, now.Reason, now.Message)
 	case was != nil:
-		r.Events.Event(o, corev1.EventTypeNormal, now.Reason, now.Message)
+		announce.Event(ctx, r.Events, o, corev1.EventTypeNormal, now.Reason, now.Message)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/schedule"
@@ -44,9 +45,17 @@ type findings struct {
 	failures []error                 // of keeping the gates
 }
 
+// LogValues are the findings as keys and values for a line of the log.
+func (f findings) LogValues() []any {
+	var conditions []metav1.Condition
+	f.setReady(&conditions)
+	ready := apimeta.FindStatusCondition(conditions, v1alpha1.ReadyCondition)
+	return []any{"action", "KeepGates", "reason", ready.Reason, "message", ready.Message, "rollouts", f.rollouts, "gates", len(f.gates)}
+}
+
 // report stores the status if it says anything new, and then tells of what has
 // changed by an event.
-func (r *ScheduleReconciler) report(ctx context.Context, f findings) error {
+func (r *ScheduleReconciler) report(ctx context.Context, f findings, pass *announce.Pass) error {
 	next := f.DeepCopyObject().(client.Object)
 	status := timetableOf(next).status
 	f.fill(status)
@@ -58,7 +67,8 @@ func (r *ScheduleReconciler) report(ctx context.Context, f findings) error {
 		return client.IgnoreNotFound(fmt.Errorf("write the status of %s: %w", f, err))
 	}
 	r.writes.Wrote(next)
-	r.announce(next, f.status.Conditions, status.Conditions)
+	pass.Stored(true)
+	r.announce(ctx, next, f.status.Conditions, status.Conditions)
 	return nil
 }
 

@@ -53,13 +53,13 @@ func (r *Reconciler) write(ctx context.Context, seen world, w deployments.Write)
 		r.retries.failed(w.Deployment, err, r.Now())
 		note := w.Failed
 		note.Message += ": " + err.Error()
-		r.tellAll(seen, w.Coordinations, note)
+		r.tellAll(ctx, seen, w.Coordinations, note)
 		return fmt.Errorf("write Deployment %s: %w", w.Deployment, err)
 	}
 	r.retries.made(w.Deployment)
 	r.writes.Wrote(after)
-	r.tellAll(seen, w.Coordinations, w.Done)
-	ctrl.LoggerFrom(ctx).Info("wrote a Deployment", "deployment", w.Deployment, "kind", w.Kind, "paused", w.Paused)
+	r.tellAll(ctx, seen, w.Coordinations, w.Done)
+	ctrl.LoggerFrom(ctx).V(1).Info("wrote a Deployment", "deployment", w.Deployment, "kind", w.Kind, "paused", w.Paused)
 	return nil
 }
 

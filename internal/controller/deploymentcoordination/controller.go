@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/ownwrites"
@@ -81,24 +82,33 @@ type Reconciler struct {
 // recorded before a Deployment is released, so that whoever comes next can
 // finish it.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pass := &announce.Pass{}
+	result, err := r.pass(ctx, req, pass)
+	return pass.End(ctx, result, err)
+}
+
+func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.Pass) (ctrl.Result, error) {
 	begun := r.Now()
 	seen := r.gather(ctx, r.Client, req.Name)
 	defer func() {
 		r.Durations.Together(coordinationv1.DeploymentCoordinationKind, req.Name, slices.Sorted(maps.Keys(seen.coordinations)), begun)
 	}()
 	if r.behind(seen) {
-		return ctrl.Result{}, nil // the event of our own write is on its way
+		pass.Ends("the cache does not show a write of this controller yet, whose event is on its way")
+		return ctrl.Result{}, nil
 	}
 	plan := r.decide(seen)
 	if plan.Begins || len(plan.Writes) > 0 {
 		seen = r.confirm(ctx, seen)
 		plan = r.decide(seen)
 	}
-	err := r.record(ctx, seen, plan)
-	if err == nil {
+	pass.Decided(plan)
+	stored, err := r.record(ctx, seen, plan)
+	if pass.Stored(stored); err == nil {
 		err = r.act(ctx, seen, plan)
 	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		pass.Ends("an object has changed since it was read")
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	if err = errors.Join(err, seen.Unreadable); err != nil {

@@ -18,36 +18,38 @@ import (
 // record stores the journals that say anything new, each under an optimistic
 // lock: of two passes, or two controllers, that decided on the same state only
 // one is written, and the other looks again. The first that cannot be stored
-// ends it, and nothing may be acted on then.
-func (r *Reconciler) record(ctx context.Context, seen world, plan deployments.Plan) error {
+// ends it, and nothing may be acted on then. It returns whether any was stored.
+func (r *Reconciler) record(ctx context.Context, seen world, plan deployments.Plan) (stored bool, err error) {
 	for _, journal := range plan.Journals {
 		c := seen.coordinations[journal.Coordination]
-		if err := r.store(ctx, c, journal.Status); err != nil {
-			r.tellUnrecorded(c, plan, err)
-			return fmt.Errorf("write the status of DeploymentCoordination %s/%s: %w", seen.namespace, c.Name, err)
+		news, err := r.store(ctx, c, journal.Status)
+		if err != nil {
+			r.tellUnrecorded(ctx, c, plan, err)
+			return stored, fmt.Errorf("write the status of DeploymentCoordination %s/%s: %w", seen.namespace, c.Name, err)
 		}
-		r.tell(c, journal.Notes...)
+		stored = stored || news
+		r.tell(ctx, c, journal.Notes...)
 	}
-	return nil
+	return stored, nil
 }
 
-func (r *Reconciler) store(ctx context.Context, c *coordinationv1.DeploymentCoordination, next coordinationv1.DeploymentCoordinationStatus) error {
+func (r *Reconciler) store(ctx context.Context, c *coordinationv1.DeploymentCoordination, next coordinationv1.DeploymentCoordinationStatus) (news bool, err error) {
 	if equality.Semantic.DeepEqual(c.Status, next) {
-		return nil
+		return false, nil
 	}
 	stored := c.DeepCopy()
 	stored.Status = next
 	patch := client.MergeFromWithOptions(c, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, stored, patch, client.FieldOwner(target.FieldManager)); err != nil {
-		return err
+		return false, err
 	}
 	r.writes.Wrote(stored)
-	return nil
+	return true, nil
 }
 
 // tellUnrecorded tells of a journal that could not be written. That another was
 // quicker is no news.
-func (r *Reconciler) tellUnrecorded(c *coordinationv1.DeploymentCoordination, plan deployments.Plan, err error) {
+func (r *Reconciler) tellUnrecorded(ctx context.Context, c *coordinationv1.DeploymentCoordination, plan deployments.Plan, err error) {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return
 	}
@@ -58,5 +60,5 @@ func (r *Reconciler) tellUnrecorded(c *coordinationv1.DeploymentCoordination, pl
 		note.Reason = coordinationv1.ActivationFailedEvent
 		note.Message = fmt.Sprintf("no turn is given, since it cannot be written down: %v", err)
 	}
-	r.tell(c, note)
+	r.tell(ctx, c, note)
 }

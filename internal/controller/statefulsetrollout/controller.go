@@ -33,6 +33,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/ownwrites"
@@ -72,15 +73,23 @@ type Reconciler struct {
 
 // Reconcile does one pass over the group of that namespace and name.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pass := &announce.Pass{}
+	result, err := r.pass(ctx, req, pass)
+	return pass.End(ctx, result, err)
+}
+
+func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.Pass) (ctrl.Result, error) {
 	begun, key := r.Now(), req.NamespacedName
 	known, err := r.known(ctx, key)
 	if err == nil && !known {
 		r.forget(key)
+		pass.Ends("the group has no StatefulSets")
 		return ctrl.Result{}, nil
 	}
 	var o outcome
 	if err == nil {
 		o, err = r.reconcile(ctx, key)
+		pass.Decided(o.plan)
 	}
 	r.Metrics.Reconciled(key, begun, r.Now(), err != nil || o.plan.State == statefulsets.Invalid)
 	if err == nil {

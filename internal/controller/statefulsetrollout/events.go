@@ -10,9 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
 )
 
@@ -41,10 +41,7 @@ func (r *Reconciler) tell(ctx context.Context, g gathered, m *memory, plan state
 	for _, name := range plan.About {
 		once(news{name, eventOf(plan), plan.Reason}, kindOf(plan), plan.Message)
 	}
-	if m.told = current; plan.Message != "" && len(plan.About) == 0 {
-		ctrl.LoggerFrom(ctx).Info("waiting for a moment", "because", plan.Message)
-	}
-	if plan.Finished != "" {
+	if m.told = current; plan.Finished != "" {
 		r.tellFinished(ctx, g, plan.Finished)
 	}
 }
@@ -98,15 +95,12 @@ func refusal(err error) string {
 	return strings.Join(words, " ")
 }
 
-// send logs what is told, and sends an event of it where that is allowed.
+// send logs what is told, and emits an event of it where that is allowed.
 func (r *Reconciler) send(ctx context.Context, g gathered, set, kind, reason, message string) {
-	log := ctrl.LoggerFrom(ctx).WithValues("StatefulSet", set, "reason", reason)
-	if reason == rolloutgroup.GroupInvalidEvent {
-		log.Error(errors.New(message), "The rollout group is invalid")
-	} else {
-		log.Info(message)
+	ctx = announce.About(ctx, "StatefulSet", g.sets[set])
+	if !r.rights.allowEvents(ctx, r.Client, g.key.Namespace) {
+		announce.Change(ctx, reason, message)
+		return
 	}
-	if r.rights.allowEvents(ctx, r.Client, g.key.Namespace) {
-		r.Events.Event(g.sets[set], kind, reason, message)
-	}
+	announce.Event(ctx, r.Events, g.sets[set], kind, reason, message)
 }

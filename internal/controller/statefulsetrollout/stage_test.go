@@ -45,6 +45,7 @@ type stage struct {
 	ctx       context.Context
 	namespace string
 	events    *fixture.Events
+	log       *fixture.Log
 	metrics   *metrics.Groups
 	guard     *guard
 	requests  *requestLog
@@ -58,7 +59,7 @@ func openStage(t *testing.T, sets ...*appsv1.StatefulSet) *stage {
 	t.Helper()
 	s := &stage{
 		WithT: NewWithT(t), WithWatch: testClient, ctx: t.Context(),
-		events: &fixture.Events{}, metrics: metrics.NewGroups(), guard: &guard{}, requests: &requestLog{},
+		events: &fixture.Events{}, log: &fixture.Log{}, metrics: metrics.NewGroups(), guard: &guard{}, requests: &requestLog{},
 	}
 	s.SetDefaultConsistentlyDuration(moment)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "groups-"}}
@@ -251,6 +252,7 @@ func (s *stage) playAs(t *testing.T, user *rest.Config) (stop func()) {
 	}
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
 		Scheme: clientgoscheme.Scheme, Cache: options, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: fixture.ControllerConfig(),
+		Logger: s.log.Logger(),
 	})
 	s.Expect(err).NotTo(HaveOccurred())
 	r := &Reconciler{

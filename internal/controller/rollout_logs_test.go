@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// listen lets the steps of the stage be logged.
+func (s *stage) listen() {
+	s.ctx = ctrl.LoggerInto(s.ctx, s.log.Logger())
+}
+
+// heard are the lines at info since the last time, behind their reasons.
+func (s *stage) heard() []string {
+	var all []string
+	for _, line := range s.log.Info() {
+		all = append(all, line.String())
+	}
+	s.log.Forget()
+	return all
+}
+
+func TestEachTransitionOfAPromotionIsLoggedOnce(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
+	s.listen()
+	s.deployAndBake("shop")
+	s.heard()
+	s.events.Take()
+
+	s.release("shop", "1.1.0")
+	s.rest("shop")
+	s.Expect(s.heard()).To(Equal([]string{
+		"ReleaseDetected: release 1.1.0 was detected",
+		"BakeTimeDeploying: promoted 1.1.0 (the newest eligible release of ImagePolicy shop); waiting for Flux to apply 1.1.0 to 2 targets, then for 1 HealthCheck",
+	}))
+	s.fluxApplies()
+	s.rest("shop")
+	s.Expect(s.heard()).To(BeEmpty(), "that targets come along is told with what follows")
+	s.checksSay(v1alpha1.HealthStatusHealthy)
+	s.rest("shop")
+	s.Expect(s.heard()).To(Equal([]string{
+		"BakeTimeStarted: 1.1.0: applied and healthy (1 HealthCheck); baking for 10m0s, until 2026-03-02T12:20:00Z",
+	}))
+	s.pass(10 * time.Minute)
+	s.rest("shop")
+	s.Expect(s.heard()).To(Equal([]string{
+		"BakeTimePassed: 1.1.0: applied and healthy (1 HealthCheck) for the bake time of 10m0s",
+	}))
+
+	for range 3 { // at rest
+		s.reconcile("shop")
+	}
+	s.Expect(s.log.Info()).To(BeEmpty(), "at rest")
+	s.Expect(s.log.All()).To(HaveLen(3), "one line for each pass, for debugging")
+}
+
+// What was told by an event is in the log, in its order, with the same words.
+func TestTheLogSaysWhatTheEventsSay(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
+	s.listen()
+	s.deployAndBake("shop")
+	s.add(fixture.MakeGate("approval", "shop").Closed().Obj())
+	s.release("shop", "1.1.0")
+	s.rest("shop")
+	s.remove(&v1alpha1.RolloutGate{}, "approval")
+	s.rest("shop")
+	s.fluxApplies()
+	s.rest("shop")
+	s.checkFails("web", "out of stock", s.clock.Now())
+	s.rest("shop")
+	s.changeTag("0.0.9")
+	s.rest("shop")
+	s.ask(v1alpha1.ForceDeployAnnotation, "1.1.0")
+	s.rest("shop")
+	s.change(fixture.MakeRepository("shop").Obj(), func(o client.Object) {
+		o.SetAnnotations(map[string]string{v1alpha1.RolloutAnnotation: "nobody"})
+	})
+	s.reconcile("nobody")
+	s.pass(time.Minute)
+	s.reconcile("nobody")
+
+	var logged []fixture.Event
+	for _, line := range s.log.Info() {
+		if kind, isEvent := line.Values["type"]; isEvent {
+			logged = append(logged, fixture.Event{On: "shop", Type: kind.(string), Reason: line.Values["reason"].(string), Message: line.Message})
+		}
+	}
+	s.Expect(s.events.All()).To(Equal(logged))
+	s.Expect(len(logged)).To(BeNumerically(">", 8))
+}
+
+func TestEachPassSaysWhyItEnds(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
+	s.listen()
+	last := func() fixture.Line {
+		s.reconcile("shop")
+		all := s.log.All()
+		return all[len(all)-1]
+	}
+	s.Expect(last().Values).To(And(HaveKeyWithValue("action", "Promote"), HaveKeyWithValue("reason", v1alpha1.EligibleReason),
+		HaveKeyWithValue("release", "1.0.0"), HaveKeyWithValue("stored", true)))
+	s.rest("shop")
+	s.Expect(last().Values).To(And(HaveKeyWithValue("action", "Wait"), HaveKeyWithValue("stored", false), Not(HaveKey("again")),
+		HaveKeyWithValue("ended", "all is done until something changes")))
+	s.deploy("shop")
+	s.Expect(last().Values).To(And(HaveKeyWithValue("again", "10m0s"),
+		HaveKeyWithValue("ended", "all is done until something changes, or time has passed")))
+	s.change(fixture.MakeRollout("shop").Obj(), func(o client.Object) { o.(*v1alpha1.Rollout).Spec.Suspend = true })
+	s.Expect(last().Values).To(HaveKeyWithValue("ended", ContainSubstring("is suspended")))
+	s.Expect(s.log.Info()).To(HaveLen(3), "the release, its promotion, and the bake")
+}
+
+func TestWhatOthersWriteDoesNotFloodTheLog(t *testing.T) {
+	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
+	s.listen()
+	s.deploy("shop")
+	s.checkFails("web", strings.Repeat("x", 60_000), s.clock.Now())
+	s.rest("shop")
+	for _, line := range s.log.All() {
+		s.Expect(len(line.JSON())).To(BeNumerically("<", 8<<10), line.Message)
+	}
+}
+
+// TestTheLogIsAsThePageShowsIt: what the page shows is what the process writes.
+func TestTheLogIsAsThePageShowsIt(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "operations.md"))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	t.Run("of promotions and schedules", func(t *testing.T) {
+		night := v1alpha1.ScheduleRule{Name: "night", TimeRange: &v1alpha1.TimeRange{Start: "12:10", End: "06:00"}}
+		s := openStage(t, shopWith(protected(), "1.1.0", fixture.MakeHealthCheck("smoke").Obj())...)
+		s.add(fixture.MakeSchedule("nights").Deny().Rules(night).Obj())
+		s.play(t, testPlane.RESTConfig())
+		s.comesTo("shop", promoted{ID: 1, Tag: "1.1.0", State: v1alpha1.BakeDeploying})
+		s.Eventually(func() string { return s.carried("shop")["tag"] + s.carried("shop")["VERSION"] }).Should(Equal("1.1.01.1.0"))
+		s.fluxApplies()
+		s.Eventually(func() []string { return marks(s.check("smoke")) }).Should(HaveLen(1))
+		s.checksSay(v1alpha1.HealthStatusHealthy)
+		s.comesTo("shop", promoted{ID: 1, Tag: "1.1.0", State: v1alpha1.BakeInProgress})
+		s.pass(10 * time.Minute)
+		s.ask(v1alpha1.ReconcileRequestAnnotation, "now")
+		s.comesTo("shop", promoted{ID: 1, Tag: "1.1.0", State: v1alpha1.BakeSucceeded})
+		s.change(&v1alpha1.RolloutSchedule{ObjectMeta: metav1.ObjectMeta{Name: "nights"}}, func(o client.Object) {
+			metav1.SetMetaDataAnnotation(&o.(*v1alpha1.RolloutSchedule).ObjectMeta, v1alpha1.ReconcileRequestAnnotation, "now")
+		})
+		for _, controller := range []string{"rollout", "rolloutschedule"} {
+			s.Eventually(func() ([]string, error) { return s.log.Lacks(string(page), controller, s.namespace) }).Should(BeEmpty(), s.said)
+		}
+	})
+	t.Run("of HealthChecks", func(t *testing.T) {
+		s := openShop(t, testPlane.RESTConfig(), nil)
+		s.deploy(1)
+		s.Eventually(func() ([]string, error) { return s.log.Lacks(string(page), "healthcheck", s.check.Namespace) }).Should(BeEmpty(),
+			func() string { return fmt.Sprint(s.log.Info()) })
+	})
+}
+
+// said are the lines so far, for whoever writes the page.
+func (s *stage) said() string {
+	var all []string
+	for _, line := range s.log.All() {
+		all = append(all, line.JSON())
+	}
+	return strings.ReplaceAll(strings.Join(all, "\n"), s.namespace, "shop")
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulsetrollout
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// said are the transitions in the log, without the words.
+func (s *stage) said() []string {
+	var all []string
+	for _, line := range s.log.Info() {
+		if reason, isTransition := line.Values["reason"]; isTransition {
+			all = append(all, fmt.Sprint(line.Values["StatefulSet"], " ", reason))
+		}
+	}
+	return all
+}
+
+func TestEachTransitionOfAGroupIsLoggedOnce(t *testing.T) {
+	s := openStage(t, zone("zone-a", 1))
+	s.play(t)
+	s.release("2.0.0", "zone-a")
+	s.runs("2.0.0", "zone-a")
+	on := fmt.Sprintf("%s/zone-a ", s.namespace)
+	want := []string{on + "RolloutStarted", on + "PodReplaced", on + "RolloutFinished"}
+	s.Eventually(s.said).Should(Equal(want))
+	s.Consistently(s.said).Should(Equal(want), "at rest")
+	s.Expect(slices.ContainsFunc(s.log.All(), func(line fixture.Line) bool {
+		return line.Level == 1 && line.Values["action"] == "Done" && line.Values["ended"] != ""
+	})).To(BeTrue(), "a line for a pass")
+}
+
+func TestTheLogIsAsThePageShowsIt(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "operations.md"))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	s := openStage(t, zone("zone-a", 1), zone("zone-b", 1, strategy("RollingUpdate")))
+	s.play(t)
+	s.Eventually(func() ([]string, error) { return s.log.Lacks(string(page), "statefulsetrollout", s.namespace) }).Should(BeEmpty(),
+		func() string { return fmt.Sprint(s.log.Info()) })
+}
