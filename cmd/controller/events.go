@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -52,23 +51,12 @@ func startEvents(mgr ctrl.Manager) (*broadcasters, error) {
 	}
 	all := newBroadcasters()
 	all.start(&corev1client.EventSinkImpl{Interface: clients.Events("")})
-	if log := mgr.GetLogger().WithName("events").V(1); log.Enabled() {
-		all.log(log)
-	}
 	return all, nil
 }
 
 func (b *broadcasters) start(sink record.EventSink) {
 	for _, broadcaster := range b {
 		broadcaster.StartRecordingToSink(sink)
-	}
-}
-
-func (b *broadcasters) log(log logr.Logger) {
-	for _, broadcaster := range b {
-		broadcaster.StartEventWatcher(func(e *corev1.Event) {
-			log.Info(e.Message, "type", e.Type, "object", e.InvolvedObject, "reason", e.Reason)
-		})
 	}
 }
 
