@@ -47,20 +47,37 @@ func (v Verdict) HeldBy(reasons ...string) bool {
 // person asking for it; nil means that it holds.
 type check func(Input, v1alpha1.VersionInfo) *Hold
 
+// rule is a check, and whether it holds the first release of an environment too.
+type rule struct {
+	holds check
+	first bool
+}
+
+func always(c check) rule { return rule{holds: c, first: true} }
+
+// onceSomethingRuns is for what an environment without any release has no need of, or
+// chooseFirst sees to by itself.
+func onceSomethingRuns(c check) rule { return rule{holds: c} }
+
 // promotionChecks is the whole policy of automatic promotion, in the order in
 // which the reasons are told.
-var promotionChecks = []check{
-	leftToTheController,
-	policyReadable,
-	offeredByPolicy,
-	everyTagKnown,
-	unlessUnblocked(notFailedBefore),
-	noBakeRunning,
-	unlessUnblocked(lastBakeNotFailed),
-	unlessUnblocked(nothingUnhealthy),
-	unlessBypassed(everyGateAllows),
-	unlessBypassed(everyScheduleOpen),
-	intervalOver,
+var promotionChecks = []rule{
+	onceSomethingRuns(leftToTheController),
+	onceSomethingRuns(policyReadable),
+	always(offeredByPolicy),
+	onceSomethingRuns(everyTagKnown),
+	onceSomethingRuns(unlessUnblocked(notFailedBefore)),
+	onceSomethingRuns(noBakeRunning),
+	onceSomethingRuns(unlessUnblocked(lastBakeNotFailed)),
+	onceSomethingRuns(unlessUnblocked(nothingUnhealthy)),
+	onceSomethingRuns(unlessBypassed(everyGateAllows)),
+	onceSomethingRuns(unlessBypassed(everyScheduleOpen)),
+	onceSomethingRuns(intervalOver),
+}
+
+// heldAsFirst reports whether a release cannot be the first one either.
+func heldAsFirst(in Input, release v1alpha1.VersionInfo) bool {
+	return slices.ContainsFunc(promotionChecks, func(r rule) bool { return r.first && r.holds(in, release) != nil })
 }
 
 // unlessUnblocked lifts a check while a person lets the next promotion past a
@@ -94,8 +111,8 @@ func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 			continue
 		}
 		verdict := Verdict{Release: release}
-		for _, holds := range promotionChecks {
-			if hold := holds(in, release); hold != nil {
+		for _, rule := range promotionChecks {
+			if hold := rule.holds(in, release); hold != nil {
 				verdict.Holds = append(verdict.Holds, *hold)
 			}
 		}

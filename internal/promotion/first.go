@@ -35,9 +35,7 @@ func (d *Decision) chooseFirst(in Input) {
 // newest of all if they allow none: an environment without any release has
 // nothing to protect.
 func (d *Decision) chooseFirstRelease(in Input) {
-	offered := slices.DeleteFunc(slices.Clone(d.Candidates), func(v Verdict) bool {
-		return offeredByPolicy(in, v.Release) != nil
-	})
+	offered := slices.DeleteFunc(slices.Clone(d.Candidates), func(v Verdict) bool { return heldAsFirst(in, v.Release) })
 	if len(offered) == 0 {
 		return
 	}
