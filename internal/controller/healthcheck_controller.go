@@ -46,8 +46,8 @@ const (
 // part only where nothing else can tell: after a failed read, and for kinds
 // that may be read and not watched.
 type HealthCheckReconciler struct {
-	client.Client
-
+	// Client reads from caches and writes.
+	Client client.Client
 	// APIReader reads past the cache.
 	APIReader client.Reader
 	// Now is the clock.
@@ -85,7 +85,7 @@ func (r *HealthCheckReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 
 func (r *HealthCheckReconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.Pass) (ctrl.Result, error) {
 	check := &v1alpha1.HealthCheck{}
-	if err := r.Get(ctx, req.NamespacedName, check); err != nil {
+	if err := r.Client.Get(ctx, req.NamespacedName, check); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.forget(req)
 			pass.Ends("the HealthCheck does not exist")

@@ -90,7 +90,7 @@ func (r *HealthCheckReconciler) enqueue(ctx context.Context, ref types.Namespace
 	concerned func(check types.NamespacedName) bool,
 ) {
 	checks := &v1alpha1.HealthCheckList{}
-	if err := r.List(ctx, checks, client.MatchingFields{indexHealthCheckKustomization: ref.String()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, checks, client.MatchingFields{indexHealthCheckKustomization: ref.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "failed to list the HealthChecks of a Kustomization", "kustomization", ref)
 		return
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 // record writes what an evaluation found, if that is news. It returns when to
@@ -64,9 +64,9 @@ func announceVerdict(ctx context.Context, before, after v1alpha1.HealthCheckStat
 func (r *HealthCheckReconciler) writeStatus(ctx context.Context, check *v1alpha1.HealthCheck,
 	next v1alpha1.HealthCheckStatus,
 ) (string, error) {
-	written := check.DeepCopy()
-	written.Status = next
+	wanted := check.DeepCopy()
+	wanted.Status = next
 	seen := client.MergeFromWithOptions(check, client.MergeFromWithOptimisticLock{})
-	err := r.Status().Patch(ctx, written, seen, client.FieldOwner(target.FieldManager))
+	written, err := write.PatchStatus(ctx, r.Client, wanted, seen)
 	return written.ResourceVersion, err
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 // record stores the status if it says anything new, under an optimistic lock:
@@ -33,7 +33,8 @@ func (r *RolloutReconciler) record(ctx context.Context, rollout *v1alpha1.Rollou
 	}
 	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: rollout.Name}}
 	answer.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RolloutKind))
-	if err := r.Client.Status().Patch(ctx, answer, patch, client.FieldOwner(target.FieldManager)); err != nil {
+	answer, err = write.PatchStatus(ctx, r.Client, answer, patch)
+	if err != nil {
 		r.tellUnwritable(ctx, rollout, err)
 		return rollout, false, fmt.Errorf("write status: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 // spend removes the annotations that the decision has used up or answered, now
@@ -30,8 +30,7 @@ func (r *RolloutReconciler) spend(ctx context.Context, rollout *v1alpha1.Rollout
 	if err != nil {
 		return rollout, err
 	}
-	after := rollout.DeepCopy()
-	err = r.Client.Patch(ctx, after, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(target.FieldManager))
+	after, err := write.Patch(ctx, r.Client, rollout, client.RawPatch(types.JSONPatchType, patch))
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsNotFound(err):
 		return rollout, errStale

@@ -12,7 +12,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 // unreset are the HealthChecks that are to be reset, without those of which the
@@ -98,10 +98,12 @@ func (r *resets) refusals(rollout *v1alpha1.Rollout, checks []v1alpha1.HealthChe
 func (r *RolloutReconciler) mark(ctx context.Context, check *v1alpha1.HealthCheck, key, value string, patch client.Patch) error {
 	r.dropMarks(ctx, check)
 	metav1.SetMetaDataAnnotation(&check.ObjectMeta, key, value)
-	if err := r.Client.Patch(ctx, check, patch, client.FieldOwner(target.FieldManager)); err != nil {
+	written, err := write.Patch(ctx, r.Client, check, patch)
+	if err != nil {
 		return fmt.Errorf("mark HealthCheck %s/%s as reset: %w", check.Namespace, check.Name, err)
 	}
-	r.writes.Wrote(check)
+	r.writes.Wrote(written)
+	*check = *written
 	return nil
 }
 
@@ -115,9 +117,10 @@ func (r *RolloutReconciler) resetStatus(ctx context.Context, check *v1alpha1.Hea
 		LastHandledReconcileAt: check.Status.LastHandledReconcileAt,
 	}
 	patch := client.MergeFromWithOptions(check, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, next, patch, client.FieldOwner(target.FieldManager)); err != nil {
+	written, err := write.PatchStatus(ctx, r.Client, next, patch)
+	if err != nil {
 		return fmt.Errorf("reset HealthCheck %s/%s: %w", check.Namespace, check.Name, err)
 	}
-	*check = *next
+	*check = *written
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 // gatePrefix begins the name of each gate that a schedule keeps.
@@ -138,11 +139,12 @@ func (r *ScheduleReconciler) keep(ctx context.Context, t timetable, rollout *v1a
 		return gate, nil
 	}
 	patch := client.MergeFromWithOptions(gate, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, wanted, patch, client.FieldOwner(target.FieldManager)); err != nil {
+	written, err := write.Patch(ctx, r.Client, wanted, patch)
+	if err != nil {
 		return gate, client.IgnoreNotFound(wrap(err, "patch", gate))
 	}
-	r.writes.Wrote(wanted)
-	return wanted, nil
+	r.writes.Wrote(written)
+	return written, nil
 }
 
 func (r *ScheduleReconciler) create(ctx context.Context, t timetable, rollout *v1alpha1.Rollout, open bool) (*v1alpha1.RolloutGate, error) {

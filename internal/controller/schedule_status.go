@@ -21,7 +21,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/schedule"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 // The room of lists in the status of a schedule, in bytes of JSON.
@@ -63,10 +63,11 @@ func (r *ScheduleReconciler) report(ctx context.Context, f findings, pass *annou
 		return nil
 	}
 	patch := client.MergeFromWithOptions(f.Object, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, next, patch, client.FieldOwner(target.FieldManager)); err != nil {
+	written, err := write.PatchStatus(ctx, r.Client, next, patch)
+	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write the status of %s: %w", f, err))
 	}
-	r.writes.Wrote(next)
+	r.writes.Wrote(written)
 	pass.Stored(true)
 	r.announce(ctx, next, f.status.Conditions, status.Conditions)
 	return nil

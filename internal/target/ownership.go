@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"sync"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 var (
@@ -101,9 +104,12 @@ func (t Target) GiveBack(ctx context.Context, reader client.Reader, writer clien
 		return fmt.Errorf("encode patch for %s: %w", t, err)
 	}
 	patch := client.RawPatch(types.MergePatchType, body)
-	if err := writer.Patch(ctx, t.Object(), patch, client.FieldOwner(FieldManager)); err != nil {
+	answer, err := write.Patch(ctx, writer, t.Object(), patch)
+	if err != nil {
 		return fmt.Errorf("give back fields of %s: %w", t, err)
 	}
+	// The object is a copy of the cache's, and only what it points to is shared.
+	reflect.ValueOf(t.Object()).Elem().Set(reflect.ValueOf(answer).Elem())
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 // Writable reports whether writing the version would change the target and
@@ -52,7 +53,8 @@ func (t Target) Write(ctx context.Context, c client.Client, version string, at t
 	}
 	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: t.Object().GetNamespace(), Name: t.Object().GetName()}}
 	answer.SetGroupVersionKind(t.groupVersion().WithKind(t.Kind()))
-	if err := c.Patch(ctx, answer, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager)); err != nil {
+	answer, err = write.Patch(ctx, c, answer, client.RawPatch(types.MergePatchType, body))
+	if err != nil {
 		return fmt.Errorf("patch %s: %w", t, err)
 	}
 	t.Object().SetResourceVersion(answer.ResourceVersion)

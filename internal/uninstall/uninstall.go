@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 // page is how many Deployments are read at a time.
@@ -31,7 +32,7 @@ const page = 500
 func Stop(ctx context.Context, c client.WithWatch, self types.NamespacedName) error {
 	own := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: self.Namespace, Name: self.Name}}
 	nobody := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
-	if err := c.Patch(ctx, own, nobody); client.IgnoreNotFound(err) != nil {
+	if _, err := write.Patch(ctx, c, own, nobody); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("scale Deployment %s to zero: %w", self, err)
 	} else if err != nil {
 		return nil
@@ -106,7 +107,8 @@ func release(ctx context.Context, c client.Client, key types.NamespacedName) err
 		before := d.DeepCopy()
 		delete(d.Annotations, v1.HeldByAnnotation)
 		d.Spec.Paused = d.Spec.Paused && d.Annotations[v1.RolloutPausedAnnotation] == v1.RolloutPausedValue
-		return c.Patch(ctx, d, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		_, err := write.Patch(ctx, c, d, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		return err
 	})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("release Deployment %s: %w", key, err)

@@ -16,7 +16,7 @@ import (
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 // act makes the writes of a plan whose journals are stored. While one that has
@@ -69,9 +69,8 @@ func (r *Reconciler) patch(ctx context.Context, before *appsv1.Deployment, w dep
 	if err != nil {
 		return nil, err
 	}
-	after := &appsv1.Deployment{}
-	after.Namespace, after.Name = before.Namespace, before.Name
-	if err := r.Client.Patch(ctx, after, client.RawPatch(types.MergePatchType, body), client.FieldOwner(target.FieldManager)); err != nil {
+	after, err := write.Patch(ctx, r.Client, before, client.RawPatch(types.MergePatchType, body))
+	if err != nil {
 		return nil, err
 	}
 	return after, verify(after, w)

@@ -12,7 +12,7 @@ import (
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 // record stores the journals that say anything new, each under an optimistic
@@ -37,10 +37,10 @@ func (r *Reconciler) store(ctx context.Context, c *coordinationv1.DeploymentCoor
 	if equality.Semantic.DeepEqual(c.Status, next) {
 		return false, nil
 	}
-	stored := c.DeepCopy()
-	stored.Status = next
-	patch := client.MergeFromWithOptions(c, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, stored, patch, client.FieldOwner(target.FieldManager)); err != nil {
+	wanted := *c
+	wanted.Status = next
+	stored, err := write.PatchStatus(ctx, r.Client, &wanted, client.MergeFromWithOptions(c, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
 		return false, err
 	}
 	r.writes.Wrote(stored)

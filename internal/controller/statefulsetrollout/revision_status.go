@@ -6,9 +6,8 @@ import (
 	"context"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 // writeRevision says of a set that its update is complete, on condition that it is
@@ -16,11 +15,11 @@ import (
 // strategy RollingUpdate, and alerts compare the two revisions. It is a full
 // update because the documented rights have no patch.
 func (r *Reconciler) writeRevision(ctx context.Context, set *appsv1.StatefulSet) error {
-	set = set.DeepCopy()
-	set.Status.CurrentRevision = set.Status.UpdateRevision
-	err := r.Client.Status().Update(ctx, set, client.FieldOwner(target.FieldManager))
+	wanted := *set
+	wanted.Status.CurrentRevision = set.Status.UpdateRevision
+	written, err := write.UpdateStatus(ctx, r.Client, &wanted)
 	if err == nil {
-		r.writes.Wrote(set)
+		r.writes.Wrote(written)
 	}
 	return err
 }
