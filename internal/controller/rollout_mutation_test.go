@@ -53,12 +53,10 @@ func TestNothingWritesToTheCachesWhateverPeopleDo(t *testing.T) {
 	c.comesToRest("1.14.0") // taken over as it is
 	c.Expect(c.events.All()).NotTo(ContainElement(HaveField("Reason", v1alpha1.BakeTimeDeployingReason)), "nothing is promoted for it")
 	random := rand.New(rand.NewPCG(*seed, 0))
-	for _, tag := range []string{"1.15.0", "1.16.0"} {
-		c.releases(tag)
-		for range 2 {
-			c.editAtRandom(random)
-			c.Expect(c.others()).To(Succeed())
-		}
+	c.releases("1.15.0")
+	for range 3 {
+		c.editAtRandom(random)
+		c.Expect(c.others()).To(Succeed())
 	}
 	c.Expect(c.each(c.calm)).To(Succeed())
 	c.releases("2.0.0")
@@ -241,6 +239,7 @@ func (c *crowd) pull(r *sourcev1.OCIRepository) error {
 	}
 	before := r.DeepCopy()
 	r.Status.ObservedGeneration, r.Status.Artifact = r.Generation, fixture.Artifact(c.revisionOf(r.Spec.Reference))
+	r.Status.LastHandledReconcileAt = r.Annotations[v1alpha1.ReconcileRequestAnnotation]
 	fluxSays(&r.Status.Conditions, r.Generation, metav1.ConditionTrue, "stored artifact")
 	return client.IgnoreNotFound(c.Status().Patch(c.ctx, r, client.MergeFrom(before)))
 }
