@@ -96,7 +96,7 @@ func TestAKustomizationCarriesVariablesOfSeveralRollouts(t *testing.T) {
 
 	k := &kustomizev1.Kustomization{}
 	s.Expect(s.Get(s.ctx, s.key("shop"), k)).To(Succeed())
-	s.Expect(ownedFields(k)).To(ConsistOf(
+	s.Expect(ownedFields(k)).To(ConsistOf(requestField,
 		"spec.postBuild.substitute.SHOP", "spec.postBuild.substitute.SHOP_AGAIN", "spec.postBuild.substitute.CART"))
 }
 
@@ -129,11 +129,13 @@ func TestOfATargetOnlyOurFieldIsOurs(t *testing.T) {
 	s.Expect(s.Get(s.ctx, s.key("shop"), repository)).To(Succeed())
 	s.Expect(s.Get(s.ctx, s.key("shop"), kustomization)).To(Succeed())
 
-	const request = "metadata.annotations.reconcile.fluxcd.io/requestedAt"
-	s.Expect(ownedFields(repository)).To(ConsistOf(request, "spec.ref.tag"))
-	s.Expect(ownedFields(kustomization)).To(ConsistOf(request, "spec.postBuild.substitute.VERSION"))
+	s.Expect(ownedFields(repository)).To(ConsistOf(requestField, "spec.ref.tag"))
+	s.Expect(ownedFields(kustomization)).To(ConsistOf(requestField, "spec.postBuild.substitute.VERSION"))
 	s.Expect(ownedFields(s.rollout("shop"))).To(BeEmpty())
 }
+
+// requestField is that by which each write tells Flux of itself.
+const requestField = "metadata.annotations.reconcile.fluxcd.io/requestedAt"
 
 // ownedFields lists what the field manager rollout-controller owns of an
 // object, its status aside.
