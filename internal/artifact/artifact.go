@@ -91,7 +91,7 @@ func Manifests(folder fs.FS, skipped ...string) (map[string]string, error) {
 }
 
 func (a Artifact) image() (v1.Image, error) {
-	content, err := archive(a.Files)
+	content, err := Archive(a.Files)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +103,8 @@ func (a Artifact) image() (v1.Image, error) {
 	return mutate.Annotations(image, a.Annotations).(v1.Image), nil
 }
 
-// archive packs files in the order of their names and without their times.
-func archive(files map[string]string) ([]byte, error) {
+// Archive packs files in the order of their names and without their times.
+func Archive(files map[string]string) ([]byte, error) {
 	var content bytes.Buffer
 	compressed := gzip.NewWriter(&content)
 	packed := tar.NewWriter(compressed)

@@ -5,6 +5,7 @@ package controlplane
 import (
 	"fmt"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -17,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Client may do everything. It knows the built-in kinds, CRDs, Flux's sources
-// and Kustomizations, and the image kinds, whose Go types are those of v1
+// Client may do everything. It knows the built-in kinds, CRDs, Flux's sources,
+// Kustomizations and HelmReleases, and the image kinds, whose Go types are those of v1
 // whichever version is served.
 func (c *ControlPlane) Client() client.Client { return c.client }
 
@@ -29,6 +30,7 @@ func newClient(config *rest.Config, images ImageVersion) (client.Client, error) 
 		apiextensionsv1.AddToScheme,
 		sourcev1.AddToScheme,
 		kustomizev1.AddToScheme,
+		helmv2.AddToScheme,
 		images.addToScheme,
 	} {
 		if err := add(scheme); err != nil {

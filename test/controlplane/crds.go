@@ -80,6 +80,9 @@ func (c *ControlPlane) loadCRDs(ctx context.Context) ([]*apiextensionsv1.CustomR
 // crdPaths names the folders: each Flux controller's module carries its own.
 func (c *ControlPlane) crdPaths(ctx context.Context) ([]string, error) {
 	sources := []parts.Name{parts.SourceController, parts.KustomizeController, parts.ImageReflectorController}
+	if c.options.Helm || c.options.HelmCRDs {
+		sources = append(sources, parts.HelmController)
+	}
 	if c.options.Notifications {
 		sources = append(sources, parts.NotificationController)
 	}

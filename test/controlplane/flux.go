@@ -48,6 +48,7 @@ func (c *ControlPlane) fluxControllers() ([]*Process, error) {
 		{c.options.Notifications, c.notificationController},
 		{c.options.Flux, c.sourceController},
 		{c.options.Flux, c.kustomizeController},
+		{c.options.Helm, c.helmController},
 		{c.options.ImageScanner, c.imageReflectorController},
 	} {
 		if !controller.wanted {
@@ -88,6 +89,10 @@ func (c *ControlPlane) sourceController() (*Process, error) {
 
 func (c *ControlPlane) kustomizeController() (*Process, error) {
 	return c.fluxController(parts.KustomizeController)
+}
+
+func (c *ControlPlane) helmController() (*Process, error) {
+	return c.fluxController(parts.HelmController)
 }
 
 // imageReflectorController keeps the tags that it finds in a database, which

@@ -19,6 +19,10 @@ type Options struct {
 	Workloads bool
 	// Flux adds source-controller and kustomize-controller.
 	Flux bool
+	// Helm adds helm-controller, and HelmCRDs.
+	Helm bool
+	// HelmCRDs adds the kind HelmRelease, which not every cluster has.
+	HelmCRDs bool
 	// Notifications adds notification-controller; Flux sends it its events.
 	Notifications bool
 	// ImageScanner adds image-reflector-controller, which needs ImageV1.
@@ -75,6 +79,9 @@ func (o Options) parts() []parts.Name {
 	}
 	if o.Flux {
 		names = append(names, parts.SourceController, parts.KustomizeController)
+	}
+	if o.Helm {
+		names = append(names, parts.HelmController)
 	}
 	if o.ImageScanner {
 		names = append(names, parts.ImageReflectorController)

@@ -26,6 +26,7 @@ const (
 	KustomizeController      Name = "kustomize-controller"
 	ImageReflectorController Name = "image-reflector-controller"
 	NotificationController   Name = "notification-controller"
+	HelmController           Name = "helm-controller"
 	KubeStateMetrics         Name = "kube-state-metrics"
 	Prometheus               Name = "prometheus"
 )
@@ -52,6 +53,7 @@ var all = []part{
 	{name: SourceController, folder: "source", module: "github.com/fluxcd/source-controller", main: "github.com/fluxcd/source-controller"},
 	{name: ImageReflectorController, folder: "source", module: "github.com/fluxcd/image-reflector-controller", main: "github.com/fluxcd/image-reflector-controller"},
 	{name: NotificationController, folder: "notification", module: "github.com/fluxcd/notification-controller", main: "github.com/fluxcd/notification-controller"},
+	{name: HelmController, folder: "helm", module: "github.com/fluxcd/helm-controller", main: "github.com/fluxcd/helm-controller"},
 	{name: KubeStateMetrics, folder: "monitoring", module: "k8s.io/kube-state-metrics/v2", main: "k8s.io/kube-state-metrics/v2"},
 	{
 		name: Prometheus, folder: "monitoring", module: "github.com/prometheus/prometheus",

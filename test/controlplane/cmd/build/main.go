@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -19,7 +20,7 @@ import (
 )
 
 func main() {
-	wanted := flag.String("parts", "demo", "parts to build: all, demo (all but notification-controller and what monitors), or names with commas between")
+	wanted := flag.String("parts", "demo", "parts to build: all, demo (all but notification-controller, helm-controller and what monitors), or names with commas between")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -29,6 +30,9 @@ func main() {
 	}
 }
 
+// beside are the parts that the demo does without.
+var beside = []parts.Name{parts.NotificationController, parts.HelmController, parts.KubeStateMetrics, parts.Prometheus}
+
 func choose(wanted string) []parts.Name {
 	var names []parts.Name
 	switch wanted {
@@ -36,7 +40,7 @@ func choose(wanted string) []parts.Name {
 		return parts.All()
 	case "demo":
 		for _, name := range parts.All() {
-			if name != parts.NotificationController && name != parts.KubeStateMetrics && name != parts.Prometheus {
+			if !slices.Contains(beside, name) {
 				names = append(names, name)
 			}
 		}
