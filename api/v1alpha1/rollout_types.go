@@ -370,7 +370,7 @@ const (
 // TargetStatus is one Flux object that the Rollout drives, or that must have
 // applied what the Rollout drives.
 type TargetStatus struct {
-	// kind is OCIRepository or Kustomization.
+	// kind is OCIRepository, Kustomization or HelmRelease.
 	// +required
 	Kind string `json:"kind"`
 	// name of the object.

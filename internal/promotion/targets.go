@@ -24,7 +24,7 @@ type Targets struct {
 // Target is one Flux object and what it reports about the release that the
 // newest history entry names.
 type Target struct {
-	// Kind is OCIRepository or Kustomization.
+	// Kind is OCIRepository, Kustomization or HelmRelease.
 	Kind string
 	// Namespace of the object.
 	Namespace string

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -96,8 +97,13 @@ func Find(ctx context.Context, reader client.Reader, rollout types.NamespacedNam
 		return nil, err
 	}
 	targets = append(targets, kustomizations...)
+	return sorted(targets), nil
+}
+
+// sorted brings targets into the order of their kinds and names.
+func sorted(targets []Target) []Target {
 	slices.SortFunc(targets, func(a, b Target) int { return strings.Compare(a.String(), b.String()) })
-	return targets, nil
+	return targets
 }
 
 // findKustomizations returns those that carry a substitute of the Rollout and
@@ -121,19 +127,33 @@ func findKustomizations(ctx context.Context, reader client.Reader, rollout types
 				continue
 			}
 			found[k.Name] = true
-			source, err := readSource(ctx, reader, k)
+			t := Target{Kustomization: k, Variables: VariablesOf(k, rollout.Name)}
+			source, err := t.readSource(ctx, reader)
 			if err != nil {
 				return nil, err
 			}
-			targets = append(targets, Target{Kustomization: k, Variables: VariablesOf(k, rollout.Name), Source: source})
+			t.Source = source
+			targets = append(targets, t)
 		}
 	}
 	return targets, nil
 }
 
-// readSource returns nil if the source is no OCIRepository or does not exist.
-func readSource(ctx context.Context, reader client.Reader, k *kustomizev1.Kustomization) (*sourcev1.OCIRepository, error) {
-	key, ok := SourceOf(k)
+// consumes returns the OCIRepository that the target consumes, if any.
+func (t Target) consumes() (types.NamespacedName, bool) {
+	switch {
+	case t.Kustomization != nil:
+		return SourceOf(t.Kustomization)
+	case t.HelmRelease != nil:
+		return ChartOf(t.HelmRelease)
+	}
+	return types.NamespacedName{}, false
+}
+
+// readSource returns nil if the target consumes no OCIRepository, or one that does not
+// exist.
+func (t Target) readSource(ctx context.Context, reader client.Reader) (*sourcev1.OCIRepository, error) {
+	key, ok := t.consumes()
 	if !ok {
 		return nil, nil
 	}
@@ -152,9 +172,12 @@ func readSource(ctx context.Context, reader client.Reader, k *kustomizev1.Kustom
 // That it does not exist is a NotFound error.
 func (t Target) Live(ctx context.Context, reader client.Reader) (Target, error) {
 	live := Target{Variables: t.Variables, Source: t.Source}
-	if t.Repository != nil {
+	switch {
+	case t.Repository != nil:
 		live.Repository = &sourcev1.OCIRepository{}
-	} else {
+	case t.HelmRelease != nil:
+		live.HelmRelease = &helmv2.HelmRelease{}
+	default:
 		live.Kustomization = &kustomizev1.Kustomization{}
 	}
 	if err := reader.Get(ctx, client.ObjectKeyFromObject(t.Object()), live.Object()); err != nil {
@@ -182,10 +205,7 @@ func LiveAll(ctx context.Context, reader client.Reader, targets []Target) ([]Tar
 		all = append(all, live)
 	}
 	for i := range all {
-		if all[i].Kustomization == nil {
-			continue
-		}
-		source, err := sources.of(ctx, all[i].Kustomization)
+		source, err := sources.of(ctx, all[i])
 		if err != nil {
 			return nil, err
 		}
@@ -200,12 +220,12 @@ type sources struct {
 	known  map[types.NamespacedName]*sourcev1.OCIRepository
 }
 
-func (s sources) of(ctx context.Context, k *kustomizev1.Kustomization) (*sourcev1.OCIRepository, error) {
-	key, ok := SourceOf(k)
+func (s sources) of(ctx context.Context, t Target) (*sourcev1.OCIRepository, error) {
+	key, ok := t.consumes()
 	if known := s.known[key]; ok && known != nil {
 		return known, nil
 	}
-	source, err := readSource(ctx, s.reader, k)
+	source, err := t.readSource(ctx, s.reader)
 	if ok && err == nil {
 		s.known[key] = source
 	}

@@ -31,6 +31,7 @@ func indexed(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	b := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects...)
 	NewWithT(t).Expect(target.Index(t.Context(), builderIndexer{b})).To(Succeed())
+	NewWithT(t).Expect(target.IndexHelmReleases(t.Context(), builderIndexer{b})).To(Succeed())
 	return b.Build()
 }
 

@@ -37,6 +37,8 @@ func (t Target) Observe(rollout *v1alpha1.Rollout, version string) promotion.Tar
 		if seen.State == v1alpha1.TargetApplied {
 			seen.Digest = pulled(t.Repository, version)
 		}
+	case t.HelmRelease != nil:
+		seen.State, seen.Message = t.observeHelmRelease(rollout, version)
 	default:
 		seen.State, seen.Message = t.observeKustomization(rollout, version)
 	}
@@ -124,7 +126,7 @@ func (t Target) isCurrent(revision string) bool {
 }
 
 func (t Target) consumesMissingSource() bool {
-	_, ok := SourceOf(t.Kustomization)
+	_, ok := t.consumes()
 	return ok && t.Source == nil
 }
 

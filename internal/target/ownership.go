@@ -137,10 +137,10 @@ func (t Target) ownedFields() (fields []metav1.ManagedFieldsEntry, changed bool)
 // annotated are the fields that annotations give to Rollouts, whichever they
 // are, and the maps around them; and with them the request that each write makes.
 func (t Target) annotated() *fieldpath.Set {
-	if t.Repository != nil {
-		if RolloutOf(t.Repository) == "" {
-			return fieldpath.NewSet()
-		}
+	switch {
+	case t.HelmRelease != nil, t.Repository != nil && RolloutOf(t.Repository) == "":
+		return fieldpath.NewSet()
+	case t.Repository != nil:
 		return fieldpath.NewSet(refPath, tagPath, annotationsPath, requestPath)
 	}
 	annotated := fieldpath.NewSet(postBuildPath, substitutePath)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,25 +32,34 @@ type Target struct {
 	// Kustomization whose substitutes are the Rollout's, or that consumes a
 	// Repository of the Rollout.
 	Kustomization *kustomizev1.Kustomization
+	// HelmRelease that takes its chart from a Repository of the Rollout. It is only
+	// read.
+	HelmRelease *helmv2.HelmRelease
 	// Variables of the Kustomization that are the Rollout's, sorted. Empty if
 	// it only consumes.
 	Variables []string
-	// Source that the Kustomization consumes, if that is an OCIRepository.
+	// Source that the Kustomization or HelmRelease consumes, if that is an OCIRepository.
 	Source *sourcev1.OCIRepository
 }
 
 // Object is the Kubernetes object behind the target.
 func (t Target) Object() client.Object {
-	if t.Repository != nil {
+	switch {
+	case t.Repository != nil:
 		return t.Repository
+	case t.HelmRelease != nil:
+		return t.HelmRelease
 	}
 	return t.Kustomization
 }
 
 // Kind of the object.
 func (t Target) Kind() string {
-	if t.Repository != nil {
+	switch {
+	case t.Repository != nil:
 		return sourcev1.OCIRepositoryKind
+	case t.HelmRelease != nil:
+		return helmv2.HelmReleaseKind
 	}
 	return kustomizev1.KustomizationKind
 }

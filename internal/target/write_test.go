@@ -6,6 +6,7 @@ import (
 	"context"
 	"testing"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	. "github.com/onsi/gomega"
@@ -25,6 +26,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 	s := runtime.NewScheme()
 	NewWithT(t).Expect(sourcev1.AddToScheme(s)).To(Succeed())
 	NewWithT(t).Expect(kustomizev1.AddToScheme(s)).To(Succeed())
+	NewWithT(t).Expect(helmv2.AddToScheme(s)).To(Succeed())
 	return s
 }
 
