@@ -83,6 +83,19 @@ func TestManagerRoleAllowsWhatTheDashboardWritesThroughIt(t *testing.T) {
 	}
 }
 
+func TestManagerRoleOnlyReadsHelmReleasesAndTheirCRD(t *testing.T) {
+	g := NewWithT(t)
+	rules := installed(t).role(t, "rollout-controller-manager-role").Rules
+	g.Expect(allowedVerbs(rules, "helm.toolkit.fluxcd.io/helmreleases")).To(ConsistOf("get", "list", "watch"))
+	const definitions = "customresourcedefinitions"
+	g.Expect(allowedVerbs(rules, "apiextensions.k8s.io/"+definitions)).To(ConsistOf("list", "watch"))
+	for _, rule := range rules {
+		if slices.Contains(rule.Resources, definitions) {
+			g.Expect(rule.ResourceNames).To(ConsistOf("helmreleases.helm.toolkit.fluxcd.io"))
+		}
+	}
+}
+
 func TestManagerRoleReadsNoCredentials(t *testing.T) {
 	g := NewWithT(t)
 	install := installed(t)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -29,11 +30,11 @@ func TestEverySampleHasOnlyFieldsOfItsKind(t *testing.T) {
 	scheme := runtime.NewScheme()
 	g.Expect(errors.Join(
 		clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
-		imagev1.AddToScheme(scheme), sourcev1.AddToScheme(scheme), kustomizev1.AddToScheme(scheme),
+		imagev1.AddToScheme(scheme), sourcev1.AddToScheme(scheme), kustomizev1.AddToScheme(scheme), helmv2.AddToScheme(scheme),
 	)).To(Succeed())
 
 	ours := map[string]int{}
-	for _, name := range sampleNames(t) {
+	for _, name := range append(sampleNames(t), filepath.Join("helm", "shop-search.yaml")) {
 		content, err := os.ReadFile(filepath.Join("samples", name))
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, document := range documents(t, content) {
@@ -48,7 +49,7 @@ func TestEverySampleHasOnlyFieldsOfItsKind(t *testing.T) {
 		}
 	}
 	g.Expect(ours).To(Equal(map[string]int{
-		"Rollout": 2, "RolloutGate": 1, "HealthCheck": 1, "RolloutSchedule": 1, "ClusterRolloutSchedule": 1,
+		"Rollout": 3, "RolloutGate": 1, "HealthCheck": 1, "RolloutSchedule": 1, "ClusterRolloutSchedule": 1,
 	}))
 }
 

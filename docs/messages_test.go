@@ -62,6 +62,7 @@ var unseen = map[string][]string{
 		"index OCIRepositories by Rollout: …",
 		"index RolloutGates by Rollout: …",
 		"index RolloutGates by owner: …",
+		"watch HelmReleases: …",
 		"index Rollouts by ImagePolicy: …",
 		"index Rollouts by the labels of their HealthChecks: …",
 		"index HealthChecks by label: …",

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
@@ -57,6 +58,8 @@ func trim(o client.Object) {
 		trimRepository(o)
 	case *kustomizev1.Kustomization:
 		trimKustomization(o)
+	case *helmv2.HelmRelease:
+		trimHelmRelease(o)
 	case *imagev1.ImagePolicy:
 		trimPolicy(o)
 	case *imagev1.ImageRepository:

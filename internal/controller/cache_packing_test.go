@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -32,7 +33,7 @@ func TestPackingChangesNoObject(t *testing.T) {
 			},
 		)
 		for _, o := range []client.Object{
-			&sourcev1.OCIRepository{}, &kustomizev1.Kustomization{}, &imagev1.ImagePolicy{}, &imagev1.ImageRepository{},
+			&sourcev1.OCIRepository{}, &kustomizev1.Kustomization{}, &helmv2.HelmRelease{}, &imagev1.ImagePolicy{}, &imagev1.ImageRepository{},
 			&v1alpha1.Rollout{}, &v1alpha1.HealthCheck{}, &v1alpha1.RolloutGate{}, &corev1.Namespace{},
 		} {
 			t.Run(fmt.Sprintf("%T %d", o, seed), func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -31,8 +32,8 @@ const perPage = 250
 func (t *trimmer) newInformer(from toolscache.ListerWatcher, example runtime.Object, resync time.Duration,
 	indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	switch example.(type) {
-	case *sourcev1.OCIRepository, *kustomizev1.Kustomization, *imagev1.ImagePolicy, *imagev1.ImageRepository,
-		*v1alpha1.Rollout, *v1alpha1.HealthCheck:
+	case *sourcev1.OCIRepository, *kustomizev1.Kustomization, *helmv2.HelmRelease, *imagev1.ImagePolicy,
+		*imagev1.ImageRepository, *v1alpha1.Rollout, *v1alpha1.HealthCheck:
 		all := toolscache.ToListerWatcherWithContext(from)
 		from = toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
 			ListWithContextFunc: t.paged(all), WatchFuncWithContext: all.WatchWithContext,

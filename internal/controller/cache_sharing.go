@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -71,6 +72,9 @@ func (w *words) share(o client.Object) {
 	case *kustomizev1.Kustomization:
 		w.shareFlux(&o.Status.Conditions)
 		w.shareSource(&o.Spec.SourceRef)
+	case *helmv2.HelmRelease:
+		w.shareFlux(&o.Status.Conditions)
+		w.shareChart(o.Spec.ChartRef)
 	case *imagev1.ImagePolicy:
 		w.shareFlux(&o.Status.Conditions)
 	case *imagev1.ImageRepository:
@@ -145,6 +149,12 @@ func (w *words) shareConditions(conditions []metav1.Condition) {
 
 func (w *words) shareSource(ref *kustomizev1.CrossNamespaceSourceReference) {
 	ref.APIVersion, ref.Kind, ref.Namespace = one(w, ref.APIVersion), one(w, ref.Kind), one(w, ref.Namespace)
+}
+
+func (w *words) shareChart(ref *helmv2.CrossNamespaceSourceReference) {
+	if ref != nil {
+		ref.APIVersion, ref.Kind, ref.Namespace = one(w, ref.APIVersion), one(w, ref.Kind), one(w, ref.Namespace)
+	}
 }
 
 // shareRollout has the releases of the history share with the same ones in the

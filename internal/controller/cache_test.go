@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unsafe"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/kustomize"
@@ -16,6 +17,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,6 +53,25 @@ func excluding(patterns ...string) *imagev1.ImageRepository {
 	return repository
 }
 
+// fullHelmRelease has much of what a HelmRelease can have.
+func fullHelmRelease() *helmv2.HelmRelease {
+	h := laden(fixture.MakeHelmRelease("shop").Installed(fixture.Revision("0.9.0"), "superseded").Attempted(fixture.Revision("1.0.0")).
+		Snapshot("1.0.0+1", "sha256:1", "deployed").NoWait(false, true).Ready().Obj()).(*helmv2.HelmRelease)
+	h.Spec.Values = &apiextensionsv1.JSON{Raw: []byte(`{"replicas":3}`)}
+	h.Spec.Install.CreateNamespace, h.Spec.ReleaseName = true, "web"
+	h.Status.Inventory = &helmv2.ResourceInventory{Entries: []helmv2.ResourceRef{{ID: "stage_shop_apps_Deployment", Version: "v1"}}}
+	h.Status.LastAttemptedConfigDigest, h.Status.StorageNamespace = "sha256:3", "stage"
+	h.Status.Conditions = append(h.Status.Conditions, metav1.Condition{Type: "Released", Status: metav1.ConditionTrue})
+	return h
+}
+
+// helmReleaseOf is a HelmRelease of which nothing is kept but its name and a spec.
+func helmReleaseOf(spec helmv2.HelmReleaseSpec) *helmv2.HelmRelease {
+	h := fixture.MakeHelmRelease("shop").Obj()
+	h.Spec = spec
+	return h
+}
+
 // TestTheCachesKeepNoMoreThanIsRead: of Flux's objects what is offered, carried
 // and applied. That it is enough, all tests of the reconcilers show: they read
 // through the same.
@@ -66,6 +87,13 @@ func TestTheCachesKeepNoMoreThanIsRead(t *testing.T) {
 	keptKustomization.Spec = kustomizev1.KustomizationSpec{SourceRef: keptKustomization.Spec.SourceRef, PostBuild: keptKustomization.Spec.PostBuild}
 	keptKustomization.Status.History = meta.History{{Digest: "sha256:1"}}
 	allIsWell(keptKustomization.Status.Conditions)
+
+	fullRelease, keptRelease := fullHelmRelease(), helmReleaseOf(helmv2.HelmReleaseSpec{
+		ChartRef: &helmv2.CrossNamespaceSourceReference{Kind: "OCIRepository", Name: "shop"}, Upgrade: &helmv2.Upgrade{DisableWait: true},
+	})
+	keptRelease.Status = fixture.MakeHelmRelease("shop").Attempted(fixture.Revision("1.0.0")).Ready().Obj().Status
+	keptRelease.Status.History = helmv2.Snapshots{{Status: "deployed", OCIDigest: "sha256:1", ChartVersion: "1.0.0+1"}}
+	allIsWell(keptRelease.Status.Conditions)
 
 	fullRepository := laden(fixture.MakeRepository("shop").DrivenBy("shop").Tag("1.0.0").Pulled(fixture.Revision("1.0.0")).Ready().Obj()).(*sourcev1.OCIRepository)
 	keptRepository := fixture.MakeRepository("shop").DrivenBy("shop").Tag("1.0.0").Ready().Obj()
@@ -90,6 +118,8 @@ func TestTheCachesKeepNoMoreThanIsRead(t *testing.T) {
 	allIsWell(keptScan.Status.Conditions)
 	for _, tt := range []struct{ full, kept client.Object }{
 		{fullKustomization, keptKustomization},
+		{fullRelease, keptRelease},
+		{laden(fixture.MakeHelmRelease("shop").FromChart("shop").Deployed(fixture.Revision("1.0.0")).Ready().Obj()), helmReleaseOf(helmv2.HelmReleaseSpec{})},
 		{fullRepository, keptRepository},
 		{fullPolicy, keptPolicy},
 		{fullScan, keptScan},

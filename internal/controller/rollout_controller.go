@@ -75,6 +75,7 @@ type RolloutReconciler struct {
 	resets     resets
 	marks      markCounts
 	unwritable unwritable
+	helm       helmReleases
 }
 
 // Reconcile brings one Rollout forward by one decision.

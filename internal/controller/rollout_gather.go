@@ -49,7 +49,7 @@ func (r *RolloutReconciler) gather(ctx context.Context, rollout *v1alpha1.Rollou
 // gatherTargets finds the targets and what they report of the current release.
 func (r *RolloutReconciler) gatherTargets(ctx context.Context, w *world) error {
 	key := client.ObjectKeyFromObject(w.Rollout)
-	found, err := target.Find(ctx, r.Client, key)
+	found, err := r.findTargets(ctx, key)
 	if err == nil {
 		w.targets = found
 		w.Targets.Owned, err = r.gatherOwned(ctx, w)

@@ -57,7 +57,7 @@ func (r *RolloutReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 		build = build.WatchesRawSource(source.Kind[client.Object](r.Shard.Everyone, &v1alpha1.Rollout{},
 			&handler.EnqueueRequestForObject{}, onlyDeleted()))
 	}
-	return build.
+	built, err := build.
 		WatchesRawSource(r.wakeups.source()).
 		Named("rollout").
 		For(&v1alpha1.Rollout{}).
@@ -71,7 +71,12 @@ func (r *RolloutReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 		Watches(&v1alpha1.ClusterRolloutSchedule{}, on(r.rolloutsOfSchedule), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(&corev1.Namespace{}, on(r.rolloutsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WithOptions(options).
-		Complete(r.Durations.Of(v1alpha1.RolloutKind, r, nil, func() client.Object { return &v1alpha1.Rollout{} }))
+		Build(r.Durations.Of(v1alpha1.RolloutKind, r, nil, func() client.Object { return &v1alpha1.Rollout{} }))
+	if err != nil {
+		return err
+	}
+	r.helm.cache, r.helm.watch = mgr.GetCache(), built.Watch
+	return nil
 }
 
 // onlyDeleted lets through that an object is gone.

@@ -43,6 +43,14 @@ func (s *stage) playWith(t *testing.T, user *rest.Config, schedules func() time.
 // playShard runs what a selector selects, with events of its own.
 func (s *stage) playShard(t *testing.T, user *rest.Config, schedules func() time.Time, events *fixture.Events, selector labels.Selector) (stop func()) {
 	t.Helper()
+	mgr, rollouts := s.setUp(t, user, schedules, events, selector)
+	s.Expect(rollouts.WatchHelmReleases(s.ctx)).To(Succeed())
+	return s.run(t, mgr)
+}
+
+// setUp prepares all that a shard is, without HelmReleases.
+func (s *stage) setUp(t *testing.T, user *rest.Config, schedules func() time.Time, events *fixture.Events, selector labels.Selector) (ctrl.Manager, *RolloutReconciler) {
+	t.Helper()
 	options := CacheOptions(selector)
 	options.DefaultNamespaces = map[string]cache.Config{s.namespace: {}}
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
@@ -64,7 +72,7 @@ func (s *stage) playShard(t *testing.T, user *rest.Config, schedules func() time
 		r := &ScheduleReconciler{Client: mgr.GetClient(), Events: events, Now: schedules, Cluster: cluster, Shard: shard}
 		s.Expect(r.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
 	}
-	return s.run(t, mgr)
+	return mgr, r
 }
 
 // run starts a manager. The returned function ends it, as the end of the test does.

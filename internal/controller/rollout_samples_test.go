@@ -28,7 +28,7 @@ import (
 // first release, and whose schedules are what they say.
 func TestTheSamplesWorkTogether(t *testing.T) {
 	s := openStageAlone(t)
-	for _, sample := range samples(t) {
+	for _, sample := range samples(t, "*.yaml") {
 		if sample.GetKind() == "Namespace" {
 			continue // the stage has its own
 		}
@@ -49,11 +49,26 @@ func TestTheSamplesWorkTogether(t *testing.T) {
 	s.Expect(shown).NotTo(BeEmpty(), "the sample of a gate is of this Rollout")
 }
 
-// samples are all sample manifests, in the order of their files.
-func samples(t *testing.T) []*unstructured.Unstructured {
+// The sample of a chart stands alone: not every cluster has HelmReleases.
+func TestTheSampleOfAChartBakesOnceHelmIsDone(t *testing.T) {
+	s := openStageAlone(t)
+	for _, sample := range samples(t, filepath.Join("helm", "*.yaml")) {
+		sample.SetNamespace(s.namespace)
+		s.Expect(s.apply(sample)).To(Succeed(), "%s %s", sample.GetKind(), sample.GetName())
+	}
+	s.changeStatus(fixture.MakePolicy("shop-search").Obj(), func(o client.Object) { setLatest(o, "1.0.0") })
+	s.deploy("shop-search")
+	s.Expect(s.history("shop-search")[0].State).To(Equal(v1alpha1.BakeDeploying))
+	s.helmDeploys("shop-search")
+	s.rest("shop-search")
+	s.Expect(s.history("shop-search")[0].State).To(Equal(v1alpha1.BakeInProgress))
+}
+
+// samples are all sample manifests of a pattern, in the order of their files.
+func samples(t *testing.T, pattern string) []*unstructured.Unstructured {
 	t.Helper()
 	g := NewWithT(t)
-	paths, err := filepath.Glob(filepath.Join(parts.Root(), "config", "samples", "*.yaml"))
+	paths, err := filepath.Glob(filepath.Join(parts.Root(), "config", "samples", pattern))
 	g.Expect(err).NotTo(HaveOccurred())
 	var all []*unstructured.Unstructured
 	for _, path := range paths {

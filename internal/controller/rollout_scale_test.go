@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -68,6 +69,7 @@ func (s *stage) neighbour(name string, checks v1alpha1.HealthCheckSelector) {
 	check.Labels = map[string]string{"app": name, "by": "all"}
 	s.add(fixture.MakeScan(name).Found("1.0.0").Obj(), fixture.MakePolicy(name).Latest("1.0.0").Obj(),
 		fixture.MakeRepository(name).DrivenBy(name).Obj(), fixture.MakeKustomization(name).DrivenBy(name, "VERSION").Obj(),
+		fixture.MakeHelmRelease(name).Obj(),
 		fixture.MakeGate(name, name).Obj(), check, rollout)
 }
 
@@ -90,6 +92,7 @@ func (s *stage) efforts(looked *int) map[string]effort {
 		{&imagev1.ImageRepository{}, r.rolloutsOfRepository},
 		{&sourcev1.OCIRepository{}, r.rolloutsOfSource},
 		{&kustomizev1.Kustomization{}, r.rolloutsOfKustomization},
+		{&helmv2.HelmRelease{}, r.rolloutsOfHelmRelease},
 		{&v1alpha1.RolloutGate{}, rolloutOfGate},
 		{&v1alpha1.HealthCheck{}, r.rolloutsOfCheck},
 	} {

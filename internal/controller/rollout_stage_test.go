@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/runtime/conditions/check"
@@ -26,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -111,6 +113,7 @@ func (s *stage) clear() {
 		for _, kind := range []client.Object{
 			&v1alpha1.Rollout{}, &v1alpha1.RolloutGate{}, &v1alpha1.RolloutSchedule{}, &v1alpha1.HealthCheck{},
 			&imagev1.ImageRepository{}, &imagev1.ImagePolicy{}, &sourcev1.OCIRepository{}, &kustomizev1.Kustomization{},
+			&helmv2.HelmRelease{},
 		} {
 			s.Eventually(func() error { return testClient.DeleteAllOf(ctx, kind, client.InNamespace(namespace)) }).Should(Succeed())
 		}
@@ -121,6 +124,7 @@ func (s *stage) clear() {
 func (s *stage) restart() {
 	found := indexes{}
 	s.Expect(index(s.ctx, found)).To(Succeed())
+	s.Expect(target.IndexHelmReleases(s.ctx, found)).To(Succeed())
 	s.Expect(IndexGatesByOwner(s.ctx, found)).To(Succeed())
 	cached := s.wire.Through(found.cached(s.WithWatch))
 	if s.reads != nil {
@@ -129,6 +133,7 @@ func (s *stage) restart() {
 	s.reconciler = &RolloutReconciler{
 		Client: cached, APIReader: s.WithWatch, Events: s.events, Now: s.clock.Now, Notifications: s.notifications, Instance: "stage",
 	}
+	s.reconciler.helm.cached.Store(true)
 }
 
 // add creates objects, those of the fixtures in the stage's own namespace.

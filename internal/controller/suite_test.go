@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -47,6 +48,7 @@ func TestMain(m *testing.M) {
 func runTests(m *testing.M) int {
 	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(os.Stderr)))
 	plane, err := controlplane.Start(context.Background(), controlplane.Options{
+		HelmCRDs: true,
 		CRDPaths: []string{filepath.Join(parts.Root(), "config", "crd", "bases")},
 	})
 	if err != nil {
@@ -65,7 +67,7 @@ func runTests(m *testing.M) int {
 func testScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, imagev1.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, v1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, imagev1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, v1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			panic(err)

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+)
+
+// trimHelmRelease keeps no values and no inventory, and of the history the newest
+// version. Of those whose chart comes from no OCIRepository, which nobody reads, it
+// keeps that they exist.
+func trimHelmRelease(h *helmv2.HelmRelease) {
+	h.ManagedFields = nil
+	trimMetadata(h)
+	if _, ok := target.ChartOf(h); !ok {
+		h.Spec, h.Status = helmv2.HelmReleaseSpec{}, helmv2.HelmReleaseStatus{}
+		return
+	}
+	spec := helmv2.HelmReleaseSpec{ChartRef: h.Spec.ChartRef, Suspend: h.Spec.Suspend, WaitStrategy: h.Spec.WaitStrategy}
+	if h.GetInstall().DisableWait {
+		spec.Install = &helmv2.Install{DisableWait: true}
+	}
+	if h.GetUpgrade().DisableWait {
+		spec.Upgrade = &helmv2.Upgrade{DisableWait: true}
+	}
+	status := helmv2.HelmReleaseStatus{
+		ObservedGeneration: h.Status.ObservedGeneration, Conditions: readConditions(h.Status.Conditions),
+		LastAttemptedGeneration:     h.Status.LastAttemptedGeneration,
+		LastAttemptedRevision:       h.Status.LastAttemptedRevision,
+		LastAttemptedRevisionDigest: h.Status.LastAttemptedRevisionDigest,
+	}
+	if newest := target.NewestSnapshot(h); newest != nil {
+		status.History = helmv2.Snapshots{{Status: newest.Status, ChartVersion: newest.ChartVersion, OCIDigest: newest.OCIDigest}}
+	}
+	h.Spec, h.Status = spec, status
+}

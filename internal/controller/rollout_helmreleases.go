@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
+	"github.com/fluxrollouts/rollout-controller/internal/target"
+)
+
+// +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=helmreleases.helm.toolkit.fluxcd.io,verbs=list;watch
+
+// helmReleases says whether HelmReleases are in the cache. Not every cluster serves them,
+// and where they are not served, asking for them costs requests and brings errors.
+type helmReleases struct {
+	cached atomic.Bool
+	cache  cache.Cache
+	watch  func(source.Source) error
+}
+
+// WatchHelmReleases has the reconciler wait for HelmReleases, too. The API server must
+// serve them. It may be called once, after SetupWithManager, also while the manager runs:
+// then it returns when the cache is filled. Each HelmRelease there wakes its Rollout.
+func (r *RolloutReconciler) WatchHelmReleases(ctx context.Context) error {
+	h := &r.helm
+	if err := target.IndexHelmReleases(ctx, fieldindex.Indexer{Cache: h.cache}); err != nil {
+		return err
+	}
+	if _, err := h.cache.GetInformer(ctx, &helmv2.HelmRelease{}); err != nil {
+		return fmt.Errorf("watch HelmReleases: %w", err)
+	}
+	h.cached.Store(true)
+	on := handler.TypedEnqueueRequestsFromMapFunc[client.Object](r.rolloutsOfHelmRelease)
+	if err := h.watch(source.Kind[client.Object](h.cache, &helmv2.HelmRelease{}, on, contentChanged())); err != nil {
+		return fmt.Errorf("watch HelmReleases: %w", err)
+	}
+	return nil
+}
+
+// findTargets finds the targets of a Rollout.
+func (r *RolloutReconciler) findTargets(ctx context.Context, rollout types.NamespacedName) ([]target.Target, error) {
+	found, err := target.Find(ctx, r.Client, rollout)
+	if err != nil || !r.helm.cached.Load() {
+		return found, err
+	}
+	return target.WithHelmReleases(ctx, r.Client, found)
+}
+
+// rolloutsOfHelmRelease leads from a HelmRelease to the Rollout whose OCIRepository it
+// takes its chart from.
+func (r *RolloutReconciler) rolloutsOfHelmRelease(ctx context.Context, o client.Object) []reconcile.Request {
+	key, ok := target.ChartOf(o.(*helmv2.HelmRelease))
+	if !ok || key.Namespace != o.GetNamespace() {
+		return nil
+	}
+	repository := &sourcev1.OCIRepository{}
+	if err := r.Client.Get(ctx, key, repository, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "get OCIRepository of a HelmRelease")
+	}
+	return named(o, target.RolloutOf(repository))
+}
