@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
@@ -38,7 +39,7 @@ func awaitKinds(ctx context.Context, mgr ctrl.Manager, on cluster, controllers [
 		return nil
 	}
 	for _, verb := range []string{"list", "watch"} {
-		if allowed, err := on.allows(ctx, right{verb, definitions.Group, definitions.Resource, ""}, ""); err != nil || !allowed {
+		if allowed, err := on.allows(ctx, right{verb: verb, group: definitions.Group, resource: definitions.Resource}, ""); err != nil || !allowed {
 			return err
 		}
 	}
@@ -55,6 +56,18 @@ func (*awaiting) NeedLeaderElection() bool { return false }
 // Start watches CRDs until ctx ends, or it is time to start again, which is an
 // error.
 func (a *awaiting) Start(ctx context.Context) error {
+	return awaitCRD(ctx, a.metadata, "", func() (bool, error) {
+		if name := a.served(ctx); name != "" {
+			return true, fmt.Errorf("everything is served now that the controller %s needs: it begins with a new process", name)
+		}
+		return false, nil
+	})
+}
+
+// awaitCRD asks whether all is done whenever there is a CRD of that name, or it has
+// changed; no name stands for all of them. It ends with the answer yes, an error, or
+// ctx, and then watches no more.
+func awaitCRD(ctx context.Context, from metadata.Interface, name string, done func() (bool, error)) error {
 	changed := make(chan struct{}, 1)
 	look := func(any) {
 		select {
@@ -62,7 +75,7 @@ func (a *awaiting) Start(ctx context.Context) error {
 		default: // it is about to
 		}
 	}
-	informer := metadatainformer.NewFilteredMetadataInformer(a.metadata, definitions, metav1.NamespaceAll, 0, nil, nil).Informer()
+	informer := metadatainformer.NewFilteredMetadataInformer(from, definitions, metav1.NamespaceAll, 0, nil, only(name)).Informer()
 	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, o any) { look(o) }})
 	if err = errors.Join(err, informer.SetTransform(justName)); err != nil {
 		return fmt.Errorf("watch CRDs: %w", err)
@@ -77,9 +90,18 @@ func (a *awaiting) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
-			if name := a.served(ctx); name != "" {
-				return fmt.Errorf("everything is served now that the controller %s needs: it begins with a new process", name)
+			if enough, err := done(); enough || err != nil {
+				return err
 			}
+		}
+	}
+}
+
+// only asks for the object of a name, which may be all that an account may see.
+func only(name string) func(*metav1.ListOptions) {
+	return func(options *metav1.ListOptions) {
+		if name != "" {
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 	_ "time/tzdata" // the image has no zones of its own
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/runtime/logger"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -86,7 +87,7 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	defer broadcasters.Shutdown() // sends what is left
-	if err := register(ctx, wiring{Manager: mgr, options: o, starts: starts, broadcasters: broadcasters}); err != nil {
+	if err := register(ctx, wiring{Manager: mgr, options: o, cluster: on, starts: starts, broadcasters: broadcasters}); err != nil {
 		return err
 	}
 	if err := awaitKinds(ctx, mgr, on, waiting); err != nil {
@@ -162,7 +163,8 @@ func connect(config *rest.Config) (cluster, error) {
 func newScheme(mapper meta.RESTMapper, starts map[string]bool) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(
-		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, coordinationv1.AddToScheme, sourcev1.AddToScheme, kustomizev1.AddToScheme)
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, coordinationv1.AddToScheme,
+		sourcev1.AddToScheme, kustomizev1.AddToScheme, helmv2.AddToScheme)
 	if err := builder.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register kinds: %w", err)
 	}

@@ -29,6 +29,7 @@ import (
 type wiring struct {
 	ctrl.Manager
 	*options
+	cluster      cluster
 	starts       map[string]bool
 	broadcasters *broadcasters
 	shard        controller.Shard
@@ -111,7 +112,10 @@ func (w wiring) registerRollouts(ctx context.Context) error {
 	if err := addNotifications(w, w.eventsAddr, rollouts); err != nil {
 		return err
 	}
-	return rollouts.SetupWithManager(ctx, w, w.controller())
+	if err := rollouts.SetupWithManager(ctx, w, w.controller()); err != nil {
+		return err
+	}
+	return w.watchHelmReleases(ctx, rollouts)
 }
 
 func (w wiring) registerSchedules(ctx context.Context) error {

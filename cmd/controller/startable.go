@@ -34,7 +34,7 @@ type kind struct {
 }
 
 // right is one that a controller cannot do without.
-type right struct{ verb, group, resource, subresource string }
+type right struct{ verb, group, resource, subresource, name string }
 
 const (
 	ourCRDs   = "install the CRDs of config/crd"
@@ -81,17 +81,17 @@ func rightsOf(controller string) []right {
 	case coordinationController:
 		group := coordinationv1.GroupVersion.Group
 		return []right{
-			{"list", group, "deploymentcoordinations", ""},
-			{"watch", group, "deploymentcoordinations", ""},
-			{"patch", group, "deploymentcoordinations", "status"},
-			{"patch", "apps", "deployments", ""},
+			{"list", group, "deploymentcoordinations", "", ""},
+			{"watch", group, "deploymentcoordinations", "", ""},
+			{"patch", group, "deploymentcoordinations", "status", ""},
+			{"patch", "apps", "deployments", "", ""},
 		}
 	case statefulSetController:
 		return []right{
-			{"list", "apps", "statefulsets", ""},
-			{"watch", "apps", "statefulsets", ""},
-			{"list", "", "pods", ""},
-			{"delete", "", "pods", ""},
+			{"list", "apps", "statefulsets", "", ""},
+			{"watch", "apps", "statefulsets", "", ""},
+			{"list", "", "pods", "", ""},
+			{"delete", "", "pods", "", ""},
 		}
 	}
 	return nil
@@ -225,7 +225,7 @@ func (c cluster) serves(k kind) (bool, error) {
 func (c cluster) allows(ctx context.Context, r right, namespace string) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: namespace, Verb: r.verb, Group: r.group, Resource: r.resource, Subresource: r.subresource,
+			Namespace: namespace, Verb: r.verb, Group: r.group, Resource: r.resource, Subresource: r.subresource, Name: r.name,
 		},
 	}}
 	answer, err := c.access.Create(ctx, review, metav1.CreateOptions{})

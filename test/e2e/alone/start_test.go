@@ -8,6 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
@@ -64,19 +68,58 @@ func TestWhatStaysOffForWantOfAKindBeginsOnceItIsServed(t *testing.T) {
 		t.Fatalf("it ended while Flux was missing:\n%s", logOf(t, process))
 	}
 	for i := range flux {
-		ensure(t, &flux[i])
+		if flux[i].Spec.Group != helmv2.GroupVersion.Group {
+			ensure(t, &flux[i])
+		}
 	}
 	if err := process.Wait(t.Context()); err == nil {
 		t.Error("it ended well, so that nobody would start it again")
 	}
 	awaitLog(t, process, "everything is served now that the controller")
 
-	again, err := scenario.StartControllerAs(plane, "after-flux", program, kubeconfig, nil, args...) // as the kubelet does
+	again, err := scenario.StartControllerAs(plane, "after-flux", program, mayWatchOneCRD(t), nil, args...) // as the kubelet does
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = again.Stop(context.Background()) })
 	awaitLog(t, again, `"controllers":["deploymentcoordination","healthcheck","rollout","rolloutschedule"]`)
+	beginsToWaitForHelm(t, again)
+}
+
+// mayWatchOneCRD is an account with the shipped rights, but for those to read everything
+// that HealthChecks judge.
+func mayWatchOneCRD(t *testing.T) (kubeconfig string) {
+	t.Helper()
+	const account = "later"
+	kubeconfig, err := scenario.Install(t.Context(), plane, account, "deployment-coordination")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range []string{"health-workloads", "health-reader"} {
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "rollout-controller-" + role + "-rolebinding-" + account}}
+		if err := plane.Client().Delete(t.Context(), binding); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return kubeconfig
+}
+
+// beginsToWaitForHelm installs the kind HelmRelease, which a controller that runs takes
+// up by itself, and without a word before.
+func beginsToWaitForHelm(t *testing.T, process *controlplane.Process) {
+	t.Helper()
+	if log := logOf(t, process); strings.Contains(log, "HelmRelease") {
+		t.Errorf("it speaks of HelmReleases where there are none:\n%s", log)
+	}
+	for i := range flux {
+		if flux[i].Spec.Group == helmv2.GroupVersion.Group {
+			ensure(t, &flux[i])
+		}
+	}
+	awaitLog(t, process, "HelmReleases are served now, and waited for")
+	if log := logOf(t, process); !process.Running() || strings.Contains(log, `"level":"error"`) {
+		t.Errorf("it did not begin quietly:\n%s", log)
+	}
 }
 
 func awaitLog(t *testing.T, process *controlplane.Process, text string) {

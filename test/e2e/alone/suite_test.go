@@ -39,7 +39,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	options := controlplane.Options{Workloads: true, CRDPaths: []string{scenario.CoordinationCRDs()}}
+	options := controlplane.Options{Workloads: true, HelmCRDs: true, CRDPaths: []string{scenario.CoordinationCRDs()}}
 	os.Exit(stage.Bare(m, &plane, options, prepare))
 }
 

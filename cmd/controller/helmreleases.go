@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/metadata"
+
+	"github.com/fluxrollouts/rollout-controller/internal/controller"
+)
+
+const (
+	helmReleases = "helmreleases"
+	// helmCRD is the name of their CRD, the only one that the manager role may see.
+	helmCRD = helmReleases + ".helm.toolkit.fluxcd.io"
+)
+
+var helmRelease = kind{
+	GroupKind: schema.GroupKind{Group: helmv2.GroupVersion.Group, Kind: helmv2.HelmReleaseKind},
+	versions:  []string{helmv2.GroupVersion.Version},
+}
+
+// helmPlan is what becomes of HelmReleases: not every cluster has helm-controller, and
+// one may get it later.
+type helmPlan string
+
+const (
+	helmWatch helmPlan = "Watch" // they are served
+	helmAwait helmPlan = "Await" // they may be served later
+	helmLeave helmPlan = "Leave" // a right is missing
+)
+
+// planHelm says what becomes of HelmReleases, and which right is missing if they are
+// left alone.
+func (c cluster) planHelm(ctx context.Context, namespace string) (plan helmPlan, missing right, err error) {
+	read := right{group: helmv2.GroupVersion.Group, resource: helmReleases}
+	if missing, err = c.lacksReading(ctx, read, namespace); missing.verb != "" || err != nil {
+		return helmLeave, missing, err
+	}
+	served, err := c.serves(helmRelease)
+	if err != nil || served {
+		return helmWatch, right{}, err
+	}
+	await := right{group: definitions.Group, resource: definitions.Resource, name: helmCRD}
+	if missing, err = c.lacksReading(ctx, await, ""); missing.verb != "" || err != nil {
+		return helmLeave, missing, err
+	}
+	return helmAwait, right{}, nil
+}
+
+// lacksReading returns what the account may not: list or watch something. It may do both
+// if the verb is empty.
+func (c cluster) lacksReading(ctx context.Context, to right, namespace string) (missing right, err error) {
+	for _, verb := range []string{"list", "watch"} {
+		to.verb = verb
+		if allowed, err := c.allows(ctx, to, namespace); err != nil || !allowed {
+			return to, err
+		}
+	}
+	return right{}, nil
+}
+
+// watchHelmReleases has the controller wait for HelmReleases, now or as soon as they are
+// served.
+func (w wiring) watchHelmReleases(ctx context.Context, rollouts *controller.RolloutReconciler) error {
+	plan, missing, err := w.cluster.planHelm(ctx, w.onlyWatched())
+	if err != nil {
+		return err
+	}
+	switch plan {
+	case helmWatch:
+		return rollouts.WatchHelmReleases(ctx)
+	case helmAwait:
+		return w.awaitHelm(rollouts)
+	case helmLeave:
+		w.GetLogger().Info("HelmReleases are not waited for",
+			"because", fmt.Sprintf("this account may not %s: grant it what the manager role allows, and start again", missing))
+	}
+	return nil
+}
+
+func (w wiring) awaitHelm(rollouts *controller.RolloutReconciler) error {
+	client, err := metadata.NewForConfigAndClient(w.GetConfig(), w.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("prepare to watch the CRD of HelmReleases: %w", err)
+	}
+	return w.Add(&awaitingHelm{cluster: w.cluster, rollouts: rollouts, metadata: client, log: w.GetLogger().Info})
+}
+
+// awaitingHelm has HelmReleases watched as soon as they are served.
+type awaitingHelm struct {
+	cluster
+	rollouts *controller.RolloutReconciler
+	metadata metadata.Interface
+	log      func(message string, keysAndValues ...any)
+}
+
+// NeedLeaderElection says that every replica waits: each may lead next.
+func (*awaitingHelm) NeedLeaderElection() bool { return false }
+
+// Start waits until HelmReleases are served, has them watched, and is done.
+func (a *awaitingHelm) Start(ctx context.Context) error {
+	return awaitCRD(ctx, a.metadata, helmCRD, func() (bool, error) {
+		if !a.settled(ctx) {
+			return false, nil
+		}
+		if err := a.rollouts.WatchHelmReleases(ctx); err != nil {
+			return true, err
+		}
+		a.log("HelmReleases are served now, and waited for")
+		return true, nil
+	})
+}
+
+// settled reports whether HelmReleases are served, some moments after their CRD changed.
+func (a *awaitingHelm) settled(ctx context.Context) bool {
+	return wait.ExponentialBackoffWithContext(ctx, settling, func(context.Context) (bool, error) {
+		served, err := a.serves(helmRelease)
+		return served && err == nil, nil
+	}) == nil
+}
