@@ -6,7 +6,8 @@
 //
 // The stories share the control plane; each has a namespace and a repository
 // of its own. Pods are broken by version, whosever they are: 1.2.0 belongs to
-// the stories of bad_test.go, 3.0.0 to that of unapplied_test.go.
+// the stories of bad_test.go, 3.0.0 to that of unapplied_test.go, 4.1.0 to 4.3.0 to
+// those of helm_test.go.
 package e2e
 
 import (
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(stage.Main(m, &plane, controlplane.Options{Workloads: true, Flux: true, ImageScanner: true}))
+	os.Exit(stage.Main(m, &plane, controlplane.Options{Workloads: true, Flux: true, Helm: true, ImageScanner: true}))
 }
 
 // newStage is where a story begins that does not disturb the others.

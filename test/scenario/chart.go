@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"strings"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+)
+
+// dashboards is a folder of the chart that Helm does not install.
+const dashboards = "dashboards"
+
+// Chart is the release of a version as a Helm chart: a Deployment, and beside the
+// templates a folder with a ConfigMap.
+func (a App) Chart(version string) controlplane.Chart {
+	// Helm fills the version in.
+	deployment := strings.ReplaceAll(a.deployment("VERSION"), "VERSION", "{{ .Chart.AppVersion }}")
+	return controlplane.Chart{Repository: a.Repository, Version: version, Files: map[string]string{
+		"templates/deployment.yaml":    deployment,
+		dashboards + "/configmap.yaml": a.configMap(version),
+	}}
+}
+
+// ChartRepository is the target whose tag the Rollout writes, where the artifacts are
+// charts: they are handed on as they are.
+func (a App) ChartRepository(registryHost string) *sourcev1.OCIRepository {
+	repository := a.OCIRepository(registryHost)
+	repository.Spec.LayerSelector = &sourcev1.OCILayerSelector{
+		MediaType: string(controlplane.ChartContentType), Operation: sourcev1.OCILayerCopy,
+	}
+	return repository
+}
+
+// DashboardsKustomization applies the folder of the chart that Helm does not install.
+func (a App) DashboardsKustomization() *kustomizev1.Kustomization {
+	kustomization := a.Kustomization()
+	kustomization.Spec.Path = "./" + a.Name + "/" + dashboards
+	return kustomization
+}
+
+// HelmRelease installs the chart that the OCIRepository pulled. Helm gives up when
+// Kubernetes gives the Deployment up, or after a minute.
+func (a App) HelmRelease() *helmv2.HelmRelease {
+	return &helmv2.HelmRelease{
+		ObjectMeta: a.meta(),
+		Spec: helmv2.HelmReleaseSpec{
+			ChartRef: &helmv2.CrossNamespaceSourceReference{Kind: sourcev1.OCIRepositoryKind, Name: a.Name},
+			Interval: metav1.Duration{Duration: time.Hour},
+			Timeout:  &metav1.Duration{Duration: time.Minute},
+		},
+	}
+}
