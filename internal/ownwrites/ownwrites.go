@@ -7,8 +7,8 @@ package ownwrites
 import (
 	"sync"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -17,17 +17,25 @@ import (
 // can do no harm is the work of the optimistic locks. The zero value is ready.
 type Versions struct {
 	mu       sync.Mutex
-	versions map[types.UID]string
+	versions *lru.Cache
+}
+
+// most is how many objects are remembered, the latest written ones: of one that is
+// deleted before its cache has shown the write nobody asks any more.
+const most = 1 << 16
+
+func (v *Versions) known() *lru.Cache {
+	if v.versions == nil {
+		v.versions = lru.New(most)
+	}
+	return v.versions
 }
 
 // Wrote remembers the object as the API server returned it from a write.
 func (v *Versions) Wrote(object client.Object) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.versions == nil {
-		v.versions = map[types.UID]string{}
-	}
-	v.versions[object.GetUID()] = object.GetResourceVersion()
+	v.known().Add(object.GetUID(), object.GetResourceVersion())
 }
 
 // Ahead reports whether this process wrote the object after the copy at hand
@@ -35,14 +43,14 @@ func (v *Versions) Wrote(object client.Object) {
 func (v *Versions) Ahead(cached client.Object) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	written, ok := v.versions[cached.GetUID()]
+	written, ok := v.known().Get(cached.GetUID())
 	if !ok {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), written)
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), written.(string))
 	if err == nil && order < 0 {
 		return true
 	}
-	delete(v.versions, cached.GetUID())
+	v.known().Remove(cached.GetUID())
 	return false
 }
