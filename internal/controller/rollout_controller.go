@@ -119,7 +119,7 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 	decision, err := r.decide(ctx, &world)
 	pass.Decided(decision)
 	if err != nil {
-		return ctrl.Result{}, err
+		return giveUp(pass, err)
 	}
 	status, err := statusAfter(world.Input, decision)
 	if err != nil {
@@ -133,9 +133,8 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 		r.count(rollout, recorded, status, decision, news)
 		err = r.follow(ctx, recorded, world, decision, news)
 	}
-	if apierrors.IsConflict(err) || errors.Is(err, errStale) {
-		pass.Ends(errStale.Error())
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	if lostRace(err) {
+		return giveUp(pass, err)
 	}
 	next := r.requeue(world.Now, earliest(decision.RecheckAt, r.contests.next(recorded, world.targets)))
 	if err = errors.Join(err, world.err); err != nil {
@@ -143,6 +142,19 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 		return ctrl.Result{}, err
 	}
 	return next, nil
+}
+
+// lostRace reports whether somebody else has written what the pass rests on.
+func lostRace(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errStale) }
+
+// giveUp ends a pass. A race that was lost is no error: the next pass finds what has
+// been written.
+func giveUp(pass *announce.Pass, err error) (ctrl.Result, error) {
+	if !lostRace(err) {
+		return ctrl.Result{}, err
+	}
+	pass.Ends(errStale.Error())
+	return ctrl.Result{RequeueAfter: conflictDelay}, nil
 }
 
 // follow does what was recorded. That an annotation cannot be removed does not

@@ -3,11 +3,13 @@
 package controller
 
 import (
+	"context"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
@@ -52,4 +54,26 @@ func TestWordsCountOnlyForTheChoiceOfWhoSaidThem(t *testing.T) {
 			s.Expect(s.asked()).To(BeEmpty(), "a promotion ends what was said, whoever said it")
 		})
 	}
+}
+
+// A cache that lags behind is no error: the next pass looks again.
+func TestAChoiceThatACacheStillShowsIsLookedAtAgain(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop").Pin("1.0.0").Annotate(v1alpha1.DeployUserAnnotation, "ann"), "1.0.0")...)
+	kept := s.rollout("shop")
+	s.reads = func(c client.WithWatch) client.WithWatch {
+		return interceptor.NewClient(c, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if rollout, ok := o.(*v1alpha1.Rollout); ok {
+					kept.DeepCopyInto(rollout)
+					return nil
+				}
+				return c.Get(ctx, key, o, opts...)
+			},
+		})
+	}
+	s.restart()
+	s.pin("shop", new("1.1.0"))
+	result, err := s.try("shop")
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(result.RequeueAfter).To(Equal(conflictDelay))
 }
