@@ -20,6 +20,7 @@ const (
 	manual    = "manual"    // a person did
 	retry     = "retry"     // a person has a failed one judged anew
 	adoption  = "adoption"  // the history was lost, and what runs was taken over
+	tagMoved  = "tag_moved" // nobody chose it: the current tag was pushed again
 )
 
 // results are the states in which a promotion has ended.
@@ -72,7 +73,7 @@ func newPromotions() promotions {
 				8*time.Hour, day, 2*day, 7*day),
 		}),
 	}
-	for _, trigger := range []string{automatic, manual, retry, adoption} {
+	for _, trigger := range []string{automatic, manual, retry, adoption, tagMoved} {
 		p.started.WithLabelValues(trigger)
 	}
 	for _, result := range results {
@@ -90,6 +91,8 @@ func (p *promotions) begun(d promotion.Decision) {
 		p.started.WithLabelValues(adoption).Inc()
 	case d.Action == promotion.Retry:
 		p.started.WithLabelValues(retry).Inc()
+	case d.Reason == v1alpha1.TagMovedReason:
+		p.started.WithLabelValues(tagMoved).Inc()
 	case d.Action.Promotes() && d.Manual:
 		p.started.WithLabelValues(manual).Inc()
 	case d.Action.Promotes():

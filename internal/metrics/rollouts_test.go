@@ -193,6 +193,19 @@ func TestPromotionsAreCountedAsTheyEnd(t *testing.T) {
 				"rollout_restore_duration_seconds_sum{}":                  90,
 			},
 		},
+		"a tag that was pushed again": {
+			happens: func(p *play) {
+				p.stores(promote, first(p).Deploying())
+				moved := promotion.Decision{Action: promotion.Supersede, Reason: v1alpha1.TagMovedReason}
+				p.stores(moved, second(p).Deploying(), first(p).Cancelled())
+			},
+			want: map[string]float64{
+				"rollout_promotions_started_total{trigger=automatic}":     1,
+				"rollout_promotions_started_total{trigger=tag_moved}":     1,
+				"rollout_promotions_total{result=Cancelled}":              1,
+				"rollout_deploy_duration_seconds_count{result=Cancelled}": 1,
+			},
+		},
 		"a retry has a result of its own": {
 			happens: func(p *play) {
 				p.stores(promote, first(p).Deploying())

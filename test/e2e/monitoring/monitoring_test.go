@@ -223,7 +223,7 @@ func numbers(t *testing.T, prometheus prometheusv1.API) {
 	for query, want := range map[string]map[string]float64{
 		`sum by (result) (rollout_promotions_total)`: {"Succeeded": 2, "Failed": 2, "Cancelled": 0},
 		`sum by (trigger) (rollout_promotions_started_total)`: {
-			"automatic": 5, "manual": 1, "retry": 0, "adoption": 0},
+			"automatic": 5, "manual": 1, "retry": 0, "adoption": 0, "tag_moved": 0},
 		`sum by (result) (rollout_bake_duration_seconds_count)`: {"Succeeded": 0, "Failed": 1, "Cancelled": 0},
 		`sum(rollout_restore_duration_seconds_count)`:           {"": 1},
 		`sum by (reason) (rollout_blocked)`:                     {"SomeGatesBlocking": 1},
