@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"time"
 
@@ -16,17 +17,16 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// keepKustomizations lets the cache show Kustomizations as they are now, whatever
-// becomes of them.
-func (s *stage) keepKustomizations() {
-	kept := &kustomizev1.KustomizationList{}
+// keep lets the reconciler go on with the objects of a kind as they are now, as a cache
+// does that has not seen what became of them.
+func (s *stage) keep(kept client.ObjectList) {
 	s.Expect(s.List(s.ctx, kept, client.InNamespace(s.namespace))).To(Succeed())
 	s.reads = func(c client.WithWatch) client.WithWatch {
 		return interceptor.NewClient(c, interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				err := c.List(ctx, list, opts...)
-				if list, ok := list.(*kustomizev1.KustomizationList); ok {
-					kept.DeepCopyInto(list)
+				if reflect.TypeOf(list) == reflect.TypeOf(kept) {
+					reflect.ValueOf(list).Elem().Set(reflect.ValueOf(kept.DeepCopyObject()).Elem())
 				}
 				return err
 			},
@@ -39,7 +39,7 @@ func TestABakeDoesNotEndWellOnTargetsThatACacheStillShows(t *testing.T) {
 	s := openStage(t, shopWith(fixture.MakeRollout("shop").BakeTime(10*time.Minute), "1.0.0")...)
 	s.deploy("shop")
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
-	s.keepKustomizations()
+	s.keep(&kustomizev1.KustomizationList{})
 	s.fluxFails("shop", "Deployment shop is gone")
 	s.pass(10 * time.Minute)
 	s.reconcile("shop")
@@ -51,7 +51,7 @@ func TestABakeDoesNotEndWellOnTargetsThatACacheStillShows(t *testing.T) {
 func TestNoDeadlineFailsWhatTheCacheHasNotSeenApplied(t *testing.T) {
 	s := openStage(t, shopWith(fixture.MakeRollout("shop").DeployTimeout(10*time.Minute), "1.0.0")...)
 	s.rest("shop")
-	s.keepKustomizations()
+	s.keep(&kustomizev1.KustomizationList{})
 	s.fluxApplies()
 	s.pass(10*time.Minute + time.Second)
 	s.reconcile("shop")

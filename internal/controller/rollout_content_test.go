@@ -3,7 +3,6 @@
 package controller
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
@@ -126,29 +124,10 @@ func TestOtherContentAtThePullIsNoProof(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.StalledCondition)).To(Equal(condition{}))
 }
 
-// keepRepositories has the reconciler go on with the OCIRepositories of now, as a cache
-// does that has not seen what became of them.
-func (s *stage) keepRepositories() {
-	kept := &sourcev1.OCIRepositoryList{}
-	s.Expect(s.List(s.ctx, kept, client.InNamespace(s.namespace))).To(Succeed())
-	s.reads = func(c client.WithWatch) client.WithWatch {
-		return interceptor.NewClient(c, interceptor.Funcs{
-			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-				err := c.List(ctx, list, opts...)
-				if list, ok := list.(*sourcev1.OCIRepositoryList); ok {
-					kept.DeepCopyInto(list)
-				}
-				return err
-			},
-		})
-	}
-	s.restart()
-}
-
 func TestContentThatOnlyACacheStillShowsIsNoNews(t *testing.T) {
 	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
-	s.keepRepositories()
+	s.keep(&sourcev1.OCIRepositoryList{})
 	s.changeStatus(fixture.MakeRollout("shop").Obj(), func(o client.Object) {
 		status := &o.(*v1alpha1.Rollout).Status
 		status.History[0].Version.Digest = new(otherContent)

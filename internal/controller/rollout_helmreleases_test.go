@@ -111,31 +111,13 @@ func TestABakeDoesNotEndWellOnAHelmReleaseThatACacheStillShows(t *testing.T) {
 	s.helmDeploys("shop")
 	s.rest("shop")
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
-	s.keepHelmReleases()
+	s.keep(&helmv2.HelmReleaseList{})
 	s.helmFails(helmv2.UpgradeFailedReason, "Deployment shop is gone")
 	s.pass(10 * time.Minute)
 	s.reconcile("shop")
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Message).To(Equal(
 		"1.0.0: the bake time is over; HelmRelease " + s.namespace + "/shop: Deployment shop is gone"))
-}
-
-// keepHelmReleases lets the cache show HelmReleases as they are now.
-func (s *stage) keepHelmReleases() {
-	kept := &helmv2.HelmReleaseList{}
-	s.Expect(s.List(s.ctx, kept, client.InNamespace(s.namespace))).To(Succeed())
-	s.reads = func(c client.WithWatch) client.WithWatch {
-		return interceptor.NewClient(c, interceptor.Funcs{
-			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-				err := c.List(ctx, list, opts...)
-				if list, ok := list.(*helmv2.HelmReleaseList); ok {
-					kept.DeepCopyInto(list)
-				}
-				return err
-			},
-		})
-	}
-	s.restart()
 }
 
 func TestAHelmReleaseWakesTheRolloutOfItsChart(t *testing.T) {
