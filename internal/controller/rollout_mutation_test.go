@@ -40,6 +40,9 @@ var seed = flag.Uint64("seed", 0, "what the random edits begin with; 0 is anothe
 // random. In the end each is where it should be, no promotion was repeated, and no object
 // that the caches share was changed.
 func TestNothingWritesToTheCachesWhateverPeopleDo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("two hundred Rollouts take long: make test-all has them, in the process that asks the detector anyway")
+	}
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}
