@@ -132,9 +132,9 @@ func (w *world) checkMoved(in promotion.Input, d promotion.Decision) {
 		w.fail("%s is recorded as pushed again; %s was deployed, and pushed again %d times", d.Release.Tag, tag, w.pushes[tag])
 	}
 	if !slices.ContainsFunc(in.Targets.All, func(t promotion.Target) bool {
-		return t.Moved != "" && (t.Image != image || t.Digest == *d.Release.Digest)
+		return t.Moved != "" && (t.Image != image || t.Digest == digestOf(d.Release))
 	}) {
-		w.fail("%s is recorded as %v, which no target has pulled", tag, d.Release.Digest)
+		w.fail("%s is recorded as %s, which no target has pulled", tag, digestOf(d.Release))
 	}
 }
 
@@ -144,13 +144,21 @@ func (w *world) checkContent() {
 	w.t.Helper()
 	entry := w.current()
 	for _, object := range w.targets {
-		if object.image == image && (entry.Version.Digest == nil || *entry.Version.Digest != object.pulled) {
-			w.fail("%s succeeded as %v, but %s runs %s", entry.Version.Tag, entry.Version.Digest, object.name, object.pulled)
+		if object.image == image && digestOf(entry.Version) != object.pulled {
+			w.fail("%s succeeded as %s, but %s runs %s", entry.Version.Tag, digestOf(entry.Version), object.name, object.pulled)
 		}
 		if start := entry.BakeStartTime; start != nil && object.pulledAt.After(start.Time) && w.memory.tampered != w.memory.lastID {
 			w.fail("%s succeeded although %s pulled it at %s, in the middle of its bake", entry.Version.Tag, object.name, object.pulledAt)
 		}
 	}
+}
+
+// digestOf is empty if it is not known.
+func digestOf(release v1alpha1.VersionInfo) string {
+	if release.Digest == nil {
+		return ""
+	}
+	return *release.Digest
 }
 
 // checkPosition: where nothing in the history can be ranked, only the newest of all
