@@ -58,13 +58,15 @@ func TestTheClocksOfOthersAreAnHourOff(t *testing.T) {
 type world struct {
 	*stage.Stage
 	off time.Duration
+	// digests of what was pushed, by version.
+	digests map[string]string
 	// times that were written by that clock.
 	times int
 }
 
 func raise(t *testing.T, plane *stage.Plane, off time.Duration) *world {
 	t.Helper()
-	w := &world{Stage: stage.New(t, plane), off: off}
+	w := &world{Stage: stage.New(t, plane), off: off, digests: map[string]string{}}
 	w.CreateFlux()
 	check, class := w.HealthCheck(), "example"
 	check.Spec.Class, check.Annotations = &class, nil
@@ -83,7 +85,8 @@ func (w *world) release(version string) {
 	w.T.Helper()
 	release := w.ConfigRelease(version)
 	release.Annotations = map[string]string{artifact.CreatedAnnotation: w.now().UTC().Format(time.RFC3339)}
-	w.Publish(release)
+	w.digests[version] = w.Push(release)
+	w.Scan()
 	w.AwaitState(version, v1alpha1.BakeDeploying)
 	repository := w.OCIRepository("")
 	stage.Eventually(w.T, version+" in the OCIRepository", func() (bool, string) {
@@ -95,7 +98,7 @@ func (w *world) release(version string) {
 // applied plays Flux.
 func (w *world) applied(version string) {
 	w.T.Helper()
-	revision := version + "@sha256:0123456789012345678901234567890123456789012345678901234567890123"
+	revision := version + "@" + w.digests[version]
 	ready := func(o client.Object) []metav1.Condition {
 		return []metav1.Condition{{
 			Type: meta.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Played", LastTransitionTime: w.now(), ObservedGeneration: o.GetGeneration(),

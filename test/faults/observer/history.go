@@ -132,7 +132,7 @@ func (s *Story) checkAdded(r *rollout, was *v1alpha1.Rollout, e *entry, gap bool
 		}
 	}
 	current := was.Current()
-	if !gap && current != nil && was.ChosenByHand() != e.Version.Tag && !newer(e.Version.Tag, current.Version.Tag) {
+	if !gap && current != nil && was.ChosenByHand() != e.Version.Tag && !newer(e.Version.Tag, current.Version.Tag) && !pushedAgain(current, e) {
 		s.complain("%s: %s was promoted by itself after %s", named(r.object), e.Version.Tag, current.Version.Tag)
 	}
 }
@@ -145,6 +145,13 @@ func newer(tag, than string) bool {
 }
 
 // sameDigest: neither says that the tag pointed elsewhere.
+// pushedAgain reports whether an entry tells of other content under the tag of the one
+// before it, which nobody has decided.
+func pushedAgain(before, e *entry) bool {
+	bySystem := e.TriggeredBy != nil && e.TriggeredBy.Kind == v1alpha1.TriggeredBySystem
+	return bySystem && before.Version.Tag == e.Version.Tag && !sameDigest(before, e)
+}
+
 func sameDigest(a, b *entry) bool {
 	return a.Version.Digest == nil || b.Version.Digest == nil || *a.Version.Digest == *b.Version.Digest
 }

@@ -32,6 +32,8 @@ func TestTheObserverFindsNothingWhereAllIsWell(t *testing.T) {
 			written("1.0.0").says(v1alpha1.HealthStatusHealthy).deployed("1.0.0").history(one().Baking(noon)),
 		"a target that is gone": newTale().history(one().Deploying()).written("1.0.0").pulled("1.0.0").applied("0.9.0").gone().
 			proven().history(one().Baking(noon)),
+		"a tag that was pushed again": newTale().history(done(content(one(), "a"))).history(
+			content(one().ID(2), "b").By(v1alpha1.TriggeredBySystem, "rollout-controller").Deploying(), done(content(one(), "a"))),
 		"states that nobody saw":     newTale().history(done(one())).afterGap(),
 		"a Rollout that begins anew": firstPromotion().history(done(one())).gone().state(anotherShop()),
 	} {
@@ -49,10 +51,12 @@ func TestTheObserverSeesEachBrokenPromise(t *testing.T) {
 		tale   *tale
 		broken string // part of the only complaint
 	}{
-		"a promotion vanishes":               {firstPromotion().history(), "promotion 1 has vanished"},
-		"two at once":                        {newTale().history(two().Deploying(), done(one())), "2 promotions were recorded at once"},
-		"an id that was there before":        {firstPromotion().history(done(one()), two().ID(0).Cancelled()), "promotion 0 was recorded after 1"},
-		"out of order":                       {newTale().history(done(one())).history(done(one()), two().Cancelled()), "promotion 2 stands before 1"},
+		"a promotion vanishes":        {firstPromotion().history(), "promotion 1 has vanished"},
+		"two at once":                 {newTale().history(two().Deploying(), done(one())), "2 promotions were recorded at once"},
+		"an id that was there before": {firstPromotion().history(done(one()), two().ID(0).Cancelled()), "promotion 0 was recorded after 1"},
+		"out of order":                {newTale().history(done(one())).history(done(one()), two().Cancelled()), "promotion 2 stands before 1"},
+		"a tag that a person is said to have pushed again": {newTale().history(done(content(one(), "a"))).history(
+			content(one().ID(2), "b").By(v1alpha1.TriggeredByUser, "ann").Deploying(), done(content(one(), "a"))), "1.0.0 was promoted by itself after 1.0.0"},
 		"a release twice":                    {firstPromotion().history(one().ID(2).Deploying(), done(one())), "1.0.0 was promoted"},
 		"a person's choice twice":            {firstPromotion().chosen("1.0.0", done(one())).history(one().ID(2).Deploying(), done(one())), "1.0.0 was promoted twice in a row, as 1 and 2"},
 		"back to an older one":               {newTale().history(done(one())).history(two().Deploying(), done(one())).history(one().ID(3).Deploying(), two().Cancelled(), done(one())), "1.0.0 was promoted by itself after 1.1.0"},

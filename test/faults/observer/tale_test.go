@@ -149,3 +149,8 @@ func firstPromotion() *tale {
 	return newTale().history(one().Deploying()).written("1.0.0").deployed("1.0.0").proven().
 		history(one().Baking(noon)).history(done(one()))
 }
+
+// content gives the entry's tag a digest.
+func content(e *fixture.EntryBuilder, digest string) *fixture.EntryBuilder {
+	return e.Version(fixture.MakeRelease(e.Obj().Version.Tag).Digest("sha256:" + digest).Obj())
+}
