@@ -11,6 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
@@ -159,9 +160,30 @@ func (s *story) release(meanwhile func(version string)) {
 	}
 	meanwhile(version)
 	for _, a := range s.all {
+		s.awaitOffer(a, version)
+	}
+	for _, a := range s.all {
 		a.AwaitState(version, v1alpha1.BakeSucceeded)
 	}
 	s.released = append(s.released, version)
+}
+
+// awaitOffer waits until Flux names a version. It asks again for a scan that an outage may
+// have taken with it, since the next one by itself is an hour away.
+func (s *story) awaitOffer(a *stage.Application, version string) {
+	s.t.Helper()
+	policy, asked := a.ImagePolicy(""), time.Now()
+	stage.Eventually(s.t, "an ImagePolicy that names "+version, func() (bool, string) {
+		if time.Since(asked) > 10*time.Second {
+			asked = time.Now()
+			for _, object := range []client.Object{a.ImageRepository(""), a.ImagePolicy("")} {
+				_ = s.plane.RequestReconcile(s.t.Context(), object) // the API server may be away
+			}
+		}
+		err := s.plane.Client().Get(s.t.Context(), client.ObjectKeyFromObject(policy), policy)
+		named := err == nil && policy.Status.LatestRef != nil && policy.Status.LatestRef.Tag == version
+		return named, fmt.Sprintf("%v %+v", err, policy.Status)
+	})
 }
 
 func (s *story) end(told *report.Report) {
