@@ -105,7 +105,7 @@ func (r *RolloutReconciler) contestOf(rollout *v1alpha1.Rollout, t target.Target
 		return c
 	}
 	version := rollout.Current().Version.Tag
-	was := find(rollout.Status.Targets, seen, version)
+	was := seen.StoredIn(rollout.Status.Targets, version)
 	if was == nil || was.State != v1alpha1.TargetConflict || !target.IsTaking(was.Message) {
 		return nil
 	}

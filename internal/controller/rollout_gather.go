@@ -118,7 +118,7 @@ func remember(before []v1alpha1.TargetStatus, t target.Target, seen promotion.Ta
 	if seen.State != v1alpha1.TargetPending || seen.Message != "" {
 		return seen
 	}
-	was := find(before, seen, version)
+	was := seen.StoredIn(before, version)
 	if was == nil || was.State != v1alpha1.TargetFailed {
 		return seen
 	}
@@ -127,17 +127,6 @@ func remember(before []v1alpha1.TargetStatus, t target.Target, seen promotion.Ta
 	}
 	seen.State, seen.Message = was.State, was.Message
 	return seen
-}
-
-// find returns what is stored of a target with a version; nil if nothing is.
-func find(targets []v1alpha1.TargetStatus, seen promotion.Target, version string) *v1alpha1.TargetStatus {
-	for i := range targets {
-		t := &targets[i]
-		if t.Kind == seen.Kind && t.Namespace == seen.Namespace && t.Name == seen.Name && t.Version == version {
-			return t
-		}
-	}
-	return nil
 }
 
 // gatherOwned asks, while there is no history, which versions the controller

@@ -90,7 +90,7 @@ func setTargets(r report, in promotion.Input) {
 		} else {
 			next = settle(before, seen, withoutNews(before, seen, next), allApplied)
 		}
-		next.Digest = in.Accepted(seen, r.decision)
+		next.Digest = in.DigestToStore(seen, r.decision)
 		r.status.Targets = append(r.status.Targets, next)
 	}
 }
@@ -107,7 +107,7 @@ func unproven(seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.Target
 // withoutNews keeps what is said of a target already, if only how long it took has
 // changed: Flux tries again and again.
 func withoutNews(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
-	was := find(before, seen, next.Version)
+	was := seen.StoredIn(before, next.Version)
 	if was != nil && was.State == next.State && brief.SameButDurations(was.Message, next.Message) {
 		return *was
 	}
@@ -121,7 +121,7 @@ func settle(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1
 	if next.State != v1alpha1.TargetPending || next.Message != "" {
 		return next
 	}
-	switch was := find(before, seen, next.Version); {
+	switch was := seen.StoredIn(before, next.Version); {
 	case was != nil && was.State == v1alpha1.TargetApplied:
 		return *was
 	case was == nil && allApplied:

@@ -68,18 +68,15 @@ func (in Input) contentFor(t Target) string {
 // accepted is the digest with which the target was last seen applied under the current
 // release's tag; empty if it was not.
 func (in Input) accepted(t Target) string {
-	for i := range in.Rollout.Status.Targets {
-		was := &in.Rollout.Status.Targets[i]
-		if was.Kind == t.Kind && was.Namespace == t.Namespace && was.Name == t.Name && was.Version == in.Rollout.Current().Version.Tag {
-			return was.Digest
-		}
+	if was := t.StoredIn(in.Rollout.Status.Targets, in.Rollout.Current().Version.Tag); was != nil {
+		return was.Digest
 	}
 	return ""
 }
 
-// Accepted is the digest that is to be remembered of a target with the decision: that
+// DigestToStore is the digest that is to be stored of a target with the decision: that
 // with which it was last seen applied.
-func (in Input) Accepted(t Target, d Decision) string {
+func (in Input) DigestToStore(t Target, d Decision) string {
 	moved := d.Reason == v1alpha1.TagMovedReason
 	switch {
 	case in.Rollout.Current() == nil, d.Action.Promotes() && !moved:

@@ -48,6 +48,18 @@ type Target struct {
 // String names the target in a message.
 func (t Target) String() string { return fmt.Sprintf("%s %s/%s", t.Kind, t.Namespace, t.Name) }
 
+// StoredIn returns what a status says of the target with a version; nil if it says
+// nothing.
+func (t Target) StoredIn(targets []v1alpha1.TargetStatus, version string) *v1alpha1.TargetStatus {
+	for i := range targets {
+		s := &targets[i]
+		if s.Kind == t.Kind && s.Namespace == t.Namespace && s.Name == t.Name && s.Version == version {
+			return s
+		}
+	}
+	return nil
+}
+
 // applied reports whether every target reports the release applied.
 func (t Targets) applied() bool {
 	return t.Problem == nil && !slices.ContainsFunc(t.All, func(target Target) bool {

@@ -25,7 +25,7 @@ import (
 const FieldManager = write.FieldManager
 
 // Target is a Flux object that carries a Rollout's release, or that applies
-// one which does. Exactly one of Repository and Kustomization is set.
+// one which does. Exactly one of Repository, Kustomization and HelmRelease is set.
 type Target struct {
 	// Repository whose spec.ref.tag is the Rollout's.
 	Repository *sourcev1.OCIRepository
