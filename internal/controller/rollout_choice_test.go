@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -150,7 +150,7 @@ func (s *stage) writeVariableAsOurs(value string) {
 	k := fixture.MakeKustomization("shop").Obj()
 	s.Expect(s.Get(s.ctx, s.key("shop"), k)).To(Succeed())
 	k.Spec.PostBuild.Substitute["VERSION"] = value
-	s.Expect(s.Update(s.ctx, k, client.FieldOwner(target.FieldManager))).To(Succeed())
+	s.Expect(s.Update(s.ctx, k, client.FieldOwner(write.FieldManager))).To(Succeed())
 }
 
 func withoutTimes(status v1alpha1.RolloutStatus) map[string]any {

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
@@ -152,7 +151,7 @@ func (r *ScheduleReconciler) create(ctx context.Context, t timetable, rollout *v
 	if err := r.shape(t, rollout, gate, open); err != nil {
 		return nil, err
 	}
-	err := r.Client.Create(ctx, gate, client.FieldOwner(target.FieldManager))
+	err := r.Client.Create(ctx, gate, client.FieldOwner(write.FieldManager))
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil, nil // the Rollout goes with its namespace

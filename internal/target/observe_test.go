@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -263,7 +264,7 @@ func TestAKustomizationIsObserved(t *testing.T) {
 
 func TestWhatOurFieldManagerOwns(t *testing.T) {
 	ours := func(fields string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: target.FieldManager, FieldsV1: metav1.NewFieldsV1(fields)}
+		return metav1.ManagedFieldsEntry{Manager: write.FieldManager, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	const tag, variable = `{"f:spec":{"f:ref":{"f:tag":{}}}}`, `{"f:spec":{"f:postBuild":{"f:substitute":{"f:VERSION":{}}}}}`
 	byOther, inStatus, withoutFields := ours(tag), ours(tag), ours(tag)

@@ -157,7 +157,7 @@ func (t Target) annotated() *fieldpath.Set {
 // isOwn reports whether an entry is of the controller's field manager, however
 // it wrote.
 func isOwn(entry metav1.ManagedFieldsEntry) bool {
-	return entry.Manager == FieldManager && entry.Subresource == ""
+	return entry.Manager == write.FieldManager && entry.Subresource == ""
 }
 
 // fieldsOf returns the fields of an entry; none if they cannot be read, as of

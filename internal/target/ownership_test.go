@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -23,32 +24,32 @@ func TestWhatIsOwnedTooMuch(t *testing.T) {
 	}{
 		"nothing": {target: kustomization(shared())},
 		"not the variables of any Rollout": {
-			target: kustomization(shared()), fields: []metav1.ManagedFieldsEntry{applied(target.FieldManager, ownsAB)},
+			target: kustomization(shared()), fields: []metav1.ManagedFieldsEntry{applied(write.FieldManager, ownsAB)},
 		},
 		"not the maps around them": {
 			target: kustomization(shared()),
-			fields: []metav1.ManagedFieldsEntry{updated(target.FieldManager,
+			fields: []metav1.ManagedFieldsEntry{updated(write.FieldManager,
 				`{"f:spec":{"f:postBuild":{".":{},"f:substitute":{".":{},"f:A":{}}}}}`)},
 		},
 		"a variable of the user": {
-			target: kustomization(shared()), fields: []metav1.ManagedFieldsEntry{applied(target.FieldManager, ownsABC)}, want: true,
+			target: kustomization(shared()), fields: []metav1.ManagedFieldsEntry{applied(write.FieldManager, ownsABC)}, want: true,
 		},
 		"a variable whose annotation has gone": {
-			target: kustomization(shared()), fields: []metav1.ManagedFieldsEntry{updated(target.FieldManager, ownsABC)}, want: true,
+			target: kustomization(shared()), fields: []metav1.ManagedFieldsEntry{updated(write.FieldManager, ownsABC)}, want: true,
 		},
 		"not what others own": {
 			target: kustomization(shared()), fields: []metav1.ManagedFieldsEntry{applied("kustomize-controller", ownsABC)},
 		},
 		"not what cannot be read": {
-			target: kustomization(shared()), fields: []metav1.ManagedFieldsEntry{applied(target.FieldManager, `[]`)},
+			target: kustomization(shared()), fields: []metav1.ManagedFieldsEntry{applied(write.FieldManager, `[]`)},
 		},
 		"not the tag of an OCIRepository": {
 			target: repository(fixture.MakeRepository("web").DrivenBy("shop")),
-			fields: []metav1.ManagedFieldsEntry{applied(target.FieldManager, ownsTag)},
+			fields: []metav1.ManagedFieldsEntry{applied(write.FieldManager, ownsTag)},
 		},
 		"the rest of its reference": {
 			target: repository(fixture.MakeRepository("web").DrivenBy("shop")),
-			fields: []metav1.ManagedFieldsEntry{applied(target.FieldManager, `{"f:spec":{"f:ref":{"f:tag":{},"f:semver":{}}}}`)},
+			fields: []metav1.ManagedFieldsEntry{applied(write.FieldManager, `{"f:spec":{"f:ref":{"f:tag":{},"f:semver":{}}}}`)},
 			want:   true,
 		},
 	} {
@@ -60,7 +61,7 @@ func TestWhatIsOwnedTooMuch(t *testing.T) {
 }
 
 func TestOnlyOurOwnFieldsAreKept(t *testing.T) {
-	ours, ofStatus := updated(target.FieldManager, ownsTag), updated(target.FieldManager, ownsTag)
+	ours, ofStatus := updated(write.FieldManager, ownsTag), updated(write.FieldManager, ownsTag)
 	ofStatus.Subresource = "status"
 	web := repository(fixture.MakeRepository("web"))
 	web.Object().SetManagedFields([]metav1.ManagedFieldsEntry{applied("kustomize-controller", ownsTag), ours, ofStatus})

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -58,12 +59,12 @@ func TestWhoTookAField(t *testing.T) {
 		},
 		"another controller under our name": {
 			target: repository(fixture.MakeRepository("web").Tag("0.9.0")),
-			fields: []metav1.ManagedFieldsEntry{applied(target.FieldManager, ownsTag)},
-			want:   target.Taking{Fields: []string{"spec.ref.tag"}, Managers: []string{target.FieldManager}, Applied: true},
+			fields: []metav1.ManagedFieldsEntry{applied(write.FieldManager, ownsTag)},
+			want:   target.Taking{Fields: []string{"spec.ref.tag"}, Managers: []string{write.FieldManager}, Applied: true},
 		},
 		"a writer that leaves no name": {
 			target: repository(fixture.MakeRepository("web")),
-			fields: []metav1.ManagedFieldsEntry{updated(target.FieldManager, ownsTag), applied("kustomize-controller", `{"f:spec":{"f:url":{}}}`)},
+			fields: []metav1.ManagedFieldsEntry{updated(write.FieldManager, ownsTag), applied("kustomize-controller", `{"f:spec":{"f:url":{}}}`)},
 			want:   target.Taking{Fields: []string{"spec.ref.tag"}},
 		},
 		"two managers of two variables, and not of a third that carries the version": {

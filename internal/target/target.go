@@ -17,12 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
-
-// FieldManager is the name under which the controller writes. It is part of
-// the wire contract: ownership of a field continues across controllers.
-const FieldManager = write.FieldManager
 
 // Target is a Flux object that carries a Rollout's release, or that applies
 // one which does. Exactly one of Repository, Kustomization and HelmRelease is set.

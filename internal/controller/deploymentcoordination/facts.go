@@ -15,8 +15,8 @@ import (
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
 	"github.com/fluxrollouts/rollout-controller/internal/workload"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 // Reasons of the condition Progressing, as Kubernetes gives them. It exports
@@ -154,7 +154,7 @@ func appliedBy(d *appsv1.Deployment) string {
 // Deployment names nobody else in its managedFields.
 func pausedBy(d *appsv1.Deployment) string {
 	for _, entry := range d.ManagedFields {
-		if entry.Manager != target.FieldManager {
+		if entry.Manager != write.FieldManager {
 			return entry.Manager
 		}
 	}

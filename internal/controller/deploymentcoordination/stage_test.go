@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -159,7 +159,7 @@ func (s *stage) deployed(name string, edits ...func(*appsv1.Deployment)) {
 	s.finishes(name)
 	d := s.deployment(name)
 	d.Spec.Paused = true
-	s.Expect(s.Update(s.ctx, d, client.FieldOwner(target.FieldManager))).To(Succeed())
+	s.Expect(s.Update(s.ctx, d, client.FieldOwner(write.FieldManager))).To(Succeed())
 	s.observes(name)
 }
 

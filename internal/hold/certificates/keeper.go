@@ -27,7 +27,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/internal/hold"
 	"github.com/fluxrollouts/rollout-controller/internal/hold/named"
-	targets "github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 // After a read or a write that failed, the next attempt follows after these
@@ -209,9 +209,9 @@ func (k *Keeper) store(ctx context.Context, secret *corev1.Secret, store Store) 
 	secret.Data = data
 	var err error
 	if secret.ResourceVersion == "" {
-		_, err = k.core.Secrets(k.secret.Namespace).Create(ctx, secret, metav1.CreateOptions{FieldManager: targets.FieldManager})
+		_, err = k.core.Secrets(k.secret.Namespace).Create(ctx, secret, metav1.CreateOptions{FieldManager: write.FieldManager})
 	} else {
-		_, err = k.core.Secrets(k.secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{FieldManager: targets.FieldManager})
+		_, err = k.core.Secrets(k.secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{FieldManager: write.FieldManager})
 	}
 	if err != nil {
 		return fmt.Errorf("store the webhook's certificate: %w", err)
@@ -227,7 +227,7 @@ func (k *Keeper) trust(ctx context.Context, configuration *admissionv1.MutatingW
 	if err != nil {
 		return err
 	}
-	if _, err := k.configurations.Patch(ctx, configuration.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: targets.FieldManager}); err != nil {
+	if _, err := k.configurations.Patch(ctx, configuration.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: write.FieldManager}); err != nil {
 		return fmt.Errorf("let the API server trust the webhook's certificate: %w", err)
 	}
 	return nil
