@@ -164,8 +164,8 @@ func pulled(r *sourcev1.OCIRepository, tag string) string {
 	if r.Status.Artifact == nil {
 		return ""
 	}
-	digest, _ := strings.CutPrefix(r.Status.Artifact.Revision, tag+"@")
-	if digest == r.Status.Artifact.Revision {
+	by, digest, _ := strings.Cut(r.Status.Artifact.Revision, "@")
+	if by != tag {
 		return ""
 	}
 	return digest
