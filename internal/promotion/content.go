@@ -13,28 +13,31 @@ import (
 // tag is compared with the release: a tag is a name that whoever may push can give to
 // something else at any time, and only the digest says what it names.
 //
-// Where its digest is known, and the target pulls the image that the policy ranks, only
-// the release's own content is a proof. Where it is not, what the target was first seen
-// applied with is the release. Other content that comes after that is a deployment of its
-// own.
+// A target that pulls the image which the policy ranks proves the release only by the
+// release's own content; as long as nobody has said what that is, by what Flux pulled
+// first. Of a target that pulls another image, what it was first seen applied with is the
+// release. Other content that comes after that is a deployment of its own.
 func (in Input) Compared() []Target {
 	if in.Rollout.Current() == nil {
 		return in.Targets.All
 	}
-	all := slices.Clone(in.Targets.All)
+	all, content := slices.Clone(in.Targets.All), in.content()
 	for i := range all {
 		if all[i].Mismatch { // more may be known now of what the release consists of
 			all[i].State, all[i].Message, all[i].Mismatch = v1alpha1.TargetApplied, "", false
 		}
 		if all[i].State == v1alpha1.TargetApplied && all[i].Digest != "" {
-			all[i] = in.compared(all[i])
+			all[i] = in.compared(all[i], content)
 		}
 	}
 	return all
 }
 
-func (in Input) compared(t Target) Target {
-	current, release, accepted := in.Rollout.Current(), in.contentFor(t), in.accepted(t)
+func (in Input) compared(t Target, release string) Target {
+	if t.Image == "" || t.Image != in.Policy.Image {
+		release = "" // it says nothing of this image
+	}
+	current, accepted := in.Rollout.Current(), in.accepted(t)
 	switch tag := current.Version.Tag; {
 	case release != "" && in.isPart(release, t.Digest):
 	case release == "" && (accepted == "" || accepted == t.Digest):
@@ -42,7 +45,7 @@ func (in Input) compared(t Target) Target {
 		t.State, t.Message = v1alpha1.TargetPending, fmt.Sprintf("still has %s as %s: Flux pulls the tag again at its next interval", tag, t.Digest)
 	case accepted != "":
 		t.Moved = movedFrom(accepted, tag, t)
-	case current.State() == v1alpha1.BakeSucceeded, in.offers(tag, t.Digest):
+	case orEmpty(current.Version.Digest) == "", current.State() == v1alpha1.BakeSucceeded, in.offers(tag, t.Digest):
 		t.Moved = movedFrom(release, tag, t)
 	default:
 		t.State, t.Mismatch, t.Message = v1alpha1.TargetConflict, true, fmt.Sprintf("has pulled %s as %s, but the release is %s: "+
@@ -56,13 +59,18 @@ func movedFrom(was, tag string, t Target) string {
 	return fmt.Sprintf("tag %s was pushed again, and %s has pulled it: it is %s now, and was %s", tag, t, t.Digest, was)
 }
 
-// contentFor is the digest of the current release; empty if it is not known, or if the
-// target pulls another image.
-func (in Input) contentFor(t Target) string {
-	if t.Image == "" || t.Image != in.Policy.Image {
-		return ""
+// content is the digest of the current release: what it was recorded with, or else what
+// Flux pulled first of the image that the policy ranks; empty if neither is known.
+func (in Input) content() string {
+	if digest := orEmpty(in.Rollout.Current().Version.Digest); digest != "" {
+		return digest
 	}
-	return orEmpty(in.Rollout.Current().Version.Digest)
+	for _, t := range in.Targets.All {
+		if accepted := in.accepted(t); t.Image == in.Policy.Image && accepted != "" {
+			return accepted
+		}
+	}
+	return in.pulled()
 }
 
 // accepted is the digest with which the target was last seen applied under the current
@@ -81,7 +89,7 @@ func (in Input) DigestToStore(t Target, d Decision) string {
 	switch {
 	case in.Rollout.Current() == nil, d.Action.Promotes() && !moved:
 		return ""
-	case t.Digest != "" && (t.State == v1alpha1.TargetApplied && !moved || t.Moved != ""):
+	case t.Digest != "" && (t.State == v1alpha1.TargetApplied || t.Moved != ""):
 		return t.Digest
 	}
 	return in.accepted(t)
@@ -136,11 +144,10 @@ func decided(rollout *v1alpha1.Rollout) *v1alpha1.DeploymentHistoryEntry {
 // asked: other content under the tag of the current release. Nobody could hold it back;
 // it is judged as any other.
 func (d *Decision) chooseMoved(in Input) bool {
-	i := slices.IndexFunc(in.Targets.All, func(t Target) bool { return t.Moved != "" })
-	if i < 0 {
+	target, ok := in.moved()
+	if !ok {
 		return false
 	}
-	target := in.Targets.All[i]
 	release := in.Rollout.Current().Version
 	if target.Image == in.Policy.Image && target.Digest != orEmpty(release.Digest) {
 		release = v1alpha1.VersionInfo{Tag: release.Tag, Digest: &target.Digest}
@@ -148,4 +155,16 @@ func (d *Decision) chooseMoved(in Input) bool {
 	d.promote(in, release)
 	d.Reason, d.Message = v1alpha1.TagMovedReason, target.Moved
 	return true
+}
+
+// moved is a target that has pulled other content: one that pulls the image which the
+// policy ranks, if there is any, since only that says what the release is now.
+func (in Input) moved() (Target, bool) {
+	found, ok := Target{}, false
+	for _, t := range in.Targets.All {
+		if t.Moved != "" && (!ok || t.Image == in.Policy.Image && found.Image != in.Policy.Image) {
+			found, ok = t, true
+		}
+	}
+	return found, ok
 }

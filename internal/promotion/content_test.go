@@ -134,6 +134,56 @@ func TestATagThatWasPushedAgainIsAnEntryOfItsOwn(t *testing.T) {
 	diff(t, []any{v1alpha1.BakeCancelled, "superseded by other content of the same tag"}, []any{*before.BakeStatus, *before.BakeStatusMessage})
 }
 
+// The controller was away while Flux pulled the tag into one object, and then, pushed
+// again, into another: it sees both at once, and nothing is stored of either.
+func TestWhatOneTargetStillHasIsNoOtherPush(t *testing.T) {
+	behind, ahead := pulls(image, "sha256:aaa"), pulls(image, "sha256:bbb")
+	behind.Name, ahead.Name = "behind", "ahead"
+	running := rollout().BakeTime(time.Hour).Releases(sha("1.1.0", "bbb"), sha("1.1.0", "aaa")).History(entry("1.1.0").Version(sha("1.1.0", "aaa")).Baking(eleven).ID(7))
+	s := given(running).targets(behind, ahead).names(sha("1.1.0", "aaa"))
+	s.input.Policy.Image = image
+	in := s.in()
+	in.Rollout.Status.AvailableReleases[0].Digest = sha("1.1.0", "bbb").Digest
+	in.Targets.All = in.Compared()
+	d := promotion.Decide(in)
+	diff(t, []any{promotion.Supersede, v1alpha1.TagMovedReason}, []any{d.Action, d.Reason})
+	diff(t, []string{"sha256:aaa", "sha256:bbb"}, []string{in.DigestToStore(in.Targets.All[0], d), in.DigestToStore(in.Targets.All[1], d)})
+}
+
+// Two objects pulled the tag before and after it was pushed again, and nobody has said
+// which is the release: a bake of both would be one of neither.
+func TestWhatTwoTargetsPullMustBeTheSame(t *testing.T) {
+	for seen, stored := range map[string][]v1alpha1.TargetStatus{
+		"one after the other": {{Kind: "OCIRepository", Namespace: fixture.Namespace, Name: "behind", Version: "1.1.0", Digest: "sha256:aaa"}},
+		"both at once":        nil,
+	} {
+		t.Run(seen, func(t *testing.T) {
+			behind, ahead := pulls(image, "sha256:aaa"), pulls(image, "sha256:bbb")
+			behind.Name, ahead.Name = "behind", "ahead"
+			s := given(rollout().BakeTime(time.Hour).History(entry("1.1.0").Deploying().ID(7))).targets(behind, ahead)
+			s.input.Policy.Image, s.input.Rollout.Status.Targets = image, stored
+			in := s.in()
+			in.Targets.All = in.Compared()
+			d := promotion.Decide(in)
+			diff(t, []any{promotion.Supersede, sha("1.1.0", "bbb")}, []any{d.Action, d.Release})
+		})
+	}
+}
+
+// What another image consists of says nothing of the release: were it taken at its word,
+// the target that pulls the release would seem to be behind, and nothing would ever
+// mend that.
+func TestWhatWasPushedAgainIsReadFromTheReleasesOwnImage(t *testing.T) {
+	manifests, release := pulls("registry.example/manifests", "sha256:mmm"), pulls(image, "sha256:bbb")
+	manifests.Name = "manifests"
+	manifests.Moved, release.Moved = "tag 1.1.0 was pushed again", "tag 1.1.0 was pushed again"
+	running := rollout().BakeTime(time.Hour).History(entry("1.1.0").Version(sha("1.1.0", "aaa")).Baking(eleven).ID(7))
+	s := given(running).targets(manifests, release)
+	s.input.Policy.Image = image
+	d := promotion.Decide(s.in())
+	diff(t, sha("1.1.0", "bbb"), d.Release)
+}
+
 // TestTheHistorySaysWhichContentRan where no policy and no registry did.
 func TestTheHistorySaysWhichContentRan(t *testing.T) {
 	s := given(deploying()).targets(pulls(image, "sha256:aaa"), applied("shop"))
