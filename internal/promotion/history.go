@@ -209,7 +209,7 @@ func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, d Decision) []v1
 		return history
 	}
 	kept := slices.Clone(history[:most])
-	decisive := decisiveEntries(history, d.Ledger, in.Policy.Order)
+	decisive := decisiveEntries(history, d.Ledger, in.Policy)
 	for i := most; i < len(history); i++ {
 		if decisive[i] {
 			kept = append(kept, history[i])
@@ -220,15 +220,16 @@ func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, d Decision) []v1
 
 // decisiveEntries are those that decide about candidates: the current one, the one
 // that they must be newer than, and the newest failure of each of them. Without
-// that a failed release would be free to go again.
-func decisiveEntries(history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo, order Order) []bool {
-	position := positionOf(ledger, history, order)
-	candidates := TagsOf(Candidates(ledger, history, order))
+// that a failed release would be free to go again. While the policy cannot be used,
+// which those are is not known, and what was last of each release stays.
+func decisiveEntries(history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo, policy Policy) []bool {
+	position := positionOf(ledger, history, policy.Order)
+	candidates := TagsOf(Candidates(ledger, history, policy.Order))
 	decisive, told := make([]bool, len(history)), map[string]bool{}
 	for i := range history {
 		tag := history[i].Version.Tag
 		failed := history[i].State() == v1alpha1.BakeFailed && candidates[tag]
-		decisive[i] = i == 0 || !told[tag] && (failed || tag == position)
+		decisive[i] = i == 0 || !told[tag] && (failed || tag == position || policy.Blocking)
 		told[tag] = true
 	}
 	return decisive

@@ -262,6 +262,24 @@ func TestCuttingTheHistoryFreesNoFailedRelease(t *testing.T) {
 	}
 }
 
+// A pin goes out while the ImagePolicy is away, and the limit cuts what came before: once
+// the policy is back, nothing older than that is promoted, nor what failed.
+func TestCuttingTheHistoryWithoutThePolicyForgetsNothing(t *testing.T) {
+	r := rollout().HistoryLimit(1).Pin("hotfix-bob").Ledger("1.0.0", "1.1.0", "1.2.0").
+		History(entry("hotfix-ann").Succeeded(), entry("1.1.0").Succeeded(), entry("1.2.0").Failed(), entry("1.1.0").Succeeded())
+	away := given(r).policyUnreadable()
+	away.input.Policy.Order = promotion.Order{}
+	kept := decideAndRecord(t, away)
+	var tags []string
+	for _, e := range kept {
+		tags = append(tags, e.Version.Tag)
+	}
+	diff(t, []string{"hotfix-bob", "hotfix-ann", "1.1.0", "1.2.0"}, tags)
+	back := given(r)
+	back.input.Rollout.Status.History, back.input.Rollout.Spec.WantedVersion = kept, nil
+	diff(t, outcome{Action: promotion.Nothing}, outcomeOf(promotion.Decide(back.in())))
+}
+
 func TestTransitionsThatAreNotAllowedFail(t *testing.T) {
 	states := []v1alpha1.BakeStatus{
 		"", v1alpha1.BakeDeploying, v1alpha1.BakeInProgress, v1alpha1.BakeSucceeded, v1alpha1.BakeFailed, v1alpha1.BakeCancelled, "Pending",

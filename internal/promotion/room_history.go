@@ -28,7 +28,7 @@ func historyWithinRoom(in Input, status *v1alpha1.RolloutStatus) []v1alpha1.Depl
 	if sizeOfHistory(history) <= historyRoom {
 		return history
 	}
-	decisive, left := setAside(history, decisiveEntries(history, status.AvailableReleases, in.Policy.Order))
+	decisive, left := setAside(history, decisiveEntries(history, status.AvailableReleases, in.Policy))
 	kept, full := make([]v1alpha1.DeploymentHistoryEntry, 0, len(history)), false
 	for i, entry := range history {
 		short := shortEntry(entry)
