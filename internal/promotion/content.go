@@ -39,11 +39,10 @@ func (in Input) compared(t Target, release string) Target {
 	}
 	current, accepted := in.Rollout.Current(), in.accepted(t)
 	switch tag := current.Version.Tag; {
-	case release != "" && in.isPart(release, t.Digest):
-	case release == "" && (accepted == "" || accepted == t.Digest):
-	case accepted == t.Digest: // another target has pulled it anew
+	case in.isRelease(t.Digest, release, accepted):
+	case accepted == t.Digest && in.hasRun(release): // another target has pulled it anew
 		t.State, t.Message = v1alpha1.TargetPending, fmt.Sprintf("still has %s as %s: Flux pulls the tag again at its next interval", tag, t.Digest)
-	case accepted != "":
+	case accepted != "" && accepted != t.Digest:
 		t.Moved = movedFrom(accepted, tag, t)
 	case orEmpty(current.Version.Digest) == "", current.State() == v1alpha1.BakeSucceeded, in.offers(tag, t.Digest):
 		t.Moved = movedFrom(release, tag, t)
@@ -53,6 +52,24 @@ func (in Input) compared(t Target, release string) Target {
 			tag, t.Digest, release, in.Policy.Name)
 	}
 	return t
+}
+
+// isRelease reports whether a target has the release's content, or, of an image of which
+// the release says nothing, what it had before.
+func (in Input) isRelease(digest, release, accepted string) bool {
+	if release == "" {
+		return accepted == "" || accepted == digest
+	}
+	return in.isPart(release, digest)
+}
+
+// hasRun reports whether a target that pulls the image which the policy ranks was seen
+// applied with that content.
+func (in Input) hasRun(release string) bool {
+	return slices.ContainsFunc(in.Targets.All, func(t Target) bool {
+		has := t.State == v1alpha1.TargetApplied && t.Digest != "" && in.isPart(release, t.Digest)
+		return t.Image == in.Policy.Image && (has || in.isPart(release, in.accepted(t)))
+	})
 }
 
 func movedFrom(was, tag string, t Target) string {
@@ -106,6 +123,41 @@ func (in Input) pulled() string {
 	return ""
 }
 
+// ofEntry is the release of an entry of the history, with the content that the entry ran
+// with, if Flux has pulled any: nothing that is known of other content of its tag is about
+// it. It reports false once the tag was pushed again, as nobody knows then what ran.
+func (in Input) ofEntry(history []v1alpha1.DeploymentHistoryEntry, i int) (v1alpha1.VersionInfo, bool) {
+	release, current := history[i].Version, in.Rollout.Current()
+	switch {
+	case release.Digest != nil:
+		return release, true
+	case i > 0 && history[i-1].Version.Tag == release.Tag:
+		return release, false
+	case current == nil || current.Version.Tag != release.Tag:
+		return release, true
+	case !sameEntry(*current, history[i]): // the newest is just made of other content; an old one is of another time
+		return release, i > 0
+	}
+	release.Digest = text(in.content())
+	return release, true
+}
+
+// knownEntries are the releases of the history whose content is known, or is still that
+// of their tags.
+func (in Input) knownEntries() []v1alpha1.VersionInfo {
+	var known []v1alpha1.VersionInfo
+	for i := range in.Rollout.Status.History {
+		if release, ok := in.ofEntry(in.Rollout.Status.History, i); ok {
+			known = append(known, release)
+		}
+	}
+	return known
+}
+
+func sameEntry(a, b v1alpha1.DeploymentHistoryEntry) bool {
+	return (a.ID == nil) == (b.ID == nil) && (a.ID == nil || *a.ID == *b.ID) && a.Timestamp.Equal(&b.Timestamp)
+}
+
 // isPart reports whether content is the release: the same, or an image that the
 // release's index lists. An index that lists the release is no proof: what else it
 // lists may be what runs.
@@ -149,7 +201,10 @@ func (d *Decision) chooseMoved(in Input) bool {
 		return false
 	}
 	release := in.Rollout.Current().Version
-	if target.Image == in.Policy.Image && target.Digest != orEmpty(release.Digest) {
+	switch {
+	case in.Policy.Image == "": // whether the release moved, or another image, is seen once the policy is back
+		release = v1alpha1.VersionInfo{Tag: release.Tag}
+	case target.Image == in.Policy.Image && target.Digest != orEmpty(release.Digest):
 		release = v1alpha1.VersionInfo{Tag: release.Tag, Digest: &target.Digest}
 	}
 	d.promote(in, release)

@@ -27,6 +27,17 @@ func (s *situation) seenWith(digest string) *situation {
 	return s
 }
 
+// alsoSeen adds another OCIRepository that was seen applied with its content, and is not
+// now.
+func (s *situation) alsoSeen(name, digest string) *situation {
+	s.input.Rollout.Status.Targets = append(s.input.Rollout.Status.Targets, v1alpha1.TargetStatus{
+		Kind: "OCIRepository", Namespace: fixture.Namespace, Name: name, Version: "1.1.0", Digest: digest,
+	})
+	other := pulls(image, "")
+	other.Name, other.State = name, v1alpha1.TargetPending
+	return s.targets(other)
+}
+
 // index is 1.1.0 as an index that lists some images.
 func index(digest string, lists ...string) description {
 	d := bareImage("1.1.0", digest)
@@ -82,14 +93,16 @@ func TestWhatFluxHasPulledIsTheReleaseOrIsSaid(t *testing.T) {
 			of("aaa", deploying).knows(index("bbb", "sha256:aaa")),
 			pulls(image, "sha256:bbb"), mismatch,
 		},
-		"the content before, of a tag that was pushed again": {
-			of("ccc", deploying).seenWith("sha256:aaa"), pulls(image, "sha256:aaa"), trails,
+		"the content before, of a tag that another target has pulled anew": {
+			of("ccc", deploying).seenWith("sha256:aaa").alsoSeen("other", "sha256:ccc"), pulls(image, "sha256:aaa"), trails,
 		},
-		"the content that it was pushed again with": {of("ccc", deploying).seenWith("sha256:aaa"), pulls(image, "sha256:ccc"), isApplied},
-		"yet another one": {of("ccc", deploying).seenWith("sha256:aaa"), pulls(image, "sha256:bbb"), moved("aaa")},
+		"what was taken while the policy could not be read": {of("ccc", deploying).seenWith("sha256:aaa"), pulls(image, "sha256:aaa"), mismatch},
+		"the same, and it succeeded":                        {of("aaa", succeeded).seenWith("sha256:bbb"), pulls(image, "sha256:bbb"), moved("aaa")},
+		"the content that it was pushed again with":         {of("ccc", deploying).seenWith("sha256:aaa"), pulls(image, "sha256:ccc"), isApplied},
+		"yet another one":                                   {of("ccc", deploying).seenWith("sha256:aaa"), pulls(image, "sha256:bbb"), moved("aaa")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := test.given.targets(test.has).in()
+			in := test.given.targets(append([]promotion.Target{test.has}, test.given.input.Targets.All...)...).in()
 			for range 2 { // what is compared already is compared again, with the same result
 				in.Targets.All = in.Compared()
 			}
@@ -193,4 +206,47 @@ func TestTheHistorySaysWhichContentRan(t *testing.T) {
 		t.Fatal(err)
 	}
 	diff(t, sha("1.1.0", "aaa"), history[0].Version)
+}
+
+// While the ImagePolicy cannot be read nobody knows which target pulls the release. What
+// was recorded then must hold once the policy is back: a target that seemed to be behind
+// would wait forever.
+func TestWhatIsPulledWhileThePolicyCannotBeRead(t *testing.T) {
+	for name, test := range map[string]struct {
+		given *situation
+		// becomes is the release of the entry that is made of it, if any is.
+		becomes *v1alpha1.VersionInfo
+		stored  string
+	}{
+		"pushed again: an entry whose content is not known": {
+			given(rollout().Releases(sha("1.1.0", "aaa")).History(entry("1.1.0").Version(sha("1.1.0", "aaa")).Baking(eleven).ID(7))).seenWith("sha256:aaa"),
+			&v1alpha1.VersionInfo{Tag: "1.1.0"}, "sha256:bbb",
+		},
+		"pulled first: nobody can say yet whether it is the release": {
+			given(rollout().Releases(sha("1.1.0", "aaa")).History(entry("1.1.0").Version(sha("1.1.0", "aaa")).Deploying().ID(7))), nil, "sha256:bbb",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := test.given.targets(pulls(image, "sha256:bbb")).in()
+			in.Targets.All = in.Compared()
+			d := promotion.Decide(in)
+			if made := d.Reason == v1alpha1.TagMovedReason; made != (test.becomes != nil) || made && d.Release != *test.becomes {
+				t.Errorf("it becomes %v for %q, want %v", d.Release, d.Reason, test.becomes)
+			}
+			stored := in.DigestToStore(in.Targets.All[0], d)
+			diff(t, test.stored, stored)
+
+			history, err := promotion.Record(in, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.Rollout.Status.History, in.Policy.Image = history, image
+			in.Rollout.Status.Targets = []v1alpha1.TargetStatus{{
+				Kind: "OCIRepository", Namespace: fixture.Namespace, Name: "apps", Version: "1.1.0", Digest: stored,
+			}}
+			if back := in.Compared()[0]; back.State == v1alpha1.TargetPending {
+				t.Errorf("once the policy is back, the target %s", back.Message)
+			}
+		})
+	}
 }

@@ -59,9 +59,9 @@ func Unlearned(in Input) []v1alpha1.VersionInfo {
 			note(v)
 		}
 	}
-	for _, entry := range in.Rollout.Status.History {
-		if !learned(entry.Version) {
-			note(entry.Version)
+	for _, release := range in.knownEntries() {
+		if !learned(release) {
+			note(release)
 		}
 	}
 	if in.Targets.mismatch() {
@@ -78,7 +78,7 @@ func learned(v v1alpha1.VersionInfo) bool { return v.Revision != nil || v.Create
 // status has no room for after that is left out of the history.
 func Learn(in Input, status *v1alpha1.RolloutStatus) {
 	for i := range status.History {
-		status.History[i].Version = completed(in, status.History[i].Version)
+		status.History[i].Version = completedEntry(in, status.History, i)
 	}
 	status.History = historyWithinRoom(in, status)
 	if len(status.AvailableReleases) == 0 {
@@ -111,6 +111,14 @@ func completed(in Input, v v1alpha1.VersionInfo) v1alpha1.VersionInfo {
 		v.Created = &metav1.Time{Time: m.Created.Truncate(time.Second)}
 	}
 	return v
+}
+
+// completedEntry returns the release of an entry with what the registry says of it.
+func completedEntry(in Input, history []v1alpha1.DeploymentHistoryEntry, i int) v1alpha1.VersionInfo {
+	if release, ok := in.ofEntry(history, i); ok && metadataOf(in, release) != nil {
+		return completed(in, release)
+	}
+	return history[i].Version
 }
 
 func allCompleted(in Input, releases []v1alpha1.VersionInfo) []v1alpha1.VersionInfo {
@@ -158,7 +166,7 @@ func learns(in Input, ledger []v1alpha1.VersionInfo) bool {
 		return true
 	}
 	for i := range before.History {
-		if fills(before.History[i].Version) {
+		if completedEntry(in, before.History, i) != before.History[i].Version {
 			return true
 		}
 	}

@@ -142,6 +142,50 @@ func TestMetadataIsFilledIn(t *testing.T) {
 	}
 }
 
+// What a tag points to when the registry is asked may be other content than what runs:
+// the entry would say that Flux has not deployed what it has.
+func TestAnEntrySaysOnlyWhatIsKnownOfItsOwnContent(t *testing.T) {
+	unknown := func(more ...*fixture.EntryBuilder) *situation {
+		s := given(rollout().Ledger("1.1.0").History(append([]*fixture.EntryBuilder{entry("1.1.0").Deploying()}, more...)...))
+		s.input.Policy.Image = image
+		return s
+	}
+	waits := pulls(image, "")
+	waits.State = v1alpha1.TargetPending
+	tag := v1alpha1.VersionInfo{Tag: "1.1.0"}
+	for name, test := range map[string]struct {
+		given *situation
+		want  []v1alpha1.VersionInfo
+	}{
+		"the content that Flux has pulled":                  {unknown().targets(pulls(image, "sha256:aaa")), []v1alpha1.VersionInfo{full("1.1.0", "aaa")}},
+		"pushed again after Flux pulled it":                 {unknown().targets(pulls(image, "sha256:old")), []v1alpha1.VersionInfo{tag}},
+		"before Flux has pulled it, what the tag points to": {unknown().targets(waits), []v1alpha1.VersionInfo{full("1.1.0", "aaa")}},
+		"Flux pulls another image":                          {unknown().targets(pulls("registry.example/manifests", "sha256:mmm")), []v1alpha1.VersionInfo{full("1.1.0", "aaa")}},
+		"nothing of an entry whose tag was pushed again": {
+			unknown(entry("1.1.0").Cancelled(), entry("1.0.0").Succeeded()).targets(pulls(image, "sha256:aaa")).knows(described("1.0.0", "zzz")),
+			[]v1alpha1.VersionInfo{full("1.1.0", "aaa"), tag, full("1.0.0", "zzz")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := described("1.1.0", "aaa")
+			in := test.given.knows(known).at(noon).in()
+			status := in.Rollout.Status.DeepCopy()
+			promotion.Learn(in, status)
+			var got []v1alpha1.VersionInfo
+			for _, e := range status.History {
+				got = append(got, e.Version)
+			}
+			diff(t, test.want, got)
+			in.Rollout.Status.History = status.History
+			in.Rollout.Status.AvailableReleases = []v1alpha1.VersionInfo{full("1.1.0", "aaa")}
+			in.Rollout.Status.ArtifactType = to(known.ArtifactType)
+			if d := promotion.Decide(in); d.Learned {
+				t.Error("what was learned is learned again")
+			}
+		})
+	}
+}
+
 func TestTheNewestReleaseDescribesTheRollout(t *testing.T) {
 	words := to[string]
 	before := v1alpha1.RolloutStatus{Title: words("Old"), Source: words("https://example.com/old")}

@@ -5,6 +5,7 @@ package observer
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -127,7 +128,7 @@ func (s *Story) checkAdded(r *rollout, was *v1alpha1.Rollout, e *entry, gap bool
 		switch {
 		case id >= idOf(e):
 			s.complain("%s: promotion %d was recorded after %d", named(r.object), idOf(e), id)
-		case id == idOf(e)-1 && before.Version.Tag == e.Version.Tag && sameDigest(&before, e):
+		case id == idOf(e)-1 && repeats(&before, e):
 			s.complain("%s: %s was promoted twice in a row, as %d and %d", named(r.object), e.Version.Tag, id, idOf(e))
 		}
 	}
@@ -137,6 +138,11 @@ func (s *Story) checkAdded(r *rollout, was *v1alpha1.Rollout, e *entry, gap bool
 	}
 }
 
+// repeats reports whether an entry promotes what the one before it did.
+func repeats(before, e *entry) bool {
+	return before.Version.Tag == e.Version.Tag && sameDigest(before, e) && !pushedAgain(before, e)
+}
+
 // newer compares versions; those that are none can be anything.
 func newer(tag, than string) bool {
 	version, err := semver.NewVersion(tag)
@@ -144,14 +150,16 @@ func newer(tag, than string) bool {
 	return err != nil || errBefore != nil || version.GreaterThan(before)
 }
 
-// sameDigest: neither says that the tag pointed elsewhere.
 // pushedAgain reports whether an entry tells of other content under the tag of the one
-// before it, which nobody has decided.
+// before it, which nobody has decided. While the ImagePolicy cannot be read it says so
+// without the digest.
 func pushedAgain(before, e *entry) bool {
 	bySystem := e.TriggeredBy != nil && e.TriggeredBy.Kind == v1alpha1.TriggeredBySystem
-	return bySystem && before.Version.Tag == e.Version.Tag && !sameDigest(before, e)
+	says := e.Version.Digest == nil && e.Message != nil && strings.HasPrefix(*e.Message, "tag "+e.Version.Tag+" was pushed again")
+	return bySystem && before.Version.Tag == e.Version.Tag && (says || !sameDigest(before, e))
 }
 
+// sameDigest: neither says that the tag pointed elsewhere.
 func sameDigest(a, b *entry) bool {
 	return a.Version.Digest == nil || b.Version.Digest == nil || *a.Version.Digest == *b.Version.Digest
 }

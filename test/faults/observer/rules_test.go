@@ -34,6 +34,8 @@ func TestTheObserverFindsNothingWhereAllIsWell(t *testing.T) {
 			proven().history(one().Baking(noon)),
 		"a tag that was pushed again": newTale().history(done(content(one(), "a"))).history(
 			content(one().ID(2), "b").By(v1alpha1.TriggeredBySystem, "rollout-controller").Deploying(), done(content(one(), "a"))),
+		"a tag that was pushed again while the policy was away": newTale().history(done(content(one(), "a"))).history(
+			one().ID(2).By(v1alpha1.TriggeredBySystem, "rollout-controller").Message("tag 1.0.0 was pushed again, and so on").Deploying(), done(content(one(), "a"))),
 		"states that nobody saw":     newTale().history(done(one())).afterGap(),
 		"a Rollout that begins anew": firstPromotion().history(done(one())).gone().state(anotherShop()),
 	} {
