@@ -71,7 +71,7 @@ func anyRollout(rng *rand.Rand) *fixture.RolloutBuilder {
 func (w *world) anything() {
 	does := []func(){
 		w.pushAny, w.pushAny, w.pushAgain, w.withdrawAny, w.pinAny, w.unpin, w.unpin, w.turnGate, w.allowAny, w.crashSoon, w.goAway, w.changeByHand, w.loseStatusRarely,
-		w.askAny, w.askAny,
+		w.askAny, w.askAny, w.losePolicy,
 	}
 	if w.rng.IntN(3) == 0 {
 		does[w.rng.IntN(len(does))]()
@@ -175,6 +175,12 @@ func (w *world) allowAny() {
 
 func (w *world) crashSoon() { w.crashAfter = 1 + w.rng.IntN(8) }
 
+// losePolicy lets somebody delete the policy, and create it again later.
+func (w *world) losePolicy() {
+	w.policyGoneUntil = w.iteration + 1 + w.rng.IntN(10)
+	w.tell("ImagePolicy", "cannot be read for %d iterations", w.policyGoneUntil-w.iteration)
+}
+
 // goAway leaves the controller without a node for a while.
 func (w *world) goAway() {
 	w.awayUntil = w.iteration + 1 + w.rng.IntN(30)
@@ -204,7 +210,7 @@ func (w *world) loseStatusRarely() {
 // release. It goes out by a pin, because a failed release may block automation and the history may be
 // lost in a way that only a person can resolve.
 func (w *world) calmDown() {
-	w.gates, w.schedules, w.crashAfter, w.awayUntil, w.rng, w.rollout.Annotations = nil, nil, 0, 0, nil, nil
+	w.gates, w.schedules, w.crashAfter, w.awayUntil, w.policyGoneUntil, w.rng, w.rollout.Annotations = nil, nil, 0, 0, 0, nil, nil
 	w.registry = append(w.registry, final)
 	w.tell("world", "calms down")
 }

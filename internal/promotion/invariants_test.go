@@ -5,6 +5,7 @@ package promotion_test
 import (
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -24,6 +25,8 @@ type memory struct {
 	said bool
 	// deaths of the controller since the newest promotion.
 	deaths int
+	// blind is when the policy could not be read last.
+	blind time.Time
 	// tampered is the id of the promotion whose target somebody changed.
 	tampered int64
 }
@@ -132,22 +135,26 @@ func (w *world) checkMoved(in promotion.Input, d promotion.Decision) {
 		w.fail("%s is recorded as pushed again; %s was deployed, and pushed again %d times", d.Release.Tag, tag, w.pushes[tag])
 	}
 	if !slices.ContainsFunc(in.Targets.All, func(t promotion.Target) bool {
-		return t.Moved != "" && (t.Image != image || t.Digest == digestOf(d.Release))
+		return t.Moved != "" && (t.Image != image || in.Policy.Image == "" && digestOf(d.Release) == "" || t.Digest == digestOf(d.Release))
 	}) {
 		w.fail("%s is recorded as %s, which no target has pulled", tag, digestOf(d.Release))
 	}
 }
 
 // checkContent: what succeeded is what runs, and no bake is said of what came in its
-// middle.
-func (w *world) checkContent() {
+// middle. Without the policy nobody knows whose content is the release's.
+func (w *world) checkContent(in promotion.Input) {
 	w.t.Helper()
+	if in.Policy.Image == "" {
+		return
+	}
 	entry := w.current()
 	for _, object := range w.targets {
 		if object.image == image && digestOf(entry.Version) != object.pulled {
 			w.fail("%s succeeded as %s, but %s runs %s", entry.Version.Tag, digestOf(entry.Version), object.name, object.pulled)
 		}
-		if start := entry.BakeStartTime; start != nil && object.pulledAt.After(start.Time) && w.memory.tampered != w.memory.lastID {
+		start := entry.BakeStartTime
+		if start != nil && object.pulledAt.After(start.Time) && start.After(w.memory.blind) && w.memory.tampered != w.memory.lastID {
 			w.fail("%s succeeded although %s pulled it at %s, in the middle of its bake", entry.Version.Tag, object.name, object.pulledAt)
 		}
 	}
@@ -192,7 +199,7 @@ func (w *world) checkRecord(in promotion.Input, d promotion.Decision) {
 		w.fail("more than the newest entry is running: %s", w.describeHistory())
 	}
 	if d.Action == promotion.FinishBake {
-		w.checkSuccess()
+		w.checkSuccess(in)
 	}
 	if d.Action == promotion.FailBake && in.Rollout.Recovering() {
 		w.fail("%s failed although it cannot", w.current().Version.Tag)
@@ -269,6 +276,7 @@ func (w *world) remember(in promotion.Input, d promotion.Decision) {
 	for _, entry := range slices.Backward(w.rollout.Status.History) {
 		w.memory.failed[entry.Version.Tag] = entry.State() == v1alpha1.BakeFailed
 	}
+	w.forgetCut(in, d)
 	if !d.Action.Promotes() {
 		if len(w.rollout.Status.History) != len(in.Rollout.Status.History) {
 			w.fail("%s changed the number of entries", d.Action)
@@ -285,10 +293,26 @@ func (w *world) remember(in promotion.Input, d promotion.Decision) {
 	}
 }
 
+// forgetCut forgets the failures that the limit of the history has cut: it keeps those of
+// candidates, and a release that is none may be one again after a rollback.
+func (w *world) forgetCut(in promotion.Input, d promotion.Decision) {
+	w.t.Helper()
+	kept := w.rollout.Status.History
+	isKept := func(tag string) bool {
+		return slices.ContainsFunc(kept, func(e v1alpha1.DeploymentHistoryEntry) bool { return e.Version.Tag == tag })
+	}
+	candidates := promotion.TagsOf(promotion.Candidates(d.Ledger, kept, in.Policy.Order))
+	for i := range in.Rollout.Status.History {
+		if tag := in.Rollout.Status.History[i].Version.Tag; !isKept(tag) && !candidates[tag] {
+			delete(w.memory.failed, tag)
+		}
+	}
+}
+
 // checkSuccess: every target runs the release, every check said Healthy about
 // it after that, and the bake was as long as asked for. Where somebody changed
 // a target meanwhile, what a check said before that still counts.
-func (w *world) checkSuccess() {
+func (w *world) checkSuccess(in promotion.Input) {
 	w.t.Helper()
 	tag := w.current().Version.Tag
 	if !w.allApplied() {
@@ -302,7 +326,7 @@ func (w *world) checkSuccess() {
 				tag, writer.check.Name, said, writer.truth.version, writer.truth.allApplied)
 		}
 	}
-	w.checkContent()
+	w.checkContent(in)
 	if bake := w.rollout.Spec.BakeTime; bake != nil && w.now.Before(w.current().BakeStartTime.Add(bake.Duration)) {
 		w.fail("%s succeeded before its bake was over", tag)
 	}

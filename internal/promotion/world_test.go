@@ -38,6 +38,10 @@ type world struct {
 	registry []string
 	// pushes counts how often a tag was pushed again.
 	pushes map[string]int
+	// answers are what the registry has said, by what it was asked.
+	answers map[question]promotion.Metadata
+	// policyGoneUntil is the iteration until which the policy cannot be read.
+	policyGoneUntil int
 	// reflection is the policy's spec.digestReflectionPolicy.
 	reflection string
 	// sick says of a release how long after it was applied it falls ill.
@@ -61,6 +65,9 @@ type world struct {
 	news      []string
 	told      map[string]string
 }
+
+// question is an image that the registry is asked for, by its digest if that is known.
+type question struct{ tag, digest string }
 
 // fluxObject carries a version in its field, and has applied one.
 type fluxObject struct {
@@ -99,6 +106,7 @@ func newWorld(t *testing.T, rollout *fixture.RolloutBuilder, rng *rand.Rand) *wo
 		order:   order(anySemver),
 		sick:    map[string]time.Duration{},
 		pushes:  map[string]int{},
+		answers: map[question]promotion.Metadata{},
 		targets: []*fluxObject{{name: "apps"}},
 		memory:  newMemory(),
 		told:    map[string]string{},
@@ -318,11 +326,43 @@ func (w *world) gather() promotion.Input {
 		}
 	}
 	in.Targets.All = in.Compared()
+	in.Metadata = w.ask(in)
 	return in
+}
+
+// ask has the registry asked for what the status lacks, and returns what it has said of
+// that. It is asked by those who read the policy, and answers in a later pass.
+func (w *world) ask(in promotion.Input) []promotion.Metadata {
+	if in.Policy.Image == "" || w.rng == nil {
+		return nil
+	}
+	var all []promotion.Metadata
+	for _, release := range promotion.Unlearned(in) {
+		of := question{release.Tag, digestOf(release)}
+		if answer, ok := w.answers[of]; ok {
+			all = append(all, answer)
+		} else if w.has(release.Tag) && w.chance(3) {
+			w.answers[of] = w.answer(of)
+		}
+	}
+	return all
+}
+
+// answer describes the image of that digest, or else what the tag points to now.
+func (w *world) answer(of question) promotion.Metadata {
+	if of.digest == "" {
+		of.digest = w.content(of.tag)
+	}
+	w.tell("registry", "describes %s as %s", of.tag, of.digest)
+	return promotion.Metadata{Tag: of.tag, Digest: of.digest, Revision: "rev-" + of.digest}
 }
 
 // policy shows what Flux does of a scan: the ten tags that are highest as strings.
 func (w *world) policy() promotion.Policy {
+	if w.iteration < w.policyGoneUntil {
+		w.memory.blind = w.now
+		return promotion.Policy{Name: "shop", Problem: broken, Blocking: true}
+	}
 	shown := slices.Sorted(slices.Values(w.registry))
 	slices.Reverse(shown)
 	const most = 10
@@ -346,6 +386,7 @@ func (w *world) record(in promotion.Input, d promotion.Decision) int {
 		w.setRecovery(d.Recovery)
 	}
 	w.rollout.Status.AvailableReleases = d.Ledger
+	promotion.Learn(in, &w.rollout.Status)
 	w.showTargets(in, d)
 	w.tellTransitions(before, d)
 	w.checkRecord(in, d)
