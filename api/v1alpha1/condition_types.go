@@ -232,6 +232,9 @@ const (
 	ReleaseAdoptedReason = "ReleaseAdopted"
 	// TagMovedReason: a tag was pushed again with another digest.
 	TagMovedReason = "TagMoved"
+	// UnreadableReason: the API server has stored a value in the object that the
+	// controller cannot decode. The event is on that object, whatever its kind.
+	UnreadableReason = "Unreadable"
 	// ReleaseDetectedReason: a release became a candidate. Flux events only.
 	ReleaseDetectedReason = "ReleaseDetected"
 	// RolledBackReason: a person promoted a release that is older than the one

@@ -33,6 +33,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/release"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // version is set when the controller is built.
@@ -78,6 +79,8 @@ func run(ctx context.Context, o *options) error {
 	managerOptions := o.manager(starts)
 	managerOptions.Scheme = scheme
 	managerOptions.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return on.mapper, nil }
+	unread := &unreadable.Objects{}
+	managerOptions.NewCache, managerOptions.NewClient = unread.NewCache, unreadable.NewClient
 	mgr, err := ctrl.NewManager(config, managerOptions)
 	if err != nil {
 		return fmt.Errorf("prepare the manager: %w", err)
@@ -87,7 +90,8 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	defer broadcasters.Shutdown() // sends what is left
-	if err := register(ctx, wiring{Manager: mgr, options: o, cluster: on, starts: starts, broadcasters: broadcasters}); err != nil {
+	wired := wiring{Manager: mgr, options: o, cluster: on, starts: starts, broadcasters: broadcasters, unread: unread}
+	if err := register(ctx, wired); err != nil {
 		return err
 	}
 	if err := awaitKinds(ctx, mgr, on, waiting); err != nil {

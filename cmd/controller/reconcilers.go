@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	runtimecontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxrollouts/rollout-controller/internal/controller"
@@ -23,6 +24,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // wiring is what the reconcilers share.
@@ -34,12 +36,16 @@ type wiring struct {
 	broadcasters *broadcasters
 	shard        controller.Shard
 	timed        *metrics.Durations
+	unread       *unreadable.Objects
 }
 
 // register adds the reconcilers that start, and the probes, to the manager.
 func register(ctx context.Context, w wiring) error {
 	var err error
 	if w.timed, err = ownMetrics(w.GetCache()); err != nil {
+		return err
+	}
+	if err := w.registerUnread(); err != nil {
 		return err
 	}
 	if err := w.registerReleases(ctx); err != nil {
@@ -51,13 +57,22 @@ func register(ctx context.Context, w wiring) error {
 	return w.registerProbes()
 }
 
+// registerUnread has objects told that cannot be read.
+func (w wiring) registerUnread() error {
+	w.unread.Tell = controller.TellUnreadable(w.GetLogger(), w.events())
+	if err := runtimemetrics.Registry.Register(metrics.Unreadable(w.unread.Count)); err != nil {
+		return fmt.Errorf("count objects that cannot be read: %w", err)
+	}
+	return w.Add(w.unread) //nolint:wrapcheck // it says what it is about
+}
+
 // registerReleases adds what promotes releases.
 func (w wiring) registerReleases(ctx context.Context) error {
 	if !promotes(w.starts) {
 		return nil
 	}
 	var err error
-	if w.shard, err = controller.NewShard(w, w.selector, w.namespaces()); err != nil {
+	if w.shard, err = controller.NewShard(w, w.unread.NewCache, w.selector, w.namespaces()); err != nil {
 		return err
 	}
 	if w.starts[rolloutController] {

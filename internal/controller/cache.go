@@ -21,6 +21,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // CacheOptions keeps only what the reconcilers read in the caches: of Flux's
@@ -152,7 +153,7 @@ func trimMetadata(o client.Object) {
 	o.SetFinalizers(nil)
 	var kept map[string]string
 	for key, value := range o.GetAnnotations() {
-		if key != v1alpha1.RolloutAnnotation && !strings.HasPrefix(key, v1alpha1.SubstituteAnnotationPrefix) {
+		if !isReadAnnotation(key) {
 			continue
 		}
 		if kept == nil {
@@ -161,6 +162,10 @@ func trimMetadata(o client.Object) {
 		kept[key] = value
 	}
 	o.SetAnnotations(kept)
+}
+
+func isReadAnnotation(key string) bool {
+	return key == v1alpha1.RolloutAnnotation || key == unreadable.Annotation || strings.HasPrefix(key, v1alpha1.SubstituteAnnotationPrefix)
 }
 
 // trimTarget keeps the request for a reconcile too, until Flux has handled it. It

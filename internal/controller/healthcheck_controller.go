@@ -90,7 +90,7 @@ func (r *HealthCheckReconciler) pass(ctx context.Context, req ctrl.Request, pass
 			r.forget(req)
 			pass.Ends("the HealthCheck does not exist")
 		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, lasting(client.IgnoreNotFound(err))
 	}
 	if !r.evaluates(check) {
 		r.forget(req)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health/changes"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // healthCheckQueue is what an event of another object is put into.
@@ -90,7 +91,8 @@ func (r *HealthCheckReconciler) enqueue(ctx context.Context, ref types.Namespace
 	concerned func(check types.NamespacedName) bool,
 ) {
 	checks := &v1alpha1.HealthCheckList{}
-	if err := r.Client.List(ctx, checks, client.MatchingFields{indexHealthCheckKustomization: ref.String()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, checks, client.MatchingFields{indexHealthCheckKustomization: ref.String()},
+		client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "failed to list the HealthChecks of a Kustomization", "kustomization", ref)
 		return
 	}

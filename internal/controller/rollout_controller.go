@@ -22,6 +22,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/ownwrites"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // conflictDelay is how long a pass waits that lost against another writer, for
@@ -98,6 +99,9 @@ func (r *RolloutReconciler) pass(ctx context.Context, req ctrl.Request, pass *an
 	}
 	r.orphans.forgetBut(req.NamespacedName, nil)
 	switch {
+	case unreadable.Because(err) != nil:
+		pass.Ends("the Rollout cannot be read, and targets stay as they are until it is corrected")
+		return ctrl.Result{}, nil
 	case err != nil:
 		return ctrl.Result{}, err
 	case !rollout.DeletionTimestamp.IsZero(), rollout.Spec.Suspend:

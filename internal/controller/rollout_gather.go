@@ -18,6 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/release"
 	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // world is what was gathered: the input of the decision, and the objects
@@ -35,14 +36,14 @@ func (r *RolloutReconciler) gather(ctx context.Context, rollout *v1alpha1.Rollou
 	policyKey := types.NamespacedName{Namespace: rollout.Namespace, Name: rollout.Spec.ReleasesImagePolicy.Name}
 	policies := release.Reader{Client: r.Client, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs}
 	offer, err := policies.Read(ctx, policyKey)
-	w.Policy, w.err = offer.Policy, err
+	w.Policy, w.err = offer.Policy, lasting(err)
 	r.gatherTags(&w, offer)
-	w.err = errors.Join(w.err, r.gatherTargets(ctx, &w))
+	w.err = errors.Join(w.err, lasting(r.gatherTargets(ctx, &w)))
 	w.Targets.All = w.Compared()
 	r.gatherMetadata(&w, offer)
 	w.Targets.All = w.Compared() // with what the registry says of the release
-	w.err = errors.Join(w.err, r.gatherGates(ctx, &w))
-	w.err = errors.Join(w.err, r.gatherHealth(ctx, &w))
+	w.err = errors.Join(w.err, lasting(r.gatherGates(ctx, &w)))
+	w.err = errors.Join(w.err, lasting(r.gatherHealth(ctx, &w)))
 	return w
 }
 
@@ -78,8 +79,12 @@ func (w *world) withoutTargets(err error) error {
 }
 
 // because names why something could not be read, if the API server says so in one of
-// its own words; all else is in the log. It is the same each time.
+// its own words, or if an object is at fault; all else is in the log. It is the same each
+// time.
 func because(err error) string {
+	if object := unreadable.Because(err); object != nil {
+		return ": " + object.Error()
+	}
 	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
 		return ": " + string(reason)
 	}

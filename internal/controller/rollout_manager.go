@@ -29,6 +29,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/release"
 	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // Names of the field indexes.
@@ -169,7 +170,7 @@ func (r *RolloutReconciler) rolloutsOfPolicy(ctx context.Context, policy client.
 func (r *RolloutReconciler) rolloutsOfRepository(ctx context.Context, repository client.Object) []reconcile.Request {
 	policies := &imagev1.ImagePolicyList{}
 	key := client.ObjectKeyFromObject(repository).String()
-	if err := r.Client.List(ctx, policies, client.MatchingFields{release.RepositoryIndex: key}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, policies, client.MatchingFields{release.RepositoryIndex: key}, client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list ImagePolicies of an ImageRepository")
 		return nil
 	}
@@ -192,7 +193,7 @@ func (r *RolloutReconciler) rolloutsOfSource(ctx context.Context, source client.
 
 func (r *RolloutReconciler) rolloutsOfConsumers(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	consumers := &kustomizev1.KustomizationList{}
-	if err := r.Client.List(ctx, consumers, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := r.Client.List(ctx, consumers, append(options, client.UnsafeDisableDeepCopy, unreadable.Left{})...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list Kustomizations of an OCIRepository")
 	}
 	var requests []reconcile.Request
@@ -231,7 +232,7 @@ func (r *RolloutReconciler) rolloutsOfNamespace(ctx context.Context, namespace c
 
 func (r *RolloutReconciler) listRollouts(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	list := &v1alpha1.RolloutList{}
-	if err := r.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := r.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy, unreadable.Left{})...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list Rollouts")
 		return nil
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/metadata"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -53,12 +54,15 @@ func (s *stage) setUp(t *testing.T, user *rest.Config, schedules func() time.Tim
 	t.Helper()
 	options := CacheOptions(selector)
 	options.DefaultNamespaces = map[string]cache.Config{s.namespace: {}}
+	s.unread = &unreadable.Objects{Tell: TellUnreadable(s.log.Logger(), events)}
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
 		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: fixture.ControllerConfig(), Logger: s.log.Logger(),
+		NewCache: s.unread.NewCache, NewClient: unreadable.NewClient,
 	})
 	s.Expect(err).NotTo(HaveOccurred())
-	shard, err := NewShard(mgr, selector, options.DefaultNamespaces)
+	s.Expect(mgr.Add(s.unread)).To(Succeed())
+	shard, err := NewShard(mgr, s.unread.NewCache, selector, options.DefaultNamespaces)
 	s.Expect(err).NotTo(HaveOccurred())
 	r := &RolloutReconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Events: events, Now: s.clock.Now, Shard: shard}
 	if s.asksRegistries {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // gatherSchedules evaluates the schedules that select the Rollout. What they
@@ -70,9 +71,13 @@ func (r *RolloutReconciler) schedulesOf(ctx context.Context, rollout *v1alpha1.R
 		if err != nil {
 			return nil, err
 		}
-		if inNamespace {
-			selecting = append(selecting, t)
+		if !inNamespace {
+			continue
 		}
+		if err := unreadable.Of(t.Object); err != nil {
+			return nil, err
+		}
+		selecting = append(selecting, t)
 	}
 	slices.SortFunc(selecting, func(a, b timetable) int { return strings.Compare(a.String(), b.String()) })
 	return selecting, nil
@@ -108,7 +113,7 @@ func (r *RolloutReconciler) rolloutsOfSchedule(ctx context.Context, o client.Obj
 // namespace is labelled. They are the cache's own: read, and do not change.
 func rolloutsWith(ctx context.Context, c client.Reader, t timetable) ([]*v1alpha1.Rollout, error) {
 	list := &v1alpha1.RolloutList{}
-	if err := c.List(ctx, list, client.InNamespace(t.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.List(ctx, list, client.InNamespace(t.GetNamespace()), client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
 		return nil, fmt.Errorf("list Rollouts: %w", err)
 	}
 	var selected []*v1alpha1.Rollout

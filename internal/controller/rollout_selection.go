@@ -19,6 +19,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // Names of the field indexes by which Rollouts and the HealthChecks that they
@@ -211,7 +212,7 @@ func (r *RolloutReconciler) rolloutsOfCheck(ctx context.Context, check client.Ob
 
 func (r *RolloutReconciler) selecting(ctx context.Context, check client.Object, query ...client.ListOption) []reconcile.Request {
 	list := &v1alpha1.RolloutList{}
-	if err := r.Client.List(ctx, list, append(query, client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := r.Client.List(ctx, list, append(query, client.UnsafeDisableDeepCopy, unreadable.Left{})...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list Rollouts of a HealthCheck")
 	}
 	var requests []reconcile.Request

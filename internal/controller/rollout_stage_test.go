@@ -28,6 +28,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -54,6 +55,9 @@ type stage struct {
 
 	// pushedAgain are tags that point to other content now, by its digest.
 	pushedAgain map[string]string
+
+	// unread knows which objects cannot be read, once the controller is played.
+	unread *unreadable.Objects
 
 	// asksRegistries has the controller, when it is played, read metadata.
 	asksRegistries bool

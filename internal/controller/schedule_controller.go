@@ -57,8 +57,8 @@ func (r *ScheduleReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 func (r *ScheduleReconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.Pass) (ctrl.Result, error) {
 	o := r.kind()
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
-		pass.Ends("the schedule does not exist, and the garbage collector removes its gates")
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		pass.Ends("the schedule does not exist, and the garbage collector removes its gates, or it cannot be read")
+		return ctrl.Result{}, lasting(client.IgnoreNotFound(err))
 	}
 	if !r.Shard.handles(o) || !o.GetDeletionTimestamp().IsZero() || r.writes.Ahead(o) {
 		pass.Ends("the schedule is another instance's, being deleted, or newer than the cache shows")

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
@@ -70,7 +71,8 @@ func inOrder(gates map[types.NamespacedName][]*v1alpha1.RolloutGate) []*v1alpha1
 // for: the one whose gate its name makes it, or else the one that it refers to.
 func (r *ScheduleReconciler) gatesOf(ctx context.Context, t timetable, rollouts []*v1alpha1.Rollout) (map[types.NamespacedName][]*v1alpha1.RolloutGate, error) {
 	list := &v1alpha1.RolloutGateList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{gateOwnerIndex: string(t.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{gateOwnerIndex: string(t.GetUID())},
+		client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
 		return nil, fmt.Errorf("list the gates of a schedule: %w", err)
 	}
 	byName := map[types.NamespacedName]string{}

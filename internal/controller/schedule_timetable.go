@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/schedule"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // Kinds of schedules, as they are told.
@@ -40,9 +41,11 @@ func timetableOf(o client.Object) timetable {
 	return timetable{s, scheduleKind, &s.Spec, &s.Status, nil}
 }
 
+// schedulesIn are those of a namespace, and those that cannot be read among them: whom a
+// schedule selects is known all the same.
 func schedulesIn(ctx context.Context, c client.Reader, namespace string) ([]timetable, error) {
 	list := &v1alpha1.RolloutScheduleList{}
-	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+	if err := c.List(ctx, list, client.InNamespace(namespace), unreadable.Left{}); err != nil {
 		return nil, fmt.Errorf("list RolloutSchedules: %w", err)
 	}
 	var all []timetable
@@ -54,7 +57,7 @@ func schedulesIn(ctx context.Context, c client.Reader, namespace string) ([]time
 
 func clusterSchedules(ctx context.Context, c client.Reader) ([]timetable, error) {
 	list := &v1alpha1.ClusterRolloutScheduleList{}
-	if err := c.List(ctx, list); err != nil {
+	if err := c.List(ctx, list, unreadable.Left{}); err != nil {
 		return nil, fmt.Errorf("list ClusterRolloutSchedules: %w", err)
 	}
 	var all []timetable

@@ -33,12 +33,12 @@ type Shard struct {
 
 // NewShard returns the part of the work that a selector of labels selects. The
 // selector must be the one that the manager's cache has, see [CacheOptions];
-// namespaces are those that the cache watches, none for all.
-func NewShard(mgr ctrl.Manager, selector labels.Selector, namespaces map[string]cache.Config) (Shard, error) {
+// namespaces are those that the cache watches, none for all; newCache creates one more.
+func NewShard(mgr ctrl.Manager, newCache cache.NewCacheFunc, selector labels.Selector, namespaces map[string]cache.Config) (Shard, error) {
 	if selector == nil || selector.Empty() {
 		return Shard{}, nil
 	}
-	all, err := cache.New(mgr.GetConfig(), cache.Options{
+	all, err := newCache(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultNamespaces: namespaces, DefaultTransform: justLabels,
 	})

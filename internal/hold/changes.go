@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // Changes wakes a controller when Mode or Other return something else than
@@ -87,7 +88,7 @@ func (c *changes) follow(ctx context.Context, wake <-chan struct{}, queue workqu
 // could.
 func (c *changes) enqueue(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) bool {
 	list := &v1.DeploymentCoordinationList{}
-	if err := c.coordinations.List(ctx, list); err != nil {
+	if err := c.coordinations.List(ctx, list, unreadable.Left{}); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list DeploymentCoordinations")
 		return false
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // Offer is what an ImagePolicy offers, and where its images are.
@@ -52,7 +53,7 @@ func (r Reader) Read(ctx context.Context, key types.NamespacedName) (Offer, erro
 			"ImagePolicy %s does not exist: create it in this namespace, or correct spec.releasesImagePolicy.name", key)), nil
 	case err != nil:
 		return unusable(key.Name, v1alpha1.ImagePolicyUnreadableReason,
-			fmt.Sprintf("ImagePolicy %s could not be read", key)), fmt.Errorf("get ImagePolicy %s: %w", key, err)
+			fmt.Sprintf("ImagePolicy %s could not be read%s", key, because(err))), fmt.Errorf("get ImagePolicy %s: %w", key, err)
 	case r.NoCrossNamespaceRefs && RepositoryOf(policy).Namespace != key.Namespace:
 		return unusable(key.Name, v1alpha1.AccessDeniedReason, fmt.Sprintf(
 			"ImagePolicy %s refers to ImageRepository %s, but references across namespaces are not allowed: "+
@@ -87,13 +88,13 @@ func (r Reader) readRepository(ctx context.Context, policy *imagev1.ImagePolicy,
 	key := RepositoryOf(policy)
 	lets, err := r.access(ctx, policy.Namespace, key)
 	if err != nil {
-		return unreadable(offer, key, err)
+		return failed(offer, key, err)
 	}
 	repository := &imagev1.ImageRepository{}
 	err = r.Client.Get(ctx, key, repository, client.UnsafeDisableDeepCopy)
 	switch absent := apierrors.IsNotFound(err); {
 	case err != nil && !absent:
-		return unreadable(offer, key, fmt.Errorf("get ImageRepository %s: %w", key, err))
+		return failed(offer, key, fmt.Errorf("get ImageRepository %s: %w", key, err))
 	case !lets(repository):
 		deny(offer, policy)
 	case absent:
@@ -105,11 +106,19 @@ func (r Reader) readRepository(ctx context.Context, policy *imagev1.ImagePolicy,
 	return nil
 }
 
-// unreadable says no more of an ImageRepository than that reading failed, which it
+// failed says no more of an ImageRepository than that reading failed, which it
 // may before it is known who may use it.
-func unreadable(offer *Offer, key types.NamespacedName, err error) error {
+func failed(offer *Offer, key types.NamespacedName, err error) error {
 	complain(offer, fmt.Sprintf("ImageRepository %s could not be read", key))
 	return err
+}
+
+// because says what is wrong with an object that cannot be decoded.
+func because(err error) string {
+	if object := unreadable.Because(err); object != nil {
+		return ": " + object.Cause + ": correct that field"
+	}
+	return ""
 }
 
 // deny promotes nothing, and says the same of an ImageRepository that does not exist

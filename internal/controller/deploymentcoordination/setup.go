@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // SetupWithManager registers the watches. Each leads to the namespace of the
@@ -51,7 +52,7 @@ func (r *Reconciler) namespaceOfDeployment(ctx context.Context, d client.Object)
 
 func (r *Reconciler) namespaceIfCoordinated(ctx context.Context, o client.Object) []reconcile.Request {
 	list := &coordinationv1.DeploymentCoordinationList{}
-	err := r.Client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.Limit(1), client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.Limit(1), client.UnsafeDisableDeepCopy, unreadable.Left{})
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list DeploymentCoordinations of a namespace")
 	}

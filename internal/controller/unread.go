@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
+)
+
+// TellUnreadable returns who tells of objects that cannot be read: in the log, and by an
+// event of that object, where the person who may correct it looks.
+func TellUnreadable(log logr.Logger, events record.EventRecorder) func(client.Object, error) {
+	return func(object client.Object, err error) {
+		told := unreadable.Because(err)
+		log.Error(nil, "an object cannot be read, and what depends on it stands still until it is corrected",
+			"object", told.Object, "cause", told.Cause)
+		events.Event(object, corev1.EventTypeWarning, v1alpha1.UnreadableReason,
+			told.Error()+"; until then what depends on the object stands still")
+	}
+}
+
+// lasting leaves out that an object cannot be read until somebody corrects it: trying
+// again does not help, and the correction is an event.
+func lasting(err error) error {
+	if unreadable.Because(err) != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unreadable
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// NewCache creates a cache whose lists and watches of custom resources take each object by
+// itself. Kinds of Kubernetes itself are decoded by the API server before it stores them.
+//
+// It can be restricted to one namespace, and by label and field selectors for each kind.
+func (o *Objects) NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
+	if len(options.DefaultNamespaces) > 1 {
+		return nil, fmt.Errorf("%d namespaces: at most one is supported", len(options.DefaultNamespaces))
+	}
+	next := toolscache.NewSharedIndexInformer
+	if options.NewInformer != nil {
+		next = options.NewInformer
+	}
+	sources := source{config: config, options: options}
+	options.NewInformer = func(from toolscache.ListerWatcher, example runtime.Object, resync time.Duration,
+		indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		own, err := sources.of(example)
+		if err != nil { // what the API server does not serve fails in the cache as well
+			return next(from, example, resync, indexers)
+		}
+		if own != nil {
+			from = own
+		}
+		informer := next(from, example, resync, indexers)
+		if own != nil {
+			o.follow(informer)
+		}
+		return informer
+	}
+	return cache.New(config, options) //nolint:wrapcheck // as the manager expects it
+}
+
+// source is where objects come from.
+type source struct {
+	config  *rest.Config
+	options cache.Options
+}
+
+// of returns who lists and watches a kind; nil if its objects can always be read.
+func (s source) of(example runtime.Object) (toolscache.ListerWatcher, error) {
+	object, ok := example.(client.Object)
+	if _, metadata := example.(*metav1.PartialObjectMetadata); !ok || metadata {
+		return nil, nil
+	}
+	if _, untyped := example.(runtime.Unstructured); untyped {
+		return nil, nil
+	}
+	kind, err := apiutil.GVKForObject(object, s.options.Scheme)
+	if err != nil || clientgoscheme.Scheme.Recognizes(kind) {
+		return nil, err //nolint:wrapcheck // it is told nowhere
+	}
+	mapping, err := s.options.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it is told nowhere
+	}
+	api, err := s.api(kind)
+	if err != nil {
+		return nil, err
+	}
+	r := resource{api: api, name: mapping.Resource.Resource, scheme: s.options.Scheme, list: kind.GroupVersion().WithKind(kind.Kind + "List")}
+	if mapping.Scope.Name() == apimeta.RESTScopeNameNamespace {
+		r.namespace = s.namespace()
+	}
+	r.selectors = s.selectors(kind)
+	return &toolscache.ListWatch{ListWithContextFunc: r.List, WatchFuncWithContext: r.Watch}, nil
+}
+
+func (s source) api(kind schema.GroupVersionKind) (rest.Interface, error) {
+	config := rest.CopyConfig(s.config)
+	version := kind.GroupVersion()
+	config.GroupVersion, config.APIPath, config.ContentType = &version, "/apis", runtime.ContentTypeJSON
+	config.AcceptContentTypes = runtime.ContentTypeJSON
+	config.NegotiatedSerializer = lenient{
+		NegotiatedSerializer: serializer.NewCodecFactory(s.options.Scheme).WithoutConversion(), scheme: s.options.Scheme,
+	}
+	return rest.RESTClientForConfigAndClient(config, s.options.HTTPClient) //nolint:wrapcheck // it is told nowhere
+}
+
+func (s source) namespace() string {
+	for only := range s.options.DefaultNamespaces {
+		return only
+	}
+	return ""
+}
+
+// selectors are those by which the cache restricts a kind.
+func (s source) selectors(kind schema.GroupVersionKind) cache.ByObject {
+	for object, by := range s.options.ByObject {
+		if of, err := apiutil.GVKForObject(object, s.options.Scheme); err == nil && of == kind {
+			return by
+		}
+	}
+	return cache.ByObject{}
+}
+
+// resource lists and watches the objects of a kind.
+type resource struct {
+	api             rest.Interface
+	name, namespace string
+	scheme          *runtime.Scheme
+	list            schema.GroupVersionKind
+	selectors       cache.ByObject
+}
+
+func (r resource) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list, err := r.scheme.New(r.list)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", r.name, err)
+	}
+	err = r.request(options).Do(ctx).Into(list)
+	return list, err //nolint:wrapcheck // a reflector asks what error it is
+}
+
+func (r resource) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.Watch, options.AllowWatchBookmarks = true, true
+	return r.request(options).Watch(ctx) //nolint:wrapcheck // a reflector asks what error it is
+}
+
+func (r resource) request(options metav1.ListOptions) *rest.Request {
+	if r.selectors.Label != nil {
+		options.LabelSelector = r.selectors.Label.String()
+	}
+	if r.selectors.Field != nil {
+		options.FieldSelector = r.selectors.Field.String()
+	}
+	request := r.api.Get().Resource(r.name).VersionedParams(&options, metav1.ParameterCodec)
+	if r.namespace != "" {
+		request.Namespace(r.namespace)
+	}
+	return request
+}

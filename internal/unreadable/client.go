@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unreadable
+
+import (
+	"context"
+	"fmt"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Left asks a List for what can be read of objects that cannot be read whole as well: their
+// metadata, and what their spec refers to. Without it such a List fails.
+type Left struct{}
+
+// ApplyToList selects nothing.
+func (Left) ApplyToList(*client.ListOptions) {}
+
+// NewClient returns a client that gives nobody a marked object unasked.
+func NewClient(config *rest.Config, options client.Options) (client.Client, error) {
+	inner, err := client.New(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("create a client: %w", err)
+	}
+	return Client{inner}, nil
+}
+
+// Client reads objects, and fails for those that are marked.
+type Client struct{ client.Client }
+
+// Get returns an [Error] if the object is marked, beside what is left of it.
+func (c Client) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if err := c.Client.Get(ctx, key, object, options...); err != nil {
+		return err //nolint:wrapcheck // it is the inner client's, as its callers expect it
+	}
+	return Of(object)
+}
+
+// List returns an [Error] if one of the objects is marked, unless it is called with [Left].
+func (c Client) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if err := c.Client.List(ctx, list, options...); err != nil {
+		return err //nolint:wrapcheck // it is the inner client's, as its callers expect it
+	}
+	for _, option := range options {
+		if _, left := option.(Left); left {
+			return nil
+		}
+	}
+	return apimeta.EachListItem(list, func(o runtime.Object) error {
+		if object, ok := o.(client.Object); ok {
+			return Of(object)
+		}
+		return nil
+	})
+}

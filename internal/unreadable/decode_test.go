@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unreadable
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+func lenientDecoder(t *testing.T) (runtime.Decoder, *runtime.Scheme) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		v1alpha1.AddToScheme, sourcev1.AddToScheme, kustomizev1.AddToScheme, imagev1.AddToScheme, helmv2.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
+	info, _ := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeJSON)
+	return lenient{NegotiatedSerializer: codecs, scheme: scheme}.DecoderToVersion(info.Serializer, schema.GroupVersions{}), scheme
+}
+
+// wire is an object as the API server sends it.
+func wire(t *testing.T, scheme *runtime.Scheme, object client.Object) map[string]any {
+	t.Helper()
+	kind, err := apiutil.GVKForObject(object, scheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object.GetObjectKind().SetGroupVersionKind(kind)
+	object.SetUID("1234")
+	object.SetResourceVersion("42")
+	object.SetLabels(map[string]string{"team": "shop"})
+	data, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := map[string]any{}
+	if err := json.Unmarshal(data, &sent); err != nil {
+		t.Fatal(err)
+	}
+	return sent
+}
+
+// oddValues are what a schema may let in, and what it may not: nothing rests on it.
+var oddValues = []any{
+	nil, true, -1, 1e30, json.Number("9223372036854775808"), json.Number("1e400"), "", "2026-03-02t12:00:00z", "9999-12-31T23:59:59-23:00",
+	"1e1000000", "5 minutes", "\u0000\uffff", strings.Repeat("x", 1<<16), []any{}, []any{nil, 1}, map[string]any{}, map[string]any{"": nil},
+}
+
+// fields calls change for each field of a document, with a function that sets it.
+func fields(path string, document any, change func(path string, is any, set func(any))) {
+	switch of := document.(type) {
+	case map[string]any:
+		for key, value := range of {
+			change(path+"."+key, value, func(v any) { of[key] = v })
+			fields(path+"."+key, value, change)
+		}
+	case []any:
+		for i, value := range of {
+			change(fmt.Sprintf("%s[%d]", path, i), value, func(v any) { of[i] = v })
+			fields(fmt.Sprintf("%s[%d]", path, i), value, change)
+		}
+	}
+}
+
+// examples have a value in many fields.
+func examples() []client.Object {
+	return []client.Object{
+		fixture.MakeRollout("odd").SelectAllChecks().BakeTime(1).DeployTimeout(1).
+			History(fixture.MakeEntry("1.0.0").Failed().Retried(fixture.Noon).BakeStart(fixture.Noon).BakeEnd(fixture.Noon)).Ledger("1.0.0").Obj(),
+		fixture.MakeHealthCheck("odd").Healthy().ErrorAt(fixture.Noon).Obj(),
+		fixture.MakeGate("odd", "shop").Closed().Obj(),
+		fixture.MakeSchedule("odd").Selecting(map[string]string{"team": "shop"}).Obj(),
+		fixture.MakePolicy("odd").Latest("1.0.0").Obj(),
+		fixture.MakeScan("odd").Found("1.0.0").Obj(),
+		fixture.MakeRepository("odd").DrivenBy("shop").Tag("1.0.0").Obj(),
+		fixture.MakeKustomization("odd").DrivenBy("shop", "VERSION").Substitute("TIER", "gold").Obj(),
+		fixture.MakeHelmRelease("odd").Obj(),
+	}
+}
+
+// TestNothingInAnObjectKeepsOthersFromBeingRead: whatever stands in any field, the object
+// is decoded or marked, and so are its neighbours in a list.
+func TestNothingInAnObjectKeepsOthersFromBeingRead(t *testing.T) {
+	decoder, scheme := lenientDecoder(t)
+	for _, example := range examples() {
+		sent := wire(t, scheme, example)
+		t.Run(kindOf(example), func(t *testing.T) {
+			marked := 0
+			fields("", sent, func(path string, is any, set func(any)) {
+				if !strings.HasPrefix(path, ".spec") && !strings.HasPrefix(path, ".status") {
+					return // the API server has decoded it itself
+				}
+				defer set(is)
+				for _, odd := range oddValues {
+					set(odd)
+					marked += decodes(t, decoder, sent, path)
+				}
+			})
+			if marked == 0 {
+				t.Error("all of it can be read: nothing was tried")
+			}
+		})
+	}
+}
+
+// decodes tries an object by itself and in a list, and returns how often it was marked.
+func decodes(t *testing.T, decoder runtime.Decoder, sent map[string]any, path string) int {
+	t.Helper()
+	data, err := json.Marshal(sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, _, err := decoder.Decode(data, nil, nil)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	one := found.(client.Object)
+	if one.GetName() != "odd" {
+		t.Errorf("%s: its name is %q", path, one.GetName())
+	}
+	list := fmt.Sprintf(`{"apiVersion":%q,"kind":"%sList","metadata":{"resourceVersion":"7","continue":"more"},"items":[%s,%s]}`,
+		sent["apiVersion"], sent["kind"], data, data)
+	all, _, err := decoder.Decode([]byte(list), nil, nil)
+	if err != nil {
+		t.Fatalf("%s, in a list: %v", path, err)
+	}
+	objects := all.(client.ObjectList)
+	if objects.GetResourceVersion() != "7" || objects.GetContinue() != "more" {
+		t.Errorf("%s: the list says it goes on with %q at %q", path, objects.GetContinue(), objects.GetResourceVersion())
+	}
+	if Of(one) == nil {
+		return 0
+	}
+	return 1
+}
