@@ -49,17 +49,20 @@ type Order struct {
 }
 
 // NewOrder prepares an order. It fails if the range or the pattern cannot be
-// parsed.
+// parsed, or is too large.
 func NewOrder(spec OrderSpec) (Order, error) {
 	o := Order{spec: spec}
-	var err error
+	err := spec.bounded()
+	if err != nil {
+		return Order{}, err
+	}
 	if spec.Kind == BySemver {
 		if o.constraint, err = semver.NewConstraint(spec.Range); err != nil {
 			return Order{}, fmt.Errorf("semver range %q: %w", spec.Range, err)
 		}
 	}
 	if spec.Pattern != "" {
-		if o.pattern, err = regexp.Compile(spec.Pattern); err != nil {
+		if o.pattern, err = compilePattern(spec.Pattern); err != nil {
 			return Order{}, fmt.Errorf("filterTags.pattern: %w", err)
 		}
 	}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// TestAnOrderTakesLittleMemory, whatever somebody wrote into an ImagePolicy: it is
+// prepared in each pass, beside those of all others.
+func TestAnOrderTakesLittleMemory(t *testing.T) {
+	const most = 4 << 20
+	for name, test := range map[string]struct {
+		spec promotion.OrderSpec
+		says string // the error; empty if there is none
+	}{
+		"what people write":               {stamped, ""},
+		"the largest pattern that may be": {promotion.OrderSpec{Pattern: strings.Repeat("a{1000}", 10)}, ""},
+		"a pattern of many repetitions": {
+			promotion.OrderSpec{Pattern: strings.Repeat("a{1000}", 140)},
+			"filterTags.pattern: it is too large: with its repetitions written out it may have 10000 steps",
+		},
+		"repetitions of large classes": {
+			promotion.OrderSpec{Pattern: strings.Repeat(`[\pL\pN]{1000}`, 70)},
+			"filterTags.pattern: it is too large: with its repetitions written out it may have 10000 steps",
+		},
+		"a long pattern":    {promotion.OrderSpec{Pattern: strings.Repeat("a{1000}", 3300)}, "filterTags.pattern has 23100 characters, and may have 1024"},
+		"a long extract":    {promotion.OrderSpec{Pattern: ".*", Extract: strings.Repeat("$0", 1000)}, "filterTags.extract has 2000 characters, and may have 1024"},
+		"a long range":      {promotion.OrderSpec{Kind: promotion.BySemver, Range: strings.Repeat(">=1.0.0 ", 1000)}, "semver range has 8000 characters, and may have 1024"},
+		"a pattern of none": {promotion.OrderSpec{Pattern: "("}, "filterTags.pattern: error parsing regexp: missing closing ): `(`"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := promotion.NewOrder(test.spec)
+			runtime.ReadMemStats(&after)
+			if said := errorText(err); said != test.says {
+				t.Errorf("it says %q, want %q", said, test.says)
+			}
+			if took := after.TotalAlloc - before.TotalAlloc; took > most {
+				t.Errorf("it took %d bytes, want at most %d", took, most)
+			}
+		})
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
