@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"reflect"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -71,6 +72,20 @@ func dropEmpty(v reflect.Value) {
 	}
 }
 
+// mostDigits is how many digits a number is written out with: the largest quantity of a
+// Kubernetes that counts in bytes has nineteen.
+const mostDigits = 64
+
+// plainly writes equal numbers in one way. A number that is too long for that, as
+// 1e1000000, is never written out: its digits stand for it, as they are.
 func plainly(q resource.Quantity) resource.Quantity {
-	return resource.MustParse(q.AsDec().String())
+	number := q.AsDec()
+	digits, exponent := number.UnscaledBig(), -int64(number.Scale())
+	if digits.BitLen() <= 3*mostDigits && exponent <= mostDigits {
+		return resource.MustParse(number.String())
+	}
+	hash := fnv.New64a()
+	_, _ = fmt.Fprint(hash, digits.Sign(), exponent)
+	_, _ = hash.Write(digits.Bytes())
+	return *resource.NewQuantity(int64(hash.Sum64()>>1), resource.DecimalSI) //nolint:gosec // half of it fits
 }

@@ -3,6 +3,8 @@
 package deploymentcoordination
 
 import (
+	"runtime"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -63,6 +65,26 @@ func TestATemplateIsIdentifiedAsKubernetesComparesIt(t *testing.T) {
 
 			one.Labels[appsv1.DefaultDeploymentUniqueLabelKey], two.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = "", ""
 			g.Expect(!equality.Semantic.DeepEqual(one, two)).To(Equal(c.other), "Kubernetes compares so")
+		})
+	}
+}
+
+// Everybody's Deployments pass through one goroutine, and one number must not hold it up:
+// written out, 1e1000000 has a million zeros.
+func TestALargeQuantityIsNotWrittenOut(t *testing.T) {
+	known := map[string]string{}
+	for _, large := range []string{"1e1000000", "1e999999", "2e1000000", "1e2000000000", "1" + strings.Repeat("0", 1000), "1" + strings.Repeat("7", 1000)} {
+		t.Run(large[:7], func(t *testing.T) {
+			g := NewWithT(t)
+			p := template()
+			memory(p, large)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			identity := identityOf(p)
+			runtime.ReadMemStats(&after)
+			g.Expect(after.TotalAlloc-before.TotalAlloc).To(BeNumerically("<", 16<<20), "bytes")
+			g.Expect(known).NotTo(HaveKey(identity))
+			known[identity] = large
 		})
 	}
 }
