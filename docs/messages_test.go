@@ -30,7 +30,7 @@ const logs = "logs: "
 // quietPackages write into no object, by the reason.
 var quietPackages = map[string]string{
 	"internal/announce":       "the lines of the log are in docs/operations.md",
-	"internal/unreadable":     logs + "an object cannot be read, and what depends on it stands still until it is corrected",
+	"internal/unreadable":     "what it says of an object stands in the event Unreadable, whose page has an example",
 	"internal/fieldindex":     "the controller exits with it when it starts, because of the API server's own complaint",
 	"cmd/controller":          logs + "the controller stopped",
 	"internal/artifact":       "it is for make push-artifact, and no part of the controller",

@@ -3,12 +3,17 @@
 package controller
 
 import (
+	"context"
+	"strings"
+
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -16,11 +21,10 @@ import (
 // event of that object, where the person who may correct it looks.
 func TellUnreadable(log logr.Logger, events record.EventRecorder) func(client.Object, error) {
 	return func(object client.Object, err error) {
-		told := unreadable.Because(err)
-		log.Error(nil, "an object cannot be read, and what depends on it stands still until it is corrected",
-			"object", told.Object, "cause", told.Cause)
-		events.Event(object, corev1.EventTypeWarning, v1alpha1.UnreadableReason,
-			told.Error()+"; until then what depends on the object stands still")
+		kind, _, _ := strings.Cut(unreadable.Because(err).Object, " ")
+		ctx := announce.About(ctrl.LoggerInto(context.Background(), log), kind, object)
+		announce.Event(ctx, events, object, corev1.EventTypeWarning, v1alpha1.UnreadableReason,
+			err.Error()+"; until then what depends on the object stands still")
 	}
 }
 

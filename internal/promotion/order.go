@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+
+	"github.com/fluxrollouts/rollout-controller/internal/pattern"
 )
 
 // OrderKind is how an ImagePolicy ranks tags.
@@ -62,7 +64,7 @@ func NewOrder(spec OrderSpec) (Order, error) {
 		}
 	}
 	if spec.Pattern != "" {
-		if o.pattern, err = compilePattern(spec.Pattern); err != nil {
+		if o.pattern, err = pattern.Compile(spec.Pattern); err != nil {
 			return Order{}, fmt.Errorf("filterTags.pattern: %w", err)
 		}
 	}

@@ -28,9 +28,9 @@ func TestAnOrderTakesLittleMemory(t *testing.T) {
 			promotion.OrderSpec{Pattern: strings.Repeat(`[\pL\pN]{1000}`, 70)},
 			"filterTags.pattern: it is too large: with its repetitions written out it may have 10000 steps",
 		},
-		"a long pattern":    {promotion.OrderSpec{Pattern: strings.Repeat("a{1000}", 3300)}, "filterTags.pattern has 23100 characters, and may have 1024"},
-		"a long extract":    {promotion.OrderSpec{Pattern: ".*", Extract: strings.Repeat("$0", 1000)}, "filterTags.extract has 2000 characters, and may have 1024"},
-		"a long range":      {promotion.OrderSpec{Kind: promotion.BySemver, Range: strings.Repeat(">=1.0.0 ", 1000)}, "semver range has 8000 characters, and may have 1024"},
+		"a long pattern":    {promotion.OrderSpec{Pattern: strings.Repeat("a{1000}", 3300)}, "filterTags.pattern: it has 23100 characters, and may have 1024"},
+		"a long extract":    {promotion.OrderSpec{Pattern: ".*", Extract: strings.Repeat("$0", 1000)}, "filterTags.extract: it has 2000 characters, and may have 1024"},
+		"a long range":      {promotion.OrderSpec{Kind: promotion.BySemver, Range: strings.Repeat(">=1.0.0 ", 1000)}, "semver range: it has 8000 characters, and may have 1024"},
 		"a pattern of none": {promotion.OrderSpec{Pattern: "("}, "filterTags.pattern: error parsing regexp: missing closing ): `(`"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,6 +73,7 @@ const silence = 5 * time.Second
 // newTransport returns one with connections of its own.
 func newTransport() *http.Transport {
 	transport := remote.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxResponseHeaderBytes = mostOfHeader
 	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: silence, PingTimeout: silence}
 	return transport
 }
@@ -232,19 +233,4 @@ func (r renamed) RegistryStr() string { return r.registry }
 
 func (r renamed) String() string {
 	return r.registry + r.Resource.String()[len(r.Resource.RegistryStr()):]
-}
-
-// bounded cuts off answers that are larger than any manifest or config may be.
-type bounded struct{ http.RoundTripper }
-
-// mostBytes is what registries must accept of a manifest, by the distribution
-// specification.
-const mostBytes = 4 << 20
-
-func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := b.RoundTripper.RoundTrip(request)
-	if err == nil {
-		response.Body = http.MaxBytesReader(nil, response.Body, mostBytes)
-	}
-	return response, err
 }

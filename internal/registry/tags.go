@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fluxrollouts/rollout-controller/internal/pattern"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
@@ -84,7 +84,7 @@ func (r *Reader) list(ctx context.Context, key types.NamespacedName) (Tags, erro
 // orCut takes an answer that is larger than any that is read for one that is cut:
 // it will be no smaller the next time.
 func orCut(tags Tags, err error) (Tags, error) {
-	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+	if errors.Is(err, errTooLarge) {
 		tags.Cut = true
 		return tags, nil
 	}
@@ -139,11 +139,11 @@ func exclusion(repository *imagev1.ImageRepository) ([]*regexp.Regexp, error) {
 		if size += len(text); size > mostExclusion {
 			return nil, fmt.Errorf("spec.exclusionList is longer than %d characters", mostExclusion)
 		}
-		pattern, err := regexp.Compile(text)
+		compiled, err := pattern.Compile(text)
 		if err != nil {
 			return nil, fmt.Errorf("spec.exclusionList: %w", err)
 		}
-		patterns = append(patterns, pattern)
+		patterns = append(patterns, compiled)
 	}
 	return patterns, nil
 }

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pattern compiles regular expressions that tenants write. They do so in objects
+// of Flux, whose schema sets no limits, and all tenants share the memory of the process.
+package pattern
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+)
+
+const (
+	// Longest is how many bytes an expression may have.
+	Longest = 1 << 10
+	// largest is how many instructions it may have once its repetitions are written out.
+	// An instruction takes forty bytes: of a{1000}, three thousand times, Go makes a
+	// hundred megabytes.
+	largest = 10_000
+)
+
+// Compile prepares an expression (RE2, as package regexp). It fails if that cannot be
+// parsed, or would take too much memory.
+func Compile(expression string) (*regexp.Regexp, error) {
+	if len(expression) > Longest {
+		return nil, fmt.Errorf("it has %d characters, and may have %d", len(expression), Longest)
+	}
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what it is about
+	}
+	if instructions(parsed) > largest {
+		return nil, fmt.Errorf("it is too large: with its repetitions written out it may have %d steps", largest)
+	}
+	return regexp.Compile(expression) //nolint:wrapcheck // it says what it is about
+}
+
+// instructions estimates how many a compiled expression has, up to one more than it may
+// have.
+func instructions(re *syntax.Regexp) int {
+	n := len(re.Rune)
+	for _, sub := range re.Sub {
+		n += instructions(sub)
+	}
+	n = max(1, n)
+	if re.Op == syntax.OpRepeat {
+		n *= max(1, re.Min, re.Max)
+	}
+	return min(n, largest+1)
+}
