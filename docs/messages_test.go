@@ -71,7 +71,9 @@ var unseen = map[string][]string{
 		"prepare a cache of all Rollouts: …",
 		"set up the watch on StatefulSets: …",
 	},
+	"it is the end of a message that is on the page": {": …: correct that field"},
 	"the log says it, and the same is tried again": {
+		"too many kinds were asked for that the API server does not serve",
 		"confirm the health: …",
 		"read who chose the version: …",
 		"confirm the history: …",

@@ -53,7 +53,7 @@ func (r *HealthCheckReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	watches := &changes.Watches{Client: objects, Changed: inventories.changed, Lost: inventories.lost, Now: r.Now}
 	inventories.watches = watches
 	r.checker = &kustomization.Checker{
-		Reader: r.APIReader, Mapper: mgr.GetRESTMapper(), NoCrossNamespaceRefs: r.NoCrossNamespaceRefs,
+		Reader: r.APIReader, Mapper: mgr.GetRESTMapper(), Now: r.Now, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs,
 	}
 	r.watches = watches
 	r.retries = newHealthCheckRetries(opts.MaxRetryDelay)

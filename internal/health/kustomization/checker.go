@@ -31,9 +31,17 @@ type Checker struct {
 	Reader client.Reader
 	// Mapper knows the kinds that the API server serves.
 	Mapper meta.RESTMapper
+	// Now is the clock.
+	Now func() time.Time
 	// NoCrossNamespaceRefs refuses Kustomizations of other namespaces.
 	NoCrossNamespaceRefs bool
+
+	served served
 }
+
+// mostObjects of an inventory are looked at: one evaluation must not hold a worker for
+// long.
+const mostObjects = 2000
 
 var _ health.Checker = (*Checker)(nil)
 
@@ -91,6 +99,11 @@ func (c *Checker) evaluate(ctx context.Context, object *unstructured.Unstructure
 	r := &reading{Checker: c, owner: client.ObjectKeyFromObject(k), seen: []observation{source}}
 	if malformed != nil {
 		r.seen = append(r.seen, unseen(source.name, sentence(malformed)))
+	}
+	if n := objectsOf(found); n > mostObjects {
+		r.seen = append(r.seen, unseen(source.name, fmt.Sprintf(
+			"%d objects of its inventory have a health of their own, and at most %d are looked at: divide it into several Kustomizations", n, mostObjects)))
+		found = nil
 	}
 	for _, g := range found {
 		r.read(ctx, g)

@@ -67,13 +67,16 @@ func with(k *kustomizev1.Kustomization, change func(*kustomizev1.Kustomization))
 	return k
 }
 
+// ofWeb are the labels that Flux gives what the Kustomization shop/web applies.
+func ofWeb() map[string]string {
+	return map[string]string{kustomization.OwnerNameLabel: "web", kustomization.OwnerNamespaceLabel: "shop"}
+}
+
 func deployment(name string, conditions ...appsv1.DeploymentCondition) *appsv1.Deployment {
 	one := int32(1)
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1, Labels: map[string]string{
-			kustomization.OwnerNameLabel: "web", kustomization.OwnerNamespaceLabel: "shop",
-		}},
-		Spec: appsv1.DeploymentSpec{Replicas: &one},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1, Labels: ofWeb()},
+		Spec:       appsv1.DeploymentSpec{Replicas: &one},
 		Status: appsv1.DeploymentStatus{
 			ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
 			Conditions: append(conditions, appsv1.DeploymentCondition{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}),
@@ -106,7 +109,7 @@ func held(name string) *appsv1.Deployment {
 func zone(name string, updated int32) *appsv1.StatefulSet {
 	three := int32(3)
 	return &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1, Labels: ofWeb()},
 		Spec: appsv1.StatefulSetSpec{
 			Replicas: &three, UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
 		},
@@ -157,7 +160,7 @@ func mapper() apimeta.RESTMapper {
 func check(t *testing.T, hc *v1alpha1.HealthCheck, hooks interceptor.Funcs, objects ...client.Object) health.Result {
 	t.Helper()
 	reader := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects...).WithInterceptorFuncs(hooks).Build()
-	checker := kustomization.Checker{Reader: reader, Mapper: mapper()}
+	checker := kustomization.Checker{Reader: reader, Mapper: mapper(), Now: time.Now}
 	return checker.Check(context.Background(), hc)
 }
 
@@ -341,7 +344,7 @@ func TestAReferenceToNothingIsUnhealthyAndSaysWhatToDo(t *testing.T) {
 func TestAReferenceToAnotherNamespaceMayBeRefused(t *testing.T) {
 	g := NewWithT(t)
 	reader := fake.NewClientBuilder().WithScheme(scheme(t)).Build()
-	checker := kustomization.Checker{Reader: reader, Mapper: mapper(), NoCrossNamespaceRefs: true}
+	checker := kustomization.Checker{Reader: reader, Mapper: mapper(), Now: time.Now, NoCrossNamespaceRefs: true}
 	got := checker.Check(context.Background(), checkWith(v1alpha1.KustomizationAnnotation, "apps/web"))
 	g.Expect(got.Status).To(Equal(v1alpha1.HealthStatusUnhealthy))
 	g.Expect(got.Message).To(ContainSubstring("references across namespaces are not allowed"))
@@ -415,20 +418,102 @@ func TestManyObjectsOfAKindAreListed(t *testing.T) {
 		ids = append(ids, "shop_"+name+"_apps_Deployment")
 		objects = append(objects, rolling(name))
 	}
-	objects[7].SetLabels(nil)
-	objects = append(objects, source([]metav1.Condition{ready}, ids...))
+	objects = append(objects, source([]metav1.Condition{ready}, append(ids, "shop_gone_apps_Deployment")...))
 
 	got := check(t, checkWith(v1alpha1.KustomizationAnnotation, "web"), hooks, objects...)
 	g.Expect(got.Message).To(HaveSuffix("Deployment shop/web-04: Updated: 0/1; and 35 more"))
 	g.Expect(lists).To(Equal(1))
-	g.Expect(gets).To(Equal(2), "the Kustomization, and the one object that has lost its labels")
+	g.Expect(gets).To(Equal(1), "the Kustomization")
+}
+
+// Who may write the status of a Kustomization can name any object in its inventory. What
+// others have, and how that is, must not be told by it.
+func TestObjectsThatTheKustomizationHasNotAppliedAreNotLookedAt(t *testing.T) {
+	const healthy = "Kustomization shop/web is applied, and nothing of it is failed or in progress"
+	foreign := func(labels map[string]string) client.Object {
+		d := failed("app", time.Now())
+		d.Namespace, d.Labels = "bert", labels
+		return d
+	}
+	for name, labels := range map[string]map[string]string{
+		"without labels":              nil,
+		"of another Kustomization":    {kustomization.OwnerNameLabel: "app", kustomization.OwnerNamespaceLabel: "bert"},
+		"of one of the same name":     {kustomization.OwnerNameLabel: "web", kustomization.OwnerNamespaceLabel: "bert"},
+		"of another of the namespace": {kustomization.OwnerNameLabel: "app", kustomization.OwnerNamespaceLabel: "shop"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, ids := range [][]string{
+				{"bert_app_apps_Deployment"},
+				{"bert_app_apps_Deployment", "bert_b_apps_Deployment", "bert_c_apps_Deployment", "bert_d_apps_Deployment"}, // are listed
+			} {
+				got := check(t, checkWith(v1alpha1.KustomizationAnnotation, "web"), interceptor.Funcs{}, foreign(labels), source([]metav1.Condition{ready}, ids...))
+				if got.Status != v1alpha1.HealthStatusHealthy || got.Message != healthy {
+					t.Errorf("of %d objects it says %s: %s", len(ids), got.Status, got.Message)
+				}
+			}
+		})
+	}
+}
+
+func TestAnInventoryThatIsTooLargeIsNotRead(t *testing.T) {
+	reads := 0
+	hooks := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		reads++
+		return nil
+	}}
+	var ids []string
+	for n := range 2001 {
+		ids = append(ids, fmt.Sprintf("shop_web-%d_apps_Deployment", n), fmt.Sprintf("shop_web-%d__ConfigMap", n))
+	}
+	got := check(t, checkWith(v1alpha1.KustomizationAnnotation, "web"), hooks, source([]metav1.Condition{ready}, ids...))
+	const want = "Could not observe Kustomization shop/web: 2001 objects of its inventory have a health of their own, and at most 2000 are looked at: " +
+		"divide it into several Kustomizations"
+	if got.Status != v1alpha1.HealthStatusPending || got.Message != want || reads > 0 {
+		t.Errorf("it says %s: %s, after %d reads", got.Status, got.Message, reads)
+	}
+}
+
+// counting counts what a mapper is asked for.
+type counting struct {
+	apimeta.RESTMapper
+	asked int
+}
+
+func (c *counting) RESTMapping(kind schema.GroupKind, versions ...string) (*apimeta.RESTMapping, error) {
+	c.asked++
+	return c.RESTMapper.RESTMapping(kind, versions...)
+}
+
+// A kind that is not served costs all of discovery, for everybody.
+func TestKindsThatAreNotServedAreRarelyAskedFor(t *testing.T) {
+	g := NewWithT(t)
+	now, asked := time.Now(), &counting{RESTMapper: mapper()}
+	var ids []string
+	for n := range 500 {
+		ids = append(ids, fmt.Sprintf("shop_web_group-%03d.example.com_Thing", n))
+	}
+	reader := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(source([]metav1.Condition{ready}, ids...), rolling("web")).Build()
+	checker := kustomization.Checker{Reader: reader, Mapper: asked, Now: func() time.Time { return now }}
+	evaluate := func() health.Result {
+		return checker.Check(t.Context(), checkWith(v1alpha1.KustomizationAnnotation, "web"))
+	}
+	for range 10 {
+		got := evaluate()
+		g.Expect(got.Status).To(Equal(v1alpha1.HealthStatusPending), "not all of it is known")
+		g.Expect(got.Message).To(ContainSubstring("too many kinds were asked for that the API server does not serve; trying again"))
+	}
+	g.Expect(asked.asked).To(Equal(2*60), "with the version and without")
+
+	now = now.Add(time.Minute)
+	evaluate()
+	g.Expect(asked.asked).To(Equal(2*120), "others, or the same")
 }
 
 func TestAPodThatNobodySchedulesIsLookedAtAgainInTime(t *testing.T) {
 	g := NewWithT(t)
 	created := time.Now().Truncate(time.Second)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", CreationTimestamp: metav1.Time{Time: created}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: ofWeb(), CreationTimestamp: metav1.Time{Time: created}},
 		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
 			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
 		}},

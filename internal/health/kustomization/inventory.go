@@ -44,6 +44,14 @@ type group struct {
 	names     []string
 }
 
+func objectsOf(groups []group) int {
+	n := 0
+	for _, g := range groups {
+		n += len(g.names)
+	}
+	return n
+}
+
 // groups sorts the objects that have a health of their own, so that messages
 // do not depend on the order of the inventory.
 func groups(inventory *kustomizev1.ResourceInventory) ([]group, error) {

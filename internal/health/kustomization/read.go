@@ -21,6 +21,9 @@ import (
 // than as many gets.
 const listFrom = 4
 
+// perPage is how many objects a list brings at a time.
+const perPage = 100
+
 // The labels by which Flux says which Kustomization applied an object.
 var (
 	OwnerNameLabel      = kustomizev1.GroupVersion.Group + "/name"
@@ -40,7 +43,7 @@ type reading struct {
 // read looks at every object of a group. One that does not exist is skipped,
 // as is a kind that is no longer served: its objects went with it.
 func (r *reading) read(ctx context.Context, g group) {
-	mapping, err := r.mapping(g.kind)
+	mapping, err := r.mapping(ctx, g.kind)
 	if meta.IsNoMatchError(err) {
 		return
 	}
@@ -51,12 +54,12 @@ func (r *reading) read(ctx context.Context, g group) {
 	g.kind = mapping.GroupVersionKind
 	found, err := r.objects(ctx, g)
 	if err != nil {
-		unread := slices.DeleteFunc(slices.Clone(g.names), func(name string) bool { return found[name] != nil })
+		unread := slices.DeleteFunc(slices.Clone(g.names), func(name string) bool { return found[name].name != "" })
 		r.missed(g, unread, mapping.Resource.GroupResource(), err)
 	}
 	for _, name := range g.names {
-		if found[name] != nil {
-			r.seen = append(r.seen, observe(found[name]))
+		if found[name].name != "" {
+			r.seen = append(r.seen, found[name])
 		}
 	}
 	if isWorthWatching(len(found), err) && !slices.Contains(r.kinds, mapping.Resource) {
@@ -73,57 +76,75 @@ func isWorthWatching(found int, err error) bool {
 
 // mapping prefers the version of the inventory, which may have been retired
 // since the object was applied.
-func (r *reading) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+func (r *reading) mapping(ctx context.Context, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	if ctx.Err() != nil { // a mapper does not ask
+		return nil, ctx.Err()
+	}
+	if err := r.served.ask(kind.GroupKind(), r.Now()); err != nil {
+		return nil, err
+	}
 	mapping, err := r.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
-		return r.Mapper.RESTMapping(kind.GroupKind())
+		mapping, err = r.Mapper.RESTMapping(kind.GroupKind())
 	}
+	r.served.answered(kind.GroupKind(), err, r.Now())
 	return mapping, err
 }
 
 // objects finds a group's objects by name. It returns what it has at the first
 // error, since the next read of the kind would fail the same way.
-func (r *reading) objects(ctx context.Context, g group) (map[string]*unstructured.Unstructured, error) {
-	found := map[string]*unstructured.Unstructured{}
+//
+// Only those count that Flux has labelled as applied by this Kustomization. Who may write
+// its status, as Flux's own role for editors lets them, writes its inventory: without the
+// labels it would tell what others have, and how that is.
+func (r *reading) objects(ctx context.Context, g group) (map[string]observation, error) {
+	found := map[string]observation{}
 	if len(g.names) >= listFrom {
-		if err := r.list(ctx, g, found); err != nil && !apierrors.IsForbidden(err) {
+		if err := r.list(ctx, g, found); !apierrors.IsForbidden(err) {
 			return found, err
 		}
 	}
 	for _, name := range g.names {
-		if found[name] != nil {
-			continue
-		}
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(g.kind)
 		err := r.Reader.Get(ctx, types.NamespacedName{Namespace: g.namespace, Name: name}, object)
 		if client.IgnoreNotFound(err) != nil {
 			return found, err
 		}
-		if err == nil {
-			found[name] = object
+		if err == nil && r.owns(object) {
+			found[name] = observe(object)
 		}
 	}
 	return found, nil
 }
 
-// list finds the objects by the labels that Flux gave them. Whatever it does
-// not find, because the labels were changed, is looked up by name.
-func (r *reading) list(ctx context.Context, g group, found map[string]*unstructured.Unstructured) error {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(g.kind.GroupVersion().WithKind(g.kind.Kind + "List"))
-	err := r.Reader.List(ctx, list, client.InNamespace(g.namespace), client.MatchingLabels{
-		OwnerNameLabel: r.owner.Name, OwnerNamespaceLabel: r.owner.Namespace,
-	})
-	if err != nil {
-		return err
-	}
-	for i := range list.Items {
-		if name := list.Items[i].GetName(); slices.Contains(g.names, name) {
-			found[name] = &list.Items[i]
+func (r *reading) owns(object *unstructured.Unstructured) bool {
+	labels := object.GetLabels()
+	return labels[OwnerNameLabel] == r.owner.Name && labels[OwnerNamespaceLabel] == r.owner.Namespace
+}
+
+// list finds the objects by the labels that Flux gave them, page by page: of each page
+// nothing is kept but those that are asked for.
+func (r *reading) list(ctx context.Context, g group, found map[string]observation) error {
+	for next := ""; ; {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(g.kind.GroupVersion().WithKind(g.kind.Kind + "List"))
+		err := r.Reader.List(ctx, list, client.InNamespace(g.namespace), client.Limit(perPage), client.Continue(next), client.MatchingLabels{
+			OwnerNameLabel: r.owner.Name, OwnerNamespaceLabel: r.owner.Namespace,
+		})
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			name := list.Items[i].GetName()
+			if _, asked := slices.BinarySearch(g.names, name); asked {
+				found[name] = observe(&list.Items[i])
+			}
+		}
+		if next = list.GetContinue(); next == "" {
+			return nil
 		}
 	}
-	return nil
 }
 
 // missed notes objects that could not be read.
@@ -140,6 +161,8 @@ func readFailure(resource schema.GroupResource, err error) string {
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Sprintf("this controller may not read it; let its role get, list and watch %s", resource)
+	case errors.Is(err, errManyKinds):
+		return "too many kinds were asked for that the API server does not serve; trying again"
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
 		return "the API server did not answer in time"
 	}
