@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
@@ -35,6 +37,19 @@ const (
 	metaActor      = metaPrefix + "actor"
 	metaGate       = metaPrefix + "gate"
 	metaDeployment = metaPrefix + "deployment"
+)
+
+// What an event may carry of what people write. Each target of a Rollout has an event for
+// each transition, and all of them wait in memory while notification-controller is away.
+const (
+	// mostKeys of the Rollout's annotations go into an event.
+	mostKeys = 16
+	// longestOfMetadata is how many characters of one of them do.
+	longestOfMetadata = 256
+	// longestOfEvent is how many characters its message has, as that of a Kubernetes event.
+	longestOfEvent = 1024
+	// mostOnBehalf is how many targets have an event of their own.
+	mostOnBehalf = 20
 )
 
 // notify sends each transition for the Rollout itself, and on behalf of the Flux
@@ -66,7 +81,7 @@ func (r *RolloutReconciler) drivenObjects(ctx context.Context, rollout *v1alpha1
 		}
 	}
 	if len(driven) > 0 {
-		return driven
+		return driven[:min(len(driven), mostOnBehalf)]
 	}
 	policy := &imagev1.ImagePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: rollout.Spec.ReleasesImagePolicy.Name}}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(policy), policy); err != nil {
@@ -78,11 +93,10 @@ func (r *RolloutReconciler) drivenObjects(ctx context.Context, rollout *v1alpha1
 // fluxEvent is what the events of one transition have in common. The Rollout's
 // own metadata comes first, so that it cannot pretend to be ours.
 func (r *RolloutReconciler) fluxEvent(rollout *v1alpha1.Rollout, in promotion.Input, t transition) eventv1.Event {
-	metadata := map[string]string{}
-	maps.Copy(metadata, rollout.Annotations)
+	metadata := ownMetadata(rollout.Annotations)
 	maps.Copy(metadata, t.metadata)
 	metadata[metaRollout] = rollout.Name
-	maps.DeleteFunc(metadata, func(key, value string) bool { return value == "" || !strings.HasPrefix(key, metaPrefix) })
+	maps.DeleteFunc(metadata, func(_, value string) bool { return value == "" })
 	reason := t.reason
 	if t.finer != "" {
 		reason = t.finer
@@ -91,6 +105,17 @@ func (r *RolloutReconciler) fluxEvent(rollout *v1alpha1.Rollout, in promotion.In
 		Severity: t.severity, Timestamp: metav1.NewTime(in.Now), Reason: reason,
 		Metadata: metadata, ReportingController: promotion.SystemName, ReportingInstance: r.Instance,
 	}
+}
+
+// ownMetadata is what a Rollout has its events say, the first by their names.
+func ownMetadata(annotations map[string]string) map[string]string {
+	metadata := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if strings.HasPrefix(key, metaPrefix) && len(metadata) < mostKeys {
+			metadata[key] = brief.Text(annotations[key], longestOfMetadata)
+		}
+	}
+	return metadata
 }
 
 // send completes a copy of an event for its object. The token makes it another event than
@@ -102,7 +127,7 @@ func (r *RolloutReconciler) send(event eventv1.Event, message string, object cli
 		return // not a kind that the controller reads
 	}
 	event.Metadata = maps.Clone(event.Metadata) // each object's group has keys of its own
-	event.Message, event.InvolvedObject = message, reference(object, kind)
+	event.Message, event.InvolvedObject = brief.Text(message, longestOfEvent), reference(object, kind)
 	event.Metadata[kind.Group+"/"+eventv1.MetaTokenKey] = fmt.Sprintf("%s/%s", rollout.UID, rollout.ResourceVersion)
 	if t.release != nil {
 		event.Metadata[kind.Group+"/"+eventv1.MetaRevisionKey] = revision(*t.release)

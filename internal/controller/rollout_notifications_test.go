@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -235,6 +236,35 @@ func TestWhatAFluxEventSaysBesidesItsMessage(t *testing.T) {
 	}))
 	s.Expect(about[2].Metadata).To(HaveKeyWithValue("kuberik.com/revision", "1.1.0@sha256:abc"))
 	s.Expect(about[2].Message).To(HavePrefix("promoted 1.1.0"))
+}
+
+// A thousand events may wait while notification-controller is away, for all tenants: what
+// one of them writes must not make each of them large.
+func TestWhatAFluxEventCarriesIsBounded(t *testing.T) {
+	rollout := fixture.MakeRollout("shop").Annotate(v1alpha1.DeployMessageAnnotation, strings.Repeat("x", 1<<15))
+	for n := range 100 {
+		rollout.Annotate(fmt.Sprintf("event.toolkit.fluxcd.io/%03d", n), strings.Repeat("y", 1<<10))
+	}
+	var more []client.Object
+	for n := range 30 {
+		more = append(more, fixture.MakeKustomization(fmt.Sprintf("more-%02d", n)).DrivenBy("shop", "VERSION").Obj())
+	}
+	s := openStage(t, shopWith(rollout, "1.0.0", more...)...)
+	s.rest("shop")
+	promoted, size := 0, 0
+	for _, e := range s.notifications.Take() {
+		if e.Reason != v1alpha1.BakeTimeDeployingReason {
+			continue
+		}
+		promoted++
+		wire, err := json.Marshal(e)
+		s.Expect(err).NotTo(HaveOccurred())
+		size = max(size, len(wire))
+		s.Expect(e.Metadata).To(HaveKey("event.toolkit.fluxcd.io/015"))
+		s.Expect(e.Metadata).NotTo(HaveKey("event.toolkit.fluxcd.io/016"))
+	}
+	s.Expect(promoted).To(Equal(21), "of 20 targets and of the Rollout")
+	s.Expect(size).To(BeNumerically("<", 8<<10), "bytes")
 }
 
 // TestTheSameWordsAreAnotherFact: notification-controller drops what it takes for
