@@ -18,6 +18,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/internal/controller"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/statefulsetrollout"
+	"github.com/fluxrollouts/rollout-controller/internal/fair"
 	"github.com/fluxrollouts/rollout-controller/internal/features"
 	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/metadata"
@@ -189,6 +190,7 @@ func (w wiring) controller() runtimecontroller.Options {
 	return runtimecontroller.Options{
 		MaxConcurrentReconciles: w.concurrent,
 		RateLimiter:             w.rateLimiter(),
+		NewQueue:                fair.NewQueue,
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/fair"
 	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/health/changes"
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
@@ -63,7 +64,7 @@ func (r *HealthCheckReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 		Watches(&kustomizev1.Kustomization{}, r.kustomizationHandler()).
 		WatchesRawSource(inventories).
 		WithOptions(controller.Options{
-			RateLimiter: opts.RateLimiter, MaxConcurrentReconciles: opts.MaxConcurrentReconciles,
+			RateLimiter: opts.RateLimiter, MaxConcurrentReconciles: opts.MaxConcurrentReconciles, NewQueue: fair.NewQueue,
 		}).
 		Complete(r.Durations.Of("HealthCheck", r, r.Shard.handles, func() client.Object { return &v1alpha1.HealthCheck{} }))
 }

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/fluxrollouts/rollout-controller/internal/fair"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 )
@@ -40,6 +41,8 @@ const (
 	mostAnswers = 10_000
 	// mostWishes is how many images may be asked for before others must wait.
 	mostWishes = 10_000
+	// mostWishesOf is how many of them may be of ImageRepositories of one namespace.
+	mostWishesOf = 2_000
 	// After an attempt that failed an image is tried again after these pauses.
 	firstRetry = 5 * time.Second
 	lastRetry  = 10 * time.Minute
@@ -65,11 +68,14 @@ type Store struct {
 	answers *lru.Cache
 	wishes  map[registry.Image]*wish
 	askers  map[types.NamespacedName]*asker
-	// turnedAway are Rollouts that asked when there were too many wishes.
-	turnedAway map[types.NamespacedName]bool
+	// turnedAway are Rollouts that asked when there were too many wishes, each with the
+	// namespace of an ImageRepository whose image it asked for.
+	turnedAway map[types.NamespacedName]string
 	// repositories are the ImageRepositories of the wishes.
 	repositories map[types.NamespacedName]*repository
-	wake         func(types.NamespacedName)
+	// ofNamespace counts the wishes by the namespaces of their ImageRepositories.
+	ofNamespace map[string]int
+	wake        func(types.NamespacedName)
 
 	tags *tagLists
 }
@@ -109,21 +115,24 @@ func New(read Read, list List, log logr.Logger) *Store {
 	return newStore(read, list, log, clock.RealClock{})
 }
 
-func newQueue[T comparable](clock clock.WithTicker) workqueue.TypedRateLimitingInterface[T] {
+// newQueue returns one in which namespaces take turns: a registry that hangs holds a worker
+// for seconds, and whose images it has is not to be everybody's loss.
+func newQueue[T comparable](clock clock.WithTicker, namespace func(T) string) workqueue.TypedRateLimitingInterface[T] {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[T](firstRetry, lastRetry)
-	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[T]{Clock: clock})
+	return fair.NewQueueOf(namespace, limiter, workqueue.TypedRateLimitingQueueConfig[T]{Clock: clock})
 }
 
 func newStore(read Read, list List, log logr.Logger, clock clock.WithTicker) *Store {
 	return &Store{
 		read:         read,
 		log:          log,
-		queue:        newQueue[registry.Image](clock),
+		queue:        newQueue(clock, func(image registry.Image) string { return image.Repository.Namespace }),
 		answers:      lru.New(mostAnswers),
 		wishes:       map[registry.Image]*wish{},
 		askers:       map[types.NamespacedName]*asker{},
-		turnedAway:   map[types.NamespacedName]bool{},
+		turnedAway:   map[types.NamespacedName]string{},
 		repositories: map[types.NamespacedName]*repository{},
+		ofNamespace:  map[string]int{},
 		wake:         func(types.NamespacedName) {},
 		tags:         newTagLists(list, log, clock),
 	}

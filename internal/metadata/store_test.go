@@ -323,14 +323,75 @@ func TestWhoAsksWhenThereIsTooMuchToDoIsCalledLater(t *testing.T) {
 	defer s.queue.ShutDown()
 	defer s.tags.queue.ShutDown()
 	s.wake = func(rollout types.NamespacedName) { woken = append(woken, rollout) }
-	var many []string
-	for i := range mostWishes {
-		many = append(many, fmt.Sprint(i))
-	}
-	s.Ask(shop, "", images(many...))
-	s.Ask(web, "", images("one more"))
-	g.Expect(s.wishes).To(HaveLen(mostWishes))
+	s.Ask(shop, "", manyImages("loud", mostWishesOf))
+	s.Ask(web, "", manyImages("loud", mostWishesOf+1))
+	g.Expect(s.wishes).To(HaveLen(mostWishesOf), "one namespace may ask for so many")
+	quiet := types.NamespacedName{Namespace: "quiet", Name: "shop"}
+	s.Ask(quiet, "", manyImages("quiet", 1))
+	g.Expect(s.wishes).To(HaveLen(mostWishesOf+1), "others still may")
+	s.Forget(quiet)
 	g.Expect(woken).To(BeEmpty())
 	s.Forget(shop)
+	g.Expect(woken).To(BeEmpty(), "web asks for the same")
+	s.Ask(web, "", manyImages("loud", 1))
+	g.Expect(woken).To(BeEmpty(), "web has asked anew")
+}
+
+func TestWhoAsksWhenAllAskForTooMuchIsCalledLater(t *testing.T) {
+	g := NewWithT(t)
+	var woken []types.NamespacedName
+	s := New(nil, nil, logr.Discard())
+	defer s.queue.ShutDown()
+	defer s.tags.queue.ShutDown()
+	s.wake = func(rollout types.NamespacedName) { woken = append(woken, rollout) }
+	asker := func(n int) types.NamespacedName { return types.NamespacedName{Namespace: fmt.Sprint(n), Name: "shop"} }
+	for n := range mostWishes / mostWishesOf {
+		s.Ask(asker(n), "", manyImages(fmt.Sprint(n), mostWishesOf))
+	}
+	s.Ask(web, "", images("one more"))
+	g.Expect(s.wishes).To(HaveLen(mostWishes))
+	for n := range mostWishes / mostWishesOf / 2 {
+		g.Expect(woken).To(BeEmpty())
+		s.Forget(asker(n))
+	}
+	s.Forget(asker(mostWishes / mostWishesOf / 2))
 	g.Expect(woken).To(Equal([]types.NamespacedName{web}))
+}
+
+// manyImages are of one ImageRepository of a namespace.
+func manyImages(namespace string, n int) []registry.Image {
+	var all []registry.Image
+	for i := range n {
+		all = append(all, registry.Image{
+			Repository: types.NamespacedName{Namespace: namespace, Name: "shop"}, Name: "registry.example.com/shop", Tag: fmt.Sprint(i),
+		})
+	}
+	return all
+}
+
+// Of one namespace the images hang, of another they do not: those are asked for next.
+func TestNamespacesTakeTurnsAtRegistries(t *testing.T) {
+	g := NewWithT(t)
+	var mu sync.Mutex
+	var asked []string
+	hangs := func(ctx context.Context, image registry.Image) (promotion.Metadata, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, image.Repository.Namespace)
+		return promotion.Metadata{Tag: image.Tag, Digest: "sha256:aa"}, nil
+	}
+	s := New(hangs, nil, logr.Discard())
+	s.Ask(shop, "", manyImages("loud", 1000))
+	s.Ask(web, "", manyImages("quiet", 1))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Start(ctx) }()
+	first := func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(asked[:min(len(asked), workers+1)])
+	}
+	g.Eventually(first).Should(And(HaveLen(workers+1), ContainElement("quiet")))
+	cancel()
+	g.Expect(<-ended).To(Succeed())
 }

@@ -88,7 +88,7 @@ type listing struct {
 
 func newTagLists(list List, log logr.Logger, clock clock.WithTicker) *tagLists {
 	return &tagLists{
-		list: list, log: log, queue: newQueue[types.NamespacedName](clock),
+		list: list, log: log, queue: newQueue(clock, func(repository types.NamespacedName) string { return repository.Namespace }),
 		listings: map[types.NamespacedName]*listing{},
 		asked:    map[types.NamespacedName]types.NamespacedName{},
 		memory:   map[string]int{},

@@ -22,8 +22,8 @@ func (s *Store) request(rollout types.NamespacedName, image registry.Image, mend
 	switch {
 	case w == nil && answered && image.Digest != "":
 		return false
-	case w == nil && len(s.wishes) >= mostWishes:
-		s.turnedAway[rollout] = true
+	case w == nil && s.isFull(image.Repository.Namespace):
+		s.turnedAway[rollout] = image.Repository.Namespace
 		return false
 	case w == nil:
 		w = s.newWish(image)
@@ -35,6 +35,11 @@ func (s *Store) request(rollout types.NamespacedName, image registry.Image, mend
 	return true
 }
 
+// isFull reports whether no more images of a namespace may be asked for now.
+func (s *Store) isFull(namespace string) bool {
+	return len(s.wishes) >= mostWishes || s.ofNamespace[namespace] >= mostWishesOf
+}
+
 func (s *Store) newWish(image registry.Image) *wish {
 	w := &wish{by: map[types.NamespacedName]bool{}}
 	s.wishes[image] = w
@@ -42,6 +47,7 @@ func (s *Store) newWish(image registry.Image) *wish {
 		s.repositories[image.Repository] = &repository{}
 	}
 	s.repositories[image.Repository].wishes++
+	s.ofNamespace[image.Repository.Namespace]++
 	return w
 }
 
@@ -57,6 +63,10 @@ func (s *Store) dropWish(image registry.Image) {
 	of := s.repositories[image.Repository]
 	if of.wishes--; of.wishes == 0 {
 		delete(s.repositories, image.Repository)
+	}
+	namespace := image.Repository.Namespace
+	if s.ofNamespace[namespace]--; s.ofNamespace[namespace] == 0 {
+		delete(s.ofNamespace, namespace)
 	}
 }
 
@@ -80,8 +90,11 @@ func (s *Store) release(rollout types.NamespacedName, images []registry.Image) {
 			s.dropWish(image)
 		}
 	}
-	if len(s.wishes) <= mostWishes/2 {
-		for rollout := range s.turnedAway {
+	if len(s.wishes) > mostWishes/2 {
+		return
+	}
+	for rollout, namespace := range s.turnedAway {
+		if s.ofNamespace[namespace] <= mostWishesOf/2 {
 			s.wake(rollout)
 		}
 	}

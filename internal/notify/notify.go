@@ -4,9 +4,10 @@
 // reconcilers: none of them ever waits for it.
 //
 // What is given to [Sender.Send] waits in a bounded queue, and is posted from
-// there in its order, one event at a time. An endpoint that is slow, refuses or
-// hangs costs neither memory nor a worker of anybody: the oldest events give way
-// to new ones, and what is lost is counted.
+// there one event at a time: namespaces take turns, and the events of each keep their
+// order. An endpoint that is slow, refuses or hangs costs no worker of anybody, and no
+// more memory than so many events: the oldest of the namespace that has most give way,
+// and what is lost is counted. Who makes an event bounds its size.
 //
 // Delivery is at most once. The status of the object is the record; an event
 // that was not delivered when the process ends is lost.
@@ -26,7 +27,7 @@ import (
 )
 
 const (
-	// most is how many events wait at most; then the oldest give way.
+	// most is how many events wait at most; then old ones give way.
 	most = 1000
 	// attempts is how often an event is posted before it is given up.
 	attempts = 5

@@ -71,7 +71,33 @@ func TestTheOldestGiveWayWhileTheEndpointHangs(t *testing.T) {
 	}
 	e.Expect(s.counts()).To(Equal(counts{queueFull: 90, length: 10}))
 	e.Expect(waiting(s)).To(Equal(numbers(91, 101)))
-	e.Expect(cap(s.queue.waiting)).To(BeNumerically("<", 50), "what gave way costs no memory")
+}
+
+// One namespace sends hundreds of events at a time, as one with many targets does, and
+// another one: that arrives next, and none of it gives way.
+func TestNamespacesTakeTurns(t *testing.T) {
+	e := openEndpoint(t, hang)
+	s := e.sender(t, func(s *Sender) { s.patience, s.queue.most = time.Hour, 10 })
+	s.Send(of("loud", event(0)))
+	e.Eventually(e.messages).Should(HaveLen(1)) // it hangs with this one
+	s.Send(of("quiet", event(1000)))
+	for n := 1; n <= 100; n++ {
+		s.Send(of("loud", event(n)))
+	}
+	s.Send(of("quiet", event(1001)))
+	s.Send(of("other", event(2000)))
+	e.Expect(s.counts()).To(Equal(counts{queueFull: 93, length: 10}))
+	e.Expect(waiting(s)).To(Equal([]string{"1000", "94", "2000", "1001", "95", "96", "97", "98", "99", "100"}))
+}
+
+func TestAnEventThatWasInterruptedIsTheNext(t *testing.T) {
+	q := newQueue(10)
+	for n, namespace := range []string{"one", "one", "two"} {
+		q.push(of(namespace, event(n)))
+	}
+	first, _ := q.pop()
+	q.putBack(first)
+	NewWithT(t).Expect(waiting(&Sender{queue: q})).To(Equal([]string{"0", "2", "1"}))
 }
 
 func TestAHungEndpointCostsAttemptsAndIsToldOnce(t *testing.T) {
@@ -273,6 +299,12 @@ func (e *endpoint) sender(t *testing.T, options ...func(*Sender)) *Sender {
 	return s
 }
 
+// of is an event of a namespace.
+func of(namespace string, e eventv1.Event) eventv1.Event {
+	e.InvolvedObject.Namespace = namespace
+	return e
+}
+
 func event(n int) eventv1.Event { return eventv1.Event{Message: fmt.Sprint(n)} }
 
 func numbers(from, to int) []string {
@@ -283,12 +315,11 @@ func numbers(from, to int) []string {
 	return all
 }
 
+// waiting takes out what waits.
 func waiting(s *Sender) []string {
-	s.queue.mu.Lock()
-	defer s.queue.mu.Unlock()
 	var all []string
-	for _, e := range s.queue.waiting {
-		all = append(all, e.Message)
+	for next, ok := s.queue.pop(); ok; next, ok = s.queue.pop() {
+		all = append(all, next.Message)
 	}
 	return all
 }

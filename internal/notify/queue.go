@@ -6,12 +6,15 @@ import (
 	"sync"
 
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
+
+	"github.com/fluxrollouts/rollout-controller/internal/fair"
 )
 
-// queue holds events, and never more than it may.
+// queue holds events, and never more than it may. However many events one namespace has,
+// those of the others neither wait behind them nor give way to them.
 type queue struct {
 	mu      sync.Mutex
-	waiting []eventv1.Event // the oldest first
+	waiting fair.Turns[eventv1.Event]
 	most    int
 	closed  bool
 	// arrived has a token after something has come.
@@ -20,18 +23,18 @@ type queue struct {
 
 func newQueue(most int) *queue { return &queue{most: most, arrived: make(chan struct{}, 1)} }
 
-// push adds an event, and reports whether it was taken and whether the oldest
-// gave way for it.
+// push adds an event, and reports whether it was taken and whether another gave way for
+// it: the oldest of the namespace that has most.
 func (q *queue) push(event eventv1.Event) (taken, gaveWay bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return false, false
 	}
-	if gaveWay = len(q.waiting) == q.most; gaveWay {
-		q.dropOldest()
+	q.waiting.Push(event.InvolvedObject.Namespace, event)
+	if gaveWay = q.waiting.Len() > q.most; gaveWay {
+		q.waiting.DropFromLongest()
 	}
-	q.waiting = append(q.waiting, event)
 	select {
 	case q.arrived <- struct{}{}:
 	default:
@@ -39,29 +42,18 @@ func (q *queue) push(event eventv1.Event) (taken, gaveWay bool) {
 	return true, gaveWay
 }
 
-// pop takes the oldest event out.
+// pop takes the oldest event of the namespace whose turn it is.
 func (q *queue) pop() (eventv1.Event, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) == 0 {
-		return eventv1.Event{}, false
-	}
-	event := q.waiting[0]
-	q.dropOldest()
-	return event, true
+	return q.waiting.Pop()
 }
 
-// dropOldest also lets go of the event's memory.
-func (q *queue) dropOldest() {
-	q.waiting[0] = eventv1.Event{}
-	q.waiting = q.waiting[1:]
-}
-
-// putBack makes an event the oldest again.
+// putBack makes an event the next again.
 func (q *queue) putBack(event eventv1.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting = append([]eventv1.Event{event}, q.waiting...)
+	q.waiting.PushNext(event.InvolvedObject.Namespace, event)
 }
 
 // close takes no more events.
@@ -75,13 +67,13 @@ func (q *queue) close() {
 func (q *queue) clear() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := len(q.waiting)
-	q.waiting = nil
+	n := q.waiting.Len()
+	q.waiting = fair.Turns[eventv1.Event]{}
 	return n
 }
 
 func (q *queue) length() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.waiting)
+	return q.waiting.Len()
 }
