@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Looks for known vulnerabilities in what packages call, in a database. That of
-# the Go project may be out of reach; then this says so, and nothing was checked:
+# the Go project may be out of reach; then this says so, and nothing was checked. With
+# VULNCHECK_REQUIRED=1, as before a release, that is a failure:
 #
 #   hack/vulncheck.sh govulncheck https://vuln.go.dev ./...
 set -euo pipefail
@@ -14,6 +15,7 @@ shift 2
 about=$("$govulncheck" -db "$database" -version)
 if [[ $about != *'DB updated: '* ]]; then
 	echo "    SKIPPED: $database cannot be reached, so nobody has looked for known vulnerabilities."
+	[[ ${VULNCHECK_REQUIRED:-} != 1 ]]
 	exit
 fi
 

@@ -50,6 +50,9 @@ func TestTheCheckIsSkippedOnlyIfTheDatabaseCannotBeReached(t *testing.T) {
 	if printed, code := vulncheck(t, tool, "https://vuln.go.dev", program, nowhere); code != 0 || !strings.Contains(printed, "SKIPPED: https://vuln.go.dev cannot be reached") {
 		t.Errorf("a database out of reach: exit code %d\n%s", code, printed)
 	}
+	if printed, code := vulncheck(t, tool, "https://vuln.go.dev", program, nowhere, "VULNCHECK_REQUIRED=1"); code == 0 {
+		t.Errorf("a database out of reach that is required: exit code 0\n%s", printed)
+	}
 	if printed, code := vulncheck(t, tool, "file://"+filepath.Join(t.TempDir(), "missing"), program); code == 0 {
 		t.Errorf("no database: exit code 0\n%s", printed)
 	}
