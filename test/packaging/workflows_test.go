@@ -5,6 +5,7 @@ package packaging
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,14 +26,17 @@ type workflow struct {
 }
 
 type job struct {
-	Needs          string            `json:"needs"`
+	Needs          any               `json:"needs"`
 	TimeoutMinutes int               `json:"timeout-minutes"`
 	Permissions    map[string]string `json:"permissions"`
-	Steps          []struct {
-		Uses string         `json:"uses"`
-		Run  string         `json:"run"`
-		With map[string]any `json:"with"`
-	} `json:"steps"`
+	Steps          []step            `json:"steps"`
+}
+
+type step struct {
+	Uses string            `json:"uses"`
+	Run  string            `json:"run"`
+	With map[string]any    `json:"with"`
+	Env  map[string]string `json:"env"`
 }
 
 // What make test and make test-all run is spread over the jobs of ci: none of it may
@@ -68,8 +72,10 @@ func TestWorkflowsMayDoNoMoreThanTheyMust(t *testing.T) {
 		"ci/extended":           {"contents": "read"},
 		"ci/image":              {"contents": "read"},
 		"release/test":          {"contents": "read"},
-		"release/publish":       {"contents": "read", "packages": "write", "id-token": "write"},
-		"release/release":       {"contents": "write", "id-token": "write"},
+		"release/publish":       {"contents": "read", "packages": "write"},
+		"release/draft":         {"contents": "write"},
+		"release/sign":          {"packages": "write", "id-token": "write"},
+		"release/release":       {"contents": "write"},
 		"vulnerabilities/check": {"contents": "read"},
 	}
 	got := map[string]map[string]string{}
@@ -90,9 +96,96 @@ func TestWorkflowsMayDoNoMoreThanTheyMust(t *testing.T) {
 }
 
 func TestNothingIsPublishedThatWasNotTested(t *testing.T) {
-	jobs := workflows(t)["release"].Jobs
-	if jobs["publish"].Needs != "test" || jobs["release"].Needs != "publish" {
-		t.Errorf("publish needs %q and release needs %q", jobs["publish"].Needs, jobs["release"].Needs)
+	needs := map[string]any{}
+	for name, j := range workflows(t)["release"].Jobs {
+		needs[name] = j.Needs
+	}
+	want := map[string]any{"test": nil, "publish": "test", "draft": "publish", "sign": []any{"publish", "draft"}, "release": "sign"}
+	if diff := cmp.Diff(want, needs); diff != "" {
+		t.Errorf("what jobs wait for (-want +got):\n%s", diff)
+	}
+}
+
+// Code of the project, or of a module that it uses, could sign anything in its name.
+func TestWhatSignsRunsNothingOfTheProject(t *testing.T) {
+	signs := 0
+	for name, w := range workflows(t) {
+		for jobName, j := range w.Jobs {
+			if j.Permissions["id-token"] == "" {
+				continue
+			}
+			signs++
+			for _, s := range j.Steps {
+				if strings.Contains(s.Uses, "checkout") || regexp.MustCompile(`\b(make|go|npm) `).MatchString(s.Run) {
+					t.Errorf("%s/%s signs, and runs %s%s", name, jobName, s.Uses, s.Run)
+				}
+			}
+		}
+	}
+	if signs == 0 {
+		t.Error("nothing signs")
+	}
+}
+
+// Whoever may push a tag must not release what nobody has reviewed.
+func TestOnlyWhatIsOnMainIsReleased(t *testing.T) {
+	steps := workflows(t)["release"].Jobs["test"].Steps
+	if steps[0].With["fetch-depth"] != 0.0 || steps[1].Run != `git merge-base --is-ancestor "$GITHUB_SHA" origin/main` {
+		t.Errorf("the first steps are %v", steps[:2])
+	}
+}
+
+// A look that is skipped must not look like one that found nothing.
+func TestARequiredLookIsNotSkipped(t *testing.T) {
+	for _, path := range [][2]string{{"release", "test"}, {"vulnerabilities", "check"}} {
+		looks := func(s step) bool {
+			return strings.HasPrefix(s.Run, "make ") && s.Env["VULNCHECK_REQUIRED"] == "1"
+		}
+		if !slices.ContainsFunc(workflows(t)[path[0]].Jobs[path[1]].Steps, looks) {
+			t.Errorf("%s/%s may skip the look for known vulnerabilities", path[0], path[1])
+		}
+	}
+}
+
+// Flux up to 2.7 cannot verify what cosign 3 signs: which one signs is decided here, and
+// not by the installer.
+func TestCosignIsPinned(t *testing.T) {
+	for _, s := range workflows(t)["release"].Jobs["sign"].Steps {
+		if strings.HasPrefix(s.Uses, "sigstore/cosign-installer@") {
+			if version := fmt.Sprint(s.With["cosign-release"]); !strings.HasPrefix(version, "v2.") {
+				t.Errorf("cosign is %s", version)
+			}
+			return
+		}
+	}
+	t.Error("nobody installs cosign")
+}
+
+// TestAPrereleaseDoesNotBecomeTheLatest runs the script as a runner does, with a gh that
+// notes how it is called.
+func TestAPrereleaseDoesNotBecomeTheLatest(t *testing.T) {
+	script := workflows(t)["release"].Jobs["release"].Steps[0].Run
+	for tag, want := range map[string]string{
+		"v0.2.0":      "release edit v0.2.0 --draft=false --latest --repo o/r",
+		"v0.2.0-rc.1": "release edit v0.2.0-rc.1 --draft=false --prerelease --repo o/r",
+	} {
+		folder := writeFiles(t, map[string]string{"gh": "#!/bin/sh\necho \"$@\" >> calls\n"})
+		if err := os.Chmod(filepath.Join(folder, "gh"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		run := exec.CommandContext(t.Context(), "bash", "-e", "-c", script)
+		run.Dir = folder
+		run.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"), "GITHUB_REF_NAME="+tag, "GITHUB_REPOSITORY=o/r", "BUNDLE={}")
+		if printed, err := run.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, printed)
+		}
+		calls, err := os.ReadFile(filepath.Join(folder, "calls"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Split(strings.TrimSpace(string(calls)), "\n"); lines[len(lines)-1] != want {
+			t.Errorf("%s: gh is called with %q, want %q", tag, lines, want)
+		}
 	}
 }
 
