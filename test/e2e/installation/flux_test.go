@@ -11,6 +11,7 @@ import (
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,6 +49,10 @@ func TestFluxInstallsUpgradesAndUninstallsTheController(t *testing.T) {
 	awaitController(t, 2, image+":v0.1.1")
 	stillThere(t, rollout)
 
+	other := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace().GetName(), Name: "of-others"}}
+	if err := plane.Client().Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
 	for _, o := range []client.Object{kustomization, source} {
 		if err := plane.Client().Delete(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -55,8 +60,12 @@ func TestFluxInstallsUpgradesAndUninstallsTheController(t *testing.T) {
 		awaitGone(t, o)
 	}
 	awaitUninstalled(t, false)
-	awaitGone(t, namespace())
+	stillThere(t, namespace())
+	stillThere(t, other)
 	stillThere(t, rollout)
+	if err := plane.Client().Delete(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // makePush pushes the artifact as a release does, and returns its digest.

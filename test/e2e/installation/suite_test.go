@@ -124,14 +124,14 @@ func createRollout(t *testing.T, name string) *v1alpha1.Rollout {
 }
 
 // stillThere fails the test if a Rollout is not the one that was created.
-func stillThere(t *testing.T, created *v1alpha1.Rollout) {
+func stillThere(t *testing.T, created client.Object) {
 	t.Helper()
-	found := &v1alpha1.Rollout{}
+	found := created.DeepCopyObject().(client.Object)
 	if err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(created), found); err != nil {
 		t.Fatal(err)
 	}
-	if found.UID != created.UID || found.DeletionTimestamp != nil {
-		t.Errorf("the Rollout was deleted with the controller")
+	if created.GetUID() != "" && found.GetUID() != created.GetUID() || found.GetDeletionTimestamp() != nil {
+		t.Errorf("%T %s was deleted with the controller", created, created.GetName())
 	}
 }
 
