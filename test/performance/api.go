@@ -48,11 +48,26 @@ func newAPI(config *rest.Config) (*api, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.ContentType = -1, runtime.ContentTypeJSON
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
-	client, err := rest.UnversionedRESTClientFor(config)
+	transport, err := patient(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a bare client: %w", err)
+	}
+	client, err := rest.UnversionedRESTClientForConfigAndClient(config, &http.Client{Transport: transport})
 	if err != nil {
 		return nil, fmt.Errorf("make a bare client: %w", err)
 	}
 	return &api{rest: client, counts: controlplane.Requests{}}, nil
+}
+
+// patient is a transport that does not give a connection up which is silent for long, as
+// client-go does after 45 seconds: a machine that stands still for a minute must not be
+// the end of an hour of measuring.
+func patient(config *rest.Config) (http.RoundTripper, error) {
+	security, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare TLS: %w", err)
+	}
+	return rest.HTTPWrappersForConfig(config, &http.Transport{TLSClientConfig: security, ForceAttemptHTTP2: true})
 }
 
 // create posts an object.
