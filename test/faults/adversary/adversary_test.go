@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,12 +135,16 @@ func (v *victim) calmDown() {
 }
 
 // getsOut waits until the newest release is, while the HealthCheck is Healthy again
-// whenever it is asked.
+// whenever it is asked. What was pushed again before Flux pulled it is no proof of the
+// release that was promoted: a person has to choose another one.
 func (v *victim) getsOut() {
 	v.T.Helper()
 	newest := v.version(v.released - 1)
 	v.Await("the newest release, "+newest, func(r *v1alpha1.Rollout) bool {
 		v.saysOf(v1alpha1.HealthStatusHealthy)
+		if strings.Contains(stage.Condition(r, v1alpha1.TargetsAppliedCondition), v1alpha1.DigestMismatchReason) {
+			v.Ask(v1alpha1.ForceDeployAnnotation, newest)
+		}
 		current := r.Current()
 		return current != nil && current.Version.Tag == newest && current.State() == v1alpha1.BakeSucceeded
 	})
