@@ -3,8 +3,10 @@
 package unreadable
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -75,11 +77,15 @@ func (s source) of(example runtime.Object) (toolscache.ListerWatcher, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it is told nowhere
 	}
-	api, err := s.api(kind)
+	codec := s.codec()
+	api, err := s.api(kind, codec)
 	if err != nil {
 		return nil, err
 	}
-	r := resource{api: api, name: mapping.Resource.Resource, scheme: s.options.Scheme, list: kind.GroupVersion().WithKind(kind.Kind + "List")}
+	r := resource{
+		api: api, name: mapping.Resource.Resource, scheme: s.options.Scheme, list: kind.GroupVersion().WithKind(kind.Kind + "List"),
+		decoder: codec.ofJSON(kind.GroupVersion()), transform: s.options.DefaultTransform,
+	}
 	if mapping.Scope.Name() == apimeta.RESTScopeNameNamespace {
 		r.namespace = s.namespace()
 	}
@@ -87,14 +93,16 @@ func (s source) of(example runtime.Object) (toolscache.ListerWatcher, error) {
 	return &toolscache.ListWatch{ListWithContextFunc: r.List, WatchFuncWithContext: r.Watch}, nil
 }
 
-func (s source) api(kind schema.GroupVersionKind) (rest.Interface, error) {
+func (s source) codec() lenient {
+	return lenient{NegotiatedSerializer: serializer.NewCodecFactory(s.options.Scheme).WithoutConversion(), scheme: s.options.Scheme}
+}
+
+func (s source) api(kind schema.GroupVersionKind, codec lenient) (rest.Interface, error) {
 	config := rest.CopyConfig(s.config)
 	version := kind.GroupVersion()
 	config.GroupVersion, config.APIPath, config.ContentType = &version, "/apis", runtime.ContentTypeJSON
 	config.AcceptContentTypes = runtime.ContentTypeJSON
-	config.NegotiatedSerializer = lenient{
-		NegotiatedSerializer: serializer.NewCodecFactory(s.options.Scheme).WithoutConversion(), scheme: s.options.Scheme,
-	}
+	config.NegotiatedSerializer = codec
 	return rest.RESTClientForConfigAndClient(config, s.options.HTTPClient) //nolint:wrapcheck // it is told nowhere
 }
 
@@ -122,15 +130,41 @@ type resource struct {
 	scheme          *runtime.Scheme
 	list            schema.GroupVersionKind
 	selectors       cache.ByObject
+	decoder         decoder
+	transform       toolscache.TransformFunc // makes objects small; may be nil
 }
 
+// mostAtOnce is how many bytes of a list are decoded at once. The objects of a longer one
+// are decoded one by one while they arrive, and each is made small before the next.
+const mostAtOnce = 4 << 20
+
 func (r resource) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	list, err := r.scheme.New(r.list)
+	body, err := r.request(options).Stream(ctx)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // a reflector asks what error it is
+	}
+	defer func() { _ = body.Close() }()
+	list, err := r.read(body)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", r.name, err)
 	}
-	err = r.request(options).Do(ctx).Into(list)
-	return list, err //nolint:wrapcheck // a reflector asks what error it is
+	return list, nil
+}
+
+func (r resource) read(body io.Reader) (runtime.Object, error) {
+	begin, err := io.ReadAll(io.LimitReader(body, mostAtOnce))
+	if err != nil {
+		return nil, err //nolint:wrapcheck // List says what was read
+	}
+	list, err := r.scheme.New(r.list)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // likewise
+	}
+	if len(begin) == mostAtOnce {
+		return list, r.decoder.each(io.MultiReader(bytes.NewReader(begin), body), list, r.transform)
+	}
+	_, _, err = r.decoder.Decode(begin, &r.list, list)
+	return list, err //nolint:wrapcheck // likewise
 }
 
 func (r resource) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {

@@ -3,9 +3,11 @@
 package unreadable
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"reflect"
 	"slices"
@@ -14,10 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/jsonlist"
 )
 
 // longestCause is how many characters of what a decoder says are kept: it quotes what was
@@ -28,6 +31,12 @@ const longestCause = 200
 type lenient struct {
 	runtime.NegotiatedSerializer
 	scheme *runtime.Scheme
+}
+
+// ofJSON returns the decoder of what is JSON.
+func (l lenient) ofJSON(version runtime.GroupVersioner) decoder {
+	known, _ := runtime.SerializerInfoForMediaType(l.SupportedMediaTypes(), runtime.ContentTypeJSON)
+	return l.DecoderToVersion(known.Serializer, version).(decoder)
 }
 
 // DecoderToVersion returns a decoder that fails for no object of a kind that is known.
@@ -66,7 +75,7 @@ func (d decoder) apart(data []byte, kind schema.GroupVersionKind, because error)
 		return nil, fmt.Errorf("of no known kind: %w", err)
 	}
 	if apimeta.IsListType(object) {
-		return object, d.eachOf(data, object)
+		return object, d.each(bytes.NewReader(data), object, nil)
 	}
 	readable, ok := object.(client.Object)
 	if !ok {
@@ -75,30 +84,27 @@ func (d decoder) apart(data []byte, kind schema.GroupVersionKind, because error)
 	return readable, keep(data, readable, because)
 }
 
-// eachOf decodes the items of a list one by one.
-func (d decoder) eachOf(data []byte, list runtime.Object) error {
-	var raw struct {
-		Metadata metav1.ListMeta   `json:"metadata"`
-		Items    []json.RawMessage `json:"items"`
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &raw); err != nil {
-		return fmt.Errorf("decode a list: %w", err)
-	}
-	items := make([]runtime.Object, 0, len(raw.Items))
-	for _, item := range raw.Items {
+// each decodes the items of a list one by one, and transforms each before the next.
+func (d decoder) each(data io.Reader, list runtime.Object, transform toolscache.TransformFunc) error {
+	var items []runtime.Object
+	metadata, err := jsonlist.Each(data, func(item json.RawMessage) error {
 		object, _, err := d.Decode(item, nil, nil)
-		if err != nil {
-			return err
+		if err == nil && transform != nil {
+			_, err = transform(object)
 		}
 		items = append(items, object)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("decode a list: %w", err)
 	}
 	accessor, err := apimeta.ListAccessor(list)
 	if err != nil {
-		return fmt.Errorf("read a list: %w", err)
+		return fmt.Errorf("fill a list: %w", err)
 	}
-	accessor.SetResourceVersion(raw.Metadata.ResourceVersion)
-	accessor.SetContinue(raw.Metadata.Continue)
-	accessor.SetRemainingItemCount(raw.Metadata.RemainingItemCount)
+	accessor.SetResourceVersion(metadata.ResourceVersion)
+	accessor.SetContinue(metadata.Continue)
+	accessor.SetRemainingItemCount(metadata.RemainingItemCount)
 	if err := apimeta.SetList(list, items); err != nil {
 		return fmt.Errorf("fill a list: %w", err)
 	}
@@ -126,12 +132,7 @@ func keep(data []byte, object client.Object, because error) error {
 	for _, field := range slices.Sorted(maps.Keys(spec)) {
 		merge(object, map[string]any{"spec": map[string]json.RawMessage{field: spec[field]}})
 	}
-	annotations := maps.Clone(object.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[Annotation] = brief.Text(because.Error(), longestCause)
-	object.SetAnnotations(annotations)
+	Mark(object, because.Error())
 	return nil
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-func lenientDecoder(t *testing.T) (runtime.Decoder, *runtime.Scheme) {
+func lenientDecoder(t *testing.T) (decoder, *runtime.Scheme) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -33,8 +33,7 @@ func lenientDecoder(t *testing.T) (runtime.Decoder, *runtime.Scheme) {
 		}
 	}
 	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
-	info, _ := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeJSON)
-	return lenient{NegotiatedSerializer: codecs, scheme: scheme}.DecoderToVersion(info.Serializer, schema.GroupVersions{}), scheme
+	return lenient{NegotiatedSerializer: codecs, scheme: scheme}.ofJSON(schema.GroupVersions{}), scheme
 }
 
 // wire is an object as the API server sends it.
@@ -117,6 +116,50 @@ func TestNothingInAnObjectKeepsOthersFromBeingRead(t *testing.T) {
 			})
 			if marked == 0 {
 				t.Error("all of it can be read: nothing was tried")
+			}
+		})
+	}
+}
+
+// TestALongListIsDecodedObjectByObject: a page may have some hundred objects of a megabyte,
+// and each is made small before the next is decoded.
+func TestALongListIsDecodedObjectByObject(t *testing.T) {
+	codec, scheme := lenientDecoder(t)
+	kind := v1alpha1.GroupVersion.WithKind("HealthCheckList")
+	for name, size := range map[string]int{"short": 1 << 10, "long": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			const objects = 10
+			var items []string
+			for i := range objects {
+				check := fixture.MakeHealthCheck(fmt.Sprint("check-", i)).Message(strings.Repeat("x", size)).Obj()
+				data, err := json.Marshal(check)
+				if err != nil {
+					t.Fatal(err)
+				}
+				items = append(items, string(data))
+			}
+			odd := strings.Replace(items[3], `"message"`, `"lastErrorTime":"2026-03-02t12:00:00z","message"`, 1)
+			list := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"resourceVersion":"7","continue":"more"},"items":[%s,%s]}`,
+				kind.GroupVersion(), kind.Kind, strings.Join(items, ","), odd)
+			transformed := 0
+			r := resource{scheme: scheme, list: kind, decoder: codec, transform: func(o any) (any, error) {
+				transformed++
+				o.(*v1alpha1.HealthCheck).Status.Message = nil
+				return o, nil
+			}}
+			got, err := r.read(strings.NewReader(list))
+			if err != nil {
+				t.Fatal(err)
+			}
+			checks := got.(*v1alpha1.HealthCheckList)
+			if len(checks.Items) != objects+1 || checks.ResourceVersion != "7" || checks.Continue != "more" {
+				t.Errorf("%d objects, of version %s, which go on with %q", len(checks.Items), checks.ResourceVersion, checks.Continue)
+			}
+			if last := &checks.Items[objects]; Of(last) == nil || Of(&checks.Items[0]) != nil || last.Name != "check-3" {
+				t.Errorf("%s is marked: %v", last.Name, Of(last))
+			}
+			if wanted := map[string]int{"long": objects + 1}[name]; transformed != wanted {
+				t.Errorf("%d objects were made small at once, want %d", transformed, wanted)
 			}
 		})
 	}

@@ -15,15 +15,28 @@ package unreadable
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
 )
 
 // Annotation marks what is left of an object that could not be decoded, and says why. It is
 // never written to the API server. Whoever writes it there makes an object of their own
 // unreadable, and nothing else.
 const Annotation = "unreadable.rollout.kuberik.com/cause"
+
+// Mark has everybody who asks for an object of a cache told that it cannot be read, and why.
+func Mark(object client.Object, cause string) {
+	annotations := maps.Clone(object.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[Annotation] = brief.Text(cause, longestCause)
+	object.SetAnnotations(annotations)
+}
 
 // Error says that an object cannot be read. It stays so until somebody corrects the object,
 // which is an event of a watch: trying again does not help.

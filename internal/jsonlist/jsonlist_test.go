@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonlist_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/internal/jsonlist"
+)
+
+func TestTheItemsOfAListComeInTheirOrder(t *testing.T) {
+	for name, list := range map[string]string{
+		"metadata first": `{"kind":"JobList","metadata":{"continue":"more","resourceVersion":"7"},"items":[{"a":[1,{}]},{"b":"]"}]}`,
+		"metadata last":  `{"items":[{"a":[1,{}]},{"b":"]"}],"other":[{}],"metadata":{"resourceVersion":"7","continue":"more"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var items []string
+			metadata, err := jsonlist.Each(strings.NewReader(list), func(item json.RawMessage) error {
+				items = append(items, string(item))
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{`{"a":[1,{}]}`, `{"b":"]"}`}, items); diff != "" {
+				t.Errorf("items (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(metav1.ListMeta{ResourceVersion: "7", Continue: "more"}, metadata); diff != "" {
+				t.Errorf("metadata (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsNoListOrBreaksOffIsAnError(t *testing.T) {
+	for name, list := range map[string]string{
+		"nothing": "", "another type": `[]`, "items that are no list": `{"items":{}}`, "no JSON": "<html>",
+		"breaks off in an item": `{"items":[{"metadata":`, "breaks off after one": `{"items":[{}`, "breaks off after all": `{"items":[{}]`,
+		"metadata of another type": `{"metadata":[],"items":[]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := jsonlist.Each(strings.NewReader(list), func(json.RawMessage) error { return nil }); err == nil {
+				t.Error("it is taken for a list")
+			}
+		})
+	}
+}
+
+func TestAnErrorEndsTheList(t *testing.T) {
+	enough, seen := errors.New("enough"), 0
+	_, err := jsonlist.Each(strings.NewReader(`{"items":[{},{},{}]}`), func(json.RawMessage) error {
+		seen++
+		return enough
+	})
+	if !errors.Is(err, enough) || seen != 1 {
+		t.Errorf("%v, after %d items", err, seen)
+	}
+}
+
+// TestOneItemIsInMemory: a tenant can make some hundred objects of a megabyte each, which a
+// page of a list would bring at once.
+func TestOneItemIsInMemory(t *testing.T) {
+	const items, size, most = 200, 1 << 20, 16 << 20
+	item := `{"spec":"` + strings.Repeat("x", size) + `"}`
+	parts := []io.Reader{strings.NewReader(`{"items":[` + item)}
+	for range items - 1 {
+		parts = append(parts, strings.NewReader(","), strings.NewReader(item))
+	}
+	parts = append(parts, strings.NewReader(`]}`))
+	inUse := func() uint64 {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	before, seen := inUse(), 0
+	_, err := jsonlist.Each(io.MultiReader(parts...), func(raw json.RawMessage) error {
+		if seen++; seen%50 != 0 {
+			return nil
+		}
+		if now := inUse(); now > before+most {
+			t.Errorf("%d MiB are in use after %d items of %d KiB, %d before", now>>20, seen, len(raw)>>10, before>>20)
+		}
+		return nil
+	})
+	if err != nil || seen != items {
+		t.Errorf("%d items: %v", seen, err)
+	}
+}
