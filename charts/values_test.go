@@ -118,6 +118,7 @@ var settings = map[string]setting{
 	"concurrent":                         {"concurrent=4", "--concurrent=4"},
 	"watchLabelSelector":                 {"watchLabelSelector=!sharding.fluxcd.io/key", `- "--watch-label-selector=!sharding.fluxcd.io/key"`},
 	"noCrossNamespaceRefs":               {"noCrossNamespaceRefs=true", "--no-cross-namespace-refs"},
+	"noOwnRegistryCredentials":           {"noOwnRegistryCredentials=true", "--no-own-registry-credentials"},
 	"deploymentCoordination.enabled":     {"deploymentCoordination.enabled=true", "--controllers=*,deploymentcoordination"},
 	"deploymentCoordination.crd":         {"deploymentCoordination.crd=false", "!name: deploymentcoordinations.apps.containerinfra.nl"},
 	"deploymentCoordination.admission":   {"deploymentCoordination.admission=none", "!kind: MutatingAdmissionPolicy\n"},

@@ -40,6 +40,9 @@ func (o *options) bindFlux(flags *flag.FlagSet) {
 	flags.BoolVar(&o.allNamespaces, "watch-all-namespaces", true, "Act in all namespaces; if false, only in that of "+runtimeNamespace+".")
 	flags.StringVar(&o.labelSelector, "watch-label-selector", "", "Act for objects with matching labels only, such as sharding.fluxcd.io/key=shard1.")
 
+	flags.BoolVar(&o.noOwnLogin, "no-own-registry-credentials", false,
+		"Read metadata of releases with the credentials that an ImageRepository names, or with none: never as the controller itself.")
+
 	theirs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	for _, options := range []interface{ BindFlags(*pflag.FlagSet) }{&o.log, &o.election, &o.refs, &o.gates} {
 		options.BindFlags(theirs)

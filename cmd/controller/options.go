@@ -75,6 +75,7 @@ type options struct {
 	minRetryDelay   time.Duration
 	maxRetryDelay   time.Duration
 	allNamespaces   bool
+	noOwnLogin      bool
 	labelSelector   string
 	eventsAddr      string
 	controllers     controllerList

@@ -180,6 +180,7 @@ func (w wiring) metadata() (*metadata.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	registries.NoOwnCredentials = w.noOwnLogin
 	return metadata.New(registries.Read, registries.List, w.GetLogger().WithName("metadata")), nil
 }
 

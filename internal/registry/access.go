@@ -125,8 +125,15 @@ func (r *Reader) login(ctx context.Context, repository *imagev1.ImageRepository,
 		}
 		return remote.WithAuthFromKeychain(dockerHub{keychain}), nil
 	}
-	if repository.Spec.SecretRef == nil && cloud(repository) {
+	byProvider := repository.Spec.SecretRef == nil && cloud(repository)
+	switch {
+	case byProvider && r.NoOwnCredentials:
+		return nil, fmt.Errorf("%w: spec.provider %s would log in as this controller, which --no-own-registry-credentials refuses; "+
+			"name a Secret in spec.secretRef, or a ServiceAccount with imagePullSecrets", ErrInvalid, repository.Spec.Provider)
+	case byProvider:
 		return r.providerLogin(ctx, repository, image, proxy)
+	case r.NoOwnCredentials:
+		return remote.WithAuth(authn.Anonymous), nil
 	}
 	return remote.WithAuthFromKeychain(authn.DefaultKeychain), nil
 }

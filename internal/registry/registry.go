@@ -59,6 +59,11 @@ const timeout = 15 * time.Second
 
 // Reader reads what registries say of images.
 type Reader struct {
+	// NoOwnCredentials refuses to log in as the controller itself: by its identity at a
+	// cloud provider, or by its Docker config. What these may read, whoever creates an
+	// ImageRepository could ask for.
+	NoOwnCredentials bool
+
 	repositories client.Reader
 	secrets      client.Reader
 	tokens       *cache.TokenCache

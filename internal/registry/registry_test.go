@@ -9,6 +9,8 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -326,6 +328,33 @@ func TestWhoeverMayReadIsLetIn(t *testing.T) {
 			s.Expect(got.Revision).To(Equal("main"))
 		})
 	}
+}
+
+// TestNobodyIsLetInAsTheControllerItself, if that is not to be: whoever creates an
+// ImageRepository would read what the controller may.
+func TestNobodyIsLetInAsTheControllerItself(t *testing.T) {
+	s := openSite(t)
+	s.push("1.0.0", image(map[string]string{"revision": "main"}))
+	s.guard("secret")
+	config := pull("any", "login", s.host(), "secret").(*corev1.Secret).Data[corev1.DockerConfigJsonKey]
+	folder := t.TempDir()
+	s.Expect(os.WriteFile(filepath.Join(folder, "config.json"), config, 0o600)).To(Succeed())
+	t.Setenv("DOCKER_CONFIG", folder)
+	got, err := s.read(t.Context(), ours.Image{Tag: "1.0.0"})
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(got.Revision).To(Equal("main"), "by its Docker config")
+
+	refusing := s.reader()
+	refusing.NoOwnCredentials = true
+	_, err = s.readBy(t.Context(), refusing, ours.Image{Tag: "1.0.0"})
+	s.Expect(err).To(MatchError(ContainSubstring("401")))
+
+	s.spec.Provider = "aws"
+	refusing = s.reader()
+	refusing.NoOwnCredentials = true
+	_, err = s.readBy(t.Context(), refusing, ours.Image{Tag: "1.0.0"})
+	s.Expect(err).To(MatchError(ours.ErrInvalid))
+	s.Expect(err).To(MatchError(ContainSubstring("name a Secret in spec.secretRef")))
 }
 
 func TestHowTheRegistryIsReached(t *testing.T) {

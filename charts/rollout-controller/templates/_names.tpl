@@ -51,6 +51,9 @@ control-plane: controller-manager
 {{- if .Values.noCrossNamespaceRefs }}
 - --no-cross-namespace-refs
 {{- end }}
+{{- if .Values.noOwnRegistryCredentials }}
+- --no-own-registry-credentials
+{{- end }}
 {{- if .Values.deploymentCoordination.enabled }}
 - --controllers=*,deploymentcoordination
 {{- end }}
