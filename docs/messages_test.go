@@ -31,6 +31,7 @@ const logs = "logs: "
 var quietPackages = map[string]string{
 	"internal/announce":       "the lines of the log are in docs/operations.md",
 	"internal/unreadable":     "what it says of an object stands in the event Unreadable, whose page has an example",
+	"internal/jsonlist":       "the log has it, with what was to be read",
 	"internal/fieldindex":     "the controller exits with it when it starts, because of the API server's own complaint",
 	"cmd/controller":          logs + "the controller stopped",
 	"internal/artifact":       "it is for make push-artifact, and no part of the controller",
@@ -54,6 +55,8 @@ var unseen = map[string][]string{
 		"watch … …: …",
 		"add the metadata store: …",
 		"failed creating a client for metadata: …",
+		"failed creating a client for inventories: …",
+		"create a client for objects of any kind: …",
 		"failed creating index …: …",
 		"index ImagePolicies by ImageRepository: …",
 		"index HelmReleases by the source of their chart: …",

@@ -159,7 +159,6 @@ func (w wiring) registerSchedules(ctx context.Context) error {
 func (w wiring) registerHealthChecks(ctx context.Context) error {
 	checks := &controller.HealthCheckReconciler{
 		Client:               w.GetClient(),
-		APIReader:            w.GetAPIReader(),
 		Now:                  time.Now,
 		NoCrossNamespaceRefs: w.refs.NoCrossNamespaceRefs,
 		Shard:                w.shard,

@@ -48,8 +48,6 @@ const (
 type HealthCheckReconciler struct {
 	// Client reads from caches and writes.
 	Client client.Client
-	// APIReader reads past the cache.
-	APIReader client.Reader
 	// Now is the clock.
 	Now func() time.Time
 	// NoCrossNamespaceRefs refuses Kustomizations of other namespaces.

@@ -195,7 +195,7 @@ func (s *shop) runController(user *rest.Config, namespace string) <-chan error {
 		Controller: fixture.ControllerConfig(), Logger: s.log.Logger(),
 	})
 	s.Expect(err).NotTo(HaveOccurred())
-	r := &HealthCheckReconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Now: time.Now}
+	r := &HealthCheckReconciler{Client: mgr.GetClient(), Now: time.Now}
 	s.Expect(r.SetupWithManager(s.ctx, mgr, HealthCheckReconcilerOptions{MaxRetryDelay: time.Minute})).To(Succeed())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(s.ctx) }()

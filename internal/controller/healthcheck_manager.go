@@ -50,11 +50,15 @@ func (r *HealthCheckReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	if err != nil {
 		return fmt.Errorf("failed creating a client for metadata: %w", err)
 	}
+	live, err := kustomization.NewLive(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("failed creating a client for inventories: %w", err)
+	}
 	inventories := &inventorySource{reconciler: r}
 	watches := &changes.Watches{Client: objects, Changed: inventories.changed, Lost: inventories.lost, Now: r.Now}
 	inventories.watches = watches
 	r.checker = &kustomization.Checker{
-		Reader: r.APIReader, Mapper: mgr.GetRESTMapper(), Now: r.Now, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs,
+		Objects: live, Mapper: mgr.GetRESTMapper(), Now: r.Now, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs,
 	}
 	r.watches = watches
 	r.retries = newHealthCheckRetries(opts.MaxRetryDelay)

@@ -6,18 +6,19 @@ package kustomization
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
@@ -26,9 +27,9 @@ import (
 
 // Checker evaluates HealthChecks of the class "kustomization".
 type Checker struct {
-	// Reader reads from the API server and not from a cache: health counts for
+	// Objects are read from the API server and not from a cache: health counts for
 	// a release only if it was observed after that release was applied.
-	Reader client.Reader
+	Objects Objects
 	// Mapper knows the kinds that the API server serves.
 	Mapper meta.RESTMapper
 	// Now is the clock.
@@ -37,6 +38,15 @@ type Checker struct {
 	NoCrossNamespaceRefs bool
 
 	served served
+	large  sync.Mutex // held by who has a large object decoded
+}
+
+// Objects reads objects of any kind, as JSON: what is needed of each is little.
+type Objects interface {
+	// Get returns an object. That it does not exist is a NotFound error.
+	Get(ctx context.Context, kind *meta.RESTMapping, key types.NamespacedName) (json.RawMessage, error)
+	// Each calls do for each object of a kind and namespace that has the labels.
+	Each(ctx context.Context, kind *meta.RESTMapping, namespace string, having labels.Set, do func(json.RawMessage) error) error
 }
 
 // mostObjects of an inventory are looked at: one evaluation must not hold a worker for
@@ -51,7 +61,7 @@ func (c *Checker) Check(ctx context.Context, check *v1alpha1.HealthCheck) health
 	if err != nil {
 		return health.Unhealthy(sentence(err), time.Time{})
 	}
-	object, k, err := c.source(ctx, ref)
+	k, err := c.source(ctx, ref)
 	if apierrors.IsNotFound(err) {
 		return health.Unhealthy(fmt.Sprintf("Kustomization %s does not exist: create it, or name another in the annotation %s",
 			ref, v1alpha1.KustomizationAnnotation), time.Time{})
@@ -59,7 +69,7 @@ func (c *Checker) Check(ctx context.Context, check *v1alpha1.HealthCheck) health
 	if err != nil {
 		return unreadable(ref, err)
 	}
-	result := c.evaluate(ctx, object, k, check.Status.Status == v1alpha1.HealthStatusHealthy)
+	result := c.evaluate(ctx, k, check.Status.Status == v1alpha1.HealthStatusHealthy)
 	result.Basis = Basis(k, result.Status == v1alpha1.HealthStatusHealthy)
 	return result
 }
@@ -73,22 +83,27 @@ func (c *Checker) reference(check *v1alpha1.HealthCheck) (types.NamespacedName, 
 	return ref, err
 }
 
-// source reads a Kustomization once and returns it in both the forms that it is
-// needed in.
-func (c *Checker) source(ctx context.Context, ref types.NamespacedName) (*unstructured.Unstructured, *kustomizev1.Kustomization, error) {
-	object, k := &unstructured.Unstructured{}, &kustomizev1.Kustomization{}
-	object.SetGroupVersionKind(kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind))
-	if err := c.Reader.Get(ctx, ref, object); err != nil {
-		return nil, nil, err
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, k); err != nil {
-		return nil, nil, fmt.Errorf("read Kustomization %s: %w", ref, err)
-	}
-	return object, k, nil
+// kustomizations is where the API server has them.
+var kustomizations = &meta.RESTMapping{
+	Resource:         kustomizev1.GroupVersion.WithResource("kustomizations"),
+	GroupVersionKind: kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind),
+	Scope:            meta.RESTScopeNamespace,
 }
 
-func (c *Checker) evaluate(ctx context.Context, object *unstructured.Unstructured, k *kustomizev1.Kustomization, healthy bool) health.Result {
-	source := observeSource(object, k, healthy)
+func (c *Checker) source(ctx context.Context, ref types.NamespacedName) (*kustomizev1.Kustomization, error) {
+	object, err := c.Objects.Get(ctx, kustomizations, ref)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller asks what error it is
+	}
+	k := &kustomizev1.Kustomization{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(object, k); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUndecodable, err)
+	}
+	return k, nil
+}
+
+func (c *Checker) evaluate(ctx context.Context, k *kustomizev1.Kustomization, healthy bool) health.Result {
+	source := observeSource(k, healthy)
 	switch {
 	case k.Spec.KubeConfig != nil:
 		return judgeRemote(source)
@@ -132,7 +147,7 @@ func judgeWithoutInventory(source observation) health.Result {
 }
 
 func unreadable(ref types.NamespacedName, err error) health.Result {
-	resource := schema.GroupResource{Group: kustomizev1.GroupVersion.Group, Resource: "kustomizations"}
+	resource := kustomizations.Resource.GroupResource()
 	name := objectName(kustomizev1.KustomizationKind, ref.Namespace, ref.Name)
 	result := judge([]observation{unseen(name, readFailure(resource, err))})
 	result.Err = fmt.Errorf("read Kustomization %s: %w", ref, err)

@@ -4,6 +4,7 @@ package kustomization_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -17,8 +18,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -157,10 +161,40 @@ func mapper() apimeta.RESTMapper {
 	return m
 }
 
+// stored reads objects from a client.
+type stored struct{ client.Reader }
+
+func (s stored) Get(ctx context.Context, kind *apimeta.RESTMapping, key types.NamespacedName) (json.RawMessage, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind.GroupVersionKind)
+	if err := s.Reader.Get(ctx, key, object); err != nil {
+		return nil, err
+	}
+	return json.Marshal(object)
+}
+
+func (s stored) Each(ctx context.Context, kind *apimeta.RESTMapping, namespace string, having labels.Set, do func(json.RawMessage) error) error {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersionKind.GroupVersion().WithKind(kind.GroupVersionKind.Kind + "List"))
+	if err := s.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels(having)); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		raw, err := json.Marshal(&list.Items[i])
+		if err != nil {
+			return err
+		}
+		if err := do(raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func check(t *testing.T, hc *v1alpha1.HealthCheck, hooks interceptor.Funcs, objects ...client.Object) health.Result {
 	t.Helper()
 	reader := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects...).WithInterceptorFuncs(hooks).Build()
-	checker := kustomization.Checker{Reader: reader, Mapper: mapper(), Now: time.Now}
+	checker := kustomization.Checker{Objects: stored{reader}, Mapper: mapper(), Now: time.Now}
 	return checker.Check(context.Background(), hc)
 }
 
@@ -344,7 +378,7 @@ func TestAReferenceToNothingIsUnhealthyAndSaysWhatToDo(t *testing.T) {
 func TestAReferenceToAnotherNamespaceMayBeRefused(t *testing.T) {
 	g := NewWithT(t)
 	reader := fake.NewClientBuilder().WithScheme(scheme(t)).Build()
-	checker := kustomization.Checker{Reader: reader, Mapper: mapper(), Now: time.Now, NoCrossNamespaceRefs: true}
+	checker := kustomization.Checker{Objects: stored{reader}, Mapper: mapper(), Now: time.Now, NoCrossNamespaceRefs: true}
 	got := checker.Check(context.Background(), checkWith(v1alpha1.KustomizationAnnotation, "apps/web"))
 	g.Expect(got.Status).To(Equal(v1alpha1.HealthStatusUnhealthy))
 	g.Expect(got.Message).To(ContainSubstring("references across namespaces are not allowed"))
@@ -493,7 +527,7 @@ func TestKindsThatAreNotServedAreRarelyAskedFor(t *testing.T) {
 		ids = append(ids, fmt.Sprintf("shop_web_group-%03d.example.com_Thing", n))
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(source([]metav1.Condition{ready}, ids...), rolling("web")).Build()
-	checker := kustomization.Checker{Reader: reader, Mapper: asked, Now: func() time.Time { return now }}
+	checker := kustomization.Checker{Objects: stored{reader}, Mapper: asked, Now: func() time.Time { return now }}
 	evaluate := func() health.Result {
 		return checker.Check(t.Context(), checkWith(v1alpha1.KustomizationAnnotation, "web"))
 	}

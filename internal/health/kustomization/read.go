@@ -4,6 +4,7 @@ package kustomization
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,8 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -21,14 +24,18 @@ import (
 // than as many gets.
 const listFrom = 4
 
-// perPage is how many objects a list brings at a time.
-const perPage = 100
+// manyBytes of JSON are decoded one object after the other: that takes ten times as much
+// memory, and there are many workers.
+const manyBytes = 64 << 10
 
 // The labels by which Flux says which Kustomization applied an object.
 var (
 	OwnerNameLabel      = kustomizev1.GroupVersion.Group + "/name"
 	OwnerNamespaceLabel = kustomizev1.GroupVersion.Group + "/namespace"
 )
+
+// errUndecodable means that an object has what its schema lets in and Go cannot read.
+var errUndecodable = errors.New("it cannot be decoded: correct the field that the log of the controller names")
 
 // reading collects what the objects of one inventory say.
 type reading struct {
@@ -52,7 +59,7 @@ func (r *reading) read(ctx context.Context, g group) {
 		return
 	}
 	g.kind = mapping.GroupVersionKind
-	found, err := r.objects(ctx, g)
+	found, err := r.objects(ctx, g, mapping)
 	if err != nil {
 		unread := slices.DeleteFunc(slices.Clone(g.names), func(name string) bool { return found[name].name != "" })
 		r.missed(g, unread, mapping.Resource.GroupResource(), err)
@@ -97,54 +104,54 @@ func (r *reading) mapping(ctx context.Context, kind schema.GroupVersionKind) (*m
 // Only those count that Flux has labelled as applied by this Kustomization. Who may write
 // its status, as Flux's own role for editors lets them, writes its inventory: without the
 // labels it would tell what others have, and how that is.
-func (r *reading) objects(ctx context.Context, g group) (map[string]observation, error) {
+func (r *reading) objects(ctx context.Context, g group, kind *meta.RESTMapping) (map[string]observation, error) {
 	found := map[string]observation{}
 	if len(g.names) >= listFrom {
-		if err := r.list(ctx, g, found); !apierrors.IsForbidden(err) {
+		if err := r.list(ctx, g, kind, found); !apierrors.IsForbidden(err) {
 			return found, err
 		}
 	}
 	for _, name := range g.names {
-		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(g.kind)
-		err := r.Reader.Get(ctx, types.NamespacedName{Namespace: g.namespace, Name: name}, object)
+		object, err := r.Objects.Get(ctx, kind, types.NamespacedName{Namespace: g.namespace, Name: name})
+		if err == nil {
+			err = r.look(object, g, found)
+		}
 		if client.IgnoreNotFound(err) != nil {
 			return found, err
-		}
-		if err == nil && r.owns(object) {
-			found[name] = observe(object)
 		}
 	}
 	return found, nil
 }
 
+// list finds the objects by the labels that Flux gave them.
+func (r *reading) list(ctx context.Context, g group, kind *meta.RESTMapping, found map[string]observation) error {
+	having := labels.Set{OwnerNameLabel: r.owner.Name, OwnerNamespaceLabel: r.owner.Namespace}
+	return r.Objects.Each(ctx, kind, g.namespace, having, func(object json.RawMessage) error { //nolint:wrapcheck // as objects says
+		return r.look(object, g, found)
+	})
+}
+
+// look keeps what an object says if it is asked for and of this Kustomization, and nothing
+// else of it.
+func (r *reading) look(raw json.RawMessage, g group, found map[string]observation) error {
+	if len(raw) > manyBytes {
+		r.large.Lock()
+		defer r.large.Unlock()
+	}
+	object := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(raw, &object.Object); err != nil {
+		return fmt.Errorf("%w: %w", errUndecodable, err)
+	}
+	object.SetGroupVersionKind(g.kind) // in a list an object does not say what it is
+	if _, asked := slices.BinarySearch(g.names, object.GetName()); asked && r.owns(object) {
+		found[object.GetName()] = observe(object)
+	}
+	return nil
+}
+
 func (r *reading) owns(object *unstructured.Unstructured) bool {
 	labels := object.GetLabels()
 	return labels[OwnerNameLabel] == r.owner.Name && labels[OwnerNamespaceLabel] == r.owner.Namespace
-}
-
-// list finds the objects by the labels that Flux gave them, page by page: of each page
-// nothing is kept but those that are asked for.
-func (r *reading) list(ctx context.Context, g group, found map[string]observation) error {
-	for next := ""; ; {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(g.kind.GroupVersion().WithKind(g.kind.Kind + "List"))
-		err := r.Reader.List(ctx, list, client.InNamespace(g.namespace), client.Limit(perPage), client.Continue(next), client.MatchingLabels{
-			OwnerNameLabel: r.owner.Name, OwnerNamespaceLabel: r.owner.Namespace,
-		})
-		if err != nil {
-			return err
-		}
-		for i := range list.Items {
-			name := list.Items[i].GetName()
-			if _, asked := slices.BinarySearch(g.names, name); asked {
-				found[name] = observe(&list.Items[i])
-			}
-		}
-		if next = list.GetContinue(); next == "" {
-			return nil
-		}
-	}
 }
 
 // missed notes objects that could not be read.
@@ -161,6 +168,8 @@ func readFailure(resource schema.GroupResource, err error) string {
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Sprintf("this controller may not read it; let its role get, list and watch %s", resource)
+	case errors.Is(err, errUndecodable):
+		return errUndecodable.Error()
 	case errors.Is(err, errManyKinds):
 		return "too many kinds were asked for that the API server does not serve; trying again"
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):

@@ -10,6 +10,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
@@ -21,8 +22,8 @@ import (
 // nothing to apply. That takes nothing back from a check that is Healthy; a
 // check that is not waits for the end of the pass. And the steps of a pass are
 // told apart only in messages, which are not worth a write each.
-func observeSource(object *unstructured.Unstructured, k *kustomizev1.Kustomization, healthy bool) observation {
-	seen := observe(object)
+func observeSource(k *kustomizev1.Kustomization, healthy bool) observation {
+	seen := observe(statusOf(k))
 	if seen.Phase != workload.Progressing {
 		return seen
 	}
@@ -32,6 +33,20 @@ func observeSource(object *unstructured.Unstructured, k *kustomizev1.Kustomizati
 	}
 	seen.Message = progress(k, seen.Message)
 	return seen
+}
+
+// statusOf is what kstatus reads of a Kustomization; an inventory may be large.
+func statusOf(k *kustomizev1.Kustomization) *unstructured.Unstructured {
+	read := &kustomizev1.Kustomization{ObjectMeta: k.ObjectMeta}
+	read.ManagedFields = nil
+	read.Status.ObservedGeneration, read.Status.Conditions = k.Status.ObservedGeneration, k.Status.Conditions
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(read)
+	if err != nil {
+		content = map[string]any{} // never: each of its types can be converted
+	}
+	object := &unstructured.Unstructured{Object: content}
+	object.SetGroupVersionKind(kustomizations.GroupVersionKind)
+	return object
 }
 
 // isIdlePass says whether Flux is looking again at what it has applied already.

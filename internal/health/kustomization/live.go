@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomization
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/fluxrollouts/rollout-controller/internal/jsonlist"
+)
+
+// perPage is how many objects a list asks for at a time.
+const perPage = 500
+
+// longestObject is how many bytes of JSON are read of an object. The API server stores
+// less.
+const longestObject = 8 << 20
+
+// Live reads from the API server. What it reads may be large, and lists hold many objects:
+// of all that is sent one object at a time is in memory.
+type Live struct{ api rest.Interface }
+
+// NewLive returns a Live that asks with the given client.
+func NewLive(config *rest.Config, client *http.Client) (*Live, error) {
+	api, err := rest.UnversionedRESTClientForConfigAndClient(dynamic.ConfigFor(config), client)
+	if err != nil {
+		return nil, fmt.Errorf("create a client for objects of any kind: %w", err)
+	}
+	return &Live{api}, nil
+}
+
+// Get returns an object. That it does not exist is a NotFound error.
+func (l *Live) Get(ctx context.Context, kind *meta.RESTMapping, key types.NamespacedName) (json.RawMessage, error) {
+	if isNamespaced(kind) && key.Namespace == "" {
+		return nil, apierrors.NewNotFound(kind.Resource.GroupResource(), key.Name) // a list could be meant
+	}
+	body, err := l.request(kind, key.Namespace).Name(key.Name).Stream(ctx)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // callers ask what error it is
+	}
+	defer func() { _ = body.Close() }()
+	object, err := io.ReadAll(io.LimitReader(body, longestObject))
+	if err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", kind.Resource.Resource, key, err)
+	}
+	return object, nil
+}
+
+// Each calls do for each object of a kind and namespace that has the labels. What do is
+// given is its own until it returns.
+func (l *Live) Each(ctx context.Context, kind *meta.RESTMapping, namespace string, having labels.Set, do func(json.RawMessage) error) error {
+	for next := ""; ; {
+		options := &metav1.ListOptions{LabelSelector: having.String(), Limit: perPage, Continue: next}
+		body, err := l.request(kind, namespace).VersionedParams(options, metav1.ParameterCodec).Stream(ctx)
+		if err != nil {
+			return err //nolint:wrapcheck // callers ask what error it is
+		}
+		metadata, err := jsonlist.Each(body, do)
+		_ = body.Close()
+		if err != nil {
+			return fmt.Errorf("list %s: %w", kind.Resource.Resource, err)
+		}
+		if next = metadata.Continue; next == "" {
+			return nil
+		}
+	}
+}
+
+func (l *Live) request(kind *meta.RESTMapping, namespace string) *rest.Request {
+	path := []string{"/apis", kind.Resource.Group, kind.Resource.Version}
+	if kind.Resource.Group == "" {
+		path = []string{"/api", kind.Resource.Version}
+	}
+	return l.api.Get().AbsPath(path...).NamespaceIfScoped(namespace, isNamespaced(kind)).Resource(kind.Resource.Resource)
+}
+
+func isNamespaced(kind *meta.RESTMapping) bool {
+	return kind.Scope.Name() == meta.RESTScopeNameNamespace
+}

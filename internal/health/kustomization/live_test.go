@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomization_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
+)
+
+func mappingOf(group, resource, kind string, scope apimeta.RESTScope) *apimeta.RESTMapping {
+	version := schema.GroupVersion{Group: group, Version: "v1"}
+	return &apimeta.RESTMapping{Resource: version.WithResource(resource), GroupVersionKind: version.WithKind(kind), Scope: scope}
+}
+
+var (
+	jobs  = mappingOf("batch", "jobs", "Job", apimeta.RESTScopeNamespace)
+	pods  = mappingOf("", "pods", "Pod", apimeta.RESTScopeNamespace)
+	nodes = mappingOf("", "nodes", "Node", apimeta.RESTScopeRoot)
+)
+
+// serve answers as an API server does, and notes what it was asked.
+func serve(t *testing.T, answer http.HandlerFunc) (live *kustomization.Live, asked *[]string) {
+	t.Helper()
+	asked = &[]string{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*asked = append(*asked, r.URL.String())
+		w.Header().Set("Content-Type", "application/json")
+		answer(w, r)
+	}))
+	t.Cleanup(server.Close)
+	live, err := kustomization.NewLive(&rest.Config{Host: server.URL}, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return live, asked
+}
+
+func TestObjectsAreAskedForWhereTheyAre(t *testing.T) {
+	live, asked := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"kind":"Any"}`) })
+	for _, tt := range []struct {
+		kind *apimeta.RESTMapping
+		key  types.NamespacedName
+	}{
+		{jobs, types.NamespacedName{Namespace: "shop", Name: "load"}},
+		{pods, types.NamespacedName{Namespace: "shop", Name: "web"}},
+		{nodes, types.NamespacedName{Name: "one"}},
+	} {
+		got, err := live.Get(t.Context(), tt.kind, tt.key)
+		if err != nil || string(got) != `{"kind":"Any"}` {
+			t.Errorf("%s: %s, %v", tt.key, got, err)
+		}
+	}
+	if _, err := live.Get(t.Context(), jobs, types.NamespacedName{Name: "load"}); !apierrors.IsNotFound(err) {
+		t.Errorf("an object without the namespace that it must have: %v", err)
+	}
+	want := []string{"/apis/batch/v1/namespaces/shop/jobs/load", "/api/v1/namespaces/shop/pods/web", "/api/v1/nodes/one"}
+	if diff := cmp.Diff(want, *asked); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatTheAPIServerRefusesIsItsError(t *testing.T) {
+	live, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
+	})
+	if _, err := live.Get(t.Context(), jobs, types.NamespacedName{Namespace: "shop", Name: "load"}); !apierrors.IsForbidden(err) {
+		t.Errorf("get: %v", err)
+	}
+	if err := live.Each(t.Context(), jobs, "shop", nil, nil); !apierrors.IsForbidden(err) {
+		t.Errorf("list: %v", err)
+	}
+}
+
+func TestAListIsReadToItsEnd(t *testing.T) {
+	pages := map[string]string{
+		"":     `{"kind":"JobList","metadata":{"continue":"more"},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]}`,
+		"more": `{"items":[{"metadata":{"name":"c"}}],"metadata":{"resourceVersion":"7","continue":"none"}}`,
+		"none": `{"kind":"JobList","metadata":{},"items":[]}`,
+	}
+	live, asked := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, pages[r.URL.Query().Get("continue")])
+	})
+	var names []string
+	err := live.Each(t.Context(), jobs, "shop", labels.Set{"app": "shop"}, func(raw json.RawMessage) error {
+		names = append(names, string(raw))
+		return nil
+	})
+	if diff := cmp.Diff([]string{`{"metadata":{"name":"a"}}`, `{"metadata":{"name":"b"}}`, `{"metadata":{"name":"c"}}`}, names); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if first := "/apis/batch/v1/namespaces/shop/jobs?labelSelector=app%3Dshop&limit=500"; len(*asked) != 3 || (*asked)[0] != first {
+		t.Errorf("asked for %v", *asked)
+	}
+}
+
+func TestAListThatBreaksOffIsAnError(t *testing.T) {
+	live, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"items":[{}`) })
+	if err := live.Each(t.Context(), jobs, "shop", nil, func(json.RawMessage) error { return nil }); err == nil {
+		t.Error("it is taken for a list")
+	}
+}
