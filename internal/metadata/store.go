@@ -39,9 +39,10 @@ const (
 	workers = 4
 	// mostAnswers is how many answers are kept, the latest used ones.
 	mostAnswers = 10_000
-	// mostWishes is how many images may be asked for before others must wait.
+	// mostWishes is how many images may be asked for before others must wait. Beyond it
+	// there is as much room again for namespaces that ask for few.
 	mostWishes = 10_000
-	// mostWishesOf is how many of them may be of ImageRepositories of one namespace.
+	// mostWishesOf is how many of them are few for the ImageRepositories of one namespace.
 	mostWishesOf = 2_000
 	// After an attempt that failed an image is tried again after these pauses.
 	firstRetry = 5 * time.Second

@@ -323,12 +323,12 @@ func TestWhoAsksWhenThereIsTooMuchToDoIsCalledLater(t *testing.T) {
 	defer s.queue.ShutDown()
 	defer s.tags.queue.ShutDown()
 	s.wake = func(rollout types.NamespacedName) { woken = append(woken, rollout) }
-	s.Ask(shop, "", manyImages("loud", mostWishesOf))
-	s.Ask(web, "", manyImages("loud", mostWishesOf+1))
-	g.Expect(s.wishes).To(HaveLen(mostWishesOf), "one namespace may ask for so many")
+	s.Ask(shop, "", manyImages("loud", mostWishes))
+	s.Ask(web, "", manyImages("loud", mostWishes+1))
+	g.Expect(s.wishes).To(HaveLen(mostWishes), "one namespace may ask for so many while others do not")
 	quiet := types.NamespacedName{Namespace: "quiet", Name: "shop"}
 	s.Ask(quiet, "", manyImages("quiet", 1))
-	g.Expect(s.wishes).To(HaveLen(mostWishesOf+1), "others still may")
+	g.Expect(s.wishes).To(HaveLen(mostWishes+1), "others still may")
 	s.Forget(quiet)
 	g.Expect(woken).To(BeEmpty())
 	s.Forget(shop)
@@ -345,16 +345,17 @@ func TestWhoAsksWhenAllAskForTooMuchIsCalledLater(t *testing.T) {
 	defer s.tags.queue.ShutDown()
 	s.wake = func(rollout types.NamespacedName) { woken = append(woken, rollout) }
 	asker := func(n int) types.NamespacedName { return types.NamespacedName{Namespace: fmt.Sprint(n), Name: "shop"} }
-	for n := range mostWishes / mostWishesOf {
+	const tenants = 2 * mostWishes / mostWishesOf
+	for n := range tenants {
 		s.Ask(asker(n), "", manyImages(fmt.Sprint(n), mostWishesOf))
 	}
 	s.Ask(web, "", images("one more"))
-	g.Expect(s.wishes).To(HaveLen(mostWishes))
-	for n := range mostWishes / mostWishesOf / 2 {
+	g.Expect(s.wishes).To(HaveLen(2 * mostWishes))
+	for n := range tenants / 2 {
 		g.Expect(woken).To(BeEmpty())
 		s.Forget(asker(n))
 	}
-	s.Forget(asker(mostWishes / mostWishesOf / 2))
+	s.Forget(asker(tenants / 2))
 	g.Expect(woken).To(Equal([]types.NamespacedName{web}))
 }
 

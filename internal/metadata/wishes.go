@@ -36,8 +36,13 @@ func (s *Store) request(rollout types.NamespacedName, image registry.Image, mend
 }
 
 // isFull reports whether no more images of a namespace may be asked for now.
-func (s *Store) isFull(namespace string) bool {
-	return len(s.wishes) >= mostWishes || s.ofNamespace[namespace] >= mostWishesOf
+func (s *Store) isFull(namespace string) bool { return s.exceeds(namespace, 1) }
+
+// exceeds reports whether so many times as much as there is would be too much. One namespace
+// may have all the room while nobody else needs it, and leaves as much for others.
+func (s *Store) exceeds(namespace string, times int) bool {
+	all, its := times*len(s.wishes), times*s.ofNamespace[namespace]
+	return all >= 2*mostWishes || all >= mostWishes && its >= mostWishesOf
 }
 
 func (s *Store) newWish(image registry.Image) *wish {
@@ -90,11 +95,11 @@ func (s *Store) release(rollout types.NamespacedName, images []registry.Image) {
 			s.dropWish(image)
 		}
 	}
-	if len(s.wishes) > mostWishes/2 {
+	if len(s.wishes) >= mostWishes {
 		return
 	}
 	for rollout, namespace := range s.turnedAway {
-		if s.ofNamespace[namespace] <= mostWishesOf/2 {
+		if !s.exceeds(namespace, 2) {
 			s.wake(rollout)
 		}
 	}
