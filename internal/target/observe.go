@@ -83,7 +83,10 @@ func (t Target) observeKustomization(rollout *v1alpha1.Rollout, version string) 
 
 // hindered says what keeps a Kustomization from any version; no state if nothing does.
 func (t Target) hindered(rollout *v1alpha1.Rollout) (v1alpha1.TargetState, string) {
-	switch invalid := t.invalid(); {
+	switch named, invalid := rolloutsNamedBy(t.Kustomization), t.invalid(); {
+	case len(named) > mostRollouts:
+		return v1alpha1.TargetConflict, fmt.Sprintf("its annotations name %d Rollouts, and at most %d may write into one Kustomization: "+
+			"divide it into several", len(named), mostRollouts)
 	case len(invalid) > 0:
 		return v1alpha1.TargetConflict, fmt.Sprintf("Flux does not accept %q as the name of a variable: rename the annotation %s%s%s",
 			invalid[0], v1alpha1.SubstituteAnnotationPrefix, invalid[0], v1alpha1.SubstituteAnnotationSuffix)

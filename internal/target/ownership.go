@@ -145,7 +145,7 @@ func (t Target) annotated() *fieldpath.Set {
 	}
 	annotated := fieldpath.NewSet(postBuildPath, substitutePath)
 	for key := range t.Kustomization.GetAnnotations() {
-		if variable, ok := variableOf(key); ok {
+		if variable, ok := VariableOf(key); ok {
 			annotated.Insert(variablePath(variable))
 			annotated.Insert(annotationsPath)
 			annotated.Insert(requestPath)

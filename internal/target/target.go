@@ -107,7 +107,7 @@ func RolloutOf(repository client.Object) string {
 func VariablesOf(kustomization client.Object, rollout string) []string {
 	var variables []string
 	for key, name := range kustomization.GetAnnotations() {
-		if variable, ok := variableOf(key); ok && name == rollout {
+		if variable, ok := VariableOf(key); ok && name == rollout {
 			variables = append(variables, variable)
 		}
 	}
@@ -115,12 +115,21 @@ func VariablesOf(kustomization client.Object, rollout string) []string {
 	return variables
 }
 
-// RolloutsOf returns the names of all Rollouts that write into a
-// Kustomization, sorted.
+// mostRollouts may write into a Kustomization: each change of it wakes all of them, and
+// annotations have room for thousands of names.
+const mostRollouts = 50
+
+// RolloutsOf returns the names of the Rollouts that write into a Kustomization, sorted;
+// of too many the first ones, which say so.
 func RolloutsOf(kustomization client.Object) []string {
+	named := rolloutsNamedBy(kustomization)
+	return named[:min(len(named), mostRollouts)]
+}
+
+func rolloutsNamedBy(kustomization client.Object) []string {
 	var rollouts []string
 	for key, name := range kustomization.GetAnnotations() {
-		if _, ok := variableOf(key); ok && name != "" {
+		if _, ok := VariableOf(key); ok && name != "" {
 			rollouts = append(rollouts, name)
 		}
 	}
@@ -128,9 +137,9 @@ func RolloutsOf(kustomization client.Object) []string {
 	return slices.Compact(rollouts)
 }
 
-// variableOf takes the variable out of a substitute annotation's key. A dot
+// VariableOf takes the variable out of a substitute annotation's key, if it is one. A dot
 // cannot be part of it.
-func variableOf(key string) (string, bool) {
+func VariableOf(key string) (string, bool) {
 	rest, ok := strings.CutPrefix(key, v1alpha1.SubstituteAnnotationPrefix)
 	if !ok {
 		return "", false

@@ -3,6 +3,7 @@
 package target_test
 
 import (
+	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -70,6 +71,22 @@ func TestAnnotationsNameVariables(t *testing.T) {
 			g.Expect(target.RolloutsOf(k)).To(Equal(tt.rollouts))
 		})
 	}
+}
+
+// TestOfTooManyRolloutsTheFirstOnesCount: each change of a Kustomization wakes all that it
+// names.
+func TestOfTooManyRolloutsTheFirstOnesCount(t *testing.T) {
+	g := NewWithT(t)
+	b := fixture.MakeKustomization("web")
+	for i := range 5_000 {
+		b.DrivenBy(fmt.Sprintf("shop-%04d", i), fmt.Sprintf("V%d", i))
+	}
+	named := target.RolloutsOf(b.Obj())
+	g.Expect(named).To(HaveLen(50))
+	g.Expect(named[0]).To(Equal("shop-0000"))
+	state := target.Target{Kustomization: b.Obj(), Variables: []string{"V0"}}.Observe(fixture.MakeRollout("shop-0000").Obj(), "1.0.0")
+	g.Expect(state.State).To(Equal(v1alpha1.TargetConflict))
+	g.Expect(state.Message).To(Equal("its annotations name 5000 Rollouts, and at most 50 may write into one Kustomization: divide it into several"))
 }
 
 func TestARepositoryNamesItsRollout(t *testing.T) {
