@@ -25,14 +25,12 @@ const orphanGrace = 10 * time.Second
 
 // orphans remembers since when targets name a Rollout that does not exist, so
 // that each is told once.
+//
+// Every pass of every Rollout asks whether there is something to forget, so that they
+// are kept by Rollout.
 type orphans struct {
 	mu   sync.Mutex
-	seen map[orphan]*sighting
-}
-
-type orphan struct {
-	target  types.UID
-	rollout types.NamespacedName
+	seen map[types.NamespacedName]map[types.UID]*sighting
 }
 
 type sighting struct {
@@ -61,7 +59,7 @@ func (r *RolloutReconciler) reportOrphans(ctx context.Context, rollout types.Nam
 	r.orphans.forgetBut(rollout, targets)
 	var result ctrl.Result
 	for _, t := range targets {
-		tell, wait := r.orphans.due(orphan{target: t.Object().GetUID(), rollout: rollout}, r.Now())
+		tell, wait := r.orphans.due(rollout, t.Object().GetUID(), r.Now())
 		if tell {
 			announce.Event(announce.About(ctx, t.Kind(), t.Object()), r.Events, t.Object(), corev1.EventTypeWarning, v1alpha1.RolloutNotFoundReason,
 				fmt.Sprintf("an annotation names Rollout %s, which does not exist: create it, or correct the annotation", rollout))
@@ -79,16 +77,19 @@ func names(t target.Target, rollout string) bool {
 
 // due reports whether an orphan is to be told now, or else how long to wait;
 // zero if it was told.
-func (o *orphans) due(key orphan, now time.Time) (tell bool, wait time.Duration) {
+func (o *orphans) due(rollout types.NamespacedName, target types.UID, now time.Time) (tell bool, wait time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.seen == nil {
-		o.seen = map[orphan]*sighting{}
+		o.seen = map[types.NamespacedName]map[types.UID]*sighting{}
 	}
-	s := o.seen[key]
+	if o.seen[rollout] == nil {
+		o.seen[rollout] = map[types.UID]*sighting{}
+	}
+	s := o.seen[rollout][target]
 	if s == nil {
 		s = &sighting{since: now}
-		o.seen[key] = s
+		o.seen[rollout][target] = s
 	}
 	if wait = s.since.Add(orphanGrace).Sub(now); wait > 0 {
 		return false, wait
@@ -102,9 +103,10 @@ func (o *orphans) due(key orphan, now time.Time) (tell bool, wait time.Duration)
 func (o *orphans) forgetBut(rollout types.NamespacedName, targets []target.Target) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	maps.DeleteFunc(o.seen, func(key orphan, _ *sighting) bool {
-		return key.rollout == rollout && !slices.ContainsFunc(targets, func(t target.Target) bool {
-			return t.Object().GetUID() == key.target
-		})
+	maps.DeleteFunc(o.seen[rollout], func(uid types.UID, _ *sighting) bool {
+		return !slices.ContainsFunc(targets, func(t target.Target) bool { return t.Object().GetUID() == uid })
 	})
+	if len(o.seen[rollout]) == 0 {
+		delete(o.seen, rollout)
+	}
 }
