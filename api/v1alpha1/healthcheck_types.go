@@ -30,6 +30,12 @@ type HealthCheckSpec struct {
 	// left to its own writer.
 	// +optional
 	Class *string `json:"class,omitempty"`
+
+	// accessFrom lets Rollouts of other namespaces select the HealthCheck. They also
+	// reset it, so that its status is Pending until its writer speaks again. Rollouts
+	// of its own namespace need no leave.
+	// +optional
+	AccessFrom *AccessFrom `json:"accessFrom,omitempty"`
 }
 
 // HealthCheckStatus is written by the controller of the HealthCheck's class,

@@ -190,12 +190,39 @@ func (r *RolloutReconciler) gatherHealth(ctx context.Context, w *world) error {
 		return nil
 	}
 	checks, err := r.selectedChecks(ctx, selection)
+	if err == nil {
+		w.Health.Problem, err = r.denied(ctx, w.Rollout.Namespace, checks)
+	}
 	if err != nil {
 		w.Health.Problem = &promotion.Problem{
 			Reason: v1alpha1.HealthCheckListFailedReason, Message: "the HealthChecks could not be read" + because(err),
 		}
 		return err
 	}
-	w.Health.Checks, w.Health.Refused = r.asReset(checks), r.resets.refusals(w.Rollout, checks)
+	if w.Health.Problem == nil {
+		w.Health.Checks, w.Health.Refused = r.asReset(checks), r.resets.refusals(w.Rollout, checks)
+	}
 	return nil
+}
+
+// denied says if one of the checks, of another namespace, does not let this one in: who
+// selects a check also resets it, and with that takes what its writer has said from
+// everybody. More than the namespace is not told of a check that lets nobody in.
+func (r *RolloutReconciler) denied(ctx context.Context, namespace string, checks []v1alpha1.HealthCheck) (*promotion.Problem, error) {
+	foreign := func(check v1alpha1.HealthCheck) bool { return check.Namespace != namespace }
+	if !slices.ContainsFunc(checks, foreign) {
+		return nil, nil
+	}
+	own := namespaceObject()
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: namespace}, own, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("get Namespace %s: %w", namespace, err)
+	}
+	for i := range checks {
+		if foreign(checks[i]) && !checks[i].Spec.AccessFrom.Admits(own.Labels) {
+			return &promotion.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
+				"spec.healthCheckSelector selects a HealthCheck of namespace %s whose spec.accessFrom does not let in namespace %s: "+
+					"have the namespace added there, or select fewer HealthChecks", checks[i].Namespace, namespace)}, nil
+		}
+	}
+	return nil, nil
 }

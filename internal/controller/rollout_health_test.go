@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -177,7 +178,7 @@ func TestOnlySelectedChecksAreResetAlsoInOtherNamespaces(t *testing.T) {
 	other, foreign := s.openNamespace(map[string]string{"of": s.namespace}), s.openNamespace(nil)
 	rollout.Spec.HealthCheckSelector.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"of": s.namespace}}
 	labelled := func(namespace, name, app string) client.Object {
-		check := fixture.MakeHealthCheck(name).InNamespace(namespace).Healthy().Obj()
+		check := fixture.MakeHealthCheck(name).InNamespace(namespace).LetsIn(map[string]string{"of": s.namespace}).Healthy().Obj()
 		check.Labels = map[string]string{"app": app}
 		return check
 	}
@@ -195,6 +196,43 @@ func TestOnlySelectedChecksAreResetAlsoInOtherNamespaces(t *testing.T) {
 		"patch HealthCheck/status web", "patch HealthCheck web",
 		"patch HealthCheck/status elsewhere", "patch HealthCheck elsewhere",
 	))
+}
+
+// TestAHealthCheckOfAnotherNamespaceMustLetTheRolloutIn: it would be reset, which takes what
+// its writer has said from all others. Until it does, nothing is told of it.
+func TestAHealthCheckOfAnotherNamespaceMustLetTheRolloutIn(t *testing.T) {
+	s := openStage(t)
+	other := s.openNamespace(map[string]string{"of": s.namespace})
+	check := fixture.MakeHealthCheck("private").InNamespace(other).Unhealthy().Message("a secret").Obj()
+	check.Labels = map[string]string{"app": "shop"}
+	rollout := protected().Obj()
+	rollout.Spec.HealthCheckSelector = &v1alpha1.HealthCheckSelector{
+		MatchLabels:       map[string]string{"app": "shop"},
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"of": s.namespace}},
+	}
+	objects := shopWith(protected(), "1.0.0")
+	s.add(append(objects[:len(objects)-1], check, rollout)...)
+	s.rest("shop")
+	s.fluxApplies()
+	s.wire.Forget()
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.StalledCondition)).To(Equal(condition{metav1.ConditionTrue, v1alpha1.AccessDeniedReason,
+		"spec.healthCheckSelector selects a HealthCheck of namespace " + other + " whose spec.accessFrom does not let in namespace " +
+			s.namespace + ": have the namespace added there, or select fewer HealthChecks"}))
+	for _, write := range s.wire.Writes() {
+		s.Expect(write).NotTo(ContainSubstring("HealthCheck"))
+	}
+	told, err := json.Marshal(s.rollout("shop").Status)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(string(told)).NotTo(Or(ContainSubstring("secret"), ContainSubstring("private")))
+
+	s.labelNamespace("team", "shop")
+	s.Expect(s.Get(s.ctx, client.ObjectKeyFromObject(check), check)).To(Succeed())
+	check.Spec.AccessFrom = fixture.MakeHealthCheck("any").LetsIn(map[string]string{"team": "shop"}).Obj().Spec.AccessFrom
+	s.Expect(s.Update(s.ctx, check)).To(Succeed())
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.StalledCondition).Status).NotTo(Equal(metav1.ConditionTrue))
+	s.Expect(s.wire.Writes()).To(ContainElement("patch HealthCheck/status private"))
 }
 
 func TestACheckThatJoinsLaterIsResetOnceAndMustProveItself(t *testing.T) {

@@ -25,8 +25,10 @@ import (
 // Names of the field indexes by which Rollouts and the HealthChecks that they
 // select find each other, so that neither has to look through all of the other.
 const (
-	// checkLabelIndex finds HealthChecks by each of their labels, "key=value".
+	// checkLabelIndex finds HealthChecks by each of their labels, "key=value", and those
+	// with too many by manyLabels.
 	checkLabelIndex = ".metadata.labels"
+	manyLabels      = "*"
 	// nearTermIndex finds Rollouts that look for HealthChecks in their own
 	// namespace by a label that these must have, "key=value".
 	nearTermIndex = ".spec.healthCheckSelector.near"
@@ -38,8 +40,12 @@ const (
 	noLabel = ""
 )
 
+// mostLabels of a HealthCheck are looked up one by one. How many labels an object has is
+// bounded by its size alone: one with more is found among all others that have more.
+const mostLabels = 32
+
 func indexSelections(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &v1alpha1.HealthCheck{}, checkLabelIndex, labelsOf); err != nil {
+	if err := indexer.IndexField(ctx, &v1alpha1.HealthCheck{}, checkLabelIndex, indexedLabels); err != nil {
 		return fmt.Errorf("index HealthChecks by label: %w", err)
 	}
 	err := errors.Join(indexer.IndexField(ctx, &v1alpha1.Rollout{}, nearTermIndex, nearTerms),
@@ -56,6 +62,13 @@ func labelsOf(o client.Object) []string {
 		all = append(all, label(key, value))
 	}
 	return all
+}
+
+func indexedLabels(o client.Object) []string {
+	if len(o.GetLabels()) > mostLabels {
+		return []string{manyLabels}
+	}
+	return labelsOf(o)
 }
 
 func label(key, value string) string { return key + "=" + value }
@@ -175,8 +188,9 @@ func (s selection) queries(namespaces []string) [][]client.ListOption {
 		within := client.InNamespace(namespace)
 		if len(required) == 0 {
 			queries = append(queries, []client.ListOption{within})
+			continue
 		}
-		for _, label := range required {
+		for _, label := range append(slices.Clone(required), manyLabels) {
 			queries = append(queries, []client.ListOption{within, client.MatchingFields{checkLabelIndex: label}})
 		}
 	}
@@ -199,12 +213,16 @@ func (r *RolloutReconciler) namespacesOf(ctx context.Context, s selection) ([]st
 }
 
 // rolloutsOfCheck leads from a HealthCheck to the Rollouts that select its
-// labels.
+// labels. Of one with too many, all that may select it are looked at.
 func (r *RolloutReconciler) rolloutsOfCheck(ctx context.Context, check client.Object) []reconcile.Request {
+	within := client.InNamespace(check.GetNamespace())
+	if len(check.GetLabels()) > mostLabels {
+		return append(r.selecting(ctx, check, within), r.selecting(ctx, check, client.MatchingFields{farTermIndex: anyTerm})...)
+	}
 	var requests []reconcile.Request
 	for _, label := range append(labelsOf(check), noLabel) {
 		near, far := client.MatchingFields{nearTermIndex: label}, client.MatchingFields{farTermIndex: label}
-		requests = append(requests, r.selecting(ctx, check, near, client.InNamespace(check.GetNamespace()))...)
+		requests = append(requests, r.selecting(ctx, check, near, within)...)
 		requests = append(requests, r.selecting(ctx, check, far)...)
 	}
 	return requests
@@ -218,7 +236,7 @@ func (r *RolloutReconciler) selecting(ctx context.Context, check client.Object, 
 	var requests []reconcile.Request
 	for i := range list.Items {
 		s, err := selectionOf(&list.Items[i])
-		if err == nil && s.checks.Matches(labels.Set(check.GetLabels())) {
+		if err == nil && s.checks != nil && s.checks.Matches(labels.Set(check.GetLabels())) {
 			requests = append(requests, named(&list.Items[i], list.Items[i].Name)...)
 		}
 	}

@@ -3,10 +3,15 @@
 package controller
 
 import (
+	"context"
+	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -14,7 +19,8 @@ import (
 )
 
 // TestWhichChecksARolloutSelects: one selection serves all purposes, so that a
-// check that is selected wakes the Rollout, and no other does.
+// check that is selected wakes the Rollout, and no other does; also if it has more labels
+// than are looked up.
 func TestWhichChecksARolloutSelects(t *testing.T) {
 	s := openStageAlone(t)
 	near := s.openNamespace(map[string]string{"of": s.namespace, "tier": "gold"})
@@ -23,8 +29,11 @@ func TestWhichChecksARolloutSelects(t *testing.T) {
 	s.labelNamespace("of", s.namespace)
 	for namespace := range names {
 		for _, app := range []string{"shop", "cart"} {
-			check := fixture.MakeHealthCheck(app).InNamespace(namespace).Obj()
+			check := fixture.MakeHealthCheck(app).InNamespace(namespace).LetsIn(nil).Obj()
 			check.Labels = map[string]string{"app": app}
+			for i := 0; namespace == near && i < mostLabels; i++ {
+				check.Labels[fmt.Sprintf("more-%d", i)] = "yes"
+			}
 			s.add(check)
 		}
 	}
@@ -99,4 +108,24 @@ func TestAPolicyWakesTheRolloutsThatNameItAndNoOthers(t *testing.T) {
 	policy.Namespace, scan.Namespace = s.namespace, s.namespace
 	s.Expect(s.reconciler.rolloutsOfPolicy(s.ctx, policy)).To(ConsistOf(want))
 	s.Expect(s.reconciler.rolloutsOfRepository(s.ctx, scan)).To(ConsistOf(want))
+}
+
+// TestALabelMoreIsNoLookUpMore: labels of one object have no limit but its size.
+func TestALabelMoreIsNoLookUpMore(t *testing.T) {
+	g := NewWithT(t)
+	check := fixture.MakeHealthCheck("laden").Obj()
+	check.Labels = map[string]string{}
+	for i := range 50_000 {
+		check.Labels[fmt.Sprintf("label-%d", i)] = "yes"
+	}
+	g.Expect(indexedLabels(check)).To(Equal([]string{manyLabels}))
+	lists := 0
+	r := &RolloutReconciler{Client: interceptor.NewClient(fake.NewClientBuilder().WithScheme(testClient.Scheme()).Build(), interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			lists++
+			return nil
+		},
+	})}
+	r.rolloutsOfCheck(t.Context(), check)
+	g.Expect(lists).To(Equal(2))
 }
