@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,7 +47,7 @@ type trimmer struct{ words }
 func (t *trimmer) trim(o any) (any, error) {
 	if o, ok := o.(client.Object); ok {
 		trim(o)
-		t.pack(o)
+		t.packBounded(o)
 		t.share(o)
 		t.packPointers(o)
 	}
@@ -70,8 +71,10 @@ func trim(o client.Object) {
 	case *v1alpha1.HealthCheck:
 		trimOwn(o)
 		trimKind(o)
-	default:
+	case *v1alpha1.RolloutGate, *v1alpha1.RolloutSchedule, *v1alpha1.ClusterRolloutSchedule:
 		trimOwn(o)
+	default:
+		trimNotes(o)
 	}
 }
 
@@ -130,7 +133,7 @@ func trimKustomization(k *kustomizev1.Kustomization) {
 		SourceRef: k.Spec.SourceRef, Suspend: k.Spec.Suspend, Wait: k.Spec.Wait, HealthChecks: k.Spec.HealthChecks,
 	}
 	if k.Spec.PostBuild != nil {
-		spec.PostBuild = &kustomizev1.PostBuild{Substitute: k.Spec.PostBuild.Substitute}
+		spec.PostBuild = &kustomizev1.PostBuild{Substitute: driven(k)}
 	}
 	k.Spec = spec
 	status := kustomizev1.KustomizationStatus{
@@ -142,6 +145,23 @@ func trimKustomization(k *kustomizev1.Kustomization) {
 		status.History = meta.History{{Digest: k.Status.History[0].Digest}}
 	}
 	k.Status = status
+}
+
+// driven are the variables that Rollouts write. All others may be of any number and size.
+func driven(k *kustomizev1.Kustomization) map[string]string {
+	var kept map[string]string
+	for key := range k.Annotations {
+		variable, ok := target.VariableOf(key)
+		value, set := k.Spec.PostBuild.Substitute[variable]
+		if !ok || !set {
+			continue
+		}
+		if kept == nil {
+			kept = map[string]string{}
+		}
+		kept[variable] = value
+	}
+	return kept
 }
 
 // trimMetadata keeps of an object of Flux's which one it is, and the annotations
@@ -189,9 +209,23 @@ func trimTarget(o client.Object, lastHandled string) string {
 // it all the same.
 func trimKind(o client.Object) { o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) }
 
-// trimOwn drops who owns which field, and the copy of the whole object that
-// kubectl apply keeps.
+// trimOwn keeps of the annotations of an object of this API those that are read: what
+// people and tools note there may be of any number and size.
 func trimOwn(o client.Object) {
+	maps.DeleteFunc(o.GetAnnotations(), func(key, _ string) bool { return !isReadOfOwn(key) })
+	trimNotes(o)
+}
+
+// isReadOfOwn tells annotations of this API and of Flux from those of others.
+func isReadOfOwn(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	return key == v1alpha1.ReconcileRequestAnnotation || strings.HasPrefix(key, metaPrefix) ||
+		domain == v1alpha1.GroupVersion.Group || strings.HasSuffix(domain, "."+v1alpha1.GroupVersion.Group)
+}
+
+// trimNotes drops who owns which field, and the copy of the whole object that
+// kubectl apply keeps.
+func trimNotes(o client.Object) {
 	o.SetManagedFields(nil)
 	annotations := o.GetAnnotations()
 	delete(annotations, corev1.LastAppliedConfigAnnotation)

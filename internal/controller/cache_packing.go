@@ -24,8 +24,8 @@ const mostPacked = 1024
 
 // pack leaves the strings of the object as they are, but in one piece of memory or
 // where the known words are. Its name and UID are kept for longer than one version
-// of the object, and stay alone.
-func (w *words) pack(o client.Object) {
+// of the object, and stay alone. It returns how many bytes the others take.
+func (w *words) pack(o client.Object) int {
 	name, uid := o.GetName(), o.GetUID()
 	o.SetName("")
 	o.SetUID("")
@@ -41,6 +41,7 @@ func (w *words) pack(o client.Object) {
 	w.mu.Unlock()
 	o.SetName(name)
 	o.SetUID(uid)
+	return p.size
 }
 
 func (p *packer) measure(s string) string {

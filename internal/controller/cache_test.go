@@ -109,7 +109,6 @@ func TestTheCachesKeepNoMoreThanIsRead(t *testing.T) {
 	fullCheck := laden(fixture.MakeHealthCheck("shop").Healthy().Obj())
 	keptCheck := fixture.MakeHealthCheck("shop").Healthy().Obj()
 	keptCheck.Labels = map[string]string{"app": "shop"}
-	keptCheck.Annotations = map[string]string{"note": "kept by nobody"}
 	keptCheck.Finalizers = []string{"finalizers.fluxcd.io"}
 
 	keptPolicy, keptScan := fixture.MakePolicy("shop").Latest("1.0.0").Obj(), fixture.MakeScan("shop").Found("1.0.0").Obj()

@@ -139,13 +139,22 @@ func (r *ScheduleReconciler) keep(ctx context.Context, t timetable, rollout *v1a
 	if equality.Semantic.DeepEqual(gate, wanted) {
 		return gate, nil
 	}
-	patch := client.MergeFromWithOptions(gate, client.MergeFromWithOptimisticLock{})
-	written, err := write.Patch(ctx, r.Client, wanted, patch)
+	patch := client.MergeFromWithOptions(withAnnotation(gate), client.MergeFromWithOptimisticLock{})
+	written, err := write.Patch(ctx, r.Client, withAnnotation(wanted), patch)
 	if err != nil {
 		return gate, client.IgnoreNotFound(wrap(err, "patch", gate))
 	}
 	r.writes.Wrote(written)
 	return written, nil
+}
+
+// withAnnotation returns a copy that has an annotation more. Between two such copies a
+// merge patch never removes all annotations at once, and with them those of others, which
+// the cache does not show.
+func withAnnotation(gate *v1alpha1.RolloutGate) *v1alpha1.RolloutGate {
+	gate = gate.DeepCopy()
+	metav1.SetMetaDataAnnotation(&gate.ObjectMeta, "unchanged", "")
+	return gate
 }
 
 func (r *ScheduleReconciler) create(ctx context.Context, t timetable, rollout *v1alpha1.Rollout, open bool) (*v1alpha1.RolloutGate, error) {

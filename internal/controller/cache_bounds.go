@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
+)
+
+// mostKept is how many bytes of texts a cache keeps of an object. The status of a Rollout
+// is kept below 200 KiB, and comes with what people write; of all other kinds it is some
+// kilobytes. The API server takes 1.5 MiB of each, of which a tenant can make hundreds.
+func mostKept(o client.Object) int {
+	if _, ok := o.(*v1alpha1.Rollout); ok {
+		return 384 << 10
+	}
+	return 128 << 10
+}
+
+// packBounded packs an object, and less and less of it while it is too large.
+func (t *trimmer) packBounded(o client.Object) {
+	size := t.pack(o)
+	for size > mostKept(o) && shrink(o, size) {
+		size = t.pack(o)
+	}
+}
+
+// What is kept of an object that is too large: enough of it for whom it concerns to be
+// found, and far less than a cache may keep.
+const (
+	longestKept  = 1 << 10 // bytes of a text
+	mostElements = 64      // of a list or a map
+	fewElements  = 4
+)
+
+// shrink cuts an object that is too large, and marks it: nothing can rest on what is left
+// but that it is there, and to what it refers. It returns false once there is nothing to cut.
+func shrink(o client.Object, size int) bool {
+	most := mostElements
+	if unreadable.Of(o) != nil {
+		most = fewElements // a second time: lists of lists
+	}
+	cut := cutter{most: most}
+	cut.value(reflect.ValueOf(o))
+	if unreadable.Of(o) == nil {
+		unreadable.Mark(o, fmt.Sprintf("%d KiB of it would have to be kept in memory, and at most %d are; it has long texts, or many of them",
+			size>>10, mostKept(o)>>10))
+	}
+	return cut.found
+}
+
+// cutter cuts long texts, lists and maps, wherever they are in a value.
+type cutter struct {
+	most  int
+	found bool
+}
+
+func (c *cutter) value(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		if v.Len() > longestKept {
+			c.found = true
+			v.SetString("")
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			c.value(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if field := v.Field(i); field.CanSet() {
+				c.value(field)
+			}
+		}
+	case reflect.Slice:
+		c.list(v)
+	case reflect.Map:
+		c.texts(v)
+	default: // is small
+	}
+}
+
+func (c *cutter) list(v reflect.Value) {
+	most := c.most
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		most = longestKept
+	}
+	if v.Len() > most {
+		c.found = true
+		v.Set(reflect.AppendSlice(reflect.MakeSlice(v.Type(), 0, most), v.Slice(0, most)))
+	}
+	for i := range v.Len() {
+		c.value(v.Index(i))
+	}
+}
+
+// texts keeps the first keys by their names, which are the same each time.
+func (c *cutter) texts(v reflect.Value) {
+	texts, ok := v.Interface().(map[string]string)
+	if !ok {
+		return
+	}
+	for i, key := range slices.Sorted(maps.Keys(texts)) {
+		if i >= c.most && key != unreadable.Annotation || len(texts[key]) > longestKept {
+			c.found = true
+			delete(texts, key)
+		}
+	}
+}
