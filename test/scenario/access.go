@@ -137,6 +137,29 @@ func sum(roles []rbacv1.ClusterRole, selectors []metav1.LabelSelector) []rbacv1.
 	return rules
 }
 
+// FluxEdit is Flux's own role for those who may edit (manifests/rbac/edit.yaml of flux2),
+// which Kubernetes adds to its roles edit and admin. It includes the status of its objects.
+func FluxEdit() *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "flux-edit"},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{
+				"notification.toolkit.fluxcd.io", "source.toolkit.fluxcd.io", "source.extensions.fluxcd.io", "helm.toolkit.fluxcd.io",
+				"image.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io",
+			},
+			Resources: []string{rbacv1.ResourceAll},
+			Verbs:     []string{"create", "delete", "deletecollection", "patch", "update"},
+		}, {
+			APIGroups: []string{
+				"notification.toolkit.fluxcd.io", "source.toolkit.fluxcd.io", "source.extensions.fluxcd.io", "helm.toolkit.fluxcd.io",
+				"image.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io",
+			},
+			Resources: []string{rbacv1.ResourceAll},
+			Verbs:     []string{"get", "list", "watch"}, // as edit has it from flux-view
+		}},
+	}
+}
+
 // Grant lets a user do something: the rules of a ClusterRole, in one namespace.
 func Grant(ctx context.Context, plane *controlplane.ControlPlane, user, role, namespace string) error {
 	binding := &rbacv1.RoleBinding{

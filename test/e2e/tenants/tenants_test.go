@@ -63,7 +63,8 @@ func settle(t *testing.T, plane *stage.Plane, name string) tenant {
 	for _, role := range []string{"rollout-editor-role", "rolloutgate-editor-role", "healthcheck-editor-role", "rolloutschedule-editor-role"} {
 		grant(t, plane, name, "rollout-controller-"+role, s.Namespace)
 	}
-	grant(t, plane, name, "flux-tenant", s.Namespace)
+	grant(t, plane, name, scenario.FluxEdit().Name, s.Namespace)
+	grant(t, plane, name, "flux-tenant-secrets", s.Namespace)
 	s.makes(t, objects[1:]...)
 	s.makes(t, s.HealthCheck(), s.Rollout(s.Baked(time.Second, time.Minute)), login(s), vault(s, plane))
 	s.Publish(s.ConfigRelease("1.0.0"))
@@ -157,6 +158,7 @@ func (s tenant) refusedTo(t *testing.T, other tenant) {
 		"annotate the other's Rollout": s.own.Patch(t.Context(), theirs, client.Merge),
 		"gate the other's Rollout":     s.own.Create(t.Context(), closed(other)),
 		"report health":                s.own.Status().Patch(t.Context(), check, healthy),
+		"write a Rollout's status":     s.own.Status().Patch(t.Context(), s.Rollout(), healthy),
 	} {
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("a tenant could %s: %v", what, err)
@@ -227,21 +229,20 @@ func (s tenant) changes(t *testing.T, o client.Object, change func()) {
 	}
 }
 
-// letTenantsUseFlux is a role such as a platform has for its tenants.
+// letTenantsUseFlux creates what Flux and Kubernetes have for them: the roles that are
+// aggregated into edit.
 func letTenantsUseFlux(t *testing.T, plane *stage.Plane) {
 	t.Helper()
-	all := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "flux-tenant"},
-		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"image.toolkit.fluxcd.io"}, Resources: []string{"imagepolicies", "imagerepositories"}, Verbs: all},
-			{APIGroups: []string{"source.toolkit.fluxcd.io"}, Resources: []string{"ocirepositories"}, Verbs: all},
-			{APIGroups: []string{"kustomize.toolkit.fluxcd.io"}, Resources: []string{"kustomizations"}, Verbs: all},
-			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: all},
-		},
+	secrets := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "flux-tenant-secrets"},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
+		}},
 	}
-	if err := plane.Client().Create(t.Context(), role); err != nil {
-		t.Fatal(err)
+	for _, role := range []*rbacv1.ClusterRole{scenario.FluxEdit(), secrets} {
+		if err := plane.Client().Create(t.Context(), role); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
