@@ -6,7 +6,10 @@ import (
 	"fmt"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
@@ -94,24 +97,59 @@ func (a *Admission) ServeWebhook() Configuration {
 	return a.webhook
 }
 
-// Mode is the reason and the message of the condition HoldMode.
-func (a *Admission) Mode() (reason, message string) {
-	if a.policyInForce() {
+// Mode is the reason and the message of the condition HoldMode in a namespace.
+func (a *Admission) Mode(namespace string) (reason, message string) {
+	if policy := a.policyInForce(); policy != nil && covers(policy, namespace) {
 		return v1.AdmissionPolicyReason, fmt.Sprintf("the API server pauses Deployments that wait, by MutatingAdmissionPolicy %s", a.names.Policy)
 	}
-	if webhook := a.webhook.Webhook(); a.served && webhook != nil && len(webhook.ClientConfig.CABundle) > 0 {
+	if webhook := a.webhookInForce(); webhook != nil && covers(webhook, namespace) {
 		return v1.AdmissionWebhookReason, fmt.Sprintf("the API server asks the controller which Deployments to pause, by MutatingWebhookConfiguration %s", a.names.Webhook)
 	}
 	return v1.ControllerOnlyReason, fmt.Sprintf("the controller pauses Deployments once it has seen them: %s, and %s", a.whyNoPolicy(), a.whyNoWebhook())
 }
 
-func (a *Admission) policyInForce() bool {
+// policyInForce is which namespaces the policy is for; nil if it is not in force.
+func (a *Admission) policyInForce() *metav1.LabelSelector {
 	if a.policy == nil {
-		return false
+		return nil
 	}
-	_, defined := a.policy.Get()
+	policy, defined := a.policy.Get()
 	binding, bound := a.binding.Get()
-	return defined && bound && binding.Spec.PolicyName == a.names.Policy
+	if !defined || !bound || binding.Spec.PolicyName != a.names.Policy {
+		return nil
+	}
+	if policy.Spec.MatchConstraints == nil || policy.Spec.MatchConstraints.NamespaceSelector == nil {
+		return &metav1.LabelSelector{}
+	}
+	return policy.Spec.MatchConstraints.NamespaceSelector
+}
+
+// webhookInForce is which namespaces the webhook is for; nil if it is not in force.
+func (a *Admission) webhookInForce() *metav1.LabelSelector {
+	webhook := a.webhook.Webhook()
+	if !a.served || webhook == nil || len(webhook.ClientConfig.CABundle) == 0 {
+		return nil
+	}
+	if webhook.NamespaceSelector == nil {
+		return &metav1.LabelSelector{}
+	}
+	return webhook.NamespaceSelector
+}
+
+// covers says whether a selector of namespaces admits one of this name. Other
+// labels of the namespace are not known here, and taken to match.
+func covers(selector *metav1.LabelSelector, namespace string) bool {
+	byName := &metav1.LabelSelector{}
+	for _, e := range selector.MatchExpressions {
+		if e.Key == corev1.LabelMetadataName {
+			byName.MatchExpressions = append(byName.MatchExpressions, e)
+		}
+	}
+	if name, ok := selector.MatchLabels[corev1.LabelMetadataName]; ok {
+		byName.MatchLabels = map[string]string{corev1.LabelMetadataName: name}
+	}
+	names, err := metav1.LabelSelectorAsSelector(byName)
+	return err == nil && names.Matches(labels.Set{corev1.LabelMetadataName: namespace})
 }
 
 func (a *Admission) whyNoPolicy() string {
@@ -120,6 +158,9 @@ func (a *Admission) whyNoPolicy() string {
 	}
 	if a.policy.Refused() != nil || a.binding.Refused() != nil {
 		return fmt.Sprintf("MutatingAdmissionPolicy %s or its binding may not be read", a.names.Policy)
+	}
+	if a.policyInForce() != nil {
+		return fmt.Sprintf("MutatingAdmissionPolicy %s leaves out this namespace", a.names.Policy)
 	}
 	if _, defined := a.policy.Get(); defined {
 		return fmt.Sprintf("MutatingAdmissionPolicy %s is not bound", a.names.Policy)
@@ -133,6 +174,9 @@ func (a *Admission) whyNoWebhook() string {
 	}
 	if a.webhook.Refused() != nil {
 		return fmt.Sprintf("MutatingWebhookConfiguration %s may not be read", a.names.Webhook)
+	}
+	if a.webhookInForce() != nil {
+		return fmt.Sprintf("MutatingWebhookConfiguration %s leaves out this namespace", a.names.Webhook)
 	}
 	if _, ok := a.webhook.Get(); ok {
 		return fmt.Sprintf("MutatingWebhookConfiguration %s trusts no certificate yet", a.names.Webhook)
@@ -148,7 +192,10 @@ func (a *Admission) Other() string {
 	return ""
 }
 
+// situation is what is said of every namespace, and which ones are left out.
 func (a *Admission) situation() situation {
-	reason, message := a.Mode()
-	return situation{reason: reason, message: message, other: a.Other()}
+	return situation{
+		policy: metav1.FormatLabelSelector(a.policyInForce()), webhook: metav1.FormatLabelSelector(a.webhookInForce()),
+		whyNoPolicy: a.whyNoPolicy(), whyNoWebhook: a.whyNoWebhook(), other: a.Other(),
+	}
 }

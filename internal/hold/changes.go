@@ -23,8 +23,8 @@ import (
 // name of the namespace. The controller begins its work when they are known.
 func (a *Admission) Changes() source.Source { return &a.changes }
 
-// situation is what Admission says.
-type situation struct{ reason, message, other string }
+// situation is what the answers of Admission follow from.
+type situation struct{ policy, webhook, whyNoPolicy, whyNoWebhook, other string }
 
 // changes is the source of the requests that follow from a new situation.
 type changes struct {

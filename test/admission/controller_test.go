@@ -111,7 +111,7 @@ func (r *replica) ready() error {
 
 // mode is the reason of the condition HoldMode.
 func (r *replica) mode() string {
-	reason, _ := r.admission.Mode()
+	reason, _ := r.admission.Mode("shop")
 	return reason
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/hold"
 	"github.com/fluxrollouts/rollout-controller/internal/hold/certificates"
 	"github.com/fluxrollouts/rollout-controller/internal/hold/webhook"
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
 func TestTheModeSaysWhichFormIsInForce(t *testing.T) {
@@ -30,7 +31,7 @@ func TestTheModeSaysWhichFormIsInForce(t *testing.T) {
 	installRights(t)
 	r := startReplica(t, webhook.Options{})
 	eventually(t, r.ready).Should(Succeed())
-	_, message := r.admission.Mode()
+	_, message := r.admission.Mode("shop")
 	g.Expect(message).To(Equal("the controller pauses Deployments once it has seen them: there is no MutatingAdmissionPolicy rollout-controller-hold, " +
 		"and there is no MutatingWebhookConfiguration rollout-controller-webhook"))
 
@@ -39,7 +40,7 @@ func TestTheModeSaysWhichFormIsInForce(t *testing.T) {
 
 	policy, binding := policy(t)
 	install(t, policy)
-	unbound := func() string { _, message := r.admission.Mode(); return message }
+	unbound := func() string { _, message := r.admission.Mode("shop"); return message }
 	configuration := configuration(t)
 	uninstall(t, configuration)
 	eventually(t, unbound).Should(ContainSubstring("MutatingAdmissionPolicy rollout-controller-hold is not bound"))
@@ -49,12 +50,40 @@ func TestTheModeSaysWhichFormIsInForce(t *testing.T) {
 	eventually(t, r.mode).Should(Equal(v1.ControllerOnlyReason), "a binding alone does nothing")
 }
 
+func TestTheModeDoesNotClaimTheNamespacesThatAreLeftOut(t *testing.T) {
+	g := NewWithT(t)
+	installRights(t)
+	r := startReplica(t, webhook.Options{})
+	said := func(namespace string) func() string {
+		return func() string {
+			reason, message := r.admission.Mode(namespace)
+			return reason + ": " + message
+		}
+	}
+	installWebhook(t, r.port)
+	eventually(t, r.mode).Should(Equal(v1.AdmissionWebhookReason))
+	for _, namespace := range []string{metav1.NamespaceSystem, manifests.Namespace} {
+		g.Expect(said(namespace)()).To(Equal("ControllerOnly: the controller pauses Deployments once it has seen them: " +
+			"there is no MutatingAdmissionPolicy rollout-controller-hold, " +
+			"and MutatingWebhookConfiguration rollout-controller-webhook leaves out this namespace"))
+	}
+	policy, binding := policy(t)
+	install(t, policy, binding)
+	eventually(t, r.mode).Should(Equal(v1.AdmissionPolicyReason))
+	for _, namespace := range []string{metav1.NamespaceSystem, manifests.Namespace} {
+		eventually(t, said(namespace)).Should(ContainSubstring("MutatingAdmissionPolicy rollout-controller-hold leaves out this namespace, and"))
+	}
+	policy.Spec.MatchConstraints.NamespaceSelector = nil
+	g.Expect(testClient.Update(t.Context(), policy)).To(Succeed())
+	eventually(t, said(metav1.NamespaceSystem)).Should(HavePrefix(v1.AdmissionPolicyReason))
+}
+
 func TestWhatMayNotBeReadCountsAsNotInstalled(t *testing.T) {
 	g := NewWithT(t)
 	policy, binding := policy(t)
 	install(t, policy, binding)
 	r := startReplica(t, webhook.Options{})
-	eventually(t, func() string { _, message := r.admission.Mode(); return message }).Should(And(
+	eventually(t, func() string { _, message := r.admission.Mode("shop"); return message }).Should(And(
 		ContainSubstring("MutatingAdmissionPolicy rollout-controller-hold or its binding may not be read"),
 		ContainSubstring("MutatingWebhookConfiguration rollout-controller-webhook may not be read"),
 	))
@@ -75,10 +104,10 @@ func TestAWebhookThatIsTurnedOffIsNotInForce(t *testing.T) {
 	installWebhook(t, freePort(t), func(c *admissionv1.MutatingWebhookConfiguration) {
 		c.Webhooks[0].ClientConfig.CABundle = authority(t)
 	})
-	eventually(t, func() string { _, message := admission.Mode(); return message }).Should(Equal(
+	eventually(t, func() string { _, message := admission.Mode("shop"); return message }).Should(Equal(
 		"the controller pauses Deployments once it has seen them: there is no MutatingAdmissionPolicy rollout-controller-hold, " +
 			"and the controller's webhook is turned off"))
-	reason, _ := admission.Mode()
+	reason, _ := admission.Mode("shop")
 	g.Expect(reason).To(Equal(v1.ControllerOnlyReason))
 }
 
@@ -96,7 +125,7 @@ func TestAnOlderAPIServerHasNoPolicies(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	run(t, mgr)
 	eventually(t, admission.ServeWebhook().Known()).Should(BeClosed())
-	reason, message := admission.Mode()
+	reason, message := admission.Mode("shop")
 	g.Expect(reason).To(Equal(v1.ControllerOnlyReason))
 	g.Expect(message).To(ContainSubstring("the API server serves no MutatingAdmissionPolicies"))
 }

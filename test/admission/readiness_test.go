@@ -61,7 +61,7 @@ func TestReadyWaitsForACertificateThatIsTrusted(t *testing.T) {
 
 	g.Expect(testClient.Create(t.Context(), store)).To(Succeed())
 	eventually(t, r.ready).Should(MatchError(ContainSubstring("does not trust the webhook's certificate")))
-	_, message := r.admission.Mode()
+	_, message := r.admission.Mode("shop")
 	g.Expect(message).To(ContainSubstring("trusts no certificate yet"))
 
 	g.Expect(testClient.Create(t.Context(), trust)).To(Succeed())

@@ -25,7 +25,7 @@ type admission struct {
 	queue  atomic.Value
 }
 
-func (a *admission) Mode() (reason, message string) { return a.reason, "as the test says" }
+func (a *admission) Mode(string) (reason, message string) { return a.reason, "as the test says" }
 
 func (a *admission) Other() string {
 	other, _ := a.other.Load().(string)

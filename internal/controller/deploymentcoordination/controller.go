@@ -41,8 +41,8 @@ const conflictDelay = time.Second
 // Admission keeps Deployments that wait from rolling at the moment they are
 // created or changed.
 type Admission interface {
-	// Mode is the reason and the message of the condition HoldMode.
-	Mode() (reason, message string)
+	// Mode is the reason and the message of the condition HoldMode in a namespace.
+	Mode(namespace string) (reason, message string)
 	// Other names another installed coordinator of this API in a sentence; empty
 	// if there is none.
 	Other() string

@@ -36,7 +36,7 @@ func (r *Reconciler) gather(ctx context.Context, from client.Reader, namespace s
 		deployments:   map[string]*appsv1.Deployment{},
 	}
 	w.Now = r.Now()
-	w.HoldMode, w.Other = r.holdMode()
+	w.HoldMode, w.Other = r.holdMode(namespace)
 	if w.Unreadable = r.gatherCoordinations(ctx, from, &w); w.Unreadable == nil {
 		w.Unreadable = r.gatherDeployments(ctx, from, &w)
 	}
@@ -54,11 +54,11 @@ func (r *Reconciler) confirm(ctx context.Context, cached world) world {
 	return live
 }
 
-func (r *Reconciler) holdMode() (mode deployments.Hold, other string) {
+func (r *Reconciler) holdMode(namespace string) (mode deployments.Hold, other string) {
 	if r.Admission == nil {
 		return deployments.Hold{Reason: coordinationv1.ControllerOnlyReason, Message: controllerOnly}, ""
 	}
-	reason, message := r.Admission.Mode()
+	reason, message := r.Admission.Mode(namespace)
 	return deployments.Hold{Reason: reason, Message: message}, r.Admission.Other()
 }
 
