@@ -21,7 +21,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicies;mutatingadmissionpolicybindings,resourceNames=rollout-controller-hold,verbs=get;list;watch
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=rollout-controller-webhook;kube-deployment-coordinator-webhook,verbs=get;list;watch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=rollout-controller-webhook;kube-deployment-coordinator-webhook;kube-deployment-coordinator-kube-deployment-coordinator-webhook,verbs=get;list;watch
 
 // Admission knows which form of the rule is in force, by watching what is
 // installed. What it may not read counts as not installed.
@@ -30,7 +30,7 @@ type Admission struct {
 	policy  *named.Object[*admissionv1.MutatingAdmissionPolicy] // nil if the API server does not serve the kind
 	binding *named.Object[*admissionv1.MutatingAdmissionPolicyBinding]
 	webhook Configuration
-	other   *named.Object[*admissionv1.MutatingWebhookConfiguration] // the webhook's own, if that is its name
+	others  []*named.Object[*admissionv1.MutatingWebhookConfiguration] // one is the webhook's own, if that is its name
 
 	served  bool // whether this process serves the webhook
 	changes changes
@@ -51,12 +51,14 @@ func NewAdmission(mgr ctrl.Manager, names Names) (*Admission, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.other = a.webhook.Object
-	if names.Webhook != otherWebhook {
-		a.other, err = watch(mgr, a, registrations, "mutatingwebhookconfigurations", otherWebhook, &admissionv1.MutatingWebhookConfiguration{})
-		if err != nil {
-			return nil, err
+	for _, name := range otherWebhooks {
+		other := a.webhook.Object
+		if name != names.Webhook {
+			if other, err = watch(mgr, a, registrations, "mutatingwebhookconfigurations", name, &admissionv1.MutatingWebhookConfiguration{}); err != nil {
+				return nil, err
+			}
 		}
+		a.others = append(a.others, other)
 	}
 	return a, a.watchPolicy(mgr, registrations)
 }
@@ -186,8 +188,10 @@ func (a *Admission) whyNoWebhook() string {
 
 // Other says that another coordinator is installed; it is empty if none is.
 func (a *Admission) Other() string {
-	if configuration, ok := a.other.Get(); ok && !isOurs(configuration) {
-		return fmt.Sprintf("MutatingWebhookConfiguration %s is of another coordinator: uninstall that, or this one", otherWebhook)
+	for _, other := range a.others {
+		if configuration, ok := other.Get(); ok && !isOurs(configuration) {
+			return fmt.Sprintf("MutatingWebhookConfiguration %s is of another coordinator: uninstall that, or this one", configuration.Name)
+		}
 	}
 	return ""
 }

@@ -11,9 +11,12 @@ const Installation = "rollout-controller"
 // implementation of this API has the same.
 const WebhookName = "kube-deployment-coordinator.containerinfra.nl"
 
-// otherWebhook is the MutatingWebhookConfiguration of the first implementation
-// of this API, as its chart calls it.
-const otherWebhook = "kube-deployment-coordinator-webhook"
+// otherWebhooks are the MutatingWebhookConfigurations of the first implementation
+// of this API, as its chart and its kustomization call them.
+var otherWebhooks = []string{
+	"kube-deployment-coordinator-webhook",
+	"kube-deployment-coordinator-kube-deployment-coordinator-webhook",
+}
 
 // PartOfLabel says which product an object is part of. What this one installs
 // carries it with the value PartOf, whatever its name is.

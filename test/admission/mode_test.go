@@ -155,6 +155,20 @@ func TestAnotherCoordinatorIsNoticed(t *testing.T) {
 	eventually(t, r.admission.Other).Should(BeEmpty(), "it may be ours under that name")
 }
 
+func TestTheOtherCoordinatorIsNoticedAsItsKustomizationInstallsIt(t *testing.T) {
+	installRights(t)
+	r := startReplica(t, webhook.Options{})
+	eventually(t, r.ready).Should(Succeed())
+	other := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{
+		Name: "kube-deployment-coordinator-kube-deployment-coordinator-webhook",
+	}}
+	install(t, other)
+	eventually(t, r.admission.Other).Should(ContainSubstring(
+		"MutatingWebhookConfiguration kube-deployment-coordinator-kube-deployment-coordinator-webhook is of another coordinator"))
+	uninstall(t, other)
+	eventually(t, r.admission.Other).Should(BeEmpty())
+}
+
 func TestAWebhookOfTheSameNameThatIsNotOursIsLeftAlone(t *testing.T) {
 	g := NewWithT(t)
 	installRights(t)
