@@ -42,6 +42,7 @@ var coordinatorChart = chart{
 		"nameOverride":                        {"nameOverride=other", "app.kubernetes.io/name: other"},
 		"fullnameOverride":                    {"fullnameOverride=other", "name: other-controller-manager"},
 		"extraArgs":                           {"extraArgs[0]=--zap-log-level=debug", "- --zap-log-level=debug"},
+		"envFrom":                             {"envFrom[0].secretRef.name=proxy", "name: proxy"},
 		"metricsPort":                         {"metricsPort=9999", "- --metrics-bind-address=:9999"},
 		"healthPort":                          {"healthPort=9998", "- --health-probe-bind-address=:9998"},
 		"enableServiceMonitor":                {"enableServiceMonitor=true", "kind: ServiceMonitor"},
@@ -78,12 +79,14 @@ var coordinatorChart = chart{
 		"affinity":                            {"affinity.nodeAffinity.weight=1", "nodeAffinity:"},
 	},
 	refused: map[string]string{
-		"a value that does not exist":  "replicas=2",
-		"a webhook that may block":     "webhook.failurePolicy=Fail",
-		"a path that nobody serves":    "webhook.path=/hold",
-		"a name that nobody looks for": "webhook.webhookName=hold.example.com",
-		"an operation beside these":    "webhook.operations={DELETE}",
-		"a port for the privileged":    "metricsPort=80",
+		"a value that does not exist":   "replicas=2",
+		"a webhook that may block":      "webhook.failurePolicy=Fail",
+		"a path that nobody serves":     "webhook.path=/hold",
+		"a name that nobody looks for":  "webhook.webhookName=hold.example.com",
+		"an operation beside these":     "webhook.operations={DELETE}",
+		"a port for the privileged":     "metricsPort=80",
+		"an autoscaler":                 "hpa.enabled=true",
+		"pull secrets that are no list": "imagePullSecrets.name=login",
 	},
 }
 
@@ -104,6 +107,27 @@ func TestTheDocumentedHelmReleaseGivesTheNamesThatAreDocumented(t *testing.T) {
 		if args := deployment.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, arg) {
 			t.Errorf("%s is not among the arguments %v", arg, args)
 		}
+	}
+}
+
+// Whoever has copied all values of the first implementation's chart keeps them.
+func TestTheValuesOfTheFirstImplementationAreAccepted(t *testing.T) {
+	plain := objectsOf(t, coordinatorChart.rendered(t))
+	kept := objectsOf(t, coordinatorChart.rendered(t, "--values", "testdata/containerinfra-values.yaml"))
+	before, after := deploymentOf(t, plain).Spec.Template.Spec, deploymentOf(t, kept).Spec.Template.Spec
+	if before.Containers[0].Image != after.Containers[0].Image {
+		t.Errorf("it runs %s", after.Containers[0].Image)
+	}
+	if len(after.ImagePullSecrets) > 0 || len(after.Containers[0].EnvFrom) > 0 {
+		t.Errorf("it has %v and %v", after.ImagePullSecrets, after.Containers[0].EnvFrom)
+	}
+	if only(kept, "Service", "webhook-service").Object == nil {
+		t.Error("the Service of the webhook has another name")
+	}
+	mirrored := deploymentOf(t, objectsOf(t, coordinatorChart.rendered(t, "--values", "testdata/containerinfra-values.yaml",
+		"--set", "image.repository=registry.example.com/rollout-controller,image.tag=v9")))
+	if got := mirrored.Spec.Template.Spec.Containers[0].Image; got != "registry.example.com/rollout-controller:v9" {
+		t.Errorf("a mirror of the right program is %s", got)
 	}
 }
 

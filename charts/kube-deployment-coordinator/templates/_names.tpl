@@ -18,8 +18,13 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Whoever keeps the values of containerinfra's chart does not mean its program. */}}
 {{- define "kube-deployment-coordinator.image" -}}
+{{- if hasSuffix "containerinfra/kube-deployment-coordinator" .Values.image.repository -}}
+ghcr.io/fluxrollouts/rollout-controller:{{ .Chart.AppVersion }}
+{{- else -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
 {{- end -}}
 
 {{/* Part of rollout-controller, of which this is another installation. */}}
