@@ -55,6 +55,9 @@ func register(ctx context.Context, w wiring) error {
 	if err := w.registerCoordinators(ctx); err != nil {
 		return err
 	}
+	if err := w.registerCleanup(ctx); err != nil {
+		return fmt.Errorf("set up the cleanup after the coordinator: %w", err)
+	}
 	return w.registerProbes()
 }
 

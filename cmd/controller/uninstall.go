@@ -48,8 +48,21 @@ func (o *options) release(ctx context.Context, config *rest.Config) error {
 	}
 	return once(ctx, mgr, func(ctx context.Context) error {
 		names := hold.NamesOf(o.installation(), o.namespace)
-		return errors.Join(uninstall.StopHolding(ctx, c, names.Policy, names.Webhook), uninstall.Release(ctx, c, o.onlyWatched()))
+		err := errors.Join(uninstall.StopHolding(ctx, c, names.Policy, names.Webhook), uninstall.Release(ctx, c, o.onlyWatched()))
+		if err != nil {
+			return err
+		}
+		return o.dropCleanup(ctx, c, on)
 	})
+}
+
+// dropCleanup drops the rights that neither Helm nor Flux removes.
+func (o *options) dropCleanup(ctx context.Context, c client.Client, on cluster) error {
+	rights := uninstall.RightsOf(o.installation())
+	if may, err := on.mayDrop(ctx, rights); err != nil || !may {
+		return err
+	}
+	return rights.Drop(ctx, c)
 }
 
 // once runs something as the leader, and then ends.

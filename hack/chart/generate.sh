@@ -28,7 +28,7 @@ words() {
 	labels='s/^    chart-labels: ""$/    {{- include "'$chart'.labels" . | nindent 4 }}/'
 	account='s/chart-fullname-controller-manager/{{ include "'$chart'.serviceAccountName" . }}/'
 	fullname='s/chart-fullname/{{ include "'$chart'.fullname" . }}/'
-	hold='s/rollout-controller-(hold|webhook)/{{ include "'$chart'.fullname" . }}-\1/'
+	hold='s/rollout-controller-(hold|webhook|deploymentcoordination)/{{ include "'$chart'.fullname" . }}-\1/'
 }
 
 # template <name> <condition> <expression>... makes a template of what it reads,
@@ -79,10 +79,11 @@ monitor prometheusRule PrometheusRule ""
 monitor dashboard ConfigMap -grafana-dashboards
 monitor kubeStateMetrics ConfigMap -kube-state-metrics-config
 
-# The chart of those who want nothing but Deployments in turn.
+# The chart of those who want nothing but Deployments in turn. The coordinator is
+# removed with all of it, which a hook sees to.
 words kube-deployment-coordinator
 coordinator=$("$kustomize" build "$here/coordinator")
-documents '/\n  name: chart-fullname-(deploymentcoordination|leader-election)-/' <<< "$coordinator" |
+documents '/\n  name: chart-fullname-(deploymentcoordination|leader-election)-/ && !/-cleanup-/' <<< "$coordinator" |
 	template rbac true "$escape" "$labels" "$account" "$fullname" "$namespace" "$hold"
 documents '/\nkind: (Cluster)?Role(Binding)?\n/ && /\n  name: rollout-controller-webhook/' <<< "$coordinator" |
 	template webhook-rbac .Values.webhook.enabled "$escape" "$labels" "$account" "$fullname" "$namespace" "$hold"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package uninstall lets go of what the controller holds, when it is about to be
-// removed for good: who is gone can release nobody.
+// removed for good, or when the coordinator was removed from it: who is gone can
+// release nobody.
 package uninstall
 
 import (
@@ -82,19 +83,26 @@ func StopHolding(ctx context.Context, c client.Client, policy, webhook string) e
 // that waits for a coordination. Those that somebody holds by hand stay paused.
 // What cannot be released keeps nobody else from it.
 func Release(ctx context.Context, c client.Client, namespace string) error {
+	_, err := releaseAll(ctx, c, namespace)
+	return err
+}
+
+// releaseAll does what Release does, and counts the Deployments.
+func releaseAll(ctx context.Context, c client.Client, namespace string) (released int, err error) {
 	var errs []error
 	list := &appsv1.DeploymentList{}
 	for begun := false; !begun || list.Continue != ""; begun = true {
 		if err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(page), client.Continue(list.Continue)); err != nil {
-			return errors.Join(append(errs, fmt.Errorf("list Deployments: %w", err))...)
+			return released, errors.Join(append(errs, fmt.Errorf("list Deployments: %w", err))...)
 		}
 		for i := range list.Items {
 			if _, held := list.Items[i].Annotations[v1.HeldByAnnotation]; held {
 				errs = append(errs, release(ctx, c, client.ObjectKeyFromObject(&list.Items[i])))
+				released++
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return released, errors.Join(errs...)
 }
 
 // release lets go of one Deployment, on condition that nobody writes it meanwhile.

@@ -7,6 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
@@ -24,6 +28,7 @@ func TestHelmInstallsUpgradesAndUninstallsTheController(t *testing.T) {
 
 	// A Job runs first, which stops the controller: here nobody does its work.
 	helm(t, "uninstall", manifests.Release, "--wait")
+	dropCleanup(t)
 	awaitUninstalled(t, true)
 	stillThere(t, rollout)
 
@@ -32,6 +37,20 @@ func TestHelmInstallsUpgradesAndUninstallsTheController(t *testing.T) {
 	stillThere(t, rollout)
 	helm(t, "uninstall", manifests.Release, "--wait")
 	awaitUninstalled(t, true)
+}
+
+// dropCleanup does what the Job does at last: what it needs itself Helm leaves.
+func dropCleanup(t *testing.T) {
+	t.Helper()
+	name := "rollout-controller-deploymentcoordination-cleanup-role"
+	for _, o := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name + "binding"}},
+	} {
+		if err := plane.Client().Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // publishChart pushes the chart as a release does, and returns its address.
@@ -45,12 +64,18 @@ func publishChart(t *testing.T) string {
 	return "oci://" + charts + "/rollout-controller"
 }
 
-// helm runs Helm as an administrator, with files of its own.
+// helm runs Helm for the namespace of the controller.
 func helm(t *testing.T, args ...string) {
+	t.Helper()
+	helmIn(t, manifests.Namespace, args...)
+}
+
+// helmIn runs Helm as an administrator, with files of its own.
+func helmIn(t *testing.T, namespace string, args ...string) {
 	t.Helper()
 	home := t.TempDir()
 	printed, err := manifests.Helm(t.Context(), append(args,
-		"--kubeconfig="+plane.Kubeconfig(), "--namespace="+manifests.Namespace, "--registry-config="+filepath.Join(home, "registry.json"),
+		"--kubeconfig="+plane.Kubeconfig(), "--namespace="+namespace, "--registry-config="+filepath.Join(home, "registry.json"),
 		"--repository-cache="+filepath.Join(home, "cache"), "--repository-config="+filepath.Join(home, "repositories.yaml"))...)
 	if err != nil {
 		t.Fatalf("helm %s: %v\n%s", args[0], err, printed)

@@ -7,9 +7,11 @@ package installation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
@@ -40,10 +43,13 @@ const coordinations = "deploymentcoordinations.apps.containerinfra.nl"
 var plane *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
-	os.Exit(stage.Bare(m, &plane, controlplane.Options{Workloads: true, Flux: true}, func(context.Context) error {
-		return v1alpha1.AddToScheme(plane.Client().Scheme())
+	os.Exit(stage.Bare(m, &plane, controlplane.Options{Workloads: true, Flux: true, Helm: true}, func(context.Context) error {
+		return errors.Join(v1alpha1.AddToScheme(plane.Client().Scheme()), coordinationv1.AddToScheme(plane.Client().Scheme()))
 	}))
 }
+
+// root is a path from the root of the repository.
+func root(path string) string { return filepath.Join(parts.Root(), path) }
 
 // run makes a target of the Makefile and returns what it prints.
 func run(t *testing.T, args ...string) string {

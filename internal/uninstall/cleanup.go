@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/hold/named"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
+)
+
+const (
+	// settling is how long the API server may take to forget what held Deployments.
+	settling = 5 * time.Second
+	// retryAfter is when it is tried again to release what could not be released.
+	retryAfter = time.Minute
+)
+
+// errRemoved ends a process in which the coordinator runs without rights.
+var errRemoved = errors.New("the role of the controller deploymentcoordination was removed: the process ends, " +
+	"and the next one unpauses the Deployments that wait")
+
+// Rights are the names of what lets the controller coordinate Deployments, and of
+// what lets it clean up after that.
+type Rights struct {
+	// Coordinator is a ClusterRoleBinding. When it is gone, the coordinator was
+	// removed.
+	Coordinator string
+	// CleanupRole is a ClusterRole, and CleanupBinding binds it. They outlast the
+	// coordinator.
+	CleanupRole, CleanupBinding string
+}
+
+// RightsOf are the names in an installation that is called so.
+func RightsOf(installation string) Rights {
+	return Rights{
+		Coordinator:    installation + "-deploymentcoordination-rolebinding",
+		CleanupRole:    installation + "-deploymentcoordination-cleanup-role",
+		CleanupBinding: installation + "-deploymentcoordination-cleanup-rolebinding",
+	}
+}
+
+// Installed says whether there is anything that lets the controller clean up.
+func (r Rights) Installed(ctx context.Context, c client.Reader) (bool, error) {
+	err := c.Get(ctx, client.ObjectKey{Name: r.CleanupBinding}, &rbacv1.ClusterRoleBinding{})
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read ClusterRoleBinding %s: %w", r.CleanupBinding, err)
+	}
+	return err == nil, nil
+}
+
+// Drop drops what lets the controller clean up, which is the last that it can do by
+// it: the role goes with its binding, as nobody could delete it afterwards.
+func (r Rights) Drop(ctx context.Context, c client.Client) error {
+	binding := &rbacv1.ClusterRoleBinding{}
+	if err := c.Get(ctx, client.ObjectKey{Name: r.CleanupBinding}, binding); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	owner := metav1.OwnerReference{
+		APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding", Name: binding.Name, UID: binding.UID,
+	}
+	owned, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{owner}}})
+	if err != nil {
+		return fmt.Errorf("encode a patch: %w", err)
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: r.CleanupRole}}
+	if _, err := write.Patch(ctx, c, role, client.RawPatch(types.MergePatchType, owned)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("give ClusterRole %s an owner: %w", r.CleanupRole, err)
+	}
+	if err := c.Delete(ctx, binding, client.Preconditions{UID: &binding.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete ClusterRoleBinding %s: %w", r.CleanupBinding, err)
+	}
+	return nil
+}
+
+// Cleanup unpauses the Deployments that wait for a coordination when the
+// coordinator was removed from an installation that goes on, and then drops the
+// rights to it. It is a runnable of a manager, on the leader: whoever coordinated
+// before has ended by then.
+type Cleanup struct {
+	// Client reads past the caches.
+	Client client.Client
+	// Coordinator is the binding of the coordinator's role.
+	Coordinator *named.Object[*rbacv1.ClusterRoleBinding]
+	// Rights are the names.
+	Rights Rights
+	// Namespace is the only one that is looked after; empty is all.
+	Namespace string
+	// Coordinates: the coordinator runs in this process.
+	Coordinates bool
+	// Clock is the time.
+	Clock clock.Clock
+}
+
+// Start waits until the coordinator was removed, and cleans up. It is an error if
+// the coordinator runs in this process.
+func (c *Cleanup) Start(ctx context.Context) error {
+	switch {
+	case !c.awaitRemoval(ctx):
+		return nil
+	case c.Coordinates:
+		return errRemoved
+	}
+	for {
+		err := c.clean(ctx)
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		ctrl.LoggerFrom(ctx).Error(err, "not every Deployment that waits is unpaused yet")
+		if !c.sleep(ctx, retryAfter) {
+			return nil
+		}
+	}
+}
+
+// awaitRemoval returns false once ctx has ended. Who may not look does not know.
+func (c *Cleanup) awaitRemoval(ctx context.Context) bool {
+	changed := make(chan struct{}, 1)
+	c.Coordinator.OnChange(func() {
+		select {
+		case changed <- struct{}{}:
+		default: // it is about to
+		}
+	})
+	for known := c.Coordinator.Known(); ; {
+		select {
+		case <-known:
+			known = nil // once is enough
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+		if _, there := c.Coordinator.Get(); known == nil && !there && c.Coordinator.Refused() == nil {
+			return true
+		}
+	}
+}
+
+// clean unpauses everything, looks once more when nothing is held any more, and
+// drops the rights.
+func (c *Cleanup) clean(ctx context.Context) error {
+	released, err := releaseAll(ctx, c.Client, c.Namespace)
+	if err == nil && released > 0 && c.sleep(ctx, settling) {
+		_, err = releaseAll(ctx, c.Client, c.Namespace)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.Rights.Drop(ctx, c.Client); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("the coordinator of Deployments was removed, and holds none any more", "unpaused", released)
+	return nil
+}
+
+// sleep returns false once ctx has ended.
+func (c *Cleanup) sleep(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-c.Clock.After(pause):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
