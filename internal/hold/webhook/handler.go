@@ -19,8 +19,8 @@ import (
 )
 
 // Handler answers the API server by the rule. It refuses nothing but what is
-// not a Deployment: if it cannot read the coordinations, the Deployment is
-// stored as it was asked for, and the controller looks after it.
+// not a Deployment: if it cannot read the Deployment or the coordinations, the
+// Deployment is stored as it was asked for, and the controller looks after it.
 type Handler struct {
 	// Coordinations reads DeploymentCoordinations. Without it nothing is held.
 	Coordinations client.Reader
@@ -32,11 +32,16 @@ type Handler struct {
 
 // Handle answers one request.
 func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
-	asked, err := h.read(request)
-	switch {
-	case err != nil:
+	if err := isDeployment(request); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
-	case h.Coordinations == nil:
+	}
+	asked, err := h.read(request)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "a Deployment was not held, as it cannot be read",
+			"namespace", request.Namespace, "name", request.Name)
+		return admission.Allowed("")
+	}
+	if h.Coordinations == nil {
 		return admission.Allowed("")
 	}
 	list := &v1.DeploymentCoordinationList{}
@@ -52,14 +57,19 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	return admission.Patched("", patch(asked.New, by)...)
 }
 
+// isDeployment is an error if the webhook is asked about something else.
+func isDeployment(request admission.Request) error {
+	kind := appsv1.SchemeGroupVersion.WithKind("Deployment")
+	if got := request.Kind; got.Group != kind.Group || got.Version != kind.Version || got.Kind != kind.Kind {
+		return fmt.Errorf("expected a Deployment of apps/v1, and got %s", got.String())
+	}
+	return nil
+}
+
 // read makes of a request what the rule looks at. It has an old Deployment if
 // there is one.
 func (h *Handler) read(request admission.Request) (hold.Request, error) {
 	asked := hold.Request{Username: request.UserInfo.Username, New: &appsv1.Deployment{}}
-	kind := appsv1.SchemeGroupVersion.WithKind("Deployment")
-	if got := request.Kind; got.Group != kind.Group || got.Version != kind.Version || got.Kind != kind.Kind {
-		return asked, fmt.Errorf("expected a Deployment of apps/v1, and got %s", got.String())
-	}
 	if err := h.Decoder.Decode(request, asked.New); err != nil {
 		return asked, fmt.Errorf("read the Deployment: %w", err)
 	}

@@ -139,9 +139,6 @@ func TestWhatIsNoDeploymentIsAnError(t *testing.T) {
 		"another kind":    func(r *admission.Request) { r.Kind.Kind = "StatefulSet" },
 		"another group":   func(r *admission.Request) { r.Kind.Group = "example.com" },
 		"another version": func(r *admission.Request) { r.Kind.Version = "v1beta1" },
-		"no object":       func(r *admission.Request) { r.Object.Raw = nil },
-		"no JSON":         func(r *admission.Request) { r.Object.Raw = []byte("{") },
-		"no JSON stored":  func(r *admission.Request) { r.OldObject.Raw = []byte("{") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := asking(t, waiting)
@@ -149,6 +146,25 @@ func TestWhatIsNoDeploymentIsAnError(t *testing.T) {
 			response := answer(t, listed{coordinations: coordinationsOf(waiting)}, request)
 			NewWithT(t).Expect(response.Allowed).To(BeFalse())
 			NewWithT(t).Expect(response.Result.Code).To(Equal(int32(400)))
+		})
+	}
+}
+
+// A Deployment that this process cannot read is none that the API server cannot store.
+func TestADeploymentThatCannotBeReadIsStoredAsAsked(t *testing.T) {
+	waiting := cases.Cases("shop")["waiting, when it is created: paused"]
+	for name, change := range map[string]func(*admission.Request){
+		"no object":      func(r *admission.Request) { r.Object.Raw = nil },
+		"no JSON":        func(r *admission.Request) { r.Object.Raw = []byte("{") },
+		"no JSON stored": func(r *admission.Request) { r.OldObject.Raw = []byte("{") },
+		"another type":   func(r *admission.Request) { r.Object.Raw = []byte(`{"spec":{"replicas":"many"}}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := asking(t, waiting)
+			change(&request)
+			response := answer(t, listed{coordinations: coordinationsOf(waiting)}, request)
+			NewWithT(t).Expect(response.Allowed).To(BeTrue())
+			NewWithT(t).Expect(response.Patches).To(BeEmpty())
 		})
 	}
 }
