@@ -63,7 +63,7 @@ func (s *Server) serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	server := webhook.NewServer(webhook.Options{Host: s.options.Host, Port: s.options.Port, TLSOpts: []func(*tls.Config){s.secure}})
-	server.Register(Path, &webhook.Admission{Handler: s.handler})
+	server.Register(Path, limit(&webhook.Admission{Handler: s.handler}))
 	s.setStarted(server.StartedChecker())
 	defer s.setStarted(nil)
 
