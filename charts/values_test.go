@@ -130,7 +130,7 @@ var settings = map[string]setting{
 	"eventsAddress":                      {"eventsAddress=http://elsewhere/", "--events-addr=http://elsewhere/"},
 	"notificationAccess.create":          {"notificationAccess.create=true", "app: notification-controller"},
 	"notificationAccess.namespace":       {"notificationAccess.create=true,notificationAccess.namespace=flux", "namespace: flux\n"},
-	"monitoring.namespace":               {"monitoring.serviceMonitor.create=true,monitoring.namespace=watch", "namespace: watch"},
+	"monitoring.namespace":               {"monitoring.prometheusRule.create=true,monitoring.namespace=watch", "namespace: watch"},
 	"monitoring.labels":                  {"monitoring.serviceMonitor.create=true,monitoring.labels.release=prometheus", "release: prometheus"},
 	"monitoring.serviceMonitor.create":   {"monitoring.serviceMonitor.create=true", "kind: ServiceMonitor"},
 	"monitoring.prometheusRule.create":   {"monitoring.prometheusRule.create=true", "kind: PrometheusRule"},

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
@@ -163,6 +164,77 @@ func TestThePrometheusOperatorFindsTheController(t *testing.T) {
 	})
 	g.Expect(services).To(HaveLen(1))
 	g.Expect(services[0].Spec.Ports).To(ContainElement(HaveField("Name", endpoints[0].(map[string]any)["port"])))
+}
+
+// shipped are all manifests in which there is a ServiceMonitor, by what has them, with
+// the namespace in which they install the controller.
+func shipped(t *testing.T) map[string][]*unstructured.Unstructured {
+	t.Helper()
+	g := NewWithT(t)
+	monitoring, err := manifests.Kustomize(t.Context(), "config/monitoring")
+	g.Expect(err).NotTo(HaveOccurred())
+	installed, err := manifests.Kustomize(t.Context(), manifests.Default)
+	g.Expect(err).NotTo(HaveOccurred())
+	chart, err := manifests.Template(t.Context(), "--set=monitoring.serviceMonitor.create=true,monitoring.namespace=elsewhere")
+	g.Expect(err).NotTo(HaveOccurred())
+	coordinator, err := manifests.Coordinator(t.Context(), manifests.Namespace, "--set=enableServiceMonitor=true")
+	g.Expect(err).NotTo(HaveOccurred())
+	return map[string][]*unstructured.Unstructured{
+		"config": append(installed, monitoring...), "charts/rollout-controller": chart, "charts/kube-deployment-coordinator": coordinator,
+	}
+}
+
+// Whatever a ServiceMonitor leads to is shown the token, so that may neither be that of
+// Prometheus, nor be shown to what tenants have in their namespaces.
+func TestServiceMonitorsShowNobodyATokenOfValue(t *testing.T) {
+	for name, objects := range shipped(t) {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			monitor := pick(t, objects, "ServiceMonitor")
+			g.Expect(monitor.GetNamespace()).To(Equal(manifests.Namespace))
+			text, err := yaml.Marshal(monitor.Object)
+			g.Expect(err).NotTo(HaveOccurred())
+			for _, word := range []string{"any:", "bearerTokenFile", "bearerTokenSecret"} {
+				g.Expect(string(text)).NotTo(ContainSubstring(word))
+			}
+			names, chosen, err := unstructured.NestedStringSlice(monitor.Object, "spec", "namespaceSelector", "matchNames")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(!chosen || slices.Equal(names, []string{manifests.Namespace})).To(BeTrue(), "it looks into %v", names)
+		})
+	}
+}
+
+func TestTheTokenOfTheScraperReadsMetricsAndNothingElse(t *testing.T) {
+	for name, objects := range shipped(t) {
+		endpoints, _, err := unstructured.NestedSlice(pick(t, objects, "ServiceMonitor").Object, "spec", "endpoints")
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		credentials, secured, err := unstructured.NestedStringMap(endpoints[0].(map[string]any), "authorization", "credentials")
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		if !secured {
+			NewWithT(t).Expect(endpoints[0]).To(HaveKeyWithValue("scheme", "http"), name)
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			secrets, err := manifests.As[corev1.Secret](objects, "Secret")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(secrets).To(ContainElement(And(HaveField("Name", credentials["name"]), HaveField("Namespace", manifests.Namespace),
+				HaveField("Type", corev1.SecretTypeServiceAccountToken))))
+			g.Expect(credentials["key"]).To(Equal(corev1.ServiceAccountTokenKey))
+			at := slices.IndexFunc(secrets, func(s corev1.Secret) bool { return s.Name == credentials["name"] })
+			account := rbacv1.Subject{
+				Kind: rbacv1.ServiceAccountKind, Namespace: manifests.Namespace, Name: secrets[at].Annotations[corev1.ServiceAccountNameKey],
+			}
+			bindings, err := manifests.As[rbacv1.ClusterRoleBinding](objects, "ClusterRoleBinding", "RoleBinding")
+			g.Expect(err).NotTo(HaveOccurred())
+			bindings = slices.DeleteFunc(bindings, func(b rbacv1.ClusterRoleBinding) bool { return !slices.Contains(b.Subjects, account) })
+			g.Expect(bindings).To(HaveLen(1))
+			roles, err := manifests.As[rbacv1.ClusterRole](objects, "ClusterRole")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(roles).To(ContainElement(And(HaveField("Name", bindings[0].RoleRef.Name),
+				HaveField("Rules", Equal([]rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}})))))
+		})
+	}
 }
 
 func TestChartsFindTheirConfigurationAndDashboard(t *testing.T) {

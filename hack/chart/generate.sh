@@ -18,6 +18,7 @@ keep='s/^    chart-keep: ""$/    {{- if .Values.crds.keep }}\n    helm.sh\/resou
 namespace='s/chart-namespace/{{ .Release.Namespace }}/'
 more_labels='s/^    chart-labels: ""$/    {{- include "rollout-controller.labels" . | nindent 4 }}\n    {{- with .Values.monitoring.labels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}/'
 monitor_name='s/^  name: rollout-controller/  name: {{ include "rollout-controller.fullname" . }}/'
+scraped='s/rollout-controller-metrics-/{{ include "rollout-controller.fullname" . }}-metrics-/; s/kuberik-system/{{ .Release.Namespace }}/'
 monitoring_namespace='s/chart-namespace/{{ .Values.monitoring.namespace | default .Release.Namespace }}/'
 selector='s/^    app.kubernetes.io\/(name|instance): rollout-controller$/    app.kubernetes.io\/\1: chart-\1/; s/chart-name$/{{ .Chart.Name }}/; s/chart-instance$/{{ .Release.Name }}/'
 
@@ -74,7 +75,9 @@ monitor() {
 	documents "/\nkind: $2\n/ && /\n  name: rollout-controller$3\n/" <<< "$monitoring" |
 		template "${1,,}" ".Values.monitoring.$1.create" "$escape" "$more_labels" "$monitor_name" "$monitoring_namespace"
 }
-monitor serviceMonitor ServiceMonitor ""
+# What reads the metrics is where the controller is.
+documents '/\nkind: ServiceMonitor\n/ || /\n  name: rollout-controller-metrics-/' <<< "$monitoring" |
+	template servicemonitor .Values.monitoring.serviceMonitor.create "$more_labels" "$scraped" "$monitor_name" "$namespace"
 monitor prometheusRule PrometheusRule ""
 monitor dashboard ConfigMap -grafana-dashboards
 monitor kubeStateMetrics ConfigMap -kube-state-metrics-config
