@@ -247,8 +247,9 @@ func (o *options) electionNamespace() string {
 	return o.namespace
 }
 
-// metrics are served with profiles beside them, as by every controller of Flux, to
-// the same people.
+// metrics are served with profiles beside them, as by every controller of Flux, but
+// only where it is asked who reads them: a profile takes time and memory of the
+// process, which others on the network may not spend.
 func (o *options) metrics() metricsserver.Options {
 	metrics := metricsserver.Options{
 		BindAddress:   o.metricsAddr,
@@ -256,9 +257,9 @@ func (o *options) metrics() metricsserver.Options {
 		CertDir:       o.metricsCertPath,
 		CertName:      o.metricsCertName,
 		KeyName:       o.metricsCertKey,
-		ExtraHandlers: maps.Clone(pprof.GetHandlers()),
 	}
 	if o.metricsSecure {
+		metrics.ExtraHandlers = maps.Clone(pprof.GetHandlers())
 		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	if !o.enableHTTP2 {

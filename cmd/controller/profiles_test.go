@@ -21,9 +21,9 @@ func TestProfilesAreServedToThoseWhoMayReadThem(t *testing.T) {
 		args   []string
 		want   map[string]int
 	}{
-		"over plain HTTP to everybody": {
+		"over plain HTTP to nobody": {
 			scheme: "http", args: []string{"--metrics-secure=false"},
-			want: map[string]int{"/metrics": 200, "/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine": 200},
+			want: map[string]int{"/metrics": 200, "/debug/pprof/": 404, "/debug/pprof/heap": 404, "/debug/pprof/goroutine": 404},
 		},
 		"over HTTPS to nobody without a name": {
 			scheme: "https",
