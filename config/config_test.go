@@ -184,7 +184,7 @@ func TestDeploymentRunsTheContractedProcessWithoutPrivileges(t *testing.T) {
 	g.Expect(pod.Containers).To(HaveLen(1))
 	container := pod.Containers[0]
 	g.Expect(container.Args).To(Equal([]string{
-		"--metrics-bind-address=:8443", "--leader-elect", "--health-probe-bind-address=:8081",
+		"--metrics-bind-address=:8443", "--metrics-cert-secret=rollout-controller-metrics-certificate", "--leader-elect", "--health-probe-bind-address=:8081",
 		"--events-addr=http://notification-controller.flux-system.svc.cluster.local./",
 	}))
 	g.Expect(container.Env).To(ContainElement(corev1.EnvVar{

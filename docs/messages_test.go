@@ -131,7 +131,6 @@ var unseen = map[string][]string{
 	},
 	"it stands in a certificate": {
 		"PRIVATE KEY",
-		"rollout-controller webhook",
 	},
 	"nobody is told of an object that is as it should be": {
 		"All pods are updated and available. Replicas: …",

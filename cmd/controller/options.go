@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -63,6 +64,7 @@ type options struct {
 	metricsCertPath string
 	metricsCertName string
 	metricsCertKey  string
+	metricsSecret   string
 	webhookCertPath string
 	webhookCertName string
 	webhookCertKey  string
@@ -98,6 +100,8 @@ type options struct {
 	name        string          // that of the controller's own Deployment; empty if it is not known
 	webhooks    bool            // whether there may be any
 	servesReady bool            // whether /ready is served beside the metrics
+
+	metricsCertificate *metricsCertificate // nil if none is kept in a Secret
 }
 
 func (o *options) bind(flags *flag.FlagSet) {
@@ -114,6 +118,7 @@ func (o *options) bindOwn(flags *flag.FlagSet) {
 	flags.StringVar(&o.metricsCertPath, "metrics-cert-path", "", "The directory of the metrics server's certificate; one is made if empty.")
 	flags.StringVar(&o.metricsCertName, "metrics-cert-name", "tls.crt", "The file name of the metrics server's certificate.")
 	flags.StringVar(&o.metricsCertKey, "metrics-cert-key", "tls.key", "The file name of the metrics server's key.")
+	flags.StringVar(&o.metricsSecret, "metrics-cert-secret", "", "The Secret in the controller's own namespace in which the metrics server's certificate is kept and renewed, and from which others read whom to trust. It has to exist.")
 	flags.StringVar(&o.webhookCertPath, "webhook-cert-path", "", "The directory of the certificate of the webhook that holds Deployments; one is made and renewed if empty.")
 	flags.StringVar(&o.webhookCertName, "webhook-cert-name", "tls.crt", "The file name of the webhook's certificate.")
 	flags.StringVar(&o.webhookCertKey, "webhook-cert-key", "tls.key", "The file name of the webhook's key.")
@@ -132,12 +137,25 @@ func (o *options) complete(flags *flag.FlagSet) error {
 	o.namespace, o.name = os.Getenv(runtimeNamespace), os.Getenv(runtimeName)
 	o.webhooks = os.Getenv(enableWebhooks) != "false"
 	for _, step := range []func(*flag.FlagSet) error{
-		o.completeNamespace, o.completeServer, o.completeSelection, o.completeControllers,
+		o.completeNamespace, o.completeServer, o.completeMetrics, o.completeSelection, o.completeControllers,
 	} {
 		if err := step(flags); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// completeMetrics finds out which certificate metrics are served under. One that
+// somebody provides as files comes first.
+func (o *options) completeMetrics(*flag.FlagSet) error {
+	if o.metricsSecret == "" || o.metricsCertPath != "" || !o.metricsSecure || o.metricsAddr == "0" {
+		return nil
+	}
+	if o.namespace == "" {
+		return fmt.Errorf("--metrics-cert-secret needs the environment variable %s, which says in which namespace it is", runtimeNamespace)
+	}
+	o.metricsCertificate = newMetricsCertificate(types.NamespacedName{Namespace: o.namespace, Name: o.metricsSecret})
 	return nil
 }
 
@@ -261,6 +279,9 @@ func (o *options) metrics() metricsserver.Options {
 	if o.metricsSecure {
 		metrics.ExtraHandlers = maps.Clone(pprof.GetHandlers())
 		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	if o.metricsCertificate != nil {
+		metrics.TLSOpts = append(metrics.TLSOpts, func(c *tls.Config) { c.GetCertificate = o.metricsCertificate.get })
 	}
 	if !o.enableHTTP2 {
 		metrics.TLSOpts = append(metrics.TLSOpts, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} })

@@ -46,7 +46,7 @@ func TestProfilesAreServedToThoseWhoMayReadThem(t *testing.T) {
 // serveMetrics serves what the flags say, and returns where.
 func serveMetrics(t *testing.T, args ...string) string {
 	t.Helper()
-	o, _, err := parse(t, "", args...)
+	o, _, err := parse(t, "kuberik-system", args...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,6 +49,9 @@ func register(ctx context.Context, w wiring) error {
 	if err := w.registerUnread(); err != nil {
 		return err
 	}
+	if err := w.registerMetricsCertificate(); err != nil {
+		return fmt.Errorf("set up the certificate of the metrics: %w", err)
+	}
 	if err := w.registerReleases(ctx); err != nil {
 		return err
 	}

@@ -16,12 +16,14 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fluxrollouts/rollout-controller/internal/hold/certificates"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 	"github.com/fluxrollouts/rollout-controller/test/monitoring"
@@ -194,7 +196,7 @@ func TestServiceMonitorsShowNobodyATokenOfValue(t *testing.T) {
 			g.Expect(monitor.GetNamespace()).To(Equal(manifests.Namespace))
 			text, err := yaml.Marshal(monitor.Object)
 			g.Expect(err).NotTo(HaveOccurred())
-			for _, word := range []string{"any:", "bearerTokenFile", "bearerTokenSecret"} {
+			for _, word := range []string{"any:", "bearerTokenFile", "bearerTokenSecret", "insecureSkipVerify"} {
 				g.Expect(string(text)).NotTo(ContainSubstring(word))
 			}
 			names, chosen, err := unstructured.NestedStringSlice(monitor.Object, "spec", "namespaceSelector", "matchNames")
@@ -233,6 +235,37 @@ func TestTheTokenOfTheScraperReadsMetricsAndNothingElse(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(roles).To(ContainElement(And(HaveField("Name", bindings[0].RoleRef.Name),
 				HaveField("Rules", Equal([]rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}})))))
+		})
+	}
+}
+
+// Who is shown the token is who has the key of the certificate.
+func TestPrometheusTrustsTheCertificateThatTheControllerKeeps(t *testing.T) {
+	for _, name := range []string{"config", "charts/rollout-controller"} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			objects := shipped(t)[name]
+			endpoints, _, err := unstructured.NestedSlice(pick(t, objects, "ServiceMonitor").Object, "spec", "endpoints")
+			g.Expect(err).NotTo(HaveOccurred())
+			secret, _, err := unstructured.NestedStringMap(endpoints[0].(map[string]any), "tlsConfig", "ca", "secret")
+			g.Expect(err).NotTo(HaveOccurred())
+			host, _, err := unstructured.NestedString(endpoints[0].(map[string]any), "tlsConfig", "serverName")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(secret).To(HaveKeyWithValue("key", certificates.AuthoritiesKey))
+			g.Expect(host).To(Equal(secret["name"] + "." + manifests.Namespace + ".svc"))
+
+			deployments, err := manifests.As[appsv1.Deployment](objects, "Deployment")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(deployments[0].Spec.Template.Spec.Containers[0].Args).To(ContainElement("--metrics-cert-secret=" + secret["name"]))
+			secrets, err := manifests.As[corev1.Secret](objects, "Secret")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(secrets).To(ContainElement(And(HaveField("Name", secret["name"]), HaveField("Data", BeEmpty()),
+				HaveField("Type", corev1.SecretTypeOpaque))), "whoever applies it would own what the controller writes")
+			roles, err := manifests.As[rbacv1.Role](objects, "Role")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(roles).To(ContainElement(HaveField("Rules", Equal([]rbacv1.PolicyRule{{
+				APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret["name"]}, Verbs: []string{"get", "list", "watch", "update"},
+			}}))))
 		})
 	}
 }

@@ -19,6 +19,8 @@ namespace='s/chart-namespace/{{ .Release.Namespace }}/'
 more_labels='s/^    chart-labels: ""$/    {{- include "rollout-controller.labels" . | nindent 4 }}\n    {{- with .Values.monitoring.labels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}/'
 monitor_name='s/^  name: rollout-controller/  name: {{ include "rollout-controller.fullname" . }}/'
 scraped='s/rollout-controller-metrics-/{{ include "rollout-controller.fullname" . }}-metrics-/; s/kuberik-system/{{ .Release.Namespace }}/'
+# A release reads its own metrics, not those of its shards, which have certificates of their own.
+own='s/^      app.kubernetes.io\/part-of: rollout-controller$/&\n      app.kubernetes.io\/instance: {{ .Release.Name }}/'
 monitoring_namespace='s/chart-namespace/{{ .Values.monitoring.namespace | default .Release.Namespace }}/'
 selector='s/^    app.kubernetes.io\/(name|instance): rollout-controller$/    app.kubernetes.io\/\1: chart-\1/; s/chart-name$/{{ .Chart.Name }}/; s/chart-instance$/{{ .Release.Name }}/'
 
@@ -77,7 +79,7 @@ monitor() {
 }
 # What reads the metrics is where the controller is.
 documents '/\nkind: ServiceMonitor\n/ || /\n  name: rollout-controller-metrics-/' <<< "$monitoring" |
-	template servicemonitor .Values.monitoring.serviceMonitor.create "$more_labels" "$scraped" "$monitor_name" "$namespace"
+	template servicemonitor .Values.monitoring.serviceMonitor.create "$more_labels" "$scraped" "$own" "$monitor_name" "$namespace"
 monitor prometheusRule PrometheusRule ""
 monitor dashboard ConfigMap -grafana-dashboards
 monitor kubeStateMetrics ConfigMap -kube-state-metrics-config

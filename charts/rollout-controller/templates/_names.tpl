@@ -37,6 +37,7 @@ control-plane: controller-manager
 
 {{- define "rollout-controller.args" -}}
 - --metrics-bind-address=:8443
+- --metrics-cert-secret={{ include "rollout-controller.fullname" . }}-metrics-certificate
 - --leader-elect
 - --health-probe-bind-address=:8081
 {{- with .Values.eventsAddress }}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,40 +36,53 @@ const (
 	lastRetry  = 5 * time.Minute
 )
 
-// Keeper keeps the certificate in a Secret, and lets the webhook's configuration
-// trust it. Every replica runs one: whoever is first writes, and the others
-// find what they need.
+// Keeper keeps a certificate in a Secret, and has those trust it who meet it.
+// Every replica runs one: whoever is first writes, and the others find what they
+// need.
 type Keeper struct {
-	configurations admissionclient.MutatingWebhookConfigurationInterface
-	core           coreclient.CoreV1Interface
-	name           string // of the configuration
-	secret         types.NamespacedName
-	clock          clock.Clock
-	log            logr.Logger
-	wake           chan struct{}
+	audience audience
+	core     coreclient.CoreV1Interface
+	secret   types.NamespacedName
+	creates  bool // the Secret, if there is none
+	clock    clock.Clock
+	log      logr.Logger
+	wake     chan struct{}
 
 	mu      sync.Mutex
 	serving *tls.Certificate
 	problem error
 }
 
-// NewKeeper prepares a keeper for the configuration and the Secret with these
-// names.
+// NewKeeper prepares a keeper for the webhook, with the configuration and the
+// Secret of these names.
 func NewKeeper(config *rest.Config, transport *http.Client, names hold.Names, clock clock.Clock, log logr.Logger) (*Keeper, error) {
 	registrations, err := admissionclient.NewForConfigAndClient(config, transport)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
+	k, err := NewPublisher(config, transport, "", names.Certificate, clock, log)
+	if err != nil {
+		return nil, err
+	}
+	k.audience, k.creates = apiServer{registrations.MutatingWebhookConfigurations(), names.Webhook}, true
+	return k, nil
+}
+
+// NewPublisher prepares a keeper for a server that is looked for under a host name by
+// those who read the authorities from the Secret. That has to exist.
+func NewPublisher(config *rest.Config, transport *http.Client, host string, secret types.NamespacedName, clock clock.Clock, log logr.Logger) (*Keeper, error) {
 	core, err := coreclient.NewForConfigAndClient(config, transport)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	return &Keeper{
-		configurations: registrations.MutatingWebhookConfigurations(), core: core,
-		name: names.Webhook, secret: names.Certificate, clock: clock, log: log,
+		audience: readers{host}, core: core, secret: secret, clock: clock, log: log,
 		wake: make(chan struct{}, 1), problem: errors.New("there is no certificate yet"),
 	}, nil
 }
+
+// NeedLeaderElection says that every replica serves.
+func (*Keeper) NeedLeaderElection() bool { return false }
 
 // Certificate is the one to serve now, or why there is none.
 func (k *Keeper) Certificate() (*tls.Certificate, error) {
@@ -102,7 +114,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 			continue // another replica was first
 		default:
 			pause = retry.When(k.secret)
-			k.log.Info("the webhook's certificate is not in order", "secret", k.secret.String(), "reason", err.Error())
+			k.log.Info("a certificate is not in order", "secret", k.secret.String(), "reason", err.Error())
 		}
 		if !k.sleep(ctx, pause) {
 			return nil
@@ -132,7 +144,7 @@ func (k *Keeper) sleep(ctx context.Context, pause time.Duration) bool {
 	return true
 }
 
-// keep brings the Secret, the configuration and what is served in line, in this
+// keep brings the Secret, whom its audience trusts and what is served in line, in this
 // order, and returns how long that lasts if nobody changes anything. It reads
 // past the caches, as what it wrote itself wakes it.
 func (k *Keeper) keep(ctx context.Context) (time.Duration, error) {
@@ -154,13 +166,9 @@ func (k *Keeper) keep(ctx context.Context) (time.Duration, error) {
 }
 
 // agree writes what has to be written, and returns what is stored, and which
-// authorities the API server trusts.
+// authorities the audience trusts.
 func (k *Keeper) agree(ctx context.Context, now time.Time) (Store, []byte, error) {
-	configuration, err := k.configurations.Get(ctx, k.name, metav1.GetOptions{})
-	if err != nil {
-		return Store{}, nil, fmt.Errorf("read the webhook's configuration: %w", err)
-	}
-	target, err := targetOf(configuration)
+	target, err := k.audience.look(ctx)
 	if err != nil {
 		return Store{}, nil, err
 	}
@@ -179,7 +187,7 @@ func (k *Keeper) agree(ctx context.Context, now time.Time) (Store, []byte, error
 	if bytes.Equal(target.trusted, store.Authorities()) {
 		return store, target.trusted, nil
 	}
-	if err := k.trust(ctx, configuration, target, store.Authorities()); err != nil {
+	if err := k.audience.trust(ctx, target, store.Authorities()); err != nil {
 		return store, target.trusted, err
 	}
 	return store, store.Authorities(), nil
@@ -189,12 +197,12 @@ func (k *Keeper) agree(ctx context.Context, now time.Time) (Store, []byte, error
 func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
 	secret, err := k.core.Secrets(k.secret.Namespace).Get(ctx, k.secret.Name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err) && k.creates:
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Namespace: k.secret.Namespace, Name: k.secret.Name, Labels: map[string]string{hold.PartOfLabel: hold.PartOf},
 		}}, nil
 	case err != nil:
-		return nil, fmt.Errorf("read the webhook's certificate: %w", err)
+		return nil, fmt.Errorf("read the Secret of the certificate: %w", err)
 	}
 	return secret, nil
 }
@@ -214,21 +222,8 @@ func (k *Keeper) store(ctx context.Context, secret *corev1.Secret, store Store) 
 		_, err = k.core.Secrets(k.secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{FieldManager: write.FieldManager})
 	}
 	if err != nil {
-		return fmt.Errorf("store the webhook's certificate: %w", err)
+		return fmt.Errorf("store the certificate: %w", err)
 	}
-	k.log.Info("stored the webhook's certificate", "secret", k.secret.String(), "validUntil", store.Newest.leaf.NotAfter)
-	return nil
-}
-
-// trust lets the API server trust the authorities, in just the copy of the
-// configuration that was read.
-func (k *Keeper) trust(ctx context.Context, configuration *admissionv1.MutatingWebhookConfiguration, target target, authorities []byte) error {
-	patch, err := target.patch(configuration.ResourceVersion, authorities)
-	if err != nil {
-		return err
-	}
-	if _, err := k.configurations.Patch(ctx, configuration.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: write.FieldManager}); err != nil {
-		return fmt.Errorf("let the API server trust the webhook's certificate: %w", err)
-	}
+	k.log.Info("stored a certificate", "secret", k.secret.String(), "validUntil", store.Newest.leaf.NotAfter)
 	return nil
 }

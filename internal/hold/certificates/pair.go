@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certificates makes, keeps and renews the certificate that the webhook
-// serves, and lets the API server trust it.
+// Package certificates makes, keeps and renews the certificates that the webhook and
+// the metrics are served with, and lets the API server, and Prometheus, trust them.
 //
 // It is our own because of the overlap. The one well-kept library for this,
 // open-policy-agent/cert-controller, replaces the authority in the webhook's
@@ -49,7 +49,7 @@ type Pair struct {
 
 // Make makes a pair for a host name, or an IP address, that is valid from now.
 func Make(host string, now time.Time) (*Pair, error) {
-	authority := template("rollout-controller webhook", now)
+	authority := template("rollout-controller", now)
 	authority.IsCA = true
 	authority.KeyUsage |= x509.KeyUsageCertSign
 	authorityKey, authorityDER, err := sign(authority, authority, nil)

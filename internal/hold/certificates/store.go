@@ -17,6 +17,10 @@ const (
 	previousAuthorityKey   = "previous-ca.crt"
 )
 
+// AuthoritiesKey is the key of the Secret for those who read from it whom to trust:
+// the authorities of both pairs.
+const AuthoritiesKey = "ca-bundle.crt"
+
 // Store is what the Secret holds: the newest pair, and the one before it for as
 // long as that is valid.
 type Store struct {
@@ -39,6 +43,7 @@ func Read(data map[string][]byte) Store {
 func (s Store) Data() map[string][]byte {
 	data := map[string][]byte{}
 	if s.Newest != nil {
+		data[AuthoritiesKey] = s.Authorities()
 		data[certificateKey], data[keyKey], data[authorityKey] = s.Newest.Certificate, s.Newest.Key, s.Newest.Authority
 	}
 	if s.Previous != nil {

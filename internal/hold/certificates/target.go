@@ -24,9 +24,10 @@ var injections = []string{
 // errInjected: somebody else says which authorities the API server trusts.
 var errInjected = errors.New("cert-manager provides the authority of the webhook's certificate, so the certificate must come from a file")
 
-// target is where the API server looks for the webhook, and whom it trusts there.
+// target is where the server is looked for, and who is trusted there.
 type target struct {
-	index   int // of the webhook in its configuration
+	index   int    // of the webhook in its configuration
+	version string // of the configuration
 	host    string
 	trusted []byte
 }
@@ -42,7 +43,7 @@ func targetOf(configuration *admissionv1.MutatingWebhookConfiguration) (target, 
 	for i, w := range configuration.Webhooks {
 		if w.Name == hold.WebhookName {
 			host, err := Host(w.ClientConfig)
-			return target{index: i, host: host, trusted: w.ClientConfig.CABundle}, err
+			return target{index: i, version: configuration.ResourceVersion, host: host, trusted: w.ClientConfig.CABundle}, err
 		}
 	}
 	return target{}, fmt.Errorf("MutatingWebhookConfiguration %s has no webhook %s", configuration.Name, hold.WebhookName)
@@ -65,9 +66,9 @@ func Host(called admissionv1.WebhookClientConfig) (string, error) {
 
 // patch is a JSON patch that writes the authorities and nothing else, and fails
 // if the configuration has changed.
-func (t target) patch(version string, authorities []byte) ([]byte, error) {
+func (t target) patch(authorities []byte) ([]byte, error) {
 	return json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/resourceVersion", "value": version},
+		{"op": "test", "path": "/metadata/resourceVersion", "value": t.version},
 		{"op": "add", "path": fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", t.index), "value": authorities},
 	})
 }

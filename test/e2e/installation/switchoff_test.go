@@ -265,6 +265,12 @@ func runController(t *testing.T, name string, more ...string) *controlplane.Proc
 // arguments and environment.
 func runAs(t *testing.T, d *appsv1.Deployment, name string, more ...string) *controlplane.Process {
 	t.Helper()
+	return runServing(t, d, name, "0", more...)
+}
+
+// runServing does so, and serves metrics at an address.
+func runServing(t *testing.T, d *appsv1.Deployment, name, metrics string, more ...string) *controlplane.Process {
+	t.Helper()
 	program, err := scenario.BuildController(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
@@ -282,7 +288,7 @@ func runAs(t *testing.T, d *appsv1.Deployment, name string, more ...string) *con
 		}
 	}
 	arguments := slices.Concat([]string{"--kubeconfig=" + kubeconfig}, more, c.Args,
-		[]string{"--metrics-bind-address=0", "--health-probe-bind-address=0"}) // the ports may be taken here
+		[]string{"--metrics-bind-address=" + metrics, "--health-probe-bind-address=0"}) // the ports may be taken here
 	process, err := plane.StartProcess(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())+"-"+name, program, arguments, env)
 	if err != nil {
 		t.Fatal(err)
@@ -308,8 +314,16 @@ func createHooks(t *testing.T) {
 	for _, o := range objects {
 		if o.GetAnnotations()["helm.sh/hook"] != "" && o.GetKind() != "Job" {
 			create(t, o)
-			t.Cleanup(func() { _ = plane.Client().Delete(context.Background(), o) })
+			t.Cleanup(func() { deleteLater(t, o) })
 		}
+	}
+}
+
+// deleteLater deletes an object after a test.
+func deleteLater(t *testing.T, o client.Object) {
+	t.Helper()
+	if err := plane.Client().Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/hold/certificates"
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
+)
+
+// published is the Secret from which Prometheus reads whom to trust.
+var published = types.NamespacedName{Namespace: manifests.Namespace, Name: "rollout-controller-metrics-certificate"}
+
+const publishedHost = "rollout-controller-metrics-certificate.kuberik-system.svc"
+
+func TestTheAuthorityOfTheMetricsIsReadFromTheSecret(t *testing.T) {
+	g := NewWithT(t)
+	installRights(t)
+	now := clocktesting.NewFakeClock(time.Now())
+	keeper := publish(t, now)
+	g.Consistently(func() error { _, err := keeper.Certificate(); return err }).ShouldNot(Succeed(), "it creates no Secret")
+
+	install(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: published.Namespace, Name: published.Name}})
+	eventually(t, func() error { return trusted(t, keeper, now) }).Should(Succeed())
+	first, err := keeper.Certificate()
+	g.Expect(err).NotTo(HaveOccurred())
+
+	now.Step(certificates.RenewAfter)
+	eventually(t, func() int { return bytes.Count(bundle(t), certificatePEM) }).Should(Equal(2), "the next one is trusted before it is met")
+	eventually(t, now.HasWaiters).Should(BeTrue())
+	eventually(t, func() error { return trusted(t, keeper, now) }).Should(Succeed())
+	g.Expect(keeper.Certificate()).To(HaveField("Certificate", Equal(first.Certificate)), "Prometheus has not read the new one yet")
+
+	now.Step(certificates.Overlap)
+	eventually(t, func() [][]byte { c, _ := keeper.Certificate(); return c.Certificate }).ShouldNot(Equal(first.Certificate))
+	g.Expect(trusted(t, keeper, now)).To(Succeed())
+}
+
+// publish runs a keeper with the rights that are installed.
+func publish(t *testing.T, now clock.Clock) *certificates.Keeper {
+	t.Helper()
+	g := NewWithT(t)
+	config, err := testPlane.RESTConfigFor(controllerName, "system:serviceaccounts", "system:authenticated")
+	g.Expect(err).NotTo(HaveOccurred())
+	transport, err := rest.HTTPClientFor(config)
+	g.Expect(err).NotTo(HaveOccurred())
+	keeper, err := certificates.NewPublisher(config, transport, publishedHost, published, now, logr.Discard())
+	g.Expect(err).NotTo(HaveOccurred())
+	mgr := newManager(t)
+	g.Expect(mgr.Add(keeper)).To(Succeed())
+	run(t, mgr)
+	return keeper
+}
+
+// trusted asks as Prometheus would.
+func trusted(t *testing.T, keeper *certificates.Keeper, now clock.Clock) error {
+	t.Helper()
+	served, err := keeper.Certificate()
+	if err != nil {
+		return err
+	}
+	return certificates.Trusted(served, bundle(t), publishedHost, now.Now())
+}
+
+func bundle(t *testing.T) []byte {
+	t.Helper()
+	secret := &corev1.Secret{}
+	if err := testClient.Get(t.Context(), client.ObjectKey(published), secret); err != nil {
+		t.Fatal(err)
+	}
+	return secret.Data[certificates.AuthoritiesKey]
+}
