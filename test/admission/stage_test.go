@@ -54,10 +54,7 @@ func (s *stage) coordinate(coordinations ...*v1.DeploymentCoordination) {
 			c.Namespace = s.makeNamespace()
 		}
 		wanted := c.DeepCopy()
-		c.Spec.LabelSelector = metav1.LabelSelector{MatchLabels: map[string]string{"nothing": "yet"}}
 		s.Expect(testClient.Create(s.ctx, c)).To(Succeed())
-		c.Spec = wanted.Spec // an empty selector is refused when it is new
-		s.Expect(testClient.Update(s.ctx, c)).To(Succeed())
 		for i, state := range wanted.Status.DeploymentStates {
 			if state.UID == StoredUID {
 				wanted.Status.DeploymentStates[i].UID = s.deployment().UID

@@ -26,7 +26,9 @@ const (
 // DeploymentCoordinationSpec says which Deployments roll out one at a time.
 type DeploymentCoordinationSpec struct {
 	// labelSelector selects the Deployments of the coordination's own namespace
-	// by their labels. An empty one selects nothing.
+	// by their labels. While it is empty, or cannot be understood, nothing is
+	// touched: what it selected before stays as it is.
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn', 'Exists', 'DoesNotExist'])",message="the operator of each of matchExpressions must be In, NotIn, Exists or DoesNotExist"
 	// +optional
 	LabelSelector metav1.LabelSelector `json:"labelSelector,omitempty"`
 
@@ -133,7 +135,7 @@ type DeploymentCoordinationStatus struct {
 // +kubebuilder:printcolumn:name="Active",type=string,JSONPath=`.status.activeDeployment`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
 // +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=`.status.conditions[?(@.type=='Progressing')].status`
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || (has(self.spec) && has(self.spec.labelSelector) && (has(self.spec.labelSelector.matchLabels) && size(self.spec.labelSelector.matchLabels) > 0 || has(self.spec.labelSelector.matchExpressions) && size(self.spec.labelSelector.matchExpressions) > 0))",message="spec.labelSelector is empty, which would select every Deployment of the namespace: name labels",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="has(self.spec) && has(self.spec.labelSelector) && (has(self.spec.labelSelector.matchLabels) && size(self.spec.labelSelector.matchLabels) > 0 || has(self.spec.labelSelector.matchExpressions) && size(self.spec.labelSelector.matchExpressions) > 0) || oldSelf.hasValue() && !(has(oldSelf.value().spec) && has(oldSelf.value().spec.labelSelector) && (has(oldSelf.value().spec.labelSelector.matchLabels) && size(oldSelf.value().spec.labelSelector.matchLabels) > 0 || has(oldSelf.value().spec.labelSelector.matchExpressions) && size(oldSelf.value().spec.labelSelector.matchExpressions) > 0))",message="spec.labelSelector is empty, which would select every Deployment of the namespace: name labels",optionalOldSelf=true
 type DeploymentCoordination struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
@@ -23,8 +24,12 @@ func TestWhatCannotBeMeantIsRefusedAtCreation(t *testing.T) {
 		edit    func(*coordinationv1.DeploymentCoordination)
 		message string
 	}{
-		"an empty selector":         {selecting(metav1.LabelSelector{}), "would select every Deployment of the namespace"},
-		"negative minReadySeconds":  {minReady(-1), "should be greater than or equal to 0"},
+		"an empty selector":        {selecting(metav1.LabelSelector{}), "would select every Deployment of the namespace"},
+		"negative minReadySeconds": {minReady(-1), "should be greater than or equal to 0"},
+		"an operator that does not exist": {
+			selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "shop", Operator: "in", Values: []string{"yes"}}}}),
+			"must be In, NotIn, Exists or DoesNotExist",
+		},
 		"an idlePolicy of nobody's": {func(c *coordinationv1.DeploymentCoordination) { c.Spec.IdlePolicy = "Sleep" }, "Unsupported value"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,19 +51,97 @@ func TestACoordinationWithoutASpecIsRefusedAtCreation(t *testing.T) {
 	s.Expect(s.Create(s.ctx, c)).To(MatchError(ContainSubstring("would select every Deployment of the namespace")))
 }
 
-// One that exists already can be changed, and is told of its mistake.
-func TestAMistakeTouchesNothingIsToldAndCanBeMended(t *testing.T) {
+// Nobody means to give up a selector by leaving it out.
+func TestASelectorCannotBecomeAMistake(t *testing.T) {
 	for name, c := range map[string]struct {
 		selector metav1.LabelSelector
-		reason   string
+		message  string
 	}{
-		"an empty selector": {
-			metav1.LabelSelector{}, coordinationv1.EmptySelectorReason,
+		"empty": {metav1.LabelSelector{}, "would select every Deployment of the namespace"},
+		"of an operator that does not exist": {
+			metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "shop", Operator: "exists"}}},
+			"must be In, NotIn, Exists or DoesNotExist",
 		},
-		"an operator that does not exist": {
-			metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "shop", Operator: "Contains", Values: []string{"x"}}}},
-			coordinationv1.InvalidSelectorReason,
-		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t)
+			s.coordinate("shop")
+			changed := s.coordination("shop")
+			changed.Spec.LabelSelector = c.selector
+			err := s.Update(s.ctx, changed)
+			s.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+			s.Expect(err).To(MatchError(ContainSubstring(c.message)))
+		})
+	}
+}
+
+// One that was stored before the API server refused it can still be changed and
+// reported on.
+func TestAMistakeThatIsStoredCanBeChanged(t *testing.T) {
+	for name, selector := range mistakes {
+		t.Run(name, func(t *testing.T) {
+			s := openStage(t)
+			s.coordinate("shop")
+			s.unchecked(func() { s.change("shop", selecting(selector)) })
+			s.change("shop", minReady(5))
+			s.rest()
+			s.Expect(s.coordination("shop").Status.ObservedGeneration).To(BeEquivalentTo(3))
+		})
+	}
+}
+
+// mistakes are selectors that the API server does not store any more.
+var mistakes = map[string]metav1.LabelSelector{
+	"an empty selector": {},
+	"an operator that does not exist": {
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "shop", Operator: "Contains", Values: []string{"x"}}},
+	},
+}
+
+// unchecked does something while the API server has no rules for coordinations, as
+// before it had them.
+func (s *stage) unchecked(do func()) {
+	crd := &unstructured.Unstructured{}
+	crd.SetAPIVersion("apiextensions.k8s.io/v1")
+	crd.SetKind("CustomResourceDefinition")
+	crd.SetName("deploymentcoordinations." + coordinationv1.GroupVersion.Group)
+	s.Expect(s.Get(s.ctx, client.ObjectKeyFromObject(crd), crd)).To(Succeed())
+	checked := crd.DeepCopy()
+	removeRules(crd.Object["spec"])
+	s.Expect(s.Update(s.ctx, crd)).To(Succeed())
+	defer func() {
+		checked.SetResourceVersion(crd.GetResourceVersion())
+		s.Expect(s.Update(s.ctx, checked)).To(Succeed())
+		s.Eventually(s.storesMistakes).ShouldNot(Succeed())
+	}()
+	s.Eventually(s.storesMistakes).Should(Succeed())
+	do()
+}
+
+func (s *stage) storesMistakes() error {
+	return s.Create(s.ctx, coordination(s.namespace, "probe", selecting(metav1.LabelSelector{})), client.DryRunAll)
+}
+
+// removeRules removes the rules in CEL from a schema.
+func removeRules(schema any) {
+	switch schema := schema.(type) {
+	case map[string]any:
+		delete(schema, "x-kubernetes-validations")
+		for _, inner := range schema {
+			removeRules(inner)
+		}
+	case []any:
+		for _, inner := range schema {
+			removeRules(inner)
+		}
+	}
+}
+
+// One that exists already is told of its mistake.
+func TestAMistakeTouchesNothingIsToldAndCanBeMended(t *testing.T) {
+	for name, reason := range map[string]string{
+		"an empty selector":               coordinationv1.EmptySelectorReason,
+		"an operator that does not exist": coordinationv1.InvalidSelectorReason,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openStage(t)
@@ -66,11 +149,11 @@ func TestAMistakeTouchesNothingIsToldAndCanBeMended(t *testing.T) {
 			s.deploy("b")
 			s.coordinate("store")
 			s.coordinate("shop")
-			s.change("shop", selecting(c.selector))
+			s.unchecked(func() { s.change("shop", selecting(mistakes[name])) })
 			s.Expect(s.rest()).To(BeZero())
 			s.Expect(s.unpaused()).To(Equal([]string{"a", "b"}), "nothing is touched")
 			for _, kind := range []string{coordinationv1.ReadyCondition, coordinationv1.StalledCondition} {
-				s.Expect(s.condition("shop", kind)).To(ContainSubstring(c.reason + ": "))
+				s.Expect(s.condition("shop", kind)).To(ContainSubstring(reason + ": "))
 			}
 			s.Expect(kstatusOf(s.coordination("shop"))).To(Equal(status.FailedStatus))
 			s.Expect(s.coordination("shop").Status.Deployments).To(BeEmpty())
@@ -85,12 +168,30 @@ func TestAMistakeTouchesNothingIsToldAndCanBeMended(t *testing.T) {
 	}
 }
 
-// What a selector that broke had held is not let loose all at once.
-func TestMembersAreGivenBackWhenTheSelectorIsEmptied(t *testing.T) {
-	s := three(t)
-	s.change("shop", selecting(metav1.LabelSelector{}))
-	s.rest()
-	s.Expect(s.free()).To(Equal([]string{"a", "b", "c"}))
+// What waits is not released all at once, and who has the turn keeps it.
+func TestAMistakeInAWaveReleasesNobody(t *testing.T) {
+	for name, selector := range mistakes {
+		t.Run(name, func(t *testing.T) {
+			s := three(t, resume)
+			for _, member := range []string{"a", "b", "c"} {
+				s.edit(member, version("2"), paused(true))
+			}
+			s.rest()
+			s.Expect(s.unpaused()).To(Equal([]string{"a"}))
+			s.unchecked(func() { s.change("shop", selecting(selector)) })
+			s.rest()
+			s.restart()
+			s.rest()
+			s.Expect(s.unpaused()).To(Equal([]string{"a"}))
+			s.Expect(s.condition("shop", coordinationv1.StalledCondition)).NotTo(BeEmpty())
+
+			s.finishes("a")
+			s.change("shop", selecting(metav1.LabelSelector{MatchLabels: map[string]string{"shop": "yes"}}))
+			s.rest()
+			s.Expect(s.active("shop")).To(Equal("b"))
+			s.Expect(s.unpaused()).To(Equal([]string{"a", "b"}))
+		})
+	}
 }
 
 func TestExpressionsSelect(t *testing.T) {

@@ -71,6 +71,13 @@ func playChaos(t *testing.T, seed uint64) {
 func (w *world) calmDown() {
 	w.say("everything calms down")
 	w.rough, w.dies = false, -1
+	for _, name := range w.crNames() {
+		if isMistake(w.crs[name].Coordination) && w.chance(2) {
+			w.changeCR(w.crs[name], "correct the selector of", func(r *cr) {
+				r.Spec.LabelSelector = metav1.LabelSelector{MatchLabels: map[string]string{name: "yes"}}
+			})
+		}
+	}
 	clear(w.refused)
 	clear(w.stale)
 	for _, name := range w.appNames() {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
@@ -156,6 +157,11 @@ func (c *cluster) admit(a *app, changed bool) {
 func (r *cr) selects() string {
 	for label := range r.Spec.LabelSelector.MatchLabels {
 		return label
+	}
+	for _, e := range r.Spec.LabelSelector.MatchExpressions {
+		if e.Operator == metav1.LabelSelectorOpExists {
+			return e.Key
+		}
 	}
 	return "nothing"
 }

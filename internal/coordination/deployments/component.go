@@ -16,7 +16,8 @@ import (
 // group is a coordination with the Deployments that it selects.
 type group struct {
 	Coordination
-	// problem is why it selects nothing; nil if its selector is sound.
+	// problem is why it selects nothing; nil if its selector is sound. What it
+	// selected before stays as it is.
 	problem  *problem
 	selector labels.Selector
 	// members are sorted by name.

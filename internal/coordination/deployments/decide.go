@@ -39,7 +39,9 @@ func (n *namespace) stands() bool { return n.in.Other != "" || n.in.Unreadable !
 // resume takes up the turns of the journals, and moves all clocks to now.
 func (n *namespace) resume() {
 	for _, g := range n.groups {
-		g.resume()
+		if g.problem == nil {
+			g.resume()
+		}
 	}
 	for _, c := range n.components {
 		for _, m := range c.members {

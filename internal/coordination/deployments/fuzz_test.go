@@ -152,6 +152,11 @@ func checkPlan(t *testing.T, in deployments.Input, p deployments.Plan) {
 		case w.Paused == d.Paused && w.HeldBy == d.HeldBy:
 			t.Errorf("the write to %s changes nothing", w.Deployment)
 		}
+		if w.Kind == deployments.WriteGiveBack && slices.ContainsFunc(in.Coordinations, func(co deployments.Coordination) bool {
+			return co.Name == d.HeldBy && isMistake(co)
+		}) {
+			t.Errorf("%s is given back because of a mistake", w.Deployment)
+		}
 		seen[w.Deployment] = true
 	}
 	if !p.RecheckAt.IsZero() && !p.RecheckAt.After(in.Now) {
@@ -161,6 +166,11 @@ func checkPlan(t *testing.T, in deployments.Input, p deployments.Plan) {
 	active := map[string]string{}
 	for _, j := range p.Journals {
 		active[j.Coordination] = j.Status.ActiveDeployment
+	}
+	for _, co := range in.Coordinations {
+		if isMistake(co) {
+			delete(active, co.Name) // it is as it was
+		}
 	}
 	for _, co := range in.Coordinations {
 		if active[co.Name] == "" {

@@ -14,16 +14,29 @@ func (n *namespace) journals() []Journal {
 }
 
 // journal is the next status of a coordination, and what to tell once it is
-// stored.
+// stored. One with a problem remembers what it knew before: when the mistake is
+// corrected, the turn goes on.
 func (n *namespace) journal(g *group) Journal {
 	status := g.Journal.DeepCopy()
 	status.ObservedGeneration = g.Generation
-	if !n.stands() {
+	switch {
+	case n.stands():
+	case g.problem != nil:
+		forgetReady(status)
+	default:
 		g.write(status)
 		g.warnIdle()
 	}
 	status.Conditions = g.conditions(n)
 	return Journal{Coordination: g.Name, Status: *status, Notes: g.notes}
+}
+
+// forgetReady: nobody looks whether the members stay available, so that a bake begins
+// anew afterwards.
+func forgetReady(status *coordinationv1.DeploymentCoordinationStatus) {
+	for i := range status.DeploymentStates {
+		status.DeploymentStates[i].ReadySince = nil
+	}
 }
 
 // write puts down who has the turn and how far everybody is.

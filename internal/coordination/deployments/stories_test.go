@@ -116,6 +116,11 @@ func bakes(name string) func(*world) bool {
 	}
 }
 
+// rolledOut is true once a template is up everywhere.
+func rolledOut(name, template string) func(*world) bool {
+	return func(w *world) bool { return w.apps[name].finished == template }
+}
+
 func not(f func(*world) bool) func(*world) bool { return func(w *world) bool { return !f(w) } }
 
 func always(*world) bool { return true }
@@ -164,6 +169,22 @@ func remove(name string) func(*world) {
 
 func uncoordinate(name string) func(*world) {
 	return func(w *world) { delete(w.crs, name); w.version++ }
+}
+
+// misspell makes of the selector one that cannot be understood.
+func misspell(name string) func(*world) {
+	return func(w *world) { w.selectBy(name, "Like") }
+}
+
+// correct makes it select by the name of the coordination as a label again.
+func correct(name string) func(*world) {
+	return func(w *world) { w.selectBy(name, metav1.LabelSelectorOpExists) }
+}
+
+func (w *world) selectBy(name string, operator metav1.LabelSelectorOperator) {
+	w.crs[name].Spec.LabelSelector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: name, Operator: operator}}}
+	w.crs[name].Generation++
+	w.version++
 }
 
 func baking(seconds int32) func(*deployments.Coordination) {
@@ -353,6 +374,7 @@ var stories = map[string]story{
 				w.crs["web"].Generation++
 				w.version++
 			}},
+			{says("web", coordinationv1.EmptySelectorReason), "people: delete coordination web", uncoordinate("web")},
 		},
 	},
 
@@ -403,16 +425,20 @@ var stories = map[string]story{
 	"the selector cannot be understood for a while": {
 		setUp: shop(),
 		events: []event{
-			{atRest, "people: write an operator that there is not", func(w *world) {
-				w.crs["shop"].Spec.LabelSelector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "shop", Operator: "Like"}}}
-				w.crs["shop"].Generation++
-				w.version++
-			}},
-			{says("shop", coordinationv1.InvalidSelectorReason), "people: correct it", func(w *world) {
-				w.crs["shop"].Spec.LabelSelector.MatchExpressions[0].Operator = metav1.LabelSelectorOpExists
-				w.crs["shop"].Generation++
-				w.version++
-			}},
+			{atRest, "people: write an operator that there is not", misspell("shop")},
+			{says("shop", coordinationv1.InvalidSelectorReason), "people: correct it", correct("shop")},
+		},
+	},
+
+	"the selector cannot be understood while one rolls and two wait": {
+		setUp: func(w *world) {
+			w.holdForm = "policy"
+			shop(baking(30), resuming)(w)
+		},
+		events: []event{
+			{atRest, "people: apply 1.1 to all", change("1.1", "web", "cart", "api")},
+			{turnOf("api", 1), "people: write an operator that there is not", misspell("shop")},
+			{rolledOut("api", "1.1"), "people: correct it", correct("shop")},
 		},
 	},
 }

@@ -501,9 +501,9 @@ func TestNothingIsTouched(t *testing.T) {
 			in:   of(coordination("web", invalid), deployment("a", "web")),
 			want: []string{"web: nobody, InvalidSelector"},
 		},
-		"and what such a coordination held is given back": {
-			in:   of(coordination("web", empty, wrote("a", justStarted("a"))), held),
-			want: []string{"web: nobody, EmptySelector", "GiveBack a"},
+		"and what such a coordination held stays as it is, and so does the turn": {
+			in:   of(coordination("web", invalid, wrote("b", justStarted("b"))), held, but(deployment("b", "web"), rolling(1))),
+			want: []string{"web: b, InvalidSelector"},
 		},
 		"and the others go on": {
 			in:   of(coordination("bad", empty), coordination("web"), held),
@@ -538,6 +538,13 @@ func TestGivingBack(t *testing.T) {
 	t.Parallel()
 
 	gone := func(d *deployments.Deployment) { idle(d); d.HeldBy = "gone" }
+	mistaken := func(c *deployments.Coordination) { c.Spec.LabelSelector = metav1.LabelSelector{} }
+	selected := func(name string) func(*deployments.Coordination) {
+		return func(c *deployments.Coordination) {
+			wrote("", longDone(name))(c)
+			c.Journal.Deployments = []string{"shop/" + name}
+		}
+	}
 	tests := map[string]struct {
 		in   deployments.Input
 		want []deployments.Write
@@ -556,6 +563,20 @@ func TestGivingBack(t *testing.T) {
 		},
 		"what others have paused stays paused": {
 			in: of(but(deployment("a"), func(d *deployments.Deployment) { d.Paused = true })),
+		},
+		"what a coordination held whose selector is a mistake now stays held": {
+			in: of(coordination("gone", mistaken), but(deployment("a"), gone)),
+		},
+		"what such a coordination selected stays held, whoever held it": {
+			in: of(coordination("web", mistaken, selected("a")), but(deployment("a"), gone)),
+		},
+		"another of its name is given back": {
+			in:   of(coordination("web", mistaken, selected("a")), but(deployment("a"), gone, func(d *deployments.Deployment) { d.UID = "another" })),
+			want: []deployments.Write{{Kind: deployments.WriteGiveBack, Deployment: "shop/a", UID: "another"}},
+		},
+		"beside a mistake in another coordination": {
+			in:   of(coordination("web", mistaken, selected("b")), but(deployment("a"), gone)),
+			want: []deployments.Write{{Kind: deployments.WriteGiveBack, Deployment: "shop/a", UID: "uid-a"}},
 		},
 	}
 	for name, tt := range tests {

@@ -398,12 +398,18 @@ func connected(v view, key string) map[string]bool {
 	return found
 }
 
+// isMistake reports whether nobody knows what a coordination means to select.
+func isMistake(co deployments.Coordination) bool {
+	selector, err := metav1.LabelSelectorAsSelector(&co.Spec.LabelSelector)
+	return err != nil || selector.Empty()
+}
+
 // selected are the keys of the Deployments that a coordination selects.
 func selected(v view, co deployments.Coordination) (keys []string) {
-	selector, err := metav1.LabelSelectorAsSelector(&co.Spec.LabelSelector)
-	if err != nil || selector.Empty() {
+	if isMistake(co) {
 		return nil
 	}
+	selector, _ := metav1.LabelSelectorAsSelector(&co.Spec.LabelSelector)
 	for _, d := range v.in.Deployments {
 		if selector.Matches(labels.Set(d.Labels)) {
 			keys = append(keys, d.Key)
@@ -420,6 +426,9 @@ func (w *world) checkWrite(v view, p deployments.Write, a *app) {
 	if !p.Paused && a.Paused && a.UserHeld {
 		w.t.Fatalf("%s is released although somebody holds it:\n%s", p.Deployment, w.tail())
 	}
+	if p.Kind == deployments.WriteGiveBack && mistakenHolder(v, a) {
+		w.t.Fatalf("%s is given back because of a mistake in the selector of %s:\n%s", p.Deployment, a.HeldBy, w.tail())
+	}
 	if p.Kind != deployments.WriteRelease || !a.left() {
 		return
 	}
@@ -429,6 +438,14 @@ func (w *world) checkWrite(v view, p deployments.Write, a *app) {
 			w.t.Fatalf("%s is released while %s rolls out:\n%s", p.Deployment, key, w.tail())
 		}
 	}
+}
+
+// mistakenHolder reports whether the coordination that holds an app is there, and
+// nobody knows what it selects.
+func mistakenHolder(v view, a *app) bool {
+	return slices.ContainsFunc(v.in.Coordinations, func(co deployments.Coordination) bool {
+		return co.Name == a.HeldBy && isMistake(co)
+	})
 }
 
 // checkBake: who is said to be ready has been for long enough, as far as any pass
@@ -490,11 +507,11 @@ func (w *world) isSelected(v view, key string) bool {
 func (w *world) checkTurns(v view) {
 	for _, co := range v.in.Coordinations {
 		active := w.crs[co.Name].Journal.ActiveDeployment
-		if active == "" {
+		if active == "" || isMistake(co) {
 			continue
 		}
 		component := connected(v, active)
-		for _, other := range v.in.Coordinations {
+		for _, other := range slices.DeleteFunc(slices.Clone(v.in.Coordinations), isMistake) {
 			members, theirs := selected(v, other), w.crs[other.Name].Journal.ActiveDeployment
 			if slices.Contains(members, active) && theirs != active || component[theirs] && theirs != active {
 				w.t.Fatalf("%s says that %s has the turn, and %s says %q:\n%s", co.Name, active, other.Name, theirs, w.tail())
@@ -536,7 +553,7 @@ func (w *world) checkRest() {
 	for _, name := range w.appNames() {
 		a := w.apps[name]
 		if !w.isSelected(v, a.Key) {
-			if a.HeldBy != "" {
+			if a.HeldBy != "" && !slices.ContainsFunc(v.in.Coordinations, isMistake) {
 				w.t.Fatalf("%s is still held by %s:\n%s", a.Key, a.HeldBy, w.tail())
 			}
 			continue
@@ -546,7 +563,7 @@ func (w *world) checkRest() {
 		}
 	}
 	for _, r := range w.crs {
-		if r.Journal.ActiveDeployment != "" {
+		if r.Journal.ActiveDeployment != "" && !isMistake(r.Coordination) {
 			w.t.Fatalf("%s still has the turn:\n%s", r.Journal.ActiveDeployment, w.tail())
 		}
 	}
