@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
@@ -72,6 +73,27 @@ func TestDeploymentsThatArrivedPausedAreGivenBackToo(t *testing.T) {
 	s.remove(&coordinationv1.DeploymentCoordination{}, "shop")
 	s.rest()
 	s.Expect(s.free()).To(Equal([]string{"a", "b"}))
+}
+
+// The first implementation of this API took an empty selector for the whole
+// namespace, and marked nothing.
+func TestWhatWasPausedUnderAnEmptySelectorIsReleasedWithItsCoordination(t *testing.T) {
+	s := openStage(t)
+	s.deploy("a", labelled("other"), paused(true))
+	s.deploy("b", labelled("other"), paused(true), userHeld(true))
+	s.coordinate("shop")
+	s.unchecked(func() { s.change("shop", selecting(metav1.LabelSelector{})) })
+	c := s.coordination("shop")
+	c.Status.Deployments = []string{s.namespace + "/a", s.namespace + "/b"}
+	s.Expect(s.Status().Update(s.ctx, c)).To(Succeed())
+	s.deploy("later", labelled("other"), paused(true))
+	s.rest()
+	s.Expect(s.unpaused()).To(BeEmpty(), "nothing is released because of a mistake")
+
+	s.remove(&coordinationv1.DeploymentCoordination{}, "shop")
+	s.rest()
+	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
+	s.Expect(s.free()).To(Equal([]string{"a"}))
 }
 
 func TestAPersonsHoldOutlivesTheCoordination(t *testing.T) {

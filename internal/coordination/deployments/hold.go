@@ -24,7 +24,7 @@ func (n *namespace) writes() []Write {
 			}
 		}
 	}
-	writes = append(writes, n.giveBacks()...)
+	writes = append(writes, n.leftovers()...)
 	slices.SortStableFunc(writes, func(a, b Write) int { return cmp.Compare(a.Kind.rank(), b.Kind.rank()) })
 	return writes
 }

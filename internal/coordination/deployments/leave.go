@@ -4,23 +4,32 @@ package deployments
 
 import "slices"
 
-// giveBacks are the Deployments that were held and that no coordination selects any
-// more. They get back what they would have without; what somebody holds by
+// leftovers are what to do to Deployments that no coordination selects: those that
+// were held get back what they would have without, and what somebody holds by
 // annotation stays paused.
 //
 // While the selector of a coordination is a mistake, nobody knows which Deployments
-// it means. Those that it had stay as they are until the mistake is corrected.
-func (n *namespace) giveBacks() []Write {
+// it means. Those that it had stay as they are until the mistake is corrected. The
+// first implementation of this API, which took an empty selector for the whole
+// namespace, left no held-by on what it paused: it is added, so that the Deployment
+// is released when the coordination is deleted.
+func (n *namespace) leftovers() []Write {
 	var writes []Write
 	for _, m := range n.strays {
-		if m.HeldBy != "" && n.claimant(m) == nil {
-			writes = append(writes, Write{
-				Kind: WriteGiveBack, Deployment: m.Key, UID: m.UID,
-				Paused: m.Paused && m.UserHeld,
-			})
+		switch g := n.claimant(m); {
+		case g == nil && m.HeldBy != "":
+			writes = append(writes, m.giveBack())
+		case g != nil && m.Paused && m.HeldBy == "":
+			mark := m.mark(g.Name)
+			mark.Coordinations = []string{g.Name}
+			writes = append(writes, mark)
 		}
 	}
 	return writes
+}
+
+func (m *member) giveBack() Write {
+	return Write{Kind: WriteGiveBack, Deployment: m.Key, UID: m.UID, Paused: m.Paused && m.UserHeld}
 }
 
 // claimant is a coordination with a problem that had the Deployment before: its

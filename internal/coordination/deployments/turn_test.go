@@ -570,6 +570,13 @@ func TestGivingBack(t *testing.T) {
 		"what such a coordination selected stays held, whoever held it": {
 			in: of(coordination("web", mistaken, selected("a")), but(deployment("a"), gone)),
 		},
+		"what the first implementation paused under such a selector is marked": {
+			in:   of(coordination("web", mistaken, selected("a"), selected("b")), but(deployment("b"), func(d *deployments.Deployment) { d.Paused = true })),
+			want: []deployments.Write{{Kind: deployments.WriteMark, Deployment: "shop/b", UID: "uid-b", HeldBy: "web", Paused: true}},
+		},
+		"what it left running is not": {
+			in: of(coordination("web", mistaken, selected("a")), deployment("a")),
+		},
 		"another of its name is given back": {
 			in:   of(coordination("web", mistaken, selected("a")), but(deployment("a"), gone, func(d *deployments.Deployment) { d.UID = "another" })),
 			want: []deployments.Write{{Kind: deployments.WriteGiveBack, Deployment: "shop/a", UID: "another"}},
