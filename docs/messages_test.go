@@ -46,6 +46,7 @@ var quietPackages = map[string]string{
 // history entry, target or status, by the reason why they do not.
 var unseen = map[string][]string{
 	"the controller looks for it in what etcd and the API server say": {"too large", "larger than max"},
+	"the reconciler tells itself by it to wait a moment":              {"it is too early to try again"},
 	"client-go logs it with what was to be listed, and tries again":   {"list a page: …"},
 	"the controller exits with it when it starts, because of the API server's own complaint": {
 		"add a cache of all Rollouts: …",

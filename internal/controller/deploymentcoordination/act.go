@@ -19,23 +19,26 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// act makes the writes of a plan whose journals are stored. While one that has
-// to stop could not be stopped, nobody is released.
-func (r *Reconciler) act(ctx context.Context, seen world, plan deployments.Plan) error {
+// act makes the writes of a plan, but for the components of which a journal is not
+// stored. While one that rolls out could not be stopped, nobody of its component is
+// released.
+func (r *Reconciler) act(ctx context.Context, seen world, plan deployments.Plan, unstored components) []error {
 	var errs []error
-	stopped := true
+	rolling := components{}
 	for _, w := range plan.Writes {
-		if w.Kind == deployments.WriteRelease && !stopped || r.retries.waits(w.Deployment, r.Now()) {
-			stopped = stopped && w.Kind != deployments.WriteHold
+		if unstored[w.Component] || w.Kind == deployments.WriteRelease && rolling[w.Component] {
 			continue
 		}
-		err := r.write(ctx, seen, w)
-		if err != nil && w.Kind == deployments.WriteHold {
-			stopped = false
+		made := false
+		if !r.retries.waits(w.Deployment, r.Now()) {
+			err := r.write(ctx, seen, w)
+			made, errs = err == nil, append(errs, err)
 		}
-		errs = append(errs, err)
+		if w.Stops && !made {
+			rolling[w.Component] = true
+		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // write changes one Deployment, on condition that it is the version that was

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -73,8 +74,9 @@ type Reconciler struct {
 	// Durations records how long reconciliations take; nil does not.
 	Durations *metrics.Durations
 
-	writes  ownwrites.Versions
-	retries retries
+	writes ownwrites.Versions
+	// retries are about Deployments, and journals about the statuses of coordinations.
+	retries, journals retries
 }
 
 // Reconcile brings the coordinations of one namespace forward by one plan: it
@@ -103,25 +105,36 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 		plan = r.decide(seen)
 	}
 	pass.Decided(plan)
-	stored, err := r.record(ctx, seen, plan)
-	if pass.Stored(stored); err == nil {
-		err = r.act(ctx, seen, plan)
+	stored, unstored, errs := r.record(ctx, seen, plan)
+	pass.Stored(stored)
+	errs = append(errs, r.act(ctx, seen, plan, unstored)...)
+	all := len(errs)
+	errs = slices.DeleteFunc(errs, isOutrun)
+	if err := errors.Join(append(errs, seen.Unreadable)...); err != nil {
+		return ctrl.Result{}, err
 	}
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if len(errs) < all {
 		pass.Ends("an object has changed since it was read")
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
-	if err = errors.Join(err, seen.Unreadable); err != nil {
-		return ctrl.Result{}, err
-	}
-	return r.requeue(begun, plan.RecheckAt, r.retries.next(seen.Deployments)), nil
+	return r.requeue(begun, plan.RecheckAt, r.retries.next(seen.namespace), r.journals.next(seen.namespace)), nil
 }
+
+// isOutrun reports whether somebody else was quicker, so that the pass has to look
+// again.
+func isOutrun(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
 
 // decide plans. A write that could not be made, and is not wanted any more, is no
 // error of the coordination any more.
 func (r *Reconciler) decide(seen world) deployments.Plan {
 	plan := deployments.Decide(seen.Input)
-	if !r.retries.settle(seen.namespace, plan.Writes) {
+	r.journals.settle(seen.namespace, func(key string) bool {
+		return seen.coordinations[strings.TrimPrefix(key, seen.namespace+"/")] != nil
+	})
+	isWanted := func(key string) bool {
+		return slices.ContainsFunc(plan.Writes, func(w deployments.Write) bool { return w.Deployment == key })
+	}
+	if !r.retries.settle(seen.namespace, isWanted) {
 		return plan
 	}
 	for i := range seen.Deployments {

@@ -205,6 +205,66 @@ func TestNobodyIsReleasedBesideOneThatCannotBeStopped(t *testing.T) {
 	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
 }
 
+// One that has nothing to roll out is to be paused, and a policy of the cluster does
+// not let anybody write it. Neither its own group nor another one waits for that.
+func TestOneThatCannotBePausedHoldsUpNobodyWhoMayGo(t *testing.T) {
+	s := three(t)
+	s.deployed("x", labelled("store"))
+	s.coordinate("store")
+	s.rest()
+	s.edit("c", paused(false), annotated(coordinationv1.HeldByAnnotation, ""))
+	s.observes("c")
+	s.edit("b", version("2"))
+	s.edit("x", version("2"))
+	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+		if write == "patch Deployment c" {
+			return fixture.Fault{Err: errRefused}
+		}
+		return fixture.Fault{}
+	}
+	_, err := s.try(s.reconciler)
+	s.Expect(err).To(MatchError(ContainSubstring("a quota says no")))
+	s.Expect(s.unpaused()).To(Equal([]string{"b", "c", "x"}))
+	s.rest()
+	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(HavePrefix("True Error"))
+	s.Expect(s.condition("store", coordinationv1.DegradedCondition)).To(HavePrefix("False NoErrors"))
+}
+
+// Nor does it wait for the status of another group, and the end of its bake is kept.
+func TestAStatusThatCannotBeWrittenHoldsUpNoOtherGroup(t *testing.T) {
+	s := three(t)
+	s.deployed("x", labelled("store"))
+	s.deployed("y", labelled("store"))
+	s.coordinate("store", minReady(60))
+	s.rest()
+	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+		if write == "patch DeploymentCoordination/status shop" {
+			return fixture.Fault{Err: apierrors.NewInternalError(errors.New("the disk is full"))}
+		}
+		return fixture.Fault{}
+	}
+	s.edit("a", version("2"))
+	s.edit("x", version("2"))
+	s.edit("y", version("2"))
+	_, err := s.try(s.reconciler)
+	s.Expect(err).To(MatchError(ContainSubstring("the disk is full")))
+	s.Expect(s.unpaused()).To(Equal([]string{"x"}), "of shop nothing may be done")
+
+	s.finishes("x")
+	s.rest()
+	for range 60 {
+		s.pass(time.Second)
+		_, _ = s.try(s.reconciler)
+	}
+	s.Expect(s.active("store")).To(Equal("y"))
+	s.Expect(s.unpaused()).To(Equal([]string{"y"}))
+
+	s.wire.Fail = nil
+	s.pass(5 * time.Minute)
+	s.rest()
+	s.Expect(s.active("shop")).To(Equal("a"))
+}
+
 func TestAChoiceThatCannotBeWrittenDownIsNotMade(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))

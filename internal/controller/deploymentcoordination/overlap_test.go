@@ -124,6 +124,9 @@ func TestNobodyIsReleasedOnHalfAJournal(t *testing.T) {
 		_, err := s.try(s.reconciler)
 		s.Expect(err).To(HaveOccurred())
 		s.Expect(s.unpaused()).To(BeEmpty())
+		s.reconcile()
+		s.Expect(s.unpaused()).To(BeEmpty(), "nor before it is tried again")
+		s.pass(5 * time.Minute)
 	}
 	s.Expect([]string{s.active("one"), s.active("two")}).To(ConsistOf("b", ""))
 

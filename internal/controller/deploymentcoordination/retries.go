@@ -3,20 +3,18 @@
 package deploymentcoordination
 
 import (
-	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
 )
 
 // A write that could not be made is tried again after a pause, however often
 // something else happens in between. The pause doubles each time.
 const firstRetry, lastRetry = time.Second, 5 * time.Minute
 
-// retries remembers which Deployments could not be written, and paces the next
-// attempts. The zero value is ready.
+// retries remembers which objects could not be written, and paces the next
+// attempts. The zero value is ready. A key is a namespace and a name, with a slash
+// between.
 type retries struct {
 	mu     sync.Mutex
 	unmade map[string]unmade
@@ -29,67 +27,64 @@ type unmade struct {
 	next  time.Time
 }
 
-// failed remembers that a Deployment could not be written.
-func (r *retries) failed(deployment string, err error, now time.Time) {
+// failed remembers that an object could not be written.
+func (r *retries) failed(key string, err error, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.unmade == nil {
 		r.unmade = map[string]unmade{}
 	}
-	pause := min(max(2*r.unmade[deployment].pause, firstRetry), lastRetry)
-	r.unmade[deployment] = unmade{err: err, pause: pause, next: now.Add(pause)}
+	pause := min(max(2*r.unmade[key].pause, firstRetry), lastRetry)
+	r.unmade[key] = unmade{err: err, pause: pause, next: now.Add(pause)}
 }
 
 // settle forgets the writes of a namespace that are not wanted any more, and
 // reports whether there were any.
-func (r *retries) settle(namespace string, wanted []deployments.Write) bool {
+func (r *retries) settle(namespace string, isWanted func(key string) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	settled := false
-	for deployment := range r.unmade {
-		if strings.HasPrefix(deployment, namespace+"/") &&
-			!slices.ContainsFunc(wanted, func(w deployments.Write) bool { return w.Deployment == deployment }) {
-			delete(r.unmade, deployment)
+	for key := range r.unmade {
+		if strings.HasPrefix(key, namespace+"/") && !isWanted(key) {
+			delete(r.unmade, key)
 			settled = true
 		}
 	}
 	return settled
 }
 
-// made forgets what was said of a Deployment.
-func (r *retries) made(deployment string) {
+// made forgets what was said of an object.
+func (r *retries) made(key string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.unmade, deployment)
+	delete(r.unmade, key)
 }
 
-// failure is why the last write to a Deployment could not be made; empty if it
-// could.
-func (r *retries) failure(deployment string) string {
+// failure is why the last write to an object could not be made; empty if it could.
+func (r *retries) failure(key string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if u, ok := r.unmade[deployment]; ok {
+	if u, ok := r.unmade[key]; ok {
 		return u.err.Error()
 	}
 	return ""
 }
 
-// waits reports whether it is too early to write to a Deployment again.
-func (r *retries) waits(deployment string, now time.Time) bool {
+// waits reports whether it is too early to write to an object again.
+func (r *retries) waits(key string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return now.Before(r.unmade[deployment].next)
+	return now.Before(r.unmade[key].next)
 }
 
-// next is when to write to one of the Deployments again; zero if none waits.
-func (r *retries) next(all []deployments.Deployment) time.Time {
+// next is when to write to an object of a namespace again; zero if none waits.
+func (r *retries) next(namespace string) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var first time.Time
-	for i := range all {
-		at := r.unmade[all[i].Key].next
-		if first.IsZero() || !at.IsZero() && at.Before(first) {
-			first = at
+	for key, u := range r.unmade {
+		if strings.HasPrefix(key, namespace+"/") && (first.IsZero() || u.next.Before(first)) {
+			first = u.next
 		}
 	}
 	return first

@@ -63,6 +63,9 @@ func playChaos(t *testing.T, seed uint64) {
 		}
 	}
 	w.calmDown()
+	if w.chance(3) {
+		w.refuseOne()
+	}
 	w.rest(500)
 	w.checkRest()
 }
@@ -84,6 +87,22 @@ func (w *world) calmDown() {
 		a := w.apps[name]
 		w.edit(a, func(a *app) { a.broken, a.blinks, a.UserHeld = false, 0, false })
 	}
+}
+
+// refuseOne lets writes to one object fail for a long time, and everybody else go on.
+func (w *world) refuseOne() {
+	refused := w.anyApp().Key
+	if w.chance(2) {
+		refused = w.anyCR().Name
+	}
+	w.say("fate: writes to %s are refused", refused)
+	w.refused[refused] = "a policy says no"
+	for range 200 {
+		w.step(5 * time.Second)
+	}
+	w.checkNeighbours(refused)
+	w.say("fate: writes to %s are made again", refused)
+	clear(w.refused)
 }
 
 func (w *world) anyApp() *app {

@@ -147,6 +147,18 @@ func (c *component) take(g *group) {
 	}
 }
 
+// name tells components apart: it is that of the first coordination.
+func (c *component) name() string { return c.groups[0].Name }
+
+// componentName is that of the component that the group belongs to. A group with a
+// problem is alone.
+func (g *group) componentName() string {
+	if g.component == nil {
+		return g.Name
+	}
+	return g.component.name()
+}
+
 // selects reports whether the member is one of the group's.
 func (g *group) selects(m *member) bool {
 	return m != nil && slices.Contains(m.groups, g)

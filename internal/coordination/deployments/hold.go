@@ -16,7 +16,7 @@ func (n *namespace) writes() []Write {
 	for _, c := range n.components {
 		for _, m := range c.members {
 			w := c.write(m)
-			if w.Kind != "" {
+			if w.Component = c.name(); w.Kind != "" {
 				writes = append(writes, w)
 			}
 			for _, g := range m.groups {
@@ -86,8 +86,8 @@ func (m *member) holder() string {
 func (m *member) hold(c *component) Write {
 	return Write{
 		Kind: WriteHold, Deployment: m.Key, UID: m.UID, HeldBy: m.holder(), Paused: true,
-		Coordinations: m.names(),
-		Done:          pausedNote(c, m), Failed: pauseFailedNote(m),
+		Stops: m.outdated, Coordinations: m.names(),
+		Done: pausedNote(c, m), Failed: pauseFailedNote(m),
 	}
 }
 

@@ -28,7 +28,7 @@ func (n *namespace) journal(g *group) Journal {
 		g.warnIdle()
 	}
 	status.Conditions = g.conditions(n)
-	return Journal{Coordination: g.Name, Status: *status, Notes: g.notes}
+	return Journal{Coordination: g.Name, Component: g.componentName(), Status: *status, Notes: g.notes}
 }
 
 // forgetReady: nobody looks whether the members stay available, so that a bake begins

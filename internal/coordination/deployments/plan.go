@@ -14,10 +14,9 @@ import (
 type Plan struct {
 	// Journals are the next statuses of all coordinations, by name.
 	Journals []Journal
-	// Writes are what to do to Deployments once all journals are stored, in this
-	// order: who has to stop comes before who may go. After one that could not be
-	// made nobody is released in this pass. A plan with writes rests, like one that
-	// Begins, on what was read past the cache.
+	// Writes are what to do to Deployments once the journals of their component are
+	// stored, in this order: who has to stop comes before who may go. A plan with
+	// writes rests, like one that Begins, on what was read past the cache.
 	Writes []Write
 	// Begins means that a turn is given, passed on or ended. Such a plan must rest
 	// on coordinations and Deployments that were read past the cache.
@@ -29,7 +28,11 @@ type Plan struct {
 // Journal is the next status of a coordination.
 type Journal struct {
 	Coordination string
-	Status       coordinationv1.DeploymentCoordinationStatus
+	// Component is the same for all coordinations that share Deployments, directly
+	// or through others. What cannot be written of one component does not concern
+	// another.
+	Component string
+	Status    coordinationv1.DeploymentCoordinationStatus
 	// Notes are told as events once the status is stored.
 	Notes []Note
 }
@@ -65,6 +68,12 @@ const (
 // only to the version that was decided upon.
 type Write struct {
 	Kind WriteKind
+	// Component is that of the journals which have to be stored before; empty if no
+	// coordination selects the Deployment.
+	Component string
+	// Stops means that the Deployment rolls out. If it cannot be stopped, nobody of
+	// its component is released.
+	Stops bool
 	// Deployment and UID say which; one with another UID is another.
 	Deployment string
 	UID        types.UID

@@ -5,6 +5,7 @@ package deployments_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -37,8 +38,8 @@ type world struct {
 	unfinished bool
 	// dies after so many writes; never if it is negative.
 	dies int
-	// refused are apps whose writes are refused, with the reason, and stale are those
-	// whose release comes back paused once.
+	// refused are apps, by key, and coordinations, by name, whose writes are refused,
+	// with the reason, and stale are apps whose release comes back paused once.
 	refused, stale map[string]string
 	// errors are what went wrong with the last write to an app.
 	errors map[string]string
@@ -140,11 +141,12 @@ func (w *world) pass() error {
 	clear(w.touched)
 	current := v.version == w.version
 	w.wakeAt = plan.RecheckAt
-	if err := w.record(v, plan); err != nil {
+	unstored, err := w.record(v, plan)
+	if errors.Is(err, errDied) {
 		return err
 	}
 	w.sawLosses(v)
-	if err := w.act(v, plan); err != nil {
+	if err := errors.Join(err, w.act(v, plan, unstored)); err != nil {
 		return err
 	}
 	if current && len(w.touched) == 0 {
@@ -179,52 +181,73 @@ func (w *world) decide(v view) deployments.Plan {
 	return plan
 }
 
-// record stores the journals, each under its lock.
-func (w *world) record(v view, plan deployments.Plan) error {
+// record stores the journals, each under its lock. The first that cannot be stored
+// ends it for its component.
+func (w *world) record(v view, plan deployments.Plan) (unstored map[string]bool, failed error) {
+	unstored = map[string]bool{}
 	for _, j := range plan.Journals {
-		r := w.crs[j.Coordination]
-		text, next := store(w.t, j.Status)
-		if r != nil && text == r.stored && r.version == v.crs[j.Coordination] {
-			w.tell(j.Coordination, j.Notes...)
+		if unstored[j.Component] {
 			continue
 		}
-		if err := w.fate(); err != nil {
-			return err
+		err := w.storeJournal(v, j)
+		if errors.Is(err, errDied) {
+			return unstored, err
 		}
-		if w.crs[j.Coordination] == nil || w.crs[j.Coordination].version != v.crs[j.Coordination] {
-			return fmt.Errorf("conflict on %s", j.Coordination)
-		}
-		r = w.crs[j.Coordination]
-		w.checkConditions(r.Journal, next)
-		w.tellJournal(r, next)
-		r.Journal, r.stored = next, text
-		w.version++
-		r.version = w.version
-		w.writes++
+		unstored[j.Component] = err != nil
+		failed = errors.Join(failed, err)
+	}
+	return unstored, failed
+}
+
+func (w *world) storeJournal(v view, j deployments.Journal) error {
+	r := w.crs[j.Coordination]
+	text, next := store(w.t, j.Status)
+	if r != nil && text == r.stored && r.version == v.crs[j.Coordination] {
 		w.tell(j.Coordination, j.Notes...)
-		if w.rough && w.chance(40) {
-			return errors.New("stored, but the answer was lost")
-		}
+		return nil
+	}
+	if err := w.fate(); err != nil {
+		return err
+	}
+	if w.crs[j.Coordination] == nil || w.crs[j.Coordination].version != v.crs[j.Coordination] {
+		return fmt.Errorf("conflict on %s", j.Coordination)
+	}
+	if reason := w.refused[j.Coordination]; reason != "" {
+		return errors.New(reason)
+	}
+	r = w.crs[j.Coordination]
+	w.checkConditions(r.Journal, next)
+	w.tellJournal(r, next)
+	r.Journal, r.stored = next, text
+	w.version++
+	r.version = w.version
+	w.writes++
+	w.tell(j.Coordination, j.Notes...)
+	if w.rough && w.chance(40) {
+		return errors.New("stored, but the answer was lost")
 	}
 	return nil
 }
 
-// act makes the writes, each to the version that was decided upon.
-func (w *world) act(v view, plan deployments.Plan) error {
+// act makes the writes, each to the version that was decided upon, where the journals
+// are stored. Nobody is released beside one that could not be stopped.
+func (w *world) act(v view, plan deployments.Plan, unstored map[string]bool) error {
 	var failed error
+	rolling := map[string]bool{}
 	for _, p := range plan.Writes {
-		if failed != nil && p.Kind == deployments.WriteRelease {
+		if unstored[p.Component] || p.Kind == deployments.WriteRelease && rolling[p.Component] {
 			continue
 		}
-		if err := w.fate(); errors.Is(err, errDied) {
+		err := w.fate()
+		if errors.Is(err, errDied) {
 			return err
-		} else if err == nil {
+		}
+		if err == nil {
 			err = w.write(v, p)
 			w.remember(p, err)
-			failed = errors.Join(failed, err)
-		} else {
-			failed = errors.Join(failed, err)
 		}
+		rolling[p.Component] = rolling[p.Component] || err != nil && p.Stops
+		failed = errors.Join(failed, err)
 	}
 	return failed
 }
@@ -500,6 +523,39 @@ func (w *world) isSelected(v view, key string) bool {
 	return slices.ContainsFunc(v.in.Coordinations, func(co deployments.Coordination) bool {
 		return slices.Contains(selected(v, co), key)
 	})
+}
+
+// checkNeighbours: everybody is rolled out whom one that cannot be written does not
+// concern: it is not in their component, or neither rolls nor has the turn there.
+func (w *world) checkNeighbours(refused string) {
+	v := w.look()
+	concerned := map[string]bool{}
+	if a := w.byKey(refused); a != nil && !a.left() && !w.hasTurn(refused) {
+		concerned[refused] = true
+	} else if a != nil {
+		concerned = connected(v, refused)
+	}
+	for _, co := range v.in.Coordinations {
+		for _, key := range selected(v, co) {
+			if co.Name == refused {
+				maps.Copy(concerned, connected(v, key))
+			}
+		}
+	}
+	for _, name := range w.appNames() {
+		if a := w.apps[name]; w.isSelected(v, a.Key) && a.finished != a.Template && !concerned[a.Key] {
+			w.t.Fatalf("%s waits for ever because writes to %s are refused:\n%s", a.Key, refused, w.tail())
+		}
+	}
+}
+
+func (w *world) hasTurn(key string) bool {
+	for _, r := range w.crs {
+		if r.Journal.ActiveDeployment == key {
+			return true
+		}
+	}
+	return false
 }
 
 // checkTurns: a component has one active Deployment, and everybody who selects it
