@@ -4,6 +4,7 @@ package statefulsetrollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,28 +22,28 @@ import (
 // while it was looked at.
 const conflictDelay = 100 * time.Millisecond
 
-// act carries out the plan. Sets are finished before pods of others are replaced.
+// act carries out the plan. Sets are finished before pods of others are replaced. One
+// that cannot be is in nobody's way: what is written of it is for alerts, and its pods
+// are as they should be.
 func (r *Reconciler) act(ctx context.Context, g gathered, m *memory, plan statefulsets.Plan) (outcome, error) {
 	o := outcome{plan: plan}
-	err := r.promote(ctx, g, plan.Promote)
-	if apierrors.IsConflict(err) {
+	unpromoted := r.promote(ctx, g, plan.Promote)
+	if apierrors.IsConflict(unpromoted) {
 		o.again = conflictDelay
 		return o, nil
 	}
-	if err == nil {
-		err = r.replace(ctx, g, m, plan)
-	}
+	err := r.replace(ctx, g, m, plan)
 	if isRefusal(err) {
 		if r.refusals.first(g.key) {
 			r.tellRefusal(ctx, g, plan.Delete[0].Set, err)
 		}
 		o.refused, o.again = true, r.refusals.wait(g.key)
-		return o, nil
+		return o, unpromoted
 	}
 	if err == nil && len(plan.Delete) > 0 {
 		r.refusals.over(g.key)
 	}
-	return o, err
+	return o, errors.Join(unpromoted, err)
 }
 
 // replace deletes pods until one cannot be. The turn is remembered before that:
@@ -82,15 +83,17 @@ func isRefusal(err error) bool {
 	return apierrors.IsTooManyRequests(err) && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause)
 }
 
-// promote finishes sets. It ends at the first that cannot be.
+// promote finishes sets.
 func (r *Reconciler) promote(ctx context.Context, g gathered, names []string) error {
+	var errs []error
 	for _, name := range names {
 		if err := r.writeRevision(ctx, g.sets[name]); err != nil {
-			return fmt.Errorf("write the revision of StatefulSet %s: %w", name, err)
+			errs = append(errs, fmt.Errorf("write the revision of StatefulSet %s: %w", name, err))
+			continue
 		}
 		r.tellFinished(ctx, g, name)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // blocked is the reason for which pods are not replaced; empty if there is none.

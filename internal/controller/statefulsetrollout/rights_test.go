@@ -78,6 +78,18 @@ func TestTheDocumentedRoleIsEnough(t *testing.T) {
 	s.Expect(s.events.All()).To(BeEmpty(), "nor is anything sent that would be refused")
 }
 
+// What is written of a set that is complete is for alerts. Whoever may not write it
+// still gets the next zone.
+func TestASetThatCannotBePromotedHoldsUpNoOther(t *testing.T) {
+	s := openStage(t, zone("zone-a", 1), zone("zone-b", 1))
+	user, _ := s.operator(minimum[:2]...)
+	s.playAs(t, user)
+	s.release("2.0.0", "zone-a", "zone-b")
+	s.Eventually(s.guard.took).Should(Equal([]string{"zone-a-0", "zone-b-0"}))
+	s.Eventually(func() map[string]string { return s.pods("zone-b") }).Should(HaveKeyWithValue("zone-b-0", "2.0.0"))
+	s.Expect(s.set("zone-a").Status.CurrentRevision).NotTo(Equal(s.set("zone-a").Status.UpdateRevision))
+}
+
 func TestADisruptionBudgetIsRespectedWherePodsAreEvicted(t *testing.T) {
 	s := openStage(t, zone("zone-a", 2))
 	none := intstr.FromInt32(0)
