@@ -278,6 +278,9 @@ func (a *app) report(now time.Time) {
 			a.UpdatedReplicas = s.wanted
 		}
 	}
+	if before := a.AvailableReplicas; a.reason == "DeploymentResumed" && a.up() > before {
+		a.progress(now, "ReplicaSetUpdated") // a Pod that comes back is progress
+	}
 	a.AvailableReplicas = a.up()
 	a.Available = a.AvailableReplicas >= a.Replicas-a.Replicas/4
 	full := a.UpdatedReplicas == a.Replicas && a.total() == a.Replicas && a.AvailableReplicas == a.Replicas

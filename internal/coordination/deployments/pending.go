@@ -5,7 +5,14 @@ package deployments
 // needsRollout reports whether the template is not fully rolled out. A change of
 // replicas and a Pod that fails do not make it so.
 func (m *member) needsRollout() bool {
-	return !m.complete() && (!m.TemplateHasSet || m.OthersUp || m.Unfinished || m.begun())
+	return !m.complete() && (!m.TemplateHasSet || m.OthersUp || m.Unfinished && !m.wasDone() || m.begun())
+}
+
+// wasDone reports whether the journal has this template as one that needs no rollout.
+// Kubernetes begins to speak of progress again, and at its deadline of a timeout, when
+// a Deployment of which a Pod is missing is unpaused. That is no new template.
+func (m *member) wasDone() bool {
+	return m.known && m.state.Template == m.Template && !m.state.HasPendingChanges && !m.unfinished()
 }
 
 // complete reports whether the rollout is. A member that has the turn must be

@@ -70,6 +70,23 @@ func TestWhatIsPending(t *testing.T) {
 			change:  func(d *deployments.Deployment) { idle(d); d.AvailableReplicas, d.Available = 2, false },
 			journal: []coordinationv1.DeploymentState{state("a", "t1", finished(ago(time.Hour)))},
 		},
+		"a Pod fails, and it is unpaused": {
+			change: func(d *deployments.Deployment) {
+				d.AvailableReplicas, d.Available, d.RolledOut, d.Unfinished = 2, false, false, true
+			},
+			journal: []coordinationv1.DeploymentState{state("a", "t1", finished(ago(time.Hour)))},
+		},
+		"the same, and its rollout was never seen": {
+			change: func(d *deployments.Deployment) {
+				d.AvailableReplicas, d.Available, d.RolledOut, d.Unfinished = 2, false, false, true
+			},
+			journal: []coordinationv1.DeploymentState{state("a", "t1")},
+		},
+		"another template, and it is unpaused": {
+			change:  func(d *deployments.Deployment) { d.AvailableReplicas, d.RolledOut, d.Unfinished = 2, false, true },
+			journal: []coordinationv1.DeploymentState{state("a", "t0", finished(ago(time.Hour)))},
+			want:    true,
+		},
 		"a new template that people hold": {
 			change: func(d *deployments.Deployment) { waiting(d); d.UserHeld = true },
 		},

@@ -121,6 +121,11 @@ func rolledOut(name, template string) func(*world) bool {
 	return func(w *world) bool { return w.apps[name].finished == template }
 }
 
+// givenUp is true once Kubernetes speaks of a timeout.
+func givenUp(name string) func(*world) bool {
+	return func(w *world) bool { return w.apps[name].Failure != nil }
+}
+
 func not(f func(*world) bool) func(*world) bool { return func(w *world) bool { return !f(w) } }
 
 func always(*world) bool { return true }
@@ -407,6 +412,19 @@ var stories = map[string]story{
 			{atRest, "people: apply 1.1 to api and web", change("1.1", "api", "web")},
 			{bakes("api"), "fate: a Pod of api fails", func(w *world) { w.apps["api"].blinks = 1 }},
 			{not(bakes("api")), "fate: the Pod of api is back", func(w *world) { w.apps["api"].blinks = 0 }},
+		},
+	},
+
+	"Deployments are released by another idlePolicy while a Pod is missing": {
+		setUp: shop(),
+		events: []event{
+			{atRest, "fate: a Pod of api fails", func(w *world) { w.apps["api"].blinks = 1 }},
+			{always, "people: set idlePolicy to Resume", func(w *world) {
+				w.crs["shop"].Spec.IdlePolicy = coordinationv1.IdleResume
+				w.crs["shop"].Generation++
+				w.version++
+			}},
+			{givenUp("api"), "people: apply 1.1 to web", change("1.1", "web")},
 		},
 	},
 
