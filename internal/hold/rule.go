@@ -101,8 +101,10 @@ func (r Request) isActiveIn(c *v1.DeploymentCoordination) bool {
 
 // mustWaitFor says whether what changes has to wait for a turn. While nothing is
 // rolled out, a coordination that pauses idle Deployments lets none of them be
-// released, and one that does not lets everything pass but a new template.
+// released. One that does not lets everything pass but a new template, and but what
+// it holds already: a full update that leaves out spec.paused would release it.
 func (r Request) mustWaitFor(c *v1.DeploymentCoordination) bool {
 	return r.Old == nil || c.Spec.IdlePolicy != v1.IdleResume ||
+		r.Old.Spec.Paused && r.Old.Annotations[v1.HeldByAnnotation] == c.Name ||
 		!equality.Semantic.DeepEqual(r.Old.Spec.Template, r.New.Spec.Template)
 }

@@ -204,6 +204,22 @@ func idle() map[string]Case {
 		"Resume, and it is scaled: as asked": {
 			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))), Old: web(), New: web(replicas(5)),
 		},
+		"Resume, and what waits is replaced without spec.paused: paused": {
+			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))),
+			Old:           web(paused, annotation(v1.HeldByAnnotation, "a")), New: web(), HeldBy: []string{"a"},
+		},
+		"Resume, and what waits is released by somebody else: paused": {
+			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))),
+			Old:           web(paused, annotation(v1.HeldByAnnotation, "a")), New: web(annotation(v1.HeldByAnnotation, "a")), HeldBy: []string{"a"},
+		},
+		"Resume, and what waits is released by the controller: as asked": {
+			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))),
+			Old:           web(paused, annotation(v1.HeldByAnnotation, "a")), New: web(), ByController: true,
+		},
+		"Resume, and it was held by another: as asked": {
+			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))),
+			Old:           web(paused, annotation(v1.HeldByAnnotation, "gone")), New: web(),
+		},
 		"Resume, and it is released by somebody else: as asked": {
 			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))), Old: web(paused), New: web(),
 		},
