@@ -76,6 +76,11 @@ type DeploymentState struct {
 	// +optional
 	ReadySince *metav1.Time `json:"readySince,omitempty"`
 
+	// unavailableSince is since when replicas of the active Deployment have been
+	// missing although its rollout was complete. It is absent otherwise.
+	// +optional
+	UnavailableSince *metav1.Time `json:"unavailableSince,omitempty"`
+
 	// readyReplicas is how many replicas were available when it was last seen
 	// rolled out. With fewer, availability is lost; a scale to more does not do
 	// that.

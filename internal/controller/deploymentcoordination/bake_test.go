@@ -90,7 +90,7 @@ func TestTheClockOfABakeIgnoresAScale(t *testing.T) {
 			s := baking(t)
 			s.pass(40 * time.Minute)
 			s.edit("a", replicas(to))
-			s.Expect(s.rest()).To(BeZero(), "it is waited for Pods, not for the clock")
+			s.Expect(s.rest()).To(Equal(10*time.Minute), "it is waited for Pods, until they have been missing for too long")
 			s.finishes("a")
 			s.Expect(s.rest()).To(Equal(20 * time.Minute))
 			s.pass(20 * time.Minute)

@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
@@ -75,6 +76,31 @@ func TestAFailureEnds(t *testing.T) {
 			s.Expect(s.condition("shop", coordinationv1.ProgressingCondition)).To(HavePrefix("True DeploymentRollingOut"))
 		})
 	}
+}
+
+// Kubernetes never gives up a rollout that was complete once.
+func TestARolloutThatBreaksWhileItBakesBlocksAndSaysSo(t *testing.T) {
+	s := baking(t)
+	s.pass(20 * time.Second)
+	s.say("a", func(st *appsv1.DeploymentStatus) {
+		st.AvailableReplicas, st.UnavailableReplicas = 0, 2
+		s.setAvailable(st, corev1.ConditionFalse)
+	})
+	s.Expect(s.rest()).To(Equal(10 * time.Minute))
+	s.pass(10*time.Minute - time.Second)
+	s.Expect(s.rest()).To(Equal(time.Second))
+	s.Expect(s.condition("shop", coordinationv1.StalledCondition)).To(BeEmpty())
+	s.pass(time.Second)
+	s.Expect(s.rest()).To(BeZero())
+	for _, kind := range []string{coordinationv1.StalledCondition, coordinationv1.DegradedCondition} {
+		s.Expect(s.condition("shop", kind)).To(And(HavePrefix("True RolloutFailed:"), ContainSubstring("0 of 2 replicas")))
+	}
+	s.stays("a")
+
+	s.finishes("a")
+	s.Expect(s.rest()).To(Equal(time.Hour), "the bake begins again")
+	s.Expect(s.condition("shop", coordinationv1.StalledCondition)).To(BeEmpty())
+	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(HavePrefix("False NoErrors"))
 }
 
 // Kubernetes keeps a timeout through a pause, and does not look at it anew

@@ -8,7 +8,7 @@ import "time"
 // while it has the turn.
 func (m *member) begin(now time.Time) {
 	m.state.LastRolloutStarted = stamp(now)
-	m.state.ReadySince = nil
+	m.state.ReadySince, m.state.UnavailableSince = nil, nil
 	m.state.HasPendingChanges = true
 	m.state.Template = m.Template
 	m.outdated = true
@@ -32,6 +32,18 @@ func (m *member) advance(now time.Time) {
 	}
 	if m.RolledOut {
 		m.ready(now)
+	}
+	m.noteBreakdown(now)
+}
+
+// noteBreakdown notes since when replicas have been missing of the member that has the
+// turn, although its rollout was complete. Nothing is known of one that is paused.
+func (m *member) noteBreakdown(now time.Time) {
+	switch broken := m.hasTurn() && !m.Paused && !m.RolledOut && !m.outdated; {
+	case !broken:
+		m.state.UnavailableSince = nil
+	case m.state.UnavailableSince == nil:
+		m.state.UnavailableSince = stamp(now)
 	}
 }
 

@@ -4,7 +4,6 @@ package deployments
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,7 +133,7 @@ func (g *group) held() verdict {
 
 func (g *group) failed() verdict {
 	text := fmt.Sprintf("%s has failed to roll out: %s; correct or revert its template, or take it out of the selection",
-		g.active.Key, strings.TrimSuffix(g.active.Failure.Message, "."))
+		g.active.Key, g.active.whyFailed(g.component.now))
 	c := claim{false, coordinationv1.RolloutFailedReason, text}
 	bad := claim{true, c.reason, text}
 	return verdict{ready: c, progressing: c, degraded: bad, stalled: bad}

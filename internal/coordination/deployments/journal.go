@@ -32,10 +32,10 @@ func (n *namespace) journal(g *group) Journal {
 }
 
 // forgetReady: nobody looks whether the members stay available, so that a bake begins
-// anew afterwards.
+// anew afterwards, and so does the time for which replicas are missing.
 func forgetReady(status *coordinationv1.DeploymentCoordinationStatus) {
 	for i := range status.DeploymentStates {
-		status.DeploymentStates[i].ReadySince = nil
+		status.DeploymentStates[i].ReadySince, status.DeploymentStates[i].UnavailableSince = nil, nil
 	}
 }
 

@@ -63,6 +63,7 @@ func (m *member) merge(s coordinationv1.DeploymentState) {
 		}
 		m.state.HasPendingChanges = m.state.HasPendingChanges && s.HasPendingChanges
 		m.state.ReadySince = latestOfBoth(m.state.ReadySince, s.ReadySince)
+		m.state.UnavailableSince = latestOfBoth(m.state.UnavailableSince, s.UnavailableSince)
 	}
 	m.known = true
 }

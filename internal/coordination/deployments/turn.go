@@ -23,7 +23,8 @@ const (
 	baking phase = "Baking"
 	// done: minReadySeconds are over, and it is still rolled out.
 	done phase = "Done"
-	// failed: Kubernetes has given its rollout up. It keeps the turn.
+	// failed: Kubernetes has given its rollout up, or it broke afterwards. It keeps the
+	// turn.
 	failed phase = "Failed"
 	// held: somebody holds it by annotation. It keeps the turn.
 	held phase = "Held"
@@ -171,7 +172,7 @@ func (m *member) recheckAt(now time.Time, p phase) time.Time {
 	case baking:
 		return m.bakeEnd()
 	case rolling:
-		return m.givenUpAt(now)
+		return earliest(m.givenUpAt(now), m.breakdown())
 	default:
 		return time.Time{}
 	}

@@ -334,6 +334,61 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// A rollout that breaks while it bakes blocks the group, and says so.
+func TestARolloutThatBreaksAfterItWasComplete(t *testing.T) {
+	t.Parallel()
+
+	unavailable := func(since time.Duration) func(*coordinationv1.DeploymentState) {
+		return func(s *coordinationv1.DeploymentState) { s.ReadySince, s.UnavailableSince = nil, ago(since) }
+	}
+	down := func(d *deployments.Deployment) { d.RolledOut, d.Available, d.AvailableReplicas = false, false, 0 }
+	some := func(d *deployments.Deployment) { d.RolledOut, d.AvailableReplicas = false, 2 }
+	never := func(d *deployments.Deployment) { d.ProgressDeadline = 0 }
+	tests := map[string]struct {
+		changes []func(*deployments.Deployment)
+		past    func(*coordinationv1.DeploymentState)
+		want    string
+		recheck time.Time
+	}{
+		"now": {
+			changes: []func(*deployments.Deployment){down}, want: coordinationv1.DeploymentsInProgressReason, recheck: noon.Add(10 * time.Minute),
+		},
+		"a while ago": {
+			changes: []func(*deployments.Deployment){down}, past: unavailable(9 * time.Minute),
+			want: coordinationv1.DeploymentsInProgressReason, recheck: noon.Add(time.Minute),
+		},
+		"for longer than a rollout may make no progress": {
+			changes: []func(*deployments.Deployment){down}, past: unavailable(10 * time.Minute), want: coordinationv1.RolloutFailedReason,
+		},
+		"in part": {
+			changes: []func(*deployments.Deployment){some}, past: unavailable(10 * time.Minute), want: coordinationv1.RolloutFailedReason,
+		},
+		"without a deadline": {
+			changes: []func(*deployments.Deployment){down, never}, past: unavailable(time.Hour), want: coordinationv1.DeploymentsInProgressReason,
+		},
+		"and is available again": {
+			past: unavailable(time.Hour), want: coordinationv1.DeploymentsInProgressReason, recheck: noon.Add(time.Hour),
+		},
+		"and has a new template": {
+			changes: []func(*deployments.Deployment){down, rolling(1)}, past: unavailable(time.Hour), want: coordinationv1.DeploymentsInProgressReason,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			past := longDone("a")
+			if tt.past != nil {
+				tt.past(&past)
+			}
+			p := deployments.Decide(of(coordination("web", seconds(3600), wrote("a", past)), but(deployment("a", "web"), tt.changes...)))
+			got := ready(journalOf(t, p, "web").Status)
+			if got.Reason != tt.want || !p.RecheckAt.Equal(tt.recheck) {
+				t.Errorf("Ready is %s, to be looked at again at %s; want %s at %s", got.Reason, p.RecheckAt, tt.want, tt.recheck)
+			}
+		})
+	}
+}
+
 func TestTimes(t *testing.T) {
 	t.Parallel()
 
