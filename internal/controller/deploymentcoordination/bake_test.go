@@ -114,13 +114,15 @@ func TestABakeBeginsAgain(t *testing.T) {
 			s.stays("a")
 			s.finishes("a")
 		},
-		"with a new template": func(s *stage) {
+		"with a new template, if nobody else waits": func(s *stage) {
+			s.edit("b", version("1"))
 			s.edit("a", version("3"))
 			s.rest()
 			s.begins("a")
 			s.rest()
-			s.Expect(s.pending("shop")).To(Equal([]string{"a", "b"}))
+			s.Expect(s.pending("shop")).To(Equal([]string{"a"}))
 			s.Expect(s.state("shop", "a").LastRolloutStarted.Time).To(BeTemporally("==", s.clock.Now()))
+			s.edit("b", version("2"))
 			s.pass(2 * time.Hour)
 			s.rest()
 			s.stays("a")
@@ -138,6 +140,22 @@ func TestABakeBeginsAgain(t *testing.T) {
 			s.stays("b")
 		})
 	}
+}
+
+// Whoever changes more often than it bakes does not keep the turn for ever.
+func TestANewTemplateDuringTheBakeWaitsForThoseThatHadNoTurn(t *testing.T) {
+	s := baking(t)
+	s.pass(40 * time.Minute)
+	s.edit("a", version("3"))
+	s.rest()
+	s.stays("b")
+	s.Expect(s.pending("shop")).To(Equal([]string{"a", "b"}))
+	s.begins("b")
+	s.finishes("b")
+	s.rest()
+	s.pass(time.Hour)
+	s.rest()
+	s.stays("a")
 }
 
 // As many as are wanted are available, but some of them are old.

@@ -20,7 +20,8 @@ func (m *member) begin(now time.Time) {
 func (m *member) advance(now time.Time) {
 	m.outdated = m.needsRollout()
 	changed := m.state.Template != m.Template
-	if m.hasTurn() && (changed || m.state.LastRolloutStarted == nil) {
+	m.superseded = changed && m.bakes()
+	if m.hasTurn() && !m.superseded && (changed || m.state.LastRolloutStarted == nil) {
 		m.begin(now)
 	}
 	if changed || m.lostAvailability() {
@@ -45,6 +46,15 @@ func (m *member) noteBreakdown(now time.Time) {
 	case m.state.UnavailableSince == nil:
 		m.state.UnavailableSince = stamp(now)
 	}
+}
+
+// bakes reports whether the journal has the member as one that was rolled out in its
+// turn and is well. A new template of it waits for another turn: whoever changed more
+// often than it bakes would keep the turn for ever. One that is not well, or that
+// somebody holds, keeps it.
+func (m *member) bakes() bool {
+	return m.hasTurn() && !m.RolledOut && !m.UserHeld && m.state.Template != "" &&
+		m.state.ReadySince != nil && m.state.UnavailableSince == nil
 }
 
 // ready notes that the member is rolled out, and with how many replicas.

@@ -47,6 +47,9 @@ type member struct {
 	known bool
 	// outdated means that its template is not rolled out.
 	outdated bool
+	// superseded means that it has a new template although it was rolled out in its
+	// turn, which ends the turn.
+	superseded bool
 }
 
 // component is all groups that share Deployments, directly or through others. Only

@@ -28,7 +28,11 @@ func readyNote(m *member) Note {
 }
 
 func changedNote(from, to *member) Note {
-	return Note{Reason: coordinationv1.ActiveDeploymentChangedEvent, Message: fmt.Sprintf("the turn goes from %s to %s", from.Key, to.Key)}
+	text := fmt.Sprintf("the turn goes from %s to %s", from.Key, to.Key)
+	if from.superseded {
+		text += "; the first has a new template since it was rolled out, which waits for another turn"
+	}
+	return Note{Reason: coordinationv1.ActiveDeploymentChangedEvent, Message: text}
 }
 
 func clearedNote(from, next *member) Note {

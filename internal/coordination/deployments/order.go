@@ -12,12 +12,14 @@ import (
 )
 
 // place of the member in the order of turns. A turn counts if it was given since
-// the component had nothing to do.
+// the component had nothing to do. One that has finished its turn, and has begun with
+// yet another template, is behind those that had none.
 func (m *member) place(since *metav1.Time) coordination.Member {
 	order, _ := m.order()
 	p := coordination.Member{Name: m.Key, Halfway: m.halfway(), Progress: m.progress(), Order: order}
 	if s := m.state.LastRolloutStarted; s != nil && since != nil && !s.Before(since) {
 		p.LastTurn = s.Time
+		p.Halfway = p.Halfway && m.unfinished()
 	}
 	return p
 }

@@ -428,6 +428,16 @@ var stories = map[string]story{
 		},
 	},
 
+	"who changes while it bakes waits for those that had no turn": {
+		setUp: shop(baking(60), resuming),
+		events: []event{
+			{atRest, "people: apply 1.1 to api", change("1.1", "api")},
+			{turnOf("api", 1), "people: apply 1.1 to web", change("1.1", "web")},
+			{bakes("api"), "people: apply 1.2 to api", change("1.2", "api")},
+			{bakes("web"), "people: apply 1.1 to cart", change("1.1", "cart")},
+		},
+	},
+
 	"a busy pair does not starve the third": {
 		setUp: shop(),
 		events: []event{

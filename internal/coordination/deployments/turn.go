@@ -48,7 +48,7 @@ func (c *component) keeper() *member {
 	for _, g := range c.groups {
 		m := g.active
 		switch {
-		case m == nil:
+		case m == nil, m.superseded:
 		case m.judge(c.now) == done:
 			g.tell(readyNote(m))
 		case !slices.Contains(holders, m):
@@ -97,7 +97,7 @@ func (c *component) first(members []*member) *member {
 // pass is the one place where the turn changes hands: it goes to a member, or to
 // nobody. A member that has it already keeps its times.
 func (c *component) pass(to *member) {
-	if to != nil && !to.hasTurn() {
+	if to != nil && (!to.hasTurn() || to.superseded) {
 		to.begin(c.now)
 	}
 	for _, g := range c.groups {

@@ -88,6 +88,24 @@ func TestTurns(t *testing.T) {
 				but(deployment("a", "web"), waiting), deployment("b", "web"), but(deployment("c", "web"), waiting)),
 			want: []string{"web: a, DeploymentsInProgress", "Hold b", "Release a"},
 		},
+		"a new template while it bakes ends the turn, for one that had none": {
+			in:   of(coordination("web", seconds(3600), wrote("a", longDone("a"))), but(deployment("a", "web"), rolling(1)), but(deployment("b", "web"), waiting)),
+			want: []string{"web: b, DeploymentsInProgress", "Hold a", "Release b"},
+		},
+		"a new template while it bakes, and nobody else waits": {
+			in:   of(coordination("web", seconds(3600), wrote("a", longDone("a"))), but(deployment("a", "web"), rolling(1))),
+			want: []string{"web: a, DeploymentsInProgress"},
+		},
+		"a new template while it bakes and is not well goes straight through": {
+			in: of(coordination("web", seconds(3600), wrote("a", state("a", "t1", started(ago(time.Hour)), finished(ago(30*time.Minute)), func(s *coordinationv1.DeploymentState) {
+				s.UnavailableSince = ago(time.Minute)
+			}))), but(deployment("a", "web"), rolling(1)), but(deployment("b", "web"), waiting)),
+			want: []string{"web: a, DeploymentsInProgress"},
+		},
+		"a new template before it is rolled out keeps the turn": {
+			in:   of(coordination("web", wrote("a", state("a", "t1", started(ago(time.Minute))))), but(deployment("a", "web"), rolling(1)), but(deployment("b", "web"), waiting)),
+			want: []string{"web: a, DeploymentsInProgress"},
+		},
 		"one that rolls already is adopted": {
 			in:   of(coordination("web"), but(deployment("a", "web"), waiting), but(deployment("b", "web"), rolling(1))),
 			want: []string{"web: b, DeploymentsInProgress"},
