@@ -106,7 +106,7 @@ func TestOtherContentAtThePullIsNoProof(t *testing.T) {
 	s.deploy("shop")
 	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying}}))
 	message := "OCIRepository shop: has pulled 1.0.0 as " + otherContent + ", but the release is " + digestOf("1.0.0") +
-		": push each release under a tag of its own; to take what the tag points to now, set spec.digestReflectionPolicy of ImagePolicy shop to Always"
+		": push each release under a tag of its own; to take what the tag points to now, set spec.digestReflectionPolicy of ImagePolicy shop to Always while 1.0.0 is its latest, or pin another release with spec.wantedVersion"
 	mismatch := condition{metav1.ConditionFalse, v1alpha1.DigestMismatchReason, message}
 	s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition)).To(Equal(mismatch))
 	s.Expect(s.condition("shop", v1alpha1.StalledCondition)).To(Equal(condition{metav1.ConditionTrue, mismatch.Reason, message}))

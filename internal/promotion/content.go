@@ -48,8 +48,9 @@ func (in Input) compared(t Target, release string) Target {
 		t.Moved = movedFrom(release, tag, t)
 	default:
 		t.State, t.Mismatch, t.Message = v1alpha1.TargetConflict, true, fmt.Sprintf("has pulled %s as %s, but the release is %s: "+
-			"push each release under a tag of its own; to take what the tag points to now, set spec.digestReflectionPolicy of ImagePolicy %s to Always",
-			tag, t.Digest, release, in.Policy.Name)
+			"push each release under a tag of its own; to take what the tag points to now, set spec.digestReflectionPolicy of ImagePolicy %s to Always while %s is its latest, "+
+			"or pin another release with spec.wantedVersion",
+			tag, t.Digest, release, in.Policy.Name, tag)
 	}
 	return t
 }
