@@ -28,6 +28,8 @@ type ClusterRolloutScheduleSpec struct {
 // +kubebuilder:printcolumn:name="Matching",type=integer,JSONPath=`.status.matchingRollouts`
 // +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.nextTransition`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 type ClusterRolloutSchedule struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

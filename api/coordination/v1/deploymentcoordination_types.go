@@ -137,9 +137,12 @@ type DeploymentCoordinationStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
+// +kubebuilder:resource:categories=fluxcd;fluxcd-rollouts
 // +kubebuilder:printcolumn:name="Active",type=string,JSONPath=`.status.activeDeployment`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
 // +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=`.status.conditions[?(@.type=='Progressing')].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].message`
 // +kubebuilder:validation:XValidation:rule="has(self.spec) && has(self.spec.labelSelector) && (has(self.spec.labelSelector.matchLabels) && size(self.spec.labelSelector.matchLabels) > 0 || has(self.spec.labelSelector.matchExpressions) && size(self.spec.labelSelector.matchExpressions) > 0) || oldSelf.hasValue() && !(has(oldSelf.value().spec) && has(oldSelf.value().spec.labelSelector) && (has(oldSelf.value().spec.labelSelector.matchLabels) && size(oldSelf.value().spec.labelSelector.matchLabels) > 0 || has(oldSelf.value().spec.labelSelector.matchExpressions) && size(oldSelf.value().spec.labelSelector.matchExpressions) > 0))",message="spec.labelSelector is empty, which would select every Deployment of the namespace: name labels",optionalOldSelf=true
 type DeploymentCoordination struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"os"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+)
+
+// crd is what kubectl get shows of a kind, and by which names it is asked for.
+type crd struct {
+	Spec struct {
+		Names struct {
+			Categories []string `json:"categories"`
+		} `json:"names"`
+		Versions []struct {
+			Columns []struct {
+				Name     string `json:"name"`
+				Path     string `json:"jsonPath"`
+				Priority int    `json:"priority"`
+			} `json:"additionalPrinterColumns"`
+		} `json:"versions"`
+	} `json:"spec"`
+}
+
+// Scripts cut columns by position: new ones are appended.
+func TestKubectlGetShowsWhatStandsStill(t *testing.T) {
+	schedule := []string{"Action", "Active", "Matching", "Next", "Age", "Ready", "Status"}
+	for file, want := range map[string][]string{
+		"crd/bases/kuberik.com_rollouts.yaml": {"Version", "Since", "BakeStatus", "Gates", "Candidate", "Age", "Ready", "Status",
+			"Suspended", "Pinned"},
+		"crd/bases/kuberik.com_rolloutschedules.yaml":                                schedule,
+		"crd/bases/kuberik.com_clusterrolloutschedules.yaml":                         schedule,
+		"coordination/crd/bases/apps.containerinfra.nl_deploymentcoordinations.yaml": {"Active", "Ready", "Progressing", "Age", "Status"},
+	} {
+		t.Run(file, func(t *testing.T) {
+			g := NewWithT(t)
+			kind := read(t, file)
+			g.Expect(kind.columns()).To(Equal(want))
+			g.Expect(kind.Spec.Names.Categories).To(ContainElement("fluxcd-rollouts"))
+		})
+	}
+}
+
+func TestColumnsOfARolloutShowItsSpec(t *testing.T) {
+	g := NewWithT(t)
+	kind, paths := read(t, "crd/bases/kuberik.com_rollouts.yaml"), map[string]string{}
+	for _, column := range kind.Spec.Versions[0].Columns {
+		paths[column.Name] = column.Path
+	}
+	g.Expect(paths).To(HaveKeyWithValue("Suspended", ".spec.suspend"))
+	g.Expect(paths).To(HaveKeyWithValue("Pinned", ".spec.wantedVersion"))
+}
+
+func read(t *testing.T, file string) crd {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kind crd
+	if err := yaml.Unmarshal(text, &kind); err != nil {
+		t.Fatal(err)
+	}
+	return kind
+}
+
+// columns are those that are shown without -o wide.
+func (c crd) columns() []string {
+	var names []string
+	for _, column := range c.Spec.Versions[0].Columns {
+		if column.Priority == 0 {
+			names = append(names, column.Name)
+		}
+	}
+	return names
+}
