@@ -37,8 +37,9 @@ type Checker struct {
 	// NoCrossNamespaceRefs refuses Kustomizations of other namespaces.
 	NoCrossNamespaceRefs bool
 
-	served served
-	large  sync.Mutex // held by who has a large object decoded
+	served  served
+	unknown sync.Mutex // held by who asks for a kind that may not be served
+	large   sync.Mutex // held by who has a large object decoded
 }
 
 // Objects reads objects of any kind, as JSON: what is needed of each is little.

@@ -87,6 +87,10 @@ func (r *reading) mapping(ctx context.Context, kind schema.GroupVersionKind) (*m
 	if ctx.Err() != nil { // a mapper does not ask
 		return nil, ctx.Err()
 	}
+	if !r.served.knows(kind.GroupKind()) { // a mapper would read all that is served, which takes much memory
+		r.unknown.Lock()
+		defer r.unknown.Unlock()
+	}
 	if err := r.served.ask(kind.GroupKind(), r.Now()); err != nil {
 		return nil, err
 	}

@@ -31,6 +31,13 @@ type served struct {
 	absent map[schema.GroupKind]time.Time
 }
 
+// knows reports whether the API server is known to serve a kind.
+func (s *served) knows(kind schema.GroupKind) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known[kind]
+}
+
 // ask returns whether there is an answer already: that the kind is not served, or that it
 // must not be asked for now.
 func (s *served) ask(kind schema.GroupKind, now time.Time) error {
