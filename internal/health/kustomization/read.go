@@ -163,7 +163,9 @@ func (r *reading) missed(g group, names []string, resource schema.GroupResource,
 	for _, name := range names {
 		r.seen = append(r.seen, unseen(objectName(g.kind.Kind, g.namespace, name), readFailure(resource, err)))
 	}
-	r.err = errors.Join(r.err, fmt.Errorf("read %s in namespace %q: %w", resource, g.namespace, err))
+	if r.err == nil { // the others are of the same kind more often than not, and there may be thousands
+		r.err = fmt.Errorf("read %s in namespace %q: %w", resource, g.namespace, err)
+	}
 }
 
 // readFailure leaves out what differs from one attempt to the next, such as
