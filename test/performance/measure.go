@@ -52,7 +52,7 @@ func (b *bench) measure(ctx context.Context, p plan) (measured, error) {
 		}
 	}
 	most, err := b.program.mostMemory()
-	m["memory.peak"], m["memory.resident"] = float64(most.own)/mebi, float64(most.resident)/mebi
+	m["memory.peak"], m["memory.resident"] = float64(most.Own)/mebi, float64(most.Resident)/mebi
 	return m, err
 }
 

@@ -24,7 +24,7 @@ type program struct {
 	began   time.Time // when it was started last
 
 	mu   sync.Mutex
-	most memory
+	most controlplane.Memory
 }
 
 // generousGC lets what is not measured use memory rather than CPU.
@@ -68,22 +68,22 @@ const blink = 50 * time.Millisecond
 // watchMemory keeps the most memory that any of the processes has.
 func (p *program) watchMemory(ctx context.Context) {
 	for pause(ctx, blink) == nil {
-		now, err := memoryOf(p.PID())
+		now, err := controlplane.MemoryOf(p.PID())
 		if err != nil {
 			continue // it is being started again
 		}
 		p.mu.Lock()
-		p.most = p.most.most(now)
+		p.most = p.most.Most(now)
 		p.mu.Unlock()
 	}
 }
 
 // mostMemory is the most so far.
-func (p *program) mostMemory() (memory, error) {
+func (p *program) mostMemory() (controlplane.Memory, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.most.own == 0 {
-		return memory{}, errors.New("nobody has seen how much memory the controller has")
+	if p.most.Own == 0 {
+		return controlplane.Memory{}, errors.New("nobody has seen how much memory the controller has")
 	}
 	return p.most, nil
 }

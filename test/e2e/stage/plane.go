@@ -51,6 +51,8 @@ type Setting struct {
 	Components []string
 	// Args are the flags of the controller.
 	Args []string
+	// Env is the environment of the controller, beside that of the shipped Deployment.
+	Env []string
 	// Between, unless nil, puts something between the controller and the API
 	// server: it is given the path of the controller's kubeconfig, and returns that
 	// of another one.
@@ -109,7 +111,7 @@ func (p *Plane) runController(ctx context.Context, s Setting) error {
 	if err != nil {
 		return err
 	}
-	p.Controller, err = p.StartAs(scenario.ControllerName, kubeconfig, nil, s.Args...)
+	p.Controller, err = p.StartAs(scenario.ControllerName, kubeconfig, s.Env, s.Args...)
 	return err
 }
 

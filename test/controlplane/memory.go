@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Memory is what a process has in memory, in bytes.
+type Memory struct {
+	// Own is what it has written, and the kernel cannot drop.
+	Own int64
+	// Resident is the most so far, with the pages of the program.
+	Resident int64
+}
+
+// MemoryOf reads how much memory a process has, as Linux tells it.
+func MemoryOf(pid int) (Memory, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return Memory{}, fmt.Errorf("read the memory of a process: %w", err)
+	}
+	kilobytes := map[string]int64{}
+	for lines := bufio.NewScanner(bytes.NewReader(content)); lines.Scan(); {
+		key, value, _ := strings.Cut(lines.Text(), ":")
+		var n int64
+		if found, _ := fmt.Sscanf(value, "%d kB", &n); found == 1 {
+			kilobytes[key] = n
+		}
+	}
+	if kilobytes["VmHWM"] == 0 {
+		return Memory{}, fmt.Errorf("process %d has no memory", pid)
+	}
+	return Memory{Own: kilobytes["RssAnon"] << 10, Resident: kilobytes["VmHWM"] << 10}, nil
+}
+
+// Most is the larger of each.
+func (m Memory) Most(other Memory) Memory {
+	return Memory{max(m.Own, other.Own), max(m.Resident, other.Resident)}
+}

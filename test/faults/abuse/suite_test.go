@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package abuse lets a tenant write into its own namespace what is meant to harm all
+// others: objects that cannot be decoded, that are large, or that name thousands of others;
+// and lets it ask registries that answer with more than anybody can keep. The controller
+// runs as it is shipped, with the rights and the memory that are shipped. Beside it a quiet
+// tenant releases as ever.
+package abuse
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/faults/report"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+// memoryLimit is that of the shipped Deployment, which is its GOMEMLIMIT as well.
+const memoryLimit = 128 << 20
+
+var (
+	plane  *stage.Plane
+	alerts = &inbox{}
+)
+
+func TestMain(m *testing.M) {
+	_ = os.Unsetenv("CONTROLLER_RACE") // the race detector needs many times the memory
+	server := httptest.NewServer(alerts)
+	setting := stage.Setting{
+		Options:    controlplane.Options{Flux: true, ImageScanner: true, CRDPaths: []string{scenario.CoordinationCRDs()}},
+		Components: scenario.Coordinators,
+		Args: append([]string{
+			"--leader-elect", "--metrics-bind-address=0", "--events-addr=" + server.URL,
+		}, scenario.CoordinatorArgs...),
+		Env: []string{fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit)},
+	}
+	code := setting.Main(m, &plane)
+	server.Close()
+	os.Exit(code)
+}
+
+// quiet is a tenant with an application that releases.
+type quiet struct {
+	*stage.Application
+	released int
+}
+
+func newQuiet(t *testing.T) *quiet {
+	t.Helper()
+	q := &quiet{Application: stage.NewApplication(t, plane, scenario.NewApp("", "shop").Baked(time.Second, time.Hour))}
+	q.promote()
+	return q
+}
+
+// promote releases a version, and returns how long it took until its bake had succeeded. That
+// is told, and its metadata comes, soon after.
+func (q *quiet) promote() time.Duration {
+	q.T.Helper()
+	version := fmt.Sprintf("1.%d.0", q.released)
+	q.released++
+	start := time.Now()
+	q.Release(version)
+	q.AwaitState(version, v1alpha1.BakeSucceeded)
+	took := time.Since(start)
+	q.Await("the metadata of "+version, func(r *v1alpha1.Rollout) bool {
+		revision := r.Current().Version.Revision
+		return revision != nil && *revision == version
+	})
+	stage.Eventually(q.T, "an alert that "+version+" has passed its bake", func() (bool, string) {
+		return alerts.has(q.Namespace, v1alpha1.BakeTimePassedReason, version), alerts.String()
+	})
+	return took
+}
+
+// pace is the median of some promotions.
+func (q *quiet) pace(promotions int) time.Duration {
+	q.T.Helper()
+	var all []time.Duration
+	for range promotions {
+		all = append(all, q.promote())
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// abuser is a tenant who may do in its namespace what edit lets people do.
+type abuser struct {
+	*stage.Stage
+	own client.Client
+}
+
+func newAbuser(t *testing.T) abuser {
+	t.Helper()
+	a := abuser{Stage: stage.New(t, plane)}
+	a.Create(a.NamespaceObject())
+	user := "tenant-of-" + a.Namespace
+	config, err := plane.RESTConfigFor(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1 // in a hurry
+	if a.own, err = client.New(config, client.Options{Scheme: plane.Client().Scheme()}); err != nil {
+		t.Fatal(err)
+	}
+	roles := []string{"rollout-editor-role", "rolloutgate-editor-role", "healthcheck-editor-role", "rolloutschedule-editor-role", "deploymentcoordination-editor-role"}
+	for i, role := range roles {
+		roles[i] = "rollout-controller-" + role
+	}
+	for _, role := range append(roles, edit(t)...) {
+		if err := scenario.Grant(t.Context(), plane.ControlPlane, user, role, a.Namespace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(a.goes)
+	return a
+}
+
+// goes deletes all that the tenant has made, so that the next test is not this one's.
+func (a abuser) goes() {
+	ctx := context.WithoutCancel(a.T.Context())
+	for _, kind := range []client.Object{
+		&v1alpha1.Rollout{}, &v1alpha1.HealthCheck{}, &v1alpha1.RolloutGate{}, &coordinationv1.DeploymentCoordination{},
+		&kustomizev1.Kustomization{}, &imagev1.ImagePolicy{}, &imagev1.ImageRepository{}, &sourcev1.OCIRepository{},
+		&appsv1.Deployment{}, &batchv1.Job{},
+	} {
+		if err := plane.Client().DeleteAllOf(ctx, kind, client.InNamespace(a.Namespace), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			a.T.Error(err)
+		}
+	}
+	if err := plane.Controller.Restart(ctx); err != nil { // with what it needs when it begins
+		a.T.Error(err)
+	}
+}
+
+// edit creates what Kubernetes' role edit gives in these tests, and Flux's part of it.
+var edit = func() func(t *testing.T) []string {
+	var once sync.Once
+	workloads := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "workloads-edit"},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create", "get", "list", "patch"}},
+			{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"create", "get", "list", "patch"}},
+		},
+	}
+	return func(t *testing.T) []string {
+		t.Helper()
+		once.Do(func() {
+			for _, role := range []*rbacv1.ClusterRole{scenario.FluxEdit(), workloads} {
+				if err := plane.Client().Create(t.Context(), role); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+		return []string{scenario.FluxEdit().Name, workloads.Name}
+	}
+}()
+
+// makes creates objects with the tenant's rights.
+func (a abuser) makes(objects ...client.Object) {
+	a.T.Helper()
+	for _, o := range objects {
+		if err := a.own.Create(a.T.Context(), o); err != nil {
+			a.T.Fatalf("create %T %s: %v", o, o.GetName(), err)
+		}
+	}
+}
+
+// says writes the status of an object, as Flux's role for those who edit lets people do.
+func (a abuser) says(o client.Object, change func()) {
+	a.T.Helper()
+	before := o.DeepCopyObject().(client.Object)
+	change()
+	if err := a.own.Status().Patch(a.T.Context(), o, client.MergeFrom(before)); err != nil {
+		a.T.Fatalf("write the status of %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// ratio is what the quiet tenant's median promotion may be, of what it is alone; and a
+// generous one where other tests run at the same time.
+const (
+	ratio         = 1.5
+	generousRatio = 5
+)
+
+// measures reports whether the figures go to the report, rather than only having to be sane.
+func measures() bool { return os.Getenv(report.FolderVariable) != "" }
+
+func mostRatio() float64 {
+	if measures() {
+		return ratio
+	}
+	return generousRatio
+}
+
+// mostMemory is the limit, near which the garbage collector keeps a process that has much to
+// do; a little more where other tests keep it from its work.
+func mostMemory() int64 {
+	if measures() {
+		return memoryLimit
+	}
+	return memoryLimit * 5 / 4
+}
+
+// promotions are enough for a median.
+func promotions() int {
+	if measures() {
+		return 5
+	}
+	return 2
+}
+
+// trial is an attack that is under way.
+type trial struct {
+	*quiet
+	told   *report.Report
+	alone  time.Duration
+	memory *memory
+}
+
+// begin measures the quiet tenant alone.
+func begin(t *testing.T, attack string) *trial {
+	t.Helper()
+	told := report.Begin(t, "a tenant "+attack,
+		"other tenants' promotions, bakes, metadata and alerts go on at their pace; the controller keeps within its memory, and does not restart")
+	x := &trial{quiet: newQuiet(t), told: told, memory: watchMemory(t)}
+	x.alone = x.pace(promotions())
+	return x
+}
+
+// passes releases beside the attack. On a machine that others use as well a round may be
+// slow, so that it may take three until one is not.
+func (x *trial) passes(times int, seen string) {
+	x.T.Helper()
+	var beside time.Duration
+	for range 3 {
+		if beside = x.pace(promotions()); beside.Seconds() <= mostRatio()*x.alone.Seconds() {
+			break
+		}
+	}
+	slower := beside.Seconds() / x.alone.Seconds()
+	if slower > mostRatio() {
+		x.T.Errorf("the quiet tenant's median promotion takes %.2f times what it takes alone (%v, alone %v), three times in a row", slower, beside, x.alone)
+	}
+	most := x.memory.most()
+	if most > mostMemory() {
+		x.T.Errorf("the controller needed %d MiB, and has %d", most>>20, memoryLimit>>20)
+	}
+	if !plane.Controller.Running() || plane.Controller.PID() != x.memory.pid {
+		x.T.Error("the controller has ended")
+	}
+	x.told.Saw(times, "%s; the quiet tenant's median promotion took %.2f times what it takes alone, all of its alerts came; at most %d MiB, 0 restarts",
+		seen, slower, most>>20)
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package abuse
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+)
+
+// memory is what the controller has, and had at most.
+type memory struct {
+	pid int
+
+	mu   sync.Mutex
+	peak int64
+}
+
+// watchMemory looks until the test is over.
+func watchMemory(t *testing.T) *memory {
+	t.Helper()
+	m, over := &memory{pid: plane.Controller.PID()}, make(chan struct{})
+	go func() {
+		defer close(over)
+		for t.Context().Err() == nil {
+			if now, err := controlplane.MemoryOf(m.pid); err == nil {
+				m.mu.Lock()
+				m.peak = max(m.peak, now.Own)
+				m.mu.Unlock()
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	t.Cleanup(func() { <-over })
+	return m
+}
+
+func (m *memory) most() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.peak
+}
+
+// inbox takes the controller's Flux events.
+type inbox struct {
+	mu   sync.Mutex
+	seen map[string]int // by namespace
+	last []string
+	told map[string]bool
+}
+
+// ServeHTTP implements http.Handler.
+func (i *inbox) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	var event eventv1.Event
+	if json.NewDecoder(r.Body).Decode(&event) != nil {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.seen == nil {
+		i.seen, i.told = map[string]int{}, map[string]bool{}
+	}
+	namespace := event.InvolvedObject.Namespace
+	i.seen[namespace]++
+	version, _, _ := strings.Cut(strings.TrimPrefix(event.Message, "Rollout shop: "), ":")
+	i.told[fmt.Sprint(namespace, event.Reason, version)] = true
+	if i.last = append(i.last, namespace+" "+event.Reason+" "+event.Message); len(i.last) > 20 {
+		i.last = i.last[1:]
+	}
+}
+
+// has reports whether somebody was told of a version.
+func (i *inbox) has(namespace, reason, version string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.told[fmt.Sprint(namespace, reason, version)]
+}
+
+// of is how many came of a namespace.
+func (i *inbox) of(namespace string) int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.seen[namespace]
+}
+
+// String shows the latest.
+func (i *inbox) String() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return strings.Join(i.last, "\n")
+}
