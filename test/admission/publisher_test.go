@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/internal/hold/certificates"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
@@ -78,7 +77,7 @@ func trusted(t *testing.T, keeper *certificates.Keeper, now clock.Clock) error {
 func bundle(t *testing.T) []byte {
 	t.Helper()
 	secret := &corev1.Secret{}
-	if err := testClient.Get(t.Context(), client.ObjectKey(published), secret); err != nil {
+	if err := testClient.Get(t.Context(), published, secret); err != nil {
 		t.Fatal(err)
 	}
 	return secret.Data[certificates.AuthoritiesKey]
