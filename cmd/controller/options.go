@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -265,9 +266,15 @@ func (o *options) electionNamespace() string {
 	return o.namespace
 }
 
+// isLoopback reports whether only this machine reaches an address.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && net.ParseIP(host).IsLoopback()
+}
+
 // metrics are served with profiles beside them, as by every controller of Flux, but
-// only where it is asked who reads them: a profile takes time and memory of the
-// process, which others on the network may not spend.
+// only where it is asked who reads them, or where nobody else on the network can: a
+// profile takes time and memory of the process.
 func (o *options) metrics() metricsserver.Options {
 	metrics := metricsserver.Options{
 		BindAddress:   o.metricsAddr,
@@ -276,8 +283,10 @@ func (o *options) metrics() metricsserver.Options {
 		CertName:      o.metricsCertName,
 		KeyName:       o.metricsCertKey,
 	}
-	if o.metricsSecure {
+	if o.metricsSecure || isLoopback(o.metricsAddr) {
 		metrics.ExtraHandlers = maps.Clone(pprof.GetHandlers())
+	}
+	if o.metricsSecure {
 		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	if o.metricsCertificate != nil {

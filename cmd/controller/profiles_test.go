@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -22,16 +23,24 @@ func TestProfilesAreServedToThoseWhoMayReadThem(t *testing.T) {
 		want   map[string]int
 	}{
 		"over plain HTTP to nobody": {
-			scheme: "http", args: []string{"--metrics-secure=false"},
+			scheme: "http", args: []string{"--metrics-secure=false", "--metrics-bind-address=:0"},
 			want: map[string]int{"/metrics": 200, "/debug/pprof/": 404, "/debug/pprof/heap": 404, "/debug/pprof/goroutine": 404},
 		},
+		"over plain HTTP to those on this machine": {
+			scheme: "http", args: []string{"--metrics-secure=false", "--metrics-bind-address=127.0.0.1:0"},
+			want: map[string]int{"/metrics": 200, "/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine": 200},
+		},
 		"over HTTPS to nobody without a name": {
-			scheme: "https",
-			want:   map[string]int{"/metrics": 401, "/debug/pprof/": 401, "/debug/pprof/heap": 401, "/debug/pprof/goroutine": 401},
+			scheme: "https", args: []string{"--metrics-bind-address=127.0.0.1:0"},
+			want: map[string]int{"/metrics": 401, "/debug/pprof/": 401, "/debug/pprof/heap": 401, "/debug/pprof/goroutine": 401},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			url := tt.scheme + "://" + serveMetrics(t, append(tt.args, "--metrics-bind-address=127.0.0.1:0")...)
+			_, port, err := net.SplitHostPort(serveMetrics(t, tt.args...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			url := tt.scheme + "://127.0.0.1:" + port
 			got := map[string]int{}
 			for path := range tt.want {
 				got[path] = answerOf(t, url+path)
