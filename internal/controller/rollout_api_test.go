@@ -125,6 +125,7 @@ func TestWhatKubectlGetShows(t *testing.T) {
 	delete(row, "Since")
 	s.Expect(row).To(Equal(map[string]string{
 		"Name": "shop", "Version": "1.0.0", "BakeStatus": "Succeeded", "BakeTime": "", "Gates": "False", "Candidate": "1.1.0", "Ready": "True",
+		"Suspended": "", "Pinned": "",
 		"Message": "the first release of this environment, from ImagePolicy shop",
 		"Status":  "1.0.0: applied; 1.1.0 waits: not passing: RolloutGate approval",
 	}))
