@@ -91,6 +91,9 @@ func (w *world) calmDown() {
 
 // refuseOne lets writes to one object fail for a long time, and everybody else go on.
 func (w *world) refuseOne() {
+	if len(w.appNames()) == 0 || len(w.crNames()) == 0 {
+		return // what would be created now might be broken
+	}
 	refused := w.anyApp().Key
 	if w.chance(2) {
 		refused = w.anyCR().Name

@@ -10,9 +10,10 @@ func (m *member) needsRollout() bool {
 
 // wasDone reports whether the journal has this template as one that needs no rollout.
 // Kubernetes begins to speak of progress again, and at its deadline of a timeout, when
-// a Deployment of which a Pod is missing is unpaused. That is no new template.
+// a Deployment of which a Pod is not ready is unpaused. That is no new template. While
+// Pods of the template are still to come it is not done, whatever the journal says.
 func (m *member) wasDone() bool {
-	return m.known && m.state.Template == m.Template && !m.state.HasPendingChanges && !m.unfinished()
+	return m.known && m.state.Template == m.Template && !m.state.HasPendingChanges && !m.unfinished() && m.UpdatedReplicas >= m.Replicas
 }
 
 // complete reports whether the rollout is. A member that has the turn must be
