@@ -147,32 +147,29 @@ func TestEventsThatAreLargeAndMany(t *testing.T) {
 
 func TestInventoriesOfKindsThatNobodyServes(t *testing.T) {
 	x, a := begin(t, "writes 15,000 objects of as many unknown groups into the inventory of a Kustomization, and has 30 HealthChecks look at it"), newAbuser(t)
-	k := a.suspended("inventory")
-	a.makes(k)
-	a.says(k, func() {
-		k.Status.Inventory = &kustomizev1.ResourceInventory{}
-		for i := range 15_000 {
-			k.Status.Inventory.Entries = append(k.Status.Inventory.Entries, kustomizev1.ResourceRef{
-				ID: fmt.Sprintf("%s_x_g%d.example.com_Thing", a.Namespace, i), Version: "v1",
-			})
-		}
-	})
-	a.looksAt(x, k, 30)
+	a.looksAt(x, a.unknownKinds(15_000), 30)
 }
 
 func TestInventoriesOfUnknownKindsThatMayBeRead(t *testing.T) {
 	x, a := begin(t, "writes 1,900 objects of as many unknown groups into the inventory of a Kustomization, and has 30 HealthChecks look at it"), newAbuser(t)
+	a.looksAt(x, a.unknownKinds(1_900), 30)
+}
+
+// unknownKinds is a Kustomization with objects in its inventory, each of a group of its own
+// that nobody serves.
+func (a abuser) unknownKinds(objects int) *kustomizev1.Kustomization {
+	a.T.Helper()
 	k := a.suspended("inventory")
 	a.makes(k)
 	a.says(k, func() {
 		k.Status.Inventory = &kustomizev1.ResourceInventory{}
-		for i := range 1_900 {
+		for i := range objects {
 			k.Status.Inventory.Entries = append(k.Status.Inventory.Entries, kustomizev1.ResourceRef{
 				ID: fmt.Sprintf("%s_x_g%d.example.com_Thing", a.Namespace, i), Version: "v1",
 			})
 		}
 	})
-	a.looksAt(x, k, 30)
+	return k
 }
 
 // looksAt has HealthChecks look at a Kustomization.
