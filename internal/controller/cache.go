@@ -73,6 +73,9 @@ func trim(o client.Object) {
 		trimKind(o)
 	case *v1alpha1.RolloutGate, *v1alpha1.RolloutSchedule, *v1alpha1.ClusterRolloutSchedule:
 		trimOwn(o)
+	case *metav1.PartialObjectMetadata: // a Namespace, of which the labels are read
+		o.SetAnnotations(nil)
+		trimNotes(o)
 	default:
 		trimNotes(o)
 	}

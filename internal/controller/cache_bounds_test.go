@@ -81,3 +81,14 @@ func TestAnObjectThatIsOfAUsualSizeIsNotCut(t *testing.T) {
 	g.Expect(unreadable.Of(rollout)).To(Succeed())
 	g.Expect(rollout.Status.Conditions[0].Message).To(HaveLen(200 << 10))
 }
+
+// TestANamespaceIsNotCutForItsAnnotations, which nobody reads: all who select by namespace
+// would fail with it.
+func TestANamespaceIsNotCutForItsAnnotations(t *testing.T) {
+	g, namespace := NewWithT(t), namespaceObject()
+	namespace.Name, namespace.Labels, namespace.Annotations = "shop", map[string]string{"team": "shop"}, many("note-")
+	_, err := new(trimmer).trim(namespace)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(unreadable.Of(namespace)).To(Succeed())
+	g.Expect(namespace.Labels).To(Equal(map[string]string{"team": "shop"}))
+}
