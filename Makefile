@@ -161,7 +161,7 @@ PACKAGES ?= $(sort $(RECONCILERS) $(STORIES) $(EXTENDED))
 .PHONY: deflake
 deflake: ## Run PACKAGES again and again (RUNS), with busy processors and processes that are stopped and woken.
 	@go run ./test/controlplane/cmd/build -parts all
-	@env $(race_controller) go run ./test/cmd/deflake -runs $(RUNS) -- -vet=off -p $(AT_ONCE) -timeout 60m $(PACKAGES)
+	@env $(race_controller) go run ./test/cmd/deflake -runs $(RUNS) -p $(AT_ONCE) -- -vet=off -timeout=60m $(PACKAGES)
 
 # TIMED is what is measured.
 TIMED ?= $(sort $(RECONCILERS) $(STORIES) $(EXTENDED))

@@ -2,13 +2,14 @@
 
 // Command deflake runs go test again and again while the machine is made as bad as
 // it can be: all processors are busy, and the processes of every control plane are
-// stopped and woken at random (test/controlplane/stalls.go). It says which tests
-// failed how often, and keeps what they printed:
+// stopped and woken at random (test/controlplane/stalls.go). It reports how often each
+// package passed and which tests failed, and keeps what they printed:
 //
-//	go run ./test/cmd/deflake -runs 10 -- ./test/e2e/workloads
+//	go run ./test/cmd/deflake -runs 10 -- -vet=off ./test/e2e/workloads
 //
-// What comes after the flags are the arguments of go test. The exit status is 1 if
-// any run failed.
+// The arguments after the flags are flags of go test, with = before their values, and
+// packages. No run waits for the end of the one before: when a package has ended, the
+// next one starts. The exit status is 1 if any package failed.
 package main
 
 import (
@@ -25,11 +26,14 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/fluxrollouts/rollout-controller/test/cmd/internal/gotest"
 )
 
 type options struct {
 	runs   int
+	atOnce int
 	busy   int
 	stalls time.Duration
 	keep   string
@@ -38,7 +42,8 @@ type options struct {
 
 func main() {
 	var o options
-	flag.IntVar(&o.runs, "runs", 10, "how often to run the tests")
+	flag.IntVar(&o.runs, "runs", 10, "how often to run each package")
+	flag.IntVar(&o.atOnce, "p", 4, "how many packages to run at a time")
 	flag.IntVar(&o.busy, "busy", runtime.NumCPU(), "how many processors to keep busy")
 	flag.DurationVar(&o.stalls, "stalls", 200*time.Millisecond, "for how long at most a process of a control plane is stopped; 0 stops none")
 	flag.StringVar(&o.keep, "keep", filepath.Join("bin", "deflake"), "the folder that gets what failed")
@@ -53,26 +58,49 @@ func main() {
 }
 
 func (o options) run(ctx context.Context) error {
+	flags, packages, err := o.arguments(ctx)
+	if err != nil {
+		return err
+	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	for range o.busy {
 		go spin(ctx)
 	}
-	all := tally{}
-	for n := 1; n <= o.runs && ctx.Err() == nil; n++ {
-		began := time.Now()
-		suites, err := o.once(ctx, func(s gotest.Suite) { o.report(n, s) })
-		if err != nil {
-			return err
+	all := newTally()
+	var workers errgroup.Group
+	workers.SetLimit(o.atOnce)
+	for n := 1; n <= o.runs; n++ {
+		for _, p := range packages {
+			workers.Go(func() error { return o.once(ctx, n, append(flags[:len(flags):len(flags)], p), all) })
 		}
-		failed := all.add(suites)
-		fmt.Printf("run %d of %d: %d packages, %d failed, in %s\n", n, o.runs, len(suites), len(failed), time.Since(began).Round(time.Second))
 	}
+	err = workers.Wait()
 	all.write(os.Stdout)
-	if len(all) > 0 {
-		return fmt.Errorf("what failed is in %s", o.keep)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil && all.failed():
+		return fmt.Errorf("the output of the failed packages is in %s", o.keep)
 	}
-	return ctx.Err()
+	return err
+}
+
+// arguments returns the flags for go test, and the import paths of the packages.
+func (o options) arguments(ctx context.Context) (flags, packages []string, err error) {
+	list := []string{"list"}
+	for _, arg := range o.args {
+		if strings.HasPrefix(arg, "-") {
+			flags = append(flags, arg)
+		} else {
+			list = append(list, arg)
+		}
+	}
+	listed, err := exec.CommandContext(ctx, "go", list...).Output()
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the packages: %w", err)
+	}
+	return flags, strings.Fields(string(listed)), nil
 }
 
 // spin keeps a processor busy.
@@ -84,26 +112,35 @@ func spin(ctx context.Context) {
 	}
 }
 
-// once runs all tests. That some failed is no error; that none could run is.
-func (o options) once(ctx context.Context, ended func(gotest.Suite)) ([]gotest.Suite, error) {
-	test := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-count=1", "-shuffle=on"}, o.args...)...)
+// once runs a package. A test that fails is no error; a package that cannot run is.
+func (o options) once(ctx context.Context, n int, args []string, all *tally) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	test := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-count=1", "-shuffle=on"}, args...)...)
 	test.Cancel = func() error { return test.Process.Signal(os.Interrupt) }
 	if test.Env = os.Environ(); o.stalls > 0 {
 		test.Env = append(test.Env, "CONTROLPLANE_STALLS="+o.stalls.String())
 	}
 	test.Stderr = os.Stderr
-	suites, err := gotest.Run(test, ended)
+	suites, err := gotest.Run(test, func(gotest.Suite) {})
 	var failed *exec.ExitError
 	switch {
+	case ctx.Err() != nil:
+		return nil // what was interrupted has neither passed nor failed
 	case len(suites) == 0:
-		return nil, fmt.Errorf("no test ran: %w", errors.Join(err, ctx.Err()))
+		return fmt.Errorf("no test ran: %w", err)
 	case err != nil && !errors.As(err, &failed):
-		return nil, fmt.Errorf("run go test: %w", err)
+		return fmt.Errorf("run go test: %w", err)
 	}
-	return suites, nil
+	for _, s := range suites {
+		all.add(s)
+		o.report(n, s)
+	}
+	return nil
 }
 
-// report says how a package did in a run, and keeps what one printed that failed.
+// report prints the result of a package, and keeps what it printed if it failed.
 func (o options) report(n int, s gotest.Suite) {
 	result := "ok  "
 	if s.Failed {
@@ -112,7 +149,7 @@ func (o options) report(n int, s gotest.Suite) {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
-	fmt.Printf("%s  %s in %s\n", result, s.Name, s.Took.Round(time.Second))
+	fmt.Printf("%s  %s, run %d of %d, in %s\n", result, s.Name, n, o.runs, s.Took.Round(time.Second))
 }
 
 // store keeps what a package printed in a run.

@@ -7,40 +7,57 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/fluxrollouts/rollout-controller/test/cmd/internal/gotest"
 )
 
-// tally is how often each test failed. A package that failed without a test, since
-// it did not compile or left something behind, counts under its own name.
-type tally map[string]int
-
-// add returns the suites that failed.
-func (t tally) add(suites []gotest.Suite) (failed []gotest.Suite) {
-	for _, s := range suites {
-		if !s.Failed {
-			continue
-		}
-		failed = append(failed, s)
-		named := false
-		for _, test := range s.Tests {
-			if test.Failed {
-				t[s.Name+" "+test.Name]++
-				named = true
-			}
-		}
-		if !named {
-			t[s.Name]++
-		}
-	}
-	return failed
+// tally counts how often each package ran and passed, and how often each test failed.
+// A package that failed without a test, because it did not compile or left something
+// behind, counts as a test of its own name.
+type tally struct {
+	mu           sync.Mutex
+	runs, passed map[string]int
+	failures     map[string]int
 }
 
-func (t tally) write(to io.Writer) {
-	if len(t) == 0 {
-		fmt.Fprintln(to, "nothing failed")
+func newTally() *tally {
+	return &tally{runs: map[string]int{}, passed: map[string]int{}, failures: map[string]int{}}
+}
+
+func (t *tally) add(s gotest.Suite) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.runs[s.Name]++
+	if !s.Failed {
+		t.passed[s.Name]++
+		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(t)) {
-		fmt.Fprintf(to, "%s failed %d times\n", name, t[name])
+	named := false
+	for _, test := range s.Tests {
+		if test.Failed {
+			t.failures[s.Name+" "+test.Name]++
+			named = true
+		}
+	}
+	if !named {
+		t.failures[s.Name]++
+	}
+}
+
+func (t *tally) failed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.failures) > 0
+}
+
+func (t *tally) write(to io.Writer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(t.runs)) {
+		fmt.Fprintf(to, "%s passed %d of %d times\n", name, t.passed[name], t.runs[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.failures)) {
+		fmt.Fprintf(to, "%s failed %d times\n", name, t.failures[name])
 	}
 }

@@ -11,22 +11,38 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/cmd/internal/gotest"
 )
 
-func TestTallyCountsTestsAndPackagesThatFailedWithoutOne(t *testing.T) {
-	all := tally{}
+func TestTallyCountsRunsAndTheTestsAndPackagesThatFailed(t *testing.T) {
+	all := newTally()
 	for range 2 {
-		failed := all.add([]gotest.Suite{
+		for _, s := range []gotest.Suite{
 			{Name: "a", Failed: true, Tests: []gotest.Test{{Name: "TestOne", Failed: true}, {Name: "TestTwo"}}},
 			{Name: "b"},
 			{Name: "c", Failed: true, Tests: []gotest.Test{{Name: "TestThree"}}},
-		})
-		if len(failed) != 2 {
-			t.Errorf("%d suites failed, want a and c", len(failed))
+		} {
+			all.add(s)
 		}
 	}
+	all.add(gotest.Suite{Name: "a"})
 	var printed strings.Builder
 	all.write(&printed)
-	want := "a TestOne failed 2 times\nc failed 2 times\n"
+	want := `a passed 1 of 3 times
+b passed 2 of 2 times
+c passed 0 of 2 times
+a TestOne failed 2 times
+c failed 2 times
+`
 	if diff := cmp.Diff(want, printed.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !all.failed() {
+		t.Error("no failure was counted")
+	}
+}
+
+func TestTallyWithoutFailures(t *testing.T) {
+	all := newTally()
+	all.add(gotest.Suite{Name: "a"})
+	if all.failed() {
+		t.Error("a failure was counted")
 	}
 }
