@@ -58,7 +58,7 @@ func own(t *testing.T) map[string][]string {
 // inWords is how the guide says how long an alert waits.
 var inWords = map[string]string{
 	"": "at once", "1m": "after a minute", "2m": "after two minutes", "5m": "after five minutes",
-	"15m": "after a quarter of an hour", "30m": "after half an hour", "1d": "after a day",
+	"15m": "after a quarter of an hour", "30m": "after half an hour", "1d": "after a day", "2d": "after two days",
 }
 
 // ofNotifications are the metrics of the queue of Flux events.

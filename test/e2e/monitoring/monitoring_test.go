@@ -29,14 +29,16 @@ import (
 // alarms says how often the story raises which alert: its condition is true,
 // and it waits for its time, or fires.
 var alarms = map[string]int{
-	"RolloutBakeFailed":       1,
-	"RolloutDeployingTooLong": 2, // what is never applied, and what is in conflict
-	failing:                   1,
-	"RolloutReleaseWaiting":   1,
-	"RolloutScheduleNotReady": 1,
-	"RolloutStalled":          1, // the other one is suspended
-	"RolloutTargetConflict":   1,
-	"RolloutTargetFailed":     1,
+	"RolloutBakeFailed":        1,
+	"RolloutDeployingTooLong":  2, // what is never applied, and what is in conflict
+	failing:                    1,
+	"RolloutPinned":            2, // to what restored it, and to what is no tag
+	"RolloutReleaseWaiting":    1,
+	"RolloutScheduleNotReady":  1,
+	"RolloutStalled":           1, // the other one is suspended
+	"RolloutSuspended":         1,
+	"RolloutTargetConflict":    1,
+	"RolloutTargetFailed":      1,
 }
 
 const (

@@ -135,7 +135,8 @@ func isStalled(t *testing.T) *stage.Stage {
 	return s
 }
 
-// isStalledAndSuspended keeps its conditions, and is no reason for an alarm.
+// isStalledAndSuspended keeps its conditions and its pin, which are no reason for an
+// alarm. That it is suspended is one, and no other.
 func isStalledAndSuspended(t *testing.T) {
 	t.Helper()
 	s := isStalled(t)
