@@ -39,6 +39,7 @@ var alarms = map[string]int{
 	"RolloutSuspended":         1,
 	"RolloutTargetConflict":    1,
 	"RolloutTargetFailed":      1,
+	"RolloutUnreadableObjects": 1,
 }
 
 const (

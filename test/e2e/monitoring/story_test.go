@@ -30,6 +30,7 @@ func play(t *testing.T) {
 	isStalled(t)
 	isStalledAndSuspended(t)
 	cannotBeStored(t)
+	cannotBeRead(t)
 }
 
 // succeedsThenWaits promotes a release and holds the next one by a gate, beside
@@ -184,4 +185,20 @@ func cannotBeStored(t *testing.T) {
 		return apierrors.IsInvalid(err) || apierrors.IsForbidden(err), fmt.Sprint(err)
 	})
 	s.Change(rollout, func() { rollout.Spec.Suspend = false })
+}
+
+// cannotBeRead has a HealthCheck with a time that its schema takes and the controller
+// cannot decode. No Rollout selects it.
+func cannotBeRead(t *testing.T) {
+	t.Helper()
+	s := stage.New(t, plane)
+	check, class := s.HealthCheck(), "smoke" // which the controller does not write
+	check.Spec.Class = &class
+	s.Create(s.NamespaceObject(), check)
+	odd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: check.Namespace, Name: check.Name}}
+	odd.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("HealthCheck")) // the answer cannot be decoded either
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"lastErrorTime":"2026-03-02t12:00:00z"}}`))
+	if err := plane.Client().Status().Patch(t.Context(), odd, patch); err != nil {
+		t.Fatal(err)
+	}
 }
