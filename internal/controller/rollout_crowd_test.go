@@ -142,8 +142,11 @@ func TestHundredsOfHealthChecksFailInAFewWords(t *testing.T) {
 			s.Expect(*status.History[0].BakeStatusMessage).To(HavePrefix("HealthCheck " + s.namespace + "/check-0000: it is down; "))
 			s.Expect(*status.History[0].BakeStatusMessage).To(MatchRegexp(`and 29\d more$`))
 			s.Expect(len(status.History[0].FailedHealthChecks)).To(BeNumerically(">", 10))
+			ready := s.condition("shop", v1alpha1.ReadyCondition).Message
+			s.Expect(ready).To(HaveSuffix("…; last good release: 1.0.0" + wayBack))
 			for _, event := range s.events.Take() {
 				s.Expect(len(event.Message)).To(BeNumerically("<=", 1536))
+				s.Expect(event.Reason != v1alpha1.BakeTimeFailedReason || event.Message == ready).To(BeTrue(), event.Message)
 			}
 		})
 	}

@@ -109,7 +109,7 @@ func outcomes(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decisio
 	case promotion.StartBake, promotion.FinishBake, promotion.Retry:
 		return []transition{ofEntry(rollout, d.Reason, current.Version.Tag+": "+d.Message)}
 	case promotion.FailBake:
-		failed := ofEntry(rollout, d.Reason, current.Version.Tag+": "+d.Message)
+		failed := ofEntry(rollout, d.Reason, failure(rollout, in.Policy, d.Message))
 		failed.eventType = corev1.EventTypeWarning
 		return []transition{failed}
 	case promotion.Nothing, promotion.Wait:

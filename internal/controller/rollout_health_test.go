@@ -146,7 +146,7 @@ func TestAFailedCheckFailsTheBakeAndIsNamed(t *testing.T) {
 	s.Expect(entry.FailedHealthChecks).To(Equal([]v1alpha1.FailedHealthCheck{{Name: "web", Namespace: s.namespace, Message: &message}}))
 	failed := "HealthCheck " + s.namespace + "/web: Deployment web has no Pods"
 	s.Expect(s.events.Take()).To(Equal([]fixture.Event{
-		{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.BakeTimeFailedReason, Message: "1.0.0: " + failed},
+		{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.BakeTimeFailedReason, Message: "1.0.0: " + failed + "; " + noWayBack},
 	}))
 
 	s.release("shop", "1.1.0")

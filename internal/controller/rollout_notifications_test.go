@@ -62,7 +62,7 @@ func TestWhatAlertsAreToldInARolloutsLife(t *testing.T) {
 				"waiting for Flux to apply 1.2.0 to 2 targets, then for 2 HealthChecks",
 		}},
 		{"the release is ill", s.fail, []string{
-			"error BakeTimeFailed 1.2.0: 1.2.0: HealthCheck " + s.namespace + "/smoke: it does not answer",
+			"error BakeTimeFailed 1.2.0: 1.2.0: HealthCheck " + s.namespace + "/smoke: it does not answer; last good release: 1.0.0" + wayBack,
 		}},
 		{"a person rolls back", func() { s.pinTo("1.0.0") }, []string{
 			"info RolledBack 1.0.0: rolled back to 1.0.0 (a person pinned it in spec.wantedVersion); " +

@@ -191,21 +191,55 @@ func allOf(holds []promotion.Hold) string {
 // story says in one line how the current release is doing and what the newest
 // candidate waits for.
 func (r report) story(current *v1alpha1.DeploymentHistoryEntry) string {
-	var parts []string
-	state := current.Version.Tag
-	switch {
-	case r.decision.Overdue:
-		state += ": " + r.decision.Message
-	case current.BakeStatusMessage != nil && *current.BakeStatusMessage != "":
-		state += ": " + *current.BakeStatusMessage
-	}
-	parts = append(parts, state)
-	parts = append(parts, r.troubles(current)...)
+	parts := append([]string{r.headline(current)}, r.troubles(current)...)
 	if considered := promotion.Contenders(r.verdicts); len(considered) > 0 && !considered[0].Eligible() {
-		parts = append(parts, fmt.Sprintf("%s waits: %s", considered[0].Release.Tag, allOf(considered[0].Holds)))
+		parts = append(parts, waiting(considered[0]))
 	}
 	if r.Policy.Problem != nil {
 		parts = append(parts, r.Policy.Problem.Message)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// headline says how the current release is doing, and of one that failed how to go on.
+func (r report) headline(current *v1alpha1.DeploymentHistoryEntry) string {
+	var state string
+	switch {
+	case r.decision.Overdue:
+		state = r.decision.Message
+	case current.BakeStatusMessage != nil:
+		state = *current.BakeStatusMessage
+	}
+	if current.State() == v1alpha1.BakeFailed {
+		return failure(r.Rollout, r.Policy, state)
+	}
+	return about(current.Version.Tag, state)
+}
+
+func about(tag, state string) string {
+	if state == "" {
+		return tag
+	}
+	return tag + ": " + state
+}
+
+// longestCause is how many characters are kept of what has failed, so that how to go on
+// is never cut off. The history has more of it.
+const longestCause = 512
+
+// failure says what has failed, why, and how to go on.
+func failure(rollout *v1alpha1.Rollout, policy promotion.Policy, cause string) string {
+	history := rollout.Status.History
+	return about(history[0].Version.Tag, brief.Text(cause, longestCause)) + "; " + promotion.WayOut(history, policy)
+}
+
+// waiting says what a candidate waits for. How to go on after a failure is said before.
+func waiting(candidate promotion.Verdict) string {
+	others := slices.DeleteFunc(slices.Clone(candidate.Holds), func(h promotion.Hold) bool {
+		return h.Reason == v1alpha1.PreviousBakeFailedReason
+	})
+	if len(others) == 0 {
+		return candidate.Release.Tag + " waits for that"
+	}
+	return fmt.Sprintf("%s waits: %s", candidate.Release.Tag, allOf(others))
 }

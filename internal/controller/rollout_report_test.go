@@ -203,6 +203,12 @@ func TestACheckThatRecoversLetsARolloutGoOnThatOnlySelectsIt(t *testing.T) {
 	s.comesTo("shop", promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeDeploying})
 }
 
+// What ends the message of a failed bake.
+const (
+	noWayBack = "no good release is known; pin another one with spec.wantedVersion, or annotate with retry or unblock-failed"
+	wayBack   = "; roll back with spec.wantedVersion, or annotate with retry or unblock-failed"
+)
+
 // TestWhatReadySaysOfEachState: also of entries as older versions of the
 // controller, or other clients, left them.
 func TestWhatReadySaysOfEachState(t *testing.T) {
@@ -220,8 +226,8 @@ func TestWhatReadySaysOfEachState(t *testing.T) {
 		"Deploying, and why":  {fixture.MakeEntry("1.0.0").Deploying().Because("wait"), condition{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0: wait"}},
 		"retried":             {fixture.MakeEntry("1.0.0").Deploying().Retried(fixture.Noon), condition{metav1.ConditionTrue, v1alpha1.BakeTimeRetryingReason, "1.0.0"}},
 		"InProgress":          {fixture.MakeEntry("1.0.0").Baking(fixture.Noon), condition{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0"}},
-		"Failed":              {fixture.MakeEntry("1.0.0").Failed(), condition{metav1.ConditionFalse, v1alpha1.BakeTimeFailedReason, "1.0.0"}},
-		"Failed, and why":     {fixture.MakeEntry("1.0.0").Failed().Because("ill"), condition{metav1.ConditionFalse, v1alpha1.BakeTimeFailedReason, "1.0.0: ill"}},
+		"Failed":              {fixture.MakeEntry("1.0.0").Failed(), condition{metav1.ConditionFalse, v1alpha1.BakeTimeFailedReason, "1.0.0; " + noWayBack}},
+		"Failed, and why":     {fixture.MakeEntry("1.0.0").Failed().Because("ill"), condition{metav1.ConditionFalse, v1alpha1.BakeTimeFailedReason, "1.0.0: ill; " + noWayBack}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rollout := fixture.MakeRollout("shop").BakeTime(time.Hour).SelectAllChecks().Ledger("1.0.0").History(tt.entry).Obj()
@@ -234,4 +240,27 @@ func TestWhatReadySaysOfEachState(t *testing.T) {
 			g.Expect(condition{ready.Status, ready.Reason, ready.Message}).To(Equal(tt.want))
 		})
 	}
+}
+
+func TestAFailedBakeSaysHowToGoOn(t *testing.T) {
+	s := openStage(t, shopWith(baked(), "1.0.0", fixture.MakeHealthCheck("smoke").Obj())...)
+	s.deployAndBake("shop")
+	s.release("shop", "1.1.0")
+	s.events.Take()
+	s.fail()
+	said := "1.1.0: HealthCheck " + s.namespace + "/smoke: it does not answer; last good release: 1.0.0" + wayBack
+	for _, kind := range []string{v1alpha1.ReadyCondition, v1alpha1.StalledCondition} {
+		c := s.condition("shop", kind)
+		s.Expect(condition{"", c.Reason, c.Message}).To(Equal(condition{"", v1alpha1.BakeTimeFailedReason, said}), kind)
+	}
+	s.Expect(s.events.Take()).To(ContainElement(
+		fixture.Event{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.BakeTimeFailedReason, Message: said}))
+
+	s.release("shop", "1.1.1")
+	s.checksSay(v1alpha1.HealthStatusHealthy)
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Message).To(Equal(said + "; 1.1.1 waits for that"))
+	s.add(fixture.MakeGate("manual", "shop").Closed().Obj())
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Message).To(Equal(said + "; 1.1.1 waits: not passing: RolloutGate manual"))
 }

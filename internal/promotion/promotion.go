@@ -23,6 +23,7 @@
 //	content.go     whether what Flux has pulled is the release
 //	bake.go        how the current promotion is doing
 //	recovery.go    promotions that cannot fail
+//	failure.go     how to go on after one that failed
 //	evidence.go    what a HealthCheck proves about it
 //	history.go     the one place where a history entry changes its state
 //	room_history.go how much of the history the status has room for

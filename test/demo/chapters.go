@@ -124,7 +124,7 @@ func (s *story) heldRelease(ctx context.Context) error {
 	if err := s.push(ctx, s.Release("1.2.1")); err != nil {
 		return err
 	}
-	held := all(heldBack("1.2.1", "the bake of 1.2.0 failed"), current(3, "1.2.0", v1alpha1.BakeFailed))
+	held := all(heldBack("1.2.1", v1alpha1.PreviousBakeFailedReason), current(3, "1.2.0", v1alpha1.BakeFailed))
 	if err := s.await(ctx, held); err != nil {
 		return err
 	}

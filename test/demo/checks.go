@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -89,14 +90,18 @@ func blames(object string) expectation {
 	}}
 }
 
-// heldBack: this version is the newest candidate, and Ready says why it waits.
-func heldBack(version, because string) expectation {
-	return expectation{fmt.Sprintf("%s waits because %s", version, because), func(s *sights) string {
+// heldBack: this version is the newest candidate, waits for this reason, and Ready says
+// that it waits.
+func heldBack(version, reason string) expectation {
+	return expectation{fmt.Sprintf("%s waits (%s)", version, reason), func(s *sights) string {
 		candidates := s.rollout.Status.ReleaseCandidates
 		if len(candidates) == 0 || candidates[0].Tag != version {
 			return fmt.Sprintf("the candidates are %v", tagsOf(candidates))
 		}
-		if said := condition(&s.rollout, v1alpha1.ReadyCondition).Message; !strings.Contains(said, version+" waits: "+because) {
+		if !slices.ContainsFunc(candidates[0].Holds, func(h v1alpha1.CandidateHold) bool { return h.Reason == reason }) {
+			return fmt.Sprintf("it is held by %v", candidates[0].Holds)
+		}
+		if said := condition(&s.rollout, v1alpha1.ReadyCondition).Message; !strings.Contains(said, version+" waits") {
 			return fmt.Sprintf("Ready says %q", said)
 		}
 		return ""

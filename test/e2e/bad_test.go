@@ -50,8 +50,8 @@ func TestAFixWaitsForAPersonAfterAFailedBake(t *testing.T) {
 	s, failed := breakRelease(t)
 	s.Publish(s.Release("1.2.1"))
 	held := s.AwaitCandidate("1.2.1")
-	if ready := stage.Condition(held, v1alpha1.ReadyCondition); !strings.Contains(ready, "1.2.1 waits: ") ||
-		!strings.Contains(ready, "to go on, pin a version, or annotate the Rollout") {
+	if ready := stage.Condition(held, v1alpha1.ReadyCondition); !strings.Contains(ready, "1.2.1 waits") ||
+		!strings.Contains(ready, "last good release: 1.0.0; roll back with spec.wantedVersion, or annotate with retry or unblock-failed") {
 		t.Errorf("%q does not say that 1.2.1 waits, and what to do", ready)
 	}
 	s.Stays("at the failed 1.2.0", isHistory(stage.History(failed)...))

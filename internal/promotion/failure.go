@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
+)
+
+// WayOut says how to go on once the newest entry of the history has failed, and which
+// release is good to go back to.
+func WayOut(history []v1alpha1.DeploymentHistoryEntry, policy Policy) string {
+	good := lastGood(history, policy)
+	if good == "" {
+		return "no good release is known; pin another one with spec.wantedVersion, or annotate with retry or unblock-failed"
+	}
+	return fmt.Sprintf("last good release: %s; roll back with spec.wantedVersion, or annotate with retry or unblock-failed",
+		brief.Text(good, longestOfOld))
+}
+
+// lastGood is the release that succeeded last, and has not failed or been withdrawn from
+// the registry since; empty if the history has none. The failed release is none, whatever
+// its tag has been before: a pin of the tag brings back what has failed.
+func lastGood(history []v1alpha1.DeploymentHistoryEntry, policy Policy) string {
+	failed, withdrawn := map[string]bool{}, policy.withdrawn()
+	for i := range history {
+		tag := history[i].Version.Tag
+		switch state := history[i].State(); {
+		case i == 0 || state == v1alpha1.BakeFailed:
+			failed[tag] = true
+		case state == v1alpha1.BakeSucceeded && !failed[tag] && !withdrawn(tag):
+			return tag
+		}
+	}
+	return ""
+}
