@@ -71,20 +71,18 @@ func setGatesPassing(r report) {
 		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionTrue, v1alpha1.AllGatesPassingReason,
 			fmt.Sprintf("%d of %s let through", passing, promotion.Count(len(considered), "candidate")))
 	default:
-		hold := gateHold(considered[0])
-		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionFalse, hold.Reason,
-			considered[0].Release.Tag+": "+hold.Message)
+		holds := gateHolds(considered[0])
+		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionFalse, holds[0].Reason,
+			considered[0].Release.Tag+": "+allOf(holds))
 	}
 }
 
-func gateHold(v promotion.Verdict) promotion.Hold {
-	for _, hold := range v.Holds {
+// gateHolds are the reasons by which gates and schedules hold a candidate.
+func gateHolds(v promotion.Verdict) []promotion.Hold {
+	return slices.DeleteFunc(slices.Clone(v.Holds), func(hold promotion.Hold) bool {
 		single := promotion.Verdict{Holds: []promotion.Hold{hold}}
-		if single.HeldByGates() {
-			return hold
-		}
-	}
-	return promotion.Hold{}
+		return !single.HeldByGates()
+	})
 }
 
 // setDeploymentBlocked is True while the health of what runs holds back

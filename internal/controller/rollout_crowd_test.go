@@ -56,7 +56,8 @@ func TestAThousandGatesAreToldInAFewWords(t *testing.T) {
 	s.release("shop", "1.1.0")
 	s.rest("shop")
 	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition)).To(Equal(condition{
-		metav1.ConditionFalse, v1alpha1.SomeGatesBlockingReason, "1.1.0: not passing: RolloutGate zz-last"}))
+		metav1.ConditionFalse, v1alpha1.SomeGatesBlockingReason,
+		"1.1.0: not passing: RolloutGate zz-last; RolloutGate zz-strict does not allow 1.1.0"}))
 	status := s.rollout("shop").Status
 	checkSize(s, &status)
 	s.Expect(len(status.Gates) + int(status.Unlisted.Gates)).To(Equal(thousand + 2))

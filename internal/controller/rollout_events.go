@@ -87,7 +87,7 @@ func detected(in promotion.Input, d promotion.Decision, told []transition) []tra
 
 // tells reports whether one of the transitions tells of the hold.
 func tells(told []transition, hold promotion.Hold) bool {
-	return slices.ContainsFunc(told, func(t transition) bool { return strings.HasSuffix(t.message, hold.Message) })
+	return slices.ContainsFunc(told, func(t transition) bool { return strings.Contains(t.message, hold.Message) })
 }
 
 func noted(d promotion.Decision) []transition {
@@ -212,12 +212,13 @@ func newsOf(was, now *metav1.Condition) (eventType string, told bool) {
 	return "", false
 }
 
-// culprits are the gates or HealthChecks that hold releases back, which end the
-// condition's message; empty if it is about others.
+// culprits are the gates that are closed, or the HealthChecks that hold releases back,
+// as the condition's message names them first; empty if it is about others.
 func culprits(c *metav1.Condition) string {
 	switch c.Reason {
 	case v1alpha1.SomeGatesBlockingReason, v1alpha1.UnhealthyHealthChecksReason:
-		return c.Message[strings.LastIndex(c.Message, ": ")+1:]
+		first, _, _ := strings.Cut(c.Message, "; ")
+		return first[strings.LastIndex(first, ": ")+1:]
 	}
 	return ""
 }

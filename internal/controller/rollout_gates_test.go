@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -40,6 +41,33 @@ func TestAClosedGateHoldsAReleaseUntilItOpens(t *testing.T) {
 	s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeSucceeded}))
 	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition)).To(Equal(condition{
 		metav1.ConditionTrue, v1alpha1.NoReleaseCandidatesReason, "no newer release to gate"}))
+}
+
+func TestGatesPassingNamesAllThatHold(t *testing.T) {
+	s := openLabelledShop(t, nil)
+	s.add(fixture.MakeGate("manual", "shop").Closed().Obj(), fixture.MakeGate("qa", "shop").Allow("1.0.0").Obj(),
+		fixture.MakeSchedule("nights").Deny().Obj())
+	s.release("shop", "1.1.0")
+	s.notifications.Take()
+	s.rest("shop")
+	const qa, nights = "; RolloutGate qa does not allow 1.1.0", "; RolloutSchedule nights is closed by rule mornings until 2026-03-02T13:00:00Z"
+	all := "1.1.0: not passing: RolloutGate manual" + qa + nights
+	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition)).To(Equal(condition{
+		metav1.ConditionFalse, v1alpha1.SomeGatesBlockingReason, all}))
+	s.Expect(heard(s.notifications.Take(), "Rollout")).To(Equal([]string{
+		"info ReleaseDetected 1.1.0: release 1.1.0 was detected", "info SomeGatesBlocking 1.1.0: " + all}), "each is told once")
+
+	s.remove(&v1alpha1.RolloutSchedule{}, "nights")
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition).Message).To(Equal("1.1.0: not passing: RolloutGate manual" + qa))
+	s.Expect(s.notifications.Take()).To(BeEmpty(), "the gates are the same")
+
+	for i := range 25 {
+		s.add(fixture.MakeGate(fmt.Sprintf("m%02d", i), "shop").Closed().Obj())
+	}
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition).Message).To(HaveSuffix("RolloutGate m19 and 6 more" + qa))
+	s.Expect(s.notifications.Take()).NotTo(BeEmpty(), "other gates are worth an event")
 }
 
 func TestAllowedVersions(t *testing.T) {

@@ -70,7 +70,9 @@ var promotionChecks = []rule{
 	onceSomethingRuns(noBakeRunning),
 	onceSomethingRuns(unlessUnblocked(lastBakeNotFailed)),
 	onceSomethingRuns(unlessUnblocked(nothingUnhealthy)),
+	onceSomethingRuns(unlessBypassed(everyGatePasses)),
 	onceSomethingRuns(unlessBypassed(everyGateAllows)),
+	onceSomethingRuns(unlessBypassed(everyScheduleValid)),
 	onceSomethingRuns(unlessBypassed(everyScheduleOpen)),
 	onceSomethingRuns(intervalOver),
 }

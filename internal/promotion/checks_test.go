@@ -263,7 +263,7 @@ func TestReasonsAreToldInOrder(t *testing.T) {
 		History(entry("1.0.0").Failed(), entry("1.1.0").Failed())).
 		latest("1.0.0").policyUnreadable().
 		checks(check("db").Unhealthy()).
-		gates(gate("manual").Closed()).schedules(closedUntil(never, "nights")).in()
+		gates(gate("manual").Closed(), gate("qa").Allow()).schedules(closedUntil(never, "nights"), promotion.Window{Problem: broken}).in()
 	verdict := promotion.Decide(in).Candidates[0]
 	var got []string
 	for _, hold := range verdict.Holds {
@@ -271,8 +271,8 @@ func TestReasonsAreToldInOrder(t *testing.T) {
 	}
 	diff(t, []string{
 		v1alpha1.PinnedReason, "Broken", v1alpha1.NotOfferedReason, v1alpha1.FailedBeforeReason, v1alpha1.PreviousBakeFailedReason,
-		v1alpha1.UnhealthyHealthChecksReason, v1alpha1.SomeGatesBlockingReason, v1alpha1.ScheduleClosedReason,
-		v1alpha1.ReleaseIntervalReason,
+		v1alpha1.UnhealthyHealthChecksReason, v1alpha1.SomeGatesBlockingReason, v1alpha1.NoAllowedVersionsReason,
+		v1alpha1.InvalidScheduleReason, v1alpha1.ScheduleClosedReason, v1alpha1.ReleaseIntervalReason,
 	}, got)
 	if verdict.Eligible() || !verdict.HeldBy("Other", v1alpha1.PinnedReason) || verdict.HeldBy("Other") || !verdict.HeldByGates() {
 		t.Error("the verdict must answer for the holds that it lists")

@@ -24,8 +24,8 @@ var gateReasons = []string{
 // HeldByGates reports whether a gate or a schedule holds the candidate.
 func (v Verdict) HeldByGates() bool { return v.HeldBy(gateReasons...) }
 
-// everyGateAllows: each RolloutGate of the Rollout lets the release through.
-func everyGateAllows(in Input, release v1alpha1.VersionInfo) *Hold {
+// everyGatePasses: the RolloutGates of the Rollout could be read, and none is closed.
+func everyGatePasses(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if in.Gates.Problem != nil {
 		return &Hold{Reason: in.Gates.Problem.Reason, Message: in.Gates.Problem.Message}
 	}
@@ -35,28 +35,45 @@ func everyGateAllows(in Input, release v1alpha1.VersionInfo) *Hold {
 			Message: "not passing: " + brief.List(closed),
 		}
 	}
-	for i := range in.Gates.Gates {
-		if gate := &in.Gates.Gates[i]; !allowsVersion(gate, release.Tag) {
-			return &Hold{
-				Reason:  v1alpha1.NoAllowedVersionsReason,
-				Message: fmt.Sprintf("RolloutGate %s does not allow %s", gate.Name, release.Tag),
-			}
-		}
-	}
 	return nil
 }
 
-// everyScheduleOpen: each schedule that selects the Rollout could be evaluated,
-// and is open now. Before the last of the closed ones opens nothing can go out.
+// everyGateAllows: each RolloutGate that is passing allows this very release.
+func everyGateAllows(in Input, release v1alpha1.VersionInfo) *Hold {
+	var others []string
+	for i := range in.Gates.Gates {
+		if gate := &in.Gates.Gates[i]; gate.IsPassing() && !allowsVersion(gate, release.Tag) {
+			others = append(others, fmt.Sprintf("RolloutGate %s does not allow %s", gate.Name, release.Tag))
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	return &Hold{Reason: v1alpha1.NoAllowedVersionsReason, Message: brief.Join(others, "; ")}
+}
+
+// everyScheduleValid: each schedule that selects the Rollout could be evaluated.
+func everyScheduleValid(in Input, _ v1alpha1.VersionInfo) *Hold {
+	var invalid []string
+	for _, window := range in.Gates.Schedules {
+		if window.Problem != nil {
+			invalid = append(invalid, window.Problem.Message)
+		}
+	}
+	if len(invalid) == 0 {
+		return nil
+	}
+	return &Hold{Reason: v1alpha1.InvalidScheduleReason, Message: brief.Join(invalid, "; ")}
+}
+
+// everyScheduleOpen: each schedule that could be evaluated is open now. Before the last
+// of the closed ones opens nothing can go out.
 func everyScheduleOpen(in Input, _ v1alpha1.VersionInfo) *Hold {
 	var closed []string
 	var until time.Time
 	never := false
 	for _, window := range in.Gates.Schedules {
-		switch {
-		case window.Problem != nil:
-			return &Hold{Reason: window.Problem.Reason, Message: window.Problem.Message}
-		case window.Open:
+		if window.Problem != nil || window.Open {
 			continue
 		}
 		closed = append(closed, window.Schedule+" is "+window.Message)

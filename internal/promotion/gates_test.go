@@ -41,6 +41,16 @@ func TestGatesHoldReleasesBack(t *testing.T) {
 		"several lists intersect": {
 			given(upgrade()).gates(gate("a").Allow("1.1.0"), gate("b").Allow("1.0.0")), notAllowed("b"),
 		},
+		"all that do not allow it are named": {
+			given(upgrade()).gates(gate("a").Allow("1.0.0"), gate("b"), gate("c").Allow()),
+			[]promotion.Hold{{
+				Reason:  v1alpha1.NoAllowedVersionsReason,
+				Message: "RolloutGate a does not allow 1.1.0; RolloutGate c does not allow 1.1.0",
+			}},
+		},
+		"those that are closed, and those that do not allow it": {
+			given(upgrade()).gates(gate("a").Allow("1.0.0"), gate("b").Closed()), append(closed("RolloutGate b"), notAllowed("a")...),
+		},
 		"gates that cannot be read hold everything": {
 			given(upgrade()).gatesUnreadable(), []promotion.Hold{{Reason: "Broken", Message: "it is broken"}},
 		},
@@ -79,9 +89,14 @@ func TestSchedulesHoldReleasesBack(t *testing.T) {
 			[]promotion.Window{closedUntil(never, "a"), closedUntil(one, "b")},
 			closed(never, "RolloutSchedule a is closed for now, RolloutSchedule b is closed for now"),
 		},
-		"what cannot be evaluated holds, and is told first": {
+		"what cannot be evaluated holds, and is told before what is closed": {
 			[]promotion.Window{closedUntil(one, "a"), invalid},
-			[]promotion.Hold{{Reason: v1alpha1.InvalidScheduleReason, Message: "it is invalid"}},
+			append([]promotion.Hold{{Reason: v1alpha1.InvalidScheduleReason, Message: "it is invalid"}},
+				closed(one, "RolloutSchedule a is closed for now")...),
+		},
+		"all that cannot be evaluated are named": {
+			[]promotion.Window{invalid, openUntil(never, "days"), invalid},
+			[]promotion.Hold{{Reason: v1alpha1.InvalidScheduleReason, Message: "it is invalid; it is invalid"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +105,7 @@ func TestSchedulesHoldReleasesBack(t *testing.T) {
 			diff(t, test.want == nil, d.Action == promotion.Promote)
 			var until time.Time
 			if test.want != nil {
-				until = test.want[0].Until
+				until = test.want[len(test.want)-1].Until
 			}
 			diff(t, until, d.RecheckAt)
 		})
