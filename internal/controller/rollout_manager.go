@@ -46,7 +46,7 @@ func (r *RolloutReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 		return err
 	}
 	on := handler.EnqueueRequestsFromMapFunc
-	build := ctrl.NewControllerManagedBy(mgr)
+	build := ctrl.NewControllerManagedBy(mgr).WithEventFilter(r.writes.ForgetGone())
 	if r.Metadata != nil {
 		if err := mgr.Add(r.Metadata); err != nil {
 			return fmt.Errorf("add the metadata store: %w", err)
@@ -67,7 +67,7 @@ func (r *RolloutReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 		Watches(&sourcev1.OCIRepository{}, on(r.rolloutsOfSource), builder.WithPredicates(contentChanged())).
 		Watches(&kustomizev1.Kustomization{}, on(r.rolloutsOfKustomization), builder.WithPredicates(contentChanged())).
 		Watches(&v1alpha1.RolloutGate{}, on(rolloutOfGate)).
-		Watches(&v1alpha1.HealthCheck{}, on(r.rolloutsOfCheck)).
+		Watches(&v1alpha1.HealthCheck{}, on(r.rolloutsOfCheck), builder.WithPredicates(r.marks.forgetGone())).
 		Watches(&v1alpha1.RolloutSchedule{}, on(r.rolloutsOfSchedule), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.ClusterRolloutSchedule{}, on(r.rolloutsOfSchedule), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(&corev1.Namespace{}, on(r.rolloutsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).

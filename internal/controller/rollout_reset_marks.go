@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
@@ -43,6 +45,16 @@ func (m *markCounts) left(check types.UID, count int) {
 	if m.most[check] = 2 * count; 2*count <= fewMarks {
 		delete(m.most, check)
 	}
+}
+
+// forgetGone forgets HealthChecks that were deleted. It lets all events pass.
+func (m *markCounts) forgetGone() predicate.Predicate {
+	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.most, e.Object.GetUID())
+		return true
+	}}
 }
 
 // dropMarks takes the marks of Rollouts that do not exist any more off a check that is

@@ -45,6 +45,7 @@ func (r *ScheduleReconciler) SetupWithManager(mgr ctrl.Manager, options controll
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(r.kind(), builder.WithPredicates(r.Shard.concerned())).
 		Watches(&v1alpha1.RolloutGate{}, on(r.scheduleOfGate)).
+		WithEventFilter(r.writes.ForgetGone()).
 		WithOptions(options)
 	if r.Shard.Everyone != nil {
 		b = b.WatchesRawSource(source.Kind[client.Object](r.Shard.Everyone, &v1alpha1.Rollout{},

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
 // Versions remembers what this process wrote, until its caches have seen it. It
@@ -20,8 +22,8 @@ type Versions struct {
 	versions *lru.Cache
 }
 
-// most is how many objects are remembered, the latest written ones: of one that is
-// deleted before its cache has shown the write nobody asks any more.
+// most is how many objects are remembered, the latest written ones: an answer may come
+// later than the event that its object was deleted, and then nobody asks any more.
 const most = 1 << 16
 
 func (v *Versions) known() *lru.Cache {
@@ -53,4 +55,22 @@ func (v *Versions) Ahead(cached client.Object) bool {
 	}
 	v.known().Remove(cached.GetUID())
 	return false
+}
+
+// ForgetGone forgets each object of which it learns that it was deleted. It lets all
+// events pass.
+func (v *Versions) ForgetGone() predicate.Predicate {
+	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.known().Remove(e.Object.GetUID())
+		return true
+	}}
+}
+
+// Len is how many objects are remembered.
+func (v *Versions) Len() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.known().Len()
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
@@ -38,10 +39,26 @@ func TestSoManyWritesAreRemembered(t *testing.T) {
 	for i := range most + 1 {
 		writes.Wrote(object(strconv.Itoa(i), "10"))
 	}
-	if got := writes.known().Len(); got != most {
+	if got := writes.Len(); got != most {
 		t.Errorf("%d are remembered", got)
 	}
 	if writes.Ahead(object("0", "9")) || !writes.Ahead(object("1", "9")) {
 		t.Error("it is not the oldest one that was forgotten")
+	}
+}
+
+func TestWhatIsDeletedIsForgotten(t *testing.T) {
+	var writes Versions
+	gone := writes.ForgetGone()
+	writes.Wrote(object("a", "10"))
+	writes.Wrote(object("b", "10"))
+	if !gone.Create(event.CreateEvent{}) || !gone.Update(event.UpdateEvent{}) || !gone.Generic(event.GenericEvent{}) {
+		t.Error("it keeps an event back")
+	}
+	if !gone.Delete(event.DeleteEvent{Object: object("a", "11")}) {
+		t.Error("it keeps a deletion back")
+	}
+	if writes.Len() != 1 || writes.Ahead(object("a", "9")) || !writes.Ahead(object("b", "9")) {
+		t.Error("not just what was deleted is forgotten")
 	}
 }

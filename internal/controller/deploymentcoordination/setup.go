@@ -30,6 +30,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, optio
 		Watches(&coordinationv1.DeploymentCoordination{}, on(namespaceOf)).
 		Watches(&appsv1.Deployment{}, on(r.namespaceOfDeployment)).
 		Watches(&appsv1.ReplicaSet{}, on(r.namespaceIfCoordinated), builder.WithPredicates(setChanged())).
+		WithEventFilter(r.writes.ForgetGone()).
 		WithOptions(options)
 	if r.Admission != nil {
 		build = build.WatchesRawSource(r.Admission.Changes())

@@ -146,5 +146,6 @@ func (r *Reconciler) pause(begun time.Time, o outcome) time.Duration {
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.memories.drop(key)
 	r.refusals.over(key)
+	r.rights.forget(key.Namespace)
 	r.Metrics.Forget(key)
 }

@@ -34,6 +34,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, optio
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named("statefulsetrollout").
 		Watches(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(groupOf), builder.WithPredicates(changed(setNews))).
+		WithEventFilter(r.writes.ForgetGone()).
 		WithOptions(options).
 		Build(r)
 	if err != nil {

@@ -38,3 +38,10 @@ func (r *rights) allowEvents(ctx context.Context, c client.Client, namespace str
 	r.mayTell[namespace] = review.Status.Allowed
 	return review.Status.Allowed
 }
+
+// forget has the API server asked again about a namespace, whose groups may all be gone.
+func (r *rights) forget(namespace string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.mayTell, namespace)
+}
