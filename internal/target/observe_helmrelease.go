@@ -32,7 +32,11 @@ func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) (v
 		return v1alpha1.TargetPending, "is suspended: resume it"
 	case t.consumesMissingSource():
 		return v1alpha1.TargetPending, fmt.Sprintf("its OCIRepository %s does not exist", h.Spec.ChartRef.Name)
-	case t.Source == nil || !t.sourceOffers(rollout, version) || !triedChart(h, t.Source):
+	case t.Source == nil || !t.sourceOffers(rollout, version):
+		return v1alpha1.TargetPending, ""
+	case refusesChart(h, version):
+		return v1alpha1.TargetFailed, apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message
+	case !triedChart(h, t.Source):
 		return v1alpha1.TargetPending, ""
 	case helmFailed(h):
 		return v1alpha1.TargetFailed, apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message
@@ -69,11 +73,37 @@ func triedChart(h *helmv2.HelmRelease, source *sourcev1.OCIRepository) bool {
 	return err == nil && chart.Equal(named) && tried != "" && tried == digest
 }
 
-// helmFailed reports whether Helm tried and failed. A rollback or an uninstallation that
-// has followed is the end of such a failure. What is being deleted is uninstalled as well.
-func helmFailed(h *helmv2.HelmRelease) bool {
+// chartMutateError is helm-controller's reason for a chart that it has loaded and will not
+// try: one whose version is none, or not that of the tag.
+const chartMutateError = "ChartMutateError"
+
+// refusesChart reports whether helm-controller will not try the chart of this version. It
+// notes no attempt then, so that only its words tell which chart it means. Of a chart that
+// it cannot load they do not: that may be the chart before, or the network.
+func refusesChart(h *helmv2.HelmRelease, version string) bool {
+	ready := notReady(h)
+	if ready == nil || ready.Reason != chartMutateError {
+		return false
+	}
+	return strings.HasPrefix(ready.Message, "artifact revision "+version+" does not match chart version ") ||
+		ready.Message == "invalid chart version "+version
+}
+
+// notReady is why the HelmRelease is not ready at its generation; nil if it is, or is
+// being deleted, which uninstalls it.
+func notReady(h *helmv2.HelmRelease) *metav1.Condition {
 	ready := apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition)
 	if ready == nil || ready.Status != metav1.ConditionFalse || ready.ObservedGeneration != h.Generation || !h.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return ready
+}
+
+// helmFailed reports whether Helm tried and failed. A rollback or an uninstallation that
+// has followed is the end of such a failure.
+func helmFailed(h *helmv2.HelmRelease) bool {
+	ready := notReady(h)
+	if ready == nil {
 		return false
 	}
 	switch ready.Reason {
@@ -82,7 +112,7 @@ func helmFailed(h *helmv2.HelmRelease) bool {
 		helmv2.UninstallSucceededReason, helmv2.UninstallFailedReason:
 		return true
 	}
-	return false // all other reasons say why helm-controller did not try
+	return false // all other reasons say why helm-controller did not try, or could not go on
 }
 
 // runsWhatItTried reports whether the newest version of the Helm release is of the chart

@@ -37,6 +37,9 @@ func TestAHelmReleaseIsObserved(t *testing.T) {
 		return made().Installed(before, "deployed").Attempted(now).Installed(now, "failed").
 			Condition(meta.ReadyCondition, no, 2, message).Because(reason)
 	}
+	refused := func(message string) *fixture.HelmReleaseBuilder {
+		return made().Deployed(before).Condition(meta.ReadyCondition, no, 2, message).Because("ChartMutateError")
+	}
 	untried := func(reason string) *fixture.HelmReleaseBuilder {
 		return deployed().Condition(meta.ReadyCondition, no, 2, "cannot try").Because(reason)
 	}
@@ -181,6 +184,31 @@ func TestAHelmReleaseIsObserved(t *testing.T) {
 		"pending if Helm could not read its values": {
 			release: untried("ValuesError"), state: v1alpha1.TargetPending,
 		},
+		"failed if the tag is not the version of the chart": {
+			release: refused("artifact revision 1.1.0 does not match chart version 1.0.9"),
+			state:   v1alpha1.TargetFailed, message: "artifact revision 1.1.0 does not match chart version 1.0.9",
+		},
+		"failed if the version of the chart, which is the tag, is none": {
+			release: refused("invalid chart version main"), version: "main", source: source().Tag("main").Pulled(fixture.Revision("main")),
+			state: v1alpha1.TargetFailed, message: "invalid chart version main",
+		},
+		"pending if another tag was not the version of its chart": {
+			release: refused("artifact revision 1.0.0 does not match chart version 0.9.0"), state: v1alpha1.TargetPending,
+		},
+		"pending if another tag was not, of which this one is the beginning": {
+			release: refused("artifact revision 1.1.0-rc.1 does not match chart version 0.9.0"), state: v1alpha1.TargetPending,
+		},
+		"pending if it is not known of which chart the version is none": {
+			release: refused("invalid chart version latest"), state: v1alpha1.TargetPending,
+		},
+		"pending if the chart was refused at an older generation": {
+			release: refused("").Condition(meta.ReadyCondition, no, 1, "artifact revision 1.1.0 does not match chart version 1.0.9").
+				Because("ChartMutateError"), state: v1alpha1.TargetPending,
+		},
+		"pending while the source that we drive has not pulled what was refused": {
+			release: refused("artifact revision 1.1.0 does not match chart version 1.0.9"), source: source().Pulled(before),
+			state: v1alpha1.TargetPending,
+		},
 		"pending if Helm was stopped by something newer": {
 			release: untried(meta.HealthCheckCanceledReason), state: v1alpha1.TargetPending,
 		},
@@ -218,6 +246,43 @@ func TestAHelmReleaseIsObserved(t *testing.T) {
 			NewWithT(t).Expect(observed.Observe(rollout, version)).To(Equal(promotion.Target{
 				Kind: "HelmRelease", Namespace: fixture.Namespace, Name: "web", State: tt.state, Message: tt.message,
 			}))
+		})
+	}
+}
+
+// All reasons for which helm-controller 1.6 says that a HelmRelease is not ready, after it
+// has tried the chart of this version.
+func TestWhichReasonsOfHelmAreFailuresOfTheVersion(t *testing.T) {
+	now := fixture.Revision("1.1.0")
+	source := fixture.MakeRepository("web").DrivenBy("shop").Tag("1.1.0").Pulled(now).Obj()
+	for reason, want := range map[string]v1alpha1.TargetState{
+		helmv2.InstallFailedReason:      v1alpha1.TargetFailed,
+		helmv2.UpgradeFailedReason:      v1alpha1.TargetFailed,
+		helmv2.TestFailedReason:         v1alpha1.TargetFailed,
+		helmv2.RollbackSucceededReason:  v1alpha1.TargetFailed,
+		helmv2.RollbackFailedReason:     v1alpha1.TargetFailed,
+		helmv2.UninstallSucceededReason: v1alpha1.TargetFailed,
+		helmv2.UninstallFailedReason:    v1alpha1.TargetFailed,
+		// What is in its way, and not in the chart.
+		"AccessDenied":                  v1alpha1.TargetPending,
+		helmv2.ArtifactFailedReason:     v1alpha1.TargetPending,
+		helmv2.DependencyNotReadyReason: v1alpha1.TargetPending,
+		"FactoryError":                  v1alpha1.TargetPending,
+		meta.HealthCheckCanceledReason:  v1alpha1.TargetPending,
+		meta.InvalidCELExpressionReason: v1alpha1.TargetPending,
+		"ReconcileError":                v1alpha1.TargetPending,
+		"ResourceManagerError":          v1alpha1.TargetPending,
+		"RESTClientError":               v1alpha1.TargetPending,
+		"SourceNotReady":                v1alpha1.TargetPending,
+		"StateError":                    v1alpha1.TargetPending,
+		"ValuesError":                   v1alpha1.TargetPending,
+		// Only if it says that it means this version.
+		"ChartMutateError": v1alpha1.TargetPending,
+	} {
+		t.Run(reason, func(t *testing.T) {
+			release := fixture.MakeHelmRelease("web").Generation(2).Deployed(now).Condition(meta.ReadyCondition, no, 2, "it says so").Because(reason)
+			seen := target.Target{HelmRelease: release.Obj(), Source: source}.Observe(fixture.MakeRollout("shop").Obj(), "1.1.0")
+			NewWithT(t).Expect(seen.State).To(Equal(want))
 		})
 	}
 }

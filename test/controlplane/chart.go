@@ -3,6 +3,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -25,8 +26,10 @@ const (
 // Chart is a Helm chart, named as the last part of its repository.
 type Chart struct {
 	Repository string
-	// Version of the chart and of the application, and the tag.
+	// Version of the chart and of the application.
 	Version string
+	// Tag of the artifact; the version if it is empty, as Helm has it.
+	Tag string
 	// Files maps the path of each file of the chart, without its folder, to its
 	// content. Chart.yaml is made.
 	Files map[string]string
@@ -34,7 +37,7 @@ type Chart struct {
 
 // PushChart stores a chart as `helm push` does.
 func (r *Registry) PushChart(ctx context.Context, c Chart) error {
-	tag, err := r.reference(c.Repository, c.Version)
+	tag, err := r.reference(c.Repository, cmp.Or(c.Tag, c.Version))
 	if err != nil {
 		return err
 	}

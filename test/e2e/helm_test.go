@@ -107,6 +107,18 @@ func TestAReleaseFailsWhenTheUpgradeByHelmDoes(t *testing.T) {
 	failsSaying(s, "4.2.0", "Helm upgrade failed for release "+s.Namespace+"/shop with chart shop@4.2.0+")
 }
 
+// helm-controller does not try a chart of another version than its tag.
+func TestAReleaseFailsWhenItsTagIsNotTheVersionOfTheChart(t *testing.T) {
+	s := charted(t, nil)
+	chart := s.Chart("4.4.0")
+	chart.Tag = "4.4.1"
+	if err := plane.Registry.PushChart(t.Context(), chart); err != nil {
+		t.Fatal(err)
+	}
+	s.Scan()
+	failsSaying(s, "4.4.1", "artifact revision 4.4.1 does not match chart version 4.4.0")
+}
+
 // Pods of 4.3.0 are never ready, and Helm goes back to 1.0.0 by itself: it is content,
 // and the release has failed. Going back to 1.0.0 needs no upgrade then.
 func TestAReleaseFailsWhenHelmRollsItBack(t *testing.T) {
