@@ -4,6 +4,7 @@ package config_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -53,6 +54,23 @@ func TestColumnsOfARolloutShowItsSpec(t *testing.T) {
 	}
 	g.Expect(paths).To(HaveKeyWithValue("Suspended", ".spec.suspend"))
 	g.Expect(paths).To(HaveKeyWithValue("Pinned", ".spec.wantedVersion"))
+}
+
+func TestColumnsShowWhatReadySays(t *testing.T) {
+	for _, file := range []string{
+		"crd/bases/kuberik.com_rollouts.yaml", "crd/bases/kuberik.com_rolloutschedules.yaml", "crd/bases/kuberik.com_clusterrolloutschedules.yaml",
+		"coordination/crd/bases/apps.containerinfra.nl_deploymentcoordinations.yaml",
+	} {
+		t.Run(file, func(t *testing.T) {
+			g := NewWithT(t)
+			paths := map[string]string{}
+			for _, column := range read(t, file).Spec.Versions[0].Columns {
+				paths[column.Name] = strings.ReplaceAll(column.Path, "'", `"`)
+			}
+			g.Expect(paths).To(HaveKeyWithValue("Ready", `.status.conditions[?(@.type=="Ready")].status`))
+			g.Expect(paths).To(HaveKeyWithValue("Status", `.status.conditions[?(@.type=="Ready")].message`))
+		})
+	}
 }
 
 func read(t *testing.T, file string) crd {

@@ -134,6 +134,20 @@ func TestWhatKubectlGetShows(t *testing.T) {
 	s.Expect(gate).To(Equal(map[string]string{"Name": "approval", "Rollout": "shop", "Passing": "false"}))
 }
 
+// With action Deny a schedule that is not active is open, and one that cannot be evaluated
+// is closed: the columns Ready and Status say which.
+func TestKubectlGetShowsAScheduleThatCannotBeEvaluated(t *testing.T) {
+	s := openLabelledShop(t, nil)
+	c := s.follow(t, fixture.MakeSchedule("days").Zone("Mars/Olympus").Deny().Obj())
+	c.tick()
+	row := s.table("rolloutschedules")
+	delete(row, "Age")
+	s.Expect(row).To(Equal(map[string]string{
+		"Name": "days", "Action": "Deny", "Active": "", "Matching": "1", "Next": "", "Ready": "False",
+		"Status": `closed: spec.timezone "Mars/Olympus" is no zone of the IANA database, such as Europe/Berlin`,
+	}))
+}
+
 // table is the first row of what kubectl get prints, by its columns.
 func (s *stage) table(resource string) map[string]string {
 	httpClient, err := rest.HTTPClientFor(testPlane.RESTConfig())
