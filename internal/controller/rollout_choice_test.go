@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -185,4 +186,21 @@ func TestARequestToReconcileIsAcknowledged(t *testing.T) {
 	})
 	s.rest("shop")
 	s.Expect(s.rollout("shop").Status.LastHandledReconcileAt).To(Equal("now"))
+}
+
+func TestCandidatesStayWhileTheImagePolicyIsGone(t *testing.T) {
+	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", fixture.MakeGate("manual", "shop").Closed().Obj())...)
+	s.deploy("shop")
+	s.setRange(">=1.0.0-0")
+	for _, tag := range []string{"1.1.0-rc.1", "1.1.0"} {
+		s.release("shop", tag)
+		s.rest("shop")
+	}
+	s.setRange(">=1.0.0") // the prerelease is no candidate any more
+	s.rest("shop")
+	s.Expect(s.candidates("shop")).To(Equal(fixture.Releases("1.1.0")))
+	s.remove(&imagev1.ImagePolicy{}, "shop")
+	s.rest("shop")
+	s.Expect(s.ready().Reason).To(Equal(v1alpha1.RolloutFailedReason))
+	s.Expect(s.candidates("shop")).To(Equal(fixture.Releases("1.1.0")))
 }

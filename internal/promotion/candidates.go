@@ -28,6 +28,21 @@ func Candidates(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHist
 	return newer
 }
 
+// candidatesOf are the candidates of the Rollout's policy. While that does not exist, or
+// cannot be read, nobody knows what it admits and in which order: then they are those that
+// the status lists still.
+func candidatesOf(in Input, ledger []v1alpha1.VersionInfo) []v1alpha1.VersionInfo {
+	candidates := Candidates(ledger, in.Rollout.Status.History, in.Policy.Order)
+	if !in.Policy.Blocking || in.Policy.Order.isKnown() {
+		return candidates
+	}
+	listed := make(map[string]bool, len(in.Rollout.Status.ReleaseCandidates))
+	for i := range in.Rollout.Status.ReleaseCandidates {
+		listed[in.Rollout.Status.ReleaseCandidates[i].Tag] = true
+	}
+	return slices.DeleteFunc(candidates, func(v v1alpha1.VersionInfo) bool { return !listed[v.Tag] })
+}
+
 // withdrawn tells which releases are known to be gone from the registry. What the
 // policy names is on offer, whatever an older copy of the scan says.
 func (p Policy) withdrawn() func(tag string) bool {

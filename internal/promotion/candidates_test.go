@@ -5,6 +5,7 @@ package promotion_test
 import (
 	"testing"
 
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -130,6 +131,49 @@ func TestCandidates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := promotion.Candidates(fixture.Releases(test.ledger...), entries(test.history...), order(test.spec))
 			diff(t, test.want, tags(got))
+		})
+	}
+}
+
+func TestCandidatesStayAsListedWhileThePolicyIsGone(t *testing.T) {
+	listed := func(tags ...string) []v1alpha1.ReleaseCandidate {
+		var all []v1alpha1.ReleaseCandidate
+		for _, tag := range tags {
+			all = append(all, v1alpha1.ReleaseCandidate{VersionInfo: v1alpha1.VersionInfo{Tag: tag}})
+		}
+		return all
+	}
+	known := func() *fixture.RolloutBuilder { return rollout().Ledger("1.0.0", "1.1.0", "1.2.0-rc.1", "1.2.0") }
+	gone := promotion.Policy{Name: "shop", Problem: broken, Blocking: true}
+	for name, test := range map[string]struct {
+		rollout *fixture.RolloutBuilder
+		listed  []v1alpha1.ReleaseCandidate
+		policy  promotion.Policy
+		want    []string
+	}{
+		"what it admitted, in its order": {
+			rollout: known().History(entry("1.0.0").Succeeded()), listed: listed("1.2.0", "1.1.0"), policy: gone,
+			want: []string{"1.2.0", "1.1.0"},
+		},
+		"without what was deployed meanwhile, and what is older": {
+			rollout: known().History(entry("1.1.0").Succeeded()), listed: listed("1.2.0", "1.1.0"), policy: gone,
+			want: []string{"1.2.0"},
+		},
+		"none if none was listed": {rollout: known().History(entry("1.0.0").Succeeded()), policy: gone},
+		"all that it admits as soon as that is known": {
+			rollout: known().History(entry("1.0.0").Succeeded()),
+			policy:  promotion.Policy{Name: "shop", Order: order(anySemver), Problem: broken, Blocking: true},
+			want:    []string{"1.2.0", "1.2.0-rc.1", "1.1.0"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := given(test.rollout).in()
+			in.Rollout.Status.ReleaseCandidates, in.Policy = test.listed, test.policy
+			var got []string
+			for _, candidate := range promotion.Decide(in).Candidates {
+				got = append(got, candidate.Release.Tag)
+			}
+			diff(t, test.want, got)
 		})
 	}
 }

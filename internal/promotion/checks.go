@@ -106,7 +106,7 @@ func unlessBypassed(c check) check {
 // judge gives a verdict for every candidate, newest first. A release that was
 // withdrawn from the registry is none: Flux could not pull it.
 func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
-	candidates := Candidates(ledger, in.Rollout.Status.History, in.Policy.Order)
+	candidates := candidatesOf(in, ledger)
 	verdicts, withdrawn := make([]Verdict, 0, len(candidates)), in.Policy.withdrawn()
 	for _, release := range candidates {
 		if withdrawn(release.Tag) {

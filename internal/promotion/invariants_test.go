@@ -52,8 +52,17 @@ func (w *world) decide(in promotion.Input) promotion.Decision {
 	return d
 }
 
+// listedCandidates are those that the status lists.
+func listedCandidates(in promotion.Input) map[string]bool {
+	listed := map[string]bool{}
+	for _, c := range in.Rollout.Status.ReleaseCandidates {
+		listed[c.Tag] = true
+	}
+	return listed
+}
+
 // checkVerdicts: every candidate has exactly one verdict, and at most one is
-// eligible.
+// eligible. While the policy is gone candidates are those that were listed.
 func (w *world) checkVerdicts(in promotion.Input, d promotion.Decision) {
 	w.t.Helper()
 	var judged, eligible []string
@@ -63,8 +72,9 @@ func (w *world) checkVerdicts(in promotion.Input, d promotion.Decision) {
 			eligible = append(eligible, verdict.Release.Tag)
 		}
 	}
+	listed := listedCandidates(in)
 	candidates := slices.DeleteFunc(tags(promotion.Candidates(d.Ledger, in.Rollout.Status.History, in.Policy.Order)), func(tag string) bool {
-		return in.Policy.Complete && tag != in.Policy.Latest.Tag && !w.has(tag)
+		return in.Policy.Complete && tag != in.Policy.Latest.Tag && !w.has(tag) || in.Policy.Blocking && !listed[tag]
 	})
 	if !slices.Equal(candidates, judged) {
 		w.fail("the candidates are %v, the verdicts are about %v", candidates, judged)

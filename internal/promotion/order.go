@@ -71,6 +71,9 @@ func NewOrder(spec OrderSpec) (Order, error) {
 	return o, nil
 }
 
+// isKnown reports whether a policy has said what the order is.
+func (o Order) isKnown() bool { return o.spec.Kind != "" }
+
 // Kind of comparison; appearance for the zero Order.
 func (o Order) Kind() OrderKind {
 	if o.spec.Kind == "" {

@@ -388,6 +388,7 @@ func (w *world) record(in promotion.Input, d promotion.Decision) int {
 	w.rollout.Status.AvailableReleases = d.Ledger
 	promotion.Learn(in, &w.rollout.Status)
 	w.showTargets(in, d)
+	w.showCandidates(in)
 	w.tellTransitions(before, d)
 	w.checkRecord(in, d)
 	if (d.Action == promotion.Nothing || d.Action == promotion.Wait) &&
@@ -395,6 +396,15 @@ func (w *world) record(in promotion.Input, d promotion.Decision) int {
 		return 0
 	}
 	return 1
+}
+
+// showCandidates stores which candidates there are once that is recorded.
+func (w *world) showCandidates(in promotion.Input) {
+	in.Rollout = w.rollout.DeepCopy()
+	w.rollout.Status.ReleaseCandidates = nil
+	for _, verdict := range promotion.Decide(in).Candidates {
+		w.rollout.Status.ReleaseCandidates = append(w.rollout.Status.ReleaseCandidates, v1alpha1.ReleaseCandidate{VersionInfo: verdict.Release})
+	}
 }
 
 // showTargets stores with which content targets were seen applied.
