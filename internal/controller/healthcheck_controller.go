@@ -22,8 +22,9 @@ import (
 )
 
 const (
-	// evaluationPace is the least time between two evaluations of a check for
-	// events of other objects: a Deployment that rolls changes many times a second.
+	// evaluationPace is the least time between two looks at a Kustomization for
+	// events of it and its objects: a Deployment that rolls changes many times a second.
+	// For checks that were reset it is looked at twice in that time, and no more.
 	evaluationPace = time.Second
 	// messagePace is the least time between two writes that change only words.
 	messagePace = 10 * time.Second
@@ -59,7 +60,9 @@ type HealthCheckReconciler struct {
 
 	checker     health.Checker
 	watches     inventoryWatches
+	sharing     sharing
 	evaluations evaluations
+	wake        func(check types.NamespacedName) // puts it into the queue
 	retries     workqueue.TypedRateLimiter[reconcile.Request]
 }
 
@@ -71,10 +74,11 @@ type inventoryWatches interface {
 
 // Reconcile evaluates one HealthCheck.
 //
-// The check is read before the objects that it speaks of, and written on
-// condition that it is still the same. So a reset in between, which may come
-// from a cache that lags or from the time of the reads, refuses the verdict,
-// and a verdict that is written was reached after the last reset.
+// The check is read before the objects that it speaks of, which the pass of another
+// check of the same Kustomization may read, and written on condition that it is
+// still the same. So a reset in between, which may come from a cache that lags or
+// from the time of the reads, refuses the verdict, and a verdict that is written
+// was reached after the last reset.
 func (r *HealthCheckReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pass := &announce.Pass{}
 	result, err := r.pass(ctx, req, pass)
@@ -95,24 +99,52 @@ func (r *HealthCheckReconciler) pass(ctx context.Context, req ctrl.Request, pass
 		pass.Ends("others evaluate the HealthCheck, or it is being deleted")
 		return ctrl.Result{}, nil
 	}
-	r.evaluations.begin(req.NamespacedName, r.Now())
-	result := r.evaluate(ctx, check)
-	pass.Decided(result)
-	watched := r.follow(req.NamespacedName, result)
-	wait, err := r.record(ctx, check, result, pass)
+	r.evaluations.begin(req.NamespacedName)
+	result, again := r.evaluate(ctx, check)
+	if result == nil {
+		pass.Ends("another HealthCheck has the Kustomization looked at, or that was done a moment ago")
+		return ctrl.Result{RequeueAfter: again}, nil
+	}
+	pass.Decided(*result)
+	r.evaluations.found(req.NamespacedName, *result)
+	r.logUnobserved(ctx, check, result.Err)
+	watched := r.follow(req.NamespacedName, *result)
+	wait, err := r.record(ctx, check, *result, pass)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: soonest(wait, r.recheck(req, check, result, watched))}, nil
+	return ctrl.Result{RequeueAfter: soonest(soonest(wait, again), r.recheck(req, check, *result, watched))}, nil
 }
 
-func (r *HealthCheckReconciler) evaluate(ctx context.Context, check *v1alpha1.HealthCheck) health.Result {
+// evaluate returns what is found for the check, and when there may be news without an
+// event. Without a result it is too early.
+func (r *HealthCheckReconciler) evaluate(ctx context.Context, check *v1alpha1.HealthCheck) (*health.Result, time.Duration) {
+	subject, verdict := r.checker.Subject(check)
+	if verdict != nil {
+		return verdict, 0
+	}
+	got := r.sharing.ask(client.ObjectKeyFromObject(check), check.ResourceVersion, subject, r.Now())
+	if got.looks {
+		got.finding = r.look(ctx, subject)
+	}
+	if got.finding == nil {
+		return nil, got.again
+	}
+	result := got.finding.For(check.Status.Status)
+	return &result, got.again
+}
+
+// look looks for all checks that ask meanwhile, also if it breaks off.
+func (r *HealthCheckReconciler) look(ctx context.Context, subject types.NamespacedName) (finding *health.Finding) {
+	defer func() {
+		for _, check := range r.sharing.end(subject, finding, r.Now()) {
+			r.wake(check)
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, evaluationTimeout)
 	defer cancel()
-	result := r.checker.Check(ctx, check)
-	r.evaluations.found(client.ObjectKeyFromObject(check), result)
-	r.logUnobserved(ctx, check, result.Err)
-	return result
+	found := r.checker.Look(ctx, subject)
+	return &found
 }
 
 // logUnobserved logs why not everything could be observed, the first time at info: it
@@ -166,6 +198,7 @@ func soonest(a, b time.Duration) time.Duration {
 func (r *HealthCheckReconciler) forget(req ctrl.Request) {
 	r.watches.Drop(req.NamespacedName)
 	r.evaluations.forget(req.NamespacedName)
+	r.sharing.forget(req.NamespacedName)
 	r.retries.Forget(req)
 }
 

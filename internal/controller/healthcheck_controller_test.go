@@ -198,11 +198,16 @@ func grant(t *testing.T, user string, more ...rbacv1.PolicyRule) {
 	})).To(Succeed())
 }
 
-// scripted is a Checker whose answers are given.
-type scripted func(check *v1alpha1.HealthCheck) health.Result
+// scripted is a Checker whose answers are given. HealthChecks are about what their
+// annotation says.
+type scripted func(kustomization string) health.Result
 
-func (s scripted) Check(_ context.Context, check *v1alpha1.HealthCheck) health.Result {
-	return s(check)
+func (scripted) Subject(check *v1alpha1.HealthCheck) (types.NamespacedName, *health.Result) {
+	return types.NamespacedName{Namespace: check.Namespace, Name: check.Annotations[v1alpha1.KustomizationAnnotation]}, nil
+}
+
+func (s scripted) Look(_ context.Context, subject types.NamespacedName) health.Finding {
+	return health.ForAll(s(subject.Name))
 }
 
 // unwatched stands for kinds that are all watched.
@@ -218,7 +223,7 @@ func TestAResetDuringAnEvaluationIsNotOverwritten(t *testing.T) {
 	resets := 0
 	r := &HealthCheckReconciler{
 		Client: testClient, Now: time.Now, watches: unwatched{}, retries: newHealthCheckRetries(time.Minute),
-		checker: scripted(func(*v1alpha1.HealthCheck) health.Result {
+		checker: scripted(func(string) health.Result {
 			if resets++; resets == 1 {
 				s.reset()
 			}
@@ -244,15 +249,17 @@ func TestAReadThatFailsIsRepeatedWithPatience(t *testing.T) {
 	t.Cleanup(func() { _ = testClient.Delete(context.WithoutCancel(s.ctx), s.check) })
 	answer := health.Pending("unreadable")
 	answer.Err = errors.New("unreadable")
+	now := time.Now()
 	r := &HealthCheckReconciler{
-		Client: testClient, Now: time.Now, watches: unwatched{}, retries: newHealthCheckRetries(5 * time.Second),
-		checker: scripted(func(*v1alpha1.HealthCheck) health.Result { return answer }),
+		Client: testClient, Now: func() time.Time { return now }, watches: unwatched{}, retries: newHealthCheckRetries(5 * time.Second),
+		checker: scripted(func(string) health.Result { return answer }),
 	}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.check)}
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second} {
 		result, err := r.Reconcile(s.ctx, request)
 		s.Expect(err).NotTo(HaveOccurred())
 		s.Expect(result.RequeueAfter).To(Equal(want))
+		now = now.Add(want)
 	}
 	answer = health.Healthy("fine")
 	result, err := r.Reconcile(s.ctx, request)

@@ -22,7 +22,6 @@ type evaluations struct {
 }
 
 type evaluation struct {
-	began   time.Time
 	basis   string
 	healthy bool
 
@@ -53,10 +52,10 @@ func (e *evaluations) forget(key types.NamespacedName) {
 	delete(e.byKey, key)
 }
 
-// begin also takes back what the last evaluation rested on: until this one is
+// begin takes back what the last evaluation rested on: until this one is
 // done, every event is news.
-func (e *evaluations) begin(key types.NamespacedName, now time.Time) {
-	e.change(key, func(known *evaluation) { known.began, known.basis = now, "" })
+func (e *evaluations) begin(key types.NamespacedName) {
+	e.change(key, func(known *evaluation) { known.basis = "" })
 }
 
 func (e *evaluations) found(key types.NamespacedName, result health.Result) {
@@ -79,11 +78,6 @@ func (e *evaluations) isOwn(key types.NamespacedName, version string) bool {
 func (e *evaluations) restsOn(key types.NamespacedName, k *kustomizev1.Kustomization) bool {
 	known := e.get(key)
 	return known.basis != "" && known.basis == kustomization.Basis(k, known.healthy)
-}
-
-// untilNextEvaluation is zero for a check that has not been evaluated lately.
-func (e *evaluations) untilNextEvaluation(key types.NamespacedName, now time.Time) time.Duration {
-	return remaining(e.get(key).began, evaluationPace, now)
 }
 
 func (e *evaluations) untilNextMessage(key types.NamespacedName, now time.Time) time.Duration {

@@ -25,25 +25,39 @@ import (
 type healthCheckQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // checkPredicate lets through the events of a HealthCheck that may lead to
-// another verdict, a reset above all. What was written here is none of them.
+// another verdict, a reset above all. What was written here is none of them. It notes
+// each version: what begins afterwards may be its evidence.
 func (r *HealthCheckReconciler) checkPredicate() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
 			check, ok := e.Object.(*v1alpha1.HealthCheck)
-			return ok && r.evaluates(check)
+			return ok && r.notes(check)
 		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*v1alpha1.HealthCheck)
 			after, okAfter := e.ObjectNew.(*v1alpha1.HealthCheck)
-			if !ok || !okAfter || r.evaluations.isOwn(client.ObjectKeyFromObject(after), after.ResourceVersion) {
+			if !ok || !okAfter {
 				return false
 			}
-			if !r.evaluates(before) || !r.evaluates(after) {
-				return r.evaluates(before) != r.evaluates(after) // others evaluate it, and none of this is news
+			is, was := r.notes(after), r.evaluates(before)
+			if r.evaluations.isOwn(client.ObjectKeyFromObject(after), after.ResourceVersion) {
+				return false
+			}
+			if !was || !is {
+				return was != is // others evaluate it, and none of this is news
 			}
 			return !equality.Semantic.DeepEqual(before.Status, after.Status) || annotationsDiffer(before, after)
 		},
 	}
+}
+
+// notes reports whether the check is evaluated here; then it notes its version.
+func (r *HealthCheckReconciler) notes(check *v1alpha1.HealthCheck) bool {
+	if !r.evaluates(check) {
+		return false
+	}
+	r.sharing.saw(client.ObjectKeyFromObject(check), check.ResourceVersion)
+	return true
 }
 
 func annotationsDiffer(before, after *v1alpha1.HealthCheck) bool {
@@ -85,11 +99,12 @@ func (r *HealthCheckReconciler) kustomizationHandler() handler.EventHandler {
 	}
 }
 
-// enqueue puts the checks of a Kustomization into the queue, each at its pace:
-// events that come before its next turn are one.
+// enqueue puts the checks of a Kustomization into the queue, all at its pace:
+// events that come before it is looked at again are one.
 func (r *HealthCheckReconciler) enqueue(ctx context.Context, ref types.NamespacedName, queue healthCheckQueue,
 	concerned func(check types.NamespacedName) bool,
 ) {
+	r.sharing.changed(ref)
 	checks := &v1alpha1.HealthCheckList{}
 	if err := r.Client.List(ctx, checks, client.MatchingFields{indexHealthCheckKustomization: ref.String()},
 		client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
@@ -99,7 +114,7 @@ func (r *HealthCheckReconciler) enqueue(ctx context.Context, ref types.Namespace
 	for i := range checks.Items {
 		key := client.ObjectKeyFromObject(&checks.Items[i])
 		if r.evaluates(&checks.Items[i]) && concerned(key) {
-			queue.AddAfter(ctrl.Request{NamespacedName: key}, r.evaluations.untilNextEvaluation(key, r.Now()))
+			queue.AddAfter(ctrl.Request{NamespacedName: key}, r.sharing.untilNext(ref, r.Now()))
 		}
 	}
 }
@@ -126,6 +141,11 @@ func (s *inventorySource) changed(ctx context.Context, ref types.NamespacedName)
 // lost lets the checks find out that they have to look at intervals.
 func (s *inventorySource) lost(checks []types.NamespacedName) {
 	for _, key := range checks {
-		s.queue.Add(ctrl.Request{NamespacedName: key})
+		s.wake(key)
 	}
+}
+
+// wake puts a check into the queue.
+func (s *inventorySource) wake(check types.NamespacedName) {
+	s.queue.Add(ctrl.Request{NamespacedName: check})
 }

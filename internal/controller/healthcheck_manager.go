@@ -60,7 +60,7 @@ func (r *HealthCheckReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	r.checker = &kustomization.Checker{
 		Objects: live, Mapper: mgr.GetRESTMapper(), Now: r.Now, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs,
 	}
-	r.watches = watches
+	r.watches, r.wake = watches, inventories.wake
 	r.retries = newHealthCheckRetries(opts.MaxRetryDelay)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("healthcheck").

@@ -45,6 +45,7 @@ func (r *HealthCheckReconciler) record(ctx context.Context, check *v1alpha1.Heal
 		return 0, fmt.Errorf("write the status of HealthCheck %s: %w", key, err)
 	}
 	r.evaluations.wrote(key, written, now)
+	r.sharing.wrote(key, check.ResourceVersion, written)
 	pass.Stored(true)
 	announceVerdict(ctx, check.Status, next)
 	return 0, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
@@ -16,7 +17,28 @@ import (
 // Checker evaluates the HealthChecks of one class. It reads and never writes,
 // and what it cannot read is a Pending result and not a failure.
 type Checker interface {
-	Check(ctx context.Context, check *v1alpha1.HealthCheck) Result
+	// Subject returns what the HealthCheck is about; or the verdict on one that is about
+	// nothing, or about what it may not see.
+	Subject(check *v1alpha1.HealthCheck) (types.NamespacedName, *Result)
+	// Look looks at a subject once, for all HealthChecks that are about it.
+	Look(ctx context.Context, subject types.NamespacedName) Finding
+}
+
+// Finding is what one look found. What it says to a HealthCheck that was Healthy may be
+// another thing.
+type Finding struct {
+	WasHealthy, WasNot Result
+}
+
+// ForAll is a finding that says the same to all.
+func ForAll(result Result) Finding { return Finding{result, result} }
+
+// For returns what the finding says to a HealthCheck of some status.
+func (f Finding) For(status v1alpha1.HealthStatus) Result {
+	if status == v1alpha1.HealthStatusHealthy {
+		return f.WasHealthy
+	}
+	return f.WasNot
 }
 
 // Result is what one evaluation found. Make it with Healthy, Unhealthy or

@@ -56,23 +56,28 @@ const mostObjects = 2000
 
 var _ health.Checker = (*Checker)(nil)
 
-// Check evaluates the Kustomization that the HealthCheck names.
-func (c *Checker) Check(ctx context.Context, check *v1alpha1.HealthCheck) health.Result {
+// Subject returns the Kustomization that the HealthCheck names.
+func (c *Checker) Subject(check *v1alpha1.HealthCheck) (types.NamespacedName, *health.Result) {
 	ref, err := c.reference(check)
 	if err != nil {
-		return health.Unhealthy(sentence(err), time.Time{})
+		verdict := health.Unhealthy(sentence(err), time.Time{})
+		return types.NamespacedName{}, &verdict
 	}
+	return ref, nil
+}
+
+// Look looks at a Kustomization and everything in its inventory.
+func (c *Checker) Look(ctx context.Context, ref types.NamespacedName) health.Finding {
 	k, err := c.source(ctx, ref)
 	if apierrors.IsNotFound(err) {
-		return health.Unhealthy(fmt.Sprintf("Kustomization %s does not exist: create it, or name another in the annotation %s",
-			ref, v1alpha1.KustomizationAnnotation), time.Time{})
+		return health.ForAll(health.Unhealthy(fmt.Sprintf("Kustomization %s does not exist: create it, or name another in the annotation %s",
+			ref, v1alpha1.KustomizationAnnotation), time.Time{}))
 	}
 	if err != nil {
-		return unreadable(ref, err)
+		return health.ForAll(unreadable(ref, err))
 	}
-	result := c.evaluate(ctx, k, check.Status.Status == v1alpha1.HealthStatusHealthy)
-	result.Basis = Basis(k, result.Status == v1alpha1.HealthStatusHealthy)
-	return result
+	objects := c.inventory(ctx, k)
+	return health.Finding{WasHealthy: evaluate(k, objects, true), WasNot: evaluate(k, objects, false)}
 }
 
 func (c *Checker) reference(check *v1alpha1.HealthCheck) (types.NamespacedName, error) {
@@ -103,30 +108,49 @@ func (c *Checker) source(ctx context.Context, ref types.NamespacedName) (*kustom
 	return k, nil
 }
 
-func (c *Checker) evaluate(ctx context.Context, k *kustomizev1.Kustomization, healthy bool) health.Result {
-	source := observeSource(k, healthy)
-	switch {
-	case k.Spec.KubeConfig != nil:
-		return judgeRemote(source)
-	case k.Status.Inventory == nil || len(k.Status.Inventory.Entries) == 0:
-		return judgeWithoutInventory(source)
+// inventory looks at the objects that the Kustomization has applied in this cluster.
+func (c *Checker) inventory(ctx context.Context, k *kustomizev1.Kustomization) *reading {
+	r := &reading{Checker: c, owner: client.ObjectKeyFromObject(k)}
+	if isRemote(k) || hasNoInventory(k) {
+		return r
 	}
+	name := objectName(kustomizev1.KustomizationKind, k.Namespace, k.Name)
 	found, malformed := groups(k.Status.Inventory)
-	r := &reading{Checker: c, owner: client.ObjectKeyFromObject(k), seen: []observation{source}}
 	if malformed != nil {
-		r.seen = append(r.seen, unseen(source.name, sentence(malformed)))
+		r.seen = append(r.seen, unseen(name, sentence(malformed)))
 	}
 	if n := objectsOf(found); n > mostObjects {
-		r.seen = append(r.seen, unseen(source.name, fmt.Sprintf(
+		r.seen = append(r.seen, unseen(name, fmt.Sprintf(
 			"%d objects of its inventory have a health of their own, and at most %d are looked at: divide it into several Kustomizations", n, mostObjects)))
 		found = nil
 	}
 	for _, g := range found {
 		r.read(ctx, g)
 	}
-	result := judge(r.seen)
-	result.Kinds, result.Err = r.kinds, r.err
+	return r
+}
+
+// evaluate is the verdict for a check that was Healthy, or was not.
+func evaluate(k *kustomizev1.Kustomization, objects *reading, healthy bool) health.Result {
+	var result health.Result
+	source := observeSource(k, healthy)
+	switch {
+	case isRemote(k):
+		result = judgeRemote(source)
+	case hasNoInventory(k):
+		result = judgeWithoutInventory(source)
+	default:
+		result = judge(append([]observation{source}, objects.seen...))
+	}
+	result.Kinds, result.Err = objects.kinds, objects.err
+	result.Basis = Basis(k, result.Status == v1alpha1.HealthStatusHealthy)
 	return result
+}
+
+func isRemote(k *kustomizev1.Kustomization) bool { return k.Spec.KubeConfig != nil }
+
+func hasNoInventory(k *kustomizev1.Kustomization) bool {
+	return k.Status.Inventory == nil || len(k.Status.Inventory.Entries) == 0
 }
 
 // judgeRemote judges a Kustomization that applies to another cluster by what it

@@ -194,8 +194,16 @@ func (s stored) Each(ctx context.Context, kind *apimeta.RESTMapping, namespace s
 func check(t *testing.T, hc *v1alpha1.HealthCheck, hooks interceptor.Funcs, objects ...client.Object) health.Result {
 	t.Helper()
 	reader := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects...).WithInterceptorFuncs(hooks).Build()
-	checker := kustomization.Checker{Objects: stored{reader}, Mapper: mapper(), Now: time.Now}
-	return checker.Check(context.Background(), hc)
+	return evaluate(&kustomization.Checker{Objects: stored{reader}, Mapper: mapper(), Now: time.Now}, hc)
+}
+
+// evaluate has a checker look for one HealthCheck.
+func evaluate(checker *kustomization.Checker, hc *v1alpha1.HealthCheck) health.Result {
+	subject, verdict := checker.Subject(hc)
+	if verdict != nil {
+		return *verdict
+	}
+	return checker.Look(context.Background(), subject).For(hc.Status.Status)
 }
 
 func TestWhatAKustomizationAndItsInventorySay(t *testing.T) {
@@ -379,7 +387,7 @@ func TestAReferenceToAnotherNamespaceMayBeRefused(t *testing.T) {
 	g := NewWithT(t)
 	reader := fake.NewClientBuilder().WithScheme(scheme(t)).Build()
 	checker := kustomization.Checker{Objects: stored{reader}, Mapper: mapper(), Now: time.Now, NoCrossNamespaceRefs: true}
-	got := checker.Check(context.Background(), checkWith(v1alpha1.KustomizationAnnotation, "apps/web"))
+	got := evaluate(&checker, checkWith(v1alpha1.KustomizationAnnotation, "apps/web"))
 	g.Expect(got.Status).To(Equal(v1alpha1.HealthStatusUnhealthy))
 	g.Expect(got.Message).To(ContainSubstring("references across namespaces are not allowed"))
 }
@@ -528,18 +536,18 @@ func TestKindsThatAreNotServedAreRarelyAskedFor(t *testing.T) {
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(source([]metav1.Condition{ready}, ids...), rolling("web")).Build()
 	checker := kustomization.Checker{Objects: stored{reader}, Mapper: asked, Now: func() time.Time { return now }}
-	evaluate := func() health.Result {
-		return checker.Check(t.Context(), checkWith(v1alpha1.KustomizationAnnotation, "web"))
+	look := func() health.Result {
+		return evaluate(&checker, checkWith(v1alpha1.KustomizationAnnotation, "web"))
 	}
 	for range 10 {
-		got := evaluate()
+		got := look()
 		g.Expect(got.Status).To(Equal(v1alpha1.HealthStatusPending), "not all of it is known")
 		g.Expect(got.Message).To(ContainSubstring("too many kinds were asked for that the API server does not serve; trying again"))
 	}
 	g.Expect(asked.asked).To(Equal(2*60), "with the version and without")
 
 	now = now.Add(time.Minute)
-	evaluate()
+	look()
 	g.Expect(asked.asked).To(Equal(2*120), "others, or the same")
 }
 

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/fluxrollouts/rollout-controller/internal/health"
+)
+
+// sharing has a Kustomization looked at once for all HealthChecks that name it: an
+// inventory may be large, and there may be hundreds of them.
+//
+// A look counts for a HealthCheck only if it began after the version of the HealthCheck
+// was seen onto which the verdict is written. So what a check says after a reset was
+// observed after that reset, whoever looked.
+//
+// No worker waits for another one's look: a check that has to wait is put into the queue
+// again when the look has ended. So a look that hangs holds one worker.
+//
+// Of a Kustomization that nobody asks for nothing is kept.
+type sharing struct {
+	mu     sync.Mutex
+	events uint64                               // counts what happens, to tell what came first
+	seen   map[types.NamespacedName]seenVersion // by HealthCheck
+	looks  map[types.NamespacedName]*sharedLook // by Kustomization
+	ended  []endedLook                          // the oldest first
+}
+
+// seenVersion is the version of a HealthCheck that was seen last, and since when.
+type seenVersion struct {
+	version string
+	at      uint64
+}
+
+// sharedLook is the newest look at a Kustomization, and those who wait for its end.
+type sharedLook struct {
+	running bool
+	began   uint64
+	finding *health.Finding // nil while it runs, and if it broke off
+	changed uint64          // when an event said that something is different
+	waiting sets.Set[types.NamespacedName]
+
+	beganAt, beganBefore time.Time // this one, and the one before
+	endedAt              time.Time
+}
+
+type endedLook struct {
+	kustomization types.NamespacedName
+	began         uint64
+	at            time.Time
+}
+
+// share is what a HealthCheck gets that asks for a look: a finding, or that it has to look
+// itself and to say when that has ended. If neither, it is put into the queue when
+// another's look has ended.
+type share struct {
+	finding *health.Finding
+	looks   bool
+	again   time.Duration // when to ask again, whatever happens; zero is never
+}
+
+// saw notes that a version of a HealthCheck exists.
+func (s *sharing) saw(check types.NamespacedName, version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sawLocked(check, version)
+}
+
+func (s *sharing) sawLocked(check types.NamespacedName, version string) uint64 {
+	known, ok := s.seen[check]
+	if ok && known.version == version {
+		return known.at
+	}
+	if s.seen == nil {
+		s.seen = map[types.NamespacedName]seenVersion{}
+	}
+	s.events++
+	s.seen[check] = seenVersion{version, s.events}
+	return s.events
+}
+
+// wrote notes that a version was replaced by a write of a verdict. That is no reset, and
+// nothing came between the two.
+func (s *sharing) wrote(check types.NamespacedName, before, after string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.seen[check]; ok && known.version == before {
+		s.seen[check] = seenVersion{after, known.at}
+	}
+}
+
+// changed notes that a Kustomization, or an object in its inventory, is different.
+func (s *sharing) changed(kustomization types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if look := s.looks[kustomization]; look != nil {
+		s.events++
+		look.changed = s.events
+	}
+}
+
+// forget what is kept of a HealthCheck.
+func (s *sharing) forget(check types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.seen, check)
+}
+
+// ask returns what there is for a version of a HealthCheck.
+func (s *sharing) ask(check types.NamespacedName, version string, kustomization types.NamespacedName, now time.Time) share {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropLocked(now)
+	seen := s.sawLocked(check, version)
+	look := s.looks[kustomization]
+	switch {
+	case look == nil:
+	case look.running:
+		look.waiting.Insert(check)
+		return share{}
+	case look.began > seen && look.isCurrent(now):
+		return share{finding: look.finding}
+	case look.began > seen && look.isOfThisPace(now):
+		return share{finding: look.finding, again: remaining(look.beganAt, evaluationPace, now)}
+	case isWithinPace(look.beganBefore, now):
+		return share{again: remaining(look.beganBefore, evaluationPace, now)}
+	}
+	s.beginLocked(kustomization, now)
+	return share{looks: true}
+}
+
+// isCurrent says whether nothing has happened since that could make it another.
+func (l *sharedLook) isCurrent(now time.Time) bool {
+	return l.finding != nil && l.began > l.changed && isWithinPace(l.endedAt, now)
+}
+
+// isOfThisPace says whether it is too early to look again for an event.
+func (l *sharedLook) isOfThisPace(now time.Time) bool {
+	return l.finding != nil && isWithinPace(l.beganAt, now)
+}
+
+// isWithinPace is false also when the clock was set back.
+func isWithinPace(since, now time.Time) bool {
+	age := now.Sub(since)
+	return age >= 0 && age < evaluationPace
+}
+
+func (s *sharing) beginLocked(kustomization types.NamespacedName, now time.Time) {
+	look := s.looks[kustomization]
+	if look == nil {
+		if s.looks == nil {
+			s.looks = map[types.NamespacedName]*sharedLook{}
+		}
+		look = &sharedLook{}
+		s.looks[kustomization] = look
+	}
+	s.events++
+	look.running, look.began, look.finding = true, s.events, nil
+	look.beganAt, look.beganBefore = now, look.beganAt
+	look.waiting = sets.New[types.NamespacedName]()
+}
+
+// end keeps what a look has found, and returns the HealthChecks that wait for it. Without
+// a finding they have to look themselves.
+func (s *sharing) end(kustomization types.NamespacedName, finding *health.Finding, now time.Time) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	look := s.looks[kustomization]
+	waiting := look.waiting.UnsortedList()
+	look.running, look.finding, look.endedAt, look.waiting = false, finding, now, nil
+	s.ended = append(s.ended, endedLook{kustomization, look.began, now})
+	s.dropLocked(now)
+	return waiting
+}
+
+// dropLocked forgets looks that nobody may use any more.
+func (s *sharing) dropLocked(now time.Time) {
+	for len(s.ended) > 0 && !isWithinPace(s.ended[0].at, now) {
+		oldest := s.ended[0]
+		s.ended = s.ended[1:]
+		if look := s.looks[oldest.kustomization]; look != nil && !look.running && look.began == oldest.began {
+			delete(s.looks, oldest.kustomization)
+		}
+	}
+}
+
+// untilNext is how long an event of a Kustomization waits for a look of its own; zero if
+// there was none lately.
+func (s *sharing) untilNext(kustomization types.NamespacedName, now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	look := s.looks[kustomization]
+	if look == nil {
+		return 0
+	}
+	return remaining(look.beganAt, evaluationPace, now)
+}
