@@ -1,5 +1,6 @@
 # syntax=docker/dockerfile:1
 
+# A tag can be moved: .github/renovate.json has the two images that build pinned by digest.
 # The builder runs on the machine's own architecture and compiles for the target's.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS builder
 WORKDIR /src

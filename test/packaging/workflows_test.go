@@ -189,6 +189,85 @@ func TestAPrereleaseDoesNotBecomeTheLatest(t *testing.T) {
 	}
 }
 
+// The image is run once, with what the Deployment lets it do. The script is run as a runner
+// does, with a docker that notes how it is called, and may fail.
+func TestTheImageIsRunAsTheDeploymentRunsIt(t *testing.T) {
+	steps := workflows(t)["ci"].Jobs["image"].Steps
+	built, run := steps[len(steps)-2], steps[len(steps)-1]
+	image := fmt.Sprint(built.With["tags"])
+	if built.With["load"] != true || !strings.HasPrefix(built.Uses, "docker/build-push-action@") {
+		t.Errorf("before it is run the image is not loaded: %v", built)
+	}
+	want := map[string]string{
+		"readOnlyRootFilesystem: true":    "--read-only",
+		"allowPrivilegeEscalation: false": "--security-opt no-new-privileges",
+		"drop: [ALL]":                     "--cap-drop ALL",
+	}
+	deployment, err := os.ReadFile(filepath.Join(parts.Root(), "config", "manager", "deployment.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for code := range 2 {
+		folder := writeFiles(t, map[string]string{"docker": fmt.Sprintf("#!/bin/sh\necho \"$@\" >> calls\nexit %d\n", code)})
+		if err := os.Chmod(filepath.Join(folder, "docker"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		runner := exec.CommandContext(t.Context(), "bash", "-e", "-c", run.Run)
+		runner.Dir = folder
+		runner.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))
+		if failed := runner.Run() != nil; failed != (code != 0) {
+			t.Errorf("docker ends with %d, and it is %t that the step fails", code, failed)
+		}
+		calls, err := os.ReadFile(filepath.Join(folder, "calls"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(calls), "run ") || !strings.HasSuffix(string(calls), " "+image+" --help\n") || strings.Contains(string(calls), "--user") {
+			t.Errorf("docker is called with %s", calls)
+		}
+		for means, flag := range want {
+			if !strings.Contains(string(deployment), means) || !strings.Contains(string(calls), flag) {
+				t.Errorf("the Deployment or docker has no %s: %s", means, calls)
+			}
+		}
+	}
+}
+
+// Dependabot renews the digest of an image and adds none; so Renovate has the Dockerfile.
+func TestABotPinsTheImagesOfTheDockerfile(t *testing.T) {
+	var renovate struct {
+		EnabledManagers []string `json:"enabledManagers"`
+		PinDigests      bool     `json:"pinDigests"`
+	}
+	read := func(name string, into any) {
+		content, err := os.ReadFile(filepath.Join(parts.Root(), ".github", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(content, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read("renovate.json", &renovate)
+	if !renovate.PinDigests || !slices.Equal(renovate.EnabledManagers, []string{"dockerfile"}) {
+		t.Errorf("Renovate pins: %t, what %v names", renovate.PinDigests, renovate.EnabledManagers)
+	}
+	var dependabot struct {
+		Updates []struct {
+			Ecosystem string `json:"package-ecosystem"`
+		} `json:"updates"`
+	}
+	read("dependabot.yml", &dependabot)
+	for _, update := range dependabot.Updates {
+		if update.Ecosystem == "docker" {
+			t.Error("Dependabot has the Dockerfile as well")
+		}
+	}
+	if len(dependabot.Updates) < 2 {
+		t.Errorf("Dependabot has only %v", dependabot.Updates)
+	}
+}
+
 // A tag of an action can be moved; a commit cannot.
 func TestActionsArePinnedByCommit(t *testing.T) {
 	pinned := regexp.MustCompile(`uses: [a-z0-9-]+/[a-z0-9-]+@[0-9a-f]{40} # v[0-9.]+$`)
