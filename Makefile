@@ -75,6 +75,9 @@ OUT ?= .
 # Where the sources are, for what is made of them and published.
 SOURCE ?= https://github.com/fluxrollouts/rollout-controller
 
+# When they were made: what is published of one commit is the same whenever it is made.
+created = $$(TZ=UTC git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ)
+
 # The chart that is pushed.
 CHART ?= rollout-controller
 
@@ -249,13 +252,14 @@ clean: ## Remove everything that was built here.
 push-artifact: ## Push the manifests to REPOSITORY:TAG, as an artifact that Flux installs from.
 	@go run -buildvcs=false ./hack/artifact -repository "$(REPOSITORY)" -tag "$(TAG)" -source "$(SOURCE)" \
 		-revision "$(TAG)@sha1:$$(git rev-parse HEAD)$$(git diff --quiet HEAD -- config || echo -dirty)" \
-		-created "$$(TZ=UTC git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ)"
+		-created "$(created)"
 
 .PHONY: push-chart
 push-chart: $(HELM) ## Push the Helm chart CHART to the repository REPOSITORY/CHART.
 	@rm -rf bin/chart
 	@$(HELM)/helm package charts/$(CHART) --destination bin/chart >&2
-	@$(HELM)/helm push bin/chart/*.tgz "oci://$(REPOSITORY)" $(HELM_FLAGS) 2>&1 | tee /dev/stderr | \
+	@go run -buildvcs=false ./hack/archive -created "$(created)" bin/chart/*.tgz
+	@TZ=UTC $(HELM)/helm push bin/chart/*.tgz "oci://$(REPOSITORY)" $(HELM_FLAGS) 2>&1 | tee /dev/stderr | \
 		awk '/^Digest: / { print "$(REPOSITORY)/$(CHART)@" $$2; found = 1 } END { exit !found }'
 
 .PHONY: release-check
@@ -269,4 +273,5 @@ release-files: $(TOOLS) $(HELM) ## Write what a release offers for download to b
 	@rm -rf bin/release && mkdir -p bin/release
 	@$(TOOLS)/kustomize build config/default > bin/release/install.yaml
 	@$(HELM)/helm package $(dir $(wildcard charts/*/Chart.yaml)) --destination bin/release
+	@go run -buildvcs=false ./hack/archive -created "$(created)" bin/release/*.tgz
 	@cd bin/release && sha256sum install.yaml *.tgz > checksums.txt

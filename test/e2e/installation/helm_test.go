@@ -61,6 +61,9 @@ func publishChart(t *testing.T) string {
 	if !strings.HasPrefix(printed, charts+"/rollout-controller@sha256:") {
 		t.Fatalf("make push-chart printed %q", printed)
 	}
+	if again := run(t, "push-chart", "REPOSITORY="+charts, "HELM_FLAGS=--plain-http"); again != printed {
+		t.Errorf("pushed again the chart is %q, was %q", again, printed)
+	}
 	return "oci://" + charts + "/rollout-controller"
 }
 
