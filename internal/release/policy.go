@@ -5,16 +5,13 @@ package release
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
-	"github.com/fluxcd/pkg/apis/acl"
 	"github.com/fluxcd/pkg/apis/meta"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -156,14 +153,21 @@ func (r Reader) access(ctx context.Context, namespace string, key types.Namespac
 		return nil, fmt.Errorf("get Namespace %s: %w", namespace, err)
 	}
 	return func(repository *imagev1.ImageRepository) bool {
-		return letsIn(repository.Spec.AccessFrom, labels.Set(of.Labels))
+		return accessOf(repository).Admits(of.Labels)
 	}, nil
 }
 
-func letsIn(access *acl.AccessFrom, namespace labels.Set) bool {
-	return access != nil && slices.ContainsFunc(access.NamespaceSelectors, func(s acl.NamespaceSelector) bool {
-		return labels.SelectorFromSet(s.MatchLabels).Matches(namespace)
-	})
+// accessOf is spec.accessFrom, which has the form and the meaning of our own.
+func accessOf(repository *imagev1.ImageRepository) *v1alpha1.AccessFrom {
+	from := repository.Spec.AccessFrom
+	if from == nil {
+		return nil
+	}
+	access := &v1alpha1.AccessFrom{}
+	for _, selector := range from.NamespaceSelectors {
+		access.NamespaceSelectors = append(access.NamespaceSelectors, v1alpha1.NamespaceSelector(selector))
+	}
+	return access
 }
 
 // complainPolicy notes what is wrong with the policy. What it named before
