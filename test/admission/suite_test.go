@@ -23,6 +23,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 	_ "github.com/fluxrollouts/rollout-controller/test/fixture" // its patience
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
 // controllerName is the user name of the controller, as config/default has it.
@@ -98,25 +99,11 @@ func withoutRulesIn(from, to string) error {
 	if err := yaml.Unmarshal(text, &crd); err != nil {
 		return err
 	}
-	removeRules(crd)
+	manifests.RemoveRules(crd)
 	if text, err = yaml.Marshal(crd); err != nil {
 		return err
 	}
 	return os.WriteFile(to, text, 0o600)
-}
-
-func removeRules(schema any) {
-	switch schema := schema.(type) {
-	case map[string]any:
-		delete(schema, "x-kubernetes-validations")
-		for _, inner := range schema {
-			removeRules(inner)
-		}
-	case []any:
-		for _, inner := range schema {
-			removeRules(inner)
-		}
-	}
 }
 
 func newClient(config *rest.Config) (client.Client, error) {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
 func selecting(selector metav1.LabelSelector) func(*coordinationv1.DeploymentCoordination) {
@@ -107,7 +108,7 @@ func (s *stage) unchecked(do func()) {
 	crd.SetName("deploymentcoordinations." + coordinationv1.GroupVersion.Group)
 	s.Expect(s.Get(s.ctx, client.ObjectKeyFromObject(crd), crd)).To(Succeed())
 	checked := crd.DeepCopy()
-	removeRules(crd.Object["spec"])
+	manifests.RemoveRules(crd.Object["spec"])
 	s.Expect(s.Update(s.ctx, crd)).To(Succeed())
 	defer func() {
 		checked.SetResourceVersion(crd.GetResourceVersion())
@@ -120,21 +121,6 @@ func (s *stage) unchecked(do func()) {
 
 func (s *stage) storesMistakes() error {
 	return s.Create(s.ctx, coordination(s.namespace, "probe", selecting(metav1.LabelSelector{})), client.DryRunAll)
-}
-
-// removeRules removes the rules in CEL from a schema.
-func removeRules(schema any) {
-	switch schema := schema.(type) {
-	case map[string]any:
-		delete(schema, "x-kubernetes-validations")
-		for _, inner := range schema {
-			removeRules(inner)
-		}
-	case []any:
-		for _, inner := range schema {
-			removeRules(inner)
-		}
-	}
 }
 
 // One that exists already is told of its mistake.
