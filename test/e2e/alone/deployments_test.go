@@ -60,7 +60,7 @@ func TestDeploymentsTakeTurnsAndAreLetGoBeforeTheUninstallation(t *testing.T) {
 		o.SetNamespace(fleet.Namespace)
 		ensure(t, o)
 	}
-	awaitDeployments(t, fleet, "all rolled out, and paused since they are idle", func(d *appsv1.Deployment) bool {
+	stage.AwaitDeployments(t, plane.Client(), fleet, "all rolled out, and paused since they are idle", func(d *appsv1.Deployment) bool {
 		return d.Spec.Paused && d.Status.AvailableReplicas == 1 && d.Annotations[coordinationv1.HeldByAnnotation] == "shop"
 	})
 	holdByHand(t, fleet, "front")
@@ -77,7 +77,7 @@ func TestDeploymentsTakeTurnsAndAreLetGoBeforeTheUninstallation(t *testing.T) {
 	if err := hook.Wait(t.Context()); err != nil {
 		t.Fatalf("the hook failed: %v", err)
 	}
-	awaitDeployments(t, fleet, "all let go, but for the one that is held by hand", func(d *appsv1.Deployment) bool {
+	stage.AwaitDeployments(t, plane.Client(), fleet, "all let go, but for the one that is held by hand", func(d *appsv1.Deployment) bool {
 		_, held := d.Annotations[coordinationv1.HeldByAnnotation]
 		return !held && d.Spec.Paused == (d.Name == "front")
 	})
@@ -156,23 +156,6 @@ func holdByHand(t *testing.T, fleet scenario.Fleet, name string) {
 	if err := plane.Client().Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func awaitDeployments(t *testing.T, fleet scenario.Fleet, what string, wanted func(*appsv1.Deployment) bool) {
-	t.Helper()
-	stage.Eventually(t, what, func() (bool, string) {
-		list := &appsv1.DeploymentList{}
-		if err := plane.Client().List(t.Context(), list, client.InNamespace(fleet.Namespace)); err != nil {
-			t.Fatal(err)
-		}
-		var seen strings.Builder
-		for i := range list.Items {
-			d := &list.Items[i]
-			fmt.Fprintf(&seen, "%s paused=%t available=%d %v\n", d.Name, d.Spec.Paused, d.Status.AvailableReplicas, d.Annotations)
-		}
-		return len(list.Items) == len(fleet.Members) &&
-			!slices.ContainsFunc(list.Items, func(d appsv1.Deployment) bool { return !wanted(&d) }), seen.String()
-	})
 }
 
 // awaitStopped waits until no replica of the controller is wanted.

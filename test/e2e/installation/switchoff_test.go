@@ -200,7 +200,7 @@ func heldFleet(t *testing.T, namespace string) scenario.Fleet {
 		}
 		create(t, o)
 	}
-	awaitDeployments(t, fleet, "all paused", func(d *appsv1.Deployment) bool {
+	stage.AwaitDeployments(t, plane.Client(), fleet, "all paused", func(d *appsv1.Deployment) bool {
 		return d.Spec.Paused && (d.Name == "front" || d.Annotations[coordinationv1.HeldByAnnotation] == "shop" && d.Status.AvailableReplicas == 1)
 	})
 	return fleet
@@ -209,26 +209,9 @@ func heldFleet(t *testing.T, namespace string) scenario.Fleet {
 // awaitLetGo waits until nothing is paused but what is held by hand.
 func awaitLetGo(t *testing.T, fleet scenario.Fleet) {
 	t.Helper()
-	awaitDeployments(t, fleet, "none held", func(d *appsv1.Deployment) bool {
+	stage.AwaitDeployments(t, plane.Client(), fleet, "none held", func(d *appsv1.Deployment) bool {
 		_, held := d.Annotations[coordinationv1.HeldByAnnotation]
 		return !held && d.Spec.Paused == (d.Name == "front")
-	})
-}
-
-func awaitDeployments(t *testing.T, fleet scenario.Fleet, what string, wanted func(*appsv1.Deployment) bool) {
-	t.Helper()
-	stage.Eventually(t, what, func() (bool, string) {
-		list := &appsv1.DeploymentList{}
-		if err := plane.Client().List(t.Context(), list, client.InNamespace(fleet.Namespace)); err != nil {
-			t.Fatal(err)
-		}
-		var seen strings.Builder
-		for i := range list.Items {
-			d := &list.Items[i]
-			fmt.Fprintf(&seen, "%s paused=%t available=%d %v\n", d.Name, d.Spec.Paused, d.Status.AvailableReplicas, d.Annotations)
-		}
-		return len(list.Items) == len(fleet.Members) &&
-			!slices.ContainsFunc(list.Items, func(d appsv1.Deployment) bool { return !wanted(&d) }), seen.String()
 	})
 }
 
