@@ -167,8 +167,11 @@ func (t *tally) toPromote() bool {
 // would write over whatever is written before.
 func (t *tally) reported() bool { return min(t.StatusReady, t.StatusUpdated) >= t.Replicas }
 
-// over means that a turn of the set has ended, by itself or because it was paused.
-func (t *tally) over() bool { return t.complete() || t.Paused && t.settled() }
+// over means that a turn of the set has ended, by itself or because it was paused. If
+// there is something to promote, that ends it.
+func (t *tally) over() bool {
+	return t.complete() && (!t.toPromote() || t.reported()) || t.Paused && t.settled()
+}
 
 // halfway means that the set has begun to roll out and is not complete: a pod is
 // of another revision than the one which was complete last, or it was its turn.

@@ -37,8 +37,7 @@ type Plan struct {
 	// it is a matter of moments.
 	About []string
 
-	// Delete are the pods to delete, all of one set. Such a plan must rest on sets
-	// and pods that were read past the cache.
+	// Delete are the pods to delete, all of one set.
 	Delete []Deletion
 	// Starts means that these are the first of the set.
 	Starts bool
@@ -50,14 +49,18 @@ type Plan struct {
 
 	// Last is to be given with the next [Group], once the plan is carried out.
 	Last types.UID
+	// Ends means that the turn of the set that had it is over.
+	Ends bool
 	// RecheckAt is when time alone may change the plan; zero means never.
 	RecheckAt time.Time
 	// Warnings are about what people wrote on the sets.
 	Warnings []Note
 }
 
-// Acts reports whether the plan changes anything in the cluster.
-func (p Plan) Acts() bool { return len(p.Delete)+len(p.Promote) > 0 }
+// Acts reports whether the plan changes anything: in the cluster, or whose turn it is.
+// Such a plan must rest on sets and pods that were read past the cache. A cache shows
+// pods that were Ready a moment ago, and of which time alone makes available ones.
+func (p Plan) Acts() bool { return len(p.Delete)+len(p.Promote) > 0 || p.Ends }
 
 // Deletion is a pod to delete, so that it is created anew.
 type Deletion struct {
@@ -87,6 +90,7 @@ func Decide(g Group) Plan {
 		p.choose(sets)
 		p.finish(sets)
 	}
+	p.Ends = g.Last != "" && p.Last != g.Last
 	p.RecheckAt = nextAvailable(sets)
 	p.Warnings = warnings(sets)
 	return p

@@ -389,6 +389,9 @@ func TestATurnLastsUntilTheSetIsComplete(t *testing.T) {
 			if got := told(plan); got != tt.want || plan.Last != tt.next {
 				t.Errorf("decided\n\t%s\nand then it is the turn of %q, want\n\t%s\nand %q", got, plan.Last, tt.want, tt.next)
 			}
+			if tt.last != "" && plan.Last != tt.last && !plan.Acts() {
+				t.Error("a turn ends by what a cache shows")
+			}
 		})
 	}
 }
