@@ -33,7 +33,8 @@ type simulation struct {
 	last    types.UID
 	deleted map[types.UID]bool
 
-	// open is the zone in which we replaced pods last and which is not complete.
+	// open is the zone in which we replaced pods last, or wanted to, and which is not
+	// complete.
 	// After a crash nobody knows it better than by the revisions, which say nothing
 	// once the zone was given the template back that it came from.
 	open      *simulatedZone
@@ -247,6 +248,7 @@ func (s *simulation) pass() {
 			s.tell("we crash after %d deletions", i)
 			return
 		case 1:
+			s.sent(d)
 			s.tell("the deletion of %s is lost", d.Pod)
 			return
 		case 2:
@@ -271,23 +273,35 @@ func (s *simulation) zone(name string) *simulatedZone {
 	return s.zones[slices.IndexFunc(s.zones, func(z *simulatedZone) bool { return z.Name == name })]
 }
 
-// remove deletes a pod, and looks what that does.
-func (s *simulation) remove(d statefulsets.Deletion) {
+// sent returns the pod that a deletion is about, whether that arrives or not; nil if
+// there is none any more. What is deleted may be stuck, or it is the turn of its zone.
+func (s *simulation) sent(d statefulsets.Deletion) (*simulatedZone, *statefulsets.Pod) {
 	z := s.zone(d.Set)
 	i := slices.IndexFunc(z.Pods, func(p statefulsets.Pod) bool { return p.UID == d.UID })
-	if i < 0 {
-		return // as the API server says to another UID
+	if s.last == z.UID && z != s.open {
+		if s.open != nil && !(s.forgotten && (z.begun() || !s.open.begun())) {
+			s.breach("%s is not complete, and it is the turn of %s", s.open.Name, z.Name)
+		}
+		s.open, s.forgotten = z, false
 	}
-	pod := &z.Pods[i]
+	if i < 0 {
+		return z, nil // as the API server says to another UID
+	}
+	if z.Pods[i].Stuck == "" && s.last != z.UID {
+		s.breach("it is not the turn of %s", z.Name)
+	}
+	return z, &z.Pods[i]
+}
+
+// remove deletes a pod, and looks what that does.
+func (s *simulation) remove(d statefulsets.Deletion) {
+	z, pod := s.sent(d)
+	if pod == nil {
+		return
+	}
 	s.tell("we delete %s of %s", pod.Name, pod.Revision)
 	s.taken++
 	s.inspect(z, *pod)
-	if pod.Stuck == "" {
-		if z != s.open {
-			s.forgotten = false
-		}
-		s.open = z
-	}
 	pod.Terminating, pod.Ready = true, false
 }
 
@@ -310,9 +324,6 @@ func (s *simulation) inspect(z *simulatedZone, pod statefulsets.Pod) {
 	}
 	if down := z.Replicas - z.ready() + 1; down > z.limit {
 		s.breach("%d pods of %s are not ready, and %d may be", down, z.Name, z.limit)
-	}
-	if s.open != nil && s.open != z && !(s.forgotten && (z.begun() || !s.open.begun())) {
-		s.breach("%s is not complete", s.open.Name)
 	}
 }
 
