@@ -100,6 +100,7 @@ var unseen = map[string][]string{
 		"list the StatefulSets of rollout group …: …",
 		"list the pods of StatefulSet …: …",
 		"list namespaces: …",
+		"list pods: …",
 		"look for Rollout … among those of all instances: …",
 		"mark HealthCheck … as reset: …",
 		"read Kustomization …: …",

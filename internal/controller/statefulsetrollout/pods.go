@@ -28,34 +28,72 @@ type podWatch struct {
 
 	mu      sync.Mutex
 	indexed bool
-	begun   bool
+	first   *podList // nil before the watch has begun
 }
 
-// begin returns when pods are watched. If they cannot be, the next call tries
-// again.
+// podList is the first list of pods of a watch.
+type podList struct {
+	// ended is closed once it is there, or cannot come, which err says.
+	ended chan struct{}
+	err   error
+}
+
+// begin returns when pods are watched. What is begun goes on: if the first list takes
+// too long, the next call waits for the same one.
 func (w *podWatch) begin(ctx context.Context) error {
+	list, err := w.start(ctx)
+	if err != nil {
+		return err
+	}
+	wait, cancel := context.WithTimeout(ctx, firstList)
+	defer cancel()
+	select {
+	case <-list.ended:
+	case <-wait.Done():
+		return fmt.Errorf("wait for the first list of pods: %w", wait.Err())
+	}
+	if list.err != nil {
+		w.drop(list)
+		return fmt.Errorf("list pods: %w", list.err)
+	}
+	return nil
+}
+
+// start begins to watch unless that was begun before.
+func (w *podWatch) start(ctx context.Context) (*podList, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.begun {
-		return nil
+	if w.first != nil {
+		return w.first, nil
 	}
 	if !w.indexed {
 		if err := w.cache.IndexField(ctx, &corev1.Pod{}, controllerUID, controllerOf); err != nil {
-			return fmt.Errorf("index pods by their controller: %w", err)
+			return nil, fmt.Errorf("index pods by their controller: %w", err)
 		}
 		w.indexed = true
 	}
 	pods := w.source()
 	if err := w.controller.Watch(pods); err != nil {
-		return fmt.Errorf("watch pods: %w", err)
+		return nil, fmt.Errorf("watch pods: %w", err)
 	}
-	wait, cancel := context.WithTimeout(ctx, firstList)
-	defer cancel()
-	if err := pods.WaitForSync(wait); err != nil {
-		return fmt.Errorf("wait for the first list of pods: %w", err)
+	list := &podList{ended: make(chan struct{})}
+	go func() {
+		// A source that is not waited for any more gives up, and the controller ends
+		// it with itself.
+		list.err = pods.WaitForSync(context.WithoutCancel(ctx))
+		close(list.ended)
+	}()
+	w.first = list
+	return list, nil
+}
+
+// drop has the next call begin anew.
+func (w *podWatch) drop(list *podList) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.first == list {
+		w.first = nil
 	}
-	w.begun = true
-	return nil
 }
 
 func controllerOf(pod client.Object) []string {

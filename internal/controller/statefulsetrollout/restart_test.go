@@ -130,7 +130,8 @@ func (s *stage) stepwise(old ...client.ObjectList) *Reconciler {
 	r := &Reconciler{
 		Client: s.guard.through(frozen), APIReader: live, Events: s.events, Now: time.Now, Metrics: metrics.NewGroups(),
 	}
-	r.pods.begun = true
+	r.pods.first = &podList{ended: make(chan struct{})}
+	close(r.pods.first.ended)
 	return r
 }
 
