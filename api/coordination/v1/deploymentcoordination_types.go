@@ -76,8 +76,9 @@ type DeploymentState struct {
 	// +optional
 	ReadySince *metav1.Time `json:"readySince,omitempty"`
 
-	// unavailableSince is since when replicas of the active Deployment have been
-	// missing although its rollout was complete. It is absent otherwise.
+	// unavailableSince is since when the active Deployment has not stayed available
+	// although its rollout was complete. It is absent otherwise, and again once all
+	// replicas have been available for progressDeadlineSeconds.
 	// +optional
 	UnavailableSince *metav1.Time `json:"unavailableSince,omitempty"`
 

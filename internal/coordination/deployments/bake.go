@@ -18,6 +18,9 @@ func (m *member) begin(now time.Time) {
 // loss of availability end the time for which it has been ready; a change of
 // replicas does not.
 func (m *member) advance(now time.Time) {
+	if m.recovered(now) {
+		m.state.UnavailableSince = nil
+	}
 	m.outdated = m.needsRollout()
 	changed := m.state.Template != m.Template
 	m.superseded = changed && m.bakes()
@@ -37,15 +40,29 @@ func (m *member) advance(now time.Time) {
 	m.noteBreakdown(now)
 }
 
-// noteBreakdown notes since when replicas have been missing of the member that has the
-// turn, although its rollout was complete. Nothing is known of one that is paused.
+// noteBreakdown notes since when the member that has the turn has not stayed available,
+// although its rollout was complete. Nothing is known of one that is paused. If Available
+// was lost, it is not enough that it is back for a moment, as in a crash loop: see
+// recovered.
 func (m *member) noteBreakdown(now time.Time) {
-	switch broken := m.hasTurn() && !m.Paused && !m.RolledOut && !m.outdated; {
-	case !broken:
+	switch {
+	case !m.hasTurn(), m.Paused, m.outdated, m.RolledOut && !m.isWell():
 		m.state.UnavailableSince = nil
-	case m.state.UnavailableSince == nil:
+	case !m.RolledOut && m.state.UnavailableSince == nil:
 		m.state.UnavailableSince = stamp(now)
 	}
+}
+
+// recovered reports whether the member has been available again for as long as a rollout
+// may make no progress.
+func (m *member) recovered(now time.Time) bool {
+	return m.isWell() && !now.Before(m.state.ReadySince.Add(m.ProgressDeadline))
+}
+
+// isWell reports whether the journal has the member as one of which nothing has been
+// missing since it was ready.
+func (m *member) isWell() bool {
+	return m.state.ReadySince != nil && later(m.state.ReadySince, m.state.UnavailableSince)
 }
 
 // bakes reports whether the journal has the member as one that was rolled out in its
@@ -53,8 +70,7 @@ func (m *member) noteBreakdown(now time.Time) {
 // often than it bakes would keep the turn for ever. One that is not well, or that
 // somebody holds, keeps it.
 func (m *member) bakes() bool {
-	return m.hasTurn() && !m.RolledOut && !m.UserHeld && m.state.Template != "" &&
-		m.state.ReadySince != nil && m.state.UnavailableSince == nil
+	return m.hasTurn() && !m.RolledOut && !m.UserHeld && m.state.Template != "" && m.isWell()
 }
 
 // ready notes that the member is rolled out, and with how many replicas.

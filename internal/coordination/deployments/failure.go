@@ -17,12 +17,13 @@ func (m *member) whyFailed(now time.Time) string {
 	if m.wasGivenUp(now) {
 		return strings.TrimSuffix(m.Failure.Message, ".")
 	}
-	return fmt.Sprintf("it was rolled out, and %d of %d replicas have been available since %s",
-		m.AvailableReplicas, m.Replicas, m.state.UnavailableSince.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("it was rolled out, and has not stayed available since %s: %d of %d replicas are available now",
+		m.state.UnavailableSince.UTC().Format(time.RFC3339), m.AvailableReplicas, m.Replicas)
 }
 
-// brokeDown reports whether replicas have been missing for as long as a rollout may make
-// no progress, although the rollout was complete. Kubernetes gives up none that was.
+// brokeDown reports whether the member has not stayed available for as long as a rollout
+// may make no progress, although the rollout was complete. Kubernetes gives up none that
+// was.
 func (m *member) brokeDown(now time.Time) bool {
 	at := m.breakdown()
 	return !at.IsZero() && !now.Before(at)

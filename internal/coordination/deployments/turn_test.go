@@ -407,6 +407,41 @@ func TestARolloutThatBreaksAfterItWasComplete(t *testing.T) {
 	}
 }
 
+// A crash loop has moments in which everything is available.
+func TestACrashLoopFailsTheRollout(t *testing.T) {
+	t.Parallel()
+
+	down := func(d *deployments.Deployment) { d.RolledOut, d.Available, d.AvailableReplicas = false, false, 0 }
+	tests := map[string]struct {
+		available time.Duration
+		want      string
+	}{
+		"available for moments":                                   {available: time.Minute, want: coordinationv1.RolloutFailedReason},
+		"available for as long as a rollout may make no progress": {available: 10 * time.Minute, want: coordinationv1.DeploymentsInProgressReason},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := of(coordination("web", seconds(3600), wrote("a", longDone("a"))), deployment("a", "web"))
+			look := func(after time.Duration, changes ...func(*deployments.Deployment)) string {
+				in.Now = in.Now.Add(after)
+				in.Deployments[0] = but(deployment("a", "web"), changes...)
+				status := journalOf(t, deployments.Decide(in), "web").Status
+				in.Coordinations[0].Journal = status
+				return ready(status).Reason
+			}
+			got := look(0, down)
+			for range 5 {
+				look(2 * time.Minute)
+				got = look(tt.available, down)
+			}
+			if got != tt.want {
+				t.Errorf("Ready is %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestTimes(t *testing.T) {
 	t.Parallel()
 
