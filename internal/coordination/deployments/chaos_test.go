@@ -173,7 +173,7 @@ func (w *world) coordinateAny() *cr {
 // anything is one thing that people, or fate, may do.
 func (w *world) anything() {
 	does := []func(){
-		w.changeAny, w.changeAny, w.changeAny, w.changeAny, w.scaleAny, w.blinkAny, w.holdAny, w.pauseAny, w.manifestAny, w.relabelAny,
+		w.changeAny, w.changeAny, w.changeAny, w.changeAny, w.scaleAny, w.blinkAny, w.resumeAny, w.holdAny, w.pauseAny, w.manifestAny, w.relabelAny,
 		w.deleteAny, w.specAny, w.selectorAny, w.coordinationAny, w.orderAny, w.fateAny, w.admissionAny,
 	}
 	does[w.rng.IntN(len(does))]()
@@ -204,6 +204,17 @@ func (w *world) blinkAny() {
 	a.blinks = int32(w.rng.IntN(2))
 	w.say("fate: %d Pods of %s are not ready", a.blinks, a.Key)
 	w.touched[a.Key] = true
+}
+
+// resumeAny unpauses what is idle, by another idlePolicy, while a Pod is not ready.
+func (w *world) resumeAny() {
+	a := w.anyApp()
+	a.blinks = 1
+	w.say("fate: a Pod of %s is not ready", a.Key)
+	w.touched[a.Key] = true
+	for _, name := range w.crNames() {
+		w.changeCR(w.crs[name], "idlePolicy Resume on", func(r *cr) { r.Spec.IdlePolicy = coordinationv1.IdleResume })
+	}
 }
 
 func (w *world) holdAny() {

@@ -137,6 +137,7 @@ func (w *world) pass() error {
 		v = w.look()
 		plan = w.decide(v)
 		w.checkBake(v, plan)
+		w.checkGiven(v, plan)
 	}
 	clear(w.touched)
 	current := v.version == w.version
@@ -495,6 +496,42 @@ func (w *world) checkBake(v view, plan deployments.Plan) {
 			}
 		}
 	}
+}
+
+// checkGiven: nobody is given the turn of whom all coordinations know that its template
+// is rolled out, and all of whose Pods are there. That it was unpaused, and that some of
+// them are not ready, is no reason.
+func (w *world) checkGiven(v view, plan deployments.Plan) {
+	for _, j := range plan.Journals {
+		i := slices.IndexFunc(v.in.Deployments, func(d deployments.Deployment) bool { return d.Key == j.Status.ActiveDeployment })
+		if i < 0 {
+			continue
+		}
+		d := v.in.Deployments[i]
+		complete := d.TemplateHasSet && !d.OthersUp && d.UpdatedReplicas >= d.Replicas && w.byKey(d.Key).finished == d.Template
+		if complete && knownAsDone(v, d) {
+			w.t.Fatalf("%s is given the turn, and has nothing to roll out:\n%s", d.Key, w.tail())
+		}
+	}
+}
+
+// knownAsDone reports whether the Deployment does not have the turn, and all
+// coordinations that select it have written down that its template is rolled out.
+func knownAsDone(v view, d deployments.Deployment) bool {
+	for _, co := range v.in.Coordinations {
+		if co.Journal.ActiveDeployment == d.Key {
+			return false
+		}
+		done := slices.ContainsFunc(co.Journal.DeploymentStates, func(s coordinationv1.DeploymentState) bool {
+			started, finished := s.LastRolloutStarted, s.LastRolloutFinished
+			return s.Name == d.Key && s.UID == d.UID && s.Template == d.Template && !s.HasPendingChanges &&
+				(started == nil || finished != nil && !finished.Before(started))
+		})
+		if slices.Contains(selected(v, co), d.Key) && !done {
+			return false
+		}
+	}
+	return true
 }
 
 // checkAfter: once a pass that rested on what is true was made as planned, at most one of a component rolls out,
