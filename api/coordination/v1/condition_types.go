@@ -89,7 +89,7 @@ const (
 	// StatusUpdateFailedEvent: the status could not be written.
 	StatusUpdateFailedEvent = "StatusUpdateFailed"
 	// PausedByManifestEvent: somebody else keeps writing spec.paused of a
-	// Deployment.
+	// Deployment, or removing it.
 	PausedByManifestEvent = "PausedByManifest"
 	// IdlePausedEvent: a Deployment that Flux applies is paused while idle, so
 	// that Flux will never find it ready.

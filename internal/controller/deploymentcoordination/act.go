@@ -60,6 +60,7 @@ func (r *Reconciler) write(ctx context.Context, seen world, w deployments.Write)
 		return fmt.Errorf("write Deployment %s: %w", w.Deployment, err)
 	}
 	r.retries.made(w.Deployment)
+	r.holds.wrote(before, w.Kind == deployments.WriteHold)
 	r.writes.Wrote(after)
 	r.tellAll(ctx, seen, w.Coordinations, w.Done)
 	ctrl.LoggerFrom(ctx).V(1).Info("wrote a Deployment", "deployment", w.Deployment, "kind", w.Kind, "paused", w.Paused)

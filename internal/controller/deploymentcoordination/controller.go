@@ -77,6 +77,7 @@ type Reconciler struct {
 	writes ownwrites.Versions
 	// retries are about Deployments, and journals about the statuses of coordinations.
 	retries, journals retries
+	holds             holds
 }
 
 // Reconcile brings the coordinations of one namespace forward by one plan: it

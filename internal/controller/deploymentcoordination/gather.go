@@ -98,9 +98,11 @@ func (r *Reconciler) gatherDeployments(ctx context.Context, from client.Reader, 
 		trimDeployment(d)
 		facts := factsOf(d, sets[d.UID])
 		facts.WriteError = r.retries.failure(key.String())
+		facts.WasHeld = r.holds.has(d)
 		w.deployments[key.String()] = d
 		w.Deployments = append(w.Deployments, facts)
 	}
+	r.holds.keep(w.namespace, w.deployments)
 	return nil
 }
 

@@ -74,6 +74,30 @@ func TestAManifestThatSpellsPausedCannotTakeATurn(t *testing.T) {
 	s.stays("b")
 }
 
+// Who updates the whole Deployment and leaves spec.paused out removes it, so that nobody
+// owns it. Once is no fight.
+func TestWhoRemovesPausedAgainAndAgainIsNoticed(t *testing.T) {
+	s := three(t, resume)
+	s.edit("a", version("2"))
+	s.rest()
+	for i := range 3 {
+		whole := deployment(s.namespace, "b", version("2"))
+		whole.ResourceVersion = s.deployment("b").ResourceVersion
+		s.Expect(s.Update(s.ctx, whole)).To(Succeed())
+		s.Expect(s.unpaused()).To(Equal([]string{"a", "b", "c"}))
+		s.events.Take()
+		s.rest()
+		s.Expect(s.unpaused()).To(Equal([]string{"a", "c"}))
+		removed := And(HaveField("Reason", coordinationv1.PausedByManifestEvent),
+			HaveField("Message", ContainSubstring("somebody has removed spec.paused of "+s.namespace+"/b")))
+		if i == 0 {
+			s.Expect(s.events.Take()).NotTo(ContainElement(removed))
+			continue
+		}
+		s.Expect(s.events.Take()).To(ContainElement(removed), "round %d", i)
+	}
+}
+
 // One that leaves it out does not disturb, and the controller owns two fields
 // only.
 func TestAManifestThatDoesNotSpellPausedLeavesItAsItIs(t *testing.T) {

@@ -37,6 +37,9 @@ type app struct {
 	// reason of the condition Progressing.
 	reason     string
 	progressAt time.Time
+	// held is the template with which the controller has paused it; empty if it has not,
+	// or does not remember it.
+	held string
 	// broken templates have Pods that never get ready.
 	broken bool
 	// blinks is how many Pods are not ready for a moment.

@@ -99,6 +99,9 @@ type Deployment struct {
 	// PausedBy is the field manager that owns spec.paused, if that is somebody
 	// else than the controller; empty otherwise.
 	PausedBy string
+	// WasHeld: the controller has paused it with the template that it has, and has not
+	// unpaused it since. If it is not paused, somebody else has unpaused it.
+	WasHeld bool
 
 	// Template identifies the pod template that the Deployment has now.
 	Template string

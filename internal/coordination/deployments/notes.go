@@ -47,16 +47,21 @@ func goneNote(name string) Note {
 	return Note{Reason: coordinationv1.ActiveDeploymentClearedEvent, Message: fmt.Sprintf("%s had the turn; it was deleted, or is not selected any more", name)}
 }
 
-func pausedNote(c *component, m *member) Note {
-	why := "it has nothing to roll out"
+// whyPaused says why a member is paused.
+func (m *member) whyPaused() string {
 	switch {
 	case m.UserHeld:
-		why = "the annotation " + coordinationv1.RolloutPausedAnnotation + " holds it"
+		return "the annotation " + coordinationv1.RolloutPausedAnnotation + " holds it"
 	case m.outdated:
-		why = "it waits for its turn"
-		if c.active != nil {
-			why += "; " + c.active.Key + " is active"
-		}
+		return "it waits for its turn"
+	}
+	return "it has nothing to roll out"
+}
+
+func pausedNote(c *component, m *member) Note {
+	why := m.whyPaused()
+	if m.outdated && !m.UserHeld && c.active != nil {
+		why += "; " + c.active.Key + " is active"
 	}
 	return Note{Reason: coordinationv1.DeploymentPausedEvent, Message: fmt.Sprintf("%s is paused: %s", m.Key, why)}
 }

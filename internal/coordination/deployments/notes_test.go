@@ -175,6 +175,26 @@ func TestEvents(t *testing.T) {
 				"web Normal DeploymentPaused: shop/b is paused: it waits for its turn; shop/a is active",
 			},
 		},
+		"somebody unpauses one that waits, and says nothing of it": {
+			in: of(coordination("web", wrote("a", justStarted("a"))), but(deployment("a", "web"), rolling(1)),
+				but(deployment("b", "web"), rolling(0), func(d *deployments.Deployment) { d.WasHeld = true })),
+			want: []string{
+				"web Warning PausedByManifest: somebody has removed spec.paused of shop/b although it waits for its turn; " +
+					"whoever updates the whole Deployment has to keep the field, or use a patch or server-side apply",
+				"web Normal DeploymentPaused: shop/b is paused: it waits for its turn; shop/a is active",
+			},
+		},
+		"and one that is idle": {
+			in: of(coordination("web", wrote("", state("a", "t1"))), but(deployment("a", "web"), func(d *deployments.Deployment) { d.WasHeld = true })),
+			want: []string{
+				"web Warning PausedByManifest: somebody has removed spec.paused of shop/a although it has nothing to roll out; " +
+					"whoever updates the whole Deployment has to keep the field, or use a patch or server-side apply",
+				"web Normal DeploymentPaused: shop/a is paused: it has nothing to roll out",
+			},
+		},
+		"which Resume leaves alone": {
+			in: of(coordination("web", resume, wrote("", state("a", "t1"))), but(deployment("a", "web"), func(d *deployments.Deployment) { d.WasHeld = true })),
+		},
 		"a manifest releases an idle one: left alone": {
 			in: of(coordination("web", wrote("", state("a", "t1"))), but(deployment("a", "web"), spelled, flux)),
 			want: []string{

@@ -17,10 +17,11 @@ var byHand = []string{"kubectl-rollout", "kubectl-edit", "kubectl-patch"}
 // what is written now. The other one begins every round of it, so each is answered
 // once, at once, and told. What has to be written again was told before.
 func (g *group) warnContested(m *member, w Write) {
-	if m.PausedBy == "" || m.WriteError != "" || slices.Contains(byHand, m.PausedBy) {
-		return
-	}
 	switch {
+	case m.WriteError != "":
+	case w.Kind == WriteHold && m.PausedBy == "" && m.WasHeld:
+		g.tell(removedNote(m))
+	case m.PausedBy == "", slices.Contains(byHand, m.PausedBy):
 	case w.Kind == WriteRelease && g.released(m):
 		g.tell(contestedNote(m, "true although it has the turn"))
 	case w.Kind == WriteHold && m.outdated:
@@ -33,6 +34,14 @@ func (g *group) warnContested(m *member, w Write) {
 func contestedNote(m *member, what string) Note {
 	return Note{Reason: coordinationv1.PausedByManifestEvent, Warning: true, Message: fmt.Sprintf(
 		"%s sets spec.paused of %s to %s; take the field out of the manifest", m.PausedBy, m.Key, what)}
+}
+
+// removedNote is about somebody who does not say that the member is not paused, but
+// removes the field, so that nobody owns it.
+func removedNote(m *member) Note {
+	return Note{Reason: coordinationv1.PausedByManifestEvent, Warning: true, Message: fmt.Sprintf(
+		"somebody has removed spec.paused of %s although %s; whoever updates the whole Deployment has to keep the field, "+
+			"or use a patch or server-side apply", m.Key, m.whyPaused())}
 }
 
 // spellsResume reports whether somebody else says that the member is not paused

@@ -101,7 +101,7 @@ func (w *world) look() view {
 		a := w.apps[name]
 		v.apps[a.Key] = a.version
 		d := a.facts()
-		d.WriteError = w.errors[a.Key]
+		d.WriteError, d.WasHeld = w.errors[a.Key], a.held == a.Template
 		v.in.Deployments = append(v.in.Deployments, d)
 	}
 	return v
@@ -123,6 +123,9 @@ func (w *world) wake() bool {
 			w.say("controller: dies")
 			w.dies, w.cache = -1, view{}
 			clear(w.errors)
+			for _, a := range w.apps {
+				a.held = ""
+			}
 		}
 	}
 	return true
@@ -281,7 +284,10 @@ func (w *world) write(v view, p deployments.Write) error {
 	if p.Paused != a.Paused {
 		a.PausedBy = ""
 	}
-	a.Paused, a.HeldBy = p.Paused, p.HeldBy
+	a.Paused, a.HeldBy, a.held = p.Paused, p.HeldBy, ""
+	if p.Kind == deployments.WriteHold {
+		a.held = a.Template
+	}
 	w.wrote(a, before)
 	w.writes++
 	w.say("controller: %s", describe(p))
