@@ -73,12 +73,39 @@ func TestAChangeOfTheAdmissionWakesTheController(t *testing.T) {
 	s.idles("shop", "a")
 }
 
+// What fails for a moment is tried again, and no condition says so.
+func TestWhatCannotBeReadForAMomentChangesNoCondition(t *testing.T) {
+	s := three(t)
+	for _, name := range []string{"a", "b"} {
+		s.edit(name, version("2"))
+		s.reconciler.APIReader = refusingReader{s.WithWatch}
+		for range 2 {
+			_, err := s.try(s.reconciler)
+			s.Expect(err).To(MatchError(ContainSubstring("the API server is tired")))
+			s.pass(readPatience / 2)
+		}
+		s.Expect(s.condition("shop", coordinationv1.ReadyCondition)).To(HavePrefix("True AllDeploymentsReady"))
+		s.Expect(s.writes()).To(BeEmpty())
+
+		s.reconciler.APIReader = s.WithWatch
+		s.rest()
+		s.stays(name)
+		s.finishes(name)
+		s.rest()
+		s.Expect(s.active("shop")).To(BeEmpty())
+		s.writes()
+	}
+}
+
 // What cannot be read is shown, and nothing is begun on a guess.
 func TestWhatCannotBeReadIsShownAndNothingBegins(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.reconciler.APIReader = refusingReader{s.WithWatch}
 	_, err := s.try(s.reconciler)
+	s.Expect(err).To(MatchError(ContainSubstring("the API server is tired")))
+	s.pass(readPatience)
+	_, err = s.try(s.reconciler)
 	s.Expect(err).To(MatchError(ContainSubstring("the API server is tired")))
 	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(And(HavePrefix("True Error: "), ContainSubstring("the API server is tired")))
 	s.Expect(s.active("shop")).To(BeEmpty())

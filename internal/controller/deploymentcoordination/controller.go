@@ -77,6 +77,7 @@ type Reconciler struct {
 	writes ownwrites.Versions
 	// retries are about Deployments, and journals about the statuses of coordinations.
 	retries, journals retries
+	outages           outages
 	holds             holds
 }
 
@@ -104,6 +105,9 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 	if plan.Begins || len(plan.Writes) > 0 {
 		seen = r.confirm(ctx, seen)
 		plan = r.decide(seen)
+	}
+	if !r.outages.worthTelling(seen.namespace, seen.Unreadable, r.Now()) {
+		return ctrl.Result{}, seen.Unreadable
 	}
 	pass.Decided(plan)
 	stored, unstored, errs := r.record(ctx, seen, plan)
