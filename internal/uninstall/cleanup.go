@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxrollouts/rollout-controller/internal/hold"
 	"github.com/fluxrollouts/rollout-controller/internal/hold/named"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
@@ -45,7 +46,7 @@ type Rights struct {
 // RightsOf are the names in an installation that is called so.
 func RightsOf(installation string) Rights {
 	return Rights{
-		Coordinator:    installation + "-deploymentcoordination-rolebinding",
+		Coordinator:    hold.Coordinator(installation),
 		CleanupRole:    installation + "-deploymentcoordination-cleanup-role",
 		CleanupBinding: installation + "-deploymentcoordination-cleanup-rolebinding",
 	}

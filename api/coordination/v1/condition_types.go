@@ -48,7 +48,8 @@ const (
 	// touched.
 	InvalidSelectorReason = "InvalidSelector"
 	// OtherCoordinatorReason: another controller of this API is installed, so
-	// nothing is touched.
+	// nothing is touched. It is an event as well, of an installation that stands
+	// aside for another one of this controller.
 	OtherCoordinatorReason = "OtherCoordinatorInstalled"
 )
 

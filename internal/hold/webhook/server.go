@@ -81,6 +81,7 @@ func Add(ctx context.Context, mgr ctrl.Manager, installed *hold.Admission, names
 			Coordinations: mgr.GetClient(),
 			Rule:          hold.Rule{Controller: self(ctx, who.SelfSubjectReviews())},
 			Decoder:       admission.NewDecoder(mgr.GetScheme()),
+			Aside:         installed.Aside,
 		},
 		options: options,
 		clock:   options.Clock,
