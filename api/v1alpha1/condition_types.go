@@ -62,6 +62,10 @@ const (
 	// namespace, and the controller runs with --no-cross-namespace-refs, or the
 	// ImageRepository there does not let the namespace in.
 	AccessDeniedReason = "AccessDenied"
+	// FirstReleaseNotAppliedReason: spec.firstRelease is Applied, and the targets
+	// have not all applied a version yet that could become the first entry.
+	FirstReleaseNotAppliedReason = "FirstReleaseNotApplied"
+
 	// TargetsDisagreeReason: the history is lost and the targets that the
 	// controller owns carry different versions.
 	TargetsDisagreeReason = "TargetsDisagree"

@@ -77,6 +77,16 @@ type RolloutSpec struct {
 	// +optional
 	ReleaseStrategy ReleaseStrategy `json:"releaseStrategy,omitempty"`
 
+	// firstRelease says how the history begins, while it is empty. Newest, the
+	// default, promotes the newest release that the gates allow, or the newest
+	// of all if they allow none: an environment without any release has nothing
+	// to protect. Applied is for an application that runs already: the version
+	// that its targets carry and Flux has applied becomes the first entry,
+	// whoever has set it, and gates and schedules hold from then on. A version
+	// that a user chooses goes first in both cases.
+	// +optional
+	FirstRelease FirstRelease `json:"firstRelease,omitempty"`
+
 	// healthCheckSelector selects the HealthChecks that a release must pass.
 	// +optional
 	HealthCheckSelector *HealthCheckSelector `json:"healthCheckSelector,omitempty"`
@@ -96,6 +106,17 @@ const (
 	ReleaseNewest ReleaseStrategy = "Newest"
 	// ReleaseNext takes the candidate that follows the current release.
 	ReleaseNext ReleaseStrategy = "Next"
+)
+
+// FirstRelease says how the history of a Rollout begins.
+// +kubebuilder:validation:Enum=Newest;Applied
+type FirstRelease string
+
+const (
+	// FirstReleaseNewest promotes the newest release. The default.
+	FirstReleaseNewest FirstRelease = "Newest"
+	// FirstReleaseApplied takes over the version that the targets have applied.
+	FirstReleaseApplied FirstRelease = "Applied"
 )
 
 // LocalObjectReference names an object in the namespace of the one that

@@ -53,7 +53,7 @@ func (r *RolloutReconciler) gatherTargets(ctx context.Context, w *world) error {
 	found, err := r.findTargets(ctx, key)
 	if err == nil {
 		w.targets = found
-		w.Targets.Owned, err = r.gatherOwned(ctx, w)
+		err = r.gatherUnrecorded(ctx, w)
 	}
 	if err != nil {
 		return w.withoutTargets(err)
@@ -61,7 +61,7 @@ func (r *RolloutReconciler) gatherTargets(ctx context.Context, w *world) error {
 	r.contests.forgetBut(key, found)
 	r.refusals.forgetBut(key, found)
 	for _, t := range found {
-		seen, err := r.observe(ctx, w.Rollout, t)
+		seen, err := r.observe(ctx, w, t)
 		if err != nil {
 			return w.withoutTargets(err)
 		}
@@ -91,13 +91,12 @@ func because(err error) string {
 	return ""
 }
 
-// observe says how far a target is with the version of the newest entry.
-func (r *RolloutReconciler) observe(ctx context.Context, rollout *v1alpha1.Rollout, t target.Target) (promotion.Target, error) {
-	var version string
-	if current := rollout.Current(); current != nil {
-		version = current.Version.Tag
-	}
+// observe says how far a target is with the version of the newest entry, or of the one
+// that may become the first.
+func (r *RolloutReconciler) observe(ctx context.Context, w *world, t target.Target) (promotion.Target, error) {
+	rollout, version := w.Rollout, w.version()
 	seen := r.permitted(t, t.Observe(rollout, version))
+	seen.Unset = rollout.Current() == nil && t.Unset()
 	if seen.State == v1alpha1.TargetApplied && r.writes.Ahead(t.Object()) {
 		seen.State = v1alpha1.TargetPending // the cache has not seen what we wrote
 	}
@@ -134,25 +133,41 @@ func remember(before []v1alpha1.TargetStatus, t target.Target, seen promotion.Ta
 	return seen
 }
 
-// gatherOwned asks, while there is no history, which versions the controller
-// once wrote. It reads past the caches, since a promotion past the gates must
-// not come of an old copy; that happens once in a Rollout's life.
-func (r *RolloutReconciler) gatherOwned(ctx context.Context, w *world) ([]string, error) {
-	if len(w.Rollout.Status.History) > 0 {
-		return nil, nil
+// version is what the targets are to have applied; empty if that is not known yet.
+func (w *world) version() string {
+	switch current := w.Rollout.Current(); {
+	case current != nil:
+		return current.Version.Tag
+	case len(w.Targets.Carried) == 1:
+		return w.Targets.Carried[0]
 	}
-	var owned []string
+	return ""
+}
+
+// gatherUnrecorded asks, while there is no history, which versions the targets carry:
+// what the controller once wrote, and, with spec.firstRelease Applied, what anybody did.
+// It reads past the caches, since the beginning of a history must not come of an old
+// copy; that happens once in a Rollout's life.
+func (r *RolloutReconciler) gatherUnrecorded(ctx context.Context, w *world) error {
+	if len(w.Rollout.Status.History) > 0 {
+		return nil
+	}
 	for _, t := range w.targets {
 		live, err := t.Live(ctx, r.APIReader)
 		switch {
 		case apierrors.IsNotFound(err):
 			continue
 		case err != nil:
-			return nil, err
+			return err
 		}
-		owned = append(owned, live.Owned()...)
+		w.Targets.Owned = append(w.Targets.Owned, live.Owned()...)
+		if w.Rollout.Spec.FirstRelease == v1alpha1.FirstReleaseApplied {
+			w.Targets.Carried = append(w.Targets.Carried, live.Versions()...)
+		}
 	}
-	return owned, nil
+	slices.Sort(w.Targets.Carried)
+	w.Targets.Carried = slices.Compact(w.Targets.Carried)
+	return nil
 }
 
 // gatherGates reads the gates that name the Rollout and the schedules that

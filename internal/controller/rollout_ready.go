@@ -30,6 +30,8 @@ func setReady(r report) {
 		return
 	}
 	switch {
+	case current == nil && r.decision.Reason == v1alpha1.FirstReleaseNotAppliedReason:
+		r.wait(metav1.ConditionFalse, r.decision.Reason, r.decision.Message)
 	case current == nil:
 		r.wait(metav1.ConditionFalse, v1alpha1.NoReleasesReason, r.noReleases())
 	case current.State() == v1alpha1.BakeFailed:

@@ -65,6 +65,7 @@ var promotionChecks = []rule{
 	onceSomethingRuns(leftToTheController),
 	onceSomethingRuns(policyReadable),
 	always(offeredByPolicy),
+	always(appliedComesFirst),
 	onceSomethingRuns(everyTagKnown),
 	onceSomethingRuns(unlessUnblocked(notFailedBefore)),
 	onceSomethingRuns(noBakeRunning),

@@ -12,7 +12,8 @@ import (
 
 // chooseFirst begins a history. If the controller owns a target's field
 // already, the history was lost: what runs is taken over, and the normal rules
-// apply from there. Otherwise the first release goes out past gates.
+// apply from there. Otherwise spec.firstRelease decides: what runs already is taken
+// over, or the first release is promoted past the gates.
 func (d *Decision) chooseFirst(in Input) {
 	switch owned := in.Targets.ownedVersions(); {
 	case in.Policy.Blocking || in.Gates.Problem != nil || in.Targets.Problem != nil || d.Problem != nil:
@@ -26,6 +27,8 @@ func (d *Decision) chooseFirst(in Input) {
 		d.Action, d.Release = Adopt, known(d.Ledger, owned[0])
 		d.Reason = v1alpha1.ReleaseAdoptedReason
 		d.Message = "the history was lost; the targets carry this version"
+	case in.Rollout.Spec.FirstRelease == v1alpha1.FirstReleaseApplied:
+		d.chooseApplied(in)
 	default:
 		d.chooseFirstRelease(in)
 	}

@@ -192,6 +192,9 @@ func (d *dice) input() promotion.Input {
 	for range d.roll(3) {
 		s.input.Targets.Owned = append(s.input.Targets.Owned, d.tag())
 	}
+	for range d.roll(3) {
+		s.input.Targets.Carried = append(s.input.Targets.Carried, d.tag())
+	}
 	for _, breaks := range []func() *situation{s.policyUnreadable, s.gatesUnreadable, s.healthUnreadable, s.targetsUnreadable} {
 		if d.roll(8) == 7 {
 			breaks()
@@ -207,6 +210,7 @@ func (d *dice) rollout() *fixture.RolloutBuilder {
 		func() { r.DeployTimeout(time.Duration(d.roll(5)) * 15 * time.Minute) },
 		func() { r.ReleaseUpdateInterval(time.Duration(d.roll(5)) * 15 * time.Minute) },
 		func() { r.SelectAllChecks() },
+		func() { r.FirstRelease(v1alpha1.FirstReleaseApplied) },
 		func() { r.Pin(d.tag()) },
 		func() { r.HistoryLimit(int32(1 + d.roll(4))) },
 		func() { r.Retention(int32(1+d.roll(9)), int32(1+d.roll(4))) },

@@ -152,7 +152,7 @@ func Successor(in Input, d Decision) string {
 }
 
 func newEntry(in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry) v1alpha1.DeploymentHistoryEntry {
-	id := nextID(in, d, history)
+	id := nextID(in, history)
 	message, by := entryMessage(in, d), triggeredBy(in, d)
 	return v1alpha1.DeploymentHistoryEntry{
 		ID:          &id,
@@ -166,14 +166,14 @@ func newEntry(in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry) v
 // nextID is the highest id plus one. Where the history was lost, it goes on
 // from Unix time, so that no id that others may have stored is given twice. An id
 // that none can follow, which only a mistake can have written, does not count.
-func nextID(in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry) int64 {
+func nextID(in Input, history []v1alpha1.DeploymentHistoryEntry) int64 {
 	var highest int64
 	for i := range history {
 		if id := history[i].ID; id != nil && *id < math.MaxInt64 {
 			highest = max(highest, *id)
 		}
 	}
-	if lost := d.Action == Adopt || len(in.Targets.Owned) > 0; lost && highest == 0 {
+	if lost := len(in.Targets.Owned) > 0; lost && highest == 0 {
 		return in.Now.Unix()
 	}
 	return highest + 1

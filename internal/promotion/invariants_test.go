@@ -367,5 +367,6 @@ func copyInput(in promotion.Input) promotion.Input {
 		c.Health.Checks = append(c.Health.Checks, *in.Health.Checks[i].DeepCopy())
 	}
 	c.Targets.All, c.Targets.Owned = slices.Clone(in.Targets.All), slices.Clone(in.Targets.Owned)
+	c.Targets.Carried = slices.Clone(in.Targets.Carried)
 	return c
 }

@@ -18,7 +18,8 @@
 //	manual.go      what people ask for
 //	checks.go      what holds a candidate back
 //	gates.go       RolloutGates and schedules
-//	first.go       the first promotion, and taking over what runs already
+//	first.go       the first promotion, and taking over what ran before the history was lost
+//	first_applied.go  taking over what runs already, if the Rollout asks for it
 //	targets.go     what the driven Flux objects report
 //	content.go     whether what Flux has pulled is the release
 //	bake.go        how the current promotion is doing
@@ -138,8 +139,8 @@ const (
 	Promote Action = "Promote"
 	// Supersede the running promotion by the Decision's release.
 	Supersede Action = "Supersede"
-	// Adopt the release that the targets carry already, after the history was
-	// lost.
+	// Adopt the release that the targets carry already: after the history was
+	// lost, or because spec.firstRelease is Applied.
 	Adopt Action = "Adopt"
 	// StartBake: the release is applied and healthy; the bake clock starts.
 	StartBake Action = "StartBake"

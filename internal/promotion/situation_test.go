@@ -168,6 +168,12 @@ func (s *situation) owned(versions ...string) *situation {
 	return s
 }
 
+// carried are versions that the targets carry in their fields, whoever set them.
+func (s *situation) carried(versions ...string) *situation {
+	s.input.Targets.Carried = versions
+	return s
+}
+
 func applied(name string) promotion.Target { return target(name, v1alpha1.TargetApplied, "") }
 
 func pending(name string) promotion.Target { return target(name, v1alpha1.TargetPending, "") }

@@ -30,6 +30,22 @@ var stories = map[string]story{
 		ends: "1.2.0 Succeeded, 1.1.0 Succeeded, 1.0.0 Succeeded",
 	},
 
+	"what runs already is taken over": {
+		rollout: guarded().FirstRelease(v1alpha1.FirstReleaseApplied),
+		setUp: func(w *world) {
+			w.addCheck("smoke")
+			w.targets[0].carries = "1.0.0"
+			w.targets = append(w.targets, &fluxObject{name: "infra", carries: "1.0.0"})
+			w.gates = []v1alpha1.RolloutGate{*gate("approval").Closed().Obj()}
+		},
+		events: []event{
+			pushed(start, "1.0.0"),
+			pushed(start, "1.1.0"),
+			gateSet(once("1.0.0", v1alpha1.BakeSucceeded), "approval opens", gate("approval")),
+		},
+		ends: "1.1.0 Succeeded, 1.0.0 Succeeded",
+	},
+
 	"a bad release fails and its fix is pinned": {
 		rollout: guarded(),
 		setUp:   func(w *world) { w.addCheck("smoke") },

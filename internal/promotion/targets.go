@@ -17,6 +17,10 @@ type Targets struct {
 	// Owned are the versions in those fields that the controller's field
 	// manager owns. It is gathered only while the history is empty.
 	Owned []string
+	// Carried are the versions in the fields of the targets, whoever set them, each
+	// once. They are gathered only while the history is empty and spec.firstRelease
+	// is Applied. If there is one, the State of each target is about that version.
+	Carried []string
 	// Problem is set if targets could not be read.
 	Problem *Problem
 }
@@ -34,6 +38,9 @@ type Target struct {
 	State v1alpha1.TargetState
 	// Message says what is wrong and what to do; empty while all goes well.
 	Message string
+	// Unset is true if a field of the target for the version is empty. It is known
+	// when Targets.Carried is.
+	Unset bool
 	// Image that an OCIRepository pulls, in the form of Policy.Image.
 	Image string
 	// Digest of what Flux has pulled by the tag of an OCIRepository that is Applied.

@@ -314,9 +314,11 @@ func (w *world) gather() promotion.Input {
 	for _, writer := range w.writers {
 		in.Health.Checks = append(in.Health.Checks, *writer.check.DeepCopy())
 	}
+	version := w.version(&in)
 	for _, object := range w.targets {
 		seen := pending(object.name)
-		if tag := w.current().Version.Tag; object.carries == tag && object.applied == tag {
+		seen.Unset = len(w.rollout.Status.History) == 0 && object.carries == ""
+		if object.carries == version && object.applied == version {
 			seen = applied(object.name)
 			seen.Image, seen.Digest = object.image, object.pulled
 		}
@@ -328,6 +330,23 @@ func (w *world) gather() promotion.Input {
 	in.Targets.All = in.Compared()
 	in.Metadata = w.ask(in)
 	return in
+}
+
+// version is what the targets are to have applied. While there is no history, and the
+// Rollout begins with what runs, that is what they carry, if they agree.
+func (w *world) version(in *promotion.Input) string {
+	if len(w.rollout.Status.History) > 0 || w.rollout.Spec.FirstRelease != v1alpha1.FirstReleaseApplied {
+		return w.current().Version.Tag
+	}
+	for _, object := range w.targets {
+		if object.carries != "" && !slices.Contains(in.Targets.Carried, object.carries) {
+			in.Targets.Carried = append(in.Targets.Carried, object.carries)
+		}
+	}
+	if len(in.Targets.Carried) == 1 {
+		return in.Targets.Carried[0]
+	}
+	return ""
 }
 
 // ask has the registry asked for what the status lacks, and returns what it has said of

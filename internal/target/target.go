@@ -75,6 +75,35 @@ func (t Target) Carries(version string) bool {
 	})
 }
 
+// Versions are those in the fields of the target that are the Rollout's, whoever set
+// them; none of a target that only consumes.
+func (t Target) Versions() []string {
+	var versions []string
+	for _, version := range t.values() {
+		if version != "" {
+			versions = append(versions, version)
+		}
+	}
+	return versions
+}
+
+// Unset reports whether a field of the target that is the Rollout's holds nothing.
+func (t Target) Unset() bool { return slices.Contains(t.values(), "") }
+
+func (t Target) values() []string {
+	switch {
+	case t.Repository != nil && t.Repository.Spec.Reference != nil:
+		return []string{t.Repository.Spec.Reference.Tag}
+	case t.Repository != nil:
+		return []string{""}
+	}
+	var values []string
+	for _, variable := range t.writable() {
+		values = append(values, substitutes(t.Kustomization)[variable])
+	}
+	return values
+}
+
 // writable are the variables that Flux accepts.
 func (t Target) writable() []string {
 	return slices.DeleteFunc(slices.Clone(t.Variables), func(v string) bool { return !validVariable.MatchString(v) })

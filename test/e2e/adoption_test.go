@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -73,4 +74,32 @@ func generations(s *stage.Stage) map[string]int64 {
 	s.Read(repository)
 	s.Read(kustomization)
 	return map[string]int64{"OCIRepository": repository.Generation, "Kustomization": kustomization.Generation}
+}
+
+// An application that somebody else deployed is taken over as it is, with the default
+// rights of the controller and by what Flux itself reports.
+func TestFirstReleaseAppliedBeginsWithWhatFluxHasApplied(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	gate := closedGate(s)
+	s.CreateFlux()
+	s.Publish(s.ConfigRelease("1.0.0"))
+	repository := s.OCIRepository("")
+	s.Read(repository)
+	s.Change(repository, func() { repository.Spec.Reference = &sourcev1.OCIRepositoryRef{Tag: "1.0.0"} })
+	s.Push(s.ConfigRelease("1.1.0"))
+	rollout := s.Rollout()
+	rollout.Spec.FirstRelease = v1alpha1.FirstReleaseApplied
+	s.Create(gate, rollout)
+
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	s.Scan()
+	adopted := s.AwaitCandidate("1.1.0")
+	if entries := adopted.Status.History; len(entries) != 1 || *entries[0].ID != 1 || entries[0].Version.Digest == nil {
+		t.Fatalf("history %v: want one entry, the first, with what Flux has pulled", stage.History(adopted))
+	}
+	s.Stays("at 1.0.0 behind the gate", func(r *v1alpha1.Rollout) bool { return len(r.Status.History) == 1 })
+
+	s.Change(gate, func() { gate.Spec.Passing = new(true) })
+	s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/brief"
+)
+
+// chooseApplied takes over the version that all targets carry and have applied, whoever
+// has set it.
+func (d *Decision) chooseApplied(in Input) {
+	if d.Problem = in.Targets.unknownVersion(); d.Problem != nil {
+		return
+	}
+	if hold := appliedComesFirst(in, v1alpha1.VersionInfo{}); hold != nil {
+		d.Action, d.Reason, d.Message = Wait, hold.Reason, hold.Message
+		return
+	}
+	d.Action, d.Release = Adopt, in.asPulled(known(d.Ledger, in.Targets.Carried[0]))
+	d.Reason = v1alpha1.ReleaseAdoptedReason
+	d.Message = "spec.firstRelease is Applied; the targets carry this version"
+}
+
+// unknownVersion says why nobody can tell which release runs, so that a user has to; nil
+// if it is known, or may be known soon. What runs by a field without a value is not known:
+// Flux pulls the tag latest, or the manifests have a default.
+func (t Targets) unknownVersion() *Problem {
+	unset := slices.IndexFunc(t.All, func(t Target) bool { return t.Unset })
+	switch {
+	case len(t.Carried) > 1:
+		return &Problem{
+			Reason: v1alpha1.TargetsDisagreeReason,
+			Message: fmt.Sprintf("spec.firstRelease is Applied, and the targets carry different versions (%s): set spec.wantedVersion to the right one",
+				brief.List(t.Carried)),
+		}
+	case len(t.Carried) == 1 && !IsTag(t.Carried[0]):
+		return &Problem{
+			Reason: v1alpha1.FirstReleaseNotAppliedReason,
+			Message: fmt.Sprintf("spec.firstRelease is Applied, and the targets carry %s, which cannot be a tag: set spec.wantedVersion to the right one",
+				quote(t.Carried[0])),
+		}
+	case unset >= 0:
+		return &Problem{
+			Reason: v1alpha1.FirstReleaseNotAppliedReason,
+			Message: fmt.Sprintf("spec.firstRelease is Applied, and %s carries no version: set the one that runs there or in spec.wantedVersion; "+
+				"if nothing runs yet, set spec.firstRelease to Newest", t.All[unset]),
+		}
+	}
+	return nil
+}
+
+// appliedComesFirst: with spec.firstRelease Applied, a history begins with what runs
+// already, and every release waits until Flux has applied that.
+func appliedComesFirst(in Input, _ v1alpha1.VersionInfo) *Hold {
+	if in.Rollout.Current() != nil || in.Rollout.Spec.FirstRelease != v1alpha1.FirstReleaseApplied {
+		return nil
+	}
+	hold := &Hold{Reason: v1alpha1.FirstReleaseNotAppliedReason}
+	switch waiting, problem := in.Targets.laggards(), in.Targets.unknownVersion(); {
+	case problem != nil:
+		hold.Message = problem.Message
+	case in.Targets.Problem == nil && len(in.Targets.Carried) == 0:
+		hold.Message = "spec.firstRelease is Applied, and no Flux object is annotated with this Rollout: annotate the one that runs, or set spec.wantedVersion"
+	case len(waiting) > 0:
+		hold.Message = "spec.firstRelease is Applied, and Flux has not applied yet what the targets carry: " + brief.Join(waiting, "; ")
+	default:
+		return nil
+	}
+	return hold
+}
+
+// asPulled is the release with the content that Flux has pulled: what is known of its
+// tag may be of a later push.
+func (in Input) asPulled(release v1alpha1.VersionInfo) v1alpha1.VersionInfo {
+	digest := in.pulled()
+	switch {
+	case digest == "" || in.isPart(orEmpty(release.Digest), digest):
+	case release.Digest == nil:
+		release.Digest = &digest
+	default:
+		release = v1alpha1.VersionInfo{Tag: release.Tag, Digest: &digest}
+	}
+	return release
+}
