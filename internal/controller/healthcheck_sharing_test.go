@@ -329,11 +329,14 @@ func TestManyChecksOfAKustomizationCostNoMoreReadsThanOne(t *testing.T) {
 		}
 	}
 	s.Eventually(say(healthy)).Should(Equal(checks))
-	for _, want := range []v1alpha1.HealthStatus{pending, healthy} {
+	for _, step := range []struct {
+		replicas int32
+		want     v1alpha1.HealthStatus
+	}{{0, pending}, {1, healthy}} {
 		reads := func() int { return s.requests.count("GET /apis/apps/v1/namespaces/" + s.check.Namespace) }
 		before, began := reads(), time.Now()
-		s.deploy(map[v1alpha1.HealthStatus]int32{healthy: 1, pending: 0}[want])
-		s.Eventually(say(want)).Should(Equal(checks))
+		s.deploy(step.replicas)
+		s.Eventually(say(step.want)).Should(Equal(checks))
 		seconds := int(time.Since(began).Seconds())
 		s.Expect(reads()-before).To(And(BeNumerically(">=", 1), BeNumerically("<=", 2*(seconds+2))), "for %d checks", checks)
 	}

@@ -24,6 +24,23 @@ const deployed = "deployed"
 // may still be about the chart before.
 func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) (v1alpha1.TargetState, string) {
 	h := t.HelmRelease
+	if state, message := t.helmHindered(rollout); state != "" {
+		return state, message
+	}
+	switch {
+	case t.Source == nil || !t.sourceOffers(rollout, version):
+		return v1alpha1.TargetPending, ""
+	case refusesChart(h, version), triedChart(h, t.Source) && helmFailed(h):
+		return v1alpha1.TargetFailed, apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message
+	case triedChart(h, t.Source) && isReady(h.Status.Conditions) && h.Status.ObservedGeneration == h.Generation && runsWhatItTried(h):
+		return v1alpha1.TargetApplied, ""
+	}
+	return v1alpha1.TargetPending, ""
+}
+
+// helmHindered says what keeps a HelmRelease from any version; no state if nothing does.
+func (t Target) helmHindered(rollout *v1alpha1.Rollout) (v1alpha1.TargetState, string) {
+	h := t.HelmRelease
 	switch {
 	case installs(h, rollout):
 		return v1alpha1.TargetConflict, "installs this Rollout and waits for it, while the Rollout waits for what it installs: " +
@@ -32,18 +49,8 @@ func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) (v
 		return v1alpha1.TargetPending, "is suspended: resume it"
 	case t.consumesMissingSource():
 		return v1alpha1.TargetPending, fmt.Sprintf("its OCIRepository %s does not exist", h.Spec.ChartRef.Name)
-	case t.Source == nil || !t.sourceOffers(rollout, version):
-		return v1alpha1.TargetPending, ""
-	case refusesChart(h, version):
-		return v1alpha1.TargetFailed, apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message
-	case !triedChart(h, t.Source):
-		return v1alpha1.TargetPending, ""
-	case helmFailed(h):
-		return v1alpha1.TargetFailed, apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message
-	case isReady(h.Status.Conditions) && h.Status.ObservedGeneration == h.Generation && runsWhatItTried(h):
-		return v1alpha1.TargetApplied, ""
 	}
-	return v1alpha1.TargetPending, ""
+	return "", ""
 }
 
 // installs reports whether the chart of the HelmRelease has the Rollout, and Helm waits

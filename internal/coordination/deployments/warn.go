@@ -18,16 +18,22 @@ var byHand = []string{"kubectl-rollout", "kubectl-edit", "kubectl-patch"}
 // once, at once, and told. What has to be written again was told before.
 func (g *group) warnContested(m *member, w Write) {
 	switch {
-	case m.WriteError != "":
-	case w.Kind == WriteHold && m.PausedBy == "" && m.WasHeld:
-		g.tell(removedNote(m))
-	case m.PausedBy == "", slices.Contains(byHand, m.PausedBy):
+	case m.WriteError != "" || slices.Contains(byHand, m.PausedBy):
+	case m.PausedBy == "":
+		g.warnRemoved(m, w)
 	case w.Kind == WriteRelease && g.released(m):
 		g.tell(contestedNote(m, "true although it has the turn"))
 	case w.Kind == WriteHold && m.outdated:
 		g.tell(contestedNote(m, "false although it waits for its turn"))
 	case m.spellsResume() && m.idlesPaused() && !g.knewResumed(m):
 		g.tell(contestedNote(m, "false, so it is not paused while it has nothing to roll out"))
+	}
+}
+
+// warnRemoved tells that somebody has removed spec.paused, which then has no owner.
+func (g *group) warnRemoved(m *member, w Write) {
+	if w.Kind == WriteHold && m.WasHeld {
+		g.tell(removedNote(m))
 	}
 }
 
