@@ -65,9 +65,12 @@ const (
 	// FirstReleaseNotAppliedReason: spec.firstRelease is Applied, and the targets
 	// have not all applied a version yet that could become the first entry.
 	FirstReleaseNotAppliedReason = "FirstReleaseNotApplied"
+	// FirstReleaseUnknownReason: spec.firstRelease is Applied, and a target carries
+	// no version, or one that cannot be a tag.
+	FirstReleaseUnknownReason = "FirstReleaseUnknown"
 
-	// TargetsDisagreeReason: the history is lost and the targets that the
-	// controller owns carry different versions.
+	// TargetsDisagreeReason: the targets carry different versions, and the history
+	// is lost, or is to begin with what they carry.
 	TargetsDisagreeReason = "TargetsDisagree"
 	// HealthCheckListFailedReason: the HealthChecks could not be read.
 	HealthCheckListFailedReason = "HealthCheckListFailed"

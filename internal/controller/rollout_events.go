@@ -261,6 +261,7 @@ var errorReasons = map[string]bool{
 	v1alpha1.DigestMismatchReason:       true,
 	v1alpha1.TagMovedReason:             true,
 	v1alpha1.TargetsDisagreeReason:      true,
+	v1alpha1.FirstReleaseUnknownReason:  true,
 	v1alpha1.InvalidScheduleReason:      true,
 	v1alpha1.InvalidSelectorReason:      true,
 	v1alpha1.InvalidWantedVersionReason: true,

@@ -53,7 +53,7 @@ func TestFirstReleaseAppliedTakesOverWhatRuns(t *testing.T) {
 	s.Expect(s.history("shop")).To(BeEmpty(), "Flux has not applied it yet")
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition)).To(Equal(condition{
 		metav1.ConditionFalse, v1alpha1.FirstReleaseNotAppliedReason,
-		"spec.firstRelease is Applied, and Flux has not applied yet what the targets carry: " +
+		"spec.firstRelease is Applied: the history begins with 1.0.0 once every target has applied it; " +
 			"Kustomization " + s.namespace + "/shop has not applied it; OCIRepository " + s.namespace + "/shop has not applied it"}))
 	s.Expect(s.kstatus("shop")).To(Equal(status.InProgressStatus))
 
@@ -94,7 +94,7 @@ func TestFirstReleaseAppliedWritesNothingWhileItIsNotKnownWhatRuns(t *testing.T)
 				})
 			},
 			func(s *stage) condition {
-				return condition{metav1.ConditionTrue, v1alpha1.FirstReleaseNotAppliedReason,
+				return condition{metav1.ConditionTrue, v1alpha1.FirstReleaseUnknownReason,
 					"spec.firstRelease is Applied, and Kustomization " + s.namespace + "/shop carries no version: " +
 						"set the one that runs there or in spec.wantedVersion; if nothing runs yet, set spec.firstRelease to Newest"}
 			},

@@ -31,7 +31,7 @@ func setReady(r report) {
 	}
 	switch {
 	case current == nil && r.decision.Reason == v1alpha1.FirstReleaseNotAppliedReason:
-		r.wait(metav1.ConditionFalse, r.decision.Reason, r.decision.Message)
+		r.waitForFirst()
 	case current == nil:
 		r.wait(metav1.ConditionFalse, v1alpha1.NoReleasesReason, r.noReleases())
 	case current.State() == v1alpha1.BakeFailed:
@@ -63,6 +63,16 @@ func (r report) wait(ready metav1.ConditionStatus, reason, message string) {
 	r.remove(v1alpha1.StalledCondition)
 	r.set(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, v1alpha1.ProgressingReason, message)
 	r.set(v1alpha1.ReadyCondition, ready, reason, message)
+}
+
+// waitForFirst waits until the targets have applied what is to be the first entry. How
+// long Flux has tried is no news.
+func (r report) waitForFirst() {
+	message := shorten(r.decision.Message)
+	if before := r.condition(v1alpha1.ReadyCondition); before.Reason == r.decision.Reason && brief.SameButDurations(before.Message, message) {
+		message = before.Message
+	}
+	r.wait(metav1.ConditionFalse, r.decision.Reason, message)
 }
 
 // trail waits for targets that have to follow. Where a person has marked the

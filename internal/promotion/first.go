@@ -17,6 +17,8 @@ import (
 func (d *Decision) chooseFirst(in Input) {
 	switch owned := in.Targets.ownedVersions(); {
 	case in.Policy.Blocking || in.Gates.Problem != nil || in.Targets.Problem != nil || d.Problem != nil:
+	case in.Targets.disagree() != nil:
+		d.Problem = in.Targets.disagree()
 	case len(owned) > 1:
 		d.Problem = &Problem{
 			Reason: v1alpha1.TargetsDisagreeReason,

@@ -13,16 +13,34 @@ import (
 // chooseApplied takes over the version that all targets carry and have applied, whoever
 // has set it.
 func (d *Decision) chooseApplied(in Input) {
+	carried, outdated := in.Targets.Carried, in.Targets.laggards()
 	if d.Problem = in.Targets.unknownVersion(); d.Problem != nil {
 		return
 	}
-	if hold := appliedComesFirst(in, v1alpha1.VersionInfo{}); hold != nil {
-		d.Action, d.Reason, d.Message = Wait, hold.Reason, hold.Message
-		return
+	switch {
+	case len(carried) == 0:
+		d.Action, d.Reason = Wait, v1alpha1.FirstReleaseNotAppliedReason
+		d.Message = "spec.firstRelease is Applied, and no Flux object is annotated with this Rollout: annotate the one that runs, or set spec.wantedVersion"
+	case len(outdated) > 0:
+		d.Action, d.Reason = Wait, v1alpha1.FirstReleaseNotAppliedReason
+		d.Message = fmt.Sprintf("spec.firstRelease is Applied: the history begins with %s once every target has applied it; %s",
+			carried[0], brief.Join(outdated, "; "))
+	default:
+		d.Action, d.Reason = Adopt, v1alpha1.ReleaseAdoptedReason
+		d.Release, d.Message = in.asPulled(known(d.Ledger, carried[0])), "spec.firstRelease is Applied; the targets carry this version"
 	}
-	d.Action, d.Release = Adopt, in.asPulled(known(d.Ledger, in.Targets.Carried[0]))
-	d.Reason = v1alpha1.ReleaseAdoptedReason
-	d.Message = "spec.firstRelease is Applied; the targets carry this version"
+}
+
+// disagree says that targets carry different versions; nil if they agree.
+func (t Targets) disagree() *Problem {
+	if len(t.Carried) <= 1 {
+		return nil
+	}
+	return &Problem{
+		Reason: v1alpha1.TargetsDisagreeReason,
+		Message: fmt.Sprintf("spec.firstRelease is Applied, and the targets carry different versions (%s): set spec.wantedVersion to the right one",
+			brief.List(t.Carried)),
+	}
 }
 
 // unknownVersion says why nobody can tell which release runs, so that a user has to; nil
@@ -32,20 +50,16 @@ func (t Targets) unknownVersion() *Problem {
 	unset := slices.IndexFunc(t.All, func(t Target) bool { return t.Unset })
 	switch {
 	case len(t.Carried) > 1:
-		return &Problem{
-			Reason: v1alpha1.TargetsDisagreeReason,
-			Message: fmt.Sprintf("spec.firstRelease is Applied, and the targets carry different versions (%s): set spec.wantedVersion to the right one",
-				brief.List(t.Carried)),
-		}
+		return t.disagree()
 	case len(t.Carried) == 1 && !IsTag(t.Carried[0]):
 		return &Problem{
-			Reason: v1alpha1.FirstReleaseNotAppliedReason,
+			Reason: v1alpha1.FirstReleaseUnknownReason,
 			Message: fmt.Sprintf("spec.firstRelease is Applied, and the targets carry %s, which cannot be a tag: set spec.wantedVersion to the right one",
 				quote(t.Carried[0])),
 		}
 	case unset >= 0:
 		return &Problem{
-			Reason: v1alpha1.FirstReleaseNotAppliedReason,
+			Reason: v1alpha1.FirstReleaseUnknownReason,
 			Message: fmt.Sprintf("spec.firstRelease is Applied, and %s carries no version: set the one that runs there or in spec.wantedVersion; "+
 				"if nothing runs yet, set spec.firstRelease to Newest", t.All[unset]),
 		}
@@ -54,23 +68,18 @@ func (t Targets) unknownVersion() *Problem {
 }
 
 // appliedComesFirst: with spec.firstRelease Applied, a history begins with what runs
-// already, and every release waits until Flux has applied that.
+// already, and every release waits for that.
 func appliedComesFirst(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if in.Rollout.Current() != nil || in.Rollout.Spec.FirstRelease != v1alpha1.FirstReleaseApplied {
 		return nil
 	}
-	hold := &Hold{Reason: v1alpha1.FirstReleaseNotAppliedReason}
-	switch waiting, problem := in.Targets.laggards(), in.Targets.unknownVersion(); {
-	case problem != nil:
-		hold.Message = problem.Message
-	case in.Targets.Problem == nil && len(in.Targets.Carried) == 0:
-		hold.Message = "spec.firstRelease is Applied, and no Flux object is annotated with this Rollout: annotate the one that runs, or set spec.wantedVersion"
-	case len(waiting) > 0:
-		hold.Message = "spec.firstRelease is Applied, and Flux has not applied yet what the targets carry: " + brief.Join(waiting, "; ")
-	default:
-		return nil
+	if problem := in.Targets.unknownVersion(); problem != nil {
+		return &Hold{Reason: problem.Reason, Message: problem.Message}
 	}
-	return hold
+	return &Hold{
+		Reason:  v1alpha1.FirstReleaseNotAppliedReason,
+		Message: "spec.firstRelease is Applied: the history begins with what the targets carry, once Flux has applied it",
+	}
 }
 
 // asPulled is the release with the content that Flux has pulled: what is known of its

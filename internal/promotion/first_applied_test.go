@@ -27,7 +27,7 @@ func TestFirstReleaseAppliedBeginsWithWhatRuns(t *testing.T) {
 		}
 	}
 	waits := func(message string) outcome {
-		return outcome{Action: promotion.Wait, Reason: v1alpha1.FirstReleaseNotAppliedReason, Message: "spec.firstRelease is Applied, and " + message}
+		return outcome{Action: promotion.Wait, Reason: v1alpha1.FirstReleaseNotAppliedReason, Message: "spec.firstRelease is Applied" + message}
 	}
 	nothing := outcome{Action: promotion.Nothing}
 	for name, test := range map[string]struct {
@@ -42,16 +42,16 @@ func TestFirstReleaseAppliedBeginsWithWhatRuns(t *testing.T) {
 		"though the policy names nothing":     {given(rollout().FirstRelease(v1alpha1.FirstReleaseApplied)).carried("1.0.0").targets(applied("apps")), adopted("1.0.0")},
 		"not before Flux has applied it": {
 			given(fresh()).carried("1.0.0").targets(pending("apps"), target("jobs", v1alpha1.TargetPending, "is suspended: resume it")),
-			waits("Flux has not applied yet what the targets carry: " +
+			waits(": the history begins with 1.0.0 once every target has applied it; " +
 				"Kustomization shop-prod/apps has not applied it; Kustomization shop-prod/jobs: is suspended: resume it"),
 		},
 		"not while Flux fails to apply it": {
 			given(fresh()).carried("1.0.0").targets(target("apps", v1alpha1.TargetFailed, "timeout waiting for Deployment/apps")),
-			waits("Flux has not applied yet what the targets carry: Kustomization shop-prod/apps: timeout waiting for Deployment/apps"),
+			waits(": the history begins with 1.0.0 once every target has applied it; Kustomization shop-prod/apps: timeout waiting for Deployment/apps"),
 		},
 		"not while there is no target": {
 			given(fresh()),
-			waits("no Flux object is annotated with this Rollout: annotate the one that runs, or set spec.wantedVersion"),
+			waits(", and no Flux object is annotated with this Rollout: annotate the one that runs, or set spec.wantedVersion"),
 		},
 		"not while targets cannot be read":    {given(fresh()).carried("1.0.0").targetsUnreadable(), nothing},
 		"not while gates cannot be read":      {given(fresh()).carried("1.0.0").targets(applied("apps")).gatesUnreadable(), nothing},
@@ -64,7 +64,7 @@ func TestFirstReleaseAppliedBeginsWithWhatRuns(t *testing.T) {
 			},
 		},
 		"unless the controller wrote it, and the history was lost": {
-			given(fresh()).carried("1.0.0", "1.1.0").owned("1.0.0").targets(applied("apps")),
+			given(fresh()).carried("1.0.0").owned("1.0.0").targets(pending("apps")),
 			outcome{
 				Action: promotion.Adopt, Release: "1.0.0", Reason: v1alpha1.ReleaseAdoptedReason,
 				Message: "the history was lost; the targets carry this version",
@@ -97,7 +97,7 @@ func TestFirstReleaseAppliedAsksWhichOneRuns(t *testing.T) {
 		"a target that carries none, where anything may run": {
 			[]string{"1.0.0"}, unset("jobs"),
 			promotion.Problem{
-				Reason: v1alpha1.FirstReleaseNotAppliedReason,
+				Reason: v1alpha1.FirstReleaseUnknownReason,
 				Message: "spec.firstRelease is Applied, and Kustomization shop-prod/jobs carries no version: " +
 					"set the one that runs there or in spec.wantedVersion; if nothing runs yet, set spec.firstRelease to Newest",
 			},
@@ -113,7 +113,7 @@ func TestFirstReleaseAppliedAsksWhichOneRuns(t *testing.T) {
 		"a value that is no tag": {
 			[]string{"v1/2"}, pending("jobs"),
 			promotion.Problem{
-				Reason: v1alpha1.FirstReleaseNotAppliedReason,
+				Reason: v1alpha1.FirstReleaseUnknownReason,
 				Message: `spec.firstRelease is Applied, and the targets carry "v1/2", which cannot be a tag: ` +
 					"set spec.wantedVersion to the right one",
 			},
