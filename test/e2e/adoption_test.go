@@ -79,7 +79,6 @@ func generations(s *stage.Stage) map[string]int64 {
 // An application that somebody else deployed is taken over as it is, with the default
 // rights of the controller and by what Flux itself reports.
 func TestFirstReleaseAppliedBeginsWithWhatFluxHasApplied(t *testing.T) {
-	t.Parallel()
 	s := newStage(t)
 	gate := closedGate(s)
 	s.CreateFlux()
