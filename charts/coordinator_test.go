@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -206,47 +205,9 @@ func TestTheCoordinatorMayDoWhatTheComponentsLetItDo(t *testing.T) {
 			})
 			// The coordinator is all there is in this chart: it is removed by an uninstallation.
 			delete(want, "ClusterRole INSTALLATION-deploymentcoordination-cleanup-role")
-			// It stands aside where the components are installed as well.
-			want["ClusterRole INSTALLATION-deploymentcoordination-principal-role"] = []any{map[string]any{
-				"apiGroups": []any{"rbac.authorization.k8s.io"}, "resources": []any{"clusterrolebindings"}, "verbs": []any{"get", "list", "watch"},
-				"resourceNames": []string{"INSTALLATION-deploymentcoordination-rolebinding"},
-			}}
 			got := rulesOf(slices.DeleteFunc(objectsOf(t, coordinatorChart.rendered(t, "--set", tt.set)), isHook))
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("config (-) and the chart (+):\n%s", diff)
-			}
-		})
-	}
-}
-
-// An installation stands aside for the one that is called rollout-controller, and for no
-// other, so it has to be able to see that one, whatever its own name is.
-func TestWhoStandsAsideMaySeeWhoActs(t *testing.T) {
-	controller := func(values ...string) []*unstructured.Unstructured {
-		return template(t, append(values, "deploymentCoordination.enabled=true")...)
-	}
-	for name, tt := range map[string]struct {
-		objects []*unstructured.Unstructured
-		role    string
-	}{
-		"the coordinator alone":           {objectsOf(t, coordinatorChart.rendered(t)), "kube-deployment-coordinator-deploymentcoordination-principal-role"},
-		"the coordinator by another name": {objectsOf(t, coordinatorChart.rendered(t, "--set=fullnameOverride=other")), "other-deploymentcoordination-principal-role"},
-		"the controller by another name":  {controller("fullnameOverride=other"), "other-deploymentcoordination-principal-role"},
-		"the controller":                  {controller(), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			found := slices.DeleteFunc(slices.Clone(tt.objects), func(o *unstructured.Unstructured) bool {
-				return o.GetKind() != "ClusterRole" || !strings.HasSuffix(o.GetName(), "-principal-role")
-			})
-			if len(found) == 0 && tt.role == "" {
-				return
-			}
-			roles, err := manifests.As[rbacv1.ClusterRole](found, "ClusterRole")
-			if err != nil || len(roles) != 1 || roles[0].Name != tt.role {
-				t.Fatalf("there are %v: %v", roles, err)
-			}
-			if names := roles[0].Rules[0].ResourceNames; !slices.Equal(names, []string{"rollout-controller-deploymentcoordination-rolebinding"}) {
-				t.Errorf("it may see %v", names)
 			}
 		})
 	}

@@ -48,26 +48,12 @@ func (o *options) release(ctx context.Context, config *rest.Config) error {
 	}
 	return once(ctx, mgr, func(ctx context.Context) error {
 		names := hold.NamesOf(o.installation(), o.namespace)
-		err := errors.Join(uninstall.StopHolding(ctx, c, names.Policy, names.Webhook), o.letGo(ctx, c, names))
+		err := errors.Join(uninstall.StopHolding(ctx, c, names.Policy, names.Webhook), uninstall.Release(ctx, c, o.onlyWatched()))
 		if err != nil {
 			return err
 		}
 		return o.dropCleanup(ctx, c, on)
 	})
-}
-
-// letGo lets go of every Deployment that waits, unless another installation holds
-// them.
-func (o *options) letGo(ctx context.Context, c client.Client, names hold.Names) error {
-	anothers, err := uninstall.ActsInstead(ctx, c, names)
-	if err != nil {
-		return err
-	}
-	if anothers {
-		ctrl.LoggerFrom(ctx).Info("the Deployments that wait are left to another installation", "binding", names.Principal)
-		return nil
-	}
-	return uninstall.Release(ctx, c, o.onlyWatched())
 }
 
 // dropCleanup drops the rights that neither Helm nor Flux removes.

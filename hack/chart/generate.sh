@@ -92,10 +92,8 @@ documents '/\n  name: chart-fullname-(deploymentcoordination|leader-election)-/ 
 	template rbac true "$escape" "$labels" "$account" "$fullname" "$namespace" "$hold"
 documents '/\nkind: (Cluster)?Role(Binding)?\n/ && /\n  name: rollout-controller-webhook/' <<< "$coordinator" |
 	template webhook-rbac .Values.webhook.enabled "$escape" "$labels" "$account" "$fullname" "$namespace" "$hold"
-for same in uninstall deploymentcoordination-principal; do
-	sed -E 's/rollout-controller\./kube-deployment-coordinator./; s/\.Values\.(deploymentCoordination\.enabled|rbac\.create)/true/' \
-		"$here/../../charts/rollout-controller/templates/$same.yaml" > "$charts/$chart/templates/$same.yaml"
-done
+sed -E 's/rollout-controller\./kube-deployment-coordinator./; s/\.Values\.(deploymentCoordination\.enabled|rbac\.create)/true/' \
+	"$here/../../charts/rollout-controller/templates/uninstall.yaml" > "$charts/$chart/templates/uninstall.yaml"
 
 words kube-deployment-coordinator-crds
 "$kustomize" build "$here/coordinator/crd" | sed -E "$escape" > "$charts/$chart/templates/crd.yaml"

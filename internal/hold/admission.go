@@ -7,14 +7,12 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
-	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -33,10 +31,6 @@ type Admission struct {
 	binding *named.Object[*admissionv1.MutatingAdmissionPolicyBinding]
 	webhook Configuration
 	others  []*named.Object[*admissionv1.MutatingWebhookConfiguration] // one is the webhook's own, if that is its name
-
-	// principal is what the installation has that acts where there are several; nil if
-	// that is this one.
-	principal *named.Object[*rbacv1.ClusterRoleBinding]
 
 	served  bool // whether this process serves the webhook
 	changes changes
@@ -66,24 +60,7 @@ func NewAdmission(mgr ctrl.Manager, names Names) (*Admission, error) {
 		}
 		a.others = append(a.others, other)
 	}
-	if err := a.watchPrincipal(mgr); err != nil {
-		return nil, err
-	}
 	return a, a.watchPolicy(mgr, registrations)
-}
-
-// watchPrincipal watches the installation that acts instead of this one, if there can
-// be one.
-func (a *Admission) watchPrincipal(mgr ctrl.Manager) error {
-	if a.names.Principal == "" {
-		return nil
-	}
-	roles, err := rbacclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("make a client: %w", err)
-	}
-	a.principal, err = watch(mgr, a, roles.RESTClient(), "clusterrolebindings", a.names.Principal, &rbacv1.ClusterRoleBinding{})
-	return err
 }
 
 // watchPolicy watches the policy, if there can be one.
@@ -219,25 +196,10 @@ func (a *Admission) Other() string {
 	return ""
 }
 
-// Aside says that another installation of this controller acts, and this one does
-// nothing; it is empty if this one acts. A policy holds for whoever is not its own
-// account, whether its controller acts or not, so the installation that can have one
-// acts.
-func (a *Admission) Aside() string {
-	if a.principal == nil {
-		return ""
-	}
-	if _, installed := a.principal.Get(); !installed {
-		return ""
-	}
-	return fmt.Sprintf("ClusterRoleBinding %s shows that %s coordinates Deployments in this cluster, so this installation does nothing: uninstall one of the two",
-		a.names.Principal, Installation)
-}
-
 // situation is what is said of every namespace, and which ones are left out.
 func (a *Admission) situation() situation {
 	return situation{
 		policy: metav1.FormatLabelSelector(a.policyInForce()), webhook: metav1.FormatLabelSelector(a.webhookInForce()),
-		whyNoPolicy: a.whyNoPolicy(), whyNoWebhook: a.whyNoWebhook(), other: a.Other(), aside: a.Aside(),
+		whyNoPolicy: a.whyNoPolicy(), whyNoWebhook: a.whyNoWebhook(), other: a.Other(),
 	}
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// Changes wakes a controller when Mode, Other or Aside return something else than
+// Changes wakes a controller when Mode or Other return something else than
 // before, once for each namespace that has coordinations; the request has the
 // name of the namespace. The controller begins its work when they are known.
 func (a *Admission) Changes() source.Source { return &a.changes }
 
 // situation is what the answers of Admission follow from.
-type situation struct{ policy, webhook, whyNoPolicy, whyNoWebhook, other, aside string }
+type situation struct{ policy, webhook, whyNoPolicy, whyNoWebhook, other string }
 
 // changes is the source of the requests that follow from a new situation.
 type changes struct {

@@ -34,28 +34,14 @@ type Names struct {
 	Webhook string
 	// Certificate is the Secret with the certificate that the webhook serves.
 	Certificate types.NamespacedName
-	// Principal is the ClusterRoleBinding of the coordinator of the installation that
-	// acts where there are several; empty if that is this one.
-	Principal string
 }
 
 // NamesOf are the names in an installation that is called so; the Secret is in
 // the namespace of the controller.
 func NamesOf(installation, namespace string) Names {
-	names := Names{
+	return Names{
 		Policy:      installation + "-hold",
 		Webhook:     installation + "-webhook",
 		Certificate: types.NamespacedName{Namespace: namespace, Name: installation + "-webhook-certificate"},
 	}
-	if installation != Installation {
-		names.Principal = Coordinator(Installation)
-	}
-	return names
-}
-
-// Coordinator is the ClusterRoleBinding by which the coordinator of an installation may
-// write Deployments. It is there for as long as the coordinator is installed, whatever
-// holds Deployments at admission.
-func Coordinator(installation string) string {
-	return installation + "-deploymentcoordination-rolebinding"
 }

@@ -16,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/internal/hold"
 	"github.com/fluxrollouts/rollout-controller/internal/hold/named"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
@@ -46,7 +45,7 @@ type Rights struct {
 // RightsOf are the names in an installation that is called so.
 func RightsOf(installation string) Rights {
 	return Rights{
-		Coordinator:    hold.Coordinator(installation),
+		Coordinator:    installation + "-deploymentcoordination-rolebinding",
 		CleanupRole:    installation + "-deploymentcoordination-cleanup-role",
 		CleanupBinding: installation + "-deploymentcoordination-cleanup-rolebinding",
 	}

@@ -10,7 +10,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -168,35 +167,6 @@ func TestTheOtherCoordinatorIsNoticedAsItsKustomizationInstallsIt(t *testing.T) 
 		"MutatingWebhookConfiguration kube-deployment-coordinator-kube-deployment-coordinator-webhook is of another coordinator"))
 	uninstall(t, other)
 	eventually(t, r.admission.Other).Should(BeEmpty())
-}
-
-func TestAnInstallationOfAnotherNameStandsAside(t *testing.T) {
-	g := NewWithT(t)
-	g.Expect(names.Principal).To(BeEmpty())
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kube-deployment-coordinator-principal"}, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterrolebindings"}, Verbs: []string{"get", "list", "watch"},
-		ResourceNames: []string{"rollout-controller-deploymentcoordination-rolebinding"},
-	}}}
-	bound := func(name string) *rbacv1.ClusterRoleBinding {
-		return &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: controllerName}},
-		}
-	}
-	install(t, role, bound(role.Name))
-	mgr := newManager(t)
-	admission, err := hold.NewAdmission(mgr, hold.NamesOf("kube-deployment-coordinator", "kube-deployment-coordinator-system"))
-	g.Expect(err).NotTo(HaveOccurred())
-	run(t, mgr)
-	g.Expect(admission.Aside()).To(BeEmpty())
-
-	principal := bound("rollout-controller-deploymentcoordination-rolebinding")
-	install(t, principal)
-	eventually(t, admission.Aside).Should(Equal("ClusterRoleBinding rollout-controller-deploymentcoordination-rolebinding shows that " +
-		"rollout-controller coordinates Deployments in this cluster, so this installation does nothing: uninstall one of the two"))
-	uninstall(t, principal)
-	eventually(t, admission.Aside).Should(BeEmpty())
 }
 
 func TestAWebhookOfTheSameNameThatIsNotOursIsLeftAlone(t *testing.T) {

@@ -48,8 +48,7 @@ const (
 	// touched.
 	InvalidSelectorReason = "InvalidSelector"
 	// OtherCoordinatorReason: another controller of this API is installed, so
-	// nothing is touched. It is an event as well, of an installation that stands
-	// aside for another one of this controller.
+	// nothing is touched.
 	OtherCoordinatorReason = "OtherCoordinatorInstalled"
 )
 

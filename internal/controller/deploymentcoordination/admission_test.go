@@ -22,7 +22,6 @@ import (
 type admission struct {
 	reason string
 	other  atomic.Value
-	aside  string
 	queue  atomic.Value
 }
 
@@ -32,8 +31,6 @@ func (a *admission) Other() string {
 	other, _ := a.other.Load().(string)
 	return other
 }
-
-func (a *admission) Aside() string { return a.aside }
 
 func (a *admission) Changes() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -59,25 +56,6 @@ func TestBesideAnotherCoordinatorNothingIsTouched(t *testing.T) {
 			ContainSubstring(coordinationv1.OtherCoordinatorReason+": "), ContainSubstring("another one is installed")))
 	}
 	s.Expect(s.condition("shop", coordinationv1.HoldModeCondition)).To(Equal("True AdmissionPolicy: as the test says"))
-}
-
-// The status belongs to the installation that acts.
-func TestWhileAnotherInstallationActsNothingIsWritten(t *testing.T) {
-	s := three(t)
-	s.edit("a", version("2"))
-	installed := &admission{reason: coordinationv1.AdmissionPolicyReason, aside: "another installation acts"}
-	s.reconciler.Admission = installed
-	for range 3 {
-		s.Expect(s.reconcile()).To(BeZero())
-	}
-	s.Expect(s.writes()).To(BeEmpty())
-	s.Expect(s.unpaused()).To(BeEmpty())
-	s.Expect(s.events.Take()).To(ConsistOf(And(
-		HaveField("Type", "Warning"), HaveField("Reason", coordinationv1.OtherCoordinatorReason), HaveField("Message", "another installation acts"))))
-
-	installed.aside = ""
-	s.rest()
-	s.stays("a")
 }
 
 func TestAChangeOfTheAdmissionWakesTheController(t *testing.T) {

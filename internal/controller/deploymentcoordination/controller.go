@@ -47,10 +47,7 @@ type Admission interface {
 	// Other names another installed coordinator of this API in a sentence; empty
 	// if there is none.
 	Other() string
-	// Aside says in a sentence that another installation of this controller acts, so
-	// that this one does nothing at all; empty if this one acts.
-	Aside() string
-	// Changes wakes the reconciler when one of these answers changes: it puts
+	// Changes wakes the reconciler when one of the two answers changes: it puts
 	// the namespaces that have coordinations into the queue.
 	Changes() source.Source
 }
@@ -81,7 +78,6 @@ type Reconciler struct {
 	// retries are about Deployments, and journals about the statuses of coordinations.
 	retries, journals retries
 	outages           outages
-	asides            asides
 	holds             holds
 }
 
@@ -103,10 +99,6 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 	}()
 	if r.behind(seen) {
 		pass.Ends("the cache does not show a write of this controller yet, whose event is on its way")
-		return ctrl.Result{}, nil
-	}
-	if aside := r.aside(ctx, seen); aside != "" {
-		pass.Ends(aside)
 		return ctrl.Result{}, nil
 	}
 	plan := r.decide(seen)

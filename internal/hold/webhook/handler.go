@@ -28,9 +28,6 @@ type Handler struct {
 	Rule hold.Rule
 	// Decoder reads Deployments.
 	Decoder admission.Decoder
-	// Aside says that another installation acts, which may write what it wants; nil or
-	// empty if none does. Then nothing is held.
-	Aside func() string
 }
 
 // Handle answers one request.
@@ -44,7 +41,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 			"namespace", request.Namespace, "name", request.Name)
 		return admission.Allowed("")
 	}
-	if h.Coordinations == nil || h.Aside != nil && h.Aside() != "" {
+	if h.Coordinations == nil {
 		return admission.Allowed("")
 	}
 	list := &v1.DeploymentCoordinationList{}

@@ -48,14 +48,10 @@ func (l listed) List(_ context.Context, list client.ObjectList, options ...clien
 
 func answer(t *testing.T, reader client.Reader, request admission.Request) admission.Response {
 	t.Helper()
-	return handler(t, reader).Handle(t.Context(), request)
-}
-
-func handler(t *testing.T, reader client.Reader) *Handler {
-	t.Helper()
 	scheme := runtime.NewScheme()
 	NewWithT(t).Expect(appsv1.AddToScheme(scheme)).To(Succeed())
-	return &Handler{Coordinations: reader, Rule: hold.Rule{Controller: controller}, Decoder: admission.NewDecoder(scheme)}
+	h := &Handler{Coordinations: reader, Rule: hold.Rule{Controller: controller}, Decoder: admission.NewDecoder(scheme)}
+	return h.Handle(t.Context(), request)
 }
 
 // asking is a request as the API server makes it.
@@ -135,17 +131,6 @@ func TestWhatCannotBeJudgedIsStoredAsAsked(t *testing.T) {
 			NewWithT(t).Expect(response.Patches).To(BeEmpty())
 		})
 	}
-}
-
-func TestWhileAnotherInstallationActsNothingIsHeld(t *testing.T) {
-	g := NewWithT(t)
-	waiting := cases.Cases("shop")["waiting, when it is created: paused"]
-	h := handler(t, listed{coordinations: coordinationsOf(waiting)})
-	aside := "another installation acts"
-	h.Aside = func() string { return aside }
-	g.Expect(h.Handle(t.Context(), asking(t, waiting)).Patches).To(BeEmpty())
-	aside = ""
-	g.Expect(h.Handle(t.Context(), asking(t, waiting)).Patches).NotTo(BeEmpty())
 }
 
 func TestWhatIsNoDeploymentIsAnError(t *testing.T) {

@@ -81,7 +81,6 @@ func Add(ctx context.Context, mgr ctrl.Manager, installed *hold.Admission, names
 			Coordinations: mgr.GetClient(),
 			Rule:          hold.Rule{Controller: self(ctx, who.SelfSubjectReviews())},
 			Decoder:       admission.NewDecoder(mgr.GetScheme()),
-			Aside:         installed.Aside,
 		},
 		options: options,
 		clock:   options.Clock,

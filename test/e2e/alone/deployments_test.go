@@ -91,57 +91,6 @@ func TestDeploymentsTakeTurnsAndAreLetGoBeforeTheUninstallation(t *testing.T) {
 	}
 }
 
-// Of two installations of this project one acts: the one that is called
-// rollout-controller. The other one does nothing and says so, and when it is uninstalled
-// it unpauses nothing.
-func TestTheCoordinatorStandsAsideForTheController(t *testing.T) {
-	i := coordinator(t, "coordinator-aside")
-	i.install(t)
-	own := i.deployment(t)
-	fleet := scenario.Fleet{App: scenario.NewApp("aside", "shop"), Members: []string{"cart", "checkout"}}
-	fleet.Replicas = 1
-	ensure(t, fleet.NamespaceObject())
-	for _, o := range fleet.Objects("1.0.0", nil) {
-		o.SetNamespace(fleet.Namespace)
-		if _, ok := o.(*appsv1.Deployment); ok {
-			o.SetAnnotations(map[string]string{coordinationv1.HeldByAnnotation: "shop"})
-		}
-		ensure(t, o)
-	}
-	ensure(t, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "rollout-controller-deploymentcoordination-rolebinding"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "rollout-controller-deploymentcoordination-role"},
-	})
-	process := i.run(t, "coordinator-aside", own.Spec.Template.Spec)
-	stage.Eventually(t, "the event that another installation acts", func() (bool, string) {
-		events := &corev1.EventList{}
-		if err := plane.Client().List(t.Context(), events, client.InNamespace(fleet.Namespace)); err != nil {
-			t.Fatal(err)
-		}
-		var seen strings.Builder
-		for i := range events.Items {
-			fmt.Fprintf(&seen, "%s %s: %s\n", events.Items[i].InvolvedObject.Kind, events.Items[i].Reason, events.Items[i].Message)
-		}
-		return strings.Contains(seen.String(), "DeploymentCoordination "+coordinationv1.OtherCoordinatorReason), seen.String()
-	})
-
-	uninstall := hookOf(t, i)
-	hook := i.run(t, "coordinator-aside-uninstall", uninstall.Spec.Template.Spec)
-	awaitStopped(t, own)
-	if err := process.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := hook.Wait(t.Context()); err != nil {
-		t.Fatalf("the hook failed: %v", err)
-	}
-	if !webhookGone(t) {
-		t.Error("its webhook is left")
-	}
-	stage.AwaitDeployments(t, plane.Client(), fleet, "all as they were", func(d *appsv1.Deployment) bool {
-		return d.Annotations[coordinationv1.HeldByAnnotation] == "shop"
-	})
-}
-
 // unused are the rights in the chart's roles that a story need not use. Each has a
 // reason to be there.
 var unused = map[string]string{
