@@ -17,11 +17,12 @@ import (
 func TestHelmInstallsUpgradesAndUninstallsTheController(t *testing.T) {
 	chart := publishChart(t)
 	install := []string{"install", manifests.Release, chart, "--version=0.1.0", "--plain-http", "--create-namespace", "--wait"}
-	helm(t, append(install, "--take-ownership")...) // of CRDs that another installation has left
+	takeOwnership := "--take-ownership" // of CRDs that another installation has left
+	helm(t, append(install, takeOwnership)...)
 	awaitController(t, 1, image+":v0.1.0")
 	rollout := createRollout(t, "installed-by-helm")
 
-	helm(t, "upgrade", manifests.Release, chart, "--version=0.1.0", "--plain-http", "--wait",
+	helm(t, "upgrade", manifests.Release, chart, "--version=0.1.0", "--plain-http", "--wait", takeOwnership,
 		"--set=replicas=2,image.tag=v0.1.1,deploymentCoordination.enabled=true,statefulSetRollout.enabled=true")
 	awaitController(t, 2, image+":v0.1.1")
 	stillThere(t, rollout)
