@@ -284,7 +284,7 @@ func (c *crowd) comesToRest(tag string) {
 		}
 		c.pass(time.Minute) // contests of hand-edits end by time
 		return restless, nil
-	}).WithPolling(500 * time.Millisecond).Should(BeEmpty())
+	}).WithPolling(500 * time.Millisecond).WithTimeout(5 * time.Minute).Should(BeEmpty()) // a look at so many takes up to 25 s under load
 	for _, name := range c.names {
 		c.Expect(c.carried(name)).To(And(HaveKeyWithValue("tag", tag), HaveKeyWithValue("VERSION", tag)), name)
 	}
