@@ -104,7 +104,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 
 	retry := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry)
 	for {
-		pause, err := k.keep(ctx)
+		until, err := k.keep(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -113,10 +113,10 @@ func (k *Keeper) Start(ctx context.Context) error {
 		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 			continue // another replica was first
 		default:
-			pause = retry.When(k.secret)
+			until = k.clock.Now().Add(retry.When(k.secret))
 			k.log.Info("a certificate is not in order", "secret", k.secret.String(), "reason", err.Error())
 		}
-		if !k.sleep(ctx, pause) {
+		if !k.sleep(ctx, until) {
 			return nil
 		}
 	}
@@ -132,7 +132,11 @@ func (k *Keeper) Look() {
 }
 
 // sleep returns false once ctx has ended.
-func (k *Keeper) sleep(ctx context.Context, pause time.Duration) bool {
+func (k *Keeper) sleep(ctx context.Context, until time.Time) bool {
+	pause := until.Sub(k.clock.Now())
+	if pause <= 0 {
+		return ctx.Err() == nil // time has passed meanwhile
+	}
 	timer := k.clock.NewTimer(pause)
 	defer timer.Stop()
 	select {
@@ -145,9 +149,9 @@ func (k *Keeper) sleep(ctx context.Context, pause time.Duration) bool {
 }
 
 // keep brings the Secret, whom its audience trusts and what is served in line, in this
-// order, and returns how long that lasts if nobody changes anything. It reads
+// order, and returns until when that lasts if nobody changes anything. It reads
 // past the caches, as what it wrote itself wakes it.
-func (k *Keeper) keep(ctx context.Context) (time.Duration, error) {
+func (k *Keeper) keep(ctx context.Context) (time.Time, error) {
 	now := k.clock.Now()
 	store, trusted, err := k.agree(ctx, now)
 	var serving *tls.Certificate
@@ -160,9 +164,9 @@ func (k *Keeper) keep(ctx context.Context) (time.Duration, error) {
 	k.serving, k.problem = serving, err
 	k.mu.Unlock()
 	if err != nil {
-		return 0, err
+		return time.Time{}, err
 	}
-	return store.RecheckAt(now).Sub(now), nil
+	return store.RecheckAt(now), nil
 }
 
 // agree writes what has to be written, and returns what is stored, and which
