@@ -4,6 +4,9 @@ package admission
 
 import (
 	"bytes"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -47,15 +51,57 @@ func TestTheAuthorityOfTheMetricsIsReadFromTheSecret(t *testing.T) {
 	g.Expect(trusted(t, keeper, now)).To(Succeed())
 }
 
+// The last look at the Secret, which the keeper's own write brings about, lasts until the
+// next certificate is due. Nothing but time wakes it after that.
+func TestTimeThatPassesDuringALookIsNotLost(t *testing.T) {
+	installRights(t)
+	install(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: published.Namespace, Name: published.Name}})
+	now := clocktesting.NewFakeClock(time.Now())
+	look := &longLook{lasts: func() { now.Step(certificates.RenewAfter) }}
+	publishOver(t, now, func(rt http.RoundTripper) http.RoundTripper { look.RoundTripper = rt; return look })
+	eventually(t, func() int { return bytes.Count(bundle(t), certificatePEM) }).Should(Equal(2))
+}
+
+// longLook has time pass while the Secret is read for the first time after it was written.
+type longLook struct {
+	http.RoundTripper
+	lasts func()
+
+	mu            sync.Mutex
+	written, long bool
+}
+
+func (l *longLook) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := l.RoundTripper.RoundTrip(request)
+	if !strings.HasSuffix(request.URL.Path, "/secrets/"+published.Name) {
+		return response, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.written && !l.long {
+		l.long = true
+		l.lasts()
+	}
+	l.written = l.written || request.Method == http.MethodPut
+	return response, err
+}
+
 // publish runs a keeper with the rights that are installed.
 func publish(t *testing.T, now clock.Clock) *certificates.Keeper {
+	t.Helper()
+	return publishOver(t, now, func(rt http.RoundTripper) http.RoundTripper { return rt })
+}
+
+// publishOver does so, with something around what carries its requests.
+func publishOver(t *testing.T, now clock.Clock, around transport.WrapperFunc) *certificates.Keeper {
 	t.Helper()
 	g := NewWithT(t)
 	config, err := testPlane.RESTConfigFor(controllerName, "system:serviceaccounts", "system:authenticated")
 	g.Expect(err).NotTo(HaveOccurred())
-	transport, err := rest.HTTPClientFor(config)
+	config.Wrap(around)
+	requests, err := rest.HTTPClientFor(config)
 	g.Expect(err).NotTo(HaveOccurred())
-	keeper, err := certificates.NewPublisher(config, transport, publishedHost, published, now, logr.Discard())
+	keeper, err := certificates.NewPublisher(config, requests, publishedHost, published, now, logr.Discard())
 	g.Expect(err).NotTo(HaveOccurred())
 	mgr := newManager(t)
 	g.Expect(mgr.Add(keeper)).To(Succeed())

@@ -131,11 +131,12 @@ func (k *Keeper) Look() {
 	}
 }
 
-// sleep returns false once ctx has ended.
+// sleep returns false once ctx has ended. If the time came while the keeper worked, it
+// looks again at once; RecheckAt is always later than the time of a look, so this ends.
 func (k *Keeper) sleep(ctx context.Context, until time.Time) bool {
 	pause := until.Sub(k.clock.Now())
 	if pause <= 0 {
-		return ctx.Err() == nil // time has passed meanwhile
+		return ctx.Err() == nil
 	}
 	timer := k.clock.NewTimer(pause)
 	defer timer.Stop()
