@@ -82,9 +82,9 @@ type DeploymentState struct {
 	// +optional
 	UnavailableSince *metav1.Time `json:"unavailableSince,omitempty"`
 
-	// readyReplicas is how many replicas were available when it was last seen
-	// rolled out. With fewer, availability is lost; a scale to more does not do
-	// that.
+	// readyReplicas is how many replicas it had when all of them were last seen to
+	// be updated and available. With fewer, availability is lost; a scale to more
+	// does not do that.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 

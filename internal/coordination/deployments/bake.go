@@ -34,10 +34,19 @@ func (m *member) advance(now time.Time) {
 	if m.complete() {
 		m.finish(now)
 	}
-	if m.RolledOut {
-		m.ready(now)
-	}
+	m.noteReadiness(now)
 	m.noteBreakdown(now)
+}
+
+// noteReadiness notes since when the member has been rolled out, and how many replicas
+// were there when all were: also while it was paused, for those can be lost as well.
+func (m *member) noteReadiness(now time.Time) {
+	if m.allUp() {
+		m.state.ReadyReplicas = m.Replicas
+	}
+	if m.RolledOut && m.state.ReadySince == nil {
+		m.state.ReadySince = stamp(now)
+	}
 }
 
 // noteBreakdown notes since when the member that has the turn has not stayed available,
@@ -71,14 +80,6 @@ func (m *member) isWell() bool {
 // somebody holds, keeps it.
 func (m *member) bakes() bool {
 	return m.hasTurn() && !m.RolledOut && !m.UserHeld && m.state.Template != "" && m.isWell()
-}
-
-// ready notes that the member is rolled out, and with how many replicas.
-func (m *member) ready(now time.Time) {
-	m.state.ReadyReplicas = m.Replicas
-	if m.state.ReadySince == nil {
-		m.state.ReadySince = stamp(now)
-	}
 }
 
 // lostAvailability reports whether fewer replicas are available than there were. A

@@ -51,7 +51,7 @@ type app struct {
 	// before is since when it was ready before it was not for a moment, until a pass
 	// has stored that it saw that. What nobody looks at in that moment nobody knows.
 	before time.Time
-	// readyReplicas is how many there were then.
+	// readyReplicas is how many a pass has last seen that had all of them.
 	readyReplicas int32
 }
 
@@ -307,7 +307,7 @@ func (a *app) note(now time.Time, full bool) {
 		if a.ready.IsZero() && !a.Paused {
 			a.ready = now
 		}
-		a.finished, a.readyReplicas = a.Template, a.Replicas
+		a.finished = a.Template
 	case a.finished != a.Template:
 		a.ready, a.before = time.Time{}, time.Time{}
 	case !a.Available && a.AvailableReplicas < min(a.readyReplicas, a.Replicas):

@@ -487,6 +487,15 @@ func TestTimes(t *testing.T) {
 				s.ReadyReplicas = 1
 			}),
 		},
+		"a scale up while it is paused, once the new replicas are there": {
+			now: noon, past: state("a", "t1", started(ago(time.Minute)), finished(ago(time.Second))),
+			member: but(deployment("a", "web"), idle, func(d *deployments.Deployment) {
+				d.Replicas, d.UpdatedReplicas, d.AvailableReplicas = 9, 9, 9
+			}),
+			want: state("a", "t1", started(ago(time.Minute)), finished(ago(time.Second)), func(s *coordinationv1.DeploymentState) {
+				s.ReadyReplicas = 9
+			}),
+		},
 		"a new template": {
 			now: noon, past: state("a", "t1", started(ago(time.Minute)), finished(ago(time.Second))),
 			member: but(deployment("a", "web"), rolling(1)),

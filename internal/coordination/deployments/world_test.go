@@ -149,7 +149,7 @@ func (w *world) pass() error {
 	if errors.Is(err, errDied) {
 		return err
 	}
-	w.sawLosses(v)
+	w.saw(v, plan, unstored)
 	if err := errors.Join(err, w.act(v, plan, unstored)); err != nil {
 		return err
 	}
@@ -160,11 +160,21 @@ func (w *world) pass() error {
 	return nil
 }
 
-// sawLosses notes who was seen not to be available: from then on that counts.
-func (w *world) sawLosses(v view) {
-	for _, d := range v.in.Deployments {
-		if a := w.byKey(d.Key); a != nil && !d.Available {
-			a.before = time.Time{}
+// saw notes what a pass has seen and stored, and counts from then on: who is not
+// available, and how many replicas there are.
+func (w *world) saw(v view, plan deployments.Plan, unstored map[string]bool) {
+	for _, j := range plan.Journals {
+		for _, d := range v.in.Deployments {
+			a := w.byKey(d.Key)
+			if a == nil || unstored[j.Component] || !slices.Contains(j.Status.Deployments, d.Key) {
+				continue
+			}
+			if !d.Available {
+				a.before = time.Time{}
+			}
+			if a.UID == d.UID && d.TemplateHasSet && !d.OthersUp && d.UpdatedReplicas == d.Replicas && d.AvailableReplicas == d.Replicas {
+				a.readyReplicas = d.Replicas
+			}
 		}
 	}
 }
