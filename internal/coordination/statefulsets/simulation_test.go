@@ -150,7 +150,7 @@ func (s *simulation) accident(z *simulatedZone) {
 	}
 	i := s.IntN(len(z.Pods))
 	pod := &z.Pods[i]
-	switch s.IntN(3) {
+	switch s.IntN(4) {
 	case 0:
 		pod.Ready, pod.Stuck = false, ""
 		s.tell("%s is not ready any more", pod.Name)
@@ -160,6 +160,11 @@ func (s *simulation) accident(z *simulatedZone) {
 	case 2:
 		s.tell("%s is gone", pod.Name)
 		z.Pods = slices.Delete(z.Pods, i, i+1)
+	case 3:
+		if pod.Ready {
+			pod.ReadySince = s.now
+			s.tell("%s was not ready between two looks", pod.Name)
+		}
 	}
 }
 
