@@ -34,7 +34,7 @@ func TestEverySampleHasOnlyFieldsOfItsKind(t *testing.T) {
 	)).To(Succeed())
 
 	ours := map[string]int{}
-	for _, name := range append(sampleNames(t), filepath.Join("helm", "shop-search.yaml")) {
+	for _, name := range append(sampleNames(t), filepath.Join("helm", "shop-search.yaml"), filepath.Join("running", "shop-payments.yaml")) {
 		content, err := os.ReadFile(filepath.Join("samples", name))
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, document := range documents(t, content) {
@@ -49,7 +49,7 @@ func TestEverySampleHasOnlyFieldsOfItsKind(t *testing.T) {
 		}
 	}
 	g.Expect(ours).To(Equal(map[string]int{
-		"Rollout": 3, "RolloutGate": 1, "HealthCheck": 1, "RolloutSchedule": 1, "ClusterRolloutSchedule": 1,
+		"Rollout": 4, "RolloutGate": 2, "HealthCheck": 1, "RolloutSchedule": 1, "ClusterRolloutSchedule": 1,
 	}))
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,6 +63,29 @@ func TestTheSampleOfAChartBakesOnceHelmIsDone(t *testing.T) {
 	s.helmDeploys("shop-search")
 	s.rest("shop-search")
 	s.Expect(s.history("shop-search")[0].State).To(Equal(v1alpha1.BakeInProgress))
+}
+
+// The sample of an application that runs already changes nothing of it.
+func TestTheSampleOfARunningApplicationBeginsWithWhatRuns(t *testing.T) {
+	s := openStage(t)
+	for _, sample := range samples(t, filepath.Join("running", "*.yaml")) {
+		sample.SetNamespace(s.namespace)
+		s.Expect(s.apply(sample)).To(Succeed(), "%s %s", sample.GetKind(), sample.GetName())
+	}
+	s.changeStatus(fixture.MakePolicy("shop-payments").Obj(), func(o client.Object) { setLatest(o, "4.3.0") })
+	s.deploy("shop-payments")
+	s.Expect(s.history("shop-payments")).To(Equal([]promoted{{ID: 1, Tag: "4.2.0", State: v1alpha1.BakeInProgress}}))
+
+	s.pass(10 * time.Minute)
+	s.rest("shop-payments")
+	s.Expect(s.history("shop-payments")).To(Equal([]promoted{{ID: 1, Tag: "4.2.0", State: v1alpha1.BakeSucceeded}}))
+	s.Expect(s.carried("shop-payments")).To(HaveKeyWithValue("tag", "4.2.0"), "the gate holds 4.3.0")
+
+	s.change(fixture.MakeGate("shop-payments-approval", "shop-payments").Obj(), func(o client.Object) {
+		o.(*v1alpha1.RolloutGate).Spec.Passing = new(true)
+	})
+	s.deploy("shop-payments")
+	s.Expect(s.carried("shop-payments")).To(HaveKeyWithValue("tag", "4.3.0"))
 }
 
 // samples are all sample manifests of a pattern, in the order of their files.
