@@ -139,6 +139,7 @@ func (b *bench) measureBakes(ctx context.Context, p plan, m measured) error {
 	}
 	var times []float64
 	var total cost
+	late := 0
 	for range p.Bakes {
 		w, spent, err := b.releaseFor(ctx, some)
 		if err != nil {
@@ -147,11 +148,13 @@ func (b *bench) measureBakes(ctx context.Context, p plan, m measured) error {
 		b.tell("wave with a bake: targets %s, all %s, %s", w.targets(), w.all(), spent.each(len(some)))
 		times = append(times, seconds(w.targets()))
 		total.add(spent)
+		late += b.observer.late(w)
 	}
 	m["bake.time"] = median(times)
 	promotions := p.Bakes * len(some)
 	total.show(m, "bake", promotions)
 	counts := counted(total.requests)
+	counts["status"] -= late
 	for _, key := range []string{"status", "events", "checks", "reads"} {
 		m["bake."+key] = float64(counts[key]) / float64(promotions)
 	}

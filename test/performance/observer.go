@@ -108,9 +108,10 @@ func (o *observer) seeKustomization(i int, k *kustomizev1.Kustomization) {
 }
 
 func (o *observer) seeRollout(i int, r *v1alpha1.Rollout) {
+	before := o.versionOf(rollouts, i)
 	o.saw(rollouts, i, r)
 	current := r.Current()
-	if current == nil {
+	if current == nil || before == r.ResourceVersion {
 		return
 	}
 	if i == 0 {
@@ -118,6 +119,7 @@ func (o *observer) seeRollout(i int, r *v1alpha1.Rollout) {
 		o.samples = append(o.samples, *r.Status.DeepCopy())
 		o.mu.Unlock()
 	}
+	o.heard(i, current)
 	if current.State() == v1alpha1.BakeSucceeded {
 		o.arrived(i, current.Version.Tag, succeeded)
 	}
@@ -167,6 +169,22 @@ func (o *observer) arrived(i int, version string, where milestone) {
 	if o.wave != nil && o.wave.release.tag == version {
 		o.wave.note(i, where, at)
 	}
+}
+
+// heard notes a status, if it is about the release of the wave.
+func (o *observer) heard(i int, current *v1alpha1.DeploymentHistoryEntry) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.wave != nil && o.wave.release.tag == current.Version.Tag {
+		o.wave.hears(i, current.State())
+	}
+}
+
+// late is how many statuses of a wave only told that a promotion takes long.
+func (o *observer) late(w *wave) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return w.late()
 }
 
 // follow has the milestones of a wave noted from now on.

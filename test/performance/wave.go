@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
 // milestone is how far a release has got for one Rollout.
@@ -32,6 +34,10 @@ type wave struct {
 	// reached is when each milestone was seen to be reached.
 	reached [milestones][]time.Time
 	missing [milestones]int
+	// states are what the Rollouts said last of the release, and repeats how often each
+	// of them said it once more.
+	states  []v1alpha1.BakeStatus
+	repeats []int
 	// moved tells that a milestone was reached for all.
 	moved chan struct{}
 	// applied, if it is set, hears when Flux has applied the release for a Rollout.
@@ -41,6 +47,7 @@ type wave struct {
 func newWave(r release, rollouts ...int) *wave {
 	w := &wave{
 		release: r, rollouts: rollouts, places: map[int]int{}, named: make([]time.Time, len(rollouts)), moved: make(chan struct{}, 1),
+		states: make([]v1alpha1.BakeStatus, len(rollouts)), repeats: make([]int, len(rollouts)),
 	}
 	for place, i := range rollouts {
 		w.places[i] = place
@@ -68,6 +75,33 @@ func (w *wave) note(i int, where milestone, at time.Time) {
 		default:
 		}
 	}
+}
+
+// hears a status about the release. It is called under the observer's lock.
+func (w *wave) hears(i int, state v1alpha1.BakeStatus) {
+	place, mine := w.places[i]
+	if !mine {
+		return
+	}
+	if w.states[place] == state {
+		w.repeats[place]++
+	}
+	w.states[place] = state
+}
+
+// tellsAfter is how long a HealthCheck takes to speak until a Rollout says that it waits
+// for it, which is a status more.
+const tellsAfter = 10 * time.Second
+
+// late is how many statuses were repeated by Rollouts that took so long that they had to
+// say so. It is called under the observer's lock.
+func (w *wave) late() (n int) {
+	for place, named := range w.named {
+		if w.reached[succeeded][place].Sub(named) > tellsAfter {
+			n += w.repeats[place]
+		}
+	}
+	return n
 }
 
 // targets is how long it took from the first policy that named the release until

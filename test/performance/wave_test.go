@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
 func TestAWaveIsTimedFromTheFirstPolicyToTheLastTarget(t *testing.T) {
@@ -39,5 +41,21 @@ func TestPercentilesAndMedians(t *testing.T) {
 	got := []float64{float64(percentile(all, 50)), float64(percentile(all, 99)), median([]float64{3, 1, 2}), median([]float64{1, 2, 3, 10})}
 	if diff := cmp.Diff([]float64{50, 99, 2, 2.5}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// What a prompt Rollout says twice is a status too many, and is counted.
+func TestOnlySlowPromotionsMaySayThatTheyWait(t *testing.T) {
+	w, noon := newWave(release{tag: "1"}, 7, 8), time.Unix(0, 0)
+	w.named[0], w.named[1] = noon, noon
+	for _, i := range []int{7, 8} {
+		for _, state := range []v1alpha1.BakeStatus{v1alpha1.BakeDeploying, v1alpha1.BakeDeploying, v1alpha1.BakeInProgress, v1alpha1.BakeSucceeded} {
+			w.hears(i, state)
+		}
+	}
+	w.note(7, succeeded, noon.Add(tellsAfter))
+	w.note(8, succeeded, noon.Add(tellsAfter+time.Second))
+	if late := w.late(); late != 1 {
+		t.Errorf("%d statuses are not counted, want that of the slow one only", late)
 	}
 }
