@@ -110,9 +110,7 @@ func TestPatternsThatCompileToHundredsOfMegabytes(t *testing.T) {
 		for i := range policies {
 			poked := a.Beside(fmt.Sprint("pattern-", i)).Rollout()
 			patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, v1alpha1.ReconcileRequestAnnotation, round)
-			if err := a.own.Patch(t.Context(), poked, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-				t.Fatal(err)
-			}
+			a.changes(poked, patch)
 		}
 	}
 	x.passes(policies, "each Rollout says that its ImagePolicy cannot be used")
@@ -138,9 +136,7 @@ func TestEventsThatAreLargeAndMany(t *testing.T) {
 	const flips = 100
 	for i := range flips {
 		patch := fmt.Sprintf(`{"spec":{"passing":%t}}`, i%2 == 1)
-		if err := a.own.Patch(t.Context(), gate, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-			t.Fatal(err)
-		}
+		a.changes(gate, patch)
 	}
 	x.passes(flips, fmt.Sprintf("%d of its events came", alerts.of(a.Namespace)))
 }
@@ -251,9 +247,7 @@ func TestNamesByTheThousand(t *testing.T) {
 	for round := range rounds {
 		for _, k := range all {
 			patch := fmt.Sprintf(`{"metadata":{"annotations":{"rollout.kuberik.com/substitute.V%d.from":"other"}}}`, round)
-			if err := a.own.Patch(t.Context(), k, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-				t.Fatal(err)
-			}
+			a.changes(k, patch)
 		}
 	}
 	x.passes(kustomizations*rounds, "50 names of each count")
@@ -289,9 +283,7 @@ func TestObjectsOfAMegabyte(t *testing.T) {
 		a.makes(d)
 		last = check
 		for _, o := range []client.Object{check, rollout, gate, k, policy, scan} {
-			if err := a.own.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"changed":"yes"}}}`))); err != nil {
-				t.Fatal(err)
-			}
+			a.changes(o, `{"metadata":{"annotations":{"changed":"yes"}}}`)
 		}
 	}
 	a.tellsOf(last)

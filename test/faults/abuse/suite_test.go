@@ -23,7 +23,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
@@ -166,9 +170,9 @@ func (a abuser) goes() {
 		&kustomizev1.Kustomization{}, &imagev1.ImagePolicy{}, &imagev1.ImageRepository{}, &sourcev1.OCIRepository{},
 		&appsv1.Deployment{}, &batchv1.Job{},
 	} {
-		if err := plane.Client().DeleteAllOf(ctx, kind, client.InNamespace(a.Namespace), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-			a.T.Error(err)
-		}
+		a.asks("delete all of", kind, func() error {
+			return plane.Client().DeleteAllOf(ctx, kind, client.InNamespace(a.Namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))
+		})
 	}
 	if err := plane.Controller.Restart(ctx); err != nil { // with what it needs when it begins
 		a.T.Error(err)
@@ -202,9 +206,31 @@ var edit = func() func(t *testing.T) []string {
 func (a abuser) makes(objects ...client.Object) {
 	a.T.Helper()
 	for _, o := range objects {
-		if err := a.own.Create(a.T.Context(), o); err != nil {
-			a.T.Fatalf("create %T %s: %v", o, o.GetName(), err)
-		}
+		a.asks("create", o, func() error {
+			err := a.own.Create(a.T.Context(), o)
+			if apierrors.IsAlreadyExists(err) { // the answer to the first request was lost
+				return a.own.Get(a.T.Context(), client.ObjectKeyFromObject(o), o)
+			}
+			return err
+		})
+	}
+}
+
+// changes patches an object.
+func (a abuser) changes(o client.Object, patch string) {
+	a.T.Helper()
+	a.asks("patch", o, func() error {
+		return a.own.Patch(a.T.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)))
+	})
+}
+
+// asks repeats a request for which the API server, busy with objects as large as these,
+// has no time.
+func (a abuser) asks(what string, o client.Object, request func() error) {
+	a.T.Helper()
+	busy := func(err error) bool { return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) }
+	if err := retry.OnError(wait.Backoff{Duration: time.Second, Steps: 5}, busy, request); err != nil {
+		a.T.Fatalf("%s %T %s: %v", what, o, o.GetName(), err)
 	}
 }
 
@@ -213,9 +239,7 @@ func (a abuser) says(o client.Object, change func()) {
 	a.T.Helper()
 	before := o.DeepCopyObject().(client.Object)
 	change()
-	if err := a.own.Status().Patch(a.T.Context(), o, client.MergeFrom(before)); err != nil {
-		a.T.Fatalf("write the status of %T %s: %v", o, o.GetName(), err)
-	}
+	a.asks("write the status of", o, func() error { return a.own.Status().Patch(a.T.Context(), o, client.MergeFrom(before)) })
 }
 
 // ratio is what the quiet tenant's median promotion may be, of what it is alone; and a
