@@ -87,9 +87,11 @@ func (p *Process) reap(cmd *exec.Cmd, exited chan<- struct{}) {
 	close(exited)
 }
 
-// awaitReady asks until the answer is yes, the process has ended or time is up.
+// awaitReady asks until the answer is yes, the process has ended or time is up. It asks
+// more and more seldom: each time is a TLS handshake, while programs that start need the
+// processors.
 func (p *Process) awaitReady(ctx context.Context, exited <-chan struct{}) error {
-	for p.ready != nil {
+	for pause := 50 * time.Millisecond; p.ready != nil; pause = min(pause*5/4, 400*time.Millisecond) {
 		err := p.ready(ctx)
 		if err == nil {
 			return nil
@@ -99,7 +101,7 @@ func (p *Process) awaitReady(ctx context.Context, exited <-chan struct{}) error 
 			return fmt.Errorf("it ended: %w", errors.Join(p.exitError(), err))
 		case <-ctx.Done():
 			return errors.Join(ctx.Err(), err)
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 	return nil
