@@ -22,6 +22,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -186,11 +187,13 @@ func (s *stage) try(name string) (ctrl.Result, error) {
 // with the one documented exception: beside a running promotion, and one that a
 // person has marked successful, Ready stays True while Reconciling is True.
 func (s *stage) obeysLaw(name string) {
-	rollout := &v1alpha1.Rollout{}
-	if err := s.Get(s.ctx, s.key(name), rollout); err != nil {
+	stored, err := s.stored(name)
+	if err != nil {
 		s.Expect(client.IgnoreNotFound(err)).To(Succeed())
 		return
 	}
+	rollout := &v1alpha1.Rollout{}
+	s.Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, rollout)).To(Succeed())
 	if rollout.Spec.Suspend || len(rollout.Status.Conditions) == 0 {
 		return
 	}
@@ -207,7 +210,7 @@ func (s *stage) obeysLaw(name string) {
 	law.DisableFetch = true
 	fail, _ := law.Check(s.ctx, rollout)
 	s.Expect(fail).NotTo(HaveOccurred(), "the conditions are %+v", rollout.Status.Conditions)
-	s.Expect(s.kstatus(name)).To(Equal(expectedKstatus(rollout)))
+	s.Expect(s.kstatusOf(stored)).To(Equal(expectedKstatus(rollout)))
 }
 
 func expectedKstatus(rollout *v1alpha1.Rollout) status.Status {
@@ -223,12 +226,22 @@ func expectedKstatus(rollout *v1alpha1.Rollout) status.Status {
 }
 
 func (s *stage) kstatus(name string) status.Status {
-	rollout := &unstructured.Unstructured{}
-	rollout.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RolloutKind))
-	s.Expect(s.Get(s.ctx, s.key(name), rollout)).To(Succeed())
-	computed, err := status.Compute(rollout)
+	stored, err := s.stored(name)
+	s.Expect(err).NotTo(HaveOccurred())
+	return s.kstatusOf(stored)
+}
+
+func (s *stage) kstatusOf(stored *unstructured.Unstructured) status.Status {
+	computed, err := status.Compute(stored)
 	s.Expect(err).NotTo(HaveOccurred())
 	return computed.Status
+}
+
+// stored is a Rollout as clients see it that do not know its type.
+func (s *stage) stored(name string) (*unstructured.Unstructured, error) {
+	stored := &unstructured.Unstructured{}
+	stored.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RolloutKind))
+	return stored, s.Get(s.ctx, s.key(name), stored)
 }
 
 // rest reconciles until a step writes nothing and asks for no other.
