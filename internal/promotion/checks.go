@@ -47,10 +47,12 @@ func (v Verdict) HeldBy(reasons ...string) bool {
 // person asking for it; nil means that it holds.
 type check func(Input, v1alpha1.VersionInfo) *Hold
 
-// rule is a check, and whether it holds the first release of an environment too.
+// rule is a check, whether it holds the first release of an environment too, and whether
+// it says the same of every release, so that it is asked once: there may be thousands.
 type rule struct {
 	holds check
 	first bool
+	same  bool
 }
 
 func always(c check) rule { return rule{holds: c, first: true} }
@@ -59,23 +61,29 @@ func always(c check) rule { return rule{holds: c, first: true} }
 // chooseFirst sees to by itself.
 func onceSomethingRuns(c check) rule { return rule{holds: c} }
 
+// forAll is for a check that does not look at the release.
+func (r rule) forAll() rule {
+	r.same = true
+	return r
+}
+
 // promotionChecks is the whole policy of automatic promotion, in the order in
 // which the reasons are told.
 var promotionChecks = []rule{
 	onceSomethingRuns(leftToTheController),
-	onceSomethingRuns(policyReadable),
+	onceSomethingRuns(policyReadable).forAll(),
 	always(offeredByPolicy),
 	always(appliedComesFirst),
-	onceSomethingRuns(everyTagKnown),
+	onceSomethingRuns(everyTagKnown).forAll(),
 	onceSomethingRuns(unlessUnblocked(notFailedBefore)),
-	onceSomethingRuns(noBakeRunning),
-	onceSomethingRuns(unlessUnblocked(lastBakeNotFailed)),
-	onceSomethingRuns(unlessUnblocked(nothingUnhealthy)),
+	onceSomethingRuns(noBakeRunning).forAll(),
+	onceSomethingRuns(unlessUnblocked(lastBakeNotFailed)).forAll(),
+	onceSomethingRuns(unlessUnblocked(nothingUnhealthy)).forAll(),
 	onceSomethingRuns(unlessBypassed(everyGatePasses)),
 	onceSomethingRuns(unlessBypassed(everyGateAllows)),
 	onceSomethingRuns(unlessBypassed(everyScheduleValid)),
 	onceSomethingRuns(unlessBypassed(everyScheduleOpen)),
-	onceSomethingRuns(intervalOver),
+	onceSomethingRuns(intervalOver).forAll(),
 }
 
 // heldAsFirst reports whether a release cannot be the first one either.
@@ -108,14 +116,18 @@ func unlessBypassed(c check) check {
 // withdrawn from the registry is none: Flux could not pull it.
 func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 	candidates := candidatesOf(in, ledger)
-	verdicts, withdrawn := make([]Verdict, 0, len(candidates)), in.Policy.withdrawn()
+	verdicts, withdrawn, said := make([]Verdict, 0, len(candidates)), in.Policy.withdrawn(), sameForAll(in)
 	for _, release := range candidates {
 		if withdrawn(release.Tag) {
 			continue
 		}
 		verdict := Verdict{Release: release}
-		for _, rule := range promotionChecks {
-			if hold := rule.holds(in, release); hold != nil {
+		for i, rule := range promotionChecks {
+			hold := said[i]
+			if !rule.same {
+				hold = rule.holds(in, release)
+			}
+			if hold != nil {
 				verdict.Holds = append(verdict.Holds, *hold)
 			}
 		}
@@ -131,6 +143,17 @@ func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 		considerOnlyNext(in, verdicts)
 	}
 	return verdicts
+}
+
+// sameForAll are the holds of every candidate, each at the place of its rule.
+func sameForAll(in Input) []*Hold {
+	said := make([]*Hold, len(promotionChecks))
+	for i, rule := range promotionChecks {
+		if rule.same {
+			said[i] = rule.holds(in, v1alpha1.VersionInfo{})
+		}
+	}
+	return said
 }
 
 // considerOnlyBypassed holds the other candidates while a person lets one past

@@ -3,6 +3,7 @@
 package promotion_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -415,5 +416,27 @@ func TestOnlyPromotionsAddAnEntry(t *testing.T) {
 		promotion.StartBake: false, promotion.FinishBake: false, promotion.FailBake: false,
 	} {
 		diff(t, want, action.Promotes())
+	}
+}
+
+// What holds all candidates is found once. A tenant may have thousands of candidates and
+// of HealthChecks: to look at all of these for each of those took seconds.
+func TestWorkDoesNotMultiply(t *testing.T) {
+	const candidates, sick = 1000, 500
+	all := versions(candidates, "")
+	work := func(checks ...*fixture.HealthCheckBuilder) float64 {
+		in := behind(rollout(), all).checks(checks...).in()
+		if held := promotion.Decide(in).Candidates; len(held) != candidates-1 || held[0].HeldBy(v1alpha1.UnhealthyHealthChecksReason) != (len(checks) > 0) {
+			t.Fatalf("%d candidates are held by %v", len(held), held[0].Holds)
+		}
+		return testing.AllocsPerRun(1, func() { promotion.Decide(in) })
+	}
+	var checks []*fixture.HealthCheckBuilder
+	for i := range sick {
+		checks = append(checks, check(fmt.Sprint("check-", i)).State(v1alpha1.HealthStatusUnhealthy))
+	}
+	alone, together := work(), work(checks...)
+	if most := 2*alone + 10*sick; together > most {
+		t.Errorf("%d candidates take %.0f allocations, and beside %d checks %.0f, want at most %.0f", candidates, alone, sick, together, most)
 	}
 }
