@@ -28,6 +28,10 @@ go_test_race := CGO_ENABLED=$(if $(RACE),1,0) $(go_test) $(RACE)
 # With the controller that end-to-end tests run; they themselves gain nothing of it.
 race_controller := $(if $(RACE),CONTROLLER_RACE=1)
 
+# Under the race detector, and with that of changes to caches: reconcilers read from
+# them without copying. Whoever changes what is in one makes client-go panic.
+watched := env KUBE_CACHE_MUTATION_DETECTOR=true $(race_controller) $(go_test_race) -count=1
+
 # Where tests need no API server.
 without_apiserver = $$(go list ./... | grep -v -e /internal/controller -e /test/admission -e /test/e2e -e /test/faults)
 
@@ -38,7 +42,7 @@ PURE := ./internal/promotion ./internal/coordination/deployments ./internal/coor
 RECONCILERS := ./internal/controller/... ./test/admission
 
 # What else can have a data race. Those that take longest come first.
-RACED := ./test/performance ./test/pace $(RECONCILERS) ./test/controlplane/... ./test/demo/... ./test/faults/wire ./cmd/... $$(go list ./internal/... | grep -v -e /controller -e /promotion -e /coordination)
+RACED := ./test/performance ./test/pace ./test/controlplane/... ./test/demo/... ./test/faults/wire ./cmd/... $$(go list ./internal/... | grep -v -e /controller -e /promotion -e /coordination)
 
 # What `make test` proves with everything running: each capability once.
 STORIES := ./test/e2e $(addprefix ./test/e2e/,quiet workloads access alerts alone installation monitoring)
@@ -128,21 +132,22 @@ test-unit: ## Test what needs no API server.
 	@$(step) "Unit tests" $(brief) $(go_test) -short $(without_apiserver)
 
 .PHONY: test-controlled
-test-controlled: ## Test the reconcilers and the end-to-end stories.
+test-controlled: ## Test the reconcilers under the race detector, and the end-to-end stories.
+	@$(if $(RACE),,echo "There is no C compiler, so the race detector stays off.")
 	@go run ./test/controlplane/cmd/build -parts all
-	@$(step) "Reconcilers and stories" env $(race_controller) $(go_test) -short -shuffle=on -count=1 -p $(AT_ONCE) -timeout 20m $(RECONCILERS) $(STORIES)
+	@$(step) "Reconcilers" $(watched) -short -shuffle=on -p $(AT_ONCE) -timeout 30m $(RECONCILERS)
+	@$(step) "Stories" env $(race_controller) $(go_test) -short -shuffle=on -count=1 -p $(AT_ONCE) -timeout 20m $(STORIES)
 
 .PHONY: test-long
 test-long: ## Simulate with ten times as many seeds.
 	@$(step) "Long simulations" $(go_test) -count=1 -timeout 20m $(PURE) -args -seeds=10
 
-# Reconcilers read from caches without copying. Whoever changes what is in one
-# makes client-go panic here.
 .PHONY: test-race
-test-race: ## Test under the race detector, and with that of changes to caches.
+test-race: ## Test what else can have a data race under the race detector, and two hundred Rollouts at once.
 	@$(if $(RACE),,echo "There is no C compiler, so the race detector stays off.")
 	@go run ./test/controlplane/cmd/build -parts all
-	@$(step) "Race detector" env KUBE_CACHE_MUTATION_DETECTOR=true $(race_controller) $(go_test_race) -shuffle=on -count=1 -p $(AT_ONCE) -timeout 30m $(RACED)
+	@$(step) "Race detector" $(watched) -shuffle=on -p $(AT_ONCE) -timeout 30m $(RACED)
+	@$(step) "Two hundred Rollouts" $(watched) -timeout 20m -run '^TestNothingWritesToTheCachesWhateverPeopleDo$$' ./internal/controller
 
 .PHONY: test-controlplane
 test-controlplane: controlplane ## Test the control plane that the other tests stand on.
