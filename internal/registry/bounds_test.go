@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"math"
 	"net/http"
 	"runtime"
 	"strings"
@@ -81,11 +82,16 @@ func pack(t *testing.T, body string) []byte {
 	return packed.Bytes()
 }
 
-// allocated counts bytes, also those that were given back meanwhile.
+// allocated counts bytes, also those that were given back meanwhile. What others leave
+// running allocates as well, so the least of some attempts counts.
 func allocated(do func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	do()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
+	least := uint64(math.MaxUint64)
+	for range 3 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		do()
+		runtime.ReadMemStats(&after)
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
+	}
+	return least
 }
