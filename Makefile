@@ -47,8 +47,9 @@ RACED := ./test/performance ./test/pace ./test/controlplane/... ./test/demo/... 
 # What `make test` proves with everything running: each capability once.
 STORIES := ./test/e2e $(addprefix ./test/e2e/,quiet workloads access alerts alone installation monitoring)
 
-# What `make test-all` adds: what takes long, or goes wrong in ways that are rare.
-EXTENDED := $(addprefix ./test/e2e/,workloads crash olderflux shards tenants) ./test/faults/...
+# What `make test-all` adds: what takes long, or goes wrong in ways that are rare. Those
+# that take longest come first.
+EXTENDED := ./test/faults/abuse $(addprefix ./test/e2e/,workloads crash olderflux shards tenants) ./test/faults/...
 
 # How many packages are tested at a time. They mostly wait.
 AT_ONCE ?= 4
