@@ -199,12 +199,8 @@ func needsUnblock(in Input, candidates []Verdict) bool {
 	if in.Rollout.Current().State() == v1alpha1.BakeFailed {
 		return true
 	}
-	for _, candidate := range candidates {
-		if notFailedBefore(in, candidate.Release) != nil || nothingUnhealthy(in, candidate.Release) != nil {
-			return true
-		}
-	}
-	return false
+	unwell := nothingUnhealthy(in, v1alpha1.VersionInfo{}) != nil // the same for every candidate
+	return slices.ContainsFunc(candidates, func(v Verdict) bool { return unwell || notFailedBefore(in, v.Release) != nil })
 }
 
 // answerBypass: a bypass for a release that is no candidate stays, and takes
