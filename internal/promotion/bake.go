@@ -111,9 +111,9 @@ func (d *Decision) awaitHealth(in Input, proofs Proofs) {
 	}
 }
 
-// patience is how long a HealthCheck may take to speak before it is told that
+// Patience is how long a HealthCheck may take to speak before it is told that
 // the promotion waits for it. A prompt one is not worth a status write.
-const patience = 10 * time.Second
+const Patience = 10 * time.Second
 
 // overdueAt marks the wait for HealthChecks as overdue if they were reset a
 // while ago, or if the deadline is over, and returns when that will be so otherwise.
@@ -131,7 +131,7 @@ func (d *Decision) overdueAt(in Input, entry *v1alpha1.DeploymentHistoryEntry, p
 	if since.IsZero() {
 		return since
 	}
-	if due := since.Add(patience); in.Now.Before(due) {
+	if due := since.Add(Patience); in.Now.Before(due) {
 		return due
 	}
 	d.Message, d.Overdue = "applied; "+d.Message, true

@@ -150,7 +150,7 @@ func (d *Decision) learn(in Input) {
 	}
 	current := in.Rollout.Current()
 	if len(d.Notes) == 0 && current.State() == v1alpha1.BakeDeploying {
-		if due := current.Cutoff().Add(patience); in.Now.Before(due) {
+		if due := current.Cutoff().Add(Patience); in.Now.Before(due) {
 			d.lookAt(due)
 			return
 		}

@@ -5,6 +5,8 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
 // size is how large a fleet is.
@@ -76,7 +78,7 @@ var catalogue = []figure{
 	{"bake.cpu", "ms", "wave with a bake: CPU per promotion", "As above."},
 	{"bake.work", "", "wave with a bake: CPU, to the pace of the machine", "As above."},
 	{"bake.cpuratio", "", "wave with a bake: the same, to that among 100", "As above."},
-	{"bake.status", "", "wave with a bake: status writes", fmt.Sprintf("As above, per promotion. A Rollout whose promotion takes longer than %s says in a write of its own what it waits for; that is not counted.", tellsAfter)},
+	{"bake.status", "", "wave with a bake: status writes", fmt.Sprintf("As above, per promotion. If a promotion takes longer than %s, one more, which says that it waits for its HealthCheck, is not counted.", promotion.Patience)},
 	{"bake.events", "", "wave with a bake: events", "As above, per promotion."},
 	{"bake.checks", "", "wave with a bake: writes of HealthChecks", "`PATCH healthchecks` and `healthchecks/status` by the controller, per promotion: the reset, and the mark that it was made."},
 	{"bake.reads", "", "wave with a bake: reads", "`GET` and `LIST`, per promotion."},

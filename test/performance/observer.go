@@ -180,7 +180,7 @@ func (o *observer) heard(i int, current *v1alpha1.DeploymentHistoryEntry) {
 	}
 }
 
-// late is how many statuses of a wave only told that a promotion takes long.
+// late is how many statuses of a wave only said that a HealthCheck is slow.
 func (o *observer) late(w *wave) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
 // milestone is how far a release has got for one Rollout.
@@ -34,10 +35,8 @@ type wave struct {
 	// reached is when each milestone was seen to be reached.
 	reached [milestones][]time.Time
 	missing [milestones]int
-	// states are what the Rollouts said last of the release, and repeats how often each
-	// of them said it once more.
-	states  []v1alpha1.BakeStatus
-	repeats []int
+	// deploying is how many statuses of each Rollout said that it deploys the release.
+	deploying []int
 	// moved tells that a milestone was reached for all.
 	moved chan struct{}
 	// applied, if it is set, hears when Flux has applied the release for a Rollout.
@@ -47,7 +46,7 @@ type wave struct {
 func newWave(r release, rollouts ...int) *wave {
 	w := &wave{
 		release: r, rollouts: rollouts, places: map[int]int{}, named: make([]time.Time, len(rollouts)), moved: make(chan struct{}, 1),
-		states: make([]v1alpha1.BakeStatus, len(rollouts)), repeats: make([]int, len(rollouts)),
+		deploying: make([]int, len(rollouts)),
 	}
 	for place, i := range rollouts {
 		w.places[i] = place
@@ -79,26 +78,17 @@ func (w *wave) note(i int, where milestone, at time.Time) {
 
 // hears a status about the release. It is called under the observer's lock.
 func (w *wave) hears(i int, state v1alpha1.BakeStatus) {
-	place, mine := w.places[i]
-	if !mine {
-		return
+	if place, mine := w.places[i]; mine && state == v1alpha1.BakeDeploying {
+		w.deploying[place]++
 	}
-	if w.states[place] == state {
-		w.repeats[place]++
-	}
-	w.states[place] = state
 }
 
-// tellsAfter is how long a HealthCheck takes to speak until a Rollout says that it waits
-// for it, which is a status more.
-const tellsAfter = 10 * time.Second
-
-// late is how many statuses were repeated by Rollouts that took so long that they had to
-// say so. It is called under the observer's lock.
+// late is how many Rollouts said once more that they deploy the release, because a
+// HealthCheck took so long to speak. It is called under the observer's lock.
 func (w *wave) late() (n int) {
 	for place, named := range w.named {
-		if w.reached[succeeded][place].Sub(named) > tellsAfter {
-			n += w.repeats[place]
+		if w.deploying[place] > 1 && w.reached[succeeded][place].Sub(named) > promotion.Patience {
+			n++
 		}
 	}
 	return n

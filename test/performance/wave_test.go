@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
 func TestAWaveIsTimedFromTheFirstPolicyToTheLastTarget(t *testing.T) {
@@ -44,18 +45,18 @@ func TestPercentilesAndMedians(t *testing.T) {
 	}
 }
 
-// What a prompt Rollout says twice is a status too many, and is counted.
+// What a prompt Rollout says twice, and a slow one three times, is counted.
 func TestOnlySlowPromotionsMaySayThatTheyWait(t *testing.T) {
 	w, noon := newWave(release{tag: "1"}, 7, 8), time.Unix(0, 0)
 	w.named[0], w.named[1] = noon, noon
 	for _, i := range []int{7, 8} {
-		for _, state := range []v1alpha1.BakeStatus{v1alpha1.BakeDeploying, v1alpha1.BakeDeploying, v1alpha1.BakeInProgress, v1alpha1.BakeSucceeded} {
+		for _, state := range []v1alpha1.BakeStatus{v1alpha1.BakeDeploying, v1alpha1.BakeDeploying, v1alpha1.BakeDeploying, v1alpha1.BakeInProgress, v1alpha1.BakeSucceeded} {
 			w.hears(i, state)
 		}
 	}
-	w.note(7, succeeded, noon.Add(tellsAfter))
-	w.note(8, succeeded, noon.Add(tellsAfter+time.Second))
+	w.note(7, succeeded, noon.Add(promotion.Patience))
+	w.note(8, succeeded, noon.Add(promotion.Patience+time.Second))
 	if late := w.late(); late != 1 {
-		t.Errorf("%d statuses are not counted, want that of the slow one only", late)
+		t.Errorf("%d statuses are not counted, want one of the slow Rollout", late)
 	}
 }
