@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -34,7 +35,7 @@ func TestEverySampleHasOnlyFieldsOfItsKind(t *testing.T) {
 	)).To(Succeed())
 
 	ours := map[string]int{}
-	for _, name := range append(sampleNames(t), filepath.Join("helm", "shop-search.yaml"), filepath.Join("running", "shop-payments.yaml")) {
+	for _, name := range append(sampleNames(t, "*.yaml"), sampleNames(t, "*/*.yaml")...) {
 		content, err := os.ReadFile(filepath.Join("samples", name))
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, document := range documents(t, content) {
@@ -61,19 +62,19 @@ func TestEverySampleIsListedInTheKustomization(t *testing.T) {
 		Resources []string `json:"resources"`
 	}
 	g.Expect(yaml.Unmarshal(content, &kustomization)).To(Succeed())
-	g.Expect(kustomization.Resources).To(ConsistOf(sampleNames(t)))
+	g.Expect(kustomization.Resources).To(ConsistOf(sampleNames(t, "*.yaml")))
 }
 
-// sampleNames are the names of the files with sample manifests.
-func sampleNames(t *testing.T) []string {
+// sampleNames are the names of the files with sample manifests, below the folder of all.
+func sampleNames(t *testing.T, pattern string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join("samples", "*.yaml"))
+	paths, err := filepath.Glob(filepath.Join("samples", pattern))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
 	for _, path := range paths {
-		if name := filepath.Base(path); name != "kustomization.yaml" {
+		if name := strings.TrimPrefix(path, "samples/"); name != "kustomization.yaml" {
 			names = append(names, name)
 		}
 	}

@@ -53,10 +53,7 @@ func TestTheSamplesWorkTogether(t *testing.T) {
 // The sample of a chart stands alone: not every cluster has HelmReleases.
 func TestTheSampleOfAChartBakesOnceHelmIsDone(t *testing.T) {
 	s := openStageAlone(t)
-	for _, sample := range samples(t, filepath.Join("helm", "*.yaml")) {
-		sample.SetNamespace(s.namespace)
-		s.Expect(s.apply(sample)).To(Succeed(), "%s %s", sample.GetKind(), sample.GetName())
-	}
+	s.applySamples(t, "helm")
 	s.changeStatus(fixture.MakePolicy("shop-search").Obj(), func(o client.Object) { setLatest(o, "1.0.0") })
 	s.deploy("shop-search")
 	s.Expect(s.history("shop-search")[0].State).To(Equal(v1alpha1.BakeDeploying))
@@ -68,10 +65,7 @@ func TestTheSampleOfAChartBakesOnceHelmIsDone(t *testing.T) {
 // The sample of an application that runs already changes nothing of it.
 func TestTheSampleOfARunningApplicationBeginsWithWhatRuns(t *testing.T) {
 	s := openStage(t)
-	for _, sample := range samples(t, filepath.Join("running", "*.yaml")) {
-		sample.SetNamespace(s.namespace)
-		s.Expect(s.apply(sample)).To(Succeed(), "%s %s", sample.GetKind(), sample.GetName())
-	}
+	s.applySamples(t, "running")
 	s.changeStatus(fixture.MakePolicy("shop-payments").Obj(), func(o client.Object) { setLatest(o, "4.3.0") })
 	s.deploy("shop-payments")
 	s.Expect(s.history("shop-payments")).To(Equal([]promoted{{ID: 1, Tag: "4.2.0", State: v1alpha1.BakeInProgress}}))
@@ -86,6 +80,15 @@ func TestTheSampleOfARunningApplicationBeginsWithWhatRuns(t *testing.T) {
 	})
 	s.deploy("shop-payments")
 	s.Expect(s.carried("shop-payments")).To(HaveKeyWithValue("tag", "4.3.0"))
+}
+
+// applySamples applies those of a folder, in the namespace of the stage.
+func (s *stage) applySamples(t *testing.T, folder string) {
+	t.Helper()
+	for _, sample := range samples(t, filepath.Join(folder, "*.yaml")) {
+		sample.SetNamespace(s.namespace)
+		s.Expect(s.apply(sample)).To(Succeed(), "%s %s", sample.GetKind(), sample.GetName())
+	}
 }
 
 // samples are all sample manifests of a pattern, in the order of their files.
