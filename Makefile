@@ -28,6 +28,8 @@ go_test_race := CGO_ENABLED=$(if $(RACE),1,0) $(go_test) $(RACE)
 # With the controller that end-to-end tests run; they themselves gain nothing of it.
 race_controller := $(if $(RACE),CONTROLLER_RACE=1)
 
+say_no_race := $(if $(RACE),,echo "There is no C compiler, so the race detector stays off.")
+
 # Under the race detector, and with that of changes to caches: reconcilers read from
 # them without copying. Whoever changes what is in one makes client-go panic.
 watched := env KUBE_CACHE_MUTATION_DETECTOR=true $(race_controller) $(go_test_race) -count=1
@@ -134,7 +136,7 @@ test-unit: ## Test what needs no API server.
 
 .PHONY: test-controlled
 test-controlled: ## Test the reconcilers under the race detector, and the end-to-end stories.
-	@$(if $(RACE),,echo "There is no C compiler, so the race detector stays off.")
+	@$(say_no_race)
 	@go run ./test/controlplane/cmd/build -parts all
 	@$(step) "Reconcilers" $(watched) -short -shuffle=on -p $(AT_ONCE) -timeout 30m $(RECONCILERS)
 	@$(step) "Stories" env $(race_controller) $(go_test) -short -shuffle=on -count=1 -p $(AT_ONCE) -timeout 20m $(STORIES)
@@ -145,7 +147,7 @@ test-long: ## Simulate with ten times as many seeds.
 
 .PHONY: test-race
 test-race: ## Test what else can have a data race under the race detector, and two hundred Rollouts at once.
-	@$(if $(RACE),,echo "There is no C compiler, so the race detector stays off.")
+	@$(say_no_race)
 	@go run ./test/controlplane/cmd/build -parts all
 	@$(step) "Race detector" $(watched) -shuffle=on -p $(AT_ONCE) -timeout 30m $(RACED)
 	@$(step) "Two hundred Rollouts" $(watched) -timeout 20m -run '^TestNothingWritesToTheCachesWhateverPeopleDo$$' ./internal/controller
