@@ -209,7 +209,7 @@ generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copie
 	@$(call generate_api,coordination/v1,config/coordination/crd/bases)
 	@$(TOOLS)/controller-gen paths=./internal/controller \
 		rbac:roleName=manager-role output:rbac:dir=$(OUT)/config/rbac
-	@$(TOOLS)/controller-gen paths="./internal/controller/deploymentcoordination;./internal/hold" \
+	@$(TOOLS)/controller-gen paths="./internal/controller/deploymentcoordination;./internal/admission" \
 		rbac:roleName=deploymentcoordination-role output:rbac:dir=$(OUT)/config/coordination/rbac
 	@$(TOOLS)/controller-gen paths=./internal/controller/statefulsetrollout \
 		rbac:roleName=statefulsetrollout-role output:rbac:dir=$(OUT)/config/statefulset-rollout/rbac

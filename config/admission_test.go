@@ -18,24 +18,24 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
-	"github.com/fluxrollouts/rollout-controller/internal/hold"
-	"github.com/fluxrollouts/rollout-controller/internal/hold/webhook"
+	"github.com/fluxrollouts/rollout-controller/internal/admission"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/webhook"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-var holdNames = hold.NamesOf(hold.Installation, manifests.Namespace)
+var holdNames = admission.NamesOf(admission.Installation, manifests.Namespace)
 
 func TestTheWebhookIsAskedAsItAlwaysWas(t *testing.T) {
 	g := NewWithT(t)
 	install := with(t, "../coordination/webhook")
 	configuration := decode[admissionv1.MutatingWebhookConfiguration](t, install, "MutatingWebhookConfiguration")[0]
 	g.Expect(configuration.Name).To(Equal(holdNames.Webhook))
-	g.Expect(configuration.Labels).To(HaveKeyWithValue(hold.PartOfLabel, hold.PartOf))
+	g.Expect(configuration.Labels).To(HaveKeyWithValue(admission.PartOfLabel, admission.PartOf))
 	g.Expect(configuration.Webhooks).To(HaveLen(1))
 	called := configuration.Webhooks[0]
 	g.Expect(called.Name).To(Equal("kube-deployment-coordinator.containerinfra.nl"))
-	g.Expect(called.Name).To(Equal(hold.WebhookName))
+	g.Expect(called.Name).To(Equal(admission.WebhookName))
 	g.Expect(called.AdmissionReviewVersions).To(Equal([]string{"v1"}))
 	g.Expect(called.SideEffects).To(HaveValue(Equal(admissionv1.SideEffectClassNone)))
 	g.Expect(called.FailurePolicy).To(HaveValue(Equal(admissionv1.Ignore)))

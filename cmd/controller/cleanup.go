@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/internal/hold/named"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/singleobject"
 	"github.com/fluxrollouts/rollout-controller/internal/uninstall"
 )
 
@@ -39,7 +39,7 @@ func (w wiring) registerCleanup(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("prepare a client: %w", err)
 	}
-	coordinator := named.Watch(roles.RESTClient(), "clusterrolebindings", &rbacv1.ClusterRoleBinding{}, types.NamespacedName{Name: rights.Coordinator})
+	coordinator := singleobject.Watch(roles.RESTClient(), "clusterrolebindings", &rbacv1.ClusterRoleBinding{}, types.NamespacedName{Name: rights.Coordinator})
 	return errors.Join(w.Add(coordinator), w.Add(&uninstall.Cleanup{
 		Client: live, Coordinator: coordinator, Rights: rights, Namespace: w.onlyWatched(),
 		Coordinates: w.starts[coordinationController], Clock: clock.RealClock{},

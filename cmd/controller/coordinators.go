@@ -9,10 +9,10 @@ import (
 
 	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/fluxrollouts/rollout-controller/internal/admission"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/webhook"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/deploymentcoordination"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/statefulsetrollout"
-	"github.com/fluxrollouts/rollout-controller/internal/hold"
-	"github.com/fluxrollouts/rollout-controller/internal/hold/webhook"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 )
 
@@ -34,13 +34,13 @@ func (w wiring) registerCoordinators(ctx context.Context) error {
 // registerDeployments adds beside the controller what knows how Deployments are
 // held at admission, and the webhook, which listens only where it is installed.
 func (w wiring) registerDeployments(ctx context.Context) error {
-	names := hold.NamesOf(w.installation(), w.namespace)
-	admission, err := hold.NewAdmission(w, names)
+	names := admission.NamesOf(w.installation(), w.namespace)
+	installed, err := admission.NewInstalled(w, names)
 	if err != nil {
 		return err
 	}
 	if w.webhooks {
-		if _, err := webhook.Add(ctx, w, admission, names, webhook.Options{
+		if _, err := webhook.Add(ctx, w, installed, names, webhook.Options{
 			CertPath: w.webhookCertPath, CertName: w.webhookCertName, KeyName: w.webhookCertKey, EnableHTTP2: w.enableHTTP2,
 		}); err != nil {
 			return err
@@ -52,7 +52,7 @@ func (w wiring) registerDeployments(ctx context.Context) error {
 		Events:    w.eventsBy(coordinationController + "-controller"),
 		Now:       time.Now,
 		Self:      w.self(),
-		Admission: admission,
+		Admission: installed,
 		Durations: w.timed,
 	}
 	return deployments.SetupWithManager(ctx, w, w.controller())

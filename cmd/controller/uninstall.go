@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/fluxrollouts/rollout-controller/internal/hold"
+	"github.com/fluxrollouts/rollout-controller/internal/admission"
 	"github.com/fluxrollouts/rollout-controller/internal/uninstall"
 )
 
@@ -47,7 +47,7 @@ func (o *options) release(ctx context.Context, config *rest.Config) error {
 		return fmt.Errorf("prepare the manager: %w", err)
 	}
 	return once(ctx, mgr, func(ctx context.Context) error {
-		names := hold.NamesOf(o.installation(), o.namespace)
+		names := admission.NamesOf(o.installation(), o.namespace)
 		err := errors.Join(uninstall.StopHolding(ctx, c, names.Policy, names.Webhook), uninstall.Release(ctx, c, o.onlyWatched()))
 		if err != nil {
 			return err
@@ -90,7 +90,7 @@ func (o *options) self() types.NamespacedName {
 // installation: what the Deployment's own name begins with.
 func (o *options) installation() string {
 	if o.name == "" {
-		return hold.Installation
+		return admission.Installation
 	}
 	return strings.TrimSuffix(o.name, "-controller-manager")
 }

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
-	"github.com/fluxrollouts/rollout-controller/internal/hold/certificates"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/certificates"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 	"github.com/fluxrollouts/rollout-controller/test/monitoring"

@@ -16,7 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/internal/hold/named"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/singleobject"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
@@ -92,7 +92,7 @@ type Cleanup struct {
 	// Client reads past the caches.
 	Client client.Client
 	// Coordinator is the binding of the coordinator's role.
-	Coordinator *named.Object[*rbacv1.ClusterRoleBinding]
+	Coordinator *singleobject.Object[*rbacv1.ClusterRoleBinding]
 	// Rights are the names.
 	Rights Rights
 	// Namespace is the only one that is looked after; empty is all.
@@ -141,7 +141,7 @@ func (c *Cleanup) awaitRemoval(ctx context.Context) bool {
 		case <-ctx.Done():
 			return false
 		}
-		if _, there := c.Coordinator.Get(); known == nil && !there && c.Coordinator.Refused() == nil {
+		if _, there := c.Coordinator.Get(); known == nil && !there && c.Coordinator.Rejected() == nil {
 			return true
 		}
 	}

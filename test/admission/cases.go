@@ -34,11 +34,11 @@ type Case struct {
 	New *appsv1.Deployment
 	// ByController says that the controller asks, and not somebody else.
 	ByController bool
-	// HeldBy is what the Deployment is held by, which may be any of them. If
+	// PausedBy is what the Deployment is held by, which may be any of them. If
 	// there are none, it is stored as it was asked for.
-	HeldBy []string
-	// HeldByPolicy is the same for the policy, where it differs.
-	HeldByPolicy []string
+	PausedBy []string
+	// PausedByPolicy is the same for the policy, where it differs.
+	PausedByPolicy []string
 }
 
 // Cases are all there are, for a Deployment of the namespace.
@@ -66,15 +66,15 @@ func membership() map[string]Case {
 		"a coordination of another namespace: as asked": {
 			Coordinations: coordinations(a(func(c *v1.DeploymentCoordination) { c.Namespace = Elsewhere })), New: web(),
 		},
-		"waiting, when it is created: paused": {Coordinations: coordinations(a()), New: web(), HeldBy: []string{"a"}},
+		"waiting, when it is created: paused": {Coordinations: coordinations(a()), New: web(), PausedBy: []string{"a"}},
 		"waiting, when it is created paused: as asked": {
 			Coordinations: coordinations(a()), New: web(paused),
 		},
 		"waiting, when it is changed: paused": {
-			Coordinations: coordinations(a()), Old: web(), New: web(image("web:2")), HeldBy: []string{"a"},
+			Coordinations: coordinations(a()), Old: web(), New: web(image("web:2")), PausedBy: []string{"a"},
 		},
 		"selected by a label that it is given: paused": {
-			Coordinations: coordinations(a()), Old: web(labels(nil)), New: web(), HeldBy: []string{"a"},
+			Coordinations: coordinations(a()), Old: web(labels(nil)), New: web(), PausedBy: []string{"a"},
 		},
 		"no longer selected by a label that is taken away: as asked": {
 			Coordinations: coordinations(a()), Old: web(paused), New: web(labels(nil)),
@@ -84,7 +84,7 @@ func membership() map[string]Case {
 			Coordinations: coordinations(a()), Old: web(paused), New: web(), ByController: true,
 		},
 		"released by somebody else: paused": {
-			Coordinations: coordinations(a()), Old: web(paused), New: web(), HeldBy: []string{"a"},
+			Coordinations: coordinations(a()), Old: web(paused), New: web(), PausedBy: []string{"a"},
 		},
 	}
 }
@@ -118,7 +118,7 @@ func expressions() map[string]Case {
 	} {
 		selected := Case{Coordinations: coordinations(coordination("a", expression(c.expression))), New: web()}
 		if c.selects {
-			selected.HeldBy = []string{"a"}
+			selected.PausedBy = []string{"a"}
 		}
 		cases["expression: "+name] = selected
 	}
@@ -129,7 +129,7 @@ func expressions() map[string]Case {
 		Coordinations: coordinations(a(
 			expression(requirement("tier", metav1.LabelSelectorOpDoesNotExist)),
 			expression(requirement("app", metav1.LabelSelectorOpIn, "web")),
-		)), New: web(), HeldBy: []string{"a"},
+		)), New: web(), PausedBy: []string{"a"},
 	}
 	cases["one of two expressions does not match: as asked"] = Case{
 		Coordinations: coordinations(coordination("a",
@@ -146,7 +146,7 @@ func mistakes() map[string]Case {
 		"one coordination is a mistake, and another is not: paused": {
 			Coordinations: coordinations(
 				coordination("a", expression(requirement("app", "Like", "web"))), selecting("b", "app", "web")),
-			New: web(), HeldBy: []string{"b"},
+			New: web(), PausedBy: []string{"b"},
 		},
 	}
 }
@@ -164,19 +164,19 @@ func turns(namespace string) map[string]Case {
 			Coordinations: coordinations(a(active(name, ""))), Old: web(paused), New: web(),
 		},
 		"another has the turn: paused": {
-			Coordinations: coordinations(a(active(namespace+"/api", ""))), Old: web(), New: web(image("web:2")), HeldBy: []string{"a"},
+			Coordinations: coordinations(a(active(namespace+"/api", ""))), Old: web(), New: web(image("web:2")), PausedBy: []string{"a"},
 		},
 		"its namesake in another namespace has the turn: paused": {
-			Coordinations: coordinations(a(active(Elsewhere+"/"+Name, ""))), Old: web(), New: web(image("web:2")), HeldBy: []string{"a"},
+			Coordinations: coordinations(a(active(Elsewhere+"/"+Name, ""))), Old: web(), New: web(image("web:2")), PausedBy: []string{"a"},
 		},
 		"created under the name of the one that has the turn: as asked": {
 			Coordinations: coordinations(a(active(name, ""))), New: web(),
 		},
 		"created anew under the name of the one that had the turn: paused": {
-			Coordinations: coordinations(a(active(name, "deleted"))), New: web(), HeldBy: []string{"a"},
+			Coordinations: coordinations(a(active(name, "deleted"))), New: web(), PausedBy: []string{"a"},
 		},
 		"changed under the name of the one that had the turn: paused": {
-			Coordinations: coordinations(a(active(name, "deleted"))), Old: web(), New: web(image("web:2")), HeldBy: []string{"a"},
+			Coordinations: coordinations(a(active(name, "deleted"))), Old: web(), New: web(image("web:2")), PausedBy: []string{"a"},
 		},
 	}
 }
@@ -184,19 +184,19 @@ func turns(namespace string) map[string]Case {
 func idle() map[string]Case {
 	return map[string]Case{
 		"Pause, and the template is the same: paused": {
-			Coordinations: coordinations(a(idlePolicy(v1.IdlePause))), Old: web(), New: web(replicas(5)), HeldBy: []string{"a"},
+			Coordinations: coordinations(a(idlePolicy(v1.IdlePause))), Old: web(), New: web(replicas(5)), PausedBy: []string{"a"},
 		},
 		"Pause, and it stays paused: as asked": {
 			Coordinations: coordinations(a(idlePolicy(v1.IdlePause))), Old: web(paused), New: web(paused, image("web:2")),
 		},
 		"Resume, and it is created: paused": {
-			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))), New: web(), HeldBy: []string{"a"},
+			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))), New: web(), PausedBy: []string{"a"},
 		},
 		"Resume, and the template is another: paused": {
-			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))), Old: web(), New: web(image("web:2")), HeldBy: []string{"a"},
+			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))), Old: web(), New: web(image("web:2")), PausedBy: []string{"a"},
 		},
 		"Resume, and it is restarted: paused": {
-			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))), Old: web(), New: web(restarted), HeldBy: []string{"a"},
+			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))), Old: web(), New: web(restarted), PausedBy: []string{"a"},
 		},
 		"Resume, and the template says the same in other words: as asked": {
 			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))), Old: web(cpu("500m")), New: web(cpu("0.5")),
@@ -206,11 +206,11 @@ func idle() map[string]Case {
 		},
 		"Resume, and what waits is replaced without spec.paused: paused": {
 			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))),
-			Old:           web(paused, annotation(v1.HeldByAnnotation, "a")), New: web(), HeldBy: []string{"a"},
+			Old:           web(paused, annotation(v1.HeldByAnnotation, "a")), New: web(), PausedBy: []string{"a"},
 		},
 		"Resume, and what waits is released by somebody else: paused": {
 			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))),
-			Old:           web(paused, annotation(v1.HeldByAnnotation, "a")), New: web(annotation(v1.HeldByAnnotation, "a")), HeldBy: []string{"a"},
+			Old:           web(paused, annotation(v1.HeldByAnnotation, "a")), New: web(annotation(v1.HeldByAnnotation, "a")), PausedBy: []string{"a"},
 		},
 		"Resume, and what waits is released by the controller: as asked": {
 			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))),
@@ -229,17 +229,17 @@ func idle() map[string]Case {
 func byHand(namespace string) map[string]Case {
 	byHand := annotation(v1.RolloutPausedAnnotation, v1.RolloutPausedValue)
 	return map[string]Case{
-		"held by hand, though Resume lets it pass: paused": {
-			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))), Old: web(), New: web(byHand), HeldBy: []string{"a"},
+		"paused by a user, though Resume lets it pass: paused": {
+			Coordinations: coordinations(a(idlePolicy(v1.IdleResume))), Old: web(), New: web(byHand), PausedBy: []string{"a"},
 		},
-		"held by hand, though it has the turn: paused": {
-			Coordinations: coordinations(a(active(namespace+"/"+Name, ""))), Old: web(), New: web(byHand), HeldBy: []string{"a"},
+		"paused by a user, though it has the turn: paused": {
+			Coordinations: coordinations(a(active(namespace+"/"+Name, ""))), Old: web(), New: web(byHand), PausedBy: []string{"a"},
 		},
-		"held by hand, and the controller decides: as asked": {
+		"paused by a user, and the controller decides: as asked": {
 			Coordinations: coordinations(a()), Old: web(paused, byHand), New: web(byHand), ByController: true,
 		},
-		"held by hand, and no coordination selects it: as asked": {New: web(byHand)},
-		"not held by hand any more, while it has the turn: as asked": {
+		"paused by a user, and no coordination selects it: as asked": {New: web(byHand)},
+		"not paused by a user any more, while it has the turn: as asked": {
 			Coordinations: coordinations(a(active(namespace+"/"+Name, ""))),
 			Old:           web(byHand), New: web(annotation(v1.RolloutPausedAnnotation, "false")),
 		},
@@ -250,12 +250,12 @@ func several(namespace string) map[string]Case {
 	name := namespace + "/" + Name
 	return map[string]Case{
 		"two select it: paused by either": {
-			Coordinations: coordinations(a(), selecting("b", "app", "web")), New: web(), HeldBy: []string{"a", "b"},
+			Coordinations: coordinations(a(), selecting("b", "app", "web")), New: web(), PausedBy: []string{"a", "b"},
 		},
 		"two select it, and it is held by the second already: that stays": {
 			Coordinations: coordinations(a(), selecting("b", "app", "web")),
 			Old:           web(paused, annotation(v1.HeldByAnnotation, "b")), New: web(annotation(v1.HeldByAnnotation, "b")),
-			HeldBy: []string{"b"},
+			PausedBy: []string{"b"},
 		},
 		"two select it, and it has the turn in both: as asked": {
 			Coordinations: coordinations(a(active(name, "")), selecting("b", "app", "web", active(name, ""))),
@@ -265,23 +265,23 @@ func several(namespace string) map[string]Case {
 		// one's status says so, too; then the controller releases.
 		"two select it, and it has the turn in one: as asked": {
 			Coordinations: coordinations(a(active(name, "")), selecting("b", "app", "web")),
-			Old:           web(), New: web(image("web:2")), HeldByPolicy: []string{"b"},
+			Old:           web(), New: web(image("web:2")), PausedByPolicy: []string{"b"},
 		},
 		"two select it, and one says Resume: paused by the other": {
 			Coordinations: coordinations(a(idlePolicy(v1.IdleResume)), selecting("b", "app", "web")),
-			Old:           web(), New: web(replicas(5)), HeldBy: []string{"b"},
+			Old:           web(), New: web(replicas(5)), PausedBy: []string{"b"},
 		},
 		"one selects it, and another does not in which it has the turn: paused": {
 			Coordinations: coordinations(a(), selecting("b", "app", "other", active(name, ""))),
-			Old:           web(), New: web(image("web:2")), HeldBy: []string{"a"},
+			Old:           web(), New: web(image("web:2")), PausedBy: []string{"a"},
 		},
 		"an empty name of what holds it: written anew": {
 			Coordinations: coordinations(a()),
 			Old:           web(paused, annotation(v1.HeldByAnnotation, "")), New: web(annotation(v1.HeldByAnnotation, "")),
-			HeldBy: []string{"a"},
+			PausedBy: []string{"a"},
 		},
 		"with other annotations, which stay: paused": {
-			Coordinations: coordinations(a()), New: web(annotation("example.com/note", "kept")), HeldBy: []string{"a"},
+			Coordinations: coordinations(a()), New: web(annotation("example.com/note", "kept")), PausedBy: []string{"a"},
 		},
 	}
 }

@@ -24,8 +24,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
-	"github.com/fluxrollouts/rollout-controller/internal/hold"
-	"github.com/fluxrollouts/rollout-controller/internal/hold/webhook"
+	"github.com/fluxrollouts/rollout-controller/internal/admission"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/webhook"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
@@ -39,12 +39,12 @@ const (
 )
 
 // names are those that the components give.
-var names = hold.NamesOf(hold.Installation, manifests.Namespace)
+var names = admission.NamesOf(admission.Installation, manifests.Namespace)
 
 // replica is one replica of the controller, as far as admission goes. It has
 // the rights that are installed, and no others.
 type replica struct {
-	admission *hold.Admission
+	admission *admission.Installed
 	webhook   *webhook.Server
 	port      int
 	stop      func()
@@ -57,7 +57,7 @@ func startReplica(t *testing.T, options webhook.Options) *replica {
 	mgr := newManager(t)
 	r := &replica{}
 	var err error
-	r.admission, err = hold.NewAdmission(mgr, names)
+	r.admission, err = admission.NewInstalled(mgr, names)
 	g.Expect(err).NotTo(HaveOccurred())
 	r.port = freePort(t)
 	options.Host, options.Port = "127.0.0.1", r.port

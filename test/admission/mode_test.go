@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
-	"github.com/fluxrollouts/rollout-controller/internal/hold"
-	"github.com/fluxrollouts/rollout-controller/internal/hold/certificates"
-	"github.com/fluxrollouts/rollout-controller/internal/hold/webhook"
+	"github.com/fluxrollouts/rollout-controller/internal/admission"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/certificates"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/webhook"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
@@ -98,16 +98,16 @@ func TestAWebhookThatIsTurnedOffIsNotInForce(t *testing.T) {
 	g := NewWithT(t)
 	installRights(t)
 	mgr := newManager(t)
-	admission, err := hold.NewAdmission(mgr, names)
+	installed, err := admission.NewInstalled(mgr, names)
 	g.Expect(err).NotTo(HaveOccurred())
 	run(t, mgr)
 	installWebhook(t, freePort(t), func(c *admissionv1.MutatingWebhookConfiguration) {
 		c.Webhooks[0].ClientConfig.CABundle = authority(t)
 	})
-	eventually(t, func() string { _, message := admission.Mode("shop"); return message }).Should(Equal(
+	eventually(t, func() string { _, message := installed.Mode("shop"); return message }).Should(Equal(
 		"the controller pauses Deployments once it has seen them: there is no MutatingAdmissionPolicy rollout-controller-hold, " +
 			"and the controller's webhook is turned off"))
-	reason, _ := admission.Mode("shop")
+	reason, _ := installed.Mode("shop")
 	g.Expect(reason).To(Equal(v1.ControllerOnlyReason))
 }
 
@@ -121,11 +121,11 @@ func TestAnOlderAPIServerHasNoPolicies(t *testing.T) {
 			return meta.NewDefaultRESTMapper([]schema.GroupVersion{admissionv1.SchemeGroupVersion}), nil
 		}
 	})
-	admission, err := hold.NewAdmission(mgr, names)
+	installed, err := admission.NewInstalled(mgr, names)
 	g.Expect(err).NotTo(HaveOccurred())
 	run(t, mgr)
-	eventually(t, admission.ServeWebhook().Known()).Should(BeClosed())
-	reason, message := admission.Mode("shop")
+	eventually(t, installed.ServeWebhook().Known()).Should(BeClosed())
+	reason, message := installed.Mode("shop")
 	g.Expect(reason).To(Equal(v1.ControllerOnlyReason))
 	g.Expect(message).To(ContainSubstring("the API server serves no MutatingAdmissionPolicies"))
 }

@@ -22,11 +22,11 @@ func TestThePolicyHoldsWhatTheRuleHolds(t *testing.T) {
 			s := newStage(t, policyForm)
 			c = Cases(s.namespace)[name]
 			s.play(c)
-			held := c.HeldBy
-			if c.HeldByPolicy != nil {
-				held = c.HeldByPolicy
+			paused := c.PausedBy
+			if c.PausedByPolicy != nil {
+				paused = c.PausedByPolicy
 			}
-			s.expectHeld(c.New, held)
+			s.expectPaused(c.New, paused)
 		})
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/fluxrollouts/rollout-controller/internal/hold/certificates"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/certificates"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
-	"github.com/fluxrollouts/rollout-controller/internal/hold/certificates"
-	"github.com/fluxrollouts/rollout-controller/internal/hold/webhook"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/certificates"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/webhook"
 )
 
 func TestNothingListensUnlessTheWebhookIsInstalled(t *testing.T) {
@@ -89,7 +89,7 @@ func TestWhatCertManagerProvidesIsLeftAlone(t *testing.T) {
 	s := newStage(t, webhookForm)
 	s.coordinate(a())
 	s.create(testClient, web())
-	s.expectHeld(web(), []string{"a"})
+	s.expectPaused(web(), []string{"a"})
 
 	g.Expect(configuration(t).ResourceVersion).To(Equal(installed.ResourceVersion), "nobody writes it")
 	err = testClient.Get(t.Context(), names.Certificate, &corev1.Secret{})

@@ -15,8 +15,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/internal/hold/certificates"
-	"github.com/fluxrollouts/rollout-controller/internal/hold/webhook"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/certificates"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/webhook"
 )
 
 // certificatePEM begins each certificate of a bundle.
@@ -96,7 +96,7 @@ func callAllTheTime(t *testing.T) (goOn func()) {
 			d := web()
 			d.Namespace = s.namespace
 			if err := testClient.Create(ctx, d, client.DryRunAll); err != nil || !d.Spec.Paused {
-				t.Errorf("call %d: the Deployment was not held: %v", calls.Load(), err)
+				t.Errorf("call %d: the Deployment was not paused: %v", calls.Load(), err)
 				return
 			}
 			calls.Add(1)
@@ -143,7 +143,7 @@ func TestASecretThatIsSpoiltOrDeletedIsMadeAnew(t *testing.T) {
 			s := newStage(t, webhookForm)
 			s.coordinate(a())
 			s.create(testClient, web())
-			s.expectHeld(web(), []string{"a"})
+			s.expectPaused(web(), []string{"a"})
 		})
 	}
 }

@@ -37,7 +37,7 @@ func TestServerSideApplyLeavesWhatAdmissionHolds(t *testing.T) {
 			s.coordinate(a())
 			for _, image := range []string{"web:1", "web:1", "web:2"} {
 				s.apply(t, image)
-				s.expectHeld(web(func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = image }), []string{"a"})
+				s.expectPaused(web(func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = image }), []string{"a"})
 			}
 			for _, entry := range s.deployment().ManagedFields {
 				s.Expect(entry.FieldsV1.GetRawString()).NotTo(ContainSubstring("f:paused"), "%s owns it", entry.Manager)

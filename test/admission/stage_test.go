@@ -121,9 +121,9 @@ func (s *stage) play(c Case) {
 	}
 }
 
-// expectHeld expects that the Deployment was stored as it was asked for, but
+// expectPaused expects that the Deployment was stored as it was asked for, but
 // for what holds it, if anything does.
-func (s *stage) expectHeld(asked *appsv1.Deployment, by []string) {
+func (s *stage) expectPaused(asked *appsv1.Deployment, by []string) {
 	d := s.deployment()
 	annotations := map[string]string{}
 	for key, value := range asked.Annotations {

@@ -15,7 +15,7 @@ func TestTheWebhookHoldsWhatTheRuleHolds(t *testing.T) {
 			s := newStage(t, webhookForm)
 			c := Cases(s.namespace)[name]
 			s.play(c)
-			s.expectHeld(c.New, c.HeldBy)
+			s.expectPaused(c.New, c.PausedBy)
 		})
 	}
 }

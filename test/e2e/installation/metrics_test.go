@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/internal/hold/certificates"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/certificates"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"

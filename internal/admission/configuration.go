@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hold
+package admission
 
 import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/fluxrollouts/rollout-controller/internal/hold/named"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/singleobject"
 )
 
-// Configuration is the configuration of this installation's webhook. One of the
-// same name that is part of another installation counts as none.
+// Configuration is the MutatingWebhookConfiguration of this installation. One of the
+// same name that is part of another product counts as none.
 type Configuration struct {
-	*named.Object[*admissionv1.MutatingWebhookConfiguration]
+	*singleobject.Object[*admissionv1.MutatingWebhookConfiguration]
 }
 
 // Get returns the configuration, which must not be changed, and whether there
@@ -35,6 +35,5 @@ func (c Configuration) Webhook() *admissionv1.MutatingWebhook {
 	return nil
 }
 
-// isOurs tells what this project installs from what others install under the
-// same name.
+// isOurs reports whether the object is of this product, whatever its name is.
 func isOurs(o *admissionv1.MutatingWebhookConfiguration) bool { return o.Labels[PartOfLabel] == PartOf }

@@ -24,8 +24,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
-	"github.com/fluxrollouts/rollout-controller/internal/hold"
-	"github.com/fluxrollouts/rollout-controller/internal/hold/named"
+	"github.com/fluxrollouts/rollout-controller/internal/admission"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/singleobject"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
@@ -55,7 +55,7 @@ type Keeper struct {
 
 // NewKeeper prepares a keeper for the webhook, with the configuration and the
 // Secret of these names.
-func NewKeeper(config *rest.Config, transport *http.Client, names hold.Names, clock clock.Clock, log logr.Logger) (*Keeper, error) {
+func NewKeeper(config *rest.Config, transport *http.Client, names admission.Names, clock clock.Clock, log logr.Logger) (*Keeper, error) {
 	registrations, err := admissionclient.NewForConfigAndClient(config, transport)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
@@ -96,7 +96,7 @@ func (k *Keeper) Certificate() (*tls.Certificate, error) {
 
 // Start keeps the certificate until ctx ends.
 func (k *Keeper) Start(ctx context.Context) error {
-	stored := named.Watch(k.core.RESTClient(), "secrets", &corev1.Secret{}, k.secret)
+	stored := singleobject.Watch(k.core.RESTClient(), "secrets", &corev1.Secret{}, k.secret)
 	stored.OnChange(k.Look)
 	var watching sync.WaitGroup
 	watching.Go(func() { _ = stored.Start(ctx) })
@@ -204,7 +204,7 @@ func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
 	switch {
 	case apierrors.IsNotFound(err) && k.creates:
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-			Namespace: k.secret.Namespace, Name: k.secret.Name, Labels: map[string]string{hold.PartOfLabel: hold.PartOf},
+			Namespace: k.secret.Namespace, Name: k.secret.Name, Labels: map[string]string{admission.PartOfLabel: admission.PartOf},
 		}}, nil
 	case err != nil:
 		return nil, fmt.Errorf("read the Secret of the certificate: %w", err)

@@ -10,7 +10,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/fluxrollouts/rollout-controller/internal/hold"
+	"github.com/fluxrollouts/rollout-controller/internal/admission"
 )
 
 // injections are the annotations by which cert-manager is asked to write the
@@ -41,12 +41,12 @@ func targetOf(configuration *admissionv1.MutatingWebhookConfiguration) (target, 
 		}
 	}
 	for i, w := range configuration.Webhooks {
-		if w.Name == hold.WebhookName {
+		if w.Name == admission.WebhookName {
 			host, err := Host(w.ClientConfig)
 			return target{index: i, version: configuration.ResourceVersion, host: host, trusted: w.ClientConfig.CABundle}, err
 		}
 	}
-	return target{}, fmt.Errorf("MutatingWebhookConfiguration %s has no webhook %s", configuration.Name, hold.WebhookName)
+	return target{}, fmt.Errorf("MutatingWebhookConfiguration %s has no webhook %s", configuration.Name, admission.WebhookName)
 }
 
 // Host is the name that the API server expects in the certificate.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package named watches single objects by their names, for which the right to
-// read just these is enough.
-package named
+// Package singleobject watches single objects by name. The right to read just these
+// objects is enough for that.
+package singleobject
 
 import (
 	"context"
@@ -16,19 +16,18 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Object is one object, as the API server last told of it. It is a runnable of
-// a manager, on every replica. Its methods may be called from several
-// goroutines.
+// Object is one object, as it was last seen. It is a runnable of a manager, on every
+// replica. Its methods may be called from several goroutines.
 type Object[T runtime.Object] struct {
 	resource string
 	key      string
 	informer cache.SharedIndexInformer
 	known    chan struct{}
-	settle   func()
+	settle   func() // closes known, once
 
-	mu      sync.Mutex
-	refused error
-	changed []func()
+	mu       sync.Mutex
+	rejected error
+	changed  []func()
 }
 
 // Watch prepares to watch an object of a resource that a client reads. The
@@ -45,9 +44,9 @@ func Watch[T runtime.Object](client cache.Getter, resource string, example T, ke
 	// The setters refuse only an informer that has been started.
 	_ = o.informer.SetWatchErrorHandlerWithContext(o.failed)
 	_, _ = o.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { o.tell() },
-		UpdateFunc: func(any, any) { o.tell() },
-		DeleteFunc: func(any) { o.tell() },
+		AddFunc:    func(any) { o.notify() },
+		UpdateFunc: func(any, any) { o.notify() },
+		DeleteFunc: func(any) { o.notify() },
 	})
 	return o
 }
@@ -67,7 +66,7 @@ func (o *Object[T]) Start(ctx context.Context) error {
 		select {
 		case <-o.informer.HasSyncedChecker().Done():
 			o.settle()
-			o.tell()
+			o.notify()
 		case <-ctx.Done():
 		}
 	})
@@ -94,35 +93,36 @@ func (o *Object[T]) Get() (T, bool) {
 // may not be read.
 func (o *Object[T]) Known() <-chan struct{} { return o.known }
 
-// Refused is why the object may not be read; nil if it may. It is asked for
-// again, ever more rarely.
-func (o *Object[T]) Refused() error {
+// Rejected is why the object may not be read; nil if it may. The watch is tried again
+// with growing pauses.
+func (o *Object[T]) Rejected() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.informer.HasSynced() {
 		return nil
 	}
-	return o.refused
+	return o.rejected
 }
 
-// failed is told of a list or watch that failed. Refusals are logged once.
+// failed is called with the error of a list or watch. A rejection is logged once.
 func (o *Object[T]) failed(ctx context.Context, reflector *cache.Reflector, err error) {
 	if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		cache.DefaultWatchErrorHandler(ctx, reflector, err)
 		return
 	}
 	o.mu.Lock()
-	first := o.refused == nil
-	o.refused = err
+	first := o.rejected == nil
+	o.rejected = err
 	o.mu.Unlock()
 	o.settle()
 	if first {
-		ctrl.Log.WithName("hold").Info("an object may not be watched", "resource", o.resource, "name", o.key, "reason", err.Error())
-		o.tell()
+		ctrl.Log.WithName("admission").Info("an object may not be watched", "resource", o.resource, "name", o.key, "reason", err.Error())
+		o.notify()
 	}
 }
 
-func (o *Object[T]) tell() {
+// notify calls the functions of OnChange.
+func (o *Object[T]) notify() {
 	o.mu.Lock()
 	changed := o.changed
 	o.mu.Unlock()

@@ -16,10 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
-	"github.com/fluxrollouts/rollout-controller/internal/hold"
+	"github.com/fluxrollouts/rollout-controller/internal/admission"
 	cases "github.com/fluxrollouts/rollout-controller/test/admission"
 )
 
@@ -46,18 +46,18 @@ func (l listed) List(_ context.Context, list client.ObjectList, options ...clien
 	return l.err
 }
 
-func answer(t *testing.T, reader client.Reader, request admission.Request) admission.Response {
+func answer(t *testing.T, reader client.Reader, request ctrladmission.Request) ctrladmission.Response {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	NewWithT(t).Expect(appsv1.AddToScheme(scheme)).To(Succeed())
-	h := &Handler{Coordinations: reader, Rule: hold.Rule{Controller: controller}, Decoder: admission.NewDecoder(scheme)}
+	h := &Handler{Coordinations: reader, Rule: admission.Rule{Controller: controller}, Decoder: ctrladmission.NewDecoder(scheme)}
 	return h.Handle(t.Context(), request)
 }
 
 // asking is a request as the API server makes it.
-func asking(t *testing.T, c cases.Case) admission.Request {
+func asking(t *testing.T, c cases.Case) ctrladmission.Request {
 	t.Helper()
-	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+	request := ctrladmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Kind:      metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
 		Namespace: "shop", Name: cases.Name, Operation: admissionv1.Create,
 		UserInfo: authenticationv1.UserInfo{Username: "jane"},
@@ -106,12 +106,12 @@ func TestTheAnswerHoldsAndChangesNothingElse(t *testing.T) {
 				g.Expect(operation.Operation).To(Equal("add"))
 				changed[operation.Path] = operation.Value
 			}
-			if len(c.HeldBy) == 0 {
+			if len(c.PausedBy) == 0 {
 				g.Expect(changed).To(BeEmpty())
 				return
 			}
 			g.Expect(changed).To(HaveKeyWithValue("/spec/paused", true))
-			g.Expect(c.HeldBy).To(ContainElement(changed["/metadata/annotations/apps.containerinfra.nl~1held-by"]))
+			g.Expect(c.PausedBy).To(ContainElement(changed["/metadata/annotations/apps.containerinfra.nl~1held-by"]))
 			if len(c.New.Annotations) > 0 {
 				g.Expect(changed).NotTo(HaveKey("/metadata/annotations"), "others would be lost")
 			}
@@ -135,10 +135,10 @@ func TestWhatCannotBeJudgedIsStoredAsAsked(t *testing.T) {
 
 func TestWhatIsNoDeploymentIsAnError(t *testing.T) {
 	waiting := cases.Cases("shop")["waiting, when it is created: paused"]
-	for name, change := range map[string]func(*admission.Request){
-		"another kind":    func(r *admission.Request) { r.Kind.Kind = "StatefulSet" },
-		"another group":   func(r *admission.Request) { r.Kind.Group = "example.com" },
-		"another version": func(r *admission.Request) { r.Kind.Version = "v1beta1" },
+	for name, change := range map[string]func(*ctrladmission.Request){
+		"another kind":    func(r *ctrladmission.Request) { r.Kind.Kind = "StatefulSet" },
+		"another group":   func(r *ctrladmission.Request) { r.Kind.Group = "example.com" },
+		"another version": func(r *ctrladmission.Request) { r.Kind.Version = "v1beta1" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := asking(t, waiting)
@@ -153,11 +153,11 @@ func TestWhatIsNoDeploymentIsAnError(t *testing.T) {
 // A Deployment that this process cannot read is none that the API server cannot store.
 func TestADeploymentThatCannotBeReadIsStoredAsAsked(t *testing.T) {
 	waiting := cases.Cases("shop")["waiting, when it is created: paused"]
-	for name, change := range map[string]func(*admission.Request){
-		"no object":      func(r *admission.Request) { r.Object.Raw = nil },
-		"no JSON":        func(r *admission.Request) { r.Object.Raw = []byte("{") },
-		"no JSON stored": func(r *admission.Request) { r.OldObject.Raw = []byte("{") },
-		"another type":   func(r *admission.Request) { r.Object.Raw = []byte(`{"spec":{"replicas":"many"}}`) },
+	for name, change := range map[string]func(*ctrladmission.Request){
+		"no object":      func(r *ctrladmission.Request) { r.Object.Raw = nil },
+		"no JSON":        func(r *ctrladmission.Request) { r.Object.Raw = []byte("{") },
+		"no JSON stored": func(r *ctrladmission.Request) { r.OldObject.Raw = []byte("{") },
+		"another type":   func(r *ctrladmission.Request) { r.Object.Raw = []byte(`{"spec":{"replicas":"many"}}`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := asking(t, waiting)

@@ -12,53 +12,53 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
-	"github.com/fluxrollouts/rollout-controller/internal/hold"
+	"github.com/fluxrollouts/rollout-controller/internal/admission"
 )
 
-// Handler answers the API server by the rule. It refuses nothing but what is
-// not a Deployment: if it cannot read the Deployment or the coordinations, the
-// Deployment is stored as it was asked for, and the controller looks after it.
+// Handler answers the API server by the rule. It rejects only objects that are no
+// Deployments. If it cannot read the Deployment or the coordinations, the Deployment is
+// stored unchanged, and the controller pauses it later.
 type Handler struct {
-	// Coordinations reads DeploymentCoordinations. Without it nothing is held.
+	// Coordinations reads DeploymentCoordinations. Without it nothing is paused.
 	Coordinations client.Reader
 	// Rule decides.
-	Rule hold.Rule
+	Rule admission.Rule
 	// Decoder reads Deployments.
-	Decoder admission.Decoder
+	Decoder ctrladmission.Decoder
 }
 
 // Handle answers one request.
-func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
+func (h *Handler) Handle(ctx context.Context, request ctrladmission.Request) ctrladmission.Response {
 	if err := isDeployment(request); err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
+		return ctrladmission.Errored(http.StatusBadRequest, err)
 	}
 	asked, err := h.read(request)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "a Deployment was not held, as it cannot be read",
+		ctrl.LoggerFrom(ctx).Error(err, "a Deployment was not paused, as it cannot be read",
 			"namespace", request.Namespace, "name", request.Name)
-		return admission.Allowed("")
+		return ctrladmission.Allowed("")
 	}
 	if h.Coordinations == nil {
-		return admission.Allowed("")
+		return ctrladmission.Allowed("")
 	}
 	list := &v1.DeploymentCoordinationList{}
 	if err := h.Coordinations.List(ctx, list, client.InNamespace(request.Namespace)); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "a Deployment was not held, as its coordinations cannot be listed",
+		ctrl.LoggerFrom(ctx).Error(err, "a Deployment was not paused, as its coordinations cannot be listed",
 			"namespace", request.Namespace, "name", request.Name)
-		return admission.Allowed("")
+		return ctrladmission.Allowed("")
 	}
-	by, held := h.Rule.HeldBy(asked, list.Items)
-	if !held {
-		return admission.Allowed("")
+	by, paused := h.Rule.PausedBy(asked, list.Items)
+	if !paused {
+		return ctrladmission.Allowed("")
 	}
-	return admission.Patched("", patch(asked.New, by)...)
+	return ctrladmission.Patched("", patch(asked.New, by)...)
 }
 
 // isDeployment is an error if the webhook is asked about something else.
-func isDeployment(request admission.Request) error {
+func isDeployment(request ctrladmission.Request) error {
 	kind := appsv1.SchemeGroupVersion.WithKind("Deployment")
 	if got := request.Kind; got.Group != kind.Group || got.Version != kind.Version || got.Kind != kind.Kind {
 		return fmt.Errorf("expected a Deployment of apps/v1, and got %s", got.String())
@@ -68,8 +68,8 @@ func isDeployment(request admission.Request) error {
 
 // read makes of a request what the rule looks at. It has an old Deployment if
 // there is one.
-func (h *Handler) read(request admission.Request) (hold.Request, error) {
-	asked := hold.Request{Username: request.UserInfo.Username, New: &appsv1.Deployment{}}
+func (h *Handler) read(request ctrladmission.Request) (admission.Request, error) {
+	asked := admission.Request{Username: request.UserInfo.Username, New: &appsv1.Deployment{}}
 	if err := h.Decoder.Decode(request, asked.New); err != nil {
 		return asked, fmt.Errorf("read the Deployment: %w", err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hold
+package admission
 
 import (
 	"fmt"
@@ -17,34 +17,34 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
-	"github.com/fluxrollouts/rollout-controller/internal/hold/named"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/singleobject"
 )
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicies;mutatingadmissionpolicybindings,resourceNames=rollout-controller-hold,verbs=get;list;watch
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=rollout-controller-webhook;kube-deployment-coordinator-webhook;kube-deployment-coordinator-kube-deployment-coordinator-webhook,verbs=get;list;watch
 
-// Admission knows which form of the rule is in force, by watching what is
-// installed. What it may not read counts as not installed.
-type Admission struct {
+// Installed reports which form of the rule is in force. It watches the objects of the
+// policy and of the webhook; what it may not read counts as not installed.
+type Installed struct {
 	names   Names
-	policy  *named.Object[*admissionv1.MutatingAdmissionPolicy] // nil if the API server does not serve the kind
-	binding *named.Object[*admissionv1.MutatingAdmissionPolicyBinding]
+	policy  *singleobject.Object[*admissionv1.MutatingAdmissionPolicy] // nil if the API server does not serve the kind
+	binding *singleobject.Object[*admissionv1.MutatingAdmissionPolicyBinding]
 	webhook Configuration
-	others  []*named.Object[*admissionv1.MutatingWebhookConfiguration] // one is the webhook's own, if that is its name
+	others  []*singleobject.Object[*admissionv1.MutatingWebhookConfiguration] // one is the webhook's own, if that is its name
 
 	served  bool // whether this process serves the webhook
 	changes changes
 }
 
-// NewAdmission adds to the manager what watches the objects with these names.
-// It asks the API server whether it serves MutatingAdmissionPolicies; if it
-// does so only later, that is found out at the next start.
-func NewAdmission(mgr ctrl.Manager, names Names) (*Admission, error) {
+// NewInstalled adds watches of the objects with these names to the manager. It asks
+// the API server once whether it serves MutatingAdmissionPolicies; a later change is
+// noticed at the next start.
+func NewInstalled(mgr ctrl.Manager, names Names) (*Installed, error) {
 	clients, err := admissionclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	a := &Admission{names: names, changes: changes{coordinations: mgr.GetClient()}}
+	a := &Installed{names: names, changes: changes{coordinations: mgr.GetClient()}}
 	a.changes.situation = a.situation
 	registrations := clients.RESTClient()
 	a.webhook.Object, err = watch(mgr, a, registrations, "mutatingwebhookconfigurations", names.Webhook, &admissionv1.MutatingWebhookConfiguration{})
@@ -64,7 +64,7 @@ func NewAdmission(mgr ctrl.Manager, names Names) (*Admission, error) {
 }
 
 // watchPolicy watches the policy, if there can be one.
-func (a *Admission) watchPolicy(mgr ctrl.Manager, registrations cache.Getter) error {
+func (a *Installed) watchPolicy(mgr ctrl.Manager, registrations cache.Getter) error {
 	kind := admissionv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy")
 	_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	switch {
@@ -80,9 +80,9 @@ func (a *Admission) watchPolicy(mgr ctrl.Manager, registrations cache.Getter) er
 	return err
 }
 
-// watch adds a watch to the manager of which the changes are told.
-func watch[T runtime.Object](mgr ctrl.Manager, a *Admission, client cache.Getter, resource, name string, example T) (*named.Object[T], error) {
-	object := named.Watch(client, resource, example, types.NamespacedName{Name: name})
+// watch adds a watch to the manager, whose events wake the controllers (see changes).
+func watch[T runtime.Object](mgr ctrl.Manager, a *Installed, client cache.Getter, resource, name string, example T) (*singleobject.Object[T], error) {
+	object := singleobject.Watch(client, resource, example, types.NamespacedName{Name: name})
 	object.OnChange(a.changes.look)
 	a.changes.awaited = append(a.changes.awaited, object.Known())
 	if err := mgr.Add(object); err != nil {
@@ -91,16 +91,16 @@ func watch[T runtime.Object](mgr ctrl.Manager, a *Admission, client cache.Getter
 	return object, nil
 }
 
-// ServeWebhook is for whoever serves the webhook, before the manager starts. It
-// returns the configuration by which the API server finds it. Unless somebody
-// calls this, the webhook counts as turned off.
-func (a *Admission) ServeWebhook() Configuration {
+// ServeWebhook is called before the manager starts, if this process serves the webhook.
+// It returns the configuration by which the API server finds it. Without this call the
+// webhook counts as turned off.
+func (a *Installed) ServeWebhook() Configuration {
 	a.served = true
 	return a.webhook
 }
 
 // Mode is the reason and the message of the condition HoldMode in a namespace.
-func (a *Admission) Mode(namespace string) (reason, message string) {
+func (a *Installed) Mode(namespace string) (reason, message string) {
 	if policy := a.policyInForce(); policy != nil && covers(policy, namespace) {
 		return v1.AdmissionPolicyReason, fmt.Sprintf("the API server pauses Deployments that wait, by MutatingAdmissionPolicy %s", a.names.Policy)
 	}
@@ -110,8 +110,8 @@ func (a *Admission) Mode(namespace string) (reason, message string) {
 	return v1.ControllerOnlyReason, fmt.Sprintf("the controller pauses Deployments once it has seen them: %s, and %s", a.whyNoPolicy(), a.whyNoWebhook())
 }
 
-// policyInForce is which namespaces the policy is for; nil if it is not in force.
-func (a *Admission) policyInForce() *metav1.LabelSelector {
+// policyInForce returns the namespaces that the policy is for; nil if it is not in force.
+func (a *Installed) policyInForce() *metav1.LabelSelector {
 	if a.policy == nil {
 		return nil
 	}
@@ -126,8 +126,8 @@ func (a *Admission) policyInForce() *metav1.LabelSelector {
 	return policy.Spec.MatchConstraints.NamespaceSelector
 }
 
-// webhookInForce is which namespaces the webhook is for; nil if it is not in force.
-func (a *Admission) webhookInForce() *metav1.LabelSelector {
+// webhookInForce returns the namespaces that the webhook is for; nil if it is not in force.
+func (a *Installed) webhookInForce() *metav1.LabelSelector {
 	webhook := a.webhook.Webhook()
 	if !a.served || webhook == nil || len(webhook.ClientConfig.CABundle) == 0 {
 		return nil
@@ -138,8 +138,8 @@ func (a *Admission) webhookInForce() *metav1.LabelSelector {
 	return webhook.NamespaceSelector
 }
 
-// covers says whether a selector of namespaces admits one of this name. Other
-// labels of the namespace are not known here, and taken to match.
+// covers reports whether a selector of namespaces matches one of this name. Other
+// labels of the namespace are not known here and count as matching.
 func covers(selector *metav1.LabelSelector, namespace string) bool {
 	byName := &metav1.LabelSelector{}
 	for _, e := range selector.MatchExpressions {
@@ -154,11 +154,11 @@ func covers(selector *metav1.LabelSelector, namespace string) bool {
 	return err == nil && names.Matches(labels.Set{corev1.LabelMetadataName: namespace})
 }
 
-func (a *Admission) whyNoPolicy() string {
+func (a *Installed) whyNoPolicy() string {
 	if a.policy == nil {
 		return "the API server serves no MutatingAdmissionPolicies"
 	}
-	if a.policy.Refused() != nil || a.binding.Refused() != nil {
+	if a.policy.Rejected() != nil || a.binding.Rejected() != nil {
 		return fmt.Sprintf("MutatingAdmissionPolicy %s or its binding may not be read", a.names.Policy)
 	}
 	if a.policyInForce() != nil {
@@ -170,11 +170,11 @@ func (a *Admission) whyNoPolicy() string {
 	return fmt.Sprintf("there is no MutatingAdmissionPolicy %s", a.names.Policy)
 }
 
-func (a *Admission) whyNoWebhook() string {
+func (a *Installed) whyNoWebhook() string {
 	if !a.served {
 		return "the controller's webhook is turned off"
 	}
-	if a.webhook.Refused() != nil {
+	if a.webhook.Rejected() != nil {
 		return fmt.Sprintf("MutatingWebhookConfiguration %s may not be read", a.names.Webhook)
 	}
 	if a.webhookInForce() != nil {
@@ -186,8 +186,8 @@ func (a *Admission) whyNoWebhook() string {
 	return fmt.Sprintf("there is no MutatingWebhookConfiguration %s", a.names.Webhook)
 }
 
-// Other says that another coordinator is installed; it is empty if none is.
-func (a *Admission) Other() string {
+// Other is a message if another coordinator is installed, and empty if none is.
+func (a *Installed) Other() string {
 	for _, other := range a.others {
 		if configuration, ok := other.Get(); ok && !isOurs(configuration) {
 			return fmt.Sprintf("MutatingWebhookConfiguration %s is of another coordinator: uninstall that, or this one", configuration.Name)
@@ -196,8 +196,8 @@ func (a *Admission) Other() string {
 	return ""
 }
 
-// situation is what is said of every namespace, and which ones are left out.
-func (a *Admission) situation() situation {
+// situation returns everything that Mode and Other depend on.
+func (a *Installed) situation() situation {
 	return situation{
 		policy: metav1.FormatLabelSelector(a.policyInForce()), webhook: metav1.FormatLabelSelector(a.webhookInForce()),
 		whyNoPolicy: a.whyNoPolicy(), whyNoWebhook: a.whyNoWebhook(), other: a.Other(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hold_test
+package admission_test
 
 import (
 	"testing"
@@ -9,43 +9,43 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
-	"github.com/fluxrollouts/rollout-controller/internal/hold"
-	"github.com/fluxrollouts/rollout-controller/test/admission"
+	"github.com/fluxrollouts/rollout-controller/internal/admission"
+	cases "github.com/fluxrollouts/rollout-controller/test/admission"
 )
 
 func TestTheRuleHoldsWhatMustWait(t *testing.T) {
 	const controller = "system:serviceaccount:kuberik-system:controller"
-	for name, c := range admission.Cases("shop") {
+	for name, c := range cases.Cases("shop") {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			request := hold.Request{Username: "jane", Old: stored(c.Old), New: stored(c.New)}
+			request := admission.Request{Username: "jane", Old: stored(c.Old), New: stored(c.New)}
 			if c.Old == nil {
 				request.New.UID = ""
 			}
 			if c.ByController {
 				request.Username = controller
 			}
-			by, held := hold.Rule{Controller: controller}.HeldBy(request, placed(c.Coordinations))
-			g.Expect(held).To(Equal(len(c.HeldBy) > 0))
-			if held {
-				g.Expect(c.HeldBy).To(ContainElement(by))
+			by, paused := admission.Rule{Controller: controller}.PausedBy(request, placed(c.Coordinations))
+			g.Expect(paused).To(Equal(len(c.PausedBy) > 0))
+			if paused {
+				g.Expect(c.PausedBy).To(ContainElement(by))
 			}
 		})
 	}
 }
 
 func TestNobodyIsTheControllerWhileItDoesNotKnowItsName(t *testing.T) {
-	c := admission.Cases("shop")["released by the controller: as asked"]
-	request := hold.Request{Old: stored(c.Old), New: stored(c.New)}
-	_, held := hold.Rule{}.HeldBy(request, placed(c.Coordinations))
-	NewWithT(t).Expect(held).To(BeTrue())
+	c := cases.Cases("shop")["released by the controller: as asked"]
+	request := admission.Request{Old: stored(c.Old), New: stored(c.New)}
+	_, paused := admission.Rule{}.PausedBy(request, placed(c.Coordinations))
+	NewWithT(t).Expect(paused).To(BeTrue())
 }
 
 func TestOfSeveralTheFirstByNameIsSaidToHold(t *testing.T) {
-	c := admission.Cases("shop")["two select it: paused by either"]
+	c := cases.Cases("shop")["two select it: paused by either"]
 	coordinations := placed(c.Coordinations)
 	coordinations[0], coordinations[1] = coordinations[1], coordinations[0]
-	by, _ := hold.Rule{}.HeldBy(hold.Request{New: stored(c.New)}, coordinations)
+	by, _ := admission.Rule{}.PausedBy(admission.Request{New: stored(c.New)}, coordinations)
 	NewWithT(t).Expect(by).To(Equal("a"))
 }
 
@@ -55,7 +55,7 @@ func stored(d *appsv1.Deployment) *appsv1.Deployment {
 		return nil
 	}
 	d = d.DeepCopy()
-	d.Namespace, d.UID = "shop", admission.StoredUID
+	d.Namespace, d.UID = "shop", cases.StoredUID
 	return d
 }
 

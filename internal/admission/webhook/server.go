@@ -18,10 +18,10 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/fluxrollouts/rollout-controller/internal/hold"
-	"github.com/fluxrollouts/rollout-controller/internal/hold/certificates"
+	"github.com/fluxrollouts/rollout-controller/internal/admission"
+	"github.com/fluxrollouts/rollout-controller/internal/admission/certificates"
 )
 
 // Path is where the webhook is.
@@ -48,8 +48,8 @@ type Options struct {
 // Server serves the webhook while it is installed. It is a runnable of a
 // manager, on every replica.
 type Server struct {
-	configuration hold.Configuration
-	handler       admission.Handler
+	configuration admission.Configuration
+	handler       ctrladmission.Handler
 	options       Options
 	certificates  source
 	clock         clock.Clock
@@ -70,7 +70,7 @@ type source interface {
 // Add adds the webhook to the manager, and to what it has to be ready for. It
 // asks the API server for the name of the controller, whose own writes the rule
 // leaves alone; if that is refused, only the webhook's configuration exempts it.
-func Add(ctx context.Context, mgr ctrl.Manager, installed *hold.Admission, names hold.Names, options Options) (*Server, error) {
+func Add(ctx context.Context, mgr ctrl.Manager, installed *admission.Installed, names admission.Names, options Options) (*Server, error) {
 	who, err := authenticationclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
@@ -79,8 +79,8 @@ func Add(ctx context.Context, mgr ctrl.Manager, installed *hold.Admission, names
 		configuration: installed.ServeWebhook(),
 		handler: &Handler{
 			Coordinations: mgr.GetClient(),
-			Rule:          hold.Rule{Controller: self(ctx, who.SelfSubjectReviews())},
-			Decoder:       admission.NewDecoder(mgr.GetScheme()),
+			Rule:          admission.Rule{Controller: self(ctx, who.SelfSubjectReviews())},
+			Decoder:       ctrladmission.NewDecoder(mgr.GetScheme()),
 		},
 		options: options,
 		clock:   options.Clock,

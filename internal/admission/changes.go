@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hold
+package admission
 
 import (
 	"context"
@@ -18,12 +18,12 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// Changes wakes a controller when Mode or Other return something else than
-// before, once for each namespace that has coordinations; the request has the
-// name of the namespace. The controller begins its work when they are known.
-func (a *Admission) Changes() source.Source { return &a.changes }
+// Changes wakes a controller when the answers of Mode or Other change, once for each
+// namespace that has coordinations; the request has the name of the namespace. The
+// controller does not start before the answers are known.
+func (a *Installed) Changes() source.Source { return &a.changes }
 
-// situation is what the answers of Admission follow from.
+// situation is everything that the answers of Installed depend on.
 type situation struct{ policy, webhook, whyNoPolicy, whyNoWebhook, other string }
 
 // changes is the source of the requests that follow from a new situation.
@@ -58,7 +58,7 @@ func (c *changes) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// look lets every controller's follow look at the situation.
+// look wakes the goroutine of every controller.
 func (c *changes) look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,10 +71,10 @@ func (c *changes) look() {
 }
 
 func (c *changes) follow(ctx context.Context, wake <-chan struct{}, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	var told situation
+	var reported situation
 	for {
-		if now := c.situation(); now != told && c.enqueue(ctx, queue) {
-			told = now
+		if now := c.situation(); now != reported && c.enqueue(ctx, queue) {
+			reported = now
 		}
 		select {
 		case <-wake:
@@ -84,8 +84,8 @@ func (c *changes) follow(ctx context.Context, wake <-chan struct{}, queue workqu
 	}
 }
 
-// enqueue adds each namespace that has coordinations, and returns whether it
-// could.
+// enqueue adds each namespace that has coordinations. It returns false if they cannot
+// be listed.
 func (c *changes) enqueue(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) bool {
 	list := &v1.DeploymentCoordinationList{}
 	if err := c.coordinations.List(ctx, list, unreadable.Left{}); err != nil {

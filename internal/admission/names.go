@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hold
+package admission
 
 import "k8s.io/apimachinery/pkg/types"
 
-// Installation is how what config/default installs is called.
+// Installation is the name of the installation in config/default.
 const Installation = "rollout-controller"
 
 // WebhookName is the name of the webhook within its configuration. The first
@@ -18,15 +18,15 @@ var otherWebhooks = []string{
 	"kube-deployment-coordinator-kube-deployment-coordinator-webhook",
 }
 
-// PartOfLabel says which product an object is part of. What this one installs
-// carries it with the value PartOf, whatever its name is.
+// PartOfLabel names the product that an object is part of. Every object of this
+// installation has it with the value PartOf, whatever its name is.
 const (
 	PartOfLabel = "app.kubernetes.io/part-of"
 	PartOf      = "rollout-controller"
 )
 
-// Names are those of the objects by which Deployments are held at admission.
-// Whoever installs them under other names has to change the rights as well.
+// Names are the names of the objects that pause Deployments at admission. The roles
+// name them too: an installation with other names needs other roles.
 type Names struct {
 	// Policy is the name of the MutatingAdmissionPolicy and of its binding.
 	Policy string
@@ -36,8 +36,8 @@ type Names struct {
 	Certificate types.NamespacedName
 }
 
-// NamesOf are the names in an installation that is called so; the Secret is in
-// the namespace of the controller.
+// NamesOf returns the names for an installation of that name. The Secret is in the
+// namespace of the controller.
 func NamesOf(installation, namespace string) Names {
 	return Names{
 		Policy:      installation + "-hold",

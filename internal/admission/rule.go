@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package admission pauses Deployments that wait for their turn when they are created
+// or changed: the API server stores them paused, so they do not begin to roll.
+//
+// Rule decides which Deployments that are. The webhook calls it, and the
+// MutatingAdmissionPolicy in config/coordination has the same rule in CEL; the cases in
+// test/admission run against both. Without a webhook or a policy, the controller pauses
+// a Deployment after it was stored. Installed reports which of these is in force.
+//
+// Admission fails open: if the webhook or the policy fails, or the controller is down,
+// Deployments are stored unchanged.
+package admission
+
+import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+)
+
+// Request is a Deployment that somebody asks the API server to store.
+type Request struct {
+	// Username is who asks.
+	Username string
+	// Old is what is stored; nil if the Deployment is created.
+	Old *appsv1.Deployment
+	// New is what is to be stored.
+	New *appsv1.Deployment
+}
+
+// Rule says which Deployments are to be stored paused.
+type Rule struct {
+	// Controller is the user name of the controller. The rule does not change what
+	// this user writes. If it is empty, the rule applies to every user.
+	Controller string
+}
+
+// PausedBy returns whether the Deployment is to be stored paused, and by which
+// coordination. The coordinations are those of its namespace.
+//
+// A Deployment that is paused already stays unchanged. The rule never unpauses one.
+func (r Rule) PausedBy(request Request, coordinations []v1.DeploymentCoordination) (string, bool) {
+	if request.New.Spec.Paused || r.Controller != "" && request.Username == r.Controller {
+		return "", false
+	}
+	waiting := selecting(request.New, coordinations)
+	if !isPausedByUser(request.New) {
+		if slices.ContainsFunc(waiting, request.isActiveIn) {
+			return "", false
+		}
+		waiting = slices.DeleteFunc(waiting, func(c *v1.DeploymentCoordination) bool { return !request.mustWaitFor(c) })
+	}
+	if len(waiting) == 0 {
+		return "", false
+	}
+	if by := request.New.Annotations[v1.HeldByAnnotation]; by != "" {
+		return by, true // several coordinations may pause it; keep the name that is stored
+	}
+	return slices.MinFunc(waiting, byName).Name, true
+}
+
+// selecting returns the coordinations that select the Deployment. An empty or invalid
+// selector selects nothing.
+func selecting(d *appsv1.Deployment, coordinations []v1.DeploymentCoordination) []*v1.DeploymentCoordination {
+	var found []*v1.DeploymentCoordination
+	for i := range coordinations {
+		c := &coordinations[i]
+		selector, err := metav1.LabelSelectorAsSelector(&c.Spec.LabelSelector)
+		if err == nil && c.Namespace == d.Namespace && !selector.Empty() && selector.Matches(labels.Set(d.Labels)) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+func byName(a, b *v1.DeploymentCoordination) int { return strings.Compare(a.Name, b.Name) }
+
+// isPausedByUser reports whether a user has asked for the Deployment to stay paused.
+func isPausedByUser(d *appsv1.Deployment) bool {
+	return d.Annotations[v1.RolloutPausedAnnotation] == v1.RolloutPausedValue
+}
+
+// isActiveIn reports whether the Deployment has the turn. A Deployment that was deleted
+// and created again is another one, if the coordination has stored the UID.
+func (r Request) isActiveIn(c *v1.DeploymentCoordination) bool {
+	active := c.Status.ActiveDeployment
+	if active != r.New.Namespace+"/"+r.New.Name {
+		return false
+	}
+	return !slices.ContainsFunc(c.Status.DeploymentStates, func(s v1.DeploymentState) bool {
+		return s.Name == active && s.UID != "" && s.UID != r.New.UID
+	})
+}
+
+// mustWaitFor reports whether the change has to wait for a turn. A coordination with
+// the idle policy Pause pauses every Deployment that has no turn. One with Resume pauses
+// only new Deployments, changes of the Pod template, and Deployments that it has paused
+// already: an update of the whole object without spec.paused would unpause those.
+func (r Request) mustWaitFor(c *v1.DeploymentCoordination) bool {
+	return r.Old == nil || c.Spec.IdlePolicy != v1.IdleResume ||
+		r.Old.Spec.Paused && r.Old.Annotations[v1.HeldByAnnotation] == c.Name ||
+		!equality.Semantic.DeepEqual(r.Old.Spec.Template, r.New.Spec.Template)
+}
