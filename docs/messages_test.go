@@ -29,17 +29,17 @@ const logs = "logs: "
 
 // quietPackages write into no object, by the reason.
 var quietPackages = map[string]string{
-	"internal/announce":       "the lines of the log are in docs/operations.md",
-	"internal/unreadable":     "what it says of an object stands in the event Unreadable, whose page has an example",
-	"internal/jsonlist":       "the log has it, with what was to be read",
-	"internal/fieldindex":     "the controller exits with it when it starts, because of the API server's own complaint",
-	"cmd/controller":          logs + "the controller stopped",
-	"internal/artifact":       "it is for make push-artifact, and no part of the controller",
-	"internal/health/changes": logs + "a kind cannot be watched; its objects are looked at in intervals",
-	"internal/metadata":       logs + "metadata of a release cannot be read",
-	"internal/notify":         logs + "Flux events cannot be delivered; promotions go on, and rollout_notifications_dropped_total counts what is lost",
-	"internal/uninstall":      logs + "the controller stopped",
-	"internal/registry":       logs + "metadata of a release cannot be read",
+	"internal/announce":           "the lines of the log are in docs/operations.md",
+	"internal/unreadable":         "what it says of an object stands in the event Unreadable, whose page has an example",
+	"internal/jsonlist":           "the log has it, with what was to be read",
+	"internal/cache/fieldindex":   "the controller exits with it when it starts, because of the API server's own complaint",
+	"cmd/controller":              logs + "the controller stopped",
+	"internal/artifact":           "it is for make push-artifact, and no part of the controller",
+	"internal/health/changes":     logs + "a kind cannot be watched; its objects are looked at in intervals",
+	"internal/registry/imageinfo": logs + "metadata of a release cannot be read",
+	"internal/flux/notify":        logs + "Flux events cannot be delivered; promotions go on, and rollout_notifications_dropped_total counts what is lost",
+	"internal/uninstall":          logs + "the controller stopped",
+	"internal/registry":           logs + "metadata of a release cannot be read",
 }
 
 // unseen are the texts of the other packages that reach no condition, event,

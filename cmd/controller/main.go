@@ -31,8 +31,8 @@ import (
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/release"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -175,7 +175,7 @@ func newScheme(mapper meta.RESTMapper, starts map[string]bool) (*runtime.Scheme,
 	if !starts[rolloutController] {
 		return scheme, nil
 	}
-	served, err := release.AddImageTypes(scheme, mapper)
+	served, err := imagepolicy.AddImageTypes(scheme, mapper)
 	if err != nil {
 		return nil, err
 	}

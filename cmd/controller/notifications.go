@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fluxrollouts/rollout-controller/internal/controller"
-	"github.com/fluxrollouts/rollout-controller/internal/notify"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/notify"
 )
 
 // addNotifications has Flux events sent, if there is an address for them.

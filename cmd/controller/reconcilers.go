@@ -16,15 +16,15 @@ import (
 	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/controller"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/statefulsetrollout"
 	"github.com/fluxrollouts/rollout-controller/internal/fair"
 	"github.com/fluxrollouts/rollout-controller/internal/features"
-	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
-	"github.com/fluxrollouts/rollout-controller/internal/metadata"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -176,7 +176,7 @@ func (w wiring) registerHealthChecks(ctx context.Context) error {
 }
 
 // metadata asks registries, unless the feature is off; then it is nil.
-func (w wiring) metadata() (*metadata.Store, error) {
+func (w wiring) metadata() (*imageinfo.Store, error) {
 	enabled, err := features.Enabled(features.ReleaseMetadata)
 	if err != nil || !enabled {
 		return nil, err
@@ -186,7 +186,7 @@ func (w wiring) metadata() (*metadata.Store, error) {
 		return nil, err
 	}
 	registries.NoOwnCredentials = w.noOwnLogin
-	return metadata.New(registries.Read, registries.List, w.GetLogger().WithName("metadata")), nil
+	return imageinfo.New(registries.Read, registries.List, w.GetLogger().WithName("metadata")), nil
 }
 
 func (w wiring) events() record.EventRecorder { return w.eventsBy(promotion.SystemName) }

@@ -13,7 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // longest is how many characters of a text are logged: others write what is quoted.
@@ -21,14 +21,14 @@ const longest = 1024
 
 // Event emits a Kubernetes event about a transition that was stored, and logs it.
 func Event(ctx context.Context, events record.EventRecorder, object client.Object, kind, reason, message string) {
-	message = brief.Text(message, longest)
+	message = truncate.Text(message, longest)
 	ctrl.LoggerFrom(ctx).Info(message, "reason", reason, "type", kind)
 	events.Event(object, kind, reason, message)
 }
 
 // Change logs a transition that was stored, and of which there is no Kubernetes event.
 func Change(ctx context.Context, reason, message string) {
-	ctrl.LoggerFrom(ctx).Info(brief.Text(message, longest), "reason", reason)
+	ctrl.LoggerFrom(ctx).Info(truncate.Text(message, longest), "reason", reason)
 }
 
 // About returns the context for what is said of another object than the one that is

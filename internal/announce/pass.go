@@ -7,7 +7,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // Decision is what a pass has decided, as keys and values of a line of the log.
@@ -71,7 +71,7 @@ func Shorten(err error) error {
 		return nil
 	}
 	full := err.Error()
-	if text := brief.Text(full, longest); text != full {
+	if text := truncate.Text(full, longest); text != full {
 		return shortened{err, text}
 	}
 	return err

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -114,7 +114,7 @@ func fitted[T any](elements []T) []T {
 }
 
 func trimRepository(r *sourcev1.OCIRepository) {
-	target.KeepOwnFields(r)
+	targets.KeepOwnFields(r)
 	lastHandled := trimTarget(r, r.Status.LastHandledReconcileAt)
 	r.Spec = sourcev1.OCIRepositorySpec{URL: r.Spec.URL, Reference: r.Spec.Reference, Suspend: r.Spec.Suspend}
 	status := sourcev1.OCIRepositoryStatus{
@@ -130,7 +130,7 @@ func trimRepository(r *sourcev1.OCIRepository) {
 // trimKustomization keeps no inventory, and of the history only which build was
 // applied last.
 func trimKustomization(k *kustomizev1.Kustomization) {
-	target.KeepOwnFields(k)
+	targets.KeepOwnFields(k)
 	lastHandled := trimTarget(k, k.Status.LastHandledReconcileAt)
 	spec := kustomizev1.KustomizationSpec{
 		SourceRef: k.Spec.SourceRef, Suspend: k.Spec.Suspend, Wait: k.Spec.Wait, HealthChecks: k.Spec.HealthChecks,
@@ -154,7 +154,7 @@ func trimKustomization(k *kustomizev1.Kustomization) {
 func driven(k *kustomizev1.Kustomization) map[string]string {
 	var kept map[string]string
 	for key := range k.Annotations {
-		variable, ok := target.VariableOf(key)
+		variable, ok := targets.VariableOf(key)
 		value, set := k.Spec.PostBuild.Substitute[variable]
 		if !ok || !set {
 			continue
@@ -194,7 +194,7 @@ func isReadAnnotation(key string) bool {
 // trimTarget keeps the request for a reconcile too, until Flux has handled it. It
 // returns which one Flux has handled last, if that is to be kept as well.
 func trimTarget(o client.Object, lastHandled string) string {
-	asked, handled := o.GetAnnotations()[v1alpha1.ReconcileRequestAnnotation], target.Handled(o, lastHandled)
+	asked, handled := o.GetAnnotations()[v1alpha1.ReconcileRequestAnnotation], targets.Handled(o, lastHandled)
 	trimMetadata(o)
 	if handled {
 		return ""

@@ -5,7 +5,7 @@ package controller
 import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 )
 
 // trimHelmRelease keeps no values and no inventory, and of the history the newest
@@ -14,7 +14,7 @@ import (
 func trimHelmRelease(h *helmv2.HelmRelease) {
 	h.ManagedFields = nil
 	trimMetadata(h)
-	if _, ok := target.ChartOf(h); !ok {
+	if _, ok := targets.ChartOf(h); !ok {
 		h.Spec, h.Status = helmv2.HelmReleaseSpec{}, helmv2.HelmReleaseStatus{}
 		return
 	}
@@ -31,7 +31,7 @@ func trimHelmRelease(h *helmv2.HelmRelease) {
 		LastAttemptedRevision:       h.Status.LastAttemptedRevision,
 		LastAttemptedRevisionDigest: h.Status.LastAttemptedRevisionDigest,
 	}
-	if newest := target.NewestSnapshot(h); newest != nil {
+	if newest := targets.NewestSnapshot(h); newest != nil {
 		status.History = helmv2.Snapshots{{Status: newest.Status, ChartVersion: newest.ChartVersion, OCIDigest: newest.OCIDigest}}
 	}
 	h.Spec, h.Status = spec, status

@@ -14,8 +14,8 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
 )
 
 // act makes the cluster follow the history: every target carries the version
@@ -52,10 +52,10 @@ func (r *RolloutReconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, 
 
 // lagging are the targets that do not carry the version of the newest entry,
 // as far as the cache can tell, and whose turn it is to be written.
-func (r *RolloutReconciler) lagging(rollout *v1alpha1.Rollout, targets []target.Target) []target.Target {
+func (r *RolloutReconciler) lagging(rollout *v1alpha1.Rollout, all []targets.Target) []targets.Target {
 	key, version := client.ObjectKeyFromObject(rollout), rollout.Current().Version.Tag
-	var lagging []target.Target
-	for _, t := range targets {
+	var lagging []targets.Target
+	for _, t := range all {
 		if t.Writable(version) && !r.writes.Ahead(t.Object()) && r.contests.of(key, t.Object()).mayWrite(version, r.Now()) {
 			lagging = append(lagging, t)
 		}
@@ -65,15 +65,15 @@ func (r *RolloutReconciler) lagging(rollout *v1alpha1.Rollout, targets []target.
 
 // overreaching are the targets of which the field manager owns more than it
 // should, as far as the cache can tell.
-func (r *RolloutReconciler) overreaching(targets []target.Target) []target.Target {
-	return slices.DeleteFunc(slices.Clone(targets), func(t target.Target) bool {
+func (r *RolloutReconciler) overreaching(all []targets.Target) []targets.Target {
+	return slices.DeleteFunc(slices.Clone(all), func(t targets.Target) bool {
 		return !t.Overreaches() || r.writes.Ahead(t.Object())
 	})
 }
 
 // giveBack ends the ownership of what is not the Rollouts', once: what another
 // controller took under the same name, or what an annotation gave up.
-func (r *RolloutReconciler) giveBack(ctx context.Context, rollout *v1alpha1.Rollout, t target.Target) error {
+func (r *RolloutReconciler) giveBack(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target) error {
 	err := t.GiveBack(ctx, r.APIReader, r.Client)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -86,14 +86,14 @@ func (r *RolloutReconciler) giveBack(ctx context.Context, rollout *v1alpha1.Roll
 }
 
 // accepted notes that the API server took a write to a target.
-func (r *RolloutReconciler) accepted(rollout *v1alpha1.Rollout, t target.Target) {
+func (r *RolloutReconciler) accepted(rollout *v1alpha1.Rollout, t targets.Target) {
 	r.writes.Wrote(t.Object())
 	r.refusals.put(client.ObjectKeyFromObject(rollout), t.Object(), nil)
 }
 
 // write brings one target to the current version. A target that was deleted
 // meanwhile needs nothing.
-func (r *RolloutReconciler) write(ctx context.Context, rollout *v1alpha1.Rollout, t target.Target, d promotion.Decision) error {
+func (r *RolloutReconciler) write(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, d promotion.Decision) error {
 	current := rollout.Current()
 	err := t.Write(ctx, r.Client, current.Version.Tag, r.Now())
 	switch {

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -37,13 +37,13 @@ func TestFieldsAreGivenBackWithoutAWriteToTheCache(t *testing.T) {
 		return apimeta.IsStatusConditionTrue(k.Status.Conditions, meta.ReadyCondition)
 	}
 	s.Expect(isReady()).To(BeTrue())
-	targets, err := target.Find(s.ctx, cached, types.NamespacedName{Namespace: s.namespace, Name: "shop"})
+	all, err := targets.Find(s.ctx, cached, types.NamespacedName{Namespace: s.namespace, Name: "shop"})
 	s.Expect(err).NotTo(HaveOccurred())
 
 	s.fluxSays("shop", metav1.Condition{Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: meta.ProgressingReason, ObservedGeneration: 1},
 		metav1.Condition{Type: meta.ReadyCondition, Status: metav1.ConditionUnknown, Reason: meta.ProgressingReason, ObservedGeneration: 1})
 	gaveBack := 0
-	for _, found := range targets {
+	for _, found := range all {
 		if found.Overreaches() {
 			gaveBack++
 			s.Expect(found.GiveBack(s.ctx, s, cached)).To(Succeed())

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // setConditions computes every condition of a Rollout. Each has one setter.
@@ -155,7 +155,7 @@ func namesOf(checks []v1alpha1.HealthCheck) string {
 	for i := range checks {
 		names = append(names, checks[i].Namespace+"/"+checks[i].Name)
 	}
-	return brief.List(names)
+	return truncate.List(names)
 }
 
 // setTargetsApplied tells of the targets together, the worst first. How many
@@ -176,9 +176,9 @@ func setTargetsApplied(r report) {
 		status, reason = metav1.ConditionTrue, v1alpha1.NoTargetsReason
 		message = "no Flux object is annotated with this Rollout"
 	case len(byState[v1alpha1.TargetConflict]) > 0:
-		reason, message = r.conflictReason(), brief.Join(byState[v1alpha1.TargetConflict], "; ")
+		reason, message = r.conflictReason(), truncate.Join(byState[v1alpha1.TargetConflict], "; ")
 	case len(byState[v1alpha1.TargetFailed]) > 0:
-		reason, message = v1alpha1.TargetFailedReason, brief.Join(byState[v1alpha1.TargetFailed], "; ")
+		reason, message = v1alpha1.TargetFailedReason, truncate.Join(byState[v1alpha1.TargetFailed], "; ")
 	case len(byState[v1alpha1.TargetPending]) > 0:
 		message = fmt.Sprintf("waiting for Flux to apply %s to %s%s", current.Version.Tag,
 			promotion.Count(len(r.status.Targets), "target"), pendingBecause(r.status.Targets))

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
 )
 
 // errStale means that the Rollout has changed since it was read.
@@ -72,11 +72,11 @@ func (r *RolloutReconciler) confirmEvidence(ctx context.Context, w *world) error
 	if err != nil {
 		return err
 	}
-	targets, err := r.liveTargets(ctx, w)
+	live, err := r.liveTargets(ctx, w)
 	if err != nil {
 		return err
 	}
-	w.Health.Checks, w.Targets.All = checks, targets
+	w.Health.Checks, w.Targets.All = checks, live
 	w.Targets.All = w.Compared()
 	return nil
 }
@@ -84,7 +84,7 @@ func (r *RolloutReconciler) confirmEvidence(ctx context.Context, w *world) error
 // liveTargets says how far targets are past the caches. Those that are gone are none.
 // Who contests a field, and what was refused, stays as it was gathered.
 func (r *RolloutReconciler) liveTargets(ctx context.Context, w *world) ([]promotion.Target, error) {
-	found, err := target.LiveAll(ctx, r.APIReader, w.targets)
+	found, err := targets.LiveAll(ctx, r.APIReader, w.targets)
 	if err != nil {
 		return nil, fmt.Errorf("confirm the targets: %w", err)
 	}

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
 )
 
 // A target that somebody changed is put back at once. If it is taken back
@@ -52,9 +52,9 @@ type contests struct{ perObject[contest] }
 // next is the earliest moment at which time alone moves a contest on; zero if none
 // waits for it. A target to which the version cannot be written is waited for in
 // vain: whoever made it so wakes the Rollout.
-func (c *contests) next(rollout *v1alpha1.Rollout, targets []target.Target) time.Time {
+func (c *contests) next(rollout *v1alpha1.Rollout, found []targets.Target) time.Time {
 	key, current, next := client.ObjectKeyFromObject(rollout), rollout.Current(), time.Time{}
-	for _, t := range targets {
+	for _, t := range found {
 		contest := c.of(key, t.Object())
 		if contest == nil || current == nil || contest.taken && !t.Writable(current.Version.Tag) {
 			continue
@@ -67,7 +67,7 @@ func (c *contests) next(rollout *v1alpha1.Rollout, targets []target.Target) time
 // judgeContest makes of what a target reports a conflict while its field is
 // contested. Only when the field was taken back it reads past the cache, for
 // the owner's name.
-func (r *RolloutReconciler) judgeContest(ctx context.Context, rollout *v1alpha1.Rollout, t target.Target, seen promotion.Target) (promotion.Target, error) {
+func (r *RolloutReconciler) judgeContest(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) (promotion.Target, error) {
 	current := rollout.Current()
 	if current == nil {
 		return seen, nil
@@ -99,14 +99,14 @@ func (r *RolloutReconciler) judgeContest(ctx context.Context, rollout *v1alpha1.
 // contestOf returns the contest for a target. One that this process does not
 // remember but the status does goes on with a pause: who restarted the
 // process, and how often, must not matter.
-func (r *RolloutReconciler) contestOf(rollout *v1alpha1.Rollout, t target.Target, seen promotion.Target) *contest {
+func (r *RolloutReconciler) contestOf(rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) *contest {
 	key := client.ObjectKeyFromObject(rollout)
 	if c := r.contests.of(key, t.Object()); c != nil {
 		return c
 	}
 	version := rollout.Current().Version.Tag
 	was := seen.StoredIn(rollout.Status.Targets, version)
-	if was == nil || was.State != v1alpha1.TargetConflict || !target.IsTaking(was.Message) {
+	if was == nil || was.State != v1alpha1.TargetConflict || !targets.IsTaking(was.Message) {
 		return nil
 	}
 	c := &contest{version: strings.Clone(version), wrote: r.Now(), rival: was.Message, named: true, longest: longestPause}
@@ -116,7 +116,7 @@ func (r *RolloutReconciler) contestOf(rollout *v1alpha1.Rollout, t target.Target
 
 // lookUpRival reads who owns the field that was taken back, once per change of
 // the object.
-func (r *RolloutReconciler) lookUpRival(ctx context.Context, c *contest, t target.Target) error {
+func (r *RolloutReconciler) lookUpRival(ctx context.Context, c *contest, t targets.Target) error {
 	version := t.Object().GetResourceVersion()
 	if c.seen == version {
 		return nil
@@ -136,7 +136,7 @@ func (r *RolloutReconciler) lookUpRival(ctx context.Context, c *contest, t targe
 }
 
 // lost notes that the field does not carry what was written.
-func (c *contest) lost(by target.Taking, now time.Time) {
+func (c *contest) lost(by targets.Taking, now time.Time) {
 	held := now.Sub(c.wrote)
 	switch {
 	case c.rival != "" && c.named && !by.Named(): // the rival let go
@@ -154,7 +154,7 @@ func (c *contest) lost(by target.Taking, now time.Time) {
 
 // contestedWithin is how soon after a write the field must be taken back to be
 // contested.
-func contestedWithin(by target.Taking) time.Duration {
+func contestedWithin(by targets.Taking) time.Duration {
 	if by.Applied {
 		return applyAgain
 	}
@@ -177,9 +177,9 @@ func (c *contest) end() {
 
 // owe notes that a version was promoted and is to be written to the targets, be
 // it in this pass or, where something comes between, in a later one.
-func (r *RolloutReconciler) owe(rollout *v1alpha1.Rollout, targets []target.Target) {
+func (r *RolloutReconciler) owe(rollout *v1alpha1.Rollout, found []targets.Target) {
 	key, version := client.ObjectKeyFromObject(rollout), rollout.Current().Version.Tag
-	for _, t := range targets {
+	for _, t := range found {
 		if !t.Writable(version) {
 			continue
 		}
@@ -194,7 +194,7 @@ func (r *RolloutReconciler) owe(rollout *v1alpha1.Rollout, targets []target.Targ
 
 // wroteTarget notes a write, and reports whether the target is contested. The
 // first write of a promotion begins nothing.
-func (r *RolloutReconciler) wroteTarget(rollout *v1alpha1.Rollout, t target.Target) (contested bool) {
+func (r *RolloutReconciler) wroteTarget(rollout *v1alpha1.Rollout, t targets.Target) (contested bool) {
 	key := client.ObjectKeyFromObject(rollout)
 	c := r.contests.of(key, t.Object())
 	switch {

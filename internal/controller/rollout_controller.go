@@ -17,11 +17,11 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
-	"github.com/fluxrollouts/rollout-controller/internal/metadata"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/expectations"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
-	"github.com/fluxrollouts/rollout-controller/internal/ownwrites"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -53,7 +53,7 @@ type RolloutReconciler struct {
 	Now func() time.Time
 	// Metadata reads what registries say of releases, beside the reconciler; nil
 	// leaves it out.
-	Metadata *metadata.Store
+	Metadata *imageinfo.Store
 	// Notifications takes Flux events; nil sends none.
 	Notifications Notifications
 	// Instance names this process in Flux events.
@@ -68,7 +68,7 @@ type RolloutReconciler struct {
 	// namespaces.
 	NoCrossNamespaceRefs bool
 
-	writes     ownwrites.Versions
+	writes     expectations.Versions
 	orphans    orphans
 	contests   contests
 	refusals   refusals

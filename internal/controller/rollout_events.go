@@ -15,8 +15,8 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // transition is a fact that was just stored. It is logged, and told by a Kubernetes
@@ -233,7 +233,7 @@ func ofCondition(rollout *v1alpha1.Rollout, in promotion.Input, c *metav1.Condit
 		t.severity = "" // an answer for the person who asked
 	case v1alpha1.GatesPassingCondition:
 		t.about(rollout.Status.ReleaseCandidates)
-		t.metadata[metaGate] = brief.List(in.Gates.Blocking(c.Reason, t.metadata[metaTo]))
+		t.metadata[metaGate] = truncate.List(in.Gates.Blocking(c.Reason, t.metadata[metaTo]))
 	case v1alpha1.DeploymentBlockedCondition:
 		t.about(rollout.Status.ReleaseCandidates)
 	case v1alpha1.TargetsAppliedCondition:

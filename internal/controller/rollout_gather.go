@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/release"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -25,7 +25,7 @@ import (
 // behind it that the decision may ask to write.
 type world struct {
 	promotion.Input
-	targets []target.Target
+	targets []targets.Target
 	err     error // reads that failed; each is a Problem in the Input as well
 }
 
@@ -34,7 +34,7 @@ type world struct {
 func (r *RolloutReconciler) gather(ctx context.Context, rollout *v1alpha1.Rollout) world {
 	w := world{Input: promotion.Input{Now: r.Now(), Rollout: rollout}}
 	policyKey := types.NamespacedName{Namespace: rollout.Namespace, Name: rollout.Spec.ReleasesImagePolicy.Name}
-	policies := release.Reader{Client: r.Client, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs}
+	policies := imagepolicy.Reader{Client: r.Client, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs}
 	offer, err := policies.Read(ctx, policyKey)
 	w.Policy, w.err = offer.Policy, lasting(err)
 	r.gatherTags(&w, offer)
@@ -93,7 +93,7 @@ func because(err error) string {
 
 // observe says how far a target is with the version of the newest entry, or of the one
 // that may become the first.
-func (r *RolloutReconciler) observe(ctx context.Context, w *world, t target.Target) (promotion.Target, error) {
+func (r *RolloutReconciler) observe(ctx context.Context, w *world, t targets.Target) (promotion.Target, error) {
 	rollout, version := w.Rollout, w.version()
 	seen := r.permitted(t, t.Observe(rollout, version))
 	seen.Unset = rollout.Current() == nil && t.Unset()
@@ -106,7 +106,7 @@ func (r *RolloutReconciler) observe(ctx context.Context, w *world, t target.Targ
 
 // permitted refuses a target whose source is in another namespace, where that is not
 // allowed.
-func (r *RolloutReconciler) permitted(t target.Target, seen promotion.Target) promotion.Target {
+func (r *RolloutReconciler) permitted(t targets.Target, seen promotion.Target) promotion.Target {
 	if source := t.ForeignSource(); r.NoCrossNamespaceRefs && source != "" {
 		seen.State = v1alpha1.TargetConflict
 		seen.Message = fmt.Sprintf("its source is OCIRepository %s, but references across namespaces are not allowed: "+
@@ -118,7 +118,7 @@ func (r *RolloutReconciler) permitted(t target.Target, seen promotion.Target) pr
 // remember keeps a failure in mind while Flux tries again: it is the last that
 // is known of the target. But that a write was refused is over once there is nothing
 // left to write.
-func remember(before []v1alpha1.TargetStatus, t target.Target, seen promotion.Target, version string) promotion.Target {
+func remember(before []v1alpha1.TargetStatus, t targets.Target, seen promotion.Target, version string) promotion.Target {
 	if seen.State != v1alpha1.TargetPending || seen.Message != "" {
 		return seen
 	}
@@ -126,7 +126,7 @@ func remember(before []v1alpha1.TargetStatus, t target.Target, seen promotion.Ta
 	if was == nil || was.State != v1alpha1.TargetFailed {
 		return seen
 	}
-	if written := !t.Writable(version) && !t.Overreaches(); written && target.IsRefusal(was.Message) {
+	if written := !t.Writable(version) && !t.Overreaches(); written && targets.IsRefusal(was.Message) {
 		return seen
 	}
 	seen.State, seen.Message = was.State, was.Message

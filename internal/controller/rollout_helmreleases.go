@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 )
 
 // +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=get;list;watch
@@ -37,7 +37,7 @@ type helmReleases struct {
 // then it returns when the cache is filled. Each HelmRelease there wakes its Rollout.
 func (r *RolloutReconciler) WatchHelmReleases(ctx context.Context) error {
 	h := &r.helm
-	if err := target.IndexHelmReleases(ctx, fieldindex.Indexer{Cache: h.cache}); err != nil {
+	if err := targets.IndexHelmReleases(ctx, fieldindex.Indexer{Cache: h.cache}); err != nil {
 		return err
 	}
 	if _, err := h.cache.GetInformer(ctx, &helmv2.HelmRelease{}); err != nil {
@@ -52,18 +52,18 @@ func (r *RolloutReconciler) WatchHelmReleases(ctx context.Context) error {
 }
 
 // findTargets finds the targets of a Rollout.
-func (r *RolloutReconciler) findTargets(ctx context.Context, rollout types.NamespacedName) ([]target.Target, error) {
-	found, err := target.Find(ctx, r.Client, rollout)
+func (r *RolloutReconciler) findTargets(ctx context.Context, rollout types.NamespacedName) ([]targets.Target, error) {
+	found, err := targets.Find(ctx, r.Client, rollout)
 	if err != nil || !r.helm.cached.Load() {
 		return found, err
 	}
-	return target.WithHelmReleases(ctx, r.Client, found)
+	return targets.WithHelmReleases(ctx, r.Client, found)
 }
 
 // rolloutsOfHelmRelease leads from a HelmRelease to the Rollout whose OCIRepository it
 // takes its chart from.
 func (r *RolloutReconciler) rolloutsOfHelmRelease(ctx context.Context, o client.Object) []reconcile.Request {
-	key, ok := target.ChartOf(o.(*helmv2.HelmRelease))
+	key, ok := targets.ChartOf(o.(*helmv2.HelmRelease))
 	if !ok || key.Namespace != o.GetNamespace() {
 		return nil
 	}
@@ -71,5 +71,5 @@ func (r *RolloutReconciler) rolloutsOfHelmRelease(ctx context.Context, o client.
 	if err := r.Client.Get(ctx, key, repository, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "get OCIRepository of a HelmRelease")
 	}
-	return named(o, target.RolloutOf(repository))
+	return named(o, targets.RolloutOf(repository))
 }

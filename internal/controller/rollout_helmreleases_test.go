@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -176,5 +176,5 @@ func TestAHelmReleaseLeadsToTheRolloutOfItsNamespaceOnly(t *testing.T) {
 	found, err := s.reconciler.findTargets(s.ctx, s.key("shop"))
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(found).To(ContainElement(HaveField("HelmRelease", Not(BeNil()))))
-	s.Expect(found).To(HaveEach(Not(BeIdenticalTo(target.Target{}))))
+	s.Expect(found).To(HaveEach(Not(BeIdenticalTo(targets.Target{}))))
 }

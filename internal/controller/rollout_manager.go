@@ -26,9 +26,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
-	"github.com/fluxrollouts/rollout-controller/internal/release"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -90,10 +90,10 @@ func onlyDeleted() predicate.Predicate {
 }
 
 func index(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := release.Index(ctx, indexer); err != nil {
+	if err := imagepolicy.Index(ctx, indexer); err != nil {
 		return err
 	}
-	if err := target.Index(ctx, indexer); err != nil {
+	if err := targets.Index(ctx, indexer); err != nil {
 		return err
 	}
 	if err := indexer.IndexField(ctx, &v1alpha1.Rollout{}, policyIndex, func(o client.Object) []string {
@@ -170,7 +170,7 @@ func (r *RolloutReconciler) rolloutsOfPolicy(ctx context.Context, policy client.
 func (r *RolloutReconciler) rolloutsOfRepository(ctx context.Context, repository client.Object) []reconcile.Request {
 	policies := &imagev1.ImagePolicyList{}
 	key := client.ObjectKeyFromObject(repository).String()
-	if err := r.Client.List(ctx, policies, client.MatchingFields{release.RepositoryIndex: key}, client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
+	if err := r.Client.List(ctx, policies, client.MatchingFields{imagepolicy.RepositoryIndex: key}, client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list ImagePolicies of an ImageRepository")
 		return nil
 	}
@@ -184,11 +184,11 @@ func (r *RolloutReconciler) rolloutsOfRepository(ctx context.Context, repository
 // rolloutsOfSource leads from an OCIRepository to the Rollout that it names,
 // and to those whose Kustomizations consume it, in its namespace or in another.
 func (r *RolloutReconciler) rolloutsOfSource(ctx context.Context, source client.Object) []reconcile.Request {
-	requests := named(source, target.RolloutOf(source))
+	requests := named(source, targets.RolloutOf(source))
 	key := client.ObjectKeyFromObject(source).String()
 	return append(append(requests,
-		r.rolloutsOfConsumers(ctx, client.InNamespace(source.GetNamespace()), client.MatchingFields{target.SourceIndex: key})...),
-		r.rolloutsOfConsumers(ctx, client.MatchingFields{target.ForeignSourceIndex: key})...)
+		r.rolloutsOfConsumers(ctx, client.InNamespace(source.GetNamespace()), client.MatchingFields{targets.SourceIndex: key})...),
+		r.rolloutsOfConsumers(ctx, client.MatchingFields{targets.ForeignSourceIndex: key})...)
 }
 
 func (r *RolloutReconciler) rolloutsOfConsumers(ctx context.Context, options ...client.ListOption) []reconcile.Request {
@@ -198,7 +198,7 @@ func (r *RolloutReconciler) rolloutsOfConsumers(ctx context.Context, options ...
 	}
 	var requests []reconcile.Request
 	for i := range consumers.Items {
-		requests = append(requests, named(&consumers.Items[i], target.RolloutsOf(&consumers.Items[i])...)...)
+		requests = append(requests, named(&consumers.Items[i], targets.RolloutsOf(&consumers.Items[i])...)...)
 	}
 	return requests
 }
@@ -206,8 +206,8 @@ func (r *RolloutReconciler) rolloutsOfConsumers(ctx context.Context, options ...
 // rolloutsOfKustomization leads from a Kustomization to the Rollouts that it
 // names, and to the one whose OCIRepository it consumes.
 func (r *RolloutReconciler) rolloutsOfKustomization(ctx context.Context, o client.Object) []reconcile.Request {
-	requests := named(o, target.RolloutsOf(o)...)
-	key, ok := target.SourceOf(o.(*kustomizev1.Kustomization))
+	requests := named(o, targets.RolloutsOf(o)...)
+	key, ok := targets.SourceOf(o.(*kustomizev1.Kustomization))
 	if !ok || key.Namespace != o.GetNamespace() {
 		return requests
 	}
@@ -215,7 +215,7 @@ func (r *RolloutReconciler) rolloutsOfKustomization(ctx context.Context, o clien
 	if err := r.Client.Get(ctx, key, source, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "get OCIRepository of a Kustomization")
 	}
-	return append(requests, named(o, target.RolloutOf(source))...)
+	return append(requests, named(o, targets.RolloutOf(source))...)
 }
 
 func rolloutOfGate(_ context.Context, gate client.Object) []reconcile.Request {

@@ -21,9 +21,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
-	"github.com/fluxrollouts/rollout-controller/internal/metadata"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -68,7 +68,7 @@ func (s *stage) setUp(t *testing.T, user *rest.Config, schedules func() time.Tim
 	if s.asksRegistries {
 		registries, err := registry.NewReader(mgr.GetClient(), mgr.GetAPIReader())
 		s.Expect(err).NotTo(HaveOccurred())
-		r.Metadata = metadata.New(s.counted(registries.Read), registries.List, logr.Discard())
+		r.Metadata = imageinfo.New(s.counted(registries.Read), registries.List, logr.Discard())
 	}
 	s.Expect(r.SetupWithManager(s.ctx, mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
 	s.Expect(IndexGatesByOwner(s.ctx, fieldindex.Indexer{Cache: mgr.GetCache()})).To(Succeed())

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 )
 
 // perObject remembers something of objects that a Rollout rests on. It is lost with
@@ -45,9 +45,9 @@ func (m *perObject[T]) put(rollout types.NamespacedName, object client.Object, n
 }
 
 // forgetBut drops what is remembered of other targets of the Rollout.
-func (m *perObject[T]) forgetBut(rollout types.NamespacedName, targets []target.Target) {
+func (m *perObject[T]) forgetBut(rollout types.NamespacedName, found []targets.Target) {
 	m.keep(rollout, func(uid types.UID) bool {
-		return slices.ContainsFunc(targets, func(t target.Target) bool { return t.Object().GetUID() == uid })
+		return slices.ContainsFunc(found, func(t targets.Target) bool { return t.Object().GetUID() == uid })
 	})
 }
 

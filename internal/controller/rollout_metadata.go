@@ -11,15 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
-	"github.com/fluxrollouts/rollout-controller/internal/release"
 )
 
 // gatherMetadata takes what is known of the releases whose metadata the status
 // lacks, and has the rest fetched. It never waits: the Rollout is reconciled
 // again when there are answers.
-func (r *RolloutReconciler) gatherMetadata(w *world, offer release.Offer) {
+func (r *RolloutReconciler) gatherMetadata(w *world, offer imagepolicy.Offer) {
 	if r.Metadata == nil {
 		return
 	}

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/metadata"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -43,7 +43,7 @@ func (s *stage) push(tag string) {
 }
 
 // counted counts the answers of registries.
-func (s *stage) counted(read metadata.Read) metadata.Read {
+func (s *stage) counted(read imageinfo.Read) imageinfo.Read {
 	return func(ctx context.Context, image registry.Image) (promotion.Metadata, error) {
 		defer s.answers.Add(1)
 		return read(ctx, image)

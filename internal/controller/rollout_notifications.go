@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // Notifications delivers Flux events. Send never waits for that.
@@ -112,7 +112,7 @@ func ownMetadata(annotations map[string]string) map[string]string {
 	metadata := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		if strings.HasPrefix(key, metaPrefix) && len(metadata) < mostKeys {
-			metadata[key] = brief.Text(annotations[key], longestOfMetadata)
+			metadata[key] = truncate.Text(annotations[key], longestOfMetadata)
 		}
 	}
 	return metadata
@@ -127,7 +127,7 @@ func (r *RolloutReconciler) send(event eventv1.Event, message string, object cli
 		return // not a kind that the controller reads
 	}
 	event.Metadata = maps.Clone(event.Metadata) // each object's group has keys of its own
-	event.Message, event.InvolvedObject = brief.Text(message, longestOfEvent), reference(object, kind)
+	event.Message, event.InvolvedObject = truncate.Text(message, longestOfEvent), reference(object, kind)
 	event.Metadata[kind.Group+"/"+eventv1.MetaTokenKey] = fmt.Sprintf("%s/%s", rollout.UID, rollout.ResourceVersion)
 	if t.release != nil {
 		event.Metadata[kind.Group+"/"+eventv1.MetaRevisionKey] = revision(*t.release)

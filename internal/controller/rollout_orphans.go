@@ -16,7 +16,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 )
 
 // orphanGrace is how long an annotation may name a Rollout that does not exist
@@ -51,14 +51,14 @@ func (r *RolloutReconciler) reportOrphans(ctx context.Context, rollout types.Nam
 		r.orphans.forgetBut(rollout, nil)
 		return ctrl.Result{}, err
 	}
-	targets, err := target.Find(ctx, r.Client, rollout)
+	found, err := targets.Find(ctx, r.Client, rollout)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("find what names Rollout %s: %w", rollout, err)
 	}
-	targets = slices.DeleteFunc(targets, func(t target.Target) bool { return !names(t, rollout.Name) })
-	r.orphans.forgetBut(rollout, targets)
+	found = slices.DeleteFunc(found, func(t targets.Target) bool { return !names(t, rollout.Name) })
+	r.orphans.forgetBut(rollout, found)
 	var result ctrl.Result
-	for _, t := range targets {
+	for _, t := range found {
 		tell, wait := r.orphans.due(rollout, t.Object().GetUID(), r.Now())
 		if tell {
 			announce.Event(announce.About(ctx, t.Kind(), t.Object()), r.Events, t.Object(), corev1.EventTypeWarning, v1alpha1.RolloutNotFoundReason,
@@ -71,8 +71,8 @@ func (r *RolloutReconciler) reportOrphans(ctx context.Context, rollout types.Nam
 
 // names reports whether the target names the Rollout itself, rather than
 // consuming what does.
-func names(t target.Target, rollout string) bool {
-	return len(t.Variables) > 0 || t.Repository != nil && target.RolloutOf(t.Repository) == rollout
+func names(t targets.Target, rollout string) bool {
+	return len(t.Variables) > 0 || t.Repository != nil && targets.RolloutOf(t.Repository) == rollout
 }
 
 // due reports whether an orphan is to be told now, or else how long to wait;
@@ -100,11 +100,11 @@ func (o *orphans) due(rollout types.NamespacedName, target types.UID, now time.T
 
 // forgetBut makes sure that every other target is told again should it name the
 // missing Rollout once more.
-func (o *orphans) forgetBut(rollout types.NamespacedName, targets []target.Target) {
+func (o *orphans) forgetBut(rollout types.NamespacedName, found []targets.Target) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	maps.DeleteFunc(o.seen[rollout], func(uid types.UID, _ *sighting) bool {
-		return !slices.ContainsFunc(targets, func(t target.Target) bool { return t.Object().GetUID() == uid })
+		return !slices.ContainsFunc(found, func(t targets.Target) bool { return t.Object().GetUID() == uid })
 	})
 	if len(o.seen[rollout]) == 0 {
 		delete(o.seen, rollout)

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 )
 
 // indexes answers what a cache answers, field indexes included, from the API

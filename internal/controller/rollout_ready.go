@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // setReady computes Ready, Reconciling and Stalled together, so that kstatus
@@ -69,7 +69,7 @@ func (r report) wait(ready metav1.ConditionStatus, reason, message string) {
 // long Flux has tried is no news.
 func (r report) waitForFirst() {
 	message := shorten(r.decision.Message)
-	if before := r.condition(v1alpha1.ReadyCondition); before.Reason == r.decision.Reason && brief.SameButDurations(before.Message, message) {
+	if before := r.condition(v1alpha1.ReadyCondition); before.Reason == r.decision.Reason && truncate.SameButDurations(before.Message, message) {
 		message = before.Message
 	}
 	r.wait(metav1.ConditionFalse, r.decision.Reason, message)
@@ -197,7 +197,7 @@ func allOf(holds []promotion.Hold) string {
 	for _, hold := range holds {
 		messages = append(messages, hold.Message)
 	}
-	return brief.Join(messages, "; ")
+	return truncate.Join(messages, "; ")
 }
 
 // story says in one line how the current release is doing and what the newest
@@ -242,7 +242,7 @@ const longestCause = 512
 // failure says what has failed, why, and how to go on.
 func failure(rollout *v1alpha1.Rollout, policy promotion.Policy, cause string) string {
 	history := rollout.Status.History
-	return about(history[0].Version.Tag, brief.Text(cause, longestCause)) + "; " + promotion.WayOut(history, policy)
+	return about(history[0].Version.Tag, truncate.Text(cause, longestCause)) + "; " + promotion.WayOut(history, policy)
 }
 
 // waiting says what a candidate waits for. How to go on after a failure is said before.

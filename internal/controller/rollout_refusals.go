@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
 )
 
 // refusal is a write to a target that the API server will not take as it is:
 // missing permission, an admission policy, a field it does not accept.
 type refusal struct {
-	target target.Target
+	target targets.Target
 	err    error
 }
 
@@ -28,7 +28,7 @@ func (e refusal) Error() string { return e.err.Error() }
 func (e refusal) Unwrap() error { return e.err }
 
 // refused makes a refusal of an error that trying again alone does not mend.
-func refused(t target.Target, err error) error {
+func refused(t targets.Target, err error) error {
 	if isRefused(err) {
 		return refusal{target: t, err: err}
 	}
@@ -65,7 +65,7 @@ type refusedWrite struct {
 }
 
 // judge makes of what a target reports a failure while a write to it is refused.
-func (r *refusals) judge(rollout *v1alpha1.Rollout, t target.Target, seen promotion.Target) promotion.Target {
+func (r *refusals) judge(rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) promotion.Target {
 	key, current := client.ObjectKeyFromObject(rollout), rollout.Current()
 	last := r.of(key, t.Object())
 	switch {

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // The room of lists in a status, in bytes of JSON. Together with the ledger and
@@ -111,7 +111,7 @@ func candidatesWithinRoom(r report, candidates []v1alpha1.ReleaseCandidate) ([]v
 func holdsOf(v promotion.Verdict) []v1alpha1.CandidateHold {
 	var holds []v1alpha1.CandidateHold
 	for _, hold := range v.Holds {
-		shown := v1alpha1.CandidateHold{Reason: hold.Reason, Message: brief.Text(hold.Message, longestHold)}
+		shown := v1alpha1.CandidateHold{Reason: hold.Reason, Message: truncate.Text(hold.Message, longestHold)}
 		if !hold.Until.IsZero() {
 			shown.Until = &metav1.Time{Time: hold.Until}
 		}

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/target"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -129,7 +129,7 @@ func (s *stage) clear() {
 func (s *stage) restart() {
 	found := indexes{}
 	s.Expect(index(s.ctx, found)).To(Succeed())
-	s.Expect(target.IndexHelmReleases(s.ctx, found)).To(Succeed())
+	s.Expect(targets.IndexHelmReleases(s.ctx, found)).To(Succeed())
 	s.Expect(IndexGatesByOwner(s.ctx, found)).To(Succeed())
 	cached := s.wire.Through(found.cached(s.WithWatch))
 	if s.reads != nil {

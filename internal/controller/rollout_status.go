@@ -6,8 +6,8 @@ import (
 	"maps"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // report is what the conditions are computed from: the state after the
@@ -108,7 +108,7 @@ func unproven(seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.Target
 // changed: Flux tries again and again.
 func withoutNews(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
 	was := seen.StoredIn(before, next.Version)
-	if was != nil && was.State == next.State && brief.SameButDurations(was.Message, next.Message) {
+	if was != nil && was.State == next.State && truncate.SameButDurations(was.Message, next.Message) {
 		return *was
 	}
 	return next
@@ -178,7 +178,7 @@ func withoutMetadata(status *v1alpha1.RolloutStatus) {
 // shorten bounds text that comes from other objects.
 func shorten(text string) string {
 	const most = 1024
-	return brief.Text(text, most)
+	return truncate.Text(text, most)
 }
 
 // handled bounds the token by which a person asks for a reconciliation. One that

@@ -9,8 +9,8 @@ import (
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/internal/metadata"
-	"github.com/fluxrollouts/rollout-controller/internal/release"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
 )
 
 // gatherTags takes all tags that the registry has, where Flux shows only some of
@@ -18,13 +18,13 @@ import (
 // the newer one is left out first. It never waits: they are listed once for each scan
 // that found others than the one before, and the Rollout is reconciled again when
 // that is done. Until then there are those of the listing before as well.
-func (r *RolloutReconciler) gatherTags(w *world, offer release.Offer) {
-	var scan metadata.Scan
+func (r *RolloutReconciler) gatherTags(w *world, offer imagepolicy.Offer) {
+	var scan imageinfo.Scan
 	var access string
 	if offer.Repository != nil && !offer.Complete {
 		scan, access = scanOf(offer.Repository), accessOf(offer.Repository)
 	}
-	var listing metadata.Listing
+	var listing imageinfo.Listing
 	if r.Metadata != nil {
 		listing = r.Metadata.Tags(client.ObjectKeyFromObject(w.Rollout), access, scan)
 	}
@@ -47,12 +47,12 @@ func (r *RolloutReconciler) gatherTags(w *world, offer release.Offer) {
 }
 
 // scanOf is the last scan of an ImageRepository; the zero Scan if there was none.
-func scanOf(repository *imagev1.ImageRepository) metadata.Scan {
+func scanOf(repository *imagev1.ImageRepository) imageinfo.Scan {
 	result := repository.Status.LastScanResult
 	if result == nil {
-		return metadata.Scan{}
+		return imageinfo.Scan{}
 	}
-	return metadata.Scan{
+	return imageinfo.Scan{
 		Repository: client.ObjectKeyFromObject(repository),
 		Revision:   repository.Spec.Image + " " + scanRevision(repository),
 		Count:      result.TagCount,

@@ -16,8 +16,8 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/expectations"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
-	"github.com/fluxrollouts/rollout-controller/internal/ownwrites"
 )
 
 // +kubebuilder:rbac:groups=kuberik.com,resources=rolloutgates,verbs=create;delete;patch
@@ -43,7 +43,7 @@ type ScheduleReconciler struct {
 	// Shard is the part of the schedules that is reconciled here.
 	Shard Shard
 
-	writes ownwrites.Versions
+	writes expectations.Versions
 }
 
 // Reconcile brings the gates and the status of one schedule up to date, and

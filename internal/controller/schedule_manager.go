@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/fieldindex"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 )
 
 // gateOwnerIndex finds gates by the UID of the schedule that keeps them.

@@ -18,9 +18,9 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/schedule"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
@@ -79,7 +79,7 @@ func (f findings) fill(status *v1alpha1.RolloutScheduleStatus) {
 	status.Active = f.state.Active
 	status.ActiveRules = nil
 	for _, rule := range f.state.Rules {
-		status.ActiveRules = append(status.ActiveRules, brief.Text(rule, longestRule))
+		status.ActiveRules = append(status.ActiveRules, truncate.Text(rule, longestRule))
 	}
 	status.ActiveRules, _ = withinRoom(status.ActiveRules, activeRulesRoom, everyOne)
 	status.NextTransition = nil

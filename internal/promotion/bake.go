@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // Protected reports whether a promotion has something to prove beyond being
@@ -85,7 +85,7 @@ func (d *Decision) judgeBaking(in Input, entry *v1alpha1.DeploymentHistoryEntry,
 		d.awaitHealth(in, proofs)
 		d.Message, d.Overdue = "the bake time is over; "+d.Message, true
 	case !in.Targets.applied():
-		d.wait(v1alpha1.TargetsPendingReason, "the bake time is over; "+brief.Join(in.Targets.laggards(), "; "))
+		d.wait(v1alpha1.TargetsPendingReason, "the bake time is over; "+truncate.Join(in.Targets.laggards(), "; "))
 		d.Overdue = true
 	default:
 		d.finish(in)
@@ -104,7 +104,7 @@ func (d *Decision) awaitHealth(in Input, proofs Proofs) {
 	case in.Health.Problem != nil:
 		d.wait(in.Health.Problem.Reason, in.Health.Problem.Message)
 	case len(in.Health.refused(proofs)) > 0:
-		d.wait(v1alpha1.ProgressingReason, "applied; waiting for "+brief.Join(in.Health.refused(proofs), "; "))
+		d.wait(v1alpha1.ProgressingReason, "applied; waiting for "+truncate.Join(in.Health.refused(proofs), "; "))
 		d.Overdue = true
 	default:
 		d.wait(v1alpha1.ProgressingReason, "waiting for "+names(proofs.checks(Unreset, Undecided)))
@@ -176,7 +176,7 @@ func (d *Decision) failByDeadline(in Input, proofs Proofs) {
 	d.Failed = proofs.failed(Unreset, Undecided, Disproven)
 	missing := in.Health.refused(proofs)
 	if lagging := in.Targets.laggards(); len(lagging) > 0 {
-		missing = append(missing, brief.Join(lagging, "; "))
+		missing = append(missing, truncate.Join(lagging, "; "))
 	}
 	if len(d.Failed) > 0 {
 		missing = append(missing, describe(d.Failed))
@@ -272,5 +272,5 @@ func describe(failed []v1alpha1.FailedHealthCheck) string {
 		}
 		all = append(all, text)
 	}
-	return brief.Join(all, "; ")
+	return truncate.Join(all, "; ")
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // ResetMessage is what a HealthCheck says after it was reset. Some writers
@@ -186,7 +186,7 @@ func (p Proof) complaint() string {
 	case p.State == Unreset && healthy:
 		return "Healthy, but of the release before"
 	case said != nil && *said != "" && *said != ResetMessage:
-		return brief.Text(*said, longestComplaint)
+		return truncate.Text(*said, longestComplaint)
 	case p.State == Disproven:
 		return "reported an error without a message"
 	}
@@ -205,5 +205,5 @@ func names(checks []v1alpha1.HealthCheck) string {
 	for i := range checks {
 		all = append(all, "HealthCheck "+checks[i].Namespace+"/"+checks[i].Name)
 	}
-	return brief.List(all)
+	return truncate.List(all)
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // WayOut says how to go on once the newest entry of the history has failed, and which
@@ -17,7 +17,7 @@ func WayOut(history []v1alpha1.DeploymentHistoryEntry, policy Policy) string {
 		return "no good release is known; pin another one with spec.wantedVersion, or annotate with retry or unblock-failed"
 	}
 	return fmt.Sprintf("last good release: %s; roll back with spec.wantedVersion, or annotate with retry or unblock-failed",
-		brief.Text(good, longestOfOld))
+		truncate.Text(good, longestOfOld))
 }
 
 // lastGood is the release that succeeded last, and has not failed or been withdrawn from

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // chooseFirst begins a history. If the controller owns a target's field
@@ -23,7 +23,7 @@ func (d *Decision) chooseFirst(in Input) {
 		d.Problem = &Problem{
 			Reason: v1alpha1.TargetsDisagreeReason,
 			Message: fmt.Sprintf("the history is lost and the targets carry different versions (%s): set spec.wantedVersion to the right one",
-				brief.List(owned)),
+				truncate.List(owned)),
 		}
 	case len(owned) == 1:
 		d.Action, d.Release = Adopt, known(d.Ledger, owned[0])

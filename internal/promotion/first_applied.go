@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // chooseApplied takes over the version that all targets carry and have applied, whoever
@@ -24,7 +24,7 @@ func (d *Decision) chooseApplied(in Input) {
 	case len(outdated) > 0:
 		d.Action, d.Reason = Wait, v1alpha1.FirstReleaseNotAppliedReason
 		d.Message = fmt.Sprintf("spec.firstRelease is Applied: the history begins with %s once every target has applied it; %s",
-			carried[0], brief.Join(outdated, "; "))
+			carried[0], truncate.Join(outdated, "; "))
 	default:
 		d.Action, d.Reason = Adopt, v1alpha1.ReleaseAdoptedReason
 		d.Release, d.Message = in.asPulled(known(d.Ledger, carried[0])), "spec.firstRelease is Applied; the targets carry this version"
@@ -39,7 +39,7 @@ func (t Targets) disagree() *Problem {
 	return &Problem{
 		Reason: v1alpha1.TargetsDisagreeReason,
 		Message: fmt.Sprintf("spec.firstRelease is Applied, and the targets carry different versions (%s): set spec.wantedVersion to the right one",
-			brief.List(t.Carried)),
+			truncate.List(t.Carried)),
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // gateReasons are the reasons by which gates and schedules hold a candidate.
@@ -32,7 +32,7 @@ func everyGatePasses(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if closed := closedGates(in.Gates.Gates); len(closed) > 0 {
 		return &Hold{
 			Reason:  v1alpha1.SomeGatesBlockingReason,
-			Message: "not passing: " + brief.List(closed),
+			Message: "not passing: " + truncate.List(closed),
 		}
 	}
 	return nil
@@ -49,7 +49,7 @@ func everyGateAllows(in Input, release v1alpha1.VersionInfo) *Hold {
 	if len(others) == 0 {
 		return nil
 	}
-	return &Hold{Reason: v1alpha1.NoAllowedVersionsReason, Message: brief.Join(others, "; ")}
+	return &Hold{Reason: v1alpha1.NoAllowedVersionsReason, Message: truncate.Join(others, "; ")}
 }
 
 // everyScheduleValid: each schedule that selects the Rollout could be evaluated.
@@ -63,7 +63,7 @@ func everyScheduleValid(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if len(invalid) == 0 {
 		return nil
 	}
-	return &Hold{Reason: v1alpha1.InvalidScheduleReason, Message: brief.Join(invalid, "; ")}
+	return &Hold{Reason: v1alpha1.InvalidScheduleReason, Message: truncate.Join(invalid, "; ")}
 }
 
 // everyScheduleOpen: each schedule that could be evaluated is open now. Before the last
@@ -88,7 +88,7 @@ func everyScheduleOpen(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if never {
 		until = time.Time{}
 	}
-	return &Hold{Reason: v1alpha1.ScheduleClosedReason, Message: brief.List(closed), Until: until}
+	return &Hold{Reason: v1alpha1.ScheduleClosedReason, Message: truncate.List(closed), Until: until}
 }
 
 // Blocking names the gates, or the schedules, by which a reason holds a release.
@@ -194,7 +194,7 @@ func listedVersions(allowed []string, wanted map[string]bool) []string {
 	listed, left := make([]bool, len(allowed)), versionsRoom
 	for _, first := range []bool{true, false} {
 		for i, version := range allowed {
-			size := brief.Size(version) + len(`"",`)
+			size := truncate.Size(version) + len(`"",`)
 			if wanted[version] == first && size <= left {
 				listed[i] = true
 				left -= size

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // SystemName is the name under which the controller's own choices are
@@ -60,7 +60,7 @@ func advance(e *v1alpha1.DeploymentHistoryEntry, to v1alpha1.BakeStatus, why str
 	if !slices.Contains(nextStates[from], to) {
 		return fmt.Errorf("a promotion cannot go from %q to %q", from, to)
 	}
-	why = brief.Text(why, longestMessage)
+	why = truncate.Text(why, longestMessage)
 	e.BakeStatus, e.BakeStatusMessage = &to, &why
 	healthy := to == v1alpha1.BakeInProgress || to == v1alpha1.BakeSucceeded && Protected(&in.Rollout.Spec)
 	if healthy && e.BakeStartTime == nil {

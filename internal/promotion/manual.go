@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // chooseByHand promotes what a person asks for, if it is not the current
@@ -264,7 +264,7 @@ func has(rollout *v1alpha1.Rollout, annotation string) bool {
 func entryMessage(in Input, d Decision) string {
 	switch said := in.said(v1alpha1.DeployMessageAnnotation); {
 	case d.Manual && said != "":
-		return brief.Text(said, longestMessage)
+		return truncate.Text(said, longestMessage)
 	case !d.Manual && d.Action != Adopt && d.Reason != v1alpha1.TagMovedReason:
 		return d.Message + notHeeded(in)
 	}
@@ -274,7 +274,7 @@ func entryMessage(in Input, d Decision) string {
 // notHeeded ends the message of an automatic promotion that came before the one which
 // a person has spoken of; empty if nobody has.
 func notHeeded(in Input) string {
-	user := brief.Text(in.said(v1alpha1.DeployUserAnnotation), longestName)
+	user := truncate.Text(in.said(v1alpha1.DeployUserAnnotation), longestName)
 	switch {
 	case user == "" && in.said(v1alpha1.DeployMessageAnnotation) == "":
 		return ""
@@ -288,7 +288,7 @@ func notHeeded(in Input) string {
 // what the controller chooses is always its own doing.
 func triggeredBy(in Input, d Decision) v1alpha1.TriggeredBy {
 	if user := in.said(v1alpha1.DeployUserAnnotation); d.Manual && user != "" {
-		return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: brief.Text(user, longestName)}
+		return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: truncate.Text(user, longestName)}
 	}
 	return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: SystemName}
 }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // Metadata is what the registry says of the image of one release. A text is
@@ -86,8 +86,8 @@ func Learn(in Input, status *v1alpha1.RolloutStatus) {
 	}
 	newest := status.AvailableReleases[len(status.AvailableReleases)-1]
 	if m := metadataOf(in, newest); m != nil {
-		status.ArtifactType, status.Source = text(brief.Text(m.ArtifactType, longestName)), text(brief.Text(m.Source, longestMessage))
-		status.Title, status.Description = text(brief.Text(m.Title, longestName)), text(brief.Text(m.Description, longestMessage))
+		status.ArtifactType, status.Source = text(truncate.Text(m.ArtifactType, longestName)), text(truncate.Text(m.Source, longestMessage))
+		status.Title, status.Description = text(truncate.Text(m.Title, longestName)), text(truncate.Text(m.Description, longestMessage))
 	}
 }
 
@@ -105,8 +105,8 @@ func completed(in Input, v v1alpha1.VersionInfo) v1alpha1.VersionInfo {
 		return v
 	}
 	v.Digest = orElse(v.Digest, m.Digest)
-	v.Version = orElse(v.Version, brief.Text(m.Version, longestVersion))
-	v.Revision = orElse(v.Revision, brief.Text(m.Revision, longestRevision))
+	v.Version = orElse(v.Version, truncate.Text(m.Version, longestVersion))
+	v.Revision = orElse(v.Revision, truncate.Text(m.Revision, longestRevision))
 	if v.Created == nil && !m.Created.IsZero() {
 		v.Created = &metav1.Time{Time: m.Created.Truncate(time.Second)}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // The room of the ledger in a status, in bytes of JSON. etcd takes 1.5 MiB per
@@ -90,7 +90,7 @@ type ranked struct {
 
 func (r *ranked) tagSize() int {
 	const frame = len(`{"tag":"","created":"2026-01-01T00:00:00Z"},`)
-	return frame + brief.Size(r.Tag)
+	return frame + truncate.Size(r.Tag)
 }
 
 func (r *ranked) metadataSize() int {
@@ -98,7 +98,7 @@ func (r *ranked) metadataSize() int {
 	size := frame
 	for _, text := range []*string{r.Digest, r.Version, r.Revision} {
 		if text != nil {
-			size += brief.Size(*text)
+			size += truncate.Size(*text)
 		}
 	}
 	return size

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // The room of the history in a status, in bytes of JSON.
@@ -67,7 +67,7 @@ func shortEntry(e v1alpha1.DeploymentHistoryEntry) v1alpha1.DeploymentHistoryEnt
 	e.FailedHealthChecks = nil
 	e.Message, e.BakeStatusMessage = shortText(e.Message), shortText(e.BakeStatusMessage)
 	if e.TriggeredBy != nil {
-		e.TriggeredBy = &v1alpha1.TriggeredBy{Kind: e.TriggeredBy.Kind, Name: brief.Text(e.TriggeredBy.Name, longestOfOld)}
+		e.TriggeredBy = &v1alpha1.TriggeredBy{Kind: e.TriggeredBy.Kind, Name: truncate.Text(e.TriggeredBy.Name, longestOfOld)}
 	}
 	return e
 }
@@ -76,7 +76,7 @@ func shortText(text *string) *string {
 	if text == nil || len(*text) <= longestOfOld {
 		return text
 	}
-	short := brief.Text(*text, longestOfOld)
+	short := truncate.Text(*text, longestOfOld)
 	return &short
 }
 
@@ -102,11 +102,11 @@ func sizeOfEntry(e v1alpha1.DeploymentHistoryEntry) int {
 	}
 	for _, text := range []*string{e.Message, e.BakeStatusMessage} {
 		if text != nil {
-			size += brief.Size(*text)
+			size += truncate.Size(*text)
 		}
 	}
 	if e.TriggeredBy != nil {
-		size += brief.Size(e.TriggeredBy.Name)
+		size += truncate.Size(e.TriggeredBy.Name)
 	}
 	for i := range e.FailedHealthChecks {
 		size += sizeOfFailed(e.FailedHealthChecks[i])
@@ -117,7 +117,7 @@ func sizeOfEntry(e v1alpha1.DeploymentHistoryEntry) int {
 func sizeOfFailed(f v1alpha1.FailedHealthCheck) int {
 	size := len(`{"name":"","namespace":"","message":""},`) + len(f.Name) + len(f.Namespace)
 	if f.Message != nil {
-		size += brief.Size(*f.Message)
+		size += truncate.Size(*f.Message)
 	}
 	return size
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // LogValues are the decision as keys and values for a line of the log: what is done and
@@ -16,7 +16,7 @@ func (d Decision) LogValues() []any {
 	values := []any{"action", string(d.Action), "reason", reason}
 	if message != "" {
 		const longest = 512
-		values = append(values, "message", brief.Text(message, longest))
+		values = append(values, "message", truncate.Text(message, longest))
 	}
 	if d.Release.Tag != "" {
 		values = append(values, "release", d.Release.Tag)

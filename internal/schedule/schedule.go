@@ -18,7 +18,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // Schedule is a spec that was parsed, and can be evaluated.
@@ -72,7 +72,7 @@ func (s State) String() string {
 	case 1:
 		text += " by rule " + s.Rules[0]
 	default:
-		text += " by rules " + brief.List(s.Rules)
+		text += " by rules " + truncate.List(s.Rules)
 	}
 	if s.Next.IsZero() {
 		return text + " for good"

@@ -20,7 +20,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // Annotation marks what is left of an object that could not be decoded, and says why. It is
@@ -34,7 +34,7 @@ func Mark(object client.Object, cause string) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[Annotation] = brief.Text(cause, longestCause)
+	annotations[Annotation] = truncate.Text(cause, longestCause)
 	object.SetAnnotations(annotations)
 }
 

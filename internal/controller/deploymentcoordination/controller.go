@@ -22,9 +22,9 @@ import (
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/expectations"
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
-	"github.com/fluxrollouts/rollout-controller/internal/ownwrites"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 )
 
@@ -74,7 +74,7 @@ type Reconciler struct {
 	// Durations records how long reconciliations take; nil does not.
 	Durations *metrics.Durations
 
-	writes ownwrites.Versions
+	writes expectations.Versions
 	// retries are about Deployments, and journals about the statuses of coordinations.
 	retries, journals retries
 	outages           outages

@@ -34,9 +34,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/expectations"
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
-	"github.com/fluxrollouts/rollout-controller/internal/ownwrites"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 )
 
@@ -66,7 +66,7 @@ type Reconciler struct {
 
 	pods     podWatch
 	memories memories
-	writes   ownwrites.Versions
+	writes   expectations.Versions
 	rights   rights
 	refusals refusals
 }

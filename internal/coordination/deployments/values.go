@@ -5,7 +5,7 @@ package deployments
 import (
 	"time"
 
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // LogValues are the plan as keys and values for a line of the log: what is written to
@@ -13,14 +13,14 @@ import (
 func (p Plan) LogValues() []any {
 	action, reasons := "Nothing", []string{}
 	if len(p.Writes) > 0 {
-		action = brief.List(actions(p.Writes))
+		action = truncate.List(actions(p.Writes))
 	}
 	for _, journal := range p.Journals {
 		for _, note := range journal.Notes {
 			reasons = append(reasons, journal.Coordination+": "+note.Reason)
 		}
 	}
-	values := []any{"action", action, "reason", brief.List(reasons), "coordinations", len(p.Journals)}
+	values := []any{"action", action, "reason", truncate.List(reasons), "coordinations", len(p.Journals)}
 	if !p.RecheckAt.IsZero() {
 		values = append(values, "recheckAt", p.RecheckAt.UTC().Format(time.RFC3339))
 	}

@@ -5,7 +5,7 @@ package statefulsets
 import (
 	"time"
 
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // LogValues are the plan as keys and values for a line of the log: where the group
@@ -14,13 +14,13 @@ func (p Plan) LogValues() []any {
 	const longest = 512
 	values := []any{"action", string(p.State), "reason", p.Reason}
 	if p.Message != "" {
-		values = append(values, "message", brief.Text(p.Message, longest))
+		values = append(values, "message", truncate.Text(p.Message, longest))
 	}
 	if len(p.Delete) > 0 {
-		values = append(values, "delete", brief.List(pods(p.Delete)))
+		values = append(values, "delete", truncate.List(pods(p.Delete)))
 	}
 	if len(p.Promote) > 0 {
-		values = append(values, "finish", brief.List(p.Promote))
+		values = append(values, "finish", truncate.List(p.Promote))
 	}
 	if !p.RecheckAt.IsZero() {
 		values = append(values, "recheckAt", p.RecheckAt.UTC().Format(time.RFC3339))

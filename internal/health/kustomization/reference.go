@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/brief"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // longestQuote is how many characters are quoted of what names nothing.
@@ -36,7 +36,7 @@ func Reference(check *v1alpha1.HealthCheck) (types.NamespacedName, error) {
 	}
 	if !isNamespace(ref.Namespace) || !isName(ref.Name) {
 		return types.NamespacedName{}, fmt.Errorf("the annotation %s is %q, which names no Kustomization: "+
-			`set it to "name" or "namespace/name"`, v1alpha1.KustomizationAnnotation, brief.Text(value, longestQuote))
+			`set it to "name" or "namespace/name"`, v1alpha1.KustomizationAnnotation, truncate.Text(value, longestQuote))
 	}
 	return ref, nil
 }

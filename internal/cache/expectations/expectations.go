@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package expectations tells a copy that a cache holds from what this process has
+// written since.
+package expectations
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// Versions remembers what this process wrote, until its caches have seen it. It
+// saves the requests that a pass on a stale copy would waste; that such a pass
+// can do no harm is the work of the optimistic locks. The zero value is ready.
+type Versions struct {
+	mu       sync.Mutex
+	versions *lru.Cache
+}
+
+// most is how many objects are remembered, the latest written ones: an answer may come
+// later than the event that its object was deleted, and then nobody asks any more.
+const most = 1 << 16
+
+func (v *Versions) known() *lru.Cache {
+	if v.versions == nil {
+		v.versions = lru.New(most)
+	}
+	return v.versions
+}
+
+// Wrote remembers the object as the API server returned it from a write.
+func (v *Versions) Wrote(object client.Object) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.known().Add(object.GetUID(), object.GetResourceVersion())
+}
+
+// Ahead reports whether this process wrote the object after the copy at hand
+// was read.
+func (v *Versions) Ahead(cached client.Object) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	written, ok := v.known().Get(cached.GetUID())
+	if !ok {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), written.(string))
+	if err == nil && order < 0 {
+		return true
+	}
+	v.known().Remove(cached.GetUID())
+	return false
+}
+
+// ForgetGone forgets each object of which it learns that it was deleted. It lets all
+// events pass.
+func (v *Versions) ForgetGone() predicate.Predicate {
+	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.known().Remove(e.Object.GetUID())
+		return true
+	}}
+}
+
+// Len is how many objects are remembered.
+func (v *Versions) Len() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.known().Len()
+}

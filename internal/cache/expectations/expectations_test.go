@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package expectations
+
+import (
+	"strconv"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+func object(uid, version string) *v1alpha1.Rollout {
+	r := &v1alpha1.Rollout{}
+	r.UID, r.ResourceVersion = types.UID(uid), version
+	return r
+}
+
+func TestACopyThatDoesNotShowAWriteIsBehindIt(t *testing.T) {
+	var writes Versions
+	writes.Wrote(object("a", "10"))
+	for _, look := range []struct {
+		uid, version string
+		ahead        bool
+	}{
+		{"a", "9", true}, {"b", "9", false}, {"a", "10", false}, {"a", "9", false}, // seen once, it is forgotten
+	} {
+		if got := writes.Ahead(object(look.uid, look.version)); got != look.ahead {
+			t.Errorf("%s at %s: ahead is %t", look.uid, look.version, got)
+		}
+	}
+}
+
+// What is deleted before anybody looks at it again must not stay for ever.
+func TestSoManyWritesAreRemembered(t *testing.T) {
+	var writes Versions
+	for i := range most + 1 {
+		writes.Wrote(object(strconv.Itoa(i), "10"))
+	}
+	if got := writes.Len(); got != most {
+		t.Errorf("%d are remembered", got)
+	}
+	if writes.Ahead(object("0", "9")) || !writes.Ahead(object("1", "9")) {
+		t.Error("it is not the oldest one that was forgotten")
+	}
+}
+
+func TestWhatIsDeletedIsForgotten(t *testing.T) {
+	var writes Versions
+	gone := writes.ForgetGone()
+	writes.Wrote(object("a", "10"))
+	writes.Wrote(object("b", "10"))
+	if !gone.Create(event.CreateEvent{}) || !gone.Update(event.UpdateEvent{}) || !gone.Generic(event.GenericEvent{}) {
+		t.Error("it keeps an event back")
+	}
+	if !gone.Delete(event.DeleteEvent{Object: object("a", "11")}) {
+		t.Error("it keeps a deletion back")
+	}
+	if writes.Len() != 1 || writes.Ahead(object("a", "9")) || !writes.Ahead(object("b", "9")) {
+		t.Error("not just what was deleted is forgotten")
+	}
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagepolicy
+
+import (
+	"context"
+	"fmt"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/registry"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
+)
+
+// Offer is what an ImagePolicy offers, and where its images are.
+type Offer struct {
+	promotion.Policy
+	// Repository is the ImageRepository of the policy; nil if it cannot be read,
+	// or is not for the policy's namespace, of which nothing is on offer then.
+	Repository *imagev1.ImageRepository
+}
+
+// Reader reads what ImagePolicies offer.
+type Reader struct {
+	// Client reads ImagePolicies, ImageRepositories and Namespaces.
+	Client client.Reader
+	// NoCrossNamespaceRefs refuses policies whose ImageRepository is in another
+	// namespace, whatever that one's spec.accessFrom says.
+	NoCrossNamespaceRefs bool
+}
+
+// Read returns what an ImagePolicy offers. What is wrong with it is a Problem
+// in the answer; an error is returned beside that only if trying again may
+// help.
+func (r Reader) Read(ctx context.Context, key types.NamespacedName) (Offer, error) {
+	policy := &imagev1.ImagePolicy{}
+	err := r.Client.Get(ctx, key, policy, client.UnsafeDisableDeepCopy)
+	switch {
+	case apierrors.IsNotFound(err):
+		return unusable(key.Name, v1alpha1.ImagePolicyNotFoundReason, fmt.Sprintf(
+			"ImagePolicy %s does not exist: create it in this namespace, or correct spec.releasesImagePolicy.name", key)), nil
+	case err != nil:
+		return unusable(key.Name, v1alpha1.ImagePolicyUnreadableReason,
+			fmt.Sprintf("ImagePolicy %s could not be read%s", key, because(err))), fmt.Errorf("get ImagePolicy %s: %w", key, err)
+	case r.NoCrossNamespaceRefs && RepositoryOf(policy).Namespace != key.Namespace:
+		return unusable(key.Name, v1alpha1.AccessDeniedReason, fmt.Sprintf(
+			"ImagePolicy %s refers to ImageRepository %s, but references across namespaces are not allowed: "+
+				"create an ImageRepository in the namespace of the policy", key, RepositoryOf(policy))), nil
+	}
+	order, err := promotion.NewOrder(orderOf(policy))
+	if err != nil {
+		return unusable(key.Name, v1alpha1.InvalidImagePolicyReason,
+			fmt.Sprintf("ImagePolicy %s cannot be used: %v", key, err)), nil
+	}
+	offer := Offer{Policy: promotion.Policy{Name: policy.Name, Order: order, Latest: latestOf(policy)}}
+	err = r.readRepository(ctx, policy, &offer)
+	if !offer.Blocking {
+		complainPolicy(&offer, policy) // what the policy lacks often follows from its repository
+	}
+	return offer, err
+}
+
+// RepositoryOf returns the ImageRepository whose tags the policy ranks.
+func RepositoryOf(policy *imagev1.ImagePolicy) types.NamespacedName {
+	ref := policy.Spec.ImageRepositoryRef
+	if ref.Namespace == "" {
+		return types.NamespacedName{Namespace: policy.Namespace, Name: ref.Name}
+	}
+	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// readRepository completes the offer with what the last scan showed, or with
+// what keeps the registry from being scanned. Of an ImageRepository that is not for
+// the policy's namespace nothing is shown, not even whether there is one.
+func (r Reader) readRepository(ctx context.Context, policy *imagev1.ImagePolicy, offer *Offer) error {
+	key := RepositoryOf(policy)
+	lets, err := r.access(ctx, policy.Namespace, key)
+	if err != nil {
+		return failed(offer, key, err)
+	}
+	repository := &imagev1.ImageRepository{}
+	err = r.Client.Get(ctx, key, repository, client.UnsafeDisableDeepCopy)
+	switch absent := apierrors.IsNotFound(err); {
+	case err != nil && !absent:
+		return failed(offer, key, fmt.Errorf("get ImageRepository %s: %w", key, err))
+	case !lets(repository):
+		deny(offer, policy)
+	case absent:
+		complain(offer, fmt.Sprintf("ImageRepository %s does not exist: create it, or correct spec.imageRepositoryRef of ImagePolicy %s",
+			key, policy.Name))
+	default:
+		show(offer, repository)
+	}
+	return nil
+}
+
+// failed says no more of an ImageRepository than that reading failed, which it
+// may before it is known who may use it.
+func failed(offer *Offer, key types.NamespacedName, err error) error {
+	complain(offer, fmt.Sprintf("ImageRepository %s could not be read", key))
+	return err
+}
+
+// because says what is wrong with an object that cannot be decoded.
+func because(err error) string {
+	if object := unreadable.Because(err); object != nil {
+		return ": " + object.Cause + ": correct that field"
+	}
+	return ""
+}
+
+// deny promotes nothing, and says the same of an ImageRepository that does not exist
+// as of one that lets others in: which it is, is not for this namespace to know.
+func deny(offer *Offer, policy *imagev1.ImagePolicy) {
+	offer.Blocking = true
+	offer.Problem = &promotion.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
+		"ImagePolicy %s may not use ImageRepository %s: it does not exist, or its spec.accessFrom does not let in namespace %s; "+
+			"correct spec.imageRepositoryRef, or have the namespace added to spec.accessFrom",
+		client.ObjectKeyFromObject(policy), RepositoryOf(policy), policy.Namespace)}
+}
+
+func show(offer *Offer, repository *imagev1.ImageRepository) {
+	offer.Repository = repository
+	offer.Image = registry.Canonical(repository.Spec.Image)
+	if complaint := complaintOf(repository.Status.Conditions); complaint != "" {
+		complain(offer, fmt.Sprintf("ImageRepository %s cannot scan the registry: %s; check its spec.image, the registry and its credentials",
+			client.ObjectKeyFromObject(repository), complaint))
+	}
+	if scan := repository.Status.LastScanResult; scan != nil {
+		offer.Scanned, offer.Complete = scan.LatestTags, scan.TagCount <= len(scan.LatestTags)
+	}
+}
+
+// access tells which ImageRepositories of that name a namespace may use, by the
+// rules of Flux: its own namespace may, others if spec.accessFrom selects them. All
+// that it needs is read before the ImageRepository, so that a failure tells nothing.
+func (r Reader) access(ctx context.Context, namespace string, key types.NamespacedName) (func(*imagev1.ImageRepository) bool, error) {
+	if namespace == key.Namespace {
+		return func(*imagev1.ImageRepository) bool { return true }, nil
+	}
+	of := &metav1.PartialObjectMetadata{}
+	of.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: namespace}, of); err != nil {
+		return nil, fmt.Errorf("get Namespace %s: %w", namespace, err)
+	}
+	return func(repository *imagev1.ImageRepository) bool {
+		return accessOf(repository).Admits(of.Labels)
+	}, nil
+}
+
+// accessOf is spec.accessFrom, which has the form and the meaning of our own.
+func accessOf(repository *imagev1.ImageRepository) *v1alpha1.AccessFrom {
+	from := repository.Spec.AccessFrom
+	if from == nil {
+		return nil
+	}
+	access := &v1alpha1.AccessFrom{}
+	for _, selector := range from.NamespaceSelectors {
+		access.NamespaceSelectors = append(access.NamespaceSelectors, v1alpha1.NamespaceSelector(selector))
+	}
+	return access
+}
+
+// complainPolicy notes what is wrong with the policy. What it named before
+// stays on offer while it is not ready, as Flux itself keeps it.
+func complainPolicy(offer *Offer, policy *imagev1.ImagePolicy) {
+	if complaint := complaintOf(policy.Status.Conditions); complaint != "" && !willFollow(offer, policy) {
+		complain(offer, fmt.Sprintf("ImagePolicy %s is not ready: %s", policy.Name, complaint))
+	}
+	if offer.Latest == nil || offer.Order.Kind() != promotion.BySemver || offer.Order.Comparable(offer.Latest.Tag) {
+		return
+	}
+	offer.Problem = &promotion.Problem{
+		Reason: v1alpha1.InvalidReleaseTagReason,
+		Message: fmt.Sprintf("ImagePolicy %s orders by semver but names tag %q, which is no semantic version: correct its range or filterTags",
+			policy.Name, offer.Latest.Tag),
+	}
+	offer.Latest = nil
+}
+
+// willFollow reports whether a policy is not ready because it was looked at before the
+// first scan of its ImageRepository, or before Flux had the tags again after a restart:
+// it is looked at again within half a minute, and nobody has to do anything.
+func willFollow(offer *Offer, policy *imagev1.ImagePolicy) bool {
+	ready := apimeta.FindStatusCondition(policy.Status.Conditions, meta.ReadyCondition)
+	if ready.Reason != meta.DependencyNotReadyReason || offer.Repository == nil {
+		return false
+	}
+	scan := offer.Repository.Status.LastScanResult
+	return scan == nil && !offer.Repository.Spec.Suspend || scan != nil && scan.TagCount > 0
+}
+
+// complain keeps the first complaint.
+func complain(offer *Offer, message string) {
+	if offer.Problem == nil {
+		offer.Problem = &promotion.Problem{Reason: v1alpha1.ImagePolicyNotReadyReason, Message: message}
+	}
+}
+
+func complaintOf(conditions []metav1.Condition) string {
+	ready := apimeta.FindStatusCondition(conditions, meta.ReadyCondition)
+	if ready == nil || ready.Status != metav1.ConditionFalse {
+		return ""
+	}
+	return ready.Message
+}
+
+func unusable(policy, reason, message string) Offer {
+	return Offer{Policy: promotion.Policy{
+		Name:     policy,
+		Problem:  &promotion.Problem{Reason: reason, Message: message},
+		Blocking: true,
+	}}
+}
+
+func latestOf(policy *imagev1.ImagePolicy) *v1alpha1.VersionInfo {
+	ref := policy.Status.LatestRef
+	if ref == nil || ref.Tag == "" {
+		return nil
+	}
+	release := &v1alpha1.VersionInfo{Tag: ref.Tag}
+	if ref.Digest != "" {
+		release.Digest = &ref.Digest
+	}
+	return release
+}
+
+func orderOf(policy *imagev1.ImagePolicy) promotion.OrderSpec {
+	spec := promotion.OrderSpec{Kind: promotion.ByAppearance}
+	switch choice := policy.Spec.Policy; {
+	case choice.SemVer != nil:
+		spec.Kind, spec.Range = promotion.BySemver, choice.SemVer.Range
+	case choice.Numerical != nil:
+		spec.Kind, spec.Descending = promotion.ByNumber, choice.Numerical.Order == imagePolicyDescending
+	case choice.Alphabetical != nil:
+		spec.Kind, spec.Descending = promotion.ByAlphabet, choice.Alphabetical.Order == imagePolicyDescending
+	}
+	if tags := policy.Spec.FilterTags; tags != nil {
+		spec.Pattern, spec.Extract = tags.Pattern, tags.Extract
+	}
+	return spec
+}
+
+// imagePolicyDescending is the order in which the last tag, the latest, is the
+// lowest one.
+const imagePolicyDescending = "desc"

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
+)
+
+// Names of the field indexes that Find reads.
+const (
+	// RolloutIndex finds OCIRepositories and Kustomizations by the Rollouts
+	// that their annotations name.
+	RolloutIndex = ".metadata.annotations.rollout"
+	// SourceIndex finds Kustomizations by the OCIRepository they consume,
+	// "namespace/name".
+	SourceIndex = ".spec.sourceRef.ociRepository"
+	// ForeignSourceIndex finds Kustomizations of all namespaces by the OCIRepository
+	// of another namespace that they consume, "namespace/name".
+	ForeignSourceIndex = fieldindex.Everywhere + SourceIndex
+)
+
+// Index adds the field indexes.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &sourcev1.OCIRepository{}, RolloutIndex, rolloutOfRepository); err != nil {
+		return fmt.Errorf("index OCIRepositories by Rollout: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &kustomizev1.Kustomization{}, RolloutIndex, RolloutsOf); err != nil {
+		return fmt.Errorf("index Kustomizations by Rollout: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &kustomizev1.Kustomization{}, SourceIndex, sourceOf); err != nil {
+		return fmt.Errorf("index Kustomizations by source: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &kustomizev1.Kustomization{}, ForeignSourceIndex, foreignSourceOf); err != nil {
+		return fmt.Errorf("index Kustomizations by a source of another namespace: %w", err)
+	}
+	return nil
+}
+
+func rolloutOfRepository(repository client.Object) []string {
+	if name := RolloutOf(repository); name != "" {
+		return []string{name}
+	}
+	return nil
+}
+
+func sourceOf(object client.Object) []string {
+	if key, ok := SourceOf(object.(*kustomizev1.Kustomization)); ok {
+		return []string{key.String()}
+	}
+	return nil
+}
+
+func foreignSourceOf(object client.Object) []string {
+	if source := (Target{Kustomization: object.(*kustomizev1.Kustomization)}).ForeignSource(); source != "" {
+		return []string{source}
+	}
+	return nil
+}
+
+// SourceOf returns the OCIRepository that a Kustomization consumes, if any.
+func SourceOf(k *kustomizev1.Kustomization) (types.NamespacedName, bool) {
+	ref := k.Spec.SourceRef
+	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+	if key.Namespace == "" {
+		key.Namespace = k.Namespace
+	}
+	return key, ref.Kind == sourcev1.OCIRepositoryKind
+}
+
+// Find returns the targets of a Rollout: the objects of its namespace that
+// name it, and the Kustomizations there that consume its repositories; sorted
+// by kind and name. What their fields point to is the cache's, and only to be read.
+func Find(ctx context.Context, reader client.Reader, rollout types.NamespacedName) ([]Target, error) {
+	repositories := &sourcev1.OCIRepositoryList{}
+	if err := reader.List(ctx, repositories, client.InNamespace(rollout.Namespace),
+		client.MatchingFields{RolloutIndex: rollout.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list OCIRepositories: %w", err)
+	}
+	var targets []Target
+	for i := range repositories.Items {
+		targets = append(targets, Target{Repository: &repositories.Items[i]})
+	}
+	kustomizations, err := findKustomizations(ctx, reader, rollout, repositories.Items)
+	if err != nil {
+		return nil, err
+	}
+	targets = append(targets, kustomizations...)
+	return sorted(targets), nil
+}
+
+// sorted brings targets into the order of their kinds and names.
+func sorted(targets []Target) []Target {
+	slices.SortFunc(targets, func(a, b Target) int { return strings.Compare(a.String(), b.String()) })
+	return targets
+}
+
+// findKustomizations returns those that carry a substitute of the Rollout and
+// those that consume one of its repositories, each once.
+func findKustomizations(ctx context.Context, reader client.Reader, rollout types.NamespacedName,
+	repositories []sourcev1.OCIRepository) ([]Target, error) {
+	queries := []client.MatchingFields{{RolloutIndex: rollout.Name}}
+	for i := range repositories {
+		queries = append(queries, client.MatchingFields{SourceIndex: client.ObjectKeyFromObject(&repositories[i]).String()})
+	}
+	found := map[string]bool{}
+	var targets []Target
+	for _, query := range queries {
+		list := &kustomizev1.KustomizationList{}
+		if err := reader.List(ctx, list, client.InNamespace(rollout.Namespace), query, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list Kustomizations: %w", err)
+		}
+		for i := range list.Items {
+			k := &list.Items[i]
+			if found[k.Name] {
+				continue
+			}
+			found[k.Name] = true
+			t := Target{Kustomization: k, Variables: VariablesOf(k, rollout.Name)}
+			source, err := t.readSource(ctx, reader)
+			if err != nil {
+				return nil, err
+			}
+			t.Source = source
+			targets = append(targets, t)
+		}
+	}
+	return targets, nil
+}
+
+// consumes returns the OCIRepository that the target consumes, if any.
+func (t Target) consumes() (types.NamespacedName, bool) {
+	switch {
+	case t.Kustomization != nil:
+		return SourceOf(t.Kustomization)
+	case t.HelmRelease != nil:
+		return ChartOf(t.HelmRelease)
+	}
+	return types.NamespacedName{}, false
+}
+
+// readSource returns nil if the target consumes no OCIRepository, or one that does not
+// exist.
+func (t Target) readSource(ctx context.Context, reader client.Reader) (*sourcev1.OCIRepository, error) {
+	key, ok := t.consumes()
+	if !ok {
+		return nil, nil
+	}
+	source := &sourcev1.OCIRepository{}
+	err := reader.Get(ctx, key, source, client.UnsafeDisableDeepCopy)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("get OCIRepository %s: %w", key, err)
+	}
+	return source, nil
+}
+
+// Live reads the target's object past the caches, with all its managedFields.
+// That it does not exist is a NotFound error.
+func (t Target) Live(ctx context.Context, reader client.Reader) (Target, error) {
+	live := Target{Variables: t.Variables, Source: t.Source}
+	switch {
+	case t.Repository != nil:
+		live.Repository = &sourcev1.OCIRepository{}
+	case t.HelmRelease != nil:
+		live.HelmRelease = &helmv2.HelmRelease{}
+	default:
+		live.Kustomization = &kustomizev1.Kustomization{}
+	}
+	if err := reader.Get(ctx, client.ObjectKeyFromObject(t.Object()), live.Object()); err != nil {
+		return live, fmt.Errorf("get %s: %w", t, err)
+	}
+	return live, nil
+}
+
+// LiveAll reads targets past the caches, with the sources that they consume, each
+// object once. What does not exist any more is left out.
+func LiveAll(ctx context.Context, reader client.Reader, targets []Target) ([]Target, error) {
+	sources := sources{reader: reader, known: map[types.NamespacedName]*sourcev1.OCIRepository{}}
+	var all []Target
+	for _, t := range targets {
+		live, err := t.Live(ctx, reader)
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		if live.Repository != nil {
+			sources.known[client.ObjectKeyFromObject(live.Repository)] = live.Repository
+		}
+		all = append(all, live)
+	}
+	for i := range all {
+		source, err := sources.of(ctx, all[i])
+		if err != nil {
+			return nil, err
+		}
+		all[i].Source = source
+	}
+	return all, nil
+}
+
+// sources remembers those that were read.
+type sources struct {
+	reader client.Reader
+	known  map[types.NamespacedName]*sourcev1.OCIRepository
+}
+
+func (s sources) of(ctx context.Context, t Target) (*sourcev1.OCIRepository, error) {
+	key, ok := t.consumes()
+	if known := s.known[key]; ok && known != nil {
+		return known, nil
+	}
+	source, err := t.readSource(ctx, s.reader)
+	if ok && err == nil {
+		s.known[key] = source
+	}
+	return source, err
+}

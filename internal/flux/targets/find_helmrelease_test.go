@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets_test
+
+import (
+	"errors"
+	"testing"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// consumers are what may take its chart from the OCIRepository web of the Rollout shop.
+func consumers() []client.Object {
+	return []client.Object{
+		fixture.MakeRepository("web").DrivenBy("shop").Obj(),
+		fixture.MakeRepository("web").InNamespace("elsewhere").DrivenBy("shop").Obj(),
+		fixture.MakeRepository("cart").DrivenBy("cart").Obj(),
+		fixture.MakeKustomization("web").Obj(),
+		fixture.MakeHelmRelease("web").Obj(),
+		fixture.MakeHelmRelease("again").From(sourcev1.OCIRepositoryKind, "web").Obj(),
+		fixture.MakeHelmRelease("explicit").From(sourcev1.OCIRepositoryKind, "web").FromNamespace(fixture.Namespace).Obj(),
+		fixture.MakeHelmRelease("foreign").From(sourcev1.OCIRepositoryKind, "web").FromNamespace("elsewhere").Obj(),
+		fixture.MakeHelmRelease("outside").InNamespace("elsewhere").From(sourcev1.OCIRepositoryKind, "web").FromNamespace(fixture.Namespace).Obj(),
+		fixture.MakeHelmRelease("artifact").From("ExternalArtifact", "web").Obj(),
+		fixture.MakeHelmRelease("template").FromChart("web").Obj(),
+		fixture.MakeHelmRelease("cart").Obj(),
+	}
+}
+
+func TestHelmReleasesThatConsumeAreTargets(t *testing.T) {
+	g := NewWithT(t)
+	reader := indexed(t, consumers()...)
+	found, err := targets.Find(t.Context(), reader, shop)
+	g.Expect(err).NotTo(HaveOccurred())
+	found, err = targets.WithHelmReleases(t.Context(), reader, found)
+	g.Expect(err).NotTo(HaveOccurred())
+	var names []string
+	for _, each := range found {
+		names = append(names, each.String())
+		if each.HelmRelease != nil {
+			g.Expect(each.Source.Name).To(Equal("web"))
+		}
+	}
+	g.Expect(names).To(Equal([]string{
+		"HelmRelease shop-prod/again", "HelmRelease shop-prod/explicit", "HelmRelease shop-prod/web",
+		"Kustomization shop-prod/web", "OCIRepository shop-prod/web",
+	}))
+}
+
+func TestHelmReleasesThatCannotBeReadAreAnError(t *testing.T) {
+	g := NewWithT(t)
+	reader := interceptor.NewClient(indexed(t, consumers()...), interceptor.Funcs{List: failingList[*helmv2.HelmReleaseList](errors.New("broken"))})
+	found, err := targets.Find(t.Context(), reader, shop)
+	g.Expect(err).NotTo(HaveOccurred())
+	found, err = targets.WithHelmReleases(t.Context(), reader, found)
+	g.Expect(err).To(MatchError("list HelmReleases: broken"))
+	g.Expect(found).To(BeNil())
+}
+
+func TestHelmReleasesAreReadLive(t *testing.T) {
+	g := NewWithT(t)
+	now := fixture.Revision("1.1.0")
+	stale := []targets.Target{
+		{HelmRelease: fixture.MakeHelmRelease("gone").From(sourcev1.OCIRepositoryKind, "web").Obj(), Source: fixture.MakeRepository("web").Obj()},
+		{HelmRelease: fixture.MakeHelmRelease("web").Obj(), Source: fixture.MakeRepository("web").Obj()},
+		repository(fixture.MakeRepository("web")),
+	}
+	live, err := targets.LiveAll(t.Context(), indexed(t,
+		fixture.MakeHelmRelease("web").Deployed(now).Ready().Obj(),
+		fixture.MakeRepository("web").DrivenBy("shop").Tag("1.1.0").Pulled(now).Ready().Obj(),
+	), stale)
+	g.Expect(err).NotTo(HaveOccurred())
+	var seen []string
+	for _, each := range live {
+		seen = append(seen, each.String()+" "+string(each.Observe(fixture.MakeRollout("shop").Obj(), "1.1.0").State))
+	}
+	g.Expect(seen).To(Equal([]string{"HelmRelease shop-prod/web Applied", "OCIRepository shop-prod/web Applied"}))
+}

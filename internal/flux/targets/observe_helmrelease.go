@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	"github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// deployed is what Helm calls the version of a release that runs.
+const deployed = "deployed"
+
+// observeHelmRelease goes by what helm-controller tried last and by the newest version
+// of the Helm release. Conditions are written before the rest of the status: Ready alone
+// may still be about the chart before.
+func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) (v1alpha1.TargetState, string) {
+	h := t.HelmRelease
+	if state, message := t.helmHindered(rollout); state != "" {
+		return state, message
+	}
+	switch {
+	case t.Source == nil || !t.sourceOffers(rollout, version):
+		return v1alpha1.TargetPending, ""
+	case refusesChart(h, version), triedChart(h, t.Source) && helmFailed(h):
+		return v1alpha1.TargetFailed, apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message
+	case triedChart(h, t.Source) && isReady(h.Status.Conditions) && h.Status.ObservedGeneration == h.Generation && runsWhatItTried(h):
+		return v1alpha1.TargetApplied, ""
+	}
+	return v1alpha1.TargetPending, ""
+}
+
+// helmHindered says what keeps a HelmRelease from any version; no state if nothing does.
+func (t Target) helmHindered(rollout *v1alpha1.Rollout) (v1alpha1.TargetState, string) {
+	h := t.HelmRelease
+	switch {
+	case installs(h, rollout):
+		return v1alpha1.TargetConflict, "installs this Rollout and waits for it, while the Rollout waits for what it installs: " +
+			"install the Rollout from elsewhere, or set spec.install.disableWait and spec.upgrade.disableWait to true"
+	case h.Spec.Suspend:
+		return v1alpha1.TargetPending, "is suspended: resume it"
+	case t.consumesMissingSource():
+		return v1alpha1.TargetPending, fmt.Sprintf("its OCIRepository %s does not exist", h.Spec.ChartRef.Name)
+	}
+	return "", ""
+}
+
+// installs reports whether the chart of the HelmRelease has the Rollout, and Helm waits
+// until it is ready: a cycle. Helm 3's own way to wait knows no Rollouts.
+func installs(h *helmv2.HelmRelease, rollout *v1alpha1.Rollout) bool {
+	group := helmv2.GroupVersion.Group
+	if rollout.Labels[group+"/name"] != h.Name || rollout.Labels[group+"/namespace"] != h.Namespace {
+		return false
+	}
+	never := h.GetInstall().DisableWait && h.GetUpgrade().DisableWait
+	return !never && h.GetWaitStrategy() != helmv2.WaitStrategyLegacy
+}
+
+// triedChart reports whether helm-controller's last attempt was at the HelmRelease's
+// generation, and with the chart that the source offers now.
+func triedChart(h *helmv2.HelmRelease, source *sourcev1.OCIRepository) bool {
+	if source.Status.Artifact == nil || h.Status.LastAttemptedGeneration != h.Generation {
+		return false
+	}
+	revision, tried := source.Status.Artifact.Revision, h.Status.LastAttemptedRevisionDigest
+	tag, digest, _ := strings.Cut(revision, "@")
+	named, err := semver.NewVersion(strings.ReplaceAll(tag, "_", "+")) // no tag has a +
+	if err != nil {
+		return tried != "" && tried == revision // where the tag is no version, that is noted whole
+	}
+	chart, err := semver.NewVersion(h.Status.LastAttemptedRevision)
+	return err == nil && chart.Equal(named) && tried != "" && tried == digest
+}
+
+// chartMutateError is helm-controller's reason for a chart that it has loaded and will not
+// try: one whose version is none, or not that of the tag.
+const chartMutateError = "ChartMutateError"
+
+// refusesChart reports whether helm-controller will not try the chart of this version. It
+// notes no attempt then, so that only its words tell which chart it means. Of a chart that
+// it cannot load they do not: that may be the chart before, or the network.
+func refusesChart(h *helmv2.HelmRelease, version string) bool {
+	ready := notReady(h)
+	if ready == nil || ready.Reason != chartMutateError {
+		return false
+	}
+	return strings.HasPrefix(ready.Message, "artifact revision "+version+" does not match chart version ") ||
+		ready.Message == "invalid chart version "+version
+}
+
+// notReady is why the HelmRelease is not ready at its generation; nil if it is, or is
+// being deleted, which uninstalls it.
+func notReady(h *helmv2.HelmRelease) *metav1.Condition {
+	ready := apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition)
+	if ready == nil || ready.Status != metav1.ConditionFalse || ready.ObservedGeneration != h.Generation || !h.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return ready
+}
+
+// helmFailed reports whether Helm tried and failed. A rollback or an uninstallation that
+// has followed is the end of such a failure.
+func helmFailed(h *helmv2.HelmRelease) bool {
+	ready := notReady(h)
+	if ready == nil {
+		return false
+	}
+	switch ready.Reason {
+	case helmv2.InstallFailedReason, helmv2.UpgradeFailedReason, helmv2.TestFailedReason,
+		helmv2.RollbackSucceededReason, helmv2.RollbackFailedReason,
+		helmv2.UninstallSucceededReason, helmv2.UninstallFailedReason:
+		return true
+	}
+	return false // all other reasons say why helm-controller did not try, or could not go on
+}
+
+// runsWhatItTried reports whether the newest version of the Helm release is of the chart
+// that was tried last. What a rollback has deployed names no digest.
+func runsWhatItTried(h *helmv2.HelmRelease) bool {
+	newest := NewestSnapshot(h)
+	return newest != nil && newest.Status == deployed && newest.ChartVersion == h.Status.LastAttemptedRevision &&
+		(newest.OCIDigest == "" || newest.OCIDigest == h.Status.LastAttemptedRevisionDigest)
+}
+
+// NewestSnapshot is the newest version of the Helm release; nil if there is none.
+func NewestSnapshot(h *helmv2.HelmRelease) *helmv2.Snapshot {
+	var newest *helmv2.Snapshot
+	for _, snapshot := range h.Status.History {
+		if snapshot != nil && (newest == nil || snapshot.Version > newest.Version) {
+			newest = snapshot
+		}
+	}
+	return newest
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/fluxrollouts/rollout-controller/internal/write"
+)
+
+var (
+	refPath        = fieldpath.MakePathOrDie("spec", "ref")
+	tagPath        = fieldpath.MakePathOrDie("spec", "ref", "tag")
+	postBuildPath  = fieldpath.MakePathOrDie("spec", "postBuild")
+	substitutePath = fieldpath.MakePathOrDie("spec", "postBuild", "substitute")
+
+	annotationsPath = fieldpath.MakePathOrDie("metadata", "annotations")
+	requestPath     = fieldpath.MakePathOrDie("metadata", "annotations", meta.ReconcileRequestAnnotation)
+)
+
+func variablePath(variable string) fieldpath.Path {
+	return fieldpath.MakePathOrDie("spec", "postBuild", "substitute", variable)
+}
+
+// KeepOwnFields drops from an object's managedFields what other managers own.
+// The few bytes that are left tell without a request whether the controller,
+// or one before it, owns more than it should.
+func KeepOwnFields(object metav1.Object) {
+	var own []metav1.ManagedFieldsEntry
+	for _, entry := range object.GetManagedFields() {
+		if isOwn(entry) {
+			own = append(own, entry)
+		}
+	}
+	object.SetManagedFields(own)
+}
+
+// Owned returns the versions in those of the target's fields that the
+// controller's field manager owns: what it wrote, even if nothing else
+// remembers. The object must have been read with its managedFields.
+func (t Target) Owned() []string {
+	var versions []string
+	for _, entry := range t.Object().GetManagedFields() {
+		if isOwn(entry) {
+			versions = append(versions, t.valuesIn(fieldsOf(entry))...)
+		}
+	}
+	return versions
+}
+
+func (t Target) valuesIn(owned *fieldpath.Set) []string {
+	if t.Repository != nil {
+		if t.Repository.Spec.Reference == nil || !owned.Has(tagPath) {
+			return nil
+		}
+		return []string{t.Repository.Spec.Reference.Tag}
+	}
+	var values []string
+	for _, variable := range t.Variables {
+		if value, ok := substitutes(t.Kustomization)[variable]; ok && owned.Has(variablePath(variable)) {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+// Overreaches reports whether the controller's field manager owns fields that
+// no annotation gives to any Rollout: a controller before this one took whole
+// maps, or an annotation has gone.
+func (t Target) Overreaches() bool {
+	_, changed := t.ownedFields()
+	return changed
+}
+
+// GiveBack ends the ownership of such fields. Their values stay as they are,
+// and so does the ownership of everything else. It is conditional on the
+// object being the one that was read; a conflict asks to look again. The
+// target's object is updated from the answer.
+func (t Target) GiveBack(ctx context.Context, reader client.Reader, writer client.Writer) error {
+	live, err := t.Live(ctx, reader)
+	if err != nil {
+		return err
+	}
+	fields, changed := live.ownedFields()
+	if !changed {
+		return nil
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": live.Object().GetResourceVersion(),
+		"managedFields":   fields,
+	}})
+	if err != nil {
+		return fmt.Errorf("encode patch for %s: %w", t, err)
+	}
+	patch := client.RawPatch(types.MergePatchType, body)
+	answer, err := write.Patch(ctx, writer, t.Object(), patch)
+	if err != nil {
+		return fmt.Errorf("give back fields of %s: %w", t, err)
+	}
+	// The object is a copy of the cache's, and only what it points to is shared.
+	reflect.ValueOf(t.Object()).Elem().Set(reflect.ValueOf(answer).Elem())
+	return nil
+}
+
+// ownedFields returns the managedFields without what the controller owns too
+// much, and whether there is such.
+func (t Target) ownedFields() (fields []metav1.ManagedFieldsEntry, changed bool) {
+	for _, entry := range t.Object().GetManagedFields() {
+		owned := fieldsOf(entry)
+		kept := owned
+		if isOwn(entry) {
+			kept = owned.Intersection(t.annotated())
+		}
+		switch {
+		case kept.Equals(owned):
+			fields = append(fields, entry)
+			continue
+		case !kept.Empty():
+			fields = append(fields, withFields(entry, kept))
+		}
+		changed = true
+	}
+	return fields, changed
+}
+
+// annotated are the fields that annotations give to Rollouts, whichever they
+// are, and the maps around them; and with them the request that each write makes.
+func (t Target) annotated() *fieldpath.Set {
+	switch {
+	case t.HelmRelease != nil, t.Repository != nil && RolloutOf(t.Repository) == "":
+		return fieldpath.NewSet()
+	case t.Repository != nil:
+		return fieldpath.NewSet(refPath, tagPath, annotationsPath, requestPath)
+	}
+	annotated := fieldpath.NewSet(postBuildPath, substitutePath)
+	for key := range t.Kustomization.GetAnnotations() {
+		if variable, ok := VariableOf(key); ok {
+			annotated.Insert(variablePath(variable))
+			annotated.Insert(annotationsPath)
+			annotated.Insert(requestPath)
+		}
+	}
+	return annotated
+}
+
+// isOwn reports whether an entry is of the controller's field manager, however
+// it wrote.
+func isOwn(entry metav1.ManagedFieldsEntry) bool {
+	return entry.Manager == write.FieldManager && entry.Subresource == ""
+}
+
+// fieldsOf returns the fields of an entry; none if they cannot be read, as of
+// a format that is not known yet. Nobody may change them.
+func fieldsOf(entry metav1.ManagedFieldsEntry) *fieldpath.Set {
+	if entry.FieldsV1 == nil {
+		return fieldpath.NewSet()
+	}
+	return read.of(entry.FieldsV1.GetRawBytes())
+}
+
+// read are the sets of fields that were read. The controller owns the same few of
+// thousands of targets, and looks at them in each pass.
+var read sets
+
+type sets struct {
+	mu    sync.Mutex
+	known map[string]*fieldpath.Set
+}
+
+// Of sets that others made up so many are kept at most, and none that is longer.
+const (
+	mostSets   = 256
+	longestSet = 1024 // bytes
+)
+
+func (s *sets) of(raw []byte) *fieldpath.Set {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.known[string(raw)]; ok {
+		return known
+	}
+	fields := fieldpath.NewSet()
+	if fields.FromJSON(bytes.NewReader(raw)) != nil {
+		fields = fieldpath.NewSet()
+	}
+	if len(s.known) < mostSets && len(raw) <= longestSet {
+		if s.known == nil {
+			s.known = map[string]*fieldpath.Set{}
+		}
+		s.known[string(raw)] = fields
+	}
+	return fields
+}
+
+func withFields(entry metav1.ManagedFieldsEntry, fields *fieldpath.Set) metav1.ManagedFieldsEntry {
+	raw, err := fields.ToJSON()
+	if err != nil {
+		return entry // what was read from JSON can be written to it
+	}
+	entry.FieldsV1 = metav1.NewFieldsV1(string(raw))
+	return entry
+}

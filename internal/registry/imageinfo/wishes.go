@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imageinfo
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/registry"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// request notes that a Rollout asks for an image, and has it fetched unless the
+// answer is there. It returns false if there is nothing to remember: the answer
+// stays, or there are too many wishes already.
+func (s *Store) request(rollout types.NamespacedName, image registry.Image, mended bool) bool {
+	_, answered := s.answers.Get(image)
+	w := s.wishes[image]
+	switch {
+	case w == nil && answered && image.Digest != "":
+		return false
+	case w == nil && s.isFull(image.Repository.Namespace):
+		s.turnedAway[rollout] = image.Repository.Namespace
+		return false
+	case w == nil:
+		w = s.newWish(image)
+		s.try(image, w)
+	case !answered && w.state == known, w.state == failed && mended:
+		s.try(image, w)
+	}
+	w.by[rollout] = true
+	return true
+}
+
+// isFull reports whether no more images of a namespace may be asked for now.
+func (s *Store) isFull(namespace string) bool { return s.exceeds(namespace, 1) }
+
+// exceeds reports whether so many times as much as there is would be too much. One namespace
+// may have all the room while nobody else needs it, and leaves as much for others.
+func (s *Store) exceeds(namespace string, times int) bool {
+	all, its := times*len(s.wishes), times*s.ofNamespace[namespace]
+	return all >= 2*mostWishes || all >= mostWishes && its >= mostWishesOf
+}
+
+func (s *Store) newWish(image registry.Image) *wish {
+	w := &wish{by: map[types.NamespacedName]bool{}}
+	s.wishes[image] = w
+	if s.repositories[image.Repository] == nil {
+		s.repositories[image.Repository] = &repository{}
+	}
+	s.repositories[image.Repository].wishes++
+	s.ofNamespace[image.Repository.Namespace]++
+	return w
+}
+
+// dropWish forgets an image that nobody asks for any more, and with the last one what
+// was told of the ImageRepository: it may have been deleted. An answer about a tag is
+// dropped with the last wish for it: the tag may move.
+func (s *Store) dropWish(image registry.Image) {
+	delete(s.wishes, image)
+	s.queue.Forget(image)
+	if image.Digest == "" {
+		s.answers.Remove(image)
+	}
+	of := s.repositories[image.Repository]
+	if of.wishes--; of.wishes == 0 {
+		delete(s.repositories, image.Repository)
+	}
+	namespace := image.Repository.Namespace
+	if s.ofNamespace[namespace]--; s.ofNamespace[namespace] == 0 {
+		delete(s.ofNamespace, namespace)
+	}
+}
+
+// try has an image fetched as soon as possible.
+func (s *Store) try(image registry.Image, w *wish) {
+	w.state, w.absent = open, 0
+	s.queue.Forget(image)
+	s.queue.Add(image)
+}
+
+// release drops the images that a Rollout no longer asks for.
+func (s *Store) release(rollout types.NamespacedName, images []registry.Image) {
+	asker := s.askers[rollout]
+	for _, image := range images {
+		w := s.wishes[image]
+		if w == nil || asker != nil && slices.Contains(asker.images, image) {
+			continue
+		}
+		delete(w.by, rollout)
+		if len(w.by) == 0 {
+			s.dropWish(image)
+		}
+	}
+	if len(s.wishes) >= mostWishes {
+		return
+	}
+	for rollout, namespace := range s.turnedAway {
+		if !s.exceeds(namespace, 2) {
+			s.wake(rollout)
+		}
+	}
+}
+
+// pending reports whether the image is to be fetched.
+func (s *Store) pending(image registry.Image) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.wishes[image]
+	return w != nil && w.state != known
+}
+
+// answer keeps an answer. If the image could not be read before, all others of
+// its ImageRepository are tried as well, so that they are known together.
+func (s *Store) answer(image registry.Image, metadata promotion.Metadata) {
+	s.queue.Forget(image)
+	w := s.wishes[image]
+	if w == nil {
+		return // nobody asks any more
+	}
+	s.answers.Add(image, metadata)
+	byDigest := image
+	byDigest.Digest = metadata.Digest
+	s.answers.Add(byDigest, metadata)
+	if w.state == failed {
+		s.tryOthers(image)
+	}
+	w.state = known
+	s.repositories[image.Repository].failing = false
+	for rollout := range w.by {
+		s.askers[rollout].news = true
+	}
+	s.tell(w)
+}
+
+func (s *Store) tryOthers(image registry.Image) {
+	for other, w := range s.wishes {
+		if other != image && other.Repository == image.Repository && w.state == failed {
+			s.try(other, w)
+		}
+	}
+}
+
+// fail notes that an image cannot be read for the time being. That is told once
+// per ImageRepository, until one of its images can be read.
+func (s *Store) fail(image registry.Image, err error) {
+	w := s.wishes[image]
+	if w == nil {
+		return // nobody asks any more
+	}
+	log, of := s.log.WithValues("imageRepository", image.Repository.String()), s.repositories[image.Repository]
+	if of.failing {
+		log = log.V(1)
+	}
+	of.failing = true
+	log.Info("metadata of a release cannot be read", "reason", truncate.Text(err.Error(), longestReason))
+	w.state = failed
+	s.tell(w)
+}
+
+// tell wakes the Rollouts that ask for the image, if there is news for them and
+// all that they ask for has been tried.
+func (s *Store) tell(w *wish) {
+	for _, rollout := range slices.Collect(maps.Keys(w.by)) {
+		asker := s.askers[rollout]
+		if !asker.news || slices.ContainsFunc(asker.images, s.isOpen) {
+			continue
+		}
+		asker.news = false
+		s.wake(rollout)
+	}
+}
+
+func (s *Store) isOpen(image registry.Image) bool {
+	w := s.wishes[image]
+	return w != nil && w.state == open
+}
