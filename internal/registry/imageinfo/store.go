@@ -39,11 +39,11 @@ const (
 	workers = 4
 	// mostAnswers is how many answers are kept, the latest used ones.
 	mostAnswers = 10_000
-	// mostWishes is how many images may be asked for before others must wait. Beyond it
+	// mostLookups is how many images may be asked for before others must wait. Beyond it
 	// there is as much room again for namespaces that ask for few.
-	mostWishes = 10_000
-	// mostWishesOf is how many of them are few for the ImageRepositories of one namespace.
-	mostWishesOf = 2_000
+	mostLookups = 10_000
+	// mostLookupsOf is how many of them are few for the ImageRepositories of one namespace.
+	mostLookupsOf = 2_000
 	// After an attempt that failed an image is tried again after these pauses.
 	firstRetry = 5 * time.Second
 	lastRetry  = 10 * time.Minute
@@ -67,14 +67,14 @@ type Store struct {
 
 	mu      sync.Mutex
 	answers *lru.Cache
-	wishes  map[registry.Image]*wish
-	askers  map[types.NamespacedName]*asker
-	// turnedAway are Rollouts that asked when there were too many wishes, each with the
+	lookups  map[registry.Image]*lookup
+	waiters  map[types.NamespacedName]*waiter
+	// rejected are Rollouts that asked when there were too many lookups, each with the
 	// namespace of an ImageRepository whose image it asked for.
-	turnedAway map[types.NamespacedName]string
-	// repositories are the ImageRepositories of the wishes.
+	rejected map[types.NamespacedName]string
+	// repositories are the ImageRepositories of the lookups.
 	repositories map[types.NamespacedName]*repository
-	// ofNamespace counts the wishes by the namespaces of their ImageRepositories.
+	// ofNamespace counts the lookups by the namespaces of their ImageRepositories.
 	ofNamespace map[string]int
 	wake        func(types.NamespacedName)
 
@@ -83,19 +83,19 @@ type Store struct {
 
 // repository is an ImageRepository whose images Rollouts ask for.
 type repository struct {
-	wishes  int
+	lookups  int
 	failing bool // it is in the log that its images cannot be read
 }
 
-// wish is an image that Rollouts ask for.
-type wish struct {
+// lookup is an image that Rollouts ask for.
+type lookup struct {
 	by    map[types.NamespacedName]bool
 	state state
 	// absent is how often in a row the registry said that it does not have it.
 	absent int
 }
 
-// state says how far a wish is.
+// state says how far a lookup is.
 type state int
 
 const (
@@ -104,11 +104,11 @@ const (
 	known               // the answer is there
 )
 
-// asker is a Rollout that lacks metadata.
-type asker struct {
+// waiter is a Rollout that lacks metadata.
+type waiter struct {
 	access string
 	images []registry.Image
-	news   bool // answers came since it asked
+	changed   bool // answers came since it asked
 }
 
 // New returns a Store that fetches nothing before it is started.
@@ -129,9 +129,9 @@ func newStore(read Read, list List, log logr.Logger, clock clock.WithTicker) *St
 		log:          log,
 		queue:        newQueue(clock, func(image registry.Image) string { return image.Repository.Namespace }),
 		answers:      lru.New(mostAnswers),
-		wishes:       map[registry.Image]*wish{},
-		askers:       map[types.NamespacedName]*asker{},
-		turnedAway:   map[types.NamespacedName]string{},
+		lookups:       map[registry.Image]*lookup{},
+		waiters:       map[types.NamespacedName]*waiter{},
+		rejected:   map[types.NamespacedName]string{},
 		repositories: map[types.NamespacedName]*repository{},
 		ofNamespace:  map[string]int{},
 		wake:         func(types.NamespacedName) {},
@@ -142,29 +142,29 @@ func newStore(read Read, list List, log logr.Logger, clock clock.WithTicker) *St
 // Ask returns what is known of the images, and has the others fetched for the
 // Rollout, the first ones first. They replace what it asked for before. Images
 // that could not be fetched are tried at once if access has changed, which
-// stands for all that may have mended it.
+// stands for all that may have accessChanged it.
 func (s *Store) Ask(rollout types.NamespacedName, access string, images []registry.Image) []promotion.Metadata {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.askers[rollout]
-	delete(s.turnedAway, rollout)
-	delete(s.askers, rollout)
+	before := s.waiters[rollout]
+	delete(s.rejected, rollout)
+	delete(s.waiters, rollout)
 	var answers []promotion.Metadata
 	if len(images) > 0 {
-		mended := before != nil && before.access != access
-		next := &asker{access: access}
-		s.askers[rollout] = next
+		accessChanged := before != nil && before.access != access
+		next := &waiter{access: access}
+		s.waiters[rollout] = next
 		for _, image := range images {
 			if answer, ok := s.answers.Get(image); ok {
 				answers = append(answers, answer.(promotion.Metadata))
 			}
-			if s.request(rollout, image, mended) {
+			if s.request(rollout, image, accessChanged) {
 				next.images = append(next.images, image)
 			}
 		}
 	}
 	if before != nil {
-		s.release(rollout, before.images)
+		s.drop(rollout, before.images)
 	}
 	return answers
 }
@@ -265,7 +265,7 @@ func (s *Store) retry(image registry.Image, err error) {
 // replicate: what one of its copies named may be here in some seconds. What stays
 // away was deleted more likely, and is asked for seldom.
 func (s *Store) retryAbsent(image registry.Image) {
-	w := s.wishes[image]
+	w := s.lookups[image]
 	if w == nil {
 		return // nobody asks any more
 	}

@@ -221,7 +221,7 @@ func TestWhatWasMissingOnceIsAskedForSoonAgainWhenThatMayBeMended(t *testing.T) 
 	o.Eventually(o.questions).Should(HaveLen(1))
 	o.later(5 * time.Second)
 	o.Eventually(o.questions).Should(HaveLen(2))
-	o.Ask(shop, "mended", images("1"))
+	o.Ask(shop, "accessChanged", images("1"))
 	o.Eventually(o.questions).Should(HaveLen(3))
 	o.later(5 * time.Second)
 	o.Eventually(o.questions).Should(HaveLen(4))
@@ -268,7 +268,7 @@ func TestWhatCannotBeAskedForIsTriedAgainWhenThatIsMended(t *testing.T) {
 			o.Ask(shop, "broken", images("1"))
 			o.rests()
 			o.fail("1", nil)
-			o.Ask(shop, "mended", images("1"))
+			o.Ask(shop, "accessChanged", images("1"))
 			o.Eventually(o.calls).Should(HaveLen(1))
 			o.Expect(o.questions()).To(HaveLen(2))
 		})
@@ -323,12 +323,12 @@ func TestWhoAsksWhenThereIsTooMuchToDoIsCalledLater(t *testing.T) {
 	defer s.queue.ShutDown()
 	defer s.tags.queue.ShutDown()
 	s.wake = func(rollout types.NamespacedName) { woken = append(woken, rollout) }
-	s.Ask(shop, "", manyImages("loud", mostWishes))
-	s.Ask(web, "", manyImages("loud", mostWishes+1))
-	g.Expect(s.wishes).To(HaveLen(mostWishes), "one namespace may ask for so many while others do not")
+	s.Ask(shop, "", manyImages("loud", mostLookups))
+	s.Ask(web, "", manyImages("loud", mostLookups+1))
+	g.Expect(s.lookups).To(HaveLen(mostLookups), "one namespace may ask for so many while others do not")
 	quiet := types.NamespacedName{Namespace: "quiet", Name: "shop"}
 	s.Ask(quiet, "", manyImages("quiet", 1))
-	g.Expect(s.wishes).To(HaveLen(mostWishes+1), "others still may")
+	g.Expect(s.lookups).To(HaveLen(mostLookups+1), "others still may")
 	s.Forget(quiet)
 	g.Expect(woken).To(BeEmpty())
 	s.Forget(shop)
@@ -344,18 +344,18 @@ func TestWhoAsksWhenAllAskForTooMuchIsCalledLater(t *testing.T) {
 	defer s.queue.ShutDown()
 	defer s.tags.queue.ShutDown()
 	s.wake = func(rollout types.NamespacedName) { woken = append(woken, rollout) }
-	asker := func(n int) types.NamespacedName { return types.NamespacedName{Namespace: fmt.Sprint(n), Name: "shop"} }
-	const tenants = 2 * mostWishes / mostWishesOf
+	waiter := func(n int) types.NamespacedName { return types.NamespacedName{Namespace: fmt.Sprint(n), Name: "shop"} }
+	const tenants = 2 * mostLookups / mostLookupsOf
 	for n := range tenants {
-		s.Ask(asker(n), "", manyImages(fmt.Sprint(n), mostWishesOf))
+		s.Ask(waiter(n), "", manyImages(fmt.Sprint(n), mostLookupsOf))
 	}
 	s.Ask(web, "", images("one more"))
-	g.Expect(s.wishes).To(HaveLen(2 * mostWishes))
+	g.Expect(s.lookups).To(HaveLen(2 * mostLookups))
 	for n := range tenants / 2 {
 		g.Expect(woken).To(BeEmpty())
-		s.Forget(asker(n))
+		s.Forget(waiter(n))
 	}
-	s.Forget(asker(tenants / 2))
+	s.Forget(waiter(tenants / 2))
 	g.Expect(woken).To(Equal([]types.NamespacedName{web}))
 }
 

@@ -171,9 +171,9 @@ func TestTagsThatCannotBeListedAreTriedAgain(t *testing.T) {
 				o.Expect(o.complaints()).To(HaveLen(1), "told once")
 			}
 			o.fail("shop", nil)
-			o.Expect(o.Tags(shop, "mended", scan("1", 1)).Complete).To(BeFalse())
+			o.Expect(o.Tags(shop, "accessChanged", scan("1", 1)).Complete).To(BeFalse())
 			o.Eventually(o.calls).Should(Equal([]types.NamespacedName{shop}))
-			o.Expect(o.Tags(shop, "mended", scan("1", 1)).Complete).To(BeTrue())
+			o.Expect(o.Tags(shop, "accessChanged", scan("1", 1)).Complete).To(BeTrue())
 		})
 	}
 }

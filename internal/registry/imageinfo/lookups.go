@@ -15,20 +15,20 @@ import (
 
 // request notes that a Rollout asks for an image, and has it fetched unless the
 // answer is there. It returns false if there is nothing to remember: the answer
-// stays, or there are too many wishes already.
-func (s *Store) request(rollout types.NamespacedName, image registry.Image, mended bool) bool {
+// stays, or there are too many lookups already.
+func (s *Store) request(rollout types.NamespacedName, image registry.Image, accessChanged bool) bool {
 	_, answered := s.answers.Get(image)
-	w := s.wishes[image]
+	w := s.lookups[image]
 	switch {
 	case w == nil && answered && image.Digest != "":
 		return false
 	case w == nil && s.isFull(image.Repository.Namespace):
-		s.turnedAway[rollout] = image.Repository.Namespace
+		s.rejected[rollout] = image.Repository.Namespace
 		return false
 	case w == nil:
-		w = s.newWish(image)
+		w = s.newLookup(image)
 		s.try(image, w)
-	case !answered && w.state == known, w.state == failed && mended:
+	case !answered && w.state == known, w.state == failed && accessChanged:
 		s.try(image, w)
 	}
 	w.by[rollout] = true
@@ -41,32 +41,32 @@ func (s *Store) isFull(namespace string) bool { return s.exceeds(namespace, 1) }
 // exceeds reports whether so many times as much as there is would be too much. One namespace
 // may have all the room while nobody else needs it, and leaves as much for others.
 func (s *Store) exceeds(namespace string, times int) bool {
-	all, its := times*len(s.wishes), times*s.ofNamespace[namespace]
-	return all >= 2*mostWishes || all >= mostWishes && its >= mostWishesOf
+	all, its := times*len(s.lookups), times*s.ofNamespace[namespace]
+	return all >= 2*mostLookups || all >= mostLookups && its >= mostLookupsOf
 }
 
-func (s *Store) newWish(image registry.Image) *wish {
-	w := &wish{by: map[types.NamespacedName]bool{}}
-	s.wishes[image] = w
+func (s *Store) newLookup(image registry.Image) *lookup {
+	w := &lookup{by: map[types.NamespacedName]bool{}}
+	s.lookups[image] = w
 	if s.repositories[image.Repository] == nil {
 		s.repositories[image.Repository] = &repository{}
 	}
-	s.repositories[image.Repository].wishes++
+	s.repositories[image.Repository].lookups++
 	s.ofNamespace[image.Repository.Namespace]++
 	return w
 }
 
-// dropWish forgets an image that nobody asks for any more, and with the last one what
+// dropLookup forgets an image that nobody asks for any more, and with the last one what
 // was told of the ImageRepository: it may have been deleted. An answer about a tag is
-// dropped with the last wish for it: the tag may move.
-func (s *Store) dropWish(image registry.Image) {
-	delete(s.wishes, image)
+// dropped with the last lookup for it: the tag may move.
+func (s *Store) dropLookup(image registry.Image) {
+	delete(s.lookups, image)
 	s.queue.Forget(image)
 	if image.Digest == "" {
 		s.answers.Remove(image)
 	}
 	of := s.repositories[image.Repository]
-	if of.wishes--; of.wishes == 0 {
+	if of.lookups--; of.lookups == 0 {
 		delete(s.repositories, image.Repository)
 	}
 	namespace := image.Repository.Namespace
@@ -76,29 +76,29 @@ func (s *Store) dropWish(image registry.Image) {
 }
 
 // try has an image fetched as soon as possible.
-func (s *Store) try(image registry.Image, w *wish) {
+func (s *Store) try(image registry.Image, w *lookup) {
 	w.state, w.absent = open, 0
 	s.queue.Forget(image)
 	s.queue.Add(image)
 }
 
-// release drops the images that a Rollout no longer asks for.
-func (s *Store) release(rollout types.NamespacedName, images []registry.Image) {
-	asker := s.askers[rollout]
+// drop gives up the images that a Rollout no longer asks for.
+func (s *Store) drop(rollout types.NamespacedName, images []registry.Image) {
+	waiter := s.waiters[rollout]
 	for _, image := range images {
-		w := s.wishes[image]
-		if w == nil || asker != nil && slices.Contains(asker.images, image) {
+		w := s.lookups[image]
+		if w == nil || waiter != nil && slices.Contains(waiter.images, image) {
 			continue
 		}
 		delete(w.by, rollout)
 		if len(w.by) == 0 {
-			s.dropWish(image)
+			s.dropLookup(image)
 		}
 	}
-	if len(s.wishes) >= mostWishes {
+	if len(s.lookups) >= mostLookups {
 		return
 	}
-	for rollout, namespace := range s.turnedAway {
+	for rollout, namespace := range s.rejected {
 		if !s.exceeds(namespace, 2) {
 			s.wake(rollout)
 		}
@@ -109,7 +109,7 @@ func (s *Store) release(rollout types.NamespacedName, images []registry.Image) {
 func (s *Store) pending(image registry.Image) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := s.wishes[image]
+	w := s.lookups[image]
 	return w != nil && w.state != known
 }
 
@@ -117,7 +117,7 @@ func (s *Store) pending(image registry.Image) bool {
 // its ImageRepository are tried as well, so that they are known together.
 func (s *Store) answer(image registry.Image, metadata promotion.Metadata) {
 	s.queue.Forget(image)
-	w := s.wishes[image]
+	w := s.lookups[image]
 	if w == nil {
 		return // nobody asks any more
 	}
@@ -131,13 +131,13 @@ func (s *Store) answer(image registry.Image, metadata promotion.Metadata) {
 	w.state = known
 	s.repositories[image.Repository].failing = false
 	for rollout := range w.by {
-		s.askers[rollout].news = true
+		s.waiters[rollout].changed = true
 	}
-	s.tell(w)
+	s.notify(w)
 }
 
 func (s *Store) tryOthers(image registry.Image) {
-	for other, w := range s.wishes {
+	for other, w := range s.lookups {
 		if other != image && other.Repository == image.Repository && w.state == failed {
 			s.try(other, w)
 		}
@@ -147,7 +147,7 @@ func (s *Store) tryOthers(image registry.Image) {
 // fail notes that an image cannot be read for the time being. That is told once
 // per ImageRepository, until one of its images can be read.
 func (s *Store) fail(image registry.Image, err error) {
-	w := s.wishes[image]
+	w := s.lookups[image]
 	if w == nil {
 		return // nobody asks any more
 	}
@@ -158,23 +158,23 @@ func (s *Store) fail(image registry.Image, err error) {
 	of.failing = true
 	log.Info("metadata of a release cannot be read", "reason", truncate.Text(err.Error(), longestReason))
 	w.state = failed
-	s.tell(w)
+	s.notify(w)
 }
 
-// tell wakes the Rollouts that ask for the image, if there is news for them and
+// notify wakes the Rollouts that ask for the image, if there is changed for them and
 // all that they ask for has been tried.
-func (s *Store) tell(w *wish) {
+func (s *Store) notify(w *lookup) {
 	for _, rollout := range slices.Collect(maps.Keys(w.by)) {
-		asker := s.askers[rollout]
-		if !asker.news || slices.ContainsFunc(asker.images, s.isOpen) {
+		waiter := s.waiters[rollout]
+		if !waiter.changed || slices.ContainsFunc(waiter.images, s.isOpen) {
 			continue
 		}
-		asker.news = false
+		waiter.changed = false
 		s.wake(rollout)
 	}
 }
 
 func (s *Store) isOpen(image registry.Image) bool {
-	w := s.wishes[image]
+	w := s.lookups[image]
 	return w != nil && w.state == open
 }
