@@ -24,13 +24,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/fluxrollouts/rollout-controller/internal/controller"
+	"github.com/fluxrollouts/rollout-controller/internal/cache"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/deploymentcoordination"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/statefulsetrollout"
 	"github.com/fluxrollouts/rollout-controller/internal/features"
@@ -200,14 +200,14 @@ func (o *options) completeControllers(*flag.FlagSet) error {
 }
 
 // namespaces are those that are watched; none means all.
-func (o *options) namespaces() map[string]cache.Config {
+func (o *options) namespaces() map[string]ctrlcache.Config {
 	switch {
 	case o.allNamespaces:
 		return nil
 	case o.onlyNamespace != "":
-		return map[string]cache.Config{o.onlyNamespace: {}}
+		return map[string]ctrlcache.Config{o.onlyNamespace: {}}
 	}
-	return map[string]cache.Config{o.namespace: {}}
+	return map[string]ctrlcache.Config{o.namespace: {}}
 }
 
 func (o *options) manager(starts map[string]bool) ctrl.Options {
@@ -227,13 +227,13 @@ func (o *options) manager(starts map[string]bool) ctrl.Options {
 }
 
 // caches hold only what the controllers that start read.
-func (o *options) caches(starts map[string]bool) cache.Options {
-	caches := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+func (o *options) caches(starts map[string]bool) ctrlcache.Options {
+	caches := ctrlcache.Options{DefaultTransform: ctrlcache.TransformStripManagedFields()}
 	if promotes(starts) {
-		caches = controller.CacheOptions(o.selector)
+		caches = cache.Options(o.selector)
 	}
 	if caches.ByObject == nil {
-		caches.ByObject = map[client.Object]cache.ByObject{}
+		caches.ByObject = map[client.Object]ctrlcache.ByObject{}
 	}
 	if starts[coordinationController] {
 		maps.Copy(caches.ByObject, deploymentcoordination.CacheByObject())
@@ -243,7 +243,7 @@ func (o *options) caches(starts map[string]bool) cache.Options {
 	}
 	caches.DefaultNamespaces = o.namespaces()
 	for only := range caches.DefaultNamespaces { // of others nothing is read for which their labels matter
-		caches.ByObject[&corev1.Namespace{}] = cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, only)}
+		caches.ByObject[&corev1.Namespace{}] = ctrlcache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, only)}
 	}
 	return caches
 }

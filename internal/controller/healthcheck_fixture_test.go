@@ -19,11 +19,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cache"
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -188,8 +189,8 @@ func (s *shop) read() {
 func (s *shop) runController(user *rest.Config, namespace string) <-chan error {
 	user = rest.CopyConfig(user)
 	user.Wrap(s.requests.wrap)
-	options := CacheOptions(nil)
-	options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+	options := cache.Options(nil)
+	options.DefaultNamespaces = map[string]ctrlcache.Config{namespace: {}}
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
 		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: fixture.ControllerConfig(), Logger: s.log.Logger(),

@@ -12,10 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/fluxrollouts/rollout-controller/internal/cache"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -65,8 +66,8 @@ func (s *stage) fluxSays(name string, conditions ...metav1.Condition) {
 // cachedClient reads from the caches that the controller has in production.
 func (s *stage) cachedClient(t *testing.T) client.Client {
 	t.Helper()
-	options := CacheOptions(nil)
-	options.DefaultNamespaces = map[string]cache.Config{s.namespace: {}}
+	options := cache.Options(nil)
+	options.DefaultNamespaces = map[string]ctrlcache.Config{s.namespace: {}}
 	mgr, err := ctrl.NewManager(testPlane.RESTConfig(), ctrl.Options{
 		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
 	})

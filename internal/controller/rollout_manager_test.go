@@ -15,12 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cache"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
@@ -52,8 +53,8 @@ func (s *stage) playShard(t *testing.T, user *rest.Config, schedules func() time
 // setUp prepares all that a shard is, without HelmReleases.
 func (s *stage) setUp(t *testing.T, user *rest.Config, schedules func() time.Time, events *fixture.Events, selector labels.Selector) (ctrl.Manager, *RolloutReconciler) {
 	t.Helper()
-	options := CacheOptions(selector)
-	options.DefaultNamespaces = map[string]cache.Config{s.namespace: {}}
+	options := cache.Options(selector)
+	options.DefaultNamespaces = map[string]ctrlcache.Config{s.namespace: {}}
 	s.unread = &unreadable.Objects{Tell: TellUnreadable(s.log.Logger(), events)}
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
 		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},

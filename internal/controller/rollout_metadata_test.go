@@ -7,6 +7,7 @@ import (
 	"net"
 	"testing"
 	"time"
+	"unsafe"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	. "github.com/onsi/gomega"
@@ -184,4 +185,22 @@ func TestARegistryThatHangsHoldsNoWorker(t *testing.T) {
 	}
 	s.fluxApplies()
 	s.comesTo("shop", promoted{ID: 6, Tag: "1.5.0", State: v1alpha1.BakeSucceeded})
+}
+
+// TestWhatIsAskedForIsNoPartOfAnObject: what is known of images is kept when the
+// objects that name them are long gone, and would keep all their strings.
+func TestWhatIsAskedForIsNoPartOfAnObject(t *testing.T) {
+	g := NewWithT(t)
+	text := func(s string) string { return string([]byte(s)) } // in a piece of memory of its own
+	digest := text("sha256:1")
+	repository := &imagev1.ImageRepository{Spec: imagev1.ImageRepositorySpec{Image: text("registry/shop")}}
+	release := v1alpha1.VersionInfo{Tag: text("1.0.0"), Digest: &digest}
+	images := imagesOf(repository, []v1alpha1.VersionInfo{release})
+	g.Expect(images).To(HaveLen(1))
+	for kept, of := range map[string]string{
+		images[0].Name: repository.Spec.Image, images[0].Tag: release.Tag, images[0].Digest: digest,
+	} {
+		g.Expect(kept).To(Equal(of))
+		g.Expect(unsafe.StringData(kept)).NotTo(BeIdenticalTo(unsafe.StringData(of)), kept)
+	}
 }

@@ -14,12 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cache"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 )
 
 // indexes answers what a cache answers, field indexes included, from the API
 // server: it shows the same as a cache that is never behind.
 type indexes map[string]client.IndexerFunc
+
+// trim leaves of an object what the controller's cache keeps of it.
+func trim(o any) (any, error) { return cache.Options(nil).DefaultTransform(o) }
 
 func indexName(object runtime.Object, field string) string {
 	return fmt.Sprintf("%T %s", object, field)
@@ -36,7 +40,7 @@ func (x indexes) cached(live client.WithWatch) client.WithWatch {
 	return interceptor.NewClient(live, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			err := c.Get(ctx, key, o, opts...)
-			_, _ = new(trimmer).trim(o)
+			_, _ = trim(o)
 			return err
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -62,7 +66,7 @@ func (x indexes) keep(list client.ObjectList, wanted fields.Selector) error {
 	}
 	var kept []runtime.Object
 	for _, item := range items {
-		_, _ = new(trimmer).trim(item)
+		_, _ = trim(item)
 		if x.matches(item.(client.Object), wanted) {
 			kept = append(kept, item)
 		}

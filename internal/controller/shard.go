@@ -32,7 +32,7 @@ type Shard struct {
 }
 
 // NewShard returns the part of the work that a selector of labels selects. The
-// selector must be the one that the manager's cache has, see [CacheOptions];
+// selector must be the one that the manager's cache has (cache.Options);
 // namespaces are those that the cache watches, none for all; newCache creates one more.
 func NewShard(mgr ctrl.Manager, newCache cache.NewCacheFunc, selector labels.Selector, namespaces map[string]cache.Config) (Shard, error) {
 	if selector == nil || selector.Empty() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package cache
 
 import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"

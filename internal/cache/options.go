@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+// Package cache makes the manager's caches small: they keep only the fields that the
+// reconcilers read, share what many objects have in common, and are filled page by page.
+package cache
 
 import (
 	"maps"
@@ -10,6 +12,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
 	"github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -25,18 +28,18 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// CacheOptions keeps only what the reconcilers read in the caches: of Flux's
-// objects the few fields that say what is offered, carried and applied; of who
-// owns the fields of targets only the controller's own part, and of other
-// objects nothing. What was left out is read past the cache where it matters. Of
-// Rollouts there are those that the selector matches; nil matches all.
+// Options are those of a cache that keeps only what the reconcilers read. Of Flux's
+// objects it keeps the few fields that say what is offered, what the spec is set to, and
+// what is applied. Of managedFields it keeps the entries of this controller on targets.
+// Where another field matters, the reconcilers read the object from the API server. The
+// cache has the Rollouts that the selector matches; nil matches all.
 //
-// Nothing that comes from these caches may be written back whole.
-func CacheOptions(rollouts labels.Selector) cache.Options {
+// An object from such a cache must never be written back whole.
+func Options(rollouts labels.Selector) ctrlcache.Options {
 	t := new(trimmer)
-	return cache.Options{
+	return ctrlcache.Options{
 		DefaultTransform: t.trim,
-		ByObject:         map[client.Object]cache.ByObject{&v1alpha1.Rollout{}: {Label: rollouts}},
+		ByObject:         map[client.Object]ctrlcache.ByObject{&v1alpha1.Rollout{}: {Label: rollouts}},
 		NewInformer:      t.newInformer,
 	}
 }
@@ -222,7 +225,7 @@ func trimOwn(o client.Object) {
 // isReadOfOwn tells annotations of this API and of Flux from those of others.
 func isReadOfOwn(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
-	return key == v1alpha1.ReconcileRequestAnnotation || strings.HasPrefix(key, metaPrefix) ||
+	return key == v1alpha1.ReconcileRequestAnnotation || strings.HasPrefix(key, eventv1.Group+"/") ||
 		domain == v1alpha1.GroupVersion.Group || strings.HasSuffix(domain, "."+v1alpha1.GroupVersion.Group)
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package cache
 
 import (
 	"fmt"
@@ -107,23 +107,6 @@ func TestWhatARolloutPointsToIsInRows(t *testing.T) {
 			g.Expect(fields[:cap(fields)]).To(HaveEach(reflect.Value{}), "nothing keeps a %s", kind)
 		}
 		g.Expect(w.rows.moved).To(BeEmpty())
-	}
-}
-
-// TestWhatIsAskedForIsNoPartOfAnObject: what is known of images is kept when the
-// objects that name them are long gone, and would keep all their strings.
-func TestWhatIsAskedForIsNoPartOfAnObject(t *testing.T) {
-	g := NewWithT(t)
-	digest := text("sha256:1")
-	repository := &imagev1.ImageRepository{Spec: imagev1.ImageRepositorySpec{Image: text("registry/shop")}}
-	release := v1alpha1.VersionInfo{Tag: text("1.0.0"), Digest: &digest}
-	images := imagesOf(repository, []v1alpha1.VersionInfo{release})
-	g.Expect(images).To(HaveLen(1))
-	for kept, of := range map[string]string{
-		images[0].Name: repository.Spec.Image, images[0].Tag: release.Tag, images[0].Digest: digest,
-	} {
-		g.Expect(kept).To(Equal(of))
-		g.Expect(unsafe.StringData(kept)).NotTo(BeIdenticalTo(unsafe.StringData(of)), kept)
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package cache
 
 import (
 	"context"
@@ -19,9 +19,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// perPage is how many objects a page has. As the API server has them they are some
-// kilobytes each.
-const perPage = 250
+// PageSize is the number of objects in a page. As the API server stores them they have
+// some kilobytes each.
+const PageSize = 250
 
 // newInformer returns the informer of a cache. Of those kinds that there may be
 // thousands of, the objects come page by page, and each page is trimmed before the
@@ -53,7 +53,7 @@ func (withoutStreams) IsWatchListSemanticsUnSupported() bool { return true }
 func (t *trimmer) paged(all toolscache.ListerWithContext) toolscache.ListWithContextFunc {
 	return func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		if options.Limit > 0 {
-			options.Limit, options.ResourceVersion = perPage, ""
+			options.Limit, options.ResourceVersion = PageSize, ""
 		}
 		page, err := all.ListWithContext(ctx, options)
 		if err != nil {

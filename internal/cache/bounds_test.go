@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package cache
 
 import (
 	"fmt"
@@ -85,7 +85,8 @@ func TestAnObjectThatIsOfAUsualSizeIsNotCut(t *testing.T) {
 // TestANamespaceIsNotCutForItsAnnotations, which nobody reads: all who select by namespace
 // would fail with it.
 func TestANamespaceIsNotCutForItsAnnotations(t *testing.T) {
-	g, namespace := NewWithT(t), namespaceObject()
+	g := NewWithT(t)
+	namespace := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
 	namespace.Name, namespace.Labels, namespace.Annotations = "shop", map[string]string{"team": "shop"}, many("note-")
 	_, err := new(trimmer).trim(namespace)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cache"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -19,15 +20,15 @@ import (
 // from then on.
 func TestACacheIsFilledPageByPage(t *testing.T) {
 	s := openStage(t)
-	const all = 2*perPage + 1
+	const all = 2*cache.PageSize + 1
 	for i := range all {
 		s.add(fixture.MakeHealthCheck(fmt.Sprintf("check-%d", i)).Obj())
 	}
 
-	requests, user, options := &requestLog{}, testPlane.RESTConfig(), CacheOptions(nil)
+	requests, user, options := &requestLog{}, testPlane.RESTConfig(), cache.Options(nil)
 	user.Wrap(requests.wrap)
-	options.Scheme, options.DefaultNamespaces = testScheme(), map[string]cache.Config{s.namespace: {}}
-	cached, err := cache.New(user, options)
+	options.Scheme, options.DefaultNamespaces = testScheme(), map[string]ctrlcache.Config{s.namespace: {}}
+	cached, err := ctrlcache.New(user, options)
 	s.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(s.ctx)
 	done := make(chan error, 1)
@@ -37,14 +38,14 @@ func TestACacheIsFilledPageByPage(t *testing.T) {
 		s.Expect(<-done).To(Succeed())
 	}()
 
-	_, err = cached.GetInformer(ctx, &v1alpha1.HealthCheck{}, cache.BlockUntilSynced(false))
+	_, err = cached.GetInformer(ctx, &v1alpha1.HealthCheck{}, ctrlcache.BlockUntilSynced(false))
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(cached.WaitForCacheSync(ctx)).To(BeTrue())
 	var checks v1alpha1.HealthCheckList
 	s.Expect(cached.List(ctx, &checks)).To(Succeed())
 	s.Expect(checks.Items).To(HaveLen(all))
 	s.Expect(checks.Items).To(HaveEach(HaveField("ManagedFields", BeEmpty())))
-	s.Expect(requests.countBoth("/healthchecks?", fmt.Sprintf("limit=%d", perPage))).To(Equal(3))
+	s.Expect(requests.countBoth("/healthchecks?", fmt.Sprintf("limit=%d", cache.PageSize))).To(Equal(3))
 	s.Expect(requests.countBoth("/healthchecks?", "resourceVersion=0")).To(BeZero(), "that would be answered all at once")
 	s.Expect(requests.count("sendInitialEvents")).To(BeZero())
 

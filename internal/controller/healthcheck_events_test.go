@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// TestChecksOfOtherClassesAreLeftAlone: nothing that happens to them wakes who
+// evaluates, until they are his.
+func TestChecksOfOtherClassesAreLeftAlone(t *testing.T) {
+	g := NewWithT(t)
+	r := &HealthCheckReconciler{}
+	theirs := fixture.MakeHealthCheck("shop").Healthy().Obj()
+	sick := fixture.MakeHealthCheck("shop").Unhealthy().Obj()
+	class := v1alpha1.HealthCheckClassKustomization
+	theirs.ResourceVersion, sick.ResourceVersion = "7", "8"
+	ours := sick.DeepCopy()
+	ours.Spec.Class = &class
+	p := r.checkPredicate()
+	g.Expect(p.Create(event.CreateEvent{Object: theirs})).To(BeFalse())
+	g.Expect(p.Update(event.UpdateEvent{ObjectOld: theirs, ObjectNew: sick})).To(BeFalse())
+	g.Expect(p.Update(event.UpdateEvent{ObjectOld: sick, ObjectNew: ours})).To(BeTrue())
+	g.Expect(p.Update(event.UpdateEvent{ObjectOld: ours, ObjectNew: theirs})).To(BeTrue())
+	g.Expect(p.Create(event.CreateEvent{Object: ours})).To(BeTrue())
+}
