@@ -16,6 +16,7 @@ import (
 	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/controller"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/statefulsetrollout"
@@ -25,6 +26,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
+	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -35,7 +37,7 @@ type wiring struct {
 	cluster      cluster
 	starts       map[string]bool
 	broadcasters *broadcasters
-	shard        controller.Shard
+	shard        shard.Shard
 	timed        *metrics.Durations
 	unread       *unreadable.Objects
 }
@@ -66,7 +68,7 @@ func register(ctx context.Context, w wiring) error {
 
 // registerUnread has objects told that cannot be read.
 func (w wiring) registerUnread() error {
-	w.unread.Tell = controller.TellUnreadable(w.GetLogger(), w.events())
+	w.unread.Report = announce.Unreadable(w.GetLogger(), w.events())
 	if err := runtimemetrics.Registry.Register(metrics.Unreadable(w.unread.Count)); err != nil {
 		return fmt.Errorf("count objects that cannot be read: %w", err)
 	}
@@ -79,7 +81,7 @@ func (w wiring) registerReleases(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	if w.shard, err = controller.NewShard(w, w.unread.NewCache, w.selector, w.namespaces()); err != nil {
+	if w.shard, err = shard.New(w, w.unread.NewCache, w.selector, w.namespaces()); err != nil {
 		return err
 	}
 	if w.starts[rolloutController] {

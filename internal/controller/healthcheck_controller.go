@@ -19,6 +19,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
+	"github.com/fluxrollouts/rollout-controller/internal/shard"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 const (
@@ -56,7 +58,7 @@ type HealthCheckReconciler struct {
 	// Durations records how long reconciliations take; nil does not.
 	Durations *metrics.Durations
 	// Shard is the part of the HealthChecks that is evaluated here.
-	Shard Shard
+	Shard shard.Shard
 
 	checker     health.Checker
 	watches     inventoryWatches
@@ -92,7 +94,7 @@ func (r *HealthCheckReconciler) pass(ctx context.Context, req ctrl.Request, pass
 			r.forget(req)
 			pass.Ends("the HealthCheck does not exist")
 		}
-		return ctrl.Result{}, lasting(client.IgnoreNotFound(err))
+		return ctrl.Result{}, unreadable.Ignore(client.IgnoreNotFound(err))
 	}
 	if !r.evaluates(check) {
 		r.forget(req)
@@ -204,7 +206,7 @@ func (r *HealthCheckReconciler) forget(req ctrl.Request) {
 
 // evaluates reports whether the check is evaluated by this instance.
 func (r *HealthCheckReconciler) evaluates(check *v1alpha1.HealthCheck) bool {
-	return isEvaluated(check) && r.Shard.handles(check)
+	return isEvaluated(check) && r.Shard.Handles(check)
 }
 
 func isEvaluated(check *v1alpha1.HealthCheck) bool {

@@ -64,13 +64,13 @@ func (r *HealthCheckReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	r.retries = newHealthCheckRetries(opts.MaxRetryDelay)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("healthcheck").
-		For(&v1alpha1.HealthCheck{}, builder.WithPredicates(r.Shard.concerned(), r.checkPredicate())).
+		For(&v1alpha1.HealthCheck{}, builder.WithPredicates(r.Shard.Predicate(), r.checkPredicate())).
 		Watches(&kustomizev1.Kustomization{}, r.kustomizationHandler()).
 		WatchesRawSource(inventories).
 		WithOptions(controller.Options{
 			RateLimiter: opts.RateLimiter, MaxConcurrentReconciles: opts.MaxConcurrentReconciles, NewQueue: fair.NewQueue,
 		}).
-		Complete(r.Durations.Of("HealthCheck", r, r.Shard.handles, func() client.Object { return &v1alpha1.HealthCheck{} }))
+		Complete(r.Durations.Of("HealthCheck", r, r.Shard.Handles, func() client.Object { return &v1alpha1.HealthCheck{} }))
 }
 
 // newHealthCheckRetries paces evaluations in which a read has failed.

@@ -22,6 +22,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
+	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -63,7 +64,7 @@ type RolloutReconciler struct {
 	// Durations records how long reconciliations take; nil does not.
 	Durations *metrics.Durations
 	// Shard is the part of the Rollouts that is reconciled here.
-	Shard Shard
+	Shard shard.Shard
 	// NoCrossNamespaceRefs refuses HealthChecks and ImageRepositories of other
 	// namespaces.
 	NoCrossNamespaceRefs bool

@@ -36,14 +36,14 @@ func (r *RolloutReconciler) gather(ctx context.Context, rollout *v1alpha1.Rollou
 	policyKey := types.NamespacedName{Namespace: rollout.Namespace, Name: rollout.Spec.ReleasesImagePolicy.Name}
 	policies := imagepolicy.Reader{Client: r.Client, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs}
 	offer, err := policies.Read(ctx, policyKey)
-	w.Policy, w.err = offer.Policy, lasting(err)
+	w.Policy, w.err = offer.Policy, unreadable.Ignore(err)
 	r.gatherTags(&w, offer)
-	w.err = errors.Join(w.err, lasting(r.gatherTargets(ctx, &w)))
+	w.err = errors.Join(w.err, unreadable.Ignore(r.gatherTargets(ctx, &w)))
 	w.Targets.All = w.Compared()
 	r.gatherMetadata(&w, offer)
 	w.Targets.All = w.Compared() // with what the registry says of the release
-	w.err = errors.Join(w.err, lasting(r.gatherGates(ctx, &w)))
-	w.err = errors.Join(w.err, lasting(r.gatherHealth(ctx, &w)))
+	w.err = errors.Join(w.err, unreadable.Ignore(r.gatherGates(ctx, &w)))
+	w.err = errors.Join(w.err, unreadable.Ignore(r.gatherHealth(ctx, &w)))
 	return w
 }
 

@@ -53,9 +53,9 @@ func (r *RolloutReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 		}
 		build = build.WatchesRawSource(r.Metadata.Source())
 	}
-	if r.Shard.Everyone != nil && r.Shard.takesUnlabelled() {
+	if r.Shard.AllRollouts != nil && r.Shard.TakesUnlabelled() {
 		// What named a Rollout of another instance may name none now.
-		build = build.WatchesRawSource(source.Kind[client.Object](r.Shard.Everyone, &v1alpha1.Rollout{},
+		build = build.WatchesRawSource(source.Kind[client.Object](r.Shard.AllRollouts, &v1alpha1.Rollout{},
 			&handler.EnqueueRequestForObject{}, onlyDeleted()))
 	}
 	built, err := build.

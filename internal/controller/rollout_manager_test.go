@@ -21,10 +21,12 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/cache"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
+	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -55,7 +57,7 @@ func (s *stage) setUp(t *testing.T, user *rest.Config, schedules func() time.Tim
 	t.Helper()
 	options := cache.Options(selector)
 	options.DefaultNamespaces = map[string]ctrlcache.Config{s.namespace: {}}
-	s.unread = &unreadable.Objects{Tell: TellUnreadable(s.log.Logger(), events)}
+	s.unread = &unreadable.Objects{Report: announce.Unreadable(s.log.Logger(), events)}
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
 		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: fixture.ControllerConfig(), Logger: s.log.Logger(),
@@ -63,7 +65,7 @@ func (s *stage) setUp(t *testing.T, user *rest.Config, schedules func() time.Tim
 	})
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(mgr.Add(s.unread)).To(Succeed())
-	shard, err := NewShard(mgr, s.unread.NewCache, selector, options.DefaultNamespaces)
+	shard, err := shard.New(mgr, s.unread.NewCache, selector, options.DefaultNamespaces)
 	s.Expect(err).NotTo(HaveOccurred())
 	r := &RolloutReconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Events: events, Now: s.clock.Now, Shard: shard}
 	if s.asksRegistries {

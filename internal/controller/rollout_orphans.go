@@ -44,10 +44,10 @@ type sighting struct {
 // stays as it is. Of several instances only that warns which a Rollout without
 // labels would belong to, and not if another has the Rollout.
 func (r *RolloutReconciler) reportOrphans(ctx context.Context, rollout types.NamespacedName) (ctrl.Result, error) {
-	if !r.Shard.takesUnlabelled() {
+	if !r.Shard.TakesUnlabelled() {
 		return ctrl.Result{}, nil
 	}
-	if exists, err := r.Shard.exists(ctx, rollout); exists || err != nil {
+	if exists, err := r.Shard.Exists(ctx, rollout); exists || err != nil {
 		r.orphans.forgetBut(rollout, nil)
 		return ctrl.Result{}, err
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/expectations"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
+	"github.com/fluxrollouts/rollout-controller/internal/shard"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // +kubebuilder:rbac:groups=kuberik.com,resources=rolloutgates,verbs=create;delete;patch
@@ -41,7 +43,7 @@ type ScheduleReconciler struct {
 	// Durations records how long reconciliations take; nil does not.
 	Durations *metrics.Durations
 	// Shard is the part of the schedules that is reconciled here.
-	Shard Shard
+	Shard shard.Shard
 
 	writes expectations.Versions
 }
@@ -58,9 +60,9 @@ func (r *ScheduleReconciler) pass(ctx context.Context, req ctrl.Request, pass *a
 	o := r.kind()
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
 		pass.Ends("the schedule does not exist, and the garbage collector removes its gates, or it cannot be read")
-		return ctrl.Result{}, lasting(client.IgnoreNotFound(err))
+		return ctrl.Result{}, unreadable.Ignore(client.IgnoreNotFound(err))
 	}
-	if !r.Shard.handles(o) || !o.GetDeletionTimestamp().IsZero() || r.writes.Ahead(o) {
+	if !r.Shard.Handles(o) || !o.GetDeletionTimestamp().IsZero() || r.writes.Ahead(o) {
 		pass.Ends("the schedule is another instance's, being deleted, or newer than the cache shows")
 		return ctrl.Result{}, nil
 	}
@@ -103,7 +105,7 @@ func (r *ScheduleReconciler) reconcile(ctx context.Context, t timetable, pass *a
 // rolloutsOf are the Rollouts that the schedule selects, whichever instance
 // reconciles them, sorted. They are the cache's own.
 func (r *ScheduleReconciler) rolloutsOf(ctx context.Context, t timetable) ([]*v1alpha1.Rollout, error) {
-	rollouts, err := rolloutsWith(ctx, r.Shard.rollouts(r.Client), t)
+	rollouts, err := rolloutsWith(ctx, r.Shard.Rollouts(r.Client), t)
 	if err != nil {
 		return nil, err
 	}

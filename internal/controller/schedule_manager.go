@@ -43,12 +43,12 @@ func (r *ScheduleReconciler) SetupWithManager(mgr ctrl.Manager, options controll
 	on := handler.EnqueueRequestsFromMapFunc
 	labels := builder.WithPredicates(predicate.LabelChangedPredicate{})
 	b := ctrl.NewControllerManagedBy(mgr).
-		For(r.kind(), builder.WithPredicates(r.Shard.concerned())).
+		For(r.kind(), builder.WithPredicates(r.Shard.Predicate())).
 		Watches(&v1alpha1.RolloutGate{}, on(r.scheduleOfGate)).
 		WithEventFilter(r.writes.ForgetGone()).
 		WithOptions(options)
-	if r.Shard.Everyone != nil {
-		b = b.WatchesRawSource(source.Kind[client.Object](r.Shard.Everyone, &v1alpha1.Rollout{},
+	if r.Shard.AllRollouts != nil {
+		b = b.WatchesRawSource(source.Kind[client.Object](r.Shard.AllRollouts, &v1alpha1.Rollout{},
 			on(r.schedulesOfRollout), predicate.LabelChangedPredicate{}))
 	} else {
 		b = b.Watches(&v1alpha1.Rollout{}, on(r.schedulesOfRollout), labels)
@@ -56,9 +56,9 @@ func (r *ScheduleReconciler) SetupWithManager(mgr ctrl.Manager, options controll
 	if r.Cluster {
 		return b.Named("clusterrolloutschedule").
 			WatchesMetadata(&corev1.Namespace{}, on(r.schedulesOfNamespace), labels).
-			Complete(r.Durations.Of("ClusterRolloutSchedule", r, r.Shard.handles, r.kind))
+			Complete(r.Durations.Of("ClusterRolloutSchedule", r, r.Shard.Handles, r.kind))
 	}
-	return b.Named("rolloutschedule").Complete(r.Durations.Of("RolloutSchedule", r, r.Shard.handles, r.kind))
+	return b.Named("rolloutschedule").Complete(r.Durations.Of("RolloutSchedule", r, r.Shard.Handles, r.kind))
 }
 
 // scheduleOfGate leads from a gate to the schedule that keeps it, if this
@@ -76,7 +76,7 @@ func (r *ScheduleReconciler) scheduleOfGate(ctx context.Context, gate client.Obj
 	if client.IgnoreNotFound(err) != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "read the schedule of a gate", "gate", client.ObjectKeyFromObject(gate))
 	}
-	if err != nil || !r.Shard.handles(o) {
+	if err != nil || !r.Shard.Handles(o) {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: key}}
@@ -108,7 +108,7 @@ func (r *ScheduleReconciler) requests(ctx context.Context, namespace string, con
 	}
 	var requests []reconcile.Request
 	for _, t := range schedules {
-		if r.Shard.handles(t) && concerned(t) {
+		if r.Shard.Handles(t) && concerned(t) {
 			key := types.NamespacedName{Namespace: t.GetNamespace(), Name: t.GetName()}
 			requests = append(requests, reconcile.Request{NamespacedName: key})
 		}

@@ -12,9 +12,9 @@ import (
 
 // Objects knows which objects of its caches cannot be read, and tells of them.
 type Objects struct {
-	// Tell is called for each such object once, and again if it cannot be read for another
+	// Report is called for each such object once, and again if it cannot be read for another
 	// cause. It must not wait.
-	Tell func(object client.Object, err error)
+	Report func(object client.Object, err error)
 
 	mu      sync.Mutex
 	telling bool
@@ -34,7 +34,7 @@ func (o *Objects) Start(ctx context.Context) error {
 	}
 	o.mu.Unlock()
 	for _, object := range all {
-		o.Tell(object, Of(object))
+		o.Report(object, Of(object))
 	}
 	<-ctx.Done()
 	return nil
@@ -77,7 +77,7 @@ func (o *Objects) follow(informer toolscache.SharedIndexInformer) {
 
 func (o *Objects) see(object client.Object, err error) {
 	if o.note(object, err) {
-		o.Tell(object, err)
+		o.Report(object, err)
 	}
 }
 

@@ -61,6 +61,15 @@ func Because(err error) *Error {
 	return nil
 }
 
+// Ignore returns nil if err is about an object that cannot be read, and err otherwise. A
+// retry does not help, and the correction of the object is an event.
+func Ignore(err error) error {
+	if Because(err) != nil {
+		return nil
+	}
+	return err
+}
+
 // Of returns an error if the object is marked.
 func Of(object client.Object) error {
 	cause, marked := object.GetAnnotations()[Annotation]

@@ -67,8 +67,8 @@ type Store struct {
 
 	mu      sync.Mutex
 	answers *lru.Cache
-	lookups  map[registry.Image]*lookup
-	waiters  map[types.NamespacedName]*waiter
+	lookups map[registry.Image]*lookup
+	waiters map[types.NamespacedName]*waiter
 	// rejected are Rollouts that asked when there were too many lookups, each with the
 	// namespace of an ImageRepository whose image it asked for.
 	rejected map[types.NamespacedName]string
@@ -83,7 +83,7 @@ type Store struct {
 
 // repository is an ImageRepository whose images Rollouts ask for.
 type repository struct {
-	lookups  int
+	lookups int
 	failing bool // it is in the log that its images cannot be read
 }
 
@@ -106,9 +106,9 @@ const (
 
 // waiter is a Rollout that lacks metadata.
 type waiter struct {
-	access string
-	images []registry.Image
-	changed   bool // answers came since it asked
+	access  string
+	images  []registry.Image
+	changed bool // answers came since it asked
 }
 
 // New returns a Store that fetches nothing before it is started.
@@ -129,9 +129,9 @@ func newStore(read Read, list List, log logr.Logger, clock clock.WithTicker) *St
 		log:          log,
 		queue:        newQueue(clock, func(image registry.Image) string { return image.Repository.Namespace }),
 		answers:      lru.New(mostAnswers),
-		lookups:       map[registry.Image]*lookup{},
-		waiters:       map[types.NamespacedName]*waiter{},
-		rejected:   map[types.NamespacedName]string{},
+		lookups:      map[registry.Image]*lookup{},
+		waiters:      map[types.NamespacedName]*waiter{},
+		rejected:     map[types.NamespacedName]string{},
 		repositories: map[types.NamespacedName]*repository{},
 		ofNamespace:  map[string]int{},
 		wake:         func(types.NamespacedName) {},
