@@ -207,7 +207,7 @@ controlplane: ## Build the parts of the control plane ahead of their use.
 generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copies of config/, and the API reference.
 	@$(call generate_api,v1alpha1,config/crd/bases)
 	@$(call generate_api,coordination/v1,config/coordination/crd/bases)
-	@$(TOOLS)/controller-gen paths=./internal/controller \
+	@$(TOOLS)/controller-gen paths="./internal/controller;./internal/controller/healthcheck" \
 		rbac:roleName=manager-role output:rbac:dir=$(OUT)/config/rbac
 	@$(TOOLS)/controller-gen paths="./internal/controller/deploymentcoordination;./internal/admission" \
 		rbac:roleName=deploymentcoordination-role output:rbac:dir=$(OUT)/config/coordination/rbac

@@ -19,6 +19,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/controller"
+	"github.com/fluxrollouts/rollout-controller/internal/controller/healthcheck"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/statefulsetrollout"
 	"github.com/fluxrollouts/rollout-controller/internal/fair"
 	"github.com/fluxrollouts/rollout-controller/internal/features"
@@ -165,14 +166,14 @@ func (w wiring) registerSchedules(ctx context.Context) error {
 }
 
 func (w wiring) registerHealthChecks(ctx context.Context) error {
-	checks := &controller.HealthCheckReconciler{
+	checks := &healthcheck.Reconciler{
 		Client:               w.GetClient(),
 		Now:                  time.Now,
 		NoCrossNamespaceRefs: w.refs.NoCrossNamespaceRefs,
 		Shard:                w.shard,
 		Durations:            w.timed,
 	}
-	return checks.SetupWithManager(ctx, w, controller.HealthCheckReconcilerOptions{
+	return checks.SetupWithManager(ctx, w, healthcheck.Options{
 		MaxConcurrentReconciles: w.concurrent, RateLimiter: w.rateLimiter(), MaxRetryDelay: w.maxRetryDelay,
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cache"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+	"github.com/fluxrollouts/rollout-controller/test/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -69,7 +70,7 @@ func (s *stage) cachedClient(t *testing.T) client.Client {
 	options := cache.Options(nil)
 	options.DefaultNamespaces = map[string]ctrlcache.Config{s.namespace: {}}
 	mgr, err := ctrl.NewManager(testPlane.RESTConfig(), ctrl.Options{
-		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: env.Scheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(index(s.ctx, fieldindex.Indexer{Cache: mgr.GetCache()})).To(Succeed())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cache"
+	"github.com/fluxrollouts/rollout-controller/test/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -25,9 +26,9 @@ func TestACacheIsFilledPageByPage(t *testing.T) {
 		s.add(fixture.MakeHealthCheck(fmt.Sprintf("check-%d", i)).Obj())
 	}
 
-	requests, user, options := &requestLog{}, testPlane.RESTConfig(), cache.Options(nil)
-	user.Wrap(requests.wrap)
-	options.Scheme, options.DefaultNamespaces = testScheme(), map[string]ctrlcache.Config{s.namespace: {}}
+	requests, user, options := &fixture.Requests{}, testPlane.RESTConfig(), cache.Options(nil)
+	user.Wrap(requests.Wrap)
+	options.Scheme, options.DefaultNamespaces = env.Scheme(), map[string]ctrlcache.Config{s.namespace: {}}
 	cached, err := ctrlcache.New(user, options)
 	s.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(s.ctx)
@@ -45,9 +46,9 @@ func TestACacheIsFilledPageByPage(t *testing.T) {
 	s.Expect(cached.List(ctx, &checks)).To(Succeed())
 	s.Expect(checks.Items).To(HaveLen(all))
 	s.Expect(checks.Items).To(HaveEach(HaveField("ManagedFields", BeEmpty())))
-	s.Expect(requests.countBoth("/healthchecks?", fmt.Sprintf("limit=%d", cache.PageSize))).To(Equal(3))
-	s.Expect(requests.countBoth("/healthchecks?", "resourceVersion=0")).To(BeZero(), "that would be answered all at once")
-	s.Expect(requests.count("sendInitialEvents")).To(BeZero())
+	s.Expect(requests.CountBoth("/healthchecks?", fmt.Sprintf("limit=%d", cache.PageSize))).To(Equal(3))
+	s.Expect(requests.CountBoth("/healthchecks?", "resourceVersion=0")).To(BeZero(), "that would be answered all at once")
+	s.Expect(requests.Count("sendInitialEvents")).To(BeZero())
 
 	s.checkFails("check-7", "broken", fixture.Noon)
 	s.Eventually(func() v1alpha1.HealthStatus {

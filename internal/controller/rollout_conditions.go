@@ -27,7 +27,7 @@ func setConditions(r report) {
 
 func (r report) set(kind string, status metav1.ConditionStatus, reason, message string) {
 	apimeta.SetStatusCondition(&r.status.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: shorten(message),
+		Type: kind, Status: status, Reason: reason, Message: truncate.Message(message),
 		ObservedGeneration: r.Rollout.Generation,
 		LastTransitionTime: metav1.NewTime(r.Now),
 	})

@@ -26,11 +26,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// conflictDelay is how long a pass waits that lost against another writer, for
-// the cache to show what the other one wrote. The watch nearly always wakes
-// it earlier.
-const conflictDelay = time.Second
-
 // +kubebuilder:rbac:groups=kuberik.com,resources=rollouts,verbs=get;list;watch;patch;update
 // +kubebuilder:rbac:groups=kuberik.com,resources=rollouts/status,verbs=get;patch;update
 // +kubebuilder:rbac:groups=kuberik.com,resources=rolloutgates;rolloutschedules;clusterrolloutschedules,verbs=get;list;watch
@@ -159,7 +154,7 @@ func giveUp(pass *announce.Pass, err error) (ctrl.Result, error) {
 		return ctrl.Result{}, err
 	}
 	pass.Ends(errStale.Error())
-	return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	return ctrl.Result{RequeueAfter: recheck.AfterConflict}, nil
 }
 
 // follow does what was recorded. That an annotation cannot be removed does not

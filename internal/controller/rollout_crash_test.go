@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -232,7 +233,7 @@ func TestAnOldCopyOfADeletedRolloutWritesNothing(t *testing.T) {
 
 	s.readRolloutFrom(old)
 	result := s.reconcile("shop")
-	s.Expect(result.RequeueAfter).To(Equal(conflictDelay))
+	s.Expect(result.RequeueAfter).To(Equal(recheck.AfterConflict))
 	s.Expect(s.wire.Writes()).To(BeEmpty())
 	s.Expect(s.carried("shop")["tag"]).To(Equal("0.0.9"))
 }

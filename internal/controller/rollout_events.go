@@ -41,7 +41,7 @@ type transition struct {
 // announce tells of transitions once they are stored.
 func (r *RolloutReconciler) announce(ctx context.Context, rollout *v1alpha1.Rollout, w world, news []transition) {
 	for i := range news {
-		news[i].message = shorten(news[i].message)
+		news[i].message = truncate.Message(news[i].message)
 		if t := news[i]; t.eventType != "" {
 			announce.Event(ctx, r.Events, rollout, t.eventType, t.reason, t.message)
 		} else {

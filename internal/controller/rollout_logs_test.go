@@ -3,7 +3,6 @@
 package controller
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -160,12 +159,6 @@ func TestTheLogIsAsThePageShowsIt(t *testing.T) {
 		for _, controller := range []string{"rollout", "rolloutschedule"} {
 			s.Eventually(func() ([]string, error) { return s.log.Lacks(string(page), controller, s.namespace) }).Should(BeEmpty(), s.said)
 		}
-	})
-	t.Run("of HealthChecks", func(t *testing.T) {
-		s := openShop(t, testPlane.RESTConfig(), nil)
-		s.deploy(1)
-		s.Eventually(func() ([]string, error) { return s.log.Lacks(string(page), "healthcheck", s.check.Namespace) }).Should(BeEmpty(),
-			func() string { return fmt.Sprint(s.log.Info()) })
 	})
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
+	"github.com/fluxrollouts/rollout-controller/test/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -59,7 +60,7 @@ func (s *stage) setUp(t *testing.T, user *rest.Config, schedules func() time.Tim
 	options.DefaultNamespaces = map[string]ctrlcache.Config{s.namespace: {}}
 	s.unread = &unreadable.Objects{Report: announce.Unreadable(s.log.Logger(), events)}
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
-		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: env.Scheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: fixture.ControllerConfig(), Logger: s.log.Logger(),
 		NewCache: s.unread.NewCache, NewClient: unreadable.NewClient,
 	})
@@ -148,18 +149,18 @@ func TestGatesPoliciesAndLateTargetsWakeTheRollout(t *testing.T) {
 
 func TestASettledControllerWritesNothingUntilSomethingHappens(t *testing.T) {
 	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
-	requests := &requestLog{}
+	requests := &fixture.Requests{}
 	user := testPlane.RESTConfig()
-	user.Wrap(requests.wrap)
+	user.Wrap(requests.Wrap)
 	s.play(t, user)
 	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying})
 	s.Eventually(func() string { return s.carried("shop")["tag"] + s.carried("shop")["VERSION"] }).Should(Equal("1.0.01.0.0"))
 	s.fluxApplies()
 	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded})
 
-	s.Expect(requests.count("PATCH")).To(Equal(4), "two of the status, one of each target")
-	all := requests.count("")
-	s.Consistently(func() int { return requests.count("") }, time.Second).Should(Equal(all))
+	s.Expect(requests.Count("PATCH")).To(Equal(4), "two of the status, one of each target")
+	all := requests.Count("")
+	s.Consistently(func() int { return requests.Count("") }, time.Second).Should(Equal(all))
 }
 
 func TestAControllerThatIsReplacedMidwayFinishesTheJob(t *testing.T) {

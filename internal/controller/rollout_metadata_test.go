@@ -128,9 +128,9 @@ func TestNoRegistryKeepsAPromotionWaitingAndMetadataArrivesLater(t *testing.T) {
 
 func TestMetadataCostsNoWriteOfItsOwnDuringAPromotion(t *testing.T) {
 	s := openStocked(t, asItIs)
-	requests := &requestLog{}
+	requests := &fixture.Requests{}
 	user := testPlane.RESTConfig()
-	user.Wrap(requests.wrap)
+	user.Wrap(requests.Wrap)
 	s.play(t, user)
 	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying})
 	s.Eventually(func() string { return s.carried("shop")["tag"] + s.carried("shop")["VERSION"] }).Should(Equal("1.0.01.0.0"))
@@ -138,7 +138,7 @@ func TestMetadataCostsNoWriteOfItsOwnDuringAPromotion(t *testing.T) {
 	s.fluxApplies()
 	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded})
 	s.Eventually(func() [][]string { return s.revisions("shop") }).Should(Equal([][]string{{"1.0.0 of 1.0.0"}, {}, {"1.0.0 of 1.0.0"}}))
-	s.Expect(requests.countBoth("PATCH", "/namespaces/"+s.namespace+"/")).To(Equal(4), "two of the status, one of each target")
+	s.Expect(requests.CountBoth("PATCH", "/namespaces/"+s.namespace+"/")).To(Equal(4), "two of the status, one of each target")
 }
 
 func TestMetadataIsStoredWhileAPromotionGoesOnForLong(t *testing.T) {

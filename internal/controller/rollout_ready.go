@@ -68,7 +68,7 @@ func (r report) wait(ready metav1.ConditionStatus, reason, message string) {
 // waitForFirst waits until the targets have applied what is to be the first entry. How
 // long Flux has tried is no news.
 func (r report) waitForFirst() {
-	message := shorten(r.decision.Message)
+	message := truncate.Message(r.decision.Message)
 	if before := r.condition(v1alpha1.ReadyCondition); before.Reason == r.decision.Reason && truncate.SameButDurations(before.Message, message) {
 		message = before.Message
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -53,7 +54,7 @@ func TestAConflictOnTheRecordTouchesNoTargetAndLosesNothing(t *testing.T) {
 	}
 	result := s.reconcile("shop")
 
-	s.Expect(result.RequeueAfter).To(Equal(conflictDelay))
+	s.Expect(result.RequeueAfter).To(Equal(recheck.AfterConflict))
 	s.Expect(s.wire.Writes()).To(Equal([]string{"patch Rollout/status shop"}))
 	s.Expect(s.events.Take()).To(BeEmpty())
 	s.deploy("shop")

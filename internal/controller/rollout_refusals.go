@@ -15,6 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // refusal is a write to a target that the API server will not take as it is:
@@ -90,7 +91,7 @@ func (r *refusals) note(rollout *v1alpha1.Rollout, refused []refusal) (news []re
 			continue
 		}
 		noted[object.GetUID()] = true
-		next := refusedWrite{version: strings.Clone(rollout.Current().Version.Tag), message: shorten(refusal.Error())}
+		next := refusedWrite{version: strings.Clone(rollout.Current().Version.Tag), message: truncate.Message(refusal.Error())}
 		if last := r.of(key, object); last == nil || *last != next {
 			r.put(key, object, &next)
 			news = append(news, refusal)
@@ -136,7 +137,7 @@ func setRefused(s *v1alpha1.RolloutStatus, r refusal) {
 	object := r.target.Object()
 	wanted := v1alpha1.TargetStatus{
 		Kind: r.target.Kind(), Namespace: object.GetNamespace(), Name: object.GetName(),
-		Version: s.History[0].Version.Tag, State: v1alpha1.TargetFailed, Message: shorten(r.Error()),
+		Version: s.History[0].Version.Tag, State: v1alpha1.TargetFailed, Message: truncate.Message(r.Error()),
 	}
 	i, listed := slices.BinarySearchFunc(s.Targets, wanted, func(a, b v1alpha1.TargetStatus) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

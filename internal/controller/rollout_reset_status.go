@@ -12,6 +12,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
@@ -75,7 +76,7 @@ type resets struct{ perObject[string] }
 func (r *resets) note(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck, err error) {
 	var why *string
 	if isRefused(err) {
-		text := shorten(err.Error())
+		text := truncate.Message(err.Error())
 		why = &text
 	}
 	r.put(client.ObjectKeyFromObject(rollout), check, why)

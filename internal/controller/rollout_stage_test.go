@@ -29,6 +29,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -249,7 +250,7 @@ func (s *stage) rest(name string) {
 	for range 20 {
 		before := len(s.wire.Writes())
 		result := s.reconcile(name)
-		if len(s.wire.Writes()) == before && result.RequeueAfter != conflictDelay {
+		if len(s.wire.Writes()) == before && result.RequeueAfter != recheck.AfterConflict {
 			return
 		}
 	}

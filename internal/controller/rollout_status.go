@@ -32,7 +32,7 @@ func statusAfter(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutSta
 	status.AvailableReleases = d.Ledger
 	promotion.Learn(in, status)
 	status.ObservedGeneration = rollout.Generation
-	status.LastHandledReconcileAt = handled(rollout.Annotations[v1alpha1.ReconcileRequestAnnotation])
+	status.LastHandledReconcileAt = truncate.Message(rollout.Annotations[v1alpha1.ReconcileRequestAnnotation])
 	rep := report{Input: in, decision: d, verdicts: d.Candidates, status: status}
 	rep.Rollout = rollout
 	setBakeFailureDisabled(rep)
@@ -83,7 +83,7 @@ func setTargets(r report, in promotion.Input) {
 	for _, seen := range r.Targets.All {
 		next := v1alpha1.TargetStatus{
 			Kind: seen.Kind, Namespace: seen.Namespace, Name: seen.Name,
-			Version: current.Version.Tag, State: seen.State, Message: shorten(seen.Message),
+			Version: current.Version.Tag, State: seen.State, Message: truncate.Message(seen.Message),
 		}
 		if r.decision.Action.Promotes() {
 			next = unproven(seen, next)
@@ -174,13 +174,3 @@ func withoutMetadata(status *v1alpha1.RolloutStatus) {
 	}
 	status.ArtifactType, status.Source, status.Title, status.Description = nil, nil, nil, nil
 }
-
-// shorten bounds text that comes from other objects.
-func shorten(text string) string {
-	const most = 1024
-	return truncate.Text(text, most)
-}
-
-// handled bounds the token by which a person asks for a reconciliation. One that
-// is longer than any tool's is never said to be handled.
-func handled(token string) string { return shorten(token) }

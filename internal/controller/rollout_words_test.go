@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -75,5 +76,5 @@ func TestAChoiceThatACacheStillShowsIsLookedAtAgain(t *testing.T) {
 	s.pin("shop", new("1.1.0"))
 	result, err := s.try("shop")
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(result.RequeueAfter).To(Equal(conflictDelay))
+	s.Expect(result.RequeueAfter).To(Equal(recheck.AfterConflict))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/expectations"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
+	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -95,7 +96,7 @@ func (r *ScheduleReconciler) reconcile(ctx context.Context, t timetable, pass *a
 		return ctrl.Result{}, err
 	case slices.ContainsFunc(failed, isBehind):
 		pass.Ends("a gate or the schedule has changed since it was read")
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+		return ctrl.Result{RequeueAfter: recheck.AfterConflict}, nil
 	case state.Next.IsZero():
 		return ctrl.Result{}, nil
 	}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
@@ -219,7 +220,7 @@ func mirror(from map[string]string, gate *v1alpha1.RolloutGate, key string) {
 	if gate.Annotations == nil {
 		gate.Annotations = map[string]string{}
 	}
-	gate.Annotations[key] = shorten(value) // each of thousands of gates has it
+	gate.Annotations[key] = truncate.Message(value) // each of thousands of gates has it
 }
 
 // gateName names the gate of a Rollout: the same at any time, and another for

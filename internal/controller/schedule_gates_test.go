@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -196,7 +197,7 @@ func TestALostAnswerOrAnOldCacheMakesNoSecondGate(t *testing.T) {
 	s.Expect(s.passing()).To(Equal([]string{"shop open"}))
 
 	c.reconciler.Client = withoutGates{s.reconciler.Client}
-	s.Expect(c.tick()).To(Equal(ctrl.Result{RequeueAfter: conflictDelay}))
+	s.Expect(c.tick()).To(Equal(ctrl.Result{RequeueAfter: recheck.AfterConflict}))
 	s.Expect(s.passing()).To(Equal([]string{"shop open"}))
 }
 

@@ -102,16 +102,16 @@ func TestATransitionReachesGateAndRolloutByItself(t *testing.T) {
 
 func TestOnlyTheStatusOfARolloutWakesNoSchedule(t *testing.T) {
 	s := openStageAlone(t, shopOf("shop", team))
-	requests := &requestLog{}
+	requests := &fixture.Requests{}
 	user := testPlane.RESTConfig()
-	user.Wrap(requests.wrap)
+	user.Wrap(requests.Wrap)
 	looked := &passes{clock: s.clock}
 	s.playWith(t, user, looked.now)
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	s.Eventually(func() []string { return c.read().status.ManagedGates }).Should(HaveLen(1))
 	s.Eventually(func() []v1alpha1.RolloutGateStatusSummary { return s.rollout("shop").Status.Gates }).Should(HaveLen(1))
 	time.Sleep(time.Second) // what comes of the controller's own writes is over
-	before, asked := looked.count.Load(), requests.count("")
+	before, asked := looked.count.Load(), requests.Count("")
 	for i := range 5 {
 		s.changeStatus(fixture.MakeRollout("shop").Obj(), func(o client.Object) {
 			title := strings.Repeat("shop", i+1)
@@ -119,5 +119,5 @@ func TestOnlyTheStatusOfARolloutWakesNoSchedule(t *testing.T) {
 		})
 	}
 	s.Consistently(func() int64 { return looked.count.Load() }, time.Second).Should(Equal(before))
-	s.Expect(requests.count("")).To(Equal(asked), "nothing is asked of the API server")
+	s.Expect(requests.Count("")).To(Equal(asked), "nothing is asked of the API server")
 }

@@ -75,7 +75,7 @@ func (r *ScheduleReconciler) report(ctx context.Context, f findings, pass *annou
 
 func (f findings) fill(status *v1alpha1.RolloutScheduleStatus) {
 	status.ObservedGeneration = f.GetGeneration()
-	status.LastHandledReconcileAt = handled(f.GetAnnotations()[v1alpha1.ReconcileRequestAnnotation])
+	status.LastHandledReconcileAt = truncate.Message(f.GetAnnotations()[v1alpha1.ReconcileRequestAnnotation])
 	status.Active = f.state.Active
 	status.ActiveRules = nil
 	for _, rule := range f.state.Rules {
@@ -107,7 +107,7 @@ func (f findings) setReady(conditions *[]metav1.Condition) {
 	apimeta.RemoveStatusCondition(conditions, v1alpha1.StalledCondition)
 	set := func(kind string, status metav1.ConditionStatus, reason, message string) {
 		apimeta.SetStatusCondition(conditions, metav1.Condition{
-			Type: kind, Status: status, Reason: reason, Message: shorten(message),
+			Type: kind, Status: status, Reason: reason, Message: truncate.Message(message),
 			ObservedGeneration: f.GetGeneration(), LastTransitionTime: metav1.NewTime(f.now),
 		})
 	}

@@ -10,6 +10,11 @@ import "time"
 // another at once for ever.
 const Overdue = time.Second
 
+// AfterConflict is how long a pass waits after its write was rejected because of another
+// writer: the cache has to show what that one wrote. The watch nearly always wakes the
+// reconciler earlier.
+const AfterConflict = time.Second
+
 // In is how long it is from now to a moment, and never so short that
 // controller-runtime takes it for never. What was due before the pass began and is due
 // still, the next pass cannot do at once either.

@@ -28,11 +28,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 )
 
-// conflictDelay is how long a pass waits that lost against another writer, for
-// the cache to show what the other one wrote. The watch nearly always wakes it
-// earlier.
-const conflictDelay = time.Second
-
 // +kubebuilder:rbac:groups=apps.containerinfra.nl,resources=deploymentcoordinations,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps.containerinfra.nl,resources=deploymentcoordinations/status,verbs=get;patch;update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;patch
@@ -120,7 +115,7 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 	}
 	if len(errs) < all {
 		pass.Ends("an object has changed since it was read")
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+		return ctrl.Result{RequeueAfter: recheck.AfterConflict}, nil
 	}
 	return r.requeue(begun, plan.RecheckAt, r.retries.next(seen.namespace), r.journals.next(seen.namespace)), nil
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -317,7 +318,7 @@ func TestOfTwoControllersOneGivesTheTurn(t *testing.T) {
 	})
 	result, err := s.try(s.reconciler)
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(result.RequeueAfter).To(Equal(conflictDelay))
+	s.Expect(result.RequeueAfter).To(Equal(recheck.AfterConflict))
 	s.Expect(s.told()).To(BeEmpty(), "a choice that was dropped is not told")
 	s.Expect(s.writes()).To(Equal([]string{"patch DeploymentCoordination/status shop"}))
 
@@ -341,7 +342,7 @@ func TestAReleaseIsMadeOnlyToTheVersionThatWasDecidedUpon(t *testing.T) {
 	}
 	result, err := s.try(s.reconciler)
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(result.RequeueAfter).To(Equal(conflictDelay))
+	s.Expect(result.RequeueAfter).To(Equal(recheck.AfterConflict))
 	s.Expect(s.unpaused()).To(BeEmpty())
 	s.Expect(s.told()).NotTo(ContainElement(coordinationv1.UnpauseFailedEvent), "it is no failure")
 	s.rest()

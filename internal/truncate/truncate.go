@@ -35,6 +35,14 @@ func Text(text string, characters int) string {
 	return text
 }
 
+// Message returns the text up to 1,024 characters, which is what a status keeps of any
+// text that others write: messages, and the tokens by which users ask for a
+// reconciliation.
+func Message(text string) string {
+	const most = 1024
+	return Text(text, most)
+}
+
 // Size is how many bytes a text takes in JSON, without its quotes.
 func Size(text string) int {
 	size := 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package healthcheck
 
 import (
 	"context"
@@ -13,17 +13,19 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/recheck"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 // record writes what an evaluation found, if that is news. It returns when to
 // evaluate again because the writing has to wait.
-func (r *HealthCheckReconciler) record(ctx context.Context, check *v1alpha1.HealthCheck, result health.Result,
+func (r *Reconciler) record(ctx context.Context, check *v1alpha1.HealthCheck, result health.Result,
 	pass *announce.Pass,
 ) (time.Duration, error) {
 	key, now := client.ObjectKeyFromObject(check), r.Now()
 	next, changed := health.Next(check.Status, result, now)
-	if asked := handled(check.Annotations[v1alpha1.ReconcileRequestAnnotation]); asked != "" && asked != next.LastHandledReconcileAt {
+	if asked := truncate.Message(check.Annotations[v1alpha1.ReconcileRequestAnnotation]); asked != "" && asked != next.LastHandledReconcileAt {
 		next.LastHandledReconcileAt, changed = asked, true
 	}
 	if !changed {
@@ -38,7 +40,7 @@ func (r *HealthCheckReconciler) record(ctx context.Context, check *v1alpha1.Heal
 	switch {
 	case apierrors.IsConflict(err):
 		pass.Ends("the HealthCheck has changed since it was read")
-		return conflictDelay, nil
+		return recheck.AfterConflict, nil
 	case apierrors.IsNotFound(err):
 		return 0, nil
 	case err != nil:
@@ -62,7 +64,7 @@ func announceVerdict(ctx context.Context, before, after v1alpha1.HealthCheckStat
 // writeStatus writes only onto the version of the check that was read before
 // the objects were: a reset that came later must not be undone by what was
 // seen before it. It returns the version that came of it.
-func (r *HealthCheckReconciler) writeStatus(ctx context.Context, check *v1alpha1.HealthCheck,
+func (r *Reconciler) writeStatus(ctx context.Context, check *v1alpha1.HealthCheck,
 	next v1alpha1.HealthCheckStatus,
 ) (string, error) {
 	wanted := check.DeepCopy()

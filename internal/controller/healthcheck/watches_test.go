@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package healthcheck
 
 import (
 	"testing"
@@ -16,7 +16,7 @@ import (
 // evaluates, until they are his.
 func TestChecksOfOtherClassesAreLeftAlone(t *testing.T) {
 	g := NewWithT(t)
-	r := &HealthCheckReconciler{}
+	r := &Reconciler{}
 	theirs := fixture.MakeHealthCheck("shop").Healthy().Obj()
 	sick := fixture.MakeHealthCheck("shop").Unhealthy().Obj()
 	class := v1alpha1.HealthCheckClassKustomization

@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+// Package healthcheck evaluates HealthChecks of the class "kustomization": it looks at the
+// objects that a Kustomization of Flux has applied, and writes whether they are healthy.
+//
+//	controller.go   one evaluation, from the read of the check to the write
+//	setup.go        options, indexes, and what the manager runs
+//	watches.go      which events lead to an evaluation
+//	sharing.go      one look at a Kustomization serves all checks that name it
+//	evaluations.go  what is remembered from one evaluation to the next
+//	status.go       the write
+package healthcheck
 
 import (
 	"context"
@@ -41,14 +50,14 @@ const (
 // +kubebuilder:rbac:groups=kuberik.com,resources=healthchecks/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=get;list;watch
 
-// HealthCheckReconciler evaluates the HealthChecks of the class "kustomization"
-// and leaves all others to their writers.
+// Reconciler evaluates the HealthChecks of the class "kustomization" and leaves all
+// others to their writers.
 //
 // A check is evaluated with live reads, and only when something happens: to the
 // check, to its Kustomization, or to an object in the inventory. Time plays a
 // part only where nothing else can tell: after a failed read, and for kinds
 // that may be read and not watched.
-type HealthCheckReconciler struct {
+type Reconciler struct {
 	// Client reads from caches and writes.
 	Client client.Client
 	// Now is the clock.
@@ -81,13 +90,13 @@ type inventoryWatches interface {
 // still the same. So a reset in between, which may come from a cache that lags or
 // from the time of the reads, refuses the verdict, and a verdict that is written
 // was reached after the last reset.
-func (r *HealthCheckReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pass := &announce.Pass{}
 	result, err := r.pass(ctx, req, pass)
 	return pass.End(ctx, result, err)
 }
 
-func (r *HealthCheckReconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.Pass) (ctrl.Result, error) {
+func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.Pass) (ctrl.Result, error) {
 	check := &v1alpha1.HealthCheck{}
 	if err := r.Client.Get(ctx, req.NamespacedName, check); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -120,7 +129,7 @@ func (r *HealthCheckReconciler) pass(ctx context.Context, req ctrl.Request, pass
 
 // evaluate returns what is found for the check, and when there may be news without an
 // event. Without a result it is too early.
-func (r *HealthCheckReconciler) evaluate(ctx context.Context, check *v1alpha1.HealthCheck) (*health.Result, time.Duration) {
+func (r *Reconciler) evaluate(ctx context.Context, check *v1alpha1.HealthCheck) (*health.Result, time.Duration) {
 	subject, verdict := r.checker.Subject(check)
 	if verdict != nil {
 		return verdict, 0
@@ -137,7 +146,7 @@ func (r *HealthCheckReconciler) evaluate(ctx context.Context, check *v1alpha1.He
 }
 
 // look looks for all checks that ask meanwhile, also if it breaks off.
-func (r *HealthCheckReconciler) look(ctx context.Context, subject types.NamespacedName) (finding *health.Finding) {
+func (r *Reconciler) look(ctx context.Context, subject types.NamespacedName) (finding *health.Finding) {
 	defer func() {
 		for _, check := range r.sharing.end(subject, finding, r.Now()) {
 			r.wake(check)
@@ -151,7 +160,7 @@ func (r *HealthCheckReconciler) look(ctx context.Context, subject types.Namespac
 
 // logUnobserved logs why not everything could be observed, the first time at info: it
 // is tried again.
-func (r *HealthCheckReconciler) logUnobserved(ctx context.Context, check *v1alpha1.HealthCheck, err error) {
+func (r *Reconciler) logUnobserved(ctx context.Context, check *v1alpha1.HealthCheck, err error) {
 	if err == nil {
 		return
 	}
@@ -161,7 +170,7 @@ func (r *HealthCheckReconciler) logUnobserved(ctx context.Context, check *v1alph
 
 // follow has the kinds of the inventory watched, and returns whether they are.
 // An inventory that could not be read is taken to be what it was.
-func (r *HealthCheckReconciler) follow(key types.NamespacedName, result health.Result) bool {
+func (r *Reconciler) follow(key types.NamespacedName, result health.Result) bool {
 	if result.Err != nil && result.Basis == "" {
 		return true
 	}
@@ -173,7 +182,7 @@ func (r *HealthCheckReconciler) follow(key types.NamespacedName, result health.R
 // A kind that may not be watched is looked at in intervals whatever the check
 // says: a Healthy one may be what a bake rests on, and an Unhealthy one holds
 // promotions back.
-func (r *HealthCheckReconciler) recheck(req ctrl.Request, check *v1alpha1.HealthCheck, result health.Result, watched bool) time.Duration {
+func (r *Reconciler) recheck(req ctrl.Request, check *v1alpha1.HealthCheck, result health.Result, watched bool) time.Duration {
 	var wait time.Duration
 	if result.Err != nil {
 		wait = r.retries.When(req)
@@ -197,7 +206,7 @@ func soonest(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-func (r *HealthCheckReconciler) forget(req ctrl.Request) {
+func (r *Reconciler) forget(req ctrl.Request) {
 	r.watches.Drop(req.NamespacedName)
 	r.evaluations.forget(req.NamespacedName)
 	r.sharing.forget(req.NamespacedName)
@@ -205,7 +214,7 @@ func (r *HealthCheckReconciler) forget(req ctrl.Request) {
 }
 
 // evaluates reports whether the check is evaluated by this instance.
-func (r *HealthCheckReconciler) evaluates(check *v1alpha1.HealthCheck) bool {
+func (r *Reconciler) evaluates(check *v1alpha1.HealthCheck) bool {
 	return isEvaluated(check) && r.Shard.Handles(check)
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package healthcheck
 
 import (
 	"context"
@@ -161,7 +161,7 @@ func TestSharingForgetsWhatNobodyAsksFor(t *testing.T) {
 type kiosk struct {
 	*WithT
 
-	*HealthCheckReconciler
+	*Reconciler
 	ctx       context.Context
 	namespace string
 
@@ -178,8 +178,8 @@ func openKiosk(t *testing.T, about map[string]string, look func(kustomization st
 	k.Expect(testClient.Create(k.ctx, namespace)).To(Succeed())
 	k.namespace = namespace.Name
 	class, now := v1alpha1.HealthCheckClassKustomization, time.Now() // it stands still
-	k.HealthCheckReconciler = &HealthCheckReconciler{
-		Client: testClient, Now: func() time.Time { return now }, watches: unwatched{}, retries: newHealthCheckRetries(time.Minute),
+	k.Reconciler = &Reconciler{
+		Client: testClient, Now: func() time.Time { return now }, watches: unwatched{}, retries: newRetries(time.Minute),
 		checker: scripted(func(kustomization string) health.Result {
 			k.note(&k.looks, kustomization)
 			return look(kustomization)
@@ -333,7 +333,7 @@ func TestManyChecksOfAKustomizationCostNoMoreReadsThanOne(t *testing.T) {
 		replicas int32
 		want     v1alpha1.HealthStatus
 	}{{0, pending}, {1, healthy}} {
-		reads := func() int { return s.requests.count("GET /apis/apps/v1/namespaces/" + s.check.Namespace) }
+		reads := func() int { return s.requests.Count("GET /apis/apps/v1/namespaces/" + s.check.Namespace) }
 		before, began := reads(), time.Now()
 		s.deploy(step.replicas)
 		s.Eventually(say(step.want)).Should(Equal(checks))

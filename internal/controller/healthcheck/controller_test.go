@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package healthcheck
 
 import (
 	"context"
@@ -23,6 +23,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 )
 
 const (
@@ -52,7 +53,7 @@ func TestACheckFollowsTheObjectsOfItsKustomization(t *testing.T) {
 	s.Expect(testClient.Delete(s.ctx, s.deployment)).To(Succeed())
 	s.Eventually(s.status).Should(Equal(healthy), "an object that does not exist is skipped")
 	s.Expect(s.check.Status.LastErrorTime.Time).To(BeTemporally("==", failedAt.Time))
-	s.Expect(s.requests.count("/secrets")).To(BeZero())
+	s.Expect(s.requests.Count("/secrets")).To(BeZero())
 }
 
 func TestACheckFollowsItsKustomization(t *testing.T) {
@@ -110,8 +111,8 @@ func TestAtRestNothingIsAsked(t *testing.T) {
 			s.deploy(ready)
 			s.Eventually(s.status).Should(Equal(map[int32]v1alpha1.HealthStatus{1: healthy, 0: pending}[ready]))
 			time.Sleep(6 * time.Second) // what has just been met is looked at once more
-			before := s.requests.count("")
-			s.Consistently(func() int { return s.requests.count("") }, "6s", "200ms").Should(Equal(before))
+			before := s.requests.Count("")
+			s.Consistently(func() int { return s.requests.Count("") }, "6s", "200ms").Should(Equal(before))
 		})
 	}
 }
@@ -121,7 +122,7 @@ func TestManyChangesWithinAMomentAreOneEvaluation(t *testing.T) {
 	s.deploy(1)
 	s.Eventually(s.status).Should(Equal(healthy))
 	time.Sleep(1500 * time.Millisecond)
-	evaluations := func() int { return s.requests.count("GET /apis/apps/v1/namespaces/" + s.check.Namespace) }
+	evaluations := func() int { return s.requests.Count("GET /apis/apps/v1/namespaces/" + s.check.Namespace) }
 	before, began := evaluations(), time.Now()
 	for i := range 40 {
 		change := client.MergeFrom(s.deployment.DeepCopy())
@@ -169,7 +170,7 @@ func TestAKindThatMayNotBeReadIsPendingAndNamed(t *testing.T) {
 	s := openShop(t, user, nil)
 	s.Eventually(s.status).Should(Equal(pending))
 	s.Expect(*s.check.Status.Message).To(ContainSubstring("let its role get, list and watch deployments.apps"))
-	s.Expect(s.requests.count("labelSelector")).To(BeZero(), "what may not be read is not watched")
+	s.Expect(s.requests.Count("labelSelector")).To(BeZero(), "what may not be read is not watched")
 
 	grant(t, "stranger", rbacv1.PolicyRule{
 		APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch"},
@@ -221,8 +222,8 @@ func TestAResetDuringAnEvaluationIsNotOverwritten(t *testing.T) {
 	s.createCheck("default", map[string]string{})
 	t.Cleanup(func() { _ = testClient.Delete(context.WithoutCancel(s.ctx), s.check) })
 	resets := 0
-	r := &HealthCheckReconciler{
-		Client: testClient, Now: time.Now, watches: unwatched{}, retries: newHealthCheckRetries(time.Minute),
+	r := &Reconciler{
+		Client: testClient, Now: time.Now, watches: unwatched{}, retries: newRetries(time.Minute),
 		checker: scripted(func(string) health.Result {
 			if resets++; resets == 1 {
 				s.reset()
@@ -234,7 +235,7 @@ func TestAResetDuringAnEvaluationIsNotOverwritten(t *testing.T) {
 
 	result, err := r.Reconcile(s.ctx, request)
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(result.RequeueAfter).To(Equal(conflictDelay))
+	s.Expect(result.RequeueAfter).To(Equal(recheck.AfterConflict))
 	s.Expect(s.status()).To(Equal(pending))
 
 	result, err = r.Reconcile(s.ctx, request)
@@ -250,8 +251,8 @@ func TestAReadThatFailsIsRepeatedWithPatience(t *testing.T) {
 	answer := health.Pending("unreadable")
 	answer.Err = errors.New("unreadable")
 	now := time.Now()
-	r := &HealthCheckReconciler{
-		Client: testClient, Now: func() time.Time { return now }, watches: unwatched{}, retries: newHealthCheckRetries(5 * time.Second),
+	r := &Reconciler{
+		Client: testClient, Now: func() time.Time { return now }, watches: unwatched{}, retries: newRetries(5 * time.Second),
 		checker: scripted(func(string) health.Result { return answer }),
 	}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.check)}

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package healthcheck
 
 import (
 	"context"
-	"net/http"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +23,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cache"
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
+	"github.com/fluxrollouts/rollout-controller/test/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -35,7 +33,7 @@ type shop struct {
 	*WithT
 
 	ctx           context.Context
-	requests      *requestLog
+	requests      *fixture.Requests
 	log           *fixture.Log
 	kustomization *kustomizev1.Kustomization
 	deployment    *appsv1.Deployment
@@ -46,7 +44,7 @@ type shop struct {
 func openShop(t *testing.T, user *rest.Config, annotations map[string]string) *shop {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &shop{WithT: NewWithT(t), ctx: ctx, requests: &requestLog{}, log: &fixture.Log{}}
+	s := &shop{WithT: NewWithT(t), ctx: ctx, requests: &fixture.Requests{}, log: &fixture.Log{}}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
 	s.Expect(testClient.Create(ctx, namespace)).To(Succeed())
 	s.createKustomization(namespace.Name)
@@ -188,52 +186,17 @@ func (s *shop) read() {
 
 func (s *shop) runController(user *rest.Config, namespace string) <-chan error {
 	user = rest.CopyConfig(user)
-	user.Wrap(s.requests.wrap)
+	user.Wrap(s.requests.Wrap)
 	options := cache.Options(nil)
 	options.DefaultNamespaces = map[string]ctrlcache.Config{namespace: {}}
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
-		Scheme: testScheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: env.Scheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: fixture.ControllerConfig(), Logger: s.log.Logger(),
 	})
 	s.Expect(err).NotTo(HaveOccurred())
-	r := &HealthCheckReconciler{Client: mgr.GetClient(), Now: time.Now}
-	s.Expect(r.SetupWithManager(s.ctx, mgr, HealthCheckReconcilerOptions{MaxRetryDelay: time.Minute})).To(Succeed())
+	r := &Reconciler{Client: mgr.GetClient(), Now: time.Now}
+	s.Expect(r.SetupWithManager(s.ctx, mgr, Options{MaxRetryDelay: time.Minute})).To(Succeed())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(s.ctx) }()
 	return done
-}
-
-// requestLog counts what the controller asks of the API server.
-type requestLog struct {
-	mu   sync.Mutex
-	seen []string
-}
-
-func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		l.mu.Lock()
-		l.seen = append(l.seen, r.Method+" "+r.URL.RequestURI())
-		l.mu.Unlock()
-		return next.RoundTrip(r)
-	})
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// count counts the requests that contain some text.
-func (l *requestLog) count(text string) int { return l.countBoth(text, "") }
-
-// countBoth counts those that contain two texts.
-func (l *requestLog) countBoth(text, other string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := 0
-	for _, request := range l.seen {
-		if strings.Contains(request, text) && strings.Contains(request, other) {
-			n++
-		}
-	}
-	return n
 }

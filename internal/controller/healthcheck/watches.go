@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package healthcheck
 
 import (
 	"context"
@@ -21,13 +21,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// healthCheckQueue is what an event of another object is put into.
-type healthCheckQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+// queue is what the events of other objects are put into.
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // checkPredicate lets through the events of a HealthCheck that may lead to
 // another verdict, a reset above all. What was written here is none of them. It notes
 // each version: what begins afterwards may be its evidence.
-func (r *HealthCheckReconciler) checkPredicate() predicate.Predicate {
+func (r *Reconciler) checkPredicate() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
 			check, ok := e.Object.(*v1alpha1.HealthCheck)
@@ -52,7 +52,7 @@ func (r *HealthCheckReconciler) checkPredicate() predicate.Predicate {
 }
 
 // notes reports whether the check is evaluated here; then it notes its version.
-func (r *HealthCheckReconciler) notes(check *v1alpha1.HealthCheck) bool {
+func (r *Reconciler) notes(check *v1alpha1.HealthCheck) bool {
 	if !r.evaluates(check) {
 		return false
 	}
@@ -76,8 +76,8 @@ func annotationsDiffer(before, after *v1alpha1.HealthCheck) bool {
 // kustomizationHandler evaluates the checks of a Kustomization when it says
 // something new. Flux writes its status several times in each pass, most of it
 // progress; a pass that changes nothing costs no evaluation.
-func (r *HealthCheckReconciler) kustomizationHandler() handler.EventHandler {
-	enqueue := func(ctx context.Context, object client.Object, gone bool, queue healthCheckQueue) {
+func (r *Reconciler) kustomizationHandler() handler.EventHandler {
+	enqueue := func(ctx context.Context, object client.Object, gone bool, queue queue) {
 		k, ok := object.(*kustomizev1.Kustomization)
 		if !ok {
 			return
@@ -87,13 +87,13 @@ func (r *HealthCheckReconciler) kustomizationHandler() handler.EventHandler {
 		})
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue healthCheckQueue) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue queue) {
 			enqueue(ctx, e.Object, false, queue)
 		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue healthCheckQueue) {
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) {
 			enqueue(ctx, e.ObjectNew, false, queue)
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue healthCheckQueue) {
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) {
 			enqueue(ctx, e.Object, true, queue)
 		},
 	}
@@ -101,12 +101,12 @@ func (r *HealthCheckReconciler) kustomizationHandler() handler.EventHandler {
 
 // enqueue puts the checks of a Kustomization into the queue, all at its pace:
 // events that come before it is looked at again are one.
-func (r *HealthCheckReconciler) enqueue(ctx context.Context, ref types.NamespacedName, queue healthCheckQueue,
+func (r *Reconciler) enqueue(ctx context.Context, ref types.NamespacedName, queue queue,
 	concerned func(check types.NamespacedName) bool,
 ) {
 	r.sharing.changed(ref)
 	checks := &v1alpha1.HealthCheckList{}
-	if err := r.Client.List(ctx, checks, client.MatchingFields{indexHealthCheckKustomization: ref.String()},
+	if err := r.Client.List(ctx, checks, client.MatchingFields{indexKustomization: ref.String()},
 		client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "failed to list the HealthChecks of a Kustomization", "kustomization", ref)
 		return
@@ -122,13 +122,13 @@ func (r *HealthCheckReconciler) enqueue(ctx context.Context, ref types.Namespace
 // inventorySource puts checks into the queue when objects of their inventories
 // change.
 type inventorySource struct {
-	reconciler *HealthCheckReconciler
+	reconciler *Reconciler
 	watches    *changes.Watches
-	queue      healthCheckQueue
+	queue      queue
 }
 
 // Start is called by the controller before its workers start.
-func (s *inventorySource) Start(ctx context.Context, queue healthCheckQueue) error {
+func (s *inventorySource) Start(ctx context.Context, queue queue) error {
 	s.queue = queue
 	s.watches.Start(ctx)
 	return nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package healthcheck
 
 import (
 	"context"
@@ -23,12 +23,12 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 )
 
-// indexHealthCheckKustomization finds HealthChecks by the Kustomization that
+// indexKustomization finds HealthChecks by the Kustomization that
 // they are about, as namespace/name.
-const indexHealthCheckKustomization = fieldindex.Everywhere + ".metadata.healthCheckKustomization"
+const indexKustomization = fieldindex.Everywhere + ".metadata.healthCheckKustomization"
 
-// HealthCheckReconcilerOptions contains options for the HealthCheckReconciler.
-type HealthCheckReconcilerOptions struct {
+// Options contains options for the Reconciler.
+type Options struct {
 	// RateLimiter paces evaluations whose write has failed.
 	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
 	// MaxRetryDelay is the longest pause before an evaluation in which a read has
@@ -41,10 +41,10 @@ type HealthCheckReconcilerOptions struct {
 // SetupWithManager sets up the controller with the Manager. It indexes the
 // HealthChecks by their Kustomization and sets up watches for those and for the
 // kinds in their inventories.
-func (r *HealthCheckReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts HealthCheckReconcilerOptions) error {
-	if err := (fieldindex.Indexer{Cache: mgr.GetCache()}).IndexField(ctx, &v1alpha1.HealthCheck{}, indexHealthCheckKustomization,
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error {
+	if err := (fieldindex.Indexer{Cache: mgr.GetCache()}).IndexField(ctx, &v1alpha1.HealthCheck{}, indexKustomization,
 		indexByKustomization); err != nil {
-		return fmt.Errorf("failed creating index %s: %w", indexHealthCheckKustomization, err)
+		return fmt.Errorf("failed creating index %s: %w", indexKustomization, err)
 	}
 	objects, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *HealthCheckReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 		Objects: live, Mapper: mgr.GetRESTMapper(), Now: r.Now, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs,
 	}
 	r.watches, r.wake = watches, inventories.wake
-	r.retries = newHealthCheckRetries(opts.MaxRetryDelay)
+	r.retries = newRetries(opts.MaxRetryDelay)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("healthcheck").
 		For(&v1alpha1.HealthCheck{}, builder.WithPredicates(r.Shard.Predicate(), r.checkPredicate())).
@@ -73,8 +73,8 @@ func (r *HealthCheckReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 		Complete(r.Durations.Of("HealthCheck", r, r.Shard.Handles, func() client.Object { return &v1alpha1.HealthCheck{} }))
 }
 
-// newHealthCheckRetries paces evaluations in which a read has failed.
-func newHealthCheckRetries(longest time.Duration) workqueue.TypedRateLimiter[reconcile.Request] {
+// newRetries paces evaluations in which a read has failed.
+func newRetries(longest time.Duration) workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, longest)
 }
 
