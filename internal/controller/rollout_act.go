@@ -28,20 +28,20 @@ func (r *RolloutReconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, 
 		return nil
 	}
 	if d.Action.Promotes() {
-		r.owe(rollout, w.targets)
+		r.notePromotion(rollout, w.targets)
 	}
 	var errs []error
-	for _, t := range r.overreaching(w.targets) {
-		errs = append(errs, r.giveBack(ctx, rollout, t))
+	for _, t := range r.overOwned(w.targets) {
+		errs = append(errs, r.relinquish(ctx, rollout, t))
 	}
-	lagging, unreset := r.lagging(rollout, w.targets), r.unreset(w.Health.Checks, d.Resets)
-	if len(lagging)+len(unreset) == 0 {
+	outdated, unreset := r.outdated(rollout, w.targets), r.unreset(w.Health.Checks, d.Resets)
+	if len(outdated)+len(unreset) == 0 {
 		return errors.Join(errs...)
 	}
 	if err := r.confirm(ctx, rollout, recorded); err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	for _, t := range lagging {
+	for _, t := range outdated {
 		errs = append(errs, r.write(ctx, rollout, t, d))
 	}
 	for i := range unreset {
@@ -50,31 +50,31 @@ func (r *RolloutReconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, 
 	return errors.Join(errs...)
 }
 
-// lagging are the targets that do not carry the version of the newest entry,
+// outdated are the targets that do not carry the version of the newest entry,
 // as far as the cache can tell, and whose turn it is to be written.
-func (r *RolloutReconciler) lagging(rollout *v1alpha1.Rollout, all []targets.Target) []targets.Target {
-	key, version := client.ObjectKeyFromObject(rollout), rollout.Current().Version.Tag
-	var lagging []targets.Target
+func (r *RolloutReconciler) outdated(rollout *v1alpha1.Rollout, all []targets.Target) []targets.Target {
+	version := rollout.Current().Version.Tag
+	var outdated []targets.Target
 	for _, t := range all {
-		if t.Writable(version) && !r.writes.Ahead(t.Object()) && r.contests.of(key, t.Object()).mayWrite(version, r.Now()) {
-			lagging = append(lagging, t)
+		if t.Writable(version) && !r.writes.Ahead(t.Object()) && r.conflicts.mayWrite(rollout, t, version, r.Now()) {
+			outdated = append(outdated, t)
 		}
 	}
-	return lagging
+	return outdated
 }
 
-// overreaching are the targets of which the field manager owns more than it
+// overOwned are the targets of which the field manager owns more than it
 // should, as far as the cache can tell.
-func (r *RolloutReconciler) overreaching(all []targets.Target) []targets.Target {
+func (r *RolloutReconciler) overOwned(all []targets.Target) []targets.Target {
 	return slices.DeleteFunc(slices.Clone(all), func(t targets.Target) bool {
-		return !t.Overreaches() || r.writes.Ahead(t.Object())
+		return !t.OwnsTooMuch() || r.writes.Ahead(t.Object())
 	})
 }
 
-// giveBack ends the ownership of what is not the Rollouts', once: what another
+// relinquish ends the ownership of what is not the Rollouts', once: what another
 // controller took under the same name, or what an annotation gave up.
-func (r *RolloutReconciler) giveBack(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target) error {
-	err := t.GiveBack(ctx, r.APIReader, r.Client)
+func (r *RolloutReconciler) relinquish(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target) error {
+	err := t.Relinquish(ctx, r.APIReader, r.Client)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
@@ -103,7 +103,7 @@ func (r *RolloutReconciler) write(ctx context.Context, rollout *v1alpha1.Rollout
 		return refused(t, err)
 	}
 	r.accepted(rollout, t)
-	contested := r.wroteTarget(rollout, t)
+	contested := r.noteWrite(rollout, t)
 	if !contested && !current.State().Running() && !d.Action.Promotes() {
 		announce.Event(ctx, r.Events, rollout, corev1.EventTypeNormal, v1alpha1.TargetRestoredReason,
 			fmt.Sprintf("%s did not carry %s and was brought to it", t, current.Version.Tag))

@@ -46,9 +46,9 @@ func TestFieldsAreGivenBackWithoutAWriteToTheCache(t *testing.T) {
 		metav1.Condition{Type: meta.ReadyCondition, Status: metav1.ConditionUnknown, Reason: meta.ProgressingReason, ObservedGeneration: 1})
 	gaveBack := 0
 	for _, found := range all {
-		if found.Overreaches() {
+		if found.OwnsTooMuch() {
 			gaveBack++
-			s.Expect(found.GiveBack(s.ctx, s, cached)).To(Succeed())
+			s.Expect(found.Relinquish(s.ctx, s, cached)).To(Succeed())
 		}
 	}
 	s.Expect(gaveBack).To(Equal(2))

@@ -66,7 +66,7 @@ type RolloutReconciler struct {
 
 	writes     expectations.Versions
 	orphans    orphans
-	contests   contests
+	conflicts  fieldConflicts
 	refusals   refusals
 	wakeups    wakeups
 	resets     resets
@@ -87,7 +87,7 @@ func (r *RolloutReconciler) pass(ctx context.Context, req ctrl.Request, pass *an
 	err := r.Client.Get(ctx, req.NamespacedName, rollout, client.UnsafeDisableDeepCopy) // only read
 	if apierrors.IsNotFound(err) {
 		r.forget(req.NamespacedName)
-		r.contests.forgetBut(req.NamespacedName, nil)
+		r.conflicts.forgetBut(req.NamespacedName, nil)
 		r.refusals.forgetBut(req.NamespacedName, nil)
 		r.resets.forgetBut(req.NamespacedName, nil)
 		pass.Ends("the Rollout does not exist")
@@ -136,7 +136,7 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 	if lostRace(err) {
 		return giveUp(pass, err)
 	}
-	next := r.requeue(world.Now, earliest(decision.RecheckAt, r.contests.next(recorded, world.targets)))
+	next := r.requeue(world.Now, earliest(decision.RecheckAt, r.conflicts.next(recorded, world.targets)))
 	if err = errors.Join(err, world.err); err != nil {
 		r.wakeups.wake(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(rollout)}, next.RequeueAfter)
 		return ctrl.Result{}, err

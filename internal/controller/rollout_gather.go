@@ -58,7 +58,7 @@ func (r *RolloutReconciler) gatherTargets(ctx context.Context, w *world) error {
 	if err != nil {
 		return w.withoutTargets(err)
 	}
-	r.contests.forgetBut(key, found)
+	r.conflicts.forgetBut(key, found)
 	r.refusals.forgetBut(key, found)
 	for _, t := range found {
 		seen, err := r.observe(ctx, w, t)
@@ -100,7 +100,7 @@ func (r *RolloutReconciler) observe(ctx context.Context, w *world, t targets.Tar
 	if seen.State == v1alpha1.TargetApplied && r.writes.Ahead(t.Object()) {
 		seen.State = v1alpha1.TargetPending // the cache has not seen what we wrote
 	}
-	seen, err := r.judgeContest(ctx, rollout, t, remember(rollout.Status.Targets, t, seen, version))
+	seen, err := r.judgeConflict(ctx, rollout, t, remember(rollout.Status.Targets, t, seen, version))
 	return r.refusals.judge(rollout, t, seen), err
 }
 
@@ -126,7 +126,7 @@ func remember(before []v1alpha1.TargetStatus, t targets.Target, seen promotion.T
 	if was == nil || was.State != v1alpha1.TargetFailed {
 		return seen
 	}
-	if written := !t.Writable(version) && !t.Overreaches(); written && targets.IsRefusal(was.Message) {
+	if written := !t.Writable(version) && !t.OwnsTooMuch(); written && targets.IsRefusal(was.Message) {
 		return seen
 	}
 	seen.State, seen.Message = was.State, was.Message

@@ -25,7 +25,7 @@ func remembers(r *RolloutReconciler) map[string]int {
 	defer r.unwritable.mu.Unlock()
 	all := map[string]int{
 		"writes": r.writes.Len(), "orphans": len(r.orphans.seen), "marks": len(r.marks.most), "unwritable": len(r.unwritable.seen),
-		"contests": r.contests.size(), "refusals": r.refusals.size(), "resets": r.resets.size(),
+		"conflicts": r.conflicts.size(), "refusals": r.refusals.size(), "resets": r.resets.size(),
 	}
 	for name, count := range all {
 		if count == 0 {
@@ -67,14 +67,14 @@ func TestNothingIsRememberedOfWhatIsDeleted(t *testing.T) {
 			written.SetResourceVersion("9999999999999999") // as if the cache never showed it
 			r.writes.Wrote(written)
 			r.resets.put(key, o, &why)
-			r.contests.put(key, o, &contest{})
+			r.conflicts.put(key, o, &targetConflict{})
 			r.refusals.put(key, o, &refusedWrite{})
 		}
 		r.unwritable.note(key, "1")
 		return remembers(r)
 	}
 	s.Eventually(remember).Should(Equal(map[string]int{ // a pass may be under way that forgets some of it
-		"writes": len(all), "marks": 1, "unwritable": 1, "contests": 1, "refusals": 1, "resets": 1,
+		"writes": len(all), "marks": 1, "unwritable": 1, "conflicts": 1, "refusals": 1, "resets": 1,
 	}))
 	for _, o := range all {
 		s.Expect(s.Delete(s.ctx, o)).To(Succeed())

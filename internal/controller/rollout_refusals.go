@@ -72,7 +72,7 @@ func (r *refusals) judge(rollout *v1alpha1.Rollout, t targets.Target, seen promo
 	switch {
 	case last == nil:
 		return seen
-	case current == nil, last.version != current.Version.Tag, !t.Writable(last.version) && !t.Overreaches():
+	case current == nil, last.version != current.Version.Tag, !t.Writable(last.version) && !t.OwnsTooMuch():
 		r.put(key, t.Object(), nil)
 		return seen
 	}

@@ -295,6 +295,6 @@ func TestAHelmReleaseIsOnlyRead(t *testing.T) {
 	g.Expect(release.Writable("1.1.0")).To(BeFalse())
 	g.Expect(release.Taken("1.1.0")).To(Equal(targets.Taking{}))
 	g.Expect(release.Owned()).To(BeEmpty())
-	g.Expect(release.Overreaches()).To(BeFalse())
+	g.Expect(release.OwnsTooMuch()).To(BeFalse())
 	g.Expect(release.ForeignSource()).To(BeEmpty())
 }

@@ -75,19 +75,19 @@ func (t Target) valuesIn(owned *fieldpath.Set) []string {
 	return values
 }
 
-// Overreaches reports whether the controller's field manager owns fields that
+// OwnsTooMuch reports whether the controller's field manager owns fields that
 // no annotation gives to any Rollout: a controller before this one took whole
 // maps, or an annotation has gone.
-func (t Target) Overreaches() bool {
+func (t Target) OwnsTooMuch() bool {
 	_, changed := t.ownedFields()
 	return changed
 }
 
-// GiveBack ends the ownership of such fields. Their values stay as they are,
+// Relinquish ends the ownership of such fields. Their values stay as they are,
 // and so does the ownership of everything else. It is conditional on the
 // object being the one that was read; a conflict asks to look again. The
 // target's object is updated from the answer.
-func (t Target) GiveBack(ctx context.Context, reader client.Reader, writer client.Writer) error {
+func (t Target) Relinquish(ctx context.Context, reader client.Reader, writer client.Writer) error {
 	live, err := t.Live(ctx, reader)
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func TestWhatIsOwnedTooMuch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.target.Object().SetManagedFields(tt.fields)
-			NewWithT(t).Expect(tt.target.Overreaches()).To(Equal(tt.want))
+			NewWithT(t).Expect(tt.target.OwnsTooMuch()).To(Equal(tt.want))
 		})
 	}
 }

@@ -62,7 +62,7 @@ func (t Target) Write(ctx context.Context, c client.Client, version string, at t
 }
 
 // IsRefusal reports whether a message tells of a write that failed, as the errors of
-// Write and GiveBack do. In the status of a Rollout that is what outlives the process
+// Write and Relinquish do. In the status of a Rollout that is what outlives the process
 // of it.
 func IsRefusal(message string) bool {
 	return strings.HasPrefix(message, "patch ") || strings.HasPrefix(message, "give back ")

@@ -370,16 +370,16 @@ func TestAPersonWhoChangesAFieldNowAndThenContestsNothing(t *testing.T) {
 
 func TestWhatIsRememberedOfAContestGoesWithItsTargetAndItsRollout(t *testing.T) {
 	s := openContest(t)
-	s.Expect(s.reconciler.contests.all).To(HaveLen(1))
+	s.Expect(s.reconciler.conflicts.all).To(HaveLen(1))
 	s.remove(&sourcev1.OCIRepository{}, "shop")
 	s.rest("shop")
-	s.Expect(s.reconciler.contests.all).To(BeEmpty())
+	s.Expect(s.reconciler.conflicts.all).To(BeEmpty())
 
 	s = openContest(t)
 	s.remove(&v1alpha1.Rollout{}, "shop")
 	_, err := s.try("shop")
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(s.reconciler.contests.all).To(BeEmpty())
+	s.Expect(s.reconciler.conflicts.all).To(BeEmpty())
 }
 
 func TestNoPassThatIsDueAlreadyFollowsAtOnce(t *testing.T) {
