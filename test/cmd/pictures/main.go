@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command pictures draws a chapter of what the demo prints as an SVG file: a terminal in
+// which the lines appear in the order, and roughly at the times, in which they were
+// printed.
+//
+//	bin/demo --once > demo.txt
+//	go run ./test/cmd/pictures -chapter "3. A bad release" -in demo.txt -out picture.svg
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	in := flag.String("in", "", "The file with what the demo printed.")
+	out := flag.String("out", "", "The file to write.")
+	title := flag.String("chapter", "", "The first line of the chapter.")
+	flag.Parse()
+	if err := run(*in, *out, *title); err != nil {
+		fmt.Fprintln(os.Stderr, "draw a picture:", err)
+		os.Exit(1)
+	}
+}
+
+func run(in, out, title string) error {
+	printed, err := os.ReadFile(in)
+	if err != nil {
+		return fmt.Errorf("read what the demo printed: %w", err)
+	}
+	lines, err := chapter(string(printed), title)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(out, []byte(draw(lines)), 0o644); err != nil { //nolint:gosec // it is published
+		return fmt.Errorf("write the picture: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+const printed = `A rollout controller for Flux
+==> Starting a control plane...
+
+2. A newer release
+   1.1.0 is pushed.
+
+00:16.0  registry      has a new artifact
+3. A bad release
+   1.2.0 is pushed, and its pods <never> become ready.
+
+00:26.0  registry      has a new artifact, shop:1.2.0
+00:26.1  Rollout       1.2.0 is Deploying: waiting for Flux to apply 1.2.0 to 2 targets, then for 1
+                       HealthCheck
+01:26.0  Rollout       1.2.0 is Failed
+   ✓ promotion 3, of 1.2.0, is Failed
+
+4. The fix waits
+`
+
+func TestChapterHasItsLinesAndTimes(t *testing.T) {
+	g := NewWithT(t)
+	lines, err := chapter(printed, "3. A bad release")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(lines).To(Equal([]line{
+		{text: "3. A bad release"},
+		{text: "   1.2.0 is pushed, and its pods <never> become ready."},
+		{},
+		{clock: "00:26.0", actor: "registry", text: "has a new artifact, shop:1.2.0"},
+		{at: 100 * time.Millisecond, clock: "00:26.1", actor: "Rollout", text: "1.2.0 is Deploying: waiting for Flux to apply 1.2.0 to 2 targets, then for 1"},
+		{at: 100 * time.Millisecond, text: "                       HealthCheck"},
+		{at: time.Minute, clock: "01:26.0", actor: "Rollout", text: "1.2.0 is Failed"},
+		{at: time.Minute, text: "   ✓ promotion 3, of 1.2.0, is Failed"},
+	}))
+}
+
+func TestChapterThatIsNotThereIsAnError(t *testing.T) {
+	for _, title := range []string{"", "3. A bad", "5. You decide"} {
+		_, err := chapter(printed, title)
+		NewWithT(t).Expect(err).To(HaveOccurred(), title)
+	}
+}
+
+func TestDrawIsAnSVGWithEveryLineInItsOrder(t *testing.T) {
+	g := NewWithT(t)
+	lines, err := chapter(printed, "3. A bad release")
+	g.Expect(err).NotTo(HaveOccurred())
+	svg := draw(lines)
+	g.Expect(wellFormed(svg)).To(Succeed())
+	g.Expect(svg).To(ContainSubstring("&lt;never&gt;"))
+	g.Expect(svg).To(ContainSubstring(`1.2.0 is <tspan class="bad">Failed</tspan>`))
+	g.Expect(svg).To(ContainSubstring(`<tspan class="good">✓</tspan> promotion 3`))
+	var delays []string
+	for _, match := range regexp.MustCompile(`animation-delay: ([0-9.]+)s`).FindAllStringSubmatch(svg, -1) {
+		delays = append(delays, match[1])
+	}
+	g.Expect(delays).To(Equal([]string{"0.0", "0.0", "0.0", "0.0", "0.1", "0.1", "2.1", "2.1"}), "it waits two seconds at most")
+}
+
+// The picture in the documentation is a run of the demo as it is now.
+func TestThePictureOfTheReadmeIsOneOfThese(t *testing.T) {
+	g := NewWithT(t)
+	svg, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "pictures", "bad-release.svg"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(wellFormed(string(svg))).To(Succeed())
+	for _, said := range []string{"3. A bad release", "names 1.2.0 as the latest release", "promotes 1.2.0 (number 3)", "last good release: 1.1.0"} {
+		g.Expect(string(svg)).To(ContainSubstring(said))
+	}
+}
+
+func wellFormed(svg string) error {
+	decoder := xml.NewDecoder(strings.NewReader(svg))
+	for {
+		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
