@@ -119,6 +119,12 @@ demo: ## Watch a release being promoted on a real control plane; DEMO_ARGS are i
 	@$(step) "Building the demo" env GOGC=off GOMEMLIMIT=2GiB go build -buildvcs=false -o bin/demo ./test/demo
 	@exec bin/demo $(DEMO_ARGS)
 
+# The picture is drawn of a whole run, so that it shows the order and the times of one.
+.PHONY: pictures
+pictures: ## Draw the picture of the README from what the demo prints.
+	@$(MAKE) --no-print-directory demo DEMO_ARGS=--once > bin/demo.txt
+	@go run ./test/cmd/pictures -chapter "3. A bad release" -in bin/demo.txt -out docs/pictures/bad-release.svg
+
 ##@ Test
 
 .PHONY: check

@@ -147,8 +147,14 @@ func documents(t *testing.T) map[string]string {
 		}
 		all[filepath.ToSlash(name)] = string(content)
 	}
-	add(filepath.Join(root, "README.md"))
-	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
+	pages, err := filepath.Glob(filepath.Join(root, "*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("pages at the root: %v, %v", pages, err)
+	}
+	for _, page := range append(pages, filepath.Join(root, "test", "README.md")) {
+		add(page)
+	}
+	err = filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && filepath.Ext(path) == ".md" {
 			add(path)
 		}
