@@ -122,6 +122,7 @@ demo: ## Watch a release being promoted on a real control plane; DEMO_ARGS are i
 # The picture is drawn of a whole run, so that it shows the order and the times of one.
 .PHONY: pictures
 pictures: ## Draw the picture of the README from what the demo prints.
+	@mkdir -p bin docs/pictures
 	@$(MAKE) --no-print-directory demo DEMO_ARGS=--once > bin/demo.txt
 	@go run ./test/cmd/pictures -chapter "3. A bad release" -in bin/demo.txt -out docs/pictures/bad-release.svg
 
