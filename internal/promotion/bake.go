@@ -13,14 +13,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// Protected reports whether a promotion has something to prove beyond being
-// applied, so that the next one must wait for its outcome.
+// Protected reports whether a promotion must prove more than that it is applied. Then the
+// next promotion waits for its outcome.
 func Protected(spec *v1alpha1.RolloutSpec) bool {
 	return spec.BakeTime != nil || spec.DeployTimeout != nil || spec.HealthCheckSelector != nil
 }
 
-// chooseOutcome judges the running promotion. While it has no outcome and
-// nothing protects it, a newer release may take its place.
+// chooseOutcome evaluates the running promotion. While the promotion has no outcome and
+// nothing protects it, a newer release can take its place.
 func (d *Decision) chooseOutcome(in Input) {
 	entry := in.Rollout.Current()
 	proofs := Prove(in.Health.Checks, in.Rollout.UID, entry)
@@ -37,9 +37,10 @@ func (d *Decision) chooseOutcome(in Input) {
 	}
 }
 
-// judgeDeploying: recorded, but not yet applied by every target and proven
-// healthy. What is proven counts before the deadline does: a controller that was away
-// until then must not fail what is applied and healthy.
+// judgeDeploying evaluates a promotion that is recorded, but not yet applied by every
+// target and proven healthy. The proof counts before the deadline does: if the controller
+// was away until after the deadline, it must not fail a release that is applied and
+// healthy.
 func (d *Decision) judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) {
 	deadline := deadlineOf(in, entry, proofs)
 	applied := in.Targets.applied()
@@ -62,16 +63,16 @@ func (d *Decision) judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEnt
 	}
 }
 
-// lookAfter looks an instant after a deadline: at the deadline itself there is still
-// time.
+// lookAfter schedules a recheck one nanosecond after a deadline: at the deadline itself
+// there is still time.
 func (d *Decision) lookAfter(deadline time.Time) {
 	if !deadline.IsZero() {
 		d.lookAt(deadline.Add(time.Nanosecond))
 	}
 }
 
-// judgeBaking: applied and healthy; the bake clock runs. It can end well only
-// while everything is applied and healthy at that moment.
+// judgeBaking evaluates a promotion that is applied and healthy, and whose bake clock
+// runs. The bake succeeds only at a moment at which everything is applied and healthy.
 func (d *Decision) judgeBaking(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) {
 	end := bakeEnd(&in.Rollout.Spec, entry)
 	switch {
@@ -96,8 +97,8 @@ func (d *Decision) wait(reason, message string) {
 	d.Action, d.Reason, d.Message = Wait, reason, message
 }
 
-// awaitHealth waits for HealthChecks, and asks for the reset of those that
-// have not been reset for this promotion yet.
+// awaitHealth waits for HealthChecks, and requests a reset of those that have not been
+// reset for this promotion yet.
 func (d *Decision) awaitHealth(in Input, proofs Proofs) {
 	d.Resets = proofs.indices(Unreset)
 	switch {
@@ -111,15 +112,15 @@ func (d *Decision) awaitHealth(in Input, proofs Proofs) {
 	}
 }
 
-// Patience is how long a HealthCheck may take to speak before it is told that
-// the promotion waits for it. A prompt one is not worth a status write.
+// Patience is how long a HealthCheck may take to report before the status shows that the
+// promotion waits for it. A prompt HealthCheck is not worth a status write.
 const Patience = 10 * time.Second
 
-// overdueAt marks the wait for HealthChecks as overdue if they were reset a
-// while ago, or if the deadline is over, and returns when that will be so otherwise.
+// overdueAt marks the wait for HealthChecks as overdue if they were reset a while ago, or
+// if the deadline has passed. Otherwise it returns when the wait becomes overdue.
 func (d *Decision) overdueAt(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) time.Time {
 	if due := timeoutOf(in.Rollout, entry); !due.IsZero() && in.Now.After(due) {
-		d.Message, d.Overdue = "applied; "+d.Message, true // since when counts from here on
+		d.Message, d.Overdue = "applied; "+d.Message, true // appliedSince counts from here on
 		return time.Time{}
 	}
 	var since time.Time
@@ -145,7 +146,7 @@ func (d *Decision) startBake(in Input, entry *v1alpha1.DeploymentHistoryEntry) {
 		return
 	}
 	start := wholeSecond(in.Now)
-	if entry.BakeStartTime != nil { // a person let a stopped bake go on
+	if entry.BakeStartTime != nil { // a user let a stopped bake continue
 		start = entry.BakeStartTime.Time
 	}
 	end := start.Add(in.Rollout.Spec.BakeTime.Duration)
@@ -169,7 +170,7 @@ func (d *Decision) failByHealth(proofs Proofs) {
 	d.Message = describe(d.Failed)
 }
 
-// failByDeadline names whatever was still missing: targets that Flux has not
+// failByDeadline reports everything that was still missing: targets that Flux has not
 // applied, and checks that have not proven the release healthy.
 func (d *Decision) failByDeadline(in Input, proofs Proofs) {
 	d.Action, d.Reason = FailBake, v1alpha1.BakeTimeFailedReason
@@ -188,9 +189,9 @@ func (d *Decision) failByDeadline(in Input, proofs Proofs) {
 		in.Rollout.Spec.DeployTimeout.Duration, strings.Join(missing, "; "))
 }
 
-// deadlineOf is when a deploying entry has failed; zero is never. HealthChecks that
-// nobody has asked by then, because the controller was away, have as long again from
-// the moment at which the targets are seen applied.
+// deadlineOf returns when a deploying entry has failed; zero means never. If nobody had
+// reset the HealthChecks by then because the controller was away, they get the same time
+// again, from the moment at which the targets are seen applied.
 func deadlineOf(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) time.Time {
 	deadline := timeoutOf(in.Rollout, entry)
 	if deadline.IsZero() || !in.Now.After(deadline) || !in.Targets.applied() {
@@ -206,8 +207,8 @@ func deadlineOf(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs)
 	return since.Add(in.Rollout.Spec.DeployTimeout.Duration)
 }
 
-// appliedSince is since when the status has said that all targets have applied the
-// current release; zero if it does not.
+// appliedSince returns since when the status has reported that all targets have applied
+// the current release; zero if the status does not report it.
 func appliedSince(rollout *v1alpha1.Rollout) time.Time {
 	for _, c := range rollout.Status.Conditions {
 		if c.Type == v1alpha1.TargetsAppliedCondition && c.Status == metav1.ConditionTrue {
@@ -217,9 +218,9 @@ func appliedSince(rollout *v1alpha1.Rollout) time.Time {
 	return time.Time{}
 }
 
-// timeoutOf is when spec.deployTimeout is over; zero is never. A bake that had started
-// once, and that a person let go on, has met its deadline; a promotion that cannot
-// fail has none.
+// timeoutOf returns when spec.deployTimeout is over; zero means never. A bake that had
+// already started, and that a user let continue, has met its deadline. A promotion that
+// cannot fail has no deadline.
 func timeoutOf(rollout *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
 	if rollout.Spec.DeployTimeout == nil || entry.BakeStartTime != nil || rollout.Recovering() {
 		return time.Time{}
@@ -228,7 +229,7 @@ func timeoutOf(rollout *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry
 	return cutoff.Add(rollout.Spec.DeployTimeout.Duration)
 }
 
-// bakeEnd is when the bake time is over.
+// bakeEnd returns when the bake time is over.
 func bakeEnd(spec *v1alpha1.RolloutSpec, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
 	start := entry.Timestamp.Time
 	if entry.BakeStartTime != nil {
@@ -240,7 +241,7 @@ func bakeEnd(spec *v1alpha1.RolloutSpec, entry *v1alpha1.DeploymentHistoryEntry)
 	return start.Add(spec.BakeTime.Duration)
 }
 
-// proven says what the evidence is.
+// proven describes the evidence.
 func proven(in Input) string {
 	var evidence []string
 	if len(in.Targets.All) > 0 {
@@ -255,7 +256,7 @@ func proven(in Input) string {
 	return strings.Join(evidence, " and ")
 }
 
-// Count shows a number of things in a message.
+// Count formats a number of things for a message.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

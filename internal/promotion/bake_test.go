@@ -11,12 +11,12 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// deploying is 1.1.0 on its way, recorded at eleven.
+// deploying returns a Rollout that deploys 1.1.0, recorded at eleven.
 func deploying() *fixture.RolloutBuilder {
 	return rollout().Ledger("1.1.0").History(entry("1.1.0").Deploying())
 }
 
-// baking is 1.1.0 applied and healthy since eleven.
+// baking returns a Rollout whose 1.1.0 has been applied and healthy since eleven.
 func baking() *fixture.RolloutBuilder {
 	return rollout().Ledger("1.1.0").History(entry("1.1.0").Baking(eleven))
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// Candidates returns the releases of the ledger that are newer than what the
-// history says is deployed, and that the policy admits, newest first. What
-// cannot be a tag is none, however it came into the ledger.
+// Candidates returns the known releases that are newer than what the history says is
+// deployed, and that the policy admits, newest first. A release whose name cannot be a
+// tag is not a candidate, however it got into the list of known releases.
 //
-// Newer is what the policy's order says; among equals, and where nothing can be
-// compared, what stands later in the ledger.
+// The policy's order decides which release is newer. Among equals, and where the order
+// cannot compare, the one that is listed later is newer.
 func Candidates(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHistoryEntry, order Order) []v1alpha1.VersionInfo {
 	position := positionOf(ledger, history, order)
 	at, place := lastIndex(ledger, position), order.place(position)
@@ -28,9 +28,9 @@ func Candidates(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHist
 	return newer
 }
 
-// candidatesOf are the candidates of the Rollout's policy. While that does not exist, or
-// cannot be read, nobody knows what it admits and in which order: then they are those that
-// the status lists still.
+// candidatesOf returns the candidates of the Rollout's policy. While the policy does not
+// exist or cannot be read, nobody knows what it admits and in which order. In that case,
+// the candidates are those that the status still lists.
 func candidatesOf(in Input, ledger []v1alpha1.VersionInfo) []v1alpha1.VersionInfo {
 	candidates := Candidates(ledger, in.Rollout.Status.History, in.Policy.Order)
 	if !in.Policy.Blocking || in.Policy.Order.isKnown() {
@@ -43,8 +43,9 @@ func candidatesOf(in Input, ledger []v1alpha1.VersionInfo) []v1alpha1.VersionInf
 	return slices.DeleteFunc(candidates, func(v v1alpha1.VersionInfo) bool { return !listed[v.Tag] })
 }
 
-// withdrawn tells which releases are known to be gone from the registry. What the
-// policy names is on offer, whatever an older copy of the scan says.
+// withdrawn returns a function that reports whether a release is known to be deleted from
+// the registry. The release that the policy names is available, whatever an older copy of
+// the scan shows.
 func (p Policy) withdrawn() func(tag string) bool {
 	if !p.Complete {
 		return func(string) bool { return false }
@@ -59,15 +60,15 @@ func (p Policy) withdrawn() func(tag string) bool {
 	return func(tag string) bool { return !there[tag] }
 }
 
-// isCurrent reports whether the release is deployed now. The position cannot
-// tell if the policy cannot rank it, or if the ledger lists it twice.
+// isCurrent reports whether the release is deployed now. The position is not enough if
+// the policy cannot rank the release, or if the known releases list it twice.
 func isCurrent(history []v1alpha1.DeploymentHistoryEntry, release v1alpha1.VersionInfo) bool {
 	return len(history) > 0 && history[0].Version.Tag == release.Tag
 }
 
-// positionOf is the tag that candidates must be newer than: the current one,
-// or if that cannot be ranked, as after a pin to a custom build, the newest
-// entry that can. Empty means that nothing ranks: every release is newer.
+// positionOf returns the tag that candidates must be newer than. This is the current tag.
+// If the policy cannot rank it, as after a pin to a custom build, it is the newest entry
+// that can be ranked. Empty means that no entry can be ranked: every release is newer.
 func positionOf(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHistoryEntry, order Order) string {
 	for _, entry := range history {
 		if order.Comparable(entry.Version.Tag) || order.Kind() == ByAppearance && contains(ledger, entry.Version.Tag) {
@@ -77,7 +78,8 @@ func positionOf(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHist
 	return ""
 }
 
-// lastIndex is where a tag appeared last. Others may have listed it twice.
+// lastIndex returns the last position of a tag; -1 if it is missing. Other writers may
+// have listed a tag twice.
 func lastIndex(ledger []v1alpha1.VersionInfo, tag string) int {
 	for i, release := range slices.Backward(ledger) {
 		if release.Tag == tag {

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// final is the release with which every chaos ends well.
+// final is the release that every chaos run ends with.
 const final = "9.0.0"
 
 func playChaos(t *testing.T, rng *rand.Rand) {
@@ -46,7 +46,7 @@ func playChaos(t *testing.T, rng *rand.Rand) {
 
 func anyOf[T any](rng *rand.Rand, choices ...T) T { return choices[rng.IntN(len(choices))] }
 
-// anyRollout has any combination of settings.
+// anyRollout returns a Rollout with any combination of settings.
 func anyRollout(rng *rand.Rand) *fixture.RolloutBuilder {
 	r := rollout().HistoryLimit([]int32{1, 2, 10, 100}[rng.IntN(4)]).Retention(7, []int32{3, 30}[rng.IntN(2)])
 	if rng.IntN(3) > 0 {
@@ -67,7 +67,7 @@ func anyRollout(rng *rand.Rand) *fixture.RolloutBuilder {
 	return r
 }
 
-// anything is at most one thing that people, or fate, may do.
+// anything does at most one of the things that users or bad luck can cause.
 func (w *world) anything() {
 	does := []func(){
 		w.pushAny, w.pushAny, w.pushAgain, w.withdrawAny, w.pinAny, w.unpin, w.unpin, w.turnGate, w.allowAny, w.crashSoon, w.goAway, w.changeByHand, w.loseStatusRarely,
@@ -93,7 +93,7 @@ func (w *world) pushAny() {
 	w.tell("registry", "%s is pushed, bad: %t", tag, w.sick[tag] > 0)
 }
 
-// pushAgain gives a tag to other content.
+// pushAgain moves a tag to other content.
 func (w *world) pushAgain() {
 	tag := w.current().Version.Tag
 	if !w.has(tag) || w.chance(3) {
@@ -112,7 +112,7 @@ func (w *world) has(tag string) bool {
 	return false
 }
 
-// withdrawAny deletes a tag, so that latestRef may go back.
+// withdrawAny deletes a tag, which may move latestRef back.
 func (w *world) withdrawAny() {
 	if len(w.registry) == 0 {
 		return
@@ -131,7 +131,7 @@ func (w *world) pinAny() {
 	w.tell("person", "pins %s", tag)
 }
 
-// askAny makes a request by annotation, sensible or not.
+// askAny makes a request by annotation, valid or not.
 func (w *world) askAny() {
 	tag := "hotfix-bob"
 	if known := w.rollout.Status.AvailableReleases; len(known) > 0 && !w.chance(6) {
@@ -175,7 +175,7 @@ func (w *world) allowAny() {
 
 func (w *world) crashSoon() { w.crashAfter = 1 + w.rng.IntN(8) }
 
-// losePolicy lets somebody delete the policy, and create it again later.
+// losePolicy deletes the policy, and creates it again later.
 func (w *world) losePolicy() {
 	w.policyGoneUntil = w.iteration + 1 + w.rng.IntN(10)
 	w.tell("ImagePolicy", "cannot be read for %d iterations", w.policyGoneUntil-w.iteration)
@@ -187,8 +187,8 @@ func (w *world) goAway() {
 	w.tell("fate", "no controller for %d iterations", w.awayUntil-w.iteration)
 }
 
-// changeByHand lets somebody write another version into a target, whose field
-// is theirs from then on.
+// changeByHand writes another version into a target as another user, who owns the field
+// from then on.
 func (w *world) changeByHand() {
 	if len(w.rollout.Status.History) == 0 {
 		return
@@ -206,9 +206,9 @@ func (w *world) loseStatusRarely() {
 	}
 }
 
-// calmDown opens every gate, makes everybody prompt and publishes the final
-// release. It goes out by a pin, because a failed release may block automation and the history may be
-// lost in a way that only a person can resolve.
+// calmDown opens every gate, makes everyone prompt and publishes the final release. That
+// release is promoted by a pin, because a failed release may block automatic promotion,
+// and the history may be lost in a way that only a user can resolve.
 func (w *world) calmDown() {
 	w.gates, w.schedules, w.crashAfter, w.awayUntil, w.policyGoneUntil, w.rng, w.rollout.Annotations = nil, nil, 0, 0, 0, nil, nil
 	w.registry = append(w.registry, final)

@@ -14,24 +14,24 @@ import (
 type Hold struct {
 	// Reason is one of the v1alpha1 reasons.
 	Reason string
-	// Message says what holds the candidate, and what would let it go.
+	// Message says what holds the candidate, and what would end the hold.
 	Message string
-	// Until is when time alone ends the hold; zero is never.
+	// Until is when time alone ends the hold; zero means never.
 	Until time.Time
 }
 
-// Verdict is what the checks say of one candidate.
+// Verdict is the result of the checks for one candidate.
 type Verdict struct {
-	// Release that was judged.
+	// Release that was evaluated.
 	Release v1alpha1.VersionInfo
-	// Holds are the reasons against promoting it now, the most telling first.
+	// Holds are the reasons against promoting it now, the most important first.
 	Holds []Hold
 }
 
-// Eligible reports whether nothing holds the candidate.
+// Eligible reports whether the candidate has no holds.
 func (v Verdict) Eligible() bool { return len(v.Holds) == 0 }
 
-// HeldBy reports whether one of the reasons holds the candidate.
+// HeldBy reports whether the candidate has a hold for one of the reasons.
 func (v Verdict) HeldBy(reasons ...string) bool {
 	for _, hold := range v.Holds {
 		for _, reason := range reasons {
@@ -43,12 +43,13 @@ func (v Verdict) HeldBy(reasons ...string) bool {
 	return false
 }
 
-// check is a proposition that must hold for a release to be promoted without a
-// person asking for it; nil means that it holds.
+// check is a condition that must be true to promote a release without a user's request.
+// It returns nil if the condition is true.
 type check func(Input, v1alpha1.VersionInfo) *Hold
 
-// rule is a check, whether it holds the first release of an environment too, and whether
-// it says the same of every release, so that it is asked once: there may be thousands.
+// rule is a check with two properties: whether it also holds the first release of an
+// environment (first), and whether its result is the same for every release (same). The
+// latter is evaluated only once, because there can be thousands of releases.
 type rule struct {
 	holds check
 	first bool
@@ -57,18 +58,18 @@ type rule struct {
 
 func always(c check) rule { return rule{holds: c, first: true} }
 
-// onceSomethingRuns is for what an environment without any release has no need of, or
-// chooseFirst sees to by itself.
+// onceSomethingRuns returns a rule for a check that an environment without any release
+// does not need, or that chooseFirst does itself.
 func onceSomethingRuns(c check) rule { return rule{holds: c} }
 
-// forAll is for a check that does not look at the release.
+// forAll marks a check that does not depend on the release.
 func (r rule) forAll() rule {
 	r.same = true
 	return r
 }
 
-// promotionChecks is the whole policy of automatic promotion, in the order in
-// which the reasons are told.
+// promotionChecks is the complete policy of automatic promotion, in the order in which
+// the reasons are reported.
 var promotionChecks = []rule{
 	onceSomethingRuns(leftToTheController),
 	onceSomethingRuns(policyReadable).forAll(),
@@ -86,13 +87,12 @@ var promotionChecks = []rule{
 	onceSomethingRuns(intervalOver).forAll(),
 }
 
-// heldAsFirst reports whether a release cannot be the first one either.
+// heldAsFirst reports whether a check holds the release even as the first one.
 func heldAsFirst(in Input, release v1alpha1.VersionInfo) bool {
 	return slices.ContainsFunc(promotionChecks, func(r rule) bool { return r.first && r.holds(in, release) != nil })
 }
 
-// unlessUnblocked lifts a check while a person lets the next promotion past a
-// failure.
+// unlessUnblocked skips a check while a user lets the next promotion go past a failure.
 func unlessUnblocked(c check) check {
 	return func(in Input, release v1alpha1.VersionInfo) *Hold {
 		if in.Rollout.UnblocksFailed() {
@@ -102,7 +102,7 @@ func unlessUnblocked(c check) check {
 	}
 }
 
-// unlessBypassed lifts a check for the release that a person lets past gates.
+// unlessBypassed skips a check for the release that a user lets go past the gates.
 func unlessBypassed(c check) check {
 	return func(in Input, release v1alpha1.VersionInfo) *Hold {
 		if in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation] == release.Tag {
@@ -112,8 +112,8 @@ func unlessBypassed(c check) check {
 	}
 }
 
-// judge gives a verdict for every candidate, newest first. A release that was
-// withdrawn from the registry is none: Flux could not pull it.
+// judge returns a verdict for every candidate, newest first. A release that was deleted
+// from the registry is not a candidate: Flux could not pull it.
 func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 	candidates := candidatesOf(in, ledger)
 	verdicts, withdrawn, said := make([]Verdict, 0, len(candidates)), in.Policy.withdrawn(), sameForAll(in)
@@ -135,7 +135,7 @@ func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 	}
 	considerOnlyBypassed(in, verdicts)
 	if in.Rollout.Current() == nil {
-		return verdicts // where nothing runs yet no release can be skipped, and none is older
+		return verdicts // while nothing runs yet, no release can be skipped and none is older
 	}
 	if positionOf(ledger, in.Rollout.Status.History, in.Policy.Order) == "" {
 		considerWithoutPosition(in, verdicts)
@@ -145,7 +145,8 @@ func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 	return verdicts
 }
 
-// sameForAll are the holds of every candidate, each at the place of its rule.
+// sameForAll returns the holds that apply to every candidate, each at the index of its
+// rule.
 func sameForAll(in Input) []*Hold {
 	said := make([]*Hold, len(promotionChecks))
 	for i, rule := range promotionChecks {
@@ -156,8 +157,8 @@ func sameForAll(in Input) []*Hold {
 	return said
 }
 
-// considerOnlyBypassed holds the other candidates while a person lets one past
-// the gates.
+// considerOnlyBypassed holds the other candidates while a user lets one go past the
+// gates.
 func considerOnlyBypassed(in Input, verdicts []Verdict) {
 	only := Bypassed(in, verdicts)
 	if only == "" {
@@ -171,9 +172,9 @@ func considerOnlyBypassed(in Input, verdicts []Verdict) {
 	}
 }
 
-// considerWithoutPosition holds what may be older than the current release, where
-// nothing in the history can be ranked: then only the newest of all is no step back,
-// and which release is the next nobody knows.
+// considerWithoutPosition holds candidates that may be older than the current release. It
+// applies if nothing in the history can be ranked. Then only the newest of all is
+// certainly not a step back, and nobody knows which release is the next one.
 func considerWithoutPosition(in Input, verdicts []Verdict) {
 	if len(verdicts) == 0 {
 		return
@@ -192,7 +193,7 @@ func considerWithoutPosition(in Input, verdicts []Verdict) {
 	}
 }
 
-// considerOnlyNext holds all but the oldest candidate if none may be skipped.
+// considerOnlyNext holds all candidates except the oldest if no release may be skipped.
 func considerOnlyNext(in Input, verdicts []Verdict) {
 	if in.Rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext || len(verdicts) == 0 {
 		return
@@ -205,9 +206,10 @@ func considerOnlyNext(in Input, verdicts []Verdict) {
 	}
 }
 
-// Contenders are the candidates that are considered at present: all, unless
-// a person lets one past the gates, or the strategy takes the next one only.
-// Where these two name different ones no candidate can go, and all are returned.
+// Contenders returns the candidates that are considered at present. These are all
+// candidates, unless a user lets one go past the gates, or the strategy takes only the
+// next one. If these two select different candidates, none can be promoted, and all are
+// returned.
 func Contenders(verdicts []Verdict) []Verdict {
 	considered := slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool {
 		return v.HeldBy(v1alpha1.GatesBypassedReason, v1alpha1.NotNextReason, v1alpha1.PositionUnknownReason)
@@ -218,7 +220,7 @@ func Contenders(verdicts []Verdict) []Verdict {
 	return considered
 }
 
-// leftToTheController: no person chooses the version.
+// leftToTheController checks that no user has chosen another version.
 func leftToTheController(in Input, release v1alpha1.VersionInfo) *Hold {
 	wanted := in.Rollout.ChosenByHand()
 	switch {
@@ -239,7 +241,7 @@ func leftToTheController(in Input, release v1alpha1.VersionInfo) *Hold {
 	}
 }
 
-// policyReadable: the ImagePolicy could be read and used.
+// policyReadable checks that the ImagePolicy could be read and used.
 func policyReadable(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if in.Policy.Problem == nil || !in.Policy.Blocking {
 		return nil
@@ -247,8 +249,8 @@ func policyReadable(in Input, _ v1alpha1.VersionInfo) *Hold {
 	return &Hold{Reason: in.Policy.Problem.Reason, Message: in.Policy.Problem.Message}
 }
 
-// offeredByPolicy: the release is not newer than what the policy names. A
-// release that was withdrawn from the registry must not go out.
+// offeredByPolicy checks that the release is not newer than the one the policy names. A
+// release that was withdrawn from the registry must not be promoted.
 func offeredByPolicy(in Input, release v1alpha1.VersionInfo) *Hold {
 	if in.Policy.Latest == nil {
 		return &Hold{
@@ -265,8 +267,8 @@ func offeredByPolicy(in Input, release v1alpha1.VersionInfo) *Hold {
 	}
 }
 
-// everyTagKnown: where no release may be skipped, none that the registry has is
-// unknown.
+// everyTagKnown checks that all tags of the registry are known, if no release may be
+// skipped.
 func everyTagKnown(in Input, _ v1alpha1.VersionInfo) *Hold {
 	oneByOne := in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext
 	if !oneByOne || in.Rollout.Current() == nil || in.Policy.Order.Kind() != BySemver || in.Policy.Partial == "" {
@@ -278,7 +280,7 @@ func everyTagKnown(in Input, _ v1alpha1.VersionInfo) *Hold {
 	}
 }
 
-// notFailedBefore: the newest promotion of this release did not fail here.
+// notFailedBefore checks that the newest promotion of this release did not fail here.
 func notFailedBefore(in Input, release v1alpha1.VersionInfo) *Hold {
 	for i := range in.Rollout.Status.History {
 		entry := &in.Rollout.Status.History[i]
@@ -296,9 +298,8 @@ func notFailedBefore(in Input, release v1alpha1.VersionInfo) *Hold {
 	return nil
 }
 
-// noBakeRunning: the promotion before this one has its outcome. Where nothing
-// protects a promotion, and releases may be skipped, there is nothing to wait
-// for.
+// noBakeRunning checks that the previous promotion has its outcome. If nothing protects a
+// promotion and releases may be skipped, there is nothing to wait for.
 func noBakeRunning(in Input, _ v1alpha1.VersionInfo) *Hold {
 	current := in.Rollout.Current()
 	skippable := !Protected(&in.Rollout.Spec) && in.Rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext
@@ -311,7 +312,7 @@ func noBakeRunning(in Input, _ v1alpha1.VersionInfo) *Hold {
 	}
 }
 
-// lastBakeNotFailed: the current release is not a failed one.
+// lastBakeNotFailed checks that the current release has not failed.
 func lastBakeNotFailed(in Input, _ v1alpha1.VersionInfo) *Hold {
 	current := in.Rollout.Current()
 	if current.State() != v1alpha1.BakeFailed {
@@ -324,11 +325,11 @@ func lastBakeNotFailed(in Input, _ v1alpha1.VersionInfo) *Hold {
 	}
 }
 
-// nothingUnhealthy: no selected HealthCheck says Unhealthy, and all could be
-// read.
+// nothingUnhealthy checks that no selected HealthCheck is Unhealthy, and that all of them
+// could be read.
 func nothingUnhealthy(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if in.Rollout.Current() == nil {
-		return nil // there is nothing yet whose health could be protected
+		return nil // there is nothing yet to protect
 	}
 	if in.Health.Problem != nil {
 		return &Hold{Reason: in.Health.Problem.Reason, Message: in.Health.Problem.Message}
@@ -342,8 +343,8 @@ func nothingUnhealthy(in Input, _ v1alpha1.VersionInfo) *Hold {
 	return nil
 }
 
-// intervalOver: spec.releaseUpdateInterval has passed since the promotion
-// before.
+// intervalOver checks that spec.releaseUpdateInterval has passed since the previous
+// promotion.
 func intervalOver(in Input, _ v1alpha1.VersionInfo) *Hold {
 	current, interval := in.Rollout.Current(), in.Rollout.Spec.ReleaseUpdateInterval
 	if current == nil || interval == nil {
@@ -360,5 +361,5 @@ func intervalOver(in Input, _ v1alpha1.VersionInfo) *Hold {
 	}
 }
 
-// clock shows a moment in a message.
+// clock formats a time for a message.
 func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// upgrade is a healthy environment that runs 1.0.0 while 1.1.0 is out.
+// upgrade returns a healthy environment that runs 1.0.0 while 1.1.0 is available.
 func upgrade() *fixture.RolloutBuilder {
 	return rollout().Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Succeeded())
 }
@@ -206,7 +206,7 @@ func TestAReleaseThatWasWithdrawnIsNoCandidate(t *testing.T) {
 		})
 	}
 	first := promotion.Decide(given(rollout().Ledger("1.0.0", "1.1.0", "1.2.0")).registryHas("1.0.0", "1.2.0").gates(gate("qa").Allow("1.1.0")).in())
-	diff(t, "1.2.0", first.Release.Tag) // nor is it the first release of an environment
+	diff(t, "1.2.0", first.Release.Tag) // it is not the first release of an environment either
 }
 
 func tagsJudged(d promotion.Decision) []string {
@@ -217,8 +217,8 @@ func tagsJudged(d promotion.Decision) []string {
 	return tags
 }
 
-// A history that the policy cannot rank: an environment that began with a custom
-// build, or a team that has changed the scheme of its tags.
+// The history cannot be ranked by the policy: the environment began with a custom build,
+// or a team has changed the scheme of its tags.
 func TestWithoutAPositionNothingGoesBackward(t *testing.T) {
 	unranked := func() *fixture.RolloutBuilder {
 		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0").History(entry("hotfix-bob").Succeeded())
@@ -247,7 +247,7 @@ func TestWithoutAPositionNothingGoesBackward(t *testing.T) {
 	diff(t, promotion.Nothing, gated.Action) // a gate that lists an old release does not bring it back
 }
 
-// holdsOf is the last hold of each candidate that has one.
+// holdsOf returns the last hold of each candidate that has one.
 func holdsOf(d promotion.Decision) map[string]string {
 	holds := map[string]string{}
 	for _, verdict := range d.Candidates {
@@ -259,7 +259,7 @@ func holdsOf(d promotion.Decision) map[string]string {
 }
 
 func TestReasonsAreToldInOrder(t *testing.T) {
-	// The worst of days: whatever can hold 1.1.0 does.
+	// The worst case: every possible reason holds 1.1.0.
 	in := given(rollout().Pin("1.0.0").ReleaseUpdateInterval(2*time.Hour).Ledger("1.0.0", "1.1.0").
 		History(entry("1.0.0").Failed(), entry("1.1.0").Failed())).
 		latest("1.0.0").policyUnreadable().
@@ -419,8 +419,9 @@ func TestOnlyPromotionsAddAnEntry(t *testing.T) {
 	}
 }
 
-// What holds all candidates is found once. A tenant may have thousands of candidates and
-// of HealthChecks: to look at all of these for each of those took seconds.
+// Holds that apply to all candidates are found once. A tenant may have thousands of
+// candidates and of HealthChecks: it took seconds to look at every check for every
+// candidate.
 func TestWorkDoesNotMultiply(t *testing.T) {
 	const candidates, sick = 1000, 500
 	all := versions(candidates, "")

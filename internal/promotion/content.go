@@ -9,21 +9,23 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// Compared returns the targets as they are once what Flux has pulled by the release's
-// tag is compared with the release: a tag is a name that whoever may push can give to
-// something else at any time, and only the digest says what it names.
+// Compared returns the targets after it has compared the content that Flux pulled with
+// the content of the release. This is needed because a tag is only a name: anyone with
+// push access can move it to other content at any time. Only the digest identifies the
+// content.
 //
-// A target that pulls the image which the policy ranks proves the release only by the
-// release's own content; as long as nobody has said what that is, by what Flux pulled
-// first. Of a target that pulls another image, what it was first seen applied with is the
-// release. Other content that comes after that is a deployment of its own.
+// A target that pulls the image of the policy proves the release only with the release's
+// own content. While that content is not known, the first content that Flux pulled counts
+// as the release. For a target that pulls another image, the content with which it was
+// first seen applied is the release. Other content that comes later is a deployment of
+// its own.
 func (in Input) Compared() []Target {
 	if in.Rollout.Current() == nil {
 		return in.Targets.All
 	}
 	all, content := slices.Clone(in.Targets.All), in.content()
 	for i := range all {
-		if all[i].Mismatch { // more may be known now of what the release consists of
+		if all[i].Mismatch { // more may be known now about the content of the release
 			all[i].State, all[i].Message, all[i].Mismatch = v1alpha1.TargetApplied, "", false
 		}
 		if all[i].State == v1alpha1.TargetApplied && all[i].Digest != "" {
@@ -35,12 +37,12 @@ func (in Input) Compared() []Target {
 
 func (in Input) compared(t Target, release string) Target {
 	if t.Image == "" || t.Image != in.Policy.Image {
-		release = "" // it says nothing of this image
+		release = "" // the release's digest is not about this image
 	}
 	current, accepted := in.Rollout.Current(), in.accepted(t)
 	switch tag := current.Version.Tag; {
 	case in.isRelease(t.Digest, release, accepted):
-	case accepted == t.Digest && in.hasRun(release): // another target has pulled it anew
+	case accepted == t.Digest && in.hasRun(release): // another target has pulled the tag again
 		t.State, t.Message = v1alpha1.TargetPending, fmt.Sprintf("still has %s as %s: Flux pulls the tag again at its next interval", tag, t.Digest)
 	case accepted != "" && accepted != t.Digest:
 		t.Moved = movedFrom(accepted, tag, t)
@@ -55,8 +57,8 @@ func (in Input) compared(t Target, release string) Target {
 	return t
 }
 
-// isRelease reports whether a target has the release's content, or, of an image of which
-// the release says nothing, what it had before.
+// isRelease reports whether a target has the release's content. If the release has no
+// content for this image, the content that the target had before counts.
 func (in Input) isRelease(digest, release, accepted string) bool {
 	if release == "" {
 		return accepted == "" || accepted == digest
@@ -64,8 +66,8 @@ func (in Input) isRelease(digest, release, accepted string) bool {
 	return in.isPart(release, digest)
 }
 
-// hasRun reports whether a target that pulls the image which the policy ranks was seen
-// applied with that content.
+// hasRun reports whether a target that pulls the image of the policy was seen applied
+// with that content.
 func (in Input) hasRun(release string) bool {
 	return slices.ContainsFunc(in.Targets.All, func(t Target) bool {
 		has := t.State == v1alpha1.TargetApplied && t.Digest != "" && in.isPart(release, t.Digest)
@@ -77,8 +79,9 @@ func movedFrom(was, tag string, t Target) string {
 	return fmt.Sprintf("tag %s was pushed again, and %s has pulled it: it is %s now, and was %s", tag, t, t.Digest, was)
 }
 
-// content is the digest of the current release: what it was recorded with, or else what
-// Flux pulled first of the image that the policy ranks; empty if neither is known.
+// content returns the digest of the current release. This is the digest that the release
+// was recorded with, or else the one that Flux first pulled for the image of the policy.
+// It is empty if neither is known.
 func (in Input) content() string {
 	if digest := orEmpty(in.Rollout.Current().Version.Digest); digest != "" {
 		return digest
@@ -91,8 +94,8 @@ func (in Input) content() string {
 	return in.pulled()
 }
 
-// accepted is the digest with which the target was last seen applied under the current
-// release's tag; empty if it was not.
+// accepted returns the digest with which the target was last seen applied under the
+// current release's tag; empty if there is none.
 func (in Input) accepted(t Target) string {
 	if was := t.StoredIn(in.Rollout.Status.Targets, in.Rollout.Current().Version.Tag); was != nil {
 		return was.Digest
@@ -100,8 +103,8 @@ func (in Input) accepted(t Target) string {
 	return ""
 }
 
-// DigestToStore is the digest that is to be stored of a target with the decision: that
-// with which it was last seen applied.
+// DigestToStore returns the digest to store for a target with the decision: the one with
+// which it was last seen applied.
 func (in Input) DigestToStore(t Target, d Decision) string {
 	moved := d.Reason == v1alpha1.TagMovedReason
 	switch {
@@ -113,8 +116,8 @@ func (in Input) DigestToStore(t Target, d Decision) string {
 	return in.accepted(t)
 }
 
-// pulled is the digest that Flux has applied of the image that the policy ranks; empty
-// if that is not known.
+// pulled returns the digest that Flux has applied for the image of the policy; empty if
+// it is not known.
 func (in Input) pulled() string {
 	for _, t := range in.Targets.All {
 		if t.State == v1alpha1.TargetApplied && t.Image == in.Policy.Image && t.Image != "" {
@@ -124,9 +127,10 @@ func (in Input) pulled() string {
 	return ""
 }
 
-// ofEntry is the release of an entry of the history, with the content that the entry ran
-// with, if Flux has pulled any: nothing that is known of other content of its tag is about
-// it. It reports false once the tag was pushed again, as nobody knows then what ran.
+// ofEntry returns the release of a history entry, with the content that the entry ran
+// with, if Flux has pulled any. Facts about other content of the same tag do not apply to
+// it. ofEntry reports false if the tag was pushed again, because then nobody knows what
+// ran.
 func (in Input) ofEntry(history []v1alpha1.DeploymentHistoryEntry, i int) (v1alpha1.VersionInfo, bool) {
 	release, current := history[i].Version, in.Rollout.Current()
 	switch {
@@ -136,15 +140,15 @@ func (in Input) ofEntry(history []v1alpha1.DeploymentHistoryEntry, i int) (v1alp
 		return release, false
 	case current == nil || current.Version.Tag != release.Tag:
 		return release, true
-	case !sameEntry(*current, history[i]): // the newest is just made of other content; an old one is of another time
+	case !sameEntry(*current, history[i]): // the newest entry gets other content; an old one is from another time
 		return release, i > 0
 	}
 	release.Digest = text(in.content())
 	return release, true
 }
 
-// knownEntries are the releases of the history whose content is known, or is still that
-// of their tags.
+// knownEntries returns the releases of the history whose content is known, or whose tags
+// still have the same content.
 func (in Input) knownEntries() []v1alpha1.VersionInfo {
 	var known []v1alpha1.VersionInfo
 	for i := range in.Rollout.Status.History {
@@ -159,9 +163,9 @@ func sameEntry(a, b v1alpha1.DeploymentHistoryEntry) bool {
 	return (a.ID == nil) == (b.ID == nil) && (a.ID == nil || *a.ID == *b.ID) && a.Timestamp.Equal(&b.Timestamp)
 }
 
-// isPart reports whether content is the release: the same, or an image that the
-// release's index lists. An index that lists the release is no proof: what else it
-// lists may be what runs.
+// isPart reports whether the digest belongs to the release: it is the same digest, or
+// that of an image in the release's index. An index that lists the release is no proof:
+// another image of that index may be the one that runs.
 func (in Input) isPart(release, digest string) bool {
 	return release == digest || slices.ContainsFunc(in.Metadata, func(m Metadata) bool {
 		return m.Digest == release && slices.Contains(m.Manifests, digest)
@@ -175,8 +179,8 @@ func (in Input) offers(tag, digest string) bool {
 		orEmpty(known(in.Rollout.Status.AvailableReleases, tag).Digest) == digest
 }
 
-// undecided is how many of the newest entries nobody has decided: each is other content
-// under the tag of the entry before it.
+// undecided returns how many of the newest entries nobody has decided. Each of them is
+// other content under the tag of the entry before it.
 func undecided(history []v1alpha1.DeploymentHistoryEntry) int {
 	n := 0
 	for n+1 < len(history) && history[n].Version.Tag == history[n+1].Version.Tag {
@@ -185,7 +189,7 @@ func undecided(history []v1alpha1.DeploymentHistoryEntry) int {
 	return n
 }
 
-// decided is the newest entry that somebody has decided; nil if there is none.
+// decided returns the newest entry that was decided; nil if there is none.
 func decided(rollout *v1alpha1.Rollout) *v1alpha1.DeploymentHistoryEntry {
 	if len(rollout.Status.History) == 0 {
 		return nil
@@ -193,9 +197,9 @@ func decided(rollout *v1alpha1.Rollout) *v1alpha1.DeploymentHistoryEntry {
 	return &rollout.Status.History[undecided(rollout.Status.History)]
 }
 
-// chooseMoved makes an entry of its own of what Flux has deployed without having been
-// asked: other content under the tag of the current release. Nobody could hold it back;
-// it is judged as any other.
+// chooseMoved adds a history entry for content that Flux has deployed without a request:
+// other content under the tag of the current release. Nothing could keep Flux from
+// deploying it. The entry is evaluated like any other.
 func (d *Decision) chooseMoved(in Input) bool {
 	target, ok := in.moved()
 	if !ok {
@@ -203,7 +207,7 @@ func (d *Decision) chooseMoved(in Input) bool {
 	}
 	release := in.Rollout.Current().Version
 	switch {
-	case in.Policy.Image == "": // whether the release moved, or another image, is seen once the policy is back
+	case in.Policy.Image == "": // once the policy is back, it shows whether the release moved or another image
 		release = v1alpha1.VersionInfo{Tag: release.Tag}
 	case target.Image == in.Policy.Image && target.Digest != orEmpty(release.Digest):
 		release = v1alpha1.VersionInfo{Tag: release.Tag, Digest: &target.Digest}
@@ -213,8 +217,8 @@ func (d *Decision) chooseMoved(in Input) bool {
 	return true
 }
 
-// moved is a target that has pulled other content: one that pulls the image which the
-// policy ranks, if there is any, since only that says what the release is now.
+// moved returns a target that has pulled other content. It prefers a target that pulls
+// the image of the policy, because only that image shows what the release is now.
 func (in Input) moved() (Target, bool) {
 	found, ok := Target{}, false
 	for _, t := range in.Targets.All {

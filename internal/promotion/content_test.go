@@ -12,14 +12,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// pulls is an OCIRepository that Flux has pulled 1.1.0 into.
+// pulls returns an OCIRepository into which Flux has pulled 1.1.0.
 func pulls(image, digest string) promotion.Target {
 	return promotion.Target{
 		Kind: "OCIRepository", Namespace: fixture.Namespace, Name: "apps", State: v1alpha1.TargetApplied, Image: image, Digest: digest,
 	}
 }
 
-// seenWith says with which content the OCIRepository was seen applied.
+// seenWith sets the content with which the OCIRepository was seen applied.
 func (s *situation) seenWith(digest string) *situation {
 	s.input.Rollout.Status.Targets = []v1alpha1.TargetStatus{{
 		Kind: "OCIRepository", Namespace: fixture.Namespace, Name: "apps", Version: "1.1.0", Digest: digest,
@@ -27,8 +27,8 @@ func (s *situation) seenWith(digest string) *situation {
 	return s
 }
 
-// alsoSeen adds another OCIRepository that was seen applied with its content, and is not
-// now.
+// alsoSeen adds another OCIRepository that was seen applied with its content, and is no
+// longer applied.
 func (s *situation) alsoSeen(name, digest string) *situation {
 	s.input.Rollout.Status.Targets = append(s.input.Rollout.Status.Targets, v1alpha1.TargetStatus{
 		Kind: "OCIRepository", Namespace: fixture.Namespace, Name: name, Version: "1.1.0", Digest: digest,
@@ -38,7 +38,7 @@ func (s *situation) alsoSeen(name, digest string) *situation {
 	return s.targets(other)
 }
 
-// index is 1.1.0 as an index that lists some images.
+// index returns 1.1.0 as an index that lists some images.
 func index(digest string, lists ...string) description {
 	d := bareImage("1.1.0", digest)
 	d.Manifests = lists
@@ -47,7 +47,7 @@ func index(digest string, lists ...string) description {
 
 func TestWhatFluxHasPulledIsTheReleaseOrIsSaid(t *testing.T) {
 	const manifests = "registry.example.com/shop-manifests"
-	// of is a situation in which 1.1.0 is an image with that digest.
+	// of returns a situation in which 1.1.0 is an image with that digest.
 	of := func(digest string, state v1alpha1.BakeStatus) *situation {
 		s := given(rollout().Releases(sha("1.1.0", digest)).History(entry("1.1.0").Version(sha("1.1.0", digest)).State(state)))
 		s.input.Policy.Image = image
@@ -56,7 +56,7 @@ func TestWhatFluxHasPulledIsTheReleaseOrIsSaid(t *testing.T) {
 	const deploying, baking, succeeded, failed = v1alpha1.BakeDeploying, v1alpha1.BakeInProgress, v1alpha1.BakeSucceeded, v1alpha1.BakeFailed
 	type want struct {
 		state v1alpha1.TargetState
-		// moved is the digest that is said to have been there before.
+		// moved is the digest that is reported as the previous one.
 		moved string
 	}
 	isApplied, mismatch, trails := want{state: v1alpha1.TargetApplied}, want{state: v1alpha1.TargetConflict}, want{state: v1alpha1.TargetPending}
@@ -103,7 +103,7 @@ func TestWhatFluxHasPulledIsTheReleaseOrIsSaid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := test.given.targets(append([]promotion.Target{test.has}, test.given.input.Targets.All...)...).in()
-			for range 2 { // what is compared already is compared again, with the same result
+			for range 2 { // targets that were already compared are compared again, with the same result
 				in.Targets.All = in.Compared()
 			}
 			got := in.Targets.All[0]
@@ -119,8 +119,8 @@ func TestWhatFluxHasPulledIsTheReleaseOrIsSaid(t *testing.T) {
 	}
 }
 
-// TestATagThatWasPushedAgainIsAnEntryOfItsOwn: nobody decided it, so nobody's requests
-// are used up or answered by it.
+// TestATagThatWasPushedAgainIsAnEntryOfItsOwn checks that such an entry uses up and
+// answers no requests, because no user has decided it.
 func TestATagThatWasPushedAgainIsAnEntryOfItsOwn(t *testing.T) {
 	running := rollout().BakeTime(time.Hour).Releases(sha("1.1.0", "aaa")).History(entry("1.1.0").Version(full("1.1.0", "aaa")).Baking(eleven).ID(7)).
 		Annotate(user, "ann").Annotate(message, "for the next one").Annotate(unblock, "true").Annotate(retry, "")
@@ -142,13 +142,14 @@ func TestATagThatWasPushedAgainIsAnEntryOfItsOwn(t *testing.T) {
 	}
 	fresh, before := history[0], history[1]
 	diff(t, v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: promotion.SystemName}, *fresh.TriggeredBy)
-	diff(t, sha("1.1.0", "bbb"), fresh.Version) // its metadata is not that of the content before
+	diff(t, sha("1.1.0", "bbb"), fresh.Version) // its metadata is not that of the previous content
 	diff(t, []any{int64(8), v1alpha1.BakeDeploying, d.Message}, []any{*fresh.ID, *fresh.BakeStatus, *fresh.Message})
 	diff(t, []any{v1alpha1.BakeCancelled, "superseded by other content of the same tag"}, []any{*before.BakeStatus, *before.BakeStatusMessage})
 }
 
-// The controller was away while Flux pulled the tag into one object, and then, pushed
-// again, into another: it sees both at once, and nothing is stored of either.
+// While the controller was away, Flux pulled the tag into one object. Then the tag was
+// pushed again, and Flux pulled it into another object. The controller sees both at once,
+// and nothing is stored for either.
 func TestWhatOneTargetStillHasIsNoOtherPush(t *testing.T) {
 	behind, ahead := pulls(image, "sha256:aaa"), pulls(image, "sha256:bbb")
 	behind.Name, ahead.Name = "behind", "ahead"
@@ -163,8 +164,8 @@ func TestWhatOneTargetStillHasIsNoOtherPush(t *testing.T) {
 	diff(t, []string{"sha256:aaa", "sha256:bbb"}, []string{in.DigestToStore(in.Targets.All[0], d), in.DigestToStore(in.Targets.All[1], d)})
 }
 
-// Two objects pulled the tag before and after it was pushed again, and nobody has said
-// which is the release: a bake of both would be one of neither.
+// Two objects pulled the tag before and after it was pushed again, and nobody knows which
+// content is the release. A bake of both would prove neither.
 func TestWhatTwoTargetsPullMustBeTheSame(t *testing.T) {
 	for seen, stored := range map[string][]v1alpha1.TargetStatus{
 		"one after the other": {{Kind: "OCIRepository", Namespace: fixture.Namespace, Name: "behind", Version: "1.1.0", Digest: "sha256:aaa"}},
@@ -183,9 +184,8 @@ func TestWhatTwoTargetsPullMustBeTheSame(t *testing.T) {
 	}
 }
 
-// What another image consists of says nothing of the release: were it taken at its word,
-// the target that pulls the release would seem to be behind, and nothing would ever
-// mend that.
+// The content of another image says nothing about the release. If it counted, the target
+// that pulls the release would seem to be behind, and nothing would ever fix that.
 func TestWhatWasPushedAgainIsReadFromTheReleasesOwnImage(t *testing.T) {
 	manifests, release := pulls("registry.example/manifests", "sha256:mmm"), pulls(image, "sha256:bbb")
 	manifests.Name = "manifests"
@@ -197,7 +197,8 @@ func TestWhatWasPushedAgainIsReadFromTheReleasesOwnImage(t *testing.T) {
 	diff(t, sha("1.1.0", "bbb"), d.Release)
 }
 
-// TestTheHistorySaysWhichContentRan where no policy and no registry did.
+// TestTheHistorySaysWhichContentRan covers a release whose content neither policy nor
+// registry has reported.
 func TestTheHistorySaysWhichContentRan(t *testing.T) {
 	s := given(deploying()).targets(pulls(image, "sha256:aaa"), applied("shop"))
 	s.input.Policy.Image = image
@@ -208,13 +209,13 @@ func TestTheHistorySaysWhichContentRan(t *testing.T) {
 	diff(t, sha("1.1.0", "aaa"), history[0].Version)
 }
 
-// While the ImagePolicy cannot be read nobody knows which target pulls the release. What
-// was recorded then must hold once the policy is back: a target that seemed to be behind
-// would wait forever.
+// While the ImagePolicy cannot be read, nobody knows which target pulls the release. The
+// content that is recorded then must still be valid once the policy is back: a target
+// that seemed to be behind would wait forever.
 func TestWhatIsPulledWhileThePolicyCannotBeRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		given *situation
-		// becomes is the release of the entry that is made of it, if any is.
+		// becomes is the release of the new entry; nil if there is no new entry.
 		becomes *v1alpha1.VersionInfo
 		stored  string
 	}{

@@ -16,37 +16,37 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// ResetMessage is what a HealthCheck says after it was reset. Some writers
-// leave it in place, so it must read well beside every status.
+// ResetMessage is the message of a HealthCheck after it was reset. Some writers leave it
+// in place, so it must read well next to every status.
 const ResetMessage = "waiting for a result since the last release was applied"
 
 // ProofState is what a HealthCheck proves about the current promotion.
 type ProofState string
 
 const (
-	// Unreset: what the check says may be about the release before.
+	// Unreset: the result of the check may be about the previous release.
 	Unreset ProofState = "Unreset"
-	// Undecided: reset, and nothing that counts was said since.
+	// Undecided: the check was reset, and has not reported anything that counts since then.
 	Undecided ProofState = "Undecided"
-	// Proven: Healthy was said after the reset.
+	// Proven: the check reported Healthy after the reset.
 	Proven ProofState = "Proven"
-	// Disproven: an error was reported after the reset.
+	// Disproven: the check reported an error after the reset.
 	Disproven ProofState = "Disproven"
 )
 
 // Proof is what one HealthCheck proves.
 type Proof struct {
-	// Check that speaks.
+	// Check that gives the proof.
 	Check *v1alpha1.HealthCheck
 	// State of the proof.
 	State ProofState
 }
 
-// Proofs are those of all selected checks, in their order.
+// Proofs are the proofs of all selected checks, in their order.
 type Proofs []Proof
 
-// Prove weighs what each check says. Only what was said after the reset for
-// this very promotion counts; no timestamps of different writers are compared.
+// Prove evaluates what each check reports. Only what was reported after the reset for
+// this promotion counts. Timestamps of different writers are never compared.
 func Prove(checks []v1alpha1.HealthCheck, rollout types.UID, entry *v1alpha1.DeploymentHistoryEntry) Proofs {
 	proofs := make(Proofs, 0, len(checks))
 	for i := range checks {
@@ -74,22 +74,22 @@ func prove(check *v1alpha1.HealthCheck, rollout types.UID, entry *v1alpha1.Deplo
 	return Undecided
 }
 
-// ResetMark is the value of the annotation that remembers a reset: for which
-// promotion the check was reset, and which lastErrorTime the reset removed,
-// so that the same error, or an older one that outlived it, is told from a new
-// one when it is written again. Both times are the writer's own.
+// ResetMark returns the value of the annotation that records a reset. It contains the
+// promotion that the check was reset for, and the lastErrorTime that the reset removed.
+// If the same error, or an older one that survived the reset, is written again, the mark
+// shows that it is not a new one. Both times come from the same writer.
 func ResetMark(entry *v1alpha1.DeploymentHistoryEntry, removed *metav1.Time) string {
 	return promotionOf(entry) + "/" + stamp(removed)
 }
 
-// BegunMark is the mark of a reset that has not removed the error yet. It keeps
-// the error's time should the controller die before the reset is complete.
+// BegunMark returns the mark of a reset that has not removed the error yet. It keeps the
+// error's time in case the controller dies before the reset is complete.
 func BegunMark(entry *v1alpha1.DeploymentHistoryEntry, toRemove *metav1.Time) string {
 	return ResetMark(entry, toRemove) + begunSuffix
 }
 
-// CompleteMark is the mark of a complete reset: what a BegunMark for the same
-// promotion remembers, or that there was no error to remove.
+// CompleteMark returns the mark of a complete reset: the contents of a BegunMark for the
+// same promotion, or that there was no error to remove.
 func CompleteMark(entry *v1alpha1.DeploymentHistoryEntry, begun string) string {
 	if m, ok := parseMark(begun); ok && m.begun && m.promotion == promotionOf(entry) {
 		return strings.TrimSuffix(begun, begunSuffix)
@@ -110,8 +110,9 @@ func parseMark(value string) (mark, bool) {
 	return mark{promotion: promotion, lastError: lastError, begun: begun}, ok
 }
 
-// promotionOf identifies a promotion, or its latest retry. The id alone does
-// not: old controllers gave none, and a lost status may begin again at one.
+// promotionOf returns a string that identifies a promotion, or its latest retry. The id
+// alone does not identify it: old controllers gave no ids, and after a lost status the
+// ids may start at one again.
 func promotionOf(entry *v1alpha1.DeploymentHistoryEntry) string {
 	id := "at" + stamp(&entry.Timestamp)
 	if entry.ID != nil {
@@ -136,7 +137,8 @@ func (h Health) proven(proofs Proofs) bool {
 	return h.Problem == nil && !proofs.any(Unreset, Undecided, Disproven)
 }
 
-// refused says of the checks that have not been reset yet, and cannot be, why.
+// refused returns, for each check that has not been reset and cannot be reset, the
+// reason.
 func (h Health) refused(proofs Proofs) []string {
 	var all []string
 	for _, check := range proofs.checks(Unreset) {
@@ -177,8 +179,8 @@ func (p Proofs) failed(states ...ProofState) []v1alpha1.FailedHealthCheck {
 	return all
 }
 
-// complaint says what the check lacks. The message that the reset left is
-// never shown as a cause.
+// complaint describes what the check lacks. It never shows the message that the reset
+// left as a cause.
 func (p Proof) complaint() string {
 	said := p.Check.Status.Message
 	healthy := p.Check.Status.Status == v1alpha1.HealthStatusHealthy
@@ -193,7 +195,7 @@ func (p Proof) complaint() string {
 	return "has not reported since the release was applied"
 }
 
-// Unhealthy returns the checks that say Unhealthy.
+// Unhealthy returns the checks that report Unhealthy.
 func Unhealthy(checks []v1alpha1.HealthCheck) []v1alpha1.HealthCheck {
 	return slices.DeleteFunc(slices.Clone(checks), func(c v1alpha1.HealthCheck) bool {
 		return c.Status.Status != v1alpha1.HealthStatusUnhealthy

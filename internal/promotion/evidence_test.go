@@ -123,8 +123,8 @@ func TestUnhealthyLeavesItsInputAlone(t *testing.T) {
 	diff(t, 4, len(in.Health.Checks))
 }
 
-// A writer like the datadog-controller sets lastErrorTime about once a second
-// while its monitor alerts, and neither lastChangeTime nor message, ever.
+// A writer like the datadog-controller sets lastErrorTime about once a second while its
+// monitor alerts, and never sets lastChangeTime or message.
 func TestAWriterThatOnlySetsStatusAndErrorTime(t *testing.T) {
 	e := entry("1.1.0").ID(7).Deploying().Obj()
 	shop := rollout().Obj()
@@ -143,12 +143,12 @@ func TestAWriterThatOnlySetsStatusAndErrorTime(t *testing.T) {
 	c.Status.Status, c.Status.LastErrorTime = v1alpha1.HealthStatusUnhealthy, wireTime(noon.Add(time.Second))
 	diff(t, promotion.Disproven, state())
 
-	c.Status.Status = v1alpha1.HealthStatusHealthy // it never removes its lastErrorTime
+	c.Status.Status = v1alpha1.HealthStatusHealthy // the writer never removes lastErrorTime
 	diff(t, promotion.Disproven, state())
 }
 
-// A reset takes three writes if there is an error to remove, else two. Wherever
-// the controller dies between them, the error that was removed is remembered.
+// A reset takes three writes if there is an error to remove, and two otherwise. Wherever
+// the controller dies between them, the removed error is not forgotten.
 func TestAResetSurvivesACrash(t *testing.T) {
 	e := entry("1.1.0").ID(7).Deploying().Obj()
 	shop := rollout().Obj()
@@ -192,14 +192,14 @@ func TestWhatACompleteResetRemembers(t *testing.T) {
 	}
 }
 
-// reset does to a check what the protocol of HealthChecks asks for.
+// reset resets a check as the protocol of HealthChecks requires.
 func reset(c *v1alpha1.HealthCheck, r *v1alpha1.Rollout, e *v1alpha1.DeploymentHistoryEntry, now time.Time) {
 	for _, write := range resetWrites(c, r, e, now) {
 		write()
 	}
 }
 
-// resetWrites are the writes of a reset, between which the controller may die.
+// resetWrites returns the writes of a reset. The controller may die between them.
 func resetWrites(c *v1alpha1.HealthCheck, r *v1alpha1.Rollout, e *v1alpha1.DeploymentHistoryEntry, now time.Time) []func() {
 	key := v1alpha1.ResetAnnotationPrefix + string(r.UID)
 	mark := func(value string) func() {

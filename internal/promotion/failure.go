@@ -9,7 +9,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// WayOut says how to go on once the newest entry of the history has failed, and which
+// WayOut returns how to continue after the newest history entry has failed, and which
 // release is good to go back to.
 func WayOut(history []v1alpha1.DeploymentHistoryEntry, policy Policy) string {
 	good := lastGood(history, policy)
@@ -20,9 +20,10 @@ func WayOut(history []v1alpha1.DeploymentHistoryEntry, policy Policy) string {
 		truncate.Text(good, longestOfOld))
 }
 
-// lastGood is the release that succeeded last, and has not failed or been withdrawn from
-// the registry since; empty if the history has none. The failed release is none, whatever
-// its tag has been before: a pin of the tag brings back what has failed.
+// lastGood returns the release that succeeded last, and that has neither failed nor been
+// withdrawn from the registry since; empty if the history has none. It never returns the
+// tag of the failed release, even if that tag succeeded earlier: a pin of that tag brings
+// back the content that failed.
 func lastGood(history []v1alpha1.DeploymentHistoryEntry, policy Policy) string {
 	failed, withdrawn := map[string]bool{}, policy.withdrawn()
 	for i := range history {

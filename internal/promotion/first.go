@@ -10,10 +10,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// chooseFirst begins a history. If the controller owns a target's field
-// already, the history was lost: what runs is taken over, and the normal rules
-// apply from there. Otherwise spec.firstRelease decides: what runs already is taken
-// over, or the first release is promoted past the gates.
+// chooseFirst begins a history. If the controller already owns a field of a target, the
+// history was lost: the version that runs is taken over, and the normal rules apply from
+// then on. Otherwise spec.firstRelease decides: either the version that already runs is
+// taken over, or the first release is promoted past the gates.
 func (d *Decision) chooseFirst(in Input) {
 	switch owned := in.Targets.ownedVersions(); {
 	case in.Policy.Blocking || in.Gates.Problem != nil || in.Targets.Problem != nil || d.Problem != nil:
@@ -36,9 +36,9 @@ func (d *Decision) chooseFirst(in Input) {
 	}
 }
 
-// chooseFirstRelease takes the newest release that the gates allow, or the
-// newest of all if they allow none: an environment without any release has
-// nothing to protect.
+// chooseFirstRelease promotes the newest release that the gates allow. If they allow
+// none, it promotes the newest of all: an environment without any release has nothing to
+// protect.
 func (d *Decision) chooseFirstRelease(in Input) {
 	offered := slices.DeleteFunc(slices.Clone(d.Candidates), func(v Verdict) bool { return heldAsFirst(in, v.Release) })
 	if len(offered) == 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// chooseApplied takes over the version that all targets carry and have applied, whoever
-// has set it.
+// chooseApplied takes over the version that all targets have set and applied, no matter
+// who has set it.
 func (d *Decision) chooseApplied(in Input) {
 	carried, outdated := in.Targets.Carried, in.Targets.laggards()
 	if d.Problem = in.Targets.unknownVersion(); d.Problem != nil {
@@ -31,7 +31,7 @@ func (d *Decision) chooseApplied(in Input) {
 	}
 }
 
-// disagree says that targets carry different versions; nil if they agree.
+// disagree reports that targets have different versions; nil if they agree.
 func (t Targets) disagree() *Problem {
 	if len(t.Carried) <= 1 {
 		return nil
@@ -43,9 +43,9 @@ func (t Targets) disagree() *Problem {
 	}
 }
 
-// unknownVersion says why nobody can tell which release runs, so that a user has to; nil
-// if it is known, or may be known soon. What runs by a field without a value is not known:
-// Flux pulls the tag latest, or the manifests have a default.
+// unknownVersion returns why the version that runs cannot be found out, and a user has to
+// set it; nil if it is known, or may be known soon. The version is not known if the field
+// is empty: then Flux pulls the tag latest, or the manifests have a default.
 func (t Targets) unknownVersion() *Problem {
 	unset := slices.IndexFunc(t.All, func(t Target) bool { return t.Unset })
 	switch {
@@ -67,8 +67,8 @@ func (t Targets) unknownVersion() *Problem {
 	return nil
 }
 
-// appliedComesFirst: with spec.firstRelease Applied, a history begins with what runs
-// already, and every release waits for that.
+// appliedComesFirst holds every release if spec.firstRelease is Applied and the history
+// is empty: the history must begin with the version that already runs.
 func appliedComesFirst(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if in.Rollout.Current() != nil || in.Rollout.Spec.FirstRelease != v1alpha1.FirstReleaseApplied {
 		return nil
@@ -82,8 +82,8 @@ func appliedComesFirst(in Input, _ v1alpha1.VersionInfo) *Hold {
 	}
 }
 
-// asPulled is the release with the content that Flux has pulled: what is known of its
-// tag may be of a later push.
+// asPulled returns the release with the content that Flux has pulled: the facts known
+// about its tag may belong to a later push.
 func (in Input) asPulled(release v1alpha1.VersionInfo) v1alpha1.VersionInfo {
 	digest := in.pulled()
 	switch {

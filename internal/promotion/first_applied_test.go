@@ -128,7 +128,7 @@ func TestFirstReleaseAppliedAsksWhichOneRuns(t *testing.T) {
 	}
 }
 
-// Each release says why it waits, whatever the gates allow.
+// Each release shows why it waits, whatever the gates allow.
 func TestFirstReleaseAppliedHoldsEveryCandidate(t *testing.T) {
 	in := given(rollout().FirstRelease(v1alpha1.FirstReleaseApplied).Ledger("1.0.0", "1.1.0")).carried("1.0.0").targets(pending("apps")).in()
 	for _, candidate := range promotion.Decide(in).Candidates {
@@ -138,7 +138,8 @@ func TestFirstReleaseAppliedHoldsEveryCandidate(t *testing.T) {
 	}
 }
 
-// The entry is of the content that Flux has pulled, not of what the tag points to now.
+// The entry has the content that Flux has pulled, not the content that the tag points to
+// now.
 func TestFirstReleaseAppliedRecordsWhatWasPulled(t *testing.T) {
 	const image, old, pushed = "registry.example.com/shop", "sha256:old", "sha256:new"
 	running := applied("shop")

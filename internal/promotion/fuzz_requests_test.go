@@ -13,12 +13,12 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// requests are the annotations by which people ask for something.
+// requests are the annotations by which users request something.
 var requests = []string{force, bypass, unblock, retry, message, user}
 
-// FuzzRequests: whatever people write into annotations, at any state, only what
-// is there is used up, nothing is promoted that nobody offers or asks for, each
-// request is honoured or answered, and in the end everything is at rest.
+// FuzzRequests writes any values into annotations, in any state. Only annotations that
+// exist may be used up, a release is promoted only if it is offered or requested, each
+// request is fulfilled or answered, and in the end everything comes to rest.
 func FuzzRequests(f *testing.F) {
 	for seed := range byte(24) {
 		some := make([]byte, 120)
@@ -64,8 +64,8 @@ func with(annotations map[string]string, key, value string) map[string]string {
 	return annotations
 }
 
-// checkSpent: only what is there can be used up, and once. What is said of a
-// promotion ends with one, or with a forced one that is not needed.
+// checkSpent checks that only annotations that exist are used up, and only once. A
+// message and a user name end with a promotion, or with a force that is not needed.
 func checkSpent(t *testing.T, in promotion.Input, d promotion.Decision) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -86,8 +86,8 @@ func checkSpent(t *testing.T, in promotion.Input, d promotion.Decision) {
 	}
 }
 
-// checkAnswered: a request is used up by what it asks for, or answered; one
-// that stays and cannot be honoured as it is says so.
+// checkAnswered checks that a request is used up by its own effect, or answered. A
+// request that stays and cannot be fulfilled must be reported.
 func checkAnswered(t *testing.T, in promotion.Input, d promotion.Decision) {
 	t.Helper()
 	current := in.Rollout.Current()
@@ -127,7 +127,7 @@ func checkRefused(t *testing.T, in promotion.Input, d promotion.Decision) {
 	}
 	tag := asked[bypass]
 	candidate := slices.ContainsFunc(d.Candidates, func(v promotion.Verdict) bool { return v.Release.Tag == tag })
-	adopted := d.Action == promotion.Adopt && d.Release.Tag == tag // it is answered once that is current
+	adopted := d.Action == promotion.Adopt && d.Release.Tag == tag // it is answered once the release is current
 	if tag != "" && !candidate && !adopted && !slices.Contains(d.Spent, bypass) && d.Refused == nil {
 		t.Errorf("bypass-gates=%q names no candidate, and nothing says so", tag)
 	}
@@ -136,8 +136,8 @@ func checkRefused(t *testing.T, in promotion.Input, d promotion.Decision) {
 	}
 }
 
-// checkReleaseIsWanted: what is promoted is a candidate, or what a person
-// asked for; what is adopted runs already.
+// checkReleaseIsWanted checks that a promoted release is a candidate or was requested by
+// a user, and that an adopted release already runs.
 func checkReleaseIsWanted(t *testing.T, in promotion.Input, d promotion.Decision) {
 	t.Helper()
 	tag := d.Release.Tag
@@ -158,7 +158,7 @@ func checkReleaseIsWanted(t *testing.T, in promotion.Input, d promotion.Decision
 	}
 }
 
-// comesToRest carries the decisions out until there is nothing to do.
+// comesToRest carries out the decisions until there is nothing to do.
 func comesToRest(t *testing.T, in promotion.Input) {
 	t.Helper()
 	var done []promotion.Action
@@ -176,7 +176,7 @@ func comesToRest(t *testing.T, in promotion.Input) {
 	t.Errorf("there is no rest after %v", done[len(done)-10:])
 }
 
-// carriedOut is what the next pass sees, as if everything took no time.
+// carriedOut returns the input of the next pass, as if everything took no time.
 func carriedOut(t *testing.T, in promotion.Input, d promotion.Decision) promotion.Input {
 	t.Helper()
 	history, err := promotion.Record(in, d)

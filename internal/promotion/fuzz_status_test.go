@@ -14,8 +14,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// statuses are what others may leave in a Rollout: clients of other versions,
-// people with an editor, restored backups.
+// statuses are examples of what other writers may leave in a Rollout: clients of other
+// versions, users with an editor, restored backups.
 var statuses = []string{
 	`{}`,
 	`{"observedGeneration":-1}`,
@@ -36,9 +36,9 @@ var statuses = []string{
 	  {"id":5,"version":{"tag":"1.0.0"},"timestamp":"2026-03-02T11:00:00Z","bakeStatus":"Deploying"}]}`,
 }
 
-// FuzzStatusRoundTrip: a client that writes a whole status back through
-// upstream's types changes no decision, whatever the status holds; and what
-// is recorded after it gives no id twice and loses no entry.
+// FuzzStatusRoundTrip checks that a client that writes a whole status back through
+// upstream's types changes no decision, whatever the status contains. A record after that
+// must not give an id twice or lose an entry.
 func FuzzStatusRoundTrip(f *testing.F) {
 	for i, status := range statuses {
 		for seed := range byte(8) {
@@ -71,8 +71,8 @@ func FuzzStatusRoundTrip(f *testing.F) {
 	})
 }
 
-// onTheWire decodes a status, if it is one that the wire can hold: one that is
-// read back as it was written.
+// onTheWire decodes a status. It reports whether the status is valid on the wire: it must
+// be read back as it was written.
 func onTheWire(status []byte, into *v1alpha1.RolloutStatus) bool {
 	var first v1alpha1.RolloutStatus
 	if json.Unmarshal(status, &first) != nil {
@@ -100,12 +100,12 @@ func throughUpstream(t *testing.T, rollout *v1alpha1.Rollout) *v1alpha1.Rollout 
 	if err := json.Unmarshal(sent, back); err != nil {
 		t.Fatal(err)
 	}
-	after := rollout.DeepCopy() // a write of the status leaves all the rest
+	after := rollout.DeepCopy() // a write of the status leaves everything else unchanged
 	after.Status = back.Status
 	return after
 }
 
-// checkIDs: an id that is given is higher than all before.
+// checkIDs checks that a new id is higher than all ids before.
 func checkIDs(t *testing.T, in promotion.Input, history []v1alpha1.DeploymentHistoryEntry) {
 	t.Helper()
 	if d := promotion.Decide(in); !d.Action.Promotes() {
@@ -118,7 +118,8 @@ func checkIDs(t *testing.T, in promotion.Input, history []v1alpha1.DeploymentHis
 	}
 }
 
-// checkNothingLost: no entry goes but by the limit, and none changes its place.
+// checkNothingLost checks that entries are removed only by the limit, and that none
+// changes its position.
 func checkNothingLost(t *testing.T, in promotion.Input, history []v1alpha1.DeploymentHistoryEntry) {
 	t.Helper()
 	before := in.Rollout.Status.History

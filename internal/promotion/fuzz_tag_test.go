@@ -13,7 +13,7 @@ import (
 // ociTag is the grammar of a tag in the OCI distribution specification.
 var ociTag = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
 
-// FuzzIsTag: what is taken for a tag is what the specification says.
+// FuzzIsTag checks that IsTag accepts exactly what the specification accepts.
 func FuzzIsTag(f *testing.F) {
 	for _, s := range []string{
 		"", "1.0.0", "v1.0.0-rc.1", ".hidden", "-dash", "_under", "a b", "a\n", "\x00", "é", "a:b", "a/b", "1.0.0+build", "\u202e1",

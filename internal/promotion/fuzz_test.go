@@ -15,8 +15,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// FuzzOrder: whatever can be compared is ordered, and so is whatever is admitted;
-// nothing panics.
+// FuzzOrder checks that all comparable tags are ordered, that all admitted tags are
+// comparable, and that nothing panics.
 func FuzzOrder(f *testing.F) {
 	f.Add("semver", ">=1.0.0-0", "", "", false, "1.9.0", "1.10.0", "1.10.0-rc.1")
 	f.Add("semver", "*", `^(?P<v>.+)_(?P<b>\d+)$`, "$v+$b", false, "1.0.0_1", "1.0.0_2", "1.1.0_1")
@@ -55,13 +55,13 @@ func FuzzOrder(f *testing.F) {
 	})
 }
 
-// FuzzResetMark: a mark is read back as it was written.
+// FuzzResetMark checks that a mark is read back as it was written.
 func FuzzResetMark(f *testing.F) {
 	f.Add(int64(7), true, int64(1772449200), int64(0), false, int64(1772445600), true)
 	f.Add(int64(0), false, int64(0), int64(-1), true, int64(0), false)
 	f.Fuzz(func(t *testing.T, id int64, hasID bool, recorded, retried int64, hasRetry bool, failed int64, hasFailed bool) {
 		for _, moment := range []*int64{&recorded, &retried, &failed} {
-			*moment &= 1<<36 - 1 // what the wire can hold: years of four digits
+			*moment &= 1<<36 - 1 // the wire format only allows years of four digits
 		}
 		made := entry("1.0.0").Deploying().At(time.Unix(recorded, 0))
 		if hasID {
@@ -94,8 +94,8 @@ func FuzzResetMark(f *testing.F) {
 	})
 }
 
-// FuzzDecide: whatever a status holds, the engine neither panics nor modifies
-// it, and can record what it decides.
+// FuzzDecide checks that the engine does not panic or modify its input, whatever the
+// status contains, and that every decision can be recorded.
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("a rollout with a history, candidates, gates and checks, as the bytes may have it"))
@@ -154,7 +154,7 @@ func checkFuzzed(t *testing.T, in promotion.Input, d promotion.Decision, history
 	}
 }
 
-// dice turn bytes into an Input, any of them into some.
+// dice turns any bytes into an Input.
 type dice struct{ data []byte }
 
 func (d *dice) roll(n int) int {

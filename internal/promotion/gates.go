@@ -12,7 +12,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// gateReasons are the reasons by which gates and schedules hold a candidate.
+// gateReasons are the reasons for which gates and schedules hold a candidate.
 var gateReasons = []string{
 	v1alpha1.SomeGatesBlockingReason,
 	v1alpha1.NoAllowedVersionsReason,
@@ -24,7 +24,8 @@ var gateReasons = []string{
 // HeldByGates reports whether a gate or a schedule holds the candidate.
 func (v Verdict) HeldByGates() bool { return v.HeldBy(gateReasons...) }
 
-// everyGatePasses: the RolloutGates of the Rollout could be read, and none is closed.
+// everyGatePasses checks that the RolloutGates of the Rollout could be read, and that
+// none is closed.
 func everyGatePasses(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if in.Gates.Problem != nil {
 		return &Hold{Reason: in.Gates.Problem.Reason, Message: in.Gates.Problem.Message}
@@ -38,7 +39,7 @@ func everyGatePasses(in Input, _ v1alpha1.VersionInfo) *Hold {
 	return nil
 }
 
-// everyGateAllows: each RolloutGate that is passing allows this very release.
+// everyGateAllows checks that every passing RolloutGate allows this release.
 func everyGateAllows(in Input, release v1alpha1.VersionInfo) *Hold {
 	var others []string
 	for i := range in.Gates.Gates {
@@ -52,7 +53,8 @@ func everyGateAllows(in Input, release v1alpha1.VersionInfo) *Hold {
 	return &Hold{Reason: v1alpha1.NoAllowedVersionsReason, Message: truncate.Join(others, "; ")}
 }
 
-// everyScheduleValid: each schedule that selects the Rollout could be evaluated.
+// everyScheduleValid checks that every schedule that selects the Rollout could be
+// evaluated.
 func everyScheduleValid(in Input, _ v1alpha1.VersionInfo) *Hold {
 	var invalid []string
 	for _, window := range in.Gates.Schedules {
@@ -66,8 +68,8 @@ func everyScheduleValid(in Input, _ v1alpha1.VersionInfo) *Hold {
 	return &Hold{Reason: v1alpha1.InvalidScheduleReason, Message: truncate.Join(invalid, "; ")}
 }
 
-// everyScheduleOpen: each schedule that could be evaluated is open now. Before the last
-// of the closed ones opens nothing can go out.
+// everyScheduleOpen checks that every schedule that could be evaluated is open now.
+// Nothing can be promoted before the last of the closed schedules opens.
 func everyScheduleOpen(in Input, _ v1alpha1.VersionInfo) *Hold {
 	var closed []string
 	var until time.Time
@@ -91,7 +93,7 @@ func everyScheduleOpen(in Input, _ v1alpha1.VersionInfo) *Hold {
 	return &Hold{Reason: v1alpha1.ScheduleClosedReason, Message: truncate.List(closed), Until: until}
 }
 
-// Blocking names the gates, or the schedules, by which a reason holds a release.
+// Blocking returns the names of the gates or schedules that hold a release for a reason.
 func (g Gates) Blocking(reason, tag string) []string {
 	var all []string
 	for i := range g.Gates {
@@ -137,20 +139,20 @@ func closedGates(gates []v1alpha1.RolloutGate) []string {
 	return closed
 }
 
-// allowsVersion applies allowedVersions alone: absent it filters nothing.
+// allowsVersion applies only allowedVersions. If it is absent, it filters nothing.
 func allowsVersion(gate *v1alpha1.RolloutGate, tag string) bool {
 	return gate.Spec.AllowedVersions == nil || slices.Contains(*gate.Spec.AllowedVersions, tag)
 }
 
-// shown are all gates, sorted by name.
+// shown returns all gates, sorted by name.
 func (g Gates) shown() []v1alpha1.RolloutGate {
 	return slices.SortedFunc(slices.Values(slices.Concat(g.Gates, g.Copies)), func(a, b v1alpha1.RolloutGate) int {
 		return strings.Compare(a.Name, b.Name)
 	})
 }
 
-// Summaries shows each gate as it was judged, and whether a person lets one of
-// the candidates past it.
+// Summaries returns each gate as it was evaluated, and whether a user lets one of the
+// candidates go past it.
 func Summaries(in Input, candidates []Verdict) []v1alpha1.RolloutGateStatusSummary {
 	var all []v1alpha1.RolloutGateStatusSummary
 	wanted := map[string]bool{}
@@ -184,12 +186,12 @@ func summary(gate *v1alpha1.RolloutGate, wanted map[string]bool) v1alpha1.Rollou
 	return s
 }
 
-// versionsRoom is what the status has room for of the versions that one gate
-// allows, in bytes of JSON.
+// versionsRoom is the size limit in the status for the versions that one gate allows, in
+// bytes of JSON.
 const versionsRoom = 2 << 10
 
-// listedVersions are as many of the allowed versions as there is room for, those
-// first that are wanted: the candidates. They stay in their order.
+// listedVersions returns as many of the allowed versions as the size limit permits.
+// Wanted versions (the candidates) take precedence. The versions keep their order.
 func listedVersions(allowed []string, wanted map[string]bool) []string {
 	listed, left := make([]bool, len(allowed)), versionsRoom
 	for _, first := range []bool{true, false} {

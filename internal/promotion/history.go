@@ -15,11 +15,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// SystemName is the name under which the controller's own choices are
-// recorded.
+// SystemName is the name under which the controller's own choices are recorded.
 const SystemName = "rollout-controller"
 
-// nextStates are the transitions that a history entry may make.
+// nextStates lists the state transitions that are valid for a history entry.
 var nextStates = map[v1alpha1.BakeStatus][]v1alpha1.BakeStatus{
 	"": {v1alpha1.BakeDeploying, v1alpha1.BakeSucceeded},
 	v1alpha1.BakeDeploying: {
@@ -31,8 +30,8 @@ var nextStates = map[v1alpha1.BakeStatus][]v1alpha1.BakeStatus{
 	v1alpha1.BakeCancelled:  nil,
 }
 
-// Record returns the history as the decision makes it. The input is left as
-// it is. It fails if the decision is not one that the current entry allows.
+// Record returns the history after the decision. It does not modify the input. It fails
+// if the current entry does not allow the decision.
 func Record(in Input, d Decision) ([]v1alpha1.DeploymentHistoryEntry, error) {
 	history := make([]v1alpha1.DeploymentHistoryEntry, 0, len(in.Rollout.Status.History)+1)
 	for i := range in.Rollout.Status.History {
@@ -72,8 +71,8 @@ func advance(e *v1alpha1.DeploymentHistoryEntry, to v1alpha1.BakeStatus, why str
 	return nil
 }
 
-// wholeSecond rounds up to what the wire can hold, so that a bake is never
-// shorter than asked for.
+// wholeSecond rounds up to whole seconds, the precision of the Kubernetes API, so a bake
+// is never shorter than requested.
 func wholeSecond(t time.Time) time.Time {
 	if whole := t.Truncate(time.Second); !whole.Equal(t) {
 		return whole.Add(time.Second)
@@ -94,14 +93,14 @@ func recordOutcome(
 	return history, advance(&history[0], to, d.Message, in)
 }
 
-// aMoment is how much later than now the stamp of a retry may be, and still serve as
-// its start.
+// aMoment is how much later than now the timestamp of a retry may be and still be used as
+// the start of the retry.
 const aMoment = time.Minute
 
-// recordRetry begins the failed entry anew. Deadline and evidence count from
-// the retry. Its stamp is the signal for other controllers, which compare it
-// with the times of errors: it is later than any that was seen. How long the retry
-// may take counts from this clock, whatever others say.
+// recordRetry starts the failed entry again. Deadline and evidence count from the retry.
+// Its timestamp is a signal for other controllers, which compare it with the times of
+// errors. Therefore it is later than any time that was seen. The deadline of the retry
+// counts by this controller's clock, whatever other clocks show.
 func recordRetry(in Input, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha1.DeploymentHistoryEntry, error) {
 	if in.Rollout.Current().State() != v1alpha1.BakeFailed {
 		return nil, errors.New("no promotion has failed that could be retried")
@@ -121,7 +120,7 @@ func recordRetry(in Input, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha
 	return history, advance(entry, v1alpha1.BakeDeploying, "retried; "+expectation(in, entry.Version.Tag), in)
 }
 
-// seenBefore are the moments that a retry must be told from.
+// seenBefore returns the times that the timestamp of a retry must be later than.
 func seenBefore(in Input, entry *v1alpha1.DeploymentHistoryEntry) []*metav1.Time {
 	times := []*metav1.Time{&entry.Timestamp, entry.LastRetryTimestamp}
 	for i := range in.Health.Checks {
@@ -143,7 +142,7 @@ func recordPromotion(in Input, d Decision, history []v1alpha1.DeploymentHistoryE
 	return limit(append([]v1alpha1.DeploymentHistoryEntry{entry}, history...), in, d), nil
 }
 
-// Successor names what takes the place of the current release.
+// Successor returns the name of what replaces the current release.
 func Successor(in Input, d Decision) string {
 	if d.Release.Tag == in.Rollout.Current().Version.Tag {
 		return "other content of the same tag"
@@ -163,9 +162,9 @@ func newEntry(in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry) v
 	}
 }
 
-// nextID is the highest id plus one. Where the history was lost, it goes on
-// from Unix time, so that no id that others may have stored is given twice. An id
-// that none can follow, which only a mistake can have written, does not count.
+// nextID returns the highest id plus one. If the history was lost, it continues from Unix
+// time, to avoid giving an id again that other programs may have stored. It ignores an id
+// that cannot be incremented, because only a mistake can have written it.
 func nextID(in Input, history []v1alpha1.DeploymentHistoryEntry) int64 {
 	var highest int64
 	for i := range history {
@@ -179,7 +178,7 @@ func nextID(in Input, history []v1alpha1.DeploymentHistoryEntry) int64 {
 	return highest + 1
 }
 
-// firstState is Deploying, unless there is nothing at all to wait for.
+// firstState returns Deploying, unless there is nothing at all to wait for.
 func firstState(in Input) v1alpha1.BakeStatus {
 	if !Protected(&in.Rollout.Spec) && in.Targets.Problem == nil && len(in.Targets.All) == 0 {
 		return v1alpha1.BakeSucceeded
@@ -187,7 +186,7 @@ func firstState(in Input) v1alpha1.BakeStatus {
 	return v1alpha1.BakeDeploying
 }
 
-// expectation says what the new entry waits for.
+// expectation describes what the new entry waits for.
 func expectation(in Input, tag string) string {
 	nothing := "no Flux object is annotated with this Rollout"
 	targets, checks := len(in.Targets.All), Count(len(in.Health.Checks), "HealthCheck")
@@ -202,7 +201,7 @@ func expectation(in Input, tag string) string {
 	return fmt.Sprintf("waiting for Flux to apply %s to %s", tag, Count(targets, "target"))
 }
 
-// limit cuts the history to its limit. What decides about candidates stays.
+// limit cuts the history to its limit. Entries that decide about candidates stay.
 func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, d Decision) []v1alpha1.DeploymentHistoryEntry {
 	most := in.Rollout.Spec.GetVersionHistoryLimit()
 	if len(history) <= most {
@@ -218,10 +217,10 @@ func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, d Decision) []v1
 	return kept
 }
 
-// decisiveEntries are those that decide about candidates: the current one, the one
-// that they must be newer than, and the newest failure of each of them. Without
-// that a failed release would be free to go again. While the policy cannot be used,
-// which those are is not known, and what was last of each release stays.
+// decisiveEntries reports which entries decide about candidates: the current entry, the
+// entry that candidates must be newer than, and the newest failure of each candidate.
+// Without the failure, a failed release could be promoted again. While the policy cannot
+// be used, the candidates are not known, and the newest entry of each release stays.
 func decisiveEntries(history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo, policy Policy) []bool {
 	position := positionOf(ledger, history, policy.Order)
 	candidates := TagsOf(Candidates(ledger, history, policy.Order))

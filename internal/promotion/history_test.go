@@ -15,7 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// decideAndRecord is what the controller does in one pass.
+// decideAndRecord does what the controller does in one pass.
 func decideAndRecord(t *testing.T, s *situation) []v1alpha1.DeploymentHistoryEntry {
 	t.Helper()
 	history, err := promotion.Record(s.in(), promotion.Decide(s.in()))
@@ -241,7 +241,7 @@ func TestTheHistoryIsLimited(t *testing.T) {
 	}
 }
 
-// successes are entries of these releases, newest first.
+// successes returns succeeded entries of these releases, newest first.
 func successes(tags ...string) []*fixture.EntryBuilder {
 	var all []*fixture.EntryBuilder
 	for _, tag := range tags {
@@ -262,8 +262,9 @@ func TestCuttingTheHistoryFreesNoFailedRelease(t *testing.T) {
 	}
 }
 
-// A pin goes out while the ImagePolicy is away, and the limit cuts what came before: once
-// the policy is back, nothing older than that is promoted, nor what failed.
+// A pin is deployed while the ImagePolicy cannot be read, and the limit cuts earlier
+// entries. Once the policy is back, no older release and no failed release may be
+// promoted.
 func TestCuttingTheHistoryWithoutThePolicyForgetsNothing(t *testing.T) {
 	r := rollout().HistoryLimit(1).Pin("hotfix-bob").Ledger("1.0.0", "1.1.0", "1.2.0").
 		History(entry("hotfix-ann").Succeeded(), entry("1.1.0").Succeeded(), entry("1.2.0").Failed(), entry("1.1.0").Succeeded())

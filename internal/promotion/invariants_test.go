@@ -13,27 +13,28 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// memory is what the world knows of the past, whatever the status has kept.
+// memory is what the world knows about the past, even if the status no longer contains
+// it.
 type memory struct {
 	// lastID that was given.
 	lastID int64
-	// failed releases: those whose newest promotion failed.
+	// failed contains the releases whose newest promotion failed.
 	failed map[string]bool
-	// position is the newest promotion that the policy can rank.
+	// position is the newest promoted release that the policy can rank.
 	position string
-	// said is true while a person has said who they are and nothing was promoted since.
+	// said is true if a user has given their name and nothing has been promoted since.
 	said bool
 	// deaths of the controller since the newest promotion.
 	deaths int
 	// blind is when the policy could not be read last.
 	blind time.Time
-	// tampered is the id of the promotion whose target somebody changed.
+	// tampered is the id of the promotion whose target another user changed.
 	tampered int64
 }
 
 func newMemory() memory { return memory{failed: map[string]bool{}} }
 
-// decide calls the engine, and checks what must hold of every decision.
+// decide calls the engine, and checks the invariants of every decision.
 func (w *world) decide(in promotion.Input) promotion.Decision {
 	w.t.Helper()
 	before := copyInput(in)
@@ -52,7 +53,7 @@ func (w *world) decide(in promotion.Input) promotion.Decision {
 	return d
 }
 
-// listedCandidates are those that the status lists.
+// listedCandidates returns the candidates that the status lists.
 func listedCandidates(in promotion.Input) map[string]bool {
 	listed := map[string]bool{}
 	for _, c := range in.Rollout.Status.ReleaseCandidates {
@@ -61,8 +62,9 @@ func listedCandidates(in promotion.Input) map[string]bool {
 	return listed
 }
 
-// checkVerdicts: every candidate has exactly one verdict, and at most one is
-// eligible. While the policy is gone candidates are those that were listed.
+// checkVerdicts checks that every candidate has exactly one verdict, and that at most one
+// is eligible. While the policy does not exist, the candidates are those that were
+// listed.
 func (w *world) checkVerdicts(in promotion.Input, d promotion.Decision) {
 	w.t.Helper()
 	var judged, eligible []string
@@ -85,8 +87,8 @@ func (w *world) checkVerdicts(in promotion.Input, d promotion.Decision) {
 	}
 }
 
-// checkChoice: what is promoted automatically passes every gate, is still on
-// offer, has not failed before and is newer than what runs.
+// checkChoice checks that an automatically promoted release passes every gate, is still
+// offered, has not failed before and is newer than the current one.
 func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 	w.t.Helper()
 	if d.Reason == v1alpha1.TagMovedReason {
@@ -101,7 +103,7 @@ func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 		w.fail("%s is promoted while a person chose %s", tag, wanted)
 	}
 	if len(in.Rollout.Status.History) == 0 {
-		return // the first release goes past gates
+		return // the first release is promoted past the gates
 	}
 	for name, s := range w.schedules {
 		if !s.At(w.now).Open && in.Rollout.Annotations[bypass] != tag {
@@ -136,8 +138,8 @@ func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 	}
 }
 
-// checkMoved: what was not decided is recorded only of a tag that was pushed again, with
-// the content that runs.
+// checkMoved checks that an entry that nobody decided is recorded only for a tag that was
+// pushed again, with the content that runs.
 func (w *world) checkMoved(in promotion.Input, d promotion.Decision) {
 	w.t.Helper()
 	tag := in.Rollout.Current().Version.Tag
@@ -151,8 +153,9 @@ func (w *world) checkMoved(in promotion.Input, d promotion.Decision) {
 	}
 }
 
-// checkContent: what succeeded is what runs, and no bake is said of what came in its
-// middle. Without the policy nobody knows whose content is the release's.
+// checkContent checks that the content that succeeded is the one that runs, and that it
+// was not pulled in the middle of its bake. Without the policy, nobody knows which image
+// is the release.
 func (w *world) checkContent(in promotion.Input) {
 	w.t.Helper()
 	if in.Policy.Image == "" {
@@ -170,7 +173,7 @@ func (w *world) checkContent(in promotion.Input) {
 	}
 }
 
-// digestOf is empty if it is not known.
+// digestOf returns the digest; empty if it is not known.
 func digestOf(release v1alpha1.VersionInfo) string {
 	if release.Digest == nil {
 		return ""
@@ -178,8 +181,9 @@ func digestOf(release v1alpha1.VersionInfo) string {
 	return *release.Digest
 }
 
-// checkPosition: where nothing in the history can be ranked, only the newest of all
-// goes, and none if they go one by one; where they do, the oldest goes.
+// checkPosition checks that only the newest release is promoted if nothing in the history
+// can be ranked, and none if releases are promoted one by one. If the history can be
+// ranked and releases are promoted one by one, the oldest candidate is promoted.
 func (w *world) checkPosition(in promotion.Input, d promotion.Decision) {
 	w.t.Helper()
 	candidates := tagsJudged(d)
@@ -195,7 +199,7 @@ func (w *world) checkPosition(in promotion.Input, d promotion.Decision) {
 	}
 }
 
-// checkRecord: what must hold of the history after every pass.
+// checkRecord checks the invariants of the history after every pass.
 func (w *world) checkRecord(in promotion.Input, d promotion.Decision) {
 	w.t.Helper()
 	w.remember(in, d)
@@ -223,8 +227,9 @@ func (w *world) checkRecord(in promotion.Input, d promotion.Decision) {
 	}
 }
 
-// checkOnce: what has been decided is not decided again. But as long as nobody knows what
-// the release consists of, two targets may turn out to have pulled different content.
+// checkOnce checks that the same decision is not made again. An exception: while the
+// content of the release is not known, two targets may turn out to have pulled different
+// content.
 func (w *world) checkOnce(d promotion.Decision) {
 	w.t.Helper()
 	again := promotion.Decide(w.gather())
@@ -234,8 +239,9 @@ func (w *world) checkOnce(d promotion.Decision) {
 	}
 }
 
-// checkFailure: no deadline fails what is applied and proven healthy, however long
-// the controller was away, nor for checks that nobody has asked.
+// checkFailure checks that no deadline fails a release that is applied and proven
+// healthy, however long the controller was away, and that no deadline fails a release
+// because of checks that nobody has reset.
 func (w *world) checkFailure(in promotion.Input) {
 	w.t.Helper()
 	states := map[promotion.ProofState]bool{}
@@ -249,15 +255,16 @@ func (w *world) checkFailure(in promotion.Input) {
 	}
 }
 
-// checkRequests: what a person asked for is used up once, by what it was for;
-// and nobody but a person is named as one.
+// checkRequests checks that a request is used up once, by the promotion that it was for,
+// and that a promotion is attributed to a user only if a user caused it.
 func (w *world) checkRequests(in promotion.Input, d promotion.Decision) {
 	w.t.Helper()
 	by := w.current().TriggeredBy
 	if d.Action.Promotes() && !d.Manual && by.Kind != v1alpha1.TriggeredBySystem {
 		w.fail("%s is said to be the doing of %s", d.Release.Tag, by.Name)
 	}
-	// Who supersedes a promotion that nobody has looked at since may have said the same.
+	// A user who supersedes a promotion before the controller has looked at it again may
+	// have given the same name.
 	superseding := in.Rollout.Current().State().Running()
 	if d.Action.Promotes() && by.Kind == v1alpha1.TriggeredByUser && !w.memory.said && !superseding && w.memory.deaths < 2 {
 		w.fail("%s is said to be the doing of %s, who spoke of the promotion before", d.Release.Tag, by.Name)
@@ -268,7 +275,7 @@ func (w *world) checkRequests(in promotion.Input, d promotion.Decision) {
 	}
 	asked := in.Rollout.Annotations
 	was := in.Rollout.Current()
-	answered := was != nil && was.Version.Tag == asked[bypass] // it named what was current already
+	answered := was != nil && was.Version.Tag == asked[bypass] // it named the release that was already current
 	if slices.Contains(d.Spent, bypass) && asked[bypass] != w.current().Version.Tag && !answered {
 		w.fail("the bypass for %s is used up by %s", asked[bypass], w.current().Version.Tag)
 	}
@@ -303,8 +310,9 @@ func (w *world) remember(in promotion.Input, d promotion.Decision) {
 	}
 }
 
-// forgetCut forgets the failures that the limit of the history has cut: it keeps those of
-// candidates, and a release that is none may be one again after a rollback.
+// forgetCut forgets the failures that the limit of the history has cut. The history keeps
+// failures of candidates only, and a release that is not a candidate may become one again
+// after a rollback.
 func (w *world) forgetCut(in promotion.Input, d promotion.Decision) {
 	w.t.Helper()
 	kept := w.rollout.Status.History
@@ -319,9 +327,9 @@ func (w *world) forgetCut(in promotion.Input, d promotion.Decision) {
 	}
 }
 
-// checkSuccess: every target runs the release, every check said Healthy about
-// it after that, and the bake was as long as asked for. Where somebody changed
-// a target meanwhile, what a check said before that still counts.
+// checkSuccess checks that every target runs the release, that every check then reported
+// Healthy about it, and that the bake was as long as requested. If another user changed a
+// target in the meantime, an earlier report of a check still counts.
 func (w *world) checkSuccess(in promotion.Input) {
 	w.t.Helper()
 	tag := w.current().Version.Tag

@@ -10,8 +10,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// grow returns the ledger with what the policy offers and what the registry says
-// added, in the policy's order, oldest first, trimmed if it grew.
+// grow returns the known releases after it has added what the policy offers and what the
+// registry reports. They are in the policy's order, oldest first. If there are more than
+// before, they are trimmed.
 func grow(in Input) ([]v1alpha1.VersionInfo, []Note) {
 	before := in.Rollout.Status.AvailableReleases
 	if in.Policy.Latest == nil || in.Policy.Blocking {
@@ -19,7 +20,7 @@ func grow(in Input) ([]v1alpha1.VersionInfo, []Note) {
 	}
 	ledger, note := addLatest(append(unseen(in), before...), *in.Policy.Latest)
 	if runs(in.Rollout, *in.Policy.Latest) {
-		note = nil // that it was pushed again was told when Flux had pulled it
+		note = nil // the new push was reported when Flux pulled it
 	}
 	ledger = allCompleted(in, sorted(ledger, in.Policy.Order))
 	if len(ledger) > len(before) {
@@ -28,15 +29,15 @@ func grow(in Input) ([]v1alpha1.VersionInfo, []Note) {
 	return ledger, note
 }
 
-// runs reports whether the release is the current one, its content included.
+// runs reports whether the release is the current one, with the same content.
 func runs(rollout *v1alpha1.Rollout, release v1alpha1.VersionInfo) bool {
 	current := rollout.Current()
 	return current != nil && current.Version.Tag == release.Tag && equal(current.Version.Digest, release.Digest)
 }
 
-// unseen are the scanned releases that the ledger lacks. They come before what it
-// has, and so count as older than their equals there: a release that was trimmed,
-// and that a scan shows again, must not drive out another.
+// unseen returns the scanned releases that are not known yet. They come before the known
+// ones, and so count as older than their equals there. Otherwise a release that was
+// trimmed, and that a scan shows again, would push another one out.
 func unseen(in Input) []v1alpha1.VersionInfo {
 	seen := TagsOf(in.Rollout.Status.AvailableReleases)
 	var ledger []v1alpha1.VersionInfo
@@ -49,7 +50,7 @@ func unseen(in Input) []v1alpha1.VersionInfo {
 	return ledger
 }
 
-// TagsOf returns the tags of some releases, as a set.
+// TagsOf returns the tags of the releases as a set.
 func TagsOf(releases []v1alpha1.VersionInfo) map[string]bool {
 	tags := make(map[string]bool, len(releases))
 	for i := range releases {
@@ -58,9 +59,9 @@ func TagsOf(releases []v1alpha1.VersionInfo) map[string]bool {
 	return tags
 }
 
-// scannedBelowLatest are the scanned tags that the policy admits and that are
-// not newer than the one it names: a scan may show a release before the policy
-// offers it, and still shows one that the policy skipped.
+// scannedBelowLatest returns the scanned tags that the policy admits and that are older
+// than the tag it names. A scan may show a release before the policy offers it, and still
+// shows a release that the policy skipped.
 func scannedBelowLatest(p Policy) []string {
 	if p.Order.Kind() != BySemver {
 		return nil
@@ -76,9 +77,9 @@ func scannedBelowLatest(p Policy) []string {
 	return tags
 }
 
-// addLatest puts the named release last, so that it is the newest among equals
-// the first time it is seen. Of a tag that now points elsewhere nothing is known
-// any more.
+// addLatest appends the release that the policy names. This makes it the newest among
+// equals when it is seen for the first time. If its tag now points to other content, all
+// earlier facts about the tag are dropped.
 func addLatest(ledger []v1alpha1.VersionInfo, latest v1alpha1.VersionInfo) ([]v1alpha1.VersionInfo, []Note) {
 	i := index(ledger, latest.Tag)
 	switch {
@@ -98,8 +99,8 @@ func addLatest(ledger []v1alpha1.VersionInfo, latest v1alpha1.VersionInfo) ([]v1
 	return ledger, []Note{note}
 }
 
-// sorted orders the ledger by the policy, oldest first. What the policy cannot
-// rank counts as oldest, in the order of its appearance.
+// sorted sorts the known releases by the policy's order, oldest first. Releases that the
+// policy cannot rank count as the oldest, in their order of appearance.
 func sorted(ledger []v1alpha1.VersionInfo, order Order) []v1alpha1.VersionInfo {
 	if order.Kind() == ByAppearance {
 		return ledger
@@ -124,9 +125,9 @@ func sorted(ledger []v1alpha1.VersionInfo, order Order) []v1alpha1.VersionInfo {
 	return ledger
 }
 
-// trim keeps the longest of three tails of the ledger: from the oldest release
-// that the history names, from the oldest one within the retention time, and
-// the newest ones that always stay.
+// trim keeps the longest of three tails of the known releases: the tail from the oldest
+// release in the history, the tail from the oldest release within the retention time, and
+// the newest releases that always stay.
 func trim(ledger []v1alpha1.VersionInfo, in Input) []v1alpha1.VersionInfo {
 	start := max(0, len(ledger)-in.Rollout.Spec.GetAvailableReleasesMinCount())
 	for _, entry := range in.Rollout.Status.History {
@@ -137,10 +138,10 @@ func trim(ledger []v1alpha1.VersionInfo, in Input) []v1alpha1.VersionInfo {
 	return ledger[min(start, startOfRetention(ledger, in)):]
 }
 
-// startOfRetention is the index after the newest release that is older than
-// the retention time, or else of the oldest one known to be within it. Releases
-// of unknown age count as recent unless they are the oldest: a scan shows such
-// again and again.
+// startOfRetention returns the index after the newest release that is older than the
+// retention time. If there is no such release, it returns the index of the oldest release
+// known to be within the retention time. Releases of unknown age count as recent unless
+// they are the oldest, because a scan shows those again and again.
 func startOfRetention(ledger []v1alpha1.VersionInfo, in Input) int {
 	days := in.Rollout.Spec.GetAvailableReleasesRetentionDays()
 	limit := in.Now.Add(-time.Duration(days) * 24 * time.Hour)
@@ -163,7 +164,7 @@ func index(ledger []v1alpha1.VersionInfo, tag string) int {
 
 func contains(ledger []v1alpha1.VersionInfo, tag string) bool { return index(ledger, tag) >= 0 }
 
-// known returns what the ledger knows of a tag; at least the tag.
+// known returns the known release with a tag. If there is none, it returns only the tag.
 func known(ledger []v1alpha1.VersionInfo, tag string) v1alpha1.VersionInfo {
 	if i := index(ledger, tag); i >= 0 {
 		return ledger[i]

@@ -129,7 +129,7 @@ func TestLedgerIsTrimmedToTheLongestTail(t *testing.T) {
 		return release(tag).Created(noon.Add(-days * day)).Obj()
 	}
 	bare := func(tag string) v1alpha1.VersionInfo { return release(tag).Obj() }
-	// Five known releases, of which the two newest are recent.
+	// Five known releases; the two newest are recent.
 	five := []v1alpha1.VersionInfo{aged("1.0.0", 50), aged("1.1.0", 40), aged("1.2.0", 30), aged("1.3.0", 2), aged("1.4.0", 1)}
 	for name, test := range map[string]struct {
 		given *situation

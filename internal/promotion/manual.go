@@ -12,8 +12,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// chooseByHand promotes what a person asks for, if it is not the current
-// release already: any tag that is pinned, or a known one that is forced.
+// chooseByHand promotes the release that a user requests, unless it is already the
+// current one: any tag that is pinned, or a known release that is forced.
 func (d *Decision) chooseByHand(in Input) bool {
 	wanted, current := in.Rollout.ChosenByHand(), in.Rollout.Current()
 	if d.Problem != nil || wanted == "" || current != nil && current.Version.Tag == wanted {
@@ -28,12 +28,12 @@ func (d *Decision) chooseByHand(in Input) bool {
 	return true
 }
 
-// byForce is why a release is promoted that a person forces.
+// byForce is the reason in the message when a user forces a release.
 const byForce = "a person asked for it by " + v1alpha1.ForceDeployAnnotation
 
-// Backward reports whether a person promotes a release that is older than the
-// current one, by the policy's order. Where nothing can be compared, what
-// appeared earlier is older.
+// Backward reports whether a user promotes a release that the policy's order ranks older
+// than the current one. If the order cannot compare them, the one that appeared earlier
+// is older.
 func (d Decision) Backward(in Input) bool {
 	current := in.Rollout.Current()
 	if !d.Manual || current == nil {
@@ -46,7 +46,8 @@ func (d Decision) Backward(in Input) bool {
 	return in.Policy.Order.Kind() == ByAppearance && at >= 0 && at < lastIndex(d.Ledger, current.Version.Tag)
 }
 
-// impossible says why what a person asks for cannot be promoted; nil if it can.
+// impossible explains why the release that a user requests cannot be promoted; nil if it
+// can.
 func impossible(rollout *v1alpha1.Rollout, ledger []v1alpha1.VersionInfo) *Problem {
 	pinned, forced := rollout.Pinned(), rollout.Forced()
 	switch {
@@ -65,7 +66,7 @@ func impossible(rollout *v1alpha1.Rollout, ledger []v1alpha1.VersionInfo) *Probl
 	return nil
 }
 
-// chooseRetry judges the failed current release anew if a person asks for it.
+// chooseRetry re-evaluates the failed current release if a user requests it.
 func (d *Decision) chooseRetry(in Input) bool {
 	if !has(in.Rollout, v1alpha1.RetryAnnotation) || in.Rollout.Current().State() != v1alpha1.BakeFailed {
 		return false
@@ -75,11 +76,11 @@ func (d *Decision) chooseRetry(in Input) bool {
 	return true
 }
 
-// answer settles the requests that people made by annotation: which of them
-// this decision uses up, and what becomes of the others.
+// answer handles the requests that users made by annotation: it finds those that this
+// decision uses up, and answers the others.
 func (d *Decision) answer(in Input) {
 	if d.Reason == v1alpha1.TagMovedReason {
-		return // nobody has asked for it
+		return // no user requested it
 	}
 	switch d.Action {
 	case Promote, Supersede:
@@ -97,8 +98,8 @@ func (d *Decision) answer(in Input) {
 	}
 }
 
-// usedUpBy are the annotations that end with a promotion. What a person said of
-// the next one must not be taken for the one after.
+// usedUpBy returns the annotations that a promotion uses up. A message and a user name
+// for this promotion must not be taken for those of the next one.
 func usedUpBy(in Input, d *Decision) []string {
 	keys := []string{v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation, v1alpha1.RetryAnnotation}
 	if in.Rollout.Annotations[v1alpha1.ForceDeployAnnotation] == d.Release.Tag {
@@ -113,12 +114,13 @@ func usedUpBy(in Input, d *Decision) []string {
 	return keys
 }
 
-// leftover is for how long after its end a promotion still uses up what was said of
-// it. After that the same words may be said of another one.
+// leftover is how long after its end a promotion still uses up the message and the user
+// name given for it. After that, the same texts may be given for another promotion.
 const leftover = time.Minute
 
-// usedTheWords recognises what was said before the current promotion, if it could not
-// be removed with the record: it must not sign what somebody else does next.
+// usedTheWords reports whether message and user name belong to the current promotion, but
+// could not be removed when it was recorded. They must not sign what another user does
+// next.
 func usedTheWords(in Input, current *v1alpha1.DeploymentHistoryEntry) bool {
 	if current == nil || current.TriggeredBy == nil || current.Message == nil {
 		return false
@@ -133,7 +135,8 @@ func usedTheWords(in Input, current *v1alpha1.DeploymentHistoryEntry) bool {
 	return *current.TriggeredBy == triggeredBy(in, manual) && *current.Message == entryMessage(in, manual)
 }
 
-// answerRetry: a retry that is under way already needs no answer.
+// answerRetry answers a request to retry. A retry that is already under way needs no
+// answer.
 func (d *Decision) answerRetry(in Input) {
 	current := in.Rollout.Current()
 	if !has(in.Rollout, v1alpha1.RetryAnnotation) {
@@ -149,8 +152,9 @@ func (d *Decision) answerRetry(in Input) {
 	}
 }
 
-// answerForce ends a request for what is current, and what was said of it. Left
-// in place it would bring that version back after the next promotion.
+// answerForce ends a request for the release that is already current, with its message
+// and user name. If the request stayed, it would bring that version back after the next
+// promotion.
 func (d *Decision) answerForce(in Input) {
 	forced, current := in.Rollout.Annotations[v1alpha1.ForceDeployAnnotation], in.Rollout.Current()
 	if forced == "" || in.Rollout.Pinned() != "" || current == nil || current.Version.Tag != forced {
@@ -164,8 +168,9 @@ func (d *Decision) answerForce(in Input) {
 		fmt.Sprintf("%s names %s, which is deployed already", v1alpha1.ForceDeployAnnotation, forced))
 }
 
-// usedTheForce recognises the promotion that a force was for, if the controller
-// died before it could remove it: that request is no needless one.
+// usedTheForce reports whether the current promotion was the one that a force requested,
+// if the controller died before it could remove the annotation. Such a request is not
+// reported as unnecessary.
 func usedTheForce(in Input, current *v1alpha1.DeploymentHistoryEntry) bool {
 	forced := Decision{Manual: true, Message: byForce}
 	return current.State().Running() && current.TriggeredBy != nil && *current.TriggeredBy == triggeredBy(in, forced) &&
@@ -187,14 +192,15 @@ func (d *Decision) answerUnblock(in Input) {
 	}
 }
 
-// usedAnUnblock recognises the promotion that an unblock was for, if the
-// controller died before it could remove it: it must not lift a second one.
+// usedAnUnblock reports whether the current promotion was the one that an unblock was
+// for, if the controller died before it could remove the annotation. The unblock must not
+// lift a second hold.
 func usedAnUnblock(current *v1alpha1.DeploymentHistoryEntry) bool {
 	return current.State().Running() && current.Message != nil && strings.Contains(*current.Message, pastFailure)
 }
 
-// needsUnblock reports whether a failure or bad health stands in the way of an
-// automatic promotion, be there a candidate at present or not.
+// needsUnblock reports whether a failure or an unhealthy HealthCheck prevents automatic
+// promotion, whether or not there is a candidate at present.
 func needsUnblock(in Input, candidates []Verdict) bool {
 	if in.Rollout.Current().State() == v1alpha1.BakeFailed {
 		return true
@@ -203,8 +209,8 @@ func needsUnblock(in Input, candidates []Verdict) bool {
 	return slices.ContainsFunc(candidates, func(v Verdict) bool { return unwell || notFailedBefore(in, v.Release) != nil })
 }
 
-// answerBypass: a bypass for a release that is no candidate stays, and takes
-// effect when it becomes one.
+// answerBypass answers a request to bypass gates. A bypass for a release that is not a
+// candidate stays, and takes effect when the release becomes one.
 func (d *Decision) answerBypass(in Input) {
 	asked, current := in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation], in.Rollout.Current()
 	switch {
@@ -224,12 +230,14 @@ func (d *Decision) answerBypass(in Input) {
 	}
 }
 
-// usedABypass recognises the promotion that a bypass was for, likewise.
+// usedABypass reports whether the current promotion was the one that a bypass was for, in
+// the same way.
 func usedABypass(current *v1alpha1.DeploymentHistoryEntry) bool {
 	return current.State().Running() && current.Message != nil && strings.Contains(*current.Message, pastGates)
 }
 
-// Bypassed is the candidate that a person lets past the gates; empty is none.
+// Bypassed returns the candidate that a user lets go past the gates; empty if there is
+// none.
 func Bypassed(in Input, candidates []Verdict) string {
 	asked := in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation]
 	for _, candidate := range candidates {
@@ -240,7 +248,7 @@ func Bypassed(in Input, candidates []Verdict) string {
 	return ""
 }
 
-// spend asks for the removal of those annotations that are there, once.
+// spend requests the removal of those annotations that exist, each one once.
 func (d *Decision) spend(in Input, keys ...string) {
 	for _, key := range keys {
 		if has(in.Rollout, key) && !slices.Contains(d.Spent, key) {
@@ -249,7 +257,7 @@ func (d *Decision) spend(in Input, keys ...string) {
 	}
 }
 
-// refuse answers a request that ends without having had an effect.
+// refuse answers a request that ends without an effect.
 func (d *Decision) refuse(reason, message string) {
 	d.Answers = append(d.Answers, Note{Reason: reason, Message: message})
 }
@@ -259,8 +267,8 @@ func has(rollout *v1alpha1.Rollout, annotation string) bool {
 	return ok
 }
 
-// entryMessage is what the history says of why a release was promoted: what a
-// person said of it, or what the decision rests on.
+// entryMessage returns why a release was promoted, for the history: the user's message,
+// or else the message of the decision.
 func entryMessage(in Input, d Decision) string {
 	switch said := in.said(v1alpha1.DeployMessageAnnotation); {
 	case d.Manual && said != "":
@@ -271,8 +279,9 @@ func entryMessage(in Input, d Decision) string {
 	return d.Message
 }
 
-// notHeeded ends the message of an automatic promotion that came before the one which
-// a person has spoken of; empty if nobody has.
+// notHeeded returns the end of the message of an automatic promotion: the texts that a
+// user has written are not about it, but about a later promotion. It is empty if there
+// are none.
 func notHeeded(in Input) string {
 	user := truncate.Text(in.said(v1alpha1.DeployUserAnnotation), longestName)
 	switch {
@@ -284,8 +293,8 @@ func notHeeded(in Input) string {
 	return fmt.Sprintf("; what %s said is not of it", user)
 }
 
-// triggeredBy names the person who claims to have caused a manual promotion;
-// what the controller chooses is always its own doing.
+// triggeredBy returns the user who claims to have caused a manual promotion. For all
+// other promotions it returns the controller.
 func triggeredBy(in Input, d Decision) v1alpha1.TriggeredBy {
 	if user := in.said(v1alpha1.DeployUserAnnotation); d.Manual && user != "" {
 		return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: truncate.Text(user, longestName)}
@@ -293,7 +302,7 @@ func triggeredBy(in Input, d Decision) v1alpha1.TriggeredBy {
 	return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: SystemName}
 }
 
-// said is what a person says of the choice at hand in an annotation.
+// said returns the text that a user gave for this choice in an annotation.
 func (in Input) said(annotation string) string {
 	if in.OthersWords[annotation] {
 		return ""
@@ -301,8 +310,8 @@ func (in Input) said(annotation string) string {
 	return strings.TrimSpace(in.Rollout.Annotations[annotation])
 }
 
-// What people and objects say is kept up to this many characters, since every
-// entry of the history carries it.
+// Texts from users and objects are cut to these numbers of characters, because every
+// entry of the history contains them.
 const (
 	longestMessage   = 1024
 	longestName      = 256

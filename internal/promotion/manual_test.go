@@ -23,18 +23,19 @@ const (
 	user    = v1alpha1.DeployUserAnnotation
 )
 
-// failed is an environment whose current release failed while a fix is out.
+// failed returns an environment whose current release failed while a fix is available.
 func failed() *fixture.RolloutBuilder {
 	return rollout().BakeTime(time.Hour).Ledger("1.0.0", "1.1.0", "1.1.1").History(entry("1.1.0").Failed(), entry("1.0.0").Succeeded())
 }
 
-// rolledBack is one that went back by a pin, which was removed since.
+// rolledBack returns an environment that was rolled back by a pin, which was removed
+// later.
 func rolledBack() *fixture.RolloutBuilder {
 	return rollout().BakeTime(time.Hour).Ledger("1.0.0", "1.1.0").
 		History(entry("1.0.0").Succeeded(), entry("1.1.0").Failed(), entry("1.0.0").Succeeded())
 }
 
-// settled is what a decision says of requests.
+// settled is what a decision does with requests.
 type settled struct {
 	Does    string // the action and its release
 	Spent   []string

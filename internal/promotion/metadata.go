@@ -12,34 +12,34 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// Metadata is what the registry says of the image of one release. A text is
-// empty if the image does not have it.
+// Metadata is what the registry reports about the image of one release. A text is empty
+// if the image does not have it.
 type Metadata struct {
 	// Tag of the release.
 	Tag string
-	// Digest of the image that was looked at; never empty.
+	// Digest of the image that was read; never empty.
 	Digest string
 	// Version and Revision of the source that the image was built from.
 	Version, Revision string
-	// Created is when the image was built; zero if that is not known.
+	// Created is when the image was built; zero if it is not known.
 	Created time.Time
-	// ArtifactType says as a media type what kind of artifact it is.
+	// ArtifactType is the media type of the kind of artifact.
 	ArtifactType string
-	// Source, Title and Description are for people.
+	// Source, Title and Description are for users.
 	Source, Title, Description string
 	// Manifests are the digests of the images that an index lists, at most
 	// [MostManifests].
 	Manifests []string
 }
 
-// MostManifests is how many images of an index are known: there is one for each
-// platform, and one that attests to it.
+// MostManifests is how many images of an index are stored. An index has one image for
+// each platform, and one that attests to it.
 const MostManifests = 32
 
-// Unlearned lists the releases of ledger and history whose metadata the status
-// lacks and has room for, newest first. A release lacks it while neither its revision nor its
-// creation are known: in the status an image that has none looks like one that
-// nobody has looked at.
+// Unlearned returns the releases, known or in the history, whose metadata is missing from
+// the status and fits into it, newest first. Metadata counts as missing while neither
+// revision nor creation time is known. In the status, an image that has neither looks
+// like one that has not been read.
 func Unlearned(in Input) []v1alpha1.VersionInfo {
 	ledger, _ := grow(in)
 	kept := withinRoom(in, ledger, "")
@@ -72,10 +72,10 @@ func Unlearned(in Input) []v1alpha1.VersionInfo {
 
 func learned(v v1alpha1.VersionInfo) bool { return v.Revision != nil || v.Created != nil }
 
-// Learn fills what is known of the registry into a status: into the history,
-// and what the newest release of the ledger says of the Rollout. What is known
-// already stays, and so does the digest that an entry was deployed with. What the
-// status has no room for after that is left out of the history.
+// Learn adds what is known from the registry to a status: to the history, and, from the
+// newest known release, to the fields that describe the Rollout. Facts that are already
+// known stay, and so does the digest with which an entry was deployed. Afterwards, what
+// does not fit into the status is dropped from the history.
 func Learn(in Input, status *v1alpha1.RolloutStatus) {
 	for i := range status.History {
 		status.History[i].Version = completedEntry(in, status.History, i)
@@ -91,14 +91,14 @@ func Learn(in Input, status *v1alpha1.RolloutStatus) {
 	}
 }
 
-// What images say of themselves is kept up to so many characters, since each
-// release carries it.
+// Texts of images are cut to these numbers of characters, because each release contains
+// them.
 const (
 	longestVersion  = 128
 	longestRevision = 256
 )
 
-// completed returns the release with what the registry says of it.
+// completed returns the release with the metadata from the registry.
 func completed(in Input, v v1alpha1.VersionInfo) v1alpha1.VersionInfo {
 	m := metadataOf(in, v)
 	if m == nil {
@@ -113,7 +113,7 @@ func completed(in Input, v v1alpha1.VersionInfo) v1alpha1.VersionInfo {
 	return v
 }
 
-// completedEntry returns the release of an entry with what the registry says of it.
+// completedEntry returns the release of an entry with the metadata from the registry.
 func completedEntry(in Input, history []v1alpha1.DeploymentHistoryEntry, i int) v1alpha1.VersionInfo {
 	if release, ok := in.ofEntry(history, i); ok && metadataOf(in, release) != nil {
 		return completed(in, release)
@@ -129,8 +129,8 @@ func allCompleted(in Input, releases []v1alpha1.VersionInfo) []v1alpha1.VersionI
 	return releases
 }
 
-// metadataOf finds what is known of the image that a release is. A tag that
-// points elsewhere now says nothing about it.
+// metadataOf returns the metadata of the image of a release; nil if it is not known. If
+// the tag points to other content now, its metadata is not about the release.
 func metadataOf(in Input, v v1alpha1.VersionInfo) *Metadata {
 	i := slices.IndexFunc(in.Metadata, func(m Metadata) bool {
 		return m.Tag == v.Tag && (v.Digest == nil || *v.Digest == m.Digest)
@@ -141,9 +141,9 @@ func metadataOf(in Input, v v1alpha1.VersionInfo) *Metadata {
 	return &in.Metadata[i]
 }
 
-// learn marks what has become known as worth a write of its own, unless a
-// promotion is just under way: then it is stored together with what comes of
-// that, or after a while without.
+// learn marks new metadata as worth a write of its own, unless a promotion is just being
+// deployed. Then the metadata is stored with the next change of that promotion, or after
+// a while without it.
 func (d *Decision) learn(in Input) {
 	if len(d.Notes) == 0 && !learns(in, d.Ledger) {
 		return
@@ -158,7 +158,7 @@ func (d *Decision) learn(in Input) {
 	d.Learned = true
 }
 
-// learns reports whether the registry says anything that is not stored.
+// learns reports whether the registry reports anything that is not stored.
 func learns(in Input, ledger []v1alpha1.VersionInfo) bool {
 	before := in.Rollout.Status
 	fills := func(v v1alpha1.VersionInfo) bool { return completed(in, v) != v }

@@ -11,28 +11,28 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// description builds what the registry says of a release.
+// description builds the metadata that the registry reports for a release.
 type description struct{ promotion.Metadata }
 
-// described is an image with a revision that was built at eleven.
+// described returns an image with a revision that was built at eleven.
 func described(tag, digest string) description {
 	return description{promotion.Metadata{
 		Tag: tag, Digest: "sha256:" + digest, Revision: "rev-" + digest, Created: eleven, ArtifactType: "application/example",
 	}}
 }
 
-// bareImage is an image of which the registry says nothing but its digest.
+// bareImage returns an image of which the registry reports only the digest.
 func bareImage(tag, digest string) description {
 	return description{promotion.Metadata{Tag: tag, Digest: "sha256:" + digest}}
 }
 
-// at moves the creation, relative to noon.
+// at sets the creation time, relative to noon.
 func (d description) at(shift time.Duration) description {
 	d.Created = noon.Add(shift)
 	return d
 }
 
-// knows sets what is known of the registry.
+// knows sets the metadata known from the registry.
 func (s *situation) knows(all ...description) *situation {
 	for _, d := range all {
 		s.input.Metadata = append(s.input.Metadata, d.Metadata)
@@ -40,7 +40,7 @@ func (s *situation) knows(all ...description) *situation {
 	return s
 }
 
-// full is what becomes of a release that is described.
+// full returns the release that a described image results in.
 func full(tag, digest string) v1alpha1.VersionInfo {
 	return release(tag).Digest("sha256:" + digest).Revision("rev-" + digest).Created(eleven).Obj()
 }
@@ -142,8 +142,8 @@ func TestMetadataIsFilledIn(t *testing.T) {
 	}
 }
 
-// What a tag points to when the registry is asked may be other content than what runs:
-// the entry would say that Flux has not deployed what it has.
+// When the registry is asked, the tag may point to other content than the one that runs.
+// Then the entry would claim that Flux has not deployed its content.
 func TestAnEntrySaysOnlyWhatIsKnownOfItsOwnContent(t *testing.T) {
 	unknown := func(more ...*fixture.EntryBuilder) *situation {
 		s := given(rollout().Ledger("1.1.0").History(append([]*fixture.EntryBuilder{entry("1.1.0").Deploying()}, more...)...))

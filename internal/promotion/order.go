@@ -24,7 +24,7 @@ const (
 	ByNumber OrderKind = "numerical"
 	// ByAlphabet ranks by the bytes of the tag.
 	ByAlphabet OrderKind = "alphabetical"
-	// ByAppearance cannot compare tags: what appeared later is newer.
+	// ByAppearance cannot compare tags: a tag that appeared later is newer.
 	ByAppearance OrderKind = "appearance"
 )
 
@@ -34,12 +34,11 @@ type OrderSpec struct {
 	Kind OrderKind
 	// Range is the semver range of a policy that ranks by semver.
 	Range string
-	// Descending is true if the policy's order is "desc", so that the lowest
-	// tag is the latest.
+	// Descending is true if the policy's order is "desc": then the lowest tag is the latest.
 	Descending bool
 	// Pattern is filterTags.pattern; empty admits every tag.
 	Pattern string
-	// Extract is filterTags.extract, what is compared instead of the tag.
+	// Extract is filterTags.extract. Its result is compared instead of the tag.
 	Extract string
 }
 
@@ -71,10 +70,10 @@ func NewOrder(spec OrderSpec) (Order, error) {
 	return o, nil
 }
 
-// isKnown reports whether a policy has said what the order is.
+// isKnown reports whether a policy has set the order.
 func (o Order) isKnown() bool { return o.spec.Kind != "" }
 
-// Kind of comparison; appearance for the zero Order.
+// Kind returns the kind of comparison; ByAppearance for the zero Order.
 func (o Order) Kind() OrderKind {
 	if o.spec.Kind == "" {
 		return ByAppearance
@@ -82,9 +81,9 @@ func (o Order) Kind() OrderKind {
 	return o.spec.Kind
 }
 
-// Admits reports whether the policy's filter and range let the tag through. A
-// tag that the policy cannot rank is let through only where none can be ranked:
-// two of which neither is newer would otherwise replace one another for ever.
+// Admits reports whether the policy's filter and range admit the tag. A tag that the
+// policy cannot rank is admitted only if no tag can be ranked. Otherwise two tags,
+// neither of them newer, would replace each other forever.
 func (o Order) Admits(tag string) bool {
 	key, ok := o.key(tag)
 	if !ok {
@@ -102,14 +101,14 @@ func (o Order) Comparable(tag string) bool {
 	return o.place(tag).ranked
 }
 
-// Compare returns whether a is older (-1), equal (0) or newer (+1) than b, and
-// false if the order cannot tell.
+// Compare returns whether a is older (-1), equal (0) or newer (+1) than b. It returns
+// false if the order cannot compare them.
 func (o Order) Compare(a, b string) (int, bool) { return o.place(a).compare(o.place(b)) }
 
-// place is where a tag stands in an order.
+// place is the position of a tag in an order.
 type place struct {
 	kind       OrderKind
-	ranked     bool // the order can tell
+	ranked     bool // the order can compare it
 	descending bool
 	version    *semver.Version
 	number     float64
@@ -157,8 +156,8 @@ func (p place) compare(other place) (int, bool) {
 	return result, true
 }
 
-// isNewer compares places; among equals, and where nothing can be compared, what
-// appeared later is newer.
+// isNewer reports whether p is newer than the other place. Among equals, and where
+// nothing can be compared, the one that appeared later is newer.
 func (p place) isNewer(than place, later bool) bool {
 	result, ok := p.compare(than)
 	switch {
@@ -170,7 +169,7 @@ func (p place) isNewer(than place, later bool) bool {
 	return false
 }
 
-// key is what is compared: the tag, or what filterTags.extract makes of it.
+// key returns the text that is compared: the tag, or the result of filterTags.extract.
 func (o Order) key(tag string) (string, bool) {
 	if o.pattern == nil {
 		return tag, true
@@ -207,7 +206,7 @@ func IsTag(s string) bool {
 	return true
 }
 
-// quote shows user input in a message, shortened if it is long.
+// quote formats user input for a message, shortened if it is long.
 func quote(s string) string {
 	const most = 80
 	if len(s) > most {

@@ -8,8 +8,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/pattern"
 )
 
-// bounded refuses what takes long to prepare, or to compare tags by: a tenant writes it,
-// and it is prepared in each pass.
+// bounded returns an error if a field is so long that it takes long to prepare or to
+// compare tags with. Tenants write these fields, and they are prepared in each
+// reconciliation.
 func (s OrderSpec) bounded() error {
 	for _, part := range []struct{ field, text string }{{"semver range", s.Range}, {"filterTags.extract", s.Extract}} {
 		if len(part.text) > pattern.Longest {

@@ -10,8 +10,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// TestAnOrderTakesLittleMemory, whatever somebody wrote into an ImagePolicy: it is
-// prepared in each pass, beside those of all others.
+// TestAnOrderTakesLittleMemory checks that this is true for any text in an ImagePolicy:
+// an order is prepared in each pass, together with those of all other policies.
 func TestAnOrderTakesLittleMemory(t *testing.T) {
 	const most = 4 << 20
 	for name, test := range map[string]struct {

@@ -123,7 +123,7 @@ func TestAnOrderThatCannotBeParsedIsRefused(t *testing.T) {
 			if err == nil || !strings.HasPrefix(err.Error(), test.want) {
 				t.Errorf("got error %v, want one about %s", err, test.want)
 			}
-			o.Admits("1.0.0") // whoever uses it all the same must not crash
+			o.Admits("1.0.0") // code that uses it anyway must not crash
 		})
 	}
 }

@@ -2,33 +2,52 @@
 
 // Package promotion decides what happens to a Rollout next, and why.
 //
-// [Decide] is a pure function: it reads no cluster, no clock and writes
-// nothing. The controller gathers an [Input], carries out the [Decision] and
-// stores what [Record] makes of it; whoever wants to explain or simulate a
-// Rollout calls the same functions and so gives the reasons that are used.
+// [Decide] is a pure function: it does not read the cluster or the clock, and it writes
+// nothing. The controller does the rest. It gathers the [Input], calls [Decide], carries
+// out the [Decision], and stores the history that [Record] returns. Code that explains or
+// simulates a Rollout calls the same functions, and so shows the reasons that the
+// controller acts on.
 //
-// In the order in which a reader meets them:
+// The status of a Rollout contains its history (one entry per promotion, newest first)
+// and its known releases (the ledger, oldest first). A candidate is a known release that
+// is newer than the current one. A hold is a reason that keeps a candidate from being
+// promoted.
 //
-//	promotion.go   Input, Decision, Decide
-//	order.go       the order that an ImagePolicy gives its releases
-//	ledger.go      which releases are known
-//	room.go        which of them the status has room for
-//	metadata.go    what the registry says of them
-//	candidates.go  which of them are newer than what runs
-//	manual.go      what people ask for
-//	checks.go      what holds a candidate back
-//	gates.go       RolloutGates and schedules
-//	first.go       the first promotion, and taking over what ran before the history was lost
-//	first_applied.go  taking over what runs already, if the Rollout asks for it
-//	targets.go     what the driven Flux objects report
-//	content.go     whether what Flux has pulled is the release
-//	bake.go        how the current promotion is doing
-//	recovery.go    promotions that cannot fail
-//	failure.go     how to go on after one that failed
-//	evidence.go    what a HealthCheck proves about it
-//	history.go     the one place where a history entry changes its state
-//	room_history.go how much of the history the status has room for
-//	values.go      a decision as keys and values, for a log
+// The files, in the order in which to read them:
+//
+//	promotion.go      Input, Decision and Decide: start here
+//
+//	Which releases can be promoted:
+//
+//	order.go          how an ImagePolicy ranks and filters tags
+//	order_bounds.go   size limits for the fields of an ImagePolicy
+//	ledger.go         which releases are known
+//	room.go           which known releases fit into the status
+//	metadata.go       what the registry reports about a release
+//	candidates.go     which known releases are newer than the current one
+//
+//	Which of them is promoted:
+//
+//	manual.go         what users request: pin, force, retry, unblock, bypass
+//	checks.go         the reasons that hold a candidate
+//	gates.go          holds by RolloutGates and schedules
+//	first.go          the first promotion; taking over after the history was lost
+//	first_applied.go  taking over what already runs (spec.firstRelease: Applied)
+//
+//	How the current promotion is doing:
+//
+//	targets.go        what the Flux objects of the Rollout report
+//	content.go        whether Flux has pulled the content of the release
+//	bake.go           the outcome of the current promotion
+//	evidence.go       what a HealthCheck proves about it
+//	recovery.go       promotions that cannot fail
+//	failure.go        how to continue after a failed promotion
+//
+//	What is stored and logged:
+//
+//	history.go        the only code that changes the state of a history entry
+//	room_history.go   how much of the history fits into the status
+//	values.go         a Decision as keys and values for the log
 package promotion
 
 import (
@@ -40,54 +59,56 @@ import (
 
 // Input is everything that a decision depends on.
 type Input struct {
-	// Now is the moment of the decision.
+	// Now is the time of the decision.
 	Now time.Time
-	// Rollout is the object as it was read, its status included.
+	// Rollout is the object as it was read, including its status.
 	Rollout *v1alpha1.Rollout
-	// OthersWords are those of the annotations deploy-user and deploy-message that
-	// somebody else wrote than made the choice at hand: they are of an earlier one.
+	// OthersWords contains those of the annotations deploy-user and deploy-message that were
+	// written by a different user than the one who chose the version. They belong to an
+	// earlier choice.
 	OthersWords map[string]bool
 	// Policy is what the ImagePolicy offers.
 	Policy Policy
-	// Metadata is what the registry says of releases, as far as it is known.
+	// Metadata is what the registry reports about releases, as far as it is known.
 	Metadata []Metadata
-	// Gates are the gates and schedules that may hold releases back.
+	// Gates are the gates and schedules that can hold releases.
 	Gates Gates
-	// Health is what the selected HealthChecks say.
+	// Health is what the selected HealthChecks report.
 	Health Health
-	// Targets is what the driven Flux objects carry and report.
+	// Targets contains what the Flux objects of the Rollout have set and report.
 	Targets Targets
 }
 
-// Policy is what a Flux ImagePolicy offers, read without interpreting it.
+// Policy is what a Flux ImagePolicy offers. It is read without interpretation.
 type Policy struct {
 	// Name of the ImagePolicy.
 	Name string
 	// Image whose tags the policy ranks, without a tag; empty if it is not known.
 	Image string
-	// Order in which the policy ranks its releases, and which it admits.
+	// Order in which the policy ranks its releases. It also reports which releases the
+	// policy admits.
 	Order Order
 	// Latest is the release that the policy names; nil if it names none.
 	Latest *v1alpha1.VersionInfo
-	// Scanned are tags that the last scan of the registry showed.
+	// Scanned are tags that the last scan of the registry found.
 	Scanned []string
-	// Complete is true if Scanned are all tags that the registry has.
+	// Complete is true if Scanned contains all tags of the registry.
 	Complete bool
-	// Partial says of tags that the last scan has found, and that Scanned lacks, why
-	// they are not known; empty if there are none.
+	// Partial explains why tags that the last scan found are missing from Scanned; empty if
+	// none are missing.
 	Partial string
-	// Problem is set if the policy could not be read or used, or complains.
+	// Problem is set if the policy could not be read or used, or reports a problem.
 	Problem *Problem
-	// Blocking is true if because of Problem nothing may be promoted.
+	// Blocking is true if nothing may be promoted because of Problem.
 	Blocking bool
 }
 
-// Gates are the objects that may hold releases back.
+// Gates are the objects that can hold releases.
 type Gates struct {
-	// Gates that name the Rollout, sorted by name, but for the Copies.
+	// Gates that name the Rollout, sorted by name, except the Copies.
 	Gates []v1alpha1.RolloutGate
-	// Copies are the gates by which the Schedules show what they say now. They
-	// are shown, and not judged: the schedules themselves are.
+	// Copies are the gates that show the current state of the Schedules. They are shown, but
+	// not evaluated: the schedules themselves are evaluated.
 	Copies []v1alpha1.RolloutGate
 	// Schedules that select the Rollout, sorted by name.
 	Schedules []Window
@@ -95,60 +116,60 @@ type Gates struct {
 	Problem *Problem
 }
 
-// Window is what a schedule that selects the Rollout says at Input.Now.
+// Window is the state of a schedule that selects the Rollout, at Input.Now.
 type Window struct {
-	// Schedule is its kind and name.
+	// Schedule is the kind and name of the schedule.
 	Schedule string
 	// Open is true if promotions may start.
 	Open bool
-	// Message says whether it is open, because of what, and until when.
+	// Message says whether the schedule is open, why, and until when.
 	Message string
-	// Until is when Open changes; zero is never.
+	// Until is when Open changes; zero means never.
 	Until time.Time
 	// Problem is set if the schedule could not be evaluated.
 	Problem *Problem
 }
 
-// Health holds the selected HealthChecks.
+// Health contains the selected HealthChecks.
 type Health struct {
 	// Checks that the Rollout selects, sorted by namespace and name.
 	Checks []v1alpha1.HealthCheck
-	// Refused says of checks, by "namespace/name", why they cannot be reset.
+	// Refused explains why checks cannot be reset. The key is "namespace/name".
 	Refused map[string]string
-	// Problem is set if they could not be selected or read.
+	// Problem is set if the HealthChecks could not be selected or read.
 	Problem *Problem
 }
 
-// Problem says what could not be read or evaluated, and what to do.
+// Problem describes what could not be read or evaluated, and what to do about it.
 type Problem struct {
 	// Reason is one of the v1alpha1 reasons.
 	Reason string
-	// Message for people.
+	// Message for users.
 	Message string
 }
 
-// Action is what a Decision asks for.
+// Action is the action that a Decision requests.
 type Action string
 
 const (
-	// Nothing is to be done until something changes.
+	// Nothing means that nothing is to be done until something changes.
 	Nothing Action = "Nothing"
 	// Wait for an outcome that is expected.
 	Wait Action = "Wait"
 	// Promote the Decision's release.
 	Promote Action = "Promote"
-	// Supersede the running promotion by the Decision's release.
+	// Supersede the running promotion with the Decision's release.
 	Supersede Action = "Supersede"
-	// Adopt the release that the targets carry already: after the history was
-	// lost, or because spec.firstRelease is Applied.
+	// Adopt the release that the targets already have: because the history was lost, or
+	// because spec.firstRelease is Applied.
 	Adopt Action = "Adopt"
 	// StartBake: the release is applied and healthy; the bake clock starts.
 	StartBake Action = "StartBake"
-	// FinishBake: the evidence held to the end.
+	// FinishBake: the release is applied and healthy at the end of the bake.
 	FinishBake Action = "FinishBake"
 	// FailBake: a HealthCheck failed or the deadline passed.
 	FailBake Action = "FailBake"
-	// Retry: the failed current release is judged anew.
+	// Retry: the failed current release is evaluated again.
 	Retry Action = "Retry"
 )
 
@@ -163,60 +184,59 @@ type Decision struct {
 	Action Action
 	// Release that is promoted or adopted.
 	Release v1alpha1.VersionInfo
-	// Manual is true if a person chose the release.
+	// Manual is true if a user chose the release.
 	Manual bool
 	// Reason is one of the v1alpha1 reasons.
 	Reason string
-	// Message says in a sentence why the Action was chosen.
+	// Message explains in one sentence why the Action was chosen.
 	Message string
-	// Overdue is true while Wait lasts longer than a promotion usually takes at
-	// this point, so that it is worth telling what Message waits for.
+	// Overdue is true if Wait lasts longer than a promotion usually takes at this point.
+	// Then it is worth reporting what Message waits for.
 	Overdue bool
-	// Learned is true if what the registry says of releases has become known and
-	// is worth a write by itself.
+	// Learned is true if metadata from the registry has become known and is worth a write by
+	// itself.
 	Learned bool
 	// Failed lists the HealthChecks that failed the bake.
 	Failed []v1alpha1.FailedHealthCheck
-	// Resets are the HealthChecks, by index into Input.Health.Checks, that
-	// must be reset before what they say counts for the current promotion.
+	// Resets are the HealthChecks, by index into Input.Health.Checks, that must be reset
+	// before their result counts for the current promotion.
 	Resets []int
-	// Ledger is status.availableReleases as it should be.
+	// Ledger is the new value of status.availableReleases.
 	Ledger []v1alpha1.VersionInfo
-	// Full is true if the status has no room for a longer Ledger. The Candidates
-	// are all there are, whether the Ledger has room for them or not.
+	// Full is true if a longer Ledger does not fit into the status. Candidates contains all
+	// candidates, even those that do not fit into the Ledger.
 	Full bool
-	// Candidates are the releases newer than the current one, newest first,
-	// each with its verdict.
+	// Candidates are the releases newer than the current one, newest first, each with its
+	// verdict.
 	Candidates []Verdict
-	// Problem keeps a person's order or the whole Rollout from being carried
-	// out; nil if there is none.
+	// Problem prevents a user's request or the whole Rollout from being carried out; nil if
+	// there is none.
 	Problem *Problem
-	// Recovery is set if the release that is promoted cannot fail, and says
-	// why.
+	// Recovery is set if the promoted release cannot fail. It explains why.
 	Recovery *Note
-	// Spent are the annotations on the Rollout that are used up or answered;
-	// they are removed once the decision is recorded.
+	// Spent are the annotations of the Rollout that are used up or answered. They are
+	// removed once the decision is recorded.
 	Spent []string
-	// Answers tell of those requests among the spent ones that had no effect.
+	// Answers report those of the spent requests that had no effect.
 	Answers []Note
-	// Refused says of a request that stays why it has no effect; nil if there
+	// Refused explains why a request that stays on the Rollout has no effect; nil if there
 	// is none.
 	Refused *Problem
-	// Notes are facts worth an event that no condition carries.
+	// Notes are facts that are worth an event and that no condition shows.
 	Notes []Note
-	// RecheckAt is when time alone may change the decision; zero is never.
+	// RecheckAt is when time alone can change the decision; zero means never.
 	RecheckAt time.Time
 }
 
-// Note is a fact worth telling once.
+// Note is a fact that is worth reporting once.
 type Note struct {
 	// Reason is one of the v1alpha1 reasons.
 	Reason string
-	// Message for people.
+	// Message for users.
 	Message string
 }
 
-// Decide says what happens to the Rollout next.
+// Decide returns what happens to the Rollout next.
 func Decide(in Input) Decision {
 	ledger, notes := grow(in)
 	d := Decision{Action: Nothing, Ledger: ledger, Notes: notes, Problem: impossible(in.Rollout, ledger)}
@@ -233,8 +253,8 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// choose fills in the action: a person's choice first, then what Flux deploys
-// without having been asked, then the outcome of the running promotion, then the next
+// choose fills in the action. In this order it considers: a user's choice, content that
+// Flux deployed without a request, the outcome of the running promotion, and the next
 // promotion.
 func (d *Decision) choose(in Input) {
 	switch {
@@ -261,13 +281,13 @@ func (d *Decision) chooseCandidate(in Input) {
 	}
 }
 
-// What the message of an entry ends with that used up a bypass, and an unblock.
+// These texts end the message of an entry that used up a bypass or an unblock.
 const (
 	pastGates   = "; a person let it past the gates"
 	pastFailure = "; a person let it past a failure"
 )
 
-// grounds says why the release was chosen, and what a person lifted for it.
+// grounds explains why the release was chosen, and which holds a user lifted for it.
 func (d *Decision) grounds(in Input) string {
 	which := "the newest eligible"
 	if in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext {
@@ -283,8 +303,8 @@ func (d *Decision) grounds(in Input) string {
 	return text
 }
 
-// supersedeBelow says of the eligible candidates below index i that the one
-// at i goes instead.
+// supersedeBelow holds the eligible candidates below index i, because the one at i is
+// promoted instead.
 func (d *Decision) supersedeBelow(i int) {
 	reason := Hold{Reason: v1alpha1.SupersededReason, Message: d.Candidates[i].Release.Tag + " is newer and eligible"}
 	for j := i + 1; j < len(d.Candidates); j++ {
@@ -301,8 +321,8 @@ func (d *Decision) promote(in Input, release v1alpha1.VersionInfo) {
 	}
 }
 
-// recheck keeps the earliest moment at which time alone may change the
-// decision: that of the bake, or that of a candidate which only time holds.
+// recheck keeps the earliest time at which time alone can change the decision: the time
+// that the bake needs, or the end of a hold that only time ends.
 func (d *Decision) recheck(in Input) {
 	for _, candidate := range d.Candidates {
 		for _, hold := range candidate.Holds {

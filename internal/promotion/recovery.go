@@ -8,9 +8,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// recovery says why the promotion that the decision makes must not fail: what
-// it replaces is broken already, and to call the way out a failure would only
-// block the next one. Nil if it can fail.
+// recovery explains why the promotion of this decision cannot fail; nil if it can. The
+// release that it replaces is already broken. If this way out were reported as a failure,
+// that would only block the next one.
 func recovery(in Input, d *Decision) *Note {
 	previous := in.Rollout.Current()
 	switch sick := Unhealthy(in.Health.Checks); {
@@ -30,8 +30,8 @@ func recovery(in Input, d *Decision) *Note {
 	return nil
 }
 
-// forgiven weighs the proofs of a promotion that cannot fail: an error only
-// keeps it waiting until the check is Healthy again.
+// forgiven returns the proofs of a promotion that cannot fail: an error only makes it
+// wait until the check is Healthy again.
 func (p Proofs) forgiven() Proofs {
 	for i := range p {
 		if p[i].State != Disproven {

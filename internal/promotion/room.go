@@ -10,40 +10,40 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// The room of the ledger in a status, in bytes of JSON. etcd takes 1.5 MiB per
-// object, and whoever watches a Rollout gets all of it with every change.
+// Size limits of the known releases in a status, in bytes of JSON. etcd accepts 1.5 MiB
+// per object, and every client that watches a Rollout receives all of it with every
+// change.
 const (
-	// ledgerRoom is that of the whole ledger.
+	// ledgerRoom is the limit of all known releases together.
 	ledgerRoom = 60 << 10
-	// tagRoom is what the tags and dates alone may take of it.
+	// tagRoom is the limit for tags and dates alone, within ledgerRoom.
 	tagRoom = 30 << 10
-	// largestTag is what a release takes of which only the tag and its date are
-	// kept: a tag of 128 characters.
+	// largestTag is the largest size of a release of which only tag and date are kept: a tag
+	// of 128 characters.
 	largestTag = 184
-	// largestMetadata is what the rest of a release may take: its digest, its
-	// version and its revision.
+	// largestMetadata is the largest size of the rest of a release: its digest, version and
+	// revision.
 	largestMetadata = 1024
-	// usualMetadata is set aside for what is not known yet.
+	// usualMetadata is reserved for metadata that is not known yet.
 	usualMetadata = 256
 )
 
-// room is the part of a ledger that the status has room for.
+// room is the part of the known releases that fits into the status.
 type room struct {
-	// ledger that is kept, in its order.
+	// ledger contains the releases that are kept, in the original order.
 	ledger []v1alpha1.VersionInfo
-	// full is true if there is no room for another release.
+	// full is true if another release does not fit.
 	full bool
-	// bare are the tags of the releases that have no room for metadata.
+	// bare contains the tags of the releases whose metadata does not fit.
 	bare map[string]bool
 }
 
-// withinRoom leaves out of the ledger what the status has no room for. Those
-// releases go first that matter least; of those that stay the less important
-// keep only tag and date. What is promoted stays.
+// withinRoom cuts the known releases to the size limit of the status. The least important
+// releases are left out first. Of the releases that stay, the less important ones keep
+// only tag and date. The promoted release stays.
 //
-// What stays follows from the order of importance alone, and not from how large
-// the next one would be: a release that was left out, and that a scan shows
-// again, is left out again and costs no write.
+// Only the order of importance decides what stays, not the size of the next release. If a
+// scan shows a release again that was left out, it is left out again, without a write.
 func withinRoom(in Input, ledger []v1alpha1.VersionInfo, promoted string) room {
 	if len(ledger)*(largestTag+largestMetadata) <= ledgerRoom && !slices.ContainsFunc(ledger, oversized) {
 		return room{ledger: ledger}
@@ -79,13 +79,13 @@ func oversized(v v1alpha1.VersionInfo) bool {
 	return r.tagSize() > largestTag || r.metadataSize() > largestMetadata
 }
 
-// ranked is a release of the ledger and how much it matters.
+// ranked is a known release with its importance.
 type ranked struct {
 	v1alpha1.VersionInfo
-	index int  // in the ledger
-	equal int  // is the same for releases of the same precedence, and higher for newer ones
-	class int  // the lower, the more it matters
-	known bool // stands in the status already
+	index int  // position in the known releases
+	equal int  // the same for releases of the same precedence, and higher for newer ones
+	class int  // lower is more important
+	known bool // is already in the status
 }
 
 func (r *ranked) tagSize() int {
@@ -106,14 +106,15 @@ func (r *ranked) metadataSize() int {
 
 // The classes of releases, the most important first.
 const (
-	referredClass = iota // what something refers to by its tag: stays in any case
-	allowedClass         // candidates that the gates allow by version
+	referredClass = iota // referred to by tag: always stays
+	allowedClass         // candidates whose version the gates allow
 	candidateClass
 	otherClass
 )
 
-// rank sorts the ledger by importance: what is referred to, what may be promoted,
-// what is newer. Where releases are taken one by one, the next is the first.
+// rank sorts the known releases by importance: first the releases that are referred to,
+// then those that may be promoted, then the newer ones. If releases are promoted one by
+// one, the next candidate comes first.
 func rank(in Input, ledger []v1alpha1.VersionInfo, promoted string) []ranked {
 	oneByOne := in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext
 	known, classOf := TagsOf(in.Rollout.Status.AvailableReleases), classes(in, ledger, promoted)
@@ -140,7 +141,7 @@ func rank(in Input, ledger []v1alpha1.VersionInfo, promoted string) []ranked {
 	return all
 }
 
-// classes tells how much the releases of the ledger matter.
+// classes returns a function that returns the class of a release by its tag.
 func classes(in Input, ledger []v1alpha1.VersionInfo, promoted string) func(tag string) int {
 	referred := referredTo(in)
 	referred[promoted] = true
@@ -159,7 +160,7 @@ func classes(in Input, ledger []v1alpha1.VersionInfo, promoted string) func(tag 
 	}
 }
 
-// firstIf sorts those first for which something is true.
+// firstIf compares two conditions: true sorts before false.
 func firstIf(a, b bool) int {
 	switch {
 	case a == b:
@@ -170,7 +171,7 @@ func firstIf(a, b bool) int {
 	return 1
 }
 
-// referredTo are the tags by which history, policy and people refer to releases.
+// referredTo returns the tags by which history, policy and users refer to releases.
 func referredTo(in Input) map[string]bool {
 	tags := map[string]bool{
 		in.Rollout.Pinned(): true, in.Rollout.Forced(): true, in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation]: true,

@@ -9,20 +9,21 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// The room of the history in a status, in bytes of JSON.
+// Size limits of the history in a status, in bytes of JSON.
 const (
-	// historyRoom is that of the whole history.
+	// historyRoom is the limit of the whole history.
 	historyRoom = 48 << 10
-	// failedRoom is what the failed HealthChecks of one entry may take of it.
+	// failedRoom is the limit for the failed HealthChecks of one entry, within historyRoom.
 	failedRoom = 6 << 10
-	// longestOfOld is how many characters are kept of a text, if otherwise there
-	// were no room for its entry.
+	// longestOfOld is how many characters of a text are kept if its entry does not fit
+	// otherwise.
 	longestOfOld = 128
 )
 
-// historyWithinRoom cuts a history that the status has no room for. An entry that
-// does not fit as it is loses its long texts and its failed HealthChecks, and only
-// then itself, the oldest first. What decides about candidates goes last.
+// historyWithinRoom cuts a history that does not fit into the status. An entry that does
+// not fit first loses its long texts and its failed HealthChecks. If it still does not
+// fit, it is dropped, the oldest first. Entries that decide about candidates are dropped
+// last.
 func historyWithinRoom(in Input, status *v1alpha1.RolloutStatus) []v1alpha1.DeploymentHistoryEntry {
 	history := status.History
 	if sizeOfHistory(history) <= historyRoom {
@@ -48,8 +49,8 @@ func historyWithinRoom(in Input, status *v1alpha1.RolloutStatus) []v1alpha1.Depl
 	return kept
 }
 
-// setAside reserves room for the decisive entries without their texts, the newest
-// first. It returns those that have room, and what is left for all others.
+// setAside reserves space for the decisive entries without their texts, the newest first.
+// It returns which entries have space, and how much is left for the others.
 func setAside(history []v1alpha1.DeploymentHistoryEntry, decisive []bool) ([]bool, int) {
 	left := historyRoom
 	for i := range history {
@@ -62,7 +63,7 @@ func setAside(history []v1alpha1.DeploymentHistoryEntry, decisive []bool) ([]boo
 	return decisive, left
 }
 
-// shortEntry is an entry without what only explains it.
+// shortEntry returns an entry without the texts that only explain it.
 func shortEntry(e v1alpha1.DeploymentHistoryEntry) v1alpha1.DeploymentHistoryEntry {
 	e.FailedHealthChecks = nil
 	e.Message, e.BakeStatusMessage = shortText(e.Message), shortText(e.BakeStatusMessage)
@@ -88,8 +89,8 @@ func sizeOfHistory(history []v1alpha1.DeploymentHistoryEntry) int {
 	return size
 }
 
-// sizeOfEntry counts what is in each entry as if all of it were there, and what is
-// not known yet of its image as usual.
+// sizeOfEntry returns the size of an entry as if all fixed fields were set. If the
+// metadata of its image is not known yet, it counts with its usual size.
 func sizeOfEntry(e v1alpha1.DeploymentHistoryEntry) int {
 	const frame = len(`{"id":9223372036854775807,"version":{},"timestamp":"2026-01-01T00:00:00Z","message":"",` +
 		`"triggeredBy":{"kind":"System","name":""},"bakeStatus":"InProgress","bakeStatusMessage":"",` +
@@ -122,7 +123,7 @@ func sizeOfFailed(f v1alpha1.FailedHealthCheck) int {
 	return size
 }
 
-// failedWithinRoom are as many of the failed HealthChecks as an entry has room for.
+// failedWithinRoom returns as many of the failed HealthChecks as fit into one entry.
 func failedWithinRoom(failed []v1alpha1.FailedHealthCheck) []v1alpha1.FailedHealthCheck {
 	size := 0
 	for i := range failed {

@@ -16,11 +16,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// roomOfTheLedger is what availableReleases may take, in bytes of JSON.
+// roomOfTheLedger is the size limit of availableReleases, in bytes of JSON.
 const roomOfTheLedger = 60 << 10
 
-// versions are n releases, the oldest first: 1.0.0, 1.1.0, and so on. Padding
-// makes them longer.
+// versions returns n releases, oldest first: 1.0.0, 1.1.0, and so on. Padding makes them
+// longer.
 func versions(n int, padding string) []string {
 	all := make([]string, n)
 	for i := range all {
@@ -29,18 +29,18 @@ func versions(n int, padding string) []string {
 	return all
 }
 
-// longest makes a tag of "1.1234.0" as long as a tag can be.
+// longest makes the tag "1.1234.0" as long as a tag can be.
 var longest = "-" + strings.Repeat("x", 119)
 
-// behind is a Rollout that runs the oldest of five thousand releases, which the
-// scan shows, while a schedule holds it back.
+// behind returns a Rollout that runs the oldest of five thousand releases. The scan shows
+// them all, while a closed schedule holds them.
 func behind(r *fixture.RolloutBuilder, tags []string) *situation {
 	return given(r.History(entry(tags[0]).Succeeded())).latest(tags[len(tags)-1]).scanned(tags...).
 		schedules(closedUntil(never, "freeze"))
 }
 
-// stored decides until there is nothing new to store, and has registries
-// answered what is asked for. It returns how many releases were asked for.
+// stored decides until there is nothing new to store, and answers requests for metadata.
+// It returns how many releases were requested.
 func stored(t *testing.T, s *situation, metadata func(tag string) promotion.Metadata) (asked int) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -75,10 +75,10 @@ func checkRoom(t *testing.T, ledger []v1alpha1.VersionInfo) {
 	}
 }
 
-// silent is a registry that says nothing.
+// silent is a registry that reports nothing.
 func silent(tag string) promotion.Metadata { return promotion.Metadata{Tag: tag, Digest: "sha256:00"} }
 
-// talkative is one that says as much as it can.
+// talkative is a registry that reports as much as it can.
 func talkative(tag string) promotion.Metadata {
 	text := strings.Repeat("<é\x01", 400)
 	return promotion.Metadata{
@@ -87,7 +87,7 @@ func talkative(tag string) promotion.Metadata {
 	}
 }
 
-// usual is what most say.
+// usual is a registry that reports what most registries do.
 func usual(tag string) promotion.Metadata {
 	return promotion.Metadata{
 		Tag: tag, Digest: "sha256:" + strings.Repeat("a", 64), Version: tag, Revision: strings.Repeat("b", 40),
@@ -134,8 +134,8 @@ func TestThousandsOfReleasesStayWithinTheirRoomAndChooseTheSame(t *testing.T) {
 	}
 }
 
-// checkKept: some hundred releases are there, in order, among them those that
-// are given, and it is known that these are not all.
+// checkKept checks that some hundred releases are kept in order, that the given ones are
+// among them, and that the decision reports that these are not all.
 func checkKept(t *testing.T, s *situation, wanted ...string) {
 	t.Helper()
 	ledger := tags(s.input.Rollout.Status.AvailableReleases)
@@ -157,8 +157,8 @@ func checkKept(t *testing.T, s *situation, wanted ...string) {
 	diff(t, sorted, ledger)
 }
 
-// TestReleasesThatComeOneByOneAreKeptInOrder: while an environment is pinned,
-// releases come that nobody takes, and no scan shows them again.
+// TestReleasesThatComeOneByOneAreKeptInOrder: while an environment is pinned, releases
+// appear that are not promoted, and no scan shows them again.
 func TestReleasesThatComeOneByOneAreKeptInOrder(t *testing.T) {
 	for strategy, want := range map[v1alpha1.ReleaseStrategy]string{
 		v1alpha1.ReleaseNewest: "1.1999.0", v1alpha1.ReleaseNext: "1.1.0",
@@ -179,8 +179,8 @@ func TestReleasesThatComeOneByOneAreKeptInOrder(t *testing.T) {
 	}
 }
 
-// TestOneByOneNoneIsSkippedThatIsKept: with a long way to go, releases follow one
-// another in order for as long as nothing was left out between them.
+// TestOneByOneNoneIsSkippedThatIsKept: from far behind, releases are promoted in order,
+// one after another, as long as none between them was left out.
 func TestOneByOneNoneIsSkippedThatIsKept(t *testing.T) {
 	all := versions(5000, "")
 	s := behind(rollout().Strategy(v1alpha1.ReleaseNext), all).schedules()
@@ -197,9 +197,9 @@ func TestOneByOneNoneIsSkippedThatIsKept(t *testing.T) {
 	}
 }
 
-// TestARoomThatIsFullComesToRest: whatever a policy and a scan show, and in
-// whatever order, a ledger that is full is not written in every pass, and what
-// it lost changes no choice.
+// TestARoomThatIsFullComesToRest: whatever a policy and a scan show, and in whatever
+// order, a full list of known releases is not written in every pass, and the releases it
+// lost change no choice.
 func TestARoomThatIsFullComesToRest(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -217,8 +217,8 @@ func TestARoomThatIsFullComesToRest(t *testing.T) {
 	}
 }
 
-// crowd is a Rollout with more releases than there is room for, some of them
-// equal to others, once held by a schedule and once not.
+// crowd returns a Rollout with more releases than fit, some of them equal to others: once
+// held by a schedule and once not.
 func crowd(random *rand.Rand) (held, opened *situation) {
 	var all []string
 	padding := strings.Repeat("0", random.IntN(110))

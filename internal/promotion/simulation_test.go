@@ -25,20 +25,19 @@ var (
 	more     = flag.Int("seeds", 1, "simulate with this many times as many fresh seeds")
 )
 
-// How often a simulation runs with a seed that nobody chose: each story, whose
-// events are given, and the one in which anything may happen. make test-long has
+// These numbers are how often a simulation runs with a random seed: each story, whose
+// events are fixed, and the chaos run, in which anything may happen. make test-long runs
 // more.
 const (
 	freshSeedsOfAStory = 12
 	freshSeedsOfChaos  = 100
 )
 
-// The real engine runs while mutators play everybody else. Every story runs in
-// fixed order, where what happens is compared with the golden file of its name;
-// with seed 0; and with fresh seeds, where everybody acts in any order and
-// takes any time. Invariants are checked after every step, and each run must
-// end as the story says. To write the golden files anew, and to look into a
-// seed that failed:
+// The real engine runs while mutators play everyone else. Every story runs in fixed
+// order, and its events are compared with the golden file of its name. It also runs with
+// seed 0 and with fresh seeds: then everyone acts in any order and takes any time.
+// Invariants are checked after every step, and each run must end as the story says. To
+// write the golden files again, and to look into a seed that failed:
 //
 //	go test ./internal/promotion -run TestStories -update
 //	go test ./internal/promotion -run TestStories -seed 6845808553626121445
@@ -58,8 +57,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// TestAnythingMayHappen lets people, gates and crashes come at random; after
-// that the world calms down, and must come to rest at its newest release.
+// TestAnythingMayHappen makes users, gates and crashes act at random. After that the
+// world calms down, and must come to rest at its newest release.
 func TestAnythingMayHappen(t *testing.T) {
 	for _, seed := range seeds(freshSeedsOfChaos) {
 		t.Run(fmt.Sprintf("with seed %d", seed), func(t *testing.T) { playChaos(t, random(seed)) })
@@ -76,12 +75,12 @@ func seeds(fresh int) []uint64 {
 
 func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
-// story is what people do, each event once and in turn, when its time comes.
+// story is what users do: each event once and in order, when its time comes.
 type story struct {
 	rollout *fixture.RolloutBuilder
 	setUp   func(*world)
 	events  []event
-	// ends is the history in which it ends.
+	// ends is the final history.
 	ends string
 }
 
@@ -111,7 +110,7 @@ func (s story) play(t *testing.T, rng *rand.Rand) *world {
 	return w
 }
 
-// runUntil steps until done. It must come to that within a bound.
+// runUntil steps until done reports true. It fails if that takes too many steps.
 func (w *world) runUntil(bound int, people func(), done func() bool) {
 	w.t.Helper()
 	for range bound {
@@ -123,13 +122,13 @@ func (w *world) runUntil(bound int, people func(), done func() bool) {
 	w.fail("it did not come to its end in %d iterations; history: %s", bound, w.describeHistory())
 }
 
-// atRest reports whether the last promotion has its outcome and runs
-// everywhere, and no time is set to look again.
+// atRest reports whether the last promotion has its outcome and runs everywhere, and no
+// recheck is planned.
 func (w *world) atRest() bool {
 	return len(w.rollout.Status.History) > 0 && !w.current().State().Running() && w.recheckAt.IsZero() && w.allApplied()
 }
 
-// staysAtRest: once at rest, the controller writes nothing.
+// staysAtRest checks that the controller writes nothing once it is at rest.
 func (w *world) staysAtRest() {
 	w.t.Helper()
 	for range 3 {
@@ -163,7 +162,8 @@ func at(moment time.Time) func(*world) bool {
 	return func(w *world) bool { return !w.now.Before(moment) }
 }
 
-// once is when the newest entry is that release in that state.
+// once returns a function that reports whether the newest entry is that release in that
+// state.
 func once(tag string, state v1alpha1.BakeStatus) func(*world) bool {
 	return func(w *world) bool { return w.current().Version.Tag == tag && w.current().State() == state }
 }

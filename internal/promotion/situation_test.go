@@ -14,7 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// Moments around noon. Entries of the fixture were recorded at eleven.
+// Times around noon. Entries of the fixture were recorded at eleven.
 var (
 	noon   = fixture.Noon
 	eleven = noon.Add(-time.Hour)
@@ -23,17 +23,17 @@ var (
 
 const instant = time.Nanosecond
 
-// never is when time alone changes nothing.
+// never is used when time alone changes nothing.
 var never time.Time
 
 // anySemver admits every semantic version, prereleases included.
 var anySemver = promotion.OrderSpec{Kind: promotion.BySemver, Range: ">=0.0.0-0"}
 
-// broken is something that could not be read.
+// broken is a Problem of an object that could not be read.
 var broken = &promotion.Problem{Reason: "Broken", Message: "it is broken"}
 
-// situation builds the Input of a decision at noon. The policy ranks by semver
-// and names the last release of the ledger.
+// situation builds the Input of a decision at noon. The policy ranks by semver and names
+// the last known release.
 type situation struct{ input promotion.Input }
 
 func given(rollout *fixture.RolloutBuilder) *situation {
@@ -69,13 +69,13 @@ func (s *situation) scanned(tags ...string) *situation {
 	return s
 }
 
-// partial says why not all tags are known.
+// partial sets why not all tags are known.
 func (s *situation) partial(why string) *situation {
 	s.input.Policy.Partial = why
 	return s
 }
 
-// registryHas these tags and no other, as the last scan says.
+// registryHas sets these tags, and no others, as the result of the last scan.
 func (s *situation) registryHas(tags ...string) *situation {
 	s.input.Policy.Complete = true
 	return s.scanned(tags...)
@@ -109,7 +109,7 @@ func (s *situation) schedules(windows ...promotion.Window) *situation {
 	return s
 }
 
-// openUntil and closedUntil are schedules; the zero time is never.
+// openUntil and closedUntil return schedules; the zero time means never.
 func openUntil(t time.Time, name string) promotion.Window {
 	return promotion.Window{Schedule: "RolloutSchedule " + name, Open: true, Message: "open", Until: t}
 }
@@ -126,8 +126,8 @@ func (s *situation) checks(checks ...*fixture.HealthCheckBuilder) *situation {
 	return s
 }
 
-// resetChecks adds HealthChecks that were reset for the current promotion and
-// say what they say since.
+// resetChecks adds HealthChecks that were reset for the current promotion. What they
+// report came after the reset.
 func (s *situation) resetChecks(checks ...*fixture.HealthCheckBuilder) *situation {
 	return s.resetChecksFrom(nil, checks...)
 }
@@ -141,7 +141,7 @@ func (s *situation) resetChecksFrom(removed *metav1.Time, checks ...*fixture.Hea
 	return s
 }
 
-// refused says that a check cannot be reset.
+// refused sets why a check cannot be reset.
 func (s *situation) refused(name, why string) *situation {
 	s.input.Health.Refused = map[string]string{fixture.Namespace + "/" + name: why}
 	return s
@@ -162,13 +162,13 @@ func (s *situation) targetsUnreadable() *situation {
 	return s
 }
 
-// owned are versions that the targets carry in fields that we wrote once.
+// owned sets versions of target fields that the controller once wrote.
 func (s *situation) owned(versions ...string) *situation {
 	s.input.Targets.Owned = versions
 	return s
 }
 
-// carried are versions that the targets carry in their fields, whoever set them.
+// carried sets versions of target fields, no matter who set them.
 func (s *situation) carried(versions ...string) *situation {
 	s.input.Targets.Carried = versions
 	return s
@@ -182,7 +182,7 @@ func target(name string, state v1alpha1.TargetState, message string) promotion.T
 	return promotion.Target{Kind: "Kustomization", Namespace: fixture.Namespace, Name: name, State: state, Message: message}
 }
 
-// order prepares an order that is known to be valid.
+// order returns an order from a spec that is known to be valid.
 func order(spec promotion.OrderSpec) promotion.Order {
 	o, err := promotion.NewOrder(spec)
 	if err != nil {
@@ -217,7 +217,7 @@ func wireTime(t time.Time) *metav1.Time { return &metav1.Time{Time: t} }
 
 func to[T any](value T) *T { return &value }
 
-// diff fails the test if got is not what the rule says.
+// diff fails the test if got differs from want.
 func diff(t *testing.T, want, got any, options ...cmp.Option) {
 	t.Helper()
 	if d := cmp.Diff(want, got, options...); d != "" {
@@ -225,8 +225,8 @@ func diff(t *testing.T, want, got any, options ...cmp.Option) {
 	}
 }
 
-// outcome is what a decision says of the promotion, without the ledger and the
-// verdicts.
+// outcome is the part of a decision about the promotion, without the known releases and
+// the verdicts.
 type outcome struct {
 	Action    promotion.Action
 	Release   string
@@ -246,7 +246,7 @@ func outcomeOf(d promotion.Decision) outcome {
 	}
 }
 
-// reasons are why each candidate is held, newest first; none is eligible.
+// reasons returns why each candidate is held; an eligible candidate has an empty list.
 func reasons(d promotion.Decision) map[string][]string {
 	all := map[string][]string{}
 	for _, verdict := range d.Candidates {

@@ -9,7 +9,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// guarded bakes for half an hour under the eyes of its HealthChecks.
+// guarded returns a Rollout that bakes for half an hour, watched by HealthChecks.
 func guarded() *fixture.RolloutBuilder {
 	return rollout().BakeTime(30 * time.Minute).SelectAllChecks()
 }
@@ -147,8 +147,8 @@ var stories = map[string]story{
 	"a weekend on which clocks are set": {
 		rollout: guarded(),
 		setUp: func(w *world) {
-			// The night from Saturday to Sunday has seven hours in Berlin: from
-			// 21:00 to 04:00 by this story's clock, and the next one begins at 20:00.
+			// The night from Saturday to Sunday has seven hours in Berlin: from 21:00 to 04:00 by
+			// this story's clock. The next night begins at 20:00.
 			w.now, w.tick = time.Date(2026, time.March, 28, 19, 0, 0, 0, time.UTC), 30*time.Minute
 			w.addCheck("smoke")
 			w.scheduled("weekend-nights", v1alpha1.ScheduleAllow, "Europe/Berlin", v1alpha1.ScheduleRule{
@@ -230,7 +230,7 @@ var stories = map[string]story{
 	},
 }
 
-// knows is when the ledger lists the release.
+// knows returns a function that reports whether the release is known.
 func knows(tag string) func(*world) bool {
 	return func(w *world) bool {
 		for _, known := range tags(w.rollout.Status.AvailableReleases) {
@@ -242,7 +242,8 @@ func knows(tag string) func(*world) bool {
 	}
 }
 
-// held is when nothing runs and the release is held for this reason.
+// held returns a function that reports whether the release is held for this reason while
+// no promotion is running.
 func held(tag, reason string) func(*world) bool {
 	return func(w *world) bool {
 		for _, verdict := range w.decide(w.gather()).Candidates {
@@ -254,16 +255,16 @@ func held(tag, reason string) func(*world) bool {
 	}
 }
 
-// retried is once the current release was retried.
+// retried reports whether the current release was retried.
 func retried(w *world) bool { return w.current().LastRetryTimestamp != nil }
 
-// loseStatus forgets all that only the status knew. Ids that were given are
-// not given again as long as a target shows that there was a history.
+// loseStatus forgets everything that only the status contained. Ids are not given twice
+// as long as a target shows that there was a history.
 func (w *world) loseStatus() {
 	w.rollout.Status = v1alpha1.RolloutStatus{}
 	lastID := w.memory.lastID
 	w.memory = newMemory()
-	w.memory.said = true // nobody can tell any more which promotion that was of
+	w.memory.said = true // it is no longer known which promotion the name was given for
 	for _, object := range w.targets {
 		if object.written {
 			w.memory.lastID = lastID

@@ -9,8 +9,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// LogValues are the decision as keys and values for a line of the log: what is done and
-// why, or else what keeps anything from being done. Texts are bounded.
+// LogValues returns the decision as keys and values for a line of the log: what is done
+// and why, or else what prevents it. Texts are cut to a size limit.
 func (d Decision) LogValues() []any {
 	reason, message := d.why()
 	values := []any{"action", string(d.Action), "reason", reason}
@@ -31,8 +31,8 @@ func (d Decision) LogValues() []any {
 	return values
 }
 
-// why gives the reason of the action; where nothing is done, that of the Problem, or
-// what holds the newest candidate.
+// why returns the reason of the action. If nothing is done, it returns that of the
+// Problem, or the first hold of the newest candidate.
 func (d Decision) why() (reason, message string) {
 	switch {
 	case d.Reason != "":

@@ -19,32 +19,32 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// world is everything around the engine, small enough to be simulated: a
-// registry and the policy that watches it, Flux objects that apply a version a
-// while after they carry it, HealthChecks with their writers, gates, people,
-// a controller that may die, and a clock.
+// world is everything around the engine, small enough to be simulated: a registry and the
+// policy that watches it, Flux objects that apply a version some time after it was
+// written to them, HealthChecks with their writers, gates, users, a controller that may
+// die, and a clock.
 type world struct {
 	t *testing.T
-	// rng is nil in fixed order: then everybody is prompt.
+	// rng is nil in fixed order: then everyone is prompt.
 	rng *rand.Rand
-	// now is the clock; tick is how far it goes on when nothing is due before.
+	// now is the clock. tick is how far it advances if nothing is due before.
 	now  time.Time
 	tick time.Duration
 
 	rollout *v1alpha1.Rollout
 	order   promotion.Order
 	latest  *v1alpha1.VersionInfo
-	// registry lists the tags that can be pulled, as they were pushed.
+	// registry lists the tags that can be pulled, in the order of their push.
 	registry []string
 	// pushes counts how often a tag was pushed again.
 	pushes map[string]int
-	// answers are what the registry has said, by what it was asked.
+	// answers are the registry's answers, by question.
 	answers map[question]promotion.Metadata
 	// policyGoneUntil is the iteration until which the policy cannot be read.
 	policyGoneUntil int
 	// reflection is the policy's spec.digestReflectionPolicy.
 	reflection string
-	// sick says of a release how long after it was applied it falls ill.
+	// sick is, for each bad release, how long after it was applied it becomes unhealthy.
 	sick  map[string]time.Duration
 	gates []v1alpha1.RolloutGate
 	// schedules that select the Rollout, by name.
@@ -52,10 +52,10 @@ type world struct {
 	targets   []*fluxObject
 	writers   []*writer
 
-	// crashAfter is after how many writes the controller dies in its next
-	// pass; the record is the first. Zero is not at all.
+	// crashAfter is after how many writes the controller dies in its next pass. The record
+	// is the first write. Zero means never.
 	crashAfter int
-	// awayUntil is the iteration until which nobody runs the controller.
+	// awayUntil is the iteration until which no controller runs.
 	awayUntil int
 	recheckAt time.Time
 
@@ -66,19 +66,19 @@ type world struct {
 	told      map[string]string
 }
 
-// question is an image that the registry is asked for, by its digest if that is known.
+// question is an image that the registry is asked about, by its digest if that is known.
 type question struct{ tag, digest string }
 
-// fluxObject carries a version in its field, and has applied one.
+// fluxObject has a version in its field, and has applied one.
 type fluxObject struct {
 	name             string
 	carries, applied string
 	appliedAt        time.Time
-	// image that it pulls, and the digest that it has pulled by the tag that it applied;
-	// both are empty of one that pulls none.
+	// image is the image that it pulls, and pulled is the digest that it has pulled by the
+	// tag that it applied. Both are empty for an object that pulls no image.
 	image, pulled string
 	pulledAt      time.Time
-	// delay is for how many iterations it goes on with what it has applied.
+	// delay is for how many iterations it keeps what it has applied.
 	delay int
 	// written is true once the controller owns the field.
 	written bool
@@ -91,7 +91,7 @@ type writer struct {
 	every int
 	// terse writers set neither message nor lastChangeTime.
 	terse bool
-	// truth is what was so when the writer last spoke.
+	// truth is what was true when the writer last reported.
 	truth struct {
 		version    string
 		allApplied bool
@@ -113,17 +113,17 @@ func newWorld(t *testing.T, rollout *fixture.RolloutBuilder, rng *rand.Rand) *wo
 	}
 }
 
-// image is what the policy ranks.
+// image is the image that the policy ranks.
 const image = "registry.example.com/shop"
 
-// mutators are the others, and the controller. In fixed order they run as they
-// stand here.
+// mutators returns the actions of everyone, including the controller. In fixed order they
+// run as listed.
 func (w *world) mutators(people func()) []func() {
 	return []func(){people, w.scan, w.flux, w.evaluate, w.reconcile}
 }
 
-// step lets everybody act once, and moves the clock to whatever comes first:
-// the next tick, or the moment at which the controller wants to look again.
+// step makes everyone act once, and moves the clock to whatever comes first: the next
+// tick, or the time at which the controller wants to look again.
 func (w *world) step(people func()) {
 	w.iteration++
 	acting := w.mutators(people)
@@ -149,10 +149,10 @@ func (w *world) advanceClock() {
 	w.now = next
 }
 
-// chance is true once in n times, and never in fixed order.
+// chance reports true once in n times, and never in fixed order.
 func (w *world) chance(n int) bool { return w.rng != nil && w.rng.IntN(n) == 0 }
 
-// current is the newest history entry, empty if there is none.
+// current returns the newest history entry, empty if there is none.
 func (w *world) current() *v1alpha1.DeploymentHistoryEntry {
 	if entry := w.rollout.Current(); entry != nil {
 		return entry
@@ -160,7 +160,7 @@ func (w *world) current() *v1alpha1.DeploymentHistoryEntry {
 	return &v1alpha1.DeploymentHistoryEntry{}
 }
 
-// scan is the image-reflector-controller.
+// scan plays the image-reflector-controller.
 func (w *world) scan() {
 	var newest string
 	for _, tag := range w.registry {
@@ -179,7 +179,7 @@ func (w *world) scan() {
 	w.tell("ImagePolicy", "names %s", newest)
 }
 
-// content is the digest of what a tag points to.
+// content returns the digest that a tag points to.
 func (w *world) content(tag string) string {
 	if n := w.pushes[tag]; n > 0 {
 		return fmt.Sprintf("sha256:%s-pushed-%d", tag, n)
@@ -187,7 +187,7 @@ func (w *world) content(tag string) string {
 	return "sha256:" + tag
 }
 
-// flux applies what its objects carry.
+// flux applies the versions that its objects have in their fields.
 func (w *world) flux() {
 	for _, object := range w.targets {
 		switch content := w.content(object.carries); {
@@ -204,7 +204,7 @@ func (w *world) flux() {
 	}
 }
 
-// evaluate is the HealthChecks' writers. They write only what changes.
+// evaluate plays the writers of HealthChecks. They write only changes.
 func (w *world) evaluate() {
 	for _, writer := range w.writers {
 		if w.iteration%writer.every == 0 && !w.chance(3) {
@@ -235,7 +235,7 @@ func (w *world) evaluateOne(by *writer) {
 	}
 }
 
-// isSick reports whether what runs has fallen ill.
+// isSick reports whether the running release has become unhealthy.
 func (w *world) isSick() bool {
 	app := w.targets[0]
 	after, bad := w.sick[app.applied]
@@ -249,8 +249,8 @@ func (w *world) allApplied() bool {
 	})
 }
 
-// reconcile is the controller: it looks again until there is nothing to do, as
-// each of its writes wakes it.
+// reconcile plays the controller: it looks again until there is nothing to do, because
+// each of its writes triggers it.
 func (w *world) reconcile() {
 	if w.iteration < w.awayUntil {
 		w.recheckAt = time.Time{}
@@ -264,8 +264,8 @@ func (w *world) reconcile() {
 	w.t.Fatalf("the controller does not come to rest; history: %s", w.describeHistory())
 }
 
-// pass records first, then acts. It reports whether there may be more to do;
-// a controller that died does not know.
+// pass records first, then acts. It reports whether there may be more to do. It reports
+// false if the controller died, because then nobody knows.
 func (w *world) pass() bool {
 	in := w.gather()
 	d := w.decide(in)
@@ -332,8 +332,9 @@ func (w *world) gather() promotion.Input {
 	return in
 }
 
-// version is what the targets are to have applied. While there is no history, and the
-// Rollout begins with what runs, that is what they carry, if they agree.
+// version returns the version that the targets must have applied. While there is no
+// history and the Rollout begins with what already runs, it is the version in their
+// fields, if they agree.
 func (w *world) version(in *promotion.Input) string {
 	if len(w.rollout.Status.History) > 0 || w.rollout.Spec.FirstRelease != v1alpha1.FirstReleaseApplied {
 		return w.current().Version.Tag
@@ -349,8 +350,9 @@ func (w *world) version(in *promotion.Input) string {
 	return ""
 }
 
-// ask has the registry asked for what the status lacks, and returns what it has said of
-// that. It is asked by those who read the policy, and answers in a later pass.
+// ask asks the registry for metadata that is missing from the status, and returns its
+// answers. The registry is asked only if the policy can be read, and answers in a later
+// pass.
 func (w *world) ask(in promotion.Input) []promotion.Metadata {
 	if in.Policy.Image == "" || w.rng == nil {
 		return nil
@@ -367,7 +369,8 @@ func (w *world) ask(in promotion.Input) []promotion.Metadata {
 	return all
 }
 
-// answer describes the image of that digest, or else what the tag points to now.
+// answer describes the image of that digest, or else the image that the tag points to
+// now.
 func (w *world) answer(of question) promotion.Metadata {
 	if of.digest == "" {
 		of.digest = w.content(of.tag)
@@ -376,7 +379,7 @@ func (w *world) answer(of question) promotion.Metadata {
 	return promotion.Metadata{Tag: of.tag, Digest: of.digest, Revision: "rev-" + of.digest}
 }
 
-// policy shows what Flux does of a scan: the ten tags that are highest as strings.
+// policy returns what Flux shows of a scan: the ten tags that are highest as strings.
 func (w *world) policy() promotion.Policy {
 	if w.iteration < w.policyGoneUntil {
 		w.memory.blind = w.now
@@ -391,7 +394,7 @@ func (w *world) policy() promotion.Policy {
 	}
 }
 
-// record writes the ledger and the history, if they change.
+// record writes the known releases and the history if they change.
 func (w *world) record(in promotion.Input, d promotion.Decision) int {
 	before := w.rollout.DeepCopy()
 	history, err := promotion.Record(in, d)
@@ -417,7 +420,7 @@ func (w *world) record(in promotion.Input, d promotion.Decision) int {
 	return 1
 }
 
-// showCandidates stores which candidates there are once that is recorded.
+// showCandidates stores the candidates after the record.
 func (w *world) showCandidates(in promotion.Input) {
 	in.Rollout = w.rollout.DeepCopy()
 	w.rollout.Status.ReleaseCandidates = nil
@@ -426,7 +429,7 @@ func (w *world) showCandidates(in promotion.Input) {
 	}
 }
 
-// showTargets stores with which content targets were seen applied.
+// showTargets stores the content with which targets were seen applied.
 func (w *world) showTargets(in promotion.Input, d promotion.Decision) {
 	w.rollout.Status.Targets = nil
 	for _, t := range in.Targets.All {
@@ -436,7 +439,7 @@ func (w *world) showTargets(in promotion.Input, d promotion.Decision) {
 	}
 }
 
-// actions are the writes that make the world follow the history.
+// actions returns the writes that make the world follow the history.
 func (w *world) actions(d promotion.Decision) []func() {
 	var writes []func()
 	if len(d.Spent) > 0 {
@@ -463,7 +466,7 @@ func (w *world) actions(d promotion.Decision) []func() {
 	return writes
 }
 
-// spend removes the annotations that were used up, if the API server takes it.
+// spend removes the annotations that were used up, if the API server accepts it.
 func (w *world) spend(d promotion.Decision) {
 	if w.chance(4) {
 		w.tell("API server", "does not answer")
@@ -493,7 +496,7 @@ func (w *world) scheduled(name string, action v1alpha1.ScheduleAction, zone stri
 	w.schedules[name] = parsed
 }
 
-// setRecovery is the one condition that the engine remembers by.
+// setRecovery sets the only condition by which the engine remembers anything.
 func (w *world) setRecovery(why *promotion.Note) {
 	status, reason := metav1.ConditionFalse, v1alpha1.NormalReason
 	if why != nil {
@@ -511,7 +514,8 @@ func (w *world) write(object *fluxObject, tag string) {
 	w.tell("controller", "writes %s to %s", tag, object.name)
 }
 
-// What follows tells the story. Nothing is told twice in a row.
+// The functions below write the story. tellOnce never repeats the previous text of its
+// topic.
 
 func (w *world) tell(who, what string, args ...any) {
 	w.news = append(w.news, who+": "+fmt.Sprintf(what, args...))
@@ -553,7 +557,7 @@ func (w *world) tellProblem(who string, problem *promotion.Problem) {
 	}
 }
 
-// tellTransitions tells what the record changed.
+// tellTransitions writes what the record changed.
 func (w *world) tellTransitions(before *v1alpha1.Rollout, d promotion.Decision) {
 	after := w.rollout.Status.History
 	if d.Action.Promotes() {
@@ -595,7 +599,7 @@ func (w *world) endIteration() {
 	w.news = nil
 }
 
-// clockText shows seconds only if there are any.
+// clockText formats a time, with seconds only if there are any.
 func clockText(t time.Time) string {
 	if t.Second() > 0 {
 		return t.Format("Mon 15:04:05")
