@@ -58,7 +58,7 @@ func setReleasesUpdated(r report) {
 // setGatesPassing is False only while gates or schedules hold back every
 // candidate.
 func setGatesPassing(r report) {
-	considered := promotion.Contenders(r.verdicts)
+	considered := promotion.Considered(r.verdicts)
 	passing := len(slices.DeleteFunc(slices.Clone(considered), promotion.Verdict.HeldByGates))
 	switch bypassed := promotion.Bypassed(r.Input, r.verdicts); {
 	case bypassed != "":
@@ -131,7 +131,7 @@ func setBakeFailureDisabled(r report) {
 // setRequestAccepted answers requests by annotation that could not be
 // honoured. The answer stands until something is done again.
 func setRequestAccepted(r report) {
-	answers, refused := r.decision.Answers, r.decision.Refused
+	answers, refused := r.decision.Answers, r.decision.Declined
 	standing := r.condition(v1alpha1.RequestAcceptedCondition)
 	switch {
 	case len(answers) > 0:

@@ -125,7 +125,7 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	recorded, news, err := r.record(ctx, rollout, status, decision.Overdue || decision.Learned)
+	recorded, news, err := r.record(ctx, rollout, status, decision.Overdue || decision.MetadataResolved)
 	if pass.Stored(news); news {
 		r.announce(ctx, recorded, world, transitions(recorded, world.Input, decision))
 	}

@@ -215,7 +215,7 @@ func (r *RolloutReconciler) gatherHealth(ctx context.Context, w *world) error {
 		return err
 	}
 	if w.Health.Problem == nil {
-		w.Health.Checks, w.Health.Refused = r.asReset(checks), r.resets.refusals(w.Rollout, checks)
+		w.Health.Checks, w.Health.Rejected = r.asReset(checks), r.resets.refusals(w.Rollout, checks)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func (r *RolloutReconciler) gatherMetadata(w *world, offer imagepolicy.Offer) {
 	var images []registry.Image
 	var access string
 	if repository := offer.Repository; repository != nil {
-		images = imagesOf(repository, promotion.Unlearned(w.Input))
+		images = imagesOf(repository, promotion.MissingMetadata(w.Input))
 		access = accessOf(repository)
 	}
 	w.Metadata = r.Metadata.Ask(client.ObjectKeyFromObject(w.Rollout), access, images)

@@ -204,7 +204,7 @@ func allOf(holds []promotion.Hold) string {
 // candidate waits for.
 func (r report) story(current *v1alpha1.DeploymentHistoryEntry) string {
 	parts := append([]string{r.headline(current)}, r.troubles(current)...)
-	if considered := promotion.Contenders(r.verdicts); len(considered) > 0 && !considered[0].Eligible() {
+	if considered := promotion.Considered(r.verdicts); len(considered) > 0 && !considered[0].Eligible() {
 		parts = append(parts, waiting(considered[0]))
 	}
 	if r.Policy.Problem != nil {

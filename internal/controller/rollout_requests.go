@@ -23,10 +23,10 @@ import (
 // that it is recorded. Each is removed only if it still says what was seen, so
 // that a request which was made meanwhile is not lost.
 func (r *RolloutReconciler) spend(ctx context.Context, rollout *v1alpha1.Rollout, d promotion.Decision) (*v1alpha1.Rollout, error) {
-	if len(d.Spent) == 0 {
+	if len(d.Consumed) == 0 {
 		return rollout, nil
 	}
-	patch, err := removal(rollout.Annotations, d.Spent)
+	patch, err := removal(rollout.Annotations, d.Consumed)
 	if err != nil {
 		return rollout, err
 	}

@@ -123,7 +123,7 @@ func holdsOf(v promotion.Verdict) []v1alpha1.CandidateHold {
 // goesNext recognises the candidate that would be promoted first: the one that the
 // others are not to overtake.
 func (r report) goesNext() func(v1alpha1.VersionInfo) bool {
-	considered := promotion.Contenders(r.verdicts)
+	considered := promotion.Considered(r.verdicts)
 	next := slices.IndexFunc(considered, promotion.Verdict.Eligible)
 	if next < 0 {
 		next = slices.IndexFunc(considered, letThrough)
@@ -135,7 +135,7 @@ func (r report) goesNext() func(v1alpha1.VersionInfo) bool {
 
 // blocks recognises the gates that hold back what would be promoted first.
 func (r report) blocks() func(v1alpha1.RolloutGateStatusSummary) bool {
-	considered := promotion.Contenders(r.verdicts)
+	considered := promotion.Considered(r.verdicts)
 	return func(gate v1alpha1.RolloutGateStatusSummary) bool {
 		switch {
 		case gate.Passing != nil && !*gate.Passing:

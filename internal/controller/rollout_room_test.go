@@ -88,7 +88,7 @@ func flood(random *rand.Rand) promotion.Input {
 	if pick(3) == 0 {
 		in.Policy.Problem = &promotion.Problem{Reason: v1alpha1.ImagePolicyNotReadyReason, Message: say()}
 	}
-	for _, v := range promotion.Unlearned(in) {
+	for _, v := range promotion.MissingMetadata(in) {
 		in.Metadata = append(in.Metadata, promotion.Metadata{
 			Tag: v.Tag, Digest: "sha256:" + strings.Repeat("a", 64), Version: say(), Revision: say(), Created: in.Now,
 			ArtifactType: say(), Title: say(), Description: say(), Source: say(),

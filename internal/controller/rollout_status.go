@@ -30,13 +30,13 @@ func statusAfter(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutSta
 	status := &rollout.Status
 	status.History = history
 	status.AvailableReleases = d.Ledger
-	promotion.Learn(in, status)
+	promotion.ResolveMetadata(in, status)
 	status.ObservedGeneration = rollout.Generation
 	status.LastHandledReconcileAt = truncate.Message(rollout.Annotations[v1alpha1.ReconcileRequestAnnotation])
 	rep := report{Input: in, decision: d, verdicts: d.Candidates, status: status}
 	rep.Rollout = rollout
 	setBakeFailureDisabled(rep)
-	rollout.Annotations = without(rollout.Annotations, d.Spent)
+	rollout.Annotations = without(rollout.Annotations, d.Consumed)
 	if d.Action != promotion.Nothing && d.Action != promotion.Wait {
 		rep.verdicts = promotion.Decide(rep.Input).Candidates
 	}

@@ -77,7 +77,7 @@ func holding(d promotion.Decision) string {
 	if d.Action.Promotes() || len(d.Candidates) == 0 {
 		return ""
 	}
-	if newest := promotion.Contenders(d.Candidates)[0]; !newest.Eligible() {
+	if newest := promotion.Considered(d.Candidates)[0]; !newest.Eligible() {
 		return newest.Holds[0].Reason
 	}
 	return ""

@@ -25,7 +25,7 @@ func (d *Decision) chooseOutcome(in Input) {
 	entry := in.Rollout.Current()
 	proofs := Prove(in.Health.Checks, in.Rollout.UID, entry)
 	if in.Rollout.Recovering() {
-		proofs = proofs.forgiven()
+		proofs = proofs.waived()
 	}
 	if entry.State() == v1alpha1.BakeDeploying {
 		d.judgeDeploying(in, entry, proofs)
@@ -86,7 +86,7 @@ func (d *Decision) judgeBaking(in Input, entry *v1alpha1.DeploymentHistoryEntry,
 		d.awaitHealth(in, proofs)
 		d.Message, d.Overdue = "the bake time is over; "+d.Message, true
 	case !in.Targets.applied():
-		d.wait(v1alpha1.TargetsPendingReason, "the bake time is over; "+truncate.Join(in.Targets.laggards(), "; "))
+		d.wait(v1alpha1.TargetsPendingReason, "the bake time is over; "+truncate.Join(in.Targets.outdated(), "; "))
 		d.Overdue = true
 	default:
 		d.finish(in)
@@ -176,8 +176,8 @@ func (d *Decision) failByDeadline(in Input, proofs Proofs) {
 	d.Action, d.Reason = FailBake, v1alpha1.BakeTimeFailedReason
 	d.Failed = proofs.failed(Unreset, Undecided, Disproven)
 	missing := in.Health.refused(proofs)
-	if lagging := in.Targets.laggards(); len(lagging) > 0 {
-		missing = append(missing, truncate.Join(lagging, "; "))
+	if outdated := in.Targets.outdated(); len(outdated) > 0 {
+		missing = append(missing, truncate.Join(outdated, "; "))
 	}
 	if len(d.Failed) > 0 {
 		missing = append(missing, describe(d.Failed))

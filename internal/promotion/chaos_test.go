@@ -88,9 +88,9 @@ func (w *world) pushAny() {
 	}
 	w.registry = append(w.registry, tag)
 	if w.chance(3) {
-		w.sick[tag] = time.Duration(w.rng.IntN(60)) * time.Minute
+		w.unhealthy[tag] = time.Duration(w.rng.IntN(60)) * time.Minute
 	}
-	w.tell("registry", "%s is pushed, bad: %t", tag, w.sick[tag] > 0)
+	w.tell("registry", "%s is pushed, bad: %t", tag, w.unhealthy[tag] > 0)
 }
 
 // pushAgain moves a tag to other content.

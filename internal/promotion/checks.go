@@ -206,11 +206,11 @@ func considerOnlyNext(in Input, verdicts []Verdict) {
 	}
 }
 
-// Contenders returns the candidates that are considered at present. These are all
+// Considered returns the candidates that are considered at present. These are all
 // candidates, unless a user lets one go past the gates, or the strategy takes only the
 // next one. If these two select different candidates, none can be promoted, and all are
 // returned.
-func Contenders(verdicts []Verdict) []Verdict {
+func Considered(verdicts []Verdict) []Verdict {
 	considered := slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool {
 		return v.HeldBy(v1alpha1.GatesBypassedReason, v1alpha1.NotNextReason, v1alpha1.PositionUnknownReason)
 	})
@@ -334,10 +334,10 @@ func nothingUnhealthy(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if in.Health.Problem != nil {
 		return &Hold{Reason: in.Health.Problem.Reason, Message: in.Health.Problem.Message}
 	}
-	if sick := Unhealthy(in.Health.Checks); len(sick) > 0 {
+	if unhealthy := Unhealthy(in.Health.Checks); len(unhealthy) > 0 {
 		return &Hold{
 			Reason:  v1alpha1.UnhealthyHealthChecksReason,
-			Message: "Unhealthy: " + names(sick),
+			Message: "Unhealthy: " + names(unhealthy),
 		}
 	}
 	return nil

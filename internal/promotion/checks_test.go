@@ -423,7 +423,7 @@ func TestOnlyPromotionsAddAnEntry(t *testing.T) {
 // candidates and of HealthChecks: it took seconds to look at every check for every
 // candidate.
 func TestWorkDoesNotMultiply(t *testing.T) {
-	const candidates, sick = 1000, 500
+	const candidates, unhealthy = 1000, 500
 	all := versions(candidates, "")
 	work := func(checks ...*fixture.HealthCheckBuilder) float64 {
 		in := behind(rollout(), all).checks(checks...).in()
@@ -433,11 +433,11 @@ func TestWorkDoesNotMultiply(t *testing.T) {
 		return testing.AllocsPerRun(1, func() { promotion.Decide(in) })
 	}
 	var checks []*fixture.HealthCheckBuilder
-	for i := range sick {
+	for i := range unhealthy {
 		checks = append(checks, check(fmt.Sprint("check-", i)).State(v1alpha1.HealthStatusUnhealthy))
 	}
 	alone, together := work(), work(checks...)
-	if most := 2*alone + 10*sick; together > most {
-		t.Errorf("%d candidates take %.0f allocations, and beside %d checks %.0f, want at most %.0f", candidates, alone, sick, together, most)
+	if most := 2*alone + 10*unhealthy; together > most {
+		t.Errorf("%d candidates take %.0f allocations, and beside %d checks %.0f, want at most %.0f", candidates, alone, unhealthy, together, most)
 	}
 }

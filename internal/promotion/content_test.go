@@ -133,8 +133,8 @@ func TestATagThatWasPushedAgainIsAnEntryOfItsOwn(t *testing.T) {
 		Action: promotion.Supersede, Release: "1.1.0", Reason: v1alpha1.TagMovedReason,
 		Message: "tag 1.1.0 was pushed again, and OCIRepository shop-prod/apps has pulled it: it is sha256:bbb now, and was sha256:aaa",
 	}, outcomeOf(d))
-	if len(d.Spent) > 0 || len(d.Answers) > 0 {
-		t.Errorf("it uses up %v and answers %v", d.Spent, d.Answers)
+	if len(d.Consumed) > 0 || len(d.Answers) > 0 {
+		t.Errorf("it uses up %v and answers %v", d.Consumed, d.Answers)
 	}
 	history, err := promotion.Record(in, d)
 	if err != nil {

@@ -142,7 +142,7 @@ func (h Health) proven(proofs Proofs) bool {
 func (h Health) refused(proofs Proofs) []string {
 	var all []string
 	for _, check := range proofs.checks(Unreset) {
-		if why := h.Refused[check.Namespace+"/"+check.Name]; why != "" {
+		if why := h.Rejected[check.Namespace+"/"+check.Name]; why != "" {
 			all = append(all, fmt.Sprintf("HealthCheck %s/%s, which cannot be reset: %s", check.Namespace, check.Name, why))
 		}
 	}

@@ -117,8 +117,8 @@ func TestEachCheckHasItsOwnProof(t *testing.T) {
 
 func TestUnhealthyLeavesItsInputAlone(t *testing.T) {
 	in := given(rollout()).checks(check("a").Healthy(), check("b").Unhealthy(), check("c"), check("d").Unhealthy()).in()
-	sick := promotion.Unhealthy(in.Health.Checks)
-	diff(t, []string{"b", "d"}, []string{sick[0].Name, sick[1].Name})
+	unhealthy := promotion.Unhealthy(in.Health.Checks)
+	diff(t, []string{"b", "d"}, []string{unhealthy[0].Name, unhealthy[1].Name})
 	diff(t, "a", in.Health.Checks[0].Name)
 	diff(t, 4, len(in.Health.Checks))
 }

@@ -13,7 +13,7 @@ import (
 // chooseApplied takes over the version that all targets have set and applied, no matter
 // who has set it.
 func (d *Decision) chooseApplied(in Input) {
-	carried, outdated := in.Targets.Carried, in.Targets.laggards()
+	carried, outdated := in.Targets.Carried, in.Targets.outdated()
 	if d.Problem = in.Targets.unknownVersion(); d.Problem != nil {
 		return
 	}

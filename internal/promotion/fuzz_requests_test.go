@@ -69,9 +69,9 @@ func with(annotations map[string]string, key, value string) map[string]string {
 func checkSpent(t *testing.T, in promotion.Input, d promotion.Decision) {
 	t.Helper()
 	seen := map[string]bool{}
-	for _, key := range d.Spent {
+	for _, key := range d.Consumed {
 		if _, there := in.Rollout.Annotations[key]; !there || seen[key] {
-			t.Errorf("%s is used up, but is not there or was already: %v", key, d.Spent)
+			t.Errorf("%s is used up, but is not there or was already: %v", key, d.Consumed)
 		}
 		seen[key] = true
 	}
@@ -104,10 +104,10 @@ func checkAnswered(t *testing.T, in promotion.Input, d promotion.Decision) {
 	}
 	for key, reason := range answers {
 		answered := slices.ContainsFunc(d.Answers, func(n promotion.Note) bool { return n.Reason == reason && n.Message != "" })
-		if slices.Contains(d.Spent, key) && !done[key] && !answered {
+		if slices.Contains(d.Consumed, key) && !done[key] && !answered {
 			t.Errorf("%s=%q is removed without effect or answer by %s %s", key, in.Rollout.Annotations[key], d.Action, d.Release.Tag)
 		}
-		if answered && !slices.Contains(d.Spent, key) {
+		if answered && !slices.Contains(d.Consumed, key) {
 			t.Errorf("%s is answered, but stays", key)
 		}
 	}
@@ -122,17 +122,17 @@ func checkRefused(t *testing.T, in promotion.Input, d promotion.Decision) {
 		t.Errorf("force-deploy=%q has neither an effect nor a problem: %s", forced, d.Action)
 	}
 	value, there := asked[unblock]
-	if there && value != "true" && !d.Action.Promotes() && d.Action != promotion.Retry && d.Refused == nil {
+	if there && value != "true" && !d.Action.Promotes() && d.Action != promotion.Retry && d.Declined == nil {
 		t.Errorf("unblock-failed=%q is not refused", value)
 	}
 	tag := asked[bypass]
 	candidate := slices.ContainsFunc(d.Candidates, func(v promotion.Verdict) bool { return v.Release.Tag == tag })
 	adopted := d.Action == promotion.Adopt && d.Release.Tag == tag // it is answered once the release is current
-	if tag != "" && !candidate && !adopted && !slices.Contains(d.Spent, bypass) && d.Refused == nil {
+	if tag != "" && !candidate && !adopted && !slices.Contains(d.Consumed, bypass) && d.Declined == nil {
 		t.Errorf("bypass-gates=%q names no candidate, and nothing says so", tag)
 	}
-	if d.Refused != nil && (d.Refused.Reason == "" || d.Refused.Message == "") {
-		t.Errorf("a refusal without reason or message: %+v", d.Refused)
+	if d.Declined != nil && (d.Declined.Reason == "" || d.Declined.Message == "") {
+		t.Errorf("a refusal without reason or message: %+v", d.Declined)
 	}
 }
 
@@ -164,7 +164,7 @@ func comesToRest(t *testing.T, in promotion.Input) {
 	var done []promotion.Action
 	for range 100 {
 		d := promotion.Decide(in)
-		if calm := d.Action == promotion.Nothing || d.Action == promotion.Wait; calm && len(d.Spent)+len(d.Resets) == 0 {
+		if calm := d.Action == promotion.Nothing || d.Action == promotion.Wait; calm && len(d.Consumed)+len(d.Resets) == 0 {
 			if _, there := in.Rollout.Annotations[retry]; there {
 				t.Error("a retry is left over at rest")
 			}
@@ -195,7 +195,7 @@ func carriedOut(t *testing.T, in promotion.Input, d promotion.Decision) promotio
 			status.Conditions = rollout().Recovering().Obj().Status.Conditions
 		}
 	}
-	for _, key := range d.Spent {
+	for _, key := range d.Consumed {
 		delete(next.Rollout.Annotations, key)
 	}
 	for _, i := range d.Resets {

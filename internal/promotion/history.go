@@ -208,28 +208,28 @@ func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, d Decision) []v1
 		return history
 	}
 	kept := slices.Clone(history[:most])
-	decisive := decisiveEntries(history, d.Ledger, in.Policy)
+	retained := retainedEntries(history, d.Ledger, in.Policy)
 	for i := most; i < len(history); i++ {
-		if decisive[i] {
+		if retained[i] {
 			kept = append(kept, history[i])
 		}
 	}
 	return kept
 }
 
-// decisiveEntries reports which entries decide about candidates: the current entry, the
+// retainedEntries reports which entries decide about candidates: the current entry, the
 // entry that candidates must be newer than, and the newest failure of each candidate.
 // Without the failure, a failed release could be promoted again. While the policy cannot
 // be used, the candidates are not known, and the newest entry of each release stays.
-func decisiveEntries(history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo, policy Policy) []bool {
+func retainedEntries(history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo, policy Policy) []bool {
 	position := positionOf(ledger, history, policy.Order)
 	candidates := TagsOf(Candidates(ledger, history, policy.Order))
-	decisive, told := make([]bool, len(history)), map[string]bool{}
+	retained, told := make([]bool, len(history)), map[string]bool{}
 	for i := range history {
 		tag := history[i].Version.Tag
 		failed := history[i].State() == v1alpha1.BakeFailed && candidates[tag]
-		decisive[i] = i == 0 || !told[tag] && (failed || tag == position || policy.Blocking)
+		retained[i] = i == 0 || !told[tag] && (failed || tag == position || policy.Blocking)
 		told[tag] = true
 	}
-	return decisive
+	return retained
 }

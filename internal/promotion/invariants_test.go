@@ -276,10 +276,10 @@ func (w *world) checkRequests(in promotion.Input, d promotion.Decision) {
 	asked := in.Rollout.Annotations
 	was := in.Rollout.Current()
 	answered := was != nil && was.Version.Tag == asked[bypass] // it named the release that was already current
-	if slices.Contains(d.Spent, bypass) && asked[bypass] != w.current().Version.Tag && !answered {
+	if slices.Contains(d.Consumed, bypass) && asked[bypass] != w.current().Version.Tag && !answered {
 		w.fail("the bypass for %s is used up by %s", asked[bypass], w.current().Version.Tag)
 	}
-	if _, ok := asked[retry]; ok && !slices.Contains(d.Spent, retry) && d.Reason != v1alpha1.TagMovedReason {
+	if _, ok := asked[retry]; ok && !slices.Contains(d.Consumed, retry) && d.Reason != v1alpha1.TagMovedReason {
 		w.fail("a retry is not answered")
 	}
 	if d.Action == promotion.Retry && in.Rollout.Current().State() != v1alpha1.BakeFailed {

@@ -84,9 +84,9 @@ func (d *Decision) answer(in Input) {
 	}
 	switch d.Action {
 	case Promote, Supersede:
-		d.spend(in, usedUpBy(in, d)...)
+		d.consume(in, usedUpBy(in, d)...)
 	case Retry:
-		d.spend(in, v1alpha1.RetryAnnotation)
+		d.consume(in, v1alpha1.RetryAnnotation)
 	case Nothing, Wait, Adopt, StartBake, FinishBake, FailBake:
 		d.answerRetry(in)
 		d.answerUnblock(in)
@@ -94,7 +94,7 @@ func (d *Decision) answer(in Input) {
 	d.answerForce(in)
 	d.answerBypass(in)
 	if !d.Action.Promotes() && usedTheWords(in, decided(in.Rollout)) {
-		d.spend(in, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
+		d.consume(in, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
 	}
 }
 
@@ -142,12 +142,12 @@ func (d *Decision) answerRetry(in Input) {
 	if !has(in.Rollout, v1alpha1.RetryAnnotation) {
 		return
 	}
-	d.spend(in, v1alpha1.RetryAnnotation)
+	d.consume(in, v1alpha1.RetryAnnotation)
 	switch {
 	case current == nil:
-		d.refuse(v1alpha1.RetryNotNeededReason, "there is nothing to retry: nothing was promoted yet")
+		d.decline(v1alpha1.RetryNotNeededReason, "there is nothing to retry: nothing was promoted yet")
 	case !current.State().Running() || current.LastRetryTimestamp == nil:
-		d.refuse(v1alpha1.RetryNotNeededReason,
+		d.decline(v1alpha1.RetryNotNeededReason,
 			fmt.Sprintf("there is nothing to retry: the promotion of %s has not failed", current.Version.Tag))
 	}
 }
@@ -160,11 +160,11 @@ func (d *Decision) answerForce(in Input) {
 	if forced == "" || in.Rollout.Pinned() != "" || current == nil || current.Version.Tag != forced {
 		return
 	}
-	d.spend(in, v1alpha1.ForceDeployAnnotation, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
+	d.consume(in, v1alpha1.ForceDeployAnnotation, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
 	if usedTheForce(in, decided(in.Rollout)) {
 		return
 	}
-	d.refuse(v1alpha1.ForceDeployNotNeededReason,
+	d.decline(v1alpha1.ForceDeployNotNeededReason,
 		fmt.Sprintf("%s names %s, which is deployed already", v1alpha1.ForceDeployAnnotation, forced))
 }
 
@@ -180,15 +180,15 @@ func usedTheForce(in Input, current *v1alpha1.DeploymentHistoryEntry) bool {
 func (d *Decision) answerUnblock(in Input) {
 	switch value, asked := in.Rollout.Annotations[v1alpha1.UnblockFailedAnnotation]; {
 	case asked && value != "true":
-		d.Refused = &Problem{
+		d.Declined = &Problem{
 			Reason:  v1alpha1.InvalidRequestReason,
 			Message: fmt.Sprintf(`%s must be "true", not %s`, v1alpha1.UnblockFailedAnnotation, quote(value)),
 		}
 	case asked && usedAnUnblock(decided(in.Rollout)):
-		d.spend(in, v1alpha1.UnblockFailedAnnotation)
+		d.consume(in, v1alpha1.UnblockFailedAnnotation)
 	case asked && !needsUnblock(in, d.Candidates):
-		d.spend(in, v1alpha1.UnblockFailedAnnotation)
-		d.refuse(v1alpha1.UnblockNotNeededReason, "there is nothing to unblock: no failure holds a release back")
+		d.consume(in, v1alpha1.UnblockFailedAnnotation)
+		d.decline(v1alpha1.UnblockNotNeededReason, "there is nothing to unblock: no failure holds a release back")
 	}
 }
 
@@ -216,13 +216,13 @@ func (d *Decision) answerBypass(in Input) {
 	switch {
 	case asked == "" || d.Action.Promotes() && d.Release.Tag == asked:
 	case current != nil && current.Version.Tag == asked:
-		d.spend(in, v1alpha1.BypassGatesAnnotation)
+		d.consume(in, v1alpha1.BypassGatesAnnotation)
 		if !usedABypass(decided(in.Rollout)) {
-			d.refuse(v1alpha1.BypassNotNeededReason,
+			d.decline(v1alpha1.BypassNotNeededReason,
 				fmt.Sprintf("%s names %s, which is deployed already", v1alpha1.BypassGatesAnnotation, asked))
 		}
-	case Bypassed(in, d.Candidates) == "" && d.Refused == nil:
-		d.Refused = &Problem{
+	case Bypassed(in, d.Candidates) == "" && d.Declined == nil:
+		d.Declined = &Problem{
 			Reason: v1alpha1.NoSuchCandidateReason,
 			Message: fmt.Sprintf("%s names %s, which is no candidate: it takes effect when it is one",
 				v1alpha1.BypassGatesAnnotation, quote(asked)),
@@ -248,17 +248,17 @@ func Bypassed(in Input, candidates []Verdict) string {
 	return ""
 }
 
-// spend requests the removal of those annotations that exist, each one once.
-func (d *Decision) spend(in Input, keys ...string) {
+// consume requests the removal of those annotations that exist, each one once.
+func (d *Decision) consume(in Input, keys ...string) {
 	for _, key := range keys {
-		if has(in.Rollout, key) && !slices.Contains(d.Spent, key) {
-			d.Spent = append(d.Spent, key)
+		if has(in.Rollout, key) && !slices.Contains(d.Consumed, key) {
+			d.Consumed = append(d.Consumed, key)
 		}
 	}
 }
 
-// refuse answers a request that ends without an effect.
-func (d *Decision) refuse(reason, message string) {
+// decline answers a request that ends without an effect.
+func (d *Decision) decline(reason, message string) {
 	d.Answers = append(d.Answers, Note{Reason: reason, Message: message})
 }
 

@@ -37,20 +37,20 @@ func rolledBack() *fixture.RolloutBuilder {
 
 // settled is what a decision does with requests.
 type settled struct {
-	Does    string // the action and its release
-	Spent   []string
-	Answers []string // reasons
-	Refused string   // reason
-	Problem string   // reason
+	Does     string // the action and its release
+	Consumed []string
+	Answers  []string // reasons
+	Refused  string   // reason
+	Problem  string   // reason
 }
 
 func settledBy(d promotion.Decision) settled {
-	s := settled{Does: strings.TrimSpace(string(d.Action) + " " + d.Release.Tag), Spent: d.Spent}
+	s := settled{Does: strings.TrimSpace(string(d.Action) + " " + d.Release.Tag), Consumed: d.Consumed}
 	for _, answer := range d.Answers {
 		s.Answers = append(s.Answers, answer.Reason)
 	}
-	if d.Refused != nil {
-		s.Refused = d.Refused.Reason
+	if d.Declined != nil {
+		s.Refused = d.Declined.Reason
 	}
 	if d.Problem != nil {
 		s.Problem = d.Problem.Reason
@@ -59,7 +59,7 @@ func settledBy(d promotion.Decision) settled {
 }
 
 func TestWhatBecomesOfRequests(t *testing.T) {
-	sick := check("db").Unhealthy()
+	unhealthy := check("db").Unhealthy()
 	for name, test := range map[string]struct {
 		given *situation
 		want  settled
@@ -67,16 +67,16 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 		// force-deploy
 		"force promotes a known release, also an older one": {
 			given(upgrade().Ledger("0.9.0", "1.0.0", "1.1.0").Annotate(force, "0.9.0")),
-			settled{Does: "Promote 0.9.0", Spent: []string{force}},
+			settled{Does: "Promote 0.9.0", Consumed: []string{force}},
 		},
 		"force supersedes a running promotion": {
 			given(rollout().BakeTime(time.Hour).Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Deploying()).Annotate(force, "1.1.0")).
 				targets(pending("apps")),
-			settled{Does: "Supersede 1.1.0", Spent: []string{force}},
+			settled{Does: "Supersede 1.1.0", Consumed: []string{force}},
 		},
 		"force goes past gates, health and a failure, and lifts a quarantine": {
-			given(rolledBack().Annotate(force, "1.1.0")).gates(gate("manual").Closed()).checks(sick),
-			settled{Does: "Promote 1.1.0", Spent: []string{force}},
+			given(rolledBack().Annotate(force, "1.1.0")).gates(gate("manual").Closed()).checks(unhealthy),
+			settled{Does: "Promote 1.1.0", Consumed: []string{force}},
 		},
 		"force of an unknown tag is held, and so is everything else": {
 			given(upgrade().Annotate(force, "9.9.9")),
@@ -96,34 +96,34 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 		},
 		"force of the current version ends, and automation goes on in the same pass": {
 			given(upgrade().Annotate(force, "1.0.0")),
-			settled{Does: "Promote 1.1.0", Spent: []string{force}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
+			settled{Does: "Promote 1.1.0", Consumed: []string{force}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
 		},
 		"force of the current version ends with an answer": {
 			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded()).Annotate(force, "1.0.0")),
-			settled{Does: "Nothing", Spent: []string{force}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
+			settled{Does: "Nothing", Consumed: []string{force}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
 		},
 		"with it ends what was said of it": {
 			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded()).Annotate(force, "1.0.0").Annotate(user, "ann").Annotate(message, "hello")),
-			settled{Does: "Nothing", Spent: []string{force, message, user}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
+			settled{Does: "Nothing", Consumed: []string{force, message, user}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
 		},
 		"and nothing is removed twice": {
 			given(upgrade().Annotate(force, "1.0.0").Annotate(user, "ann")),
-			settled{Does: "Promote 1.1.0", Spent: []string{user, force}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
+			settled{Does: "Promote 1.1.0", Consumed: []string{user, force}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
 		},
 		"a force that was carried out, and not removed before the controller died, needs no answer": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(force, "1.0.0").Annotate(user, "ann").
 				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("a person asked for it by " + force))),
-			settled{Does: "Wait", Spent: []string{force, user}},
+			settled{Does: "Wait", Consumed: []string{force, user}},
 		},
 		"nor does one with a message": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(force, "1.0.0").Annotate(message, "now").
 				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredBySystem, promotion.SystemName).Message("now"))),
-			settled{Does: "Wait", Spent: []string{force, message}},
+			settled{Does: "Wait", Consumed: []string{force, message}},
 		},
 		"a force of what somebody else asked for is answered": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(force, "1.0.0").Annotate(user, "bob").
 				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("a person asked for it by " + force))),
-			settled{Does: "Wait", Spent: []string{force, user}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
+			settled{Does: "Wait", Consumed: []string{force, user}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
 		},
 		"an empty force is none": {given(upgrade().Annotate(force, "")), settled{Does: "Promote 1.1.0"}},
 		"force waits behind a pin": {
@@ -136,14 +136,14 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 		// bypass-gates
 		"bypass lets the named candidate past closed gates, and only that": {
 			given(upgrade().Ledger("1.0.0", "1.1.0", "1.2.0").Annotate(bypass, "1.1.0")).gates(gate("manual").Closed(), gate("qa").Allow()),
-			settled{Does: "Promote 1.1.0", Spent: []string{bypass}},
+			settled{Does: "Promote 1.1.0", Consumed: []string{bypass}},
 		},
 		"bypass goes past schedules and gates that cannot be read": {
 			given(upgrade().Annotate(bypass, "1.1.0")).gatesUnreadable().schedules(closedUntil(never, "nights")),
-			settled{Does: "Promote 1.1.0", Spent: []string{bypass}},
+			settled{Does: "Promote 1.1.0", Consumed: []string{bypass}},
 		},
 		"bypass lifts no bad health": {
-			given(upgrade().Annotate(bypass, "1.1.0")).gates(gate("manual").Closed()).checks(sick), settled{Does: "Nothing"},
+			given(upgrade().Annotate(bypass, "1.1.0")).gates(gate("manual").Closed()).checks(unhealthy), settled{Does: "Nothing"},
 		},
 		"bypass lifts no failed bake": {given(failed().Annotate(bypass, "1.1.1")), settled{Does: "Nothing"}},
 		"bypass lifts no running bake": {
@@ -159,66 +159,66 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 			given(upgrade().Pin("1.2.0").Annotate(bypass, "1.1.0")), settled{Does: "Promote 1.2.0"},
 		},
 		"bypass ends with a manual promotion of that version": {
-			given(upgrade().Pin("1.1.0").Annotate(bypass, "1.1.0")), settled{Does: "Promote 1.1.0", Spent: []string{bypass}},
+			given(upgrade().Pin("1.1.0").Annotate(bypass, "1.1.0")), settled{Does: "Promote 1.1.0", Consumed: []string{bypass}},
 		},
 		"bypass of the current version ends with an answer": {
 			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded()).Annotate(bypass, "1.0.0")),
-			settled{Does: "Nothing", Spent: []string{bypass}, Answers: []string{v1alpha1.BypassNotNeededReason}},
+			settled{Does: "Nothing", Consumed: []string{bypass}, Answers: []string{v1alpha1.BypassNotNeededReason}},
 		},
 		"a bypass that was used, and not removed before the controller died, needs no answer": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(bypass, "1.0.0").
 				History(entry("1.0.0").Baking(eleven).Message("the newest eligible release of ImagePolicy shop; a person let it past the gates"))),
-			settled{Does: "Wait", Spent: []string{bypass}},
+			settled{Does: "Wait", Consumed: []string{bypass}},
 		},
 		"bypass of what is baking by itself ends with an answer": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(bypass, "1.0.0").
 				History(entry("1.0.0").Baking(eleven).Message("the newest eligible release of ImagePolicy shop"))),
-			settled{Does: "Wait", Spent: []string{bypass}, Answers: []string{v1alpha1.BypassNotNeededReason}},
+			settled{Does: "Wait", Consumed: []string{bypass}, Answers: []string{v1alpha1.BypassNotNeededReason}},
 		},
 		"bypass chooses the first release": {
 			given(rollout().Ledger("1.0.0", "1.1.0", "1.2.0").Annotate(bypass, "1.1.0")).gates(gate("qa").Allow("1.0.0")),
-			settled{Does: "Promote 1.1.0", Spent: []string{bypass}},
+			settled{Does: "Promote 1.1.0", Consumed: []string{bypass}},
 		},
 
 		// unblock-failed
 		"unblock lets the fix of a failed release out": {
-			given(failed().Annotate(unblock, "true")), settled{Does: "Promote 1.1.1", Spent: []string{unblock}},
+			given(failed().Annotate(unblock, "true")), settled{Does: "Promote 1.1.1", Consumed: []string{unblock}},
 		},
 		"unblock works while the check is still Unhealthy": {
-			given(failed().Annotate(unblock, "true")).checks(sick), settled{Does: "Promote 1.1.1", Spent: []string{unblock}},
+			given(failed().Annotate(unblock, "true")).checks(unhealthy), settled{Does: "Promote 1.1.1", Consumed: []string{unblock}},
 		},
 		"unblock works while checks cannot be read": {
-			given(failed().Annotate(unblock, "true")).healthUnreadable(), settled{Does: "Promote 1.1.1", Spent: []string{unblock}},
+			given(failed().Annotate(unblock, "true")).healthUnreadable(), settled{Does: "Promote 1.1.1", Consumed: []string{unblock}},
 		},
 		"unblock lifts a quarantine": {
-			given(rolledBack().Annotate(unblock, "true")), settled{Does: "Promote 1.1.0", Spent: []string{unblock}},
+			given(rolledBack().Annotate(unblock, "true")), settled{Does: "Promote 1.1.0", Consumed: []string{unblock}},
 		},
 		"unblock lifts bad health": {
-			given(upgrade().Annotate(unblock, "true")).checks(sick), settled{Does: "Promote 1.1.0", Spent: []string{unblock}},
+			given(upgrade().Annotate(unblock, "true")).checks(unhealthy), settled{Does: "Promote 1.1.0", Consumed: []string{unblock}},
 		},
 		"unblock lifts no gate, and stays": {
 			given(failed().Annotate(unblock, "true")).gates(gate("manual").Closed()), settled{Does: "Nothing"},
 		},
 		"unblock and bypass together lift both": {
-			given(failed().Annotate(unblock, "true").Annotate(bypass, "1.1.1")).gates(gate("manual").Closed()).checks(sick),
-			settled{Does: "Promote 1.1.1", Spent: []string{bypass, unblock}},
+			given(failed().Annotate(unblock, "true").Annotate(bypass, "1.1.1")).gates(gate("manual").Closed()).checks(unhealthy),
+			settled{Does: "Promote 1.1.1", Consumed: []string{bypass, unblock}},
 		},
 		"unblock waits for a fix that is not out yet": {
 			given(rollout().Ledger("1.1.0").History(entry("1.1.0").Failed()).Annotate(unblock, "true")), settled{Does: "Nothing"},
 		},
 		"unblock ends with an answer when nothing has failed": {
 			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded()).Annotate(unblock, "true")),
-			settled{Does: "Nothing", Spent: []string{unblock}, Answers: []string{v1alpha1.UnblockNotNeededReason}},
+			settled{Does: "Nothing", Consumed: []string{unblock}, Answers: []string{v1alpha1.UnblockNotNeededReason}},
 		},
 		"unblock ends with an answer where only a gate holds": {
 			given(upgrade().Annotate(unblock, "true")).gates(gate("manual").Closed()),
-			settled{Does: "Nothing", Spent: []string{unblock}, Answers: []string{v1alpha1.UnblockNotNeededReason}},
+			settled{Does: "Nothing", Consumed: []string{unblock}, Answers: []string{v1alpha1.UnblockNotNeededReason}},
 		},
 		"unblock that is left over after a crash lifts no second promotion": {
 			given(rollout().BakeTime(time.Hour).Ledger("1.0.0", "1.1.0", "1.1.1").Annotate(unblock, "true").
 				History(entry("1.1.0").Deploying().Message("the newest eligible release of ImagePolicy shop; a person let it past a failure"), entry("1.0.0").Failed())).
-				targets(pending("apps")).checks(sick),
-			settled{Does: "Wait", Spent: []string{unblock}},
+				targets(pending("apps")).checks(unhealthy),
+			settled{Does: "Wait", Consumed: []string{unblock}},
 		},
 		"unblock is not used up by a manual promotion": {
 			given(failed().Pin("1.0.0").Annotate(unblock, "true")), settled{Does: "Promote 1.0.0"},
@@ -229,33 +229,33 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 
 		// retry
 		"retry judges the failed release anew, whatever its value": {
-			given(failed().Annotate(retry, "")), settled{Does: "Retry", Spent: []string{retry}},
+			given(failed().Annotate(retry, "")), settled{Does: "Retry", Consumed: []string{retry}},
 		},
 		"retry of a pinned release": {
-			given(failed().Pin("1.1.0").Annotate(retry, "now")), settled{Does: "Retry", Spent: []string{retry}},
+			given(failed().Pin("1.1.0").Annotate(retry, "now")), settled{Does: "Retry", Consumed: []string{retry}},
 		},
 		"retry ends with an answer when nothing has failed": {
 			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded()).Annotate(retry, "")),
-			settled{Does: "Nothing", Spent: []string{retry}, Answers: []string{v1alpha1.RetryNotNeededReason}},
+			settled{Does: "Nothing", Consumed: []string{retry}, Answers: []string{v1alpha1.RetryNotNeededReason}},
 		},
 		"retry ends with an answer before anything was promoted": {
-			given(rollout().Annotate(retry, "")), settled{Does: "Nothing", Spent: []string{retry}, Answers: []string{v1alpha1.RetryNotNeededReason}},
+			given(rollout().Annotate(retry, "")), settled{Does: "Nothing", Consumed: []string{retry}, Answers: []string{v1alpha1.RetryNotNeededReason}},
 		},
 		"retry ends with an answer while the first try runs": {
 			given(rollout().BakeTime(time.Hour).History(entry("1.0.0").Deploying()).Annotate(retry, "")).targets(pending("apps")),
-			settled{Does: "Wait", Spent: []string{retry}, Answers: []string{v1alpha1.RetryNotNeededReason}},
+			settled{Does: "Wait", Consumed: []string{retry}, Answers: []string{v1alpha1.RetryNotNeededReason}},
 		},
 		"retry is only removed while one runs": {
 			given(rollout().BakeTime(time.Hour).History(entry("1.0.0").Deploying().Retried(eleven)).Annotate(retry, "")).targets(pending("apps")),
-			settled{Does: "Wait", Spent: []string{retry}},
+			settled{Does: "Wait", Consumed: []string{retry}},
 		},
 		"retry yields to another choice, and ends with it": {
-			given(failed().Pin("1.0.0").Annotate(retry, "")), settled{Does: "Promote 1.0.0", Spent: []string{retry}},
+			given(failed().Pin("1.0.0").Annotate(retry, "")), settled{Does: "Promote 1.0.0", Consumed: []string{retry}},
 		},
 
 		// deploy-message and deploy-user
 		"any promotion takes what was said of the next one": {
-			given(upgrade().Annotate(message, "hello").Annotate(user, "ann")), settled{Does: "Promote 1.1.0", Spent: []string{message, user}},
+			given(upgrade().Annotate(message, "hello").Annotate(user, "ann")), settled{Does: "Promote 1.1.0", Consumed: []string{message, user}},
 		},
 		"what was said of the next promotion waits for it": {
 			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded()).Annotate(message, "hello").Annotate(user, "ann")),
@@ -264,23 +264,23 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 		"what was said of the promotion under way, and could not be removed, is removed": {
 			given(rollout().BakeTime(2*time.Hour).Pin("1.0.0").Annotate(message, "now").Annotate(user, "ann").
 				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("now"))),
-			settled{Does: "Wait", Spent: []string{message, user}},
+			settled{Does: "Wait", Consumed: []string{message, user}},
 		},
 		"and the name alone": {
 			given(rollout().BakeTime(2*time.Hour).Pin("1.0.0").Annotate(user, "ann").
 				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("a person pinned it in spec.wantedVersion"))),
-			settled{Does: "Wait", Spent: []string{user}},
+			settled{Does: "Wait", Consumed: []string{user}},
 		},
 		"also if it has just ended": {
 			given(rollout().Pin("1.0.0").Annotate(user, "ann").
 				History(entry("1.0.0").Succeeded().BakeEnd(noon.Add(-time.Minute)).By(v1alpha1.TriggeredByUser, "ann").Message("now"))),
-			settled{Does: "Nothing", Spent: []string{user}},
+			settled{Does: "Nothing", Consumed: []string{user}},
 		},
 		"what an automatic promotion did not heed is removed as well": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(message, "now").Annotate(user, "ann").
 				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredBySystem, promotion.SystemName).
 					Message("the newest eligible release of ImagePolicy shop; what ann said is not of it"))),
-			settled{Does: "Wait", Spent: []string{message, user}},
+			settled{Does: "Wait", Consumed: []string{message, user}},
 		},
 		"but not what was said since": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(user, "bob").
@@ -436,7 +436,7 @@ func TestWhichCandidatesAreConsidered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, verdict := range promotion.Contenders(promotion.Decide(given(test.rollout).in()).Candidates) {
+			for _, verdict := range promotion.Considered(promotion.Decide(given(test.rollout).in()).Candidates) {
 				got = append(got, verdict.Release.Tag)
 			}
 			diff(t, test.want, got)

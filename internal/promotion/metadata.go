@@ -36,13 +36,13 @@ type Metadata struct {
 // each platform, and one that attests to it.
 const MostManifests = 32
 
-// Unlearned returns the releases, known or in the history, whose metadata is missing from
+// MissingMetadata returns the releases, known or in the history, whose metadata is missing from
 // the status and fits into it, newest first. Metadata counts as missing while neither
 // revision nor creation time is known. In the status, an image that has neither looks
 // like one that has not been read.
-func Unlearned(in Input) []v1alpha1.VersionInfo {
+func MissingMetadata(in Input) []v1alpha1.VersionInfo {
 	ledger, _ := grow(in)
-	kept := withinRoom(in, ledger, "")
+	kept := fitToLimit(in, ledger, "")
 	var lacking []v1alpha1.VersionInfo
 	type image struct{ tag, digest string }
 	noted := map[image]bool{}
@@ -55,12 +55,12 @@ func Unlearned(in Input) []v1alpha1.VersionInfo {
 	}
 	for i, v := range slices.Backward(kept.ledger) {
 		describes := i == len(kept.ledger)-1 // the Rollout itself
-		if !learned(v) && !kept.bare[v.Tag] || describes && in.Rollout.Status.ArtifactType == nil {
+		if !hasMetadata(v) && !kept.omitted[v.Tag] || describes && in.Rollout.Status.ArtifactType == nil {
 			note(v)
 		}
 	}
 	for _, release := range in.knownEntries() {
-		if !learned(release) {
+		if !hasMetadata(release) {
 			note(release)
 		}
 	}
@@ -70,13 +70,13 @@ func Unlearned(in Input) []v1alpha1.VersionInfo {
 	return lacking
 }
 
-func learned(v v1alpha1.VersionInfo) bool { return v.Revision != nil || v.Created != nil }
+func hasMetadata(v v1alpha1.VersionInfo) bool { return v.Revision != nil || v.Created != nil }
 
-// Learn adds what is known from the registry to a status: to the history, and, from the
+// ResolveMetadata adds what is known from the registry to a status: to the history, and, from the
 // newest known release, to the fields that describe the Rollout. Facts that are already
 // known stay, and so does the digest with which an entry was deployed. Afterwards, what
 // does not fit into the status is dropped from the history.
-func Learn(in Input, status *v1alpha1.RolloutStatus) {
+func ResolveMetadata(in Input, status *v1alpha1.RolloutStatus) {
 	for i := range status.History {
 		status.History[i].Version = completedEntry(in, status.History, i)
 	}
@@ -141,11 +141,11 @@ func metadataOf(in Input, v v1alpha1.VersionInfo) *Metadata {
 	return &in.Metadata[i]
 }
 
-// learn marks new metadata as worth a write of its own, unless a promotion is just being
+// noteMetadata marks new metadata as worth a write of its own, unless a promotion is just being
 // deployed. Then the metadata is stored with the next change of that promotion, or after
 // a while without it.
-func (d *Decision) learn(in Input) {
-	if len(d.Notes) == 0 && !learns(in, d.Ledger) {
+func (d *Decision) noteMetadata(in Input) {
+	if len(d.Notes) == 0 && !resolvesMore(in, d.Ledger) {
 		return
 	}
 	current := in.Rollout.Current()
@@ -155,11 +155,11 @@ func (d *Decision) learn(in Input) {
 			return
 		}
 	}
-	d.Learned = true
+	d.MetadataResolved = true
 }
 
-// learns reports whether the registry reports anything that is not stored.
-func learns(in Input, ledger []v1alpha1.VersionInfo) bool {
+// resolvesMore reports whether the registry reports anything that is not stored.
+func resolvesMore(in Input, ledger []v1alpha1.VersionInfo) bool {
 	before := in.Rollout.Status
 	fills := func(v v1alpha1.VersionInfo) bool { return completed(in, v) != v }
 	if slices.ContainsFunc(before.AvailableReleases, fills) {
@@ -174,7 +174,7 @@ func learns(in Input, ledger []v1alpha1.VersionInfo) bool {
 		AvailableReleases: ledger,
 		ArtifactType:      before.ArtifactType, Source: before.Source, Title: before.Title, Description: before.Description,
 	}
-	Learn(in, &after)
+	ResolveMetadata(in, &after)
 	return !equal(before.ArtifactType, after.ArtifactType) || !equal(before.Source, after.Source) ||
 		!equal(before.Title, after.Title) || !equal(before.Description, after.Description)
 }

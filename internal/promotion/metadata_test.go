@@ -129,7 +129,7 @@ func TestMetadataIsFilledIn(t *testing.T) {
 				t.Fatal(err)
 			}
 			status := &v1alpha1.RolloutStatus{AvailableReleases: d.Ledger, History: history}
-			promotion.Learn(in, status)
+			promotion.ResolveMetadata(in, status)
 			got := result{Ledger: d.Ledger}
 			for _, c := range d.Candidates {
 				got.Candidates = append(got.Candidates, c.Release)
@@ -170,7 +170,7 @@ func TestAnEntrySaysOnlyWhatIsKnownOfItsOwnContent(t *testing.T) {
 			known := described("1.1.0", "aaa")
 			in := test.given.knows(known).at(noon).in()
 			status := in.Rollout.Status.DeepCopy()
-			promotion.Learn(in, status)
+			promotion.ResolveMetadata(in, status)
 			var got []v1alpha1.VersionInfo
 			for _, e := range status.History {
 				got = append(got, e.Version)
@@ -179,7 +179,7 @@ func TestAnEntrySaysOnlyWhatIsKnownOfItsOwnContent(t *testing.T) {
 			in.Rollout.Status.History = status.History
 			in.Rollout.Status.AvailableReleases = []v1alpha1.VersionInfo{full("1.1.0", "aaa")}
 			in.Rollout.Status.ArtifactType = to(known.ArtifactType)
-			if d := promotion.Decide(in); d.Learned {
+			if d := promotion.Decide(in); d.MetadataResolved {
 				t.Error("what was learned is learned again")
 			}
 		})
@@ -204,7 +204,7 @@ func TestTheNewestReleaseDescribesTheRollout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			status := before
 			status.AvailableReleases = fixture.Releases("1.0.0", "1.1.0")
-			promotion.Learn(given(rollout().Ledger("1.0.0", "1.1.0")).knows(test.known...).in(), &status)
+			promotion.ResolveMetadata(given(rollout().Ledger("1.0.0", "1.1.0")).knows(test.known...).in(), &status)
 			status.AvailableReleases = nil
 			diff(t, test.want, status)
 		})
@@ -247,15 +247,15 @@ func TestWhatTheRegistryIsAskedFor(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			diff(t, test.want, promotion.Unlearned(test.given.in()))
+			diff(t, test.want, promotion.MissingMetadata(test.given.in()))
 		})
 	}
 }
 
 func TestMetadataIsWorthAWrite(t *testing.T) {
 	type result struct {
-		Learned   bool
-		RecheckAt time.Time
+		MetadataResolved bool
+		RecheckAt        time.Time
 	}
 	deploying := func() *situation {
 		return given(rollout().Ledger("1.0.0").History(entry("1.0.0").Deploying())).targets(pending("shop"))
@@ -266,7 +266,7 @@ func TestMetadataIsWorthAWrite(t *testing.T) {
 	}{
 		"at once where nothing is under way": {
 			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded())).knows(described("1.0.0", "aa")),
-			result{Learned: true},
+			result{MetadataResolved: true},
 		},
 		"not if it says nothing new": {
 			given(rollout().Releases(sha("1.0.0", "aa")).History(entry("1.0.0").Succeeded().Version(sha("1.0.0", "aa")))).
@@ -279,7 +279,7 @@ func TestMetadataIsWorthAWrite(t *testing.T) {
 		},
 		"by itself if that is still under way then": {
 			deploying().knows(described("1.0.0", "aa")).at(eleven.Add(10 * time.Second)),
-			result{Learned: true},
+			result{MetadataResolved: true},
 		},
 		"and nothing is to be looked at if nothing is known": {
 			deploying().at(eleven.Add(time.Second)), result{},
@@ -287,7 +287,7 @@ func TestMetadataIsWorthAWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := promotion.Decide(test.given.in())
-			diff(t, test.want, result{d.Learned, d.RecheckAt})
+			diff(t, test.want, result{d.MetadataResolved, d.RecheckAt})
 		})
 	}
 }

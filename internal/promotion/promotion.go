@@ -22,7 +22,7 @@
 //	order.go          how an ImagePolicy ranks and filters tags
 //	order_bounds.go   size limits for the fields of an ImagePolicy
 //	ledger.go         which releases are known
-//	room.go           which known releases fit into the status
+//	limit.go          which known releases fit into the status
 //	metadata.go       what the registry reports about a release
 //	candidates.go     which known releases are newer than the current one
 //
@@ -46,7 +46,7 @@
 //	What is stored and logged:
 //
 //	history.go        the only code that changes the state of a history entry
-//	room_history.go   how much of the history fits into the status
+//	limit_history.go  how much of the history fits into the status
 //	values.go         a Decision as keys and values for the log
 package promotion
 
@@ -134,8 +134,9 @@ type Window struct {
 type Health struct {
 	// Checks that the Rollout selects, sorted by namespace and name.
 	Checks []v1alpha1.HealthCheck
-	// Refused explains why checks cannot be reset. The key is "namespace/name".
-	Refused map[string]string
+	// Rejected explains why checks cannot be reset: the API server rejected the write. The
+	// key is "namespace/name".
+	Rejected map[string]string
 	// Problem is set if the HealthChecks could not be selected or read.
 	Problem *Problem
 }
@@ -193,9 +194,9 @@ type Decision struct {
 	// Overdue is true if Wait lasts longer than a promotion usually takes at this point.
 	// Then it is worth reporting what Message waits for.
 	Overdue bool
-	// Learned is true if metadata from the registry has become known and is worth a write by
+	// MetadataResolved is true if metadata from the registry has become known and is worth a write by
 	// itself.
-	Learned bool
+	MetadataResolved bool
 	// Failed lists the HealthChecks that failed the bake.
 	Failed []v1alpha1.FailedHealthCheck
 	// Resets are the HealthChecks, by index into Input.Health.Checks, that must be reset
@@ -214,14 +215,14 @@ type Decision struct {
 	Problem *Problem
 	// Recovery is set if the promoted release cannot fail. It explains why.
 	Recovery *Note
-	// Spent are the annotations of the Rollout that are used up or answered. They are
+	// Consumed are the annotations of the Rollout that are used up or answered. They are
 	// removed once the decision is recorded.
-	Spent []string
+	Consumed []string
 	// Answers report those of the spent requests that had no effect.
 	Answers []Note
-	// Refused explains why a request that stays on the Rollout has no effect; nil if there
+	// Declined explains why a request that stays on the Rollout has no effect; nil if there
 	// is none.
-	Refused *Problem
+	Declined *Problem
 	// Notes are facts that are worth an event and that no condition shows.
 	Notes []Note
 	// RecheckAt is when time alone can change the decision; zero means never.
@@ -245,10 +246,10 @@ func Decide(in Input) Decision {
 	if d.Action.Promotes() {
 		d.Recovery = recovery(in, &d)
 	}
-	kept := withinRoom(in, ledger, d.Release.Tag)
+	kept := fitToLimit(in, ledger, d.Release.Tag)
 	d.Ledger, d.Full = kept.ledger, kept.full
 	d.answer(in)
-	d.learn(in)
+	d.noteMetadata(in)
 	d.recheck(in)
 	return d
 }

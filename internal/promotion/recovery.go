@@ -13,7 +13,7 @@ import (
 // that would only block the next one.
 func recovery(in Input, d *Decision) *Note {
 	previous := in.Rollout.Current()
-	switch sick := Unhealthy(in.Health.Checks); {
+	switch unhealthy := Unhealthy(in.Health.Checks); {
 	case d.Action == Adopt:
 		return nil
 	case previous.State() == v1alpha1.BakeFailed:
@@ -21,18 +21,18 @@ func recovery(in Input, d *Decision) *Note {
 			Reason:  v1alpha1.PreviousBakeFailedReason,
 			Message: fmt.Sprintf("%s cannot fail: it replaces %s, which failed", d.Release.Tag, previous.Version.Tag),
 		}
-	case d.Manual && len(sick) > 0:
+	case d.Manual && len(unhealthy) > 0:
 		return &Note{
 			Reason:  v1alpha1.DeployedWithUnhealthyHealthChecksReason,
-			Message: fmt.Sprintf("%s cannot fail: a person promoted it beside %s, Unhealthy already", d.Release.Tag, names(sick)),
+			Message: fmt.Sprintf("%s cannot fail: a person promoted it beside %s, Unhealthy already", d.Release.Tag, names(unhealthy)),
 		}
 	}
 	return nil
 }
 
-// forgiven returns the proofs of a promotion that cannot fail: an error only makes it
+// waived returns the proofs of a promotion that cannot fail: an error only makes it
 // wait until the check is Healthy again.
-func (p Proofs) forgiven() Proofs {
+func (p Proofs) waived() Proofs {
 	for i := range p {
 		if p[i].State != Disproven {
 			continue

@@ -12,16 +12,16 @@ import (
 )
 
 func TestWhichPromotionsCannotFail(t *testing.T) {
-	sick := func() *fixture.HealthCheckBuilder { return check("db").Unhealthy() }
+	unhealthy := func() *fixture.HealthCheckBuilder { return check("db").Unhealthy() }
 	for name, test := range map[string]struct {
 		given *situation
 		want  string
 	}{
-		"not the first":                            {given(rollout().Ledger("1.0.0")).checks(sick()), ""},
-		"the first by hand, beside Unhealthy":      {given(rollout().Pin("1.0.0")).checks(sick()), v1alpha1.DeployedWithUnhealthyHealthChecksReason},
+		"not the first":                            {given(rollout().Ledger("1.0.0")).checks(unhealthy()), ""},
+		"the first by hand, beside Unhealthy":      {given(rollout().Pin("1.0.0")).checks(unhealthy()), v1alpha1.DeployedWithUnhealthyHealthChecksReason},
 		"not after a success":                      {given(upgrade()), ""},
 		"not by hand while all is well":            {given(upgrade().Pin("1.1.0")).checks(check("db").Healthy()), ""},
-		"by hand, beside Unhealthy":                {given(upgrade().Pin("1.1.0")).checks(sick()), v1alpha1.DeployedWithUnhealthyHealthChecksReason},
+		"by hand, beside Unhealthy":                {given(upgrade().Pin("1.1.0")).checks(unhealthy()), v1alpha1.DeployedWithUnhealthyHealthChecksReason},
 		"by hand, after a failure":                 {given(failed().Pin("1.0.0")), v1alpha1.PreviousBakeFailedReason},
 		"automatic, after a failure was unblocked": {given(failed().Annotate(unblock, "true")), v1alpha1.PreviousBakeFailedReason},
 		"not after a cancelled one": {
@@ -30,7 +30,7 @@ func TestWhichPromotionsCannotFail(t *testing.T) {
 		"not when it supersedes a running one": {
 			given(rollout().BakeTime(time.Hour).Pin("1.2.0").History(entry("1.1.0").Deploying(), entry("1.0.0").Failed())), "",
 		},
-		"not what is adopted": {given(rollout().Ledger("1.0.0")).owned("1.0.0").checks(sick()), ""},
+		"not what is adopted": {given(rollout().Ledger("1.0.0")).owned("1.0.0").checks(unhealthy()), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := promotion.Decide(test.given.in())

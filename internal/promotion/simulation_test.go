@@ -175,7 +175,7 @@ func pushed(when func(*world) bool, tag string) event {
 func pushedBad(when func(*world) bool, tag string) event {
 	return event{when, "registry", tag + " is pushed, and nobody knows yet that it is broken", func(w *world) {
 		w.registry = append(w.registry, tag)
-		w.sick[tag] = 0
+		w.unhealthy[tag] = 0
 	}}
 }
 

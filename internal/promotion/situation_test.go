@@ -143,7 +143,7 @@ func (s *situation) resetChecksFrom(removed *metav1.Time, checks ...*fixture.Hea
 
 // refused sets why a check cannot be reset.
 func (s *situation) refused(name, why string) *situation {
-	s.input.Health.Refused = map[string]string{fixture.Namespace + "/" + name: why}
+	s.input.Health.Rejected = map[string]string{fixture.Namespace + "/" + name: why}
 	return s
 }
 

@@ -87,8 +87,8 @@ func (t Targets) ownedVersions() []string {
 	return slices.Compact(owned)
 }
 
-// laggards returns, for each target that has not applied the release, what it waits for.
-func (t Targets) laggards() []string {
+// outdated returns, for each target that has not applied the release, what it waits for.
+func (t Targets) outdated() []string {
 	var all []string
 	if t.Problem != nil {
 		all = append(all, t.Problem.Message)

@@ -44,9 +44,9 @@ type world struct {
 	policyGoneUntil int
 	// reflection is the policy's spec.digestReflectionPolicy.
 	reflection string
-	// sick is, for each bad release, how long after it was applied it becomes unhealthy.
-	sick  map[string]time.Duration
-	gates []v1alpha1.RolloutGate
+	// unhealthy is, for each bad release, how long after it was applied it becomes unhealthy.
+	unhealthy map[string]time.Duration
+	gates     []v1alpha1.RolloutGate
 	// schedules that select the Rollout, by name.
 	schedules map[string]*schedule.Schedule
 	targets   []*fluxObject
@@ -102,14 +102,14 @@ func newWorld(t *testing.T, rollout *fixture.RolloutBuilder, rng *rand.Rand) *wo
 	t.Helper()
 	return &world{
 		t: t, rng: rng, now: noon, tick: 5 * time.Minute,
-		rollout: rollout.Obj(),
-		order:   order(anySemver),
-		sick:    map[string]time.Duration{},
-		pushes:  map[string]int{},
-		answers: map[question]promotion.Metadata{},
-		targets: []*fluxObject{{name: "apps"}},
-		memory:  newMemory(),
-		told:    map[string]string{},
+		rollout:   rollout.Obj(),
+		order:     order(anySemver),
+		unhealthy: map[string]time.Duration{},
+		pushes:    map[string]int{},
+		answers:   map[question]promotion.Metadata{},
+		targets:   []*fluxObject{{name: "apps"}},
+		memory:    newMemory(),
+		told:      map[string]string{},
 	}
 }
 
@@ -238,7 +238,7 @@ func (w *world) evaluateOne(by *writer) {
 // isSick reports whether the running release has become unhealthy.
 func (w *world) isSick() bool {
 	app := w.targets[0]
-	after, bad := w.sick[app.applied]
+	after, bad := w.unhealthy[app.applied]
 	return bad && !w.now.Before(app.appliedAt.Add(after))
 }
 
@@ -358,7 +358,7 @@ func (w *world) ask(in promotion.Input) []promotion.Metadata {
 		return nil
 	}
 	var all []promotion.Metadata
-	for _, release := range promotion.Unlearned(in) {
+	for _, release := range promotion.MissingMetadata(in) {
 		of := question{release.Tag, digestOf(release)}
 		if answer, ok := w.answers[of]; ok {
 			all = append(all, answer)
@@ -408,7 +408,7 @@ func (w *world) record(in promotion.Input, d promotion.Decision) int {
 		w.setRecovery(d.Recovery)
 	}
 	w.rollout.Status.AvailableReleases = d.Ledger
-	promotion.Learn(in, &w.rollout.Status)
+	promotion.ResolveMetadata(in, &w.rollout.Status)
 	w.showTargets(in, d)
 	w.showCandidates(in)
 	w.tellTransitions(before, d)
@@ -442,8 +442,8 @@ func (w *world) showTargets(in promotion.Input, d promotion.Decision) {
 // actions returns the writes that make the world follow the history.
 func (w *world) actions(d promotion.Decision) []func() {
 	var writes []func()
-	if len(d.Spent) > 0 {
-		writes = append(writes, func() { w.spend(d) })
+	if len(d.Consumed) > 0 {
+		writes = append(writes, func() { w.consume(d) })
 	}
 	entry := w.rollout.Current()
 	if entry == nil {
@@ -467,12 +467,12 @@ func (w *world) actions(d promotion.Decision) []func() {
 }
 
 // spend removes the annotations that were used up, if the API server accepts it.
-func (w *world) spend(d promotion.Decision) {
+func (w *world) consume(d promotion.Decision) {
 	if w.chance(4) {
 		w.tell("API server", "does not answer")
 		return
 	}
-	for _, key := range d.Spent {
+	for _, key := range d.Consumed {
 		delete(w.rollout.Annotations, key)
 		w.tell("controller", "removes the annotation %s", key)
 	}
@@ -548,7 +548,7 @@ func (w *world) tellDecision(d promotion.Decision) {
 		w.tell("note", "%s: %s", note.Reason, note.Message)
 	}
 	w.tellProblem("problem", d.Problem)
-	w.tellProblem("refused", d.Refused)
+	w.tellProblem("refused", d.Declined)
 }
 
 func (w *world) tellProblem(who string, problem *promotion.Problem) {

@@ -29,15 +29,15 @@ func historyWithinRoom(in Input, status *v1alpha1.RolloutStatus) []v1alpha1.Depl
 	if sizeOfHistory(history) <= historyRoom {
 		return history
 	}
-	decisive, left := setAside(history, decisiveEntries(history, status.AvailableReleases, in.Policy))
+	retained, left := setAside(history, retainedEntries(history, status.AvailableReleases, in.Policy))
 	kept, full := make([]v1alpha1.DeploymentHistoryEntry, 0, len(history)), false
 	for i, entry := range history {
 		short := shortEntry(entry)
-		if decisive[i] {
+		if retained[i] {
 			left += sizeOfEntry(short)
 		}
 		full = full || sizeOfEntry(short) > left
-		if full && !decisive[i] {
+		if full && !retained[i] {
 			continue
 		}
 		if full || sizeOfEntry(entry) > left {
@@ -49,18 +49,18 @@ func historyWithinRoom(in Input, status *v1alpha1.RolloutStatus) []v1alpha1.Depl
 	return kept
 }
 
-// setAside reserves space for the decisive entries without their texts, the newest first.
+// setAside reserves space for the retained entries without their texts, the newest first.
 // It returns which entries have space, and how much is left for the others.
-func setAside(history []v1alpha1.DeploymentHistoryEntry, decisive []bool) ([]bool, int) {
+func setAside(history []v1alpha1.DeploymentHistoryEntry, retained []bool) ([]bool, int) {
 	left := historyRoom
 	for i := range history {
 		size := sizeOfEntry(shortEntry(history[i]))
-		decisive[i] = decisive[i] && (i == 0 || size <= left)
-		if decisive[i] {
+		retained[i] = retained[i] && (i == 0 || size <= left)
+		if retained[i] {
 			left -= size
 		}
 	}
-	return decisive, left
+	return retained, left
 }
 
 // shortEntry returns an entry without the texts that only explain it.
@@ -98,7 +98,7 @@ func sizeOfEntry(e v1alpha1.DeploymentHistoryEntry) int {
 		`"failedHealthChecks":[],"lastRetryTimestamp":"2026-01-01T00:00:00Z","retryStartTime":"2026-01-01T00:00:00Z"},`)
 	r := ranked{VersionInfo: e.Version}
 	size := frame + r.tagSize() + r.metadataSize()
-	if !learned(e.Version) {
+	if !hasMetadata(e.Version) {
 		size += usualMetadata
 	}
 	for _, text := range []*string{e.Message, e.BakeStatusMessage} {

@@ -46,14 +46,14 @@ func stored(t *testing.T, s *situation, metadata func(tag string) promotion.Meta
 	seen := map[string]bool{}
 	for range 8 {
 		s.input.Metadata = nil
-		for _, v := range promotion.Unlearned(s.input) {
+		for _, v := range promotion.MissingMetadata(s.input) {
 			seen[v.Tag] = true
 			s.input.Metadata = append(s.input.Metadata, metadata(v.Tag))
 		}
 		d := promotion.Decide(s.input)
 		status := s.input.Rollout.Status.DeepCopy()
 		status.AvailableReleases = d.Ledger
-		promotion.Learn(s.input, status)
+		promotion.ResolveMetadata(s.input, status)
 		if reflect.DeepEqual(status, &s.input.Rollout.Status) {
 			return len(seen)
 		}

@@ -28,27 +28,27 @@ const (
 	usualMetadata = 256
 )
 
-// room is the part of the known releases that fits into the status.
-type room struct {
+// fitted is the part of the known releases that fits into the status.
+type fitted struct {
 	// ledger contains the releases that are kept, in the original order.
 	ledger []v1alpha1.VersionInfo
 	// full is true if another release does not fit.
 	full bool
-	// bare contains the tags of the releases whose metadata does not fit.
-	bare map[string]bool
+	// omitted contains the tags of the releases whose metadata does not fit.
+	omitted map[string]bool
 }
 
-// withinRoom cuts the known releases to the size limit of the status. The least important
+// fitToLimit cuts the known releases to the size limit of the status. The least important
 // releases are left out first. Of the releases that stay, the less important ones keep
 // only tag and date. The promoted release stays.
 //
 // Only the order of importance decides what stays, not the size of the next release. If a
 // scan shows a release again that was left out, it is left out again, without a write.
-func withinRoom(in Input, ledger []v1alpha1.VersionInfo, promoted string) room {
+func fitToLimit(in Input, ledger []v1alpha1.VersionInfo, promoted string) fitted {
 	if len(ledger)*(largestTag+largestMetadata) <= ledgerRoom && !slices.ContainsFunc(ledger, oversized) {
-		return room{ledger: ledger}
+		return fitted{ledger: ledger}
 	}
-	kept := room{bare: map[string]bool{}}
+	kept := fitted{omitted: map[string]bool{}}
 	byImportance, size := rank(in, ledger, promoted), 0
 	for i := range byImportance {
 		if size+largestTag > tagRoom && byImportance[i].class != referredClass {
@@ -62,11 +62,11 @@ func withinRoom(in Input, ledger []v1alpha1.VersionInfo, promoted string) room {
 		r := &byImportance[i]
 		if size+largestMetadata > ledgerRoom || r.metadataSize() > largestMetadata {
 			r.VersionInfo = v1alpha1.VersionInfo{Tag: r.Tag, Created: r.Created}
-			kept.bare[r.Tag] = true
+			kept.omitted[r.Tag] = true
 			continue
 		}
 		size += r.metadataSize()
-		if !learned(r.VersionInfo) {
+		if !hasMetadata(r.VersionInfo) {
 			size += usualMetadata
 		}
 	}
