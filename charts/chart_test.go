@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package charts_test holds the Helm chart to the manifests of config/ and to
-// its own documents.
+// Package charts_test checks that the Helm chart matches the manifests of config/ and its
+// own documents.
 package charts_test
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-// What Helm adds for its own book-keeping, and kustomize does not.
+// Helm adds these labels and this annotation for its own bookkeeping. kustomize does not.
 var (
 	helmLabels     = []string{"app.kubernetes.io/managed-by", "app.kubernetes.io/version", "helm.sh/chart"}
 	helmAnnotation = "helm.sh/resource-policy"
@@ -62,8 +62,8 @@ func TestTheChartInstallsWhatKustomizeInstalls(t *testing.T) {
 	}
 }
 
-// Apart from labels the chart's alerts and dashboard are those of
-// config/monitoring, braces in texts included.
+// Except for labels, the alerts and the dashboard of the chart must equal those of
+// config/monitoring. That includes braces in texts.
 func TestTheChartHasTheSameMonitoring(t *testing.T) {
 	want, err := manifests.Kustomize(t.Context(), "config/monitoring")
 	if err != nil {
@@ -76,7 +76,7 @@ func TestTheChartHasTheSameMonitoring(t *testing.T) {
 	for _, o := range got {
 		forgetHelm(o)
 		labels := o.GetLabels()
-		delete(labels, "app.kubernetes.io/instance") // no part of an installation there
+		delete(labels, "app.kubernetes.io/instance") // not part of an installation there
 		o.SetLabels(labels)
 		// Each release reads its own metrics.
 		unstructured.RemoveNestedField(o.Object, "spec", "selector", "matchLabels", "app.kubernetes.io/instance")
@@ -101,7 +101,8 @@ func TestHelmMarksWhatItInstallsAsItsOwn(t *testing.T) {
 	}
 }
 
-// Helm makes the namespace by itself, and refuses a chart that has it as well.
+// Helm creates the namespace by itself. The installation fails if the chart has it as
+// well.
 func TestTheNamespaceIsLeftToHelm(t *testing.T) {
 	for _, o := range template(t) {
 		if o.GetKind() == "Namespace" {
@@ -119,7 +120,7 @@ func TestAnotherReleaseSharesNoNameWithTheFirst(t *testing.T) {
 	}
 }
 
-// A shard is a release of its own, which leaves the CRDs to the first one.
+// A shard is a Helm release of its own. The first release installs the CRDs for it.
 func TestAShardDiffersInNamesAndSelector(t *testing.T) {
 	all, err := manifests.WithComponents(t.Context(), "sharding")
 	if err != nil {
@@ -150,8 +151,8 @@ func TestAShardDiffersInNamesAndSelector(t *testing.T) {
 	}
 }
 
-// forgetOwnName takes out of a Deployment what it is told its name is, and that of its
-// certificate: by Helm a shard has one of its own.
+// forgetOwnName removes from a Deployment the settings for its own name and for the name
+// of its certificate. With Helm a shard has names of its own.
 func forgetOwnName(t *testing.T, deployment *unstructured.Unstructured) {
 	t.Helper()
 	path := []string{"spec", "template", "spec", "containers"}
@@ -172,8 +173,8 @@ func forgetOwnName(t *testing.T, deployment *unstructured.Unstructured) {
 	}
 }
 
-// Who is gone can release nobody, so what holds is removed and what is held is
-// let go while the roles are still there.
+// After the uninstallation nothing can resume paused Deployments. So the Job removes the
+// policy or webhook that pauses them, and resumes them, while the roles still exist.
 func TestBeforeItIsUninstalledTheReleaseLetsGo(t *testing.T) {
 	for _, o := range template(t, "statefulSetRollout.enabled=true") {
 		if isHook(o) {
@@ -187,7 +188,7 @@ func TestBeforeItIsUninstalledTheReleaseLetsGo(t *testing.T) {
 		}
 	}
 	slices.Sort(hooks)
-	// The Lease follows from the arguments.
+	// The name of the Lease depends on the arguments.
 	all := template(t, "deploymentCoordination.enabled=true,watchLabelSelector=a=b,extraArgs={--leader-election-id=mine}")
 	jobs, err := manifests.As[batchv1.Job](all, "Job")
 	if err != nil || len(jobs) != 1 {
@@ -229,10 +230,10 @@ func TestWhatHoldsIsChosenByTheCluster(t *testing.T) {
 	}
 }
 
-// isHook tells what Helm alone runs, and does not install.
+// isHook reports whether an object is a Helm hook: Helm runs it, but does not install it.
 func isHook(o *unstructured.Unstructured) bool { return o.GetAnnotations()["helm.sh/hook"] != "" }
 
-// only returns the object of a kind and name, and an empty one without it.
+// only returns the object of a kind and name, or an empty object if there is none.
 func only(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	for _, o := range objects {
 		if o.GetKind() == kind && o.GetName() == name {
@@ -251,7 +252,7 @@ func TestLintFindsNothing(t *testing.T) {
 	}
 }
 
-// folders are those of the charts.
+// folders returns the folders of the charts.
 func folders(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob("*/Chart.yaml")

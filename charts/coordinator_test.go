@@ -20,7 +20,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-// coordinatorChart has the values of the chart of that name which others know.
+// coordinatorChart describes the values of the chart kube-deployment-coordinator that
+// users of the first implementation know.
 var coordinatorChart = chart{
 	folder: "charts/kube-deployment-coordinator", release: "kube-deployment-coordinator", namespace: "kube-deployment-coordinator-system",
 	fixed: []string{"webhook.name", "webhook.webhookName", "webhook.path", "webhook.admissionReviewVersions", "webhook.sideEffects", "webhook.failurePolicy"},
@@ -90,7 +91,8 @@ var coordinatorChart = chart{
 	},
 }
 
-// What the HelmRelease that is documented for the first implementation sets.
+// documented contains the values of the HelmRelease that is documented for the first
+// implementation.
 const documented = "enableServiceMonitor=true,replicaCount=2,nodeSelector.pool=system,tolerations[0].operator=Exists," +
 	"affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1"
 
@@ -110,7 +112,8 @@ func TestTheDocumentedHelmReleaseGivesTheNamesThatAreDocumented(t *testing.T) {
 	}
 }
 
-// Whoever has copied all values of the first implementation's chart keeps them.
+// Users may have copied all values of the first implementation's chart. They can keep
+// them.
 func TestTheValuesOfTheFirstImplementationAreAccepted(t *testing.T) {
 	plain := objectsOf(t, coordinatorChart.rendered(t))
 	kept := objectsOf(t, coordinatorChart.rendered(t, "--values", "testdata/containerinfra-values.yaml"))
@@ -131,7 +134,7 @@ func TestTheValuesOfTheFirstImplementationAreAccepted(t *testing.T) {
 	}
 }
 
-// Metrics that are served in another way than they are scraped are no metrics.
+// Metrics must be served in the way in which they are scraped.
 func TestTheServiceMonitorFindsTheMetricsAsTheyAreServed(t *testing.T) {
 	objects := objectsOf(t, coordinatorChart.rendered(t, "--set", documented))
 	deployment := deploymentOf(t, objects)
@@ -183,7 +186,7 @@ func TestAnotherNameForTheWebhookIsRefusedInWords(t *testing.T) {
 	}
 }
 
-// Apart from the names the roles are those of config/coordination.
+// Except for the names, the roles are those of config/coordination.
 func TestTheCoordinatorMayDoWhatTheComponentsLetItDo(t *testing.T) {
 	for name, tt := range map[string]struct{ set, component string }{
 		"with the webhook":    {"webhook.enabled=true", "deployment-coordination-webhook"},
@@ -203,7 +206,7 @@ func TestTheCoordinatorMayDoWhatTheComponentsLetItDo(t *testing.T) {
 				_, before := rulesOf(without)[name]
 				return before && !strings.HasSuffix(name, "leader-election-role")
 			})
-			// The coordinator is all there is in this chart: it is removed by an uninstallation.
+			// This chart contains only the coordinator: an uninstallation removes it.
 			delete(want, "ClusterRole INSTALLATION-deploymentcoordination-cleanup-role")
 			got := rulesOf(slices.DeleteFunc(objectsOf(t, coordinatorChart.rendered(t, "--set", tt.set)), isHook))
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -259,8 +262,8 @@ func deploymentOf(t *testing.T, objects []*unstructured.Unstructured) appsv1.Dep
 	return deployments[0]
 }
 
-// rulesOf are the rules of all roles by name. What an installation is called is
-// written as one word.
+// rulesOf returns the rules of all roles by name. It replaces the name of the
+// installation with one fixed word.
 func rulesOf(objects []*unstructured.Unstructured) map[string]any {
 	name := strings.NewReplacer("rollout-controller", "INSTALLATION", "kube-deployment-coordinator", "INSTALLATION")
 	rules := map[string]any{}

@@ -19,18 +19,18 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-// chart is one of the charts, and how a release of it is called.
+// chart is one of the charts, with the name and the namespace of its release.
 type chart struct {
 	folder, release, namespace string
-	// settings has, for each value, how to set it to something else, and a text
-	// that the manifests have then and not before; beginning with ! it is the other
-	// way round.
+	// settings contains, for each value, how to set it to something else, and a text that
+	// appears in the manifests only then. If the text begins with !, it appears only
+	// before the change.
 	settings map[string]setting
-	// needs is what must be set for some values to have an effect.
+	// needs contains what must be set for some values to have an effect.
 	needs map[string]string
-	// fixed are values of which nothing else is accepted, or nothing follows.
+	// fixed are values that accept nothing else, or that have no effect.
 	fixed []string
-	// refused are values that the schema must refuse, by what is wrong with them.
+	// refused are values that the schema must refuse. The key describes the mistake.
 	refused map[string]string
 }
 
@@ -166,10 +166,10 @@ var refused = map[string]string{
 	"a secret without a name":             "imagePullSecrets[0].secret=login",
 }
 
-// handedOn are values that a chart hands on as a whole.
+// handedOn are values that a chart passes on as a whole.
 var handedOn = []string{"resources", "nodeSelector", "podSecurityContext", "securityContext", "livenessProbe", "readinessProbe"}
 
-// defaults are the values of the chart as JSON.
+// defaults returns the values of the chart as JSON.
 func (c chart) defaults(t *testing.T) map[string]string {
 	t.Helper()
 	var values map[string]any
@@ -195,7 +195,7 @@ func (c chart) defaults(t *testing.T) map[string]string {
 	return all
 }
 
-// rendered is what the chart prints.
+// rendered returns the manifests that the chart renders.
 func (c chart) rendered(t *testing.T, args ...string) string {
 	t.Helper()
 	printed, err := c.template(t, args...)

@@ -2,83 +2,85 @@
 
 package v1alpha1
 
-// Annotations on a Rollout by which people, and tools on their behalf, ask for
+// Annotations on a Rollout with which users, or tools that act for them, request
 // something once. Their values are user input.
 const (
-	// BypassGatesAnnotation names a candidate that goes past gates and
-	// schedules. It ends with the promotion of that release.
+	// BypassGatesAnnotation names a candidate that bypasses gates and schedules. The
+	// promotion of that release removes it.
 	BypassGatesAnnotation = "rollout.kuberik.com/bypass-gates"
 
-	// ForceDeployAnnotation names a known release that is promoted like a
-	// pinned one, once. spec.wantedVersion takes precedence.
+	// ForceDeployAnnotation names a known release that is promoted once, like a pinned
+	// one. spec.wantedVersion takes precedence.
 	ForceDeployAnnotation = "rollout.kuberik.com/force-deploy"
 
-	// DeployMessageAnnotation is the message of the next history entry that a
-	// person causes. Any promotion removes it.
+	// DeployMessageAnnotation is the message of the next history entry that a user
+	// causes. Any promotion removes it.
 	DeployMessageAnnotation = "rollout.kuberik.com/deploy-message"
 
-	// DeployUserAnnotation names who causes the next such entry. It is a claim
-	// that nobody checks. Any promotion removes it.
+	// DeployUserAnnotation names the user who causes the next such entry. The controller
+	// does not verify the name. Any promotion removes the annotation.
 	DeployUserAnnotation = "rollout.kuberik.com/deploy-user"
 
-	// UnblockFailedAnnotation, with the value "true", lets one automatic
-	// promotion past a failed bake, a failure of the candidate before, and
-	// Unhealthy HealthChecks; not past gates.
+	// UnblockFailedAnnotation, with the value "true", allows one automatic promotion
+	// despite a failed bake, an earlier failure of the candidate, and Unhealthy
+	// HealthChecks. It does not bypass gates.
 	UnblockFailedAnnotation = "rollout.kuberik.com/unblock-failed"
 
-	// RetryAnnotation, with any value, has the failed current release judged
-	// anew. The controller always removes it.
+	// RetryAnnotation, with any value, makes the controller re-evaluate the failed
+	// current release. The controller always removes the annotation.
 	RetryAnnotation = "rollout.kuberik.com/retry"
 )
 
 const (
 	// RolloutAnnotation on an OCIRepository names the Rollout that writes its
-	// spec.ref.tag. Put no other rollout.kuberik.com annotation there: clients
-	// of this API take the value of any such key for a Rollout's name.
+	// spec.ref.tag. Do not put any other rollout.kuberik.com annotation there: clients of
+	// this API read the value of any such key as a Rollout's name.
 	RolloutAnnotation = "rollout.kuberik.com/rollout"
 
-	// SubstituteAnnotationPrefix and SubstituteAnnotationSuffix enclose the
-	// name of a variable in the annotation on a Kustomization that names the
-	// Rollout which writes spec.postBuild.substitute[variable]:
-	// rollout.kuberik.com/substitute.<variable>.from.
+	// SubstituteAnnotationPrefix and SubstituteAnnotationSuffix enclose the name of a
+	// variable in an annotation on a Kustomization:
+	// rollout.kuberik.com/substitute.<variable>.from. The annotation names the Rollout
+	// that writes spec.postBuild.substitute[variable].
 	SubstituteAnnotationPrefix = "rollout.kuberik.com/substitute."
-	// SubstituteAnnotationSuffix ends the annotation's key.
+	// SubstituteAnnotationSuffix is the end of the annotation's key.
 	SubstituteAnnotationSuffix = ".from"
 
-	// KustomizationAnnotation on a HealthCheck of class kustomization names
-	// the Kustomization to evaluate: "name" or "namespace/name".
+	// KustomizationAnnotation on a HealthCheck of class kustomization names the
+	// Kustomization to evaluate: "name" or "namespace/name".
 	KustomizationAnnotation = "healthcheck.kuberik.com/kustomization"
 
-	// RequeueIntervalAnnotation on a HealthCheck of class kustomization is a
-	// Go duration.
+	// RequeueIntervalAnnotation on a HealthCheck of class kustomization is how often
+	// objects that cannot be watched are read, as a Go duration.
 	RequeueIntervalAnnotation = "healthcheck.kuberik.com/requeue-interval"
 
-	// ResetAnnotationPrefix, followed by the UID of a Rollout, on a
-	// HealthCheck says for which promotion that Rollout last reset the check,
-	// and which lastErrorTime the reset removed.
+	// ResetAnnotationPrefix, followed by the UID of a Rollout, is an annotation on a
+	// HealthCheck. It records the promotion for which that Rollout last reset the check,
+	// and the lastErrorTime that the reset removed.
 	ResetAnnotationPrefix = "reset.rollout.kuberik.com/"
 
-	// ReconcileRequestAnnotation on any object that Flux or this controller
-	// reconciles asks for a reconciliation; its value is an opaque token.
+	// ReconcileRequestAnnotation, on any object that Flux or this controller reconciles,
+	// requests a reconciliation. Its value is an opaque token.
 	ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
 
-	// PrettyNameAnnotation on a gate, or on a schedule for its gates, is a name
-	// to show to people.
+	// PrettyNameAnnotation is the display name of a gate, or, on a schedule, of its
+	// gates.
 	PrettyNameAnnotation = "gate.kuberik.com/pretty-name"
-	// DescriptionAnnotation on a gate, or on a schedule for its gates, is a
-	// text to show to people.
+	// DescriptionAnnotation is the description of a gate, or, on a schedule, of its
+	// gates, to show to users.
 	DescriptionAnnotation = "gate.kuberik.com/description"
 )
 
-// Labels of the gates that schedules keep.
+// Labels of the gates that schedules create.
 const (
-	// ScheduleKindLabel is RolloutSchedule or ClusterRolloutSchedule.
+	// ScheduleKindLabel is the schedule's kind: RolloutSchedule or
+	// ClusterRolloutSchedule.
 	ScheduleKindLabel = "gate.kuberik.com/schedule-kind"
-	// ScheduleNameLabel is the schedule's name. One that is too long for a label
-	// is cut, and ends in a hash.
+	// ScheduleNameLabel is the schedule's name. A name that is too long for a label is
+	// truncated and ends in a hash.
 	ScheduleNameLabel = "gate.kuberik.com/schedule-name"
-	// ScheduleNamespaceLabel is a RolloutSchedule's namespace.
+	// ScheduleNamespaceLabel is the namespace of a RolloutSchedule.
 	ScheduleNamespaceLabel = "gate.kuberik.com/schedule-namespace"
-	// RolloutNameLabel is the Rollout's name, cut like the schedule's.
+	// RolloutNameLabel is the Rollout's name, truncated in the same way as the
+	// schedule's.
 	RolloutNameLabel = "gate.kuberik.com/rollout-name"
 )

@@ -6,19 +6,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterRolloutScheduleSpec says when which Rollouts of which namespaces may
-// promote.
+// ClusterRolloutScheduleSpec defines which Rollouts of which namespaces may promote, and
+// when.
 type ClusterRolloutScheduleSpec struct {
 	RolloutScheduleSpec `json:",inline"`
 
-	// namespaceSelector selects namespaces by label; absent or empty selects
-	// all.
+	// namespaceSelector selects namespaces by their labels. If it is absent or empty, it
+	// selects all namespaces.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 }
 
-// ClusterRolloutSchedule allows or denies promotions across namespaces by the
-// clock.
+// ClusterRolloutSchedule allows or denies promotions across namespaces at certain times.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -34,10 +33,10 @@ type ClusterRolloutSchedule struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says when which Rollouts may promote.
+	// spec defines which Rollouts may promote, and when.
 	// +optional
 	Spec ClusterRolloutScheduleSpec `json:"spec,omitempty"`
-	// status is what the schedule does at present.
+	// status is the current state of the schedule.
 	// +optional
 	Status RolloutScheduleStatus `json:"status,omitempty"`
 }
@@ -51,10 +50,10 @@ type ClusterRolloutScheduleList struct {
 	Items           []ClusterRolloutSchedule `json:"items"`
 }
 
-// GetConditions returns the conditions, for Flux's condition functions.
+// GetConditions returns the conditions. Flux's condition functions call it.
 func (s *ClusterRolloutSchedule) GetConditions() []metav1.Condition { return s.Status.Conditions }
 
-// SetConditions replaces the conditions, for Flux's condition functions.
+// SetConditions replaces the conditions. Flux's condition functions call it.
 func (s *ClusterRolloutSchedule) SetConditions(conditions []metav1.Condition) {
 	s.Status.Conditions = conditions
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds the API types of kuberik.com/v1alpha1: what a Rollout
-// promotes, what may hold it back, and how its health is judged.
+// Package v1alpha1 contains the API types of kuberik.com/v1alpha1: what a Rollout
+// promotes, what may hold back a promotion, and how its health is evaluated.
 //
-// The package imports apimachinery only, so that clients can use the types
-// without taking on anything of the controller.
+// The package imports only apimachinery, so clients can use the types without depending
+// on the controller.
 //
 // +kubebuilder:object:generate=true
 // +groupName=kuberik.com

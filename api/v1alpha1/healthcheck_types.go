@@ -6,40 +6,39 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HealthCheckClassKustomization is the class of the HealthChecks that this
-// controller evaluates itself: kstatus over a Flux Kustomization and its
-// inventory.
+// HealthCheckClassKustomization is the class of the HealthChecks that this controller
+// evaluates itself, with kstatus over a Flux Kustomization and its inventory.
 const HealthCheckClassKustomization = "kustomization"
 
-// HealthStatus is what a HealthCheck says.
+// HealthStatus is the result of a HealthCheck.
 type HealthStatus string
 
 const (
-	// HealthStatusHealthy means that what is checked works.
+	// HealthStatusHealthy means that the checked object works.
 	HealthStatusHealthy HealthStatus = "Healthy"
-	// HealthStatusUnhealthy means that what is checked has failed.
+	// HealthStatusUnhealthy means that the checked object has failed.
 	HealthStatusUnhealthy HealthStatus = "Unhealthy"
-	// HealthStatusPending means that nothing can be said yet.
+	// HealthStatusPending means that the result is not known yet.
 	HealthStatusPending HealthStatus = "Pending"
 )
 
-// HealthCheckSpec says who evaluates a HealthCheck.
+// HealthCheckSpec defines which controller evaluates a HealthCheck.
 type HealthCheckSpec struct {
-	// class says which controller evaluates the HealthCheck. This controller
-	// evaluates the class "kustomization"; every other class, and none, is
-	// left to its own writer.
+	// class defines which controller evaluates the HealthCheck. This controller evaluates
+	// the class "kustomization". It does not evaluate HealthChecks of any other class, or
+	// without a class: other controllers write their status.
 	// +optional
 	Class *string `json:"class,omitempty"`
 
-	// accessFrom lets Rollouts of other namespaces select the HealthCheck. They also
-	// reset it, so that its status is Pending until its writer speaks again. Rollouts
-	// of its own namespace need no leave.
+	// accessFrom allows Rollouts of other namespaces to select the HealthCheck. These
+	// Rollouts also reset it: its status is then Pending until its controller writes it
+	// again. Rollouts of its own namespace need no permission.
 	// +optional
 	AccessFrom *AccessFrom `json:"accessFrom,omitempty"`
 }
 
-// HealthCheckStatus is written by the controller of the HealthCheck's class,
-// and reset to Pending when a release has been applied.
+// HealthCheckStatus is written by the controller of the HealthCheck's class. It is reset
+// to Pending when a release has been applied.
 type HealthCheckStatus struct {
 	// status is Healthy, Unhealthy or Pending.
 	// +optional
@@ -49,20 +48,20 @@ type HealthCheckStatus struct {
 	// +optional
 	LastErrorTime *metav1.Time `json:"lastErrorTime,omitempty"`
 
-	// message says what was observed.
+	// message describes what was observed.
 	// +optional
 	Message *string `json:"message,omitempty"`
 
 	// lastChangeTime is when status last changed.
 	// +optional
 	LastChangeTime *metav1.Time `json:"lastChangeTime,omitempty"`
-	// lastHandledReconcileAt is the reconcile.fluxcd.io/requestedAt token that
-	// was handled last. Only the class kustomization handles such requests.
+	// lastHandledReconcileAt is the reconcile.fluxcd.io/requestedAt token that was
+	// handled last. Only the class kustomization handles such requests.
 	// +optional
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 }
 
-// HealthCheck says whether something that a release changed works.
+// HealthCheck reports whether something that a release changed works.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -75,10 +74,10 @@ type HealthCheck struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says who evaluates the check.
+	// spec defines which controller evaluates the check.
 	// +optional
 	Spec HealthCheckSpec `json:"spec,omitempty"`
-	// status is what the check says.
+	// status is the result of the check.
 	// +optional
 	Status HealthCheckStatus `json:"status,omitempty"`
 }

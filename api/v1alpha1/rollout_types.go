@@ -11,18 +11,17 @@ import (
 // RolloutKind is the kind of a Rollout.
 const RolloutKind = "Rollout"
 
-// RolloutSpec says which releases an environment gets, and what must hold
+// RolloutSpec defines which releases an environment gets, and which conditions apply
 // before and after it gets one.
 type RolloutSpec struct {
-	// releasesImagePolicy names the Flux ImagePolicy, in the Rollout's own
-	// namespace, whose latestRef announces new releases.
+	// releasesImagePolicy names the Flux ImagePolicy, in the Rollout's own namespace,
+	// whose latestRef announces new releases.
 	// +required
 	ReleasesImagePolicy LocalObjectReference `json:"releasesImagePolicy"`
 
-	// wantedVersion pins the Rollout to a tag, whether or not the release is
-	// known, past gates and a running or failed bake. An older tag is a
-	// rollback. Removing the field hands the choice back to the controller.
-	// An empty string means that nothing is pinned.
+	// wantedVersion pins the Rollout to a tag, whether or not the release is known. A pin
+	// bypasses gates and a running or failed bake. An older tag is a rollback. Without
+	// the field, the controller chooses the release again. An empty string pins nothing.
 	// +optional
 	WantedVersion *string `json:"wantedVersion,omitempty"`
 
@@ -31,59 +30,59 @@ type RolloutSpec struct {
 	// +optional
 	VersionHistoryLimit *int32 `json:"versionHistoryLimit,omitempty"`
 
-	// availableReleasesRetentionDays is for how many days after its creation
-	// a release stays in status.availableReleases. Defaults to 7.
+	// availableReleasesRetentionDays is how many days after its creation a release stays
+	// in status.availableReleases. Defaults to 7.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	AvailableReleasesRetentionDays *int32 `json:"availableReleasesRetentionDays,omitempty"`
 
-	// availableReleasesMinCount is how many of the newest releases always stay
-	// in status.availableReleases. Defaults to 30.
+	// availableReleasesMinCount is how many of the newest releases always stay in
+	// status.availableReleases. Defaults to 30.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	AvailableReleasesMinCount *int32 `json:"availableReleasesMinCount,omitempty"`
 
-	// bakeTime is how long a release must stay healthy, counted from the
-	// moment it was applied and healthy, before it counts as a success.
-	// Without it a release succeeds as soon as it is applied and healthy.
+	// bakeTime is how long a release must stay healthy before it counts as a success. The
+	// time starts when the release is applied and healthy. Without it, a release succeeds
+	// as soon as it is applied and healthy.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration of at most 2562047 hours"
 	// +optional
 	BakeTime *metav1.Duration `json:"bakeTime,omitempty"`
 
-	// deployTimeout is how long after its promotion a release may take to be
-	// applied and healthy; after that it has failed. Without it the
-	// controller waits for as long as it takes.
+	// deployTimeout is how long after its promotion a release may take to become applied
+	// and healthy. After that, it has failed. Without it, the controller waits with no
+	// time limit.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration of at most 2562047 hours"
 	// +optional
 	DeployTimeout *metav1.Duration `json:"deployTimeout,omitempty"`
 
-	// releaseUpdateInterval is an upper bound on how often a new release is
-	// taken up by itself: an automatic promotion starts no earlier than the
-	// promotion before it plus this interval. Absent means no bound.
+	// releaseUpdateInterval limits how often a new release is promoted automatically. An
+	// automatic promotion starts no earlier than this interval after the promotion before
+	// it. If it is absent, there is no limit.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration of at most 2562047 hours"
 	// +optional
 	ReleaseUpdateInterval *metav1.Duration `json:"releaseUpdateInterval,omitempty"`
 
-	// releaseStrategy says which candidate is promoted next. Newest, the
-	// default, takes the newest eligible one and skips those before it. Next
-	// takes one after another in the policy's order and never skips one: while
-	// the next is held, all newer ones wait.
+	// releaseStrategy defines which candidate is promoted next. Newest, the default,
+	// promotes the newest eligible candidate and skips those before it. Next promotes one
+	// candidate after another in the policy's order and never skips one: while the next
+	// one is held back, all newer ones wait.
 	// +optional
 	ReleaseStrategy ReleaseStrategy `json:"releaseStrategy,omitempty"`
 
-	// firstRelease says how the history begins, while it is empty. Newest, the
-	// default, promotes the newest release that the gates allow, or the newest
-	// of all if they allow none: an environment without any release has nothing
-	// to protect. Applied is for an application that runs already: the version
-	// that its targets carry and Flux has applied becomes the first entry,
-	// whoever has set it, and gates and schedules hold from then on. A version
-	// that a user chooses goes first in both cases.
+	// firstRelease defines how the history begins while it is empty. Newest, the default,
+	// promotes the newest release that the gates allow. If they allow none, it promotes
+	// the newest of all: an environment without any release has nothing to protect.
+	// Applied is for an application that already runs. The version that its targets have
+	// and Flux has applied becomes the first entry, no matter who set it. Gates and
+	// schedules apply from then on. A version that a user chooses is promoted first in
+	// both cases.
 	// +optional
 	FirstRelease FirstRelease `json:"firstRelease,omitempty"`
 
@@ -91,56 +90,56 @@ type RolloutSpec struct {
 	// +optional
 	HealthCheckSelector *HealthCheckSelector `json:"healthCheckSelector,omitempty"`
 
-	// suspend stops the controller from promoting, writing targets and
-	// judging bakes, until it is false again. Defaults to false.
+	// suspend stops the controller from promoting releases, writing targets and
+	// evaluating bakes until it is false again. Defaults to false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// ReleaseStrategy says which of several candidates is promoted.
+// ReleaseStrategy defines which of several candidates is promoted.
 // +kubebuilder:validation:Enum=Newest;Next
 type ReleaseStrategy string
 
 const (
-	// ReleaseNewest takes the newest eligible candidate. The default.
+	// ReleaseNewest promotes the newest eligible candidate. It is the default.
 	ReleaseNewest ReleaseStrategy = "Newest"
-	// ReleaseNext takes the candidate that follows the current release.
+	// ReleaseNext promotes the candidate that follows the current release.
 	ReleaseNext ReleaseStrategy = "Next"
 )
 
-// FirstRelease says how the history of a Rollout begins.
+// FirstRelease defines how the history of a Rollout begins.
 // +kubebuilder:validation:Enum=Newest;Applied
 type FirstRelease string
 
 const (
-	// FirstReleaseNewest promotes the newest release. The default.
+	// FirstReleaseNewest promotes the newest release. It is the default.
 	FirstReleaseNewest FirstRelease = "Newest"
-	// FirstReleaseApplied takes over the version that the targets have applied.
+	// FirstReleaseApplied makes the version that the targets have applied the first
+	// entry.
 	FirstReleaseApplied FirstRelease = "Applied"
 )
 
-// LocalObjectReference names an object in the namespace of the one that
-// refers to it.
+// LocalObjectReference names an object in the namespace of the object that refers to it.
 // +structType=atomic
 type LocalObjectReference struct {
-	// name of the object.
+	// name is the name of the object.
 	// +kubebuilder:default=""
 	// +optional
 	Name string `json:"name,omitempty"`
 }
 
-// HealthCheckSelector selects HealthChecks by their labels and those of their
-// namespace. The long form gives a selector; the short form writes its
-// matchLabels and matchExpressions directly. Without any selector no
-// HealthCheck is selected; an empty selector selects all in scope.
+// HealthCheckSelector selects HealthChecks by their labels and those of their namespace.
+// The long form sets selector. The short form sets its matchLabels and matchExpressions
+// directly. Without any selector, no HealthCheck is selected. An empty selector selects
+// all HealthChecks in scope.
 // +kubebuilder:validation:XValidation:rule="!has(self.selector) || !(has(self.matchLabels) || has(self.matchExpressions))",message="give either selector, or matchLabels and matchExpressions, not both"
 type HealthCheckSelector struct {
-	// selector selects HealthChecks by their labels; empty selects all.
+	// selector selects HealthChecks by their labels. An empty selector selects all.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// namespaceSelector widens the scope from the Rollout's own namespace to
-	// every namespace whose labels match.
+	// namespaceSelector extends the scope from the Rollout's own namespace to every
+	// namespace whose labels match.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
@@ -169,11 +168,11 @@ func (s *HealthCheckSelector) LabelSelector() *metav1.LabelSelector {
 
 // VersionInfo is one release, identified by its tag.
 type VersionInfo struct {
-	// tag of the release in the registry; its identity.
+	// tag is the tag of the release in the registry. It identifies the release.
 	// +required
 	Tag string `json:"tag"`
 
-	// digest that the tag pointed to when the release was seen.
+	// digest is the digest that the tag pointed to when the release was found.
 	// +optional
 	Digest *string `json:"digest,omitempty"`
 
@@ -190,14 +189,14 @@ type VersionInfo struct {
 	Created *metav1.Time `json:"created,omitempty"`
 }
 
-// ReleaseCandidate is a release that is newer than the current one, and why it
-// is not promoted now.
+// ReleaseCandidate is a release that is newer than the current one, with the reasons why
+// it is not promoted now.
 type ReleaseCandidate struct {
 	VersionInfo `json:",inline"`
 
-	// holds are the reasons against promoting it now, the most telling first.
-	// They are given for the one that goes next and the twenty newest, as far as
-	// there is room.
+	// holds are the reasons against promoting it now, the most important first. They are
+	// given for the candidate that is next and for the twenty newest, within the size
+	// limit.
 	// +listType=atomic
 	// +optional
 	Holds []CandidateHold `json:"holds,omitempty"`
@@ -205,95 +204,98 @@ type ReleaseCandidate struct {
 
 // CandidateHold is one reason why a candidate is not promoted now.
 type CandidateHold struct {
-	// reason as one word.
+	// reason is the reason as one word.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// message says what holds the candidate, and what would let it go.
+	// message describes what holds back the candidate and how to resolve it.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// until is when time alone ends the hold; absent is never.
+	// until is when the hold ends without any action. If it is absent, time alone does
+	// not end the hold.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 }
 
-// BakeStatus is where a promoted release stands.
+// BakeStatus is the state of a promoted release.
 type BakeStatus string
 
 const (
-	// BakeDeploying means recorded, but not yet applied by every target and
-	// proven healthy.
+	// BakeDeploying means that the promotion is recorded, but the release is not yet
+	// applied by every target and proven healthy.
 	BakeDeploying BakeStatus = "Deploying"
-	// BakeInProgress means applied and healthy; the bake clock runs.
+	// BakeInProgress means that the release is applied and healthy, and the bake time
+	// runs.
 	BakeInProgress BakeStatus = "InProgress"
-	// BakeSucceeded means the evidence held to the end of the bake. Final.
+	// BakeSucceeded means that the release stayed healthy to the end of the bake. It is
+	// final.
 	BakeSucceeded BakeStatus = "Succeeded"
-	// BakeFailed means a selected check failed or a deadline passed. Final.
+	// BakeFailed means that a selected check failed or a deadline passed. It is final.
 	BakeFailed BakeStatus = "Failed"
-	// BakeCancelled means a newer choice took its place. Final.
+	// BakeCancelled means that a newer choice replaced the release. It is final.
 	BakeCancelled BakeStatus = "Cancelled"
 )
 
-// Running reports whether the bake still awaits its outcome. States unknown
-// to this version count as final.
+// Running reports whether the bake has no outcome yet. States unknown to this version
+// count as final.
 func (s BakeStatus) Running() bool {
 	return s == BakeDeploying || s == BakeInProgress
 }
 
-// TriggerKind tells a person from the controller.
+// TriggerKind distinguishes users from the controller.
 // +kubebuilder:validation:Enum=User;System
 type TriggerKind string
 
 const (
-	// TriggeredByUser marks a promotion that a person asked for.
+	// TriggeredByUser marks a promotion that a user requested.
 	TriggeredByUser TriggerKind = "User"
 	// TriggeredBySystem marks a promotion that the controller chose.
 	TriggeredBySystem TriggerKind = "System"
 )
 
-// TriggeredBy says who caused a promotion.
+// TriggeredBy identifies who caused a promotion.
 type TriggeredBy struct {
 	// kind is User or System.
 	// +required
 	Kind TriggerKind `json:"kind"`
-	// name of the user or system.
+	// name is the name of the user or system.
 	// +required
 	Name string `json:"name"`
 }
 
 // FailedHealthCheck is a HealthCheck that failed a bake.
 type FailedHealthCheck struct {
-	// name of the HealthCheck.
+	// name is the name of the HealthCheck.
 	// +required
 	Name string `json:"name"`
-	// namespace of the HealthCheck.
+	// namespace is the namespace of the HealthCheck.
 	// +required
 	Namespace string `json:"namespace"`
-	// message says what was wrong.
+	// message describes what was wrong.
 	// +optional
 	Message *string `json:"message,omitempty"`
 }
 
-// DeploymentHistoryEntry records one promotion: what was promoted, why, and
-// how it went.
+// DeploymentHistoryEntry records one promotion: which release was promoted, why, and with
+// which outcome.
 type DeploymentHistoryEntry struct {
-	// id numbers the promotions of a Rollout; each is higher than all before.
+	// id numbers the promotions of a Rollout. Each number is higher than all earlier
+	// ones.
 	// +optional
 	ID *int64 `json:"id,omitempty"`
 
-	// version is the promoted release as it was known then.
+	// version is the promoted release as it was known at that time.
 	// +required
 	Version VersionInfo `json:"version"`
 
-	// timestamp is when the promotion was recorded, before any target was
-	// written.
+	// timestamp is when the promotion was recorded, before any target was written.
 	// +required
 	Timestamp metav1.Time `json:"timestamp"`
 
-	// message says why this release was promoted.
+	// message describes why this release was promoted.
 	// +optional
 	Message *string `json:"message,omitempty"`
 
-	// triggeredBy says who caused the promotion.
+	// triggeredBy identifies who caused the promotion.
 	// +optional
 	TriggeredBy *TriggeredBy `json:"triggeredBy,omitempty"`
 
@@ -301,12 +303,12 @@ type DeploymentHistoryEntry struct {
 	// +optional
 	BakeStatus *BakeStatus `json:"bakeStatus,omitempty"`
 
-	// bakeStatusMessage says why the bake is in this state.
+	// bakeStatusMessage describes why the bake is in this state.
 	// +optional
 	BakeStatusMessage *string `json:"bakeStatusMessage,omitempty"`
 
-	// bakeStartTime is when the release was applied and healthy, and the bake
-	// clock started.
+	// bakeStartTime is when the release was applied and healthy, and the bake time
+	// started.
 	// +optional
 	BakeStartTime *metav1.Time `json:"bakeStartTime,omitempty"`
 
@@ -319,19 +321,19 @@ type DeploymentHistoryEntry struct {
 	// +optional
 	FailedHealthChecks []FailedHealthCheck `json:"failedHealthChecks,omitempty"`
 
-	// lastRetryTimestamp is when the promotion was last retried. It is later than
-	// any error that a selected HealthCheck had told of, by whatever clock.
+	// lastRetryTimestamp is when the promotion was last retried. It is later than any
+	// error time that a selected HealthCheck had reported, even if the clocks differ.
 	// +optional
 	LastRetryTimestamp *metav1.Time `json:"lastRetryTimestamp,omitempty"`
 
-	// retryStartTime is when that was by the controller's own clock, from which
-	// deadlines count. It is set only if lastRetryTimestamp had to be later by more
-	// than a minute.
+	// retryStartTime is the time of that retry by the controller's own clock. Deadlines
+	// start from it. It is set only if lastRetryTimestamp had to be later by more than a
+	// minute.
 	// +optional
 	RetryStartTime *metav1.Time `json:"retryStartTime,omitempty"`
 }
 
-// State returns the bake state, empty if none is recorded.
+// State returns the bake state. It is empty if none is recorded.
 func (e *DeploymentHistoryEntry) State() BakeStatus {
 	if e == nil || e.BakeStatus == nil {
 		return ""
@@ -339,8 +341,8 @@ func (e *DeploymentHistoryEntry) State() BakeStatus {
 	return *e.BakeStatus
 }
 
-// Cutoff is the moment from which deadlines of this entry count, by the controller's
-// clock: the promotion, or its last retry.
+// Cutoff returns the time from which deadlines of this entry count, by the controller's
+// clock: the promotion or its last retry.
 func (e *DeploymentHistoryEntry) Cutoff() metav1.Time {
 	if e.RetryStartTime != nil {
 		return *e.RetryStartTime
@@ -351,20 +353,20 @@ func (e *DeploymentHistoryEntry) Cutoff() metav1.Time {
 	return e.Timestamp
 }
 
-// RolloutGateStatusSummary shows one RolloutGate as it was judged.
+// RolloutGateStatusSummary shows how one RolloutGate was evaluated.
 type RolloutGateStatusSummary struct {
-	// name of the RolloutGate.
+	// name is the name of the RolloutGate.
 	// +required
 	Name string `json:"name"`
-	// passing is false if the gate holds everything back.
+	// passing is false if the gate holds back every release.
 	// +optional
 	Passing *bool `json:"passing,omitempty"`
-	// allowedVersions are the tags that the gate lets through; absent if it
-	// does not filter by version.
+	// allowedVersions are the tags that the gate allows. It is absent if the gate does
+	// not filter by version.
 	// +listType=atomic
 	// +optional
 	AllowedVersions []string `json:"allowedVersions,omitzero"`
-	// message says what the gate does to the candidates.
+	// message describes how the gate affects the candidates.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// bypassGates is true while the gate is bypassed.
@@ -372,80 +374,86 @@ type RolloutGateStatusSummary struct {
 	BypassGates bool `json:"bypassGates,omitempty"`
 }
 
-// TargetState is how far a target is with the version it should carry.
+// TargetState is the progress of a target towards the version that it should have.
 // +kubebuilder:validation:Enum=Pending;Applied;Failed;Conflict
 type TargetState string
 
 const (
-	// TargetPending means that Flux has not yet reported the version applied.
+	// TargetPending means that Flux has not yet reported that the version is applied.
 	TargetPending TargetState = "Pending"
-	// TargetApplied means that Flux reported the version applied.
+	// TargetApplied means that Flux reported that the version is applied.
 	TargetApplied TargetState = "Applied"
-	// TargetFailed means that writing the target, or Flux applying it, failed.
+	// TargetFailed means that the target could not be written, or Flux failed to apply
+	// it.
 	TargetFailed TargetState = "Failed"
-	// TargetConflict means that something in the target keeps the version
-	// from taking effect until a person resolves it.
+	// TargetConflict means that something in the target keeps the version from taking
+	// effect until a user resolves it.
 	TargetConflict TargetState = "Conflict"
 )
 
-// TargetStatus is one Flux object that the Rollout drives, or that must have
-// applied what the Rollout drives.
+// TargetStatus shows one Flux object that the Rollout writes, or that must have applied
+// what the Rollout writes.
 type TargetStatus struct {
 	// kind is OCIRepository, Kustomization or HelmRelease.
 	// +required
 	Kind string `json:"kind"`
-	// name of the object.
+	// name is the name of the object.
 	// +required
 	Name string `json:"name"`
-	// namespace of the object.
+	// namespace is the namespace of the object.
 	// +required
 	Namespace string `json:"namespace"`
 	// version is the tag that the state refers to.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// digest of what Flux had pulled by that tag when the target was last seen
-	// applied; only of an OCIRepository.
+	// digest is the digest that Flux had pulled by that tag when the target was last
+	// observed to be applied. Only an OCIRepository has it.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 	// state is Pending, Applied, Failed or Conflict.
 	// +optional
 	State TargetState `json:"state,omitempty"`
-	// message says what is wrong and what to do, or what is awaited.
+	// message describes what is wrong and how to resolve it, or what the controller waits
+	// for.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// UnlistedCounts says how much there is beyond what the lists of a status have
-// room for. Decisions and conditions rest on all of it.
+// UnlistedCounts counts the items that the lists of a status leave out because of their
+// size limit. Decisions and conditions consider all items.
 type UnlistedCounts struct {
-	// releaseCandidates beyond those listed, older than the newest and not next.
+	// releaseCandidates counts the candidates that are not listed. All of them are older
+	// than the newest, and none is the next.
 	// +optional
 	ReleaseCandidates int32 `json:"releaseCandidates,omitempty"`
-	// gatedReleaseCandidates beyond those listed.
+	// gatedReleaseCandidates counts the gated candidates that are not listed.
 	// +optional
 	GatedReleaseCandidates int32 `json:"gatedReleaseCandidates,omitempty"`
-	// gates beyond those listed; those that hold releases back are listed first.
+	// gates counts the gates that are not listed. Gates that hold back releases are
+	// listed first.
 	// +optional
 	Gates int32 `json:"gates,omitempty"`
-	// targets beyond those listed; those with a problem are listed first.
+	// targets counts the targets that are not listed. Targets with a problem are listed
+	// first.
 	// +optional
 	Targets int32 `json:"targets,omitempty"`
 }
 
-// RolloutStatus is what the controller has observed, decided and done.
+// RolloutStatus is the state that the controller has observed, and what it has decided
+// and done.
 type RolloutStatus struct {
-	// conditions summarise the Rollout for people, kstatus and alerts.
+	// conditions summarise the Rollout for users, kstatus and alerts.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation that the status speaks of.
+	// observedGeneration is the generation that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// lastHandledReconcileAt is the reconcile.fluxcd.io/requestedAt token that
-	// was handled last.
+	// lastHandledReconcileAt is the reconcile.fluxcd.io/requestedAt token that was
+	// handled last.
 	// +optional
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 
@@ -454,49 +462,48 @@ type RolloutStatus struct {
 	// +optional
 	History []DeploymentHistoryEntry `json:"history,omitempty"`
 
-	// availableReleases is the ledger of known releases, oldest first.
+	// availableReleases lists the known releases, oldest first.
 	// +listType=atomic
 	// +optional
 	AvailableReleases []VersionInfo `json:"availableReleases,omitempty"`
 
-	// releaseCandidates are the releases newer than the current one, newest
-	// first, each with what holds it back.
+	// releaseCandidates are the releases newer than the current one, newest first, each
+	// with the reasons that hold it back.
 	// +listType=atomic
 	// +optional
 	ReleaseCandidates []ReleaseCandidate `json:"releaseCandidates,omitempty"`
 
-	// gatedReleaseCandidates are the candidates that every gate lets through,
-	// newest first.
+	// gatedReleaseCandidates are the candidates that every gate allows, newest first.
 	// +listType=atomic
 	// +optional
 	GatedReleaseCandidates []VersionInfo `json:"gatedReleaseCandidates,omitempty"`
 
-	// gates shows each RolloutGate of this Rollout as it was judged, by name.
+	// gates shows how each RolloutGate of this Rollout was evaluated, sorted by name.
 	// +listType=atomic
 	// +optional
 	Gates []RolloutGateStatusSummary `json:"gates,omitempty"`
 
-	// targets shows each Flux object that this Rollout drives, by kind,
-	// namespace and name.
+	// targets shows each Flux object that this Rollout writes, or that must have applied
+	// what it writes, sorted by kind, namespace and name.
 	// +listType=atomic
 	// +optional
 	Targets []TargetStatus `json:"targets,omitempty"`
 
-	// unlisted counts what the lists of this status leave out, since a status
-	// must stay small; absent if they are complete.
+	// unlisted counts the items that the lists of this status leave out, because a status
+	// must stay small. It is absent if the lists are complete.
 	// +optional
 	Unlisted *UnlistedCounts `json:"unlisted,omitempty"`
 
-	// artifactType of the newest image.
+	// artifactType is the artifact type of the newest image.
 	// +optional
 	ArtifactType *string `json:"artifactType,omitempty"`
-	// source of the newest image.
+	// source is the source of the newest image.
 	// +optional
 	Source *string `json:"source,omitempty"`
-	// title of the newest image.
+	// title is the title of the newest image.
 	// +optional
 	Title *string `json:"title,omitempty"`
-	// description of the newest image.
+	// description is the description of the newest image.
 	// +optional
 	Description *string `json:"description,omitempty"`
 }
@@ -522,10 +529,11 @@ type Rollout struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says which releases are promoted, and what must hold.
+	// spec defines which releases are promoted, and under which conditions.
 	// +optional
 	Spec RolloutSpec `json:"spec,omitempty"`
-	// status is what the controller has observed, decided and done.
+	// status is the state that the controller has observed, and what it has decided and
+	// done.
 	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status RolloutStatus `json:"status,omitempty"`
@@ -540,10 +548,10 @@ type RolloutList struct {
 	Items           []Rollout `json:"items"`
 }
 
-// GetConditions returns the conditions, for Flux's condition functions.
+// GetConditions returns the conditions. Flux's condition functions call it.
 func (r *Rollout) GetConditions() []metav1.Condition { return r.Status.Conditions }
 
-// SetConditions replaces the conditions, for Flux's condition functions.
+// SetConditions replaces the conditions. Flux's condition functions call it.
 func (r *Rollout) SetConditions(conditions []metav1.Condition) { r.Status.Conditions = conditions }
 
 // Current returns the newest history entry, or nil before the first promotion.
@@ -554,7 +562,7 @@ func (r *Rollout) Current() *DeploymentHistoryEntry {
 	return &r.Status.History[0]
 }
 
-// UnlistedTargets returns how many targets there are beyond those listed.
+// UnlistedTargets returns how many targets are not listed.
 func (s *RolloutStatus) UnlistedTargets() int32 {
 	if s.Unlisted == nil {
 		return 0
@@ -562,7 +570,8 @@ func (s *RolloutStatus) UnlistedTargets() int32 {
 	return s.Unlisted.Targets
 }
 
-// Pinned returns the tag that spec.wantedVersion asks for; empty is no pin.
+// Pinned returns the tag that spec.wantedVersion requests. It is empty if nothing is
+// pinned.
 func (r *Rollout) Pinned() string {
 	if r.Spec.WantedVersion == nil {
 		return ""
@@ -570,8 +579,8 @@ func (r *Rollout) Pinned() string {
 	return *r.Spec.WantedVersion
 }
 
-// Forced returns the tag that the force-deploy annotation asks for; empty is
-// none, or none other than what is current.
+// Forced returns the tag that the force-deploy annotation requests. It is empty without
+// the annotation, and if the tag is the current one.
 func (r *Rollout) Forced() string {
 	tag := r.Annotations[ForceDeployAnnotation]
 	if current := r.Current(); current != nil && current.Version.Tag == tag {
@@ -580,8 +589,8 @@ func (r *Rollout) Forced() string {
 	return tag
 }
 
-// ChosenByHand returns the tag that a person asks for, pinned or forced; empty
-// leaves the choice to the controller.
+// ChosenByHand returns the tag that a user requests, pinned or forced. If it is empty,
+// the controller chooses.
 func (r *Rollout) ChosenByHand() string {
 	if pinned := r.Pinned(); pinned != "" {
 		return pinned
@@ -589,14 +598,14 @@ func (r *Rollout) ChosenByHand() string {
 	return r.Forced()
 }
 
-// UnblocksFailed reports whether the next automatic promotion may go past a
+// UnblocksFailed reports whether the next automatic promotion is allowed despite a
 // failure.
 func (r *Rollout) UnblocksFailed() bool {
 	return r.Annotations[UnblockFailedAnnotation] == "true"
 }
 
-// Recovering reports whether the current promotion cannot fail. That was
-// decided when it was recorded, and holds for as long as it is current.
+// Recovering reports whether the current promotion cannot fail. This was decided when it
+// was recorded, and is true for as long as it is current.
 func (r *Rollout) Recovering() bool {
 	return slices.ContainsFunc(r.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == BakeFailureDisabledCondition && c.Status == metav1.ConditionTrue
@@ -614,15 +623,15 @@ func (s *RolloutSpec) GetVersionHistoryLimit() int {
 	return int(orDefault(s.VersionHistoryLimit, defaultVersionHistoryLimit))
 }
 
-// GetAvailableReleasesRetentionDays returns for how many days releases stay
-// in the ledger; a century at most, since a duration cannot hold three.
+// GetAvailableReleasesRetentionDays returns how many days releases stay among the known
+// releases. It returns at most a century, because three centuries overflow a duration.
 func (s *RolloutSpec) GetAvailableReleasesRetentionDays() int {
 	const century = 36525
 	return min(int(orDefault(s.AvailableReleasesRetentionDays, defaultRetentionDays)), century)
 }
 
-// GetAvailableReleasesMinCount returns how many releases always stay in the
-// ledger.
+// GetAvailableReleasesMinCount returns how many releases always stay among the known
+// releases.
 func (s *RolloutSpec) GetAvailableReleasesMinCount() int {
 	return int(orDefault(s.AvailableReleasesMinCount, defaultMinCount))
 }

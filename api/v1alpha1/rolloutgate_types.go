@@ -6,9 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RolloutGateSpec says what a gate lets through.
+// RolloutGateSpec defines which releases a gate allows.
 type RolloutGateSpec struct {
-	// rolloutRef names the Rollout, in the gate's own namespace, that the gate
+	// rolloutRef names the Rollout, in the gate's own namespace, whose releases the gate
 	// holds back.
 	// +required
 	RolloutRef *LocalObjectReference `json:"rolloutRef"`
@@ -18,14 +18,14 @@ type RolloutGateSpec struct {
 	// +required
 	Passing *bool `json:"passing"`
 
-	// allowedVersions are the tags that may be promoted. Absent, the gate does
-	// not filter by version; empty, it lets nothing through.
+	// allowedVersions are the tags that may be promoted. If it is absent, the gate does
+	// not filter by version. If it is empty, the gate allows nothing.
 	// +listType=atomic
 	// +optional
 	AllowedVersions *[]string `json:"allowedVersions,omitempty"`
 }
 
-// RolloutGateStatus is empty: a gate is judged in the status of its Rollout.
+// RolloutGateStatus is empty. The status of the Rollout shows how a gate was evaluated.
 type RolloutGateStatus struct{}
 
 // RolloutGate holds back the automatic promotions of one Rollout.
@@ -40,7 +40,7 @@ type RolloutGate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what the gate lets through.
+	// spec defines which releases the gate allows.
 	// +optional
 	Spec RolloutGateSpec `json:"spec,omitempty"`
 	// status is empty.
@@ -57,12 +57,12 @@ type RolloutGateList struct {
 	Items           []RolloutGate `json:"items"`
 }
 
-// IsPassing reports whether the gate lets anything through at all.
+// IsPassing reports whether the gate allows any release at all.
 func (g *RolloutGate) IsPassing() bool {
 	return g.Spec.Passing == nil || *g.Spec.Passing
 }
 
-// RolloutName returns the name of the Rollout that the gate holds back.
+// RolloutName returns the name of the Rollout whose releases the gate holds back.
 func (g *RolloutGate) RolloutName() string {
 	if g.Spec.RolloutRef == nil {
 		return ""

@@ -6,14 +6,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ScheduleAction says what a schedule does while one of its rules is active.
+// ScheduleAction defines what a schedule does while one of its rules is active.
 // +kubebuilder:validation:Enum=Allow;Deny
 type ScheduleAction string
 
 const (
-	// ScheduleAllow lets promotions through while active, and only then.
+	// ScheduleAllow allows promotions only while the schedule is active.
 	ScheduleAllow ScheduleAction = "Allow"
-	// ScheduleDeny holds promotions back while active.
+	// ScheduleDeny holds back promotions while the schedule is active.
 	ScheduleDeny ScheduleAction = "Deny"
 )
 
@@ -21,20 +21,20 @@ const (
 // +kubebuilder:validation:Enum=Monday;Tuesday;Wednesday;Thursday;Friday;Saturday;Sunday
 type DayOfWeek string
 
-// TimeRange is a daily window by the wall clock.
+// TimeRange is a daily time window, by the clocks of the schedule's time zone.
 type TimeRange struct {
-	// start of the window, HH:MM, inclusive.
+	// start is the start of the window, HH:MM, inclusive.
 	// +kubebuilder:validation:Pattern="^([01]\\d|2[0-3]):[0-5]\\d$"
 	// +required
 	Start string `json:"start"`
-	// end of the window, HH:MM, exclusive. At or before start it lies on the
-	// next day; the same as start makes 24 hours.
+	// end is the end of the window, HH:MM, exclusive. If it is before start, the window
+	// ends on the next day. If it is the same as start, the window is 24 hours long.
 	// +kubebuilder:validation:Pattern="^([01]\\d|2[0-3]):[0-5]\\d$"
 	// +required
 	End string `json:"end"`
 }
 
-// DateRange is a range of calendar days, both ends included.
+// DateRange is a range of calendar days. It includes both ends.
 type DateRange struct {
 	// start is the first day, YYYY-MM-DD.
 	// +kubebuilder:validation:Pattern="^\\d{4}-\\d{2}-\\d{2}$"
@@ -46,11 +46,11 @@ type DateRange struct {
 	End string `json:"end"`
 }
 
-// ScheduleRule is active while all of its parts are; an empty rule always is.
-// A window over midnight belongs to the day on which it starts: daysOfWeek and
-// dateRange are about that day.
+// ScheduleRule is active while all of its parts are active. An empty rule is always
+// active. A window over midnight belongs to the day on which it starts: daysOfWeek and
+// dateRange refer to that day.
 type ScheduleRule struct {
-	// name of the rule, shown while it is active.
+	// name is the name of the rule. It is shown while the rule is active.
 	// +optional
 	Name string `json:"name,omitempty"`
 	// timeRange limits the rule to a part of the day.
@@ -65,39 +65,38 @@ type ScheduleRule struct {
 	DateRange *DateRange `json:"dateRange,omitempty"`
 }
 
-// RolloutScheduleSpec says when which Rollouts may promote.
+// RolloutScheduleSpec defines which Rollouts may promote, and when.
 type RolloutScheduleSpec struct {
-	// rolloutSelector selects Rollouts of the schedule's namespace by label.
+	// rolloutSelector selects Rollouts in the schedule's namespace by their labels.
 	// +required
 	RolloutSelector *metav1.LabelSelector `json:"rolloutSelector"`
-	// rules make the schedule active while any one of them is. One that cannot
-	// be evaluated closes the schedule.
+	// rules make the schedule active while at least one of them is active. A rule that
+	// cannot be evaluated closes the schedule.
 	// +kubebuilder:validation:MinItems=1
 	// +listType=atomic
 	// +required
 	Rules []ScheduleRule `json:"rules"`
-	// timezone is the IANA name of the zone whose clocks the rules are read
-	// from.
+	// timezone is the IANA name of the time zone in which the rules are evaluated.
 	// +kubebuilder:default=UTC
 	// +optional
 	Timezone string `json:"timezone,omitempty"`
-	// action is Allow, to let promotions through while active and only then, or
-	// Deny, to hold them back while active.
+	// action is Allow to allow promotions only while the schedule is active, or Deny to
+	// hold them back while it is active.
 	// +kubebuilder:default=Deny
 	// +optional
 	Action ScheduleAction `json:"action,omitempty"`
 }
 
-// RolloutScheduleStatus is what a schedule does at present.
+// RolloutScheduleStatus is the current state of a schedule.
 type RolloutScheduleStatus struct {
-	// observedGeneration is the generation that the status speaks of.
+	// observedGeneration is the generation that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// lastHandledReconcileAt is the reconcile.fluxcd.io/requestedAt token that
-	// was handled last.
+	// lastHandledReconcileAt is the reconcile.fluxcd.io/requestedAt token that was
+	// handled last.
 	// +optional
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
-	// conditions summarise the schedule for people, kstatus and alerts.
+	// conditions summarise the schedule for users, kstatus and alerts.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -105,16 +104,16 @@ type RolloutScheduleStatus struct {
 	// active is true while a rule is active.
 	// +optional
 	Active bool `json:"active,omitempty"`
-	// activeRules names the rules that are active, in the order of the spec; one
-	// without a name is called by its place, as in rules[0].
+	// activeRules names the active rules in the order of the spec. A rule without a name
+	// is shown by its position, for example rules[0].
 	// +listType=atomic
 	// +optional
 	ActiveRules []string `json:"activeRules,omitempty"`
-	// nextTransition is when active flips next; absent if it never does.
+	// nextTransition is when active changes next. It is absent if it never changes.
 	// +optional
 	NextTransition *metav1.Time `json:"nextTransition,omitempty"`
-	// managedGates names the gates that the schedule keeps, sorted; those of a
-	// ClusterRolloutSchedule as namespace/name.
+	// managedGates names the gates that the schedule manages, sorted. For a
+	// ClusterRolloutSchedule, they are given as namespace/name.
 	// +listType=atomic
 	// +optional
 	ManagedGates []string `json:"managedGates,omitempty"`
@@ -123,7 +122,7 @@ type RolloutScheduleStatus struct {
 	MatchingRollouts int32 `json:"matchingRollouts,omitempty"`
 }
 
-// RolloutSchedule allows or denies promotions in its namespace by the clock.
+// RolloutSchedule allows or denies promotions in its namespace at certain times.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -139,10 +138,10 @@ type RolloutSchedule struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says when which Rollouts may promote.
+	// spec defines which Rollouts may promote, and when.
 	// +optional
 	Spec RolloutScheduleSpec `json:"spec,omitempty"`
-	// status is what the schedule does at present.
+	// status is the current state of the schedule.
 	// +optional
 	Status RolloutScheduleStatus `json:"status,omitempty"`
 }
@@ -156,10 +155,10 @@ type RolloutScheduleList struct {
 	Items           []RolloutSchedule `json:"items"`
 }
 
-// GetConditions returns the conditions, for Flux's condition functions.
+// GetConditions returns the conditions. Flux's condition functions call it.
 func (s *RolloutSchedule) GetConditions() []metav1.Condition { return s.Status.Conditions }
 
-// SetConditions replaces the conditions, for Flux's condition functions.
+// SetConditions replaces the conditions. Flux's condition functions call it.
 func (s *RolloutSchedule) SetConditions(conditions []metav1.Condition) {
 	s.Status.Conditions = conditions
 }

@@ -20,20 +20,20 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// settling is how long after a change of a CRD the API server is asked whether it
-// serves the kind: it takes a moment.
+// settling defines how long after a change of a CRD the controller checks whether the API
+// server serves the kind. This takes a moment.
 var settling = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 7}
 
-// awaiting ends the process when everything is served that a controller waits
-// for, so that it is started again, with that controller.
+// awaiting ends the process once everything that a controller waits for is served. The
+// process is then restarted with that controller.
 type awaiting struct {
 	cluster
 	controllers []string
 	metadata    metadata.Interface
 }
 
-// awaitKinds has the manager watch for the kinds of controllers that stay off. Who
-// may not read CRDs has to start the process again.
+// awaitKinds makes the manager watch for the kinds of controllers that stay off. Without
+// the right to read CRDs, the user has to restart the process.
 func awaitKinds(ctx context.Context, mgr ctrl.Manager, on cluster, controllers []string) error {
 	if len(controllers) == 0 {
 		return nil
@@ -50,11 +50,10 @@ func awaitKinds(ctx context.Context, mgr ctrl.Manager, on cluster, controllers [
 	return mgr.Add(&awaiting{cluster: on, controllers: controllers, metadata: client})
 }
 
-// NeedLeaderElection says that every replica waits: each may lead next.
+// NeedLeaderElection returns false: every replica waits, because each may lead next.
 func (*awaiting) NeedLeaderElection() bool { return false }
 
-// Start watches CRDs until ctx ends, or it is time to start again, which is an
-// error.
+// Start watches CRDs until ctx ends. It returns an error if a restart is due.
 func (a *awaiting) Start(ctx context.Context) error {
 	return awaitCRD(ctx, a.metadata, "", func() (bool, error) {
 		if name := a.served(ctx); name != "" {
@@ -64,15 +63,15 @@ func (a *awaiting) Start(ctx context.Context) error {
 	})
 }
 
-// awaitCRD asks whether all is done whenever there is a CRD of that name, or it has
-// changed; no name stands for all of them. It ends with the answer yes, an error, or
-// ctx, and then watches no more.
+// awaitCRD calls done whenever a CRD of that name exists or has changed. An empty name
+// means all CRDs. It stops watching and returns when done returns true or an error, or
+// when ctx ends.
 func awaitCRD(ctx context.Context, from metadata.Interface, name string, done func() (bool, error)) error {
 	changed := make(chan struct{}, 1)
 	look := func(any) {
 		select {
 		case changed <- struct{}{}:
-		default: // it is about to
+		default: // a check is already due
 		}
 	}
 	informer := metadatainformer.NewFilteredMetadataInformer(from, definitions, metav1.NamespaceAll, 0, nil, only(name)).Informer()
@@ -97,7 +96,8 @@ func awaitCRD(ctx context.Context, from metadata.Interface, name string, done fu
 	}
 }
 
-// only asks for the object of a name, which may be all that an account may see.
+// only selects the object with a name, because an account may only have the right to this
+// one.
 func only(name string) func(*metav1.ListOptions) {
 	return func(options *metav1.ListOptions) {
 		if name != "" {
@@ -106,8 +106,8 @@ func only(name string) func(*metav1.ListOptions) {
 	}
 }
 
-// served returns a controller of which every kind is served; empty if there is
-// none, though a CRD has changed.
+// served returns a controller for which every kind is served. It is empty if there is
+// none, although a CRD has changed.
 func (a *awaiting) served(ctx context.Context) string {
 	var found string
 	_ = wait.ExponentialBackoffWithContext(ctx, settling, func(context.Context) (bool, error) {
@@ -121,7 +121,7 @@ func (a *awaiting) served(ctx context.Context) string {
 	return found
 }
 
-// justName keeps of a CRD that it is there.
+// justName removes everything from a CRD except its identity.
 func justName(o any) (any, error) {
 	if crd, ok := o.(*metav1.PartialObjectMetadata); ok {
 		crd.ObjectMeta = metav1.ObjectMeta{Name: crd.Name, UID: crd.UID, ResourceVersion: crd.ResourceVersion}

@@ -17,9 +17,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/uninstall"
 )
 
-// registerCleanup has the Deployments unpaused that wait, when the coordinator is
-// removed from this installation. Where the coordinator is named it is there to
-// stay, and where nothing was left for the cleanup there is nothing to clean up.
+// registerCleanup adds the cleanup, which unpauses the waiting Deployments when the
+// coordinator is removed from this installation. It adds nothing if --controllers names
+// the coordinator, because it is there to stay, or if there are no rights for the
+// cleanup, because then there is nothing to clean up.
 func (w wiring) registerCleanup(ctx context.Context) error {
 	if _, byName := w.chosen.wants(coordinationController); byName {
 		return nil
@@ -46,7 +47,7 @@ func (w wiring) registerCleanup(ctx context.Context) error {
 	}))
 }
 
-// mayDrop says whether the rights to clean up are those of this account.
+// mayDrop reports whether this account has the rights to clean up.
 func (c cluster) mayDrop(ctx context.Context, rights uninstall.Rights) (bool, error) {
 	return c.allows(ctx, right{verb: "delete", group: rbacv1.GroupName, resource: "clusterrolebindings", name: rights.CleanupBinding}, "")
 }

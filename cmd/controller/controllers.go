@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Names of the controllers, as --controllers, logs and metrics have them.
+// Names of the controllers in --controllers, logs and metrics.
 const (
 	rolloutController         = "rollout"
 	scheduleController        = "rolloutschedule"
@@ -20,25 +20,25 @@ const (
 	statefulSetController     = "statefulsetrollout"
 )
 
-// Those that promote releases need Flux, and act for all namespaces or by label;
-// those that order what happens inside of a release need neither, and must see a
+// releaseControllers promote releases. They need Flux, and act for all namespaces or by
+// label. coordinators order the steps within a release. They need neither, and must see a
 // whole namespace.
 var (
 	releaseControllers = []string{rolloutController, scheduleController, clusterScheduleController, healthCheckController}
 	coordinators       = []string{coordinationController, statefulSetController}
 )
 
-// controllers are all of them.
+// controllers returns the names of all controllers.
 func controllers() []string { return slices.Concat(releaseControllers, coordinators) }
 
 // byDefault stands for every controller that is not named.
 const byDefault = "*"
 
-// controllerList is the value of --controllers, which may be given more than
-// once: then what all of them say holds.
+// controllerList is the value of --controllers. The flag may be given more than once; the
+// values are combined.
 type controllerList []string
 
-// String is the list with commas.
+// String returns the list, separated by commas.
 func (l *controllerList) String() string {
 	if l == nil || len(*l) == 0 {
 		return byDefault
@@ -52,15 +52,15 @@ func (l *controllerList) Set(value string) error {
 	return nil
 }
 
-// choice is which controllers are wanted: those that are named, true for on and
-// false for off, and the rest by default if there is an asterisk.
+// choice contains the wanted controllers: the named ones, true for on and false for off,
+// and the rest by default if there is an asterisk.
 type choice struct {
 	named map[string]bool
 	rest  bool
 }
 
-// parseControllers reads a list in the manner of kube-controller-manager: names
-// with commas between, "-name" for off, and * for all that are on by default.
+// parseControllers parses a list in the format of kube-controller-manager: names
+// separated by commas, "-name" for off, and * for all that are on by default.
 func parseControllers(list string) (choice, error) {
 	c := choice{named: map[string]bool{}}
 	known := controllers()
@@ -88,13 +88,13 @@ func parseControllers(list string) (choice, error) {
 	return c, errors.Join(errs...)
 }
 
-// wants reports whether a controller is wanted, and whether it is by name.
+// wants reports whether a controller is wanted, and whether it is wanted by name.
 func (c choice) wants(name string) (wanted, byName bool) {
 	on, named := c.named[name]
 	return on || c.rest && !named, on
 }
 
-// leave takes controllers out of those that are on by default.
+// leave removes controllers from those that are on by default.
 func (c choice) leave(names ...string) {
 	for _, name := range names {
 		if _, named := c.named[name]; !named {
@@ -103,7 +103,7 @@ func (c choice) leave(names ...string) {
 	}
 }
 
-// promotes reports whether a release controller is among those that start.
+// promotes reports whether at least one release controller starts.
 func promotes(starts map[string]bool) bool {
 	return slices.ContainsFunc(releaseControllers, func(name string) bool { return starts[name] })
 }

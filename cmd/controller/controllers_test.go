@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// wanted are the controllers that a command line asks for; those that are asked
-// for by name have an exclamation mark.
+// wanted returns the controllers that a command line selects. Those that it names end in
+// an exclamation mark.
 func wanted(c choice) []string {
 	var names []string
 	for _, name := range controllers() {

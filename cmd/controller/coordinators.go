@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 )
 
-// registerCoordinators adds what orders the inside of a release.
+// registerCoordinators adds the controllers that order the steps within a release.
 func (w wiring) registerCoordinators(ctx context.Context) error {
 	if w.starts[coordinationController] {
 		if err := w.registerDeployments(ctx); err != nil {
@@ -31,8 +31,9 @@ func (w wiring) registerCoordinators(ctx context.Context) error {
 	return nil
 }
 
-// registerDeployments adds beside the controller what knows how Deployments are
-// held at admission, and the webhook, which listens only where it is installed.
+// registerDeployments adds the controller, and with it the component that reports how
+// Deployments are paused at admission, and the webhook, which listens only where it is
+// installed.
 func (w wiring) registerDeployments(ctx context.Context) error {
 	names := admission.NamesOf(w.installation(), w.namespace)
 	installed, err := admission.NewInstalled(w, names)

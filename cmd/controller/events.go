@@ -15,20 +15,21 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// senders is how many events are on their way at a time. A broadcaster sends one
-// after the other, and drops what comes while a thousand are waiting: alone it
-// lost most events of ten thousand promotions.
+// senders is how many events are sent at a time. A broadcaster sends one after the other,
+// and drops new ones while a thousand are waiting: a single one lost most events of ten
+// thousand promotions.
 const senders = 16
 
-// eventLimits are how many events about one object are sent in a row, how many
-// more per second, and how many alike before they are folded into one. A
-// coordination tells of each of its Deployments several times, and Kubernetes
-// would be silent from the 26th event on. All senders together remember what a
-// thousand objects last sent, which takes two megabytes: who sends much is always
-// among them.
+// eventLimits define how many events about one object are sent in a row, how many more
+// per second, and how many similar ones before they are combined into one. A coordination
+// emits several events for each of its Deployments, and with the defaults of Kubernetes
+// all events from the 26th on would be dropped. All senders together remember the last
+// events of a thousand objects, which needs two megabytes: an object with many events is
+// always among them.
 var eventLimits = record.CorrelatorOptions{BurstSize: 300, QPS: 1, MaxEvents: 100, LRUCacheSize: 1024 / senders}
 
-// broadcasters share the objects, so that the events of each stay in order.
+// broadcasters divide the objects between them, so the events of each object stay in
+// order.
 type broadcasters [senders]record.EventBroadcaster
 
 func newBroadcasters() *broadcasters {
@@ -39,9 +40,9 @@ func newBroadcasters() *broadcasters {
 	return all
 }
 
-// startEvents sends events until the broadcasters are shut down. They are not the
-// manager's: what is given to the manager sends each event twice, once for its
-// own leader election.
+// startEvents sends events until the broadcasters are shut down. It does not use the
+// broadcaster of the manager: a broadcaster given to the manager sends each event twice,
+// once for its own leader election.
 func startEvents(mgr ctrl.Manager) (*broadcasters, error) {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.ContentType = runtime.ContentTypeProtobuf // half the work of JSON
@@ -60,14 +61,14 @@ func (b *broadcasters) start(sink record.EventSink) {
 	}
 }
 
-// Shutdown sends what is left.
+// Shutdown sends the remaining events.
 func (b *broadcasters) Shutdown() {
 	for _, broadcaster := range b {
 		broadcaster.Shutdown()
 	}
 }
 
-// recorder returns what events of a source are given to.
+// recorder returns the recorder for events of a source.
 func (b *broadcasters) recorder(scheme *runtime.Scheme, source corev1.EventSource) record.EventRecorder {
 	var all recorders
 	for i, broadcaster := range b {
@@ -76,13 +77,14 @@ func (b *broadcasters) recorder(scheme *runtime.Scheme, source corev1.EventSourc
 	return all
 }
 
-// eventsBy are those of a component, which is their source. Clients of these APIs
-// read core/v1 events by their source, and sort them by their last time.
+// eventsBy returns the recorder of a component, which is the source of its events.
+// Clients of these APIs select core/v1 events by their source, and sort them by their
+// last time.
 func (w wiring) eventsBy(component string) record.EventRecorder {
 	return w.broadcasters.recorder(w.GetScheme(), corev1.EventSource{Component: component})
 }
 
-// recorders are one per broadcaster.
+// recorders contains one recorder per broadcaster.
 type recorders [senders]record.EventRecorder
 
 // of returns the recorder for all events of an object.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// sink passes on what would be sent to the API server.
+// sink receives the events that would be sent to the API server.
 type sink struct{ sent chan *corev1.Event }
 
 func (s sink) Create(e *corev1.Event) (*corev1.Event, error) { return s.keep(e) }
@@ -27,7 +27,7 @@ func (s sink) keep(e *corev1.Event) (*corev1.Event, error) {
 	return e, nil
 }
 
-// A group of ten Deployments: each is paused, activated, released and ready.
+// A group of ten Deployments: each is paused, activated, unpaused and ready.
 func TestAllEventsOfALargeGroupAreSentAsTheyAre(t *testing.T) {
 	all, received := newBroadcasters(), sink{make(chan *corev1.Event, 100)}
 	defer all.Shutdown()
@@ -54,8 +54,8 @@ func TestAllEventsOfALargeGroupAreSentAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestNoEventOfAReleaseForManyIsLost, however slow the API server is: it takes none
-// here before all are on their way.
+// TestNoEventOfAReleaseForManyIsLost covers a slow API server: here it accepts no event
+// before all have been emitted.
 func TestNoEventOfAReleaseForManyIsLost(t *testing.T) {
 	const many = 10000
 	all, received := newBroadcasters(), sink{make(chan *corev1.Event)}

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// sameFlags are those that have one name in Flux, or in another program whose
-// flags are taken, and another in the contract of this API.
+// sameFlags are pairs of flags with the same meaning: the name in Flux, or in another
+// program whose flags are supported, and the name in the contract of this API.
 var sameFlags = [][2]string{
 	{"metrics-addr", "metrics-bind-address"},
 	{"health-addr", "health-probe-bind-address"},
@@ -26,9 +26,9 @@ var sameFlags = [][2]string{
 	{"log.format", "log-encoding"},
 }
 
-// bindFlux adds the flags that every controller of Flux has. Most are Flux's own;
-// a few are declared here, since the package of Flux that has them would bring a
-// test library into the program.
+// bindFlux adds the flags that every controller of Flux has. Most are Flux's own. A few
+// are declared here, because Flux's package with them would bring a test library into the
+// program.
 func (o *options) bindFlux(flags *flag.FlagSet) {
 	flags.String("metrics-addr", "0", "The same as --metrics-bind-address.")
 	flags.String("health-addr", ":8081", "The same as --health-probe-bind-address.")
@@ -50,11 +50,11 @@ func (o *options) bindFlux(flags *flag.FlagSet) {
 	theirs.VisitAll(func(f *pflag.Flag) { flags.Var(fluxValue{f.Value}, f.Name, f.Usage) })
 }
 
-// fluxValue lets a flag of Flux's be one of the standard library's.
+// fluxValue adapts a flag of Flux to the standard library.
 type fluxValue struct{ pflag.Value }
 
-// String must work for the zero value as well: the standard library asks it to
-// tell whether a default is worth showing.
+// String must also work for the zero value: the standard library calls it to decide
+// whether a default is worth showing.
 func (v fluxValue) String() string {
 	if v.Value == nil {
 		return ""
@@ -62,11 +62,11 @@ func (v fluxValue) String() string {
 	return v.Value.String()
 }
 
-// IsBoolFlag lets a flag stand without a value.
+// IsBoolFlag allows a flag without a value.
 func (v fluxValue) IsBoolFlag() bool { return v.Type() == "bool" }
 
-// unite lets flags that are the same have the same value. Flags that contradict
-// each other are an error.
+// unite gives flags with the same meaning the same value. Flags that contradict each
+// other are an error.
 func unite(flags *flag.FlagSet) error {
 	var errs []error
 	for _, pair := range sameFlags {
@@ -91,7 +91,7 @@ func unitePair(flags *flag.FlagSet, from, to string) error {
 	return flags.Set(to, value)
 }
 
-// meant is the value of a flag in this program's own words.
+// meant returns the value of a flag in this program's own terms.
 func meant(flags *flag.FlagSet, name string) string {
 	value := flags.Lookup(name).Value.String()
 	if ours, theirs := theirWords[value]; theirs {
@@ -105,7 +105,7 @@ func isGiven(flags *flag.FlagSet, name string) bool {
 	return slices.Contains(given(flags, name), name)
 }
 
-// given are the flags with a prefix that the command line has, sorted.
+// given returns the flags with a prefix on the command line, sorted.
 func given(flags *flag.FlagSet, prefix string) []string {
 	var names []string
 	flags.Visit(func(f *flag.Flag) {
@@ -116,7 +116,7 @@ func given(flags *flag.FlagSet, prefix string) []string {
 	return names
 }
 
-// logger is Flux's, unless a flag of zap's is given.
+// logger returns Flux's logger, unless a flag of zap is given.
 func (o *options) logger(flags *flag.FlagSet) (logr.Logger, error) {
 	if len(given(flags, "zap-")) > 0 {
 		return zap.New(zap.UseFlagOptions(&o.zap)), nil

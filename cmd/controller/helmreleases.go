@@ -16,7 +16,8 @@ import (
 
 const (
 	helmReleases = "helmreleases"
-	// helmCRD is the name of their CRD, the only one that the manager role may see.
+	// helmCRD is the name of their CRD. It is the only CRD that the manager role may
+	// read.
 	helmCRD = helmReleases + ".helm.toolkit.fluxcd.io"
 )
 
@@ -25,8 +26,8 @@ var helmRelease = kind{
 	versions:  []string{helmv2.GroupVersion.Version},
 }
 
-// helmPlan is what becomes of HelmReleases: not every cluster has helm-controller, and
-// one may get it later.
+// helmPlan defines how HelmReleases are handled. Not every cluster has helm-controller,
+// and it may be installed later.
 type helmPlan string
 
 const (
@@ -35,8 +36,8 @@ const (
 	helmLeave helmPlan = "Leave" // a right is missing
 )
 
-// planHelm says what becomes of HelmReleases, and which right is missing if they are
-// left alone.
+// planHelm returns how HelmReleases are handled, and which right is missing if they are
+// ignored.
 func (c cluster) planHelm(ctx context.Context, namespace string) (plan helmPlan, missing right, err error) {
 	read := right{group: helmv2.GroupVersion.Group, resource: helmReleases}
 	if missing, err = c.lacksReading(ctx, read, namespace); missing.verb != "" || err != nil {
@@ -53,8 +54,8 @@ func (c cluster) planHelm(ctx context.Context, namespace string) (plan helmPlan,
 	return helmAwait, right{}, nil
 }
 
-// lacksReading returns what the account may not: list or watch something. It may do both
-// if the verb is empty.
+// lacksReading returns the missing right: to list or to watch a resource. The verb is
+// empty if the account has both.
 func (c cluster) lacksReading(ctx context.Context, to right, namespace string) (missing right, err error) {
 	for _, verb := range []string{"list", "watch"} {
 		to.verb = verb
@@ -65,8 +66,8 @@ func (c cluster) lacksReading(ctx context.Context, to right, namespace string) (
 	return right{}, nil
 }
 
-// watchHelmReleases has the controller wait for HelmReleases, now or as soon as they are
-// served.
+// watchHelmReleases makes the controller wait for HelmReleases, now or as soon as they
+// are served.
 func (w wiring) watchHelmReleases(ctx context.Context, rollouts *controller.RolloutReconciler) error {
 	plan, missing, err := w.cluster.planHelm(ctx, w.onlyWatched())
 	if err != nil {
@@ -92,7 +93,7 @@ func (w wiring) awaitHelm(rollouts *controller.RolloutReconciler) error {
 	return w.Add(&awaitingHelm{cluster: w.cluster, rollouts: rollouts, metadata: client, log: w.GetLogger().Info})
 }
 
-// awaitingHelm has HelmReleases watched as soon as they are served.
+// awaitingHelm starts the watch of HelmReleases as soon as they are served.
 type awaitingHelm struct {
 	cluster
 	rollouts *controller.RolloutReconciler
@@ -100,10 +101,10 @@ type awaitingHelm struct {
 	log      func(message string, keysAndValues ...any)
 }
 
-// NeedLeaderElection says that every replica waits: each may lead next.
+// NeedLeaderElection returns false: every replica waits, because each may lead next.
 func (*awaitingHelm) NeedLeaderElection() bool { return false }
 
-// Start waits until HelmReleases are served, has them watched, and is done.
+// Start waits until HelmReleases are served, starts their watch, and returns.
 func (a *awaitingHelm) Start(ctx context.Context) error {
 	return awaitCRD(ctx, a.metadata, helmCRD, func() (bool, error) {
 		if !a.settled(ctx) {

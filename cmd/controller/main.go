@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command controller runs the Rollout controller: it promotes releases that
-// Flux's image policies name into the Flux objects that deploy them, and orders
-// what happens inside of one release.
+// Command controller runs the Rollout Controller. It promotes releases that Flux's image
+// policies select into the Flux objects that deploy them, and orders the steps within one
+// release.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"os"
 	"slices"
 	"time"
-	_ "time/tzdata" // the image has no zones of its own
+	_ "time/tzdata" // the image contains no time zones
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -89,7 +89,7 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	defer broadcasters.Shutdown() // sends what is left
+	defer broadcasters.Shutdown() // sends the remaining events
 	wired := wiring{Manager: mgr, options: o, cluster: on, starts: starts, broadcasters: broadcasters, unread: unread}
 	if err := register(ctx, wired); err != nil {
 		return err
@@ -102,18 +102,18 @@ func run(ctx context.Context, o *options) error {
 	return runUntil(ctx, mgr)
 }
 
-// What the process may still do once it is asked to end: the manifests give it ten
+// Time limits for the process after it was asked to end: the manifests give it ten
 // seconds.
 const (
-	// workersGrace is for passes that are under way.
+	// workersGrace is the limit for passes that are under way.
 	workersGrace = 7 * time.Second
-	// grace is for all of it.
+	// grace is the total limit.
 	grace = 8 * time.Second
 )
 
-// runUntil runs the manager until ctx ends, and leaves it if it does not stop then: one
-// whose caches were never filled, as without the right to read a kind, waits for them
-// for ever (controller-runtime v0.24, runnableGroup.Start).
+// runUntil runs the manager until ctx ends. It returns even if the manager does not stop
+// then: a manager whose caches were never filled, for example without the right to read a
+// kind, waits for them for ever (controller-runtime v0.24, runnableGroup.Start).
 func runUntil(ctx context.Context, mgr ctrl.Manager) error {
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
@@ -130,8 +130,8 @@ func runUntil(ctx context.Context, mgr ctrl.Manager) error {
 	}
 }
 
-// restConfig is how to reach the API server. Unless told otherwise the server's
-// priority and fairness is the only limit.
+// restConfig returns the configuration of the client. By default, the server's priority
+// and fairness is the only limit.
 func (o *options) restConfig() (*rest.Config, error) {
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -145,7 +145,7 @@ func (o *options) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// connect finds out how to ask the cluster.
+// connect prepares discovery and checks of rights.
 func connect(config *rest.Config) (cluster, error) {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -162,8 +162,8 @@ func connect(config *rest.Config) (cluster, error) {
 	return cluster{mapper: mapper, access: access.SelfSubjectAccessReviews()}, nil
 }
 
-// newScheme knows the kinds that the controllers read and write, those of the
-// image API in the version that the API server serves.
+// newScheme returns a scheme with the kinds that the controllers read and write. The
+// kinds of the image API have the version that the API server serves.
 func newScheme(mapper meta.RESTMapper, starts map[string]bool) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(

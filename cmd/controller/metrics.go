@@ -12,8 +12,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 )
 
-// ownMetrics adds the project's metrics to those of controller-runtime, which
-// are served at --metrics-bind-address. The reader is the reconcilers' cache.
+// ownMetrics adds the project's metrics to those of controller-runtime, which are served
+// at --metrics-bind-address. The reader is the reconcilers' cache.
 func ownMetrics(objects client.Reader) (*metrics.Durations, error) {
 	timed := metrics.NewDurations(time.Now, objects)
 	return timed, errors.Join(
@@ -21,7 +21,7 @@ func ownMetrics(objects client.Reader) (*metrics.Durations, error) {
 		runtimemetrics.Registry.Register(timed))
 }
 
-// rolloutMetrics adds those of Rollouts.
+// rolloutMetrics adds the metrics of Rollouts.
 func rolloutMetrics() (*metrics.Rollouts, error) {
 	counted := metrics.NewRollouts(time.Now)
 	return counted, runtimemetrics.Registry.Register(counted)

@@ -15,9 +15,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/admission/certificates"
 )
 
-// metricsCertificate is what metrics are served under: the certificate in a Secret, from
-// which others read whom to trust. As long as that cannot be had it is another one,
-// which encrypts, and which nobody can trust.
+// metricsCertificate provides the certificate for serving metrics. It is in a Secret,
+// from which clients read the authority to trust. While it is not available, another
+// certificate is used. That one allows encryption, but nobody can trust it.
 type metricsCertificate struct {
 	secret types.NamespacedName
 	alone  func() (*tls.Certificate, error)
@@ -36,8 +36,8 @@ func newMetricsCertificate(secret types.NamespacedName) *metricsCertificate {
 	return m
 }
 
-// host is the name that the certificate is for. It is no address: those who read
-// metrics have those of all replicas.
+// host returns the name that the certificate is for. It is not an address, because
+// clients read the metrics at the addresses of all replicas.
 func (m *metricsCertificate) host() string { return m.secret.Name + "." + m.secret.Namespace + ".svc" }
 
 func (m *metricsCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -49,7 +49,7 @@ func (m *metricsCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	return m.alone()
 }
 
-// registerMetricsCertificate adds what keeps the certificate of the metrics.
+// registerMetricsCertificate adds the keeper of the metrics certificate.
 func (w wiring) registerMetricsCertificate() error {
 	if w.metricsCertificate == nil {
 		return nil

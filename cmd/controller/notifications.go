@@ -13,7 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/notify"
 )
 
-// addNotifications has Flux events sent, if there is an address for them.
+// addNotifications adds the sender of Flux events if there is an address for them.
 func addNotifications(mgr ctrl.Manager, address string, rollouts *controller.RolloutReconciler) error {
 	if address == "" {
 		return nil

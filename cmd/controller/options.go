@@ -36,29 +36,29 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/features"
 )
 
-// leaseName is the Lease that the controller's replicas contend for. It is the
-// one that other controllers of this API use, so that two of them never run at
-// the same time. Replicas that share a label selector add its hash.
+// leaseName is the Lease that the controller's replicas compete for. Other controllers of
+// this API use the same Lease, so two of them never run at the same time. Replicas that
+// share a label selector add its hash.
 const leaseName = "8108ddc4.kuberik.com"
 
-// Environment variables: the controller's own namespace, as in Flux; the name of
-// its own Deployment; and whether there may be a webhook, which only false denies.
+// Environment variables: the controller's own namespace, as in Flux; the name of its own
+// Deployment; and whether there may be a webhook, which only the value false disables.
 const (
 	runtimeNamespace = "RUNTIME_NAMESPACE"
 	runtimeName      = "RUNTIME_NAME"
 	enableWebhooks   = "ENABLE_WEBHOOKS"
 )
 
-// After a read or a write that failed, an object is tried again after these
-// pauses; the longest is short enough for a deadline not to be missed by much.
+// After a failed read or write, an object is tried again after these pauses. The longest
+// is short, so a deadline is not missed by much.
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 30 * time.Second
 )
 
-// options are the command-line flags. Their names are part of the contract
-// with existing installations: those that the first controllers of this API
-// had, and beside them Flux's.
+// options are the command-line flags. Their names are part of the contract with existing
+// installations: the flags of the first controllers of this API, and in addition those of
+// Flux.
 type options struct {
 	metricsAddr     string
 	metricsSecure   bool
@@ -94,15 +94,15 @@ type options struct {
 	refs     fluxacl.Options
 	gates    fluxfeatures.FeatureGates
 
-	// What follows from the flags and the environment.
+	// Derived from the flags and the environment.
 	chosen      choice
 	selector    labels.Selector // nil selects all
 	namespace   string          // the controller's own; empty if it is not known
-	name        string          // that of the controller's own Deployment; empty if it is not known
-	webhooks    bool            // whether there may be any
-	servesReady bool            // whether /ready is served beside the metrics
+	name        string          // of the controller's own Deployment; empty if it is not known
+	webhooks    bool            // whether a webhook is allowed
+	servesReady bool            // whether /ready is served next to the metrics
 
-	metricsCertificate *metricsCertificate // nil if none is kept in a Secret
+	metricsCertificate *metricsCertificate // nil if no Secret contains one
 }
 
 func (o *options) bind(flags *flag.FlagSet) {
@@ -132,8 +132,8 @@ func (o *options) bindOwn(flags *flag.FlagSet) {
 	flags.StringVar(&o.eventsAddr, "events-addr", "", "The address of Flux's notification-controller, such as http://notification-controller.flux-system.svc.cluster.local./; empty sends no Flux events.")
 }
 
-// complete works out what follows from the flags that were given, and from the
-// environment. Its errors are for whoever wrote them.
+// complete derives the other options from the given flags and the environment. Its errors
+// are about the user's input.
 func (o *options) complete(flags *flag.FlagSet) error {
 	o.namespace, o.name = os.Getenv(runtimeNamespace), os.Getenv(runtimeName)
 	o.webhooks = os.Getenv(enableWebhooks) != "false"
@@ -147,8 +147,8 @@ func (o *options) complete(flags *flag.FlagSet) error {
 	return nil
 }
 
-// completeMetrics finds out which certificate metrics are served under. One that
-// somebody provides as files comes first.
+// completeMetrics determines the certificate of the metrics. A certificate in files takes
+// precedence.
 func (o *options) completeMetrics(*flag.FlagSet) error {
 	if o.metricsSecret == "" || o.metricsCertPath != "" || !o.metricsSecure || o.metricsAddr == "0" {
 		return nil
@@ -160,7 +160,7 @@ func (o *options) completeMetrics(*flag.FlagSet) error {
 	return nil
 }
 
-// completeSelection reads what says which objects to act for, and how.
+// completeSelection parses the options that define which objects are reconciled, and how.
 func (o *options) completeSelection(*flag.FlagSet) error {
 	if err := o.gates.SupportedFeatures(features.Defaults()); err != nil {
 		return fmt.Errorf("--feature-gates: %w", err)
@@ -178,10 +178,10 @@ func (o *options) completeSelection(*flag.FlagSet) error {
 	return nil
 }
 
-// completeControllers reads which controllers are wanted. Schedules of the
-// cluster are left to an instance that sees all namespaces, which Rollouts obey
-// all the same. Those who order what happens inside of a release are left to one
-// that acts whatever the labels.
+// completeControllers determines the wanted controllers. Without a watch of all
+// namespaces, the controller of cluster schedules is off by default: an instance that
+// sees all namespaces runs it, and Rollouts follow these schedules anyway. With a label
+// selector, the coordinators are off by default: an instance without one runs them.
 func (o *options) completeControllers(*flag.FlagSet) error {
 	var err error
 	if o.chosen, err = parseControllers(o.controllers.String()); err != nil {
@@ -199,7 +199,7 @@ func (o *options) completeControllers(*flag.FlagSet) error {
 	return nil
 }
 
-// namespaces are those that are watched; none means all.
+// namespaces returns the watched namespaces. None means all.
 func (o *options) namespaces() map[string]ctrlcache.Config {
 	switch {
 	case o.allNamespaces:
@@ -226,7 +226,8 @@ func (o *options) manager(starts map[string]bool) ctrl.Options {
 	}
 }
 
-// caches hold only what the controllers that start read.
+// caches returns the options of caches that contain only the objects that the started
+// controllers read.
 func (o *options) caches(starts map[string]bool) ctrlcache.Options {
 	caches := ctrlcache.Options{DefaultTransform: ctrlcache.TransformStripManagedFields()}
 	if promotes(starts) {
@@ -242,14 +243,14 @@ func (o *options) caches(starts map[string]bool) ctrlcache.Options {
 		maps.Copy(caches.ByObject, statefulsetrollout.CacheByObject())
 	}
 	caches.DefaultNamespaces = o.namespaces()
-	for only := range caches.DefaultNamespaces { // of others nothing is read for which their labels matter
+	for only := range caches.DefaultNamespaces { // nothing that depends on labels is read of other Namespaces
 		caches.ByObject[&corev1.Namespace{}] = ctrlcache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, only)}
 	}
 	return caches
 }
 
-// lease names the Lease. Instances with different selectors do different work,
-// and must not wait for each other.
+// lease returns the name of the Lease. Instances with different selectors do different
+// work, and must not wait for each other.
 func (o *options) lease() string {
 	if o.selector == nil {
 		return o.leaseID
@@ -257,8 +258,8 @@ func (o *options) lease() string {
 	return leaderelection.GenerateID(o.leaseID, o.selector.String())
 }
 
-// electionNamespace is where the Lease is. Empty is the namespace of the pod,
-// which outside of one is an error.
+// electionNamespace returns the namespace of the Lease. Empty means the namespace of the
+// pod, and is an error outside of a pod.
 func (o *options) electionNamespace() string {
 	if o.leaseNamespace != "" {
 		return o.leaseNamespace
@@ -272,9 +273,9 @@ func isLoopback(address string) bool {
 	return err == nil && net.ParseIP(host).IsLoopback()
 }
 
-// metrics are served with profiles beside them, as by every controller of Flux, but
-// only where it is asked who reads them, or where nobody else on the network can: a
-// profile takes time and memory of the process.
+// metrics returns the options of the metrics server. It also serves profiles, as every
+// controller of Flux does, but only with authentication, or if no other machine can reach
+// the server: a profile uses time and memory of the process.
 func (o *options) metrics() metricsserver.Options {
 	metrics := metricsserver.Options{
 		BindAddress:   o.metricsAddr,

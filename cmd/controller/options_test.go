@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// parse reads a command line and an environment with a namespace.
+// parse parses a command line, with an environment that sets a namespace.
 func parse(t *testing.T, namespace string, args ...string) (*options, *flag.FlagSet, error) {
 	t.Helper()
 	t.Setenv(runtimeNamespace, namespace)
@@ -155,7 +155,7 @@ func TestTheRuntimeNamespaceSaysWhereTheLeaseIsAndWhatIsWatched(t *testing.T) {
 	}
 }
 
-// row is a row of the table of flags: name and default.
+// row matches a row of the table of flags: name and default.
 var row = regexp.MustCompile("(?m)^\\| `--?([a-z0-9.-]+)` \\| `([^`]*)` \\|")
 
 func TestEveryFlagIsInTheTableWithItsDefault(t *testing.T) {

@@ -52,7 +52,7 @@ func TestProfilesAreServedToThoseWhoMayReadThem(t *testing.T) {
 	}
 }
 
-// serveMetrics serves what the flags say, and returns where.
+// serveMetrics serves the metrics that the flags configure, and returns the address.
 func serveMetrics(t *testing.T, args ...string) string {
 	t.Helper()
 	o, _, err := parse(t, "kuberik-system", args...)

@@ -31,7 +31,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// wiring is what the reconcilers share.
+// wiring contains what the reconcilers share.
 type wiring struct {
 	ctrl.Manager
 	*options
@@ -67,7 +67,7 @@ func register(ctx context.Context, w wiring) error {
 	return w.registerProbes()
 }
 
-// registerUnread has objects told that cannot be read.
+// registerUnread adds the reports about objects that cannot be read.
 func (w wiring) registerUnread() error {
 	w.unread.Report = announce.Unreadable(w.GetLogger(), w.events())
 	if err := runtimemetrics.Registry.Register(metrics.Unreadable(w.unread.Count)); err != nil {
@@ -76,7 +76,7 @@ func (w wiring) registerUnread() error {
 	return w.Add(w.unread) //nolint:wrapcheck // it says what it is about
 }
 
-// registerReleases adds what promotes releases.
+// registerReleases adds the controllers that promote releases.
 func (w wiring) registerReleases(ctx context.Context) error {
 	if !promotes(w.starts) {
 		return nil
@@ -101,8 +101,8 @@ func (w wiring) registerReleases(ctx context.Context) error {
 	return nil
 }
 
-// registerProbes adds /healthz and /readyz, and /ready where those look for it
-// who know it by that name. It does not depend on who leads.
+// registerProbes adds /healthz and /readyz, and also /ready for clients that use that
+// name. It does not depend on which replica leads.
 func (w wiring) registerProbes() error {
 	err := errors.Join(w.AddHealthzCheck("healthz", healthz.Ping), w.AddReadyzCheck("readyz", healthz.Ping))
 	if err == nil && w.servesReady {
@@ -178,7 +178,8 @@ func (w wiring) registerHealthChecks(ctx context.Context) error {
 	})
 }
 
-// metadata asks registries, unless the feature is off; then it is nil.
+// metadata returns the store that queries registries. It is nil if the feature is
+// disabled.
 func (w wiring) metadata() (*imageinfo.Store, error) {
 	enabled, err := features.Enabled(features.ReleaseMetadata)
 	if err != nil || !enabled {
@@ -194,7 +195,7 @@ func (w wiring) metadata() (*imageinfo.Store, error) {
 
 func (w wiring) events() record.EventRecorder { return w.eventsBy(promotion.SystemName) }
 
-// controller are the options that the controllers have in common.
+// controller returns the options that the controllers have in common.
 func (w wiring) controller() runtimecontroller.Options {
 	return runtimecontroller.Options{
 		MaxConcurrentReconciles: w.concurrent,

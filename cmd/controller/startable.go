@@ -25,15 +25,15 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// kind is one that a controller cannot do without, in any of some versions, and
-// what brings it.
+// kind is a kind that a controller requires, in any of some versions, and how to install
+// it.
 type kind struct {
 	schema.GroupKind
 	versions []string
 	install  string
 }
 
-// right is one that a controller cannot do without.
+// right is a right that a controller requires.
 type right struct{ verb, group, resource, subresource, name string }
 
 const (
@@ -42,13 +42,13 @@ const (
 	imageCRDs = "install Flux's image-reflector-controller (Flux 2.6 or newer)"
 )
 
-// installs says what brings a coordinator's roles, and its CRD.
+// installs describes how to install a coordinator's roles and its CRD.
 var installs = map[string]string{
 	coordinationController: "install the component deployment-coordination, or the chart with deploymentCoordination.enabled",
 	statefulSetController:  "install the component statefulset-rollout, or the chart with statefulSetRollout.enabled",
 }
 
-// kindsOf are the kinds that must be served for a controller to start.
+// kindsOf returns the kinds that must be served for a controller to start.
 func kindsOf(controller string) []kind {
 	of := func(version, group, install string, kinds ...string) []kind {
 		var all []kind
@@ -74,8 +74,9 @@ func kindsOf(controller string) []kind {
 	return release
 }
 
-// rightsOf are those without which a controller that nobody named stays off. The
-// default installation has none of the coordinators' writes.
+// rightsOf returns the rights that a controller requires if it is only wanted by default.
+// Without them it stays off. The default installation has none of the coordinators'
+// rights to write.
 func rightsOf(controller string) []right {
 	switch controller {
 	case coordinationController:
@@ -97,24 +98,24 @@ func rightsOf(controller string) []right {
 	return nil
 }
 
-// cluster is asked what it serves, and what this program may do there.
+// cluster checks which kinds the API server serves, and which rights this program has.
 type cluster struct {
 	mapper meta.RESTMapper
 	access authorizationclient.SelfSubjectAccessReviewInterface
 }
 
-// unserved is a kind that the API server does not serve.
+// unserved is the error for a kind that the API server does not serve.
 type unserved struct{ kind }
 
-// Error says what brings the kind.
+// Error describes how to install the kind.
 func (u unserved) Error() string {
 	return fmt.Sprintf("the API server serves no %s: %s", u.GroupKind, u.install)
 }
 
-// startable returns which controllers start: those that are wanted by name, and
-// of the rest those that can, and which of these wait for a kind to be served.
-// It is an error if one lacks something that is wanted by name, and if none can
-// start.
+// startable returns which controllers start: those that are wanted by name, and of the
+// rest those that can. It also returns which of the others wait for a kind to be served.
+// It returns an error if a controller that is wanted by name lacks something, or if none
+// can start.
 func (o *options) startable(ctx context.Context, c cluster) (starts map[string]bool, waiting []string, err error) {
 	lacking := map[string]error{}
 	for _, name := range controllers() {
@@ -135,8 +136,8 @@ func (o *options) startable(ctx context.Context, c cluster) (starts map[string]b
 	return settle(lacking)
 }
 
-// together keeps the release controllers off that nobody named when one of them
-// cannot start: half of them would be worse than none.
+// together keeps all release controllers that are not named off when one of them cannot
+// start: it would be worse to run half of them than none.
 func (o *options) together(lacking map[string]error) {
 	var lack error
 	for _, name := range releaseControllers {
@@ -151,8 +152,8 @@ func (o *options) together(lacking map[string]error) {
 	}
 }
 
-// settle returns the controllers that lack nothing, and those that lack a kind,
-// and tells what keeps the others off.
+// settle returns the controllers that lack nothing, and those that lack a kind. It logs
+// why the others stay off.
 func settle(lacking map[string]error) (starts map[string]bool, waiting []string, err error) {
 	starts = map[string]bool{}
 	var stays []error
@@ -177,9 +178,9 @@ func settle(lacking map[string]error) (starts map[string]bool, waiting []string,
 	return starts, waiting, nil
 }
 
-// lacks is what keeps a controller from starting; nil if nothing does. Rights are
-// asked for only where nobody has named it: without them it would be refused for
-// ever, which its log should say if somebody has.
+// lacks returns what keeps a controller from starting, or nil. It checks rights only for
+// a controller that is not named. A named controller without them starts, and its log
+// shows every refused request.
 func (o *options) lacks(ctx context.Context, c cluster, controller string, byName bool) (lack, err error) {
 	if !byName {
 		for _, right := range rightsOf(controller) {
@@ -191,7 +192,7 @@ func (o *options) lacks(ctx context.Context, c cluster, controller string, byNam
 	return c.missing(controller)
 }
 
-// missing is the first kind of a controller that is not served; nil if all are.
+// missing returns the first kind of a controller that is not served, or nil if all are.
 func (c cluster) missing(controller string) (lack, err error) {
 	for _, kind := range kindsOf(controller) {
 		if served, err := c.serves(kind); err != nil || !served {
@@ -201,7 +202,7 @@ func (c cluster) missing(controller string) (lack, err error) {
 	return nil, nil
 }
 
-// onlyWatched is the only namespace that is watched; empty if all are.
+// onlyWatched returns the only watched namespace. It is empty if all are watched.
 func (o *options) onlyWatched() string {
 	for namespace := range o.namespaces() {
 		return namespace

@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rights answers what an account may do: anything in which one of the texts
-// occurs. It remembers what was asked.
+// rights allows an account every request that contains one of the texts. It records the
+// requests.
 type rights struct {
 	authorizationclient.SelfSubjectAccessReviewInterface
 	allowed []string
@@ -37,7 +37,7 @@ func (r *rights) Create(_ context.Context, review *authorizationv1.SelfSubjectAc
 	return review, nil
 }
 
-// The kinds that are served where the CRDs of this project and Flux are.
+// The kinds that are served with the CRDs of this project and of Flux.
 var (
 	kuberik  = []string{"v1alpha1 kuberik.com Rollout RolloutGate HealthCheck RolloutSchedule ClusterRolloutSchedule"}
 	flux     = []string{"v1 source.toolkit.fluxcd.io OCIRepository", "v1 kustomize.toolkit.fluxcd.io Kustomization"}
@@ -136,7 +136,7 @@ func TestTheControllersStartThatCan(t *testing.T) {
 	}
 }
 
-// Who is watched decides where the rights must be.
+// The watched namespaces decide where the rights must be.
 func TestRightsAreAskedForWhereTheControllerWouldAct(t *testing.T) {
 	for namespace, args := range map[string][]string{
 		"":     nil,

@@ -18,10 +18,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/uninstall"
 )
 
-// release does what --release-held asks for, once, in place of running any
-// controller: it stops the controller's own Deployment, takes the Lease if there
-// is one, so that nobody acts any more, and lets go of every Deployment that is
-// held.
+// release does what --release-held requests, once, instead of running controllers. It
+// stops the controller's own Deployment, and takes the Lease if there is one, so no other
+// process acts any more. Then it unpauses every Deployment that waits for its turn.
 func (o *options) release(ctx context.Context, config *rest.Config) error {
 	on, err := connect(config)
 	if err != nil {
@@ -65,7 +64,7 @@ func (o *options) dropCleanup(ctx context.Context, c client.Client, on cluster) 
 	return rights.Drop(ctx, c)
 }
 
-// once runs something as the leader, and then ends.
+// once runs a function as the leader, and then ends.
 func once(ctx context.Context, mgr ctrl.Manager, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -81,13 +80,13 @@ func once(ctx context.Context, mgr ctrl.Manager, do func(context.Context) error)
 	return errors.Join(done, err)
 }
 
-// self is the controller's own Deployment; its name is empty if that is unknown.
+// self returns the controller's own Deployment. The name is empty if it is unknown.
 func (o *options) self() types.NamespacedName {
 	return types.NamespacedName{Namespace: o.namespace, Name: o.name}
 }
 
-// installation is what the names of all objects begin with that belong to this
-// installation: what the Deployment's own name begins with.
+// installation returns the prefix of the names of all objects of this installation. It is
+// also the prefix of the Deployment's own name.
 func (o *options) installation() string {
 	if o.name == "" {
 		return admission.Installation

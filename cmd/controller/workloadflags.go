@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Flags by which the pods of StatefulSets have been rolled out so far, zone by
-// zone. They are written with one dash, which the flag package takes as well.
+// Flags of the program that has rolled out the pods of StatefulSets so far, zone by zone.
+// They are written with one dash, which the flag package also accepts.
 const (
 	theirNamespace = "kubernetes.namespace"
 	theirPort      = "server.port"
 )
 
-// bindWorkloads adds the flags of those who order what happens inside of a
-// release: those of the first coordinator of Deployments, and those of the first
-// one of StatefulSets.
+// bindWorkloads adds the flags of the controllers that order the steps within a release:
+// those of the first coordinator of Deployments, and those of the first one of
+// StatefulSets.
 func (o *options) bindWorkloads(flags *flag.FlagSet) {
 	flags.StringVar(&o.leaseID, "leader-election-id", leaseName, "The name of the Lease; with --watch-label-selector its hash is added.")
 	flags.String("webhook-cert-dir", "", "The same as --webhook-cert-path.")
@@ -34,8 +34,8 @@ func (o *options) bindWorkloads(flags *flag.FlagSet) {
 // theirWords are values that have another name in this program.
 var theirWords = map[string]string{"warn": "error", "logfmt": "console"}
 
-// completeNamespace works out what -kubernetes.namespace means: just what it
-// does for the program that it comes from, unless other flags say more.
+// completeNamespace applies -kubernetes.namespace. It has the same meaning as in the
+// program that it comes from, unless other flags override it.
 func (o *options) completeNamespace(flags *flag.FlagSet) error {
 	if o.onlyNamespace == "" {
 		return nil
@@ -53,8 +53,8 @@ func (o *options) completeNamespace(flags *flag.FlagSet) error {
 	return nil
 }
 
-// completeServer lets -server.port be another way to say where metrics are
-// served, over plain HTTP.
+// completeServer makes -server.port another way to set the address of the metrics, over
+// plain HTTP.
 func (o *options) completeServer(flags *flag.FlagSet) error {
 	o.servesReady = isGiven(flags, theirPort) || o.onlyNamespace != "" && !isGiven(flags, "metrics-bind-address")
 	if !o.servesReady {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// effect is what flags and environment come to.
+// effect is the result of flags and environment.
 type effect struct {
 	Controllers string
 	Namespaces  []string
@@ -98,7 +98,7 @@ func TestFlagsOfTheFirstCoordinatorsMeanWhatTheyMeant(t *testing.T) {
 	}
 }
 
-// Outside of a cluster's pod nothing else says which namespace is the own one.
+// Outside of a pod, nothing else defines the controller's own namespace.
 func TestTheOnlyNamespaceIsTheOwnOneIfThatIsUnknown(t *testing.T) {
 	o, _, err := parse(t, "", "-kubernetes.namespace=loki")
 	if err != nil {

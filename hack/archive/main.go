@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command archive makes archives of charts the same whenever they are packaged: Helm
-// notes the time at which it packages, and this replaces it by a given one, in the
-// archive and of its file. The latter is what `helm push` says of when a chart was made.
+// Command archive makes archives of charts the same whenever they are packaged. Helm
+// records the time at which it packages. This command replaces it with a given time, in
+// the archive and as the time of the file. `helm push` records the latter as the time
+// when a chart was made.
 package main
 
 import (
@@ -45,7 +46,7 @@ func run(args []string) error {
 	return nil
 }
 
-// date gives an archive, and all files in it, one time.
+// date sets one time on an archive and all files in it.
 func date(path string, at time.Time) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -69,7 +70,7 @@ func rewrite(archive []byte, at time.Time) ([]byte, error) {
 	}
 	var written bytes.Buffer
 	zipped := gzip.NewWriter(&written)
-	zipped.Extra, zipped.Comment = unzipped.Extra, unzipped.Comment // by which Helm knows its own
+	zipped.Extra, zipped.Comment = unzipped.Extra, unzipped.Comment // Helm recognizes its archives by these
 	to := tar.NewWriter(zipped)
 	for from := tar.NewReader(unzipped); ; {
 		header, err := from.Next()

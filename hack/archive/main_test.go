@@ -23,7 +23,7 @@ const created = "2026-01-02T15:04:05Z"
 
 var at = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-// file is one of an archive.
+// file is a file of an archive.
 type file struct {
 	Name, Content string
 	Mode          int64
@@ -127,7 +127,7 @@ func TestArchivesOfOneCommitAreTheSame(t *testing.T) {
 	}
 }
 
-// With the Helm that packages releases, and each chart.
+// This test uses the Helm version that packages releases, and each chart.
 func TestChartsThatArePackagedTwiceAreTheSame(t *testing.T) {
 	charts, err := filepath.Glob("../../charts/*/Chart.yaml")
 	if err != nil || len(charts) < 3 {
@@ -148,7 +148,7 @@ func TestChartsThatArePackagedTwiceAreTheSame(t *testing.T) {
 			archive(t, packaged...)
 			after, _ := unpack(t, packaged[0])
 			for i := range before {
-				before[i].At = at // Helm's own is now
+				before[i].At = at // Helm's own time is now
 			}
 			if diff := cmp.Diff(before, after); diff != "" {
 				t.Errorf("%s (-packaged +dated):\n%s", chart, diff)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command artifact pushes the manifests of a folder as an OCI artifact that Flux
-// installs from, and prints its address with its digest. It logs in with what
-// `docker login` has stored.
+// Command artifact pushes the manifests of a folder as an OCI artifact that Flux installs
+// from, and prints its address with its digest. It uses the login that `docker login` has
+// stored.
 package main
 
 import (

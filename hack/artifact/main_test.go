@@ -83,7 +83,7 @@ func serve(t *testing.T) string {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// push runs the command and returns what it prints.
+// push runs the command and returns its output.
 func push(t *testing.T, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -98,7 +98,7 @@ func digestOf(printed string) string {
 	return digest
 }
 
-// pull reads an artifact by the digest that was printed.
+// pull reads an artifact by the printed digest.
 func pull(t *testing.T, printed string) v1.Image {
 	t.Helper()
 	repository, _, _ := strings.Cut(printed, ":v1.2.0@")

@@ -18,15 +18,15 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// Changes wakes a controller when the answers of Mode or Other change, once for each
-// namespace that has coordinations; the request has the name of the namespace. The
-// controller does not start before the answers are known.
+// Changes returns a source that wakes a controller when the results of Mode or Other
+// change. It adds one request for each namespace that has coordinations; the request has
+// the name of the namespace. The controller does not start before the results are known.
 func (a *Installed) Changes() source.Source { return &a.changes }
 
-// situation is everything that the answers of Installed depend on.
+// situation is everything that the results of Installed depend on.
 type situation struct{ policy, webhook, whyNoPolicy, whyNoWebhook, other string }
 
-// changes is the source of the requests that follow from a new situation.
+// changes is the source of the requests that follow a change of the situation.
 type changes struct {
 	coordinations client.Reader
 	situation     func() situation
@@ -36,7 +36,7 @@ type changes struct {
 	wakes []chan struct{}
 }
 
-// Start begins to wake the controller, until ctx ends.
+// Start wakes the controller at every change until ctx ends.
 func (c *changes) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	wake := make(chan struct{}, 1)
 	c.mu.Lock()
@@ -65,7 +65,7 @@ func (c *changes) look() {
 	for _, wake := range c.wakes {
 		select {
 		case wake <- struct{}{}:
-		default: // it is about to
+		default: // a check is already due
 		}
 	}
 }
@@ -84,8 +84,8 @@ func (c *changes) follow(ctx context.Context, wake <-chan struct{}, queue workqu
 	}
 }
 
-// enqueue adds each namespace that has coordinations. It returns false if they cannot
-// be listed.
+// enqueue adds each namespace that has coordinations. It returns false if they cannot be
+// listed.
 func (c *changes) enqueue(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) bool {
 	list := &v1.DeploymentCoordinationList{}
 	if err := c.coordinations.List(ctx, list, unreadable.Left{}); err != nil {

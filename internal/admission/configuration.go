@@ -8,20 +8,19 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/admission/singleobject"
 )
 
-// Configuration is the MutatingWebhookConfiguration of this installation. One of the
-// same name that is part of another product counts as none.
+// Configuration is the MutatingWebhookConfiguration of this installation. A configuration
+// of the same name that is part of another product does not count.
 type Configuration struct {
 	*singleobject.Object[*admissionv1.MutatingWebhookConfiguration]
 }
 
-// Get returns the configuration, which must not be changed, and whether there
-// is one.
+// Get returns the configuration, and whether there is one. Do not modify it.
 func (c Configuration) Get() (*admissionv1.MutatingWebhookConfiguration, bool) {
 	configuration, ok := c.Object.Get()
 	return configuration, ok && isOurs(configuration)
 }
 
-// Webhook finds the webhook in its configuration; it is nil if there is none.
+// Webhook returns the webhook in its configuration, or nil if there is none.
 func (c Configuration) Webhook() *admissionv1.MutatingWebhook {
 	configuration, ok := c.Get()
 	if !ok {
@@ -35,5 +34,5 @@ func (c Configuration) Webhook() *admissionv1.MutatingWebhook {
 	return nil
 }
 
-// isOurs reports whether the object is of this product, whatever its name is.
+// isOurs reports whether the object is part of this product, whatever its name is.
 func isOurs(o *admissionv1.MutatingWebhookConfiguration) bool { return o.Labels[PartOfLabel] == PartOf }

@@ -24,21 +24,21 @@ import (
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=rollout-controller-webhook;kube-deployment-coordinator-webhook;kube-deployment-coordinator-kube-deployment-coordinator-webhook,verbs=get;list;watch
 
 // Installed reports which form of the rule is in force. It watches the objects of the
-// policy and of the webhook; what it may not read counts as not installed.
+// policy and of the webhook. An object that it may not read counts as not installed.
 type Installed struct {
 	names   Names
 	policy  *singleobject.Object[*admissionv1.MutatingAdmissionPolicy] // nil if the API server does not serve the kind
 	binding *singleobject.Object[*admissionv1.MutatingAdmissionPolicyBinding]
 	webhook Configuration
-	others  []*singleobject.Object[*admissionv1.MutatingWebhookConfiguration] // one is the webhook's own, if that is its name
+	others  []*singleobject.Object[*admissionv1.MutatingWebhookConfiguration] // one is the webhook's own configuration, if it has that name
 
 	served  bool // whether this process serves the webhook
 	changes changes
 }
 
-// NewInstalled adds watches of the objects with these names to the manager. It asks
-// the API server once whether it serves MutatingAdmissionPolicies; a later change is
-// noticed at the next start.
+// NewInstalled adds watches of the objects with these names to the manager. It asks the
+// API server once whether it serves MutatingAdmissionPolicies. A later change takes
+// effect at the next start.
 func NewInstalled(mgr ctrl.Manager, names Names) (*Installed, error) {
 	clients, err := admissionclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -63,7 +63,7 @@ func NewInstalled(mgr ctrl.Manager, names Names) (*Installed, error) {
 	return a, a.watchPolicy(mgr, registrations)
 }
 
-// watchPolicy watches the policy, if there can be one.
+// watchPolicy watches the policy if the API server serves the kind.
 func (a *Installed) watchPolicy(mgr ctrl.Manager, registrations cache.Getter) error {
 	kind := admissionv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy")
 	_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
@@ -80,7 +80,7 @@ func (a *Installed) watchPolicy(mgr ctrl.Manager, registrations cache.Getter) er
 	return err
 }
 
-// watch adds a watch to the manager, whose events wake the controllers (see changes).
+// watch adds a watch to the manager. Its events wake the controllers (see changes).
 func watch[T runtime.Object](mgr ctrl.Manager, a *Installed, client cache.Getter, resource, name string, example T) (*singleobject.Object[T], error) {
 	object := singleobject.Watch(client, resource, example, types.NamespacedName{Name: name})
 	object.OnChange(a.changes.look)
@@ -91,15 +91,15 @@ func watch[T runtime.Object](mgr ctrl.Manager, a *Installed, client cache.Getter
 	return object, nil
 }
 
-// ServeWebhook is called before the manager starts, if this process serves the webhook.
-// It returns the configuration by which the API server finds it. Without this call the
-// webhook counts as turned off.
+// ServeWebhook returns the configuration with which the API server finds the webhook.
+// Call it before the manager starts if this process serves the webhook. Without this
+// call, the webhook counts as disabled.
 func (a *Installed) ServeWebhook() Configuration {
 	a.served = true
 	return a.webhook
 }
 
-// Mode is the reason and the message of the condition HoldMode in a namespace.
+// Mode returns the reason and the message of the condition HoldMode in a namespace.
 func (a *Installed) Mode(namespace string) (reason, message string) {
 	if policy := a.policyInForce(); policy != nil && covers(policy, namespace) {
 		return v1.AdmissionPolicyReason, fmt.Sprintf("the API server pauses Deployments that wait, by MutatingAdmissionPolicy %s", a.names.Policy)
@@ -110,7 +110,8 @@ func (a *Installed) Mode(namespace string) (reason, message string) {
 	return v1.ControllerOnlyReason, fmt.Sprintf("the controller pauses Deployments once it has seen them: %s, and %s", a.whyNoPolicy(), a.whyNoWebhook())
 }
 
-// policyInForce returns the namespaces that the policy is for; nil if it is not in force.
+// policyInForce returns the namespaces that the policy covers, or nil if it is not in
+// force.
 func (a *Installed) policyInForce() *metav1.LabelSelector {
 	if a.policy == nil {
 		return nil
@@ -126,7 +127,8 @@ func (a *Installed) policyInForce() *metav1.LabelSelector {
 	return policy.Spec.MatchConstraints.NamespaceSelector
 }
 
-// webhookInForce returns the namespaces that the webhook is for; nil if it is not in force.
+// webhookInForce returns the namespaces that the webhook covers, or nil if it is not in
+// force.
 func (a *Installed) webhookInForce() *metav1.LabelSelector {
 	webhook := a.webhook.Webhook()
 	if !a.served || webhook == nil || len(webhook.ClientConfig.CABundle) == 0 {
@@ -138,7 +140,7 @@ func (a *Installed) webhookInForce() *metav1.LabelSelector {
 	return webhook.NamespaceSelector
 }
 
-// covers reports whether a selector of namespaces matches one of this name. Other
+// covers reports whether a selector of namespaces matches a namespace of this name. Other
 // labels of the namespace are not known here and count as matching.
 func covers(selector *metav1.LabelSelector, namespace string) bool {
 	byName := &metav1.LabelSelector{}
@@ -186,7 +188,7 @@ func (a *Installed) whyNoWebhook() string {
 	return fmt.Sprintf("there is no MutatingWebhookConfiguration %s", a.names.Webhook)
 }
 
-// Other is a message if another coordinator is installed, and empty if none is.
+// Other returns a message if another coordinator is installed. It is empty otherwise.
 func (a *Installed) Other() string {
 	for _, other := range a.others {
 		if configuration, ok := other.Get(); ok && !isOurs(configuration) {

@@ -8,11 +8,11 @@ import "k8s.io/apimachinery/pkg/types"
 const Installation = "rollout-controller"
 
 // WebhookName is the name of the webhook within its configuration. The first
-// implementation of this API has the same.
+// implementation of this API uses the same name.
 const WebhookName = "kube-deployment-coordinator.containerinfra.nl"
 
-// otherWebhooks are the MutatingWebhookConfigurations of the first implementation
-// of this API, as its chart and its kustomization call them.
+// otherWebhooks are the names of the MutatingWebhookConfigurations of the first
+// implementation of this API, in its chart and in its kustomization.
 var otherWebhooks = []string{
 	"kube-deployment-coordinator-webhook",
 	"kube-deployment-coordinator-kube-deployment-coordinator-webhook",
@@ -26,7 +26,7 @@ const (
 )
 
 // Names are the names of the objects that pause Deployments at admission. The roles
-// name them too: an installation with other names needs other roles.
+// contain these names too: an installation with other names needs other roles.
 type Names struct {
 	// Policy is the name of the MutatingAdmissionPolicy and of its binding.
 	Policy string

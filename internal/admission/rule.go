@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission pauses Deployments that wait for their turn when they are created
-// or changed: the API server stores them paused, so they do not begin to roll.
+// Package admission pauses Deployments that wait for their turn when they are created or
+// changed: the API server stores them paused, so they do not start to roll out.
 //
-// Rule decides which Deployments that are. The webhook calls it, and the
-// MutatingAdmissionPolicy in config/coordination has the same rule in CEL; the cases in
-// test/admission run against both. Without a webhook or a policy, the controller pauses
-// a Deployment after it was stored. Installed reports which of these is in force.
+// Rule decides which Deployments these are. The webhook calls it. The
+// MutatingAdmissionPolicy in config/coordination implements the same rule in CEL. The
+// cases in test/admission run against both. Without a webhook or a policy, the controller
+// pauses a Deployment after it was stored. Installed reports which of these is in force.
 //
 // Admission fails open: if the webhook or the policy fails, or the controller is down,
 // Deployments are stored unchanged.
@@ -24,25 +24,25 @@ import (
 	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// Request is a Deployment that somebody asks the API server to store.
+// Request is a Deployment that a client asks the API server to store.
 type Request struct {
-	// Username is who asks.
+	// Username is the user who sends the request.
 	Username string
-	// Old is what is stored; nil if the Deployment is created.
+	// Old is the stored Deployment. It is nil if the Deployment is created.
 	Old *appsv1.Deployment
-	// New is what is to be stored.
+	// New is the Deployment to store.
 	New *appsv1.Deployment
 }
 
-// Rule says which Deployments are to be stored paused.
+// Rule decides which Deployments are stored paused.
 type Rule struct {
 	// Controller is the user name of the controller. The rule does not change what
 	// this user writes. If it is empty, the rule applies to every user.
 	Controller string
 }
 
-// PausedBy returns whether the Deployment is to be stored paused, and by which
-// coordination. The coordinations are those of its namespace.
+// PausedBy returns the name of the coordination for which the Deployment must be stored
+// paused, and whether there is one. The coordinations are those of its namespace.
 //
 // A Deployment that is paused already stays unchanged. The rule never unpauses one.
 func (r Rule) PausedBy(request Request, coordinations []v1.DeploymentCoordination) (string, bool) {
@@ -81,13 +81,13 @@ func selecting(d *appsv1.Deployment, coordinations []v1.DeploymentCoordination) 
 
 func byName(a, b *v1.DeploymentCoordination) int { return strings.Compare(a.Name, b.Name) }
 
-// isPausedByUser reports whether a user has asked for the Deployment to stay paused.
+// isPausedByUser reports whether a user wants the Deployment to stay paused.
 func isPausedByUser(d *appsv1.Deployment) bool {
 	return d.Annotations[v1.RolloutPausedAnnotation] == v1.RolloutPausedValue
 }
 
 // isActiveIn reports whether the Deployment has the turn. A Deployment that was deleted
-// and created again is another one, if the coordination has stored the UID.
+// and created again is a different one, if the coordination has stored the UID.
 func (r Request) isActiveIn(c *v1.DeploymentCoordination) bool {
 	active := c.Status.ActiveDeployment
 	if active != r.New.Namespace+"/"+r.New.Name {
@@ -98,10 +98,10 @@ func (r Request) isActiveIn(c *v1.DeploymentCoordination) bool {
 	})
 }
 
-// mustWaitFor reports whether the change has to wait for a turn. A coordination with
-// the idle policy Pause pauses every Deployment that has no turn. One with Resume pauses
-// only new Deployments, changes of the Pod template, and Deployments that it has paused
-// already: an update of the whole object without spec.paused would unpause those.
+// mustWaitFor reports whether the change has to wait for a turn. A coordination with the
+// idle policy Pause pauses every Deployment that does not have the turn. With Resume, it
+// pauses only new Deployments, changes of the Pod template, and Deployments that it has
+// already paused: an update of the whole object without spec.paused would unpause those.
 func (r Request) mustWaitFor(c *v1.DeploymentCoordination) bool {
 	return r.Old == nil || c.Spec.IdlePolicy != v1.IdleResume ||
 		r.Old.Spec.Paused && r.Old.Annotations[v1.HeldByAnnotation] == c.Name ||

@@ -49,7 +49,7 @@ func TestOfSeveralTheFirstByNameIsSaidToHold(t *testing.T) {
 	NewWithT(t).Expect(by).To(Equal("a"))
 }
 
-// stored is the Deployment as the API server would have it.
+// stored returns the Deployment as the API server would store it.
 func stored(d *appsv1.Deployment) *appsv1.Deployment {
 	if d == nil {
 		return nil

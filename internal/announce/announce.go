@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package announce says what the controllers do: each transition once, at info, and
-// each pass at level 1. It is the one place that emits Kubernetes events, so that
-// what is in an event is in the log, with the same reason and message.
+// Package announce reports what the controllers do: each transition once, at info, and
+// each pass at level 1. It is the only package that emits Kubernetes events. Thus every
+// event is also in the log, with the same reason and message.
 package announce
 
 import (
@@ -16,7 +16,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// longest is how many characters of a text are logged: others write what is quoted.
+// longest is the maximum number of characters of a logged text, because the text may
+// quote user input.
 const longest = 1024
 
 // Event emits a Kubernetes event about a transition that was stored, and logs it.
@@ -26,13 +27,12 @@ func Event(ctx context.Context, events record.EventRecorder, object client.Objec
 	events.Event(object, kind, reason, message)
 }
 
-// Change logs a transition that was stored, and of which there is no Kubernetes event.
+// Change logs a transition that was stored and that has no Kubernetes event.
 func Change(ctx context.Context, reason, message string) {
 	ctrl.LoggerFrom(ctx).Info(truncate.Text(message, longest), "reason", reason)
 }
 
-// About returns the context for what is said of another object than the one that is
-// reconciled.
+// About returns the context for messages about an object other than the reconciled one.
 func About(ctx context.Context, kind string, object client.Object) context.Context {
 	return ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithValues(kind, klog.KObj(object)))
 }

@@ -27,7 +27,7 @@ func TestEventIsInTheLogAsItIsEmitted(t *testing.T) {
 	g.Expect(log.All()).To(Equal([]fixture.Line{{Message: cut, Values: map[string]any{"reason": "Late", "type": "Warning"}}}))
 }
 
-// decision is one of which nothing is known but that it was made.
+// decision is a decision with minimal log values.
 type decision struct{}
 
 func (decision) LogValues() []any { return []any{"action", "Wait"} }

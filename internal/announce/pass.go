@@ -10,30 +10,31 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// Decision is what a pass has decided, as keys and values of a line of the log.
+// Decision is what a pass has decided, as keys and values of a log line.
 type Decision interface {
 	LogValues() []any
 }
 
-// Pass collects what is logged of one pass. The zero value is ready.
+// Pass collects what is logged about one pass. The zero value is ready to use.
 type Pass struct {
 	decision Decision
 	stored   bool
 	why      string
 }
 
-// Decided notes what the pass has decided. It is asked for its values only if they
-// are logged.
+// Decided records what the pass has decided. The values of the decision are only computed
+// if they are logged.
 func (p *Pass) Decided(d Decision) { p.decision = d }
 
-// Stored notes whether the pass has stored anything new.
+// Stored records whether the pass has stored any change.
 func (p *Pass) Stored(news bool) { p.stored = news }
 
-// Ends notes why the pass ends before all is done.
+// Ends records why the pass ends before everything is done.
 func (p *Pass) Ends(why string) { p.why = why }
 
-// End logs the pass at level 1. What it returns is for controller-runtime, which logs
-// the error: one whose text is too long for the log is shortened, and remains what it is.
+// End logs the pass at level 1. It returns the result for controller-runtime, which logs
+// the error. It shortens the text of an error that is too long for the log. The error
+// still wraps the original one.
 func (p *Pass) End(ctx context.Context, result ctrl.Result, err error) (ctrl.Result, error) {
 	if log := ctrl.LoggerFrom(ctx).V(1); log.Enabled() {
 		log.Info("the pass has ended", p.values(result, err)...)
@@ -65,7 +66,7 @@ func (p *Pass) ended(result ctrl.Result, err error) string {
 	return "all is done until something changes"
 }
 
-// Shorten bounds the text of an error that is going to be logged.
+// Shorten limits the length of the text of an error that will be logged.
 func Shorten(err error) error {
 	if err == nil {
 		return nil
@@ -77,7 +78,7 @@ func Shorten(err error) error {
 	return err
 }
 
-// shortened is an error whose text is bounded.
+// shortened is an error with a text of limited length.
 type shortened struct {
 	error
 	text string

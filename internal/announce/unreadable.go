@@ -17,7 +17,7 @@ import (
 )
 
 // Unreadable returns a function that reports an object that cannot be read: in the log,
-// and by an event on that object, where its owner sees it.
+// and with an event on that object, where its owner sees it.
 func Unreadable(log logr.Logger, events record.EventRecorder) func(client.Object, error) {
 	return func(object client.Object, err error) {
 		kind, _, _ := strings.Cut(unreadable.Because(err).Object, " ")

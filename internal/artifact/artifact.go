@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package artifact makes the OCI artifacts that Flux deploys from: manifests in
-// an archive, under the media types by which Flux knows its own.
+// Package artifact makes the OCI artifacts that Flux deploys from: manifests in an
+// archive, with the media types of Flux.
 package artifact
 
 import (
@@ -30,24 +30,24 @@ const (
 	contentType types.MediaType = "application/vnd.cncf.flux.content.v1.tar+gzip"
 )
 
-// The annotations that Flux shows of an artifact, and the controller of a
+// The annotations of an artifact that Flux shows, and that the controller shows for a
 // release.
 const (
 	// CreatedAnnotation is a time in the form of RFC 3339.
 	CreatedAnnotation = "org.opencontainers.image.created"
-	// SourceAnnotation is the address of what the artifact was made from.
+	// SourceAnnotation is the URL of the source that the artifact was made from.
 	SourceAnnotation = "org.opencontainers.image.source"
-	// RevisionAnnotation is the revision of it, such as v1.2.0@sha1:<commit>.
+	// RevisionAnnotation is the revision of the source, for example v1.2.0@sha1:<commit>.
 	RevisionAnnotation = "org.opencontainers.image.revision"
 )
 
-// Artifact is a set of files with annotations. The same artifact has the same
-// digest wherever and whenever it is made: the archive has its files in the
-// order of their names, and no times or owners.
+// Artifact is a set of files with annotations. The same artifact always has the same
+// digest, wherever and whenever it is made: the files in the archive are sorted by name,
+// and have no times or owners.
 type Artifact struct {
 	// Files maps the path of each file, with slashes, to its content.
 	Files map[string]string
-	// Annotations of the manifest.
+	// Annotations are the annotations of the manifest.
 	Annotations map[string]string
 }
 
@@ -67,8 +67,8 @@ func Push(ctx context.Context, tag name.Tag, a Artifact, options ...remote.Optio
 	return digest.String(), nil
 }
 
-// Manifests are the YAML files of a folder and of those below it, without the
-// folders that are skipped.
+// Manifests returns the YAML files of a folder and its subfolders, without the skipped
+// folders.
 func Manifests(folder fs.FS, skipped ...string) (map[string]string, error) {
 	files := map[string]string{}
 	err := fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -103,7 +103,7 @@ func (a Artifact) image() (v1.Image, error) {
 	return mutate.Annotations(image, a.Annotations).(v1.Image), nil
 }
 
-// Archive packs files in the order of their names and without their times.
+// Archive packs files, sorted by name and without times.
 func Archive(files map[string]string) ([]byte, error) {
 	var content bytes.Buffer
 	compressed := gzip.NewWriter(&content)

@@ -14,9 +14,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// mostKept is how many bytes of texts a cache keeps of an object. The status of a Rollout
-// is kept below 200 KiB, and comes with what people write; of all other kinds it is some
-// kilobytes. The API server takes 1.5 MiB of each, of which a tenant can make hundreds.
+// mostKept returns how many bytes of texts a cache keeps of an object. The status of a
+// Rollout stays below 200 KiB, and the object contains user input in addition. Objects of
+// all other kinds have some kilobytes. The API server accepts 1.5 MiB for each object,
+// and a tenant can create hundreds of them.
 func mostKept(o client.Object) int {
 	if _, ok := o.(*v1alpha1.Rollout); ok {
 		return 384 << 10
@@ -24,7 +25,7 @@ func mostKept(o client.Object) int {
 	return 128 << 10
 }
 
-// packBounded packs an object, and less and less of it while it is too large.
+// packBounded packs an object. While it is too large, it shrinks it and packs it again.
 func (t *trimmer) packBounded(o client.Object) {
 	size := t.pack(o)
 	for size > mostKept(o) && shrink(o, size) {
@@ -32,20 +33,20 @@ func (t *trimmer) packBounded(o client.Object) {
 	}
 }
 
-// What is kept of an object that is too large: enough of it for whom it concerns to be
-// found, and far less than a cache may keep.
+// Limits for an object that is too large. They keep enough of it to find the objects that
+// it concerns, and far less than a cache may keep.
 const (
 	longestKept  = 1 << 10 // bytes of a text
-	mostElements = 64      // of a list or a map
+	mostElements = 64      // elements of a list or a map
 	fewElements  = 4
 )
 
-// shrink cuts an object that is too large, and marks it: nothing can rest on what is left
-// but that it is there, and to what it refers. It returns false once there is nothing to cut.
+// shrink cuts an object that is too large, and marks it. The rest shows only that the
+// object exists and what it refers to. shrink returns false once there is nothing to cut.
 func shrink(o client.Object, size int) bool {
 	most := mostElements
 	if unreadable.Of(o) != nil {
-		most = fewElements // a second time: lists of lists
+		most = fewElements // second call: cut lists of lists
 	}
 	cut := cutter{most: most}
 	cut.value(reflect.ValueOf(o))
@@ -56,7 +57,7 @@ func shrink(o client.Object, size int) bool {
 	return cut.found
 }
 
-// cutter cuts long texts, lists and maps, wherever they are in a value.
+// cutter cuts long texts, lists and maps anywhere in a value.
 type cutter struct {
 	most  int
 	found bool
@@ -83,7 +84,7 @@ func (c *cutter) value(v reflect.Value) {
 		c.list(v)
 	case reflect.Map:
 		c.texts(v)
-	default: // is small
+	default: // other kinds are small
 	}
 }
 
@@ -101,7 +102,7 @@ func (c *cutter) list(v reflect.Value) {
 	}
 }
 
-// texts keeps the first keys by their names, which are the same each time.
+// texts keeps the first keys in sorted order, so the result is the same each time.
 func (c *cutter) texts(v reflect.Value) {
 	texts, ok := v.Interface().(map[string]string)
 	if !ok {

@@ -20,7 +20,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// many texts, of which together they make a megabyte.
+// many returns many texts that together have a size of about a megabyte.
 func many(prefix string) map[string]string {
 	texts := map[string]string{}
 	for i := range 8_000 {
@@ -29,8 +29,8 @@ func many(prefix string) map[string]string {
 	return texts
 }
 
-// TestOfAnObjectThatIsTooLargeLittleIsKept: it is there, and to what it refers, and whoever
-// asks for it is told.
+// TestOfAnObjectThatIsTooLargeLittleIsKept checks that the object and its references
+// stay, and that reading it returns an error.
 func TestOfAnObjectThatIsTooLargeLittleIsKept(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	labelled := fixture.MakeHealthCheck("laden").Obj()
@@ -54,7 +54,7 @@ func TestOfAnObjectThatIsTooLargeLittleIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, trimmer := NewWithT(t), new(trimmer)
-			for range 2 { // it may happen to an object more than once
+			for range 2 { // an object may be trimmed more than once
 				_, err := trimmer.trim(object)
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(object.GetName()).To(Equal("laden"))
@@ -71,7 +71,7 @@ func TestOfAnObjectThatIsTooLargeLittleIsKept(t *testing.T) {
 	g.Expect(policy.Spec.ImageRepositoryRef).To(Equal(fixture.MakePolicy("laden").Obj().Spec.ImageRepositoryRef))
 }
 
-// TestAnObjectThatIsOfAUsualSizeIsNotCut, not even a Rollout with the largest status.
+// TestAnObjectThatIsOfAUsualSizeIsNotCut covers a Rollout with the largest status.
 func TestAnObjectThatIsOfAUsualSizeIsNotCut(t *testing.T) {
 	g := NewWithT(t)
 	rollout := fixture.MakeRollout("shop").Obj()
@@ -82,8 +82,8 @@ func TestAnObjectThatIsOfAUsualSizeIsNotCut(t *testing.T) {
 	g.Expect(rollout.Status.Conditions[0].Message).To(HaveLen(200 << 10))
 }
 
-// TestANamespaceIsNotCutForItsAnnotations, which nobody reads: all who select by namespace
-// would fail with it.
+// TestANamespaceIsNotCutForItsAnnotations matters because nothing reads these
+// annotations. A cut would break everything that selects by namespace.
 func TestANamespaceIsNotCutForItsAnnotations(t *testing.T) {
 	g := NewWithT(t)
 	namespace := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}

@@ -8,9 +8,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 )
 
-// trimHelmRelease keeps no values and no inventory, and of the history the newest
-// version. Of those whose chart comes from no OCIRepository, which nobody reads, it
-// keeps that they exist.
+// trimHelmRelease removes the values and the inventory, and keeps only the newest version
+// of the history. HelmReleases without an OCIRepository as chart source are not read. For
+// those, only their existence is kept.
 func trimHelmRelease(h *helmv2.HelmRelease) {
 	h.ManagedFields = nil
 	trimMetadata(h)

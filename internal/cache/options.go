@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cache makes the manager's caches small: they keep only the fields that the
-// reconcilers read, share what many objects have in common, and are filled page by page.
+// Package cache makes the manager's caches small. They keep only the fields that the
+// reconcilers read, share values that many objects have in common, and are filled page by
+// page.
 package cache
 
 import (
@@ -28,13 +29,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// Options are those of a cache that keeps only what the reconcilers read. Of Flux's
-// objects it keeps the few fields that say what is offered, what the spec is set to, and
-// what is applied. Of managedFields it keeps the entries of this controller on targets.
-// Where another field matters, the reconcilers read the object from the API server. The
-// cache has the Rollouts that the selector matches; nil matches all.
+// Options returns the options of a cache that keeps only the fields that the reconcilers
+// read. Of Flux's objects it keeps the few fields that contain the offered releases, the
+// version in the spec and the applied version. Of managedFields it keeps the entries of
+// this controller on targets. Where another field matters, the reconcilers read the
+// object from the API server. The cache contains the Rollouts that the selector matches;
+// nil matches all.
 //
-// An object from such a cache must never be written back whole.
+// Never write a whole object from such a cache back.
 func Options(rollouts labels.Selector) ctrlcache.Options {
 	t := new(trimmer)
 	return ctrlcache.Options{
@@ -44,7 +46,7 @@ func Options(rollouts labels.Selector) ctrlcache.Options {
 	}
 }
 
-// trimmer makes objects small on their way into a cache.
+// trimmer makes objects small before they enter a cache.
 type trimmer struct{ words }
 
 func (t *trimmer) trim(o any) (any, error) {
@@ -76,7 +78,7 @@ func trim(o client.Object) {
 		trimKind(o)
 	case *v1alpha1.RolloutGate, *v1alpha1.RolloutSchedule, *v1alpha1.ClusterRolloutSchedule:
 		trimOwn(o)
-	case *metav1.PartialObjectMetadata: // a Namespace, of which the labels are read
+	case *metav1.PartialObjectMetadata: // a Namespace; only its labels are read
 		o.SetAnnotations(nil)
 		trimNotes(o)
 	default:
@@ -102,13 +104,13 @@ func trimScan(r *imagev1.ImageRepository) {
 	r.ManagedFields = nil
 	trimMetadata(r)
 	if slices.Equal(r.Spec.ExclusionList, imagev1.ImageRepository{}.GetExclusionList()) {
-		r.Spec.ExclusionList = nil // means the same
+		r.Spec.ExclusionList = nil // has the same meaning
 	}
 	r.Status = imagev1.ImageRepositoryStatus{LastScanResult: r.Status.LastScanResult, Conditions: readConditions(r.Status.Conditions)}
 }
 
-// fitted takes no more memory than its elements need. What was decoded grew by
-// doubling.
+// fitted returns the elements in a slice without spare capacity. Decoding grows a slice
+// by doubling.
 func fitted[T any](elements []T) []T {
 	if len(elements) == cap(elements) {
 		return elements
@@ -130,8 +132,8 @@ func trimRepository(r *sourcev1.OCIRepository) {
 	r.Status = status
 }
 
-// trimKustomization keeps no inventory, and of the history only which build was
-// applied last.
+// trimKustomization removes the inventory, and keeps only the digest of the last applied
+// build from the history.
 func trimKustomization(k *kustomizev1.Kustomization) {
 	targets.KeepOwnFields(k)
 	lastHandled := trimTarget(k, k.Status.LastHandledReconcileAt)
@@ -153,7 +155,8 @@ func trimKustomization(k *kustomizev1.Kustomization) {
 	k.Status = status
 }
 
-// driven are the variables that Rollouts write. All others may be of any number and size.
+// driven returns the variables that Rollouts write. The number and size of all other
+// variables is not limited.
 func driven(k *kustomizev1.Kustomization) map[string]string {
 	var kept map[string]string
 	for key := range k.Annotations {
@@ -170,8 +173,8 @@ func driven(k *kustomizev1.Kustomization) map[string]string {
 	return kept
 }
 
-// trimMetadata keeps of an object of Flux's which one it is, and the annotations
-// that name Rollouts.
+// trimMetadata keeps the identity of an object of Flux, and the annotations that name
+// Rollouts.
 func trimMetadata(o client.Object) {
 	trimKind(o)
 	o.SetLabels(nil)
@@ -194,8 +197,8 @@ func isReadAnnotation(key string) bool {
 	return key == v1alpha1.RolloutAnnotation || key == unreadable.Annotation || strings.HasPrefix(key, v1alpha1.SubstituteAnnotationPrefix)
 }
 
-// trimTarget keeps the request for a reconcile too, until Flux has handled it. It
-// returns which one Flux has handled last, if that is to be kept as well.
+// trimTarget also keeps a reconcile request until Flux has handled it. It returns the
+// request that Flux handled last if that must be kept too.
 func trimTarget(o client.Object, lastHandled string) string {
 	asked, handled := o.GetAnnotations()[v1alpha1.ReconcileRequestAnnotation], targets.Handled(o, lastHandled)
 	trimMetadata(o)
@@ -211,26 +214,26 @@ func trimTarget(o client.Object, lastHandled string) string {
 	return lastHandled
 }
 
-// trimKind drops what all objects in a cache have in common: who reads one is told
-// it all the same.
+// trimKind removes the kind, which is the same for all objects in a cache. A reader of
+// the cache knows it anyway.
 func trimKind(o client.Object) { o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) }
 
-// trimOwn keeps of the annotations of an object of this API those that are read: what
-// people and tools note there may be of any number and size.
+// trimOwn keeps only the annotations that are read on an object of this API. The number
+// and size of other annotations from users and tools is not limited.
 func trimOwn(o client.Object) {
 	maps.DeleteFunc(o.GetAnnotations(), func(key, _ string) bool { return !isReadOfOwn(key) })
 	trimNotes(o)
 }
 
-// isReadOfOwn tells annotations of this API and of Flux from those of others.
+// isReadOfOwn reports whether an annotation belongs to this API or to Flux.
 func isReadOfOwn(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	return key == v1alpha1.ReconcileRequestAnnotation || strings.HasPrefix(key, eventv1.Group+"/") ||
 		domain == v1alpha1.GroupVersion.Group || strings.HasSuffix(domain, "."+v1alpha1.GroupVersion.Group)
 }
 
-// trimNotes drops who owns which field, and the copy of the whole object that
-// kubectl apply keeps.
+// trimNotes removes managedFields and the copy of the whole object that kubectl apply
+// stores.
 func trimNotes(o client.Object) {
 	o.SetManagedFields(nil)
 	annotations := o.GetAnnotations()
@@ -240,8 +243,9 @@ func trimNotes(o client.Object) {
 	}
 }
 
-// readConditions are those that say how far Flux is. What it says of success
-// nobody reads, nor since when all is well.
+// readConditions returns the conditions that show the progress of Flux. It removes the
+// message of a success, and the time if the object is only Ready, because nothing reads
+// them.
 func readConditions(all []metav1.Condition) []metav1.Condition {
 	var kept []metav1.Condition
 	for _, kind := range []string{meta.ReadyCondition, meta.ReconcilingCondition, meta.StalledCondition} {
@@ -258,7 +262,7 @@ func readConditions(all []metav1.Condition) []metav1.Condition {
 	return fitted(kept)
 }
 
-// isWell reports whether a condition says that an object of Flux's is Ready.
+// isWell reports whether a condition shows that an object of Flux is Ready.
 func isWell(c metav1.Condition) bool {
 	return c.Type == meta.ReadyCondition && c.Status == metav1.ConditionTrue
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// laden gives an object what others write into its metadata.
+// laden adds metadata to an object that other clients write.
 func laden(o client.Object) client.Object {
 	o.SetResourceVersion("7")
 	o.SetLabels(map[string]string{"app": "shop"})
@@ -40,19 +40,19 @@ func laden(o client.Object) client.Object {
 	return o
 }
 
-// allIsWell is all that is kept of a condition that says so.
+// allIsWell removes the parts of a successful condition that are not kept.
 func allIsWell(conditions []metav1.Condition) {
 	conditions[0].Message, conditions[0].LastTransitionTime = "", metav1.Time{}
 }
 
-// excluding is an ImageRepository that leaves out tags.
+// excluding returns an ImageRepository that excludes tags.
 func excluding(patterns ...string) *imagev1.ImageRepository {
 	repository := fixture.MakeScan("excluding").Obj()
 	repository.Spec.ExclusionList = patterns
 	return repository
 }
 
-// fullHelmRelease has much of what a HelmRelease can have.
+// fullHelmRelease returns a HelmRelease with many fields set.
 func fullHelmRelease() *helmv2.HelmRelease {
 	h := laden(fixture.MakeHelmRelease("shop").Installed(fixture.Revision("0.9.0"), "superseded").Attempted(fixture.Revision("1.0.0")).
 		Snapshot("1.0.0+1", "sha256:1", "deployed").NoWait(false, true).Ready().Obj()).(*helmv2.HelmRelease)
@@ -64,16 +64,16 @@ func fullHelmRelease() *helmv2.HelmRelease {
 	return h
 }
 
-// helmReleaseOf is a HelmRelease of which nothing is kept but its name and a spec.
+// helmReleaseOf returns a HelmRelease with only a name and a spec.
 func helmReleaseOf(spec helmv2.HelmReleaseSpec) *helmv2.HelmRelease {
 	h := fixture.MakeHelmRelease("shop").Obj()
 	h.Spec = spec
 	return h
 }
 
-// TestTheCachesKeepNoMoreThanIsRead: of Flux's objects what is offered, carried
-// and applied. That it is enough, all tests of the reconcilers show: they read
-// through the same.
+// TestTheCachesKeepNoMoreThanIsRead checks that of Flux's objects only the offered,
+// wanted and applied versions are kept. All tests of the reconcilers show that this is
+// enough: they read through the same caches.
 func TestTheCachesKeepNoMoreThanIsRead(t *testing.T) {
 	g := NewWithT(t)
 	fullKustomization := laden(fixture.MakeKustomization("shop").DrivenBy("shop", "VERSION").Substitute("VERSION", "1.0.0").Ready().Obj()).(*kustomizev1.Kustomization)
@@ -126,7 +126,7 @@ func TestTheCachesKeepNoMoreThanIsRead(t *testing.T) {
 	} {
 		tt.kept.SetResourceVersion("7")
 		tt.kept.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-		for range 2 { // it may happen to an object more than once
+		for range 2 { // an object may be trimmed more than once
 			got, err := new(trimmer).trim(tt.full)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(got).To(Equal(tt.kept))
@@ -134,8 +134,8 @@ func TestTheCachesKeepNoMoreThanIsRead(t *testing.T) {
 	}
 }
 
-// TestCachedObjectsShareWhatTheyHaveInCommon: what is equal in thousands of them is
-// in memory once, however often it was decoded.
+// TestCachedObjectsShareWhatTheyHaveInCommon checks that equal values of thousands of
+// objects are in memory once, no matter how often they were decoded.
 func TestCachedObjectsShareWhatTheyHaveInCommon(t *testing.T) {
 	g := NewWithT(t)
 	cached, rollout := new(trimmer), fixture.MakeRollout("shop").Annotate("note", "here").Ledger("1.0.0", "1.1.0").Obj()
@@ -164,7 +164,8 @@ func TestCachedObjectsShareWhatTheyHaveInCommon(t *testing.T) {
 	}
 }
 
-// TestObjectsOfFluxThatAreReadyShareThat, and nothing else: others say since when.
+// TestObjectsOfFluxThatAreReadyShareThat checks that only these objects share conditions.
+// Others keep their transition times.
 func TestObjectsOfFluxThatAreReadyShareThat(t *testing.T) {
 	g := NewWithT(t)
 	cached := new(trimmer)
@@ -184,7 +185,7 @@ func TestObjectsOfFluxThatAreReadyShareThat(t *testing.T) {
 	g.Expect(&busy[0]).NotTo(BeIdenticalTo(&first[0]))
 }
 
-// TestWhatOthersWriteDoesNotFillTheMemory: every object may have a reason of its own.
+// TestWhatOthersWriteDoesNotFillTheMemory: every object may have a different reason.
 func TestWhatOthersWriteDoesNotFillTheMemory(t *testing.T) {
 	g := NewWithT(t)
 	var w words

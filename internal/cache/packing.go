@@ -9,22 +9,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// packer puts all strings that an object has for itself into one piece of memory.
-// Decoding makes a piece of each, and the garbage collector looks at every piece
-// again and again: of the pieces in the caches they are every second one.
+// packer copies all strings that only one object has into one piece of memory. Decoding
+// allocates a piece for each string, and the garbage collector visits every piece again
+// and again. In the caches, every second piece of memory would be such a string.
 type packer struct {
 	known  map[string]string // those that many objects have
 	packed map[string]string // those of this object, by their text
-	size   int               // of all of these
+	size   int               // total size of those
 	text   strings.Builder
 }
 
-// mostPacked is for how many strings a packer's memory is used again.
+// mostPacked is the maximum number of strings for which a packer reuses its memory.
 const mostPacked = 1024
 
-// pack leaves the strings of the object as they are, but in one piece of memory or
-// where the known words are. Its name and UID are kept for longer than one version
-// of the object, and stay alone. It returns how many bytes the others take.
+// pack keeps the values of all strings of the object, but stores them in one piece of
+// memory, or uses the known words. Its name and UID are kept for longer than one version
+// of the object, and stay separate. It returns how many bytes the other strings need.
 func (w *words) pack(o client.Object) int {
 	name, uid := o.GetName(), o.GetUID()
 	o.SetName("")
@@ -66,8 +66,8 @@ func (p *packer) move(s string) string {
 	return p.packed[s]
 }
 
-// eachString has all strings in a value replaced that are not empty: in structs,
-// lists and maps from string to string, and those that pointers point to.
+// eachString replaces all non-empty strings in a value: in structs, in lists, in maps
+// from string to string, and behind pointers.
 func eachString(v reflect.Value, replace func(string) string) {
 	switch v.Kind() {
 	case reflect.String:
@@ -86,7 +86,7 @@ func eachString(v reflect.Value, replace func(string) string) {
 		eachInList(v, replace)
 	case reflect.Map:
 		eachInMap(v, replace)
-	default: // is no string, and has none
+	default: // is not a string, and contains none
 	}
 }
 
@@ -99,8 +99,8 @@ func eachInList(list reflect.Value, replace func(string) string) {
 	}
 }
 
-// eachInMap assigns every value again, for with it a map stores the key that is
-// given, too.
+// eachInMap assigns every value again, because the assignment also replaces the stored
+// key.
 func eachInMap(m reflect.Value, replace func(string) string) {
 	texts, _ := m.Interface().(map[string]string)
 	for key, value := range texts {

@@ -21,14 +21,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// TestPackingChangesNoObject, whatever is in it, and however much the objects
-// before it had in common with it.
+// TestPackingChangesNoObject checks this for any content, no matter how much earlier
+// objects had in common with it.
 func TestPackingChangesNoObject(t *testing.T) {
 	var w words
 	for seed := range int64(20) {
 		fill := randfill.NewWithSeed(seed).NilChance(.2).NumElements(0, 3).Funcs(
 			func(at *metav1.Time, c randfill.Continue) { *at = metav1.Unix(c.Int63n(1<<31), 0) },
-			func(owner *metav1.ManagedFieldsEntry, c randfill.Continue) { // of whom nobody reads since when
+			func(owner *metav1.ManagedFieldsEntry, c randfill.Continue) { // nothing reads its time
 				*owner = metav1.ManagedFieldsEntry{Manager: c.String(10), FieldsV1: metav1.NewFieldsV1(c.String(10))}
 			},
 		)
@@ -53,8 +53,9 @@ func TestPackingChangesNoObject(t *testing.T) {
 	}
 }
 
-// TestWhatIsPackedIsOnePiece: a text that an object has twice is there once, what
-// is known is not there, and the name, which is kept for longer, stays alone.
+// TestWhatIsPackedIsOnePiece checks that a text that an object contains twice is stored
+// once, that a known text is not stored, and that the name, which is kept for longer,
+// stays separate.
 func TestWhatIsPackedIsOnePiece(t *testing.T) {
 	g := NewWithT(t)
 	var w words
@@ -82,12 +83,13 @@ func TestWhatIsPackedIsOnePiece(t *testing.T) {
 	g.Expect(at(o.Name)-first).To(Or(BeNumerically("<", 0), BeNumerically(">=", size)), "the name stays alone")
 }
 
-// TestWhatARolloutPointsToIsInRows: the digests of its releases one next to the
-// other, and that of a release which is in the history, too, only once.
+// TestWhatARolloutPointsToIsInRows checks that the digests of its releases are next to
+// each other, and that the digest of a release that is also in the history is stored
+// once.
 func TestWhatARolloutPointsToIsInRows(t *testing.T) {
 	g := NewWithT(t)
 	var w words
-	for range 2 { // what was there for the first is used again, and mixes with nothing
+	for range 2 { // the memory of the first pass is reused, and the contents do not mix
 		pointer := func(s string) *string { return &s }
 		old := v1alpha1.VersionInfo{Tag: "1.0.0", Digest: pointer("sha256:1")}
 		shared := v1alpha1.VersionInfo{Tag: "1.1.0", Digest: pointer("sha256:2")}
@@ -110,5 +112,5 @@ func TestWhatARolloutPointsToIsInRows(t *testing.T) {
 	}
 }
 
-// text is decoded: in a piece of memory of its own.
+// text returns a string in its own piece of memory, like a decoded one.
 func text(s string) string { return string([]byte(s)) }

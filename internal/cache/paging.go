@@ -19,16 +19,15 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// PageSize is the number of objects in a page. As the API server stores them they have
-// some kilobytes each.
+// PageSize is the number of objects in a page. Each object has some kilobytes in the form
+// that the API server stores.
 const PageSize = 250
 
-// newInformer returns the informer of a cache. Of those kinds that there may be
-// thousands of, the objects come page by page, and each page is trimmed before the
-// next is asked for: all of them as they are stored would need several times the
-// memory of what is kept. A watch that begins with all of them, which is what
-// client-go would ask for, needs little memory, but has each object read four times
-// where a page is read twice.
+// newInformer returns the informer of a cache. Kinds that may have thousands of objects
+// are listed page by page, and each page is trimmed before the next request: all stored
+// objects together would need several times the memory of the trimmed ones. client-go
+// would instead start a watch that sends all objects first. That needs little memory, but
+// reads each object four times, while a page is read twice.
 func (t *trimmer) newInformer(from toolscache.ListerWatcher, example runtime.Object, resync time.Duration,
 	indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	switch example.(type) {
@@ -42,14 +41,14 @@ func (t *trimmer) newInformer(from toolscache.ListerWatcher, example runtime.Obj
 	return toolscache.NewSharedIndexInformer(from, example, resync, indexers)
 }
 
-// withoutStreams is a client that does not begin a watch with all that there is.
+// withoutStreams is a client that does not start a watch with all existing objects.
 type withoutStreams struct{}
 
-// IsWatchListSemanticsUnSupported is how client-go asks whether to list instead.
+// IsWatchListSemanticsUnSupported makes client-go list instead.
 func (withoutStreams) IsWatchListSemanticsUnSupported() bool { return true }
 
-// paged lists a page, and trims it. An API server that may answer from a cache of
-// its own, however old, answers all at once: so it is asked for what is newest.
+// paged lists a page and trims it. An API server that may answer from its own cache,
+// however old, returns all objects at once. Therefore paged requests the newest state.
 func (t *trimmer) paged(all toolscache.ListerWithContext) toolscache.ListWithContextFunc {
 	return func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		if options.Limit > 0 {

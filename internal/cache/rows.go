@@ -10,17 +10,18 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// rows put what the fields of a Rollout's status point to next to each other, one
-// row for each type. Each release and each entry of the history points to ten
-// things, and decoding makes a piece of memory of each: with two releases they are
-// a quarter of all that the garbage collector has to visit.
+// rows places the values that the fields of a Rollout's status point to next to each
+// other, one row for each type. Each release and each entry of the history points to ten
+// values, and decoding allocates a piece of memory for each. With two releases, these are
+// a quarter of all pieces that the garbage collector has to visit.
 type rows struct {
-	fields map[reflect.Type][]reflect.Value // that point to something, by its type
-	moved  map[any]reflect.Value            // where it went, by the pointer to it
+	fields map[reflect.Type][]reflect.Value // the fields that point to a value, by its type
+	moved  map[any]reflect.Value            // the new place, by the old pointer
 }
 
-// packPointers leaves an object as it is, but with what it points to in rows. What
-// two fields share they go on sharing, so it comes last.
+// packPointers keeps the content of an object, but moves the values that it points to
+// into rows. Two fields that share a value continue to share it. Therefore this is the
+// last step.
 func (w *words) packPointers(o client.Object) {
 	rollout, ok := o.(*v1alpha1.Rollout)
 	if !ok {
@@ -34,13 +35,13 @@ func (w *words) packPointers(o client.Object) {
 	w.rows.gather(reflect.ValueOf(&rollout.Status).Elem())
 	for kind, fields := range w.rows.fields {
 		w.rows.move(kind, fields)
-		clear(fields) // and with it what keeps the object
+		clear(fields) // also drops the references that keep the object alive
 		w.rows.fields[kind] = fields[:0]
 	}
 }
 
-// gather looks at structs and lists, but not behind what a field points to: that
-// moves as a whole.
+// gather visits structs and lists, but does not follow pointers: the value behind a
+// pointer moves as a whole.
 func (r *rows) gather(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -55,7 +56,7 @@ func (r *rows) gather(v reflect.Value) {
 		for i := range v.Len() {
 			r.gather(v.Index(i))
 		}
-	default: // points to nothing
+	default: // contains no pointers
 	}
 }
 

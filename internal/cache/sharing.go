@@ -17,21 +17,21 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// words are what thousands of cached objects have in common: the reasons and many
-// messages of conditions, that all is well, keys of annotations, and the sets of
-// fields that the controller owns. Decoding makes each of them anew. What goes into
-// a cache is no longer changed, so that it can be shared.
+// words are the values that thousands of cached objects have in common: reasons and many
+// messages of conditions, the conditions of ready objects, keys of annotations, and the
+// sets of fields that the controller owns. Decoding allocates each of them again. An
+// object in a cache is never modified, so its parts can be shared.
 type words struct {
 	mu     sync.Mutex
 	known  map[string]string
 	fields map[string]*metav1.FieldsV1
 	well   map[metav1.Condition][]metav1.Condition
-	packed map[string]string // what a packer works with
+	packed map[string]string // memory that packers reuse
 	rows   rows
 }
 
-// What others write can be anything: so many words, sets and conditions are known
-// at most, and none longer than so many bytes. Then they are learned anew.
+// Other clients may write any value. Therefore the number of known words, sets and
+// conditions is limited, and so is their length in bytes. A full map is emptied.
 const (
 	mostWords   = 4096
 	longestWord = 128
@@ -40,7 +40,8 @@ const (
 	mostWell    = 256
 )
 
-// learn adds to what is known, of which there are to be so many at most.
+// learn adds a value to the known ones. It first drops all of them if the maximum is
+// reached.
 func learn[K comparable, V any](known *map[K]V, most int, key K, value V) {
 	if *known == nil || len(*known) >= most {
 		*known = map[K]V{}
@@ -48,7 +49,7 @@ func learn[K comparable, V any](known *map[K]V, most int, key K, value V) {
 	(*known)[key] = value
 }
 
-// one returns the string that equals s and is known already.
+// one returns the known string that equals s.
 func one[S ~string](w *words, s S) S {
 	if s == "" || len(s) > longestWord {
 		return s
@@ -58,13 +59,13 @@ func one[S ~string](w *words, s S) S {
 	if known, ok := w.known[string(s)]; ok {
 		return S(known)
 	}
-	word := strings.Clone(string(s)) // without what it is a part of
+	word := strings.Clone(string(s)) // without the string that it is a part of
 	learn(&w.known, mostWords, word, word)
 	return S(word)
 }
 
-// share has the object share what it has in common with others, and its parts with
-// each other.
+// share makes the object share the values that it has in common with others, and its
+// parts with each other.
 func (w *words) share(o client.Object) {
 	switch o := o.(type) {
 	case *sourcev1.OCIRepository:
@@ -85,7 +86,8 @@ func (w *words) share(o client.Object) {
 	w.shareMetadata(o)
 }
 
-// shareMetadata has the object share what says of what kind, where and whose it is.
+// shareMetadata makes the object share its namespace, the keys of its labels and
+// annotations, and its managedFields.
 func (w *words) shareMetadata(o client.Object) {
 	o.SetNamespace(one(w, o.GetNamespace()))
 	w.shareKeys(o.GetLabels())
@@ -99,7 +101,7 @@ func (w *words) shareMetadata(o client.Object) {
 	}
 }
 
-// oneSet returns the set of fields that equals the given one and is known already.
+// oneSet returns the known set of fields that equals the given one.
 func (w *words) oneSet(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	if fields == nil {
 		return nil
@@ -116,16 +118,16 @@ func (w *words) oneSet(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	return fields
 }
 
-// shareKeys assigns every value again, for with it a map stores the key that is
-// given, too.
+// shareKeys assigns every value again, because the assignment also replaces the stored
+// key.
 func (w *words) shareKeys(m map[string]string) {
 	for key, value := range m {
 		m[one(w, key)] = value
 	}
 }
 
-// shareFlux has an object of Flux's share its conditions with all others for which
-// they say nothing but that it is Ready.
+// shareFlux makes an object of Flux share its conditions with all others that are only
+// Ready.
 func (w *words) shareFlux(conditions *[]metav1.Condition) {
 	w.shareConditions(*conditions)
 	if len(*conditions) != 1 || !isWell((*conditions)[0]) {
@@ -157,8 +159,8 @@ func (w *words) shareChart(ref *helmv2.CrossNamespaceSourceReference) {
 	}
 }
 
-// shareRollout has the releases of the history share with the same ones in the
-// ledger, which is where they were taken from.
+// shareRollout makes the releases of the history share with the same ones in the known
+// releases, from which they were taken.
 func (w *words) shareRollout(r *v1alpha1.Rollout) {
 	s := &r.Status
 	w.shareConditions(s.Conditions)
@@ -197,7 +199,7 @@ func shareText[S ~string](w *words, text *S) {
 	}
 }
 
-// releases are those of one Rollout, by tag.
+// releases are the releases of one Rollout, by tag.
 type releases map[string]*v1alpha1.VersionInfo
 
 func (r releases) share(v *v1alpha1.VersionInfo) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package coordination says who may roll out next where only one may at a time.
-// The packages below it decide for Deployments and for StatefulSets; this one
-// holds what both have in common: the order of turns.
+// Package coordination decides which member may roll out next when only one may at a
+// time. The packages below it decide for Deployments and for StatefulSets. This package
+// contains their common part: the order of turns.
 //
 // All of it is pure: there is no client, no clock and no logger.
 package coordination
@@ -13,25 +13,25 @@ import (
 	"time"
 )
 
-// Member is one of several that roll out one at a time.
+// Member is one of several objects that roll out one at a time.
 type Member struct {
-	// Name tells members apart, and orders those that are equal otherwise.
+	// Name identifies a member, and orders members that are equal otherwise.
 	Name string
-	// Halfway means that it has begun to roll out and has not finished, or has
-	// failed. Nobody else can begin before it has ended.
+	// Halfway means that the member has begun to roll out and has not finished, or has
+	// failed. No other member can begin before it has ended.
 	Halfway bool
-	// Progress orders those that are halfway: the furthest along goes first.
+	// Progress orders the members that are halfway: the furthest one goes first.
 	Progress int32
-	// Order as wished by people; a lower one goes first.
+	// Order is set by users; a lower one goes first.
 	Order int64
-	// LastTurn is when it was last given the turn since the members had nothing to
-	// do; zero if it was not. Those that had no turn go first, and then whoever
-	// has waited longest, so that nobody starves.
+	// LastTurn is when the member last got the turn since the members had nothing to do;
+	// zero if it did not get it. Members without a turn go first, and then the one that
+	// has waited longest. So no member starves.
 	LastTurn time.Time
 }
 
-// Next is the member whose turn it is among those that have something to roll
-// out. It reports false if there are none.
+// Next returns the member that gets the turn, of those that have something to roll out.
+// It returns false if there are none.
 func Next(waiting []Member) (Member, bool) {
 	if len(waiting) == 0 {
 		return Member{}, false
@@ -48,7 +48,7 @@ func compare(a, b Member) int {
 	)
 }
 
-// halfwayFirst puts those that have begun first, the furthest along before.
+// halfwayFirst puts members that have begun first, and of those the furthest one.
 func halfwayFirst(a, b Member) int {
 	switch {
 	case a.Halfway && b.Halfway:

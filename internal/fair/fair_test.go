@@ -51,13 +51,14 @@ func pop(t *testing.T, turns *fair.Turns[string]) string {
 	return item
 }
 
-// TestWhoeverWaitsIsTheNextButOne for each other namespace, in any order of events, and
-// nothing is lost or comes before what its namespace had earlier.
+// TestWhoeverWaitsIsTheNextButOne checks, for any order of events, that a namespace waits
+// for at most as many items as there are other namespaces, that nothing is lost, and that
+// the items of a namespace keep their order.
 func TestWhoeverWaitsIsTheNextButOne(t *testing.T) {
 	const namespaces = 4
 	for range 200 {
 		turns, sent, got := &fair.Turns[[2]int]{}, [namespaces]int{}, [namespaces]int{}
-		since := [namespaces]int{} // how many others went while it waited
+		since := [namespaces]int{} // how many items of other namespaces went while it waited
 		for range 500 {
 			of := rand.IntN(namespaces)
 			if of = min(of, rand.IntN(namespaces)); rand.IntN(2) == 0 {
@@ -86,7 +87,7 @@ func TestWhoeverWaitsIsTheNextButOne(t *testing.T) {
 	}
 }
 
-// A namespace with a thousand requests, and one with one: its turn is the next.
+// If one namespace has a thousand requests and another has one, that one is next.
 func TestAControllerTurnsToEachNamespace(t *testing.T) {
 	queue := fair.NewQueue("test", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
@@ -97,7 +98,7 @@ func TestAControllerTurnsToEachNamespace(t *testing.T) {
 		queue.Add(of("loud", n))
 	}
 	queue.Add(of("quiet", 0))
-	queue.Add(of("quiet", 0)) // is one
+	queue.Add(of("quiet", 0)) // counts once
 	queue.AddAfter(of("quiet", 1), time.Nanosecond)
 	var order []string
 	for range 2 {

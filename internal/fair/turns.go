@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fair shares what all tenants use: the namespaces that want something take turns,
-// however much one of them wants.
+// Package fair shares resources that all tenants use. The namespaces take turns, no
+// matter how much one of them requests.
 package fair
 
 import "slices"
 
-// Turns holds what waits for its turn, by namespace. What a namespace has keeps its order.
-// It is not safe for concurrent use. The zero value is ready.
+// Turns contains the items that wait for their turn, by namespace. The items of a
+// namespace keep their order. It is not safe for concurrent use. The zero value is ready
+// to use.
 type Turns[T any] struct {
-	waiting map[string][]T // the oldest first
-	order   []string       // the namespaces that have any, the next first
+	waiting map[string][]T // oldest first
+	order   []string       // namespaces with items, the next first
 	length  int
 }
 
-// Push adds what comes last of its namespace.
+// Push adds an item as the last one of its namespace.
 func (t *Turns[T]) Push(namespace string, item T) {
 	if t.waiting == nil {
 		t.waiting = map[string][]T{}
@@ -26,7 +27,7 @@ func (t *Turns[T]) Push(namespace string, item T) {
 	t.length++
 }
 
-// PushNext adds what is the next of all.
+// PushNext adds an item as the next of all.
 func (t *Turns[T]) PushNext(namespace string, item T) {
 	t.Push(namespace, item)
 	items := t.waiting[namespace]
@@ -36,20 +37,22 @@ func (t *Turns[T]) PushNext(namespace string, item T) {
 	t.order = slices.Insert(t.order, 0, namespace)
 }
 
-// Pop removes the oldest of the namespace whose turn it is; false if nothing waits.
+// Pop removes the oldest item of the namespace whose turn it is. It returns false if
+// nothing waits.
 func (t *Turns[T]) Pop() (T, bool) {
 	if t.length == 0 {
 		var none T
 		return none, false
 	}
 	next := t.order[0]
-	t.order[0] = "" // the slice moves on
+	t.order[0] = "" // the slice moves forward
 	t.order = append(t.order[1:], next)
 	return t.take(next), true
 }
 
-// DropFromLongest removes the oldest of the namespace that has most; of several, of the
-// one whose turn comes first. Something must wait.
+// DropFromLongest removes the oldest item of the namespace with the most items. If
+// several have the most, it uses the one whose turn comes first. At least one item must
+// wait.
 func (t *Turns[T]) DropFromLongest() T {
 	longest := t.order[0]
 	for _, namespace := range t.order {
@@ -60,10 +63,10 @@ func (t *Turns[T]) DropFromLongest() T {
 	return t.take(longest)
 }
 
-// Len is how many wait.
+// Len returns how many items wait.
 func (t *Turns[T]) Len() int { return t.length }
 
-// take removes the oldest of a namespace, and lets go of its memory.
+// take removes the oldest item of a namespace and frees its memory.
 func (t *Turns[T]) take(namespace string) T {
 	var none T
 	items := t.waiting[namespace]
@@ -78,7 +81,7 @@ func (t *Turns[T]) take(namespace string) T {
 	return item
 }
 
-// leave looks from the end: who has just had a turn is there.
+// leave searches from the end, because a namespace that has just had its turn is there.
 func (t *Turns[T]) leave(namespace string) {
 	for i, of := range slices.Backward(t.order) {
 		if of == namespace {

@@ -7,14 +7,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// NewQueue returns the queue of a controller whose workers all namespaces share. It is for
-// controller.Options. Objects of the cluster are a namespace of their own.
+// NewQueue returns the queue of a controller whose workers are shared by all namespaces.
+// Use it in controller.Options. Cluster-scoped objects count as one namespace.
 func NewQueue(controller string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	of := func(request reconcile.Request) string { return request.Namespace }
 	return NewQueueOf(of, limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: controller})
 }
 
-// NewQueueOf returns a queue of items whose namespaces the function tells.
+// NewQueueOf returns a queue of items. The function returns the namespace of an item.
 func NewQueueOf[T comparable](
 	namespace func(T) string, limiter workqueue.TypedRateLimiter[T], config workqueue.TypedRateLimitingQueueConfig[T],
 ) workqueue.TypedRateLimitingInterface[T] {
@@ -27,22 +27,23 @@ func NewQueueOf[T comparable](
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, config)
 }
 
-// inTurns is the order of a workqueue, which locks it and has each item once.
+// inTurns is the order of a workqueue. The workqueue locks it and adds each item only
+// once.
 type inTurns[T comparable] struct {
 	namespace func(T) string
 	turns     Turns[T]
 }
 
-// Touch changes nothing: what is there already keeps its place.
+// Touch does nothing: an item that is already there keeps its place.
 func (q *inTurns[T]) Touch(T) {}
 
 // Push adds an item.
 func (q *inTurns[T]) Push(item T) { q.turns.Push(q.namespace(item), item) }
 
-// Len is how many wait.
+// Len returns how many items wait.
 func (q *inTurns[T]) Len() int { return q.turns.Len() }
 
-// Pop takes the next one. A workqueue asks only if there is one.
+// Pop removes and returns the next item. A workqueue only calls it if there is one.
 func (q *inTurns[T]) Pop() T {
 	item, _ := q.turns.Pop()
 	return item

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package features says what of the controller can be switched off, or on
-// before it is the default, with --feature-gates.
+// Package features defines the features of the controller that --feature-gates can
+// disable, or enable before they are the default.
 package features
 
 import (
@@ -10,16 +10,16 @@ import (
 	fluxfeatures "github.com/fluxcd/pkg/runtime/features"
 )
 
-// ReleaseMetadata has registries asked what they say of releases: revision,
-// time, title and the like, and which tags they have where Flux does not show all.
-// Without it the controller talks to no registry and reads neither Secrets nor
-// ServiceAccounts, so that the role for these may be left out. Releases are then
-// known by tag and digest alone, and of many tags those that Flux shows.
+// ReleaseMetadata makes the controller query registries for the metadata of releases:
+// revision, time, title and others, and for their tags where Flux does not show all.
+// Without it, the controller contacts no registry and reads neither Secrets nor
+// ServiceAccounts, so the role for these may be omitted. Releases are then known only by
+// tag and digest, and only the tags that Flux shows are known.
 //
-// On from v0.1.
+// It is enabled since v0.1.
 const ReleaseMetadata = "ReleaseMetadata"
 
-// defaults of all feature gates.
+// defaults contains the defaults of all feature gates.
 var defaults = map[string]bool{
 	ReleaseMetadata: true,
 }
@@ -27,6 +27,6 @@ var defaults = map[string]bool{
 // Defaults returns every feature gate with its default.
 func Defaults() map[string]bool { return maps.Clone(defaults) }
 
-// Enabled reports whether a feature is on. It is an error to ask for one that
-// does not exist, or before the command line has been read.
+// Enabled reports whether a feature is enabled. It returns an error if the feature does
+// not exist, or if the command line has not been read yet.
 func Enabled(feature string) (bool, error) { return fluxfeatures.Enabled(feature) }

@@ -15,15 +15,15 @@ import (
 // MaxMessageLength bounds the message of a HealthCheck, in characters.
 const MaxMessageLength = 1024
 
-// Next returns the status that follows from a result, and whether it differs
-// from the present one, which is to say whether it is worth a write.
+// Next returns the status that follows from a result. It also reports whether that status
+// differs from the present one and so has to be written.
 //
-// lastChangeTime moves only with status. lastErrorTime is never removed here,
-// because a reset, which removes it, is how failures of an old release are told
-// from those of a new one.
+// lastChangeTime changes only with status. Next never removes lastErrorTime: only a reset
+// does, and that is how failures of an old release are distinguished from those of a new
+// one.
 func Next(old v1alpha1.HealthCheckStatus, result Result, now time.Time) (v1alpha1.HealthCheckStatus, bool) {
 	if old.Status == v1alpha1.HealthStatusHealthy && result.Status == v1alpha1.HealthStatusHealthy {
-		return old, false // how many objects are well is not worth a write
+		return old, false // the number of healthy objects is not worth a write
 	}
 	message := bounded(result.Message)
 	next := v1alpha1.HealthCheckStatus{
@@ -40,15 +40,15 @@ func Next(old v1alpha1.HealthCheckStatus, result Result, now time.Time) (v1alpha
 	return next, !equality.Semantic.DeepEqual(old, next)
 }
 
-// SameButForMessage says whether two statuses mean the same to whoever decides
-// by them.
+// SameButForMessage reports whether two statuses differ at most in the message, which no
+// decision depends on.
 func SameButForMessage(a, b v1alpha1.HealthCheckStatus) bool {
 	a.Message, b.Message = nil, nil
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// lastErrorTime moves forward only: when the newer of two failures ends, the
-// older one that remains is no new failure.
+// lastErrorTime returns a time that moves only forward: when the newer of two failures
+// ends, the remaining older one is not a new failure.
 func lastErrorTime(old v1alpha1.HealthCheckStatus, result Result, message string, now time.Time) *metav1.Time {
 	if result.Status != v1alpha1.HealthStatusUnhealthy {
 		return old.LastErrorTime
@@ -67,14 +67,14 @@ func lastErrorTime(old v1alpha1.HealthCheckStatus, result Result, message string
 	return at
 }
 
-// isSameFailure says whether an undated failure has been recorded already; its
-// time must not move each time that somebody looks.
+// isSameFailure reports whether a failure without a time has been recorded already. Its
+// time must not change with each evaluation.
 func isSameFailure(old v1alpha1.HealthCheckStatus, message string) bool {
 	return old.Status == v1alpha1.HealthStatusUnhealthy && old.LastErrorTime != nil &&
 		old.Message != nil && *old.Message == message
 }
 
-// inSeconds is a time as it will be read back from the API server.
+// inSeconds returns the time as it will be read back from the API server.
 func inSeconds(t time.Time) *metav1.Time {
 	return &metav1.Time{Time: t.Truncate(time.Second)}
 }

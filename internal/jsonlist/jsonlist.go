@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jsonlist takes lists of the Kubernetes API apart while they arrive: a list holds
-// as many objects as there are, each as large as the API server takes, and of those that
-// are only looked at one is in memory at a time.
+// Package jsonlist splits lists of the Kubernetes API while they arrive. A list contains
+// any number of objects, each as large as the API server accepts. Only one of them is in
+// memory at a time if the caller only inspects it.
 package jsonlist
 
 import (
@@ -14,12 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// errNoList means that what was read is JSON, and no list of the Kubernetes API.
+// errNoList means that the input is JSON, but not a list of the Kubernetes API.
 var errNoList = errors.New("the answer is no list")
 
-// Each calls do for each item of a list, in its order, and returns the list's metadata once
-// the list has ended. What do is given is its own until it returns. An error of do, or a
-// list that breaks off, ends it.
+// Each calls do for each item of a list, in order. It returns the list's metadata after
+// the end of the list. do may use the item until it returns. Each stops at an error of
+// do, or if the list is incomplete.
 func Each(list io.Reader, do func(item json.RawMessage) error) (metav1.ListMeta, error) {
 	var metadata metav1.ListMeta
 	decoder := json.NewDecoder(list)

@@ -65,8 +65,8 @@ func TestAnErrorEndsTheList(t *testing.T) {
 	}
 }
 
-// TestOneItemIsInMemory: a tenant can make some hundred objects of a megabyte each, which a
-// page of a list would bring at once.
+// TestOneItemIsInMemory: a tenant can create some hundred objects of a megabyte each, and
+// a page of a list would contain all of them.
 func TestOneItemIsInMemory(t *testing.T) {
 	const items, size, most = 200, 1 << 20, 16 << 20
 	item := `{"spec":"` + strings.Repeat("x", size) + `"}`

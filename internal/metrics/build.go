@@ -4,7 +4,8 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Build says which version runs, and, being there at all, that one does.
+// Build returns a metric that shows which version runs. Its presence shows that the
+// controller runs.
 func Build(version string) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "rollout_build_info",

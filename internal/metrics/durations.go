@@ -15,30 +15,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Durations records how long each reconciliation took, as every Flux controller
-// does: gotk_reconcile_duration_seconds, per object. What is recorded of an
-// object ends with it.
+// Durations records how long each reconciliation took, as every Flux controller does:
+// gotk_reconcile_duration_seconds, per object. The records of an object end when it is
+// deleted.
 type Durations struct {
 	now     func() time.Time
 	objects client.Reader
 
 	mu    sync.Mutex
 	known map[object]*histogram
-	// together are the names of those that were reconciled together last, by kind
-	// and namespace.
+	// together contains the names of the objects that were last reconciled together, by
+	// kind and namespace.
 	together map[[2]string][]string
 }
 
-// NewDurations returns what records durations by the given clock. Whether an
-// object is gone it asks the given reader, which should be the cache that the
-// reconcilers read from.
+// NewDurations returns a Durations that uses the given clock. It uses the given reader to
+// check whether an object is deleted. The reader should be the cache that the reconcilers
+// read from.
 func NewDurations(now func() time.Time, objects client.Reader) *Durations {
 	return &Durations{now: now, objects: objects, known: map[object]*histogram{}}
 }
 
-// Of returns the reconciler of a kind with its durations recorded. Own says
-// which objects it acts for; nil are all. Empty returns an empty object of that
-// kind.
+// Of returns the reconciler of a kind with its durations recorded. own reports for which
+// objects it acts; nil means all. empty returns an empty object of that kind.
 func (d *Durations) Of(kind string, reconciler reconcile.Reconciler, own func(client.Object) bool, empty func() client.Object) reconcile.Reconciler {
 	if d == nil {
 		return reconciler
@@ -74,9 +73,9 @@ func (d *Durations) forget(of object) {
 	delete(d.known, of)
 }
 
-// Together records that the objects of a kind in a namespace were all reconciled
-// in one go, which began at the given time. Those that were there the last time
-// and are not any more have ended.
+// Together records that the objects of a kind in a namespace were all reconciled in one
+// pass, which started at the given time. The records of objects of the last pass that are
+// no longer there end.
 func (d *Durations) Together(kind, namespace string, names []string, begun time.Time) {
 	if d == nil {
 		return
@@ -92,7 +91,8 @@ func (d *Durations) Together(kind, namespace string, names []string, begun time.
 	}
 }
 
-// exchange notes who is reconciled together, and returns who was the last time.
+// exchange stores the names that were reconciled together, and returns those of the last
+// time.
 func (d *Durations) exchange(key [2]string, names []string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -110,9 +110,8 @@ func (d *Durations) exchange(key [2]string, names []string) []string {
 // Describe implements [prometheus.Collector].
 func (d *Durations) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- duration }
 
-// Collect implements [prometheus.Collector]. Flux's other two metrics, of
-// conditions and of suspension, are left to kube-state-metrics, which tells of
-// them for Flux too.
+// Collect implements [prometheus.Collector]. Flux's other two metrics, for conditions and
+// suspension, are left to kube-state-metrics, which also provides them for Flux.
 func (d *Durations) Collect(metrics chan<- prometheus.Metric) {
 	d.mu.Lock()
 	all := measure(d.known)

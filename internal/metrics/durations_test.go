@@ -17,8 +17,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 )
 
-// TestDurationsAreThoseOfFlux: who asks cannot tell the histograms from those that
-// Flux's own library keeps.
+// TestDurationsAreThoseOfFlux checks that the histograms are the same as those of Flux's
+// own library.
 func TestDurationsAreThoseOfFlux(t *testing.T) {
 	flux, now := fluxmetrics.NewRecorder(), time.Now()
 	durations := metrics.NewDurations(func() time.Time { return now }, nil)
@@ -37,7 +37,8 @@ func TestDurationsAreThoseOfFlux(t *testing.T) {
 	}
 }
 
-// exposition is what Prometheus reads, without the sums, which are never the same.
+// exposition returns the text that Prometheus reads, without the sums, which always
+// differ.
 func exposition(t *testing.T, collectors ...prometheus.Collector) []string {
 	t.Helper()
 	var text strings.Builder

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// none is the state of a Rollout that has promoted nothing yet, and stands for
+// none is the state of a Rollout that has not promoted anything yet. It also stands for
 // states that this version does not know.
 const none v1alpha1.BakeStatus = "None"
 
@@ -27,13 +27,13 @@ var (
 	}
 )
 
-// summary is what a Rollout adds to the gauges.
+// summary is the part of the gauges that one Rollout contributes.
 type summary struct {
 	state
 	targets targets
 }
 
-// targets counts them, in the order of targetStates.
+// targets counts targets by state, in the order of targetStates.
 type targets [len(targetStates)]int32
 
 type state struct {
@@ -57,7 +57,7 @@ func summarise(status *v1alpha1.RolloutStatus) summary {
 	return s
 }
 
-// gauges tells how many Rollouts and targets are in which state.
+// gauges shows how many Rollouts and targets are in which state.
 type gauges struct {
 	rollouts *prometheus.Desc
 	targets  *prometheus.Desc
@@ -74,7 +74,7 @@ func newGauges() gauges {
 	}
 }
 
-// Describe sends what describes the metrics.
+// Describe sends the descriptions of the metrics.
 func (g *gauges) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- g.rollouts
 	descriptions <- g.targets

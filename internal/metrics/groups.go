@@ -11,9 +11,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
 )
 
-// Groups tells of rollout groups of StatefulSets. The names are those of an
-// existing controller, and its labels but for the namespace. What is told of a
-// group ends with it.
+// Groups provides the metrics of rollout groups of StatefulSets. The names and labels are
+// those of an existing controller, except the label for the namespace. The series of a
+// group end with the group.
 type Groups struct {
 	passes   *prometheus.CounterVec
 	failures *prometheus.CounterVec
@@ -22,7 +22,7 @@ type Groups struct {
 	blocked  *prometheus.GaugeVec
 }
 
-// NewGroups returns what tells of no group yet.
+// NewGroups returns metrics without any group.
 func NewGroups() *Groups {
 	labels := []string{"namespace", "rollout_group"}
 	return &Groups{
@@ -65,8 +65,8 @@ func (g *Groups) Reconciled(group types.NamespacedName, begun, ended time.Time, 
 	g.success.WithLabelValues(group.Namespace, group.Name).Set(float64(ended.UnixMilli()) / 1000)
 }
 
-// Blocked tells why pods of the group are not replaced; empty means that nothing
-// keeps them from it.
+// Blocked sets the reason why pods of the group are not replaced. It is empty if nothing
+// prevents it.
 func (g *Groups) Blocked(group types.NamespacedName, reason string) {
 	if g == nil {
 		return
@@ -80,7 +80,7 @@ func (g *Groups) Blocked(group types.NamespacedName, reason string) {
 	}
 }
 
-// Forget ends what is told of a group.
+// Forget removes the series of a group.
 func (g *Groups) Forget(group types.NamespacedName) {
 	if g == nil {
 		return

@@ -9,7 +9,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// The histogram of durations is Flux's, to the letter: see metrics.Recorder of
+// The histogram of durations is exactly the same as Flux's: see metrics.Recorder of
 // github.com/fluxcd/pkg/runtime.
 var (
 	durationBounds = prometheus.ExponentialBucketsRange(10e-3, 1800, durationBuckets) // seconds
@@ -19,14 +19,15 @@ var (
 
 const durationBuckets = 10
 
-// object is what durations are recorded of.
+// object identifies the object that durations are recorded for.
 type object struct{ kind, namespace, name string }
 
-// counts are those of the durations up to each bound, and of the longer ones.
+// counts are the numbers of durations in each bucket, and of the longer ones.
 type counts [durationBuckets + 1]uint32
 
-// histogram is that of one object. There are thousands, and nearly all are alike:
-// the library's own take ten times the memory, at rest and when they are asked for.
+// histogram contains the durations of one object. There are thousands of objects, and
+// nearly all histograms are alike: those of the library need ten times the memory, both
+// permanently and during a scrape.
 type histogram struct {
 	counts counts
 	sum    float64 // seconds
@@ -38,12 +39,12 @@ func (h *histogram) observe(seconds float64) {
 	h.sum += seconds
 }
 
-// measured is the histogram of an object as Prometheus asks for it.
+// measured is the histogram of an object in the form that Prometheus needs.
 type measured struct {
 	object
 	sum     float64
 	count   uint64
-	buckets []*dto.Bucket // shared with others of the same counts: nobody changes them
+	buckets []*dto.Bucket // shared with others of the same counts: never modified
 }
 
 // Desc implements [prometheus.Metric].
@@ -56,8 +57,8 @@ func (m measured) Write(out *dto.Metric) error {
 	return nil
 }
 
-// measure returns the histograms as Prometheus wants them, where buckets count
-// what the ones before them have counted as well.
+// measure returns the histograms in the form that Prometheus needs. There, each bucket
+// also counts the buckets before it.
 func measure(all map[object]*histogram) []measured {
 	known := map[counts][]*dto.Bucket{}
 	list := make([]measured, 0, len(all))

@@ -14,19 +14,19 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// What a promotion was begun by.
+// What started a promotion.
 const (
 	automatic = "automatic" // the controller chose the release
-	manual    = "manual"    // a person did
-	retry     = "retry"     // a person has a failed one judged anew
-	adoption  = "adoption"  // the history was lost, and what runs was taken over
-	tagMoved  = "tag_moved" // nobody chose it: the current tag was pushed again
+	manual    = "manual"    // a user chose the release
+	retry     = "retry"     // a user retries a failed promotion
+	adoption  = "adoption"  // the history was lost, and the running version became its first entry
+	tagMoved  = "tag_moved" // the current tag was pushed again, without any choice
 )
 
-// results are the states in which a promotion has ended.
+// results are the final states of a promotion.
 var results = []v1alpha1.BakeStatus{v1alpha1.BakeSucceeded, v1alpha1.BakeFailed, v1alpha1.BakeCancelled}
 
-// entry is what is kept of the newest history entry.
+// entry is the recorded part of the newest history entry.
 type entry struct {
 	id    int64 // zero in old entries
 	tag   string
@@ -34,7 +34,7 @@ type entry struct {
 	state v1alpha1.BakeStatus
 }
 
-// promotions counts promotions and how long their parts took.
+// promotions counts promotions and records how long their parts took.
 type promotions struct {
 	started *prometheus.CounterVec
 	ended   *prometheus.CounterVec
@@ -84,7 +84,7 @@ func newPromotions() promotions {
 	return p
 }
 
-// begun counts what a stored decision has begun.
+// begun counts what a stored decision has started.
 func (p *promotions) begun(d promotion.Decision) {
 	switch {
 	case d.Action == promotion.Adopt:
@@ -100,7 +100,7 @@ func (p *promotions) begun(d promotion.Decision) {
 	}
 }
 
-// firstSight takes the history as it is, and counts nothing of it.
+// firstSight records the history as it is, without counting it.
 func firstSight(history []v1alpha1.DeploymentHistoryEntry) *known {
 	k := &known{}
 	if len(history) > 0 {
@@ -117,8 +117,8 @@ func firstSight(history []v1alpha1.DeploymentHistoryEntry) *known {
 	return k
 }
 
-// follow counts what has happened to the newest promotions since they were
-// seen last, whoever wrote it.
+// follow counts the changes of the newest promotions since the last call, no matter who
+// wrote them.
 func (p *promotions) follow(k *known, history []v1alpha1.DeploymentHistoryEntry, now time.Time) {
 	if len(history) == 0 {
 		k.entry, k.failed = entry{}, time.Time{}
@@ -132,8 +132,8 @@ func (p *promotions) follow(k *known, history []v1alpha1.DeploymentHistoryEntry,
 	p.advanced(k, &history[0], now)
 }
 
-// replaced gives the promotion that was the newest its end, if it had none. The
-// history may have been cut behind the new one.
+// replaced counts the end of the promotion that was the newest, if it had none. The new
+// history may no longer contain it.
 func (p *promotions) replaced(k *known, history []v1alpha1.DeploymentHistoryEntry, now time.Time) {
 	if !k.entry.state.Running() {
 		return
@@ -171,8 +171,8 @@ func (p *promotions) advanced(k *known, e *v1alpha1.DeploymentHistoryEntry, now 
 	}
 }
 
-// count tells of the part of a promotion that is over: the deployment, the
-// bake, and all of it. Which times apply the entry says itself.
+// count records the part of a promotion that is over: the deployment, the bake, or the
+// whole promotion. The entry itself contains the times that apply.
 func (p *promotions) count(was v1alpha1.BakeStatus, e *v1alpha1.DeploymentHistoryEntry, now time.Time) {
 	result, end := e.State(), momentOr(e.BakeEndTime, now)
 	deployed := result
@@ -191,8 +191,8 @@ func (p *promotions) count(was v1alpha1.BakeStatus, e *v1alpha1.DeploymentHistor
 	}
 }
 
-// observe adds a time to a histogram. The times come from the status, where
-// other clocks may have written them: none is below zero.
+// observe adds a duration to a histogram. The times come from the status, and other
+// clocks may have written them. Therefore negative durations count as zero.
 func observe(histogram prometheus.Observer, from, to time.Time) {
 	histogram.Observe(max(to.Sub(from), 0).Seconds())
 }
@@ -208,18 +208,18 @@ func isResult(state v1alpha1.BakeStatus) bool {
 	return state == v1alpha1.BakeSucceeded || state == v1alpha1.BakeFailed || state == v1alpha1.BakeCancelled
 }
 
-// entryOf takes a copy of the tag, which may be a small part of an object that is
-// not to stay in memory as long.
+// entryOf copies the tag, which may be a small part of an object that should not stay in
+// memory as long.
 func entryOf(e *v1alpha1.DeploymentHistoryEntry) entry {
 	return entry{id: ptr.Deref(e.ID, 0), tag: strings.Clone(e.Version.Tag), at: e.Timestamp, state: e.State()}
 }
 
-// is reports whether this is the same promotion, whatever its state.
+// is reports whether this is the same promotion, regardless of its state.
 func (e entry) is(other *v1alpha1.DeploymentHistoryEntry) bool {
 	return e.id == ptr.Deref(other.ID, 0) && e.tag == other.Version.Tag && e.at.Equal(&other.Timestamp)
 }
 
-// Describe sends what describes the metrics.
+// Describe sends the descriptions of the metrics.
 func (p *promotions) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, c := range p.collectors() {
 		c.Describe(descriptions)

@@ -2,19 +2,19 @@
 
 // Package metrics counts what Rollouts do, for Prometheus.
 //
-// It learns from the passes that the controller makes anyway, and costs nothing
-// in between: what grows with time alone is worked out when it is asked for. No
-// label names an object, but for Flux's own duration of reconciliations; what
-// each Rollout is at is read by kube-state-metrics.
+// It uses the passes that the controller makes anyway, and costs nothing between them:
+// values that grow by time alone are computed when they are requested. No label names an
+// object, except in Flux's own duration of reconciliations. kube-state-metrics reads the
+// state of each Rollout.
 //
-// In the order in which a reader meets them:
+// In reading order:
 //
-//	rollouts.go      what is known of each Rollout, and how it comes to be known
+//	rollouts.go      what is known of each Rollout, and when it is recorded
 //	promotions.go    promotions, deployments, bakes and recoveries, counted as they end
 //	waits.go         what candidates wait for, and how long they waited
 //	gauges.go        how many Rollouts and targets are in which state
 //	durations.go     Flux's duration of reconciliations
-//	histograms.go    how it is kept and shown
+//	histograms.go    how durations are stored and shown
 //	build.go         the version that runs
 package metrics
 
@@ -30,25 +30,24 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// Pass is what one pass over a Rollout has found and done.
+// Pass contains what one pass over a Rollout has found and done.
 type Pass struct {
 	// Before is the Rollout as it was read.
 	Before *v1alpha1.Rollout
-	// Stored is the Rollout with the status that the pass has written; nil if it
-	// wrote none.
+	// Stored is the Rollout with the status that the pass has written. It is nil if the
+	// pass wrote none.
 	Stored *v1alpha1.Rollout
-	// Status is what the pass has worked out, be it worth a write or not.
+	// Status is the status that the pass has computed, whether or not it needed a write.
 	Status *v1alpha1.RolloutStatus
-	// Decision that was taken.
+	// Decision is the decision of the pass.
 	Decision promotion.Decision
 }
 
-// Rollouts counts what the Rollouts of this process do. It is a
-// [prometheus.Collector]. Its methods may be called from several goroutines,
-// and do nothing if it is nil.
+// Rollouts counts what the Rollouts of this process do. It is a [prometheus.Collector].
+// Its methods may be called from several goroutines, and do nothing if it is nil.
 //
-// It counts from what it saw itself: after a restart the counters begin at
-// zero, and a release that waits already is taken to be new.
+// It counts only what it has observed itself: after a restart, the counters start at
+// zero, and a release that already waits counts as new.
 type Rollouts struct {
 	now   func() time.Time
 	mu    sync.Mutex
@@ -59,15 +58,15 @@ type Rollouts struct {
 	gauges     gauges
 }
 
-// known is what was seen last of one Rollout.
+// known is the last observation of one Rollout.
 type known struct {
 	entry   entry
-	failed  time.Time // since when the newest promotions have been failures; zero if they are not
+	failed  time.Time // when the first of the newest promotions in a row failed; zero if the newest have not
 	wait    wait
 	summary summary
 }
 
-// NewRollouts returns the metrics of Rollouts, by the given clock.
+// NewRollouts returns the metrics of Rollouts, with the given clock.
 func NewRollouts(now func() time.Time) *Rollouts {
 	return &Rollouts{
 		now:        now,
@@ -78,7 +77,7 @@ func NewRollouts(now func() time.Time) *Rollouts {
 	}
 }
 
-// Observe takes note of a pass, after its status was stored.
+// Observe records a pass after its status was stored.
 func (m *Rollouts) Observe(pass Pass) {
 	if m == nil {
 		return
@@ -91,7 +90,7 @@ func (m *Rollouts) Observe(pass Pass) {
 		k = firstSight(pass.Before.Status.History)
 		m.known[key] = k
 	}
-	m.promotions.follow(k, pass.Before.Status.History, now) // what others have changed
+	m.promotions.follow(k, pass.Before.Status.History, now) // changes by others
 	m.waits.judge(&k.wait, pass.Decision, now)
 	if pass.Stored != nil {
 		m.promotions.begun(pass.Decision)
@@ -101,8 +100,8 @@ func (m *Rollouts) Observe(pass Pass) {
 	k.summary = summarise(pass.Status)
 }
 
-// Forget drops what is known of a Rollout that is gone, or left alone. What it
-// has been counted for stays counted.
+// Forget drops the state of a Rollout that was deleted or is no longer managed. It does
+// not reduce the counters.
 func (m *Rollouts) Forget(key types.NamespacedName) {
 	if m == nil {
 		return
@@ -131,7 +130,7 @@ func (m *Rollouts) Collect(metrics chan<- prometheus.Metric) {
 	m.gauges.collect(metrics, m.known)
 }
 
-// seconds are the bounds of a histogram's buckets.
+// seconds returns the bounds of a histogram's buckets in seconds.
 func seconds(bounds ...time.Duration) []float64 {
 	all := make([]float64, 0, len(bounds))
 	for _, bound := range bounds {

@@ -28,7 +28,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// play is a Rollout over which passes are made.
+// play simulates passes over a Rollout.
 type play struct {
 	clock   fixture.Clock
 	metrics *metrics.Rollouts
@@ -41,10 +41,10 @@ func newPlay(entries ...*fixture.EntryBuilder) *play {
 	return p
 }
 
-// restart begins with a controller that has seen nothing.
+// restart simulates a controller without any observations.
 func (p *play) restart() { p.metrics = metrics.NewRollouts(p.clock.Now) }
 
-// others change the history.
+// others simulates a change of the history by other clients.
 func (p *play) others(entries ...*fixture.EntryBuilder) {
 	p.rollout = fixture.MakeRollout("shop").History(entries...).Obj()
 }
@@ -54,20 +54,20 @@ func (p *play) looks(d promotion.Decision) {
 	p.metrics.Observe(metrics.Pass{Before: p.rollout, Status: &p.rollout.Status, Decision: d})
 }
 
-// stores is a pass that leaves the history like this.
+// stores is a pass that stores these history entries.
 func (p *play) stores(d promotion.Decision, entries ...*fixture.EntryBuilder) {
 	before := p.rollout
 	p.others(entries...)
 	p.metrics.Observe(metrics.Pass{Before: before, Stored: p.rollout, Status: &p.rollout.Status, Decision: d})
 }
 
-// at is a moment in seconds before the beginning, or after it.
+// at returns a time in seconds relative to the start.
 func (p *play) at(seconds int) time.Time {
 	start := (&fixture.Clock{}).Now()
 	return start.Add(time.Duration(seconds) * time.Second)
 }
 
-// gathered is what Prometheus gets.
+// gathered returns the metrics that Prometheus reads.
 func gathered(t *testing.T, collectors ...prometheus.Collector) []*dto.MetricFamily {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -79,7 +79,8 @@ func gathered(t *testing.T, collectors ...prometheus.Collector) []*dto.MetricFam
 	return families
 }
 
-// series are all that are not zero, a histogram as its sum and its count.
+// series returns all values that are not zero. A histogram is shown as its sum and its
+// count.
 func series(t *testing.T, collectors ...prometheus.Collector) map[string]float64 {
 	t.Helper()
 	all := map[string]float64{}
@@ -108,7 +109,7 @@ func labelsOf(metric *dto.Metric) string {
 	return "{" + strings.Join(pairs, ",") + "}"
 }
 
-// without drops the series whose names begin like this.
+// without removes the series whose names have one of the prefixes.
 func without(all map[string]float64, prefixes ...string) map[string]float64 {
 	maps.DeleteFunc(all, func(name string, _ float64) bool {
 		return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
@@ -348,8 +349,8 @@ func TestPromotionsAreCountedAsTheyEnd(t *testing.T) {
 	}
 }
 
-// held is a decision to leave candidates alone, each for the reasons given,
-// newest first.
+// held returns a decision not to promote candidates, each for the given reasons, newest
+// first.
 func held(candidates ...promotion.Verdict) promotion.Decision {
 	return promotion.Decision{Action: promotion.Nothing, Candidates: candidates}
 }
@@ -514,7 +515,7 @@ func TestWithoutMetricsNothingIsCounted(t *testing.T) {
 	}
 }
 
-// objects is a cache with one object, or none.
+// objects is a cache with at most one object.
 type objects struct {
 	client.Reader
 	exists bool

@@ -12,22 +12,22 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// wait is what is kept of a Rollout's candidates.
+// wait is the recorded state of a Rollout's candidates.
 type wait struct {
-	// seen is since when each of the present candidates is known.
+	// seen is since when each of the current candidates is known.
 	seen map[string]time.Time
-	// reason holds the newest candidate that is considered, since a while ago;
-	// empty if none is held.
+	// reason holds back the newest considered candidate since that time. It is empty if
+	// none is held back.
 	reason string
 	since  time.Time
 }
 
-// waits tells how long releases wait, and for what.
+// waits shows how long releases wait, and for what.
 type waits struct {
 	promotion *prometheus.HistogramVec
 	blocked   *prometheus.Desc
 	time      *prometheus.Desc
-	past      map[string]time.Duration // by reason, of what no longer waits
+	past      map[string]time.Duration // by reason, of holds that have ended
 }
 
 func newWaits() waits {
@@ -50,15 +50,14 @@ func newWaits() waits {
 	return w
 }
 
-// judge takes note of the candidates, and of what holds the newest of those
-// that are considered.
+// judge records the candidates, and what holds back the newest considered one.
 func (w *waits) judge(of *wait, d promotion.Decision, now time.Time) {
 	var seen map[string]time.Time
 	if len(d.Candidates) > 0 {
 		seen = make(map[string]time.Time, len(d.Candidates))
 	}
 	for _, candidate := range d.Candidates {
-		tag := strings.Clone(candidate.Release.Tag) // kept for longer than the object that it is a part of
+		tag := strings.Clone(candidate.Release.Tag) // kept for longer than the object that contains it
 		seen[tag] = now
 		if since, known := of.seen[tag]; known {
 			seen[tag] = since
@@ -71,8 +70,8 @@ func (w *waits) judge(of *wait, d promotion.Decision, now time.Time) {
 	}
 }
 
-// holding is the first reason against the newest candidate that is considered;
-// empty if there is none.
+// holding returns the first reason against the newest considered candidate. It is empty
+// if there is none.
 func holding(d promotion.Decision) string {
 	if d.Action.Promotes() || len(d.Candidates) == 0 {
 		return ""
@@ -83,7 +82,7 @@ func holding(d promotion.Decision) string {
 	return ""
 }
 
-// end adds the time of a hold that is over to what is past.
+// end adds the time of a hold that is over to the past times.
 func (w *waits) end(of *wait, now time.Time) {
 	if of.reason != "" {
 		w.past[of.reason] += max(now.Sub(of.since), 0)
@@ -91,8 +90,8 @@ func (w *waits) end(of *wait, now time.Time) {
 	of.reason = ""
 }
 
-// promoted tells how long the release had waited that a stored decision has
-// promoted. One that was no candidate, such as an older one, did not wait.
+// promoted records how long the release that a stored decision has promoted had waited. A
+// release that was not a candidate, for example an older one, did not wait.
 func (w *waits) promoted(of *wait, d promotion.Decision, now time.Time) {
 	since, waited := of.seen[d.Release.Tag]
 	if !waited || d.Action != promotion.Promote && d.Action != promotion.Supersede {
@@ -105,15 +104,15 @@ func (w *waits) promoted(of *wait, d promotion.Decision, now time.Time) {
 	observe(w.promotion.WithLabelValues(trigger), since, now)
 }
 
-// Describe sends what describes the metrics.
+// Describe sends the descriptions of the metrics.
 func (w *waits) Describe(descriptions chan<- *prometheus.Desc) {
 	w.promotion.Describe(descriptions)
 	descriptions <- w.blocked
 	descriptions <- w.time
 }
 
-// collect adds what waits at this moment to what is past. A reason that has
-// been told stays, so that it can be seen to have ended.
+// collect adds the current waits to the past ones. A reason that was reported once stays,
+// so its end is visible.
 func (w *waits) collect(metrics chan<- prometheus.Metric, all map[types.NamespacedName]*known, now time.Time) {
 	w.promotion.Collect(metrics)
 	count, total := map[string]int{}, map[string]time.Duration{}

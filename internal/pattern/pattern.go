@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pattern compiles regular expressions that tenants write. They do so in objects
-// of Flux, whose schema sets no limits, and all tenants share the memory of the process.
+// Package pattern compiles regular expressions that tenants write. They are in objects of
+// Flux, whose schema sets no limits, and all tenants share the memory of the process.
 package pattern
 
 import (
@@ -13,14 +13,14 @@ import (
 const (
 	// Longest is how many bytes an expression may have.
 	Longest = 1 << 10
-	// largest is how many instructions it may have once its repetitions are written out.
-	// An instruction takes forty bytes: of a{1000}, three thousand times, Go makes a
-	// hundred megabytes.
+	// largest is how many instructions it may have after its repetitions are expanded. An
+	// instruction needs forty bytes: for three thousand times a{1000}, Go needs a hundred
+	// megabytes.
 	largest = 10_000
 )
 
-// Compile prepares an expression (RE2, as package regexp). It fails if that cannot be
-// parsed, or would take too much memory.
+// Compile compiles an expression (RE2, as in package regexp). It returns an error if the
+// expression cannot be parsed, or would need too much memory.
 func Compile(expression string) (*regexp.Regexp, error) {
 	if len(expression) > Longest {
 		return nil, fmt.Errorf("it has %d characters, and may have %d", len(expression), Longest)
@@ -35,8 +35,8 @@ func Compile(expression string) (*regexp.Regexp, error) {
 	return regexp.Compile(expression) //nolint:wrapcheck // it says what it is about
 }
 
-// instructions estimates how many a compiled expression has, up to one more than it may
-// have.
+// instructions estimates how many instructions a compiled expression has. It counts up to
+// one more than the maximum.
 func instructions(re *syntax.Regexp) int {
 	n := len(re.Rune)
 	for _, sub := range re.Sub {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recheck says how long a reconciler sleeps until time alone may change
-// something. It is pure.
+// Package recheck computes how long a reconciler sleeps until time alone may change
+// something. Its functions are pure.
 package recheck
 
 import "time"
 
-// Overdue is the pause before a pass that is due already, so that none follows
-// another at once for ever.
+// Overdue is the pause before a pass that is already due. It avoids an endless loop of
+// passes without a pause.
 const Overdue = time.Second
 
 // AfterConflict is how long a pass waits after its write was rejected because of another
-// writer: the cache has to show what that one wrote. The watch nearly always wakes the
+// writer: the cache must first receive the other write. The watch nearly always wakes the
 // reconciler earlier.
 const AfterConflict = time.Second
 
-// In is how long it is from now to a moment, and never so short that
-// controller-runtime takes it for never. What was due before the pass began and is due
-// still, the next pass cannot do at once either.
+// In returns the duration from now to a time. It is never so short that
+// controller-runtime reads it as never. If the time was due before the pass began and is
+// still due, the next pass could not handle it at once either.
 func In(at, begun, now time.Time) time.Duration {
 	if !at.After(begun) {
 		return Overdue

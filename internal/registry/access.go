@@ -24,15 +24,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// access is how a registry is reached and who asks. Connections are shared by all
-// whose ImageRepository says nothing of its own about them: who asks is part of
-// each request.
+// access defines how a registry is reached and with which login. All ImageRepositories
+// without their own connection settings share connections: the login is part of each
+// request.
 type access struct {
 	transport *http.Transport
 	login     remote.Option
 }
 
-// options for requests that are not repeated: whoever asked tries again later.
+// options returns the options for requests without retries: the caller tries again later.
 func (a access) options(ctx context.Context) []remote.Option {
 	return []remote.Option{
 		remote.WithContext(ctx),
@@ -43,8 +43,8 @@ func (a access) options(ctx context.Context) []remote.Option {
 	}
 }
 
-// access follows the ImageRepository as Flux does. Only Secrets that it names
-// are read, in its own namespace.
+// access follows the ImageRepository in the same way as Flux. It only reads Secrets that
+// the ImageRepository names, in its own namespace.
 func (r *Reader) access(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository) (access, error) {
 	a := access{transport: r.transport}
 	proxy, err := r.proxy(ctx, repository)
@@ -66,11 +66,11 @@ func (r *Reader) access(ctx context.Context, repository *imagev1.ImageRepository
 	return a, err
 }
 
-// silence is how long a connection may say nothing before it is asked whether it is
-// still there, and how long the answer may take. Many share it.
+// silence is how long a connection may be idle before it is checked, and how long the
+// answer to this check may take. Many requests share a connection.
 const silence = 5 * time.Second
 
-// newTransport returns one with connections of its own.
+// newTransport returns a transport with its own connections.
 func newTransport() *http.Transport {
 	transport := remote.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxResponseHeaderBytes = mostOfHeader
@@ -78,7 +78,8 @@ func newTransport() *http.Transport {
 	return transport
 }
 
-// certificates of the ImageRepository's registry and for it; nil if none are named.
+// certificates returns the TLS configuration of the ImageRepository. It is nil if the
+// ImageRepository names no certificates.
 func (r *Reader) certificates(ctx context.Context, repository *imagev1.ImageRepository) (*tls.Config, error) {
 	named := repository.Spec.CertSecretRef
 	if named == nil {
@@ -111,8 +112,8 @@ func (r *Reader) proxy(ctx context.Context, repository *imagev1.ImageRepository)
 	return proxy, nil
 }
 
-// login is by the pull secrets if there are any, else by the cloud provider,
-// else as the controller itself may.
+// login uses the pull secrets if there are any, else the cloud provider, else the
+// credentials of the controller itself.
 func (r *Reader) login(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository, proxy *url.URL) (remote.Option, error) {
 	pull, err := r.pullSecrets(ctx, repository)
 	if err != nil {
@@ -142,9 +143,9 @@ func cloud(repository *imagev1.ImageRepository) bool {
 	return repository.Spec.Provider != "" && repository.Spec.Provider != "generic"
 }
 
-// providerLogin asks the cloud provider for a token as the controller. Tokens
-// for a ServiceAccount of the ImageRepository's namespace would need the right
-// to make tokens for every ServiceAccount of the cluster.
+// providerLogin requests a token from the cloud provider as the controller. Tokens for a
+// ServiceAccount in the ImageRepository's namespace would need the right to create tokens
+// for every ServiceAccount of the cluster.
 func (r *Reader) providerLogin(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository, proxy *url.URL) (remote.Option, error) {
 	if repository.Spec.ServiceAccountName != "" {
 		return nil, fmt.Errorf("%w: spec.provider %s with spec.serviceAccountName is not supported here; "+
@@ -164,7 +165,7 @@ func (r *Reader) providerLogin(ctx context.Context, repository *imagev1.ImageRep
 	return remote.WithAuth(login), nil
 }
 
-// pullSecrets are those of spec.secretRef and of the ServiceAccount, in this
+// pullSecrets returns the Secrets of spec.secretRef and of the ServiceAccount, in this
 // order.
 func (r *Reader) pullSecrets(ctx context.Context, repository *imagev1.ImageRepository) ([]corev1.Secret, error) {
 	var names []string
@@ -199,7 +200,8 @@ func (r *Reader) secret(ctx context.Context, namespace, name string) (*corev1.Se
 	return secret, nil
 }
 
-// unread tells how to go on where the role is missing, which may be on purpose.
+// unread returns an error that explains what to do if the role is missing, which may be
+// on purpose.
 func unread(kind, namespace, name string, err error) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("read %s %s/%s: this controller may not; bind the ClusterRole "+
@@ -209,13 +211,13 @@ func unread(kind, namespace, name string, err error) error {
 	return fmt.Errorf("read %s %s/%s: %w", kind, namespace, name, err)
 }
 
-// dockerHub finds logins for Docker Hub under each of its names.
+// dockerHub finds logins for Docker Hub by each of its names.
 type dockerHub struct{ authn.Keychain }
 
-// aliases are the other names that people give Docker Hub in pull secrets.
+// aliases are the other names that users write for Docker Hub in pull secrets.
 var aliases = []string{"docker.io", "registry-1.docker.io", "registry.hub.docker.com"}
 
-// Resolve looks for the resource itself, then under the other names.
+// Resolve looks up the resource itself, then the other names.
 func (k dockerHub) Resolve(target authn.Resource) (authn.Authenticator, error) {
 	login, err := k.Keychain.Resolve(target)
 	if err != nil || login != authn.Anonymous || target.RegistryStr() != name.DefaultRegistry {
@@ -230,7 +232,7 @@ func (k dockerHub) Resolve(target authn.Resource) (authn.Authenticator, error) {
 	return login, err
 }
 
-// renamed is a resource under another name of its registry.
+// renamed is a resource with another name of its registry.
 type renamed struct {
 	authn.Resource
 	registry string

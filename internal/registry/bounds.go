@@ -10,27 +10,27 @@ import (
 	"strings"
 )
 
-// Anyone who runs a registry decides what it answers, and all tenants share the memory of
-// the process: three bytes of an answer, {},, are 136 once they are decoded.
+// The owner of a registry decides what it answers, and all tenants share the memory of
+// the process: three bytes of an answer, {},, need 136 bytes after decoding.
 const (
 	// mostOfImage is how many bytes a manifest or a config may have. The distribution
-	// specification lets manifests have four megabytes; those of images have some
-	// kilobytes, and promotions do not depend on what they say.
+	// specification allows manifests of four megabytes. Those of images have some
+	// kilobytes, and promotions do not depend on their content.
 	mostOfImage = 512 << 10
-	// partsOfImage is how many elements there may be in it.
+	// partsOfImage is how many elements a manifest or a config may have.
 	partsOfImage = 20_000
 	// mostOfTags is how many bytes a page of tags may have.
 	mostOfTags = 4 << 20
-	// partsOfTags is how many elements there may be in it.
+	// partsOfTags is how many elements a page of tags may have.
 	partsOfTags = mostRead + 100
-	// mostOfHeader is how many bytes come before an answer.
+	// mostOfHeader is how many bytes the header of an answer may have.
 	mostOfHeader = 64 << 10
 )
 
-// errTooLarge means that an answer is larger than any that is read.
+// errTooLarge means that an answer is too large to be read.
 var errTooLarge = errors.New("the answer is larger than any that is read")
 
-// bounded cuts off answers that are larger than any needs to be.
+// bounded limits the size of answers.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -46,7 +46,7 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// counted reads a text of JSON up to so many bytes, and up to so many elements of its
+// counted reads JSON up to a number of bytes, and up to a number of elements in its
 // objects and lists.
 type counted struct {
 	io.ReadCloser

@@ -17,8 +17,8 @@ import (
 	ours "github.com/fluxrollouts/rollout-controller/internal/registry"
 )
 
-// TestNoAnswerTakesMuchMemory: whoever runs a registry must not be able to end the process
-// that all tenants share. On the wire such an answer has some kilobytes.
+// TestNoAnswerTakesMuchMemory: the owner of a registry must not be able to end the
+// process that all tenants share. On the network, such an answer has some kilobytes.
 func TestNoAnswerTakesMuchMemory(t *testing.T) {
 	const most = 16 << 20
 	many := func(element string, size int) string {
@@ -34,7 +34,7 @@ func TestNoAnswerTakesMuchMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openSite(t)
-			packed := pack(t, body) // whoever makes it is not counted
+			packed := pack(t, body) // the memory of its creation is not counted
 			s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/v2/" {
 					return
@@ -55,7 +55,7 @@ func TestNoAnswerTakesMuchMemory(t *testing.T) {
 
 func TestManyTagsInOneAnswerTakeLittleMemory(t *testing.T) {
 	s := openSite(t)
-	body := []byte(`{"tags":[` + strings.Repeat(`"",`, 1<<20) + `""]}`) // whoever makes it is not counted
+	body := []byte(`{"tags":[` + strings.Repeat(`"",`, 1<<20) + `""]}`) // the memory of its creation is not counted
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v2/" {
 			_, _ = w.Write(body)
@@ -82,8 +82,8 @@ func pack(t *testing.T, body string) []byte {
 	return packed.Bytes()
 }
 
-// allocated counts bytes, also those that were given back meanwhile. What others leave
-// running allocates as well, so the least of some attempts counts.
+// allocated counts the allocated bytes, including those that were freed meanwhile. Other
+// goroutines also allocate, so the minimum of some attempts counts.
 func allocated(do func()) uint64 {
 	least := uint64(math.MaxUint64)
 	for range 3 {

@@ -20,7 +20,7 @@ import (
 	ours "github.com/fluxrollouts/rollout-controller/internal/registry"
 )
 
-// manifests are what a registry may answer.
+// manifests are possible answers of a registry.
 var manifests = []string{
 	`{}`, `null`, `[]`, `"text"`, ``, `{"schemaVersion":2`,
 	`{"mediaType":"application/vnd.oci.image.manifest.v1+json","artifactType":"application/example","annotations":{"org.opencontainers.image.version":"1.0.0"}}`,
@@ -32,8 +32,8 @@ var manifests = []string{
 	`{"manifests":[{"mediaType":"application/vnd.oci.image.index.v1+json"},{"platform":null}]}`,
 }
 
-// FuzzManifest: whatever a registry answers, reading it ends, in bounds, with what
-// the API server will store.
+// FuzzManifest checks that reading any answer of a registry ends, is limited in size, and
+// returns values that the API server will store.
 func FuzzManifest(f *testing.F) {
 	kinds := []string{
 		"application/vnd.oci.image.manifest.v1+json", "application/vnd.oci.image.index.v1+json",

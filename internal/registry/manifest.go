@@ -17,7 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// The annotations, and labels of an image's config, that are read.
+// The annotations, and the labels in an image's config, that are read.
 const (
 	keyPrefix      = "org.opencontainers.image."
 	keyVersion     = keyPrefix + "version"
@@ -30,7 +30,7 @@ const (
 
 var keys = []string{keyVersion, keyRevision, keyCreated, keySource, keyTitle, keyDescription}
 
-// manifest is what matters of an image's manifest or of an index.
+// manifest contains the relevant fields of an image manifest or an index.
 type manifest struct {
 	MediaType    string            `json:"mediaType"`
 	ArtifactType string            `json:"artifactType"`
@@ -39,7 +39,7 @@ type manifest struct {
 	Annotations  map[string]string `json:"annotations"`
 }
 
-// found collects texts by their keys. The first source that has one wins.
+// found collects texts by their keys. The first source that has a key wins.
 type found map[string]string
 
 func (f found) add(texts map[string]string) {
@@ -59,8 +59,8 @@ func (f found) complete() bool {
 	return true
 }
 
-// look reads the manifest, and as much behind it as is needed: of an index the
-// image for one platform, of an image the labels in its config.
+// look reads the manifest, and only as much more as is needed: the image for one platform
+// of an index, and the labels in the config of an image.
 func look(ctx context.Context, puller *remote.Puller, ref name.Reference) (promotion.Metadata, error) {
 	descriptor, top, err := get(ctx, puller, ref)
 	if err != nil {
@@ -100,7 +100,7 @@ func get(ctx context.Context, puller *remote.Puller, ref name.Reference) (*remot
 	return descriptor, content, nil
 }
 
-// annotations are the manifest's own, completed by those of its config.
+// annotations returns the annotations of the manifest, completed by those of its config.
 func annotations(m manifest) map[string]string {
 	all := map[string]string{}
 	if m.Config != nil {
@@ -110,8 +110,8 @@ func annotations(m manifest) map[string]string {
 	return all
 }
 
-// addLabels adds the labels in the config of a container image. Artifacts of
-// other kinds have none.
+// addLabels adds the labels in the config of a container image. Artifacts of other kinds
+// have none.
 func (f found) addLabels(descriptor *remote.Descriptor) error {
 	if f.complete() || !descriptor.MediaType.IsImage() {
 		return nil
@@ -135,8 +135,8 @@ func (f found) addLabels(descriptor *remote.Descriptor) error {
 	return nil
 }
 
-// platform chooses the image of an index that speaks for all: linux/amd64, or
-// else the first that is meant to run; nil if there is none.
+// platform returns the image that represents an index: linux/amd64, or else the first
+// runnable image. It returns nil if there is none.
 func platform(images []v1.Descriptor) *v1.Descriptor {
 	var first *v1.Descriptor
 	for i := range images {
@@ -152,8 +152,8 @@ func platform(images []v1.Descriptor) *v1.Descriptor {
 	return first
 }
 
-// kindOf is the artifact type: what the manifest calls it, or else the type of
-// its config, or else its own.
+// kindOf returns the artifact type: the one in the manifest, or else the type of its
+// config, or else the media type of the manifest.
 func kindOf(descriptor *remote.Descriptor, m manifest) string {
 	config := ""
 	if m.Config != nil {
@@ -171,8 +171,8 @@ func (f found) metadata() promotion.Metadata {
 	return m
 }
 
-// instant reads a time that the API server will store: one that it refuses, such
-// as of the year 10000, would keep the whole status from being written.
+// instant parses a time that the API server will store. A time that it refuses, for
+// example in the year 10000, would prevent the write of the whole status.
 func instant(text string) time.Time {
 	t, err := time.Parse(time.RFC3339, text)
 	if t = t.UTC(); err != nil || t.Year() < 1970 || t.Year() > 9999 {
@@ -181,7 +181,7 @@ func instant(text string) time.Time {
 	return t
 }
 
-// shorten bounds what anyone who may push can have stored in the cluster.
+// shorten limits texts that anyone with push access can have stored in the cluster.
 func shorten(text string) string {
 	const most = 1024
 	if runes := []rune(text); len(runes) > most {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry asks OCI registries what they say of an image, and which tags
-// they have, with the credentials that Flux uses for the same repository.
+// Package registry reads the metadata of images and their tags from OCI registries, with
+// the credentials that Flux uses for the same repository.
 package registry
 
 import (
@@ -23,20 +23,22 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// Image is one image as an ImageRepository reaches it. The ImageRepository is
-// part of what is asked for: what its credentials can read is not for others.
+// Image is one image as an ImageRepository reaches it. The ImageRepository is part of the
+// request: others may not see what its credentials can read.
 type Image struct {
 	// Repository is the ImageRepository.
 	Repository types.NamespacedName
-	// Name of the image without a tag, as in the ImageRepository's spec.image.
+	// Name is the name of the image without a tag, as in the ImageRepository's
+	// spec.image.
 	Name string
-	// Tag that names the image.
+	// Tag is the tag of the image.
 	Tag string
-	// Digest of the image; empty for the one that the tag points to now.
+	// Digest is the digest of the image. Empty means the image that the tag points to
+	// now.
 	Digest string
 }
 
-// String is how the image is written.
+// String returns the reference of the image.
 func (i Image) String() string {
 	if i.Digest != "" {
 		return i.Name + ":" + i.Tag + "@" + i.Digest
@@ -44,24 +46,23 @@ func (i Image) String() string {
 	return i.Name + ":" + i.Tag
 }
 
-// Errors that trying again does not mend by itself.
+// Errors that a retry does not fix.
 var (
 	// ErrNotFound means that the registry does not have the image.
 	ErrNotFound = errors.New("the registry does not have it")
-	// ErrInvalid means that the image cannot be asked for: its name, or how the
-	// ImageRepository says to log in, must be corrected.
+	// ErrInvalid means that the image cannot be requested: its name, or the login
+	// settings of the ImageRepository, must be corrected.
 	ErrInvalid = errors.New("cannot be asked for")
 )
 
-// timeout bounds all requests about one image together, those for credentials
-// included.
+// timeout limits all requests for one image together, including those for credentials.
 const timeout = 15 * time.Second
 
-// Reader reads what registries say of images.
+// Reader reads the metadata of images from registries.
 type Reader struct {
-	// NoOwnCredentials refuses to log in as the controller itself: by its identity at a
-	// cloud provider, or by its Docker config. What these may read, whoever creates an
-	// ImageRepository could ask for.
+	// NoOwnCredentials refuses to log in as the controller itself, with its identity at a
+	// cloud provider or with its Docker config. Without this option, anyone who can
+	// create an ImageRepository could read what these credentials can read.
 	NoOwnCredentials bool
 
 	repositories client.Reader
@@ -70,13 +71,12 @@ type Reader struct {
 	transport    *http.Transport
 }
 
-// tokensKept is how many short-lived tokens of cloud providers are kept. There
-// is one per registry host.
+// tokensKept is how many short-lived tokens of cloud providers are stored. There is one
+// per registry host.
 const tokensKept = 100
 
-// NewReader returns a Reader that reads ImageRepositories through the first
-// reader, which may have a cache, and Secrets and ServiceAccounts through the
-// second, which must not.
+// NewReader returns a Reader that reads ImageRepositories through the first reader, which
+// may have a cache, and Secrets and ServiceAccounts through the second, which must not.
 func NewReader(repositories, secrets client.Reader) (*Reader, error) {
 	tokens, err := cache.NewTokenCache(tokensKept)
 	if err != nil {
@@ -85,8 +85,8 @@ func NewReader(repositories, secrets client.Reader) (*Reader, error) {
 	return &Reader{repositories: repositories, secrets: secrets, tokens: tokens, transport: newTransport()}, nil
 }
 
-// Read asks the registry. It returns within seconds; the error is ErrNotFound
-// or ErrInvalid if there is no use in asking the same again.
+// Read reads the metadata of an image from the registry. It returns within seconds. The
+// error is ErrNotFound or ErrInvalid if a retry of the same request cannot help.
 func (r *Reader) Read(ctx context.Context, image Image) (promotion.Metadata, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -123,8 +123,8 @@ func (r *Reader) get(ctx context.Context, key types.NamespacedName) (*imagev1.Im
 	return repository, nil
 }
 
-// call prepares requests to the registry as the ImageRepository says. The returned
-// function ends them.
+// call prepares requests to the registry with the settings of the ImageRepository. The
+// returned function closes the connections.
 func (r *Reader) call(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository) (*remote.Puller, func(), error) {
 	access, err := r.access(ctx, repository, image)
 	if err != nil {
@@ -156,9 +156,9 @@ func imageName(image string, insecure bool) (name.Repository, error) {
 	return name.NewRepository(image, scheme(insecure)...)
 }
 
-// Canonical returns the whole name of an image without its tag, registry included, so
-// that names can be compared: there are several short ones. What is no name is
-// returned as it is.
+// Canonical returns the full name of an image without its tag, including the registry.
+// Full names can be compared, while there are several short names. A string that is not a
+// name is returned unchanged.
 func Canonical(image string) string {
 	repository, err := name.NewRepository(strings.TrimSuffix(image, "/"))
 	if err != nil {
@@ -174,7 +174,7 @@ func scheme(insecure bool) []name.Option {
 	return nil
 }
 
-// classify makes the registry's definite no recognisable.
+// classify wraps a definite negative answer of the registry in ErrNotFound.
 func classify(err error) error {
 	var answer *transport.Error
 	if errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound {

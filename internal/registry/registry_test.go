@@ -39,7 +39,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// site is a registry, and what a cluster says about how to reach it.
+// site is a registry, and the objects of a cluster that define how to reach it.
 type site struct {
 	*WithT
 	server  *httptest.Server
@@ -73,7 +73,7 @@ func (s *site) push(tag string, content remote.Taggable) string {
 	return head.Digest.String()
 }
 
-// guard lets in who shows the password only.
+// guard only allows requests with the password.
 func (s *site) guard(password string) {
 	open := s.handler
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -86,7 +86,7 @@ func (s *site) guard(password string) {
 	})
 }
 
-// read asks for an image of the ImageRepository registry/shop.
+// read reads an image of the ImageRepository registry/shop.
 func (s *site) read(ctx context.Context, image ours.Image) (promotion.Metadata, error) {
 	return s.readBy(ctx, s.reader(), image)
 }
@@ -118,12 +118,12 @@ func annotated(content partial.WithRawManifest, texts map[string]string) partial
 	return mutate.Annotations(content, all)
 }
 
-// image is an image without content.
+// image returns an image without content.
 func image(texts map[string]string) v1.Image {
 	return annotated(mutate.MediaType(empty.Image, types.OCIManifestSchema1), texts).(v1.Image)
 }
 
-// labelled is a container image with labels in its config.
+// labelled returns a container image with labels in its config.
 func labelled(of v1.Image, texts map[string]string) v1.Image {
 	config := v1.Config{Labels: map[string]string{}}
 	for key, text := range texts {
@@ -136,7 +136,7 @@ func labelled(of v1.Image, texts map[string]string) v1.Image {
 	return of
 }
 
-// indexOf is an index of images for platforms such as linux/amd64.
+// indexOf returns an index of images for platforms such as linux/amd64.
 func indexOf(texts map[string]string, images map[string]v1.Image) v1.ImageIndex {
 	index := annotated(empty.Index, texts).(v1.ImageIndex)
 	for platform, image := range images {
@@ -220,7 +220,7 @@ func TestWhereMetadataIsFound(t *testing.T) {
 	}
 }
 
-// listed are the digests of the images that an index lists.
+// listed returns the digests of the images that an index lists.
 func listed(content remote.Taggable) []string {
 	index, ok := content.(v1.ImageIndex)
 	if !ok {
@@ -254,7 +254,7 @@ func TestAnImageHasOneNameThatIsCompared(t *testing.T) {
 	}
 }
 
-// pull is a Secret with a login to a registry.
+// pull returns a Secret with a login to a registry.
 func pull(namespace, name, host, password string) client.Object {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -330,8 +330,8 @@ func TestWhoeverMayReadIsLetIn(t *testing.T) {
 	}
 }
 
-// TestNobodyIsLetInAsTheControllerItself, if that is not to be: whoever creates an
-// ImageRepository would read what the controller may.
+// TestNobodyIsLetInAsTheControllerItself: if this is disabled, a user who creates an
+// ImageRepository must not be able to read what the controller may read.
 func TestNobodyIsLetInAsTheControllerItself(t *testing.T) {
 	s := openSite(t)
 	s.push("1.0.0", image(map[string]string{"revision": "main"}))
@@ -366,7 +366,7 @@ func TestHowTheRegistryIsReached(t *testing.T) {
 		s.push("1.0.0", image(map[string]string{"revision": "main"}))
 		s.objects = []client.Object{secret(map[string][]byte{"address": []byte(s.server.URL)})}
 		s.spec.ProxySecretRef = &meta.LocalObjectReference{Name: "way"}
-		s.spec.Image = "registry.example/shop" // nobody but the proxy knows it
+		s.spec.Image = "registry.example/shop" // only the proxy knows it
 		got, err := s.read(t.Context(), ours.Image{Tag: "1.0.0"})
 		s.Expect(err).NotTo(HaveOccurred())
 		s.Expect(got.Revision).To(Equal("main"))
@@ -402,7 +402,7 @@ func TestConnectionsAreSharedUnlessTheImageRepositoryHasItsOwnWay(t *testing.T) 
 			var open sync.Map
 			handler := s.handler
 			s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Method == http.MethodConnect { // whether there is TLS is asked first
+				if r.Method == http.MethodConnect { // the client first checks whether there is TLS
 					w.WriteHeader(http.StatusBadGateway)
 					return
 				}

@@ -18,32 +18,33 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// Tags are those that a registry has of an image.
+// Tags are the tags that a registry has of an image.
 type Tags struct {
-	// Names are sorted as strings. Those that the ImageRepository excludes, and what
-	// cannot be a tag, are left out.
+	// Names are sorted as strings. They do not include tags that the ImageRepository
+	// excludes, or invalid tags.
 	Names []string
-	// Cut is true if there are more than are read. Trying again does not mend that.
+	// Cut is true if there are more tags than the limits allow. A retry does not change
+	// that.
 	Cut bool
 }
 
-// What is read of a registry's tags. Each answer is bounded as well.
+// Limits for reading the tags of a registry. The size of each answer is limited too.
 const (
-	// listTimeout bounds all requests for the tags of one image together.
+	// listTimeout limits all requests for the tags of one image together.
 	listTimeout = 30 * time.Second
-	// mostPages is how many answers are read: a hundred tags each are usual.
+	// mostPages is how many answers are read. A usual answer has a hundred tags.
 	mostPages = 100
-	// mostRead is how many tags are looked at, those that are excluded as well.
+	// mostRead is how many tags are read, including the excluded ones.
 	mostRead = 100_000
-	// mostTags is how many are kept: each pass of a Rollout looks at all of them.
+	// mostTags is how many tags are stored: each pass of a Rollout uses all of them.
 	mostTags = 5_000
-	// mostExclusion is how long all patterns of an exclusion list may be together.
+	// mostExclusion is the maximum total length of all patterns of an exclusion list.
 	mostExclusion = 4096
 )
 
-// List returns the tags that the registry has of the ImageRepository's image, but for
-// those that its spec.exclusionList leaves out. It returns within seconds; the error
-// is as that of Read.
+// List returns the tags that the registry has of the ImageRepository's image, except
+// those that its spec.exclusionList excludes. It returns within seconds. Its errors are
+// the same as those of Read.
 func (r *Reader) List(ctx context.Context, repository types.NamespacedName) (Tags, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -81,8 +82,8 @@ func (r *Reader) list(ctx context.Context, key types.NamespacedName) (Tags, erro
 	return readPages(ctx, lister, excluded)
 }
 
-// orCut takes an answer that is larger than any that is read for one that is cut:
-// it will be no smaller the next time.
+// orCut treats an answer that is too large as a cut one, because it will not be smaller
+// the next time.
 func orCut(tags Tags, err error) (Tags, error) {
 	if errors.Is(err, errTooLarge) {
 		tags.Cut = true
@@ -91,7 +92,7 @@ func orCut(tags Tags, err error) (Tags, error) {
 	return Tags{}, err
 }
 
-// readPages reads as many tags as may be read.
+// readPages reads the tags up to the limits.
 func readPages(ctx context.Context, lister *remote.Lister, excluded []*regexp.Regexp) (Tags, error) {
 	var tags Tags
 	for pages, read := 0, 0; lister.HasNext(); pages++ {
@@ -111,8 +112,8 @@ func readPages(ctx context.Context, lister *remote.Lister, excluded []*regexp.Re
 	return tags, nil
 }
 
-// add keeps the tags that are not excluded, as many as may be kept. It ends with ctx:
-// patterns can be made that take long for each tag.
+// add stores the tags that are not excluded, up to the limit. It ends with ctx, because
+// users can write patterns that take long for each tag.
 func (t *Tags) add(ctx context.Context, tags []string, excluded []*regexp.Regexp) error {
 	for _, tag := range tags {
 		if ctx.Err() != nil {
@@ -131,7 +132,7 @@ func (t *Tags) add(ctx context.Context, tags []string, excluded []*regexp.Regexp
 	return nil
 }
 
-// exclusion are the patterns of tags that Flux leaves out of a scan.
+// exclusion returns the patterns of tags that Flux excludes from a scan.
 func exclusion(repository *imagev1.ImageRepository) ([]*regexp.Regexp, error) {
 	var patterns []*regexp.Regexp
 	size := 0

@@ -20,13 +20,13 @@ import (
 	ours "github.com/fluxrollouts/rollout-controller/internal/registry"
 )
 
-// list asks for the tags of the ImageRepository registry/shop.
+// list lists the tags of the ImageRepository registry/shop.
 func (s *site) list(ctx context.Context) (ours.Tags, error) {
 	return s.reader().List(ctx, client.ObjectKeyFromObject(s.repository()))
 }
 
-// pages is a registry that shows its tags in pages. The last one leads to the first
-// again if it has no end.
+// pages is a registry that shows its tags in pages. If it is endless, the last page links
+// to the first one again.
 func pages(size int, tags []string, endless bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v2/" {

@@ -16,8 +16,8 @@ var fuzzedZones = []string{
 	"Pacific/Apia", "Africa/Casablanca", "America/St_Johns", "Pacific/Kiritimati", "Antarctica/Troll", "Europe/Dublin", "Asia/Gaza",
 }
 
-// FuzzSchedule: a schedule says what the definition says of the moment, and the
-// next transition is the one that a search from minute to minute finds.
+// FuzzSchedule compares a schedule with the definition at one moment, and its next
+// transition with a search from minute to minute.
 func FuzzSchedule(f *testing.F) {
 	f.Add(uint8(0), int64(1774746000), []byte{7, 22, 0, 6, 0, 0b0111110})
 	f.Add(uint8(2), int64(1775312000), []byte{1, 1, 45, 2, 15, 1, 2, 15, 2, 15})
@@ -33,7 +33,7 @@ func FuzzSchedule(f *testing.F) {
 	})
 }
 
-// fuzzedRules makes up to four rules of any bytes, with dates around now.
+// fuzzedRules returns up to four rules from any bytes, with dates around now.
 func fuzzedRules(now time.Time, data []byte) []v1alpha1.ScheduleRule {
 	next := func(n int) int {
 		if len(data) == 0 {
@@ -80,7 +80,7 @@ func check(t *testing.T, spec *v1alpha1.RolloutScheduleSpec, zone *time.Location
 			t.Fatalf("at %s it is no longer active=%t, yet the next transition after %s is said to be %s", at, state.Active, now, state.Next)
 		}
 	}
-	// Far away there are only samples, and the last day before the transition.
+	// Far away only samples are checked, and the last two days before the transition.
 	end, near := state.Next, now.AddDate(0, 0, 9)
 	if end.IsZero() {
 		end = now.AddDate(2, 0, 0)
@@ -103,8 +103,8 @@ func check(t *testing.T, spec *v1alpha1.RolloutScheduleSpec, zone *time.Location
 	}
 }
 
-// What is fuzzed is one moment each; a walk tries each minute of the days on
-// which clocks are set.
+// The fuzz test checks single moments. This test checks each minute of the days on which
+// clocks are set.
 func TestEachMinuteAroundAChangeOfTheClock(t *testing.T) {
 	specs := [][]string{{"02:30-03:30"}, {"01:30-02:15", "Sun"}, {"22:00-06:00 Sat", "12:00-12:00 2026-03-29..2026-03-29"}}
 	for _, zone := range []string{"Europe/Berlin", "Australia/Lord_Howe", "Africa/Cairo"} {

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"testing"
 	"time"
-	_ "time/tzdata" // the same zones on every machine
+	_ "time/tzdata" // to have the same zones on every machine
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/schedule"
 )
 
-// active says what the definition says, word by word, of one moment: it reads
-// the clock on the wall and knows nothing of days to come.
+// active follows the definition of one moment, word by word: it reads the wall clock and
+// looks at no other day than the present one and the one before.
 func active(spec *v1alpha1.RolloutScheduleSpec, zone *time.Location, t time.Time) bool {
 	return slices.ContainsFunc(spec.Rules, func(r v1alpha1.ScheduleRule) bool {
 		wall := t.In(zone)
@@ -24,7 +24,7 @@ func active(spec *v1alpha1.RolloutScheduleSpec, zone *time.Location, t time.Time
 			case !overnight && (now < hours.Start || now >= hours.End):
 				return false
 			case overnight && now < hours.End:
-				date = date.AddDate(0, 0, -1) // yesterday's window is still on
+				date = date.AddDate(0, 0, -1) // yesterday's window is still active
 			case overnight && now < hours.Start:
 				return false
 			}
@@ -42,8 +42,8 @@ func active(spec *v1alpha1.RolloutScheduleSpec, zone *time.Location, t time.Time
 
 func digit(n int) byte { return byte('0' + n%10) }
 
-// flips searches minute by minute, and then second by second, for the moments
-// at which the schedule changes.
+// flips searches minute by minute, and then second by second, for the moments at which
+// the schedule changes.
 func flips(spec *v1alpha1.RolloutScheduleSpec, zone *time.Location, from, to time.Time) []time.Time {
 	var all []time.Time
 	for t := from; t.Before(to); t = t.Add(time.Minute) {
@@ -63,7 +63,8 @@ func flips(spec *v1alpha1.RolloutScheduleSpec, zone *time.Location, from, to tim
 	return all
 }
 
-// transitions asks the schedule itself, from one to the next.
+// transitions returns the transitions that the schedule itself computes, one after the
+// other.
 func transitions(t *testing.T, spec *v1alpha1.RolloutScheduleSpec, from, to time.Time) []time.Time {
 	t.Helper()
 	s := parse(t, spec)

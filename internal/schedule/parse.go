@@ -12,8 +12,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// Parse prepares a spec, without its selectors, for evaluation. An error says
-// which field of which rule is wrong, and what it should be.
+// Parse prepares a spec, without its selectors, for evaluation. An error names the field
+// of the rule that is wrong, and the expected value.
 func Parse(spec *v1alpha1.RolloutScheduleSpec) (*Schedule, error) {
 	zone, err := location(spec.Timezone)
 	if err != nil {
@@ -38,11 +38,11 @@ func Parse(spec *v1alpha1.RolloutScheduleSpec) (*Schedule, error) {
 	return s, nil
 }
 
-// zones that were loaded, by name: reading one takes longer than all else here.
+// zones contains the loaded zones by name: loading one takes longer than all else here.
 var zones sync.Map
 
-// location finds a zone by its IANA name. What the machine takes for local is
-// not the same on every machine, and so refused.
+// location returns a zone by its IANA name. It refuses the local zone, which is not the
+// same on every machine.
 func location(name string) (*time.Location, error) {
 	if name == "Local" || name == "localtime" {
 		return nil, fmt.Errorf("spec.timezone %q depends on the machine: name a zone, such as Europe/Berlin", name)
@@ -58,7 +58,7 @@ func location(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// placeOf says where in the spec a rule is, and its name.
+// placeOf returns the place of a rule in the spec, and its name.
 func placeOf(spec *v1alpha1.ScheduleRule, i int) string {
 	if spec.Name == "" {
 		return fmt.Sprintf("spec.rules[%d]", i)

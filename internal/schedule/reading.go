@@ -10,14 +10,14 @@ const (
 	secondsPerHour = 60 * 60
 )
 
-// reading is what a clock on the wall shows, date included: the seconds since it
-// showed 1970-01-01 00:00, on a calendar where each day has 24 hours.
+// reading is what a wall clock shows, date included: the seconds since it showed
+// 1970-01-01 00:00, on a calendar where each day has 24 hours.
 type reading int64
 
 // day is a date on the calendar, counted from 1970-01-01.
 type day int64
 
-// readingAt is what the clock shows at a moment. Windows begin and end on whole
+// readingAt returns what the clock shows at a moment. Windows begin and end on whole
 // seconds, so fractions do not matter.
 func readingAt(t time.Time, zone *time.Location) reading {
 	_, offset := t.In(zone).Zone()
@@ -32,13 +32,13 @@ func (r reading) day() day {
 	return d
 }
 
-// dayOf is the date of a moment in UTC.
+// dayOf returns the date of a moment in UTC.
 func dayOf(t time.Time) day { return reading(t.Unix()).day() }
 
-// begins is the day's first reading.
+// begins returns the day's first reading.
 func (d day) begins() reading { return reading(d) * secondsPerDay }
 
 func (d day) weekday() time.Weekday {
-	const thursday = daysPerWeek + day(time.Thursday) // 1970-01-01 was one
+	const thursday = daysPerWeek + day(time.Thursday) // 1970-01-01 was a Thursday
 	return time.Weekday((d%daysPerWeek + thursday) % daysPerWeek)
 }

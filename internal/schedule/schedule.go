@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schedule says when a RolloutSchedule is open, and when that changes.
+// Package schedule computes when a RolloutSchedule is open, and when that changes.
 //
-// Everything is read off the clock on the wall in the schedule's zone. A window
-// is [start, end) of its readings, and belongs to the day on which it starts: a
-// reading that is skipped when clocks go forward does not occur, one that is
-// repeated when they go back occurs twice.
+// All times are those of the wall clock in the schedule's zone. A window is [start, end)
+// of its readings, and belongs to the day on which it starts. A reading that is skipped
+// when clocks go forward does not occur. One that is repeated when they go back occurs
+// twice.
 //
-//	schedule.go    what a schedule says at a moment
-//	parse.go       from a spec to what can be evaluated, or what is wrong with it
+//	schedule.go    the state of a schedule at a moment
+//	parse.go       from a spec to a Schedule, or to an error
 //	rule.go        on which days a rule has which window
-//	reading.go     what the clock on the wall shows
-//	transition.go  when what it says changes next
+//	reading.go     the readings of the wall clock
+//	transition.go  when the state changes next
 package schedule
 
 import (
@@ -21,31 +21,31 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// Schedule is a spec that was parsed, and can be evaluated.
+// Schedule is a parsed spec that can be evaluated.
 type Schedule struct {
 	zone  *time.Location
 	rules []rule
-	// breaks are the days on which a rule's range of dates begins, or is just
-	// over, in their order. Between two of them every week is like the next.
+	// breaks are the days on which a rule's range of dates begins, or has just ended, in
+	// order. Between two of them every week is like the next.
 	breaks []day
 	// allow is true if the schedule is open while active, and only then.
 	allow bool
 }
 
-// State is what a schedule says at a moment.
+// State is the state of a schedule at a moment.
 type State struct {
-	// Active is true while a rule is.
+	// Active is true while a rule is active.
 	Active bool
-	// Rules names those that are active, in the order of the spec; one without
-	// a name is called by its place, as in rules[0].
+	// Rules contains the names of the active rules, in the order of the spec. A rule
+	// without a name is named by its place, as in rules[0].
 	Rules []string
 	// Open is true if promotions may start.
 	Open bool
-	// Next is when Active, and with it Open, changes; zero is never.
+	// Next is when Active, and with it Open, changes; zero means never.
 	Next time.Time
 }
 
-// At evaluates the schedule.
+// At evaluates the schedule at a moment.
 func (s *Schedule) At(now time.Time) State {
 	at := readingAt(now, s.zone)
 	var state State
@@ -60,8 +60,8 @@ func (s *Schedule) At(now time.Time) State {
 	return state
 }
 
-// String tells people whether promotions may start, because of what, and until
-// when: "closed by rule year-end until 2027-01-04T00:00:00Z".
+// String returns a text for users: whether promotions may start, because of which rules,
+// and until when: "closed by rule year-end until 2027-01-04T00:00:00Z".
 func (s State) String() string {
 	text := "closed"
 	if s.Open {

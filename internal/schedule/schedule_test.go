@@ -13,7 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/schedule"
 )
 
-// rule writes a rule down shortly: hours, days and dates in any order, as in
+// rule parses a short form of a rule: hours, days and dates in any order, as in
 // "22:00-06:00 Mon,Fri 2026-03-01..2026-03-31".
 func rule(text string) v1alpha1.ScheduleRule {
 	var r v1alpha1.ScheduleRule
@@ -64,10 +64,10 @@ func diff(t *testing.T, want, got any) {
 	}
 }
 
-// Each case is a schedule, and what it does in some days. 2026-03-02 is a
-// Monday; in 2026 clocks go forward on 29 March in Berlin, on 8 March in New
-// York and on 4 October on Lord Howe Island, there by half an hour, and back on
-// 25 October, 1 November and 5 April.
+// Each case is a schedule, and its transitions in some days. 2026-03-02 is a Monday. In
+// 2026 clocks go forward on 29 March in Berlin, on 8 March in New York and on 4 October
+// on Lord Howe Island, where they go by half an hour. They go back on 25 October, 1
+// November and 5 April.
 func TestWhenAScheduleChanges(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec     *v1alpha1.RolloutScheduleSpec
@@ -226,8 +226,8 @@ func TestWhenAScheduleChanges(t *testing.T) {
 	}
 }
 
-// The edges of many windows, around days on which clocks are set, must be those
-// that a search over the readings of the clock finds.
+// The edges of many windows, around days on which clocks are set, must be the same as
+// those of a search over the readings of the clock.
 func TestTransitionsAreThoseThatASearchFinds(t *testing.T) {
 	days := map[string][]string{
 		"Europe/Berlin":       {"2026-03-29", "2026-10-25"},

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// lastYear is the last one that a timestamp on the wire can name. Who writes
+// lastYear is the last year that a serialized timestamp can have. A user who writes
 // 9999-12-31 means for ever.
 const lastYear = 9999
 
-// widestOffset bounds how far the clocks of any zone are from UTC.
+// widestOffset bounds the offset of the clocks of any zone from UTC.
 const widestOffset = 26 * secondsPerHour
 
-// nextTransition is the first moment after now at which active is no longer
-// what it is; zero is never.
+// nextTransition returns the first moment after now at which active changes; zero means
+// never.
 //
-// From one change of the zone's offset to the next the wall clock runs like any
-// other, so the answer is the first reading that differs, if the clock gets
-// there before it is set again. If not, what it shows after that is looked at.
+// Between two changes of the zone's offset the wall clock runs without a jump. So the
+// answer is the first reading that differs, if the clock gets there before it is set
+// again. If not, the search continues after the change.
 func (s *Schedule) nextTransition(now time.Time, active bool) time.Time {
 	now = now.Truncate(time.Second)
 	for {
@@ -35,7 +35,7 @@ func (s *Schedule) nextTransition(now time.Time, active bool) time.Time {
 		case back:
 			now = set
 		case !found:
-			return time.Time{} // nor will any later reading differ
+			return time.Time{} // no later reading differs either
 		default:
 			now = later(set, time.Unix(int64(differs)-2*widestOffset, 0))
 		}
@@ -56,11 +56,11 @@ func onTheWire(t time.Time) time.Time {
 	return t
 }
 
-// firstUnlike is the first reading from the given one on at which the schedule
-// is not active, or is if active is false; found is false if there is none. It
-// knows of no zone: here each reading comes once.
+// firstUnlike returns the first reading from the given one on at which the schedule is
+// not active, or at which it is active if active is false; found is false if there is
+// none. It ignores zones: here each reading comes once.
 func (s *Schedule) firstUnlike(active bool, from reading) (at reading, found bool) {
-	known := from // up to here the schedule is as it was
+	known := from // up to here the schedule has not changed
 	for d, skipped := range s.daysFrom(from.day() - 1) {
 		known += reading(skipped) * secondsPerDay
 		for _, w := range s.windowsOn(d) {
@@ -81,10 +81,10 @@ func (s *Schedule) firstUnlike(active bool, from reading) (at reading, found boo
 	return 0, false
 }
 
-// daysFrom are the days on which the schedule may do something new, each with
-// the number of days that were skipped before it. What a day leaves to the next
-// are its own windows that last over midnight. So after a day and a week without
-// a break each week ends like the one before, and whole weeks are skipped.
+// daysFrom yields the days on which the schedule may change, each with the number of days
+// that were skipped before it. A day affects the next one only by its windows that last
+// over midnight. So after a day and a week without a break each week ends like the one
+// before, and whole weeks are skipped.
 func (s *Schedule) daysFrom(first day) iter.Seq2[day, day] {
 	return func(yield func(d, skipped day) bool) {
 		until := first + 1 + daysPerWeek
@@ -108,7 +108,7 @@ func (s *Schedule) daysFrom(first day) iter.Seq2[day, day] {
 	}
 }
 
-// windowsOn are those that start on the day, in their order.
+// windowsOn returns the windows that start on the day, in order.
 func (s *Schedule) windowsOn(d day) []window {
 	var all []window
 	for i := range s.rules {
@@ -120,7 +120,7 @@ func (s *Schedule) windowsOn(d day) []window {
 	return all
 }
 
-// nextBreak is the first break on or after a day.
+// nextBreak returns the first break on or after a day.
 func (s *Schedule) nextBreak(d day) (day, bool) {
 	i, _ := slices.BinarySearch(s.breaks, d)
 	if i == len(s.breaks) {

@@ -24,16 +24,16 @@ import (
 // Rollouts, HealthChecks and schedules whose own labels match its selector. The objects
 // that these refer to may belong to any instance. The zero value reconciles all of them.
 type Shard struct {
-	// Selector of labels; nil matches all.
+	// Selector selects by labels. Nil matches all objects.
 	Selector labels.Selector
-	// AllRollouts has the names and labels of the Rollouts of all instances; nil if the
-	// client of the reconciler has all of them.
+	// AllRollouts contains the names and labels of the Rollouts of all instances. It is
+	// nil if the client of the reconciler has all of them.
 	AllRollouts cache.Cache
 }
 
-// New returns the part of the work that a selector of labels selects. The
-// selector must be the one that the manager's cache has (cache.Options);
-// namespaces are those that the cache watches, none for all; newCache creates one more.
+// New returns the part of the work that a label selector selects. The selector must be
+// the one of the manager's cache (cache.Options). namespaces are those that the cache
+// watches; none means all. newCache creates one more cache.
 func New(mgr ctrl.Manager, newCache cache.NewCacheFunc, selector labels.Selector, namespaces map[string]cache.Config) (Shard, error) {
 	if selector == nil || selector.Empty() {
 		return Shard{}, nil
@@ -55,7 +55,7 @@ func New(mgr ctrl.Manager, newCache cache.NewCacheFunc, selector labels.Selector
 func (s Shard) Handles(o client.Object) bool { return s.matches(o.GetLabels()) }
 
 // Predicate passes the events of objects that this instance reconciles, or reconciled
-// until this event: then it has to forget them.
+// until this event. In the second case, it must forget them.
 func (s Shard) Predicate() predicate.Predicate {
 	own := predicate.NewPredicateFuncs(s.Handles)
 	return predicate.Funcs{
@@ -64,8 +64,8 @@ func (s Shard) Predicate() predicate.Predicate {
 	}
 }
 
-// TakesUnlabelled reports whether this instance reconciles objects without labels, and
-// so reports references to objects that do not exist.
+// TakesUnlabelled reports whether this instance reconciles objects without labels. That
+// instance also reports references to objects that do not exist.
 func (s Shard) TakesUnlabelled() bool { return s.matches(nil) }
 
 func (s Shard) matches(set map[string]string) bool {
@@ -85,7 +85,7 @@ func (s Shard) Exists(ctx context.Context, rollout types.NamespacedName) (bool, 
 	return err == nil, nil
 }
 
-// Rollouts returns a reader of the Rollouts of all instances; own is the client of the
+// Rollouts returns a reader of the Rollouts of all instances. own is the client of the
 // reconciler.
 func (s Shard) Rollouts(own client.Reader) client.Reader {
 	if s.AllRollouts != nil {
@@ -97,10 +97,10 @@ func (s Shard) Rollouts(own client.Reader) client.Reader {
 // clusterCache is a cache that the manager starts together with its own.
 type clusterCache struct{ cache.Cache }
 
-// GetCache is how the manager recognizes a cache.
+// GetCache is the method with which the manager recognizes a cache.
 func (c clusterCache) GetCache() cache.Cache { return c.Cache }
 
-// justLabels keeps what identifies a Rollout, and its labels.
+// justLabels removes everything from a Rollout except its identity and its labels.
 func justLabels(o any) (any, error) {
 	rollout, ok := o.(*v1alpha1.Rollout)
 	if !ok {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package truncate keeps texts and lists small enough to be stored: others write
-// what is quoted, and as many objects as they like.
+// Package truncate makes texts and lists small enough to be stored. Texts may quote user
+// input, and users may create any number of objects.
 package truncate
 
 import (
@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// named is how many names a list gives before it counts the rest.
+// named is how many names a list contains before it counts the rest.
 const named = 20
 
-// most is how long a list of names may be, in bytes.
+// most is the maximum length of a list of names, in bytes.
 const most = 768
 
-// Text returns the text up to so many characters, and up to half as many bytes
-// more as it takes in JSON. One that is longer ends in an ellipsis.
+// Text returns the text up to a number of characters, and up to one and a half times as
+// many bytes in JSON. A text that is cut ends in an ellipsis.
 func Text(text string, characters int) string {
 	const ellipsis = "…"
 	bytes := characters + characters/2
@@ -35,15 +35,15 @@ func Text(text string, characters int) string {
 	return text
 }
 
-// Message returns the text up to 1,024 characters, which is what a status keeps of any
-// text that others write: messages, and the tokens by which users ask for a
+// Message returns the text up to 1,024 characters. This is the limit in a status for any
+// text that others write: messages, and the tokens with which users request a
 // reconciliation.
 func Message(text string) string {
 	const most = 1024
 	return Text(text, most)
 }
 
-// Size is how many bytes a text takes in JSON, without its quotes.
+// Size returns how many bytes a text needs in JSON, without its quotes.
 func Size(text string) int {
 	size := 0
 	for i, r := range text {
@@ -52,8 +52,8 @@ func Size(text string) int {
 	return size
 }
 
-// encoded is how many bytes a character takes in JSON, as Go and the API server
-// write it. Of what is no UTF-8 each byte becomes a character that says so.
+// encoded returns how many bytes a character needs in JSON, as Go and the API server
+// write it. Each byte of invalid UTF-8 becomes a replacement character.
 func encoded(r rune, left int) int {
 	const escaped = 6 // \u0000
 	switch {
@@ -65,7 +65,7 @@ func encoded(r rune, left int) int {
 	return min(utf8.RuneLen(r), left)
 }
 
-// List names the first things, with commas between, and counts the others.
+// List returns the first names, separated by commas, and counts the others.
 func List(names []string) string { return Join(names, ", ") }
 
 // Join is List with another separator.

@@ -55,8 +55,8 @@ func TestAListNamesSomeAndCountsTheRest(t *testing.T) {
 	}
 }
 
-// FuzzText: whatever a text is made of, it keeps to its bounds and is a
-// beginning of what it was, and its size is what JSON takes.
+// FuzzText checks that the result for any text is within the limits and is a prefix of
+// the text, and that its size is that in JSON.
 func FuzzText(f *testing.F) {
 	for _, text := range []string{"", "plain", "\x00\x1b[31m", "\xff\xfe", "\"\\<>&\u2028", "日本語\U0001F600", "a\u202eb", strings.Repeat("é", 40)} {
 		f.Add(text, 10)

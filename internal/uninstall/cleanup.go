@@ -21,9 +21,10 @@ import (
 )
 
 const (
-	// settling is how long the API server may take to forget what held Deployments.
+	// settling is how long the API server may take to stop pausing Deployments.
 	settling = 5 * time.Second
-	// retryAfter is when it is tried again to release what could not be released.
+	// retryAfter is the pause before Deployments that could not be unpaused are tried
+	// again.
 	retryAfter = time.Minute
 )
 
@@ -31,18 +32,18 @@ const (
 var errRemoved = errors.New("the role of the controller deploymentcoordination was removed: the process ends, " +
 	"and the next one unpauses the Deployments that wait")
 
-// Rights are the names of what lets the controller coordinate Deployments, and of
-// what lets it clean up after that.
+// Rights are the names of the RBAC objects with which the controller coordinates
+// Deployments, and of those with which it cleans up after that.
 type Rights struct {
-	// Coordinator is a ClusterRoleBinding. When it is gone, the coordinator was
+	// Coordinator is a ClusterRoleBinding. When it is deleted, the coordinator was
 	// removed.
 	Coordinator string
-	// CleanupRole is a ClusterRole, and CleanupBinding binds it. They outlast the
-	// coordinator.
+	// CleanupRole is a ClusterRole, and CleanupBinding binds it. They remain after the
+	// coordinator was removed.
 	CleanupRole, CleanupBinding string
 }
 
-// RightsOf are the names in an installation that is called so.
+// RightsOf returns the names in an installation of that name.
 func RightsOf(installation string) Rights {
 	return Rights{
 		Coordinator:    installation + "-deploymentcoordination-rolebinding",
@@ -51,7 +52,7 @@ func RightsOf(installation string) Rights {
 	}
 }
 
-// Installed says whether there is anything that lets the controller clean up.
+// Installed reports whether the controller has the rights to clean up.
 func (r Rights) Installed(ctx context.Context, c client.Reader) (bool, error) {
 	err := c.Get(ctx, client.ObjectKey{Name: r.CleanupBinding}, &rbacv1.ClusterRoleBinding{})
 	if client.IgnoreNotFound(err) != nil {
@@ -60,8 +61,8 @@ func (r Rights) Installed(ctx context.Context, c client.Reader) (bool, error) {
 	return err == nil, nil
 }
 
-// Drop drops what lets the controller clean up, which is the last that it can do by
-// it: the role goes with its binding, as nobody could delete it afterwards.
+// Drop deletes the rights to clean up. This is the last action that they allow: the role
+// is deleted together with its binding, because nobody could delete it afterwards.
 func (r Rights) Drop(ctx context.Context, c client.Client) error {
 	binding := &rbacv1.ClusterRoleBinding{}
 	if err := c.Get(ctx, client.ObjectKey{Name: r.CleanupBinding}, binding); err != nil {
@@ -84,26 +85,26 @@ func (r Rights) Drop(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// Cleanup unpauses the Deployments that wait for a coordination when the
-// coordinator was removed from an installation that goes on, and then drops the
-// rights to it. It is a runnable of a manager, on the leader: whoever coordinated
-// before has ended by then.
+// Cleanup unpauses the Deployments that wait for a coordination, when the coordinator was
+// removed from an installation that continues. Then it drops the rights to do so. It is a
+// runnable of a manager and runs on the leader: any earlier coordinator has ended by
+// then.
 type Cleanup struct {
 	// Client reads past the caches.
 	Client client.Client
 	// Coordinator is the binding of the coordinator's role.
 	Coordinator *singleobject.Object[*rbacv1.ClusterRoleBinding]
-	// Rights are the names.
+	// Rights contains the names of the RBAC objects.
 	Rights Rights
-	// Namespace is the only one that is looked after; empty is all.
+	// Namespace is the only namespace to clean up. Empty means all.
 	Namespace string
-	// Coordinates: the coordinator runs in this process.
+	// Coordinates is true if the coordinator runs in this process.
 	Coordinates bool
-	// Clock is the time.
+	// Clock is the clock.
 	Clock clock.Clock
 }
 
-// Start waits until the coordinator was removed, and cleans up. It is an error if
+// Start waits until the coordinator was removed, and cleans up. It returns an error if
 // the coordinator runs in this process.
 func (c *Cleanup) Start(ctx context.Context) error {
 	switch {
@@ -124,13 +125,14 @@ func (c *Cleanup) Start(ctx context.Context) error {
 	}
 }
 
-// awaitRemoval returns false once ctx has ended. Who may not look does not know.
+// awaitRemoval returns false once ctx has ended. Without the right to read the binding,
+// it continues to wait.
 func (c *Cleanup) awaitRemoval(ctx context.Context) bool {
 	changed := make(chan struct{}, 1)
 	c.Coordinator.OnChange(func() {
 		select {
 		case changed <- struct{}{}:
-		default: // it is about to
+		default: // a check is already due
 		}
 	})
 	for known := c.Coordinator.Known(); ; {
@@ -147,7 +149,7 @@ func (c *Cleanup) awaitRemoval(ctx context.Context) bool {
 	}
 }
 
-// clean unpauses everything, looks once more when nothing is held any more, and
+// clean unpauses everything. It checks again once the API server no longer pauses, and
 // drops the rights.
 func (c *Cleanup) clean(ctx context.Context) error {
 	released, err := releaseAll(ctx, c.Client, c.Namespace)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uninstall lets go of what the controller holds, when it is about to be
-// removed for good, or when the coordinator was removed from it: who is gone can
-// release nobody.
+// Package uninstall unpauses the Deployments that the controller has paused, before the
+// controller is permanently removed or after the coordinator was removed from it: a
+// removed controller cannot unpause anything.
 package uninstall
 
 import (
@@ -28,8 +28,8 @@ import (
 // page is how many Deployments are read at a time.
 const page = 500
 
-// Stop scales the controller's own Deployment to zero and waits until it has no
-// replica left. One that does not exist has stopped already.
+// Stop scales the controller's own Deployment to zero and waits until it has no replica
+// left. A Deployment that does not exist counts as stopped.
 func Stop(ctx context.Context, c client.WithWatch, self types.NamespacedName) error {
 	own := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: self.Namespace, Name: self.Name}}
 	nobody := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
@@ -46,8 +46,7 @@ func Stop(ctx context.Context, c client.WithWatch, self types.NamespacedName) er
 	}
 }
 
-// untilStopped watches the Deployment until it has stopped, or the watch has
-// ended.
+// untilStopped watches the Deployment until it has stopped, or the watch has ended.
 func untilStopped(ctx context.Context, c client.WithWatch, self types.NamespacedName) (bool, error) {
 	seen, err := c.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(self.Namespace), client.MatchingFields{"metadata.name": self.Name})
 	if err != nil {
@@ -63,15 +62,15 @@ func untilStopped(ctx context.Context, c client.WithWatch, self types.Namespaced
 	return false, ctx.Err()
 }
 
-// StopHolding removes what has the API server hold Deployments: the binding of
-// the policy, and the configuration of the webhook, both of a name.
+// StopHolding deletes the objects that make the API server pause Deployments: the binding
+// of the policy with that name, and the configuration of the webhook with that name.
 func StopHolding(ctx context.Context, c client.Client, policy, webhook string) error {
 	var errs []error
 	for _, object := range []client.Object{
 		&admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy}},
 		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook}},
 	} {
-		// Where there are no policies, there are no bindings either.
+		// Without policies, there are no bindings either.
 		if err := c.Delete(ctx, object); err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
 			errs = append(errs, fmt.Errorf("delete %T %s: %w", object, object.GetName(), err))
 		}
@@ -79,15 +78,15 @@ func StopHolding(ctx context.Context, c client.Client, policy, webhook string) e
 	return errors.Join(errs...)
 }
 
-// Release releases every Deployment of a namespace, or of all if it is empty,
-// that waits for a coordination. Those that somebody holds by hand stay paused.
-// What cannot be released keeps nobody else from it.
+// Release unpauses every Deployment that waits for a coordination, in a namespace, or in
+// all if it is empty. Deployments that a user has paused by annotation stay paused. If
+// one cannot be unpaused, the others still are.
 func Release(ctx context.Context, c client.Client, namespace string) error {
 	_, err := releaseAll(ctx, c, namespace)
 	return err
 }
 
-// releaseAll does what Release does, and counts the Deployments.
+// releaseAll is like Release, and counts the Deployments.
 func releaseAll(ctx context.Context, c client.Client, namespace string) (released int, err error) {
 	var errs []error
 	list := &appsv1.DeploymentList{}
@@ -105,7 +104,7 @@ func releaseAll(ctx context.Context, c client.Client, namespace string) (release
 	return released, errors.Join(errs...)
 }
 
-// release lets go of one Deployment, on condition that nobody writes it meanwhile.
+// release unpauses one Deployment, on condition that nobody writes it meanwhile.
 func release(ctx context.Context, c client.Client, key types.NamespacedName) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		d := &appsv1.Deployment{}

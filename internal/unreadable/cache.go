@@ -23,10 +23,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// NewCache creates a cache whose lists and watches of custom resources take each object by
-// itself. Kinds of Kubernetes itself are decoded by the API server before it stores them.
+// NewCache creates a cache whose lists and watches of custom resources decode each object
+// separately. The API server itself decodes the built-in kinds before it stores them.
 //
-// It can be restricted to one namespace, and by label and field selectors for each kind.
+// The cache can be restricted to one namespace, and by label and field selectors for each
+// kind.
 func (o *Objects) NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	if len(options.DefaultNamespaces) > 1 {
 		return nil, fmt.Errorf("%d namespaces: at most one is supported", len(options.DefaultNamespaces))
@@ -39,7 +40,7 @@ func (o *Objects) NewCache(config *rest.Config, options cache.Options) (cache.Ca
 	options.NewInformer = func(from toolscache.ListerWatcher, example runtime.Object, resync time.Duration,
 		indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		own, err := sources.of(example)
-		if err != nil { // what the API server does not serve fails in the cache as well
+		if err != nil { // a kind that the API server does not serve also fails in the cache
 			return next(from, example, resync, indexers)
 		}
 		if own != nil {
@@ -54,13 +55,13 @@ func (o *Objects) NewCache(config *rest.Config, options cache.Options) (cache.Ca
 	return cache.New(config, options) //nolint:wrapcheck // as the manager expects it
 }
 
-// source is where objects come from.
+// source provides the objects of the caches.
 type source struct {
 	config  *rest.Config
 	options cache.Options
 }
 
-// of returns who lists and watches a kind; nil if its objects can always be read.
+// of returns the ListerWatcher of a kind, or nil if its objects can always be decoded.
 func (s source) of(example runtime.Object) (toolscache.ListerWatcher, error) {
 	object, ok := example.(client.Object)
 	if _, metadata := example.(*metav1.PartialObjectMetadata); !ok || metadata {
@@ -113,7 +114,7 @@ func (s source) namespace() string {
 	return ""
 }
 
-// selectors are those by which the cache restricts a kind.
+// selectors returns the selectors with which the cache restricts a kind.
 func (s source) selectors(kind schema.GroupVersionKind) cache.ByObject {
 	for object, by := range s.options.ByObject {
 		if of, err := apiutil.GVKForObject(object, s.options.Scheme); err == nil && of == kind {
@@ -134,8 +135,8 @@ type resource struct {
 	transform       toolscache.TransformFunc // makes objects small; may be nil
 }
 
-// mostAtOnce is how many bytes of a list are decoded at once. The objects of a longer one
-// are decoded one by one while they arrive, and each is made small before the next.
+// mostAtOnce is how many bytes of a list are decoded at once. The objects of a longer
+// list are decoded one by one while they arrive, and each is made small before the next.
 const mostAtOnce = 4 << 20
 
 func (r resource) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

@@ -12,14 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Left asks a List for what can be read of objects that cannot be read whole as well: their
-// metadata, and what their spec refers to. Without it such a List fails.
+// Left makes a List include objects that cannot be fully decoded, with the parts that can
+// be read: their metadata, and the references in their spec. Without it, such a List
+// fails.
 type Left struct{}
 
-// ApplyToList selects nothing.
+// ApplyToList does nothing.
 func (Left) ApplyToList(*client.ListOptions) {}
 
-// NewClient returns a client that gives nobody a marked object unasked.
+// NewClient returns a client that returns marked objects only on request.
 func NewClient(config *rest.Config, options client.Options) (client.Client, error) {
 	inner, err := client.New(config, options)
 	if err != nil {
@@ -28,10 +29,10 @@ func NewClient(config *rest.Config, options client.Options) (client.Client, erro
 	return Client{inner}, nil
 }
 
-// Client reads objects, and fails for those that are marked.
+// Client reads objects, and returns an error for marked ones.
 type Client struct{ client.Client }
 
-// Get returns an [Error] if the object is marked, beside what is left of it.
+// Get returns an [Error] if the object is marked, in addition to the readable parts.
 func (c Client) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	if err := c.Client.Get(ctx, key, object, options...); err != nil {
 		return err //nolint:wrapcheck // it is the inner client's, as its callers expect it
@@ -39,7 +40,8 @@ func (c Client) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 	return Of(object)
 }
 
-// List returns an [Error] if one of the objects is marked, unless it is called with [Left].
+// List returns an [Error] if one of the objects is marked, unless it is called with
+// [Left].
 func (c Client) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	if err := c.Client.List(ctx, list, options...); err != nil {
 		return err //nolint:wrapcheck // it is the inner client's, as its callers expect it

@@ -23,23 +23,23 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/jsonlist"
 )
 
-// longestCause is how many characters of what a decoder says are kept: it quotes what was
-// written.
+// longestCause is how many characters of a decoder's message are stored, because the
+// message quotes user input.
 const longestCause = 200
 
-// lenient is a serializer that decodes what it can.
+// lenient is a serializer that decodes as much as it can.
 type lenient struct {
 	runtime.NegotiatedSerializer
 	scheme *runtime.Scheme
 }
 
-// ofJSON returns the decoder of what is JSON.
+// ofJSON returns the decoder of JSON.
 func (l lenient) ofJSON(version runtime.GroupVersioner) decoder {
 	known, _ := runtime.SerializerInfoForMediaType(l.SupportedMediaTypes(), runtime.ContentTypeJSON)
 	return l.DecoderToVersion(known.Serializer, version).(decoder)
 }
 
-// DecoderToVersion returns a decoder that fails for no object of a kind that is known.
+// DecoderToVersion returns a decoder that does not fail for objects of known kinds.
 func (l lenient) DecoderToVersion(d runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
 	return decoder{Decoder: l.NegotiatedSerializer.DecoderToVersion(d, version), scheme: l.scheme}
 }
@@ -49,7 +49,7 @@ type decoder struct {
 	scheme *runtime.Scheme
 }
 
-// Decode decodes an object or a list. Only if that fails it takes the data apart.
+// Decode decodes an object or a list. If that fails, it decodes the parts separately.
 func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	found, kind, err := d.Decoder.Decode(data, defaults, into)
 	if err == nil || kind == nil {
@@ -111,9 +111,9 @@ func (d decoder) each(data io.Reader, list runtime.Object, transform toolscache.
 	return nil
 }
 
-// keep fills in what can be decoded of an object, and marks it: its metadata, by which it
-// is found and selected, and each field of its spec, by which it refers to others. Nothing
-// of its status is worth anything without the rest.
+// keep sets the parts of an object that can be decoded, and marks it. These are its
+// metadata, by which it is found and selected, and each field of its spec, because a
+// field may refer to other objects. The status is useless without the rest.
 func keep(data []byte, object client.Object, because error) error {
 	var raw struct {
 		metav1.TypeMeta `json:",inline"`
@@ -124,11 +124,11 @@ func keep(data []byte, object client.Object, because error) error {
 		return fmt.Errorf("decode an object: %w", err)
 	}
 	object.GetObjectKind().SetGroupVersionKind(raw.GroupVersionKind())
-	if !merge(object, map[string]any{"metadata": raw.Metadata}) { // which the API server has decoded itself
+	if !merge(object, map[string]any{"metadata": raw.Metadata}) { // the API server itself decodes metadata, so this should not fail
 		return errors.New("its metadata cannot be decoded")
 	}
 	var spec map[string]json.RawMessage
-	_ = kjson.UnmarshalCaseSensitivePreserveInts(raw.Spec, &spec) // what is no object has no fields
+	_ = kjson.UnmarshalCaseSensitivePreserveInts(raw.Spec, &spec) // a value that is not an object has no fields
 	for _, field := range slices.Sorted(maps.Keys(spec)) {
 		merge(object, map[string]any{"spec": map[string]json.RawMessage{field: spec[field]}})
 	}
@@ -136,7 +136,8 @@ func keep(data []byte, object client.Object, because error) error {
 	return nil
 }
 
-// merge decodes a part into an object, or leaves it as it is and reports false.
+// merge decodes a part into an object. If it cannot, it leaves the object unchanged and
+// returns false.
 func merge(object client.Object, part map[string]any) bool {
 	data, err := json.Marshal(part)
 	if err != nil {

@@ -36,7 +36,7 @@ func lenientDecoder(t *testing.T) (decoder, *runtime.Scheme) {
 	return lenient{NegotiatedSerializer: codecs, scheme: scheme}.ofJSON(schema.GroupVersions{}), scheme
 }
 
-// wire is an object as the API server sends it.
+// wire returns an object as the API server sends it.
 func wire(t *testing.T, scheme *runtime.Scheme, object client.Object) map[string]any {
 	t.Helper()
 	kind, err := apiutil.GVKForObject(object, scheme)
@@ -58,7 +58,7 @@ func wire(t *testing.T, scheme *runtime.Scheme, object client.Object) map[string
 	return sent
 }
 
-// oddValues are what a schema may let in, and what it may not: nothing rests on it.
+// oddValues are values that a schema may or may not allow. No test depends on which.
 var oddValues = []any{
 	nil, true, -1, 1e30, json.Number("9223372036854775808"), json.Number("1e400"), "", "2026-03-02t12:00:00z", "9999-12-31T23:59:59-23:00",
 	"1e1000000", "5 minutes", "\u0000\uffff", strings.Repeat("x", 1<<16), []any{}, []any{nil, 1}, map[string]any{}, map[string]any{"": nil},
@@ -80,7 +80,7 @@ func fields(path string, document any, change func(path string, is any, set func
 	}
 }
 
-// examples have a value in many fields.
+// examples returns objects with values in many fields.
 func examples() []client.Object {
 	return []client.Object{
 		fixture.MakeRollout("odd").SelectAllChecks().BakeTime(1).DeployTimeout(1).
@@ -96,8 +96,8 @@ func examples() []client.Object {
 	}
 }
 
-// TestNothingInAnObjectKeepsOthersFromBeingRead: whatever stands in any field, the object
-// is decoded or marked, and so are its neighbours in a list.
+// TestNothingInAnObjectKeepsOthersFromBeingRead checks that for any value in any field,
+// the object is decoded or marked, and so are its neighbours in a list.
 func TestNothingInAnObjectKeepsOthersFromBeingRead(t *testing.T) {
 	decoder, scheme := lenientDecoder(t)
 	for _, example := range examples() {
@@ -121,8 +121,8 @@ func TestNothingInAnObjectKeepsOthersFromBeingRead(t *testing.T) {
 	}
 }
 
-// TestALongListIsDecodedObjectByObject: a page may have some hundred objects of a megabyte,
-// and each is made small before the next is decoded.
+// TestALongListIsDecodedObjectByObject: a page may have some hundred objects of a
+// megabyte, and each is made small before the next is decoded.
 func TestALongListIsDecodedObjectByObject(t *testing.T) {
 	codec, scheme := lenientDecoder(t)
 	kind := v1alpha1.GroupVersion.WithKind("HealthCheckList")
@@ -165,7 +165,7 @@ func TestALongListIsDecodedObjectByObject(t *testing.T) {
 	}
 }
 
-// decodes tries an object by itself and in a list, and returns how often it was marked.
+// decodes reads an object alone and in a list, and returns how often it was marked.
 func decodes(t *testing.T, decoder runtime.Decoder, sent map[string]any, path string) int {
 	t.Helper()
 	data, err := json.Marshal(sent)

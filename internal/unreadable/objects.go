@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Objects knows which objects of its caches cannot be read, and tells of them.
+// Objects records which objects of its caches cannot be read, and reports them.
 type Objects struct {
-	// Report is called for each such object once, and again if it cannot be read for another
-	// cause. It must not wait.
+	// Report is called once for each such object, and again if the cause changes. It must
+	// not block.
 	Report func(object client.Object, err error)
 
 	mu      sync.Mutex
@@ -21,8 +21,8 @@ type Objects struct {
 	known   map[string]map[client.ObjectKey]client.Object // by kind
 }
 
-// Start tells of all that is known, and from then on of what comes. Of several replicas
-// only one is to.
+// Start reports all recorded objects, and from then on each new one. Only one of several
+// replicas should run it.
 func (o *Objects) Start(ctx context.Context) error {
 	o.mu.Lock()
 	o.telling = true
@@ -40,8 +40,8 @@ func (o *Objects) Start(ctx context.Context) error {
 	return nil
 }
 
-// Count returns how many objects of each kind cannot be read. Kinds of which all can are
-// left out.
+// Count returns how many objects of each kind cannot be read. It omits kinds without such
+// objects.
 func (o *Objects) Count() map[string]int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -54,7 +54,7 @@ func (o *Objects) Count() map[string]int {
 	return counts
 }
 
-// follow keeps count of what an informer sees.
+// follow records the objects that an informer receives.
 func (o *Objects) follow(informer toolscache.SharedIndexInformer) {
 	see := func(found any) {
 		if object, ok := found.(client.Object); ok {
@@ -81,7 +81,8 @@ func (o *Objects) see(object client.Object, err error) {
 	}
 }
 
-// note remembers what cannot be read, and reports whether it is to be told now.
+// note records an object that cannot be read. It reports whether Report must be called
+// now.
 func (o *Objects) note(object client.Object, err error) bool {
 	kind, key := kindOf(object), client.ObjectKeyFromObject(object)
 	o.mu.Lock()

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unreadable keeps one object that cannot be decoded from hiding all others of its
-// kind.
+// Package unreadable prevents that one object that cannot be decoded hides all others of
+// its kind.
 //
-// An API server stores whatever the schema of a custom resource lets in, and that is more
-// than Go decodes: to "format: date-time" of a CRD 2026-03-02t12:00:00z is a time, to
-// metav1.Time it is an error. One such value in one object, and a list of that kind fails,
-// its cache never fills, and a controller stands still for everybody.
+// An API server stores every object that the schema of a custom resource allows, and that
+// is more than Go decodes: for "format: date-time" of a CRD, 2026-03-02t12:00:00z is a
+// valid time, but metav1.Time returns an error. One such value in one object is enough: a
+// list of that kind fails, its cache never fills, and the controller stops for all users.
 //
-// Here each object is decoded by itself. Of one that cannot be, what can be is kept, with a
-// mark on it, and whoever asks for it is told that it cannot be read.
+// This package decodes each object separately. It keeps the parts that can be decoded of
+// a broken object and marks it. Reading such an object returns an error.
 package unreadable
 
 import (
@@ -23,12 +23,12 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// Annotation marks what is left of an object that could not be decoded, and says why. It is
-// never written to the API server. Whoever writes it there makes an object of their own
-// unreadable, and nothing else.
+// Annotation marks the parts of an object that could not be decoded, and contains the
+// cause. It is never written to the API server. A user who writes it there only makes
+// their own object unreadable.
 const Annotation = "unreadable.rollout.kuberik.com/cause"
 
-// Mark has everybody who asks for an object of a cache told that it cannot be read, and why.
+// Mark makes every read of an object from a cache return an error with this cause.
 func Mark(object client.Object, cause string) {
 	annotations := maps.Clone(object.GetAnnotations())
 	if annotations == nil {
@@ -38,12 +38,12 @@ func Mark(object client.Object, cause string) {
 	object.SetAnnotations(annotations)
 }
 
-// Error says that an object cannot be read. It stays so until somebody corrects the object,
-// which is an event of a watch: trying again does not help.
+// Error means that an object cannot be read. A retry does not help. A correction of the
+// object is a watch event.
 type Error struct {
-	// Object names the kind, and the object by namespace and name.
+	// Object is the kind, and the namespace and name of the object.
 	Object string
-	// Cause is what the decoder said, in a few words.
+	// Cause is the message of the decoder, shortened.
 	Cause string
 }
 
@@ -51,8 +51,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s cannot be read: %s: correct that field", e.Object, e.Cause)
 }
 
-// Because returns what an error says of an object that cannot be read; nil if it is another
-// one.
+// Because returns the Error in err, or nil if err is not about an object that cannot be
+// read.
 func Because(err error) *Error {
 	var unreadable *Error
 	if errors.As(err, &unreadable) {
@@ -86,6 +86,6 @@ func nameOf(object client.Object) string {
 	return kindOf(object) + " " + client.ObjectKeyFromObject(object).String()
 }
 
-// kindOf is the name of the object's type, which is that of its kind: objects of a cache
-// carry no kind themselves.
+// kindOf returns the name of the object's type, which is also its kind: objects of a
+// cache have no kind themselves.
 func kindOf(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }

@@ -13,24 +13,24 @@ import (
 
 var deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
 
-// unsaidReplicas are wanted if nobody says how many, as in Kubernetes.
+// unsaidReplicas is the wanted number if spec.replicas is not set, as in Kubernetes.
 const unsaidReplicas = 1
 
-// reasonTimedOut is the reason by which Kubernetes says that a Deployment has
-// not progressed within spec.progressDeadlineSeconds.
+// reasonTimedOut is the reason that Kubernetes sets when a Deployment has not progressed
+// within spec.progressDeadlineSeconds.
 const reasonTimedOut = "ProgressDeadlineExceeded"
 
-// Deployment judges a Deployment. One that is paused is
+// Deployment judges a Deployment. A paused Deployment is
 //
-//   - Current if all the pods that are wanted are of its template and available;
-//   - Held if its template is not on all of its pods;
-//   - what kstatus calls it otherwise, such as while it is being scaled.
+//   - Current if all the wanted pods have its template and are available;
+//   - Held if not all of its pods have its template;
+//   - otherwise as kstatus judges it, such as while it is being scaled.
 //
-// Every other Deployment is what kstatus calls it. A failure is told in the
-// words of Kubernetes, which name the ReplicaSet.
+// Every other Deployment is as kstatus judges it. The message of a failure is the one of
+// Kubernetes, which names the ReplicaSet.
 //
-// Its status cannot show whether the template of a paused Deployment without
-// replicas is rolled out. It is then taken to be.
+// The status does not show whether the template of a paused Deployment without replicas
+// is rolled out. It is then assumed to be.
 func Deployment(d *appsv1.Deployment) State {
 	state := kstatusOf(d, deploymentKind)
 	wanted := ptr.Deref(d.Spec.Replicas, unsaidReplicas)
@@ -49,8 +49,8 @@ func Deployment(d *appsv1.Deployment) State {
 	return state
 }
 
-// isOnAllPods says whether every pod there is has the Deployment's template. One
-// that has wanted pods and none is waiting for its first.
+// isOnAllPods reports whether every existing pod has the Deployment's template. A
+// Deployment that wants pods and has none waits for its first one.
 func isOnAllPods(s appsv1.DeploymentStatus, wanted int32) bool {
 	return s.UpdatedReplicas == s.Replicas && (s.Replicas > 0 || wanted == 0)
 }
@@ -59,8 +59,8 @@ func isComplete(s appsv1.DeploymentStatus, wanted int32) bool {
 	return s.UpdatedReplicas == wanted && s.Replicas == wanted && s.AvailableReplicas == wanted
 }
 
-// holder says who has to act before the Deployment goes on. The annotation of a
-// person is named first: the turn alone would not end the hold.
+// holder returns who has to act before the Deployment continues. The annotation of a user
+// is named first: the turn alone would not end the pause.
 func holder(d *appsv1.Deployment) string {
 	switch coordination := d.Annotations[coordinationv1.HeldByAnnotation]; {
 	case d.Annotations[coordinationv1.RolloutPausedAnnotation] == coordinationv1.RolloutPausedValue:
@@ -71,7 +71,7 @@ func holder(d *appsv1.Deployment) string {
 	return "paused by spec.paused"
 }
 
-// failure is what Kubernetes says of a missed deadline.
+// failure returns the message of Kubernetes about a missed deadline.
 func failure(d *appsv1.Deployment, otherwise string) string {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentProgressing && c.Reason == reasonTimedOut && c.Message != "" {

@@ -20,8 +20,7 @@ import (
 
 var missedAt = time.Date(2026, 7, 6, 10, 0, 0, 0, time.UTC)
 
-// counts are status.replicas, updatedReplicas, readyReplicas and
-// availableReplicas.
+// counts are status.replicas, updatedReplicas, readyReplicas and availableReplicas.
 type counts [4]int32
 
 func deployment(wanted int32, has counts, changes ...func(*appsv1.Deployment)) *appsv1.Deployment {
@@ -181,8 +180,8 @@ func TestADeploymentThatMissedItsDeadlineIsFailedInTheWordsOfKubernetes(t *testi
 	g.Expect(workload.Deployment(wordless).Message).To(Equal("Progress deadline exceeded"))
 }
 
-// TestOfDeploymentsThatAreNotPausedItThinksAsFlux goes through all that a status
-// can say with up to two pods.
+// TestOfDeploymentsThatAreNotPausedItThinksAsFlux tries all possible statuses with up to
+// two pods.
 func TestOfDeploymentsThatAreNotPausedItThinksAsFlux(t *testing.T) {
 	conditions := map[string][]func(*appsv1.Deployment){
 		"nothing": nil, "available": {available}, "complete": {complete}, "both": {available, complete},

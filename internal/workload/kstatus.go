@@ -48,7 +48,7 @@ func phase(s status.Status) Phase {
 	return Unknown
 }
 
-// kstatusOf judges an object of a Go type, which seldom names its kind itself.
+// kstatusOf judges an object of a Go type, which seldom contains its kind.
 func kstatusOf(object any, kind schema.GroupVersionKind) State {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -59,8 +59,8 @@ func kstatusOf(object any, kind schema.GroupVersionKind) State {
 	return kstatus(u)
 }
 
-// failedSince is the transition of the Stalled condition, by which an object
-// dates its own failure, or of the condition that changed last.
+// failedSince returns the transition time of the Stalled condition, in which an object
+// dates its own failure, or else of the condition that changed last.
 func failedSince(object *unstructured.Unstructured) time.Time {
 	var newest time.Time
 	for _, c := range conditionsOf(object) {
@@ -74,7 +74,7 @@ func failedSince(object *unstructured.Unstructured) time.Time {
 	return newest
 }
 
-// conditionsOf leaves out what does not read as a condition: one bad timestamp
+// conditionsOf skips entries that cannot be decoded as a condition: one bad timestamp
 // must not hide the others.
 func conditionsOf(object *unstructured.Unstructured) []metav1.Condition {
 	list, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
@@ -92,8 +92,8 @@ func conditionsOf(object *unstructured.Unstructured) []metav1.Condition {
 	return conditions
 }
 
-// schedulingDeadline is when a Pod that nobody can schedule counts as failed:
-// the one verdict of kstatus that changes without an event.
+// schedulingDeadline returns when a Pod that cannot be scheduled counts as failed: the
+// only verdict of kstatus that changes without an event.
 func schedulingDeadline(object *unstructured.Unstructured, result *status.Result) time.Time {
 	if object.GroupVersionKind().GroupKind() != corev1.SchemeGroupVersion.WithKind("Pod").GroupKind() {
 		return time.Time{}

@@ -16,13 +16,13 @@ const (
 	pausedAnnotation = "grafana.com/rollout-paused"
 )
 
-// StatefulSet judges a StatefulSet. One of the strategy OnDelete is Current only
-// when all the pods that are wanted are there, of the wanted revision, ready and
-// available, and none besides. Its status has to be of the present generation:
-// until then its revision says nothing.
+// StatefulSet judges a StatefulSet. With the strategy OnDelete it is Current only when
+// all the wanted pods exist, have the wanted revision, are ready and available, and there
+// are no others. Its status has to be of the present generation: until then its revision
+// has no meaning.
 //
-// It is Held while pods are outdated and its owner has paused its part in a
-// rollout group. A StatefulSet of another strategy is what kstatus calls it.
+// It is Held while pods are outdated and its owner has paused its part in a rollout
+// group. A StatefulSet of another strategy is as kstatus judges it.
 func StatefulSet(s *appsv1.StatefulSet) State {
 	state := kstatusOf(s, statefulSetKind)
 	wanted := ptr.Deref(s.Spec.Replicas, unsaidReplicas)

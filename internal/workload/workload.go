@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload says of one object how far it is with what its spec wants:
-// whether it has got there, is on its way, is held, or has failed. HealthChecks
-// and both workload coordinators ask it, so that they cannot disagree.
+// Package workload judges the state of one object relative to its spec: whether it has
+// reached it, is progressing, is paused, or has failed. HealthChecks and
+// DeploymentCoordinations both use it, and so cannot disagree.
 //
-// It is kstatus but for two kinds that kstatus misjudges when their pods are
-// rolled out in turn. To it a paused Deployment is in progress for ever, and a
-// StatefulSet of the strategy OnDelete is current at once (deployment.go,
-// statefulset.go).
+// It uses kstatus, except for two kinds that kstatus misjudges when their pods are rolled
+// out in turn. For kstatus a paused Deployment is in progress for ever, and a StatefulSet
+// of the strategy OnDelete is current at once (deployment.go, statefulset.go).
 //
 // It neither reads the API nor writes to it.
 package workload
@@ -19,44 +18,44 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Phase is how far an object is.
+// Phase is the state of an object relative to its spec.
 type Phase string
 
 const (
-	// Current: the object is what its spec wants.
+	// Current means that the object is as its spec wants.
 	Current Phase = "Current"
-	// Progressing: it is on its way, or nobody has acted on its spec yet.
+	// Progressing means that it is changing, or that its spec has not been observed yet.
 	Progressing Phase = "Progressing"
-	// Held: it waits until somebody lets it go on.
+	// Held means that it is paused until a user or a controller resumes it.
 	Held Phase = "Held"
-	// Failed: it does not get there by itself.
+	// Failed means that it does not become Current by itself.
 	Failed Phase = "Failed"
-	// Terminating: it is being deleted.
+	// Terminating means that it is being deleted.
 	Terminating Phase = "Terminating"
-	// Unknown: its status cannot be understood.
+	// Unknown means that its status cannot be understood.
 	Unknown Phase = "Unknown"
 )
 
-// State is what one object says of itself.
+// State is the state that one object reports.
 type State struct {
-	// Phase is how far it is.
+	// Phase is the state relative to the spec.
 	Phase Phase
-	// Message says why, for people. It does not change without cause.
+	// Message explains the phase to users. It does not change without a cause.
 	Message string
-	// Since is when a failure began. It is zero if the object does not say, and
-	// in every other phase.
+	// Since is when a failure began. It is zero if the object does not report it, and in
+	// every other phase.
 	Since time.Time
 	// RecheckAt is when time alone may change the phase; zero means never.
 	RecheckAt time.Time
-	// ObservedGeneration is the generation that the status is about; zero if the
-	// object does not say.
+	// ObservedGeneration is the generation that the status is about; zero if the object
+	// does not report it.
 	ObservedGeneration int64
 
-	// Outdated counts the pods that exist and are not of the template that is
-	// wanted. It is zero for kinds other than Deployment and StatefulSet.
-	Outdated int32
-	// Unavailable counts the pods that are wanted and not available. It is zero
+	// Outdated counts the pods that exist and do not have the wanted template. It is zero
 	// for kinds other than Deployment and StatefulSet.
+	Outdated int32
+	// Unavailable counts the wanted pods that are not available. It is zero for kinds
+	// other than Deployment and StatefulSet.
 	Unavailable int32
 }
 
@@ -83,7 +82,7 @@ func incomprehensible(err error) State {
 	return State{Phase: Unknown, Message: "its status cannot be understood: " + err.Error()}
 }
 
-// as is the state with another verdict, which is no failure.
+// as returns the state with another verdict, which is not a failure.
 func (s State) as(phase Phase, message string) State {
 	s.Phase, s.Message, s.Since = phase, message, time.Time{}
 	return s

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package write is the one way to change objects that may be those of a cache. The
-// client decodes the API server's answer into the object that it is given, and objects
-// of a cache share what they point to with each other, and with whoever reads them.
-// Here the answer goes into an object of its own, and what was given is only read.
+// Package write is the only way to write objects that may be in a cache. The client
+// decodes the API server's response into the object that it is given. Objects of a cache
+// share the values behind their pointers with each other and with their readers. This
+// package decodes the response into a separate object, and only reads the given one.
 package write
 
 import (
@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// FieldManager is the name under which the controller writes. It is part of
-// the wire contract: ownership of a field continues across controllers.
+// FieldManager is the field manager of the controller. It is part of the wire contract:
+// the ownership of a field continues across controllers.
 const FieldManager = "rollout-controller"
 
-// Patch patches an object and returns what the API server has answered.
+// Patch patches an object and returns the response of the API server.
 func Patch[T client.Object](ctx context.Context, c client.Writer, object T, patch client.Patch) (T, error) {
 	answer, patch, err := prepare(object, patch)
 	if err != nil {
@@ -26,8 +26,7 @@ func Patch[T client.Object](ctx context.Context, c client.Writer, object T, patc
 	return answer, c.Patch(ctx, answer, patch, client.FieldOwner(FieldManager))
 }
 
-// PatchStatus patches the status of an object and returns what the API server has
-// answered.
+// PatchStatus patches the status of an object and returns the response of the API server.
 func PatchStatus[T client.Object](ctx context.Context, c client.StatusClient, object T, patch client.Patch) (T, error) {
 	answer, patch, err := prepare(object, patch)
 	if err != nil {
@@ -36,14 +35,14 @@ func PatchStatus[T client.Object](ctx context.Context, c client.StatusClient, ob
 	return answer, c.Status().Patch(ctx, answer, patch, client.FieldOwner(FieldManager))
 }
 
-// UpdateStatus sends the whole status of an object, where the right to patch it is not
-// asked for, and returns what the API server has answered.
+// UpdateStatus writes the whole status of an object and returns the response of the API
+// server. It is for objects for which the controller does not request the right to patch.
 func UpdateStatus[T client.Object](ctx context.Context, c client.StatusClient, object T) (T, error) {
 	answer := object.DeepCopyObject().(T)
 	return answer, c.Status().Update(ctx, answer, client.FieldOwner(FieldManager))
 }
 
-// prepare returns an empty object for the answer, and the patch as it is sent.
+// prepare returns an empty object for the response, and the patch to send.
 func prepare[T client.Object](object T, patch client.Patch) (T, client.Patch, error) {
 	answer := reflect.New(reflect.TypeOf(object).Elem()).Interface().(T)
 	answer.GetObjectKind().SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())

@@ -17,8 +17,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// TestWhatIsGivenIsOnlyRead: another has written meanwhile, and what is in its place in
-// the answer does not come into the object that was given, which is a cache's.
+// TestWhatIsGivenIsOnlyRead: another client has written meanwhile, and its values in the
+// response must not be written into the given object, which belongs to a cache.
 func TestWhatIsGivenIsOnlyRead(t *testing.T) {
 	ctx := context.Background()
 	for name, send := range map[string]func(c client.Client, pod *corev1.Pod) (*corev1.Pod, error){

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package env gives the tests of a package an API server of their own: it is started
-// before the first test and stopped after the last one.
+// Package env gives the tests of a package their own API server. It is started before the
+// first test and stopped after the last one.
 package env
 
 import (
@@ -28,12 +28,12 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// testsAtOnce is more than there are processors: tests wait for the API server.
+// testsAtOnce is more than there are processors, because tests wait for the API server.
 const testsAtOnce = "8"
 
 // Main starts an API server with the CRDs of Flux and of this API, runs the tests, and
-// exits. use gets the control plane, and a client that may do everything and has no
-// cache.
+// exits. use receives the control plane, and a client without a cache that may do
+// everything.
 func Main(m *testing.M, use func(*controlplane.ControlPlane, client.WithWatch)) {
 	if err := flag.Set("test.parallel", testsAtOnce); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -64,7 +64,7 @@ func run(m *testing.M, use func(*controlplane.ControlPlane, client.WithWatch)) (
 	return m.Run(), nil
 }
 
-// Scheme has the kinds that the reconcilers of this API read and write.
+// Scheme returns a scheme with the kinds that the reconcilers of this API read and write.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

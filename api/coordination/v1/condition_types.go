@@ -6,15 +6,15 @@ package v1
 const (
 	// ReadyCondition is True when every selected Deployment is rolled out.
 	ReadyCondition = "Ready"
-	// ProgressingCondition is True while a Deployment rolls out, or waits to.
+	// ProgressingCondition is True while a Deployment rolls out or waits to roll out.
 	ProgressingCondition = "Progressing"
 	// DegradedCondition is True when something has failed.
 	DegradedCondition = "Degraded"
-	// StalledCondition is True when nothing goes on until somebody changes
-	// something. It is absent otherwise.
+	// StalledCondition is True when nothing continues until a user changes something. It
+	// is absent otherwise.
 	StalledCondition = "Stalled"
-	// HoldModeCondition says what keeps Deployments that wait from rolling at
-	// the moment they are created or changed. It is True if the API server does.
+	// HoldModeCondition shows what pauses waiting Deployments at the moment they are
+	// created or changed. It is True if the API server does.
 	HoldModeCondition = "HoldMode"
 )
 
@@ -22,9 +22,9 @@ const (
 const (
 	// AllDeploymentsReadyReason: every selected Deployment is rolled out.
 	AllDeploymentsReadyReason = "AllDeploymentsReady"
-	// DeploymentsInProgressReason: some Deployment is not rolled out yet.
+	// DeploymentsInProgressReason: at least one Deployment is not rolled out yet.
 	DeploymentsInProgressReason = "DeploymentsInProgress"
-	// DeploymentRollingOutReason: one Deployment rolls out, or bakes.
+	// DeploymentRollingOutReason: one Deployment rolls out or bakes.
 	DeploymentRollingOutReason = "DeploymentRollingOut"
 	// DeploymentsPendingReason: Deployments wait, and none is active.
 	DeploymentsPendingReason = "DeploymentsPending"
@@ -32,42 +32,41 @@ const (
 	ErrorReason = "Error"
 	// NoErrorsReason: nothing has failed.
 	NoErrorsReason = "NoErrors"
-	// RolloutFailedReason: the active Deployment has failed to roll out. It keeps
-	// its turn, so that a corrected or an earlier template goes straight through.
+	// RolloutFailedReason: the active Deployment has failed to roll out. It keeps its
+	// turn. Thus a corrected or an earlier template rolls out at once.
 	RolloutFailedReason = "RolloutFailed"
-	// ActiveDeploymentHeldReason: somebody holds the active Deployment by
-	// annotation. It keeps its turn.
+	// ActiveDeploymentHeldReason: a user has paused the active Deployment by annotation.
+	// It keeps its turn.
 	ActiveDeploymentHeldReason = "ActiveDeploymentHeld"
-	// WaitingForCoordinationReason: another coordination, which shares a
-	// Deployment with this one directly or through others, has the turn.
+	// WaitingForCoordinationReason: another coordination has the turn. It shares a
+	// Deployment with this one, directly or through other coordinations.
 	WaitingForCoordinationReason = "WaitingForCoordination"
-	// EmptySelectorReason: the selector selects every Deployment of the
-	// namespace, so nothing is touched.
+	// EmptySelectorReason: the selector selects every Deployment of the namespace, so the
+	// controller changes nothing.
 	EmptySelectorReason = "EmptySelector"
-	// InvalidSelectorReason: the selector cannot be understood, so nothing is
-	// touched.
+	// InvalidSelectorReason: the selector is invalid, so the controller changes nothing.
 	InvalidSelectorReason = "InvalidSelector"
-	// OtherCoordinatorReason: another controller of this API is installed, so
-	// nothing is touched.
+	// OtherCoordinatorReason: another controller of this API is installed, so this one
+	// changes nothing.
 	OtherCoordinatorReason = "OtherCoordinatorInstalled"
 )
 
 // Reasons of the condition HoldMode.
 const (
-	// AdmissionPolicyReason: the API server pauses by a MutatingAdmissionPolicy.
+	// AdmissionPolicyReason: the API server pauses with a MutatingAdmissionPolicy.
 	AdmissionPolicyReason = "AdmissionPolicy"
-	// AdmissionWebhookReason: the API server asks the controller's webhook.
+	// AdmissionWebhookReason: the API server calls the controller's webhook.
 	AdmissionWebhookReason = "AdmissionWebhook"
-	// ControllerOnlyReason: the controller pauses after the fact.
+	// ControllerOnlyReason: the controller pauses a Deployment after it was written.
 	ControllerOnlyReason = "ControllerOnly"
 )
 
 // Reasons of the events about a DeploymentCoordination.
 const (
-	// DeploymentActivatedEvent: a Deployment was given the turn, or had begun to
-	// roll by itself and has it now.
+	// DeploymentActivatedEvent: a Deployment was given the turn. It may already have
+	// started to roll out without it.
 	DeploymentActivatedEvent = "DeploymentActivated"
-	// DeploymentUnpausedEvent: a Deployment was released, and seen to be.
+	// DeploymentUnpausedEvent: a Deployment was unpaused, and this was observed.
 	DeploymentUnpausedEvent = "DeploymentUnpaused"
 	// DeploymentPausedEvent: a Deployment was paused.
 	DeploymentPausedEvent = "DeploymentPaused"
@@ -76,22 +75,22 @@ const (
 	ActiveDeploymentReadyEvent = "ActiveDeploymentReady"
 	// ActiveDeploymentChangedEvent: the turn went from one Deployment to another.
 	ActiveDeploymentChangedEvent = "ActiveDeploymentChanged"
-	// ActiveDeploymentClearedEvent: nobody has the turn any more.
+	// ActiveDeploymentClearedEvent: no Deployment has the turn any more.
 	ActiveDeploymentClearedEvent = "ActiveDeploymentCleared"
 
 	// PauseFailedEvent: a Deployment could not be paused.
 	PauseFailedEvent = "PauseFailed"
-	// UnpauseFailedEvent: a Deployment could not be released.
+	// UnpauseFailedEvent: a Deployment could not be unpaused.
 	UnpauseFailedEvent = "UnpauseFailed"
-	// ActivationFailedEvent: the choice of the next Deployment could not be
-	// written down, so it was not made.
+	// ActivationFailedEvent: the choice of the next Deployment could not be written to
+	// the status, so the Deployment was not given the turn.
 	ActivationFailedEvent = "ActivationFailed"
 	// StatusUpdateFailedEvent: the status could not be written.
 	StatusUpdateFailedEvent = "StatusUpdateFailed"
-	// PausedByManifestEvent: somebody else keeps writing spec.paused of a
-	// Deployment, or removing it.
+	// PausedByManifestEvent: another client keeps writing or removing spec.paused of a
+	// Deployment.
 	PausedByManifestEvent = "PausedByManifest"
-	// IdlePausedEvent: a Deployment that Flux applies is paused while idle, so
-	// that Flux will never find it ready.
+	// IdlePausedEvent: a Deployment that Flux applies is paused while idle. Therefore
+	// Flux will never find it ready.
 	IdlePausedEvent = "IdlePaused"
 )

@@ -10,7 +10,7 @@ import (
 // DeploymentCoordinationKind is the kind of a DeploymentCoordination.
 const DeploymentCoordinationKind = "DeploymentCoordination"
 
-// IdlePolicy says what becomes of Deployments that have nothing to roll out.
+// IdlePolicy defines what happens to Deployments that have nothing to roll out.
 //
 // +kubebuilder:validation:Enum=Pause;Resume
 type IdlePolicy string
@@ -18,102 +18,101 @@ type IdlePolicy string
 const (
 	// IdlePause keeps them paused.
 	IdlePause IdlePolicy = "Pause"
-	// IdleResume releases them, and holds a Deployment only while it waits for
-	// its turn with a changed template.
+	// IdleResume unpauses them. A Deployment is then paused only while it waits for its
+	// turn with a changed template.
 	IdleResume IdlePolicy = "Resume"
 )
 
-// DeploymentCoordinationSpec says which Deployments roll out one at a time.
+// DeploymentCoordinationSpec defines which Deployments roll out one at a time.
 type DeploymentCoordinationSpec struct {
-	// labelSelector selects the Deployments of the coordination's own namespace
-	// by their labels. While it is empty, or cannot be understood, nothing is
-	// touched: what it selected before stays as it is.
+	// labelSelector selects the Deployments in the coordination's own namespace by their
+	// labels. While it is empty or invalid, the controller changes nothing: Deployments
+	// that it selected before stay as they are.
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn', 'Exists', 'DoesNotExist'])",message="the operator of each of matchExpressions must be In, NotIn, Exists or DoesNotExist"
 	// +optional
 	LabelSelector metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// minReadySeconds is how long a Deployment must have been rolled out and
-	// available before the next may start. If several coordinations share
-	// Deployments, the largest counts.
+	// minReadySeconds is how long a Deployment must have been rolled out and available
+	// before the next one may start. If several coordinations share Deployments, the
+	// largest value applies.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
-	// idlePolicy says what becomes of Deployments that have nothing to roll out.
-	// Pause, the default, keeps them paused. Resume releases them, which Flux,
-	// Helm and kubectl rollout need in order to find them ready. If several
-	// coordinations select a Deployment, it is paused unless all say Resume.
+	// idlePolicy defines what happens to Deployments that have nothing to roll out.
+	// Pause, the default, keeps them paused. Resume unpauses them: Flux, Helm and kubectl
+	// rollout need this to find them ready. If several coordinations select a Deployment,
+	// it is paused unless all of them set Resume.
 	// +optional
 	IdlePolicy IdlePolicy `json:"idlePolicy,omitempty"`
 }
 
-// DeploymentState is what the coordination knows of one Deployment.
+// DeploymentState describes one Deployment of the coordination.
 type DeploymentState struct {
-	// name is the Deployment's namespace and name, with a slash between.
+	// name is the Deployment's namespace and name, as namespace/name.
 	Name string `json:"name"`
 
-	// hasPendingChanges is true while the Deployment has a template that is not
-	// rolled out yet.
+	// hasPendingChanges is true while the Deployment has a template that is not rolled
+	// out yet.
 	// +optional
 	HasPendingChanges bool `json:"hasPendingChanges,omitempty"`
 
-	// generation of the Deployment that this is about.
+	// generation is the generation of the Deployment that this state describes.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// lastRolloutStarted is when the Deployment was last given its turn, or a
-	// new template while it had it.
+	// lastRolloutStarted is when the Deployment was last given the turn, or received a
+	// new template while it had the turn.
 	// +optional
 	LastRolloutStarted *metav1.Time `json:"lastRolloutStarted,omitempty"`
 
-	// lastRolloutFinished is when its last rollout was complete, which is when
-	// minReadySeconds begin.
+	// lastRolloutFinished is when its last rollout was complete. The time of
+	// minReadySeconds begins then.
 	// +optional
 	LastRolloutFinished *metav1.Time `json:"lastRolloutFinished,omitempty"`
 
-	// readySince is when the template that it has now was first seen rolled out
-	// and available. It is absent until then, and once availability is lost.
+	// readySince is when the current template was first observed to be rolled out and
+	// available. It is absent until then, and after availability is lost.
 	// +optional
 	ReadySince *metav1.Time `json:"readySince,omitempty"`
 
-	// unavailableSince is since when the active Deployment has not stayed available
-	// although its rollout was complete. It is absent otherwise, and again once all
-	// replicas have been available for progressDeadlineSeconds.
+	// unavailableSince is the time since which the active Deployment has not stayed
+	// available although its rollout was complete. It is absent otherwise. It is removed
+	// once all replicas have been available for progressDeadlineSeconds.
 	// +optional
 	UnavailableSince *metav1.Time `json:"unavailableSince,omitempty"`
 
-	// readyReplicas is how many replicas it had when all of them were last seen to
-	// be updated and available. With fewer, availability is lost; a scale to more
-	// does not do that.
+	// readyReplicas is the number of replicas when all of them were last observed to be
+	// updated and available. With fewer available replicas, availability is lost. Scaling
+	// up does not count as a loss.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
-	// template identifies the template that hasPendingChanges and readySince are
-	// about. It has no meaning beyond being equal or not.
+	// template identifies the template that hasPendingChanges and readySince refer to.
+	// Only compare it for equality.
 	// +optional
 	Template string `json:"template,omitempty"`
 
-	// uid of the Deployment: one that was created anew under its name is
-	// another.
+	// uid is the UID of the Deployment. A Deployment that was created again under the
+	// same name is a different one.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 }
 
-// DeploymentCoordinationStatus is the journal of a coordination. It is written
-// before a Deployment is released.
+// DeploymentCoordinationStatus is the journal of a coordination. The controller writes it
+// before it unpauses a Deployment.
 type DeploymentCoordinationStatus struct {
-	// observedGeneration of the coordination that the status is about.
+	// observedGeneration is the generation of the coordination that the status describes.
 	// +kubebuilder:default=-1
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// activeDeployment is the namespace and name of the Deployment that has the
-	// turn, with a slash between; empty if none has.
+	// activeDeployment is the Deployment that has the turn, as namespace/name. It is
+	// empty if no Deployment has the turn.
 	// +optional
 	ActiveDeployment string `json:"activeDeployment,omitempty"`
 
-	// deployments are the namespaces and names of all selected Deployments,
-	// sorted.
+	// deployments lists all selected Deployments as namespace/name, sorted.
 	// +optional
 	Deployments []string `json:"deployments,omitempty"`
 
@@ -123,17 +122,17 @@ type DeploymentCoordinationStatus struct {
 	// +optional
 	DeploymentStates []DeploymentState `json:"deploymentStates,omitempty"`
 
-	// conditions are Ready, Progressing, Degraded and HoldMode, and Stalled while
-	// it is true.
+	// conditions are Ready, Progressing, Degraded and HoldMode, and Stalled while it is
+	// true.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// DeploymentCoordination lets the Deployments that it selects roll out one at a
-// time: the next when the one before is rolled out and has been ready for
-// minReadySeconds. Those that wait are paused.
+// DeploymentCoordination makes the Deployments that it selects roll out one at a time.
+// The next Deployment starts when the one before is rolled out and has been ready for
+// minReadySeconds. Waiting Deployments are paused.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -149,11 +148,12 @@ type DeploymentCoordination struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says which Deployments roll out one at a time.
+	// spec defines which Deployments roll out one at a time.
 	// +optional
 	Spec DeploymentCoordinationSpec `json:"spec,omitempty"`
 
-	// status is the journal: who has the turn, and how far everybody is.
+	// status is the journal: which Deployment has the turn, and the state of each
+	// Deployment.
 	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status DeploymentCoordinationStatus `json:"status,omitempty"`

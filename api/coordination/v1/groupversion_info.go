@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 holds the API types of apps.containerinfra.nl/v1: which
-// Deployments roll out one at a time.
+// Package v1 contains the API types of apps.containerinfra.nl/v1: which Deployments roll
+// out one at a time.
 //
-// The group, its kind and what they mean are those of an existing API, whose
-// manifests keep working. What is new is optional.
+// The group, its kind and their meaning are those of an existing API, whose manifests
+// keep working. All additions are optional.
 //
-// The package imports apimachinery only, so that clients can use the types
-// without taking on anything of the controller.
+// The package imports only apimachinery, so clients can use the types without depending
+// on the controller.
 //
 // +kubebuilder:object:generate=true
 // +groupName=apps.containerinfra.nl

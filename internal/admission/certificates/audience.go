@@ -13,18 +13,18 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// audience is who meets the certificate, and has to trust it.
+// audience is the clients that receive the certificate and have to trust it.
 type audience interface {
-	// look returns under which name they look for the server, and whom they trust.
+	// look returns the name under which they look for the server, and whom they trust.
 	look(ctx context.Context) (target, error)
-	// trust has them trust the authorities, in just the state that was looked at.
+	// trust makes them trust the authorities. It fails if the state differs from seen.
 	trust(ctx context.Context, seen target, authorities []byte) error
 }
 
-// apiServer trusts whom the configuration of the webhook says.
+// apiServer trusts the authorities in the configuration of the webhook.
 type apiServer struct {
 	configurations admissionclient.MutatingWebhookConfigurationInterface
-	name           string // of the configuration
+	name           string // name of the configuration
 }
 
 func (a apiServer) look(ctx context.Context) (target, error) {
@@ -46,7 +46,7 @@ func (a apiServer) trust(ctx context.Context, seen target, authorities []byte) e
 	return nil
 }
 
-// readers trust whom the Secret says, under the key AuthoritiesKey.
+// readers trust the authorities in the Secret, under the key AuthoritiesKey.
 type readers struct{ host string }
 
 func (r readers) look(context.Context) (target, error) { return target{host: r.host}, nil }

@@ -29,21 +29,20 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// After a read or a write that failed, the next attempt follows after these
-// pauses. What others write wakes the keeper before.
+// After a failed read or write, the next attempt follows after these pauses. A change by
+// another client wakes the keeper earlier.
 const (
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
 )
 
-// Keeper keeps a certificate in a Secret, and has those trust it who meet it.
-// Every replica runs one: whoever is first writes, and the others find what they
-// need.
+// Keeper keeps a certificate in a Secret and makes its audience trust it. Every replica
+// runs one. The first replica writes the Secret, and the others find what they need.
 type Keeper struct {
 	audience audience
 	core     coreclient.CoreV1Interface
 	secret   types.NamespacedName
-	creates  bool // the Secret, if there is none
+	creates  bool // create the Secret if there is none
 	clock    clock.Clock
 	log      logr.Logger
 	wake     chan struct{}
@@ -53,8 +52,8 @@ type Keeper struct {
 	problem error
 }
 
-// NewKeeper prepares a keeper for the webhook, with the configuration and the
-// Secret of these names.
+// NewKeeper returns a keeper for the webhook, with the configuration and the Secret of
+// these names.
 func NewKeeper(config *rest.Config, transport *http.Client, names admission.Names, clock clock.Clock, log logr.Logger) (*Keeper, error) {
 	registrations, err := admissionclient.NewForConfigAndClient(config, transport)
 	if err != nil {
@@ -68,8 +67,8 @@ func NewKeeper(config *rest.Config, transport *http.Client, names admission.Name
 	return k, nil
 }
 
-// NewPublisher prepares a keeper for a server that is looked for under a host name by
-// those who read the authorities from the Secret. That has to exist.
+// NewPublisher returns a keeper for a server that clients look for under a host name. The
+// clients read the authorities from the Secret. The Secret must exist.
 func NewPublisher(config *rest.Config, transport *http.Client, host string, secret types.NamespacedName, clock clock.Clock, log logr.Logger) (*Keeper, error) {
 	core, err := coreclient.NewForConfigAndClient(config, transport)
 	if err != nil {
@@ -81,10 +80,10 @@ func NewPublisher(config *rest.Config, transport *http.Client, host string, secr
 	}, nil
 }
 
-// NeedLeaderElection says that every replica serves.
+// NeedLeaderElection returns false: every replica serves.
 func (*Keeper) NeedLeaderElection() bool { return false }
 
-// Certificate is the one to serve now, or why there is none.
+// Certificate returns the certificate to serve now, or why there is none.
 func (k *Keeper) Certificate() (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -94,7 +93,7 @@ func (k *Keeper) Certificate() (*tls.Certificate, error) {
 	return k.serving, nil
 }
 
-// Start keeps the certificate until ctx ends.
+// Start maintains the certificate until ctx ends.
 func (k *Keeper) Start(ctx context.Context) error {
 	stored := singleobject.Watch(k.core.RESTClient(), "secrets", &corev1.Secret{}, k.secret)
 	stored.OnChange(k.Look)
@@ -111,7 +110,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 		case err == nil:
 			retry.Forget(k.secret)
 		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-			continue // another replica was first
+			continue // another replica wrote first
 		default:
 			until = k.clock.Now().Add(retry.When(k.secret))
 			k.log.Info("a certificate is not in order", "secret", k.secret.String(), "reason", err.Error())
@@ -122,17 +121,17 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-// Look lets the keeper look at everything again, for the configuration has
-// changed. It does not block.
+// Look makes the keeper check everything again, because the configuration has changed. It
+// does not block.
 func (k *Keeper) Look() {
 	select {
 	case k.wake <- struct{}{}:
-	default: // it is about to
+	default: // a check is already due
 	}
 }
 
 // sleep returns false once ctx has ended. If the time came while the keeper worked, it
-// looks again at once; RecheckAt is always later than the time of a look, so this ends.
+// checks again at once. RecheckAt is always later than the time of a check, so this ends.
 func (k *Keeper) sleep(ctx context.Context, until time.Time) bool {
 	pause := until.Sub(k.clock.Now())
 	if pause <= 0 {
@@ -149,9 +148,9 @@ func (k *Keeper) sleep(ctx context.Context, until time.Time) bool {
 	return true
 }
 
-// keep brings the Secret, whom its audience trusts and what is served in line, in this
-// order, and returns until when that lasts if nobody changes anything. It reads
-// past the caches, as what it wrote itself wakes it.
+// keep updates the Secret, then the authorities that its audience trusts, then the
+// certificate that is served. It returns the time until which this stays correct if
+// nobody changes anything. It reads past the caches, because its own writes wake it.
 func (k *Keeper) keep(ctx context.Context) (time.Time, error) {
 	now := k.clock.Now()
 	store, trusted, err := k.agree(ctx, now)
@@ -170,8 +169,8 @@ func (k *Keeper) keep(ctx context.Context) (time.Time, error) {
 	return store.RecheckAt(now), nil
 }
 
-// agree writes what has to be written, and returns what is stored, and which
-// authorities the audience trusts.
+// agree writes what must be written. It returns what is stored and which authorities the
+// audience trusts.
 func (k *Keeper) agree(ctx context.Context, now time.Time) (Store, []byte, error) {
 	target, err := k.audience.look(ctx)
 	if err != nil {
@@ -198,7 +197,7 @@ func (k *Keeper) agree(ctx context.Context, now time.Time) (Store, []byte, error
 	return store, store.Authorities(), nil
 }
 
-// read returns what is stored, or an empty Secret that may be created.
+// read returns the stored Secret, or an empty Secret that may be created.
 func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
 	secret, err := k.core.Secrets(k.secret.Namespace).Get(ctx, k.secret.Name, metav1.GetOptions{})
 	switch {
@@ -212,8 +211,8 @@ func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// store writes a store to the Secret, unless that holds it already. Who does so
-// on an old copy fails, and will see what somebody else wrote.
+// store writes a store to the Secret, unless the Secret already contains it. A write that
+// is based on an old copy fails. The next attempt reads what another replica wrote.
 func (k *Keeper) store(ctx context.Context, secret *corev1.Secret, store Store) error {
 	data := store.Data()
 	if maps.EqualFunc(secret.Data, data, bytes.Equal) {

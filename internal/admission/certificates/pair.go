@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certificates makes, keeps and renews the certificates that the webhook and
-// the metrics are served with, and lets the API server, and Prometheus, trust them.
+// Package certificates makes, stores and renews the certificates of the webhook and the
+// metrics endpoint, and makes the API server and Prometheus trust them.
 //
-// It is our own because of the overlap. The one well-kept library for this,
+// It exists because of the overlap. The one well-maintained library for this,
 // open-policy-agent/cert-controller, replaces the authority in the webhook's
-// configuration and the certificate at the same time, looks at the clock in
-// intervals, and needs a restart or a mounted file to serve what is new. Here
-// the API server trusts the new authority for a while before any replica serves
-// what it signed, and the old one for as long as it is valid, so that no call
-// fails; and the next look is at the exact moment at which something is due.
+// configuration and the certificate at the same time. It checks the clock in intervals,
+// and needs a restart or a mounted file to serve a new certificate. With this package,
+// the API server trusts the new authority for a while before any replica serves a
+// certificate that it signed, and the old authority for as long as it is valid. Therefore
+// no call fails. The next check is at the exact time at which something is due.
 package certificates
 
 import (
@@ -29,25 +29,24 @@ import (
 const (
 	// Life is how long a certificate is valid after it was made.
 	Life = 90 * 24 * time.Hour
-	// RenewAfter is when the next one is made: after two thirds of its life.
+	// RenewAfter is when the next certificate is made: after two thirds of its life.
 	RenewAfter = Life * 2 / 3
-	// Overlap is how long the API server trusts a new authority before it meets
-	// a certificate of it. All replicas have then learnt of it, too.
+	// Overlap is how long the API server trusts a new authority before a certificate that
+	// it signed is served. By then, all replicas know it too.
 	Overlap = time.Hour
-	// skew is how far behind the clock of an API server may be.
+	// skew is how far the clock of an API server may be behind.
 	skew = time.Hour
 )
 
-// Pair is a certificate for a server, with its key, and the authority that
-// signed it, all in PEM. The authority has signed nothing else and never will:
-// its key is forgotten.
+// Pair is a certificate for a server, with its key, and the authority that signed it, all
+// in PEM. The authority signs only this certificate: its key is not stored.
 type Pair struct {
 	Certificate, Key, Authority []byte
 
 	leaf *x509.Certificate
 }
 
-// Make makes a pair for a host name, or an IP address, that is valid from now.
+// Make makes a pair for a host name or an IP address. It is valid from now on.
 func Make(host string, now time.Time) (*Pair, error) {
 	authority := template("rollout-controller", now)
 	authority.IsCA = true
@@ -84,15 +83,15 @@ func template(name string, now time.Time) *x509.Certificate {
 	}
 }
 
-// commonName is for people; what counts are the alternative names, which may be
+// commonName is for users to read. Clients verify the alternative names, which may be
 // longer than a common name can be.
 func commonName(name string) string {
 	const longest = 64
 	return name[:min(len(name), longest)]
 }
 
-// sign makes a key and a certificate for it. Without a key of the parent the
-// certificate is its own parent.
+// sign makes a key and a certificate for it. Without a key of the parent, the certificate
+// is self-signed.
 func sign(certificate, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*ecdsa.PrivateKey, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -112,7 +111,7 @@ func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// parse fails if the parts do not belong together.
+// parse returns an error if the parts do not belong together.
 func parse(certificate, key, authority []byte) (*Pair, error) {
 	p := &Pair{Certificate: certificate, Key: key, Authority: authority}
 	served, err := p.TLS()
@@ -126,7 +125,7 @@ func parse(certificate, key, authority []byte) (*Pair, error) {
 	return p, nil
 }
 
-// TLS is the pair as a server takes it.
+// TLS returns the pair in the form that a server needs.
 func (p *Pair) TLS() (*tls.Certificate, error) {
 	served, err := tls.X509KeyPair(p.Certificate, p.Key)
 	if err != nil {
@@ -135,7 +134,7 @@ func (p *Pair) TLS() (*tls.Certificate, error) {
 	return &served, nil
 }
 
-// made is when the pair was made.
+// made returns when the pair was made.
 func (p *Pair) made() time.Time { return p.leaf.NotBefore.Add(skew) }
 
 func (p *Pair) validAt(now time.Time) bool {
@@ -144,8 +143,8 @@ func (p *Pair) validAt(now time.Time) bool {
 
 func (p *Pair) isFor(host string) bool { return p.leaf.VerifyHostname(host) == nil }
 
-// Trusted returns why somebody who trusts the authorities, in PEM, would not
-// trust the certificate of a server with this name; nil if they would.
+// Trusted returns why a client that trusts the authorities, in PEM, would not trust the
+// certificate of a server with this name. It returns nil if the client would.
 func Trusted(served *tls.Certificate, authorities []byte, host string, now time.Time) error {
 	if len(served.Certificate) == 0 {
 		return errors.New("there is no certificate")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Keys of the Secret. Those of the newest pair have the names that others know.
+// Keys of the Secret. The keys of the newest pair have the standard names.
 const (
 	certificateKey         = "tls.crt"
 	keyKey                 = "tls.key"
@@ -17,18 +17,17 @@ const (
 	previousAuthorityKey   = "previous-ca.crt"
 )
 
-// AuthoritiesKey is the key of the Secret for those who read from it whom to trust:
-// the authorities of both pairs.
+// AuthoritiesKey is the key of the Secret from which clients read the authorities to
+// trust: those of both pairs.
 const AuthoritiesKey = "ca-bundle.crt"
 
-// Store is what the Secret holds: the newest pair, and the one before it for as
-// long as that is valid.
+// Store is the content of the Secret: the newest pair, and the one before it as long as
+// it is valid.
 type Store struct {
 	Newest, Previous *Pair
 }
 
-// Read reads the data of the Secret. What cannot be used is left out, as if it
-// were not there.
+// Read reads the data of the Secret. A pair that cannot be used counts as missing.
 func Read(data map[string][]byte) Store {
 	var s Store
 	s.Newest, _ = parse(data[certificateKey], data[keyKey], data[authorityKey])
@@ -39,7 +38,7 @@ func Read(data map[string][]byte) Store {
 	return s
 }
 
-// Data is the data of the Secret.
+// Data returns the data of the Secret.
 func (s Store) Data() map[string][]byte {
 	data := map[string][]byte{}
 	if s.Newest != nil {
@@ -52,8 +51,8 @@ func (s Store) Data() map[string][]byte {
 	return data
 }
 
-// Renewed is what the store should hold for a host now. A pair is made if there
-// is none that can be used, or if the newest has lived two thirds of its life.
+// Renewed returns what the store should contain for a host now. A pair is made if there
+// is no usable one, or if two thirds of the life of the newest have passed.
 func (s Store) Renewed(host string, now time.Time) (Store, error) {
 	usable := func(p *Pair) *Pair {
 		if p != nil && p.validAt(now) && p.isFor(host) {
@@ -72,7 +71,7 @@ func (s Store) Renewed(host string, now time.Time) (Store, error) {
 	return Store{Newest: made, Previous: s.Newest}, nil
 }
 
-// Authorities are those that the API server is to trust, in PEM.
+// Authorities returns the authorities that the API server should trust, in PEM.
 func (s Store) Authorities() []byte {
 	all := bytes.Clone(s.Newest.Authority)
 	if s.Previous != nil {
@@ -81,8 +80,8 @@ func (s Store) Authorities() []byte {
 	return all
 }
 
-// Serving is the pair to serve to an API server that trusts the given
-// authorities. It stays the previous one until the newest is known everywhere.
+// Serving returns the pair to serve to an API server that trusts the given authorities.
+// It stays the previous one until the newest is known everywhere.
 func (s Store) Serving(trusted []byte, now time.Time) *Pair {
 	isTrusted := func(p *Pair) bool { return bytes.Contains(trusted, bytes.TrimSpace(p.Authority)) }
 	if s.Previous != nil && isTrusted(s.Previous) && (now.Before(s.switchAt()) || !isTrusted(s.Newest)) {
@@ -91,7 +90,7 @@ func (s Store) Serving(trusted []byte, now time.Time) *Pair {
 	return s.Newest
 }
 
-// RecheckAt is when time alone changes what the methods above return.
+// RecheckAt returns when the results of the methods above change by time alone.
 func (s Store) RecheckAt(now time.Time) time.Time {
 	at := s.Newest.made().Add(RenewAfter)
 	if s.Previous == nil {

@@ -19,7 +19,7 @@ const (
 
 var noon = time.Date(2026, time.January, 5, 12, 0, 0, 0, time.UTC)
 
-// renewed is the store a while after noon, when one pair was made.
+// renewed returns the store a while after noon, when one pair was made.
 func renewed(t *testing.T, after time.Duration) (Store, *Pair) {
 	t.Helper()
 	g := NewWithT(t)

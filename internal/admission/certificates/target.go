@@ -13,27 +13,27 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/admission"
 )
 
-// injections are the annotations by which cert-manager is asked to write the
-// authorities of a configuration.
+// injections are the annotations with which users let cert-manager write the authorities
+// of a configuration.
 var injections = []string{
 	"cert-manager.io/inject-ca-from",
 	"cert-manager.io/inject-ca-from-secret",
 	"cert-manager.io/inject-apiserver-ca",
 }
 
-// errInjected: somebody else says which authorities the API server trusts.
+// errInjected means that cert-manager decides which authorities the API server trusts.
 var errInjected = errors.New("cert-manager provides the authority of the webhook's certificate, so the certificate must come from a file")
 
-// target is where the server is looked for, and who is trusted there.
+// target is where clients look for the server, and which authorities they trust.
 type target struct {
-	index   int    // of the webhook in its configuration
-	version string // of the configuration
+	index   int    // index of the webhook in its configuration
+	version string // resource version of the configuration
 	host    string
 	trusted []byte
 }
 
-// targetOf finds the webhook in its configuration. It is an error if somebody
-// else provides the authorities, or if there is nothing to call.
+// targetOf finds the webhook in its configuration. It returns an error if cert-manager
+// provides the authorities, or if there is no webhook to call.
 func targetOf(configuration *admissionv1.MutatingWebhookConfiguration) (target, error) {
 	for _, annotation := range injections {
 		if configuration.Annotations[annotation] != "" {
@@ -49,7 +49,7 @@ func targetOf(configuration *admissionv1.MutatingWebhookConfiguration) (target, 
 	return target{}, fmt.Errorf("MutatingWebhookConfiguration %s has no webhook %s", configuration.Name, admission.WebhookName)
 }
 
-// Host is the name that the API server expects in the certificate.
+// Host returns the name that the API server expects in the certificate.
 func Host(called admissionv1.WebhookClientConfig) (string, error) {
 	if s := called.Service; s != nil {
 		return s.Name + "." + s.Namespace + ".svc", nil
@@ -64,8 +64,8 @@ func Host(called admissionv1.WebhookClientConfig) (string, error) {
 	return parsed.Hostname(), nil
 }
 
-// patch is a JSON patch that writes the authorities and nothing else, and fails
-// if the configuration has changed.
+// patch returns a JSON patch that only writes the authorities. It fails if the
+// configuration has changed.
 func (t target) patch(authorities []byte) ([]byte, error) {
 	return json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/resourceVersion", "value": t.version},

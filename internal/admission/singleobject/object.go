@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package singleobject watches single objects by name. The right to read just these
-// objects is enough for that.
+// Package singleobject watches single objects by name. It only needs the right to read
+// these objects.
 package singleobject
 
 import (
@@ -16,8 +16,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Object is one object, as it was last seen. It is a runnable of a manager, on every
-// replica. Its methods may be called from several goroutines.
+// Object contains one object as it was last observed. It is a runnable of a manager and
+// runs on every replica. Its methods may be called from several goroutines.
 type Object[T runtime.Object] struct {
 	resource string
 	key      string
@@ -30,8 +30,8 @@ type Object[T runtime.Object] struct {
 	changed  []func()
 }
 
-// Watch prepares to watch an object of a resource that a client reads. The
-// namespace is empty for a resource of the cluster.
+// Watch prepares to watch an object of a resource that a client reads. The namespace is
+// empty for a cluster-scoped resource.
 func Watch[T runtime.Object](client cache.Getter, resource string, example T, key types.NamespacedName) *Object[T] {
 	source := cache.NewListWatchFromClient(client, resource, key.Namespace, fields.OneTermEqualSelector("metadata.name", key.Name))
 	o := &Object[T]{
@@ -41,7 +41,7 @@ func Watch[T runtime.Object](client cache.Getter, resource string, example T, ke
 		known:    make(chan struct{}),
 	}
 	o.settle = sync.OnceFunc(func() { close(o.known) })
-	// The setters refuse only an informer that has been started.
+	// The setters only fail for an informer that has already started.
 	_ = o.informer.SetWatchErrorHandlerWithContext(o.failed)
 	_, _ = o.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { o.notify() },
@@ -51,8 +51,8 @@ func Watch[T runtime.Object](client cache.Getter, resource string, example T, ke
 	return o
 }
 
-// OnChange calls a function after each change of what the methods return. It
-// must not block.
+// OnChange registers a function that is called after each change of what the methods
+// return. It must not block.
 func (o *Object[T]) OnChange(do func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,10 +75,10 @@ func (o *Object[T]) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection says that every replica watches.
+// NeedLeaderElection returns false: every replica watches.
 func (*Object[T]) NeedLeaderElection() bool { return false }
 
-// Get returns the object, which must not be changed, and whether there is one.
+// Get returns the object, and whether there is one. Do not modify it.
 func (o *Object[T]) Get() (T, bool) {
 	var none T
 	found, exists, err := o.informer.GetStore().GetByKey(o.key)
@@ -89,11 +89,11 @@ func (o *Object[T]) Get() (T, bool) {
 	return object, ok
 }
 
-// Known is closed once it is known whether there is such an object, or that it
-// may not be read.
+// Known returns a channel that is closed once it is known whether the object exists, or
+// that it may not be read.
 func (o *Object[T]) Known() <-chan struct{} { return o.known }
 
-// Rejected is why the object may not be read; nil if it may. The watch is tried again
+// Rejected returns why the object may not be read, or nil if it may. The watch is retried
 // with growing pauses.
 func (o *Object[T]) Rejected() error {
 	o.mu.Lock()
@@ -104,7 +104,7 @@ func (o *Object[T]) Rejected() error {
 	return o.rejected
 }
 
-// failed is called with the error of a list or watch. A rejection is logged once.
+// failed is called with the error of a list or watch. It logs a rejection once.
 func (o *Object[T]) failed(ctx context.Context, reflector *cache.Reflector, err error) {
 	if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		cache.DefaultWatchErrorHandler(ctx, reflector, err)

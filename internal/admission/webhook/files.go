@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
-// files reads the certificate from files that somebody else writes, and again
+// files reads the certificate from files that another program writes. It reads them again
 // when they change.
 type files struct {
 	options Options
@@ -22,8 +22,8 @@ type files struct {
 	watcher *certwatcher.CertWatcher
 }
 
-// Start reads until ctx ends. Files that cannot be used are an error, as the
-// mount that they come from has to be there before the container is.
+// Start reads the files until ctx ends. It returns an error if it cannot use them,
+// because the mount that they come from must exist before the container starts.
 func (f *files) Start(ctx context.Context) error {
 	watcher, err := certwatcher.New(f.path(f.options.CertName, "tls.crt"), f.path(f.options.KeyName, "tls.key"))
 	if err != nil {
@@ -42,7 +42,7 @@ func (f *files) path(name, otherwise string) string {
 	return filepath.Join(f.options.CertPath, name)
 }
 
-// Certificate is what the files held last.
+// Certificate returns the certificate that was read last.
 func (f *files) Certificate() (*tls.Certificate, error) {
 	f.mu.Lock()
 	watcher := f.watcher

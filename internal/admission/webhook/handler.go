@@ -18,11 +18,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/admission"
 )
 
-// Handler answers the API server by the rule. It rejects only objects that are no
+// Handler answers the API server by the rule. It rejects only objects that are not
 // Deployments. If it cannot read the Deployment or the coordinations, the Deployment is
 // stored unchanged, and the controller pauses it later.
 type Handler struct {
-	// Coordinations reads DeploymentCoordinations. Without it nothing is paused.
+	// Coordinations reads DeploymentCoordinations. Without it, nothing is paused.
 	Coordinations client.Reader
 	// Rule decides.
 	Rule admission.Rule
@@ -57,7 +57,7 @@ func (h *Handler) Handle(ctx context.Context, request ctrladmission.Request) ctr
 	return ctrladmission.Patched("", patch(asked.New, by)...)
 }
 
-// isDeployment is an error if the webhook is asked about something else.
+// isDeployment returns an error if the request is about another kind.
 func isDeployment(request ctrladmission.Request) error {
 	kind := appsv1.SchemeGroupVersion.WithKind("Deployment")
 	if got := request.Kind; got.Group != kind.Group || got.Version != kind.Version || got.Kind != kind.Kind {
@@ -66,8 +66,8 @@ func isDeployment(request ctrladmission.Request) error {
 	return nil
 }
 
-// read makes of a request what the rule looks at. It has an old Deployment if
-// there is one.
+// read converts a request into the input of the rule. It has an old Deployment if there
+// is one.
 func (h *Handler) read(request ctrladmission.Request) (admission.Request, error) {
 	asked := admission.Request{Username: request.UserInfo.Username, New: &appsv1.Deployment{}}
 	if err := h.Decoder.Decode(request, asked.New); err != nil {
@@ -83,7 +83,8 @@ func (h *Handler) read(request ctrladmission.Request) (admission.Request, error)
 	return asked, nil
 }
 
-// patch pauses a Deployment, says who wanted that, and changes nothing else.
+// patch returns a patch that only pauses a Deployment and writes which coordination did
+// so.
 func patch(d *appsv1.Deployment, by string) []jsonpatch.Operation {
 	var operations []jsonpatch.Operation
 	if len(d.Annotations) == 0 {

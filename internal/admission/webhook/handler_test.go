@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const controller = "system:serviceaccount:kuberik-system:controller"
 
-// listed are coordinations that can be listed, or not.
+// listed is a client that lists coordinations or returns an error.
 type listed struct {
 	client.Reader
 	coordinations []v1.DeploymentCoordination
@@ -54,7 +54,7 @@ func answer(t *testing.T, reader client.Reader, request ctrladmission.Request) c
 	return h.Handle(t.Context(), request)
 }
 
-// asking is a request as the API server makes it.
+// asking returns a request as the API server sends it.
 func asking(t *testing.T, c cases.Case) ctrladmission.Request {
 	t.Helper()
 	request := ctrladmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
@@ -150,7 +150,7 @@ func TestWhatIsNoDeploymentIsAnError(t *testing.T) {
 	}
 }
 
-// A Deployment that this process cannot read is none that the API server cannot store.
+// The API server may be able to store a Deployment that this process cannot read.
 func TestADeploymentThatCannotBeReadIsStoredAsAsked(t *testing.T) {
 	waiting := cases.Cases("shop")["waiting, when it is created: paused"]
 	for name, change := range map[string]func(*ctrladmission.Request){

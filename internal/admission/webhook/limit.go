@@ -9,22 +9,22 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Everybody in the cluster can call the webhook, and its process does other work as
-// well. So what all calls together may ask of its memory has a limit. Whoever goes
-// beyond it gets an error, upon which the API server stores what it was given.
+// Every client in the cluster can call the webhook, and its process also does other work.
+// Therefore the memory that all calls together use is limited. A call beyond the limit
+// gets an error, and the API server stores the object unchanged.
 const (
-	// maxBody is the size of a call: about two objects of the largest size that the
-	// API server stores.
+	// maxBody is the maximum size of a call. It is about two objects of the largest size
+	// that the API server stores.
 	maxBody = 3 << 20
-	// maxCalls is how many are answered at a time; it takes a millisecond.
+	// maxCalls is how many calls are answered at a time. An answer takes a millisecond.
 	maxCalls = 4
-	// maxWaiting is how many wait for that.
+	// maxWaiting is how many calls may wait.
 	maxWaiting = 64
 	// callTimeout is how long the API server waits for an answer.
 	callTimeout = 2 * time.Second
 )
 
-// limited answers no more than a few calls at a time, and none that are large.
+// limited answers only a few calls at a time, and rejects large ones.
 type limited struct {
 	next    http.Handler
 	calls   chan struct{}
@@ -36,7 +36,7 @@ func limit(next http.Handler) *limited {
 	return &limited{next: next, calls: make(chan struct{}, maxCalls), waiting: make(chan struct{}, maxWaiting), timeout: callTimeout}
 }
 
-// ServeHTTP answers a call, or says why not.
+// ServeHTTP answers a call, or returns an error that explains why not.
 func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength < 0 || r.ContentLength > maxBody {
 		http.Error(w, "the call is too large, or does not say how large it is", http.StatusRequestEntityTooLarge)
@@ -47,12 +47,14 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { <-l.calls }()
-	// Nobody keeps others out by sending slowly. Connections know no time but the real one.
+	// A client that sends slowly must not block others. Connections only use the real
+	// clock.
 	_ = http.NewResponseController(w).SetReadDeadline(clock.RealClock{}.Now().Add(l.timeout))
 	l.next.ServeHTTP(w, r)
 }
 
-// enter waits for a place, but not for longer than the API server does.
+// enter waits for a free place, but not longer than the API server waits. It reports
+// whether it found one.
 func (l *limited) enter(r *http.Request) bool {
 	select {
 	case l.waiting <- struct{}{}:

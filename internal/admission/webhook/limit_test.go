@@ -18,7 +18,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// entered counts who comes through, and lets them stay until they are let go.
+// entered counts the calls that reach it, and blocks them until they are allowed to
+// finish.
 type entered struct {
 	in  chan string
 	out chan struct{}
@@ -34,7 +35,7 @@ func (e *entered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-e.out
 }
 
-// opened serves what is limited, with a timeout that tests can wait for.
+// opened starts a limited server, with a timeout that tests can wait for.
 func opened(t *testing.T, timeout time.Duration) (*entered, string) {
 	t.Helper()
 	e := &entered{in: make(chan string, maxCalls+1), out: make(chan struct{})}
@@ -105,7 +106,7 @@ func TestWhoSendsSlowlyKeepsNobodyOut(t *testing.T) {
 	g.Eventually(func() int { return post(t, url, strings.NewReader("a")) }).Should(Equal(http.StatusOK))
 }
 
-// announced begins a call of some length, and sends nothing of it.
+// announced starts a call with a content length, and sends no body.
 func announced(t *testing.T, url string, length int) net.Conn {
 	t.Helper()
 	connection, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))

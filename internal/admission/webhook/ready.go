@@ -10,8 +10,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/admission/certificates"
 )
 
-// Ready is a readiness check. If the webhook is installed, it has to be served
-// under a certificate that the API server trusts.
+// Ready is a readiness check. If the webhook is installed, it must be served with a
+// certificate that the API server trusts.
 func (s *Server) Ready(request *http.Request) error {
 	select {
 	case <-s.configuration.Known():

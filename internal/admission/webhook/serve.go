@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// NeedLeaderElection says that every replica serves: any may be asked.
+// NeedLeaderElection returns false: the API server may call any replica.
 func (*Server) NeedLeaderElection() bool { return false }
 
-// Start serves while the webhook is installed, until ctx ends. It fails if it
+// Start serves while the webhook is installed, until ctx ends. It returns an error if it
 // cannot listen.
 func (s *Server) Start(ctx context.Context) error {
 	for {
@@ -33,11 +33,11 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// look lets Start look whether the webhook is installed.
+// look makes Start check whether the webhook is installed.
 func (s *Server) look() {
 	select {
 	case s.wake <- struct{}{}:
-	default: // it is about to
+	default: // a check is already due
 	}
 }
 
@@ -58,7 +58,7 @@ func (s *Server) serveWhileInstalled(ctx context.Context) error {
 	}
 }
 
-// serve listens, with the certificate that is there by then, until ctx ends.
+// serve listens until ctx ends, with the certificate that is current at that time.
 func (s *Server) serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook answers the API server when it asks which Deployments to
-// pause. It listens while a configuration tells the API server to ask, and not
-// otherwise.
+// Package webhook answers the API server when it asks which Deployments to pause. It
+// listens only while a configuration makes the API server ask.
 package webhook
 
 import (
@@ -24,29 +23,28 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/admission/certificates"
 )
 
-// Path is where the webhook is.
+// Path is the URL path of the webhook.
 const Path = "/mutate-apps-v1-deployment"
 
-// Options say how the webhook is served.
+// Options configure how the webhook is served.
 type Options struct {
-	// Host is the address to listen at; empty is every address.
+	// Host is the address to listen on. Empty means every address.
 	Host string
-	// Port is the port to listen at; 0 is 9443.
+	// Port is the port to listen on. 0 means 9443.
 	Port int
-	// CertPath is the folder of a certificate that somebody else provides. If it
-	// is empty, the controller makes and renews one.
+	// CertPath is the folder of a certificate that another program provides. If it is
+	// empty, the controller makes and renews one.
 	CertPath string
-	// CertName and KeyName are the files in CertPath; empty is tls.crt, and
-	// tls.key.
+	// CertName and KeyName are the files in CertPath. Empty means tls.crt and tls.key.
 	CertName, KeyName string
-	// EnableHTTP2 serves HTTP/2 as well.
+	// EnableHTTP2 enables HTTP/2 in addition.
 	EnableHTTP2 bool
-	// Clock is the time; nil is the real one.
+	// Clock is the clock. Nil means the real one.
 	Clock clock.Clock
 }
 
-// Server serves the webhook while it is installed. It is a runnable of a
-// manager, on every replica.
+// Server serves the webhook while it is installed. It is a runnable of a manager and runs
+// on every replica.
 type Server struct {
 	configuration admission.Configuration
 	handler       ctrladmission.Handler
@@ -61,15 +59,15 @@ type Server struct {
 
 // source provides the certificate.
 type source interface {
-	// Start provides until ctx ends.
+	// Start provides the certificate until ctx ends.
 	Start(ctx context.Context) error
-	// Certificate is the one to serve now, or why there is none.
+	// Certificate returns the certificate to serve now, or why there is none.
 	Certificate() (*tls.Certificate, error)
 }
 
-// Add adds the webhook to the manager, and to what it has to be ready for. It
-// asks the API server for the name of the controller, whose own writes the rule
-// leaves alone; if that is refused, only the webhook's configuration exempts it.
+// Add adds the webhook and its readiness check to the manager. It asks the API server for
+// the user name of the controller, because the rule does not change the controller's own
+// writes. If that is refused, only the webhook's configuration exempts the controller.
 func Add(ctx context.Context, mgr ctrl.Manager, installed *admission.Installed, names admission.Names, options Options) (*Server, error) {
 	who, err := authenticationclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -106,8 +104,8 @@ func Add(ctx context.Context, mgr ctrl.Manager, installed *admission.Installed, 
 	return s, nil
 }
 
-// self is the user name of the controller; empty if the API server does not
-// tell.
+// self returns the user name of the controller. It is empty if the API server does not
+// report it.
 func self(ctx context.Context, reviews authenticationclient.SelfSubjectReviewInterface) string {
 	review, err := reviews.Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {

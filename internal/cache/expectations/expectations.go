@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expectations tells a copy that a cache holds from what this process has
-// written since.
+// Package expectations detects copies in a cache that are older than what this process
+// has written since.
 package expectations
 
 import (
@@ -14,16 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Versions remembers what this process wrote, until its caches have seen it. It
-// saves the requests that a pass on a stale copy would waste; that such a pass
-// can do no harm is the work of the optimistic locks. The zero value is ready.
+// Versions remembers what this process wrote until its caches have received it. This
+// saves the requests that a pass on a stale copy would waste. Optimistic locks make sure
+// that such a pass does no harm. The zero value is ready to use.
 type Versions struct {
 	mu       sync.Mutex
 	versions *lru.Cache
 }
 
-// most is how many objects are remembered, the latest written ones: an answer may come
-// later than the event that its object was deleted, and then nobody asks any more.
+// most is how many objects are remembered: those that were written last. The response to
+// a write may arrive after the event that its object was deleted. After that, no call
+// asks about the object.
 const most = 1 << 16
 
 func (v *Versions) known() *lru.Cache {
@@ -40,8 +41,7 @@ func (v *Versions) Wrote(object client.Object) {
 	v.known().Add(object.GetUID(), object.GetResourceVersion())
 }
 
-// Ahead reports whether this process wrote the object after the copy at hand
-// was read.
+// Ahead reports whether this process wrote the object after the given copy was read.
 func (v *Versions) Ahead(cached client.Object) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -57,8 +57,8 @@ func (v *Versions) Ahead(cached client.Object) bool {
 	return false
 }
 
-// ForgetGone forgets each object of which it learns that it was deleted. It lets all
-// events pass.
+// ForgetGone forgets each object for which a delete event arrives. It lets all events
+// pass.
 func (v *Versions) ForgetGone() predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
 		v.mu.Lock()
@@ -68,7 +68,7 @@ func (v *Versions) ForgetGone() predicate.Predicate {
 	}}
 }
 
-// Len is how many objects are remembered.
+// Len returns how many objects are remembered.
 func (v *Versions) Len() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()

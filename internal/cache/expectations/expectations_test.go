@@ -25,7 +25,7 @@ func TestACopyThatDoesNotShowAWriteIsBehindIt(t *testing.T) {
 		uid, version string
 		ahead        bool
 	}{
-		{"a", "9", true}, {"b", "9", false}, {"a", "10", false}, {"a", "9", false}, // seen once, it is forgotten
+		{"a", "9", true}, {"b", "9", false}, {"a", "10", false}, {"a", "9", false}, // forgotten after it was seen once
 	} {
 		if got := writes.Ahead(object(look.uid, look.version)); got != look.ahead {
 			t.Errorf("%s at %s: ahead is %t", look.uid, look.version, got)
@@ -33,7 +33,7 @@ func TestACopyThatDoesNotShowAWriteIsBehindIt(t *testing.T) {
 	}
 }
 
-// What is deleted before anybody looks at it again must not stay for ever.
+// An object that is deleted before its next lookup must not stay for ever.
 func TestSoManyWritesAreRemembered(t *testing.T) {
 	var writes Versions
 	for i := range most + 1 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fieldindex adds indexes to caches that take half the memory.
+// Package fieldindex adds indexes to caches that need half the memory.
 package fieldindex
 
 import (
@@ -13,26 +13,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Everywhere begins the names of fields whose values are looked for in all
-// namespaces at a time. Those of all others are looked for in one.
+// Everywhere is the prefix of fields whose values are looked up in all namespaces. The
+// values of all other fields are looked up in one namespace.
 const Everywhere = "everywhere:"
 
-// IsEverywhere reports whether the values of a field are looked for in all
-// namespaces.
+// IsEverywhere reports whether the values of a field are looked up in all namespaces.
 func IsEverywhere(field string) bool { return strings.HasPrefix(field, Everywhere) }
 
-// Indexer adds field indexes to a cache. The cache's own would store each value
-// twice, once for who asks in a namespace and once for who asks in all, and for
-// ten thousand objects each is some megabytes. A list by a field whose name
-// begins with [Everywhere] finds nothing if it names a namespace, and one by another
-// field nothing unless it does. It implements [client.FieldIndexer].
+// Indexer adds field indexes to a cache. The cache's own index would store each value
+// twice: once for lookups in a namespace and once for lookups in all namespaces. For ten
+// thousand objects each copy needs some megabytes. A list by a field with the prefix
+// [Everywhere] finds nothing if it names a namespace. A list by another field finds
+// nothing without a namespace. Indexer implements [client.FieldIndexer].
 type Indexer struct {
-	// Cache is that which lists are read from.
+	// Cache is the cache that the lists read from.
 	Cache cache.Informers
 }
 
-// IndexField adds an index under the name and with the keys by which the lists of
-// controller-runtime look for it.
+// IndexField adds an index with the name and the keys that the lists of
+// controller-runtime look up.
 func (x Indexer) IndexField(ctx context.Context, object client.Object, field string, values client.IndexerFunc) error {
 	informer, err := x.Cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 	if err != nil {

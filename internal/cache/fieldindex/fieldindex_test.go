@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 )
 
-// store is an informer that has only its indexers.
+// store is an informer that only stores indexers.
 type store struct {
 	toolscache.SharedIndexInformer
 	indexers toolscache.Indexers
@@ -27,9 +27,9 @@ func (s *store) AddIndexers(indexers toolscache.Indexers) error {
 	return nil
 }
 
-// TestAValueIsStoredOnce pins the names under which the lists of
-// controller-runtime look for values; that they find them is tested with every
-// reconciler that runs in a manager.
+// TestAValueIsStoredOnce pins the names with which the lists of controller-runtime look
+// up values. The tests of every reconciler that runs in a manager check that the lists
+// find them.
 func TestAValueIsStoredOnce(t *testing.T) {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	values := func(o client.Object) []string { return []string{o.GetName(), "any"} }

@@ -19,9 +19,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// act makes the writes of a plan, but for the components of which a journal is not
-// stored. While one that rolls out could not be stopped, nobody of its component is
-// released.
+// act makes the writes of a plan. It skips components with a journal that is not stored.
+// As long as a Deployment that rolls out could not be paused, it unpauses no Deployment
+// of the same component.
 func (r *Reconciler) act(ctx context.Context, seen world, plan deployments.Plan, unstored components) []error {
 	var errs []error
 	rolling := components{}
@@ -41,9 +41,9 @@ func (r *Reconciler) act(ctx context.Context, seen world, plan deployments.Plan,
 	return errs
 }
 
-// write changes one Deployment, on condition that it is the version that was
-// decided upon, and makes sure that the change is in what came of it. One that
-// was deleted meanwhile needs nothing.
+// write changes one Deployment, only if it still is the version that was decided upon,
+// and verifies that the result contains the change. A Deployment that has been deleted in
+// the meantime needs no write.
 func (r *Reconciler) write(ctx context.Context, seen world, w deployments.Write) error {
 	before := seen.deployments[w.Deployment]
 	after, err := r.patch(ctx, before, w)
@@ -80,12 +80,12 @@ func (r *Reconciler) patch(ctx context.Context, before *appsv1.Deployment, w dep
 	return after, verify(after, w)
 }
 
-// change is a merge patch. What is as wanted already is left out, so that
-// whoever wrote it stays its owner.
+// change returns a merge patch. It leaves out values that are already as wanted, so their
+// field manager does not change.
 func change(before *appsv1.Deployment, w deployments.Write) map[string]any {
 	metadata := map[string]any{"resourceVersion": before.ResourceVersion}
 	if before.Annotations[coordinationv1.HeldByAnnotation] != w.HeldBy {
-		var heldBy any // null removes it
+		var heldBy any // null removes the annotation
 		if w.HeldBy != "" {
 			heldBy = w.HeldBy
 		}
@@ -98,7 +98,7 @@ func change(before *appsv1.Deployment, w deployments.Write) map[string]any {
 	return patch
 }
 
-// errUndone means that an admission plugin has changed a write on its way.
+// errUndone means that an admission plugin has reverted a write.
 var errUndone = errors.New("an admission plugin of the API server undid it")
 
 func verify(after *appsv1.Deployment, w deployments.Write) error {

@@ -18,7 +18,7 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// admission is whatever the test says.
+// admission returns the values that the test sets.
 type admission struct {
 	reason string
 	other  atomic.Value
@@ -73,7 +73,7 @@ func TestAChangeOfTheAdmissionWakesTheController(t *testing.T) {
 	s.idles("shop", "a")
 }
 
-// What fails for a moment is tried again, and no condition says so.
+// A failure that lasts only a moment is retried, and no condition reports it.
 func TestWhatCannotBeReadForAMomentChangesNoCondition(t *testing.T) {
 	s := three(t)
 	for _, name := range []string{"a", "b"} {
@@ -97,7 +97,7 @@ func TestWhatCannotBeReadForAMomentChangesNoCondition(t *testing.T) {
 	}
 }
 
-// What cannot be read is shown, and nothing is begun on a guess.
+// A read failure that lasts is reported, and no turn begins on a guess.
 func TestWhatCannotBeReadIsShownAndNothingBegins(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))

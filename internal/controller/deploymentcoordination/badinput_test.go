@@ -42,7 +42,7 @@ func TestWhatCannotBeMeantIsRefusedAtCreation(t *testing.T) {
 	}
 }
 
-// A coordination without a spec is the sample of the first implementation.
+// The sample of the first implementation was a coordination without a spec.
 func TestACoordinationWithoutASpecIsRefusedAtCreation(t *testing.T) {
 	s := openStage(t)
 	c := &unstructured.Unstructured{}
@@ -52,7 +52,7 @@ func TestACoordinationWithoutASpecIsRefusedAtCreation(t *testing.T) {
 	s.Expect(s.Create(s.ctx, c)).To(MatchError(ContainSubstring("would select every Deployment of the namespace")))
 }
 
-// Nobody means to give up a selector by leaving it out.
+// No user leaves out a selector on purpose.
 func TestASelectorCannotBecomeAMistake(t *testing.T) {
 	for name, c := range map[string]struct {
 		selector metav1.LabelSelector
@@ -76,8 +76,8 @@ func TestASelectorCannotBecomeAMistake(t *testing.T) {
 	}
 }
 
-// One that was stored before the API server refused it can still be changed and
-// reported on.
+// A mistaken selector that was stored before the API server refused it can still be
+// changed and reported.
 func TestAMistakeThatIsStoredCanBeChanged(t *testing.T) {
 	for name, selector := range mistakes {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestAMistakeThatIsStoredCanBeChanged(t *testing.T) {
 	}
 }
 
-// mistakes are selectors that the API server does not store any more.
+// mistakes are selectors that the API server stores no longer.
 var mistakes = map[string]metav1.LabelSelector{
 	"an empty selector": {},
 	"an operator that does not exist": {
@@ -99,8 +99,8 @@ var mistakes = map[string]metav1.LabelSelector{
 	},
 }
 
-// unchecked does something while the API server has no rules for coordinations, as
-// before it had them.
+// unchecked calls do while the API server has no validation rules for coordinations, as
+// it was before the rules existed.
 func (s *stage) unchecked(do func()) {
 	crd := &unstructured.Unstructured{}
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
@@ -123,7 +123,7 @@ func (s *stage) storesMistakes() error {
 	return s.Create(s.ctx, coordination(s.namespace, "probe", selecting(metav1.LabelSelector{})), client.DryRunAll)
 }
 
-// One that exists already is told of its mistake.
+// A coordination that exists already reports its mistake.
 func TestAMistakeTouchesNothingIsToldAndCanBeMended(t *testing.T) {
 	for name, reason := range map[string]string{
 		"an empty selector":               coordinationv1.EmptySelectorReason,
@@ -154,7 +154,8 @@ func TestAMistakeTouchesNothingIsToldAndCanBeMended(t *testing.T) {
 	}
 }
 
-// What waits is not released all at once, and who has the turn keeps it.
+// The waiting Deployments are not unpaused all at once, and the active one keeps the
+// turn.
 func TestAMistakeInAWaveReleasesNobody(t *testing.T) {
 	for name, selector := range mistakes {
 		t.Run(name, func(t *testing.T) {

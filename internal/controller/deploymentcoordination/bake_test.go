@@ -13,8 +13,8 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// baking opens a stage on which a has just been rolled out and bakes for an hour,
-// and b waits. All were available for a day.
+// baking opens a stage on which a has just been rolled out and bakes for an hour, and b
+// waits. All have been available for a day.
 func baking(t *testing.T) *stage {
 	t.Helper()
 	s := three(t, minReady(3600))
@@ -31,7 +31,7 @@ func baking(t *testing.T) *stage {
 	return s
 }
 
-// stays: the next has not begun.
+// stays verifies that a Deployment keeps the turn: the next one has not begun.
 func (s *stage) stays(name string) {
 	s.Expect(s.active("shop")).To(Equal(name))
 	s.Expect(s.unpaused()).To(Equal([]string{name}))
@@ -55,7 +55,7 @@ func TestTheNextWaitsForTheWholeOfMinReadySeconds(t *testing.T) {
 	}))
 }
 
-// The documented example of a status shows this moment.
+// The example of a status in the documentation shows this moment.
 func TestWhileOneBakesItIsActiveAndFinishedAndNothingOfItIsPending(t *testing.T) {
 	s := baking(t)
 	finished := s.clock.Now()
@@ -142,7 +142,7 @@ func TestABakeBeginsAgain(t *testing.T) {
 	}
 }
 
-// Whoever changes more often than it bakes does not keep the turn for ever.
+// A Deployment that changes more often than it bakes does not keep the turn for ever.
 func TestANewTemplateDuringTheBakeWaitsForThoseThatHadNoTurn(t *testing.T) {
 	s := baking(t)
 	s.pass(40 * time.Minute)
@@ -158,7 +158,7 @@ func TestANewTemplateDuringTheBakeWaitsForThoseThatHadNoTurn(t *testing.T) {
 	s.stays("a")
 }
 
-// As many as are wanted are available, but some of them are old.
+// As many replicas as wanted are available, but some of them are old.
 func TestABakeDoesNotBeginBeforeAllReplicasAreUpdated(t *testing.T) {
 	s := three(t, minReady(60))
 	s.edit("a", version("2"), replicas(3))

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CacheByObject keeps of Deployments and ReplicaSets only what the reconciler
-// reads. What takes most room, their templates, is kept as a hash.
+// CacheByObject keeps only the fields of Deployments and ReplicaSets that the reconciler
+// reads. It replaces templates, which take most memory, by a hash.
 func CacheByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&appsv1.Deployment{}: {Transform: func(o any) (any, error) {
@@ -31,14 +31,14 @@ func CacheByObject() map[client.Object]cache.ByObject {
 	}
 }
 
-// trimDeployment may be applied more than once.
+// trimDeployment trims a Deployment. It may be applied more than once.
 func trimDeployment(d *appsv1.Deployment) {
 	trimTemplate(&d.Spec.Template)
 	d.ManagedFields = pausers(d.ManagedFields)
 	delete(d.Annotations, corev1.LastAppliedConfigAnnotation)
 }
 
-// trimReplicaSet may be applied more than once.
+// trimReplicaSet trims a ReplicaSet. It may be applied more than once.
 func trimReplicaSet(set *appsv1.ReplicaSet) {
 	trimTemplate(&set.Spec.Template)
 	set.ManagedFields, set.Annotations, set.Labels = nil, nil, nil
@@ -46,20 +46,20 @@ func trimReplicaSet(set *appsv1.ReplicaSet) {
 	set.Status = appsv1.ReplicaSetStatus{}
 }
 
-// trimTemplate leaves the identity of a template in the place of its name, which
-// has no meaning otherwise. A template that has no containers was trimmed before:
-// the API accepts none.
+// trimTemplate replaces a template by its identity, in the field for the name, which has
+// no other meaning. A template without containers has been trimmed before: the API
+// accepts none.
 func trimTemplate(template *corev1.PodTemplateSpec) {
 	if len(template.Spec.Containers) > 0 {
 		*template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Name: identityOf(template)}}
 	}
 }
 
-// ownsPause is what managedFields say of a manager that owns spec.paused.
+// ownsPause is the managedFields content of a manager that owns spec.paused.
 const ownsPause = `{"f:spec":{"f:paused":{}}}`
 
-// pausers leaves those entries of managedFields that own spec.paused, and of
-// each only that.
+// pausers keeps only the entries of managedFields that own spec.paused, and in each only
+// that field.
 func pausers(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	var kept []metav1.ManagedFieldsEntry
 	for _, entry := range entries {

@@ -15,7 +15,7 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// What the cache drops must not be what a plan rests on.
+// The cache must not drop anything that a plan depends on.
 func TestACachedDeploymentSaysTheSameAsTheStoredOne(t *testing.T) {
 	s := openStage(t)
 	s.deploy("a", replicas(3), annotated(coordinationv1.OrderAnnotation, "4"),
@@ -30,7 +30,7 @@ func TestACachedDeploymentSaysTheSameAsTheStoredOne(t *testing.T) {
 	}
 	stored, trimmed := d.DeepCopy(), d.DeepCopy()
 	trimDeployment(stored)
-	for range 2 { // a cache may see an object twice
+	for range 2 { // a cache may transform an object twice
 		for kind, by := range CacheByObject() {
 			for _, o := range append(objects(sets), trimmed) {
 				if sameType(kind, o) {
@@ -67,7 +67,7 @@ func sameType(a, b client.Object) bool {
 	return one == two
 }
 
-// Of several ReplicaSets with the template the oldest is the Deployment's, and
+// If several ReplicaSets have the template, the oldest is the Deployment's, and
 // Kubernetes scales the others down.
 func TestTheOldestReplicaSetWithTheTemplateIsTheDeployments(t *testing.T) {
 	now := time.Now()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deploymentcoordination is the reconciler of DeploymentCoordinations.
-// Who may roll out is decided in internal/coordination/deployments; this package
-// gathers what the decision needs, records it, carries it out and tells of it.
+// Package deploymentcoordination is the reconciler of DeploymentCoordinations. The
+// package internal/coordination/deployments decides which Deployment may roll out. This
+// package reads the input of the decision, records it, carries it out and emits events.
 package deploymentcoordination
 
 import (
@@ -34,52 +34,51 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// Admission keeps Deployments that wait from rolling at the moment they are
-// created or changed.
+// Admission keeps waiting Deployments from rolling out at the moment they are created or
+// changed.
 type Admission interface {
-	// Mode is the reason and the message of the condition HoldMode in a namespace.
+	// Mode returns the reason and the message of the condition HoldMode in a namespace.
 	Mode(namespace string) (reason, message string)
-	// Other names another installed coordinator of this API in a sentence; empty
-	// if there is none.
+	// Other describes another installed coordinator of this API in a sentence; empty if
+	// there is none.
 	Other() string
-	// Changes wakes the reconciler when one of the two answers changes: it puts
-	// the namespaces that have coordinations into the queue.
+	// Changes triggers the reconciler when one of the two answers changes: it puts the
+	// namespaces that have coordinations into the queue.
 	Changes() source.Source
 }
 
-// Reconciler has the Deployments of each coordination rolled out one at a time.
+// Reconciler rolls out the Deployments of each coordination one at a time.
 //
 // A request is a namespace, in its Name: coordinations that share Deployments
 // are planned together.
 type Reconciler struct {
 	// Client reads from caches, which [CacheByObject] fills, and writes.
 	Client client.Client
-	// APIReader reads past the caches, before anything but a status is written.
+	// APIReader bypasses the caches. It is read before anything but a status is written.
 	APIReader client.Reader
-	// Events announces transitions.
+	// Events emits events about transitions.
 	Events record.EventRecorder
 	// Now is the clock.
 	Now func() time.Time
-	// Self is the controller's own Deployment, which is never a member; zero if
-	// that is not known.
+	// Self is the controller's own Deployment, which is never a member; zero if it is
+	// not known.
 	Self types.NamespacedName
-	// Admission is what holds Deployments beside the reconciler; nil if nothing
-	// does.
+	// Admission pauses Deployments in addition to the reconciler; nil if no admission
+	// is installed.
 	Admission Admission
-	// Durations records how long reconciliations take; nil does not.
+	// Durations records how long reconciliations take; nil records nothing.
 	Durations *metrics.Durations
 
 	writes expectations.Versions
-	// retries are about Deployments, and journals about the statuses of coordinations.
+	// retries is for Deployments, and journals for the statuses of coordinations.
 	retries, journals retries
 	outages           outages
 	holds             holds
 }
 
-// Reconcile brings the coordinations of one namespace forward by one plan: it
-// gathers, decides, records and acts, in this order. Who has the turn is
-// recorded before a Deployment is released, so that whoever comes next can
-// finish it.
+// Reconcile advances the coordinations of one namespace by one plan: it reads, decides,
+// records and acts, in this order. The turn is recorded before a Deployment is unpaused,
+// so the next pass or the next controller can finish it.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pass := &announce.Pass{}
 	result, err := r.pass(ctx, req, pass)
@@ -120,12 +119,11 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 	return r.requeue(begun, plan.RecheckAt, r.retries.next(seen.namespace), r.journals.next(seen.namespace)), nil
 }
 
-// isOutrun reports whether somebody else was quicker, so that the pass has to look
-// again.
+// isOutrun reports whether another writer was faster. Then the pass has to read again.
 func isOutrun(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
 
-// decide plans. A write that could not be made, and is not wanted any more, is no
-// error of the coordination any more.
+// decide makes the plan. The error of a failed write is dropped when the plan does not
+// contain the write any more.
 func (r *Reconciler) decide(seen world) deployments.Plan {
 	plan := deployments.Decide(seen.Input)
 	r.journals.settle(seen.namespace, func(key string) bool {
@@ -143,7 +141,7 @@ func (r *Reconciler) decide(seen world) deployments.Plan {
 	return deployments.Decide(seen.Input)
 }
 
-// behind reports whether a copy at hand is older than what was written here.
+// behind reports whether an object in the cache is older than a write of this controller.
 func (r *Reconciler) behind(seen world) bool {
 	for _, c := range seen.coordinations {
 		if r.writes.Ahead(c) {
@@ -158,7 +156,7 @@ func (r *Reconciler) behind(seen world) bool {
 	return false
 }
 
-// requeue sleeps until the first of the moments; zero is never.
+// requeue returns the delay until the first of the moments; zero means never.
 func (r *Reconciler) requeue(begun time.Time, moments ...time.Time) ctrl.Result {
 	var wait time.Duration
 	for _, at := range moments {

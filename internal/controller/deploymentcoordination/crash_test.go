@@ -21,8 +21,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// three opens a stage on which three Deployments of one group are rolled out and
-// at rest.
+// three opens a stage on which three Deployments of one group are rolled out and at rest.
 func three(t *testing.T, edits ...func(*coordinationv1.DeploymentCoordination)) *stage {
 	t.Helper()
 	s := openStage(t)
@@ -66,7 +65,7 @@ func TestWhoeverComesAfterACrashReleasesWhoHasTheTurn(t *testing.T) {
 	s.Expect(s.told()).To(Equal([]string{coordinationv1.DeploymentUnpausedEvent}))
 }
 
-// A release that was carried out although its answer was lost is not made again.
+// A write that succeeded although its response was lost is not made again.
 func TestAReleaseWhoseAnswerWasLostIsSeen(t *testing.T) {
 	s := three(t)
 	s.edit("b", version("2"))
@@ -124,7 +123,7 @@ func TestAReleaseThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(HavePrefix("False NoErrors"))
 }
 
-// Whoever mends it by hand leaves nothing to complain about.
+// If a user fixes it by hand, no error remains.
 func TestAWriteThatIsNotWantedAnyMoreIsNoErrorAnyMore(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
@@ -148,7 +147,7 @@ func TestAWriteThatIsNotWantedAnyMoreIsNoErrorAnyMore(t *testing.T) {
 	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(HavePrefix("False NoErrors"))
 }
 
-// An admission plugin that knows an old state pauses again what was released.
+// An admission plugin with an old state pauses a Deployment again after it was unpaused.
 func TestAReleaseThatAnAdmissionPluginUndoesIsNoRelease(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
@@ -179,8 +178,8 @@ func TestAReleaseThatAnAdmissionPluginUndoesIsNoRelease(t *testing.T) {
 	s.Expect(s.told()).To(ContainElement(coordinationv1.DeploymentUnpausedEvent))
 }
 
-// While one that has begun to roll by itself cannot be stopped, nobody else is
-// released.
+// As long as a Deployment that has begun to roll out by itself cannot be paused, no other
+// Deployment is unpaused.
 func TestNobodyIsReleasedBesideOneThatCannotBeStopped(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
@@ -206,8 +205,8 @@ func TestNobodyIsReleasedBesideOneThatCannotBeStopped(t *testing.T) {
 	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
 }
 
-// One that has nothing to roll out is to be paused, and a policy of the cluster does
-// not let anybody write it. Neither its own group nor another one waits for that.
+// A Deployment with nothing to roll out has to be paused, but a policy of the cluster
+// refuses all writes to it. Neither its own group nor another one waits for that.
 func TestOneThatCannotBePausedHoldsUpNobodyWhoMayGo(t *testing.T) {
 	s := three(t)
 	s.deployed("x", labelled("store"))
@@ -231,7 +230,7 @@ func TestOneThatCannotBePausedHoldsUpNobodyWhoMayGo(t *testing.T) {
 	s.Expect(s.condition("store", coordinationv1.DegradedCondition)).To(HavePrefix("False NoErrors"))
 }
 
-// Nor does it wait for the status of another group, and the end of its bake is kept.
+// A group does not wait for the status of another group, and its bake ends on time.
 func TestAStatusThatCannotBeWrittenHoldsUpNoOtherGroup(t *testing.T) {
 	s := three(t)
 	s.deployed("x", labelled("store"))
@@ -290,7 +289,7 @@ func TestAStatusThatCannotBeWrittenIsTold(t *testing.T) {
 	s.Expect(s.told()).To(Equal([]string{coordinationv1.StatusUpdateFailedEvent}))
 }
 
-// whenFirst calls a function once, before the first request of a kind.
+// whenFirst calls a function once, before the first write of a coordination's status.
 func whenFirst(do func()) func(int, string, client.Object) fixture.Fault {
 	once := sync.OnceFunc(do)
 	return func(_ int, write string, _ client.Object) fixture.Fault {
@@ -301,8 +300,8 @@ func whenFirst(do func()) func(int, string, client.Object) fixture.Fault {
 	}
 }
 
-// Two controllers decide on the same state, and the other is quicker: what this
-// one decided is dropped, and it finds out who has the turn.
+// Two controllers decide on the same state, and the other one is faster: this one drops
+// its decision, and then sees who has the turn.
 func TestOfTwoControllersOneGivesTheTurn(t *testing.T) {
 	s := three(t)
 	s.edit("b", version("2"))
@@ -310,7 +309,7 @@ func TestOfTwoControllersOneGivesTheTurn(t *testing.T) {
 	others := &fixture.Events{}
 	other := &Reconciler{Client: s.WithWatch, APIReader: s.WithWatch, Events: others, Now: s.clock.Now}
 	s.wire.Fail = whenFirst(func() {
-		s.edit("a", version("2")) // so that the other decides otherwise
+		s.edit("a", version("2")) // the other controller decides differently because of this
 		for range 3 {
 			_, err := s.try(other)
 			s.Expect(err).NotTo(HaveOccurred())
@@ -329,7 +328,7 @@ func TestOfTwoControllersOneGivesTheTurn(t *testing.T) {
 	s.Expect(others.Take()).To(ContainElement(HaveField("Reason", coordinationv1.DeploymentActivatedEvent)))
 }
 
-// Somebody changes the Deployment between the decision and the release.
+// A user changes the Deployment between the decision and the write.
 func TestAReleaseIsMadeOnlyToTheVersionThatWasDecidedUpon(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
@@ -350,7 +349,7 @@ func TestAReleaseIsMadeOnlyToTheVersionThatWasDecidedUpon(t *testing.T) {
 	s.Expect(s.condition("shop", coordinationv1.ReadyCondition)).To(HavePrefix("False ActiveDeploymentHeld"))
 }
 
-// A cache that lags behind shows an old journal. What rests on it is not done.
+// A cache that lags shows an old journal. The controller does not act on it.
 func TestAReleaseRestsOnTheJournalAsItIsStoredNow(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
 )
 
-// tell sends notes as events about a coordination.
+// tell emits notes as events about a coordination.
 func (r *Reconciler) tell(ctx context.Context, c *coordinationv1.DeploymentCoordination, notes ...deployments.Note) {
 	ctx = announce.About(ctx, coordinationv1.DeploymentCoordinationKind, c)
 	for _, note := range notes {
@@ -24,8 +24,7 @@ func (r *Reconciler) tell(ctx context.Context, c *coordinationv1.DeploymentCoord
 	}
 }
 
-// tellAll sends one note about several coordinations; those that are gone hear
-// nothing.
+// tellAll emits one note about several coordinations. It skips deleted coordinations.
 func (r *Reconciler) tellAll(ctx context.Context, seen world, coordinations []string, note deployments.Note) {
 	for _, name := range coordinations {
 		if c := seen.coordinations[name]; c != nil && note.Reason != "" {

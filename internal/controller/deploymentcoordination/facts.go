@@ -19,8 +19,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// Reasons of the condition Progressing, as Kubernetes gives them. It exports
-// none of them.
+// Reasons that Kubernetes sets in the condition Progressing. Kubernetes exports none of
+// them.
 const (
 	newReplicaSetAvailable   = "NewReplicaSetAvailable"
 	deploymentPaused         = "DeploymentPaused"
@@ -28,8 +28,8 @@ const (
 	progressDeadlineExceeded = "ProgressDeadlineExceeded"
 )
 
-// factsOf says of a Deployment and the ReplicaSets that it owns what the plan
-// needs to know. All of them were trimmed.
+// factsOf returns the facts about a Deployment and its ReplicaSets that the plan needs.
+// All of these objects must be trimmed.
 func factsOf(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) deployments.Deployment {
 	facts := deployments.Deployment{
 		Key:    client.ObjectKeyFromObject(d).String(),
@@ -62,9 +62,8 @@ func factsOf(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) deployments.Deploy
 	return facts
 }
 
-// compare looks for a template among the ReplicaSets of its Deployment. Of
-// several that carry it the oldest is the Deployment's, as Kubernetes has it; the
-// rest are others.
+// compare looks for a template among the ReplicaSets of its Deployment. If several have
+// the template, the oldest is the Deployment's, as in Kubernetes; the rest are others.
 func compare(template string, sets []*appsv1.ReplicaSet) (has, othersUp bool) {
 	slices.SortFunc(sets, func(a, b *appsv1.ReplicaSet) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -93,9 +92,9 @@ func isTrue(c *appsv1.DeploymentCondition) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// unfinished reports whether Kubernetes has begun to roll the Deployment out and
-// has not said that it is complete. The reason stays as it is when a Pod fails
-// later, or when replicas are added or removed.
+// unfinished reports whether Kubernetes has begun to roll out the Deployment and has not
+// reported it as complete. The reason does not change when a Pod fails later, or when
+// replicas are added or removed.
 func unfinished(d *appsv1.Deployment) bool {
 	progressing := conditionOf(d, appsv1.DeploymentProgressing)
 	if d.Spec.Paused || progressing == nil {
@@ -108,9 +107,9 @@ func unfinished(d *appsv1.Deployment) bool {
 	return true
 }
 
-// rolledOut reports whether all replicas that are wanted now have the template and
-// are available, and there are no others. One that is paused is not, whatever it
-// looks like: Kubernetes has not been asked yet.
+// rolledOut reports whether all wanted replicas have the template and are available, and
+// there are no others. A paused Deployment is never rolled out, even if it looks so:
+// Kubernetes has not been asked yet.
 func rolledOut(d *appsv1.Deployment) bool {
 	return !d.Spec.Paused && workload.Deployment(d).Phase == workload.Current
 }
@@ -123,7 +122,7 @@ func failureOf(d *appsv1.Deployment) *deployments.Failure {
 	return &deployments.Failure{Message: progressing.Message, At: progressing.LastUpdateTime.Time}
 }
 
-// progressDeadline is zero where Kubernetes never gives a rollout up.
+// progressDeadline returns zero if Kubernetes never gives a rollout up.
 func progressDeadline(d *appsv1.Deployment) time.Duration {
 	seconds := d.Spec.ProgressDeadlineSeconds
 	if seconds == nil || *seconds == math.MaxInt32 {
@@ -132,7 +131,7 @@ func progressDeadline(d *appsv1.Deployment) time.Duration {
 	return time.Duration(*seconds) * time.Second
 }
 
-// Labels that Flux puts on what it applies.
+// Labels that Flux sets on the objects that it applies.
 const (
 	kustomizationName      = "kustomize.toolkit.fluxcd.io/name"
 	kustomizationNamespace = "kustomize.toolkit.fluxcd.io/namespace"
@@ -150,8 +149,8 @@ func appliedBy(d *appsv1.Deployment) string {
 	return ""
 }
 
-// pausedBy is the manager of spec.paused, if it is somebody else; a trimmed
-// Deployment names nobody else in its managedFields.
+// pausedBy returns the field manager that owns spec.paused, if it is not this controller.
+// The managedFields of a trimmed Deployment contain only owners of spec.paused.
 func pausedBy(d *appsv1.Deployment) string {
 	for _, entry := range d.ManagedFields {
 		if entry.Manager != write.FieldManager {

@@ -78,7 +78,7 @@ func TestAFailureEnds(t *testing.T) {
 	}
 }
 
-// Kubernetes never gives up a rollout that was complete once.
+// Kubernetes never gives up a rollout that has been complete once.
 func TestARolloutThatBreaksWhileItBakesBlocksAndSaysSo(t *testing.T) {
 	s := baking(t)
 	s.pass(20 * time.Second)
@@ -103,8 +103,8 @@ func TestARolloutThatBreaksWhileItBakesBlocksAndSaysSo(t *testing.T) {
 	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(HavePrefix("False NoErrors"))
 }
 
-// Kubernetes keeps a timeout through a pause, and does not look at it anew
-// before the Deployment progresses.
+// Kubernetes keeps a timeout during a pause, and does not re-evaluate it before the
+// Deployment progresses.
 func TestATimeoutThatIsOlderThanTheRolloutIsNoFailureBeforeTheDeadline(t *testing.T) {
 	s := three(t)
 	s.givesUp("a", "of the year before last")

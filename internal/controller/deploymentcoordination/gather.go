@@ -15,20 +15,20 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
 )
 
-// controllerOnly says in the condition HoldMode what no admission means.
+// controllerOnly is the message of the condition HoldMode without admission.
 const controllerOnly = "Deployments are paused after they were created or changed, as soon as the controller sees it"
 
-// world is what was read of a namespace, and what the plan is told of it.
+// world is what was read of a namespace, and the input of the plan.
 type world struct {
 	deployments.Input
 
 	namespace     string
 	coordinations map[string]*coordinationv1.DeploymentCoordination
-	// deployments by namespace/name.
+	// deployments contains Deployments by namespace/name.
 	deployments map[string]*appsv1.Deployment
 }
 
-// gather reads a namespace. What could not be read is a fact like others.
+// gather reads a namespace. A read failure is part of the input, in Unreadable.
 func (r *Reconciler) gather(ctx context.Context, from client.Reader, namespace string) world {
 	w := world{
 		namespace:     namespace,
@@ -43,8 +43,8 @@ func (r *Reconciler) gather(ctx context.Context, from client.Reader, namespace s
 	return w
 }
 
-// confirm reads past the cache what a plan is about to act on. If that fails,
-// the plan is made again with what is in the cache, and knows.
+// confirm reads again, without the cache, what a plan is about to act on. If that fails,
+// the plan is made again with the cached objects and the failure.
 func (r *Reconciler) confirm(ctx context.Context, cached world) world {
 	live := r.gather(ctx, r.APIReader, cached.namespace)
 	if live.Unreadable != nil {

@@ -11,22 +11,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// holds remembers which Deployments were paused here, and with which template, until
-// they are unpaused here. The zero value is ready. It serves to tell people of others
-// who unpause them; after a restart that takes one round more.
+// holds contains the Deployments that this controller has paused, and with which
+// template, until it unpauses them. The zero value is ready to use. It serves to warn
+// users about others who unpause them; after a restart the warning comes one round later.
 type holds struct {
 	mu   sync.Mutex
 	held map[string]held // by namespace/name
 }
 
-// held is what a Deployment was when it was paused.
+// held is the state of a Deployment when it was paused.
 type held struct {
 	uid      types.UID
 	template string
 }
 
-// wrote notes whether a Deployment, which was trimmed, was paused by what was written
-// to it.
+// wrote records whether a write paused a Deployment, which must be trimmed.
 func (h *holds) wrote(d *appsv1.Deployment, paused bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -41,7 +40,8 @@ func (h *holds) wrote(d *appsv1.Deployment, paused bool) {
 	h.held[key] = held{d.UID, d.Spec.Template.Name}
 }
 
-// has reports whether a Deployment was paused here as it is, but for spec.paused.
+// has reports whether a Deployment was paused here with the UID and the template that it
+// has now.
 func (h *holds) has(d *appsv1.Deployment) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,7 +49,7 @@ func (h *holds) has(d *appsv1.Deployment) bool {
 	return ok && found == held{d.UID, d.Spec.Template.Name}
 }
 
-// keep forgets the Deployments of a namespace that are not there any more.
+// keep forgets the Deployments of a namespace that do not exist any more.
 func (h *holds) keep(namespace string, there map[string]*appsv1.Deployment) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

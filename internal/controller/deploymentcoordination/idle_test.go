@@ -12,8 +12,8 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// Flux and Helm wait for what kstatus says, and kubectl rollout refuses to
-// restart what is paused.
+// Flux and Helm wait until kstatus reports an object as ready, and kubectl rollout
+// refuses to restart a paused Deployment.
 func TestWhileIdleOnlyResumeLetsFluxFindADeploymentReady(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit   func(*coordinationv1.DeploymentCoordination)

@@ -15,14 +15,15 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// components are some of a plan's, by their names.
+// components is a set of components of a plan, by name.
 type components map[string]bool
 
-// record stores the journals that say anything new, each under an optimistic
-// lock: of two passes, or two controllers, that decided on the same state only
-// one is written, and the other looks again. The first that cannot be stored ends
-// it for its component, which may not be acted on then. Whether any was stored, the
-// components that were not, and what went wrong are returned.
+// record stores the journals that have changed, each under an optimistic lock: if two
+// passes, or two controllers, decide on the same state, only one is written, and the
+// other reads again. After the first journal that cannot be stored, record skips the
+// other journals of that component, and the component must not be acted on. It reports
+// whether any journal was stored, and returns the components that were not, and the
+// errors.
 func (r *Reconciler) record(ctx context.Context, seen world, plan deployments.Plan) (stored bool, unstored components, errs []error) {
 	unstored = components{}
 	for _, journal := range plan.Journals {
@@ -42,7 +43,7 @@ func (r *Reconciler) record(ctx context.Context, seen world, plan deployments.Pl
 	return stored, unstored, errs
 }
 
-// errTooEarly means that a journal could not be stored a moment ago.
+// errTooEarly means that storing a journal failed a moment ago.
 var errTooEarly = errors.New("it is too early to try again")
 
 func (r *Reconciler) store(ctx context.Context, c *coordinationv1.DeploymentCoordination, next coordinationv1.DeploymentCoordinationStatus) (news bool, err error) {
@@ -65,9 +66,10 @@ func (r *Reconciler) store(ctx context.Context, c *coordinationv1.DeploymentCoor
 	return true, nil
 }
 
-// unrecorded tells of a journal that could not be stored, and is what the pass says
-// of it. It is tried again after a pause, so that the others of the namespace are not
-// looked at ever more rarely because of it. That another was quicker is no failure.
+// unrecorded emits an event about a journal that could not be stored, and returns the
+// error of the pass. The journal has a retry delay of its own: otherwise the backoff of
+// the namespace would delay its other coordinations more and more. A faster writer is no
+// failure.
 func (r *Reconciler) unrecorded(ctx context.Context, c *coordinationv1.DeploymentCoordination, plan deployments.Plan, err error) error {
 	switch {
 	case errors.Is(err, errTooEarly):
@@ -81,7 +83,7 @@ func (r *Reconciler) unrecorded(ctx context.Context, c *coordinationv1.Deploymen
 	return fmt.Errorf("write the status of DeploymentCoordination %s: %w", key, err)
 }
 
-// tellUnrecorded tells of a journal that could not be written.
+// tellUnrecorded emits an event about a journal that could not be written.
 func (r *Reconciler) tellUnrecorded(ctx context.Context, c *coordinationv1.DeploymentCoordination, plan deployments.Plan, err error) {
 	note := deployments.Note{
 		Reason: coordinationv1.StatusUpdateFailedEvent, Warning: true, Message: fmt.Sprintf("the status cannot be written: %v", err),

@@ -16,11 +16,11 @@ import (
 
 var runtimeConverter = runtime.DefaultUnstructuredConverter
 
-// What the Deployment controller does is played here, one moment at a time, with
-// the clock of the stage.
+// This file simulates the Deployment controller, one step at a time, with the clock of
+// the stage.
 
-// observes lets Kubernetes look at a Deployment without rolling it out, as it
-// does while one is paused: it scales only.
+// observes lets Kubernetes observe a Deployment without rolling it out, as it does while
+// the Deployment is paused: it only scales.
 func (s *stage) observes(name string) {
 	d := s.deployment(name)
 	for _, set := range s.sets(d) {
@@ -35,7 +35,7 @@ func (s *stage) observes(name string) {
 	})
 }
 
-// begins lets Kubernetes make the new ReplicaSet, whose Pods are not there yet.
+// begins lets Kubernetes create the new ReplicaSet, whose Pods do not exist yet.
 func (s *stage) begins(name string) {
 	d := s.deployment(name)
 	s.Expect(d.Spec.Paused).To(BeFalse(), "%s is paused", name)
@@ -66,7 +66,7 @@ func (s *stage) finishes(name string) {
 	})
 }
 
-// givesUp lets Kubernetes say that a rollout took too long.
+// givesUp lets Kubernetes report that a rollout took too long.
 func (s *stage) givesUp(name, message string) {
 	s.say(name, func(st *appsv1.DeploymentStatus) {
 		s.setProgressing(st, corev1.ConditionFalse, progressDeadlineExceeded, message)
@@ -81,7 +81,7 @@ func (s *stage) say(name string, edit func(*appsv1.DeploymentStatus)) {
 	s.Expect(s.Status().Update(s.ctx, d)).To(Succeed())
 }
 
-// sets are the ReplicaSets of a Deployment.
+// sets returns the ReplicaSets of a Deployment.
 func (s *stage) sets(d *appsv1.Deployment) []appsv1.ReplicaSet {
 	list := &appsv1.ReplicaSetList{}
 	s.Expect(s.List(s.ctx, list, client.InNamespace(d.Namespace))).To(Succeed())
@@ -94,8 +94,8 @@ func (s *stage) sets(d *appsv1.Deployment) []appsv1.ReplicaSet {
 	return own
 }
 
-// current is the ReplicaSet of a Deployment's template, which is made if there
-// is none.
+// current returns the ReplicaSet of a Deployment's template. It creates one if there is
+// none.
 func (s *stage) current(d *appsv1.Deployment) *appsv1.ReplicaSet {
 	sets := s.sets(d)
 	for i := range sets {
@@ -150,10 +150,10 @@ func progressing(st *appsv1.DeploymentStatus) appsv1.DeploymentCondition {
 	return appsv1.DeploymentCondition{}
 }
 
-// pass lets time go by.
+// pass advances the clock.
 func (s *stage) pass(d time.Duration) { s.clock.Pass(d) }
 
-// progresses lets some of the updated Pods be available.
+// progresses makes some of the updated Pods available.
 func (s *stage) progresses(name string, updated int32) {
 	s.say(name, func(st *appsv1.DeploymentStatus) {
 		st.Replicas = *s.deployment(name).Spec.Replicas

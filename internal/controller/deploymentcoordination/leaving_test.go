@@ -11,7 +11,7 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// free are the Deployments that nothing of the coordinations is left on.
+// free returns the unpaused Deployments without the annotation held-by.
 func (s *stage) free() []string {
 	names := []string{}
 	for _, name := range s.unpaused() {
@@ -61,7 +61,8 @@ func TestWhatIsLeftByItsCoordinationIsGivenBack(t *testing.T) {
 	}
 }
 
-// They are marked as soon as they are seen, so that they can be given back.
+// They get the annotation as soon as they are seen. Without it they could not be given
+// back.
 func TestDeploymentsThatArrivedPausedAreGivenBackToo(t *testing.T) {
 	s := openStage(t)
 	s.deploy("a", paused(true))
@@ -75,8 +76,8 @@ func TestDeploymentsThatArrivedPausedAreGivenBackToo(t *testing.T) {
 	s.Expect(s.free()).To(Equal([]string{"a", "b"}))
 }
 
-// The first implementation of this API took an empty selector for the whole
-// namespace, and marked nothing.
+// The first implementation of this API took an empty selector for the whole namespace,
+// and set no annotation.
 func TestWhatWasPausedUnderAnEmptySelectorIsReleasedWithItsCoordination(t *testing.T) {
 	s := openStage(t)
 	s.deploy("a", labelled("other"), paused(true))

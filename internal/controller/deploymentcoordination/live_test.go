@@ -31,11 +31,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// component is who sends the events of this reconciler.
+// component is the source of the events of this reconciler.
 const component = "deploymentcoordination-controller"
 
-// street is a namespace of its own where Kubernetes itself rolls Deployments out,
-// and where the reconciler runs with the caches and watches of production.
+// street is a namespace of its own, where Kubernetes itself rolls out Deployments, and
+// where the reconciler runs with the caches and watches of production.
 type street struct {
 	*WithT
 	client.WithWatch
@@ -57,12 +57,12 @@ func openStreet(t *testing.T) *street {
 	return s
 }
 
-// play runs the reconciler. The returned function ends it.
+// play runs the reconciler. The returned function stops it.
 func (s *street) play(edits ...func(*Reconciler)) (stop func()) {
 	return s.playAs(s.plane.RESTConfig(), edits...)
 }
 
-// playAs runs it as some user.
+// playAs runs the reconciler as the given user.
 func (s *street) playAs(user *rest.Config, edits ...func(*Reconciler)) (stop func()) {
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
 		Scheme: testScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: fixture.ControllerConfig(),
@@ -114,7 +114,7 @@ func (s *street) coordination(name string) *coordinationv1.DeploymentCoordinatio
 	return c
 }
 
-// edit changes Deployments as a person does, who tries again after a conflict.
+// edit changes Deployments as a user does, and retries after a conflict.
 func (s *street) edit(names []string, edits ...func(*appsv1.Deployment)) {
 	for _, name := range names {
 		s.Eventually(func() error {
@@ -127,8 +127,8 @@ func (s *street) edit(names []string, edits ...func(*appsv1.Deployment)) {
 	}
 }
 
-// idles waits until a coordination has seen its present spec and all members, and
-// nothing is left to do.
+// idles waits until a coordination has seen its present spec and all members, and nothing
+// is left to do.
 func (s *street) idles(name string, members ...string) {
 	s.t.Helper()
 	s.Eventually(func(g Gomega) {
@@ -144,7 +144,7 @@ func (s *street) idles(name string, members ...string) {
 	}).Should(Succeed(), func() string { return s.describe(name) })
 }
 
-// activates waits until a Deployment has the turn, and was released.
+// activates waits until a Deployment has the turn and is unpaused.
 func (s *street) activates(coordination, name string) {
 	s.t.Helper()
 	s.Eventually(func(g Gomega) {
@@ -167,7 +167,7 @@ func (s *street) keys(names []string) []string {
 	return keys
 }
 
-// describe shows what matters when a test fails.
+// describe returns the details for the message of a failed test.
 func (s *street) describe(name string) string {
 	c := s.coordination(name)
 	text := fmt.Sprintf("active %q\n", c.Status.ActiveDeployment)
@@ -186,7 +186,7 @@ func (s *street) describe(name string) string {
 	return text
 }
 
-// versions are the images that the Pods of a Deployment run, by how many do.
+// versions returns how many Pods of a Deployment run each image.
 func (s *street) versions(name string) map[string]int {
 	pods := &corev1.PodList{}
 	s.Expect(s.List(s.ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels{"app": name})).To(Succeed())
@@ -200,7 +200,7 @@ func (s *street) versions(name string) map[string]int {
 	return found
 }
 
-// stuck returns a version whose Pods do not become ready before it is mended.
+// stuck returns a version whose Pods do not become ready before mend is called.
 func (s *street) stuck() (version string, mend func()) {
 	version = "stuck-" + s.namespace
 	s.Expect(s.plane.BreakVersion(s.ctx, version)).To(Succeed())
@@ -215,7 +215,7 @@ func (s *street) stuck() (version string, mend func()) {
 	return version, mend
 }
 
-// events are what was told of a coordination, oldest first, as "Type Reason".
+// events returns the events of a coordination, oldest first, as "Type Reason".
 func (s *street) events(name string) []string {
 	list := &corev1.EventList{}
 	s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingFields{"involvedObject.name": name})).To(Succeed())
@@ -230,7 +230,7 @@ func (s *street) events(name string) []string {
 	return told
 }
 
-// story is what was told of a coordination, for people.
+// story returns the events of a coordination with their messages.
 func (s *street) story(name string) string {
 	list := &corev1.EventList{}
 	s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingFields{"involvedObject.name": name})).To(Succeed())
@@ -242,24 +242,24 @@ func (s *street) story(name string) string {
 	return text
 }
 
-// tells waits until an event was told a number of times.
+// tells waits until an event was emitted a number of times.
 func (s *street) tells(of, event string, times int) {
 	s.t.Helper()
 	s.Eventually(func() int { return count(s.events(of), event) }).Should(Equal(times), func() string { return s.story(of) + s.describe(of) })
 }
 
-// watched is what an observer who has nothing to do with the controller saw.
+// watched is what an observer saw, independently of the controller.
 type watched struct {
 	mu sync.Mutex
-	// together are those that rolled at the same moment, of the moments in which
-	// there were most.
+	// together are the Deployments that rolled out at the same moment, from the moment
+	// with the most of them.
 	together []string
-	// turns are those that rolled, each time that they began to.
+	// turns contains a Deployment each time that it began to roll out.
 	turns []string
 	seen  map[string]*appsv1.Deployment
 }
 
-// observe looks at every version of every Deployment from now on.
+// observe observes every version of every Deployment from now on.
 func (s *street) observe() *watched {
 	list := &appsv1.DeploymentList{}
 	s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace))).To(Succeed())
@@ -303,20 +303,20 @@ func (w *watched) saw(d *appsv1.Deployment, gone bool) {
 	}
 }
 
-// rolls reports whether a Deployment may roll and is not rolled out.
+// rolls reports whether a Deployment may roll out and is not rolled out.
 func rolls(d *appsv1.Deployment) bool {
 	s, n := d.Status, *d.Spec.Replicas
 	return !d.Spec.Paused && (s.ObservedGeneration < d.Generation || s.UpdatedReplicas != n || s.AvailableReplicas != n || s.Replicas != n)
 }
 
-// took are the turns that were taken, in their order.
+// took returns the turns in their order.
 func (w *watched) took() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.turns)
 }
 
-// atOnce are the most that rolled at the same moment.
+// atOnce returns the largest set of Deployments that rolled out at the same moment.
 func (w *watched) atOnce() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// apply writes a Deployment as Flux does: by server-side apply, which takes what
-// it spells.
+// apply writes a Deployment as Flux does: by server-side apply, which takes over the
+// fields that the manifest sets.
 func (s *stage) apply(name string, spells *bool, edits ...func(*appsv1.Deployment)) {
 	applied, err := toUnstructured(deployment(s.namespace, name, edits...))
 	s.Expect(err).NotTo(HaveOccurred())
@@ -35,8 +35,8 @@ func contested(name string) gomegatypes.GomegaMatcher {
 		HaveField("Message", And(ContainSubstring(name), ContainSubstring("kustomize-controller"))))
 }
 
-// A manifest that spells spec.paused takes it back each time that it is applied.
-// While there is nothing to roll out the controller lets it.
+// A manifest that sets spec.paused overwrites it each time it is applied. As long as
+// there is nothing to roll out, the controller accepts that.
 func TestAManifestThatSpellsPausedIsNotFoughtOverWhileIdle(t *testing.T) {
 	s := three(t)
 	off := false
@@ -54,7 +54,7 @@ func TestAManifestThatSpellsPausedIsNotFoughtOverWhileIdle(t *testing.T) {
 	s.Expect(s.events.Take()).To(BeEmpty())
 }
 
-// While it waits it is held, once for each time that the manifest is applied.
+// While it waits, it is paused once for each time that the manifest is applied.
 func TestAManifestThatSpellsPausedCannotTakeATurn(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
@@ -74,8 +74,8 @@ func TestAManifestThatSpellsPausedCannotTakeATurn(t *testing.T) {
 	s.stays("b")
 }
 
-// Who updates the whole Deployment and leaves spec.paused out removes it, so that nobody
-// owns it. Once is no fight.
+// An update of the whole Deployment without spec.paused removes the field, and then it
+// has no owner. The first time is not a conflict.
 func TestWhoRemovesPausedAgainAndAgainIsNoticed(t *testing.T) {
 	s := three(t, resume)
 	s.edit("a", version("2"))
@@ -98,8 +98,8 @@ func TestWhoRemovesPausedAgainAndAgainIsNoticed(t *testing.T) {
 	}
 }
 
-// One that leaves it out does not disturb, and the controller owns two fields
-// only.
+// A manifest that leaves the field out causes no conflict, and the controller owns only
+// two fields.
 func TestAManifestThatDoesNotSpellPausedLeavesItAsItIs(t *testing.T) {
 	s := openStage(t)
 	s.apply("a", nil)

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// readPatience is how long a namespace may be unreadable before its coordinations say
-// so. What fails for a moment is only tried again.
+// readPatience is how long a namespace may be unreadable before its coordinations report
+// it. A shorter failure is only retried.
 const readPatience = 30 * time.Second
 
-// outages remembers since when namespaces cannot be read. The zero value is ready.
+// outages records since when namespaces are unreadable. The zero value is ready to use.
 type outages struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-// worthTelling reports whether what a pass has read of a namespace is to be stored: it
-// could read, or cannot for so long that people have to know.
+// worthTelling reports whether a pass stores its results: the namespace is readable, or
+// has been unreadable for so long that users have to know.
 func (o *outages) worthTelling(namespace string, unreadable error, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

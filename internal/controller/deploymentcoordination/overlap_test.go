@@ -15,8 +15,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// overlapping opens a stage with the coordinations one, of a and b, and two, of b
-// and c. Everything is rolled out.
+// overlapping opens a stage with two coordinations: one selects a and b, and two selects
+// b and c. Everything is rolled out.
 func overlapping(t *testing.T, edits ...func(*coordinationv1.DeploymentCoordination)) *stage {
 	t.Helper()
 	s := openStage(t)
@@ -137,7 +137,7 @@ func TestNobodyIsReleasedOnHalfAJournal(t *testing.T) {
 	s.Expect(s.unpaused()).To(Equal([]string{"b"}))
 }
 
-// A label makes one group of two, in each of which somebody rolls.
+// A label joins two groups, and a Deployment rolls out in each of them.
 func TestWhenTwoGroupsBecomeOneTheFurthestAlongGoesOn(t *testing.T) {
 	s := openStage(t)
 	s.deployed("a", labelled("one"), replicas(2))

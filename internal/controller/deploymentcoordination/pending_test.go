@@ -13,7 +13,7 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// Only another template makes a Deployment wait for a turn.
+// Only a new template makes a Deployment wait for a turn.
 func TestWhatIsNoNewTemplateTakesNoTurn(t *testing.T) {
 	for name, happens := range map[string]func(*street){
 		"a scale": func(s *street) {
@@ -75,7 +75,7 @@ func (s *street) pod(of string) *corev1.Pod {
 	return &pods.Items[0]
 }
 
-// sayReady plays a readiness probe of one Pod.
+// sayReady simulates the readiness probe of one Pod.
 func (s *street) sayReady(of string, is corev1.ConditionStatus) {
 	pod := s.pod(of)
 	for i := range pod.Status.Conditions {
@@ -97,7 +97,8 @@ func TestAScaleTogetherWithATemplateTakesATurn(t *testing.T) {
 	s.Expect(s.versions("b")).To(Equal(map[string]int{"2": 3}))
 }
 
-// It is released, Kubernetes makes the empty ReplicaSet, and it is done.
+// The Deployment is unpaused, Kubernetes creates the empty ReplicaSet, and the rollout is
+// done.
 func TestATemplateWithoutReplicasIsRolledOutAtOnce(t *testing.T) {
 	s := openStreet(t)
 	s.deploy([]string{"a", "b"}, paused(true))
@@ -108,7 +109,7 @@ func TestATemplateWithoutReplicasIsRolledOutAtOnce(t *testing.T) {
 	s.idles("shop", "a", "b")
 	s.edit([]string{"a"}, version("2"))
 	s.idles("shop", "a", "b")
-	s.tells("shop", "Normal "+coordinationv1.DeploymentActivatedEvent, 3) // one for each, and one for this
+	s.tells("shop", "Normal "+coordinationv1.DeploymentActivatedEvent, 3) // one for each, and one for this rollout
 	started := s.coordination("shop").Status.DeploymentStates[0].LastRolloutStarted
 
 	s.scaled("a", 2)
@@ -117,7 +118,7 @@ func TestATemplateWithoutReplicasIsRolledOutAtOnce(t *testing.T) {
 	s.Expect(s.coordination("shop").Status.DeploymentStates[0].LastRolloutStarted).To(Equal(started))
 }
 
-// The old ReplicaSet is scaled meanwhile, so that the capacity is right.
+// In the meantime the old ReplicaSet is scaled, to have the right capacity.
 func TestAnAutoscalerOfOneThatWaitsDoesNotTakeTheTurn(t *testing.T) {
 	s := openStreet(t)
 	stuck, _ := s.stuck()
@@ -133,8 +134,7 @@ func TestAnAutoscalerOfOneThatWaitsDoesNotTakeTheTurn(t *testing.T) {
 	s.Expect(s.coordination("shop").Status.ActiveDeployment).To(HaveSuffix("/a"))
 }
 
-// Until the new Pods are there, Kubernetes says that the Deployment is not
-// available.
+// Until the new Pods are available, Kubernetes reports the Deployment as not available.
 func TestAnAutoscalerOfOneThatBakesDoesNotTouchItsClock(t *testing.T) {
 	s := openStreet(t)
 	s.deploy([]string{"a", "b"}, paused(true))

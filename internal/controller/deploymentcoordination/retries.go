@@ -8,26 +8,25 @@ import (
 	"time"
 )
 
-// A write that could not be made is tried again after a pause, however often
-// something else happens in between. The pause doubles each time.
+// A failed write is retried after a delay, no matter how often other events come in
+// between. The delay doubles each time.
 const firstRetry, lastRetry = time.Second, 5 * time.Minute
 
-// retries remembers which objects could not be written, and paces the next
-// attempts. The zero value is ready. A key is a namespace and a name, with a slash
-// between.
+// retries contains the objects that could not be written, and paces the next attempts.
+// The zero value is ready to use. A key is namespace/name.
 type retries struct {
 	mu     sync.Mutex
 	unmade map[string]unmade
 }
 
-// unmade is a write that could not be made.
+// unmade is a write that failed.
 type unmade struct {
 	err   error
 	pause time.Duration
 	next  time.Time
 }
 
-// failed remembers that an object could not be written.
+// failed records that an object could not be written.
 func (r *retries) failed(key string, err error, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,8 +37,8 @@ func (r *retries) failed(key string, err error, now time.Time) {
 	r.unmade[key] = unmade{err: err, pause: pause, next: now.Add(pause)}
 }
 
-// settle forgets the writes of a namespace that are not wanted any more, and
-// reports whether there were any.
+// settle forgets the writes of a namespace that are not wanted any more, and reports
+// whether there were any.
 func (r *retries) settle(namespace string, isWanted func(key string) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,14 +52,14 @@ func (r *retries) settle(namespace string, isWanted func(key string) bool) bool 
 	return settled
 }
 
-// made forgets what was said of an object.
+// made forgets the failure of an object.
 func (r *retries) made(key string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.unmade, key)
 }
 
-// failure is why the last write to an object could not be made; empty if it could.
+// failure returns why the last write to an object failed; empty if it did not.
 func (r *retries) failure(key string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +76,7 @@ func (r *retries) waits(key string, now time.Time) bool {
 	return now.Before(r.unmade[key].next)
 }
 
-// next is when to write to an object of a namespace again; zero if none waits.
+// next returns when to write to an object of a namespace again; zero if none waits.
 func (r *retries) next(namespace string) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

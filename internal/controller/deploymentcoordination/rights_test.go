@@ -16,8 +16,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-// The generated role is enough, and without the right to send events everything
-// goes on, quietly.
+// The generated role is sufficient. Without the permission to create events everything
+// else works, without errors.
 func TestTheRoleIsEnoughEvenWithoutEvents(t *testing.T) {
 	for name, events := range map[string]bool{"as it is generated": true, "without events": false} {
 		t.Run(name, func(t *testing.T) {
@@ -39,8 +39,7 @@ func TestTheRoleIsEnoughEvenWithoutEvents(t *testing.T) {
 	}
 }
 
-// grant gives a user those rules of the generated role that are wanted, in the
-// namespace.
+// grant gives a user the wanted rules of the generated role, in the namespace.
 func (s *street) grant(user string, wanted func(rbacv1.PolicyRule) bool) {
 	content, err := os.ReadFile(filepath.Join(parts.Root(), "config", "coordination", "rbac", "role.yaml"))
 	s.Expect(err).NotTo(HaveOccurred())

@@ -20,13 +20,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-// Whoever applies the samples sees the Deployment with the lower order first.
+// With the samples, the Deployment with the lower order rolls out first.
 func TestTheSamplesRollOutInTurn(t *testing.T) {
 	s := openStreet(t)
 	s.play()
 	for _, sample := range s.samples() {
 		if sample.GetObjectKind().GroupVersionKind().Kind == "Namespace" {
-			continue // the street has its own
+			continue // the street has its own namespace
 		}
 		sample.SetNamespace(s.namespace)
 		s.Expect(s.Create(s.ctx, sample)).To(Succeed())
@@ -42,7 +42,7 @@ func TestTheSamplesRollOutInTurn(t *testing.T) {
 	s.idles("shop", "cart", "store")
 }
 
-// samples are the sample manifests, read strictly.
+// samples returns the sample manifests, decoded strictly.
 func (s *street) samples() []client.Object {
 	paths, err := filepath.Glob(filepath.Join(parts.Root(), "config", "coordination", "samples", "*.yaml"))
 	s.Expect(err).NotTo(HaveOccurred())

@@ -16,7 +16,7 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// This is how people of the first implementation create them: paused, with no
+// Users of the first implementation create Deployments like this: paused, with no
 // annotation.
 func TestDeploymentsThatWereCreatedPausedRollOutOneAfterTheOther(t *testing.T) {
 	s := openStreet(t)
@@ -61,9 +61,9 @@ func TestEveryoneOfTenRollsOutAndNoTwoAtOnce(t *testing.T) {
 	}
 }
 
-// In a wave under the policy Resume the members are unpaused when their templates
-// change, so without admission the controller has to stop all but one. What was
-// stopped before Kubernetes began has the old Pods.
+// In a wave under the policy Resume the members are unpaused when their templates change,
+// so without admission the controller has to pause all but one. A Deployment that is
+// paused before Kubernetes begins keeps its old Pods.
 func TestUnderResumeAllButOneAreStoppedWhenTheirTemplatesChange(t *testing.T) {
 	s := openStreet(t)
 	members := []string{"a", "b", "c"}
@@ -85,7 +85,7 @@ func TestUnderResumeAllButOneAreStoppedWhenTheirTemplatesChange(t *testing.T) {
 	mend()
 	s.idles("shop", members...)
 	for _, name := range members {
-		// That all are idle is written down before those that are stopped go on.
+		// The status reports all as idle before the paused ones are unpaused.
 		s.Eventually(func() bool { return s.deployment(name).Spec.Paused }).Should(BeFalse())
 		s.Expect(s.versions(name)).To(Equal(map[string]int{stuck: 1}))
 	}
@@ -112,7 +112,7 @@ func TestMinReadySecondsReallyPass(t *testing.T) {
 	s.deploy([]string{"a", "b"}, paused(true))
 	s.coordinate("shop", minReady(3))
 	s.play()
-	s.Eventually(func(g Gomega) { // they bake, and say so
+	s.Eventually(func(g Gomega) { // they bake, and the status reports it
 		c := s.coordination("shop")
 		g.Expect(c.Status.DeploymentStates).To(HaveLen(2))
 		g.Expect(c.Status.DeploymentStates[0].LastRolloutFinished).NotTo(BeNil())
@@ -124,7 +124,7 @@ func TestMinReadySecondsReallyPass(t *testing.T) {
 	s.Expect(states[1].LastRolloutStarted.Sub(states[0].LastRolloutFinished.Time)).To(BeNumerically(">=", 3*time.Second))
 }
 
-// The status is as fresh while one rolls and while it bakes as at any time.
+// The status is up to date at any time, also during a rollout and a bake.
 func TestAMemberThatComesDuringARolloutOrABakeShowsAtOnce(t *testing.T) {
 	s := openStreet(t)
 	stuck, mend := s.stuck()
@@ -144,7 +144,7 @@ func TestAMemberThatComesDuringARolloutOrABakeShowsAtOnce(t *testing.T) {
 	s.Expect(s.coordination("shop").Status.ActiveDeployment).To(HaveSuffix("/a"))
 }
 
-// Nothing else happens that could wake the controller.
+// No other event could trigger the controller.
 func TestTheDeletionOfTheActiveDeploymentWakesTheController(t *testing.T) {
 	s := openStreet(t)
 	stuck, _ := s.stuck()
@@ -198,7 +198,7 @@ func (s *street) unpaused() []string {
 	return names
 }
 
-// held are the Deployments that name a coordination as their holder.
+// held returns the Deployments that name a coordination in held-by.
 func (s *street) held() []string {
 	var names []string
 	for _, d := range s.list() {
@@ -209,7 +209,7 @@ func (s *street) held() []string {
 	return names
 }
 
-// With the controller stopped, Kubernetes does what is asked of it.
+// While the controller is stopped, Kubernetes carries out every change.
 func TestWithoutTheControllerDeploymentsComeAndGo(t *testing.T) {
 	s := openStreet(t)
 	s.deploy([]string{"a", "b"}, paused(true))

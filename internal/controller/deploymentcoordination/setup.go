@@ -21,8 +21,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// SetupWithManager registers the watches. Each leads to the namespace of the
-// object, if there is a coordination, or was one that has left a trace.
+// SetupWithManager registers the watches. Each enqueues the namespace of the object if it
+// has a coordination, or if the Deployment still has the annotation of a former one.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
 	on := handler.EnqueueRequestsFromMapFunc
 	build := ctrl.NewControllerManagedBy(mgr).
@@ -42,8 +42,9 @@ func namespaceOf(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}}}
 }
 
-// namespaceOfDeployment leads to namespaces that have a coordination, and from a
-// Deployment that was held to its namespace even if there is none any more.
+// namespaceOfDeployment enqueues namespaces that have a coordination. For a Deployment
+// with the annotation held-by it enqueues the namespace even if there is no coordination
+// any more.
 func (r *Reconciler) namespaceOfDeployment(ctx context.Context, d client.Object) []reconcile.Request {
 	if d.GetAnnotations()[coordinationv1.HeldByAnnotation] != "" {
 		return namespaceOf(ctx, d)
@@ -63,8 +64,8 @@ func (r *Reconciler) namespaceIfCoordinated(ctx context.Context, o client.Object
 	return namespaceOf(ctx, o)
 }
 
-// setChanged passes a ReplicaSet on when more or fewer replicas are wanted of it,
-// or its owner changes, and not for what its Pods do.
+// setChanged admits the update of a ReplicaSet when its wanted number of replicas or its
+// owner changes, and not when only its Pods change.
 func setChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || ownerOf(e.ObjectOld) != ownerOf(e.ObjectNew)

@@ -28,9 +28,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// stage is a namespace of its own on a real API server on which nothing acts on
-// Deployments. Its reconciler does one step whenever the test asks for it;
-// people and Kubernetes are played by the test.
+// stage is a namespace of its own on a real API server without a Deployment controller.
+// Its reconciler does one step whenever the test calls it. The test acts as the users and
+// as Kubernetes.
 type stage struct {
 	*WithT
 	client.WithWatch
@@ -58,18 +58,17 @@ func openStage(t *testing.T) *stage {
 	return s
 }
 
-// restart replaces the reconciler by one that remembers nothing.
+// restart replaces the reconciler by one without any memory.
 func (s *stage) restart() {
 	s.reconciler = s.another(s.events)
 }
 
-// another is a second reconciler beside the first.
+// another returns a second reconciler next to the first.
 func (s *stage) another(events *fixture.Events) *Reconciler {
 	return &Reconciler{Client: s.wire.Through(s.WithWatch), APIReader: s.WithWatch, Events: events, Now: s.clock.Now}
 }
 
-// coordinate creates a coordination of the Deployments that are labelled with
-// its name.
+// coordinate creates a coordination of the Deployments that have its name as a label.
 func (s *stage) coordinate(name string, edits ...func(*coordinationv1.DeploymentCoordination)) {
 	s.Expect(s.Create(s.ctx, coordination(s.namespace, name, edits...))).To(Succeed())
 }
@@ -89,7 +88,7 @@ func minReady(seconds int32) func(*coordinationv1.DeploymentCoordination) {
 
 func resume(c *coordinationv1.DeploymentCoordination) { c.Spec.IdlePolicy = coordinationv1.IdleResume }
 
-// deployment is one of the shop, of one replica, with an image of version 1.
+// deployment returns a Deployment of the shop with one replica and an image of version 1.
 func deployment(namespace, name string, edits ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	one := int32(1)
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"shop": "yes"}}}
@@ -152,8 +151,8 @@ func (s *stage) deploy(name string, edits ...func(*appsv1.Deployment)) {
 	s.Expect(s.Create(s.ctx, deployment(s.namespace, name, edits...))).To(Succeed())
 }
 
-// deployed creates a Deployment that is rolled out and paused, as if the group
-// had been idle for long.
+// deployed creates a Deployment that is rolled out and paused, as if the group had been
+// idle for a long time.
 func (s *stage) deployed(name string, edits ...func(*appsv1.Deployment)) {
 	s.deploy(name, edits...)
 	s.finishes(name)
@@ -173,7 +172,7 @@ func (s *stage) deployment(name string) *appsv1.Deployment {
 	return d
 }
 
-// edit changes a Deployment as a person does.
+// edit changes a Deployment as a user does.
 func (s *stage) edit(name string, edits ...func(*appsv1.Deployment)) {
 	d := s.deployment(name)
 	for _, edit := range edits {
@@ -182,7 +181,7 @@ func (s *stage) edit(name string, edits ...func(*appsv1.Deployment)) {
 	s.Expect(s.Update(s.ctx, d)).To(Succeed())
 }
 
-// change edits a coordination as a person does.
+// change edits a coordination as a user does.
 func (s *stage) change(name string, edits ...func(*coordinationv1.DeploymentCoordination)) {
 	c := s.coordination(name)
 	for _, edit := range edits {
@@ -203,7 +202,7 @@ func (s *stage) coordination(name string) *coordinationv1.DeploymentCoordination
 	return c
 }
 
-// reconcile does one step and checks that what it left obeys the law.
+// reconcile does one step and verifies that the resulting status is consistent.
 func (s *stage) reconcile() ctrl.Result {
 	result, err := s.try(s.reconciler)
 	s.Expect(err).NotTo(HaveOccurred())
@@ -219,8 +218,8 @@ func (s *stage) try(r *Reconciler) (ctrl.Result, error) {
 	return result, err
 }
 
-// rest reconciles until a step writes nothing, and returns when it wants to be
-// woken; zero is never.
+// rest reconciles until a step writes nothing, and returns the delay until the next one;
+// zero means never.
 func (s *stage) rest() time.Duration {
 	for range 30 {
 		before := len(s.wire.Writes())
@@ -233,8 +232,8 @@ func (s *stage) rest() time.Duration {
 	return 0
 }
 
-// obeysLaw: whatever a coordination says, it says of its present generation, and
-// kstatus understands it.
+// obeysLaw verifies that the conditions of every coordination are consistent, belong to
+// its present generation, and agree with kstatus.
 func (s *stage) obeysLaw() {
 	list := &coordinationv1.DeploymentCoordinationList{}
 	s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace))).To(Succeed())
@@ -245,7 +244,7 @@ func (s *stage) obeysLaw() {
 	}
 }
 
-// unlawful says what is wrong with the conditions of a coordination.
+// unlawful returns what is wrong with the conditions of a coordination.
 func unlawful(c *coordinationv1.DeploymentCoordination) string {
 	for _, kind := range []string{
 		coordinationv1.ReadyCondition, coordinationv1.ProgressingCondition,
@@ -301,13 +300,13 @@ func toUnstructured(o client.Object) (*unstructured.Unstructured, error) {
 	return u, err
 }
 
-// active is who has the turn, by its name alone.
+// active returns the name of the Deployment that has the turn, without the namespace.
 func (s *stage) active(coordination string) string {
 	_, name, _ := strings.Cut(s.coordination(coordination).Status.ActiveDeployment, "/")
 	return name
 }
 
-// unpaused are the Deployments that may roll, sorted.
+// unpaused returns the Deployments that may roll out, sorted.
 func (s *stage) unpaused() []string {
 	list := &appsv1.DeploymentList{}
 	s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace))).To(Succeed())
@@ -321,8 +320,8 @@ func (s *stage) unpaused() []string {
 	return names
 }
 
-// pending are the members with a template that is not rolled out, as the
-// coordination sees it.
+// pending returns the members whose template is not rolled out, according to the status
+// of the coordination.
 func (s *stage) pending(coordination string) []string {
 	names := []string{}
 	for _, state := range s.coordination(coordination).Status.DeploymentStates {
@@ -333,7 +332,7 @@ func (s *stage) pending(coordination string) []string {
 	return names
 }
 
-// state is what a coordination knows of a Deployment.
+// state returns the state of a Deployment in the status of a coordination.
 func (s *stage) state(coordination, name string) coordinationv1.DeploymentState {
 	for _, state := range s.coordination(coordination).Status.DeploymentStates {
 		if state.Name == s.namespace+"/"+name {
@@ -344,7 +343,7 @@ func (s *stage) state(coordination, name string) coordinationv1.DeploymentState 
 	return coordinationv1.DeploymentState{}
 }
 
-// condition is "Status Reason: message" of a condition; empty if there is none.
+// condition returns a condition as "Status Reason: message"; empty if there is none.
 func (s *stage) condition(coordination, kind string) string {
 	return conditionText(s.coordination(coordination), kind)
 }
@@ -357,7 +356,7 @@ func conditionText(c *coordinationv1.DeploymentCoordination, kind string) string
 	return fmt.Sprintf("%s %s: %s", found.Status, found.Reason, found.Message)
 }
 
-// told are the events since the last time, as "Reason".
+// told returns the events since the last call, as "Reason".
 func (s *stage) told() []string {
 	reasons := []string{}
 	for _, e := range s.events.Take() {
@@ -366,7 +365,7 @@ func (s *stage) told() []string {
 	return reasons
 }
 
-// writes are the writes since the last time.
+// writes returns the writes since the last call.
 func (s *stage) writes() []string {
 	all := s.wire.Writes()
 	s.wire.Forget()

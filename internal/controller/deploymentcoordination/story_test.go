@@ -11,7 +11,7 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// The documented command is kubectl get events --field-selector
+// The documentation recommends kubectl get events --field-selector
 // involvedObject.name=NAME --sort-by=.lastTimestamp.
 func TestTheStoryOfARolloutIsInTheEvents(t *testing.T) {
 	s := openStreet(t)
@@ -33,7 +33,7 @@ func TestTheStoryOfARolloutIsInTheEvents(t *testing.T) {
 	}))
 }
 
-// Kubernetes' own verdict, after its own deadline.
+// Kubernetes itself gives the rollout up, after its own deadline.
 func TestAFailureInKubernetesBlocksAndAFixGoesThrough(t *testing.T) {
 	for name, fix := range map[string]string{"the next template": "3", "the template before it": "1"} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,8 @@ func TestAFailureInKubernetesBlocksAndAFixGoesThrough(t *testing.T) {
 	}
 }
 
-// A hold stops Kubernetes half-way, and what it has begun goes on afterwards.
+// The annotation rollout-paused stops Kubernetes half-way, and the rollout continues
+// afterwards.
 func TestAPersonStopsARolloutHalfWay(t *testing.T) {
 	s := openStreet(t)
 	stuck, mend := s.stuck()

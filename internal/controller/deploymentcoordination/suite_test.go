@@ -23,11 +23,11 @@ import (
 
 // A plane is started when the first test needs it.
 var (
-	// barePlane is an API server, and nothing that would act on Deployments: the
-	// tests play Kubernetes, and can make it say whatever they want.
+	// barePlane is an API server without any controller for Deployments: the tests act as
+	// Kubernetes, and can set any status.
 	barePlane = plane{}
-	// livePlane rolls Deployments out: it has the controller manager, the
-	// scheduler, and Pods that become ready.
+	// livePlane rolls out Deployments: it has the controller manager, the scheduler, and
+	// Pods that become ready.
 	livePlane = plane{options: controlplane.Options{Workloads: true}}
 )
 
@@ -40,7 +40,7 @@ type plane struct {
 	err     error
 }
 
-// open returns the plane, and a client that may do everything and has no cache.
+// open returns the plane, and a client that has all permissions and no cache.
 func (p *plane) open(t *testing.T) (*controlplane.ControlPlane, client.WithWatch) {
 	t.Helper()
 	p.once.Do(func() {

@@ -14,16 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// identityOf is the same for two templates exactly if Kubernetes takes them for
-// the same: they differ in nothing, or only in the label pod-template-hash and in
-// how quantities are spelled. It is not the hash in that label, which depends
-// on collisions and on the version of Kubernetes.
+// identityOf returns the same for two templates if and only if Kubernetes considers them
+// the same: they do not differ, or only in the label pod-template-hash and in how
+// quantities are written. It is not the hash in that label, which depends on collisions
+// and on the version of Kubernetes.
 func identityOf(template *corev1.PodTemplateSpec) string {
 	plain := template.DeepCopy()
 	delete(plain.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
 	spell(reflect.ValueOf(plain).Elem())
 	text, err := json.Marshal(plain)
-	if err != nil { // no template that the API server returns
+	if err != nil { // never happens for a template that the API server returns
 		return fmt.Sprintf("unreadable: %v", err)
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(text))[:16]
@@ -31,8 +31,8 @@ func identityOf(template *corev1.PodTemplateSpec) string {
 
 var quantity = reflect.TypeFor[resource.Quantity]()
 
-// spell has equal values written in one way: quantities by their number, and
-// what is empty as if it were not there.
+// spell writes equal values in one form: quantities as their number, and empty values as
+// absent.
 func spell(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -72,12 +72,12 @@ func dropEmpty(v reflect.Value) {
 	}
 }
 
-// mostDigits is how many digits a number is written out with: the largest quantity of a
-// Kubernetes that counts in bytes has nineteen.
+// mostDigits is the maximum number of digits that a number is written with: the largest
+// quantity in Kubernetes, counted in bytes, has nineteen.
 const mostDigits = 64
 
-// plainly writes equal numbers in one way. A number that is too long for that, as
-// 1e1000000, is never written out: its digits stand for it, as they are.
+// plainly writes equal numbers in one form. A number that is too long for that, such as
+// 1e1000000, is never written out: a hash of its digits and its exponent replaces it.
 func plainly(q resource.Quantity) resource.Quantity {
 	number := q.AsDec()
 	digits, exponent := number.UnscaledBig(), -int64(number.Scale())

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// A template is another exactly if Kubernetes makes another ReplicaSet for it,
-// which it does by a semantic comparison without the label pod-template-hash.
+// Two templates differ if and only if Kubernetes creates another ReplicaSet for the
+// second. Kubernetes does a semantic comparison without the label pod-template-hash.
 func TestATemplateIsIdentifiedAsKubernetesComparesIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*corev1.PodTemplateSpec)
@@ -69,8 +69,8 @@ func TestATemplateIsIdentifiedAsKubernetesComparesIt(t *testing.T) {
 	}
 }
 
-// Everybody's Deployments pass through one goroutine, and one number must not hold it up:
-// written out, 1e1000000 has a million zeros.
+// The Deployments of all users pass through one goroutine, and one number must not block
+// it: written out, 1e1000000 has a million zeros.
 func TestALargeQuantityIsNotWrittenOut(t *testing.T) {
 	known := map[string]string{}
 	for _, large := range []string{"1e1000000", "1e999999", "2e1000000", "1e2000000000", "1" + strings.Repeat("0", 1000), "1" + strings.Repeat("7", 1000)} {

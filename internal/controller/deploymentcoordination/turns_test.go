@@ -37,7 +37,7 @@ func TestOfSeveralThatRollAlreadyTheFurthestAlongGoesOn(t *testing.T) {
 	}
 }
 
-// Nobody held it, so its first ReplicaSet is there already.
+// The Deployment was not paused, so its first ReplicaSet exists already.
 func TestAFirstInstallThatNobodyHeldCountsAsRolling(t *testing.T) {
 	s := openStage(t)
 	s.deployed("a")
@@ -76,7 +76,7 @@ func TestWhoeverHasTheTurnAndIsGoneGivesItUpAtOnce(t *testing.T) {
 	}
 }
 
-// The last one that goes leaves nobody.
+// After the last one no Deployment has the turn.
 func TestTheTurnIsClearedWhenTheLastOneIsDeleted(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
@@ -89,7 +89,7 @@ func TestTheTurnIsClearedWhenTheLastOneIsDeleted(t *testing.T) {
 	s.Expect(s.condition("shop", coordinationv1.ReadyCondition)).To(HavePrefix("True AllDeploymentsReady"))
 }
 
-// A Deployment that is created anew under its name is another.
+// A Deployment that is created again under the same name is another Deployment.
 func TestADeploymentThatIsCreatedAnewInheritsNothing(t *testing.T) {
 	s := three(t, minReady(3600))
 	s.edit("a", version("2"))
@@ -124,7 +124,7 @@ func TestTwoBusyDeploymentsDoNotStarveOthers(t *testing.T) {
 		turn := s.active("shop")
 		turns = append(turns, turn)
 		if turn != "c" {
-			s.edit(turn, version(fmt.Sprint(i, "-middle"))) // one comes while it rolls
+			s.edit(turn, version(fmt.Sprint(i, "-middle"))) // a change during the rollout
 			s.rest()
 		}
 		s.finishes(turn)
@@ -187,7 +187,7 @@ func TestOneThatIsHalfRolledGoesBeforeTheOrder(t *testing.T) {
 	s.stays("half")
 }
 
-// At rest a pass costs nothing but a look into the cache.
+// At rest a pass only reads the cache.
 func TestAtRestNothingIsReadNorWritten(t *testing.T) {
 	s := three(t)
 	reads := 0

@@ -12,7 +12,7 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// A pause without the annotation looks like one that the controller made.
+// A pause without the annotation looks like a pause by the controller.
 func TestABarePauseOfTheActiveDeploymentIsUndone(t *testing.T) {
 	for name, at := range map[string]func(*stage){
 		"half-way": func(*stage) {},
@@ -81,7 +81,7 @@ func TestAPersonHoldsAWaitingDeploymentByAnnotation(t *testing.T) {
 	s.stays("a")
 }
 
-// Only "true" holds.
+// Only the value "true" pauses.
 func TestAnotherValueOfTheAnnotationHoldsNothing(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"), annotated(coordinationv1.RolloutPausedAnnotation, "false"))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package healthcheck evaluates HealthChecks of the class "kustomization": it looks at the
-// objects that a Kustomization of Flux has applied, and writes whether they are healthy.
+// Package healthcheck evaluates HealthChecks of the class "kustomization": it looks at
+// the objects that a Flux Kustomization has applied, and writes whether they are healthy.
 //
 //	controller.go   one evaluation, from the read of the check to the write
-//	setup.go        options, indexes, and what the manager runs
+//	setup.go        options, indexes, and the controller that the manager runs
 //	watches.go      which events lead to an evaluation
 //	sharing.go      one look at a Kustomization serves all checks that name it
-//	evaluations.go  what is remembered from one evaluation to the next
+//	evaluations.go  the state that is kept from one evaluation to the next
 //	status.go       the write
 package healthcheck
 
@@ -33,16 +33,16 @@ import (
 )
 
 const (
-	// evaluationPace is the least time between two looks at a Kustomization for
-	// events of it and its objects: a Deployment that rolls changes many times a second.
-	// For checks that were reset it is looked at twice in that time, and no more.
+	// evaluationPace is the minimum time between two looks at a Kustomization because
+	// of events: a Deployment that rolls out changes many times a second. For checks
+	// that were reset, at most two looks happen in that time.
 	evaluationPace = time.Second
-	// messagePace is the least time between two writes that change only words.
+	// messagePace is the minimum time between two writes that change only the message.
 	messagePace = 10 * time.Second
-	// evaluationTimeout keeps an API server that does not answer from holding
-	// a worker.
+	// evaluationTimeout keeps an API server that does not answer from blocking a
+	// worker.
 	evaluationTimeout = 30 * time.Second
-	// firstRetry is how soon a read that failed is repeated. The pause doubles.
+	// firstRetry is how soon a failed read is repeated. The delay then doubles.
 	firstRetry = time.Second
 )
 
@@ -53,10 +53,10 @@ const (
 // Reconciler evaluates the HealthChecks of the class "kustomization" and leaves all
 // others to their writers.
 //
-// A check is evaluated with live reads, and only when something happens: to the
-// check, to its Kustomization, or to an object in the inventory. Time plays a
-// part only where nothing else can tell: after a failed read, and for kinds
-// that may be read and not watched.
+// A check is evaluated with live reads, and only when something changes: the check,
+// its Kustomization, or an object in the inventory. It is evaluated after a delay only
+// where no event can trigger it: after a failed read, and for kinds that may be read
+// but not watched.
 type Reconciler struct {
 	// Client reads from caches and writes.
 	Client client.Client
@@ -64,20 +64,20 @@ type Reconciler struct {
 	Now func() time.Time
 	// NoCrossNamespaceRefs refuses Kustomizations of other namespaces.
 	NoCrossNamespaceRefs bool
-	// Durations records how long reconciliations take; nil does not.
+	// Durations records how long reconciliations take; nil records nothing.
 	Durations *metrics.Durations
-	// Shard is the part of the HealthChecks that is evaluated here.
+	// Shard is the part of the HealthChecks that this instance evaluates.
 	Shard shard.Shard
 
 	checker     health.Checker
 	watches     inventoryWatches
 	sharing     sharing
 	evaluations evaluations
-	wake        func(check types.NamespacedName) // puts it into the queue
+	wake        func(check types.NamespacedName) // puts the check into the queue
 	retries     workqueue.TypedRateLimiter[reconcile.Request]
 }
 
-// inventoryWatches says when objects change; changes.Watches is the real one.
+// inventoryWatches reports when objects change; changes.Watches implements it.
 type inventoryWatches interface {
 	Use(user types.NamespacedName, kinds []schema.GroupVersionResource) (watched bool)
 	Drop(user types.NamespacedName)
@@ -85,11 +85,11 @@ type inventoryWatches interface {
 
 // Reconcile evaluates one HealthCheck.
 //
-// The check is read before the objects that it speaks of, which the pass of another
-// check of the same Kustomization may read, and written on condition that it is
-// still the same. So a reset in between, which may come from a cache that lags or
-// from the time of the reads, refuses the verdict, and a verdict that is written
-// was reached after the last reset.
+// The check is read before the objects that it is about. The pass of another check of the
+// same Kustomization may be the one that reads those objects. The verdict is written only
+// if the check has not changed since it was read. So a reset in between refuses the
+// verdict, whether it came during the reads or was missing in a cache that lags. A
+// verdict that is written was reached after the last reset.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pass := &announce.Pass{}
 	result, err := r.pass(ctx, req, pass)
@@ -127,8 +127,8 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 	return ctrl.Result{RequeueAfter: soonest(soonest(wait, again), r.recheck(req, check, *result, watched))}, nil
 }
 
-// evaluate returns what is found for the check, and when there may be news without an
-// event. Without a result it is too early.
+// evaluate returns the result for the check, and how long to wait before the next look
+// without an event. The result is nil if it is too early.
 func (r *Reconciler) evaluate(ctx context.Context, check *v1alpha1.HealthCheck) (*health.Result, time.Duration) {
 	subject, verdict := r.checker.Subject(check)
 	if verdict != nil {
@@ -145,7 +145,7 @@ func (r *Reconciler) evaluate(ctx context.Context, check *v1alpha1.HealthCheck) 
 	return &result, got.again
 }
 
-// look looks for all checks that ask meanwhile, also if it breaks off.
+// look looks on behalf of all checks that ask meanwhile, also if it panics.
 func (r *Reconciler) look(ctx context.Context, subject types.NamespacedName) (finding *health.Finding) {
 	defer func() {
 		for _, check := range r.sharing.end(subject, finding, r.Now()) {
@@ -158,8 +158,8 @@ func (r *Reconciler) look(ctx context.Context, subject types.NamespacedName) (fi
 	return &found
 }
 
-// logUnobserved logs why not everything could be observed, the first time at info: it
-// is tried again.
+// logUnobserved logs why not everything could be observed. Only the first attempt is
+// logged at info, because the read is retried.
 func (r *Reconciler) logUnobserved(ctx context.Context, check *v1alpha1.HealthCheck, err error) {
 	if err == nil {
 		return
@@ -168,8 +168,8 @@ func (r *Reconciler) logUnobserved(ctx context.Context, check *v1alpha1.HealthCh
 	ctrl.LoggerFrom(ctx).V(again).Info("could not observe everything", "reason", announce.Shorten(err).Error())
 }
 
-// follow has the kinds of the inventory watched, and returns whether they are.
-// An inventory that could not be read is taken to be what it was.
+// follow watches the kinds of the inventory, and reports whether all are watched. If the
+// Kustomization could not be read, its inventory is assumed to be unchanged.
 func (r *Reconciler) follow(key types.NamespacedName, result health.Result) bool {
 	if result.Err != nil && result.Basis == "" {
 		return true
@@ -177,11 +177,12 @@ func (r *Reconciler) follow(key types.NamespacedName, result health.Result) bool
 	return r.watches.Use(key, result.Kinds)
 }
 
-// recheck is when to look again without an event; zero means never.
+// recheck returns how long to wait before the next look without an event; zero means
+// never.
 //
-// A kind that may not be watched is looked at in intervals whatever the check
-// says: a Healthy one may be what a bake rests on, and an Unhealthy one holds
-// promotions back.
+// A kind that may not be watched is looked at in intervals, whatever the status of the
+// check: a bake may depend on a Healthy check, and an Unhealthy one holds promotions
+// back.
 func (r *Reconciler) recheck(req ctrl.Request, check *v1alpha1.HealthCheck, result health.Result, watched bool) time.Duration {
 	var wait time.Duration
 	if result.Err != nil {
@@ -198,7 +199,7 @@ func (r *Reconciler) recheck(req ctrl.Request, check *v1alpha1.HealthCheck, resu
 	return wait
 }
 
-// soonest takes zero for never.
+// soonest returns the shorter duration, where zero means never.
 func soonest(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return a + b

@@ -110,7 +110,7 @@ func TestAtRestNothingIsAsked(t *testing.T) {
 			s := openShop(t, testPlane.RESTConfig(), map[string]string{v1alpha1.RequeueIntervalAnnotation: "5s"})
 			s.deploy(ready)
 			s.Eventually(s.status).Should(Equal(map[int32]v1alpha1.HealthStatus{1: healthy, 0: pending}[ready]))
-			time.Sleep(6 * time.Second) // what has just been met is looked at once more
+			time.Sleep(6 * time.Second) // a newly watched kind causes one more evaluation
 			before := s.requests.Count("")
 			s.Consistently(func() int { return s.requests.Count("") }, "6s", "200ms").Should(Equal(before))
 		})
@@ -131,7 +131,7 @@ func TestManyChangesWithinAMomentAreOneEvaluation(t *testing.T) {
 	}
 	time.Sleep(1500 * time.Millisecond)
 	seconds := int(time.Since(began).Seconds())
-	// One at once, one for each second that has begun.
+	// One evaluation at once, and one for each second that has begun.
 	s.Expect(evaluations() - before).To(And(BeNumerically(">=", 1), BeNumerically("<=", seconds+2)))
 }
 
@@ -179,7 +179,7 @@ func TestAKindThatMayNotBeReadIsPendingAndNamed(t *testing.T) {
 	s.Eventually(s.status).Should(Equal(healthy))
 }
 
-// grant lets a user do what the controller needs anyway, and more.
+// grant lets a user do what the controller needs in any case, and the given rules.
 func grant(t *testing.T, user string, more ...rbacv1.PolicyRule) {
 	t.Helper()
 	g, ctx := NewWithT(t), context.Background()
@@ -199,8 +199,8 @@ func grant(t *testing.T, user string, more ...rbacv1.PolicyRule) {
 	})).To(Succeed())
 }
 
-// scripted is a Checker whose answers are given. HealthChecks are about what their
-// annotation says.
+// scripted is a Checker that returns given results. The annotation of a HealthCheck is
+// its subject.
 type scripted func(kustomization string) health.Result
 
 func (scripted) Subject(check *v1alpha1.HealthCheck) (types.NamespacedName, *health.Result) {
@@ -211,7 +211,7 @@ func (s scripted) Look(_ context.Context, subject types.NamespacedName) health.F
 	return health.ForAll(s(subject.Name))
 }
 
-// unwatched stands for kinds that are all watched.
+// unwatched reports all kinds as watched.
 type unwatched struct{}
 
 func (unwatched) Use(types.NamespacedName, []schema.GroupVersionResource) bool { return true }

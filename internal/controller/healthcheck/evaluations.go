@@ -14,8 +14,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 )
 
-// evaluations remembers, per HealthCheck, what saves work. Nothing of it is
-// needed to be right: a restart loses it, and everything is looked at once.
+// evaluations contains, per HealthCheck, state that saves work. Correctness does not
+// depend on it: after a restart it is empty, and everything is looked at once.
 type evaluations struct {
 	mu    sync.Mutex
 	byKey map[types.NamespacedName]evaluation
@@ -52,8 +52,8 @@ func (e *evaluations) forget(key types.NamespacedName) {
 	delete(e.byKey, key)
 }
 
-// begin takes back what the last evaluation rested on: until this one is
-// done, every event is news.
+// begin removes the basis of the last evaluation: until this one is done, every event
+// counts as a change.
 func (e *evaluations) begin(key types.NamespacedName) {
 	e.change(key, func(known *evaluation) { known.basis = "" })
 }
@@ -68,13 +68,13 @@ func (e *evaluations) wrote(key types.NamespacedName, version string, now time.T
 	e.change(key, func(known *evaluation) { known.wroteVersion, known.wroteAt = version, now })
 }
 
-// isOwn says whether a version of a check is the one that was written here.
+// isOwn reports whether this instance wrote the given version of a check.
 func (e *evaluations) isOwn(key types.NamespacedName, version string) bool {
 	return e.get(key).wroteVersion == version
 }
 
-// restsOn says whether the last evaluation already saw the Kustomization as it
-// is now, as far as the verdict depends on it.
+// restsOn reports whether the last evaluation already saw the Kustomization in its
+// present state, as far as the verdict depends on it.
 func (e *evaluations) restsOn(key types.NamespacedName, k *kustomizev1.Kustomization) bool {
 	known := e.get(key)
 	return known.basis != "" && known.basis == kustomization.Basis(k, known.healthy)
@@ -84,7 +84,7 @@ func (e *evaluations) untilNextMessage(key types.NamespacedName, now time.Time) 
 	return remaining(e.get(key).wroteAt, messagePace, now)
 }
 
-// remaining is at most the pace, also when the clock was set back.
+// remaining returns at most the pace, also when the clock was set back.
 func remaining(since time.Time, pace time.Duration, now time.Time) time.Duration {
 	if since.IsZero() {
 		return 0

@@ -23,24 +23,24 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 )
 
-// indexKustomization finds HealthChecks by the Kustomization that
-// they are about, as namespace/name.
+// indexKustomization finds HealthChecks by the Kustomization that they are about, as
+// namespace/name.
 const indexKustomization = fieldindex.Everywhere + ".metadata.healthCheckKustomization"
 
 // Options contains options for the Reconciler.
 type Options struct {
-	// RateLimiter paces evaluations whose write has failed.
+	// RateLimiter paces the retries of evaluations whose write has failed.
 	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
-	// MaxRetryDelay is the longest pause before an evaluation in which a read has
-	// failed is repeated.
+	// MaxRetryDelay is the longest delay before an evaluation with a failed read is
+	// repeated.
 	MaxRetryDelay time.Duration
 	// MaxConcurrentReconciles is how many checks are evaluated at a time.
 	MaxConcurrentReconciles int
 }
 
-// SetupWithManager sets up the controller with the Manager. It indexes the
-// HealthChecks by their Kustomization and sets up watches for those and for the
-// kinds in their inventories.
+// SetupWithManager sets up the controller with the Manager. It indexes the HealthChecks
+// by their Kustomization. It sets up watches for HealthChecks, for Kustomizations and for
+// the kinds in their inventories.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error {
 	if err := (fieldindex.Indexer{Cache: mgr.GetCache()}).IndexField(ctx, &v1alpha1.HealthCheck{}, indexKustomization,
 		indexByKustomization); err != nil {
@@ -73,7 +73,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Complete(r.Durations.Of("HealthCheck", r, r.Shard.Handles, func() client.Object { return &v1alpha1.HealthCheck{} }))
 }
 
-// newRetries paces evaluations in which a read has failed.
+// newRetries returns the rate limiter for evaluations in which a read has failed.
 func newRetries(longest time.Duration) workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, longest)
 }

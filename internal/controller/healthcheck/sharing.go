@@ -12,20 +12,20 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health"
 )
 
-// sharing has a Kustomization looked at once for all HealthChecks that name it: an
-// inventory may be large, and there may be hundreds of them.
+// sharing makes one look at a Kustomization serve all HealthChecks that name it: an
+// inventory may be large, and there may be hundreds of HealthChecks.
 //
-// A look counts for a HealthCheck only if it began after the version of the HealthCheck
-// was seen onto which the verdict is written. So what a check says after a reset was
-// observed after that reset, whoever looked.
+// The verdict is written onto the version of the HealthCheck that was read. A look counts
+// for a HealthCheck only if it began after that version was first seen. So the verdict of
+// a check after a reset was observed after that reset, whichever check did the look.
 //
-// No worker waits for another one's look: a check that has to wait is put into the queue
-// again when the look has ended. So a look that hangs holds one worker.
+// No worker waits for the look of another worker: a check that has to wait is put into
+// the queue again when the look has ended. So a look that hangs occupies one worker.
 //
-// Of a Kustomization that nobody asks for nothing is kept.
+// Nothing is kept about a Kustomization that no check asks for.
 type sharing struct {
 	mu     sync.Mutex
-	events uint64                               // counts what happens, to tell what came first
+	events uint64                               // counts what happens, to know what came first
 	seen   map[types.NamespacedName]seenVersion // by HealthCheck
 	looks  map[types.NamespacedName]*sharedLook // by Kustomization
 	ended  []endedLook                          // the oldest first
@@ -37,15 +37,15 @@ type seenVersion struct {
 	at      uint64
 }
 
-// sharedLook is the newest look at a Kustomization, and those who wait for its end.
+// sharedLook is the newest look at a Kustomization, and the checks that wait for its end.
 type sharedLook struct {
 	running bool
 	began   uint64
-	finding *health.Finding // nil while it runs, and if it broke off
-	changed uint64          // when an event said that something is different
+	finding *health.Finding // nil while it runs, and if it panicked
+	changed uint64          // when an event last reported a change
 	waiting sets.Set[types.NamespacedName]
 
-	beganAt, beganBefore time.Time // this one, and the one before
+	beganAt, beganBefore time.Time // this look, and the one before
 	endedAt              time.Time
 }
 
@@ -55,16 +55,17 @@ type endedLook struct {
 	at            time.Time
 }
 
-// share is what a HealthCheck gets that asks for a look: a finding, or that it has to look
-// itself and to say when that has ended. If neither, it is put into the queue when
-// another's look has ended.
+// share is the answer to a HealthCheck that asks for a look: either a finding, or the
+// order to look itself and to report when the look has ended. If it is neither, the check
+// is put into the queue when the look of another check has ended, or asks again after the
+// delay.
 type share struct {
 	finding *health.Finding
 	looks   bool
-	again   time.Duration // when to ask again, whatever happens; zero is never
+	again   time.Duration // when to ask again in any case; zero means never
 }
 
-// saw notes that a version of a HealthCheck exists.
+// saw records that a version of a HealthCheck exists.
 func (s *sharing) saw(check types.NamespacedName, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,8 +85,8 @@ func (s *sharing) sawLocked(check types.NamespacedName, version string) uint64 {
 	return s.events
 }
 
-// wrote notes that a version was replaced by a write of a verdict. That is no reset, and
-// nothing came between the two.
+// wrote records that the write of a verdict replaced a version. That is not a reset, and
+// no change came between the two versions.
 func (s *sharing) wrote(check types.NamespacedName, before, after string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +95,7 @@ func (s *sharing) wrote(check types.NamespacedName, before, after string) {
 	}
 }
 
-// changed notes that a Kustomization, or an object in its inventory, is different.
+// changed records that a Kustomization, or an object in its inventory, has changed.
 func (s *sharing) changed(kustomization types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,14 +105,14 @@ func (s *sharing) changed(kustomization types.NamespacedName) {
 	}
 }
 
-// forget what is kept of a HealthCheck.
+// forget drops the state of a HealthCheck.
 func (s *sharing) forget(check types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, check)
 }
 
-// ask returns what there is for a version of a HealthCheck.
+// ask returns the answer for a version of a HealthCheck.
 func (s *sharing) ask(check types.NamespacedName, version string, kustomization types.NamespacedName, now time.Time) share {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,17 +135,17 @@ func (s *sharing) ask(check types.NamespacedName, version string, kustomization 
 	return share{looks: true}
 }
 
-// isCurrent says whether nothing has happened since that could make it another.
+// isCurrent reports whether the finding is recent and no event has come since it began.
 func (l *sharedLook) isCurrent(now time.Time) bool {
 	return l.finding != nil && l.began > l.changed && isWithinPace(l.endedAt, now)
 }
 
-// isOfThisPace says whether it is too early to look again for an event.
+// isOfThisPace reports whether it is too early to look again because of an event.
 func (l *sharedLook) isOfThisPace(now time.Time) bool {
 	return l.finding != nil && isWithinPace(l.beganAt, now)
 }
 
-// isWithinPace is false also when the clock was set back.
+// isWithinPace reports false also when the clock was set back.
 func isWithinPace(since, now time.Time) bool {
 	age := now.Sub(since)
 	return age >= 0 && age < evaluationPace
@@ -165,8 +166,8 @@ func (s *sharing) beginLocked(kustomization types.NamespacedName, now time.Time)
 	look.waiting = sets.New[types.NamespacedName]()
 }
 
-// end keeps what a look has found, and returns the HealthChecks that wait for it. Without
-// a finding they have to look themselves.
+// end stores the finding of a look, and returns the HealthChecks that wait for it. If the
+// finding is nil, they have to look themselves.
 func (s *sharing) end(kustomization types.NamespacedName, finding *health.Finding, now time.Time) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +179,7 @@ func (s *sharing) end(kustomization types.NamespacedName, finding *health.Findin
 	return waiting
 }
 
-// dropLocked forgets looks that nobody may use any more.
+// dropLocked drops looks that no check may use any more.
 func (s *sharing) dropLocked(now time.Time) {
 	for len(s.ended) > 0 && !isWithinPace(s.ended[0].at, now) {
 		oldest := s.ended[0]
@@ -189,8 +190,8 @@ func (s *sharing) dropLocked(now time.Time) {
 	}
 }
 
-// untilNext is how long an event of a Kustomization waits for a look of its own; zero if
-// there was none lately.
+// untilNext returns how long an event of a Kustomization waits for its own look; zero if
+// there was no look recently.
 func (s *sharing) untilNext(kustomization types.NamespacedName, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

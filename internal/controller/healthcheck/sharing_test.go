@@ -27,15 +27,15 @@ var (
 	begins = time.Unix(1000, 0)
 )
 
-// checkOf is a HealthCheck of the shop.
+// checkOf returns the key of a HealthCheck of the shop.
 func checkOf(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "shop", Name: name}
 }
 
-// says is a finding that can be told from others.
+// says returns a finding that differs from others by its message.
 func says(text string) *health.Finding { return new(health.ForAll(health.Healthy(text))) }
 
-// given is what a HealthCheck is given; empty if it has to wait or to look.
+// given returns the message that a HealthCheck gets; empty if it has to wait or to look.
 func given(got share) string {
 	if got.finding == nil {
 		return ""
@@ -87,7 +87,7 @@ func TestSharingTakesAVerdictThatWasWrittenForNoReset(t *testing.T) {
 	s.wrote(checkOf("a"), "1", "2")
 	g.Expect(given(s.ask(checkOf("a"), "2", theWeb, begins))).To(Equal("one"))
 	s.saw(checkOf("a"), "4")
-	s.wrote(checkOf("a"), "2", "3") // late: it was reset since
+	s.wrote(checkOf("a"), "2", "3") // late: the check was reset in the meantime
 	g.Expect(s.ask(checkOf("a"), "4", theWeb, begins).finding).To(BeNil())
 }
 
@@ -98,7 +98,7 @@ func TestSharingLooksAgainForAnEventAtItsPace(t *testing.T) {
 	s.saw(checkOf("b"), "1")
 	g.Expect(s.untilNext(theWeb, begins)).To(BeZero())
 	s.ask(checkOf("a"), "1", theWeb, begins)
-	s.changed(theWeb) // while it looks
+	s.changed(theWeb) // during the look
 	s.end(theWeb, says("one"), begins)
 	soon := begins.Add(300 * time.Millisecond)
 	g.Expect(s.untilNext(theWeb, soon)).To(Equal(700 * time.Millisecond))
@@ -146,7 +146,7 @@ func TestSharingForgetsWhatNobodyAsksFor(t *testing.T) {
 	s := &sharing{}
 	for i := range 1000 {
 		check, now := checkOf(fmt.Sprint(i)), begins.Add(time.Duration(i)*100*time.Millisecond)
-		s.changed(check) // nobody has asked for it
+		s.changed(check) // no check has asked for it
 		g.Expect(s.ask(check, "1", check, now).looks).To(BeTrue())
 		s.end(check, says("one"), now)
 		s.forget(check)
@@ -156,8 +156,7 @@ func TestSharingForgetsWhatNobodyAsksFor(t *testing.T) {
 	g.Expect(s.seen).To(BeEmpty())
 }
 
-// kiosk is a shop whose Kustomizations are looked at by a script, with a HealthCheck for
-// each name.
+// kiosk is a shop with a HealthCheck for each name. A script looks at its Kustomizations.
 type kiosk struct {
 	*WithT
 
@@ -170,14 +169,14 @@ type kiosk struct {
 	woken []string // the HealthChecks that were put into the queue
 }
 
-// openKiosk creates HealthChecks, each about the Kustomization that is given to it.
+// openKiosk creates HealthChecks for the given Kustomizations.
 func openKiosk(t *testing.T, about map[string]string, look func(kustomization string) health.Result) *kiosk {
 	t.Helper()
 	k := &kiosk{WithT: NewWithT(t), ctx: t.Context()}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "kiosk-"}}
 	k.Expect(testClient.Create(k.ctx, namespace)).To(Succeed())
 	k.namespace = namespace.Name
-	class, now := v1alpha1.HealthCheckClassKustomization, time.Now() // it stands still
+	class, now := v1alpha1.HealthCheckClassKustomization, time.Now() // the clock stands still
 	k.Reconciler = &Reconciler{
 		Client: testClient, Now: func() time.Time { return now }, watches: unwatched{}, retries: newRetries(time.Minute),
 		checker: scripted(func(kustomization string) health.Result {
@@ -224,8 +223,8 @@ func (k *kiosk) check(name string) *v1alpha1.HealthCheck {
 
 func (k *kiosk) status(name string) v1alpha1.HealthStatus { return k.check(name).Status.Status }
 
-// A look that hangs holds the worker that looks, and no other: those of its Kustomization
-// wait in no worker, and those of others are evaluated.
+// A look that hangs occupies only the worker that looks. The other checks of its
+// Kustomization wait without a worker, and checks of other Kustomizations are evaluated.
 func TestALookThatHangsHoldsOnlyThoseThatWaitForIt(t *testing.T) {
 	hangs, goOn := make(chan struct{}), make(chan struct{})
 	k := openKiosk(t, map[string]string{"a": "web", "b": "web", "c": "web", "other": "api"}, func(kustomization string) health.Result {
@@ -256,7 +255,8 @@ func TestALookThatHangsHoldsOnlyThoseThatWaitForIt(t *testing.T) {
 	k.Expect(k.noted(&k.looks)).To(Equal([]string{"api", "web"}))
 }
 
-// A reset while another check's look is under way: what that look has found is no evidence.
+// A reset comes during the look of another check: the finding of that look is no
+// evidence.
 func TestALookOfAnotherCheckIsNoEvidenceAfterAReset(t *testing.T) {
 	var k *kiosk
 	looks := 0
@@ -291,8 +291,8 @@ func TestAReadThatFailsIsToldToAllChecksOfTheKustomization(t *testing.T) {
 	k.Expect(k.noted(&k.looks)).To(Equal([]string{"web"}))
 }
 
-// What a look finds is said to each by what it was: an idle pass of Flux takes nothing from
-// a check that is Healthy, and gives nothing to another.
+// The result of a finding depends on the status of each check: an idle pass of Flux does
+// not change a check that is Healthy, and does not make another one Healthy.
 func TestALookSaysToEachCheckWhatFollowsFromItsOwnStatus(t *testing.T) {
 	g := NewWithT(t)
 	found := health.Finding{WasHealthy: health.Healthy("fine"), WasNot: health.Pending("waiting")}
@@ -302,7 +302,7 @@ func TestALookSaysToEachCheckWhatFollowsFromItsOwnStatus(t *testing.T) {
 	}
 }
 
-// With the real API server, and the watches of a manager.
+// This test uses the real API server, and the watches of a manager.
 func TestManyChecksOfAKustomizationCostNoMoreReadsThanOne(t *testing.T) {
 	s := openShop(t, testPlane.RESTConfig(), nil)
 	const checks = 30

@@ -27,8 +27,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// shop is a namespace with the Kustomization web, which has applied the
-// Deployment web, and a HealthCheck for it.
+// shop is a namespace with a HealthCheck for the Kustomization web, which has applied the
+// Deployment web.
 type shop struct {
 	*WithT
 
@@ -40,7 +40,7 @@ type shop struct {
 	check         *v1alpha1.HealthCheck
 }
 
-// openShop creates the shop and runs the controller for it as some user.
+// openShop creates the shop and runs the controller for it as the given user.
 func openShop(t *testing.T, user *rest.Config, annotations map[string]string) *shop {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -78,7 +78,7 @@ func (s *shop) createKustomization(namespace string) {
 	})
 }
 
-// flux plays the part of Flux: it changes the Kustomization's status.
+// flux acts as Flux: it changes the Kustomization's status.
 func (s *shop) flux(change func(*kustomizev1.Kustomization)) {
 	s.Eventually(func() error {
 		if err := testClient.Get(s.ctx, client.ObjectKeyFromObject(s.kustomization), s.kustomization); err != nil {
@@ -125,7 +125,7 @@ var (
 	}
 )
 
-// deploy plays the part of the Deployment's controller.
+// deploy acts as the Deployment's controller.
 func (s *shop) deploy(ready int32) { s.deployWith(ready, rolledOut) }
 
 func (s *shop) deployWith(ready int32, progressing appsv1.DeploymentCondition) {
@@ -156,7 +156,7 @@ func (s *shop) createCheck(namespace string, annotations map[string]string) {
 	s.Expect(testClient.Create(s.ctx, s.check)).To(Succeed())
 }
 
-// reset plays the part of the controller of Rollouts.
+// reset acts as the controller of Rollouts.
 func (s *shop) reset() {
 	message := "reset"
 	s.Eventually(func() error {

@@ -18,8 +18,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// record writes what an evaluation found, if that is news. It returns when to
-// evaluate again because the writing has to wait.
+// record writes the result of an evaluation if it changes the status. If the write has to
+// wait, record returns how long to wait before the next evaluation.
 func (r *Reconciler) record(ctx context.Context, check *v1alpha1.HealthCheck, result health.Result,
 	pass *announce.Pass,
 ) (time.Duration, error) {
@@ -53,17 +53,17 @@ func (r *Reconciler) record(ctx context.Context, check *v1alpha1.HealthCheck, re
 	return 0, nil
 }
 
-// announceVerdict logs that the verdict is another one. Only other words are no
-// transition.
+// announceVerdict logs that the verdict has changed. A change of only the message is not
+// a transition.
 func announceVerdict(ctx context.Context, before, after v1alpha1.HealthCheckStatus) {
 	if before.Status != after.Status && after.Message != nil {
 		announce.Change(ctx, string(after.Status), *after.Message)
 	}
 }
 
-// writeStatus writes only onto the version of the check that was read before
-// the objects were: a reset that came later must not be undone by what was
-// seen before it. It returns the version that came of it.
+// writeStatus writes only onto the version of the check that was read before the objects
+// were: an observation must not undo a reset that came after it. It returns the version
+// that the write created.
 func (r *Reconciler) writeStatus(ctx context.Context, check *v1alpha1.HealthCheck,
 	next v1alpha1.HealthCheckStatus,
 ) (string, error) {

@@ -21,12 +21,12 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// queue is what the events of other objects are put into.
+// queue is the queue that the events of other objects are put into.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// checkPredicate lets through the events of a HealthCheck that may lead to
-// another verdict, a reset above all. What was written here is none of them. It notes
-// each version: what begins afterwards may be its evidence.
+// checkPredicate admits the events of a HealthCheck that may lead to another verdict,
+// above all a reset. It does not admit own writes. It records each version: a look that
+// begins afterwards may be evidence for it.
 func (r *Reconciler) checkPredicate() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
@@ -44,14 +44,14 @@ func (r *Reconciler) checkPredicate() predicate.Predicate {
 				return false
 			}
 			if !was || !is {
-				return was != is // others evaluate it, and none of this is news
+				return was != is // others evaluate the check, before and after
 			}
 			return !equality.Semantic.DeepEqual(before.Status, after.Status) || annotationsDiffer(before, after)
 		},
 	}
 }
 
-// notes reports whether the check is evaluated here; then it notes its version.
+// notes reports whether the check is evaluated here. If so, it records its version.
 func (r *Reconciler) notes(check *v1alpha1.HealthCheck) bool {
 	if !r.evaluates(check) {
 		return false
@@ -73,9 +73,9 @@ func annotationsDiffer(before, after *v1alpha1.HealthCheck) bool {
 	return false
 }
 
-// kustomizationHandler evaluates the checks of a Kustomization when it says
-// something new. Flux writes its status several times in each pass, most of it
-// progress; a pass that changes nothing costs no evaluation.
+// kustomizationHandler evaluates the checks of a Kustomization when their verdict may
+// change. Flux writes its status several times in each pass, mostly to report progress. A
+// pass that changes nothing causes no evaluation.
 func (r *Reconciler) kustomizationHandler() handler.EventHandler {
 	enqueue := func(ctx context.Context, object client.Object, gone bool, queue queue) {
 		k, ok := object.(*kustomizev1.Kustomization)
@@ -99,8 +99,8 @@ func (r *Reconciler) kustomizationHandler() handler.EventHandler {
 	}
 }
 
-// enqueue puts the checks of a Kustomization into the queue, all at its pace:
-// events that come before it is looked at again are one.
+// enqueue puts the checks of a Kustomization into the queue, all at its pace: events that
+// come before the next look count as one.
 func (r *Reconciler) enqueue(ctx context.Context, ref types.NamespacedName, queue queue,
 	concerned func(check types.NamespacedName) bool,
 ) {
@@ -119,15 +119,15 @@ func (r *Reconciler) enqueue(ctx context.Context, ref types.NamespacedName, queu
 	}
 }
 
-// inventorySource puts checks into the queue when objects of their inventories
-// change.
+// inventorySource puts checks into the queue when objects of their inventories change.
 type inventorySource struct {
 	reconciler *Reconciler
 	watches    *changes.Watches
 	queue      queue
 }
 
-// Start is called by the controller before its workers start.
+// Start stores the queue and starts the watches. The controller calls it before its
+// workers start.
 func (s *inventorySource) Start(ctx context.Context, queue queue) error {
 	s.queue = queue
 	s.watches.Start(ctx)
@@ -138,7 +138,7 @@ func (s *inventorySource) changed(ctx context.Context, ref types.NamespacedName)
 	s.reconciler.enqueue(ctx, ref, s.queue, func(types.NamespacedName) bool { return true })
 }
 
-// lost lets the checks find out that they have to look at intervals.
+// lost re-evaluates the checks, which then look in intervals.
 func (s *inventorySource) lost(checks []types.NamespacedName) {
 	for _, key := range checks {
 		s.wake(key)

@@ -12,8 +12,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// TestChecksOfOtherClassesAreLeftAlone: nothing that happens to them wakes who
-// evaluates, until they are his.
+// TestChecksOfOtherClassesAreLeftAlone verifies that no event of such a check is admitted
+// until the check gets the evaluated class.
 func TestChecksOfOtherClassesAreLeftAlone(t *testing.T) {
 	g := NewWithT(t)
 	r := &Reconciler{}

@@ -18,13 +18,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
 )
 
-// conflictDelay is how soon a group is looked at again whose set has changed
-// while it was looked at.
+// conflictDelay is how soon a group is reconciled again if a set has changed during the
+// pass.
 const conflictDelay = 100 * time.Millisecond
 
-// act carries out the plan. Sets are finished before pods of others are replaced. One
-// that cannot be is in nobody's way: what is written of it is for alerts, and its pods
-// are as they should be.
+// act carries out the plan. It finishes sets before it replaces pods of others. A set
+// that cannot be finished does not block the others: its status is for alerts, and its
+// pods are in the wanted state.
 func (r *Reconciler) act(ctx context.Context, g gathered, m *memory, plan statefulsets.Plan) (outcome, error) {
 	o := outcome{plan: plan}
 	unpromoted := r.promote(ctx, g, plan.Promote)
@@ -46,8 +46,8 @@ func (r *Reconciler) act(ctx context.Context, g gathered, m *memory, plan statef
 	return o, errors.Join(unpromoted, err)
 }
 
-// replace deletes pods until one cannot be. The turn is remembered before that:
-// a deletion may succeed though its answer is lost.
+// replace deletes pods until a deletion fails. It records the turn before that, because a
+// deletion may succeed although its response is lost.
 func (r *Reconciler) replace(ctx context.Context, g gathered, m *memory, plan statefulsets.Plan) error {
 	m.last = plan.Last
 	if plan.Starts {
@@ -56,7 +56,7 @@ func (r *Reconciler) replace(ctx context.Context, g gathered, m *memory, plan st
 	for _, d := range plan.Delete {
 		switch err := r.remove(ctx, g.key.Namespace, d); {
 		case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-			continue // it was replaced meanwhile
+			continue // it was replaced in the meantime
 		case err != nil:
 			return fmt.Errorf("delete pod %s: %w", d.Pod, err)
 		}
@@ -66,7 +66,7 @@ func (r *Reconciler) replace(ctx context.Context, g gathered, m *memory, plan st
 	return nil
 }
 
-// remove deletes or evicts the pod that is meant, and no other of its name.
+// remove deletes or evicts exactly this pod, and no other pod of the same name.
 func (r *Reconciler) remove(ctx context.Context, namespace string, d statefulsets.Deletion) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: d.Pod}}
 	if !r.UseEviction {
@@ -78,7 +78,7 @@ func (r *Reconciler) remove(ctx context.Context, namespace string, d statefulset
 	})
 }
 
-// isRefusal reports whether a disruption budget stands against an eviction.
+// isRefusal reports whether a disruption budget refuses an eviction.
 func isRefusal(err error) bool {
 	return apierrors.IsTooManyRequests(err) && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause)
 }
@@ -96,7 +96,7 @@ func (r *Reconciler) promote(ctx context.Context, g gathered, names []string) er
 	return errors.Join(errs...)
 }
 
-// blocked is the reason for which pods are not replaced; empty if there is none.
+// blocked returns the reason why pods are not replaced; empty if there is none.
 func (o outcome) blocked() string {
 	if o.refused {
 		return rolloutgroup.EvictionRefusedReason

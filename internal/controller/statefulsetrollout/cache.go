@@ -14,14 +14,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
 )
 
-// CacheByObject keeps in the cache only the StatefulSets of groups and only the
-// pods of StatefulSets, and of both only what a plan depends on. Nobody else
-// should read these kinds from the same cache.
+// CacheByObject keeps in the cache only the StatefulSets of groups and only the pods of
+// StatefulSets, and of both only the fields that a plan depends on. No other code should
+// read these kinds from the same cache.
 func CacheByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&appsv1.StatefulSet{}: {Label: having(rolloutgroup.Label), Transform: trimSet},
-		// The StatefulSet controller gives this label to all its pods, and puts it
-		// back where it is missing.
+		// The StatefulSet controller sets this label on all its pods, and restores it
+		// where it is missing.
 		&corev1.Pod{}: {Label: having(appsv1.StatefulSetPodNameLabel), Transform: trimPod},
 	}
 }
@@ -62,7 +62,7 @@ func trimPod(o any) (any, error) {
 	}, nil
 }
 
-// states keeps what containers wait for.
+// states keeps only the reasons for which containers wait.
 func states(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var waiting []corev1.ContainerStatus
 	for _, c := range all {

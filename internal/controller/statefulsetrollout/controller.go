@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statefulsetrollout replaces the pods of StatefulSets that share the
-// label rollout-group, in one set at a time.
+// Package statefulsetrollout replaces the pods of StatefulSets that share the label
+// rollout-group, in one set at a time.
 //
-// What is decided, and why, is in internal/coordination/statefulsets; this
-// package gathers what it asks for and carries out what it says. There is no
-// state in the cluster beside the pods themselves, and what is remembered here
-// saves requests and events only.
+// The package internal/coordination/statefulsets makes the decisions and explains them.
+// This package reads the input and carries out the plan. The pods are the only state in
+// the cluster. The memory of this package only saves requests and events.
 //
-// In the order in which a reader meets them:
+// The files in reading order:
 //
 //	controller.go       one pass over a group
-//	manager.go          what wakes a group
-//	pods.go             the watch on pods, once it is needed
-//	cache.go            what is kept in the cache
+//	manager.go          the events that trigger a pass
+//	pods.go             the watch on pods, which begins once it is needed
+//	cache.go            the content of the cache
 //	gather.go           the sets and pods of a group
-//	facts.go            what they say, in plain values
+//	facts.go            their facts, as plain values
 //	act.go              deletions and evictions
-//	revision_status.go  the one write of a status
-//	events.go           what people are told
-//	rights.go           whether they may be told
-//	memory.go           what is remembered of a group
+//	revision_status.go  the only write of a status
+//	events.go           the events
+//	rights.go           whether events may be created
+//	memory.go           the memory of a group
 //	ready.go            the endpoint /ready
 package statefulsetrollout
 
@@ -40,28 +39,28 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 )
 
-// These rights are enough. Events are sent, and pods evicted, if that is allowed
-// beside them.
+// These permissions are sufficient. With further permissions it also creates events and
+// evicts pods.
 //
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets/status,verbs=update
 
-// Reconciler replaces the pods of rollout groups. A group is a namespace and a
-// value of the label.
+// Reconciler replaces the pods of rollout groups. A group is a namespace and a value of
+// the label.
 type Reconciler struct {
 	// Client reads from a cache with the options of CacheByObject, and writes.
 	Client client.Client
-	// APIReader reads past the cache, before something is deleted.
+	// APIReader bypasses the cache. It is read before something is deleted.
 	APIReader client.Reader
-	// Events tells people. Without the right to create events nothing is sent.
+	// Events emits events. Without the permission to create events none are sent.
 	Events record.EventRecorder
 	// Now is the clock.
 	Now func() time.Time
-	// UseEviction evicts pods instead of deleting them, so that disruption budgets
-	// are respected. It needs the right to create pods/eviction.
+	// UseEviction evicts pods instead of deleting them, to respect disruption budgets. It
+	// needs the permission to create pods/eviction.
 	UseEviction bool
-	// Metrics counts what is done; nil does not.
+	// Metrics counts the actions; nil counts nothing.
 	Metrics *metrics.Groups
 
 	pods     podWatch
@@ -98,18 +97,18 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 	return ctrl.Result{RequeueAfter: r.pause(begun, o)}, err
 }
 
-// outcome is what came of a pass.
+// outcome is the result of a pass.
 type outcome struct {
 	plan statefulsets.Plan
 	// refused is true if a pod may not be evicted now.
 	refused bool
-	// again is when to look again although nothing may happen; zero is never.
+	// again is when to look again even if no event comes; zero means never.
 	again time.Duration
 }
 
-// reconcile plans from the cache. What changes the cluster is planned again from
-// what the API server says at that moment, so that neither an old cache nor
-// somebody else's deletion leads to one too many.
+// reconcile plans from the cache. A plan that changes the cluster is made again from the
+// present state in the API server. So neither an old cache nor a deletion by another
+// client leads to one deletion too many.
 func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (outcome, error) {
 	if err := r.pods.begin(ctx); err != nil {
 		return outcome{}, err
@@ -130,8 +129,8 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (o
 	return r.act(ctx, g, m, plan)
 }
 
-// pause is how long nothing has to be done, as far as that is known; zero means
-// until something happens.
+// pause returns how long there is nothing to do, as far as that is known; zero means
+// until the next event.
 func (r *Reconciler) pause(begun time.Time, o outcome) time.Duration {
 	pause := o.again
 	if at := o.plan.RecheckAt; !at.IsZero() {
@@ -142,7 +141,7 @@ func (r *Reconciler) pause(begun time.Time, o outcome) time.Duration {
 	return pause
 }
 
-// forget drops what is known of a group that has no sets any more.
+// forget drops the state of a group that has no sets any more.
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.memories.drop(key)
 	r.refusals.over(key)

@@ -16,13 +16,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
 )
 
-// news is what is told once, until it has not been true for a while.
+// news is a fact that is reported once, until a pass finds it false.
 type news struct {
 	set, event, what string
 }
 
-// tell says what has come to be true since the last pass: what is wrong with the
-// sets, what keeps pods from being replaced, and that a set is finished.
+// tell reports the facts that have become true since the last pass: mistakes in the sets,
+// reasons why pods are not replaced, and a finished set.
 func (r *Reconciler) tell(ctx context.Context, g gathered, m *memory, plan statefulsets.Plan) {
 	current := map[news]bool{}
 	once := func(n news, kind, message string) {
@@ -53,7 +53,7 @@ func eventOf(plan statefulsets.Plan) string {
 	return rolloutgroup.RolloutBlockedEvent
 }
 
-// kindOf is Normal where somebody wished for what is told.
+// kindOf returns Normal if a user has asked for the reported state.
 func kindOf(plan statefulsets.Plan) string {
 	if plan.Reason == rolloutgroup.RolloutPausedReason {
 		return corev1.EventTypeNormal
@@ -80,7 +80,7 @@ func (r *Reconciler) tellRefusal(ctx context.Context, g gathered, set string, er
 	r.send(ctx, g, set, corev1.EventTypeWarning, rolloutgroup.RolloutBlockedEvent, refusal(err))
 }
 
-// refusal is what the API server says of an eviction that a budget forbids.
+// refusal returns the message of the API server about an eviction that a budget refuses.
 func refusal(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -95,7 +95,7 @@ func refusal(err error) string {
 	return strings.Join(words, " ")
 }
 
-// send logs what is told, and emits an event of it where that is allowed.
+// send logs a message, and emits it as an event if that is allowed.
 func (r *Reconciler) send(ctx context.Context, g gathered, set, kind, reason, message string) {
 	ctx = announce.About(ctx, "StatefulSet", g.sets[set])
 	if !r.rights.allowEvents(ctx, r.Client, g.key.Namespace) {

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
 )
 
-// stuckReasons are what a container waits for that does not come by itself.
+// stuckReasons are the waiting reasons of a container that do not end by themselves.
 var stuckReasons = []string{
 	"CrashLoopBackOff",
 	"ImagePullBackOff",
@@ -24,7 +24,7 @@ var stuckReasons = []string{
 	"CreateContainerError",
 }
 
-// setFacts is what a plan depends on of a set, but for its pods.
+// setFacts returns the facts about a set that a plan depends on, except its pods.
 func setFacts(set *appsv1.StatefulSet) statefulsets.Set {
 	facts := statefulsets.Set{
 		Name:               set.Name,
@@ -49,7 +49,7 @@ func setFacts(set *appsv1.StatefulSet) statefulsets.Set {
 	return facts
 }
 
-// podFacts is what a plan depends on of a pod.
+// podFacts returns the facts about a pod that a plan depends on.
 func podFacts(pod *corev1.Pod) statefulsets.Pod {
 	facts := statefulsets.Pod{
 		Name:        pod.Name,
@@ -66,7 +66,7 @@ func podFacts(pod *corev1.Pod) statefulsets.Pod {
 	return facts
 }
 
-// stuckIn says why the pod cannot start; empty if nothing of the kind is known.
+// stuckIn returns why the pod cannot start; empty if no such reason is known.
 func stuckIn(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
@@ -81,7 +81,8 @@ func stuckIn(pod *corev1.Pod) string {
 	return ""
 }
 
-// unsupported lists the labels and annotations that mean something elsewhere.
+// unsupported returns the labels and annotations that have a meaning for other
+// controllers only.
 func unsupported(set *appsv1.StatefulSet) []string {
 	var keys []string
 	for _, key := range rolloutgroup.UnsupportedAnnotations() {

@@ -24,7 +24,7 @@ func condition(kind corev1.PodConditionType, status corev1.ConditionStatus, reas
 	}
 }
 
-// TestPods also holds what the cache keeps to what a plan needs: it says the same.
+// TestPods also verifies that the cached pod gives the same facts.
 func TestPods(t *testing.T) {
 	running := corev1.ContainerStatus{Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
 	for name, tt := range map[string]struct {

@@ -29,8 +29,8 @@ func (r *Reconciler) known(ctx context.Context, key types.NamespacedName) (bool,
 	return len(sets) > 0, err
 }
 
-// gather reads the group from the cache. A set that was finished here is taken
-// as finished before the cache shows it.
+// gather reads the group from the cache. A set that this controller has finished counts
+// as finished even before the cache shows it.
 func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName, m *memory) (gathered, error) {
 	g, err := r.read(ctx, r.Client, key, m, func(set *appsv1.StatefulSet) (client.ListOption, error) {
 		return client.MatchingFields{controllerUID: string(set.UID)}, nil
@@ -47,8 +47,8 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName, m *me
 	return g, nil
 }
 
-// gatherLive reads the group past the cache. All pods that a set controls match
-// its selector, or the StatefulSet controller lets go of them.
+// gatherLive reads the group without the cache. All pods that a set controls match its
+// selector, because the StatefulSet controller gives up its ownership of any other pod.
 func (r *Reconciler) gatherLive(ctx context.Context, key types.NamespacedName, m *memory) (gathered, error) {
 	return r.read(ctx, r.APIReader, key, m, func(set *appsv1.StatefulSet) (client.ListOption, error) {
 		selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)

@@ -19,11 +19,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
 )
 
-// guard stands between controllers and the API server. At each deletion of a pod
-// it looks whether the promises hold at that moment. It counts by itself, and
-// shares no code with what it guards.
+// guard intercepts the requests of controllers to the API server. At each deletion of a
+// pod it verifies that the guarantees are kept at that moment. It counts by itself, and
+// shares no code with the code under test.
 type guard struct {
-	// before is called before a pod is deleted; nil is not.
+	// before is called before a pod is deleted, unless it is nil.
 	before func(pod *corev1.Pod)
 	// refuse is how many deletions fail before they reach the API server.
 	refuse int
@@ -34,7 +34,7 @@ type guard struct {
 	breaches []string
 }
 
-// through returns a client whose deletions are watched.
+// through returns a client whose deletions are verified.
 func (g *guard) through(c client.WithWatch) client.WithWatch {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
@@ -46,8 +46,8 @@ func (g *guard) through(c client.WithWatch) client.WithWatch {
 	})
 }
 
-// pass lets one deletion through at a time, so that nothing of the kind happens
-// between the look and the deletion.
+// pass allows one deletion at a time. So no other deletion comes between the check and
+// the deletion.
 func (g *guard) pass(ctx context.Context, o client.Object, request func() error) error {
 	pod := &corev1.Pod{}
 	if err := testClient.Get(ctx, client.ObjectKeyFromObject(o), pod); err != nil {
@@ -72,7 +72,7 @@ func (g *guard) pass(ctx context.Context, o client.Object, request func() error)
 	return err
 }
 
-// inspect says which promises the deletion of a pod breaks.
+// inspect returns which guarantees the deletion of a pod breaks.
 func (g *guard) inspect(ctx context.Context, pod *corev1.Pod) []string {
 	var sets appsv1.StatefulSetList
 	var pods corev1.PodList
@@ -122,7 +122,7 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// readyPods are those that have been Ready for as long as the set asks.
+// readyPods counts the pods that have been Ready for as long as the set requires.
 func readyPods(set *appsv1.StatefulSet, pods []corev1.Pod) (n int32) {
 	for i := range pods {
 		if owns(set, &pods[i]) && ready(&pods[i]) && readyFor(&pods[i]) >= time.Duration(set.Spec.MinReadySeconds)*time.Second {
@@ -141,7 +141,7 @@ func readyFor(pod *corev1.Pod) time.Duration {
 	return 0
 }
 
-// limit knows the values that the tests use.
+// limit returns the limit for the values that the tests use.
 func limit(set *appsv1.StatefulSet) int32 {
 	if set.Annotations[rolloutgroup.MaxUnavailableAnnotation] == "2" {
 		return 2
@@ -149,21 +149,21 @@ func limit(set *appsv1.StatefulSet) int32 {
 	return 1
 }
 
-// took are the pods that were deleted so far, in their order.
+// took returns the names of the pods that were deleted so far, in order.
 func (g *guard) took() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.deleted)
 }
 
-// taken are the same by their UIDs, each once.
+// taken returns the UIDs of these pods, each once.
 func (g *guard) taken() []types.UID {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Compact(slices.Sorted(slices.Values(g.uids)))
 }
 
-// broken are the promises that were broken so far.
+// broken returns the guarantees that were broken so far.
 func (g *guard) broken() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// said are the transitions in the log, without the words.
+// said returns the transitions in the log, without the messages.
 func (s *stage) said() []string {
 	var all []string
 	for _, line := range s.log.Info() {

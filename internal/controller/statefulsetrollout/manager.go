@@ -27,9 +27,8 @@ import (
 // controllerUID is the index of pods by the UID of their controller.
 const controllerUID = "metadata.controllerUID"
 
-// SetupWithManager registers the watch on StatefulSets, and prepares that on
-// pods, which begins with the first group. A set that changes its group wakes
-// both.
+// SetupWithManager registers the watch on StatefulSets, and prepares the watch on pods,
+// which begins with the first group. A set that changes its group triggers both groups.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named("statefulsetrollout").
@@ -48,7 +47,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, optio
 	return nil
 }
 
-// groupOf leads from a set to its group.
+// groupOf returns the group of a set.
 func groupOf(_ context.Context, set client.Object) []reconcile.Request {
 	group, ok := set.GetLabels()[rolloutgroup.Label]
 	if !ok {
@@ -57,7 +56,7 @@ func groupOf(_ context.Context, set client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: set.GetNamespace(), Name: group}}}
 }
 
-// groupOfPod leads from a pod to the group of the set that controls it.
+// groupOfPod returns the group of the set that controls a pod.
 func (r *Reconciler) groupOfPod(ctx context.Context, pod client.Object) []reconcile.Request {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != "StatefulSet" {
@@ -66,12 +65,12 @@ func (r *Reconciler) groupOfPod(ctx context.Context, pod client.Object) []reconc
 	set := &appsv1.StatefulSet{}
 	key := types.NamespacedName{Namespace: pod.GetNamespace(), Name: owner.Name}
 	if err := r.Client.Get(ctx, key, set); err != nil || set.UID != owner.UID {
-		return nil // not of a group, or of a set that was there before
+		return nil // not in a group, or of an earlier set with the same name
 	}
 	return groupOf(ctx, set)
 }
 
-// changed passes updates by which something changes that a plan depends on.
+// changed admits updates that change something that a plan depends on.
 func changed(news func(client.Object) any) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return !reflect.DeepEqual(news(e.ObjectOld), news(e.ObjectNew))

@@ -13,18 +13,19 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
 )
 
-// memory is what is remembered of a group between two passes. A restart loses it,
-// which costs requests and repeats events.
+// memory is kept about a group between two passes. A restart loses it. That costs
+// requests and repeats events.
 type memory struct {
-	// last is the set whose turn it was.
+	// last is the set that had the turn.
 	last types.UID
-	// deleted are pods that were deleted here, and that the cache still shows.
+	// deleted are pods that this controller has deleted and that the cache still shows.
 	deleted map[types.UID]bool
-	// told is what people know already.
+	// told is what has been reported already.
 	told map[news]bool
 }
 
-// memories are those of all groups. Each belongs to the worker that has the group.
+// memories contains the memories of all groups. The worker that has a group owns its
+// memory.
 type memories struct {
 	mu  sync.Mutex
 	all map[types.NamespacedName]*memory
@@ -59,14 +60,14 @@ func (m *memories) drop(group types.NamespacedName) {
 	delete(m.all, group)
 }
 
-// After an eviction was refused the group is tried again after these pauses. What
-// a disruption budget allows cannot be watched with the rights that there are.
+// After a refused eviction the group is retried after these delays. The available
+// permissions do not include a watch on disruption budgets.
 const (
 	firstRefusal = time.Second
 	lastRefusal  = time.Minute
 )
 
-// refusals makes the pauses between evictions that are refused longer.
+// refusals increases the delays between refused evictions.
 type refusals struct {
 	once    sync.Once
 	limiter workqueue.TypedRateLimiter[types.NamespacedName]
@@ -79,7 +80,7 @@ func (r *refusals) pauses() workqueue.TypedRateLimiter[types.NamespacedName] {
 	return r.limiter
 }
 
-// first reports whether the group has not been refused since it was over.
+// first reports whether the group has not been refused since the last call of over.
 func (r *refusals) first(group types.NamespacedName) bool { return r.pauses().NumRequeues(group) == 0 }
 
 func (r *refusals) wait(group types.NamespacedName) time.Duration { return r.pauses().When(group) }

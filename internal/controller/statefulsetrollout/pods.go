@@ -19,8 +19,8 @@ import (
 // firstList is how long one pass waits for the first list of pods.
 const firstList = 10 * time.Second
 
-// podWatch begins to watch pods when somebody needs it, so that a cluster without
-// rollout groups does not pay for it.
+// podWatch begins to watch pods when they are needed for the first time. So a cluster
+// without rollout groups has no cost.
 type podWatch struct {
 	cache      cache.Cache
 	controller controller.Controller
@@ -33,13 +33,13 @@ type podWatch struct {
 
 // podList is the first list of pods of a watch.
 type podList struct {
-	// ended is closed once it is there, or cannot come, which err says.
+	// ended is closed once the list has arrived, or has failed with err.
 	ended chan struct{}
 	err   error
 }
 
-// begin returns when pods are watched. What is begun goes on: if the first list takes
-// too long, the next call waits for the same one.
+// begin waits until pods are watched. The watch continues after a timeout: if the first
+// list takes too long, the next call waits for the same one.
 func (w *podWatch) begin(ctx context.Context) error {
 	list, err := w.start(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (w *podWatch) begin(ctx context.Context) error {
 	return nil
 }
 
-// start begins to watch unless that was begun before.
+// start begins to watch, unless the watch has begun before.
 func (w *podWatch) start(ctx context.Context) (*podList, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,8 +78,8 @@ func (w *podWatch) start(ctx context.Context) (*podList, error) {
 	}
 	list := &podList{ended: make(chan struct{})}
 	go func() {
-		// A source that is not waited for any more gives up, and the controller ends
-		// it with itself.
+		// A source that is not waited for any more gives up. The controller ends the
+		// source when it ends itself.
 		list.err = pods.WaitForSync(context.WithoutCancel(ctx))
 		close(list.ended)
 	}()
@@ -87,7 +87,7 @@ func (w *podWatch) start(ctx context.Context) (*podList, error) {
 	return list, nil
 }
 
-// drop has the next call begin anew.
+// drop makes the next call begin again.
 func (w *podWatch) drop(list *podList) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// slowSource has its first list when the test says so.
+// slowSource has its first list when the test sends it.
 type slowSource struct{ listed chan error }
 
 func (s slowSource) Start(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -49,7 +49,7 @@ func (indexless) IndexField(context.Context, client.Object, string, client.Index
 	return nil
 }
 
-// A list of pods that takes longer than a pass waits comes once.
+// A list of pods that takes longer than a pass waits is requested only once.
 func TestPodsAreWatchedOnceHoweverLongTheirListTakes(t *testing.T) {
 	g := NewWithT(t)
 	watched, pods := &watching{}, slowSource{listed: make(chan error)}

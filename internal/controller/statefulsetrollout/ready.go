@@ -14,9 +14,9 @@ import (
 // readyLimit bounds how long a probe waits for the cache.
 const readyLimit = 500 * time.Millisecond
 
-// Ready answers 200 once the cache has been filled for the first time, and 503
-// before. It does so on every replica, whether it leads or not, or an upgrade
-// would wait for a replica that waits for the upgrade.
+// Ready responds 200 once the cache has been filled for the first time, and 503 before.
+// It does so on every replica, leader or not. Otherwise an upgrade would wait for a
+// replica that waits for the upgrade.
 func Ready(objects cache.Cache) http.Handler {
 	var filled atomic.Bool
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {

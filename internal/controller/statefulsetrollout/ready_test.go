@@ -21,7 +21,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// TestAReplicaThatDoesNotLeadIsReady has somebody else hold the Lease.
+// TestAReplicaThatDoesNotLeadIsReady gives the Lease to another holder.
 func TestAReplicaThatDoesNotLeadIsReady(t *testing.T) {
 	s := openStage(t, zone("zone-a", 1))
 	other, seconds, now := "other", int32(3600), metav1.NowMicro()

@@ -54,12 +54,13 @@ func TestTwoInstancesAtOnceDeleteNoMoreThanOne(t *testing.T) {
 	s.play(t)
 	s.release("2.0.0", "zone-a", "zone-b")
 	s.runs("2.0.0", "zone-a", "zone-b")
-	// A pod that goes may be deleted once more by the other; none is deleted anew.
+	// The other instance may delete a terminating pod once more; neither deletes another
+	// pod.
 	s.Expect(s.guard.taken()).To(HaveLen(6))
 }
 
-// TestAnOldCacheDeletesNothing has a cache that still shows everything Ready and
-// outdated, though a pod of the set is being deleted, by whomever.
+// TestAnOldCacheDeletesNothing uses a cache that still shows all pods as Ready and
+// outdated, although a pod of the set is being deleted, no matter by whom.
 func TestAnOldCacheDeletesNothing(t *testing.T) {
 	s := openStage(t, zone("zone-a", 2), zone("zone-b", 1))
 	s.release("2.0.0", "zone-a", "zone-b")
@@ -85,8 +86,8 @@ func TestAnOldCacheDeletesNothing(t *testing.T) {
 	s.Expect(s.requests.about("/pods")).To(HaveLen(lists), "it remembers what it deleted, and asks for nothing")
 }
 
-// TestAnOldCachePromotesNoRevisionTwice has a cache that does not show yet that a
-// set was finished.
+// TestAnOldCachePromotesNoRevisionTwice uses a cache that does not show yet that a set
+// was finished.
 func TestAnOldCachePromotesNoRevisionTwice(t *testing.T) {
 	s := openStage(t, zone("zone-a", 1))
 	s.release("2.0.0", "zone-a")
@@ -104,8 +105,8 @@ func TestAnOldCachePromotesNoRevisionTwice(t *testing.T) {
 	s.Expect(told(s.events.All())).To(Equal([]string{"zone-a RolloutFinished"}))
 }
 
-// stepwise is a reconciler that does one pass when it is told to, with a cache
-// in which the lists of some kinds never change.
+// stepwise returns a reconciler that does one pass per call of step, with a cache in
+// which the lists of some kinds never change.
 func (s *stage) stepwise(old ...client.ObjectList) *Reconciler {
 	user := testPlane.RESTConfig()
 	user.Wrap(s.requests.wrap)
@@ -140,7 +141,7 @@ func (s *stage) step(r *Reconciler) {
 	s.Expect(err).NotTo(HaveOccurred())
 }
 
-// TestADeletionThatFailsIsTriedAgain has the API server refuse once.
+// TestADeletionThatFailsIsTriedAgain makes one deletion fail.
 func TestADeletionThatFailsIsTriedAgain(t *testing.T) {
 	s := openStage(t, zone("zone-a", 1))
 	s.guard.refuse = 1

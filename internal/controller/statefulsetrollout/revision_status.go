@@ -10,10 +10,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// writeRevision says of a set that its update is complete, on condition that it is
-// as it was read. The StatefulSet controller says so itself only under the
-// strategy RollingUpdate, and alerts compare the two revisions. It is a full
-// update because the documented rights have no patch.
+// writeRevision sets the update of a set to complete, only if the set has not changed
+// since it was read. The StatefulSet controller itself does so only with the strategy
+// RollingUpdate, and alerts compare the two revisions. It is a full update because the
+// documented permissions do not include patch.
 func (r *Reconciler) writeRevision(ctx context.Context, set *appsv1.StatefulSet) error {
 	wanted := *set
 	wanted.Status.CurrentRevision = set.Status.UpdateRevision

@@ -11,15 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// rights remembers in which namespaces events may be created. Where they may not,
-// each would be refused, and the refusal logged.
+// rights caches in which namespaces events may be created. Where that is not allowed,
+// each event would be refused, and the refusal logged.
 type rights struct {
 	mu      sync.Mutex
 	mayTell map[string]bool
 }
 
-// allowEvents asks the API server once per namespace. Whoever may not even ask
-// may not create events; any other failure is asked about again next time.
+// allowEvents asks the API server once per namespace. Without the permission to ask,
+// events count as not allowed. After any other failure it asks again next time.
 func (r *rights) allowEvents(ctx context.Context, c client.Client, namespace string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,7 +39,8 @@ func (r *rights) allowEvents(ctx context.Context, c client.Client, namespace str
 	return review.Status.Allowed
 }
 
-// forget has the API server asked again about a namespace, whose groups may all be gone.
+// forget makes the next call ask again about a namespace, whose groups may all be
+// deleted.
 func (r *rights) forget(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -27,7 +27,7 @@ var minimum = []rbacv1.PolicyRule{
 	{APIGroups: []string{"apps"}, Resources: []string{"statefulsets/status"}, Verbs: []string{"update"}},
 }
 
-// operator is a ServiceAccount of the namespace that may do just this.
+// operator returns a ServiceAccount of the namespace that has exactly these permissions.
 func (s *stage) operator(rules ...rbacv1.PolicyRule) (*rest.Config, string) {
 	meta := metav1.ObjectMeta{Namespace: s.namespace, Name: "rollout-operator"}
 	s.Expect(s.Create(s.ctx, &corev1.ServiceAccount{ObjectMeta: meta})).To(Succeed())
@@ -43,7 +43,7 @@ func (s *stage) operator(rules ...rbacv1.PolicyRule) (*rest.Config, string) {
 	return user, name
 }
 
-// asked are the requests of a user.
+// asked returns the requests of a user.
 func (s *stage) asked(user string) []controlplane.Audited {
 	all, err := testPlane.Audited()
 	s.Expect(err).NotTo(HaveOccurred())
@@ -78,8 +78,8 @@ func TestTheDocumentedRoleIsEnough(t *testing.T) {
 	s.Expect(s.events.All()).To(BeEmpty(), "nor is anything sent that would be refused")
 }
 
-// What is written of a set that is complete is for alerts. Whoever may not write it
-// still gets the next zone.
+// The status of a complete set is for alerts. Without the permission to write it, the
+// next zone is still rolled out.
 func TestASetThatCannotBePromotedHoldsUpNoOther(t *testing.T) {
 	s := openStage(t, zone("zone-a", 1), zone("zone-b", 1))
 	user, _ := s.operator(minimum[:2]...)

@@ -21,8 +21,8 @@ func TestZonesRollOneAfterTheOther(t *testing.T) {
 	s.release("2.0.0", "zone-c", "zone-b", "zone-a")
 	s.runs("2.0.0", "zone-a", "zone-b", "zone-c")
 
-	// Whichever set the change reaches first begins; it is finished before another
-	// does, and nothing is replaced twice.
+	// The first set that the change reaches begins. It is finished before another one
+	// begins, and no pod is replaced twice.
 	took := s.guard.took()
 	s.Expect(took).To(ConsistOf("zone-a-0", "zone-a-1", "zone-b-0", "zone-b-1", "zone-c-0", "zone-c-1"))
 	for i := 0; i < 6; i += 2 {
@@ -55,7 +55,7 @@ func TestTheNextZoneWaitsUntilPodsHaveBeenReadyForMinReadySeconds(t *testing.T) 
 
 func TestAPodIsReadyWhenItsConditionSaysSo(t *testing.T) {
 	s := openStage(t, zone("zone-a", 1), zone("zone-b", 1))
-	s.saysReady("zone-a-0", corev1.ConditionFalse) // as an unmet readiness gate does, though all containers are ready
+	s.saysReady("zone-a-0", corev1.ConditionFalse) // as with an unmet readiness gate, although all containers are ready
 	s.play(t)
 	s.release("2.0.0", "zone-b")
 	s.Eventually(func() []string { return told(s.events.All()) }).Should(ContainElement("zone-b RolloutBlocked"))
@@ -64,8 +64,7 @@ func TestAPodIsReadyWhenItsConditionSaysSo(t *testing.T) {
 	s.runs("2.0.0", "zone-b")
 }
 
-// saysReady sets the condition Ready of a pod and leaves its containers as they
-// are.
+// saysReady sets the condition Ready of a pod and leaves its containers as they are.
 func (s *stage) saysReady(name string, status corev1.ConditionStatus) {
 	pod := s.pod(name)
 	for i := range pod.Status.Conditions {
@@ -201,7 +200,7 @@ func TestPodsOfOthersAreLeftAlone(t *testing.T) {
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "stray", Image: image("0.0.1")}}},
 	}
 	s := openStage(t, zone("zone-a", 1))
-	// With a controller of another kind the StatefulSet controller does not adopt it.
+	// The StatefulSet controller does not adopt a pod with a controller of another kind.
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: s.namespace}}
 	s.Expect(s.Create(s.ctx, owner)).To(Succeed())
 	stray.Namespace = s.namespace

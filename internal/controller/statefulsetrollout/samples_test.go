@@ -30,7 +30,7 @@ func TestTheSampleRollsZoneByZone(t *testing.T) {
 		o.SetNamespace(s.namespace)
 		if set, ok := o.(*appsv1.StatefulSet); ok {
 			zones = append(zones, set.Name)
-			set.Spec.MinReadySeconds = 1 // it is enough
+			set.Spec.MinReadySeconds = 1 // enough for this test
 		}
 		s.Expect(s.Create(s.ctx, o)).To(Succeed())
 	}

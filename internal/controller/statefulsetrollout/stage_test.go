@@ -33,11 +33,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// moment is how long a test watches that something does not come.
+// moment is how long a test verifies that something does not happen.
 const moment = 1500 * time.Millisecond
 
-// stage is a namespace of its own with the real StatefulSet controller. The test
-// plays the people.
+// stage is a namespace of its own with the real StatefulSet controller. The test acts as
+// the users.
 type stage struct {
 	*WithT
 	client.WithWatch
@@ -49,9 +49,9 @@ type stage struct {
 	metrics   *metrics.Groups
 	guard     *guard
 	requests  *requestLog
-	// everywhere has the controller watch all namespaces.
+	// everywhere makes the controller watch all namespaces.
 	everywhere bool
-	// evicts has it evict pods.
+	// evicts makes it evict pods.
 	evicts bool
 }
 
@@ -73,7 +73,7 @@ func openStage(t *testing.T, sets ...*appsv1.StatefulSet) *stage {
 	return s
 }
 
-// zone is a set of the group "ingester" with some pods of version 1.0.0.
+// zone returns a set of the group "ingester" with some pods of version 1.0.0.
 func zone(name string, pods int32, changes ...func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
 	labels := map[string]string{"app": name}
 	set := &appsv1.StatefulSet{
@@ -135,9 +135,9 @@ func (s *stage) add(sets ...*appsv1.StatefulSet) {
 	}
 }
 
-// comesUp waits until all pods of a set are available. The controller counts a
-// second more than Kubernetes before one is: when it became Ready is known to the
-// second only. A set whose pods are not available goes first.
+// comesUp waits until all pods of a set are available. The controller waits a second
+// longer than Kubernetes before a pod is available, because the time when it became Ready
+// has a resolution of one second. A set whose pods are not available goes first.
 func (s *stage) comesUp(name string) {
 	wanted := s.set(name).Spec
 	s.Eventually(func() int32 { return s.set(name).Status.AvailableReplicas }).Should(Equal(*wanted.Replicas))
@@ -158,7 +158,7 @@ func (s *stage) pod(name string) *corev1.Pod {
 	return pod
 }
 
-// change edits a set as people do.
+// change edits a set as users do.
 func (s *stage) change(name string, changes ...func(*appsv1.StatefulSet)) {
 	before := s.set(name)
 	after := before.DeepCopy()
@@ -168,14 +168,14 @@ func (s *stage) change(name string, changes ...func(*appsv1.StatefulSet)) {
 	s.Expect(s.Patch(s.ctx, after, client.MergeFrom(before))).To(Succeed())
 }
 
-// release gives the sets another version.
+// release sets another version in the sets.
 func (s *stage) release(v string, names ...string) {
 	for _, name := range names {
 		s.change(name, version(v))
 	}
 }
 
-// broken is a version whose pods do not become ready, in this test.
+// broken returns a version whose pods do not become ready, in this test.
 func (s *stage) broken(name string) string {
 	v := name + "-" + s.namespace
 	s.Expect(testPlane.BreakVersion(s.ctx, v)).To(Succeed())
@@ -184,7 +184,7 @@ func (s *stage) broken(name string) string {
 
 func (s *stage) mend(v string) { s.Expect(testPlane.MendVersion(s.ctx, v)).To(Succeed()) }
 
-// hold keeps a pod from going when it is deleted, and letGo ends that.
+// hold sets a finalizer on a pod, which blocks its deletion, and letGo removes it.
 func (s *stage) hold(pod string)  { s.finalizers(pod, []string{"example.com/hold"}) }
 func (s *stage) letGo(pod string) { s.finalizers(pod, nil) }
 
@@ -195,8 +195,8 @@ func (s *stage) finalizers(name string, finalizers []string) {
 	s.Expect(s.Patch(s.ctx, after, client.MergeFrom(before))).To(Succeed())
 }
 
-// pods are the versions of a set's pods by name; those that are not ready have a
-// tilde behind them.
+// pods returns the versions of a set's pods by name; pods that are not ready have a tilde
+// after the version.
 func (s *stage) pods(set string) map[string]string {
 	var list corev1.PodList
 	s.Expect(s.List(s.ctx, &list, client.InNamespace(s.namespace), client.MatchingLabels{"app": set})).To(Succeed())
@@ -212,8 +212,8 @@ func (s *stage) pods(set string) map[string]string {
 	return all
 }
 
-// runs waits until all pods of the sets have a version and are ready, and the sets
-// say so.
+// runs waits until all pods of the sets have a version and are ready, and the status of
+// the sets reports it.
 func (s *stage) runs(v string, names ...string) {
 	for _, name := range names {
 		set := s.set(name)
@@ -235,14 +235,13 @@ func (s *stage) isPromoted(name string) {
 	}).Should(BeTrue(), "the revision of %s is not promoted", name)
 }
 
-// play runs the controller as it runs in production. The returned function ends
-// it.
+// play runs the controller as it runs in production. The returned function stops it.
 func (s *stage) play(t *testing.T) (stop func()) {
 	t.Helper()
 	return s.playAs(t, testPlane.RESTConfig())
 }
 
-// playAs runs it as some user.
+// playAs runs the controller as the given user.
 func (s *stage) playAs(t *testing.T, user *rest.Config) (stop func()) {
 	t.Helper()
 	user.Wrap(s.requests.wrap)
@@ -271,19 +270,19 @@ func (s *stage) playAs(t *testing.T, user *rest.Config) (stop func()) {
 	return stop
 }
 
-// unwatched is a client whose watches nobody asks for, as interceptors want it.
+// unwatched is a client whose Watch is never called. Interceptors require a Watch.
 type unwatched struct{ client.Client }
 
 func (unwatched) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
 	return nil, errors.New("nobody watches here")
 }
 
-// guarded is the manager's client with the guard in front.
+// guarded returns the manager's client with the guard in front.
 func (s *stage) guarded(mgr ctrl.Manager) client.Client {
 	return s.guard.through(unwatched{mgr.GetClient()})
 }
 
-// blocked is the reason that the metric gives for a group of the namespace.
+// blocked returns the reason in the metric of a group of the namespace.
 func (s *stage) blocked(group string) string { return s.blockedIn(s.namespace, group) }
 
 func (s *stage) blockedIn(namespace, group string) string {
@@ -296,7 +295,7 @@ func (s *stage) blockedIn(namespace, group string) string {
 	return strings.Join(reasons, " ")
 }
 
-// series are the labels of a metric with its value, or its count if it is a
+// series returns the labels of a metric with its value, or with its count if it is a
 // histogram.
 func (s *stage) series(name string) []map[string]string {
 	registry := prometheus.NewPedanticRegistry()
@@ -320,7 +319,7 @@ func (s *stage) series(name string) []map[string]string {
 	return all
 }
 
-// told are the events so far, without those of pods that are replaced.
+// told returns the events so far, without those about replaced pods.
 func told(events []fixture.Event) []string {
 	var all []string
 	for _, e := range events {
@@ -331,7 +330,7 @@ func told(events []fixture.Event) []string {
 	return all
 }
 
-// requestLog counts what a client asks for, with the code of the answer.
+// requestLog records the requests of a client, with the code of the response.
 type requestLog struct {
 	mu  sync.Mutex
 	all []string
@@ -355,7 +354,7 @@ func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// about are the requests whose method, path and code contain some text.
+// about returns the requests whose method, path and code contain a text.
 func (l *requestLog) about(text string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

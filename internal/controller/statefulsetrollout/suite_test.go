@@ -20,7 +20,7 @@ import (
 var (
 	// testPlane has the real StatefulSet controller, and pods on a fake node.
 	testPlane *controlplane.ControlPlane
-	// testClient may do everything and has no cache.
+	// testClient has all permissions and no cache.
 	testClient client.WithWatch
 )
 

@@ -16,7 +16,7 @@ import (
 
 func keyOf(o client.Object) client.ObjectKey { return client.ObjectKeyFromObject(o) }
 
-// warnings are the events so far that complain.
+// warnings returns the events of type Warning so far.
 func (s *stage) warnings() []fixture.Event {
 	return slices.DeleteFunc(s.events.All(), func(e fixture.Event) bool { return e.Type != corev1.EventTypeWarning })
 }
@@ -81,7 +81,7 @@ func TestMetricsOfAGroupEndWithIt(t *testing.T) {
 	for _, name := range names {
 		want := []string{"ingester", "store"}
 		if name == names[3] {
-			want = want[:1] // the other has never succeeded
+			want = want[:1] // the other group has never succeeded
 		}
 		s.Eventually(groups(name)).Should(ConsistOf(want), name)
 	}

@@ -4,8 +4,8 @@ package deployments
 
 import "time"
 
-// begin starts a rollout: the member is given the turn, or has a new template
-// while it has the turn.
+// begin starts a rollout: the member gets the turn, or gets a new template while it has
+// the turn.
 func (m *member) begin(now time.Time) {
 	m.state.LastRolloutStarted = stamp(now)
 	m.state.ReadySince, m.state.UnavailableSince = nil, nil
@@ -14,9 +14,8 @@ func (m *member) begin(now time.Time) {
 	m.outdated = true
 }
 
-// advance moves what the journals know of the member to now. A new template and the
-// loss of availability end the time for which it has been ready; a change of
-// replicas does not.
+// advance updates the journal entry of the member to now. A new template and the loss of
+// availability end the time for which it has been ready; a change of replicas does not.
 func (m *member) advance(now time.Time) {
 	if m.recovered(now) {
 		m.state.UnavailableSince = nil
@@ -38,8 +37,9 @@ func (m *member) advance(now time.Time) {
 	m.noteBreakdown(now)
 }
 
-// noteReadiness notes since when the member has been rolled out, and how many replicas
-// were there when all were: also while it was paused, for those can be lost as well.
+// noteReadiness records since when the member has been rolled out, and how many replicas
+// existed when all were available: also while it is paused, because those can be lost
+// too.
 func (m *member) noteReadiness(now time.Time) {
 	if m.allUp() {
 		m.state.ReadyReplicas = m.Replicas
@@ -49,10 +49,10 @@ func (m *member) noteReadiness(now time.Time) {
 	}
 }
 
-// noteBreakdown notes since when the member that has the turn has not stayed available,
-// although its rollout was complete. Nothing is known of one that is paused. If Available
-// was lost, it is not enough that it is back for a moment, as in a crash loop: see
-// recovered.
+// noteBreakdown records since when the member that has the turn has not stayed available
+// after its rollout was complete. A paused member has no such time, because its state is
+// unknown. If Available was lost, it is not enough that it is back for a moment, as in a
+// crash loop: see recovered.
 func (m *member) noteBreakdown(now time.Time) {
 	switch {
 	case !m.hasTurn(), m.Paused, m.outdated, m.RolledOut && !m.isWell():
@@ -62,33 +62,33 @@ func (m *member) noteBreakdown(now time.Time) {
 	}
 }
 
-// recovered reports whether the member has been available again for as long as a rollout
-// may make no progress.
+// recovered reports whether the member has been available again for the time that a
+// rollout may make no progress.
 func (m *member) recovered(now time.Time) bool {
 	return m.isWell() && !now.Before(m.state.ReadySince.Add(m.ProgressDeadline))
 }
 
-// isWell reports whether the journal has the member as one of which nothing has been
-// missing since it was ready.
+// isWell reports whether, according to the journal, no replica has been missing since the
+// member was ready.
 func (m *member) isWell() bool {
 	return m.state.ReadySince != nil && later(m.state.ReadySince, m.state.UnavailableSince)
 }
 
-// bakes reports whether the journal has the member as one that was rolled out in its
-// turn and is well. A new template of it waits for another turn: whoever changed more
-// often than it bakes would keep the turn for ever. One that is not well, or that
-// somebody holds, keeps it.
+// bakes reports whether, according to the journal, the member was rolled out in its turn
+// and is well. A new template then waits for another turn: otherwise a member that
+// changes more often than it bakes would keep the turn for ever. A member that is not
+// well, or that a user has paused by annotation, keeps the turn.
 func (m *member) bakes() bool {
 	return m.hasTurn() && !m.RolledOut && !m.UserHeld && m.state.Template != "" && m.isWell()
 }
 
-// lostAvailability reports whether fewer replicas are available than there were. A
-// Deployment that is scaled up is not available either until the new ones are.
+// lostAvailability reports whether fewer replicas are available than before. A Deployment
+// that is scaled up is not Available either until the new replicas are.
 func (m *member) lostAvailability() bool {
 	return !m.Available && m.AvailableReplicas < min(m.state.ReadyReplicas, m.Replicas)
 }
 
-// finish notes that the rollout is complete, the first time that it is seen to be.
+// finish records that the rollout is complete, the first time that this is seen.
 func (m *member) finish(now time.Time) {
 	if m.state.HasPendingChanges || m.unfinished() {
 		m.state.LastRolloutFinished = stamp(now)
@@ -96,8 +96,8 @@ func (m *member) finish(now time.Time) {
 	m.outdated, m.state.HasPendingChanges = false, false
 }
 
-// judgeBake says whether a member that is rolled out and available has been so for
-// long enough.
+// judgeBake returns the phase of a member that is rolled out and available: baking, or
+// done if it has been so for long enough.
 func (m *member) judgeBake(now time.Time) phase {
 	if m.bakeTime() > 0 && now.Before(m.bakeEnd()) {
 		return baking
@@ -105,13 +105,13 @@ func (m *member) judgeBake(now time.Time) phase {
 	return done
 }
 
-// bakeEnd is when a member that is rolled out has been ready for long enough.
+// bakeEnd returns when a member that is rolled out has been ready for long enough.
 func (m *member) bakeEnd() time.Time {
 	return m.state.ReadySince.Add(m.bakeTime())
 }
 
-// bakeTime is the largest minReadySeconds of all coordinations that
-// select the member.
+// bakeTime returns the largest minReadySeconds of all coordinations that select the
+// member.
 func (m *member) bakeTime() time.Duration {
 	var seconds int32
 	for _, g := range m.groups {

@@ -20,12 +20,12 @@ var (
 	more     = flag.Int("seeds", 1, "simulate with this many times as many fresh seeds")
 )
 
-// freshSeeds is how many histories nobody chose. make test-long has more.
+// freshSeeds is the number of random histories. make test-long runs more.
 const freshSeeds = 200
 
-// TestAnythingMayHappen lets people, Pods, crashes, old reads and lost writes come
-// at random. After that the world calms down, and must come to rest with everything
-// rolled out. To look into a seed that failed:
+// TestAnythingMayHappen generates random actions of users and Pods, crashes, old reads
+// and lost writes. After that the world calms down, and must come to rest with everything
+// rolled out. To debug a seed that failed:
 //
 //	go test ./internal/coordination/deployments -run TestAnythingMayHappen -seed 6845808553626121445
 func TestAnythingMayHappen(t *testing.T) {
@@ -70,7 +70,7 @@ func playChaos(t *testing.T, seed uint64) {
 	w.checkRest()
 }
 
-// calmDown mends what people and fate have broken.
+// calmDown repairs most of what users and fate have broken.
 func (w *world) calmDown() {
 	w.say("everything calms down")
 	w.rough, w.dies = false, -1
@@ -89,10 +89,10 @@ func (w *world) calmDown() {
 	}
 }
 
-// refuseOne lets writes to one object fail for a long time, and everybody else go on.
+// refuseOne makes writes to one object fail for a long time, while all others continue.
 func (w *world) refuseOne() {
 	if len(w.appNames()) == 0 || len(w.crNames()) == 0 {
-		return // what would be created now might be broken
+		return // objects that are created now might be broken
 	}
 	refused := w.anyApp().Key
 	if w.chance(2) {
@@ -170,7 +170,7 @@ func (w *world) coordinateAny() *cr {
 	return r
 }
 
-// anything is one thing that people, or fate, may do.
+// anything does one random thing that users, or fate, may do.
 func (w *world) anything() {
 	does := []func(){
 		w.changeAny, w.changeAny, w.changeAny, w.changeAny, w.scaleAny, w.blinkAny, w.resumeAny, w.holdAny, w.pauseAny, w.manifestAny, w.relabelAny,
@@ -206,7 +206,7 @@ func (w *world) blinkAny() {
 	w.touched[a.Key] = true
 }
 
-// resumeAny unpauses what is idle, by another idlePolicy, while a Pod is not ready.
+// resumeAny unpauses idle Deployments, by another idlePolicy, while a Pod is not ready.
 func (w *world) resumeAny() {
 	a := w.anyApp()
 	a.blinks = 1

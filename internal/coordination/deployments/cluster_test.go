@@ -17,15 +17,15 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
 )
 
-// cluster is a small model of a namespace: what is stored, what the Deployment
-// controller makes of it, and what admission does to writes.
+// cluster is a small model of a namespace: the stored objects, the behavior of the
+// Deployment controller, and the effect of admission on writes.
 type cluster struct {
 	t        *testing.T
 	now      time.Time
 	version  int
 	apps     map[string]*app
 	crs      map[string]*cr
-	holdForm string // how a change is held: "", "policy", which is exact, or "webhook", which may be stale
+	holdForm string // how admission pauses a change: "", "policy", which is exact, or "webhook", which may be stale
 	uids     int
 }
 
@@ -34,24 +34,24 @@ type app struct {
 	deployments.Deployment
 	version int
 	sets    []replicaSet
-	// reason of the condition Progressing.
+	// reason is the reason of the condition Progressing.
 	reason     string
 	progressAt time.Time
 	// held is the template with which the controller has paused it; empty if it has not,
-	// or does not remember it.
+	// or has forgotten.
 	held string
-	// broken templates have Pods that never get ready.
+	// broken means that the template has Pods that never get ready.
 	broken bool
 	// blinks is how many Pods are not ready for a moment.
 	blinks int32
-	// finished is the template that was last rolled out completely, and ready since
-	// when it has been since.
+	// finished is the template that was last rolled out completely, and ready is since
+	// when the app has been ready with it.
 	finished string
 	ready    time.Time
-	// before is since when it was ready before it was not for a moment, until a pass
-	// has stored that it saw that. What nobody looks at in that moment nobody knows.
+	// before is the previous value of ready, after a moment in which the app was not
+	// ready, until a pass has stored that moment. No pass knows a moment that it missed.
 	before time.Time
-	// readyReplicas is how many a pass has last seen that had all of them.
+	// readyReplicas is the number of replicas when a pass last saw all of them available.
 	readyReplicas int32
 }
 
@@ -60,8 +60,8 @@ type replicaSet struct {
 	wanted, available int32
 }
 
-// available is the reason of Progressing when a rollout is complete. It stays until
-// the next one begins.
+// available is the reason of Progressing when a rollout is complete. It stays until the
+// next rollout begins.
 const available = "NewReplicaSetAvailable"
 
 // cr is a stored DeploymentCoordination.
@@ -80,7 +80,7 @@ func newCluster(t *testing.T) *cluster {
 func (c *cluster) appNames() []string { return slices.Sorted(maps.Keys(c.apps)) }
 func (c *cluster) crNames() []string  { return slices.Sorted(maps.Keys(c.crs)) }
 
-// wrote counts a write to an app. Only another spec is another generation.
+// wrote counts a write to an app. Only another spec increases the generation.
 func (c *cluster) wrote(a *app, before spec) {
 	c.version++
 	a.version = c.version
@@ -89,7 +89,7 @@ func (c *cluster) wrote(a *app, before spec) {
 	}
 }
 
-// spec is what counts as a change for the generation.
+// spec contains the fields that increase the generation when they change.
 type spec struct {
 	paused   bool
 	template string
@@ -98,7 +98,7 @@ type spec struct {
 
 func (a *app) spec() spec { return spec{a.Paused, a.Template, a.Replicas} }
 
-// create a Deployment with a first template.
+// create creates a Deployment with a first template.
 func (c *cluster) create(name, template string, replicas int32, labels ...string) *app {
 	c.uids++
 	a := &app{Deployment: deployment(name, labels...)}
@@ -124,7 +124,7 @@ func (c *cluster) up(name string, replicas int32, labels ...string) *app {
 	return a
 }
 
-// coordinate creates a coordination that selects by its name as a label.
+// coordinate creates a coordination that selects its name as a label.
 func (c *cluster) coordinate(name string, change ...func(*deployments.Coordination)) *cr {
 	c.version++
 	r := &cr{Coordination: coordination(name, change...), version: c.version}
@@ -132,7 +132,7 @@ func (c *cluster) coordinate(name string, change ...func(*deployments.Coordinati
 	return r
 }
 
-// edit changes a spec as people do.
+// edit changes a spec as users do.
 func (c *cluster) edit(a *app, change func(*app)) {
 	before := a.spec()
 	change(a)
@@ -140,8 +140,8 @@ func (c *cluster) edit(a *app, change func(*app)) {
 	c.wrote(a, before)
 }
 
-// admit holds what was created or changed by anybody but the controller, unless it
-// is active.
+// admit pauses an app that anyone but the controller has created or changed, unless it is
+// active.
 func (c *cluster) admit(a *app, changed bool) {
 	if c.holdForm == "" || a.Paused {
 		return
@@ -156,7 +156,7 @@ func (c *cluster) admit(a *app, changed bool) {
 	}
 }
 
-// selects is the label that the coordination selects by.
+// selects returns the label that the coordination selects.
 func (r *cr) selects() string {
 	for label := range r.Spec.LabelSelector.MatchLabels {
 		return label
@@ -169,7 +169,7 @@ func (r *cr) selects() string {
 	return "nothing"
 }
 
-// control is one pass of the Deployment controller, and one step of its Pods.
+// control does one pass of the Deployment controller, and one step of its Pods.
 func (c *cluster) control(a *app) {
 	before := *a
 	before.sets = slices.Clone(a.sets)
@@ -193,8 +193,8 @@ func (a *app) same(b app) bool {
 		a.UpdatedReplicas == b.UpdatedReplicas && a.AvailableReplicas == b.AvailableReplicas && a.Available == b.Available
 }
 
-// pause: only the number of replicas is followed, on the set that is up, and the
-// reason changes unless the rollout was given up.
+// pause follows only the number of replicas, on the set that is up. The reason changes
+// unless the rollout was given up.
 func (a *app) pause() {
 	if a.reason != "ProgressDeadlineExceeded" && a.ProgressDeadline > 0 {
 		a.reason = "DeploymentPaused"
@@ -224,7 +224,7 @@ func (a *app) up() (n int32) {
 	return n
 }
 
-// roll goes one replica further.
+// roll advances the rollout by one replica.
 func (a *app) roll(now time.Time) {
 	i := slices.IndexFunc(a.sets, func(s replicaSet) bool { return s.template == a.Template })
 	if i < 0 {
@@ -259,7 +259,7 @@ func (a *app) progress(now time.Time, reason string) {
 	a.Failure = nil
 }
 
-// runPods: those of a sound template get ready.
+// runPods makes the Pods of templates that are not broken ready.
 func (a *app) runPods() {
 	for i := range a.sets {
 		s := &a.sets[i]
@@ -273,7 +273,7 @@ func (a *app) runPods() {
 	}
 }
 
-// report is the status that follows.
+// report sets the status that follows.
 func (a *app) report(now time.Time) {
 	a.UpdatedReplicas = 0
 	for _, s := range a.sets {
@@ -282,7 +282,7 @@ func (a *app) report(now time.Time) {
 		}
 	}
 	if before := a.AvailableReplicas; a.reason == "DeploymentResumed" && a.up() > before {
-		a.progress(now, "ReplicaSetUpdated") // a Pod that comes back is progress
+		a.progress(now, "ReplicaSetUpdated") // a Pod that becomes available again is progress
 	}
 	a.AvailableReplicas = a.up()
 	a.Available = a.AvailableReplicas >= a.Replicas-a.Replicas/4
@@ -297,7 +297,7 @@ func (a *app) report(now time.Time) {
 	a.note(now, full)
 }
 
-// note keeps what really is, apart from what is reported.
+// note records the real state, which may differ from the reported one.
 func (a *app) note(now time.Time, full bool) {
 	switch {
 	case full && a.has(a.Template):
@@ -322,8 +322,8 @@ func (a *app) has(template string) bool {
 	return slices.ContainsFunc(a.sets, func(s replicaSet) bool { return s.template == template })
 }
 
-// rolls reports whether Pods of an old template are being replaced, or the first ones
-// created.
+// rolls reports whether Pods of an old template are being replaced, or the first Pods are
+// being created.
 func (a *app) rolls() bool { return !a.Paused && a.left() }
 
 // left reports whether there is something to replace or to create for a new template.
@@ -339,7 +339,7 @@ func (a *app) left() bool {
 	return true
 }
 
-// facts are what the reconciler reads.
+// facts returns the facts that the reconciler reads.
 func (a *app) facts() deployments.Deployment {
 	d := a.Deployment
 	d.Labels = maps.Clone(a.Labels)
@@ -353,7 +353,7 @@ func (a *app) facts() deployments.Deployment {
 	return d
 }
 
-// store puts a journal through its stored form.
+// store serializes a journal and reads it back.
 func store(t *testing.T, in coordinationv1.DeploymentCoordinationStatus) (string, coordinationv1.DeploymentCoordinationStatus) {
 	t.Helper()
 	var out coordinationv1.DeploymentCoordinationStatus

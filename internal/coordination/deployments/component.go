@@ -16,57 +16,57 @@ import (
 // group is a coordination with the Deployments that it selects.
 type group struct {
 	Coordination
-	// problem is why it selects nothing; nil if its selector is sound. What it
-	// selected before stays as it is.
+	// problem is why it selects nothing; nil if its selector is valid. The Deployments
+	// that it selected before stay as they are.
 	problem  *problem
 	selector labels.Selector
 	// members are sorted by name.
 	members []*member
-	// component is the one that it belongs to; nil if there is a problem.
+	// component is the component of the group; nil if there is a problem.
 	component *component
-	// active is the member that has the turn; nil if none of its own has.
+	// active is the member that has the turn; nil if none of the group has it.
 	active *member
-	// turned means that the turn is not where the journal says.
+	// turned means that the turn is not where the journal has it.
 	turned bool
 	notes  []Note
 }
 
-// problem is a mistake in a coordination that only people can mend.
+// problem is a mistake in a coordination that only a user can fix.
 type problem struct {
 	reason, message string
 }
 
-// member is a Deployment and what the journals know of it.
+// member is a Deployment and its entry in the journals.
 type member struct {
 	Deployment
-	// groups that select it, sorted by name.
+	// groups are the groups that select it, sorted by name.
 	groups []*group
-	// state is the entry of the journals, first as it was and then as it will be.
+	// state is the entry of the journals, first the stored one and then the next one.
 	state coordinationv1.DeploymentState
 	// known means that there was such an entry.
 	known bool
 	// outdated means that its template is not rolled out.
 	outdated bool
-	// superseded means that it has a new template although it was rolled out in its
-	// turn, which ends the turn.
+	// superseded means that it has a new template after it was rolled out in its turn.
+	// That ends the turn.
 	superseded bool
 }
 
-// component is all groups that share Deployments, directly or through others. Only
-// one of all their members may roll at a time.
+// component is all groups that share Deployments, directly or through others. Only one of
+// all their members may roll out at a time.
 type component struct {
 	now     time.Time
 	groups  []*group
 	members []*member
-	// active is the member that has the turn; nil if none has.
+	// active is the member that has the turn; nil if none has it.
 	active *member
-	// phase of the turn.
+	// phase is the phase of the turn.
 	phase phase
-	// recheckAt is when time alone may change what is decided.
+	// recheckAt is when time alone may change the decision.
 	recheckAt time.Time
 }
 
-// survey finds out who selects whom, and what the journals know.
+// survey resolves which groups select which Deployments, and reads the journals.
 func survey(in Input) *namespace {
 	n := &namespace{in: in}
 	for _, c := range in.Coordinations {
@@ -85,7 +85,7 @@ func survey(in Input) *namespace {
 	return n
 }
 
-// read understands the selector.
+// read parses the selector.
 func read(c Coordination) *group {
 	g := &group{Coordination: c}
 	selector, err := metav1.LabelSelectorAsSelector(&c.Spec.LabelSelector)
@@ -150,11 +150,11 @@ func (c *component) take(g *group) {
 	}
 }
 
-// name tells components apart: it is that of the first coordination.
+// name identifies the component: it is the name of the first coordination.
 func (c *component) name() string { return c.groups[0].Name }
 
-// componentName is that of the component that the group belongs to. A group with a
-// problem is alone.
+// componentName returns the name of the component that the group belongs to. A group with
+// a problem is alone.
 func (g *group) componentName() string {
 	if g.component == nil {
 		return g.Name
@@ -162,7 +162,7 @@ func (g *group) componentName() string {
 	return g.component.name()
 }
 
-// selects reports whether the member is one of the group's.
+// selects reports whether the member belongs to the group.
 func (g *group) selects(m *member) bool {
 	return m != nil && slices.Contains(m.groups, g)
 }

@@ -11,18 +11,18 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// verdict is what the conditions say in the end.
+// verdict is the content of the conditions.
 type verdict struct {
 	ready, progressing, degraded, stalled claim
 }
 
-// claim is a condition without its times. It is absent if it has no reason.
+// claim is a condition without its times. The condition is absent if it has no reason.
 type claim struct {
 	holds           bool
 	reason, message string
 }
 
-// conditions of a coordination.
+// conditions returns the conditions of a coordination.
 func (g *group) conditions(n *namespace) []metav1.Condition {
 	v := g.verdict(n)
 	claims := []struct {
@@ -44,7 +44,7 @@ func (g *group) conditions(n *namespace) []metav1.Condition {
 	return conditions
 }
 
-// state is a condition that says since when it has its status.
+// state returns a condition with the time since when it has its status.
 func (g *group) state(kind string, c claim, now time.Time) metav1.Condition {
 	status := metav1.ConditionFalse
 	if c.holds {
@@ -60,12 +60,12 @@ func (g *group) state(kind string, c claim, now time.Time) metav1.Condition {
 	}
 }
 
-// holdMode is True if the API server pauses by itself.
+// holdMode returns the condition HoldMode. It is True if admission pauses Deployments.
 func holdMode(h Hold) claim {
 	return claim{h.Reason != coordinationv1.ControllerOnlyReason, h.Reason, h.Message}
 }
 
-// verdict finds the first thing that there is to say.
+// verdict returns the first verdict that applies.
 func (g *group) verdict(n *namespace) verdict {
 	switch {
 	case n.in.Other != "":
@@ -81,7 +81,7 @@ func (g *group) verdict(n *namespace) verdict {
 	return g.standing()
 }
 
-// standing is the verdict of a coordination that works.
+// standing returns the verdict of a coordination that works.
 func (g *group) standing() verdict {
 	switch {
 	case g.active == nil && !g.waits():
@@ -139,8 +139,8 @@ func (g *group) failed() verdict {
 	return verdict{ready: c, progressing: c, degraded: bad, stalled: bad}
 }
 
-// waiting is the verdict of a coordination that has something to roll out, while
-// the turn is with a Deployment that it does not select.
+// waiting returns the verdict of a coordination that has something to roll out, while a
+// Deployment that it does not select has the turn.
 func (g *group) waiting() verdict {
 	active := g.component.active
 	text := fmt.Sprintf("%s; waits for coordination %s, where %s",
@@ -152,13 +152,13 @@ func (g *group) waiting() verdict {
 	}
 }
 
-// blocked is the verdict when nothing is touched until people change something.
+// blocked returns the verdict when nothing is touched until a user changes something.
 func blocked(reason, message string) verdict {
 	c := claim{false, reason, message}
 	return verdict{ready: c, progressing: c, degraded: fine(), stalled: claim{true, reason, message}}
 }
 
-// broken is the verdict when something could not be read or written.
+// broken returns the verdict when a read or a write has failed.
 func broken(message string) verdict {
 	c := claim{false, coordinationv1.ErrorReason, message}
 	return verdict{ready: c, progressing: c, degraded: claim{true, c.reason, message}}
@@ -168,7 +168,7 @@ func fine() claim {
 	return claim{false, coordinationv1.NoErrorsReason, "nothing has failed"}
 }
 
-// unwritten says which members could not be written to; empty if all could.
+// unwritten returns the first write error of a member; empty if there is none.
 func (g *group) unwritten() string {
 	for _, m := range g.members {
 		if m.WriteError != "" {
@@ -178,7 +178,7 @@ func (g *group) unwritten() string {
 	return ""
 }
 
-// sum says how many of the selected Deployments are rolled out.
+// sum returns a text with how many of the selected Deployments are rolled out.
 func (g *group) sum() string {
 	if len(g.members) == 0 {
 		return "no Deployment is selected"
@@ -193,7 +193,7 @@ func (g *group) sum() string {
 	return fmt.Sprintf("%d of %d Deployments are rolled out", finished, len(g.members)) + remarks
 }
 
-// remarks are what is odd about a member.
+// remarks returns a text about unusual settings of a member.
 func (m *member) remarks(active bool) string {
 	text := ""
 	if m.UserHeld && !active {
@@ -205,7 +205,7 @@ func (m *member) remarks(active bool) string {
 	return text
 }
 
-// story says what the member that has the turn does with it.
+// story returns a text about the progress of the member that has the turn.
 func (m *member) story(p phase) string {
 	switch p {
 	case activating:
@@ -217,8 +217,8 @@ func (m *member) story(p phase) string {
 	}
 }
 
-// standing is what those need to know of the active member who do not select it. It
-// does not change while the member gets on, which saves writes.
+// standing returns a text about the active member for coordinations that do not select
+// it. It does not change while the member progresses, which saves writes.
 func (m *member) standing(p phase) string {
 	switch p {
 	case failed:
@@ -230,8 +230,8 @@ func (m *member) standing(p phase) string {
 	}
 }
 
-// howFar is the arithmetic of a rollout. Availability is told only when nothing else
-// is left, which saves a write per Pod.
+// howFar returns a text with the numbers of a rollout. It contains availability only when
+// nothing else is left, which saves a write per Pod.
 func (m *member) howFar() string {
 	updated := fmt.Sprintf("%d of %d replicas are updated", m.progress(), m.Replicas)
 	if m.progress() < m.Replicas {

@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
 )
 
-// claims are the conditions of a journal but HoldMode, one line each.
+// claims returns the conditions of a journal except HoldMode, one line each.
 func claims(s coordinationv1.DeploymentCoordinationStatus) []string {
 	var lines []string
 	for _, c := range s.Conditions {

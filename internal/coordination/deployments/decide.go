@@ -4,7 +4,7 @@ package deployments
 
 import "slices"
 
-// Decide says what to do in the namespace now. The same input gives the same plan.
+// Decide returns what to do in the namespace now. The same input gives the same plan.
 func Decide(in Input) Plan {
 	n := survey(in)
 	if n.stands() {
@@ -22,21 +22,20 @@ func Decide(in Input) Plan {
 	return p
 }
 
-// namespace is what is planned: its coordinations and Deployments, and who selects
-// whom.
+// namespace contains the coordinations and Deployments of the plan, and which
+// coordination selects which Deployment.
 type namespace struct {
 	in         Input
 	groups     []*group
 	components []*component
-	// strays are selected by no coordination.
+	// strays are the Deployments that no coordination selects.
 	strays []*member
 }
 
-// stands reports whether nothing may be done, so that what the journals know stays
-// as it is.
+// stands reports whether nothing may be done. Then the journals keep their content.
 func (n *namespace) stands() bool { return n.in.Other != "" || n.in.Unreadable != nil }
 
-// resume takes up the turns of the journals, and moves all clocks to now.
+// resume restores the turns from the journals, and advances all members to now.
 func (n *namespace) resume() {
 	for _, g := range n.groups {
 		if g.problem == nil {
@@ -50,7 +49,7 @@ func (n *namespace) resume() {
 	}
 }
 
-// turned reports whether a turn is not where a journal says.
+// turned reports whether a turn is not where a journal has it.
 func (n *namespace) turned() bool {
 	return slices.ContainsFunc(n.groups, func(g *group) bool { return g.turned })
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
 )
 
-// dice gives numbers from fuzzed bytes, and zeros at their end.
+// dice returns numbers from fuzzed bytes, and zeros at their end.
 type dice []byte
 
 func (d *dice) roll(sides int) int {
@@ -85,9 +85,9 @@ func (d *dice) coordination(name string) deployments.Coordination {
 	})
 }
 
-// FuzzDecide: whatever is stored, by whomever, the planner does not panic, gives one
-// turn in each component, writes once to each Deployment and never releases what
-// people hold, and stands by its decision once that is stored.
+// FuzzDecide verifies for any stored objects that the planner does not panic, gives one
+// turn in each component, writes once to each Deployment, never unpauses a Deployment
+// that a user has paused by annotation, and keeps its decision once that is stored.
 func FuzzDecide(f *testing.F) {
 	for seed := range byte(24) {
 		some := make([]byte, 40+4*int(seed))
@@ -122,7 +122,7 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// stored is the input once the journals of a plan are.
+// stored returns the input after the journals of a plan are stored.
 func stored(in deployments.Input, p deployments.Plan) deployments.Input {
 	in.Coordinations = slices.Clone(in.Coordinations)
 	for i := range in.Coordinations {
@@ -169,7 +169,7 @@ func checkPlan(t *testing.T, in deployments.Input, p deployments.Plan) {
 	}
 	for _, co := range in.Coordinations {
 		if isMistake(co) {
-			delete(active, co.Name) // it is as it was
+			delete(active, co.Name) // its journal is unchanged
 		}
 	}
 	for _, co := range in.Coordinations {

@@ -9,8 +9,8 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// writes are what to do to all Deployments: who has to stop comes before who may
-// go.
+// writes returns the writes to all Deployments: those that pause come before those that
+// unpause.
 func (n *namespace) writes() []Write {
 	var writes []Write
 	for _, c := range n.components {
@@ -29,12 +29,12 @@ func (n *namespace) writes() []Write {
 	return writes
 }
 
-// rank orders writes.
+// rank returns the position of a kind in the order of writes.
 func (k WriteKind) rank() int {
 	return slices.Index([]WriteKind{WriteHold, WriteMark, WriteRelease, WriteGiveBack}, k)
 }
 
-// write is what to do to one member; it has no kind if there is nothing to do.
+// write returns the write to one member; it has no kind if there is nothing to write.
 func (c *component) write(m *member) Write {
 	switch paused := c.wantsPaused(m); {
 	case paused && !m.Paused:
@@ -64,16 +64,16 @@ func (c *component) wantsPaused(m *member) bool {
 	return m.idlesPaused()
 }
 
-// idlesPaused reports whether the member is paused while it has nothing to roll
-// out: unless all coordinations that select it say otherwise.
+// idlesPaused reports whether the member is paused while it has nothing to roll out. It
+// is, unless all coordinations that select it have the policy Resume.
 func (m *member) idlesPaused() bool {
 	return slices.ContainsFunc(m.groups, func(g *group) bool {
 		return g.Spec.IdlePolicy != coordinationv1.IdleResume
 	})
 }
 
-// holder is the coordination that is named in held-by: the one that is named
-// already if it still selects the member, and otherwise the first that does.
+// holder returns the coordination to name in held-by: the present one if it still selects
+// the member, and otherwise the first one that does.
 func (m *member) holder() string {
 	for _, g := range m.groups {
 		if g.Name == m.HeldBy {
@@ -99,7 +99,7 @@ func (m *member) release(c *component) Write {
 	}
 }
 
-// mark leaves spec.paused as it is.
+// mark returns a write that leaves spec.paused as it is.
 func (m *member) mark(heldBy string) Write {
 	return Write{
 		Kind: WriteMark, Deployment: m.Key, UID: m.UID, HeldBy: heldBy, Paused: m.Paused,
@@ -108,7 +108,7 @@ func (m *member) mark(heldBy string) Write {
 	}
 }
 
-// names of the coordinations that select the member.
+// names returns the names of the coordinations that select the member.
 func (m *member) names() []string {
 	names := make([]string, len(m.groups))
 	for i, g := range m.groups {

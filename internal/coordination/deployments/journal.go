@@ -4,7 +4,7 @@ package deployments
 
 import coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 
-// journals are the next statuses of all coordinations.
+// journals returns the next statuses of all coordinations.
 func (n *namespace) journals() []Journal {
 	journals := make([]Journal, len(n.groups))
 	for i, g := range n.groups {
@@ -13,9 +13,9 @@ func (n *namespace) journals() []Journal {
 	return journals
 }
 
-// journal is the next status of a coordination, and what to tell once it is
-// stored. One with a problem remembers what it knew before: when the mistake is
-// corrected, the turn goes on.
+// journal returns the next status of a coordination, and the events to emit once it is
+// stored. A coordination with a problem keeps its journal: when the mistake is corrected,
+// the turn goes on.
 func (n *namespace) journal(g *group) Journal {
 	status := g.Journal.DeepCopy()
 	status.ObservedGeneration = g.Generation
@@ -31,15 +31,16 @@ func (n *namespace) journal(g *group) Journal {
 	return Journal{Coordination: g.Name, Component: g.componentName(), Status: *status, Notes: g.notes}
 }
 
-// forgetReady: nobody looks whether the members stay available, so that a bake begins
-// anew afterwards, and so does the time for which replicas are missing.
+// forgetReady drops ReadySince and UnavailableSince: the availability of the members is
+// not observed. So a bake, and the time for which replicas are missing, begin again
+// afterwards.
 func forgetReady(status *coordinationv1.DeploymentCoordinationStatus) {
 	for i := range status.DeploymentStates {
 		status.DeploymentStates[i].ReadySince, status.DeploymentStates[i].UnavailableSince = nil, nil
 	}
 }
 
-// write puts down who has the turn and how far everybody is.
+// write records which member has the turn and the progress of every member.
 func (g *group) write(status *coordinationv1.DeploymentCoordinationStatus) {
 	status.ActiveDeployment = ""
 	if g.active != nil {
@@ -52,8 +53,8 @@ func (g *group) write(status *coordinationv1.DeploymentCoordinationStatus) {
 	}
 }
 
-// entry is what the journals will know of the member. One that somebody holds is
-// not pending unless it has the turn.
+// entry returns the next journal entry of the member. A member that a user has paused by
+// annotation is not pending unless it has the turn.
 func (m *member) entry(active bool) coordinationv1.DeploymentState {
 	s := *m.state.DeepCopy()
 	s.Generation = m.Generation

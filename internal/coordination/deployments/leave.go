@@ -4,15 +4,15 @@ package deployments
 
 import "slices"
 
-// leftovers are what to do to Deployments that no coordination selects: those that
-// were held get back what they would have without, and what somebody holds by
-// annotation stays paused.
+// leftovers returns the writes to Deployments that no coordination selects: those with
+// held-by get back the state that they would have without the controller. A Deployment
+// that a user has paused by annotation stays paused.
 //
-// While the selector of a coordination is a mistake, nobody knows which Deployments
-// it means. Those that it had stay as they are until the mistake is corrected. The
-// first implementation of this API, which took an empty selector for the whole
-// namespace, left no held-by on what it paused: it is added, so that the Deployment
-// is released when the coordination is deleted.
+// While the selector of a coordination is a mistake, it is unknown which Deployments it
+// means. The Deployments that it had stay as they are until the mistake is corrected. The
+// first implementation of this API took an empty selector for the whole namespace, and
+// set no held-by on the Deployments that it paused. The annotation is added, and so they
+// are unpaused when the coordination is deleted.
 func (n *namespace) leftovers() []Write {
 	var writes []Write
 	for _, m := range n.strays {
@@ -32,9 +32,8 @@ func (m *member) giveBack() Write {
 	return Write{Kind: WriteGiveBack, Deployment: m.Key, UID: m.UID, Paused: m.Paused && m.UserHeld}
 }
 
-// claimant is a coordination with a problem that had the Deployment before: its
-// name is in held-by, or the Deployment is in its journal. It is nil if there is
-// none.
+// claimant returns a coordination with a problem that had the Deployment before: its name
+// is in held-by, or the Deployment is in its journal. It returns nil if there is none.
 func (n *namespace) claimant(m *member) *group {
 	for _, g := range n.groups {
 		if g.problem != nil && (g.Name == m.HeldBy || g.had(m)) {
@@ -44,8 +43,8 @@ func (n *namespace) claimant(m *member) *group {
 	return nil
 }
 
-// had reports whether the coordination selected the Deployment when it was last
-// understood.
+// had reports whether the coordination selected the Deployment when its selector was last
+// valid.
 func (g *group) had(m *member) bool {
 	return slices.Contains(g.Journal.Deployments, m.Key) && !g.knewAnother(m)
 }

@@ -11,8 +11,8 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// stamp is a time as a journal keeps it: in whole seconds. It is rounded up, so
-// that no wait that begins with it is too short.
+// stamp returns a time as a journal stores it: in whole seconds. It is rounded up. So no
+// wait that begins with it is too short.
 func stamp(t time.Time) *metav1.Time {
 	whole := t.Truncate(time.Second)
 	if whole.Before(t) {
@@ -21,8 +21,8 @@ func stamp(t time.Time) *metav1.Time {
 	return &metav1.Time{Time: whole}
 }
 
-// remember puts together what the journals know of the member. They may differ if
-// not all of them could be written, or if a coordination is new.
+// remember merges the journal entries of the member. They may differ if not all journals
+// could be written, or if a coordination is new.
 func (m *member) remember() {
 	for _, g := range m.groups {
 		if past, found := g.entry(m); found {
@@ -32,8 +32,8 @@ func (m *member) remember() {
 	m.state.Name, m.state.UID = m.Key, m.UID
 }
 
-// entry is what one journal knows of the member. What is known of another
-// Deployment that had its name is not.
+// entry returns the entry of the member in one journal. It ignores an entry about another
+// Deployment that had the same name.
 func (g *group) entry(m *member) (coordinationv1.DeploymentState, bool) {
 	for _, s := range g.Journal.DeploymentStates {
 		if s.Name == m.Key && (s.UID == m.UID || s.UID == "") {
@@ -51,8 +51,8 @@ func (g *group) knewAnother(m *member) bool {
 	})
 }
 
-// merge lets the newer of two entries win. If both are about the same turn, the
-// rollout is as far as one of them says, and ready only if both say so.
+// merge keeps the newer of two entries. If both are about the same turn, the rollout is
+// finished if one of them has it so, and ready only if both have it so.
 func (m *member) merge(s coordinationv1.DeploymentState) {
 	switch {
 	case !m.known, later(s.LastRolloutStarted, m.state.LastRolloutStarted):
@@ -68,7 +68,7 @@ func (m *member) merge(s coordinationv1.DeploymentState) {
 	m.known = true
 }
 
-// later reports whether a is after b; a time that is not known is before all.
+// later reports whether a is after b; an unknown time is before all others.
 func later(a, b *metav1.Time) bool {
 	return a != nil && (b == nil || b.Before(a))
 }
@@ -85,7 +85,7 @@ func latestOfBoth(a, b *metav1.Time) *metav1.Time {
 	return b
 }
 
-// earliest of two times, of which zero means never.
+// earliest returns the earlier of two times, where zero means never.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -8,7 +8,7 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// tell keeps notes for the moment when the journal is stored.
+// tell keeps notes until the journal is stored.
 func (g *group) tell(notes ...Note) { g.notes = append(g.notes, notes...) }
 
 func activatedNote(m *member) Note {
@@ -47,7 +47,7 @@ func goneNote(name string) Note {
 	return Note{Reason: coordinationv1.ActiveDeploymentClearedEvent, Message: fmt.Sprintf("%s had the turn; it was deleted, or is not selected any more", name)}
 }
 
-// whyPaused says why a member is paused.
+// whyPaused returns why a member is paused.
 func (m *member) whyPaused() string {
 	switch {
 	case m.UserHeld:

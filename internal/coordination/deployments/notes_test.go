@@ -13,7 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
 )
 
-// events are all notes of a plan, as they are told if everything can be written.
+// events returns all notes of a plan, as they are emitted if all writes succeed.
 func events(p deployments.Plan) []string {
 	var lines []string
 	line := func(name string, n deployments.Note) {
@@ -254,7 +254,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestFailuresAreTold looks at what is told if a write cannot be made.
+// TestFailuresAreTold verifies the notes about writes that fail.
 func TestFailuresAreTold(t *testing.T) {
 	t.Parallel()
 

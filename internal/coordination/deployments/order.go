@@ -11,9 +11,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination"
 )
 
-// place of the member in the order of turns. A turn counts if it was given since
-// the component had nothing to do. One that has finished its turn, and has begun with
-// yet another template, is behind those that had none.
+// place returns the member's place in the order of turns. A turn counts if it was given
+// since the component had nothing to do. A member that has finished its turn, and has
+// begun with yet another template, comes after those that had no turn.
 func (m *member) place(since *metav1.Time) coordination.Member {
 	order, _ := m.order()
 	p := coordination.Member{Name: m.Key, Halfway: m.halfway(), Progress: m.progress(), Order: order}
@@ -24,8 +24,8 @@ func (m *member) place(since *metav1.Time) coordination.Member {
 	return p
 }
 
-// order is the number of the annotation. It reports false if that is none; then
-// the order is 0, as without the annotation.
+// order returns the number in the annotation. It returns false if it is not a number;
+// then the order is 0, as without the annotation.
 func (m *member) order() (int64, bool) {
 	if m.Order == "" {
 		return 0, true
@@ -37,8 +37,8 @@ func (m *member) order() (int64, bool) {
 	return order, true
 }
 
-// busySince is when the component last began to have something to do; nil if it
-// has nothing to do.
+// busySince returns when the component last began to have something to do; nil if it has
+// nothing to do.
 func (c *component) busySince() *metav1.Time {
 	var since *metav1.Time
 	for _, g := range c.groups {
@@ -50,7 +50,7 @@ func (c *component) busySince() *metav1.Time {
 	return since
 }
 
-// condition of the journal; nil if there is none of that type.
+// condition returns a condition of the journal; nil if there is none of that type.
 func (g *group) condition(kind string) *metav1.Condition {
 	for i := range g.Journal.Conditions {
 		if g.Journal.Conditions[i].Type == kind {

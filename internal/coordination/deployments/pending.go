@@ -3,47 +3,47 @@
 package deployments
 
 // needsRollout reports whether the template is not fully rolled out. A change of
-// replicas and a Pod that fails do not make it so.
+// replicas, or a Pod that fails, does not matter.
 func (m *member) needsRollout() bool {
 	return !m.complete() && (!m.TemplateHasSet || m.OthersUp || m.Unfinished && !m.wasDone() || m.begun())
 }
 
-// wasDone reports whether the journal has this template as one that needs no rollout.
-// Kubernetes begins to speak of progress again, and at its deadline of a timeout, when
-// a Deployment of which a Pod is not ready is unpaused. That is no new template. While
-// Pods of the template are still to come it is not done, whatever the journal says.
+// wasDone reports whether, according to the journal, this template needs no rollout. When
+// a Deployment with a Pod that is not ready is unpaused, Kubernetes reports progress
+// again, and a timeout at its deadline. That is not a new template. While Pods of the
+// template are still to come, it is not done, whatever the journal has.
 func (m *member) wasDone() bool {
 	return m.known && m.state.Template == m.Template && !m.state.HasPendingChanges && !m.unfinished() && m.UpdatedReplicas >= m.Replicas
 }
 
-// complete reports whether the rollout is. A member that has the turn must be
-// released for that; the Pods of another one, which was stopped in its first
-// rollout, come up all the same.
+// complete reports whether the rollout is complete. A member that has the turn must be
+// unpaused for that. The Pods of another member, which was paused in its first rollout,
+// come up in any case.
 func (m *member) complete() bool {
 	return m.RolledOut || !m.hasTurn() && m.allUp()
 }
 
-// allUp reports whether all replicas that are wanted have the template and are
-// available, and no others are wanted.
+// allUp reports whether all wanted replicas have the template and are available, and no
+// others are wanted.
 func (m *member) allUp() bool {
 	return m.TemplateHasSet && !m.OthersUp && m.ObservedGeneration >= m.Generation &&
 		m.UpdatedReplicas == m.Replicas && m.AvailableReplicas == m.Replicas
 }
 
-// begun reports whether the journal has this template as one that is to be rolled
-// out, and has not seen it done. It is what is left to tell of a first rollout that
-// was stopped: there is no older ReplicaSet.
+// begun reports whether, according to the journal, this template has to be rolled out and
+// is not done. A first rollout that was stopped shows only in the journal, because there
+// is no older ReplicaSet.
 func (m *member) begun() bool {
 	return m.state.Template == m.Template && (m.state.HasPendingChanges || m.unfinished())
 }
 
-// unfinished reports whether its last turn ended without the rollout being complete.
+// unfinished reports whether its last turn ended without a complete rollout.
 func (m *member) unfinished() bool {
 	return later(m.state.LastRolloutStarted, m.state.LastRolloutFinished)
 }
 
-// pending reports whether the member waits for its turn or has it. One that
-// somebody holds waits for nobody.
+// pending reports whether the member waits for its turn or has it. A member that a user
+// has paused by annotation does not wait.
 func (m *member) pending() bool { return m.outdated && !m.UserHeld }
 
 // halfway reports whether the rollout has begun and is not complete.
@@ -59,8 +59,8 @@ func (m *member) halfway() bool {
 	return m.TemplateHasSet && m.OthersUp && m.progress() > 0
 }
 
-// progress is how many replicas have the template. What Kubernetes says of an
-// earlier generation is about another template.
+// progress returns how many replicas have the template. The status of an earlier
+// generation is about another template.
 func (m *member) progress() int32 {
 	if m.ObservedGeneration < m.Generation {
 		return 0

@@ -16,13 +16,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
 )
 
-// noon is when every situation is judged.
+// noon is the time of every decision.
 var noon = time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
 
-// ago is a time before noon, as a journal has it.
+// ago returns a time before noon, as a journal stores it.
 func ago(d time.Duration) *metav1.Time { return &metav1.Time{Time: noon.Add(-d)} }
 
-// of is the situation of some coordinations and Deployments at noon.
+// of returns the input with some coordinations and Deployments at noon.
 func of(things ...any) deployments.Input {
 	in := deployments.Input{
 		Now:      noon,
@@ -39,7 +39,7 @@ func of(things ...any) deployments.Input {
 	return in
 }
 
-// coordination selects the Deployments that carry its name as a label.
+// coordination returns one that selects the Deployments that have its name as a label.
 func coordination(name string, change ...func(*deployments.Coordination)) deployments.Coordination {
 	c := deployments.Coordination{Name: name, Generation: 1}
 	c.Spec.LabelSelector.MatchLabels = map[string]string{name: "yes"}
@@ -50,8 +50,8 @@ func coordination(name string, change ...func(*deployments.Coordination)) deploy
 	return c
 }
 
-// wrote is what a journal has: who is active, nobody if that is empty, and what is
-// known of members.
+// wrote sets a journal: the active member, none if that is empty, and the entries of
+// members.
 func wrote(active string, states ...coordinationv1.DeploymentState) func(*deployments.Coordination) {
 	return func(c *deployments.Coordination) {
 		c.Journal.ObservedGeneration = 1
@@ -69,7 +69,7 @@ func wrote(active string, states ...coordinationv1.DeploymentState) func(*deploy
 	}
 }
 
-// state is an entry of a journal.
+// state returns an entry of a journal.
 func state(name, template string, change ...func(*coordinationv1.DeploymentState)) coordinationv1.DeploymentState {
 	s := coordinationv1.DeploymentState{Name: "shop/" + name, UID: types.UID("uid-" + name), Template: template, Generation: 1, ReadyReplicas: 3}
 	for _, f := range change {
@@ -88,8 +88,8 @@ func finished(t *metav1.Time) func(*coordinationv1.DeploymentState) {
 	}
 }
 
-// deployment is one of three replicas that is rolled out, and is not paused. The
-// coordinations that are named select it.
+// deployment returns a Deployment with three replicas that is rolled out and not paused.
+// The given coordinations select it.
 func deployment(name string, coordinations ...string) deployments.Deployment {
 	d := deployments.Deployment{
 		Key: "shop/" + name, UID: types.UID("uid-" + name), Labels: map[string]string{},
@@ -104,7 +104,7 @@ func deployment(name string, coordinations ...string) deployments.Deployment {
 	return d
 }
 
-// but is a Deployment with some differences.
+// but returns a Deployment with some changes.
 func but(d deployments.Deployment, changes ...func(*deployments.Deployment)) deployments.Deployment {
 	for _, change := range changes {
 		change(&d)
@@ -112,7 +112,7 @@ func but(d deployments.Deployment, changes ...func(*deployments.Deployment)) dep
 	return d
 }
 
-// idle: paused, held by its first coordination, with nothing to roll out.
+// idle makes it paused, with its first coordination in held-by and nothing to roll out.
 func idle(d *deployments.Deployment) {
 	d.Paused, d.RolledOut = true, false
 	for c := range d.Labels {
@@ -122,13 +122,13 @@ func idle(d *deployments.Deployment) {
 	}
 }
 
-// waiting: paused with a template of which there is nothing yet.
+// waiting makes it paused, with a template that has no ReplicaSet yet.
 func waiting(d *deployments.Deployment) {
 	idle(d)
 	d.Template, d.TemplateHasSet, d.OthersUp, d.UpdatedReplicas = "t2", false, true, 0
 }
 
-// rolling: released, with so many replicas of a new template.
+// rolling makes it unpaused, with the given number of replicas of a new template.
 func rolling(updated int32) func(*deployments.Deployment) {
 	return func(d *deployments.Deployment) {
 		d.Template, d.OthersUp, d.Unfinished, d.RolledOut, d.UpdatedReplicas = "t2", true, true, false, updated
@@ -137,7 +137,7 @@ func rolling(updated int32) func(*deployments.Deployment) {
 
 func userHeld(d *deployments.Deployment) { d.UserHeld = true }
 
-// summary is a plan on a few lines: the turn and the Ready condition of each
+// summary returns a plan as a few lines: the turn and the Ready condition of each
 // coordination, and every write.
 func summary(p deployments.Plan) []string {
 	var lines []string
@@ -164,7 +164,7 @@ func check(t *testing.T, in deployments.Input, want ...string) deployments.Plan 
 	return p
 }
 
-// journalOf is the journal that the plan has for a coordination.
+// journalOf returns the journal of a coordination in the plan.
 func journalOf(t *testing.T, p deployments.Plan, name string) deployments.Journal {
 	t.Helper()
 	i := slices.IndexFunc(p.Journals, func(j deployments.Journal) bool { return j.Coordination == name })
@@ -174,7 +174,7 @@ func journalOf(t *testing.T, p deployments.Plan, name string) deployments.Journa
 	return p.Journals[i]
 }
 
-// entryOf is what that journal has of a member.
+// entryOf returns the entry of a member in that journal.
 func entryOf(t *testing.T, p deployments.Plan, name, member string) coordinationv1.DeploymentState {
 	t.Helper()
 	states := journalOf(t, p, name).Status.DeploymentStates

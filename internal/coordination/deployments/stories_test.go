@@ -16,8 +16,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
 )
 
-// story is what people and fate do, each event once and in turn, when its time
-// comes.
+// story is a list of events by users and fate. Each happens once and in order, when its
+// condition is true.
 type story struct {
 	setUp  func(*world)
 	events []event
@@ -29,8 +29,8 @@ type event struct {
 	does func(*world)
 }
 
-// TestStories runs the planner in a small cluster, in a fixed order, and compares
-// what happens with the golden file of the story's name. To write these anew:
+// TestStories runs the planner in a small cluster, in a fixed order, and compares the
+// result with the golden file of the story's name. To update these files:
 //
 //	go test ./internal/coordination/deployments -run TestStories -update
 func TestStories(t *testing.T) {
@@ -79,7 +79,7 @@ func compareGolden(t *testing.T, name, got string) {
 	}
 }
 
-// When something happens.
+// Conditions of events.
 
 func atRest(w *world) bool {
 	for _, r := range w.crs {
@@ -90,7 +90,7 @@ func atRest(w *world) bool {
 	return true
 }
 
-// turnOf is true while somebody has the turn, and so many replicas are updated.
+// turnOf returns true while an app has the turn and so many of its replicas are updated.
 func turnOf(name string, updated int32) func(*world) bool {
 	return func(w *world) bool {
 		a := w.apps[name]
@@ -103,12 +103,12 @@ func turnOf(name string, updated int32) func(*world) bool {
 	}
 }
 
-// says is true while a coordination is not ready for a reason.
+// says returns true while a coordination is not ready for the given reason.
 func says(name, reason string) func(*world) bool {
 	return func(w *world) bool { return ready(w.crs[name].Journal).Reason == reason }
 }
 
-// bakes is true while somebody has the turn and is rolled out.
+// bakes returns true while an app has the turn and is rolled out.
 func bakes(name string) func(*world) bool {
 	return func(w *world) bool {
 		a := w.apps[name]
@@ -116,12 +116,12 @@ func bakes(name string) func(*world) bool {
 	}
 }
 
-// rolledOut is true once a template is up everywhere.
+// rolledOut returns true once a template is rolled out completely.
 func rolledOut(name, template string) func(*world) bool {
 	return func(w *world) bool { return w.apps[name].finished == template }
 }
 
-// givenUp is true once Kubernetes speaks of a timeout.
+// givenUp returns true once Kubernetes reports a timeout.
 func givenUp(name string) func(*world) bool {
 	return func(w *world) bool { return w.apps[name].Failure != nil }
 }
@@ -130,7 +130,7 @@ func not(f func(*world) bool) func(*world) bool { return func(w *world) bool { r
 
 func always(*world) bool { return true }
 
-// What is done.
+// Actions of events.
 
 func change(template string, names ...string) func(*world) {
 	return func(w *world) {
@@ -176,12 +176,12 @@ func uncoordinate(name string) func(*world) {
 	return func(w *world) { delete(w.crs, name); w.version++ }
 }
 
-// misspell makes of the selector one that cannot be understood.
+// misspell makes the selector invalid.
 func misspell(name string) func(*world) {
 	return func(w *world) { w.selectBy(name, "Like") }
 }
 
-// correct makes it select by the name of the coordination as a label again.
+// correct makes the coordination select its name as a label again.
 func correct(name string) func(*world) {
 	return func(w *world) { w.selectBy(name, metav1.LabelSelectorOpExists) }
 }
@@ -198,7 +198,7 @@ func baking(seconds int32) func(*deployments.Coordination) {
 
 func resuming(c *deployments.Coordination) { c.Spec.IdlePolicy = coordinationv1.IdleResume }
 
-// shop has three apps that are up, under one coordination.
+// shop has three apps that are rolled out, under one coordination.
 func shop(change ...func(*deployments.Coordination)) func(*world) {
 	return func(w *world) {
 		for _, name := range []string{"api", "cart", "web"} {

@@ -9,28 +9,28 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination"
 )
 
-// phase is where the turn of a component stands.
+// phase is the phase of a component's turn.
 type phase string
 
 const (
-	// vacant: nobody has the turn.
+	// vacant means that no Deployment has the turn.
 	vacant phase = "Vacant"
-	// activating: the active Deployment is still paused.
+	// activating means that the active Deployment is still paused.
 	activating phase = "Activating"
-	// rolling: it is released, and not rolled out.
+	// rolling means that it is unpaused and not rolled out.
 	rolling phase = "Rolling"
-	// baking: it is rolled out, and minReadySeconds are not over.
+	// baking means that it is rolled out, and minReadySeconds are not over.
 	baking phase = "Baking"
-	// done: minReadySeconds are over, and it is still rolled out.
+	// done means that minReadySeconds are over, and it is still rolled out.
 	done phase = "Done"
-	// failed: Kubernetes has given its rollout up, or it broke afterwards. It keeps the
-	// turn.
+	// failed means that Kubernetes has given up its rollout, or that it broke afterwards.
+	// It keeps the turn.
 	failed phase = "Failed"
-	// held: somebody holds it by annotation. It keeps the turn.
+	// held means that a user has paused it by annotation. It keeps the turn.
 	held phase = "Held"
 )
 
-// decide finds out whose turn it is.
+// decide determines which member has the turn.
 func (c *component) decide() {
 	to := c.keeper()
 	if to == nil {
@@ -40,9 +40,9 @@ func (c *component) decide() {
 	c.recheckAt = c.active.recheckAt(c.now, c.phase)
 }
 
-// keeper is who has the turn according to the journals and is not done with it;
-// nil if there is none. If several have it, because not all journals could be
-// written or because their components were joined, the furthest along keeps it.
+// keeper returns the member that has the turn according to the journals and is not done;
+// nil if there is none. Several may have it, because not all journals could be written or
+// because their components were joined. Then the furthest one keeps it.
 func (c *component) keeper() *member {
 	var holders []*member
 	for _, g := range c.groups {
@@ -58,8 +58,8 @@ func (c *component) keeper() *member {
 	return c.furthest(holders)
 }
 
-// furthest of those that have the turn; nil if there are none. One that is rolled
-// out is further than any that is not.
+// furthest returns the furthest of the members that have the turn; nil if there are none.
+// A member that is rolled out is further than any that is not.
 func (c *component) furthest(holders []*member) *member {
 	for _, m := range holders {
 		if m.RolledOut {
@@ -69,7 +69,7 @@ func (c *component) furthest(holders []*member) *member {
 	return c.first(holders)
 }
 
-// next is who begins when nobody has the turn; nil if nobody waits for it.
+// next returns the member that gets the turn when none has it; nil if none waits for it.
 func (c *component) next() *member {
 	var waiting []*member
 	for _, m := range c.members {
@@ -80,7 +80,7 @@ func (c *component) next() *member {
 	return c.first(waiting)
 }
 
-// first of some members in the order of turns; nil if there are none.
+// first returns the first of some members in the order of turns; nil if there are none.
 func (c *component) first(members []*member) *member {
 	since := c.busySince()
 	places := make([]coordination.Member, len(members))
@@ -94,8 +94,8 @@ func (c *component) first(members []*member) *member {
 	return members[slices.Index(places, first)]
 }
 
-// pass is the one place where the turn changes hands: it goes to a member, or to
-// nobody. A member that has it already keeps its times.
+// pass is the one place where the turn changes hands: a member gets it, or no member
+// does. A member that has it already keeps its times.
 func (c *component) pass(to *member) {
 	if to != nil && (!to.hasTurn() || to.superseded) {
 		to.begin(c.now)
@@ -111,9 +111,8 @@ func (m *member) hasTurn() bool {
 	return slices.ContainsFunc(m.groups, func(g *group) bool { return g.active == m })
 }
 
-// resume finds the member that has the turn according to the journal. There is
-// none if that Deployment is gone: it was deleted, perhaps created anew, or is not
-// selected any more.
+// resume finds the member that has the turn according to the journal. There is none if
+// that Deployment was deleted, perhaps created again, or is not selected any more.
 func (g *group) resume() {
 	name := g.Journal.ActiveDeployment
 	for _, m := range g.members {
@@ -128,8 +127,8 @@ func (g *group) resume() {
 	}
 }
 
-// turn tells the coordination who has the turn next: nobody of its own if it does
-// not select that member.
+// turn sets the member of the coordination that has the turn: none if the coordination
+// does not select next.
 func (g *group) turn(next *member) {
 	from, to := g.active, next
 	if !g.selects(to) {
@@ -149,7 +148,7 @@ func (g *group) turn(next *member) {
 	}
 }
 
-// judge says where the turn of a member stands.
+// judge returns the phase of a member's turn.
 func (m *member) judge(now time.Time) phase {
 	switch {
 	case m == nil:
@@ -166,7 +165,7 @@ func (m *member) judge(now time.Time) phase {
 	return rolling
 }
 
-// recheckAt is when time alone changes the phase; zero if it does not.
+// recheckAt returns when time alone changes the phase; zero if it does not.
 func (m *member) recheckAt(now time.Time, p phase) time.Time {
 	switch p {
 	case baking:

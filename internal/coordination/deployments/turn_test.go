@@ -21,7 +21,7 @@ func seconds(n int32) func(*deployments.Coordination) {
 	return func(c *deployments.Coordination) { c.Spec.MinReadySeconds = n }
 }
 
-// justStarted and longDone are the usual entries of the one that has the turn.
+// justStarted and longDone return the usual entries of the member that has the turn.
 func justStarted(name string) coordinationv1.DeploymentState {
 	return state(name, "t2", started(ago(time.Minute)))
 }
@@ -280,7 +280,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// failed is a Deployment that Kubernetes gave up at a time.
+// failedAt makes it a Deployment that Kubernetes gave up at a time.
 func failedAt(at time.Time) func(*deployments.Deployment) {
 	return func(d *deployments.Deployment) {
 		rolling(1)(d)
@@ -352,7 +352,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A rollout that breaks while it bakes blocks the group, and says so.
+// A rollout that breaks while it bakes blocks the group, and the conditions report it.
 func TestARolloutThatBreaksAfterItWasComplete(t *testing.T) {
 	t.Parallel()
 
@@ -525,7 +525,7 @@ func TestTimes(t *testing.T) {
 			t.Parallel()
 			active := "a"
 			if tt.past.Name != "shop/a" {
-				active = "" // it is given the turn now
+				active = "" // it gets the turn now
 			}
 			in := of(coordination("web", seconds(3600), wrote(active, tt.past)), tt.member)
 			in.Now = tt.now
@@ -552,7 +552,7 @@ func TestTimesAreNotInheritedByAnother(t *testing.T) {
 	}
 }
 
-// TestPartialJournals merges what several journals have of one rollout.
+// TestPartialJournals merges the entries of several journals about one rollout.
 func TestPartialJournals(t *testing.T) {
 	t.Parallel()
 

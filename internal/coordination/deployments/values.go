@@ -8,8 +8,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// LogValues are the plan as keys and values for a line of the log: what is written to
-// which Deployments, and what is noted of the coordinations.
+// LogValues returns the plan as keys and values for a log line: the writes to
+// Deployments, and the notes about the coordinations.
 func (p Plan) LogValues() []any {
 	action, reasons := "Nothing", []string{}
 	if len(p.Writes) > 0 {

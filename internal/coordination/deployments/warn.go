@@ -10,12 +10,13 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// byHand are the field managers of people who pause with kubectl.
+// byHand are the field managers of users who pause with kubectl.
 var byHand = []string{"kubectl-rollout", "kubectl-edit", "kubectl-patch"}
 
-// warnContested tells that somebody else writes spec.paused of a member, against
-// what is written now. The other one begins every round of it, so each is answered
-// once, at once, and told. What has to be written again was told before.
+// warnContested adds a warning if another writer sets spec.paused of a member against the
+// present write. The other writer begins every round. So each round has one write, at
+// once, and one warning. A write that is repeated after an error has had its warning
+// before.
 func (g *group) warnContested(m *member, w Write) {
 	switch {
 	case m.WriteError != "" || slices.Contains(byHand, m.PausedBy):
@@ -30,7 +31,7 @@ func (g *group) warnContested(m *member, w Write) {
 	}
 }
 
-// warnRemoved tells that somebody has removed spec.paused, which then has no owner.
+// warnRemoved warns that another writer has removed spec.paused, which then has no owner.
 func (g *group) warnRemoved(m *member, w Write) {
 	if w.Kind == WriteHold && m.WasHeld {
 		g.tell(removedNote(m))
@@ -42,22 +43,21 @@ func contestedNote(m *member, what string) Note {
 		"%s sets spec.paused of %s to %s; take the field out of the manifest", m.PausedBy, m.Key, what)}
 }
 
-// removedNote is about somebody who does not say that the member is not paused, but
-// removes the field, so that nobody owns it.
+// removedNote is about a writer who does not set spec.paused to false but removes the
+// field, which then has no owner.
 func removedNote(m *member) Note {
 	return Note{Reason: coordinationv1.PausedByManifestEvent, Warning: true, Message: fmt.Sprintf(
 		"somebody has removed spec.paused of %s although %s; whoever updates the whole Deployment has to keep the field, "+
 			"or use a patch or server-side apply", m.Key, m.whyPaused())}
 }
 
-// spellsResume reports whether somebody else says that the member is not paused
-// while it has nothing to roll out. To pause it would be written again and again,
-// for nothing.
+// spellsResume reports whether another writer keeps the member unpaused while it has
+// nothing to roll out. To pause it would mean to write again and again, without any use.
 func (m *member) spellsResume() bool {
 	return !m.Paused && m.PausedBy != "" && m.idle()
 }
 
-// warnIdle tells of the members that Flux will never find ready, once they have
+// warnIdle warns about the members that Flux will never find ready, once they have
 // nothing to roll out.
 func (g *group) warnIdle() {
 	var names []string
@@ -73,11 +73,13 @@ func (g *group) warnIdle() {
 		enumerate(names) + "; set spec.idlePolicy to Resume"})
 }
 
-// idle reports whether the member has nothing to roll out, and nobody holds it.
+// idle reports whether the member has nothing to roll out, and no user has paused it by
+// annotation.
 func (m *member) idle() bool { return !m.outdated && !m.hasTurn() && !m.UserHeld }
 
-// released reports whether the member was released in this turn and is paused again:
-// a release removes held-by, and is another generation than the journal has.
+// released reports whether the member was unpaused in this turn and is paused again: the
+// write that unpauses removes held-by, and creates a newer generation than the journal
+// has.
 func (g *group) released(m *member) bool {
 	past, _ := g.entry(m)
 	return g.gaveTurn(m) && m.HeldBy == "" && past.Generation < m.Generation
@@ -88,21 +90,21 @@ func (g *group) gaveTurn(m *member) bool {
 	return g.Journal.ActiveDeployment == m.Key && !g.knewAnother(m)
 }
 
-// knewIdle reports whether the journal, for the same spec, has the member as one
-// that has nothing to roll out.
+// knewIdle reports whether the member had nothing to roll out according to the journal,
+// for the same spec.
 func (g *group) knewIdle(m *member) bool {
 	past, known := g.entry(m)
 	return known && !past.HasPendingChanges && !g.gaveTurn(m) && g.Journal.ObservedGeneration == g.Generation
 }
 
-// knewResumed reports in addition whether nobody has written the spec of the
-// Deployment since.
+// knewResumed reports whether knewIdle is true and the spec of the Deployment has not
+// changed since.
 func (g *group) knewResumed(m *member) bool {
 	past, _ := g.entry(m)
 	return g.knewIdle(m) && past.Generation == m.Generation
 }
 
-// enumerate names the first few.
+// enumerate lists the first few names.
 func enumerate(names []string) string {
 	const few = 5
 	if more := len(names) - few; more > 0 {

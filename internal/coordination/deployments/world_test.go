@@ -21,40 +21,41 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
 )
 
-// world is a cluster with a controller that carries out what the planner says, and
-// with whatever gets in its way. Nothing does if there is no rng.
+// world is a cluster with a controller that carries out the plans, and with all that can
+// disturb it. Nothing disturbs it if there is no rng.
 type world struct {
 	*cluster
 	rng *rand.Rand
-	// rough means that reads are old, writes fail and get lost, and people act
+	// rough means that reads are old, that writes fail and get lost, and that users act
 	// between any two of them.
 	rough bool
-	// cache is what the controller has been told of.
+	// cache is the state that the controller knows.
 	cache view
-	// passedAt is the version that the last pass rested on, and wakeAt when the next
-	// one is due. unfinished passes are repeated.
+	// passedAt is the version that the last pass saw, and wakeAt is when the next one is
+	// due. unfinished means that the pass has to be repeated.
 	passedAt   int
 	wakeAt     time.Time
 	unfinished bool
-	// dies after so many writes; never if it is negative.
+	// dies is the number of writes before the controller dies; never if it is negative.
 	dies int
-	// refused are apps, by key, and coordinations, by name, whose writes are refused,
-	// with the reason, and stale are apps whose release comes back paused once.
+	// refused contains apps, by key, and coordinations, by name, whose writes are
+	// refused, with the reason. stale contains apps that are paused again once after they
+	// are unpaused.
 	refused, stale map[string]string
-	// errors are what went wrong with the last write to an app.
+	// errors contains the errors of the last write to an app.
 	errors map[string]string
-	// touched is what people have changed since the plan was made.
+	// touched contains what users have changed since the plan was made.
 	touched map[string]bool
-	// passes that were carried out as planned.
+	// passes counts the passes that were carried out as planned.
 	passes int
-	// writes counts all that the controller has stored, and notes what it has told.
+	// writes counts all writes of the controller, and notes contains its events.
 	writes int
 	notes  []string
 	story  strings.Builder
 	saidAt time.Time
 }
 
-// view is what is stored, as of one version.
+// view is the stored state, as of one version.
 type view struct {
 	version int
 	in      deployments.Input
@@ -82,7 +83,7 @@ func (w *world) say(format string, args ...any) {
 	fmt.Fprintf(&w.story, "  "+format+"\n", args...)
 }
 
-// chance is true once in n times.
+// chance returns true once in n times.
 func (w *world) chance(n int) bool { return w.rng != nil && w.rng.IntN(n) == 0 }
 
 // look reads everything.
@@ -107,7 +108,7 @@ func (w *world) look() view {
 	return v
 }
 
-// wake passes if there is something to look at, and reports whether it did.
+// wake runs a pass if there is something to look at, and reports whether it did.
 func (w *world) wake() bool {
 	if w.cache.apps == nil || !w.rough || !w.chance(3) {
 		w.cache = w.look()
@@ -131,8 +132,8 @@ func (w *world) wake() bool {
 	return true
 }
 
-// pass is what the controller does: decide on the cache; read all again if that
-// wants to change something; store the journals; act.
+// pass does what the controller does: decide on the cache; read again if the plan changes
+// something; store the journals; act.
 func (w *world) pass() error {
 	v := w.cache
 	plan := w.decide(v)
@@ -160,8 +161,8 @@ func (w *world) pass() error {
 	return nil
 }
 
-// saw notes what a pass has seen and stored, and counts from then on: who is not
-// available, and how many replicas there are.
+// saw records what a pass has seen and stored: the apps that are not available, and how
+// many replicas there are. The checks use it from then on.
 func (w *world) saw(v view, plan deployments.Plan, unstored map[string]bool) {
 	for _, j := range plan.Journals {
 		for _, d := range v.in.Deployments {
@@ -179,7 +180,7 @@ func (w *world) saw(v view, plan deployments.Plan, unstored map[string]bool) {
 	}
 }
 
-// decide asks the planner, and that it says the same whatever the order is.
+// decide calls the planner, and verifies that the order of the input does not matter.
 func (w *world) decide(v view) deployments.Plan {
 	in := v.in
 	in.Now = w.now
@@ -195,8 +196,8 @@ func (w *world) decide(v view) deployments.Plan {
 	return plan
 }
 
-// record stores the journals, each under its lock. The first that cannot be stored
-// ends it for its component.
+// record stores the journals, each under its lock. After the first one that cannot be
+// stored it skips the other journals of its component.
 func (w *world) record(v view, plan deployments.Plan) (unstored map[string]bool, failed error) {
 	unstored = map[string]bool{}
 	for _, j := range plan.Journals {
@@ -243,8 +244,8 @@ func (w *world) storeJournal(v view, j deployments.Journal) error {
 	return nil
 }
 
-// act makes the writes, each to the version that was decided upon, where the journals
-// are stored. Nobody is released beside one that could not be stopped.
+// act makes the writes of the components whose journals are stored, each to the version
+// that was decided upon. While an app could not be paused, no other one is unpaused.
 func (w *world) act(v view, plan deployments.Plan, unstored map[string]bool) error {
 	var failed error
 	rolling := map[string]bool{}
@@ -266,7 +267,7 @@ func (w *world) act(v view, plan deployments.Plan, unstored map[string]bool) err
 	return failed
 }
 
-// remember what went wrong, and tell how it went.
+// remember records the error of a write, and emits its events.
 func (w *world) remember(p deployments.Write, err error) {
 	delete(w.errors, p.Deployment)
 	note := p.Done
@@ -323,7 +324,7 @@ func describe(p deployments.Write) string {
 	return string(p.Kind)
 }
 
-// fate comes before every write.
+// fate is called before every write.
 func (w *world) fate() error {
 	if w.dies == 0 {
 		return errDied
@@ -346,7 +347,7 @@ func (w *world) fate() error {
 	return nil
 }
 
-// tell keeps what is told, and shows it.
+// tell stores the events, and shows them in the story.
 func (w *world) tell(name string, notes ...deployments.Note) {
 	for _, note := range notes {
 		if note.Reason == "" {
@@ -361,7 +362,7 @@ func (w *world) tell(name string, notes ...deployments.Note) {
 	}
 }
 
-// tellJournal shows what changes in the Ready condition.
+// tellJournal shows the changes of the Ready condition.
 func (w *world) tellJournal(r *cr, next coordinationv1.DeploymentCoordinationStatus) {
 	before, after := ready(r.Journal), ready(next)
 	if before.Reason == after.Reason && before.Message == after.Message && r.Journal.ActiveDeployment == next.ActiveDeployment {
@@ -383,7 +384,7 @@ func ready(s coordinationv1.DeploymentCoordinationStatus) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// step lets everybody act once.
+// step lets every actor act once.
 func (w *world) step(d time.Duration) bool {
 	w.now = w.now.Add(d)
 	for _, name := range w.appNames() {
@@ -392,7 +393,7 @@ func (w *world) step(d time.Duration) bool {
 	return w.wake()
 }
 
-// rest lets time go by until nothing happens any more.
+// rest advances the time until nothing happens any more.
 func (w *world) rest(most int) {
 	w.t.Helper()
 	calm := 0
@@ -418,8 +419,8 @@ func (w *world) tail() string {
 	return strings.Join(lines[max(0, len(lines)-80):], "\n")
 }
 
-// connected are the names of the apps that share a component with one, by the
-// coordinations of a view.
+// connected returns the keys of the apps that share a component with one, according to
+// the coordinations of a view.
 func connected(v view, key string) map[string]bool {
 	found := map[string]bool{key: true}
 	for changed := true; changed; {
@@ -438,13 +439,13 @@ func connected(v view, key string) map[string]bool {
 	return found
 }
 
-// isMistake reports whether nobody knows what a coordination means to select.
+// isMistake reports whether the selector of a coordination is a mistake.
 func isMistake(co deployments.Coordination) bool {
 	selector, err := metav1.LabelSelectorAsSelector(&co.Spec.LabelSelector)
 	return err != nil || selector.Empty()
 }
 
-// selected are the keys of the Deployments that a coordination selects.
+// selected returns the keys of the Deployments that a coordination selects.
 func selected(v view, co deployments.Coordination) (keys []string) {
 	if isMistake(co) {
 		return nil
@@ -460,8 +461,8 @@ func selected(v view, co deployments.Coordination) (keys []string) {
 
 func (w *world) byKey(key string) *app { return w.apps[strings.TrimPrefix(key, "shop/")] }
 
-// checkWrite: nobody who is held by people is released, and nobody begins while
-// another one of the component rolls out.
+// checkWrite verifies that no app is unpaused that a user has paused by annotation, and
+// that none begins while another one of the component rolls out.
 func (w *world) checkWrite(v view, p deployments.Write, a *app) {
 	if !p.Paused && a.Paused && a.UserHeld {
 		w.t.Fatalf("%s is released although somebody holds it:\n%s", p.Deployment, w.tail())
@@ -480,16 +481,16 @@ func (w *world) checkWrite(v view, p deployments.Write, a *app) {
 	}
 }
 
-// mistakenHolder reports whether the coordination that holds an app is there, and
-// nobody knows what it selects.
+// mistakenHolder reports whether the coordination in held-by of an app exists, and its
+// selector is a mistake.
 func mistakenHolder(v view, a *app) bool {
 	return slices.ContainsFunc(v.in.Coordinations, func(co deployments.Coordination) bool {
 		return co.Name == a.HeldBy && isMistake(co)
 	})
 }
 
-// checkBake: who is said to be ready has been for long enough, as far as any pass
-// could see.
+// checkBake verifies that an app that is reported as ready has been ready for long
+// enough, as far as any pass could see.
 func (w *world) checkBake(v view, plan deployments.Plan) {
 	for _, j := range plan.Journals {
 		for _, note := range j.Notes {
@@ -514,9 +515,9 @@ func (w *world) checkBake(v view, plan deployments.Plan) {
 	}
 }
 
-// checkGiven: nobody is given the turn of whom all coordinations know that its template
-// is rolled out, and all of whose Pods are there. That it was unpaused, and that some of
-// them are not ready, is no reason.
+// checkGiven verifies that an app does not get the turn if all its coordinations know
+// that its template is rolled out, and all of its Pods exist. It is no reason that the
+// app was unpaused, or that some Pods are not ready.
 func (w *world) checkGiven(v view, plan deployments.Plan) {
 	for _, j := range plan.Journals {
 		i := slices.IndexFunc(v.in.Deployments, func(d deployments.Deployment) bool { return d.Key == j.Status.ActiveDeployment })
@@ -532,7 +533,7 @@ func (w *world) checkGiven(v view, plan deployments.Plan) {
 }
 
 // knownAsDone reports whether the Deployment does not have the turn, and all
-// coordinations that select it have written down that its template is rolled out.
+// coordinations that select it have recorded that its template is rolled out.
 func knownAsDone(v view, d deployments.Deployment) bool {
 	for _, co := range v.in.Coordinations {
 		if co.Journal.ActiveDeployment == d.Key {
@@ -550,8 +551,9 @@ func knownAsDone(v view, d deployments.Deployment) bool {
 	return true
 }
 
-// checkAfter: once a pass that rested on what is true was made as planned, at most one of a component rolls out,
-// and all coordinations that select it say so.
+// checkAfter verifies the state after a pass that saw the present state and was carried
+// out as planned: at most one app of a component rolls out, and all coordinations that
+// select it report it as active.
 func (w *world) checkAfter(v view) {
 	seen := map[string]bool{}
 	for _, d := range v.in.Deployments {
@@ -578,8 +580,9 @@ func (w *world) isSelected(v view, key string) bool {
 	})
 }
 
-// checkNeighbours: everybody is rolled out whom one that cannot be written does not
-// concern: it is not in their component, or neither rolls nor has the turn there.
+// checkNeighbours verifies that all apps are rolled out that do not depend on the one
+// that cannot be written: it is not in their component, or neither rolls out nor has the
+// turn.
 func (w *world) checkNeighbours(refused string) {
 	v := w.look()
 	concerned := map[string]bool{}
@@ -611,8 +614,8 @@ func (w *world) hasTurn(key string) bool {
 	return false
 }
 
-// checkTurns: a component has one active Deployment, and everybody who selects it
-// says so.
+// checkTurns verifies that a component has one active Deployment, which all coordinations
+// that select it report.
 func (w *world) checkTurns(v view) {
 	for _, co := range v.in.Coordinations {
 		active := w.crs[co.Name].Journal.ActiveDeployment
@@ -629,8 +632,8 @@ func (w *world) checkTurns(v view) {
 	}
 }
 
-// checkConditions: those that have to be there are, and each keeps its time while
-// its status does not change.
+// checkConditions verifies that the required conditions exist, and that each keeps its
+// time while its status does not change.
 func (w *world) checkConditions(before, after coordinationv1.DeploymentCoordinationStatus) {
 	status := map[string]metav1.Condition{}
 	for _, c := range after.Conditions {
@@ -656,7 +659,7 @@ func (w *world) checkConditions(before, after coordinationv1.DeploymentCoordinat
 	}
 }
 
-// checkRest: everybody is rolled out, and nobody is held who is not selected.
+// checkRest verifies that all selected apps are rolled out, and no other app has held-by.
 func (w *world) checkRest() {
 	v := w.look()
 	for _, name := range w.appNames() {
@@ -686,8 +689,8 @@ func (w *world) checkRest() {
 	}
 }
 
-// checkFixpoint: a plan that was carried out leaves nothing to do, after at most two
-// more passes that see what it wrote.
+// checkFixpoint verifies that a plan that was carried out leaves nothing to do, after at
+// most two more passes that see its writes.
 func (w *world) checkFixpoint() {
 	for range 3 {
 		w.passedAt = -1

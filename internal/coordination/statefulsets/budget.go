@@ -9,8 +9,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
 )
 
-// budget is how many pods of the set may be unavailable. It reports false if
-// the annotation cannot be understood, which makes it 1.
+// budget returns how many pods of the set may be unavailable. It returns false if the
+// annotation is invalid, which makes it 1.
 func (s *Set) budget() (int32, bool) {
 	text, isPercent := strings.CutSuffix(s.MaxUnavailable, "%")
 	number, err := strconv.ParseInt(text, 10, 32)
@@ -25,7 +25,7 @@ func (s *Set) budget() (int32, bool) {
 	return int32(number), true
 }
 
-// warnings are about annotations that cannot be understood.
+// warnings returns notes about invalid annotations.
 func warnings(sets []*tally) []Note {
 	var notes []Note
 	for _, s := range sets {

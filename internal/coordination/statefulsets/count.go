@@ -12,18 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// phase is how far a pod is that should be there.
+// phase is the state of a wanted pod.
 type phase string
 
 const (
-	available   phase = "available"   // Ready for as long as the set asks
-	soaking     phase = "soaking"     // Ready, and not for that long
-	unready     phase = "unready"     // not Ready, and may become so by itself
-	stuck       phase = "stuck"       // not Ready, and nothing says that it will be
-	terminating phase = "terminating" // on its way out
+	available   phase = "available"   // Ready for as long as the set requires
+	soaking     phase = "soaking"     // Ready, but not for that long
+	unready     phase = "unready"     // not Ready, and may become Ready by itself
+	stuck       phase = "stuck"       // not Ready, and not expected to become Ready
+	terminating phase = "terminating" // being deleted
 )
 
-// member is a pod with a number that the set wants.
+// member is a pod with an ordinal that the set wants.
 type member struct {
 	*Pod
 	ordinal int32
@@ -35,11 +35,11 @@ type member struct {
 // tally is a set with its pods counted.
 type tally struct {
 	*Set
-	// members are the wanted pods that exist, in the order of their numbers.
+	// members are the wanted pods that exist, in the order of their ordinals.
 	members []member
-	// surplus are the names of pods that nobody wants, sorted.
+	// surplus are the names of pods that are not wanted, sorted.
 	surplus []string
-	// last means that it was the set's turn before.
+	// last means that the set had the turn before.
 	last bool
 }
 
@@ -71,7 +71,8 @@ func count(s *Set, g Group) *tally {
 	return t
 }
 
-// ordinal is the number in a pod's name, if the set wants a pod of that number.
+// ordinal returns the number in a pod's name, and whether the set wants a pod of that
+// number.
 func (s *Set) ordinal(pod string) (int32, bool) {
 	text, ok := strings.CutPrefix(pod, s.Name+"-")
 	number, err := strconv.ParseInt(text, 10, 32)
@@ -79,8 +80,8 @@ func (s *Set) ordinal(pod string) (int32, bool) {
 	return int32(number), ok && err == nil && number >= first && number < end
 }
 
-// availableAt is when a Ready pod becomes available. The time at which it became
-// Ready is given in full seconds, so up to one more has to pass.
+// availableAt returns when a Ready pod becomes available. The time at which it became
+// Ready is in whole seconds, so up to one more second has to pass.
 func (s *Set) availableAt(pod *Pod) time.Time {
 	if s.MinReady == 0 {
 		return pod.ReadySince
@@ -102,13 +103,13 @@ func (m *member) judge(now time.Time, deleted map[types.UID]bool) phase {
 	return unready
 }
 
-// observed means that the status is about the set as it is now. Otherwise it
-// does not say which revision is wanted.
+// observed reports whether the status is about the present generation of the set.
+// Otherwise the wanted revision is unknown.
 func (t *tally) observed() bool {
 	return t.ObservedGeneration >= t.Generation && t.UpdateRevision != ""
 }
 
-// outdated reports whether a pod is of another revision than is wanted.
+// outdated reports whether a pod has another revision than the wanted one.
 func (t *tally) outdated(m member) bool {
 	return t.observed() && m.Revision != t.UpdateRevision
 }
@@ -124,19 +125,19 @@ func (t *tally) in(p phase) (n int32) {
 	return n
 }
 
-// missing pods are wanted and do not exist.
+// missing returns how many wanted pods do not exist.
 func (t *tally) missing() int32 { return t.Replicas - int32(len(t.members)) }
 
-// unavailable counts the pods that are wanted and not available. The status can
-// only make it more.
+// unavailable returns how many wanted pods are not available. The status can only
+// increase the number.
 func (t *tally) unavailable() int32 { return t.unavailableBut(0) }
 
-// unavailableBut leaves some out of it.
+// unavailableBut returns the same, except n pods.
 func (t *tally) unavailableBut(n int32) int32 {
 	return max(t.Replicas-t.in(available)-n, t.StatusReplicas-t.StatusReady)
 }
 
-// outdatedSoaking counts the pods that are soaking in vain.
+// outdatedSoaking counts the pods that soak although they are outdated.
 func (t *tally) outdatedSoaking() (n int32) {
 	for _, m := range t.members {
 		if m.phase == soaking && t.outdated(m) {
@@ -146,55 +147,55 @@ func (t *tally) outdatedSoaking() (n int32) {
 	return n
 }
 
-// settled means that nothing is to be expected of the set: other sets need not
+// settled reports whether no change of the set is expected: other sets do not have to
 // wait for it.
 func (t *tally) settled() bool {
 	return !t.Deleting && t.observed() && t.unavailable() <= 0 && len(t.surplus) == 0
 }
 
-// complete means that the set has nothing left to do.
+// complete reports whether the set has nothing left to do.
 func (t *tally) complete() bool { return t.settled() && !t.hasOutdated() }
 
-// toPromote means that all pods are of the revision that is wanted, and the status
-// does not say so.
+// toPromote reports whether all pods have the wanted revision, and the status does not
+// show it.
 func (t *tally) toPromote() bool {
 	return t.complete() && !t.Paused && t.CurrentRevision != t.UpdateRevision
 }
 
-// reported means that the status, too, tells of all pods that they are updated and
-// ready, which is what the StatefulSet controller itself asks of it before it
-// promotes a revision. Until then that controller is about to write the status, and
-// would write over whatever is written before.
+// reported reports whether the status, too, has all pods as updated and ready. That is
+// the condition on which the StatefulSet controller itself promotes a revision. Until
+// then that controller is about to write the status, and would overwrite any earlier
+// write.
 func (t *tally) reported() bool { return min(t.StatusReady, t.StatusUpdated) >= t.Replicas }
 
-// over means that a turn of the set has ended, by itself or because it was paused. If
-// there is something to promote, that ends it.
+// over reports whether a turn of the set has ended, by itself or because the set was
+// paused. If there is something to promote, the promotion ends it.
 func (t *tally) over() bool {
 	return t.complete() && (!t.toPromote() || t.reported()) || t.Paused && t.settled()
 }
 
-// halfway means that the set has begun to roll out and is not complete: a pod is
-// of another revision than the one which was complete last, or it was its turn.
+// halfway reports whether the set has begun to roll out and is not complete: it had the
+// turn, or a pod has another revision than the one that was complete last.
 func (t *tally) halfway() bool {
 	return !t.complete() && (t.last || slices.ContainsFunc(t.members, func(m member) bool {
 		return m.Revision != t.CurrentRevision
 	}))
 }
 
-// atRest means that waiting alone does not change the set: it is settled, or
-// what it lacks is stuck. Behind a stuck pod others may be missing, or still be
-// there, because they are created and deleted in order.
+// atRest reports whether waiting alone does not change the set: it is settled, or the
+// missing pods are stuck. Behind a stuck pod others may be missing, or still exist,
+// because pods are created and deleted in order.
 func (t *tally) atRest() bool {
 	return t.settled() || !t.Deleting && t.observed() &&
 		t.in(stuck) > 0 && t.in(terminating)+t.in(unready)+t.in(soaking) == 0
 }
 
-// mayLast means that nobody knows when the set will be settled. The StatefulSet
-// controller observes a change at once, and when a pod that is Ready will be
-// available is known.
+// mayLast reports whether it is unknown when the set will be settled. The StatefulSet
+// controller observes a change at once, and it is known when a Ready pod will be
+// available.
 func (t *tally) mayLast() bool {
 	return t.Deleting || t.observed() && t.in(available)+t.in(soaking) < t.Replicas || len(t.surplus) > 0
 }
 
-// mayReplace means that pods of the set may be touched at all.
+// mayReplace reports whether pods of the set may be replaced at all.
 func (t *tally) mayReplace() bool { return !t.Paused && !t.Deleting && t.observed() }

@@ -2,30 +2,30 @@
 
 // Package statefulsets decides which pods of a rollout group are replaced now.
 //
-// [Decide] is given the StatefulSets of one group with their pods, and returns
-// the whole answer. It keeps four promises, for each group by itself:
+// [Decide] gets the StatefulSets of one group with their pods, and returns the whole
+// plan. It keeps four guarantees, for each group separately:
 //
 //   - Pods of two sets are never replaced at the same time.
 //   - A pod is deleted only while all pods of all other sets are available.
 //   - Nothing is deleted while a set has another update strategy than OnDelete.
 //   - Deletions never make more pods of a set unavailable than it allows.
 //
-// There is one exception to the second and the last: an outdated pod that is
-// stuck is replaced all the same, since nothing gets worse by that.
+// There is one exception to the second and the last: an outdated pod that is stuck is
+// replaced in any case, because nothing gets worse by that.
 //
-// There is no journal. Pods and revisions show how far a rollout is, so whoever
-// comes after a crash decides the same.
+// There is no journal. Pods and revisions show the progress of a rollout, so the decision
+// after a crash is the same.
 //
-// In the order in which a reader meets them:
+// The files in reading order:
 //
 //	input.go    Group, Set, Pod
 //	plan.go     Plan, Decide
 //	values.go   a Plan as keys and values, for a log
 //	count.go    which pods are available, and which sets are settled
 //	budget.go   how many pods of a set may be unavailable
-//	turn.go     which set goes next, and what is in its way
-//	replace.go  which of its pods
-//	words.go    what people are told
+//	turn.go     which set goes next, and which sets block it
+//	replace.go  which of its pods to replace
+//	words.go    the messages
 package statefulsets
 
 import (
@@ -34,17 +34,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Group is what is known of one rollout group.
+// Group contains the known facts about one rollout group.
 type Group struct {
-	// Now is the time that everything is judged at.
+	// Now is the time of the decision.
 	Now time.Time
-	// Sets of the group, in any order.
+	// Sets are the sets of the group, in any order.
 	Sets []Set
-	// Last is the set whose turn it was when the group was decided upon before;
-	// see [Plan]. Empty if that is not known.
+	// Last is the set that had the turn at the previous decision about the group; see
+	// [Plan]. It is empty if that is not known.
 	Last types.UID
-	// Deleted are pods that were deleted by us. Where they are still shown, what
-	// is shown is old, and they count as terminating.
+	// Deleted are pods that this controller has deleted. If the input still contains
+	// them, it is old, and they count as terminating.
 	Deleted map[types.UID]bool
 }
 
@@ -53,31 +53,32 @@ type Set struct {
 	Name string
 	UID  types.UID
 
-	// Generation of the set, and the one that its status is about.
+	// Generation is of the set, and ObservedGeneration is the one that its status is
+	// about.
 	Generation, ObservedGeneration int64
 	// Deleting means that the set is being deleted.
 	Deleting bool
 	// Strategy is the type of its update strategy.
 	Strategy string
-	// Replicas that are wanted.
+	// Replicas is the number of wanted replicas.
 	Replicas int32
 	// FirstOrdinal is the number of the first pod.
 	FirstOrdinal int32
 	// MinReady is how long a pod must have been Ready to be available.
 	MinReady time.Duration
 
-	// MaxUnavailable is the annotation as it is written; empty if there is none.
+	// MaxUnavailable is the value of the annotation; empty if there is none.
 	MaxUnavailable string
 	// Paused means that the set has the annotation that pauses it.
 	Paused bool
 
-	// CurrentRevision and UpdateRevision are those of its status.
+	// CurrentRevision and UpdateRevision are the revisions in its status.
 	CurrentRevision, UpdateRevision string
-	// StatusReplicas, StatusReady and StatusUpdated are the pods that its status
-	// knows of, those of them that are Ready, and those of the revision it wishes for.
+	// StatusReplicas, StatusReady and StatusUpdated are the numbers in its status of all
+	// pods, of Ready pods, and of pods of the wanted revision.
 	StatusReplicas, StatusReady, StatusUpdated int32
 
-	// Pods that the set controls by its UID, in any order.
+	// Pods are the pods that the set controls by its UID, in any order.
 	Pods []Pod
 }
 
@@ -85,14 +86,14 @@ type Set struct {
 type Pod struct {
 	Name string
 	UID  types.UID
-	// Revision that it was made of.
+	// Revision is the revision that the pod was created from.
 	Revision string
 	// Terminating means that it is being deleted.
 	Terminating bool
 	// Ready is the condition of that name, and ReadySince when it became true.
 	Ready      bool
 	ReadySince time.Time
-	// Stuck says in a word why the pod cannot start, such as CrashLoopBackOff;
-	// empty if nothing of the kind is known.
+	// Stuck is a reason why the pod cannot start, such as CrashLoopBackOff; empty if none
+	// is known.
 	Stuck string
 }

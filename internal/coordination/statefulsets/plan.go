@@ -11,62 +11,62 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
 )
 
-// State is where a group stands.
+// State is the state of a group.
 type State string
 
 const (
-	// Done: every pod is up to date and available.
+	// Done means that every pod is up to date and available.
 	Done State = "Done"
-	// Waiting: every pod is up to date, and some are not available.
+	// Waiting means that every pod is up to date, and some are not available.
 	Waiting State = "Waiting"
-	// Rolling: pods of one set are being replaced.
+	// Rolling means that pods of one set are being replaced.
 	Rolling State = "Rolling"
-	// Blocked: pods are outdated, and none may be replaced now.
+	// Blocked means that pods are outdated, and none may be replaced now.
 	Blocked State = "Blocked"
-	// Invalid: the group is not one whose pods may be replaced.
+	// Invalid means that the pods of the group may not be replaced at all.
 	Invalid State = "Invalid"
 )
 
-// Plan is what to do in a group now.
+// Plan contains what to do in a group now.
 type Plan struct {
-	// State says where the group stands.
+	// State is the state of the group.
 	State State
-	// Reason and Message say why, while it is Blocked or Invalid.
+	// Reason and Message explain a state that is Blocked or Invalid.
 	Reason, Message string
-	// About are the sets that Reason and Message are told about. There are none if
-	// it is a matter of moments.
+	// About are the sets on which Reason and Message are reported. There are none if the
+	// state lasts only a moment.
 	About []string
 
 	// Delete are the pods to delete, all of one set.
 	Delete []Deletion
-	// Starts means that these are the first of the set.
+	// Starts means that these are the first pods of the set.
 	Starts bool
-	// Promote are sets whose current revision is to become the one that they wish
-	// for, since all their pods are of it. That finishes them.
+	// Promote are sets whose current revision is set to the wanted one, because all their
+	// pods have it. That finishes them.
 	Promote []string
 	// Finished is the set whose turn has ended, if there was nothing to promote.
 	Finished string
 
-	// Last is to be given with the next [Group], once the plan is carried out.
+	// Last has to be passed in the next [Group], once the plan is carried out.
 	Last types.UID
 	// Ends means that the turn of the set that had it is over.
 	Ends bool
 	// RecheckAt is when time alone may change the plan; zero means never.
 	RecheckAt time.Time
-	// Warnings are about what people wrote on the sets.
+	// Warnings are about mistakes in the annotations of the sets.
 	Warnings []Note
 }
 
-// Acts reports whether the plan changes anything: in the cluster, or whose turn it is.
-// Such a plan must rest on sets and pods that were read past the cache. A cache shows
-// pods that were Ready a moment ago, and of which time alone makes available ones.
+// Acts reports whether the plan changes anything: the cluster, or which set has the turn.
+// Such a plan must be made from sets and pods that were read without the cache. A cache
+// shows pods that were Ready a moment ago, and time alone makes them available.
 func (p Plan) Acts() bool { return len(p.Delete)+len(p.Promote) > 0 || p.Ends }
 
-// Deletion is a pod to delete, so that it is created anew.
+// Deletion is a pod to delete, to have it created again.
 type Deletion struct {
 	Set, Pod string
 	UID      types.UID
-	// From and To are the revision that it has and the one that it will have.
+	// From is the present revision of the pod, and To is the next one.
 	From, To string
 }
 
@@ -75,11 +75,11 @@ type Note struct {
 	Set string
 	// Reason is one of the event reasons of the API.
 	Reason string
-	// Message is for people.
+	// Message is the message for users.
 	Message string
 }
 
-// Decide says what happens to the group next.
+// Decide returns what to do in the group now.
 func Decide(g Group) Plan {
 	sets := tallies(g)
 	var p Plan
@@ -119,7 +119,7 @@ func (p *Plan) choose(sets []*tally) {
 	}
 }
 
-// rest is what is said of a group in which nothing can be replaced.
+// rest sets the state of a group in which nothing can be replaced.
 func (p *Plan) rest(sets []*tally) {
 	for _, s := range sets {
 		if s.hasOutdated() && s.Paused {
@@ -138,7 +138,7 @@ func (p *Plan) rest(sets []*tally) {
 	}
 }
 
-// roll replaces pods of the set, or says what keeps it from it.
+// roll replaces pods of the set, or sets the reason why it cannot.
 func (p *Plan) roll(s *tally) {
 	p.State, p.Delete = Rolling, s.nextPods()
 	if len(p.Delete) > 0 {
@@ -150,8 +150,8 @@ func (p *Plan) roll(s *tally) {
 	}
 }
 
-// finish ends the turn of sets that are complete. A set that is paused is left as
-// it is.
+// finish ends the turn of sets that are complete. It does not change a set that is
+// paused.
 func (p *Plan) finish(sets []*tally) {
 	for _, s := range sets {
 		switch {
@@ -166,7 +166,7 @@ func (p *Plan) finish(sets []*tally) {
 	}
 }
 
-// nextAvailable is when the next pod has been Ready for long enough.
+// nextAvailable returns when the next pod will have been Ready for long enough.
 func nextAvailable(sets []*tally) (next time.Time) {
 	for _, s := range sets {
 		for _, m := range s.members {

@@ -2,12 +2,11 @@
 
 package statefulsets
 
-// beyondHope means that a pod is stuck and outdated, so that replacing it makes
-// nothing worse. A stuck pod of the revision that is wanted would come back as
-// it is.
+// beyondHope reports whether a pod is stuck and outdated. To replace such a pod makes
+// nothing worse. A stuck pod of the wanted revision would come back the same.
 func (t *tally) beyondHope(m member) bool { return m.phase == stuck && t.outdated(m) }
 
-// stuckPods are those that can be replaced whatever the budget.
+// stuckPods returns the pods that can be replaced independently of the budget.
 func (t *tally) stuckPods() []Deletion {
 	var pods []Deletion
 	for _, m := range t.members {
@@ -18,10 +17,10 @@ func (t *tally) stuckPods() []Deletion {
 	return pods
 }
 
-// nextPods are the pods that can be replaced now if it is the set's turn, in the
-// order of their numbers. An outdated pod that is Ready, and not available yet,
-// is not waited for: it counts as unavailable already, so that replacing it costs
-// nothing, as long as no more pods are on their way than the budget has.
+// nextPods returns the pods that can be replaced now if the set has the turn, in the
+// order of their ordinals. It does not wait for an outdated pod that is Ready and not
+// available yet: the pod counts as unavailable already, so its replacement costs nothing,
+// as long as no more pods are being replaced than the budget allows.
 func (t *tally) nextPods() []Deletion {
 	budget, _ := t.budget()
 	unavailable, onTheirWay := t.unavailable(), t.unavailableBut(t.outdatedSoaking())

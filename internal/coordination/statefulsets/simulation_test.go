@@ -18,25 +18,24 @@ import (
 
 var more = flag.Int("seeds", 1, "simulate with this many times as many seeds")
 
-// simulation is a group of zones in a world where anything may happen: people
-// change, pause and scale sets, pods die, the StatefulSet controller and the
-// kubelet take their time, caches are old, and we crash or lose answers. At each
-// deletion it counts for itself whether the promises hold.
+// simulation is a group of zones in a world where anything may happen: users change,
+// pause and scale sets, pods die, the StatefulSet controller and the kubelet are slow,
+// caches are old, and our controller crashes or loses responses. At each deletion the
+// simulation verifies independently that the guarantees are kept.
 type simulation struct {
 	*rand.Rand
 	now   time.Time
 	zones []*simulatedZone
 	uids  int
-	// cache is what we see of each zone, some time ago.
+	// cache is the state of each zone that our controller sees, from some time ago.
 	cache map[string]statefulsets.Set
-	// last and deleted are our memory.
+	// last and deleted are the memory of our controller.
 	last    types.UID
 	deleted map[types.UID]bool
 
-	// open is the zone in which we replaced pods last, or wanted to, and which is not
-	// complete.
-	// After a crash nobody knows it better than by the revisions, which say nothing
-	// once the zone was given the template back that it came from.
+	// open is the zone in which our controller last replaced pods, or wanted to, and
+	// which is not complete. After a crash only the revisions show it, and they show
+	// nothing once the zone was given the template back that it came from.
 	open      *simulatedZone
 	forgotten bool
 	taken     int
@@ -44,14 +43,14 @@ type simulation struct {
 	breaches  []string
 }
 
-// simulatedZone is a set as it is.
+// simulatedZone is the real state of a set.
 type simulatedZone struct {
 	statefulsets.Set
 	wanted int // the template
 	limit  int32
 }
 
-// broken templates never start.
+// broken reports whether pods of a template never start.
 func broken(template int) bool { return template%4 == 3 }
 
 func revision(template int) string { return "v" + strconv.Itoa(template) }
@@ -78,7 +77,7 @@ func (s *simulation) tell(format string, args ...any) {
 	s.story = append(s.story, fmt.Sprintf(format, args...))
 }
 
-// happen lets one thing happen. Mostly it is what brings a rollout on.
+// happen makes one thing happen, mostly one that advances a rollout.
 func (s *simulation) happen() {
 	z := s.zones[s.IntN(len(s.zones))]
 	if s.IntN(25) == 0 {
@@ -135,7 +134,7 @@ func (s *simulation) disturb(z *simulatedZone) {
 	}
 }
 
-// apply gives the zone a template.
+// apply sets a template in the zone.
 func (z *simulatedZone) apply(template int) {
 	if z.wanted != template {
 		z.wanted = template
@@ -143,7 +142,7 @@ func (z *simulatedZone) apply(template int) {
 	}
 }
 
-// accident befalls a pod.
+// accident makes something happen to a pod.
 func (s *simulation) accident(z *simulatedZone) {
 	if len(z.Pods) == 0 {
 		return
@@ -168,7 +167,7 @@ func (s *simulation) accident(z *simulatedZone) {
 	}
 }
 
-// controllerActs is the StatefulSet controller.
+// controllerActs acts as the StatefulSet controller.
 func (z *simulatedZone) controllerActs(s *simulation) {
 	z.ObservedGeneration, z.UpdateRevision = z.Generation, revision(z.wanted)
 	for i := range z.Pods {
@@ -193,7 +192,7 @@ func (z *simulatedZone) ordinal(pod string) int {
 	return n
 }
 
-// kubeletActs on one pod.
+// kubeletActs acts as the kubelet, on one pod.
 func (z *simulatedZone) kubeletActs(s *simulation) {
 	if len(z.Pods) == 0 {
 		return
@@ -213,7 +212,7 @@ func (z *simulatedZone) kubeletActs(s *simulation) {
 	}
 }
 
-// report writes the part of the status that may lag behind.
+// report writes the part of the status that may lag.
 func (z *simulatedZone) report() {
 	z.StatusReplicas, z.StatusReady, z.StatusUpdated = int32(len(z.Pods)), 0, 0
 	for _, pod := range z.Pods {
@@ -232,7 +231,7 @@ func (z *simulatedZone) seen() statefulsets.Set {
 	return set
 }
 
-// pass is one of ours: from an old cache, and once more from what is true if
+// pass is one pass of our controller: from an old cache, and again from the real state if
 // there is something to do.
 func (s *simulation) pass() {
 	plan := s.decide(func(z *simulatedZone) statefulsets.Set { return s.cache[z.Name] })
@@ -278,8 +277,8 @@ func (s *simulation) zone(name string) *simulatedZone {
 	return s.zones[slices.IndexFunc(s.zones, func(z *simulatedZone) bool { return z.Name == name })]
 }
 
-// sent returns the pod that a deletion is about, whether that arrives or not; nil if
-// there is none any more. What is deleted may be stuck, or it is the turn of its zone.
+// sent returns the pod of a deletion, whether the request arrives or not; nil if it does
+// not exist any more. The pod must be stuck, or its zone must have the turn.
 func (s *simulation) sent(d statefulsets.Deletion) (*simulatedZone, *statefulsets.Pod) {
 	z := s.zone(d.Set)
 	i := slices.IndexFunc(z.Pods, func(p statefulsets.Pod) bool { return p.UID == d.UID })
@@ -290,7 +289,7 @@ func (s *simulation) sent(d statefulsets.Deletion) (*simulatedZone, *statefulset
 		s.open, s.forgotten = z, false
 	}
 	if i < 0 {
-		return z, nil // as the API server says to another UID
+		return z, nil // as the API server responds for another UID
 	}
 	if z.Pods[i].Stuck == "" && s.last != z.UID {
 		s.breach("it is not the turn of %s", z.Name)
@@ -298,7 +297,7 @@ func (s *simulation) sent(d statefulsets.Deletion) (*simulatedZone, *statefulset
 	return z, &z.Pods[i]
 }
 
-// remove deletes a pod, and looks what that does.
+// remove deletes a pod, and verifies the guarantees.
 func (s *simulation) remove(d statefulsets.Deletion) {
 	z, pod := s.sent(d)
 	if pod == nil {
@@ -350,7 +349,7 @@ func (z *simulatedZone) ready() (n int32) {
 	return n
 }
 
-// up are the pods that have been ready for long enough.
+// up counts the pods that have been ready for long enough.
 func (s *simulation) up(z *simulatedZone) (n int32) {
 	for _, pod := range z.Pods {
 		if z.wants(pod) && pod.Ready && s.now.Sub(pod.ReadySince) >= z.MinReady {
@@ -375,8 +374,8 @@ func (s *simulation) review() {
 	}
 }
 
-// settle lets everybody do their work, in turn, until nothing changes. We take
-// part if asked to.
+// settle lets every actor do its work, in turn, until nothing changes. Our controller
+// takes part if we is true.
 func (s *simulation) settle(we bool) {
 	for range 400 {
 		s.now = s.now.Add(5 * time.Second)
@@ -427,8 +426,8 @@ func TestThePromisesHoldWhateverHappens(t *testing.T) {
 	}
 }
 
-// mend ends all that would have to block: people give every zone a version that
-// starts, and take back what holds it up.
+// mend ends every reason to block: users give every zone a version that starts, and undo
+// pauses and other strategies.
 func (s *simulation) mend() {
 	for _, z := range s.zones {
 		z.apply(10 + 2*s.IntN(2))

@@ -8,9 +8,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination"
 )
 
-// turn is the set that goes next: one that has begun before one that has not,
-// then the one that is not ready, since its pods are down already, then by name.
-// It is nil if no set has anything to roll out.
+// turn returns the set that goes next: a set that has begun goes before one that has not,
+// then a set that is not settled, because its pods are down already, and then by name. It
+// returns nil if no set has anything to roll out.
 func turn(sets []*tally) *tally {
 	var waiting []coordination.Member
 	for _, s := range sets {
@@ -36,15 +36,15 @@ func (t *tally) member() coordination.Member {
 	return m
 }
 
-// inTheWay are the sets that must settle before pods of the given one may be
+// inTheWay returns the sets that must settle before pods of the given one may be
 // replaced.
 func inTheWay(sets []*tally, of *tally) []*tally {
 	return slices.DeleteFunc(slices.Clone(sets), func(s *tally) bool { return s == of || s.settled() })
 }
 
-// rescue is the set whose stuck pods are replaced while sets are in the way of
-// each other. It is one set after the other: while pods of one are on their way,
-// only that one can be it. It is nil if there is none.
+// rescue returns the set whose stuck pods are replaced while sets block each other. It
+// does one set after the other: while pods of one set are changing, it returns only that
+// set. It returns nil if there is none.
 func rescue(sets []*tally) *tally {
 	candidates := slices.DeleteFunc(slices.Clone(sets), func(s *tally) bool {
 		return !s.mayReplace() || !slices.ContainsFunc(s.members, s.beyondHope)

@@ -8,8 +8,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// LogValues are the plan as keys and values for a line of the log: where the group
-// stands and why, and which pods are deleted.
+// LogValues returns the plan as keys and values for a log line: the state of the group,
+// its reason, and the pods to delete.
 func (p Plan) LogValues() []any {
 	const longest = 512
 	values := []any{"action", string(p.State), "reason", p.Reason}

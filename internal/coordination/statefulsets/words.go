@@ -41,7 +41,7 @@ func paused(sets []string) string {
 	return "what is outdated is paused by annotation: " + strings.Join(sets, ", ")
 }
 
-// waitsFor says why pods of the set are not replaced while others are not ready.
+// waitsFor returns why pods of the set are not replaced while other sets are not ready.
 func waitsFor(s *tally, obstacles []*tally) (reason, message string) {
 	reason = rolloutgroup.SetNotReadyReason
 	if len(obstacles) > 1 {
@@ -54,8 +54,8 @@ func waitsFor(s *tally, obstacles []*tally) (reason, message string) {
 	return reason, fmt.Sprintf("%s waits until all other sets are ready: %s", s.Name, strings.Join(lacks, "; "))
 }
 
-// held says what keeps the set whose turn it is from going on. Nothing does while
-// replaced pods are on their way.
+// held returns why the set that has the turn does not continue. It returns nothing while
+// replaced pods are starting.
 func (t *tally) held() (reason, message string) {
 	var dead, idle []member
 	for _, m := range t.members {
@@ -76,7 +76,7 @@ func (t *tally) held() (reason, message string) {
 	return "", ""
 }
 
-// lacks says why the set is not settled.
+// lacks returns why the set is not settled.
 func (t *tally) lacks() string {
 	text := ""
 	switch {
@@ -97,7 +97,7 @@ func (t *tally) lacks() string {
 	return text
 }
 
-// absent lists the pods that are not available.
+// absent returns the list of pods that are not available.
 func (t *tally) absent() string {
 	var there []member
 	for _, m := range t.members {

@@ -14,18 +14,18 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
 )
 
-// noon is when everything happens.
+// noon is the time of every decision.
 var noon = time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
 
-// zone is a set that wishes for the revision "new" and was last complete with
-// "old". Its pods are written as one word each, from number 0 on, with commas
-// between: the revision, and what is behind it:
+// zone returns a set that wants the revision "new" and was last complete with "old". Its
+// pods are one word each, from ordinal 0 on, separated by commas: the revision, and a
+// suffix for the state:
 //
 //	new     available          new~    not ready
 //	-       does not exist     new!    stuck
 //	new:40  Ready for 40 s     new/    terminating
 //
-// What the words do not say follows from them.
+// All other fields follow from the words.
 func zone(name, pods string, changes ...func(*statefulsets.Set)) statefulsets.Set {
 	words := strings.FieldsFunc(pods, func(r rune) bool { return r == ',' })
 	s := statefulsets.Set{
@@ -85,8 +85,8 @@ func status(ready int32) func(*statefulsets.Set) {
 	return func(s *statefulsets.Set) { s.StatusReady = ready }
 }
 
-// reported has a status that has not told of all pods yet, and updated one that
-// still tells of some that are gone.
+// reported sets a status that does not count all pods yet. updated sets one that still
+// counts some deleted pods.
 func reported(pods int32) func(*statefulsets.Set) {
 	return func(s *statefulsets.Set) { s.StatusReplicas, s.StatusReady, s.StatusUpdated = pods, pods, pods }
 }
@@ -112,7 +112,7 @@ func deleting(s *statefulsets.Set) { s.Deleting = true }
 func unseen(s *statefulsets.Set)   { s.Generation++ }
 func unknown(s *statefulsets.Set)  { s.UpdateRevision = "" }
 
-// told is the plan in a line.
+// told returns the plan as one line.
 func told(p statefulsets.Plan) string {
 	words := []string{string(p.State)}
 	if p.Reason != "" {
@@ -134,7 +134,7 @@ func decide(sets ...statefulsets.Set) statefulsets.Plan {
 	return statefulsets.Decide(statefulsets.Group{Now: noon, Sets: sets})
 }
 
-// line is a case: some sets, and what is told of them.
+// line is a test case: some sets, and the expected plan.
 type line struct {
 	sets []statefulsets.Set
 	want string

@@ -12,8 +12,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 )
 
-// RepositoryIndex finds ImagePolicies by the ImageRepository whose tags they
-// rank, "namespace/name".
+// RepositoryIndex finds ImagePolicies by the ImageRepository whose tags they rank, as
+// "namespace/name".
 const RepositoryIndex = fieldindex.Everywhere + ".spec.imageRepositoryRef"
 
 // Index adds the field index.

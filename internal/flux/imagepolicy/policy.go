@@ -21,26 +21,25 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// Offer is what an ImagePolicy offers, and where its images are.
+// Offer contains the releases that an ImagePolicy offers, and the location of its images.
 type Offer struct {
 	promotion.Policy
-	// Repository is the ImageRepository of the policy; nil if it cannot be read,
-	// or is not for the policy's namespace, of which nothing is on offer then.
+	// Repository is the ImageRepository of the policy. It is nil if it cannot be read, or
+	// if the policy's namespace may not use it. Nothing is offered then.
 	Repository *imagev1.ImageRepository
 }
 
-// Reader reads what ImagePolicies offer.
+// Reader reads the offers of ImagePolicies.
 type Reader struct {
 	// Client reads ImagePolicies, ImageRepositories and Namespaces.
 	Client client.Reader
 	// NoCrossNamespaceRefs refuses policies whose ImageRepository is in another
-	// namespace, whatever that one's spec.accessFrom says.
+	// namespace, even if the spec.accessFrom of the repository allows it.
 	NoCrossNamespaceRefs bool
 }
 
-// Read returns what an ImagePolicy offers. What is wrong with it is a Problem
-// in the answer; an error is returned beside that only if trying again may
-// help.
+// Read returns the offer of an ImagePolicy. Anything wrong with it is a Problem in the
+// offer. An error is returned in addition only if a retry may help.
 func (r Reader) Read(ctx context.Context, key types.NamespacedName) (Offer, error) {
 	policy := &imagev1.ImagePolicy{}
 	err := r.Client.Get(ctx, key, policy, client.UnsafeDisableDeepCopy)
@@ -64,7 +63,7 @@ func (r Reader) Read(ctx context.Context, key types.NamespacedName) (Offer, erro
 	offer := Offer{Policy: promotion.Policy{Name: policy.Name, Order: order, Latest: latestOf(policy)}}
 	err = r.readRepository(ctx, policy, &offer)
 	if !offer.Blocking {
-		complainPolicy(&offer, policy) // what the policy lacks often follows from its repository
+		complainPolicy(&offer, policy) // a missing release often follows from a problem of the repository
 	}
 	return offer, err
 }
@@ -78,9 +77,9 @@ func RepositoryOf(policy *imagev1.ImagePolicy) types.NamespacedName {
 	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// readRepository completes the offer with what the last scan showed, or with
-// what keeps the registry from being scanned. Of an ImageRepository that is not for
-// the policy's namespace nothing is shown, not even whether there is one.
+// readRepository completes the offer with the result of the last scan, or with the reason
+// why the registry cannot be scanned. It shows nothing of an ImageRepository that the
+// policy's namespace may not use, not even whether it exists.
 func (r Reader) readRepository(ctx context.Context, policy *imagev1.ImagePolicy, offer *Offer) error {
 	key := RepositoryOf(policy)
 	lets, err := r.access(ctx, policy.Namespace, key)
@@ -103,14 +102,14 @@ func (r Reader) readRepository(ctx context.Context, policy *imagev1.ImagePolicy,
 	return nil
 }
 
-// failed says no more of an ImageRepository than that reading failed, which it
-// may before it is known who may use it.
+// failed reports only that reading an ImageRepository failed. This may happen before it
+// is known who may use it.
 func failed(offer *Offer, key types.NamespacedName, err error) error {
 	complain(offer, fmt.Sprintf("ImageRepository %s could not be read", key))
 	return err
 }
 
-// because says what is wrong with an object that cannot be decoded.
+// because returns what is wrong with an object that cannot be decoded.
 func because(err error) string {
 	if object := unreadable.Because(err); object != nil {
 		return ": " + object.Cause + ": correct that field"
@@ -118,8 +117,9 @@ func because(err error) string {
 	return ""
 }
 
-// deny promotes nothing, and says the same of an ImageRepository that does not exist
-// as of one that lets others in: which it is, is not for this namespace to know.
+// deny blocks every promotion. Its message is the same whether the ImageRepository does
+// not exist or does not allow the namespace, because this namespace may not know which is
+// true.
 func deny(offer *Offer, policy *imagev1.ImagePolicy) {
 	offer.Blocking = true
 	offer.Problem = &promotion.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
@@ -140,9 +140,10 @@ func show(offer *Offer, repository *imagev1.ImageRepository) {
 	}
 }
 
-// access tells which ImageRepositories of that name a namespace may use, by the
-// rules of Flux: its own namespace may, others if spec.accessFrom selects them. All
-// that it needs is read before the ImageRepository, so that a failure tells nothing.
+// access returns a function that reports whether a namespace may use an ImageRepository
+// of that name, by the rules of Flux: its own namespace may, others if spec.accessFrom
+// selects them. It reads everything that it needs before the ImageRepository is read, so
+// a failure reveals nothing about it.
 func (r Reader) access(ctx context.Context, namespace string, key types.NamespacedName) (func(*imagev1.ImageRepository) bool, error) {
 	if namespace == key.Namespace {
 		return func(*imagev1.ImageRepository) bool { return true }, nil
@@ -157,7 +158,7 @@ func (r Reader) access(ctx context.Context, namespace string, key types.Namespac
 	}, nil
 }
 
-// accessOf is spec.accessFrom, which has the form and the meaning of our own.
+// accessOf converts spec.accessFrom, which has the same form and meaning as our own type.
 func accessOf(repository *imagev1.ImageRepository) *v1alpha1.AccessFrom {
 	from := repository.Spec.AccessFrom
 	if from == nil {
@@ -170,8 +171,8 @@ func accessOf(repository *imagev1.ImageRepository) *v1alpha1.AccessFrom {
 	return access
 }
 
-// complainPolicy notes what is wrong with the policy. What it named before
-// stays on offer while it is not ready, as Flux itself keeps it.
+// complainPolicy records what is wrong with the policy. While the policy is not ready,
+// its last release stays on offer, because Flux keeps it too.
 func complainPolicy(offer *Offer, policy *imagev1.ImagePolicy) {
 	if complaint := complaintOf(policy.Status.Conditions); complaint != "" && !willFollow(offer, policy) {
 		complain(offer, fmt.Sprintf("ImagePolicy %s is not ready: %s", policy.Name, complaint))
@@ -187,9 +188,9 @@ func complainPolicy(offer *Offer, policy *imagev1.ImagePolicy) {
 	offer.Latest = nil
 }
 
-// willFollow reports whether a policy is not ready because it was looked at before the
-// first scan of its ImageRepository, or before Flux had the tags again after a restart:
-// it is looked at again within half a minute, and nobody has to do anything.
+// willFollow reports whether a policy is not ready only because it was evaluated before
+// the first scan of its ImageRepository, or before Flux had loaded the tags after a
+// restart. Flux evaluates it again within half a minute, and no user has to act.
 func willFollow(offer *Offer, policy *imagev1.ImagePolicy) bool {
 	ready := apimeta.FindStatusCondition(policy.Status.Conditions, meta.ReadyCondition)
 	if ready.Reason != meta.DependencyNotReadyReason || offer.Repository == nil {
@@ -199,7 +200,7 @@ func willFollow(offer *Offer, policy *imagev1.ImagePolicy) bool {
 	return scan == nil && !offer.Repository.Spec.Suspend || scan != nil && scan.TagCount > 0
 }
 
-// complain keeps the first complaint.
+// complain keeps only the first complaint.
 func complain(offer *Offer, message string) {
 	if offer.Problem == nil {
 		offer.Problem = &promotion.Problem{Reason: v1alpha1.ImagePolicyNotReadyReason, Message: message}
@@ -250,6 +251,5 @@ func orderOf(policy *imagev1.ImagePolicy) promotion.OrderSpec {
 	return spec
 }
 
-// imagePolicyDescending is the order in which the last tag, the latest, is the
-// lowest one.
+// imagePolicyDescending is the order in which the latest tag is the lowest one.
 const imagePolicyDescending = "desc"

@@ -34,7 +34,7 @@ func cluster(t *testing.T, objects ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 }
 
-// offer is what matters of a promotion.Policy.
+// offer contains the fields of a promotion.Policy that matter.
 type offer struct {
 	Latest   *v1alpha1.VersionInfo
 	Scanned  []string
@@ -52,7 +52,7 @@ func problem(reason, message string) *promotion.Problem {
 
 func TestAScanIsCompleteIfItShowsEveryTag(t *testing.T) {
 	all, some := fixture.MakeScan("shop").Found("1.1.0", "1.0.0").Obj(), fixture.MakeScan("shop").Found("1.1.0", "1.0.0").Obj()
-	some.Status.LastScanResult.TagCount = 11 // Flux shows ten at most
+	some.Status.LastScanResult.TagCount = 11 // Flux shows at most ten
 	for name, tt := range map[string]struct {
 		objects []client.Object
 		want    bool
@@ -257,7 +257,7 @@ func isPolicy(o client.Object) bool {
 	return ok
 }
 
-// home is the namespace of the policy.
+// home returns the namespace of the policy.
 func home(labels map[string]string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fixture.Namespace, Labels: labels}}
 }

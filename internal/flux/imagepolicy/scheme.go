@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// servedVersions are the versions of image.toolkit.fluxcd.io that can be read,
-// the preferred one first. What is read has the same shape in both; Flux 2.6
-// serves v1beta2 alone, Flux 2.9 v1 alone.
+// servedVersions are the supported versions of image.toolkit.fluxcd.io, the preferred one
+// first. The fields that are read have the same shape in both. Flux 2.6 serves only
+// v1beta2, Flux 2.9 only v1.
 var servedVersions = []string{"v1", "v1beta2"}
 
-// AddImageTypes registers ImagePolicy and ImageRepository with the scheme, in
-// the version that the API server serves, and returns that version. It fails
-// if the server knows neither.
+// AddImageTypes registers ImagePolicy and ImageRepository with the scheme, in the version
+// that the API server serves, and returns that version. It returns an error if the server
+// serves neither.
 func AddImageTypes(scheme *runtime.Scheme, mapper meta.RESTMapper) (schema.GroupVersion, error) {
 	kind := schema.GroupKind{Group: imagev1.GroupVersion.Group, Kind: imagev1.ImagePolicyKind}
 	for _, version := range servedVersions {

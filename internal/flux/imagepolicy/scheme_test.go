@@ -78,7 +78,7 @@ func TestAnAPIServerThatDoesNotAnswerIsNotTakenForAnOldOne(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError("look up ImagePolicy.image.toolkit.fluxcd.io: no answer"))
 }
 
-// oneIndex takes the one field index that the package adds.
+// oneIndex records the one field index that the package adds.
 type oneIndex struct {
 	field  string
 	values client.IndexerFunc

@@ -11,14 +11,14 @@ import (
 
 // Reasons why an event was dropped.
 const (
-	reasonQueueFull     = "queue_full"    // newer events took its place
+	reasonQueueFull     = "queue_full"    // newer events replaced it
 	reasonUndeliverable = "undeliverable" // no attempt was answered, or only with server errors
-	reasonRejected      = "rejected"      // the endpoint refused it for good
+	reasonRejected      = "rejected"      // the endpoint refused it permanently
 	reasonShutdown      = "shutdown"      // the process ended first
 )
 
-// metrics count what became of events. Every series exists from the start, so
-// that the first loss is a rise from zero.
+// metrics count the results of events. Every series exists from the start, so the first
+// loss is an increase from zero.
 type metrics struct {
 	sent    *prometheus.CounterVec
 	dropped *prometheus.CounterVec

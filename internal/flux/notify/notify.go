@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notify delivers Flux events to notification-controller, beside the
+// Package notify delivers Flux events to notification-controller, independently of the
 // reconcilers: none of them ever waits for it.
 //
-// What is given to [Sender.Send] waits in a bounded queue, and is posted from
-// there one event at a time: namespaces take turns, and the events of each keep their
-// order. An endpoint that is slow, refuses or hangs costs no worker of anybody, and no
-// more memory than so many events: the oldest of the namespace that has most give way,
-// and what is lost is counted. Who makes an event bounds its size.
+// An event that is given to [Sender.Send] waits in a bounded queue and is posted from
+// there, one event at a time. Namespaces take turns, and the events of each namespace
+// keep their order. An endpoint that is slow, refuses or hangs does not block any worker,
+// and the memory is limited to a maximum number of events: the oldest events of the
+// namespace with the most events are dropped, and dropped events are counted. The creator
+// of an event limits its size.
 //
-// Delivery is at most once. The status of the object is the record; an event
-// that was not delivered when the process ends is lost.
+// Delivery is at most once. The status of the object is the record. An event that was not
+// delivered when the process ends is lost.
 package notify
 
 import (
@@ -27,19 +28,19 @@ import (
 )
 
 const (
-	// most is how many events wait at most; then old ones give way.
+	// most is the maximum number of waiting events. Above it, old ones are dropped.
 	most = 1000
-	// attempts is how often an event is posted before it is given up.
+	// attempts is how often an event is posted before it is dropped.
 	attempts = 5
 	// patience is how long one attempt may take.
 	patience = 5 * time.Second
-	// parting is how long events are still delivered when the process ends.
+	// parting is how long the process still delivers events when it ends.
 	parting = 3 * time.Second
 )
 
-// pauses are those between attempts that failed. They grow while nothing is
-// delivered, from one event to the next, so that an endpoint which is away for
-// a minute costs a few events at most.
+// pauses returns the pauses between failed attempts. They grow while nothing is
+// delivered, also from one event to the next. Therefore an endpoint that is down for a
+// minute costs only a few events.
 func pauses() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Cap: 15 * time.Second, Steps: 10}
 }
@@ -55,12 +56,12 @@ type Sender struct {
 
 	// Only the goroutine of Start uses these.
 	pauses wait.Backoff
-	lost   int // since something was delivered
+	lost   int // since the last delivery
 }
 
-// New returns a Sender that posts to an address, such as
-// http://notification-controller.flux-system.svc.cluster.local./, once it is
-// started. It fails if that is no HTTP URL, or if its metrics cannot be
+// New returns a Sender that posts to an address, for example
+// http://notification-controller.flux-system.svc.cluster.local./, once it is started. It
+// returns an error if the address is not an HTTP URL, or if its metrics cannot be
 // registered.
 func New(address string, log logr.Logger, registry prometheus.Registerer) (*Sender, error) {
 	parsed, err := url.Parse(address)
@@ -79,7 +80,7 @@ func New(address string, log logr.Logger, registry prometheus.Registerer) (*Send
 	return s, s.metrics.register(registry)
 }
 
-// Send has an event delivered. It returns at once.
+// Send queues an event for delivery. It returns at once.
 func (s *Sender) Send(event eventv1.Event) {
 	taken, gaveWay := s.queue.push(event)
 	switch {
@@ -90,11 +91,11 @@ func (s *Sender) Send(event eventv1.Event) {
 	}
 }
 
-// NeedLeaderElection says that the Sender runs where the reconcilers do.
+// NeedLeaderElection returns true: the Sender runs where the reconcilers run.
 func (s *Sender) NeedLeaderElection() bool { return true }
 
-// Start delivers events until ctx ends, and then, for a moment, those that
-// still wait.
+// Start delivers events until ctx ends. After that, it delivers waiting events for a
+// short time.
 func (s *Sender) Start(ctx context.Context) error {
 	defer s.client.CloseIdleConnections()
 	for {
@@ -108,7 +109,7 @@ func (s *Sender) Start(ctx context.Context) error {
 	}
 }
 
-// empty delivers what waits. An event that is interrupted goes back.
+// empty delivers the waiting events. An interrupted event goes back into the queue.
 func (s *Sender) empty(ctx context.Context) {
 	for ctx.Err() == nil {
 		event, ok := s.queue.pop()
@@ -121,8 +122,8 @@ func (s *Sender) empty(ctx context.Context) {
 	}
 }
 
-// deliver tries until the event is delivered or given up, and reports false if
-// ctx ended before.
+// deliver tries until the event is delivered or dropped. It returns false if ctx ended
+// before.
 func (s *Sender) deliver(ctx context.Context, event eventv1.Event) bool {
 	for attempt := 1; ; attempt++ {
 		result, err := s.post(ctx, event)
@@ -154,7 +155,7 @@ func (s *Sender) delivered(result result) {
 	}
 }
 
-// giveUp says so once per outage.
+// giveUp drops an event. It logs this once per outage.
 func (s *Sender) giveUp(reason string, err error) {
 	s.metrics.drop(reason, 1)
 	if s.lost == 0 {
@@ -164,8 +165,8 @@ func (s *Sender) giveUp(reason string, err error) {
 	s.lost++
 }
 
-// part closes the queue and tries what is left in it once, as long as there is
-// time and somebody answers.
+// part closes the queue and tries each remaining event once, as long as there is time and
+// the endpoint answers.
 func (s *Sender) part(ctx context.Context) {
 	s.queue.close()
 	ctx, cancel := context.WithTimeout(ctx, parting)
@@ -183,7 +184,7 @@ func (s *Sender) part(ctx context.Context) {
 	}
 }
 
-// pause waits, and reports false if ctx ended before.
+// pause waits. It returns false if ctx ended before.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

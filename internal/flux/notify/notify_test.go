@@ -23,7 +23,7 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	_ "github.com/fluxrollouts/rollout-controller/test/fixture" // its patience
+	_ "github.com/fluxrollouts/rollout-controller/test/fixture" // sets the timeouts of tests
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,13 +34,13 @@ func TestEventsArriveInTheirOrder(t *testing.T) {
 	for n := range 100 {
 		s.Send(event(n))
 	}
-	e.Eventually(s.counts).Should(Equal(counts{accepted: 100})) // the endpoint knows before the sender
+	e.Eventually(s.counts).Should(Equal(counts{accepted: 100})) // the endpoint counts before the sender does
 	e.Expect(e.messages()).To(Equal(numbers(0, 100)))
 }
 
 func TestWhatBecomesOfAnEventByTheAnswer(t *testing.T) {
 	for name, test := range map[string]struct {
-		answers []int // the last one for good
+		answers []int // the last one is repeated
 		posted  int
 		want    counts
 	}{
@@ -65,7 +65,7 @@ func TestTheOldestGiveWayWhileTheEndpointHangs(t *testing.T) {
 	e := openEndpoint(t, hang)
 	s := e.sender(t, func(s *Sender) { s.patience, s.queue.most = time.Hour, 10 })
 	s.Send(event(0))
-	e.Eventually(e.messages).Should(HaveLen(1)) // it hangs with this one
+	e.Eventually(e.messages).Should(HaveLen(1)) // the endpoint hangs with this one
 	for n := 1; n <= 100; n++ {
 		s.Send(event(n))
 	}
@@ -73,13 +73,13 @@ func TestTheOldestGiveWayWhileTheEndpointHangs(t *testing.T) {
 	e.Expect(waiting(s)).To(Equal(numbers(91, 101)))
 }
 
-// One namespace sends hundreds of events at a time, as one with many targets does, and
-// another one: that arrives next, and none of it gives way.
+// One namespace sends hundreds of events at a time, for example because it has many
+// targets. Another sends one: that one arrives next, and none of its events is dropped.
 func TestNamespacesTakeTurns(t *testing.T) {
 	e := openEndpoint(t, hang)
 	s := e.sender(t, func(s *Sender) { s.patience, s.queue.most = time.Hour, 10 })
 	s.Send(of("loud", event(0)))
-	e.Eventually(e.messages).Should(HaveLen(1)) // it hangs with this one
+	e.Eventually(e.messages).Should(HaveLen(1)) // the endpoint hangs with this one
 	s.Send(of("quiet", event(1000)))
 	for n := 1; n <= 100; n++ {
 		s.Send(of("loud", event(n)))
@@ -102,7 +102,7 @@ func TestAnEventThatWasInterruptedIsTheNext(t *testing.T) {
 
 func TestAHungEndpointCostsAttemptsAndIsToldOnce(t *testing.T) {
 	e := openEndpoint(t, hang)
-	s := e.sender(t, func(s *Sender) { s.patience = 100 * time.Millisecond }) // for a request to arrive on a busy machine
+	s := e.sender(t, func(s *Sender) { s.patience = 100 * time.Millisecond }) // enough for a request to arrive on a busy machine
 	for n := range 3 {
 		s.Send(event(n))
 	}
@@ -173,7 +173,7 @@ func TestAnAddressMustBeAnHTTPURL(t *testing.T) {
 	}
 }
 
-// counts are the metrics, but for what is zero.
+// counts are the values of the metrics that are not zero.
 type counts struct {
 	accepted, duplicate                          int
 	queueFull, undeliverable, rejected, shutdown int
@@ -206,7 +206,7 @@ func (s *Sender) counts() counts {
 	return c
 }
 
-// endpoint is what events are posted to.
+// endpoint is the server that receives the events.
 type endpoint struct {
 	*WithT
 	server *httptest.Server
@@ -214,7 +214,7 @@ type endpoint struct {
 
 	mu     sync.Mutex
 	got    []string
-	answer func(e *endpoint, n int) int // the status of the nth answer
+	answer func(e *endpoint, n int) int // returns the status of the nth answer
 	log    bytes.Buffer
 }
 
@@ -268,7 +268,7 @@ func (e *endpoint) logged(text string) int {
 	return strings.Count(e.log.String(), text)
 }
 
-// make returns a Sender that is not started, and whose pauses are short.
+// make returns a Sender that is not started and has short pauses.
 func (e *endpoint) make(t *testing.T, options ...func(*Sender)) *Sender {
 	t.Helper()
 	log := funcr.New(func(_, args string) {
@@ -285,7 +285,7 @@ func (e *endpoint) make(t *testing.T, options ...func(*Sender)) *Sender {
 	return s
 }
 
-// sender returns one that runs until the test ends.
+// sender returns a Sender that runs until the test ends.
 func (e *endpoint) sender(t *testing.T, options ...func(*Sender)) *Sender {
 	t.Helper()
 	s := e.make(t, options...)
@@ -299,7 +299,7 @@ func (e *endpoint) sender(t *testing.T, options ...func(*Sender)) *Sender {
 	return s
 }
 
-// of is an event of a namespace.
+// of sets the namespace of an event.
 func of(namespace string, e eventv1.Event) eventv1.Event {
 	e.InvolvedObject.Namespace = namespace
 	return e
@@ -315,7 +315,7 @@ func numbers(from, to int) []string {
 	return all
 }
 
-// waiting takes out what waits.
+// waiting removes and returns the waiting events.
 func waiting(s *Sender) []string {
 	var all []string
 	for next, ok := s.queue.pop(); ok; next, ok = s.queue.pop() {

@@ -13,14 +13,14 @@ import (
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
 )
 
-// result is what became of one attempt.
+// result is the result of one attempt.
 type result string
 
 const (
-	accepted  result = "accepted"  // the endpoint took the event
-	duplicate result = "duplicate" // it had the same event a moment ago
-	rejected  result = "rejected"  // it will never take this event
-	failed    result = "failed"    // nobody answered, or not now: worth another attempt
+	accepted  result = "accepted"  // the endpoint accepted the event
+	duplicate result = "duplicate" // the endpoint received the same event a moment ago
+	rejected  result = "rejected"  // the endpoint will never accept this event
+	failed    result = "failed"    // no answer, or a temporary error: worth another attempt
 )
 
 // post makes one attempt.
@@ -41,12 +41,12 @@ func (s *Sender) post(ctx context.Context, event eventv1.Event) (result, error) 
 		return failed, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<12)) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<12)) // allows the connection to be reused
 	return judge(response.StatusCode), fmt.Errorf("the answer was %s", response.Status)
 }
 
-// judge reads a status code. notification-controller answers 429 to an event
-// that it had within its rate-limit interval.
+// judge evaluates a status code. notification-controller answers 429 to an event that it
+// already received within its rate-limit interval.
 func judge(code int) result {
 	switch {
 	case code < 300:

@@ -10,21 +10,21 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/fair"
 )
 
-// queue holds events, and never more than it may. However many events one namespace has,
-// those of the others neither wait behind them nor give way to them.
+// queue is a bounded queue of events. No matter how many events one namespace has, the
+// events of others do not wait behind them and are not dropped for them.
 type queue struct {
 	mu      sync.Mutex
 	waiting fair.Turns[eventv1.Event]
 	most    int
 	closed  bool
-	// arrived has a token after something has come.
+	// arrived contains a token after an event was added.
 	arrived chan struct{}
 }
 
 func newQueue(most int) *queue { return &queue{most: most, arrived: make(chan struct{}, 1)} }
 
-// push adds an event, and reports whether it was taken and whether another gave way for
-// it: the oldest of the namespace that has most.
+// push adds an event. It reports whether the event was accepted, and whether another one
+// was dropped for it: the oldest of the namespace with the most events.
 func (q *queue) push(event eventv1.Event) (taken, gaveWay bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -42,28 +42,28 @@ func (q *queue) push(event eventv1.Event) (taken, gaveWay bool) {
 	return true, gaveWay
 }
 
-// pop takes the oldest event of the namespace whose turn it is.
+// pop removes and returns the oldest event of the namespace whose turn it is.
 func (q *queue) pop() (eventv1.Event, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.waiting.Pop()
 }
 
-// putBack makes an event the next again.
+// putBack makes an event the next one again.
 func (q *queue) putBack(event eventv1.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting.PushNext(event.InvolvedObject.Namespace, event)
 }
 
-// close takes no more events.
+// close makes the queue accept no more events.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
 }
 
-// clear drops what waits, and returns how many events those were.
+// clear drops the waiting events and returns their number.
 func (q *queue) clear() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -20,14 +20,14 @@ import (
 
 // Names of the field indexes that Find reads.
 const (
-	// RolloutIndex finds OCIRepositories and Kustomizations by the Rollouts
-	// that their annotations name.
+	// RolloutIndex finds OCIRepositories and Kustomizations by the Rollouts that their
+	// annotations name.
 	RolloutIndex = ".metadata.annotations.rollout"
-	// SourceIndex finds Kustomizations by the OCIRepository they consume,
+	// SourceIndex finds Kustomizations by the OCIRepository that they consume, as
 	// "namespace/name".
 	SourceIndex = ".spec.sourceRef.ociRepository"
-	// ForeignSourceIndex finds Kustomizations of all namespaces by the OCIRepository
-	// of another namespace that they consume, "namespace/name".
+	// ForeignSourceIndex finds Kustomizations in all namespaces by the OCIRepository of
+	// another namespace that they consume, as "namespace/name".
 	ForeignSourceIndex = fieldindex.Everywhere + SourceIndex
 )
 
@@ -69,7 +69,8 @@ func foreignSourceOf(object client.Object) []string {
 	return nil
 }
 
-// SourceOf returns the OCIRepository that a Kustomization consumes, if any.
+// SourceOf returns the OCIRepository that a Kustomization consumes, and whether it
+// consumes one.
 func SourceOf(k *kustomizev1.Kustomization) (types.NamespacedName, bool) {
 	ref := k.Spec.SourceRef
 	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
@@ -79,9 +80,9 @@ func SourceOf(k *kustomizev1.Kustomization) (types.NamespacedName, bool) {
 	return key, ref.Kind == sourcev1.OCIRepositoryKind
 }
 
-// Find returns the targets of a Rollout: the objects of its namespace that
-// name it, and the Kustomizations there that consume its repositories; sorted
-// by kind and name. What their fields point to is the cache's, and only to be read.
+// Find returns the targets of a Rollout, sorted by kind and name: the objects in its
+// namespace that name it, and the Kustomizations there that consume its repositories. The
+// objects belong to the cache. Do not modify them.
 func Find(ctx context.Context, reader client.Reader, rollout types.NamespacedName) ([]Target, error) {
 	repositories := &sourcev1.OCIRepositoryList{}
 	if err := reader.List(ctx, repositories, client.InNamespace(rollout.Namespace),
@@ -100,13 +101,13 @@ func Find(ctx context.Context, reader client.Reader, rollout types.NamespacedNam
 	return sorted(targets), nil
 }
 
-// sorted brings targets into the order of their kinds and names.
+// sorted sorts targets by kind and name.
 func sorted(targets []Target) []Target {
 	slices.SortFunc(targets, func(a, b Target) int { return strings.Compare(a.String(), b.String()) })
 	return targets
 }
 
-// findKustomizations returns those that carry a substitute of the Rollout and
+// findKustomizations returns the Kustomizations with a substitute of the Rollout and
 // those that consume one of its repositories, each once.
 func findKustomizations(ctx context.Context, reader client.Reader, rollout types.NamespacedName,
 	repositories []sourcev1.OCIRepository) ([]Target, error) {
@@ -139,7 +140,8 @@ func findKustomizations(ctx context.Context, reader client.Reader, rollout types
 	return targets, nil
 }
 
-// consumes returns the OCIRepository that the target consumes, if any.
+// consumes returns the OCIRepository that the target consumes, and whether it consumes
+// one.
 func (t Target) consumes() (types.NamespacedName, bool) {
 	switch {
 	case t.Kustomization != nil:
@@ -150,8 +152,8 @@ func (t Target) consumes() (types.NamespacedName, bool) {
 	return types.NamespacedName{}, false
 }
 
-// readSource returns nil if the target consumes no OCIRepository, or one that does not
-// exist.
+// readSource returns the OCIRepository that the target consumes. It returns nil if there
+// is none or it does not exist.
 func (t Target) readSource(ctx context.Context, reader client.Reader) (*sourcev1.OCIRepository, error) {
 	key, ok := t.consumes()
 	if !ok {
@@ -168,8 +170,8 @@ func (t Target) readSource(ctx context.Context, reader client.Reader) (*sourcev1
 	return source, nil
 }
 
-// Live reads the target's object past the caches, with all its managedFields.
-// That it does not exist is a NotFound error.
+// Live reads the target's object past the caches, with all its managedFields. If it does
+// not exist, the error is NotFound.
 func (t Target) Live(ctx context.Context, reader client.Reader) (Target, error) {
 	live := Target{Variables: t.Variables, Source: t.Source}
 	switch {
@@ -186,8 +188,8 @@ func (t Target) Live(ctx context.Context, reader client.Reader) (Target, error) 
 	return live, nil
 }
 
-// LiveAll reads targets past the caches, with the sources that they consume, each
-// object once. What does not exist any more is left out.
+// LiveAll reads targets past the caches, together with the sources that they consume,
+// each object once. It omits objects that no longer exist.
 func LiveAll(ctx context.Context, reader client.Reader, targets []Target) ([]Target, error) {
 	sources := sources{reader: reader, known: map[types.NamespacedName]*sourcev1.OCIRepository{}}
 	var all []Target
@@ -214,7 +216,7 @@ func LiveAll(ctx context.Context, reader client.Reader, targets []Target) ([]Tar
 	return all, nil
 }
 
-// sources remembers those that were read.
+// sources remembers the OCIRepositories that were read.
 type sources struct {
 	reader client.Reader
 	known  map[types.NamespacedName]*sourcev1.OCIRepository

@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ChartIndex is the name of the field index by which WithHelmReleases finds HelmReleases:
-// the OCIRepository that they take their chart from, "namespace/name".
+// ChartIndex is the field index with which WithHelmReleases finds HelmReleases by the
+// OCIRepository of their chart, as "namespace/name".
 const ChartIndex = ".spec.chartRef.ociRepository"
 
-// IndexHelmReleases adds that index. It is apart from Index, since not every cluster
+// IndexHelmReleases adds that index. It is separate from Index because not every cluster
 // serves HelmReleases.
 func IndexHelmReleases(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := indexer.IndexField(ctx, &helmv2.HelmRelease{}, ChartIndex, chartOf); err != nil {
@@ -32,7 +32,7 @@ func chartOf(object client.Object) []string {
 	return nil
 }
 
-// ChartOf returns the OCIRepository that a HelmRelease takes its chart from, if any.
+// ChartOf returns the OCIRepository of a HelmRelease's chart, and whether it has one.
 func ChartOf(h *helmv2.HelmRelease) (types.NamespacedName, bool) {
 	ref := h.Spec.ChartRef
 	if ref == nil || ref.Kind != sourcev1.OCIRepositoryKind {
@@ -45,9 +45,9 @@ func ChartOf(h *helmv2.HelmRelease) (types.NamespacedName, bool) {
 	return key, true
 }
 
-// WithHelmReleases adds to the targets of a Rollout the HelmReleases that take their
-// chart from one of its repositories, in the order of Find. As Kustomizations they must
-// be in the namespace of the Rollout. What their fields point to is only to be read.
+// WithHelmReleases adds the HelmReleases whose chart comes from one of the Rollout's
+// repositories to its targets, in the order of Find. Like Kustomizations, they must be in
+// the namespace of the Rollout. The objects belong to the cache. Do not modify them.
 func WithHelmReleases(ctx context.Context, reader client.Reader, targets []Target) ([]Target, error) {
 	all := targets
 	for _, t := range targets {

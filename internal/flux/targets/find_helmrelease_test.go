@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// consumers are what may take its chart from the OCIRepository web of the Rollout shop.
+// consumers returns objects that may use the OCIRepository web of the Rollout shop.
 func consumers() []client.Object {
 	return []client.Object{
 		fixture.MakeRepository("web").DrivenBy("shop").Obj(),

@@ -19,7 +19,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// builderIndexer lets the indexes of the package be those of a fake client.
+// builderIndexer adds the indexes of the package to a fake client.
 type builderIndexer struct{ *fake.ClientBuilder }
 
 func (b builderIndexer) IndexField(_ context.Context, o client.Object, field string, values client.IndexerFunc) error {
@@ -35,7 +35,7 @@ func indexed(t *testing.T, objects ...client.Object) client.WithWatch {
 	return b.Build()
 }
 
-// found is what matters of a target.
+// found contains the fields of a target that matter.
 type found struct {
 	Name      string
 	Variables []string

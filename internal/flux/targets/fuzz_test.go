@@ -14,11 +14,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 )
 
-// wireKey is the form of the annotation's key that this API has.
+// wireKey is the pattern of the annotation's key in this API.
 var wireKey = regexp.MustCompile(`(?s)^rollout\.kuberik\.com/substitute\.([^.]+)\.from$`)
 
-// FuzzSubstituteAnnotations: keys are read as this API writes them, and a Rollout
-// has the variables of those alone that name it.
+// FuzzSubstituteAnnotations checks that keys are read in the form of this API, and that a
+// Rollout only has the variables whose annotations name it.
 func FuzzSubstituteAnnotations(f *testing.F) {
 	const prefix, suffix = "rollout.kuberik.com/substitute.", ".from"
 	for _, key := range []string{

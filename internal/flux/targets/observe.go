@@ -21,9 +21,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// Observe says how far the target is with the version. The answer rests on
-// generations and revisions alone: that something is Ready proves nothing
-// about a version it has not seen yet.
+// Observe reports the progress of the target towards the version. It only uses
+// generations and revisions: a Ready condition proves nothing about a version that the
+// object has not processed yet.
 func (t Target) Observe(rollout *v1alpha1.Rollout, version string) promotion.Target {
 	seen := promotion.Target{Kind: t.Kind(), Namespace: t.Object().GetNamespace(), Name: t.Object().GetName()}
 	switch {
@@ -81,7 +81,8 @@ func (t Target) observeKustomization(rollout *v1alpha1.Rollout, version string) 
 	return v1alpha1.TargetPending, ""
 }
 
-// hindered says what keeps a Kustomization from any version; no state if nothing does.
+// hindered returns what keeps a Kustomization from any version. The state is empty if
+// nothing does.
 func (t Target) hindered(rollout *v1alpha1.Rollout) (v1alpha1.TargetState, string) {
 	switch named, invalid := rolloutsNamedBy(t.Kustomization), t.invalid(); {
 	case len(named) > mostRollouts:
@@ -101,15 +102,16 @@ func (t Target) hindered(rollout *v1alpha1.Rollout) (v1alpha1.TargetState, strin
 	return "", ""
 }
 
-// sourceOffers reports whether Flux has pulled the version into a source that the
-// Rollout drives: what was applied from it before, or failed to be, says nothing of it.
+// sourceOffers reports whether Flux has pulled the version into a source that the Rollout
+// writes. Until then, the results of the Kustomization are about an earlier version.
 func (t Target) sourceOffers(rollout *v1alpha1.Rollout, version string) bool {
 	driven := t.Source != nil && t.Source.Namespace == rollout.Namespace && RolloutOf(t.Source) == rollout.Name
 	return !driven || hasTag(t.Source, version)
 }
 
-// attempted tells a failure to apply from a pass that ended before it had tried, as
-// kustomize-controller says by its reasons: it will try again by itself.
+// attempted reports whether a failure is about applying. It returns false for a pass that
+// ended before it tried: kustomize-controller shows that in its reasons, and tries again
+// without any action.
 func attempted(reason string) bool {
 	switch reason {
 	case meta.DependencyNotReadyReason, meta.ArtifactFailedReason, meta.HealthCheckCanceledReason:
@@ -118,9 +120,9 @@ func attempted(reason string) bool {
 	return true
 }
 
-// isCurrent reports whether a revision is the one that the source offers now.
-// Of a source that is no OCIRepository the revision says nothing about our
-// version: there the observed generation is the evidence.
+// isCurrent reports whether a revision is the one that the source offers now. If the
+// source is not an OCIRepository, the revision is unrelated to our version, and the
+// observed generation is the evidence.
 func (t Target) isCurrent(revision string) bool {
 	if t.Source == nil {
 		return revision != ""
@@ -133,8 +135,8 @@ func (t Target) consumesMissingSource() bool {
 	return ok && t.Source == nil
 }
 
-// ForeignSource names the OCIRepository of another namespace that the target
-// consumes, "namespace/name"; empty if there is none.
+// ForeignSource returns the OCIRepository of another namespace that the target consumes,
+// as "namespace/name". It is empty if there is none.
 func (t Target) ForeignSource() string {
 	if t.Kustomization == nil {
 		return ""
@@ -145,7 +147,7 @@ func (t Target) ForeignSource() string {
 	return ""
 }
 
-// outranking names the field that Flux prefers to spec.ref.tag, if it is set.
+// outranking returns the set field that takes precedence over spec.ref.tag in Flux.
 func outranking(r *sourcev1.OCIRepository) string {
 	switch ref := r.Spec.Reference; {
 	case ref == nil:
@@ -161,8 +163,8 @@ func outranking(r *sourcev1.OCIRepository) string {
 // hasTag reports whether the repository's artifact was pulled by that tag.
 func hasTag(r *sourcev1.OCIRepository, tag string) bool { return pulled(r, tag) != "" }
 
-// pulled is the digest of the artifact that Flux has pulled by a tag; empty if it has
-// not. Its revision is <tag>@<digest>.
+// pulled returns the digest of the artifact that Flux has pulled by a tag. It is empty if
+// Flux has not pulled it. The revision of the artifact is <tag>@<digest>.
 func pulled(r *sourcev1.OCIRepository, tag string) string {
 	if r.Status.Artifact == nil {
 		return ""
@@ -174,8 +176,8 @@ func pulled(r *sourcev1.OCIRepository, tag string) string {
 	return digest
 }
 
-// awaits reports whether the Kustomization applied the Rollout and waits for
-// it to be ready: a cycle, if the Rollout in turn waits for the Kustomization.
+// awaits reports whether the Kustomization applied the Rollout and waits until it is
+// ready. This is a cycle if the Rollout also waits for the Kustomization.
 func awaits(k *kustomizev1.Kustomization, rollout *v1alpha1.Rollout) bool {
 	group := kustomizev1.GroupVersion.Group
 	if rollout.Labels[group+"/name"] != k.Name || rollout.Labels[group+"/namespace"] != k.Namespace {
@@ -187,25 +189,25 @@ func awaits(k *kustomizev1.Kustomization, rollout *v1alpha1.Rollout) bool {
 	})
 }
 
-// isReady is Flux's own notion: Ready, and neither Reconciling nor Stalled.
+// isReady follows Flux's definition: Ready, and neither Reconciling nor Stalled.
 func isReady(conditions []metav1.Condition) bool {
 	return apimeta.IsStatusConditionTrue(conditions, meta.ReadyCondition) &&
 		!apimeta.IsStatusConditionTrue(conditions, meta.ReconcilingCondition) &&
 		!apimeta.IsStatusConditionTrue(conditions, meta.StalledCondition)
 }
 
-// failed reports whether Flux tells of a failure of what the object says now. It
-// stamps a condition with the generation at the end of a pass, though the pass may have
-// begun before that was written. Which request for a reconcile it has handled is what it
-// read at the beginning; each of our writes comes with a request of its own.
+// failed reports whether Flux reports a failure of the current spec. At the end of a
+// pass, Flux sets the generation in a condition, although the pass may have started
+// before that generation was written. The handled reconcile request is the one that Flux
+// read at the start of the pass, and each of our writes contains a new request.
 func failed(o client.Object, conditions []metav1.Condition, lastHandled string) bool {
 	ready := apimeta.FindStatusCondition(conditions, meta.ReadyCondition)
 	return ready != nil && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == o.GetGeneration() &&
 		Handled(o, lastHandled)
 }
 
-// Handled reports whether Flux has begun a pass since the object was last requested to
-// be reconciled, if it ever was.
+// Handled reports whether Flux has started a pass since the last reconcile request of the
+// object. It returns true if there was no request.
 func Handled(o client.Object, lastHandled string) bool {
 	asked, ok := o.GetAnnotations()[meta.ReconcileRequestAnnotation]
 	return !ok || asked == lastHandled

@@ -16,12 +16,12 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// deployed is what Helm calls the version of a release that runs.
+// deployed is Helm's status of a release version that runs.
 const deployed = "deployed"
 
-// observeHelmRelease goes by what helm-controller tried last and by the newest version
-// of the Helm release. Conditions are written before the rest of the status: Ready alone
-// may still be about the chart before.
+// observeHelmRelease uses the last attempt of helm-controller and the newest version of
+// the Helm release. helm-controller writes conditions before the rest of the status:
+// Ready alone may still refer to the chart before.
 func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) (v1alpha1.TargetState, string) {
 	h := t.HelmRelease
 	if state, message := t.helmHindered(rollout); state != "" {
@@ -38,7 +38,8 @@ func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) (v
 	return v1alpha1.TargetPending, ""
 }
 
-// helmHindered says what keeps a HelmRelease from any version; no state if nothing does.
+// helmHindered returns what keeps a HelmRelease from any version. The state is empty if
+// nothing does.
 func (t Target) helmHindered(rollout *v1alpha1.Rollout) (v1alpha1.TargetState, string) {
 	h := t.HelmRelease
 	switch {
@@ -53,8 +54,9 @@ func (t Target) helmHindered(rollout *v1alpha1.Rollout) (v1alpha1.TargetState, s
 	return "", ""
 }
 
-// installs reports whether the chart of the HelmRelease has the Rollout, and Helm waits
-// until it is ready: a cycle. Helm 3's own way to wait knows no Rollouts.
+// installs reports whether the chart of the HelmRelease contains the Rollout and Helm
+// waits until it is ready, which is a cycle. The wait strategy of Helm 3 does not know
+// Rollouts.
 func installs(h *helmv2.HelmRelease, rollout *v1alpha1.Rollout) bool {
 	group := helmv2.GroupVersion.Group
 	if rollout.Labels[group+"/name"] != h.Name || rollout.Labels[group+"/namespace"] != h.Namespace {
@@ -64,7 +66,7 @@ func installs(h *helmv2.HelmRelease, rollout *v1alpha1.Rollout) bool {
 	return !never && h.GetWaitStrategy() != helmv2.WaitStrategyLegacy
 }
 
-// triedChart reports whether helm-controller's last attempt was at the HelmRelease's
+// triedChart reports whether helm-controller's last attempt was for the HelmRelease's
 // generation, and with the chart that the source offers now.
 func triedChart(h *helmv2.HelmRelease, source *sourcev1.OCIRepository) bool {
 	if source.Status.Artifact == nil || h.Status.LastAttemptedGeneration != h.Generation {
@@ -72,21 +74,22 @@ func triedChart(h *helmv2.HelmRelease, source *sourcev1.OCIRepository) bool {
 	}
 	revision, tried := source.Status.Artifact.Revision, h.Status.LastAttemptedRevisionDigest
 	tag, digest, _ := strings.Cut(revision, "@")
-	named, err := semver.NewVersion(strings.ReplaceAll(tag, "_", "+")) // no tag has a +
+	named, err := semver.NewVersion(strings.ReplaceAll(tag, "_", "+")) // a tag cannot contain a +
 	if err != nil {
-		return tried != "" && tried == revision // where the tag is no version, that is noted whole
+		return tried != "" && tried == revision // if the tag is not a version, the whole revision is recorded
 	}
 	chart, err := semver.NewVersion(h.Status.LastAttemptedRevision)
 	return err == nil && chart.Equal(named) && tried != "" && tried == digest
 }
 
-// chartMutateError is helm-controller's reason for a chart that it has loaded and will not
-// try: one whose version is none, or not that of the tag.
+// chartMutateError is helm-controller's reason for a chart that it has loaded and will
+// not try, because its version is invalid or does not match the tag.
 const chartMutateError = "ChartMutateError"
 
-// refusesChart reports whether helm-controller will not try the chart of this version. It
-// notes no attempt then, so that only its words tell which chart it means. Of a chart that
-// it cannot load they do not: that may be the chart before, or the network.
+// refusesChart reports whether helm-controller will not try the chart of this version.
+// helm-controller records no attempt in that case, so only its message shows which chart
+// it means. The message about a chart that it cannot load does not show this: the cause
+// may be the chart before, or the network.
 func refusesChart(h *helmv2.HelmRelease, version string) bool {
 	ready := notReady(h)
 	if ready == nil || ready.Reason != chartMutateError {
@@ -96,8 +99,9 @@ func refusesChart(h *helmv2.HelmRelease, version string) bool {
 		ready.Message == "invalid chart version "+version
 }
 
-// notReady is why the HelmRelease is not ready at its generation; nil if it is, or is
-// being deleted, which uninstalls it.
+// notReady returns the condition that shows why the HelmRelease is not ready at its
+// generation. It returns nil if it is ready, or if it is being deleted, which uninstalls
+// it.
 func notReady(h *helmv2.HelmRelease) *metav1.Condition {
 	ready := apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition)
 	if ready == nil || ready.Status != metav1.ConditionFalse || ready.ObservedGeneration != h.Generation || !h.DeletionTimestamp.IsZero() {
@@ -106,8 +110,8 @@ func notReady(h *helmv2.HelmRelease) *metav1.Condition {
 	return ready
 }
 
-// helmFailed reports whether Helm tried and failed. A rollback or an uninstallation that
-// has followed is the end of such a failure.
+// helmFailed reports whether Helm tried and failed. A rollback or an uninstallation after
+// that is the end of such a failure.
 func helmFailed(h *helmv2.HelmRelease) bool {
 	ready := notReady(h)
 	if ready == nil {
@@ -119,18 +123,18 @@ func helmFailed(h *helmv2.HelmRelease) bool {
 		helmv2.UninstallSucceededReason, helmv2.UninstallFailedReason:
 		return true
 	}
-	return false // all other reasons say why helm-controller did not try, or could not go on
+	return false // all other reasons show why helm-controller did not try or could not continue
 }
 
-// runsWhatItTried reports whether the newest version of the Helm release is of the chart
-// that was tried last. What a rollback has deployed names no digest.
+// runsWhatItTried reports whether the newest version of the Helm release uses the chart
+// of the last attempt. A version that a rollback has deployed has no digest.
 func runsWhatItTried(h *helmv2.HelmRelease) bool {
 	newest := NewestSnapshot(h)
 	return newest != nil && newest.Status == deployed && newest.ChartVersion == h.Status.LastAttemptedRevision &&
 		(newest.OCIDigest == "" || newest.OCIDigest == h.Status.LastAttemptedRevisionDigest)
 }
 
-// NewestSnapshot is the newest version of the Helm release; nil if there is none.
+// NewestSnapshot returns the newest version of the Helm release, or nil if there is none.
 func NewestSnapshot(h *helmv2.HelmRelease) *helmv2.Snapshot {
 	var newest *helmv2.Snapshot
 	for _, snapshot := range h.Status.History {

@@ -48,8 +48,8 @@ func TestAHelmReleaseIsObserved(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		release *fixture.HelmReleaseBuilder
-		source  *fixture.RepositoryBuilder // web at 1.1.0 unless the case says otherwise
-		version string                     // 1.1.0 unless the case says otherwise
+		source  *fixture.RepositoryBuilder // web at 1.1.0 by default
+		version string                     // 1.1.0 by default
 		rollout func(*v1alpha1.Rollout)
 		state   v1alpha1.TargetState
 		message string
@@ -250,8 +250,8 @@ func TestAHelmReleaseIsObserved(t *testing.T) {
 	}
 }
 
-// All reasons for which helm-controller 1.6 says that a HelmRelease is not ready, after it
-// has tried the chart of this version.
+// All reasons with which helm-controller 1.6 reports that a HelmRelease is not ready,
+// after it has tried the chart of this version.
 func TestWhichReasonsOfHelmAreFailuresOfTheVersion(t *testing.T) {
 	now := fixture.Revision("1.1.0")
 	source := fixture.MakeRepository("web").DrivenBy("shop").Tag("1.1.0").Pulled(now).Obj()
@@ -263,7 +263,7 @@ func TestWhichReasonsOfHelmAreFailuresOfTheVersion(t *testing.T) {
 		helmv2.RollbackFailedReason:     v1alpha1.TargetFailed,
 		helmv2.UninstallSucceededReason: v1alpha1.TargetFailed,
 		helmv2.UninstallFailedReason:    v1alpha1.TargetFailed,
-		// What is in its way, and not in the chart.
+		// Causes outside of the chart.
 		"AccessDenied":                  v1alpha1.TargetPending,
 		helmv2.ArtifactFailedReason:     v1alpha1.TargetPending,
 		helmv2.DependencyNotReadyReason: v1alpha1.TargetPending,
@@ -276,7 +276,7 @@ func TestWhichReasonsOfHelmAreFailuresOfTheVersion(t *testing.T) {
 		"SourceNotReady":                v1alpha1.TargetPending,
 		"StateError":                    v1alpha1.TargetPending,
 		"ValuesError":                   v1alpha1.TargetPending,
-		// Only if it says that it means this version.
+		// A failure only if the message names this version.
 		"ChartMutateError": v1alpha1.TargetPending,
 	} {
 		t.Run(reason, func(t *testing.T) {

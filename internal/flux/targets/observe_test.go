@@ -133,7 +133,7 @@ func TestAKustomizationIsObserved(t *testing.T) {
 		"apply the Rollout from another Kustomization, or set spec.wait to false"
 	for name, tt := range map[string]struct {
 		kustomization *fixture.KustomizationBuilder
-		source        *fixture.RepositoryBuilder // web at 1.1.0 unless the case says otherwise
+		source        *fixture.RepositoryBuilder // web at 1.1.0 by default
 		rollout       func(*v1alpha1.Rollout)
 		state         v1alpha1.TargetState
 		message       string

@@ -33,9 +33,9 @@ func variablePath(variable string) fieldpath.Path {
 	return fieldpath.MakePathOrDie("spec", "postBuild", "substitute", variable)
 }
 
-// KeepOwnFields drops from an object's managedFields what other managers own.
-// The few bytes that are left tell without a request whether the controller,
-// or one before it, owns more than it should.
+// KeepOwnFields removes the fields of other managers from an object's managedFields. The
+// few bytes that remain show, without a request, whether the controller, or an earlier
+// one, owns more than it should.
 func KeepOwnFields(object metav1.Object) {
 	var own []metav1.ManagedFieldsEntry
 	for _, entry := range object.GetManagedFields() {
@@ -46,9 +46,9 @@ func KeepOwnFields(object metav1.Object) {
 	object.SetManagedFields(own)
 }
 
-// Owned returns the versions in those of the target's fields that the
-// controller's field manager owns: what it wrote, even if nothing else
-// remembers. The object must have been read with its managedFields.
+// Owned returns the values of those version fields of the target that the controller's
+// field manager owns. It shows what the controller wrote, even if all other records are
+// lost. The object must have been read with its managedFields.
 func (t Target) Owned() []string {
 	var versions []string
 	for _, entry := range t.Object().GetManagedFields() {
@@ -75,18 +75,18 @@ func (t Target) valuesIn(owned *fieldpath.Set) []string {
 	return values
 }
 
-// OwnsTooMuch reports whether the controller's field manager owns fields that
-// no annotation gives to any Rollout: a controller before this one took whole
-// maps, or an annotation has gone.
+// OwnsTooMuch reports whether the controller's field manager owns fields that no
+// annotation assigns to a Rollout. This happens if an earlier controller took whole maps,
+// or if an annotation was deleted.
 func (t Target) OwnsTooMuch() bool {
 	_, changed := t.ownedFields()
 	return changed
 }
 
-// Relinquish ends the ownership of such fields. Their values stay as they are,
-// and so does the ownership of everything else. It is conditional on the
-// object being the one that was read; a conflict asks to look again. The
-// target's object is updated from the answer.
+// Relinquish ends the ownership of such fields. Their values and the ownership of all other
+// fields do not change. It only succeeds if the object is the one that was read; after a
+// conflict, the caller must read it again. The target's object is updated from the
+// response.
 func (t Target) Relinquish(ctx context.Context, reader client.Reader, writer client.Writer) error {
 	live, err := t.Live(ctx, reader)
 	if err != nil {
@@ -108,13 +108,14 @@ func (t Target) Relinquish(ctx context.Context, reader client.Reader, writer cli
 	if err != nil {
 		return fmt.Errorf("give back fields of %s: %w", t, err)
 	}
-	// The object is a copy of the cache's, and only what it points to is shared.
+	// The object is a copy of the cached one. Only the values behind its pointers are
+	// shared.
 	reflect.ValueOf(t.Object()).Elem().Set(reflect.ValueOf(answer).Elem())
 	return nil
 }
 
-// ownedFields returns the managedFields without what the controller owns too
-// much, and whether there is such.
+// ownedFields returns the managedFields without the fields that the controller should not
+// own, and whether there are any.
 func (t Target) ownedFields() (fields []metav1.ManagedFieldsEntry, changed bool) {
 	for _, entry := range t.Object().GetManagedFields() {
 		owned := fieldsOf(entry)
@@ -134,8 +135,8 @@ func (t Target) ownedFields() (fields []metav1.ManagedFieldsEntry, changed bool)
 	return fields, changed
 }
 
-// annotated are the fields that annotations give to Rollouts, whichever they
-// are, and the maps around them; and with them the request that each write makes.
+// annotated returns the fields that annotations assign to any Rollout, and the maps
+// around them. It includes the reconcile request that each write adds.
 func (t Target) annotated() *fieldpath.Set {
 	switch {
 	case t.HelmRelease != nil, t.Repository != nil && RolloutOf(t.Repository) == "":
@@ -154,14 +155,14 @@ func (t Target) annotated() *fieldpath.Set {
 	return annotated
 }
 
-// isOwn reports whether an entry is of the controller's field manager, however
-// it wrote.
+// isOwn reports whether an entry belongs to the controller's field manager, for any kind
+// of write.
 func isOwn(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == write.FieldManager && entry.Subresource == ""
 }
 
-// fieldsOf returns the fields of an entry; none if they cannot be read, as of
-// a format that is not known yet. Nobody may change them.
+// fieldsOf returns the fields of an entry. The set is empty if they cannot be read, for
+// example because their format is not known yet. Do not modify the set.
 func fieldsOf(entry metav1.ManagedFieldsEntry) *fieldpath.Set {
 	if entry.FieldsV1 == nil {
 		return fieldpath.NewSet()
@@ -169,8 +170,8 @@ func fieldsOf(entry metav1.ManagedFieldsEntry) *fieldpath.Set {
 	return read.of(entry.FieldsV1.GetRawBytes())
 }
 
-// read are the sets of fields that were read. The controller owns the same few of
-// thousands of targets, and looks at them in each pass.
+// read contains the parsed sets of fields. The controller owns the same few sets on
+// thousands of targets, and reads them in each pass.
 var read sets
 
 type sets struct {
@@ -178,7 +179,7 @@ type sets struct {
 	known map[string]*fieldpath.Set
 }
 
-// Of sets that others made up so many are kept at most, and none that is longer.
+// Limits for sets that other clients wrote: the number of stored sets and their length.
 const (
 	mostSets   = 256
 	longestSet = 1024 // bytes
@@ -206,7 +207,7 @@ func (s *sets) of(raw []byte) *fieldpath.Set {
 func withFields(entry metav1.ManagedFieldsEntry, fields *fieldpath.Set) metav1.ManagedFieldsEntry {
 	raw, err := fields.ToJSON()
 	if err != nil {
-		return entry // what was read from JSON can be written to it
+		return entry // fields that were read from JSON can be written as JSON
 	}
 	entry.FieldsV1 = metav1.NewFieldsV1(string(raw))
 	return entry

@@ -18,23 +18,23 @@ const fluxApplier = "kustomize-controller"
 // takenBack is part of every description of a Taking.
 const takenBack = " taken back by "
 
-// Taking says who took fields of a target away from its Rollout.
+// Taking describes who overwrote fields of a target that belong to its Rollout.
 type Taking struct {
-	// Fields that do not carry the version, as paths.
+	// Fields are the paths of the fields that do not have the version.
 	Fields []string
-	// Managers that own them now, sorted. Empty if they belong to nobody, as
-	// after a removal.
+	// Managers are the field managers that own them now, sorted. It is empty if nobody
+	// owns them, for example after a removal.
 	Managers []string
 	// Applied is true if one of the managers owns them by server-side apply: it
-	// takes them whenever it applies again.
+	// overwrites them whenever it applies again.
 	Applied bool
-	// Parent is the Kustomization, "namespace/name", that applied the target;
+	// Parent is the Kustomization, as "namespace/name", that applied the target. It is
 	// empty if none of the managers is Flux's.
 	Parent string
 }
 
-// Taken looks up who owns the fields of the target that should carry the
-// version and do not. The object must have been read with its managedFields.
+// Taken returns who owns the fields of the target that should have the version but do
+// not. The object must have been read with its managedFields.
 func (t Target) Taken(version string) Taking {
 	var taking Taking
 	for _, lost := range t.lost(version) {
@@ -54,7 +54,7 @@ func (t Target) Taken(version string) Taking {
 	return taking
 }
 
-// lost are the fields that should carry the version and do not.
+// lost returns the fields that should have the version but do not.
 func (t Target) lost(version string) []fieldpath.Path {
 	if t.Repository != nil {
 		if t.Carries(version) {
@@ -71,8 +71,8 @@ func (t Target) lost(version string) []fieldpath.Path {
 	return lost
 }
 
-// wrote reports whether another writer owns the field. What this controller
-// writes it owns by Update; by Apply its name was used by another one.
+// wrote reports whether another writer owns the field. This controller owns its fields by
+// Update. An entry with its name and Apply was written by another controller.
 func wrote(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
 	if isOwn(entry) && entry.Operation == metav1.ManagedFieldsOperationUpdate {
 		return false
@@ -80,7 +80,7 @@ func wrote(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
 	return entry.Subresource == "" && fieldsOf(entry).Has(field)
 }
 
-// parentOf returns the Kustomization whose labels an object carries, as
+// parentOf returns the Kustomization that the labels of an object name, as
 // "namespace/name".
 func parentOf(object metav1.Object) string {
 	group := kustomizev1.GroupVersion.Group
@@ -91,11 +91,11 @@ func parentOf(object metav1.Object) string {
 	return labels[group+"/namespace"] + "/" + labels[group+"/name"]
 }
 
-// Named reports whether anybody is known to have taken the fields.
+// Named reports whether the managers that own the fields are known.
 func (x Taking) Named() bool { return len(x.Managers) > 0 }
 
-// String says who takes the fields, and how to make an end of it. It is the
-// same each time that the same happens.
+// String describes who overwrites the fields and how to stop it. It is always the same
+// for the same cause.
 func (x Taking) String() string {
 	fields := strings.Join(x.Fields, " and ")
 	is := " is"
@@ -114,6 +114,6 @@ func (x Taking) String() string {
 		fields, is, takenBack)
 }
 
-// IsTaking reports whether a message describes a Taking. In the status of a
-// Rollout that is what outlives the process of who takes a target back.
+// IsTaking reports whether a message describes a Taking. A message in the status of a
+// Rollout still shows this after the process has ended.
 func IsTaking(message string) bool { return strings.Contains(message, takenBack) }

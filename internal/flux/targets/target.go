@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package targets knows the Flux objects that a Rollout drives: it finds them,
-// writes the one field that is the Rollout's, and reads from their status
-// whether Flux has really applied what was written.
+// Package targets contains the Flux objects that a Rollout writes. It finds them, writes
+// the fields that belong to the Rollout, and reads from their status whether Flux has
+// really applied what was written.
 package targets
 
 import (
@@ -19,25 +19,24 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// Target is a Flux object that carries a Rollout's release, or that applies
-// one which does. Exactly one of Repository, Kustomization and HelmRelease is set.
+// Target is a Flux object that contains a Rollout's release, or that applies such an
+// object. Exactly one of Repository, Kustomization and HelmRelease is set.
 type Target struct {
-	// Repository whose spec.ref.tag is the Rollout's.
+	// Repository is an OCIRepository whose spec.ref.tag belongs to the Rollout.
 	Repository *sourcev1.OCIRepository
-	// Kustomization whose substitutes are the Rollout's, or that consumes a
-	// Repository of the Rollout.
+	// Kustomization has substitutes that belong to the Rollout, or consumes a Repository
+	// of the Rollout.
 	Kustomization *kustomizev1.Kustomization
-	// HelmRelease that takes its chart from a Repository of the Rollout. It is only
-	// read.
+	// HelmRelease takes its chart from a Repository of the Rollout. It is only read.
 	HelmRelease *helmv2.HelmRelease
-	// Variables of the Kustomization that are the Rollout's, sorted. Empty if
-	// it only consumes.
+	// Variables are the variables of the Kustomization that belong to the Rollout,
+	// sorted. It is empty if the Kustomization only consumes.
 	Variables []string
-	// Source that the Kustomization or HelmRelease consumes, if that is an OCIRepository.
+	// Source is the OCIRepository that the Kustomization or HelmRelease consumes, if any.
 	Source *sourcev1.OCIRepository
 }
 
-// Object is the Kubernetes object behind the target.
+// Object returns the Kubernetes object of the target.
 func (t Target) Object() client.Object {
 	switch {
 	case t.Repository != nil:
@@ -48,7 +47,7 @@ func (t Target) Object() client.Object {
 	return t.Kustomization
 }
 
-// Kind of the object.
+// Kind returns the kind of the object.
 func (t Target) Kind() string {
 	switch {
 	case t.Repository != nil:
@@ -59,13 +58,13 @@ func (t Target) Kind() string {
 	return kustomizev1.KustomizationKind
 }
 
-// String names the target in a message.
+// String returns the name of the target in a message.
 func (t Target) String() string {
 	return fmt.Sprintf("%s %s/%s", t.Kind(), t.Object().GetNamespace(), t.Object().GetName())
 }
 
-// Carries reports whether every field of the target that is the Rollout's
-// holds the version. A target that only consumes carries every version.
+// Carries reports whether every field of the target that belongs to the Rollout has the
+// version. It returns true for a target that only consumes.
 func (t Target) Carries(version string) bool {
 	if t.Repository != nil {
 		return t.Repository.Spec.Reference != nil && t.Repository.Spec.Reference.Tag == version
@@ -75,8 +74,8 @@ func (t Target) Carries(version string) bool {
 	})
 }
 
-// Versions are those in the fields of the target that are the Rollout's, whoever set
-// them; none of a target that only consumes.
+// Versions returns the values of the fields of the target that belong to the Rollout, no
+// matter who set them. It is empty for a target that only consumes.
 func (t Target) Versions() []string {
 	var versions []string
 	for _, version := range t.values() {
@@ -87,7 +86,7 @@ func (t Target) Versions() []string {
 	return versions
 }
 
-// Unset reports whether a field of the target that is the Rollout's holds nothing.
+// Unset reports whether a field of the target that belongs to the Rollout is empty.
 func (t Target) Unset() bool { return slices.Contains(t.values(), "") }
 
 func (t Target) values() []string {
@@ -104,18 +103,18 @@ func (t Target) values() []string {
 	return values
 }
 
-// writable are the variables that Flux accepts.
+// writable returns the variables that Flux accepts.
 func (t Target) writable() []string {
 	return slices.DeleteFunc(slices.Clone(t.Variables), func(v string) bool { return !validVariable.MatchString(v) })
 }
 
-// invalid are the variables that would break the Kustomization.
+// invalid returns the variables that would break the Kustomization.
 func (t Target) invalid() []string {
 	return slices.DeleteFunc(slices.Clone(t.Variables), func(v string) bool { return validVariable.MatchString(v) })
 }
 
-// validVariable is what kustomize-controller accepts as the name of a
-// variable; with any other it refuses the whole Kustomization.
+// validVariable matches the variable names that kustomize-controller accepts. It refuses
+// the whole Kustomization for any other name.
 var validVariable = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
 
 func substitutes(k *kustomizev1.Kustomization) map[string]string {
@@ -125,14 +124,13 @@ func substitutes(k *kustomizev1.Kustomization) map[string]string {
 	return k.Spec.PostBuild.Substitute
 }
 
-// RolloutOf returns the name of the Rollout that writes the repository's tag;
-// empty if there is none.
+// RolloutOf returns the name of the Rollout that writes the repository's tag. It is empty
+// if there is none.
 func RolloutOf(repository client.Object) string {
 	return repository.GetAnnotations()[v1alpha1.RolloutAnnotation]
 }
 
-// VariablesOf returns the variables that a Rollout writes into a
-// Kustomization, sorted.
+// VariablesOf returns the variables that a Rollout writes into a Kustomization, sorted.
 func VariablesOf(kustomization client.Object, rollout string) []string {
 	var variables []string
 	for key, name := range kustomization.GetAnnotations() {
@@ -144,12 +142,12 @@ func VariablesOf(kustomization client.Object, rollout string) []string {
 	return variables
 }
 
-// mostRollouts may write into a Kustomization: each change of it wakes all of them, and
-// annotations have room for thousands of names.
+// mostRollouts is how many Rollouts may write into a Kustomization: each change of it
+// wakes all of them, and the annotations may contain thousands of names.
 const mostRollouts = 50
 
-// RolloutsOf returns the names of the Rollouts that write into a Kustomization, sorted;
-// of too many the first ones, which say so.
+// RolloutsOf returns the names of the Rollouts that write into a Kustomization, sorted.
+// If there are too many, it returns the first ones, and these report the problem.
 func RolloutsOf(kustomization client.Object) []string {
 	named := rolloutsNamedBy(kustomization)
 	return named[:min(len(named), mostRollouts)]
@@ -166,8 +164,8 @@ func rolloutsNamedBy(kustomization client.Object) []string {
 	return slices.Compact(rollouts)
 }
 
-// VariableOf takes the variable out of a substitute annotation's key, if it is one. A dot
-// cannot be part of it.
+// VariableOf returns the variable in the key of a substitute annotation, and whether the
+// key is one. A variable cannot contain a dot.
 func VariableOf(key string) (string, bool) {
 	rest, ok := strings.CutPrefix(key, v1alpha1.SubstituteAnnotationPrefix)
 	if !ok {

@@ -17,7 +17,7 @@ func repository(b *fixture.RepositoryBuilder) targets.Target {
 	return targets.Target{Repository: b.Obj()}
 }
 
-// kustomization is a target with the variables that name the Rollout shop.
+// kustomization returns a target with the variables that name the Rollout shop.
 func kustomization(b *fixture.KustomizationBuilder) targets.Target {
 	k := b.Obj()
 	return targets.Target{Kustomization: k, Variables: targets.VariablesOf(k, "shop")}
@@ -73,8 +73,8 @@ func TestAnnotationsNameVariables(t *testing.T) {
 	}
 }
 
-// TestOfTooManyRolloutsTheFirstOnesCount: each change of a Kustomization wakes all that it
-// names.
+// TestOfTooManyRolloutsTheFirstOnesCount: each change of a Kustomization wakes all
+// Rollouts that it names.
 func TestOfTooManyRolloutsTheFirstOnesCount(t *testing.T) {
 	g := NewWithT(t)
 	b := fixture.MakeKustomization("web")
@@ -144,7 +144,8 @@ func TestATargetCarriesAndTakesVersions(t *testing.T) {
 	}
 }
 
-// Who may write the status of a Rollout may not write YAML into what Flux applies.
+// A user who may write the status of a Rollout must not be able to write YAML into the
+// objects that Flux applies.
 func TestWhatIsNoTagIsNeverWritten(t *testing.T) {
 	for _, target := range []targets.Target{
 		repository(fixture.MakeRepository("web").Tag("1.0.0")),

@@ -21,9 +21,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// Writable reports whether writing the version would change the target and
-// could take effect. A field that another one outranks is left alone. What is no tag
-// is never written, wherever it came from: in a substitute it could be any YAML.
+// Writable reports whether writing the version would change the target and could take
+// effect. A tag is not written if another field takes precedence over it. A version that
+// is not a valid tag is never written, wherever it came from: in a substitute, it could
+// be any YAML.
 func (t Target) Writable(version string) bool {
 	if t.Carries(version) || !promotion.IsTag(version) {
 		return false
@@ -31,15 +32,15 @@ func (t Target) Writable(version string) bool {
 	return t.Repository == nil || outranking(t.Repository) == ""
 }
 
-// Write sets the fields of the target that are the Rollout's, and nothing
-// else. It is a merge patch under the resourceVersion that was read: it has no
-// memory that could take other Rollouts' keys away, does not recreate an
-// object that was just deleted, and fails with a conflict if the object has
-// changed since. Only the metadata of the answer is asked for, and the target's
-// object takes its resourceVersion: what else has changed comes by the watch.
+// Write sets only the fields of the target that belong to the Rollout. It is a merge
+// patch with the resourceVersion that was read. It keeps no record that could remove the
+// keys of other Rollouts, does not recreate an object that was just deleted, and fails
+// with a conflict if the object has changed since. It requests only metadata in the
+// response, and sets the resourceVersion of the target's object from it. All other
+// changes arrive with the watch.
 //
-// The write requests a reconcile as well, at the given time: what Flux reports tells by
-// that whether it knows of the write.
+// The write also requests a reconcile, at the given time. With that request, the status
+// that Flux reports shows whether Flux knows about the write.
 func (t Target) Write(ctx context.Context, c client.Client, version string, at time.Time) error {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
@@ -61,9 +62,9 @@ func (t Target) Write(ctx context.Context, c client.Client, version string, at t
 	return nil
 }
 
-// IsRefusal reports whether a message tells of a write that failed, as the errors of
-// Write and Relinquish do. In the status of a Rollout that is what outlives the process
-// of it.
+// IsRefusal reports whether a message describes a failed write, as the errors of Write
+// and Relinquish do. A message in the status of a Rollout still shows this after the
+// process has ended.
 func IsRefusal(message string) bool {
 	return strings.HasPrefix(message, "patch ") || strings.HasPrefix(message, "give back ")
 }

@@ -30,7 +30,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-// sent is what reaches the API server.
+// sent is the request that reaches the API server.
 type sent struct {
 	Type         types.PatchType
 	Body         string

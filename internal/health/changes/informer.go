@@ -17,10 +17,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 )
 
-// informer watches the objects of a kind that Flux applied, in all namespaces.
+// informer returns an informer for the objects of a kind that Flux applied, in all
+// namespaces.
 func (w *Watches) informer(ctx context.Context, resource schema.GroupVersionResource, k *kind) cache.SharedIndexInformer {
 	informer := cache.NewSharedIndexInformer(w.listWatch(resource), &metav1.PartialObjectMetadata{}, 0, nil)
-	// The setters refuse only an informer that has been started.
+	// The setters fail only for an informer that has been started.
 	_ = informer.SetTransform(trimmed)
 	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		if !isRefusal(err) {
@@ -35,8 +36,8 @@ func (w *Watches) informer(ctx context.Context, resource schema.GroupVersionReso
 	return informer
 }
 
-// listWatch asks only for what carries Flux's label: the Pods of a Deployment
-// do not, and would be the most.
+// listWatch requests only objects that have Flux's label: the Pods of a Deployment do not
+// have it, and would be the largest part.
 func (w *Watches) listWatch(resource schema.GroupVersionResource) cache.ListerWatcher {
 	objects := w.Client.Resource(resource)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
@@ -51,13 +52,13 @@ func (w *Watches) listWatch(resource schema.GroupVersionResource) cache.ListerWa
 	}, w.Client)
 }
 
-// isRefusal says whether asking again is of no use for now: the kind may not
-// be listed or watched, cannot be, or is gone.
+// isRefusal reports whether it is of no use to ask again now: the kind may not be listed
+// or watched, does not support it, or is no longer served.
 func isRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// trimmed keeps what it takes to know that an object changed, and whose it is.
+// trimmed keeps only the fields that show that an object changed, and who applied it.
 func trimmed(object any) (any, error) {
 	o, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -89,7 +90,8 @@ func (w *Watches) handler(ctx context.Context) cache.ResourceEventHandler {
 	}
 }
 
-// isNews tells a change from what a watch repeats after it was interrupted.
+// isNews reports whether an update is a change. A watch repeats objects after an
+// interruption.
 func isNews(before, after any) bool {
 	b, ok := before.(*metav1.PartialObjectMetadata)
 	a, okAfter := after.(*metav1.PartialObjectMetadata)

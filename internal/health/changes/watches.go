@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package changes tells when an object of an inventory changes. It watches
-// kinds, metadata only, from when somebody first uses one until nobody does.
+// Package changes reports when an object of an inventory changes. It watches the metadata
+// of a kind as long as the kind has users.
 package changes
 
 import (
@@ -17,18 +17,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// refusedFor is how long a kind that may not be watched is left alone.
+// refusedFor is how long a kind is not watched again after its watch was refused.
 const refusedFor = 10 * time.Minute
 
-// Watches watches kinds on behalf of users. A kind that may not be watched, or
-// is no longer served, disturbs neither the others nor any caller.
+// Watches watches kinds on behalf of users. A kind that may not be watched, or is no
+// longer served, affects neither other kinds nor any caller.
 type Watches struct {
 	// Client lists and watches.
 	Client metadata.Interface
-	// Changed is told by which Kustomization the object was applied that has
-	// changed. It is called from the watch of a kind and must not block.
+	// Changed is called with the Kustomization that applied the object that has changed.
+	// It is called from the watch of a kind and must not block.
 	Changed func(ctx context.Context, kustomization types.NamespacedName)
-	// Lost is told who used a kind whose watch was refused.
+	// Lost is called with the users of a kind whose watch was refused.
 	Lost func(users []types.NamespacedName)
 	// Now is the clock.
 	Now func() time.Time
@@ -39,7 +39,7 @@ type Watches struct {
 	running sync.WaitGroup
 }
 
-// kind is watched while informer is set, and left alone until retryAt else.
+// kind is watched while informer is set. Otherwise it is not watched until retryAt.
 type kind struct {
 	users    sets.Set[types.NamespacedName]
 	informer cache.SharedIndexInformer
@@ -47,7 +47,7 @@ type kind struct {
 	retryAt  time.Time
 }
 
-// Start lets watches begin, until ctx ends. It does not block.
+// Start allows watches to begin, until ctx ends. It does not block.
 func (w *Watches) Start(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,13 +57,12 @@ func (w *Watches) Start(ctx context.Context) {
 	}
 }
 
-// Wait blocks until every watch has ended, once the context of Start has.
+// Wait blocks until every watch has ended, after the context of Start has ended.
 func (w *Watches) Wait() { w.running.Wait() }
 
-// Use says which kinds a user depends on from now on, and returns whether
-// changes to all of them are told. It never waits: a kind that has just been
-// met counts as not watched yet, and once it is, the user learns of its objects
-// as if they had changed.
+// Use sets the kinds that a user depends on from now on, and reports whether changes to
+// all of them are reported. It never waits: a new kind counts as not watched yet. Once it
+// is watched, its objects are reported as if they had changed.
 func (w *Watches) Use(user types.NamespacedName, resources []schema.GroupVersionResource) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,14 +77,14 @@ func (w *Watches) Use(user types.NamespacedName, resources []schema.GroupVersion
 	return all
 }
 
-// Drop says that a user depends on nothing any more.
+// Drop records that a user depends on no kind any more.
 func (w *Watches) Drop(user types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.dropLocked(user, nil)
 }
 
-// dropLocked ends the watches that nobody needs any more.
+// dropLocked ends the watches that have no user any more.
 func (w *Watches) dropLocked(user types.NamespacedName, but []schema.GroupVersionResource) {
 	for resource, k := range w.kinds {
 		if slices.Contains(but, resource) {
@@ -120,8 +119,8 @@ func (w *Watches) startLocked(resource schema.GroupVersionResource, k *kind) {
 	w.running.Go(func() { informer.RunWithContext(ctx) })
 }
 
-// refused ends the watch of a kind. Its users have to be told, since they rely
-// on hearing of changes.
+// refused ends the watch of a kind. Its users have to be notified, because they rely on
+// events of changes.
 func (w *Watches) refused(resource schema.GroupVersionResource, k *kind) {
 	w.mu.Lock()
 	k.end()

@@ -21,7 +21,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/internal/health/changes"
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
-	_ "github.com/fluxrollouts/rollout-controller/test/fixture" // its patience
+	_ "github.com/fluxrollouts/rollout-controller/test/fixture" // sets the timeouts of Gomega
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,7 +34,7 @@ var (
 	web         = types.NamespacedName{Namespace: "shop", Name: "web"}
 )
 
-// cluster is a fake API server with what the watches told.
+// cluster is a fake API server and what the watches have reported.
 type cluster struct {
 	*changes.Watches
 	api *metadatafake.FakeMetadataClient
@@ -45,7 +45,7 @@ type cluster struct {
 	lost    []types.NamespacedName
 }
 
-// start runs watches until the end of the test, which they must not outlive.
+// start runs watches until the end of the test. It verifies that none runs longer.
 func start(t *testing.T, objects ...runtime.Object) *cluster {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
@@ -82,7 +82,7 @@ func (c *cluster) told(list *[]types.NamespacedName) func() []types.NamespacedNa
 	}
 }
 
-// refuse lets the lists of a resource fail from now on.
+// refuse makes the lists of a resource fail from now on.
 func (c *cluster) refuse(resource schema.GroupVersionResource, err error) {
 	c.api.PrependReactor("list", resource.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, err

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kustomization evaluates HealthChecks of the class "kustomization":
-// how far a Flux Kustomization and everything in its inventory is.
+// Package kustomization evaluates HealthChecks of the class "kustomization": the state of
+// a Flux Kustomization and of everything in its inventory.
 package kustomization
 
 import (
@@ -27,10 +27,10 @@ import (
 
 // Checker evaluates HealthChecks of the class "kustomization".
 type Checker struct {
-	// Objects are read from the API server and not from a cache: health counts for
-	// a release only if it was observed after that release was applied.
+	// Objects reads from the API server and not from a cache: health counts for a
+	// release only if it was observed after that release was applied.
 	Objects Objects
-	// Mapper knows the kinds that the API server serves.
+	// Mapper maps the kinds that the API server serves.
 	Mapper meta.RESTMapper
 	// Now is the clock.
 	Now func() time.Time
@@ -38,20 +38,20 @@ type Checker struct {
 	NoCrossNamespaceRefs bool
 
 	served  served
-	unknown sync.Mutex // held by who asks for a kind that may not be served
-	large   sync.Mutex // held by who has a large object decoded
+	unknown sync.Mutex // locked while a kind is asked for that may not be served
+	large   sync.Mutex // locked while a large object is decoded
 }
 
-// Objects reads objects of any kind, as JSON: what is needed of each is little.
+// Objects reads objects of any kind, as JSON: only little of each is needed.
 type Objects interface {
-	// Get returns an object. That it does not exist is a NotFound error.
+	// Get returns an object. If it does not exist, the error is NotFound.
 	Get(ctx context.Context, kind *meta.RESTMapping, key types.NamespacedName) (json.RawMessage, error)
 	// Each calls do for each object of a kind and namespace that has the labels.
 	Each(ctx context.Context, kind *meta.RESTMapping, namespace string, having labels.Set, do func(json.RawMessage) error) error
 }
 
-// mostObjects of an inventory are looked at: one evaluation must not hold a worker for
-// long.
+// mostObjects is how many objects of an inventory are looked at: one evaluation must not
+// occupy a worker for long.
 const mostObjects = 2000
 
 var _ health.Checker = (*Checker)(nil)
@@ -89,7 +89,7 @@ func (c *Checker) reference(check *v1alpha1.HealthCheck) (types.NamespacedName, 
 	return ref, err
 }
 
-// kustomizations is where the API server has them.
+// kustomizations is the mapping of the kind Kustomization.
 var kustomizations = &meta.RESTMapping{
 	Resource:         kustomizev1.GroupVersion.WithResource("kustomizations"),
 	GroupVersionKind: kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind),
@@ -130,7 +130,7 @@ func (c *Checker) inventory(ctx context.Context, k *kustomizev1.Kustomization) *
 	return r
 }
 
-// evaluate is the verdict for a check that was Healthy, or was not.
+// evaluate returns the verdict for a check that was Healthy, or was not.
 func evaluate(k *kustomizev1.Kustomization, objects *reading, healthy bool) health.Result {
 	var result health.Result
 	source := observeSource(k, healthy)
@@ -153,8 +153,8 @@ func hasNoInventory(k *kustomizev1.Kustomization) bool {
 	return k.Status.Inventory == nil || len(k.Status.Inventory.Entries) == 0
 }
 
-// judgeRemote judges a Kustomization that applies to another cluster by what it
-// says itself. Objects of the same names here would be other objects.
+// judgeRemote judges a Kustomization that applies to another cluster by its own status.
+// Objects of the same names in this cluster would be other objects.
 func judgeRemote(source observation) health.Result {
 	result := judge([]observation{source})
 	if result.Status == v1alpha1.HealthStatusHealthy {
@@ -179,7 +179,7 @@ func unreadable(ref types.NamespacedName, err error) health.Result {
 	return result
 }
 
-// sentence begins an error with a capital letter, as a message does.
+// sentence returns the error with a capital letter first, as in a message.
 func sentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:]

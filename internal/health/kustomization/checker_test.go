@@ -45,13 +45,13 @@ func condition(kind string, is metav1.ConditionStatus, reason, message string) m
 
 var ready = condition(meta.ReadyCondition, metav1.ConditionTrue, meta.ReconciliationSucceededReason, "Applied revision: 1")
 
-// inPass is what Flux says while it looks again.
+// inPass are the conditions that Flux sets while it reconciles again.
 var inPass = []metav1.Condition{
 	condition(meta.ReadyCondition, metav1.ConditionUnknown, meta.ProgressingReason, "Reconciliation in progress"),
 	condition(meta.ReconcilingCondition, metav1.ConditionTrue, meta.ProgressingReason, "Building manifests"),
 }
 
-// source makes the Kustomization shop/web, applied at revision 1.
+// source returns the Kustomization shop/web, applied at revision 1.
 func source(conditions []metav1.Condition, ids ...string) *kustomizev1.Kustomization {
 	k := &kustomizev1.Kustomization{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Generation: 1},
@@ -71,7 +71,7 @@ func with(k *kustomizev1.Kustomization, change func(*kustomizev1.Kustomization))
 	return k
 }
 
-// ofWeb are the labels that Flux gives what the Kustomization shop/web applies.
+// ofWeb returns the labels that Flux sets on the objects of the Kustomization shop/web.
 func ofWeb() map[string]string {
 	return map[string]string{kustomization.OwnerNameLabel: "web", kustomization.OwnerNamespaceLabel: "shop"}
 }
@@ -101,7 +101,7 @@ func failed(name string, at time.Time) *appsv1.Deployment {
 	})
 }
 
-// held is a Deployment that its coordination keeps from rolling out.
+// held returns a Deployment that its coordination keeps from rolling out.
 func held(name string) *appsv1.Deployment {
 	d := rolling(name)
 	d.Spec.Paused = true
@@ -109,7 +109,7 @@ func held(name string) *appsv1.Deployment {
 	return d
 }
 
-// zone is a StatefulSet whose pods are replaced by deleting them.
+// zone returns a StatefulSet whose pods are replaced by deleting them.
 func zone(name string, updated int32) *appsv1.StatefulSet {
 	three := int32(3)
 	return &appsv1.StatefulSet{
@@ -161,7 +161,7 @@ func mapper() apimeta.RESTMapper {
 	return m
 }
 
-// stored reads objects from a client.
+// stored reads objects with a client.
 type stored struct{ client.Reader }
 
 func (s stored) Get(ctx context.Context, kind *apimeta.RESTMapping, key types.NamespacedName) (json.RawMessage, error) {
@@ -197,7 +197,7 @@ func check(t *testing.T, hc *v1alpha1.HealthCheck, hooks interceptor.Funcs, obje
 	return evaluate(&kustomization.Checker{Objects: stored{reader}, Mapper: mapper(), Now: time.Now}, hc)
 }
 
-// evaluate has a checker look for one HealthCheck.
+// evaluate evaluates one HealthCheck with a checker.
 func evaluate(checker *kustomization.Checker, hc *v1alpha1.HealthCheck) health.Result {
 	subject, verdict := checker.Subject(hc)
 	if verdict != nil {
@@ -468,8 +468,8 @@ func TestManyObjectsOfAKindAreListed(t *testing.T) {
 	g.Expect(gets).To(Equal(1), "the Kustomization")
 }
 
-// Who may write the status of a Kustomization can name any object in its inventory. What
-// others have, and how that is, must not be told by it.
+// A user who may write the status of a Kustomization can name any object in its
+// inventory. The verdict must not reveal the objects of others, or their state.
 func TestObjectsThatTheKustomizationHasNotAppliedAreNotLookedAt(t *testing.T) {
 	const healthy = "Kustomization shop/web is applied, and nothing of it is failed or in progress"
 	foreign := func(labels map[string]string) client.Object {
@@ -515,7 +515,7 @@ func TestAnInventoryThatIsTooLargeIsNotRead(t *testing.T) {
 	}
 }
 
-// counting counts what a mapper is asked for.
+// counting counts the requests to a mapper.
 type counting struct {
 	apimeta.RESTMapper
 	asked int
@@ -526,7 +526,7 @@ func (c *counting) RESTMapping(kind schema.GroupKind, versions ...string) (*apim
 	return c.RESTMapper.RESTMapping(kind, versions...)
 }
 
-// A kind that is not served costs all of discovery, for everybody.
+// A request for a kind that is not served costs a full discovery, and blocks the others.
 func TestKindsThatAreNotServedAreRarelyAskedFor(t *testing.T) {
 	g := NewWithT(t)
 	now, asked := time.Now(), &counting{RESTMapper: mapper()}

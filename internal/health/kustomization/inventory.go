@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// objectID is the meaning of the id of an inventory entry.
+// objectID is the parsed id of an inventory entry.
 type objectID struct {
 	namespace, name string
 	kind            schema.GroupKind
 }
 
-// parseID reads namespace_name_group_kind, the form that Flux takes over from
-// cli-utils, whose own parser would bring in all of kubectl's dependencies.
-// The name is whatever the other three leave: a colon in it is written as two
+// parseID parses namespace_name_group_kind, the form that Flux takes over from cli-utils.
+// It does not use the parser of cli-utils, which would add all dependencies of kubectl.
+// The name is the part that the other three leave: a colon in it is written as two
 // underscores.
 func parseID(id string) (objectID, error) {
 	namespace, rest, _ := strings.Cut(id, "_")
@@ -37,7 +37,7 @@ func parseID(id string) (objectID, error) {
 	}, nil
 }
 
-// group holds the objects of an inventory that one request can list.
+// group contains the objects of an inventory that one request can list.
 type group struct {
 	kind      schema.GroupVersionKind
 	namespace string
@@ -52,8 +52,8 @@ func objectsOf(groups []group) int {
 	return n
 }
 
-// groups sorts the objects that have a health of their own, so that messages
-// do not depend on the order of the inventory.
+// groups sorts, by their group, the objects that have a health of their own. So messages do not
+// depend on the order of the inventory.
 func groups(inventory *kustomizev1.ResourceInventory) ([]group, error) {
 	type place struct {
 		kind      schema.GroupVersionKind

@@ -18,12 +18,12 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// kindsWithoutHealth are the built-in kinds that kstatus calls Current whatever
-// their status says, since nothing in it tells a working object from a broken
-// one. They are not read: nobody needs to let this controller see Secrets.
+// kindsWithoutHealth are the built-in kinds that are always Current for kstatus, because
+// nothing in their status distinguishes a working object from a broken one. They are not
+// read: so this controller needs no permission to read Secrets.
 //
-// What is lost is that such an object may be about to be deleted. A Namespace
-// on its way out shows in the objects inside it.
+// The cost is that such an object may be about to be deleted without this being noticed.
+// A Namespace that is being deleted shows in the objects inside it.
 var kindsWithoutHealth = map[string][]string{
 	corev1.GroupName: {
 		"ConfigMap", "Endpoints", "LimitRange", "Namespace", "PersistentVolume",
@@ -43,9 +43,9 @@ var kindsWithoutHealth = map[string][]string{
 	storagev1.GroupName:      {"CSIDriver", "StorageClass"},
 }
 
-// hasHealth leaves out the objects of this API as well: a Rollout that waits for the
-// check would wait for itself, and whether releases may go out is not whether what is
-// deployed works.
+// hasHealth reports whether objects of a kind have a health of their own. The kinds of
+// this API do not: a Rollout that waits for the check would wait for itself, and whether
+// releases may be promoted is independent of whether the deployed release works.
 func hasHealth(gk schema.GroupKind) bool {
 	if gk.Group == v1alpha1.GroupVersion.Group {
 		return false

@@ -20,18 +20,18 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/jsonlist"
 )
 
-// perPage is how many objects a list asks for at a time.
+// perPage is how many objects one list request asks for.
 const perPage = 500
 
 // longestObject is how many bytes of JSON are read of an object. The API server stores
 // less.
 const longestObject = 8 << 20
 
-// Live reads from the API server. What it reads may be large, and lists hold many objects:
-// of all that is sent one object at a time is in memory.
+// Live reads from the API server. Objects may be large, and lists contain many: only one
+// object at a time is in memory.
 type Live struct{ api rest.Interface }
 
-// NewLive returns a Live that asks with the given client.
+// NewLive returns a Live that uses the given client.
 func NewLive(config *rest.Config, client *http.Client) (*Live, error) {
 	api, err := rest.UnversionedRESTClientForConfigAndClient(dynamic.ConfigFor(config), client)
 	if err != nil {
@@ -40,10 +40,10 @@ func NewLive(config *rest.Config, client *http.Client) (*Live, error) {
 	return &Live{api}, nil
 }
 
-// Get returns an object. That it does not exist is a NotFound error.
+// Get returns an object. If it does not exist, the error is NotFound.
 func (l *Live) Get(ctx context.Context, kind *meta.RESTMapping, key types.NamespacedName) (json.RawMessage, error) {
 	if isNamespaced(kind) && key.Namespace == "" {
-		return nil, apierrors.NewNotFound(kind.Resource.GroupResource(), key.Name) // a list could be meant
+		return nil, apierrors.NewNotFound(kind.Resource.GroupResource(), key.Name) // this path could list objects
 	}
 	body, err := l.request(kind, key.Namespace).Name(key.Name).Stream(ctx)
 	if err != nil {
@@ -57,8 +57,8 @@ func (l *Live) Get(ctx context.Context, kind *meta.RESTMapping, key types.Namesp
 	return object, nil
 }
 
-// Each calls do for each object of a kind and namespace that has the labels. What do is
-// given is its own until it returns.
+// Each calls do for each object of a kind and namespace that has the labels. The argument
+// of do is valid until do returns.
 func (l *Live) Each(ctx context.Context, kind *meta.RESTMapping, namespace string, having labels.Set, do func(json.RawMessage) error) error {
 	for next := ""; ; {
 		options := &metav1.ListOptions{LabelSelector: having.String(), Limit: perPage, Continue: next}

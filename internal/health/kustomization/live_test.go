@@ -31,7 +31,7 @@ var (
 	nodes = mappingOf("", "nodes", "Node", apimeta.RESTScopeRoot)
 )
 
-// serve answers as an API server does, and notes what it was asked.
+// serve answers as an API server does, and records the requests.
 func serve(t *testing.T, answer http.HandlerFunc) (live *kustomization.Live, asked *[]string) {
 	t.Helper()
 	asked = &[]string{}

@@ -8,14 +8,15 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
-// observation is what one object says of itself. Its phase is Unknown when it
+// observation is the state that one object reports. Its phase is Unknown when the object
 // could not be read or understood.
 type observation struct {
 	name string
 	workload.State
 }
 
-// objectName reads "Deployment shop/web", or "Namespace shop" outside of one.
+// objectName returns "Deployment shop/web", or "Namespace shop" for a cluster-wide
+// object.
 func objectName(kind, namespace, name string) string {
 	if namespace == "" {
 		return kind + " " + name
@@ -27,7 +28,7 @@ func observe(object *unstructured.Unstructured) observation {
 	return observation{objectName(object.GetKind(), object.GetNamespace(), object.GetName()), workload.Of(object)}
 }
 
-// unseen is an object of which nothing is known, and why.
+// unseen returns the observation of an object whose state is unknown, and why.
 func unseen(name, why string) observation {
 	return observation{name, workload.State{Phase: workload.Unknown, Message: why}}
 }

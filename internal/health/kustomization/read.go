@@ -20,24 +20,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// listFrom is how many objects of a kind and namespace make one list cheaper
-// than as many gets.
+// listFrom is the number of objects of a kind and namespace from which one list is
+// cheaper than a get for each.
 const listFrom = 4
 
-// manyBytes of JSON are decoded one object after the other: that takes ten times as much
-// memory, and there are many workers.
+// manyBytes is the size of JSON from which objects are decoded one after the other:
+// decoding takes ten times as much memory, and there are many workers.
 const manyBytes = 64 << 10
 
-// The labels by which Flux says which Kustomization applied an object.
+// The labels in which Flux records which Kustomization applied an object.
 var (
 	OwnerNameLabel      = kustomizev1.GroupVersion.Group + "/name"
 	OwnerNamespaceLabel = kustomizev1.GroupVersion.Group + "/namespace"
 )
 
-// errUndecodable means that an object has what its schema lets in and Go cannot read.
+// errUndecodable means that the schema allows a value of the object that Go cannot
+// decode.
 var errUndecodable = errors.New("it cannot be decoded: correct the field that the log of the controller names")
 
-// reading collects what the objects of one inventory say.
+// reading collects the states of the objects of one inventory.
 type reading struct {
 	*Checker
 
@@ -47,8 +48,8 @@ type reading struct {
 	err   error
 }
 
-// read looks at every object of a group. One that does not exist is skipped,
-// as is a kind that is no longer served: its objects went with it.
+// read looks at every object of a group. It skips objects that do not exist, and kinds
+// that are no longer served: their objects do not exist any more either.
 func (r *reading) read(ctx context.Context, g group) {
 	mapping, err := r.mapping(ctx, g.kind)
 	if meta.IsNoMatchError(err) {
@@ -74,20 +75,20 @@ func (r *reading) read(ctx context.Context, g group) {
 	}
 }
 
-// isWorthWatching leaves out a kind that may not be read, which may not be
-// watched either, and one of which nothing exists: what Flux creates, Flux
-// tells of. A read that failed for once ends no watch.
+// isWorthWatching reports whether to watch a kind. A kind that may not be read may not be
+// watched either. A kind of which nothing exists needs no watch: when Flux creates an
+// object, the status of the Kustomization changes. A single failed read ends no watch.
 func isWorthWatching(found int, err error) bool {
 	return found > 0 || (err != nil && !apierrors.IsForbidden(err))
 }
 
-// mapping prefers the version of the inventory, which may have been retired
-// since the object was applied.
+// mapping prefers the version of the inventory. That version may have been retired since
+// the object was applied.
 func (r *reading) mapping(ctx context.Context, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
-	if ctx.Err() != nil { // a mapper does not ask
+	if ctx.Err() != nil { // a mapper does not check ctx
 		return nil, ctx.Err()
 	}
-	if !r.served.knows(kind.GroupKind()) { // a mapper would read all that is served, which takes much memory
+	if !r.served.knows(kind.GroupKind()) { // a mapper would read all served kinds, which takes much memory
 		r.unknown.Lock()
 		defer r.unknown.Unlock()
 	}
@@ -102,12 +103,12 @@ func (r *reading) mapping(ctx context.Context, kind schema.GroupVersionKind) (*m
 	return mapping, err
 }
 
-// objects finds a group's objects by name. It returns what it has at the first
-// error, since the next read of the kind would fail the same way.
+// objects finds a group's objects by name. At the first error it returns what it has,
+// because the next read of the kind would fail the same way.
 //
-// Only those count that Flux has labelled as applied by this Kustomization. Who may write
-// its status, as Flux's own role for editors lets them, writes its inventory: without the
-// labels it would tell what others have, and how that is.
+// It returns only objects that Flux has labelled as applied by this Kustomization. Flux's
+// own role for editors lets users write the status of a Kustomization, and so its
+// inventory. Without the labels it would reveal the objects of others, and their state.
 func (r *reading) objects(ctx context.Context, g group, kind *meta.RESTMapping) (map[string]observation, error) {
 	found := map[string]observation{}
 	if len(g.names) >= listFrom {
@@ -135,8 +136,8 @@ func (r *reading) list(ctx context.Context, g group, kind *meta.RESTMapping, fou
 	})
 }
 
-// look keeps what an object says if it is asked for and of this Kustomization, and nothing
-// else of it.
+// look stores the state of an object that is asked for and was applied by this
+// Kustomization, and nothing else of the object.
 func (r *reading) look(raw json.RawMessage, g group, found map[string]observation) error {
 	if len(raw) > manyBytes {
 		r.large.Lock()
@@ -146,7 +147,7 @@ func (r *reading) look(raw json.RawMessage, g group, found map[string]observatio
 	if err := utiljson.Unmarshal(raw, &object.Object); err != nil {
 		return fmt.Errorf("%w: %w", errUndecodable, err)
 	}
-	object.SetGroupVersionKind(g.kind) // in a list an object does not say what it is
+	object.SetGroupVersionKind(g.kind) // objects in a list do not contain their kind
 	if _, asked := slices.BinarySearch(g.names, object.GetName()); asked && r.owns(object) {
 		found[object.GetName()] = observe(object)
 	}
@@ -158,18 +159,18 @@ func (r *reading) owns(object *unstructured.Unstructured) bool {
 	return labels[OwnerNameLabel] == r.owner.Name && labels[OwnerNamespaceLabel] == r.owner.Namespace
 }
 
-// missed notes objects that could not be read.
+// missed records objects that could not be read.
 func (r *reading) missed(g group, names []string, resource schema.GroupResource, err error) {
 	for _, name := range names {
 		r.seen = append(r.seen, unseen(objectName(g.kind.Kind, g.namespace, name), readFailure(resource, err)))
 	}
-	if r.err == nil { // the others are of the same kind more often than not, and there may be thousands
+	if r.err == nil { // most others fail the same way, and there may be thousands
 		r.err = fmt.Errorf("read %s in namespace %q: %w", resource, g.namespace, err)
 	}
 }
 
-// readFailure leaves out what differs from one attempt to the next, such as
-// the port of a broken connection: the whole error is for the log.
+// readFailure leaves out details that differ from one attempt to the next, such as the
+// port of a broken connection. The log contains the whole error.
 func readFailure(resource schema.GroupResource, err error) string {
 	switch {
 	case apierrors.IsForbidden(err):

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// longestQuote is how many characters are quoted of what names nothing.
+// longestQuote is how many characters of an invalid reference are quoted.
 const longestQuote = 80
 
 const (
@@ -22,8 +22,8 @@ const (
 	minimumInterval = 5 * time.Second
 )
 
-// Reference is the Kustomization that a HealthCheck names. The error is a
-// sentence for whoever wrote the annotation.
+// Reference returns the Kustomization that a HealthCheck names. The error is a sentence
+// for the author of the annotation.
 func Reference(check *v1alpha1.HealthCheck) (types.NamespacedName, error) {
 	value := check.GetAnnotations()[v1alpha1.KustomizationAnnotation]
 	if value == "" {
@@ -45,7 +45,7 @@ func isNamespace(s string) bool { return len(validation.ValidateNamespaceName(s,
 
 func isName(s string) bool { return len(validation.NameIsDNSSubdomain(s, false)) == 0 }
 
-// Interval is how often to look at objects that cannot be watched.
+// Interval returns how often to look at objects that cannot be watched.
 func Interval(check *v1alpha1.HealthCheck) time.Duration {
 	interval, err := time.ParseDuration(check.GetAnnotations()[v1alpha1.RequeueIntervalAnnotation])
 	if err != nil {

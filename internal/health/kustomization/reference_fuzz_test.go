@@ -13,9 +13,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 )
 
-// FuzzReference: an annotation names a Kustomization as the API server would take
-// it, of the check's own namespace or of the one that is written, or it is refused
-// in a few words.
+// FuzzReference verifies that Reference returns a valid name of a Kustomization, in the
+// check's own namespace or in the one that is written, or a short error.
 func FuzzReference(f *testing.F) {
 	for _, value := range []string{
 		"", "web", "apps/web", "/", "//", "a/b/c", "../web", "apps/../web", " web", "web\n", "WEB", "web\x00", "\xff", "%s", "${NAME}",
@@ -40,8 +39,7 @@ func FuzzReference(f *testing.F) {
 	})
 }
 
-// FuzzInterval: whatever is written, nothing is looked at more often than every
-// five seconds.
+// FuzzInterval verifies that no interval is shorter than five seconds.
 func FuzzInterval(f *testing.F) {
 	for _, value := range []string{"", "30s", "-1h", "0", "1ns", "9999999h", "NaN", "1e9s", "5", "1h1h1h"} {
 		f.Add(value)

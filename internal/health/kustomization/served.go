@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// To ask for a kind that is not served costs a mapper all of discovery, under a lock that
-// the whole process shares, and who may write the status of a Kustomization can name any
-// number of them.
+// A request for a kind that is not served makes a mapper repeat the full discovery, under
+// a lock that the whole process shares. A user who may write the status of a
+// Kustomization can name any number of such kinds.
 const (
 	// absentFor is how long a kind that is not served is not asked for again.
 	absentFor = time.Minute
@@ -24,7 +24,7 @@ const (
 // errManyKinds means that too many kinds were asked for that are not served.
 var errManyKinds = errors.New("too many kinds were asked for that the API server does not serve")
 
-// served remembers which kinds the API server serves, as far as it was asked.
+// served caches which kinds the API server serves, of those that were asked for.
 type served struct {
 	mu     sync.Mutex
 	known  map[schema.GroupKind]bool
@@ -38,8 +38,8 @@ func (s *served) knows(kind schema.GroupKind) bool {
 	return s.known[kind]
 }
 
-// ask returns whether there is an answer already: that the kind is not served, or that it
-// must not be asked for now.
+// ask returns an error if the kind must not be asked for now: it is known not to be
+// served, or too many such kinds were asked for.
 func (s *served) ask(kind schema.GroupKind, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *served) ask(kind schema.GroupKind, now time.Time) error {
 	return nil
 }
 
-// answered remembers what the API server said.
+// answered records the answer of the API server.
 func (s *served) answered(kind schema.GroupKind, err error, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,13 +15,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
-// observeSource is kstatus of the Kustomization itself, with two corrections
-// for the way in which Flux reports progress.
+// observeSource returns the state of the Kustomization itself by kstatus, with two
+// corrections for the way in which Flux reports progress.
 //
-// Flux sets Ready to Unknown whenever it looks again, at each interval and with
-// nothing to apply. That takes nothing back from a check that is Healthy; a
-// check that is not waits for the end of the pass. And the steps of a pass are
-// told apart only in messages, which are not worth a write each.
+// Flux sets Ready to Unknown in each pass, at each interval, also with nothing to apply.
+// A check that is Healthy stays Healthy then. Any other check waits for the end of the
+// pass. And the steps of a pass differ only in messages, which are not worth a write
+// each.
 func observeSource(k *kustomizev1.Kustomization, healthy bool) observation {
 	seen := observe(statusOf(k))
 	if seen.Phase != workload.Progressing {
@@ -35,21 +35,22 @@ func observeSource(k *kustomizev1.Kustomization, healthy bool) observation {
 	return seen
 }
 
-// statusOf is what kstatus reads of a Kustomization; an inventory may be large.
+// statusOf returns the fields of a Kustomization that kstatus reads. It omits the
+// inventory, which may be large.
 func statusOf(k *kustomizev1.Kustomization) *unstructured.Unstructured {
 	read := &kustomizev1.Kustomization{ObjectMeta: k.ObjectMeta}
 	read.ManagedFields = nil
 	read.Status.ObservedGeneration, read.Status.Conditions = k.Status.ObservedGeneration, k.Status.Conditions
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(read)
 	if err != nil {
-		content = map[string]any{} // never: each of its types can be converted
+		content = map[string]any{} // never happens: each of its types can be converted
 	}
 	object := &unstructured.Unstructured{Object: content}
 	object.SetGroupVersionKind(kustomizations.GroupVersionKind)
 	return object
 }
 
-// isIdlePass says whether Flux is looking again at what it has applied already.
+// isIdlePass reports whether Flux is reconciling a revision that it has applied already.
 func isIdlePass(k *kustomizev1.Kustomization) bool {
 	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
 	return ready != nil && ready.Status == metav1.ConditionUnknown && ready.Reason == meta.ProgressingReason &&
@@ -71,14 +72,14 @@ func progress(k *kustomizev1.Kustomization, otherwise string) string {
 	return otherwise
 }
 
-// Basis identifies everything about a Kustomization that a verdict rests on,
-// apart from the objects in its inventory. As long as it stays the same, so
-// does the verdict on the Kustomization, and so does its inventory.
+// Basis identifies everything about a Kustomization that a verdict depends on, except the
+// objects in its inventory. As long as it stays the same, so do the verdict on the
+// Kustomization and its inventory.
 //
-// Seen from a Healthy check a Kustomization that is Ready and one in an idle
-// pass are the same. Nothing but the digest in the history shows that the
-// inventory changed without a new revision, so without a history (Flux before
-// 2.7) every version of the object is another.
+// For a Healthy check, a Kustomization that is Ready and one in an idle pass are the
+// same. Only the digest in the history shows that the inventory changed without a new
+// revision. So without a history (Flux before 2.7) the basis changes with every version
+// of the object.
 func Basis(k *kustomizev1.Kustomization, healthy bool) string {
 	content := "version " + k.ResourceVersion
 	if len(k.Status.History) > 0 {
@@ -106,7 +107,7 @@ func conditionText(c *metav1.Condition) string {
 	}
 	message := c.Message
 	if c.Status == metav1.ConditionTrue && c.Type == meta.ReadyCondition {
-		message = "" // caches do not keep it
+		message = "" // caches drop it
 	}
 	return fmt.Sprintf("%s %s %q %s,", c.Status, c.Reason, message, c.LastTransitionTime.UTC())
 }

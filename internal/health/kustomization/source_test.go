@@ -50,7 +50,8 @@ func TestWhichEventsOfAKustomizationAreNews(t *testing.T) {
 	}
 }
 
-// TestWhatFluxSaysOfSuccessIsNoNews: a cached copy does not have it.
+// TestWhatFluxSaysOfSuccessIsNoNews verifies that the message of a Ready condition does
+// not count: a cached copy does not contain it.
 func TestWhatFluxSaysOfSuccessIsNoNews(t *testing.T) {
 	g := NewWithT(t)
 	full := source([]metav1.Condition{ready, condition(meta.ReconcilingCondition, metav1.ConditionTrue, "Progressing", "x")}, webID)

@@ -19,9 +19,9 @@ const (
 	maxObjectMessage = 160
 )
 
-// judge turns what the objects say into one verdict. A known failure outweighs
-// everything, and anything that is not known to be Current keeps it open. What
-// is held waits like anything else: somebody will let it go on.
+// judge combines the observed states into one verdict. A known failure takes precedence
+// over everything. Any object that is not known to be Current keeps the verdict Pending.
+// A paused object is pending too: it will be resumed.
 func judge(seen []observation) health.Result {
 	if failed := having(seen, workload.Failed); len(failed) > 0 {
 		return health.Unhealthy("Failed: "+describe(failed), newest(failed))
@@ -53,8 +53,8 @@ func having(seen []observation, phases ...workload.Phase) []observation {
 	return some
 }
 
-// describe names objects in a fixed order: a message that changes without
-// cause is a write without cause.
+// describe lists objects in a fixed order: a message must not change without a cause,
+// because each change is a write.
 func describe(seen []observation) string {
 	sentences := make([]string, 0, len(seen))
 	for _, o := range seen {

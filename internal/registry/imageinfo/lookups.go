@@ -13,9 +13,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// request notes that a Rollout asks for an image, and has it fetched unless the
-// answer is there. It returns false if there is nothing to remember: the answer
-// stays, or there are too many lookups already.
+// request records that a Rollout needs an image, and queues the image unless the answer
+// is known. It returns false if no lookup was recorded: the answer is permanent, or there
+// are too many lookups already.
 func (s *Store) request(rollout types.NamespacedName, image registry.Image, accessChanged bool) bool {
 	_, answered := s.answers.Get(image)
 	w := s.lookups[image]
@@ -35,11 +35,12 @@ func (s *Store) request(rollout types.NamespacedName, image registry.Image, acce
 	return true
 }
 
-// isFull reports whether no more images of a namespace may be asked for now.
+// isFull reports whether no more images of a namespace may be requested now.
 func (s *Store) isFull(namespace string) bool { return s.exceeds(namespace, 1) }
 
-// exceeds reports whether so many times as much as there is would be too much. One namespace
-// may have all the room while nobody else needs it, and leaves as much for others.
+// exceeds reports whether the current number of lookups, multiplied by times, would
+// exceed the size limit. One namespace may use the whole limit while no other needs it.
+// Others may then use as much again.
 func (s *Store) exceeds(namespace string, times int) bool {
 	all, its := times*len(s.lookups), times*s.ofNamespace[namespace]
 	return all >= 2*mostLookups || all >= mostLookups && its >= mostLookupsOf
@@ -56,9 +57,10 @@ func (s *Store) newLookup(image registry.Image) *lookup {
 	return w
 }
 
-// dropLookup forgets an image that nobody asks for any more, and with the last one what
-// was told of the ImageRepository: it may have been deleted. An answer about a tag is
-// dropped with the last lookup for it: the tag may move.
+// dropLookup removes an image that no Rollout requests any more. With the last one of an
+// ImageRepository, it also removes the state of that ImageRepository, which may have been
+// deleted. An answer about a tag is dropped with the last lookup for it, because the tag
+// may move.
 func (s *Store) dropLookup(image registry.Image) {
 	delete(s.lookups, image)
 	s.queue.Forget(image)
@@ -75,14 +77,14 @@ func (s *Store) dropLookup(image registry.Image) {
 	}
 }
 
-// try has an image fetched as soon as possible.
+// try queues an image to be fetched as soon as possible.
 func (s *Store) try(image registry.Image, w *lookup) {
 	w.state, w.absent = open, 0
 	s.queue.Forget(image)
 	s.queue.Add(image)
 }
 
-// drop gives up the images that a Rollout no longer asks for.
+// drop removes the images that a Rollout no longer requests.
 func (s *Store) drop(rollout types.NamespacedName, images []registry.Image) {
 	waiter := s.waiters[rollout]
 	for _, image := range images {
@@ -105,7 +107,7 @@ func (s *Store) drop(rollout types.NamespacedName, images []registry.Image) {
 	}
 }
 
-// pending reports whether the image is to be fetched.
+// pending reports whether the image must be fetched.
 func (s *Store) pending(image registry.Image) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,13 +115,13 @@ func (s *Store) pending(image registry.Image) bool {
 	return w != nil && w.state != known
 }
 
-// answer keeps an answer. If the image could not be read before, all others of
-// its ImageRepository are tried as well, so that they are known together.
+// answer stores an answer. If the image could not be read before, it also tries all other
+// failed images of the ImageRepository, so they become known together.
 func (s *Store) answer(image registry.Image, metadata promotion.Metadata) {
 	s.queue.Forget(image)
 	w := s.lookups[image]
 	if w == nil {
-		return // nobody asks any more
+		return // no longer requested
 	}
 	s.answers.Add(image, metadata)
 	byDigest := image
@@ -144,12 +146,12 @@ func (s *Store) tryOthers(image registry.Image) {
 	}
 }
 
-// fail notes that an image cannot be read for the time being. That is told once
-// per ImageRepository, until one of its images can be read.
+// fail records that an image cannot be read for the time being. It logs this once per
+// ImageRepository, until one of its images can be read.
 func (s *Store) fail(image registry.Image, err error) {
 	w := s.lookups[image]
 	if w == nil {
-		return // nobody asks any more
+		return // no longer requested
 	}
 	log, of := s.log.WithValues("imageRepository", image.Repository.String()), s.repositories[image.Repository]
 	if of.failing {
@@ -161,8 +163,8 @@ func (s *Store) fail(image registry.Image, err error) {
 	s.notify(w)
 }
 
-// notify wakes the Rollouts that ask for the image, if there is changed for them and
-// all that they ask for has been tried.
+// notify wakes the Rollouts that request the image, if they have new answers and all
+// their images have been tried.
 func (s *Store) notify(w *lookup) {
 	for _, rollout := range slices.Collect(maps.Keys(w.by)) {
 		waiter := s.waiters[rollout]

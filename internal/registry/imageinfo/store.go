@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imageinfo keeps what registries say of releases, and which tags they have
-// where Flux does not show them all, and asks them for what is not known yet, beside
-// the reconcilers: none of them ever waits for a registry.
+// Package imageinfo caches the metadata of releases in registries, and the tags of images
+// where Flux does not show all of them. It fetches what is missing independently of the
+// reconcilers: none of them ever waits for a registry.
 //
-// Whoever reconciles a Rollout calls [Store.Ask] with the releases whose
-// metadata the Rollout's status lacks. What is known is the answer; the rest is
-// fetched, and the Rollout is reconciled again when all of it has been tried
-// once, so that it is stored in one write. What nobody asks for any more is not
-// fetched any more. A Rollout whose status is complete asks for nothing.
+// The reconciler of a Rollout calls [Store.Ask] with the releases whose metadata is
+// missing in the Rollout's status. Ask returns the known metadata. The Store fetches the
+// rest, and the Rollout is reconciled again when all of it has been tried once. Thus one
+// write stores all of it. The Store stops fetching images that no Rollout requests any
+// more. A Rollout with a complete status requests nothing.
 //
-// [Store.Tags] gives the tags of an ImageRepository, which are listed once for each
-// scan that found others than the one before.
+// [Store.Tags] returns the tags of an ImageRepository. They are listed once for each scan
+// that found other tags than the one before.
 package imageinfo
 
 import (
@@ -34,32 +34,33 @@ import (
 )
 
 const (
-	// workers is how many images are asked for at a time, and how many
-	// ImageRepositories are listed.
+	// workers is how many images are fetched at a time, and how many ImageRepositories
+	// are listed at a time.
 	workers = 4
-	// mostAnswers is how many answers are kept, the latest used ones.
+	// mostAnswers is how many answers are stored: those that were used last.
 	mostAnswers = 10_000
-	// mostLookups is how many images may be asked for before others must wait. Beyond it
-	// there is as much room again for namespaces that ask for few.
+	// mostLookups is how many images may be requested before others must wait. Above it,
+	// namespaces that request few images may use as much again.
 	mostLookups = 10_000
-	// mostLookupsOf is how many of them are few for the ImageRepositories of one namespace.
+	// mostLookupsOf is how many lookups count as few for the ImageRepositories of one
+	// namespace.
 	mostLookupsOf = 2_000
-	// After an attempt that failed an image is tried again after these pauses.
+	// After a failed attempt, an image is tried again after these pauses.
 	firstRetry = 5 * time.Second
 	lastRetry  = 10 * time.Minute
-	// slowdown is how many times longer each pause is than the one before, if the
-	// registry said that it does not have the image.
+	// slowdown is the factor between one pause and the next if the registry answered that
+	// it does not have the image.
 	slowdown = 3
-	// longestReason is how many characters are logged of why a registry was asked in vain.
+	// longestReason is how many characters of the reason for a failed request are logged.
 	longestReason = 1024
 )
 
-// Read asks a registry what it says of an image. It returns within a bounded
-// time. The Store asks again after any error but [registry.ErrInvalid].
+// Read asks a registry for the metadata of an image. It returns within a limited time.
+// The Store asks again after any error except [registry.ErrInvalid].
 type Read func(context.Context, registry.Image) (promotion.Metadata, error)
 
-// Store keeps answers and fetches those that are missing. It must be added to
-// the manager, and its Source to the controller whose reconciler asks.
+// Store stores answers and fetches the missing ones. Add it to the manager, and add its
+// Source to the controller whose reconciler calls Ask.
 type Store struct {
 	read  Read
 	log   logr.Logger
@@ -69,8 +70,8 @@ type Store struct {
 	answers *lru.Cache
 	lookups map[registry.Image]*lookup
 	waiters map[types.NamespacedName]*waiter
-	// rejected are Rollouts that asked when there were too many lookups, each with the
-	// namespace of an ImageRepository whose image it asked for.
+	// rejected contains the Rollouts that called Ask when there were too many lookups,
+	// each with the namespace of an ImageRepository whose image it requested.
 	rejected map[types.NamespacedName]string
 	// repositories are the ImageRepositories of the lookups.
 	repositories map[types.NamespacedName]*repository
@@ -81,34 +82,34 @@ type Store struct {
 	tags *tagLists
 }
 
-// repository is an ImageRepository whose images Rollouts ask for.
+// repository is an ImageRepository whose images Rollouts request.
 type repository struct {
 	lookups int
-	failing bool // it is in the log that its images cannot be read
+	failing bool // the failure to read its images is logged
 }
 
-// lookup is an image that Rollouts ask for.
+// lookup is an image that Rollouts request.
 type lookup struct {
 	by    map[types.NamespacedName]bool
 	state state
-	// absent is how often in a row the registry said that it does not have it.
+	// absent is how often in a row the registry answered that it does not have the image.
 	absent int
 }
 
-// state says how far a lookup is.
+// state is the progress of a lookup.
 type state int
 
 const (
 	open   state = iota // will be tried as soon as possible
 	failed              // was tried, and may be tried again later
-	known               // the answer is there
+	known               // the answer is stored
 )
 
-// waiter is a Rollout that lacks metadata.
+// waiter is a Rollout that needs metadata.
 type waiter struct {
 	access  string
 	images  []registry.Image
-	changed bool // answers came since it asked
+	changed bool // answers arrived since its last Ask
 }
 
 // New returns a Store that fetches nothing before it is started.
@@ -116,8 +117,9 @@ func New(read Read, list List, log logr.Logger) *Store {
 	return newStore(read, list, log, clock.RealClock{})
 }
 
-// newQueue returns one in which namespaces take turns: a registry that hangs holds a worker
-// for seconds, and whose images it has is not to be everybody's loss.
+// newQueue returns a queue in which namespaces take turns: a registry that does not
+// answer blocks a worker for seconds, and this must not delay the images of other
+// namespaces.
 func newQueue[T comparable](clock clock.WithTicker, namespace func(T) string) workqueue.TypedRateLimitingInterface[T] {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[T](firstRetry, lastRetry)
 	return fair.NewQueueOf(namespace, limiter, workqueue.TypedRateLimitingQueueConfig[T]{Clock: clock})
@@ -139,10 +141,10 @@ func newStore(read Read, list List, log logr.Logger, clock clock.WithTicker) *St
 	}
 }
 
-// Ask returns what is known of the images, and has the others fetched for the
-// Rollout, the first ones first. They replace what it asked for before. Images
-// that could not be fetched are tried at once if access has changed, which
-// stands for all that may have accessChanged it.
+// Ask returns what is known of the images, and queues the others to be fetched for the
+// Rollout, in this order. They replace the images of its last call. Images that could not
+// be fetched are tried at once if access has changed. access is a value that changes when
+// a problem with the registry may be fixed.
 func (s *Store) Ask(rollout types.NamespacedName, access string, images []registry.Image) []promotion.Metadata {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,16 +171,16 @@ func (s *Store) Ask(rollout types.NamespacedName, access string, images []regist
 	return answers
 }
 
-// Forget drops all that a Rollout asked for.
+// Forget drops all requests of a Rollout.
 func (s *Store) Forget(rollout types.NamespacedName) {
 	s.Ask(rollout, "", nil)
 	s.tags.forget(rollout)
 }
 
-// Tags returns what the registry has, as far as it was listed for a scan or for one
-// before it, and has it listed for the Rollout if that was not done. What the Rollout
-// asked for before is forgotten; a scan without a name asks for nothing. What failed is
-// tried at once if access has changed.
+// Tags returns the tags in the registry that were listed for a scan, or for an earlier
+// one. If they were not listed for this scan, it queues a listing for the Rollout. It
+// replaces the last request of the Rollout; a scan without a revision requests nothing. A
+// failed listing is tried at once if access has changed.
 func (s *Store) Tags(rollout types.NamespacedName, access string, scan Scan) Listing {
 	if scan.Revision == "" {
 		s.tags.forget(rollout)
@@ -187,7 +189,7 @@ func (s *Store) Tags(rollout types.NamespacedName, access string, scan Scan) Lis
 	return s.tags.ask(rollout, access, scan)
 }
 
-// Source wakes the Rollouts for which answers have come.
+// Source returns a source that wakes the Rollouts for which answers have arrived.
 func (s *Store) Source() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		wake := func(rollout types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: rollout}) }
@@ -199,10 +201,10 @@ func (s *Store) Source() source.Source {
 	})
 }
 
-// NeedLeaderElection is true: only who reconciles asks.
+// NeedLeaderElection returns true: only a reconciler calls Ask.
 func (s *Store) NeedLeaderElection() bool { return true }
 
-// Start fetches until ctx ends, and returns when the last request has ended.
+// Start fetches until ctx ends. It returns when the last request has ended.
 func (s *Store) Start(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { serve(ctx, s.queue, s.fetch) })
@@ -211,7 +213,7 @@ func (s *Store) Start(ctx context.Context) error {
 	return nil
 }
 
-// serve has workers do what is in the queue until ctx ends.
+// serve runs workers that process the queue until ctx ends.
 func serve[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[T], do func(context.Context, T)) {
 	var running sync.WaitGroup
 	for range workers {
@@ -248,7 +250,7 @@ func (s *Store) conclude(ctx context.Context, image registry.Image, metadata pro
 	}
 }
 
-// retry has the image tried again later, if there is any use in that.
+// retry queues the image for a later attempt, if that may succeed.
 func (s *Store) retry(image registry.Image, err error) {
 	switch {
 	case errors.Is(err, registry.ErrInvalid):
@@ -261,13 +263,13 @@ func (s *Store) retry(image registry.Image, err error) {
 	}
 }
 
-// retryAbsent has an image tried again that the registry does not have. Registries
-// replicate: what one of its copies named may be here in some seconds. What stays
-// away was deleted more likely, and is asked for seldom.
+// retryAbsent queues an image that the registry does not have for another attempt.
+// Registries replicate: an image that one copy knows may arrive in another within some
+// seconds. An image that stays away was probably deleted, and is requested rarely.
 func (s *Store) retryAbsent(image registry.Image) {
 	w := s.lookups[image]
 	if w == nil {
-		return // nobody asks any more
+		return // no longer requested
 	}
 	pause := firstRetry
 	for i := 0; i < w.absent && pause < lastRetry; i++ {

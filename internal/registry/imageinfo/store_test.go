@@ -32,8 +32,8 @@ var (
 	errAway = errors.New("no route to host")
 )
 
-// office is a Store that runs, the registry that it asks and the Rollouts that
-// it wakes.
+// office contains a running Store, the registry that it queries and the Rollouts that it
+// wakes.
 type office struct {
 	*WithT
 	*Store
@@ -42,7 +42,7 @@ type office struct {
 
 	mu     sync.Mutex
 	fails  map[string]error         // by tag
-	said   []string                 // in the log, at the level of info
+	said   []string                 // logged messages at level info
 	has    map[string]registry.Tags // by ImageRepository
 	listed []string
 	asked  []string
@@ -93,15 +93,15 @@ func (o *office) complaints() []string {
 	return slices.Clone(o.said)
 }
 
-// fail makes the registry fail for a tag; nil mends it.
+// fail makes the registry fail for a tag. With nil, it stops failing.
 func (o *office) fail(tag string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.fails[tag] = err
 }
 
-// questions are what the registry was asked, in order of the alphabet: several
-// workers ask.
+// questions returns the requests that the registry received, in alphabetical order,
+// because several workers send them.
 func (o *office) questions() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -114,13 +114,13 @@ func (o *office) calls() []types.NamespacedName {
 	return slices.Clone(o.woken)
 }
 
-// later lets time go by, once somebody waits for that.
+// later advances the clock once a timer waits for it.
 func (o *office) later(d time.Duration) {
 	o.Eventually(o.clock.HasWaiters).Should(BeTrue())
 	o.clock.Step(d)
 }
 
-// rests makes sure that nothing more is asked.
+// rests checks that nothing more is requested.
 func (o *office) rests() {
 	before := o.questions()
 	o.Consistently(o.questions, 100*time.Millisecond).Should(Equal(before))
@@ -359,7 +359,7 @@ func TestWhoAsksWhenAllAskForTooMuchIsCalledLater(t *testing.T) {
 	g.Expect(woken).To(Equal([]types.NamespacedName{web}))
 }
 
-// manyImages are of one ImageRepository of a namespace.
+// manyImages returns images of one ImageRepository in a namespace.
 func manyImages(namespace string, n int) []registry.Image {
 	var all []registry.Image
 	for i := range n {
@@ -370,7 +370,8 @@ func manyImages(namespace string, n int) []registry.Image {
 	return all
 }
 
-// Of one namespace the images hang, of another they do not: those are asked for next.
+// The images of one namespace hang, those of another do not. The others are requested
+// next.
 func TestNamespacesTakeTurnsAtRegistries(t *testing.T) {
 	g := NewWithT(t)
 	var mu sync.Mutex
@@ -379,7 +380,7 @@ func TestNamespacesTakeTurnsAtRegistries(t *testing.T) {
 		mu.Lock()
 		asked = append(asked, image.Repository.Namespace)
 		mu.Unlock()
-		<-ctx.Done() // so that no worker asks for more before the others have asked at all
+		<-ctx.Done() // keeps every worker from a second request before the others have sent their first
 		return promotion.Metadata{}, ctx.Err()
 	}
 	s := New(hangs, nil, logr.Discard())

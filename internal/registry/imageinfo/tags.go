@@ -19,31 +19,32 @@ import (
 )
 
 const (
-	// patience is how often an answer is taken for that of a replica which lags
-	// behind, if it lacks tags that the scan found. After ten minutes they are gone.
+	// patience is how often an answer without tags that the scan found is ignored,
+	// because it may come from a replica that lags behind. After ten minutes, the tags
+	// count as deleted.
 	patience = 7
-	// mostTagMemory is how many bytes all tags may take, and mostOfNamespace those of
-	// the ImageRepositories of one namespace, so that one tenant cannot take it all.
+	// mostTagMemory is how many bytes all tags may need. mostOfNamespace is the limit for
+	// the ImageRepositories of one namespace, so one tenant cannot use all of it.
 	mostTagMemory   = 32 << 20
 	mostOfNamespace = mostTagMemory / 4
 )
 
-// List asks a registry for the tags of an ImageRepository. It returns within a
-// bounded time. The Store asks again after any error but [registry.ErrInvalid].
+// List asks a registry for the tags of an ImageRepository. It returns within a limited
+// time. The Store asks again after any error except [registry.ErrInvalid].
 type List func(ctx context.Context, repository types.NamespacedName) (registry.Tags, error)
 
-// Scan is what Flux says of its last scan of an ImageRepository.
+// Scan describes Flux's last scan of an ImageRepository.
 type Scan struct {
 	// Repository is the ImageRepository.
 	Repository types.NamespacedName
-	// Revision is another one if the scan found other tags, or was of another image.
+	// Revision changes if the scan found other tags, or was of another image.
 	Revision string
-	// Count is how many tags it found, and Shown are those that Flux shows.
+	// Count is how many tags the scan found. Shown are the tags that Flux shows.
 	Count int
 	Shown []string
 }
 
-// isIn reports whether the tags can be those that the scan found, or newer ones.
+// isIn reports whether the tags may be those that the scan found, or newer ones.
 func (s Scan) isIn(tags []string) bool {
 	return len(tags) >= s.Count && !slices.ContainsFunc(s.Shown, func(tag string) bool {
 		_, found := slices.BinarySearch(tags, tag)
@@ -51,19 +52,19 @@ func (s Scan) isIn(tags []string) bool {
 	})
 }
 
-// Listing is what is known of the tags of an ImageRepository.
+// Listing contains the known tags of an ImageRepository.
 type Listing struct {
-	// Tags that the registry had when it was listed last, sorted as strings. They are
-	// shared by all who asked, and must not be changed.
+	// Tags are the tags that the registry had when it was last listed, sorted as strings.
+	// All callers share them. Do not modify them.
 	Tags []string
-	// Complete is true if they are all, and were listed after the scan that was asked
-	// about.
+	// Complete is true if these are all tags, and they were listed after the requested
+	// scan.
 	Complete bool
-	// Cut is true if there are more of them than are read or kept.
+	// Cut is true if there are more tags than the limits allow.
 	Cut bool
 }
 
-// tagLists keeps the tags of ImageRepositories for as long as Rollouts ask for them.
+// tagLists stores the tags of ImageRepositories for as long as Rollouts request them.
 type tagLists struct {
 	list  List
 	log   logr.Logger
@@ -72,15 +73,15 @@ type tagLists struct {
 	mu       sync.Mutex
 	listings map[types.NamespacedName]*listing
 	asked    map[types.NamespacedName]types.NamespacedName // ImageRepositories, by Rollout
-	memory   map[string]int                                // of the tags, by namespace; empty is all
+	memory   map[string]int                                // of the tags, by namespace; the empty key is the total
 	wake     func(types.NamespacedName)
 }
 
-// listing is that of one ImageRepository.
+// listing is the listing of one ImageRepository.
 type listing struct {
 	waiters map[types.NamespacedName]bool // Rollouts
 	access  string
-	scan    Scan   // that was asked about last
+	scan    Scan   // the scan of the last request
 	listed  string // revision of the scan that the tags belong to
 	failing bool
 	tags    registry.Tags
@@ -102,8 +103,7 @@ func (t *tagLists) wakeBy(wake func(types.NamespacedName)) {
 	t.wake = wake
 }
 
-// ask returns what is known, and has the tags listed if that was not done since the
-// scan.
+// ask returns the known tags, and queues a listing if there was none since the scan.
 func (t *tagLists) ask(rollout types.NamespacedName, access string, scan Scan) Listing {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +112,7 @@ func (t *tagLists) ask(rollout types.NamespacedName, access string, scan Scan) L
 	}
 	l := t.join(rollout, scan.Repository)
 	if l.scan.Revision != scan.Revision || l.failing && l.access != access {
-		// A copy, since it stays for longer than the object that it is a part of.
+		// A copy, because it is stored for longer than the object that contains it.
 		scan.Revision, scan.Shown = strings.Clone(scan.Revision), cloned(scan.Shown)
 		l.scan = scan
 		t.queue.Forget(scan.Repository)
@@ -146,7 +146,7 @@ func (t *tagLists) forget(rollout types.NamespacedName) {
 	t.leave(rollout)
 }
 
-// leave drops the tags with the last Rollout that asks for them.
+// leave drops the tags with the last Rollout that requests them.
 func (t *tagLists) leave(rollout types.NamespacedName) {
 	repository, ok := t.asked[rollout]
 	if !ok {
@@ -173,7 +173,7 @@ func (t *tagLists) fetch(ctx context.Context, repository types.NamespacedName) {
 	}
 }
 
-// due returns the scan whose tags are to be listed, if that was not done.
+// due returns the scan whose tags must be listed, and false if they are already listed.
 func (t *tagLists) due(repository types.NamespacedName) (Scan, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -189,7 +189,7 @@ func (t *tagLists) conclude(repository types.NamespacedName, scan Scan, found re
 	defer t.mu.Unlock()
 	l := t.listings[repository]
 	switch {
-	case l == nil: // nobody asks any more
+	case l == nil: // no longer requested
 	case err != nil:
 		t.fail(repository, l, err)
 	case !found.Cut && !scan.isIn(found.Names) && t.queue.NumRequeues(repository) < patience:
@@ -201,8 +201,8 @@ func (t *tagLists) conclude(repository types.NamespacedName, scan Scan, found re
 	}
 }
 
-// replace notes what was listed, and for which scan, and wakes the Rollouts that ask
-// if that is anything new.
+// replace stores the listed tags and the scan that they belong to. If anything changed,
+// it wakes the Rollouts that request them.
 func (t *tagLists) replace(repository types.NamespacedName, l *listing, revision string, found registry.Tags) {
 	same := l.listed == revision && l.tags.Cut == found.Cut && slices.Equal(l.tags.Names, found.Names)
 	l.listed, l.failing = revision, false
@@ -215,8 +215,8 @@ func (t *tagLists) replace(repository types.NamespacedName, l *listing, revision
 	}
 }
 
-// fail has the tags listed later, if there is any use in that. It is told once until
-// they can be listed again.
+// fail queues another listing for later, if that may succeed. It logs the failure once,
+// until the tags can be listed again.
 func (t *tagLists) fail(repository types.NamespacedName, l *listing, err error) {
 	log := t.log.WithValues("imageRepository", repository.String())
 	if l.failing {
@@ -231,8 +231,8 @@ func (t *tagLists) fail(repository types.NamespacedName, l *listing, err error) 
 	t.queue.AddRateLimited(repository)
 }
 
-// keep replaces the tags of an ImageRepository. If there is no room for them, none
-// are kept.
+// keep replaces the tags of an ImageRepository. If they exceed the memory limits, it
+// stores none.
 func (t *tagLists) keep(repository types.NamespacedName, l *listing, next registry.Tags) {
 	grow := func(by int) {
 		t.memory[""] += by
@@ -248,9 +248,9 @@ func (t *tagLists) keep(repository types.NamespacedName, l *listing, next regist
 	l.tags = next
 }
 
-// size is how many bytes tags take in memory.
+// size returns how many bytes tags need in memory.
 func size(tags []string) int {
-	const each = 32 // the header of the string, and what rounding takes
+	const each = 32 // the header of the string, and the rounding of allocations
 	sum := each * len(tags)
 	for _, tag := range tags {
 		sum += len(tag)

@@ -29,7 +29,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// list answers with the tags that the office's registry has of an ImageRepository.
+// list returns the tags of an ImageRepository in the office's registry.
 func (o *office) list(_ context.Context, repository types.NamespacedName) (registry.Tags, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -40,7 +40,7 @@ func (o *office) list(_ context.Context, repository types.NamespacedName) (regis
 	return o.has[repository.Name], nil
 }
 
-// stock gives the registry tags of an image.
+// stock sets the tags of an image in the registry.
 func (o *office) stock(image string, tags ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -53,13 +53,13 @@ func (o *office) listings() []string {
 	return slices.Clone(o.listed)
 }
 
-// listsNothing makes sure that nothing is listed.
+// listsNothing checks that nothing is listed.
 func (o *office) listsNothing() {
 	before := o.listings()
 	o.Consistently(o.listings, 100*time.Millisecond).Should(Equal(before))
 }
 
-// scan is one of the ImageRepository shop that found so many tags.
+// scan returns a scan of the ImageRepository shop that found this number of tags.
 func scan(revision string, count int, shown ...string) Scan {
 	return Scan{Repository: shop, Revision: revision, Count: count, Shown: shown}
 }
@@ -91,7 +91,7 @@ func TestEveryTagOfARegistryIsListed(t *testing.T) {
 	o.Expect(got.Tags).To(ContainElements("1.10.0", "1.11.0"))
 }
 
-// shopOf is a cluster with the ImageRepository shop of a registry.
+// shopOf returns a cluster with the ImageRepository shop of a registry.
 func shopOf(t *testing.T, host string) client.Reader {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -129,7 +129,7 @@ func TestTagsAreDroppedWithTheLastRolloutThatAsksForThem(t *testing.T) {
 	o.Eventually(o.calls).Should(ContainElement(shop)) // the other one may have asked when all was known
 	o.Forget(shop)
 	o.Expect(o.tags.memory).To(HaveKeyWithValue("prod", size([]string{"1", "2"})))
-	o.Tags(web, "", Scan{}) // the ImageRepository is gone, or shows all tags
+	o.Tags(web, "", Scan{}) // the ImageRepository was deleted, or shows all tags
 	o.Expect(o.tags.listings).To(BeEmpty())
 	o.Expect(o.tags.asked).To(BeEmpty())
 	o.Expect(o.tags.memory).To(Equal(map[string]int{"": 0}))
@@ -178,8 +178,8 @@ func TestTagsThatCannotBeListedAreTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAReplicaThatLagsIsAskedAgain: what it lacks is not taken for withdrawn before it
-// has had ten minutes.
+// TestAReplicaThatLagsIsAskedAgain: a tag that a replica lacks counts as withdrawn only
+// after ten minutes.
 func TestAReplicaThatLagsIsAskedAgain(t *testing.T) {
 	for name, lagging := range map[string][]string{"fewer tags than the scan": {"1", "3"}, "not the one that it showed": {"0", "1", "2"}} {
 		t.Run(name, func(t *testing.T) {
