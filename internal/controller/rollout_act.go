@@ -18,10 +18,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// act makes the cluster follow the history: every target carries the version
-// of the newest entry, and the HealthChecks are reset that must speak anew. It
-// runs in every pass, so that a crash, a target that was annotated later and
-// one that was changed by hand are all the same case.
+// act makes the cluster follow the history. It writes the version of the newest entry to
+// every target and resets the HealthChecks that must report again. It runs in every pass:
+// a crash, a target annotated later and a target changed by hand are the same case.
 func (r *RolloutReconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, w world, d promotion.Decision, recorded bool) error {
 	current := rollout.Current()
 	if current == nil {
@@ -50,8 +49,8 @@ func (r *RolloutReconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, 
 	return errors.Join(errs...)
 }
 
-// outdated are the targets that do not carry the version of the newest entry,
-// as far as the cache can tell, and whose turn it is to be written.
+// outdated returns the targets that, as far as the cache shows, lack the version of the
+// newest entry and may be written now.
 func (r *RolloutReconciler) outdated(rollout *v1alpha1.Rollout, all []targets.Target) []targets.Target {
 	version := rollout.Current().Version.Tag
 	var outdated []targets.Target
@@ -63,16 +62,16 @@ func (r *RolloutReconciler) outdated(rollout *v1alpha1.Rollout, all []targets.Ta
 	return outdated
 }
 
-// overOwned are the targets of which the field manager owns more than it
-// should, as far as the cache can tell.
+// overOwned returns the targets of which, as far as the cache shows, the field manager
+// owns more than it should.
 func (r *RolloutReconciler) overOwned(all []targets.Target) []targets.Target {
 	return slices.DeleteFunc(slices.Clone(all), func(t targets.Target) bool {
 		return !t.OwnsTooMuch() || r.writes.Ahead(t.Object())
 	})
 }
 
-// relinquish ends the ownership of what is not the Rollouts', once: what another
-// controller took under the same name, or what an annotation gave up.
+// relinquish ends, once, the ownership of fields that belong to others: fields that another
+// controller applied under the same field manager, or that an annotation gave up.
 func (r *RolloutReconciler) relinquish(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target) error {
 	err := t.Relinquish(ctx, r.APIReader, r.Client)
 	switch {
@@ -85,14 +84,13 @@ func (r *RolloutReconciler) relinquish(ctx context.Context, rollout *v1alpha1.Ro
 	return nil
 }
 
-// accepted notes that the API server took a write to a target.
+// accepted records that the API server accepted a write to a target.
 func (r *RolloutReconciler) accepted(rollout *v1alpha1.Rollout, t targets.Target) {
 	r.writes.Wrote(t.Object())
 	r.refusals.put(client.ObjectKeyFromObject(rollout), t.Object(), nil)
 }
 
-// write brings one target to the current version. A target that was deleted
-// meanwhile needs nothing.
+// write brings one target to the current version. A deleted target needs no write.
 func (r *RolloutReconciler) write(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, d promotion.Decision) error {
 	current := rollout.Current()
 	err := t.Write(ctx, r.Client, current.Version.Tag, r.Now())

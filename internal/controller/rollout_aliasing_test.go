@@ -23,9 +23,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// In the cache, objects for which Flux says no more than Ready share that condition.
-// What one of them has become since it was read must not be written into the others:
-// the client empties an object before it decodes an answer into it.
+// Objects in the cache for which Flux reports only Ready share that condition. A change
+// of one object after the read must not be written into the others: the client empties an
+// object before it decodes a response into it.
 func TestFieldsAreGivenBackWithoutAWriteToTheCache(t *testing.T) {
 	s := openAfterUpstream(t, fixture.MakeRollout("shop"), nil)
 	s.add(fixture.MakeKustomization("other").Obj())
@@ -64,7 +64,7 @@ func (s *stage) fluxSays(name string, conditions ...metav1.Condition) {
 	s.changeStatus(k, func(client.Object) { k.Status.ObservedGeneration, k.Status.Conditions = 1, conditions })
 }
 
-// cachedClient reads from the caches that the controller has in production.
+// cachedClient returns a client that reads from the same caches as in production.
 func (s *stage) cachedClient(t *testing.T) client.Client {
 	t.Helper()
 	options := cache.Options(nil)

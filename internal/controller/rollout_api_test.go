@@ -19,7 +19,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// manifest is a Rollout as somebody writes it: the spec in YAML.
+// manifest returns a Rollout as a user writes it, with the spec in YAML.
 func (s *stage) manifest(spec string) *unstructured.Unstructured {
 	text := "apiVersion: kuberik.com/v1alpha1\nkind: Rollout\nmetadata: {name: shop, namespace: " + s.namespace + "}\nspec: " + spec
 	object := map[string]any{}
@@ -27,7 +27,7 @@ func (s *stage) manifest(spec string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// apply is a server-side apply, which refuses unknown fields.
+// apply makes a server-side apply, which refuses unknown fields.
 func (s *stage) apply(o *unstructured.Unstructured) error {
 	return s.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("somebody"), client.ForceOwnership)
 }
@@ -36,7 +36,7 @@ func TestTheAPIServerTakesARolloutOrSaysWhatIsWrong(t *testing.T) {
 	const policy = "releasesImagePolicy: {name: shop}"
 	for name, tt := range map[string]struct {
 		spec    string
-		refusal string // empty if it is taken
+		refusal string // empty if it is accepted
 	}{
 		"the smallest":                    {spec: "{" + policy + "}"},
 		"the one of the README":           {spec: "{" + policy + `, versionHistoryLimit: 10, releaseUpdateInterval: "5m", bakeTime: "10m", healthCheckSelector: {matchLabels: {app: shop}}}`},
@@ -113,7 +113,7 @@ func TestWritingTheStatusLeavesTheSpecAsItsAuthorWroteIt(t *testing.T) {
 	s.Expect(after.GetGeneration()).To(Equal(int64(1)))
 }
 
-// TestWhatKubectlGetShows asks for the table that kubectl prints.
+// TestWhatKubectlGetShows requests the table that kubectl prints.
 func TestWhatKubectlGetShows(t *testing.T) {
 	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", fixture.MakeGate("approval", "shop").Closed().Obj())...)
 	s.deploy("shop")
@@ -134,8 +134,8 @@ func TestWhatKubectlGetShows(t *testing.T) {
 	s.Expect(gate).To(Equal(map[string]string{"Name": "approval", "Rollout": "shop", "Passing": "false"}))
 }
 
-// With action Deny a schedule that is not active is open, and one that cannot be evaluated
-// is closed: the columns Ready and Status say which.
+// With action Deny, a schedule that is not active is open, and one that cannot be
+// evaluated is closed. The columns Ready and Status show the difference.
 func TestKubectlGetShowsAScheduleThatCannotBeEvaluated(t *testing.T) {
 	s := openLabelledShop(t, nil)
 	c := s.follow(t, fixture.MakeSchedule("days").Zone("Mars/Olympus").Deny().Obj())
@@ -148,7 +148,7 @@ func TestKubectlGetShowsAScheduleThatCannotBeEvaluated(t *testing.T) {
 	}))
 }
 
-// table is the first row of what kubectl get prints, by its columns.
+// table returns the first row of the output of kubectl get, by column.
 func (s *stage) table(resource string) map[string]string {
 	httpClient, err := rest.HTTPClientFor(testPlane.RESTConfig())
 	s.Expect(err).NotTo(HaveOccurred())

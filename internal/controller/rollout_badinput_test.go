@@ -21,20 +21,21 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// mistake is something that a person got wrong, and what must be said of it.
-// NS stands for the stage's namespace.
+// mistake is an error of a user, and what must be reported about it. NS stands for the
+// stage's namespace.
 type mistake struct {
 	make func(*stage)
 	mend func(*stage)
-	// condition that tells of it, and how it reads before and after.
+	// condition reports the mistake; want and recovered are its states before and after
+	// the fix.
 	condition string
 	want      condition
 	recovered condition
-	// kstatus while it lasts.
+	// kstatus while the mistake lasts.
 	kstatus status.Status
 }
 
-// How the conditions read once everything is well again.
+// The conditions after all problems are fixed.
 var (
 	released  = condition{metav1.ConditionTrue, v1alpha1.ReleasesUpdatedReason, "2 releases known from ImagePolicy shop"}
 	applied   = condition{metav1.ConditionTrue, v1alpha1.TargetsAppliedReason, "applied 1.1.0 to 3 targets"}
@@ -237,8 +238,8 @@ func TestAMistakeIsToldOnceAndBlocksNothingElseAndRecovers(t *testing.T) {
 	}
 }
 
-// staysTold: a condition and exactly one event say what is wrong, also after
-// twenty steps more.
+// staysTold checks that a condition and exactly one event report the mistake, also after
+// twenty more steps.
 func (s *stage) staysTold(m mistake) {
 	want := m.want
 	want.Message = strings.ReplaceAll(want.Message, "NS", s.namespace)
@@ -257,7 +258,7 @@ func (s *stage) staysTold(m mistake) {
 	s.Expect(s.kstatus("shop")).To(Equal(m.kstatus))
 }
 
-// putsBackTheSpare: what has nothing to do with the mistake goes on.
+// putsBackTheSpare checks that work unrelated to the mistake continues.
 func (s *stage) putsBackTheSpare() {
 	s.change(fixture.MakeRepository("spare").Obj(), func(o client.Object) { o.(*sourcev1.OCIRepository).Spec.Reference.Tag = "0.0.9" })
 	s.rest("shop")

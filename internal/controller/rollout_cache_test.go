@@ -17,8 +17,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// TestACacheIsFilledPageByPage, with all that there is, and follows what happens
-// from then on.
+// TestACacheIsFilledPageByPage checks that a cache loads all objects and then follows
+// their changes.
 func TestACacheIsFilledPageByPage(t *testing.T) {
 	s := openStage(t)
 	const all = 2*cache.PageSize + 1

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// TestWhatFluxOnlyNotesInPassingWakesNobody, and everything that is read does.
+// Data that Flux records in every run wakes no Rollout. Everything that is read does.
 func TestWhatFluxOnlyNotesInPassingWakesNobody(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*kustomizev1.Kustomization)

@@ -138,14 +138,14 @@ func TestALostHistoryOfTargetsThatDisagreeWaitsForAPerson(t *testing.T) {
 	s.Expect(s.carried("shop")).To(Equal(map[string]string{"tag": "1.0.0", "VERSION": "1.0.0", "TIER": "gold"}))
 }
 
-// loseStatus plays a backup that was restored without status.
+// loseStatus simulates a backup that was restored without status.
 func (s *stage) loseStatus() {
 	s.changeStatus(fixture.MakeRollout("shop").Obj(), func(o client.Object) {
 		o.(*v1alpha1.Rollout).Status = v1alpha1.RolloutStatus{ObservedGeneration: -1}
 	})
 }
 
-// writeVariableAsOurs changes VERSION of the Kustomization shop under the name
+// writeVariableAsOurs changes VERSION of the Kustomization shop under the field manager
 // of the controller.
 func (s *stage) writeVariableAsOurs(value string) {
 	k := fixture.MakeKustomization("shop").Obj()
@@ -196,7 +196,7 @@ func TestCandidatesStayWhileTheImagePolicyIsGone(t *testing.T) {
 		s.release("shop", tag)
 		s.rest("shop")
 	}
-	s.setRange(">=1.0.0") // the prerelease is no candidate any more
+	s.setRange(">=1.0.0") // the prerelease is not a candidate any more
 	s.rest("shop")
 	s.Expect(s.candidates("shop")).To(Equal(fixture.Releases("1.1.0")))
 	s.remove(&imagev1.ImagePolicy{}, "shop")

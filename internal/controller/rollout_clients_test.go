@@ -70,7 +70,7 @@ func TestNoPatchOfTheDashboardCostsAnAuthorTheSpec(t *testing.T) {
 	}
 }
 
-// ownersOf are the field managers that own a field.
+// ownersOf returns the field managers that own a field.
 func ownersOf(o client.Object, field string) []string {
 	var owners []string
 	for _, entry := range o.GetManagedFields() {
@@ -83,9 +83,9 @@ func ownersOf(o client.Object, field string) []string {
 	return owners
 }
 
-// TestAnEnvironmentIsToldWhatItMayPromoteOn reads, through upstream's types,
-// what a controller needs that promotes between environments: it leaves entries
-// without id or revision out, and stores the id in a key.
+// TestAnEnvironmentIsToldWhatItMayPromoteOn reads, through upstream's types, what a
+// controller that promotes between environments needs. It skips entries without id or
+// revision, and stores the id in a key.
 func TestAnEnvironmentIsToldWhatItMayPromoteOn(t *testing.T) {
 	releases := []v1alpha1.VersionInfo{
 		fixture.MakeRelease("1.0.0").Revision("aaa").Obj(), fixture.MakeRelease("1.1.0").Revision("bbb").Obj(),
@@ -156,7 +156,7 @@ func TestTheManifestsThatPeopleHaveApplyUnchanged(t *testing.T) {
 	s.Expect(s.reconcile("my-app-rollout").RequeueAfter).To(Equal(10 * time.Minute))
 }
 
-// told is what the status says to such a controller, candidates first.
+// told returns what the status shows to such a controller, candidates first.
 func (s *stage) told() []string {
 	wire, err := s.raw("shop").MarshalJSON()
 	s.Expect(err).NotTo(HaveOccurred())

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// setConditions computes every condition of a Rollout. Each has one setter.
+// setConditions sets the conditions except BakeFailureDisabled. Each has one setter.
 func setConditions(r report) {
 	setReleasesUpdated(r)
 	setGatesPassing(r)
@@ -33,7 +33,7 @@ func (r report) set(kind string, status metav1.ConditionStatus, reason, message 
 	})
 }
 
-// keep says again what a condition says already, of this generation too.
+// keep sets a condition again, for the current generation.
 func (r report) keep(c metav1.Condition) { r.set(c.Type, c.Status, c.Reason, c.Message) }
 
 func (r report) remove(kinds ...string) {
@@ -42,7 +42,7 @@ func (r report) remove(kinds ...string) {
 	})
 }
 
-// setReleasesUpdated: the policy's releases are in the ledger.
+// setReleasesUpdated sets the condition True if the releases of the policy are known.
 func setReleasesUpdated(r report) {
 	if problem := r.Policy.Problem; problem != nil {
 		r.set(v1alpha1.ReleasesUpdatedCondition, metav1.ConditionFalse, problem.Reason, problem.Message)
@@ -55,7 +55,7 @@ func setReleasesUpdated(r report) {
 	r.set(v1alpha1.ReleasesUpdatedCondition, metav1.ConditionTrue, v1alpha1.ReleasesUpdatedReason, message)
 }
 
-// setGatesPassing is False only while gates or schedules hold back every
+// setGatesPassing sets the condition False only while gates or schedules hold every
 // candidate.
 func setGatesPassing(r report) {
 	considered := promotion.Considered(r.verdicts)
@@ -77,7 +77,7 @@ func setGatesPassing(r report) {
 	}
 }
 
-// gateHolds are the reasons by which gates and schedules hold a candidate.
+// gateHolds returns the holds that come from gates and schedules.
 func gateHolds(v promotion.Verdict) []promotion.Hold {
 	return slices.DeleteFunc(slices.Clone(v.Holds), func(hold promotion.Hold) bool {
 		single := promotion.Verdict{Holds: []promotion.Hold{hold}}
@@ -85,8 +85,8 @@ func gateHolds(v promotion.Verdict) []promotion.Hold {
 	})
 }
 
-// setDeploymentBlocked is True while the health of what runs holds back
-// automatic promotions.
+// setDeploymentBlocked sets the condition True while the health of the running release
+// blocks automatic promotions.
 func setDeploymentBlocked(r report) {
 	sick := promotion.Unhealthy(r.Health.Checks)
 	switch {
@@ -113,8 +113,8 @@ func setDeploymentBlocked(r report) {
 	}
 }
 
-// setBakeFailureDisabled is decided when a promotion is recorded, and holds for
-// as long as that is current.
+// setBakeFailureDisabled sets the condition when a promotion is recorded. It stays while
+// that promotion is current.
 func setBakeFailureDisabled(r report) {
 	standing := r.condition(v1alpha1.BakeFailureDisabledCondition)
 	switch why := r.decision.Recovery; {
@@ -128,8 +128,8 @@ func setBakeFailureDisabled(r report) {
 	}
 }
 
-// setRequestAccepted answers requests by annotation that could not be
-// honoured. The answer stands until something is done again.
+// setRequestAccepted reports requests by annotation that could not be fulfilled. The
+// answer stays until the next promotion or retry.
 func setRequestAccepted(r report) {
 	answers, refused := r.decision.Answers, r.decision.Declined
 	standing := r.condition(v1alpha1.RequestAcceptedCondition)
@@ -146,8 +146,8 @@ func setRequestAccepted(r report) {
 	}
 }
 
-// onlyWhileAsked are the refusals of requests that stay until they are taken
-// back or have an effect.
+// onlyWhileAsked contains the reasons of answers that stay only until the request is
+// removed or has an effect.
 var onlyWhileAsked = map[string]bool{v1alpha1.InvalidRequestReason: true, v1alpha1.NoSuchCandidateReason: true}
 
 func namesOf(checks []v1alpha1.HealthCheck) string {
@@ -158,8 +158,8 @@ func namesOf(checks []v1alpha1.HealthCheck) string {
 	return truncate.List(names)
 }
 
-// setTargetsApplied tells of the targets together, the worst first. How many
-// have come along is not told: it would be stale by the next write.
+// setTargetsApplied reports on all targets, the worst first. It does not count the
+// applied ones: the number would be outdated at the next write.
 func setTargetsApplied(r report) {
 	current := r.Rollout.Current()
 	byState := map[v1alpha1.TargetState][]string{}
@@ -189,8 +189,8 @@ func setTargetsApplied(r report) {
 	r.set(v1alpha1.TargetsAppliedCondition, status, reason, message)
 }
 
-// conflictReason: other content than the release is told by a reason of its own,
-// unless there are other conflicts beside it.
+// conflictReason returns DigestMismatchReason if every conflict is only content other
+// than the release, and otherwise TargetConflictReason.
 func (r report) conflictReason() string {
 	other := func(t promotion.Target) bool { return t.State == v1alpha1.TargetConflict && !t.Mismatch }
 	if slices.ContainsFunc(r.Targets.All, other) {
@@ -199,7 +199,7 @@ func (r report) conflictReason() string {
 	return v1alpha1.DigestMismatchReason
 }
 
-// pendingBecause tells of pending targets what keeps them, if that is known.
+// pendingBecause returns what keeps pending targets waiting, if that is known.
 func pendingBecause(targets []v1alpha1.TargetStatus) string {
 	var text strings.Builder
 	for _, t := range targets {

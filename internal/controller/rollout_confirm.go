@@ -19,9 +19,9 @@ import (
 // errStale means that the Rollout has changed since it was read.
 var errStale = errors.New("the Rollout has changed since it was read")
 
-// confirm makes sure that the history at hand is the newest: a write under its
-// lock has just proven it, otherwise the Rollout is read past the cache. An old
-// history would bring an old version back to the targets.
+// confirm makes sure that the history in memory is the newest. A write under its lock has
+// just proven it, or else confirm reads the Rollout past the cache. An old history would
+// write an old version to the targets.
 func (r *RolloutReconciler) confirm(ctx context.Context, rollout *v1alpha1.Rollout, recorded bool) error {
 	if recorded {
 		return nil
@@ -39,10 +39,9 @@ func (r *RolloutReconciler) confirm(ctx context.Context, rollout *v1alpha1.Rollo
 	return nil
 }
 
-// decide takes the decision that a promotion has ended, or that Flux deploys what
-// nobody decided, only on what HealthChecks and targets say now: after an outage the
-// caches may show for a while what was so before it, and nothing that is found
-// afterwards changes an outcome any more.
+// decide uses live HealthChecks and targets before it decides that a promotion has ended,
+// or that Flux deploys content that nobody promoted. After an outage the caches may show
+// an old state for a while, and nothing that is found later changes an outcome.
 func (r *RolloutReconciler) decide(ctx context.Context, w *world) (promotion.Decision, error) {
 	d := promotion.Decide(w.Input)
 	switch {
@@ -58,15 +57,15 @@ func (r *RolloutReconciler) decide(ctx context.Context, w *world) (promotion.Dec
 	return promotion.Decide(w.Input), nil
 }
 
-// endsFor reports whether an action ends a promotion for good by evidence. Without a
-// bake there is nothing beyond being applied that could prove it, and the next pass
-// finds what the cache has missed.
+// endsFor reports whether an action permanently ends a promotion because of evidence.
+// Without a bake, being applied is the only evidence, and the next pass finds what the
+// cache missed.
 func endsFor(rollout *v1alpha1.Rollout, action promotion.Action) bool {
 	baked := rollout.Current().State() == v1alpha1.BakeInProgress
 	return action == promotion.FailBake || action == promotion.FinishBake && baked
 }
 
-// confirmEvidence replaces what the caches say of HealthChecks and targets.
+// confirmEvidence replaces the cached HealthChecks and targets with live ones.
 func (r *RolloutReconciler) confirmEvidence(ctx context.Context, w *world) error {
 	checks, err := r.liveChecks(ctx, w.Health.Checks)
 	if err != nil {
@@ -81,8 +80,8 @@ func (r *RolloutReconciler) confirmEvidence(ctx context.Context, w *world) error
 	return nil
 }
 
-// liveTargets says how far targets are past the caches. Those that are gone are none.
-// Who contests a field, and what was refused, stays as it was gathered.
+// liveTargets reads the state of the targets past the caches, without deleted targets.
+// Field conflicts and refused writes stay as gathered.
 func (r *RolloutReconciler) liveTargets(ctx context.Context, w *world) ([]promotion.Target, error) {
 	found, err := targets.LiveAll(ctx, r.APIReader, w.targets)
 	if err != nil {
@@ -103,7 +102,7 @@ func (r *RolloutReconciler) liveTargets(ctx context.Context, w *world) ([]promot
 	return live, nil
 }
 
-// liveChecks reads HealthChecks past the cache. Those that are gone say nothing.
+// liveChecks reads HealthChecks past the cache, without deleted ones.
 func (r *RolloutReconciler) liveChecks(ctx context.Context, seen []v1alpha1.HealthCheck) ([]v1alpha1.HealthCheck, error) {
 	var live []v1alpha1.HealthCheck
 	for i := range seen {

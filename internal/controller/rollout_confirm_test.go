@@ -17,8 +17,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// keep lets the reconciler go on with the objects of a kind as they are now, as a cache
-// does that has not seen what became of them.
+// keep makes the reconciler read the objects of a kind as they are now, like a cache that
+// does not see later changes.
 func (s *stage) keep(kept client.ObjectList) {
 	s.Expect(s.List(s.ctx, kept, client.InNamespace(s.namespace))).To(Succeed())
 	s.reads = func(c client.WithWatch) client.WithWatch {
@@ -58,7 +58,7 @@ func TestNoDeadlineFailsWhatTheCacheHasNotSeenApplied(t *testing.T) {
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeSucceeded))
 }
 
-// A node is lost for an hour with the controller on it, and the only replica.
+// A node is lost for an hour, with the controller and the only replica on it.
 func TestAControllerThatWasAwayOverTheDeadlineFailsNothingThatIsWell(t *testing.T) {
 	s := openStage(t, shopWith(fixture.MakeRollout("shop").DeployTimeout(10*time.Minute).SelectAllChecks(), "1.0.0",
 		fixture.MakeHealthCheck("web").Healthy().Obj())...)

@@ -58,7 +58,7 @@ spec: {postBuild: {substitute: {TIER: gold}}}
 `
 )
 
-// parentApplies plays the kustomize-controller that applies what is in Git to
+// parentApplies simulates the kustomize-controller that applies the manifest in Git to
 // the object shop.
 func (s *stage) parentApplies(manifest string) {
 	s.appliesAs("kustomize-controller", manifest, map[string]string{
@@ -66,12 +66,12 @@ func (s *stage) parentApplies(manifest string) {
 	})
 }
 
-// appliesAs is a server-side apply to the object shop, by force.
+// appliesAs makes a forced server-side apply to the object shop.
 func (s *stage) appliesAs(manager, manifest string, labels map[string]string) {
 	s.Expect(s.Apply(s.ctx, s.toShop(manifest, labels), client.FieldOwner(manager), client.ForceOwnership)).To(Succeed())
 }
 
-// appliesUnforced is one that gives way to other managers.
+// appliesUnforced makes one that does not overwrite other managers.
 func (s *stage) appliesUnforced(manager, manifest string) error {
 	return s.Apply(s.ctx, s.toShop(manifest, nil), client.FieldOwner(manager))
 }
@@ -85,8 +85,8 @@ func (s *stage) toShop(manifest string, labels map[string]string) runtime.ApplyC
 	return client.ApplyConfigurationFromUnstructured(object)
 }
 
-// openContest deploys 1.0.0 to the OCIRepository shop and lets the parent take its
-// tag twice, half a minute apart.
+// openContest deploys 1.0.0 to the OCIRepository shop and lets the parent overwrite its
+// tag twice, ten seconds apart.
 func openContest(t *testing.T, more ...client.Object) *stage {
 	t.Helper()
 	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", more...)...)
@@ -126,7 +126,7 @@ func TestAFirstWriteThatCameLateBeginsNoContest(t *testing.T) {
 			return fixture.Fault{}
 		}
 		s.wire.Fail = nil
-		s.parentApplies(gitSpellsNoTag) // somebody else was a moment earlier
+		s.parentApplies(gitSpellsNoTag) // another writer was a moment earlier
 		return fixture.Fault{}
 	}
 	s.deploy("shop")
@@ -164,8 +164,8 @@ func TestAContestedFieldIsWrittenEverMoreRarely(t *testing.T) {
 	s.Expect(s.events.Take()).To(BeEmpty())
 }
 
-// A digest outranks the tag, so that no write would take effect: time alone changes
-// nothing, and nothing is looked at again and again until Git does.
+// A digest takes precedence over the tag, and no write would take effect. Time alone
+// changes nothing, and the controller does not check again until Git changes.
 func TestAContestedTagThatADigestOutranksIsLeftAlone(t *testing.T) {
 	s := openContest(t)
 	s.parentApplies(gitSpellsDigest)

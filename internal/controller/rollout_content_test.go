@@ -19,24 +19,24 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// otherContent is what a tag points to that was pushed again.
+// otherContent is the digest of a tag that was pushed again.
 const otherContent = "sha256:bbbb"
 
-// digestOf is what a tag points to at first.
+// digestOf returns the first digest of a tag.
 func digestOf(tag string) string { return strings.TrimPrefix(fixture.Revision(tag), tag+"@") }
 
-// pushAgain gives a tag to other content, and lets Flux pull that.
+// pushAgain pushes other content under a tag and lets Flux pull it.
 func (s *stage) pushAgain(tag string) {
 	s.pushedAgain = map[string]string{tag: otherContent}
 	s.fluxPulls()
 }
 
-// reflects has the ImagePolicy say what its tag points to.
+// reflects sets the digest that the ImagePolicy reports for its tag.
 func (s *stage) reflects(digest string) {
 	s.changeStatus(fixture.MakePolicy("shop").Obj(), func(o client.Object) { o.(*imagev1.ImagePolicy).Status.LatestRef.Digest = digest })
 }
 
-// contents are the digests of the history.
+// contents returns the digests of the history.
 func (s *stage) contents() []string {
 	var all []string
 	for _, entry := range s.rollout("shop").Status.History {
@@ -114,7 +114,7 @@ func TestOtherContentAtThePullIsNoProof(t *testing.T) {
 		{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.DigestMismatchReason, Message: message},
 	}))
 
-	s.reflects(otherContent) // as Flux does with Always
+	s.reflects(otherContent) // as Flux does with digestReflectionPolicy Always
 	s.rest("shop")
 	s.Expect(s.contents()).To(Equal([]string{otherContent, digestOf("1.0.0")}))
 	s.deploy("shop")

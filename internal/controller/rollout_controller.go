@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller holds the reconcilers. What a Rollout does next is
-// decided in package promotion; this package gathers what the decision needs,
-// records it, carries it out and reports it.
+// Package controller contains the reconcilers. Package promotion decides what a Rollout
+// does next. This package gathers what the decision needs, records the decision, carries
+// it out and reports it.
 package controller
 
 import (
@@ -37,17 +37,17 @@ import (
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// RolloutReconciler promotes releases as its Rollouts ask for.
+// RolloutReconciler promotes releases as its Rollouts specify.
 type RolloutReconciler struct {
 	// Client reads from caches and writes.
 	Client client.Client
-	// APIReader reads past the caches, before a step that cannot be taken back.
+	// APIReader reads past the caches, before a step that cannot be undone.
 	APIReader client.Reader
 	// Events announces transitions.
 	Events record.EventRecorder
 	// Now is the clock.
 	Now func() time.Time
-	// Metadata reads what registries say of releases, beside the reconciler; nil
+	// Metadata reads the metadata of releases from registries, in the background; nil
 	// leaves it out.
 	Metadata *imageinfo.Store
 	// Notifications takes Flux events; nil sends none.
@@ -56,12 +56,12 @@ type RolloutReconciler struct {
 	Instance string
 	// Metrics counts what Rollouts do; nil counts nothing.
 	Metrics *metrics.Rollouts
-	// Durations records how long reconciliations take; nil does not.
+	// Durations records how long reconciliations take; nil records nothing.
 	Durations *metrics.Durations
-	// Shard is the part of the Rollouts that is reconciled here.
+	// Shard is the part of the Rollouts that this instance reconciles.
 	Shard shard.Shard
-	// NoCrossNamespaceRefs refuses HealthChecks and ImageRepositories of other
-	// namespaces.
+	// NoCrossNamespaceRefs refuses HealthChecks, ImageRepositories and OCIRepositories of
+	// other namespaces.
 	NoCrossNamespaceRefs bool
 
 	writes     expectations.Versions
@@ -75,7 +75,7 @@ type RolloutReconciler struct {
 	helm       helmReleases
 }
 
-// Reconcile brings one Rollout forward by one decision.
+// Reconcile takes one decision for a Rollout and carries it out.
 func (r *RolloutReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pass := &announce.Pass{}
 	result, err := r.pass(ctx, req, pass)
@@ -111,9 +111,8 @@ func (r *RolloutReconciler) pass(ctx context.Context, req ctrl.Request, pass *an
 	return r.reconcile(ctx, rollout, pass)
 }
 
-// reconcile gathers, decides, records, acts and reports, in this order: the
-// history says what is to be done before any target is touched, so that
-// whoever comes next can finish it.
+// reconcile gathers, decides, records, acts and reports, in this order. The history
+// states what to do before any target is written, and any later pass can finish it.
 func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, pass *announce.Pass) (ctrl.Result, error) {
 	world := r.gather(ctx, rollout)
 	decision, err := r.decide(ctx, &world)
@@ -144,11 +143,10 @@ func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rol
 	return next, nil
 }
 
-// lostRace reports whether somebody else has written what the pass rests on.
+// lostRace reports whether another client has changed what the pass depends on.
 func lostRace(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errStale) }
 
-// giveUp ends a pass. A race that was lost is no error: the next pass finds what has
-// been written.
+// giveUp ends a pass. A lost race is no error: the next pass reads what was written.
 func giveUp(pass *announce.Pass, err error) (ctrl.Result, error) {
 	if !lostRace(err) {
 		return ctrl.Result{}, err
@@ -157,15 +155,15 @@ func giveUp(pass *announce.Pass, err error) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: recheck.AfterConflict}, nil
 }
 
-// follow does what was recorded. That an annotation cannot be removed does not
-// keep the release from its targets.
+// follow carries out the recorded decision. The release reaches its targets even if an
+// annotation cannot be removed.
 func (r *RolloutReconciler) follow(ctx context.Context, recorded *v1alpha1.Rollout, w world, d promotion.Decision, news bool) error {
 	recorded, unspent := r.spend(ctx, recorded, d)
 	err := r.act(ctx, recorded, w, d, news)
 	return errors.Join(unspent, err, r.reportRefusals(ctx, recorded, w, d, err))
 }
 
-// requeue sleeps until time alone may change something; zero is never.
+// requeue schedules a pass for when time alone may change something; zero means never.
 func (r *RolloutReconciler) requeue(began, at time.Time) ctrl.Result {
 	if at.IsZero() {
 		return ctrl.Result{}
@@ -173,7 +171,7 @@ func (r *RolloutReconciler) requeue(began, at time.Time) ctrl.Result {
 	return ctrl.Result{RequeueAfter: recheck.In(at, began, r.Now())}
 }
 
-// earliest returns the earlier of two moments; zero is never.
+// earliest returns the earlier of two times; zero means never.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

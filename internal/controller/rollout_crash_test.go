@@ -20,15 +20,15 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// story is four promotions with a bake and a HealthCheck; the third is a pin
-// that supersedes the second one, the fourth is forced.
+// story contains four promotions with a bake and a HealthCheck. The third is a pin that
+// supersedes the second, the fourth is forced.
 type story struct {
 	*stage
 	chapter int
-	last    int // the chapter with which it ends
+	last    int // the chapter after which it ends
 }
 
-// outcome is what must be the same however often the controller died.
+// outcome is the result that must not depend on crashes of the controller.
 type outcome struct {
 	History     []promoted
 	Carried     map[string]string
@@ -45,7 +45,7 @@ func openStory(t *testing.T, chapters int) *story {
 	return &story{stage: openStage(t, objects...), last: chapters}
 }
 
-// tell lets everybody do their part, one step at a time, until the story ends.
+// tell lets everyone act, one step at a time, until the story ends.
 func (s *story) tell(afterStep func()) outcome {
 	for range 80 {
 		result, _ := s.try("shop")
@@ -61,7 +61,7 @@ func (s *story) tell(afterStep func()) outcome {
 	return outcome{}
 }
 
-// pages say how far a promotion must have come, and what follows then.
+// pages contains the state that a promotion must reach, and what happens then.
 var pages = []struct {
 	until promoted
 	then  func(*story)
@@ -75,8 +75,8 @@ var pages = []struct {
 	{promoted{ID: 4, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}, func(*story) {}},
 }
 
-// turnPage goes on once the promotion has come as far as the story wants it
-// to, and the targets with it. It reports whether the story is over.
+// turnPage continues once the promotion and its targets have reached the state of the
+// page. It reports whether the story is over.
 func (s *story) turnPage() bool {
 	page := pages[s.chapter]
 	history := s.history("shop")
@@ -88,13 +88,13 @@ func (s *story) turnPage() bool {
 	return s.chapter == s.last
 }
 
-// followed: the targets carry the release.
+// followed reports whether the targets have the release.
 func (s *story) followed(tag string) bool {
 	carried := s.carried("shop")
 	return carried["tag"] == tag && carried["VERSION"] == tag
 }
 
-// checkRecovers plays a writer that says Healthy whenever it was reset.
+// checkRecovers simulates a writer that reports Healthy after each reset.
 func (s *story) checkRecovers() {
 	check := &v1alpha1.HealthCheck{}
 	s.Expect(s.Get(s.ctx, s.key("web"), check)).To(Succeed())
@@ -118,8 +118,8 @@ func (s *story) outcome() outcome {
 	return o
 }
 
-// fullStory is how it must end: each release is in the history once, and each
-// target was written once per release.
+// fullStory is the expected outcome: each promotion is in the history once, and each
+// target was written once per promotion.
 var fullStory = outcome{
 	History: []promoted{
 		{ID: 4, Tag: "1.0.0", State: v1alpha1.BakeSucceeded},
@@ -129,11 +129,11 @@ var fullStory = outcome{
 	},
 	Carried:     map[string]string{"tag": "1.0.0", "VERSION": "1.0.0", "TIER": "gold"},
 	Generations: map[string]int64{"*v1.OCIRepository": 5, "*v1.Kustomization": 5},
-	Ledger:      []string{"1.0.0", "1.1.0"}, // of the pinned one the ImagePolicy knows nothing
+	Ledger:      []string{"1.0.0", "1.1.0"}, // the ImagePolicy does not know the pinned release
 	ForcedBy:    "ann",
 }
 
-// firstChapter is how the first promotion must end.
+// firstChapter is the expected outcome of the first promotion.
 var firstChapter = outcome{
 	History:     []promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}},
 	Carried:     map[string]string{"tag": "1.0.0", "VERSION": "1.0.0", "TIER": "gold"},
@@ -147,9 +147,9 @@ func TestTheStoryWithoutFaults(t *testing.T) {
 	s.Expect(s.wire.Writes()).To(HaveLen(28))
 }
 
-// TestTheControllerMayDieBetweenAnyTwoWrites lets the controller die after
-// each of its writes, and before the first; a new one takes over. To die just
-// before a write is to die just after the one before it.
+// TestTheControllerMayDieBetweenAnyTwoWrites crashes the controller after each of its
+// writes, and before the first. A new one continues. A crash just before a write is the
+// same as one just after the write before it.
 func TestTheControllerMayDieBetweenAnyTwoWrites(t *testing.T) {
 	clean := openStory(t, len(pages))
 	clean.tell(func() {})
@@ -173,8 +173,8 @@ func TestTheControllerMayDieBetweenAnyTwoWrites(t *testing.T) {
 	}
 }
 
-// TestEachWriteMayTimeOut lets each write fail once, before or after it was
-// carried out, while the controller lives on.
+// TestEachWriteMayTimeOut lets each write fail once, before or after it was carried out,
+// while the controller continues to run.
 func TestEachWriteMayTimeOut(t *testing.T) {
 	clean := openStory(t, 1)
 	clean.tell(func() {})
@@ -245,7 +245,7 @@ func TestAnOldCopyOfATargetDoesNotCountAsApplied(t *testing.T) {
 	s.Expect(s.Get(s.ctx, s.key("shop"), stale)).To(Succeed())
 	s.pinTo("0.9.0")
 	s.rest("shop")
-	s.pinTo("1.0.0") // what the stale copy carries and reports
+	s.pinTo("1.0.0") // what the stale copy has and reports
 	s.reconcile("shop")
 	s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 3, Tag: "1.0.0", State: v1alpha1.BakeDeploying}))
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"))
@@ -259,7 +259,7 @@ func TestAnOldCopyOfATargetDoesNotCountAsApplied(t *testing.T) {
 
 func (s *stage) pinTo(tag string) { s.pin("shop", &tag) }
 
-// changeTag plays a person who changes the OCIRepository shop by hand.
+// changeTag simulates a user who changes the OCIRepository shop by hand.
 func (s *stage) changeTag(tag string) {
 	s.change(&sourcev1.OCIRepository{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, func(o client.Object) {
 		o.(*sourcev1.OCIRepository).Spec.Reference.Tag = tag

@@ -18,7 +18,7 @@ import (
 
 const thousand = 1000
 
-// addAll creates objects side by side.
+// addAll creates objects concurrently.
 func (s *stage) addAll(objects []client.Object) {
 	var waiting sync.WaitGroup
 	failed := make(chan error, len(objects))
@@ -39,8 +39,8 @@ func (s *stage) addAll(objects []client.Object) {
 	}
 }
 
-// TestAThousandGatesAreToldInAFewWords: the status stays small, what holds the
-// release comes first, one event tells of it, and a gate that goes is noticed.
+// TestAThousandGatesAreToldInAFewWords: the status stays small, the blocking gates come
+// first, one event reports them, and the removal of a gate is noticed.
 func TestAThousandGatesAreToldInAFewWords(t *testing.T) {
 	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
@@ -101,8 +101,8 @@ func (s *stage) closeAll(gates []client.Object) {
 	waiting.Wait()
 }
 
-// TestHundredsOfHealthChecksFailInAFewWords: what they say has no end, and there
-// are very many of them, in whatever way they were selected.
+// TestHundredsOfHealthChecksFailInAFewWords: the messages are very long, and there are
+// very many checks, however they were selected.
 func TestHundredsOfHealthChecksFailInAFewWords(t *testing.T) {
 	const checks = 300
 	for name, selector := range map[string]*v1alpha1.HealthCheckSelector{

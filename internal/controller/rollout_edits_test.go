@@ -16,10 +16,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// values are what an edit changes; nil removes.
+// values contains the fields to change; nil removes one.
 type values map[string]any
 
-// edit changes fields of an object as a person does. One that is gone stays gone.
+// edit changes fields of an object as a user does. A deleted object stays deleted.
 func (c *crowd) edit(o client.Object, name string, changed values) error {
 	body, err := json.Marshal(changed)
 	if err != nil {
@@ -36,7 +36,7 @@ func substituteFrom(variable string) string {
 	return v1alpha1.SubstituteAnnotationPrefix + variable + v1alpha1.SubstituteAnnotationSuffix
 }
 
-// edits are what people do to a Rollout and what it drives, at random.
+// edits contains random edits of users to a Rollout and what it drives.
 var edits = []func(c *crowd, name string, random *rand.Rand) error{
 	func(c *crowd, name string, random *rand.Rand) error { // a pin
 		return c.edit(&v1alpha1.Rollout{}, name, values{"spec": values{"wantedVersion": c.someTag(random)}})
@@ -100,7 +100,7 @@ var edits = []func(c *crowd, name string, random *rand.Rand) error{
 	},
 }
 
-// calm takes back what the edits have left that holds a Rollout.
+// calm undoes the edits that keep a Rollout from being promoted.
 func (c *crowd) calm(name string) error {
 	for _, step := range []func() error{
 		func() error {

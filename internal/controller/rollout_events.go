@@ -19,26 +19,26 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// transition is a fact that was just stored. It is logged, and told by a Kubernetes
+// transition is a fact that was just stored. It is logged, and emitted as a Kubernetes
 // event, a Flux event, or both.
 type transition struct {
 	// reason of the Kubernetes event.
 	reason string
 	// eventType of the Kubernetes event; empty for none.
 	eventType string
-	// finer is the reason of the Flux event if that is more precise.
+	// finer is a more precise reason for the Flux event, if any.
 	finer string
 	// severity of the Flux event; empty for none.
 	severity string
-	// message for people.
+	// message for users.
 	message string
-	// release that this is about; nil if it is about none.
+	// release that the transition is about; nil if there is none.
 	release *v1alpha1.VersionInfo
-	// metadata of the Flux event beyond what all have.
+	// metadata of the Flux event beyond the common metadata.
 	metadata map[string]string
 }
 
-// announce tells of transitions once they are stored.
+// announce logs and emits transitions after they are stored.
 func (r *RolloutReconciler) announce(ctx context.Context, rollout *v1alpha1.Rollout, w world, news []transition) {
 	for i := range news {
 		news[i].message = truncate.Message(news[i].message)
@@ -51,16 +51,16 @@ func (r *RolloutReconciler) announce(ctx context.Context, rollout *v1alpha1.Roll
 	r.notify(ctx, rollout, w, news)
 }
 
-// transitions are all that the decision has brought about, in the order in which
-// they are told.
+// transitions returns all that the decision caused, in the order in which they are
+// reported.
 func transitions(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) []transition {
 	changed := changedConditions(rollout, in, d)
 	return slices.Concat(detected(in, d, changed), noted(d), outcomes(rollout, in, d), changed)
 }
 
-// detected tells of candidates that were not known before, all in one, and of
-// what holds the newest, unless that is told by itself. Its Kubernetes event is
-// that of the promotion, or of what holds it.
+// detected reports all new candidates in one transition, with the hold of the newest one
+// unless another transition reports that. It emits no Kubernetes event: the promotion or
+// the hold has one.
 func detected(in promotion.Input, d promotion.Decision, told []transition) []transition {
 	var tags []string
 	before, after := promotion.TagsOf(in.Rollout.Status.AvailableReleases), promotion.TagsOf(d.Ledger)
@@ -85,7 +85,7 @@ func detected(in promotion.Input, d promotion.Decision, told []transition) []tra
 	}}
 }
 
-// tells reports whether one of the transitions tells of the hold.
+// tells reports whether one of the transitions reports the hold.
 func tells(told []transition, hold promotion.Hold) bool {
 	return slices.ContainsFunc(told, func(t transition) bool { return strings.Contains(t.message, hold.Message) })
 }
@@ -100,7 +100,7 @@ func noted(d promotion.Decision) []transition {
 	return all
 }
 
-// outcomes tells of the history entry that the decision made or moved.
+// outcomes reports the history entry that the decision added or changed.
 func outcomes(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) []transition {
 	current := rollout.Current()
 	switch d.Action {
@@ -127,9 +127,9 @@ func cancelled(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decisi
 	return []transition{t}
 }
 
-// promotedBy tells of a promotion. Whether a person chose it, and whether it
-// goes back, is in the reason of the Flux event only: others of this API read the
-// Kubernetes event's.
+// promotedBy reports a promotion. Only the reason of the Flux event shows whether a user
+// chose it or it is a rollback: other clients of this API read the reason of the
+// Kubernetes event.
 func promotedBy(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) transition {
 	current := rollout.Current()
 	verb, t := "promoted", ofEntry(rollout, v1alpha1.BakeTimeDeployingReason, "")
@@ -147,8 +147,8 @@ func promotedBy(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decis
 	return t
 }
 
-// ofEntry tells of the newest history entry: where it comes from, which one it
-// is and who caused it.
+// ofEntry reports on the newest history entry: the version before it, its ID and who
+// caused it.
 func ofEntry(rollout *v1alpha1.Rollout, reason, message string) transition {
 	current := rollout.Current()
 	metadata := map[string]string{}
@@ -168,7 +168,7 @@ func ofEntry(rollout *v1alpha1.Rollout, reason, message string) transition {
 	}
 }
 
-// alarms are the condition states that are told as a Warning when they begin.
+// alarms contains the condition states that are emitted as a Warning when they begin.
 var alarms = map[string]metav1.ConditionStatus{
 	v1alpha1.ReleasesUpdatedCondition:   metav1.ConditionFalse,
 	v1alpha1.GatesPassingCondition:      metav1.ConditionFalse,
@@ -178,8 +178,8 @@ var alarms = map[string]metav1.ConditionStatus{
 	v1alpha1.StalledCondition:           metav1.ConditionTrue,
 }
 
-// changedConditions tells of what has begun to be wrong, or is wrong for
-// another reason now, and of gates that let candidates through again.
+// changedConditions reports problems that have begun or have another reason now, and
+// gates that let candidates through again.
 func changedConditions(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) []transition {
 	var all []transition
 	for i := range rollout.Status.Conditions {
@@ -197,8 +197,8 @@ func changedConditions(rollout *v1alpha1.Rollout, in promotion.Input, d promotio
 	return all
 }
 
-// newsOf reports whether a condition is worth telling, and by which type of
-// Kubernetes event. That only the culprits are others is worth a Flux event.
+// newsOf reports whether a condition is worth an event, and by which type of Kubernetes
+// event. A change of only the culprits is worth a Flux event.
 func newsOf(was, now *metav1.Condition) (eventType string, told bool) {
 	switch same := was != nil && was.Status == now.Status && was.Reason == now.Reason; {
 	case same:
@@ -212,8 +212,8 @@ func newsOf(was, now *metav1.Condition) (eventType string, told bool) {
 	return "", false
 }
 
-// culprits are the gates that are closed, or the HealthChecks that hold releases back,
-// as the condition's message names them first; empty if it is about others.
+// culprits returns the closed gates, or the HealthChecks that block releases, as the
+// message of the condition names them first; empty for other reasons.
 func culprits(c *metav1.Condition) string {
 	switch c.Reason {
 	case v1alpha1.SomeGatesBlockingReason, v1alpha1.UnhealthyHealthChecksReason:
@@ -230,7 +230,7 @@ func ofCondition(rollout *v1alpha1.Rollout, in promotion.Input, c *metav1.Condit
 	}
 	switch c.Type {
 	case v1alpha1.RequestAcceptedCondition:
-		t.severity = "" // an answer for the person who asked
+		t.severity = "" // an answer for the user who asked
 	case v1alpha1.GatesPassingCondition:
 		t.about(rollout.Status.ReleaseCandidates)
 		t.metadata[metaGate] = truncate.List(in.Gates.Blocking(c.Reason, t.metadata[metaTo]))
@@ -243,16 +243,15 @@ func ofCondition(rollout *v1alpha1.Rollout, in promotion.Input, c *metav1.Condit
 	return t
 }
 
-// about makes the newest candidate the subject.
+// about makes the newest candidate the release of the transition.
 func (t *transition) about(candidates []v1alpha1.ReleaseCandidate) {
 	if len(candidates) > 0 {
 		t.release, t.metadata[metaTo] = &candidates[0].VersionInfo, candidates[0].Tag
 	}
 }
 
-// errorReasons are those that a person is to be woken for. What merely waits,
-// for a gate, a schedule or a registry, is none: nobody wants to be paged because
-// it is night.
+// errorReasons contains the reasons that should alert a user. Waiting for a gate, a
+// schedule or a registry is not among them: nobody wants to be paged because it is night.
 var errorReasons = map[string]bool{
 	v1alpha1.BakeTimeFailedReason:       true,
 	v1alpha1.HealthCheckBlockingReason:  true,
@@ -278,8 +277,9 @@ func severityOf(reason string) string {
 	return eventv1.EventSeverityInfo
 }
 
-// toldElsewhere: waiting is no alarm, a failed bake has an event of its own
-// that names the HealthChecks, and what shows in two conditions is told once.
+// toldElsewhere reports whether a condition needs no event: waiting is no alarm, a failed
+// bake has its own event with the HealthChecks, and a fact in two conditions is emitted
+// once.
 func toldElsewhere(c *metav1.Condition, d promotion.Decision) bool {
 	switch c.Reason {
 	case v1alpha1.TargetsPendingReason, v1alpha1.BakeTimeFailedReason:
@@ -291,7 +291,7 @@ func toldElsewhere(c *metav1.Condition, d promotion.Decision) bool {
 	case v1alpha1.AccessDeniedReason:
 		return c.Type != v1alpha1.StalledCondition
 	case v1alpha1.RetryNotNeededReason, v1alpha1.ForceDeployNotNeededReason, v1alpha1.UnblockNotNeededReason, v1alpha1.BypassNotNeededReason:
-		return true // as often as they are asked, once the request is removed
+		return true // emitted for each request, once it is removed
 	case v1alpha1.UnhealthyHealthChecksReason:
 		return d.Action == promotion.FailBake
 	}

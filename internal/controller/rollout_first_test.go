@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// openWithARunningApp is a namespace in which somebody else has deployed 1.0.0, while the
+// openWithARunningApp opens a namespace in which another writer has deployed 1.0.0. The
 // policy names 1.1.0 and a gate is closed.
 func openWithARunningApp(t *testing.T, objects ...client.Object) *stage {
 	t.Helper()
@@ -32,7 +32,7 @@ func openWithARunningApp(t *testing.T, objects ...client.Object) *stage {
 	return s
 }
 
-// somebodySets the tag and the variable as a field manager of its own.
+// somebodySets sets the tag and the variable under a field manager of its own.
 func (s *stage) somebodySets(tag, variable string) {
 	s.appliesAs("somebody", `
 apiVersion: source.toolkit.fluxcd.io/v1
@@ -118,8 +118,8 @@ func TestFirstReleaseAppliedWritesNothingWhileItIsNotKnownWhatRuns(t *testing.T)
 	}
 }
 
-// The entry is of what Flux has pulled, so that it is proven at once, and no push that
-// came before is taken for news.
+// The entry contains what Flux has pulled. It is therefore proven at once, and an earlier
+// push is not taken for a change.
 func TestFirstReleaseAppliedRecordsWhatFluxHasPulled(t *testing.T) {
 	s := openWithARunningApp(t)
 	s.fluxApplies()

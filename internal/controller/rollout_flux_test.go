@@ -18,8 +18,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// fluxApplies plays source-controller and kustomize-controller: what every
-// object of the namespace asks for is pulled and applied.
+// fluxApplies simulates source-controller and kustomize-controller: it pulls and applies
+// what every object of the namespace requests.
 func (s *stage) fluxApplies() {
 	s.fluxPulls()
 	s.fluxAppliesKustomizations()
@@ -54,7 +54,7 @@ func (s *stage) upToDate(r *sourcev1.OCIRepository) bool {
 		r.Status.Artifact.Revision == s.revisionOf(r.Spec.Reference)
 }
 
-// revisionOf is what a reference points to in the registry.
+// revisionOf returns the revision of a reference in the registry.
 func (s *stage) revisionOf(ref *sourcev1.OCIRepositoryRef) string {
 	switch {
 	case ref.Digest != "":
@@ -86,7 +86,7 @@ func (s *stage) fluxAppliesOne(k *kustomizev1.Kustomization) {
 	s.Expect(s.Status().Update(s.ctx, k)).To(Succeed())
 }
 
-// fluxFails plays a kustomize-controller that cannot apply what it pulled.
+// fluxFails simulates a kustomize-controller that cannot apply what it pulled.
 func (s *stage) fluxFails(name, message string) {
 	s.fluxPulls()
 	s.changeStatus(&kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(o client.Object) {
@@ -105,8 +105,8 @@ func fluxSays(conditions *[]metav1.Condition, generation int64, ready metav1.Con
 	})
 }
 
-// checksSay plays the writers of all HealthChecks, who have no clock of their
-// own and never write lastChangeTime.
+// checksSay simulates the writers of all HealthChecks. They have no clock and never write
+// lastChangeTime.
 func (s *stage) checksSay(status v1alpha1.HealthStatus) {
 	all := &v1alpha1.HealthCheckList{}
 	s.Expect(s.List(s.ctx, all, client.InNamespace(s.namespace))).To(Succeed())
@@ -116,7 +116,7 @@ func (s *stage) checksSay(status v1alpha1.HealthStatus) {
 	}
 }
 
-// checkFails plays the writer of one HealthCheck that saw an error.
+// checkFails simulates the writer of one HealthCheck that saw an error.
 func (s *stage) checkFails(name, message string, at time.Time) {
 	s.changeStatus(&v1alpha1.HealthCheck{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(o client.Object) {
 		check := o.(*v1alpha1.HealthCheck)
@@ -131,8 +131,8 @@ func setLatest(policy client.Object, tag string) {
 	fluxSays(&p.Status.Conditions, p.Generation, metav1.ConditionTrue, "Latest image tag resolved to "+tag)
 }
 
-// carried is the tag in the OCIRepository and the substitutes in the
-// Kustomization of that name.
+// carried returns the tag in the OCIRepository and the substitutes in the Kustomization
+// of that name.
 func (s *stage) carried(name string) map[string]string {
 	all := map[string]string{}
 	repository := &sourcev1.OCIRepository{}
@@ -148,9 +148,8 @@ func (s *stage) carried(name string) map[string]string {
 	return all
 }
 
-// shopWith are the Rollout shop, an ImagePolicy that names the release, and
-// what it drives: the OCIRepository and, by the variable VERSION, the
-// Kustomization shop.
+// shopWith returns the Rollout shop, an ImagePolicy with the release, and what the
+// Rollout drives: the OCIRepository and, by the variable VERSION, the Kustomization shop.
 func shopWith(rollout *fixture.RolloutBuilder, tag string, more ...client.Object) []client.Object {
 	return append([]client.Object{
 		fixture.MakeScan("shop").Found(tag).Obj(),
@@ -163,7 +162,7 @@ func shopWith(rollout *fixture.RolloutBuilder, tag string, more ...client.Object
 
 func forgetLatest(policy client.Object) { policy.(*imagev1.ImagePolicy).Status.LatestRef = nil }
 
-// scanFinds lets the ImageRepository shop show tags.
+// scanFinds sets the tags that the ImageRepository shop shows.
 func (s *stage) scanFinds(tags ...string) {
 	s.changeStatus(fixture.MakeScan("shop").Obj(), func(o client.Object) {
 		o.(*imagev1.ImageRepository).Status.LastScanResult = fixture.MakeScan("shop").Found(tags...).Obj().Status.LastScanResult

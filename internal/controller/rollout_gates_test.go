@@ -73,7 +73,7 @@ func TestGatesPassingNamesAllThatHold(t *testing.T) {
 func TestAllowedVersions(t *testing.T) {
 	for name, tt := range map[string]struct {
 		gates []client.Object
-		want  string // what runs in the end
+		want  string // the version that runs in the end
 		shown []v1alpha1.RolloutGateStatusSummary
 	}{
 		"absent filter nothing": {

@@ -21,16 +21,16 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// world is what was gathered: the input of the decision, and the objects
-// behind it that the decision may ask to write.
+// world is what was gathered: the input of the decision, and the objects behind it that
+// the decision may ask to write.
 type world struct {
 	promotion.Input
 	targets []targets.Target
 	err     error // reads that failed; each is a Problem in the Input as well
 }
 
-// gather does all the reading, from caches and field indexes. What cannot be
-// read is a fact in the answer.
+// gather reads the input of the decision, mostly from caches and field indexes. A failed
+// read is a fact in the result.
 func (r *RolloutReconciler) gather(ctx context.Context, rollout *v1alpha1.Rollout) world {
 	w := world{Input: promotion.Input{Now: r.Now(), Rollout: rollout}}
 	policyKey := types.NamespacedName{Namespace: rollout.Namespace, Name: rollout.Spec.ReleasesImagePolicy.Name}
@@ -41,13 +41,13 @@ func (r *RolloutReconciler) gather(ctx context.Context, rollout *v1alpha1.Rollou
 	w.err = errors.Join(w.err, unreadable.Ignore(r.gatherTargets(ctx, &w)))
 	w.Targets.All = w.Compared()
 	r.gatherMetadata(&w, offer)
-	w.Targets.All = w.Compared() // with what the registry says of the release
+	w.Targets.All = w.Compared() // now with the metadata from the registry
 	w.err = errors.Join(w.err, unreadable.Ignore(r.gatherGates(ctx, &w)))
 	w.err = errors.Join(w.err, unreadable.Ignore(r.gatherHealth(ctx, &w)))
 	return w
 }
 
-// gatherTargets finds the targets and what they report of the current release.
+// gatherTargets finds the targets and observes their state for the current release.
 func (r *RolloutReconciler) gatherTargets(ctx context.Context, w *world) error {
 	key := client.ObjectKeyFromObject(w.Rollout)
 	found, err := r.findTargets(ctx, key)
@@ -70,7 +70,7 @@ func (r *RolloutReconciler) gatherTargets(ctx context.Context, w *world) error {
 	return nil
 }
 
-// withoutTargets says that the targets could not be read. None is written.
+// withoutTargets records that the targets could not be read. None is written.
 func (w *world) withoutTargets(err error) error {
 	w.targets, w.Targets = nil, promotion.Targets{Problem: &promotion.Problem{
 		Reason: v1alpha1.RolloutFailedReason, Message: "the targets could not be read" + because(err),
@@ -78,9 +78,9 @@ func (w *world) withoutTargets(err error) error {
 	return err
 }
 
-// because names why something could not be read, if the API server says so in one of
-// its own words, or if an object is at fault; all else is in the log. It is the same each
-// time.
+// because returns why something could not be read, if the API server gives a standard
+// reason or an object is the cause. Other causes are only in the log. The text is the
+// same each time.
 func because(err error) string {
 	if object := unreadable.Because(err); object != nil {
 		return ": " + object.Error()
@@ -91,21 +91,21 @@ func because(err error) string {
 	return ""
 }
 
-// observe says how far a target is with the version of the newest entry, or of the one
-// that may become the first.
+// observe returns the state of a target for the version of the newest entry, or of the
+// possible first entry.
 func (r *RolloutReconciler) observe(ctx context.Context, w *world, t targets.Target) (promotion.Target, error) {
 	rollout, version := w.Rollout, w.version()
 	seen := r.permitted(t, t.Observe(rollout, version))
 	seen.Unset = rollout.Current() == nil && t.Unset()
 	if seen.State == v1alpha1.TargetApplied && r.writes.Ahead(t.Object()) {
-		seen.State = v1alpha1.TargetPending // the cache has not seen what we wrote
+		seen.State = v1alpha1.TargetPending // the cache does not show our write yet
 	}
 	seen, err := r.judgeConflict(ctx, rollout, t, remember(rollout.Status.Targets, t, seen, version))
 	return r.refusals.judge(rollout, t, seen), err
 }
 
-// permitted refuses a target whose source is in another namespace, where that is not
-// allowed.
+// permitted reports a conflict if the source of a target is in another namespace and that
+// is not allowed.
 func (r *RolloutReconciler) permitted(t targets.Target, seen promotion.Target) promotion.Target {
 	if source := t.ForeignSource(); r.NoCrossNamespaceRefs && source != "" {
 		seen.State = v1alpha1.TargetConflict
@@ -115,9 +115,8 @@ func (r *RolloutReconciler) permitted(t targets.Target, seen promotion.Target) p
 	return seen
 }
 
-// remember keeps a failure in mind while Flux tries again: it is the last that
-// is known of the target. But that a write was refused is over once there is nothing
-// left to write.
+// remember keeps the last known failure of a target while Flux tries again. It drops a
+// refused write once there is nothing left to write.
 func remember(before []v1alpha1.TargetStatus, t targets.Target, seen promotion.Target, version string) promotion.Target {
 	if seen.State != v1alpha1.TargetPending || seen.Message != "" {
 		return seen
@@ -133,7 +132,7 @@ func remember(before []v1alpha1.TargetStatus, t targets.Target, seen promotion.T
 	return seen
 }
 
-// version is what the targets are to have applied; empty if that is not known yet.
+// version returns the version that targets should have; empty if it is not known yet.
 func (w *world) version() string {
 	switch current := w.Rollout.Current(); {
 	case current != nil:
@@ -144,10 +143,10 @@ func (w *world) version() string {
 	return ""
 }
 
-// gatherUnrecorded asks, while there is no history, which versions the targets carry:
-// what the controller once wrote, and, with spec.firstRelease Applied, what anybody did.
-// It reads past the caches, since the beginning of a history must not come of an old
-// copy; that happens once in a Rollout's life.
+// gatherUnrecorded reads, while there is no history, which versions the targets have:
+// those written by the controller and, with spec.firstRelease Applied, those written by
+// anyone. It reads past the caches, because a history must not begin with an old copy.
+// That happens once in a Rollout's life.
 func (r *RolloutReconciler) gatherUnrecorded(ctx context.Context, w *world) error {
 	if len(w.Rollout.Status.History) > 0 {
 		return nil
@@ -170,8 +169,8 @@ func (r *RolloutReconciler) gatherUnrecorded(ctx context.Context, w *world) erro
 	return nil
 }
 
-// gatherGates reads the gates that name the Rollout and the schedules that
-// select it.
+// gatherGates reads the gates that reference the Rollout and the schedules that select
+// it.
 func (r *RolloutReconciler) gatherGates(ctx context.Context, w *world) error {
 	gates := &v1alpha1.RolloutGateList{}
 	err := r.Client.List(ctx, gates, client.InNamespace(w.Rollout.Namespace),
@@ -194,7 +193,7 @@ func (r *RolloutReconciler) gatherHealth(ctx context.Context, w *world) error {
 			Reason:  v1alpha1.InvalidSelectorReason,
 			Message: fmt.Sprintf("spec.healthCheckSelector cannot be used: %v", err),
 		}
-		return nil // trying again does not help; a person must mend it
+		return nil // trying again does not help; a user must fix it
 	}
 	if r.NoCrossNamespaceRefs && selection.namespaces != nil {
 		w.Health.Problem = &promotion.Problem{
@@ -220,9 +219,9 @@ func (r *RolloutReconciler) gatherHealth(ctx context.Context, w *world) error {
 	return nil
 }
 
-// denied says if one of the checks, of another namespace, does not let this one in: who
-// selects a check also resets it, and with that takes what its writer has said from
-// everybody. More than the namespace is not told of a check that lets nobody in.
+// denied returns a problem if a check in another namespace does not admit this one. A
+// Rollout also resets the checks that it selects, and then nobody can see what their
+// writers reported. The problem reveals only the namespace of such a check.
 func (r *RolloutReconciler) denied(ctx context.Context, namespace string, checks []v1alpha1.HealthCheck) (*promotion.Problem, error) {
 	foreign := func(check v1alpha1.HealthCheck) bool { return check.Namespace != namespace }
 	if !slices.ContainsFunc(checks, foreign) {

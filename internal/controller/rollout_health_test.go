@@ -28,7 +28,7 @@ func (s *stage) check(name string) *v1alpha1.HealthCheck {
 	return check
 }
 
-// marks are the annotations by which resets are remembered.
+// marks returns the values of the annotations that record resets.
 func marks(check *v1alpha1.HealthCheck) []string {
 	var all []string
 	for key, value := range check.Annotations {
@@ -53,7 +53,7 @@ func TestACheckIsResetOnceTheTargetsAreAppliedAndNotBefore(t *testing.T) {
 		switch n {
 		case 2:
 			s.Expect(s.check("web").Status.Status).To(Equal(v1alpha1.HealthStatusHealthy))
-		case 3: // what it said of before is gone, and only then the reset counts
+		case 3: // the old status is removed, and only then the reset counts
 			s.Expect(s.check("web").Status.Status).To(Equal(v1alpha1.HealthStatusPending))
 			s.Expect(marks(s.check("web"))).NotTo(ContainElement("1at2026-03-02T12:00:00Z/2026-03-02T11:00:00Z"))
 		}
@@ -85,7 +85,7 @@ func TestACheckThatWasJustResetCostsNothingUntilTheCacheShowsIt(t *testing.T) {
 	}
 }
 
-// The writer of a check may say Unhealthy between the two writes of its reset.
+// The writer of a check may report Unhealthy between the two writes of its reset.
 func TestWhatACheckSaidBeforeItsResetIsCompleteBlocksNothing(t *testing.T) {
 	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())...)
 	s.rest("shop")
@@ -161,7 +161,7 @@ func TestAFailedCheckFailsTheBakeAndIsNamed(t *testing.T) {
 func TestADeadlineFailsADeploymentThatFluxDoesNotApply(t *testing.T) {
 	s := openStage(t, shopWith(fixture.MakeRollout("shop").DeployTimeout(5*time.Minute), "1.0.0")...)
 	s.reconcile("shop")
-	result := s.reconcile("shop") // woken by the record
+	result := s.reconcile("shop") // woken by the status write
 	s.Expect(result.RequeueAfter).To(Equal(5*time.Minute + time.Nanosecond))
 	s.pass(result.RequeueAfter)
 	s.rest("shop")
@@ -198,8 +198,8 @@ func TestOnlySelectedChecksAreResetAlsoInOtherNamespaces(t *testing.T) {
 	))
 }
 
-// TestAHealthCheckOfAnotherNamespaceMustLetTheRolloutIn: it would be reset, which takes what
-// its writer has said from all others. Until it does, nothing is told of it.
+// TestAHealthCheckOfAnotherNamespaceMustLetTheRolloutIn: a reset removes the writer's
+// report for everyone. Until the check admits the Rollout, nothing about it is revealed.
 func TestAHealthCheckOfAnotherNamespaceMustLetTheRolloutIn(t *testing.T) {
 	s := openStage(t)
 	other := s.openNamespace(map[string]string{"of": s.namespace})
@@ -266,8 +266,8 @@ func TestAWriterThatRepeatsAnAlertEverySecondCostsNoWrite(t *testing.T) {
 	s.Expect(s.events.Take()).To(BeEmpty())
 }
 
-// TestAnOldErrorThatIsSaidAgainDoesNotFailTheNewPromotion plays a writer that
-// repeats, after the reset, the error that it saw before it.
+// TestAnOldErrorThatIsSaidAgainDoesNotFailTheNewPromotion simulates a writer that, after
+// the reset, repeats the error from before it.
 func TestAnOldErrorThatIsSaidAgainDoesNotFailTheNewPromotion(t *testing.T) {
 	for name, n := range map[string]int{
 		"without a fault": 0,
@@ -294,7 +294,7 @@ func TestAnOldErrorThatIsSaidAgainDoesNotFailTheNewPromotion(t *testing.T) {
 				s.Expect(err).NotTo(HaveOccurred())
 			}
 			s.rest("shop")
-			s.checkFails("web", "stuck", fixture.Noon) // the very same error
+			s.checkFails("web", "stuck", fixture.Noon) // the same error
 			s.rest("shop")
 			s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeDeploying}))
 

@@ -24,17 +24,18 @@ import (
 // +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=helmreleases.helm.toolkit.fluxcd.io,verbs=list;watch
 
-// helmReleases says whether HelmReleases are in the cache. Not every cluster serves them,
-// and where they are not served, asking for them costs requests and brings errors.
+// helmReleases knows whether HelmReleases are in the cache. Not every cluster serves
+// them, and where it does not, reading them costs requests and causes errors.
 type helmReleases struct {
 	cached atomic.Bool
 	cache  cache.Cache
 	watch  func(source.Source) error
 }
 
-// WatchHelmReleases has the reconciler wait for HelmReleases, too. The API server must
-// serve them. It may be called once, after SetupWithManager, also while the manager runs:
-// then it returns when the cache is filled. Each HelmRelease there wakes its Rollout.
+// WatchHelmReleases makes the reconciler watch HelmReleases too. The API server must
+// serve them. It may be called once, after SetupWithManager, also while the manager runs.
+// In that case it returns when the cache is filled. Each existing HelmRelease wakes its
+// Rollout.
 func (r *RolloutReconciler) WatchHelmReleases(ctx context.Context) error {
 	h := &r.helm
 	if err := targets.IndexHelmReleases(ctx, fieldindex.Indexer{Cache: h.cache}); err != nil {
@@ -51,7 +52,7 @@ func (r *RolloutReconciler) WatchHelmReleases(ctx context.Context) error {
 	return nil
 }
 
-// findTargets finds the targets of a Rollout.
+// findTargets returns the targets of a Rollout.
 func (r *RolloutReconciler) findTargets(ctx context.Context, rollout types.NamespacedName) ([]targets.Target, error) {
 	found, err := targets.Find(ctx, r.Client, rollout)
 	if err != nil || !r.helm.cached.Load() {
@@ -60,8 +61,8 @@ func (r *RolloutReconciler) findTargets(ctx context.Context, rollout types.Names
 	return targets.WithHelmReleases(ctx, r.Client, found)
 }
 
-// rolloutsOfHelmRelease leads from a HelmRelease to the Rollout whose OCIRepository it
-// takes its chart from.
+// rolloutsOfHelmRelease maps a HelmRelease to the Rollout of the OCIRepository that
+// provides its chart.
 func (r *RolloutReconciler) rolloutsOfHelmRelease(ctx context.Context, o client.Object) []reconcile.Request {
 	key, ok := targets.ChartOf(o.(*helmv2.HelmRelease))
 	if !ok || key.Namespace != o.GetNamespace() {

@@ -23,13 +23,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// charted are a Rollout, what it drives, and a HelmRelease that takes its chart from
-// the OCIRepository.
+// charted returns a Rollout, what it drives, and a HelmRelease with the chart in the
+// OCIRepository.
 func charted(rollout *fixture.RolloutBuilder) []client.Object {
 	return shopWith(rollout, "1.0.0", fixture.MakeHelmRelease("shop").Obj())
 }
 
-// helmDeploys plays a helm-controller that has deployed what was pulled.
+// helmDeploys simulates a helm-controller that has deployed what was pulled.
 func (s *stage) helmDeploys(name string) {
 	s.helmTries(name, func(h *helmv2.HelmRelease, made *helmv2.HelmRelease) {
 		h.Status.ObservedGeneration, h.Status.History = h.Generation, made.Status.History
@@ -37,7 +37,7 @@ func (s *stage) helmDeploys(name string) {
 	})
 }
 
-// helmFails plays a helm-controller that could not deploy it.
+// helmFails simulates a helm-controller that could not deploy it.
 func (s *stage) helmFails(reason, message string) {
 	s.helmTries("shop", func(h *helmv2.HelmRelease, made *helmv2.HelmRelease) {
 		h.Status.History = made.Status.History

@@ -19,12 +19,12 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// listen lets the steps of the stage be logged.
+// listen makes the stage log its steps.
 func (s *stage) listen() {
 	s.ctx = ctrl.LoggerInto(s.ctx, s.log.Logger())
 }
 
-// heard are the lines at info since the last time, behind their reasons.
+// heard returns the info lines since the last call, after their reasons.
 func (s *stage) heard() []string {
 	var all []string
 	for _, line := range s.log.Info() {
@@ -68,7 +68,7 @@ func TestEachTransitionOfAPromotionIsLoggedOnce(t *testing.T) {
 	s.Expect(s.log.All()).To(HaveLen(3), "one line for each pass, for debugging")
 }
 
-// What was told by an event is in the log, in its order, with the same words.
+// Every event is in the log, in the same order and with the same words.
 func TestTheLogSaysWhatTheEventsSay(t *testing.T) {
 	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.listen()
@@ -135,7 +135,7 @@ func TestWhatOthersWriteDoesNotFloodTheLog(t *testing.T) {
 	}
 }
 
-// TestTheLogIsAsThePageShowsIt: what the page shows is what the process writes.
+// TestTheLogIsAsThePageShowsIt checks that the process writes what the page shows.
 func TestTheLogIsAsThePageShowsIt(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "operations.md"))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -162,7 +162,7 @@ func TestTheLogIsAsThePageShowsIt(t *testing.T) {
 	})
 }
 
-// said are the lines so far, for whoever writes the page.
+// said returns the lines so far, for the author of the page.
 func (s *stage) said() string {
 	var all []string
 	for _, line := range s.log.All() {

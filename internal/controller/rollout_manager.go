@@ -38,9 +38,8 @@ const (
 	gateRolloutIndex = ".spec.rolloutRef.name"
 )
 
-// SetupWithManager registers the indexes and the watches. Every input of a
-// decision is watched, and leads through an index to just the Rollouts that it
-// concerns.
+// SetupWithManager registers the indexes and the watches. Every input of a decision is
+// watched, and an index maps it to exactly the Rollouts that it concerns.
 func (r *RolloutReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	if err := index(ctx, fieldindex.Indexer{Cache: mgr.GetCache()}); err != nil {
 		return err
@@ -54,7 +53,7 @@ func (r *RolloutReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 		build = build.WatchesRawSource(r.Metadata.Source())
 	}
 	if r.Shard.AllRollouts != nil && r.Shard.TakesUnlabelled() {
-		// What named a Rollout of another instance may name none now.
+		// Objects that named a Rollout of another instance may now name none.
 		build = build.WatchesRawSource(source.Kind[client.Object](r.Shard.AllRollouts, &v1alpha1.Rollout{},
 			&handler.EnqueueRequestForObject{}, onlyDeleted()))
 	}
@@ -80,7 +79,7 @@ func (r *RolloutReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 	return nil
 }
 
-// onlyDeleted lets through that an object is gone.
+// onlyDeleted passes only delete events.
 func onlyDeleted() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -112,10 +111,9 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// contentChanged passes an object on when anything has changed of it that the
-// caches keep, which is all that is read. What Flux only notes in passing, such as
-// when it last looked, wakes nobody. Its generation tells of changes that were
-// undone while the watch was cut.
+// contentChanged passes an object if a field has changed that the caches keep. No other
+// field is read. Data that Flux records in every run, such as the time, wakes no Rollout.
+// The generation shows changes that were undone while the watch was interrupted.
 func contentChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := shallow(e.ObjectOld), e.ObjectNew
@@ -124,15 +122,15 @@ func contentChanged() predicate.Predicate {
 	}}
 }
 
-// shallow returns a copy whose own fields can be set, and nothing below them.
+// shallow returns a copy. Only its own fields may be set, and nothing below them.
 func shallow(o client.Object) client.Object {
 	copied := reflect.New(reflect.TypeOf(o).Elem())
 	copied.Elem().Set(reflect.ValueOf(o).Elem())
 	return copied.Interface().(client.Object)
 }
 
-// scanChanged passes an ImageRepository on when its spec, its tags or its
-// conditions have changed, and not for each scan that found the same again.
+// scanChanged passes an ImageRepository if its spec, its tags or its failure message have
+// changed, and not for each scan with the same result.
 func scanChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*imagev1.ImageRepository), e.ObjectNew.(*imagev1.ImageRepository)
@@ -141,8 +139,8 @@ func scanChanged() predicate.Predicate {
 	}}
 }
 
-// scanRevision is another one if the last scan found other tags. Flux says that from
-// 2.7 on; before that it is taken from what the scan shows.
+// scanRevision changes when a scan finds other tags. Flux provides it since 2.7. For
+// older versions it is built from the tags that the scan shows.
 func scanRevision(r *imagev1.ImageRepository) string {
 	scan := r.Status.LastScanResult
 	switch {
@@ -181,8 +179,8 @@ func (r *RolloutReconciler) rolloutsOfRepository(ctx context.Context, repository
 	return requests
 }
 
-// rolloutsOfSource leads from an OCIRepository to the Rollout that it names,
-// and to those whose Kustomizations consume it, in its namespace or in another.
+// rolloutsOfSource maps an OCIRepository to the Rollout that it names, and to the
+// Rollouts of the Kustomizations that consume it, in its namespace or in another.
 func (r *RolloutReconciler) rolloutsOfSource(ctx context.Context, source client.Object) []reconcile.Request {
 	requests := named(source, targets.RolloutOf(source))
 	key := client.ObjectKeyFromObject(source).String()
@@ -203,8 +201,8 @@ func (r *RolloutReconciler) rolloutsOfConsumers(ctx context.Context, options ...
 	return requests
 }
 
-// rolloutsOfKustomization leads from a Kustomization to the Rollouts that it
-// names, and to the one whose OCIRepository it consumes.
+// rolloutsOfKustomization maps a Kustomization to the Rollouts that it names, and to the
+// Rollout of the OCIRepository that it consumes.
 func (r *RolloutReconciler) rolloutsOfKustomization(ctx context.Context, o client.Object) []reconcile.Request {
 	requests := named(o, targets.RolloutsOf(o)...)
 	key, ok := targets.SourceOf(o.(*kustomizev1.Kustomization))
@@ -222,9 +220,8 @@ func rolloutOfGate(_ context.Context, gate client.Object) []reconcile.Request {
 	return named(gate, gate.(*v1alpha1.RolloutGate).RolloutName())
 }
 
-// rolloutsOfNamespace leads from a namespace's labels to the Rollouts in it,
-// which schedules may select by them, and to those that select HealthChecks by
-// namespace.
+// rolloutsOfNamespace maps a namespace to the Rollouts in it, which schedules may select
+// by its labels, and to all Rollouts that select HealthChecks by namespace.
 func (r *RolloutReconciler) rolloutsOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	return append(r.listRollouts(ctx, client.InNamespace(namespace.GetName())),
 		r.listRollouts(ctx, client.MatchingFields{farTermIndex: anyTerm})...)
@@ -243,7 +240,7 @@ func (r *RolloutReconciler) listRollouts(ctx context.Context, options ...client.
 	return requests
 }
 
-// named makes requests for Rollouts in the namespace of an object.
+// named returns requests for Rollouts in the namespace of an object.
 func named(o client.Object, rollouts ...string) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, name := range rollouts {

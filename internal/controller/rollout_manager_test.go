@@ -32,20 +32,20 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// play runs the whole controller on the stage, as some user, with the caches
-// and watches that it has in production. The returned function ends it.
+// play runs the whole controller on the stage, as some user, with the caches and watches
+// of production. The returned function stops it.
 func (s *stage) play(t *testing.T, user *rest.Config) (stop func()) {
 	t.Helper()
 	return s.playWith(t, user, s.clock.Now)
 }
 
-// playWith gives the controllers of schedules a clock of their own.
+// playWith gives the controllers of schedules a separate clock.
 func (s *stage) playWith(t *testing.T, user *rest.Config, schedules func() time.Time) (stop func()) {
 	t.Helper()
 	return s.playShard(t, user, schedules, s.events, nil)
 }
 
-// playShard runs what a selector selects, with events of its own.
+// playShard runs the shard of a selector, with its own events.
 func (s *stage) playShard(t *testing.T, user *rest.Config, schedules func() time.Time, events *fixture.Events, selector labels.Selector) (stop func()) {
 	t.Helper()
 	mgr, rollouts := s.setUp(t, user, schedules, events, selector)
@@ -53,7 +53,7 @@ func (s *stage) playShard(t *testing.T, user *rest.Config, schedules func() time
 	return s.run(t, mgr)
 }
 
-// setUp prepares all that a shard is, without HelmReleases.
+// setUp prepares a complete shard, except HelmReleases.
 func (s *stage) setUp(t *testing.T, user *rest.Config, schedules func() time.Time, events *fixture.Events, selector labels.Selector) (ctrl.Manager, *RolloutReconciler) {
 	t.Helper()
 	options := cache.Options(selector)
@@ -83,7 +83,7 @@ func (s *stage) setUp(t *testing.T, user *rest.Config, schedules func() time.Tim
 	return mgr, r
 }
 
-// run starts a manager. The returned function ends it, as the end of the test does.
+// run starts a manager. The returned function or the end of the test stops it.
 func (s *stage) run(t *testing.T, mgr ctrl.Manager) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -101,7 +101,7 @@ func (s *stage) run(t *testing.T, mgr ctrl.Manager) (stop func()) {
 	return stop
 }
 
-// comesTo waits until the history begins with an entry and the law is obeyed.
+// comesTo waits until the history contains an entry and checks that the law is obeyed.
 func (s *stage) comesTo(name string, want promoted) {
 	s.Eventually(func() []promoted { return s.history(name) }).Should(ContainElement(want))
 	s.obeysLaw(name)

@@ -13,21 +13,21 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 )
 
-// perObject remembers something of objects that a Rollout rests on. It is lost with
-// the process. The zero value is ready.
+// perObject remembers a value for each object that a Rollout depends on. The values are
+// lost with the process. The zero value is ready to use.
 type perObject[T any] struct {
 	mu  sync.Mutex
 	all map[types.NamespacedName]map[types.UID]*T
 }
 
-// of returns what is remembered of an object; nil if nothing is.
+// of returns the value for an object; nil if there is none.
 func (m *perObject[T]) of(rollout types.NamespacedName, object client.Object) *T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.all[rollout][object.GetUID()]
 }
 
-// put remembers something of an object, or with nil forgets it.
+// put remembers a value for an object; nil removes it.
 func (m *perObject[T]) put(rollout types.NamespacedName, object client.Object, next *T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -44,14 +44,14 @@ func (m *perObject[T]) put(rollout types.NamespacedName, object client.Object, n
 	m.all[rollout][object.GetUID()] = next
 }
 
-// forgetBut drops what is remembered of other targets of the Rollout.
+// forgetBut drops the values of all other targets of the Rollout.
 func (m *perObject[T]) forgetBut(rollout types.NamespacedName, found []targets.Target) {
 	m.keep(rollout, func(uid types.UID) bool {
 		return slices.ContainsFunc(found, func(t targets.Target) bool { return t.Object().GetUID() == uid })
 	})
 }
 
-// keep drops what is remembered of other objects of the Rollout.
+// keep drops the values of all other objects of the Rollout.
 func (m *perObject[T]) keep(rollout types.NamespacedName, wanted func(types.UID) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

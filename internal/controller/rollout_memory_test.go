@@ -15,7 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// remembers counts what the reconciler knows of objects.
+// remembers counts what the reconciler remembers about objects.
 func remembers(r *RolloutReconciler) map[string]int {
 	r.orphans.mu.Lock()
 	defer r.orphans.mu.Unlock()
@@ -41,13 +41,13 @@ func (m *perObject[T]) size() int {
 	return len(m.all)
 }
 
-// Preview environments come and go for as long as the process runs.
+// Preview environments are created and deleted while the process runs.
 func TestNothingIsRememberedOfWhatIsDeleted(t *testing.T) {
 	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())...)
 	s.markedBy(40)
 	mgr, r := s.setUp(t, testPlane.RESTConfig(), s.clock.Now, s.events, nil)
 	tries := 0
-	r.APIReader = unlisted{mgr.GetAPIReader(), &tries} // so that it stays unknown which marks may be dropped
+	r.APIReader = unlisted{mgr.GetAPIReader(), &tries} // it must stay unknown which marks may be dropped
 	s.Expect(r.WatchHelmReleases(s.ctx)).To(Succeed())
 	s.run(t, mgr)
 	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying})
@@ -73,7 +73,7 @@ func TestNothingIsRememberedOfWhatIsDeleted(t *testing.T) {
 		r.unwritable.note(key, "1")
 		return remembers(r)
 	}
-	s.Eventually(remember).Should(Equal(map[string]int{ // a pass may be under way that forgets some of it
+	s.Eventually(remember).Should(Equal(map[string]int{ // a running pass may forget some of it
 		"writes": len(all), "marks": 1, "unwritable": 1, "conflicts": 1, "refusals": 1, "resets": 1,
 	}))
 	for _, o := range all {

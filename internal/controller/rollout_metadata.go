@@ -16,9 +16,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 )
 
-// gatherMetadata takes what is known of the releases whose metadata the status
-// lacks, and has the rest fetched. It never waits: the Rollout is reconciled
-// again when there are answers.
+// gatherMetadata uses the known metadata of releases for which the status has none, and
+// requests the rest. It never waits: the Rollout is reconciled again when there are
+// answers.
 func (r *RolloutReconciler) gatherMetadata(w *world, offer imagepolicy.Offer) {
 	if r.Metadata == nil {
 		return
@@ -32,13 +32,13 @@ func (r *RolloutReconciler) gatherMetadata(w *world, offer imagepolicy.Offer) {
 	w.Metadata = r.Metadata.Ask(client.ObjectKeyFromObject(w.Rollout), access, images)
 }
 
-// accessOf is another one if what kept a registry from answering may be mended.
+// accessOf returns a value that changes when the problem with a registry may be fixed.
 func accessOf(repository *imagev1.ImageRepository) string {
 	return fmt.Sprintf("generation %d, ready %t", repository.Generation, readyMessage(repository) == "")
 }
 
-// imagesOf are the images of releases, as copies: they are asked for, and known, for
-// longer than the objects that they are parts of stay in a cache.
+// imagesOf returns the images of releases, as copies. They are requested and remembered
+// for longer than the objects that they come from stay in a cache.
 func imagesOf(repository *imagev1.ImageRepository, releases []v1alpha1.VersionInfo) []registry.Image {
 	var images []registry.Image
 	for _, release := range releases {

@@ -51,7 +51,7 @@ func (s *stage) counted(read imageinfo.Read) imageinfo.Read {
 	}
 }
 
-// registryDies makes the registry unreachable until the test or it brings it back.
+// registryDies makes the registry unreachable until comesBack is called or the test ends.
 func (s *stage) registryDies(t *testing.T) (comesBack func()) {
 	t.Helper()
 	s.Expect(testPlane.Registry.GoAway()).To(Succeed())
@@ -60,7 +60,7 @@ func (s *stage) registryDies(t *testing.T) (comesBack func()) {
 	return comesBack
 }
 
-// scanned lets the ImageRepository say whether it can be scanned.
+// scanned sets whether the ImageRepository can be scanned.
 func (s *stage) scanned(ready metav1.ConditionStatus) {
 	scan := fixture.MakeScan("shop").Found("1.0.0")
 	if ready == metav1.ConditionFalse {
@@ -71,8 +71,8 @@ func (s *stage) scanned(ready metav1.ConditionStatus) {
 	})
 }
 
-// revisions are those in the status: of the ledger, the candidates and the
-// history.
+// revisions returns the revisions in the status: of the known releases, the candidates
+// and the history.
 func (s *stage) revisions(name string) [][]string {
 	status := s.rollout(name).Status
 	var deployed []v1alpha1.VersionInfo
@@ -187,11 +187,11 @@ func TestARegistryThatHangsHoldsNoWorker(t *testing.T) {
 	s.comesTo("shop", promoted{ID: 6, Tag: "1.5.0", State: v1alpha1.BakeSucceeded})
 }
 
-// TestWhatIsAskedForIsNoPartOfAnObject: what is known of images is kept when the
-// objects that name them are long gone, and would keep all their strings.
+// TestWhatIsAskedForIsNoPartOfAnObject: images are remembered when the objects that name
+// them are long deleted, and would keep all their strings in memory.
 func TestWhatIsAskedForIsNoPartOfAnObject(t *testing.T) {
 	g := NewWithT(t)
-	text := func(s string) string { return string([]byte(s)) } // in a piece of memory of its own
+	text := func(s string) string { return string([]byte(s)) } // in its own piece of memory
 	digest := text("sha256:1")
 	repository := &imagev1.ImageRepository{Spec: imagev1.ImageRepositorySpec{Image: text("registry/shop")}}
 	release := v1alpha1.VersionInfo{Tag: text("1.0.0"), Digest: &digest}

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// count adds up what a pass has decided, once it is stored.
+// count adds the decision of a pass to the metrics, after it is stored.
 func (r *RolloutReconciler) count(read, recorded *v1alpha1.Rollout, status *v1alpha1.RolloutStatus, d promotion.Decision, news bool) {
 	pass := metrics.Pass{Before: read, Status: status, Decision: d}
 	if news {
@@ -19,7 +19,7 @@ func (r *RolloutReconciler) count(read, recorded *v1alpha1.Rollout, status *v1al
 	r.Metrics.Observe(pass)
 }
 
-// forget drops what was remembered of a Rollout that is gone or left alone.
+// forget drops what was remembered of a Rollout that is deleted or suspended.
 func (r *RolloutReconciler) forget(rollout types.NamespacedName) {
 	r.forgetMetadata(rollout)
 	r.unwritable.forget(rollout)

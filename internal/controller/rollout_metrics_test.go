@@ -20,8 +20,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// measured are the metrics of Rollouts that are not zero, a histogram as its
-// count.
+// measured returns the metrics of Rollouts that are not zero, and the count of a
+// histogram.
 func (s *stage) measured() map[string]float64 {
 	registry := prometheus.NewPedanticRegistry()
 	s.Expect(registry.Register(s.reconciler.Metrics)).To(Succeed())

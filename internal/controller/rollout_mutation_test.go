@@ -28,17 +28,17 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// detector has client-go panic when an object of a cache is changed. It is asked once,
-// when a process begins.
+// detector makes client-go panic when an object of a cache is changed. client-go reads it
+// once, when a process starts.
 const detector = "KUBE_CACHE_MUTATION_DETECTOR"
 
 // seed repeats the random edits of a run.
 var seed = flag.Uint64("seed", 0, "what the random edits begin with; 0 is another one each time")
 
 // TestNothingWritesToTheCachesWhateverPeopleDo: two hundred Rollouts are taken over from
-// upstream's controller and promoted again and again, while people edit what they can at
-// random. In the end each is where it should be, no promotion was repeated, and no object
-// that the caches share was changed.
+// upstream's controller and promoted again and again, while users make random edits. In
+// the end each is where it should be, no promotion was repeated, and no object in the
+// shared caches was changed.
 func TestNothingWritesToTheCachesWhateverPeopleDo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two hundred Rollouts take long: make test-all has them, in the process that asks the detector anyway")
@@ -65,10 +65,10 @@ func TestNothingWritesToTheCachesWhateverPeopleDo(t *testing.T) {
 	c.releases("2.0.0")
 	c.comesToRest("2.0.0")
 	c.repeatsNothing()
-	time.Sleep(2 * time.Second) // the detector looks each second
+	time.Sleep(2 * time.Second) // the detector checks each second
 }
 
-// runWithDetector runs the same test in a process of its own.
+// runWithDetector runs the same test in a separate process.
 func runWithDetector(t *testing.T) {
 	t.Helper()
 	t.Parallel()
@@ -81,14 +81,14 @@ func runWithDetector(t *testing.T) {
 }
 
 // crowd is a stage with many Rollouts, each with an OCIRepository and a Kustomization of
-// its name. A quarter waits for a HealthCheck.
+// the same name. A quarter waits for a HealthCheck.
 type crowd struct {
 	*stage
 	names []string
 	tags  []string // that were released
 }
 
-// trains are the ImagePolicies, which the Rollouts share.
+// trains are the ImagePolicies that the Rollouts share.
 var trains = []string{"train-0", "train-1", "train-2", "train-3"}
 
 func openCrowd(t *testing.T) *crowd {
@@ -101,7 +101,7 @@ func openCrowd(t *testing.T) *crowd {
 		c.add(fixture.MakeScan(train).Found(c.tags...).Obj(), fixture.MakePolicy(train).Semver(">=1.0.0").Latest("1.14.0").Obj())
 	}
 	over := v1alpha1.ScheduleRule{Name: "over", DateRange: &v1alpha1.DateRange{Start: "2020-01-01", End: "2020-12-31"}}
-	c.add(fixture.MakeSchedule("always").Deny().Rules(over).Obj()) // keeps a gate for each
+	c.add(fixture.MakeSchedule("always").Deny().Rules(over).Obj()) // maintains a gate for each
 	text, err := os.ReadFile("testdata/upstream-status.yaml")
 	c.Expect(err).NotTo(HaveOccurred())
 	status := map[string]any{}
@@ -135,8 +135,8 @@ func (c *crowd) join(name string, status map[string]any) error {
 	return c.upstreamLeaves(name, status)
 }
 
-// upstreamLeaves plays upstream's controller: it has applied whole maps under the name
-// that is ours now, and written the status whole.
+// upstreamLeaves simulates upstream's controller: it applied whole maps under our field
+// manager, and wrote the whole status.
 func (c *crowd) upstreamLeaves(name string, status map[string]any) error {
 	for kind, spec := range map[string]values{
 		"source.toolkit.fluxcd.io/v1 OCIRepository":    {"ref": values{"tag": "1.14.0", "semverFilter": ".*"}},
@@ -162,7 +162,7 @@ func (c *crowd) upstreamLeaves(name string, status map[string]any) error {
 	return c.Status().Update(c.ctx, rollout, client.FieldOwner("manager"))
 }
 
-// appliedBy fills in a kind, which is named behind its group and version.
+// appliedBy sets the kind, which is given after its group and version, and the spec.
 func appliedBy(o *unstructured.Unstructured, kind string, spec values) error {
 	var version, name string
 	if _, err := fmt.Sscan(kind, &version, &name); err != nil {
@@ -175,12 +175,12 @@ func appliedBy(o *unstructured.Unstructured, kind string, spec values) error {
 	return yaml.Unmarshal(text, o)
 }
 
-// each does something for each Rollout.
+// each runs a function for each Rollout.
 func (c *crowd) each(do func(name string) error) error {
 	return atOnce(len(c.names), func(i int) error { return do(c.names[i]) })
 }
 
-// atOnce does something for each of so many, side by side.
+// atOnce runs a function count times, concurrently.
 func atOnce(count int, do func(i int) error) error {
 	var waiting sync.WaitGroup
 	errs := make([]error, 8)
@@ -198,7 +198,7 @@ func atOnce(count int, do func(i int) error) error {
 func (c *crowd) someTag(random *rand.Rand) string  { return c.tags[random.IntN(len(c.tags))] }
 func (c *crowd) someName(random *rand.Rand) string { return c.names[random.IntN(len(c.names))] }
 
-// releases brings a tag out to all.
+// releases publishes a tag for all Rollouts.
 func (c *crowd) releases(tag string) {
 	c.tags = append(c.tags, tag)
 	for _, train := range trains {
@@ -212,7 +212,7 @@ func (c *crowd) editAtRandom(random *rand.Rand) {
 	}
 }
 
-// others plays Flux, which pulls and applies what is asked for, and the writers of
+// others simulates Flux, which pulls and applies what is requested, and the writers of
 // HealthChecks.
 func (c *crowd) others() error {
 	sources, kustomizations, checks := &sourcev1.OCIRepositoryList{}, &kustomizev1.KustomizationList{}, &v1alpha1.HealthCheckList{}
@@ -268,7 +268,7 @@ func (c *crowd) checkSays(check *v1alpha1.HealthCheck, verdict v1alpha1.HealthSt
 	return c.Status().Patch(c.ctx, check, client.MergeFrom(before))
 }
 
-// comesToRest waits until each Rollout has proven a release, which its targets carry.
+// comesToRest waits until each Rollout has proven a release and its targets have it.
 func (c *crowd) comesToRest(tag string) {
 	c.Eventually(func() ([]string, error) {
 		all := &v1alpha1.RolloutList{}
@@ -282,15 +282,15 @@ func (c *crowd) comesToRest(tag string) {
 				c.Expect(c.help(&all.Items[i])).To(Succeed())
 			}
 		}
-		c.pass(time.Minute) // contests of hand-edits end by time
+		c.pass(time.Minute) // conflicts from manual edits end with time
 		return restless, nil
-	}).WithPolling(500 * time.Millisecond).WithTimeout(5 * time.Minute).Should(BeEmpty()) // a look at so many takes up to 25 s under load
+	}).WithPolling(500 * time.Millisecond).WithTimeout(5 * time.Minute).Should(BeEmpty()) // one check of so many takes up to 25 s under load
 	for _, name := range c.names {
 		c.Expect(c.carried(name)).To(And(HaveKeyWithValue("tag", tag), HaveKeyWithValue("VERSION", tag)), name)
 	}
 }
 
-// help does what people do about a Rollout that waits for them, or for time to pass.
+// help does what users do for a Rollout that waits for them, or for time to pass.
 func (c *crowd) help(rollout *v1alpha1.Rollout) error {
 	asked := values{v1alpha1.ReconcileRequestAnnotation: c.clock.Now().String()}
 	switch applied := apimeta.FindStatusCondition(rollout.Status.Conditions, v1alpha1.TargetsAppliedCondition); {
@@ -302,8 +302,8 @@ func (c *crowd) help(rollout *v1alpha1.Rollout) error {
 	return c.edit(&v1alpha1.Rollout{}, rollout.Name, annotations(asked))
 }
 
-// repeatsNothing: each promotion has the next number, and another release than the one
-// before it.
+// repeatsNothing checks that each promotion has the next ID and another release than the
+// one before.
 func (c *crowd) repeatsNothing() {
 	promotions := 0
 	for _, name := range c.names {

@@ -22,13 +22,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// Notifications delivers Flux events. Send never waits for that.
+// Notifications delivers Flux events. Send does not wait for the delivery.
 type Notifications interface {
 	Send(eventv1.Event)
 }
 
-// Metadata of Flux events. notification-controller keeps what has the prefix of
-// its own group, or that of the object's, and strips it.
+// Metadata of Flux events. notification-controller keeps keys with the prefix of its own
+// group or of the object's, and strips the prefix.
 const (
 	metaPrefix     = eventv1.Group + "/"
 	metaRollout    = metaPrefix + "rollout"
@@ -39,21 +39,22 @@ const (
 	metaDeployment = metaPrefix + "deployment"
 )
 
-// What an event may carry of what people write. Each target of a Rollout has an event for
-// each transition, and all of them wait in memory while notification-controller is away.
+// Limits for text from users in events. Each target of a Rollout gets an event for each
+// transition, and all events wait in memory while notification-controller is not
+// reachable.
 const (
-	// mostKeys of the Rollout's annotations go into an event.
+	// mostKeys is how many annotations of the Rollout an event contains.
 	mostKeys = 16
-	// longestOfMetadata is how many characters of one of them do.
+	// longestOfMetadata is how many characters of one of them.
 	longestOfMetadata = 256
-	// longestOfEvent is how many characters its message has, as that of a Kubernetes event.
+	// longestOfEvent is the maximum length of its message, as for a Kubernetes event.
 	longestOfEvent = 1024
-	// mostOnBehalf is how many targets have an event of their own.
+	// mostOnBehalf is how many targets get an event of their own.
 	mostOnBehalf = 20
 )
 
-// notify sends each transition for the Rollout itself, and on behalf of the Flux
-// objects that it drives, since those are what Alerts already ask for.
+// notify sends each transition for the Rollout itself, and on behalf of the Flux objects
+// that it drives, because existing Alerts select those.
 func (r *RolloutReconciler) notify(ctx context.Context, rollout *v1alpha1.Rollout, w world, news []transition) {
 	if r.Notifications == nil || len(news) == 0 {
 		return
@@ -71,8 +72,8 @@ func (r *RolloutReconciler) notify(ctx context.Context, rollout *v1alpha1.Rollou
 	}
 }
 
-// drivenObjects are those that the Rollout writes; where there are none, its
-// ImagePolicy.
+// drivenObjects returns the objects that the Rollout writes, or its ImagePolicy if there
+// are none.
 func (r *RolloutReconciler) drivenObjects(ctx context.Context, rollout *v1alpha1.Rollout, w world) []client.Object {
 	var driven []client.Object
 	for _, t := range w.targets {
@@ -90,8 +91,8 @@ func (r *RolloutReconciler) drivenObjects(ctx context.Context, rollout *v1alpha1
 	return []client.Object{policy}
 }
 
-// fluxEvent is what the events of one transition have in common. The Rollout's
-// own metadata comes first, so that it cannot pretend to be ours.
+// fluxEvent returns the common part of the events of one transition. The Rollout's own
+// metadata is set first and cannot replace ours.
 func (r *RolloutReconciler) fluxEvent(rollout *v1alpha1.Rollout, in promotion.Input, t transition) eventv1.Event {
 	metadata := ownMetadata(rollout.Annotations)
 	maps.Copy(metadata, t.metadata)
@@ -107,7 +108,8 @@ func (r *RolloutReconciler) fluxEvent(rollout *v1alpha1.Rollout, in promotion.In
 	}
 }
 
-// ownMetadata is what a Rollout has its events say, the first by their names.
+// ownMetadata returns the metadata that a Rollout adds to its events, sorted, up to
+// mostKeys.
 func ownMetadata(annotations map[string]string) map[string]string {
 	metadata := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
@@ -118,9 +120,9 @@ func ownMetadata(annotations map[string]string) map[string]string {
 	return metadata
 }
 
-// send completes a copy of an event for its object. The token makes it another event than
-// any before, even if it says the same: without it notification-controller would
-// take it for a repetition.
+// send completes a copy of an event for its object. The token makes it different from all
+// earlier events, even with the same text. Without it, notification-controller would drop
+// it as a duplicate.
 func (r *RolloutReconciler) send(event eventv1.Event, message string, object client.Object, rollout *v1alpha1.Rollout, t transition) {
 	kind, err := r.Client.GroupVersionKindFor(object)
 	if err != nil {
@@ -142,7 +144,7 @@ func reference(object client.Object, kind schema.GroupVersionKind) corev1.Object
 	}
 }
 
-// revision is written as Flux writes that of an OCI artifact.
+// revision returns a revision in the format of Flux for OCI artifacts.
 func revision(release v1alpha1.VersionInfo) string {
 	if release.Digest == nil || *release.Digest == "" {
 		return release.Tag

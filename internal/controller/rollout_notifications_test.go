@@ -26,9 +26,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// TestWhatAlertsAreToldInARolloutsLife tells a story, and after each chapter
-// what an Alert on the Rollout has heard. Each chapter is reconciled until
-// nothing happens any more, and then twice more: no fact is told again.
+// TestWhatAlertsAreToldInARolloutsLife plays a story and checks after each chapter what
+// an Alert on the Rollout received. Each chapter is reconciled until nothing changes any
+// more, and then twice more: no fact is sent again.
 func TestWhatAlertsAreToldInARolloutsLife(t *testing.T) {
 	s := openStage(t, shopWith(baked(), "1.0.0", fixture.MakeHealthCheck("smoke").Obj(), fixture.MakeHealthCheck("web").Obj())...)
 	gate := func(name string, o *fixture.GateBuilder) func() { return func() { s.add(o.Obj()) } }
@@ -104,7 +104,7 @@ func TestWhatAlertsAreToldInARolloutsLife(t *testing.T) {
 	}
 }
 
-// setDigest gives the OCIRepository shop something that outranks the tag.
+// setDigest sets a digest on the OCIRepository shop, which takes precedence over the tag.
 func (s *stage) setDigest(digest string) {
 	s.setRef(func(ref *sourcev1.OCIRepositoryRef) { ref.Digest = digest })
 }
@@ -163,8 +163,8 @@ func TestABlockNamesTheGates(t *testing.T) {
 	}
 }
 
-// TestWhoseEventsAreSent: those of the objects that are written, so that Alerts
-// need not know Rollouts, and the Rollout's own.
+// TestWhoseEventsAreSent: those of the objects that are written, because Alerts then need
+// not know Rollouts, and the Rollout's own.
 func TestWhoseEventsAreSent(t *testing.T) {
 	consumer := fixture.MakeKustomization("consumer").From("OCIRepository", "shop").Obj()
 	for name, test := range map[string]struct {
@@ -238,8 +238,8 @@ func TestWhatAFluxEventSaysBesidesItsMessage(t *testing.T) {
 	s.Expect(about[2].Message).To(HavePrefix("promoted 1.1.0"))
 }
 
-// A thousand events may wait while notification-controller is away, for all tenants: what
-// one of them writes must not make each of them large.
+// A thousand events of all tenants may wait while notification-controller is not
+// reachable. The text of one tenant must not make each of them large.
 func TestWhatAFluxEventCarriesIsBounded(t *testing.T) {
 	rollout := fixture.MakeRollout("shop").Annotate(v1alpha1.DeployMessageAnnotation, strings.Repeat("x", 1<<15))
 	for n := range 100 {
@@ -267,8 +267,8 @@ func TestWhatAFluxEventCarriesIsBounded(t *testing.T) {
 	s.Expect(size).To(BeNumerically("<", 8<<10), "bytes")
 }
 
-// TestTheSameWordsAreAnotherFact: notification-controller drops what it takes for
-// a repetition, by the message, the revision and the token.
+// TestTheSameWordsAreAnotherFact: notification-controller recognises duplicates by the
+// message, the revision and the token, and drops them.
 func TestTheSameWordsAreAnotherFact(t *testing.T) {
 	s := openStage(t, shopWith(fixture.MakeRollout("shop").SelectAllChecks(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.deploy("shop")
@@ -317,7 +317,7 @@ func TestKubernetesEventsAreTheSameWithoutNotifications(t *testing.T) {
 	}
 }
 
-// heard are the events of a kind in words: severity, reason, release, message.
+// heard returns the events of a kind as text: severity, reason, release, message.
 func heard(events []eventv1.Event, kind string) []string {
 	var all []string
 	for _, e := range events {

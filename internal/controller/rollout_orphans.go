@@ -19,15 +19,15 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 )
 
-// orphanGrace is how long an annotation may name a Rollout that does not exist
-// before that is told: objects that are applied together come one by one.
+// orphanGrace is how long an annotation may name a Rollout that does not exist before a
+// warning: objects that are applied together are created one by one.
 const orphanGrace = 10 * time.Second
 
-// orphans remembers since when targets name a Rollout that does not exist, so
-// that each is told once.
+// orphans remembers since when targets name a Rollout that does not exist, to report each
+// target once.
 //
-// Every pass of every Rollout asks whether there is something to forget, so that they
-// are kept by Rollout.
+// The map is grouped by Rollout because every pass of every Rollout asks whether there is
+// something to forget.
 type orphans struct {
 	mu   sync.Mutex
 	seen map[types.NamespacedName]map[types.UID]*sighting
@@ -38,11 +38,11 @@ type sighting struct {
 	told  bool
 }
 
-// reportOrphans warns on each object that names a Rollout which does not
-// exist. There is no Rollout to carry a condition, and the status of a Flux
-// object is Flux's, so the event is all there is. What the object carries
-// stays as it is. Of several instances only that warns which a Rollout without
-// labels would belong to, and not if another has the Rollout.
+// reportOrphans warns on each object that names a Rollout that does not exist. There is
+// no Rollout for a condition, and the status of a Flux object belongs to Flux, so only an
+// event is possible. The object stays as it is. If there are several instances, only the
+// one that reconciles Rollouts without labels warns, and only if no other instance has
+// the Rollout.
 func (r *RolloutReconciler) reportOrphans(ctx context.Context, rollout types.NamespacedName) (ctrl.Result, error) {
 	if !r.Shard.TakesUnlabelled() {
 		return ctrl.Result{}, nil
@@ -69,14 +69,14 @@ func (r *RolloutReconciler) reportOrphans(ctx context.Context, rollout types.Nam
 	return result, nil
 }
 
-// names reports whether the target names the Rollout itself, rather than
-// consuming what does.
+// names reports whether the target names the Rollout itself, and not only consumes an
+// object that does.
 func names(t targets.Target, rollout string) bool {
 	return len(t.Variables) > 0 || t.Repository != nil && targets.RolloutOf(t.Repository) == rollout
 }
 
-// due reports whether an orphan is to be told now, or else how long to wait;
-// zero if it was told.
+// due reports whether an orphan must be reported now, or else how long to wait; zero if
+// it was reported.
 func (o *orphans) due(rollout types.NamespacedName, target types.UID, now time.Time) (tell bool, wait time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -98,8 +98,8 @@ func (o *orphans) due(rollout types.NamespacedName, target types.UID, now time.T
 	return tell, 0
 }
 
-// forgetBut makes sure that every other target is told again should it name the
-// missing Rollout once more.
+// forgetBut forgets all other targets. They are reported again if they name the missing
+// Rollout again.
 func (o *orphans) forgetBut(rollout types.NamespacedName, found []targets.Target) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -18,11 +18,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 )
 
-// indexes answers what a cache answers, field indexes included, from the API
-// server: it shows the same as a cache that is never behind.
+// indexes answers the queries to a cache, field indexes included, from the API server,
+// like a cache that is never behind.
 type indexes map[string]client.IndexerFunc
 
-// trim leaves of an object what the controller's cache keeps of it.
+// trim reduces an object to what the controller's cache keeps of it.
 func trim(o any) (any, error) { return cache.Options(nil).DefaultTransform(o) }
 
 func indexName(object runtime.Object, field string) string {
@@ -58,7 +58,7 @@ func (x indexes) cached(live client.WithWatch) client.WithWatch {
 	})
 }
 
-// keep leaves in the list what the selector selects.
+// keep leaves in the list only what the selector selects.
 func (x indexes) keep(list client.ObjectList, wanted fields.Selector) error {
 	items, err := apimeta.ExtractList(list)
 	if err != nil {
@@ -94,7 +94,7 @@ func (x indexes) matches(object client.Object, wanted fields.Selector) bool {
 	return true
 }
 
-// readRolloutFrom lets the cache lag behind: it still shows an old Rollout.
+// readRolloutFrom makes the cache lag behind: it still shows an old Rollout.
 func (s *stage) readRolloutFrom(old *v1alpha1.Rollout) {
 	s.reads = func(c client.WithWatch) client.WithWatch {
 		return interceptor.NewClient(c, interceptor.Funcs{
@@ -110,7 +110,7 @@ func (s *stage) readRolloutFrom(old *v1alpha1.Rollout) {
 	s.restart()
 }
 
-// oldTarget is a cache that lags behind with one OCIRepository.
+// oldTarget is a cache that lags behind for one OCIRepository.
 type oldTarget struct {
 	client.Client
 	stale *sourcev1.OCIRepository
@@ -132,7 +132,7 @@ func (c oldTarget) Get(ctx context.Context, key client.ObjectKey, o client.Objec
 	return c.Client.Get(ctx, key, o, opts...)
 }
 
-// oldChecks is a cache that lags behind with all HealthChecks.
+// oldChecks is a cache that lags behind for all HealthChecks.
 type oldChecks struct {
 	client.WithWatch
 	stale []v1alpha1.HealthCheck
@@ -146,7 +146,7 @@ func (c oldChecks) List(ctx context.Context, list client.ObjectList, opts ...cli
 	return err
 }
 
-// askedLive notes what is read past the cache.
+// askedLive records what is read past the cache.
 type askedLive struct {
 	client.Reader
 	asked []string

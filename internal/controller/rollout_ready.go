@@ -15,10 +15,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// setReady computes Ready, Reconciling and Stalled together, so that kstatus
-// reads them as one: Stalled while a person must act, Reconciling while
-// something expected has not happened yet. Beside a running promotion Ready
-// stays True, so that dashboards and alerts built on it stay calm.
+// setReady computes Ready, Reconciling and Stalled together, because kstatus reads them
+// together. Stalled is True while a user must act, and Reconciling while something
+// expected has not happened yet. Ready stays True during a running promotion, to keep
+// dashboards and alerts quiet.
 func setReady(r report) {
 	current := r.Rollout.Current()
 	if problem := r.stalling(); problem != nil {
@@ -65,8 +65,8 @@ func (r report) wait(ready metav1.ConditionStatus, reason, message string) {
 	r.set(v1alpha1.ReadyCondition, ready, reason, message)
 }
 
-// waitForFirst waits until the targets have applied what is to be the first entry. How
-// long Flux has tried is no news.
+// waitForFirst waits until the targets have applied the release of the first entry. How
+// long Flux has tried is not a change.
 func (r report) waitForFirst() {
 	message := truncate.Message(r.decision.Message)
 	if before := r.condition(v1alpha1.ReadyCondition); before.Reason == r.decision.Reason && truncate.SameButDurations(before.Message, message) {
@@ -75,8 +75,8 @@ func (r report) waitForFirst() {
 	r.wait(metav1.ConditionFalse, r.decision.Reason, message)
 }
 
-// trail waits for targets that have to follow. Where a person has marked the
-// promotion successful, that word stands: others read it from the reason.
+// trail waits for targets that have to follow. If a user has marked the promotion as
+// successful, the reason stays: other clients read it.
 func (r report) trail(current *v1alpha1.DeploymentHistoryEntry) {
 	if r.markedSuccessful() {
 		r.wait(metav1.ConditionTrue, v1alpha1.DeploymentMarkedSuccessfulReason, r.story(current))
@@ -85,13 +85,13 @@ func (r report) trail(current *v1alpha1.DeploymentHistoryEntry) {
 	r.wait(metav1.ConditionFalse, r.condition(v1alpha1.TargetsAppliedCondition).Reason, r.story(current))
 }
 
-// markedByHand is what the dashboard writes into the entry of a promotion that a
-// person marks as successful.
+// markedByHand is the message that the dashboard writes into the entry of a promotion
+// that a user marks as successful.
 const markedByHand = "Manually marked as successful"
 
-// markedSuccessful reports whether a person said so of the current promotion. The
-// condition may have said something else since, as while something could not be read;
-// the entry is final and still says it.
+// markedSuccessful reports whether a user marked the current promotion as successful. The
+// condition may have changed since then, for example while something could not be read.
+// The entry is final and still shows it.
 func (r report) markedSuccessful() bool {
 	current := r.Rollout.Current()
 	said := current.State() == v1alpha1.BakeSucceeded && current.BakeStatusMessage != nil && *current.BakeStatusMessage == markedByHand
@@ -99,7 +99,7 @@ func (r report) markedSuccessful() bool {
 	return (said || ready) && !r.decision.Action.Promotes()
 }
 
-// stalling is what a person must mend.
+// stalling returns the problem that a user must fix, if any.
 func (r report) stalling() *promotion.Problem {
 	switch {
 	case r.decision.Problem != nil:
@@ -115,10 +115,10 @@ func (r report) stalling() *promotion.Problem {
 	return nil
 }
 
-// conflicts are the reasons of targets that keep the version from being applied.
+// conflicts contains the reasons for which targets cannot apply the version.
 var conflicts = []string{v1alpha1.TargetConflictReason, v1alpha1.DigestMismatchReason}
 
-// condition returns what has been set so far; the zero condition if nothing was.
+// condition returns a condition as set so far, or the zero condition.
 func (r report) condition(kind string) metav1.Condition {
 	if c := apimeta.FindStatusCondition(r.status.Conditions, kind); c != nil {
 		return *c
@@ -130,7 +130,7 @@ func isReason(problem *promotion.Problem, reasons ...string) bool {
 	return problem != nil && slices.Contains(reasons, problem.Reason)
 }
 
-// unreadable is what could not be read, and will be tried again.
+// unreadable returns what could not be read and will be tried again.
 func (r report) unreadable() *promotion.Problem {
 	if r.Policy.Blocking {
 		return &promotion.Problem{Reason: v1alpha1.RolloutFailedReason, Message: r.Policy.Problem.Message}
@@ -143,8 +143,8 @@ func (r report) unreadable() *promotion.Problem {
 	return nil
 }
 
-// targetsTrail reports whether a target that was settled has to follow, such
-// as one that was annotated after the promotion.
+// targetsTrail reports whether a target has not applied the version yet, such as one that
+// was annotated after the promotion.
 func (r report) targetsTrail() bool {
 	for _, t := range r.status.Targets {
 		if t.State != v1alpha1.TargetApplied {
@@ -176,9 +176,9 @@ func (r report) noReleases() string {
 	return message
 }
 
-// troubles are what keeps the current release from being applied and healthy. While
-// Flux is at work nothing does; that a target has failed, or that a check is
-// Unhealthy, is said at once, and not at the deadline alone.
+// troubles returns what keeps the current release from being applied and healthy. While
+// Flux is working, that is nothing. A failed target or an Unhealthy check is reported at
+// once, not only at the deadline.
 func (r report) troubles(current *v1alpha1.DeploymentHistoryEntry) []string {
 	var all []string
 	applied := r.condition(v1alpha1.TargetsAppliedCondition)
@@ -191,7 +191,7 @@ func (r report) troubles(current *v1alpha1.DeploymentHistoryEntry) []string {
 	return all
 }
 
-// allOf says each hold of a candidate.
+// allOf returns the messages of the holds.
 func allOf(holds []promotion.Hold) string {
 	messages := make([]string, 0, len(holds))
 	for _, hold := range holds {
@@ -200,8 +200,8 @@ func allOf(holds []promotion.Hold) string {
 	return truncate.Join(messages, "; ")
 }
 
-// story says in one line how the current release is doing and what the newest
-// candidate waits for.
+// story returns one line about the current release and what the newest candidate waits
+// for.
 func (r report) story(current *v1alpha1.DeploymentHistoryEntry) string {
 	parts := append([]string{r.headline(current)}, r.troubles(current)...)
 	if considered := promotion.Considered(r.verdicts); len(considered) > 0 && !considered[0].Eligible() {
@@ -213,7 +213,7 @@ func (r report) story(current *v1alpha1.DeploymentHistoryEntry) string {
 	return strings.Join(parts, "; ")
 }
 
-// headline says how the current release is doing, and of one that failed how to go on.
+// headline returns the state of the current release and, if it failed, how to continue.
 func (r report) headline(current *v1alpha1.DeploymentHistoryEntry) string {
 	var state string
 	switch {
@@ -235,17 +235,18 @@ func about(tag, state string) string {
 	return tag + ": " + state
 }
 
-// longestCause is how many characters are kept of what has failed, so that how to go on
-// is never cut off. The history has more of it.
+// longestCause is the maximum length of a failure cause, to never cut off the text about
+// how to continue. The history has more of the cause.
 const longestCause = 512
 
-// failure says what has failed, why, and how to go on.
+// failure returns what has failed, why, and how to continue.
 func failure(rollout *v1alpha1.Rollout, policy promotion.Policy, cause string) string {
 	history := rollout.Status.History
 	return about(history[0].Version.Tag, truncate.Text(cause, longestCause)) + "; " + promotion.WayOut(history, policy)
 }
 
-// waiting says what a candidate waits for. How to go on after a failure is said before.
+// waiting returns what a candidate waits for. The headline explains how to go on after a
+// failure.
 func waiting(candidate promotion.Verdict) string {
 	others := slices.DeleteFunc(slices.Clone(candidate.Holds), func(h promotion.Hold) bool {
 		return h.Reason == v1alpha1.PreviousBakeFailedReason

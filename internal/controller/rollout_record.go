@@ -18,10 +18,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// record stores the status if it says anything new, under an optimistic lock:
-// of two passes, or two controllers, that decided on the same state only one
-// is written, and the other looks again. It returns the Rollout as it is
-// stored now, and whether that is news.
+// record stores the status if it has changed, under an optimistic lock. If two passes or
+// two controllers decide on the same state, only one write succeeds, and the other pass
+// starts again. It returns the Rollout as it is stored now, and whether it was written.
 func (r *RolloutReconciler) record(ctx context.Context, rollout *v1alpha1.Rollout, status *v1alpha1.RolloutStatus,
 	urgent bool) (*v1alpha1.Rollout, bool, error) {
 	if !worthWriting(&rollout.Status, status, urgent) {
@@ -45,8 +44,8 @@ func (r *RolloutReconciler) record(ctx context.Context, rollout *v1alpha1.Rollou
 	return &next, true, nil
 }
 
-// statusPatch is a merge patch (RFC 7386) of what the status says anew. It is the
-// one that the client would make, without reading both statuses as JSON for it.
+// statusPatch returns a merge patch (RFC 7386) of the changes in the status. The client
+// would create the same patch, but would convert both statuses to JSON for it.
 func statusPatch(rollout *v1alpha1.Rollout, status *v1alpha1.RolloutStatus) (client.Patch, error) {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": rollout.ResourceVersion},
@@ -58,8 +57,8 @@ func statusPatch(rollout *v1alpha1.Rollout, status *v1alpha1.RolloutStatus) (cli
 	return client.RawPatch(types.MergePatchType, body), nil
 }
 
-// differing are the fields that differ between two structs, all of which are left out
-// if they are empty. Lists are replaced whole.
+// differing returns the fields that differ between two structs. All fields must have
+// omitempty. Lists are replaced as a whole.
 func differing(before, after reflect.Value) map[string]any {
 	changed := map[string]any{}
 	for i := range after.NumField() {
@@ -78,10 +77,9 @@ func differing(before, after reflect.Value) map[string]any {
 	return changed
 }
 
-// worthWriting reports whether the status says anything new. While a promotion
-// is under way, targets that come along and metadata that becomes known are no
-// news by themselves: they are told together with what follows, unless it is
-// urgent.
+// worthWriting reports whether the status has changed enough to be written. During a
+// promotion, progress of targets and new metadata alone are not enough. They are written
+// with the next change, unless the write is urgent.
 func worthWriting(before, after *v1alpha1.RolloutStatus, urgent bool) bool {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false

@@ -64,7 +64,7 @@ func TestAConflictOnTheRecordTouchesNoTargetAndLosesNothing(t *testing.T) {
 func TestARealConflictIsFoundByTheLockOfTheRecord(t *testing.T) {
 	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.wire.Fail = func(n int, _ string, _ client.Object) fixture.Fault {
-		if n == 1 { // somebody is faster
+		if n == 1 { // another client is faster
 			s.change(fixture.MakeRollout("shop").Obj(), func(o client.Object) { o.SetLabels(map[string]string{"a": "b"}) })
 		}
 		return fixture.Fault{}
@@ -78,8 +78,8 @@ func TestARealConflictIsFoundByTheLockOfTheRecord(t *testing.T) {
 	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
 }
 
-// TestAPatchOfTheStatusIsTheClients holds for each field of the status, those of the
-// future included.
+// TestAPatchOfTheStatusIsTheClients covers every field of the status, including future
+// ones.
 func TestAPatchOfTheStatusIsTheClients(t *testing.T) {
 	one, other := filled(1), filled(2)
 	some := *one.DeepCopy()
@@ -107,7 +107,7 @@ func TestAPatchOfTheStatusIsTheClients(t *testing.T) {
 	}
 }
 
-// filled has every field set, to something else for every seed.
+// filled returns a status with every field set, differently for every seed.
 func filled(seed int64) v1alpha1.RolloutStatus {
 	var status v1alpha1.RolloutStatus
 	fuzzer := randfill.NewWithSeed(seed).NilChance(0).NumElements(2, 2).Funcs(func(at *metav1.Time, c randfill.Continue) {
@@ -159,7 +159,7 @@ func TestWhatIsWritten(t *testing.T) {
 	}
 }
 
-// deployAndBake goes to the end of a bake of ten minutes, if there is one.
+// deployAndBake runs until the end of a ten-minute bake, if there is one.
 func (s *stage) deployAndBake(name string) {
 	s.deploy(name)
 	s.pass(10 * time.Minute)
@@ -210,7 +210,7 @@ func TestNothingIsWrittenOrSentAtRest(t *testing.T) {
 	}
 }
 
-// withdraw lets the ImagePolicy name no release.
+// withdraw makes the ImagePolicy name no release.
 func (s *stage) withdraw() {
 	s.changeStatus(fixture.MakePolicy("shop").Obj(), func(o client.Object) { forgetLatest(o) })
 }

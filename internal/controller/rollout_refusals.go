@@ -18,8 +18,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// refusal is a write to a target that the API server will not take as it is:
-// missing permission, an admission policy, a field it does not accept.
+// refusal is a write to a target that the API server does not accept as it is, because of
+// a missing permission, an admission policy or an invalid field.
 type refusal struct {
 	target targets.Target
 	err    error
@@ -28,7 +28,7 @@ type refusal struct {
 func (e refusal) Error() string { return e.err.Error() }
 func (e refusal) Unwrap() error { return e.err }
 
-// refused makes a refusal of an error that trying again alone does not mend.
+// refused turns an error into a refusal if trying again does not fix it.
 func refused(t targets.Target, err error) error {
 	if isRefused(err) {
 		return refusal{target: t, err: err}
@@ -40,7 +40,7 @@ func isRefused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-// refusalsIn collects the refusals of an error tree.
+// refusalsIn returns the refusals in an error tree.
 func refusalsIn(err error) []refusal {
 	switch e := err.(type) { //nolint:errorlint // the tree itself is walked
 	case refusal:
@@ -55,9 +55,9 @@ func refusalsIn(err error) []refusal {
 	return nil
 }
 
-// refusals remembers, per Rollout and target, which write was refused last. It is a
-// fact of every pass until the write is accepted, or is not needed any more: what the
-// target itself says does not come in its place.
+// refusals remembers, per Rollout and target, which write was refused last. Every pass
+// reports it until the write is accepted or not needed any more. The state that the
+// target itself reports does not replace it.
 type refusals struct{ perObject[refusedWrite] }
 
 type refusedWrite struct {
@@ -65,7 +65,7 @@ type refusedWrite struct {
 	message string
 }
 
-// judge makes of what a target reports a failure while a write to it is refused.
+// judge reports a target as failed while a write to it is refused.
 func (r *refusals) judge(rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) promotion.Target {
 	key, current := client.ObjectKeyFromObject(rollout), rollout.Current()
 	last := r.of(key, t.Object())
@@ -80,8 +80,8 @@ func (r *refusals) judge(rollout *v1alpha1.Rollout, t targets.Target, seen promo
 	return seen
 }
 
-// note remembers what was refused in a pass, the first write to each target, and
-// returns what was not known before.
+// note remembers the writes that were refused in a pass, the first to each target, and
+// returns those that are new.
 func (r *refusals) note(rollout *v1alpha1.Rollout, refused []refusal) (news []refusal) {
 	key := client.ObjectKeyFromObject(rollout)
 	noted := map[types.UID]bool{}
@@ -100,8 +100,8 @@ func (r *refusals) note(rollout *v1alpha1.Rollout, refused []refusal) (news []re
 	return news
 }
 
-// reportRefusals shows refused writes in the status. They are worth a status
-// write more than a promotion costs otherwise, once.
+// reportRefusals shows refused writes in the status. They are worth one additional status
+// write in a promotion.
 func (r *RolloutReconciler) reportRefusals(ctx context.Context, rollout *v1alpha1.Rollout, w world, d promotion.Decision, err error) error {
 	refused := r.refusals.note(rollout, refusalsIn(err))
 	if len(refused) == 0 {
@@ -110,7 +110,7 @@ func (r *RolloutReconciler) reportRefusals(ctx context.Context, rollout *v1alpha
 	after, news, err := r.record(ctx, rollout, statusWithRefusals(rollout, w.Input, d, refused), d.Overdue)
 	if news {
 		in := w.Input
-		in.Rollout = rollout // as this pass has stored it before
+		in.Rollout = rollout // as stored earlier in this pass
 		r.announce(ctx, after, w, changedConditions(after, in, d))
 	}
 	return err
@@ -131,8 +131,8 @@ func statusWithRefusals(rollout *v1alpha1.Rollout, in promotion.Input, d promoti
 	return &next.Status
 }
 
-// setRefused shows a refusal at its target, also if that is not among those that
-// the status had room for.
+// setRefused shows a refusal at its target, even if the size limit of the status has left
+// the target out.
 func setRefused(s *v1alpha1.RolloutStatus, r refusal) {
 	object := r.target.Object()
 	wanted := v1alpha1.TargetStatus{

@@ -18,8 +18,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// Whatever else is known of a target, that a write to it was refused is told once,
-// and not again while it stays so.
+// A refused write is reported once, whatever else is known of the target, and not again
+// while nothing changes.
 func TestARefusedWriteIsToldOnceWhateverTheTargetSays(t *testing.T) {
 	for name, tt := range map[string]struct {
 		open  func(t *testing.T) *stage
@@ -72,7 +72,7 @@ func TestARefusedWriteIsToldOnceWhateverTheTargetSays(t *testing.T) {
 				return fixture.Fault{}
 			}
 			s.events.Take()
-			for range 3 { // until there is no other news
+			for range 3 { // until nothing else changes
 				_, err := s.try("shop")
 				s.Expect(err).To(HaveOccurred())
 			}

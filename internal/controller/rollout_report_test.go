@@ -25,7 +25,7 @@ import (
 func TestCandidatesAndGatesAreShownInEachState(t *testing.T) {
 	for _, state := range statesOfABake {
 		if state.name == "nothing promoted yet" {
-			continue // the release would go out at once
+			continue // the release would be promoted at once
 		}
 		t.Run(state.name, func(t *testing.T) {
 			s := openBake(t)
@@ -82,8 +82,7 @@ func TestDeploymentBlockedTellsOfHealthWhateverElseHolds(t *testing.T) {
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.1.0"), "nor does a force")
 }
 
-// TestWhatCannotBeReadIsShownAndTriedAgain lets the API server fail in one
-// kind of read at a time.
+// TestWhatCannotBeReadIsShownAndTriedAgain makes one kind of read fail at a time.
 func TestWhatCannotBeReadIsShownAndTriedAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
 		broken func(client.Object, client.ObjectList) bool
@@ -126,7 +125,7 @@ func TestWhatCannotBeReadIsShownAndTriedAgain(t *testing.T) {
 	}
 }
 
-// failReads lets some reads fail; nil lets all succeed.
+// failReads makes some reads fail; nil lets all succeed.
 func (s *stage) failReads(broken func(client.Object, client.ObjectList) bool) {
 	s.reads = func(c client.WithWatch) client.WithWatch {
 		return interceptor.NewClient(c, interceptor.Funcs{
@@ -203,14 +202,14 @@ func TestACheckThatRecoversLetsARolloutGoOnThatOnlySelectsIt(t *testing.T) {
 	s.comesTo("shop", promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeDeploying})
 }
 
-// What ends the message of a failed bake.
+// The end of the message of a failed bake.
 const (
 	noWayBack = "no good release is known; pin another one with spec.wantedVersion, or annotate with retry or unblock-failed"
 	wayBack   = "; roll back with spec.wantedVersion, or annotate with retry or unblock-failed"
 )
 
-// TestWhatReadySaysOfEachState: also of entries as older versions of the
-// controller, or other clients, left them.
+// TestWhatReadySaysOfEachState also covers entries from older versions of the controller
+// and from other clients.
 func TestWhatReadySaysOfEachState(t *testing.T) {
 	for name, tt := range map[string]struct {
 		entry *fixture.EntryBuilder

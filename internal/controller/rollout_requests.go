@@ -19,9 +19,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// spend removes the annotations that the decision has used up or answered, now
-// that it is recorded. Each is removed only if it still says what was seen, so
-// that a request which was made meanwhile is not lost.
+// spend removes the annotations that the decision has used or answered, after it is
+// recorded. It removes an annotation only if its value has not changed, to avoid losing a
+// request that was made in the meantime.
 func (r *RolloutReconciler) spend(ctx context.Context, rollout *v1alpha1.Rollout, d promotion.Decision) (*v1alpha1.Rollout, error) {
 	if len(d.Consumed) == 0 {
 		return rollout, nil
@@ -44,7 +44,7 @@ func (r *RolloutReconciler) spend(ctx context.Context, rollout *v1alpha1.Rollout
 	return after, nil
 }
 
-// removal is a JSON patch (RFC 6902) that tests each annotation and removes it.
+// removal returns a JSON patch (RFC 6902) that tests and removes each annotation.
 func removal(annotations map[string]string, keys []string) ([]byte, error) {
 	type operation struct {
 		Op    string  `json:"op"`

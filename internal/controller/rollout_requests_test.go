@@ -17,7 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// ask annotates the Rollout as people and dashboards do.
+// ask annotates the Rollout as users and dashboards do.
 func (s *stage) ask(annotations ...string) {
 	s.change(fixture.MakeRollout("shop").Obj(), func(o client.Object) {
 		for i := 0; i < len(annotations); i += 2 {
@@ -26,14 +26,14 @@ func (s *stage) ask(annotations ...string) {
 	})
 }
 
-// asked is what still stands on the Rollout.
+// asked returns the remaining annotations of the Rollout.
 func (s *stage) asked() map[string]string { return s.rollout("shop").Annotations }
 
 func baked() *fixture.RolloutBuilder {
 	return fixture.MakeRollout("shop").BakeTime(10 * time.Minute).SelectAllChecks()
 }
 
-// fail lets the current release apply and fall ill.
+// fail lets the current release be applied and become unhealthy.
 func (s *stage) fail() {
 	s.rest("shop")
 	s.fluxApplies()
@@ -68,7 +68,7 @@ func TestAForceOfTheCurrentVersionIsAnswered(t *testing.T) {
 	s.deploy("shop")
 	s.events.Take()
 	const answer = "rollout.kuberik.com/force-deploy names 1.0.0, which is deployed already"
-	for range 2 { // as often as it is asked
+	for range 2 { // for each request
 		s.ask(v1alpha1.ForceDeployAnnotation, "1.0.0")
 		s.rest("shop")
 		s.Expect(s.asked()).To(BeEmpty())

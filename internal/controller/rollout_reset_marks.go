@@ -18,11 +18,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// fewMarks are so many that nobody looks whether their Rollouts exist.
+// fewMarks is the number of marks up to which their Rollouts are not looked up.
 const fewMarks = 20
 
-// markCounts remembers of HealthChecks with many marks how many there may be before it is
-// looked again which of them are of Rollouts that do not exist any more.
+// markCounts remembers, for HealthChecks with many marks, how many marks there may be
+// before the controller looks again for marks of deleted Rollouts.
 type markCounts struct {
 	mu   sync.Mutex
 	most map[types.UID]int
@@ -34,8 +34,8 @@ func (m *markCounts) areMany(check types.UID, count int) bool {
 	return count > max(fewMarks, m.most[check])
 }
 
-// left notes how many are of Rollouts that exist. It is looked again at twice as many,
-// so that the work for each mark stays the same.
+// left records how many marks are of existing Rollouts. The next check is at twice as
+// many, which keeps the work for each mark constant.
 func (m *markCounts) left(check types.UID, count int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,7 +47,7 @@ func (m *markCounts) left(check types.UID, count int) {
 	}
 }
 
-// forgetGone forgets HealthChecks that were deleted. It lets all events pass.
+// forgetGone forgets deleted HealthChecks. It passes all events.
 func (m *markCounts) forgetGone() predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
 		m.mu.Lock()
@@ -57,10 +57,10 @@ func (m *markCounts) forgetGone() predicate.Predicate {
 	}}
 }
 
-// dropMarks takes the marks of Rollouts that do not exist any more off a check that is
-// about to be marked: the API server takes annotations of 256 KiB in all, which the
-// marks of some thousand preview environments would fill. Where the controller may not
-// list all Rollouts it cannot tell, and leaves them.
+// dropMarks removes the marks of deleted Rollouts from a check that is about to be
+// marked: the API server accepts 256 KiB of annotations in total, which the marks of a
+// few thousand preview environments would fill. If the controller may not list all
+// Rollouts, it cannot know which to remove, and leaves them.
 func (r *RolloutReconciler) dropMarks(ctx context.Context, check *v1alpha1.HealthCheck) {
 	count := 0
 	for key := range check.Annotations {
@@ -89,7 +89,8 @@ func (r *RolloutReconciler) dropMarks(ctx context.Context, check *v1alpha1.Healt
 	r.marks.left(check.UID, left)
 }
 
-// existingRollouts are those of all namespaces and shards, past the cache.
+// existingRollouts returns the UIDs of all Rollouts in all namespaces and shards,
+// uncached.
 func (r *RolloutReconciler) existingRollouts(ctx context.Context) (map[types.UID]bool, error) {
 	const page = 500
 	exist := map[types.UID]bool{}

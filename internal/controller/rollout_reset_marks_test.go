@@ -17,7 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// markedBy gives the check marks of so many Rollouts that are gone.
+// markedBy adds the marks of that many deleted Rollouts to the check.
 func (s *stage) markedBy(gone int) {
 	s.change(fixture.MakeHealthCheck("web").Obj(), func(o client.Object) {
 		for i := range gone {
@@ -27,7 +27,7 @@ func (s *stage) markedBy(gone int) {
 	})
 }
 
-// Preview environments come and go, and share a check.
+// Preview environments are created and deleted, and share a check.
 func TestMarksOfRolloutsThatAreGoneAreDropped(t *testing.T) {
 	s := openStage(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())...)
 	s.markedBy(40)
@@ -66,7 +66,7 @@ func TestACheckThatCannotBeResetSaysWhy(t *testing.T) {
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
 }
 
-// unlisted may not list Rollouts, and counts how often that was tried.
+// unlisted may not list Rollouts, and counts the attempts.
 type unlisted struct {
 	client.Reader
 	tries *int

@@ -16,8 +16,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// unreset are the HealthChecks that are to be reset, without those of which the
-// cache does not show yet that they were.
+// unreset returns the HealthChecks that must be reset, except those whose reset the cache
+// does not show yet.
 func (r *RolloutReconciler) unreset(checks []v1alpha1.HealthCheck, resets []int) []v1alpha1.HealthCheck {
 	var unreset []v1alpha1.HealthCheck
 	for _, i := range resets {
@@ -28,11 +28,11 @@ func (r *RolloutReconciler) unreset(checks []v1alpha1.HealthCheck, resets []int)
 	return unreset
 }
 
-// asReset says of checks that were reset, and of which the cache does not show that yet,
-// what the reset said: an error between its two writes is of neither promotion, and
-// holds nothing back.
+// asReset sets checks to Pending if they were reset and the cache does not show it yet.
+// An error that is reported between the two writes of a reset belongs to neither
+// promotion and blocks nothing.
 func (r *RolloutReconciler) asReset(checks []v1alpha1.HealthCheck) []v1alpha1.HealthCheck {
-	for i := range checks { // copies of what the cache has, but for what they point to
+	for i := range checks { // shallow copies of the objects in the cache
 		if r.writes.Ahead(&checks[i]) {
 			checks[i].Status.Status = v1alpha1.HealthStatusPending
 		}
@@ -40,11 +40,10 @@ func (r *RolloutReconciler) asReset(checks []v1alpha1.HealthCheck) []v1alpha1.He
 	return checks
 }
 
-// reset makes a HealthCheck speak anew: what it says from now on is about the
-// current promotion. The status goes first and the mark second; a crash in
-// between only means that it is reset once more. An error that is removed with
-// the status is remembered before, so that the same error is not taken for a
-// new one when its writer repeats it.
+// reset resets a HealthCheck: its reports from now on are about the current promotion.
+// The status is written first and the mark second. After a crash in between, the check is
+// only reset once more. An error that is removed with the status is recorded before, so
+// its writer can report it again and it does not count as a new error.
 func (r *RolloutReconciler) reset(ctx context.Context, rollout *v1alpha1.Rollout, seen *v1alpha1.HealthCheck) error {
 	err := r.resetOne(ctx, rollout, seen)
 	r.resets.note(rollout, seen, err)
@@ -57,7 +56,7 @@ func (r *RolloutReconciler) resetOne(ctx context.Context, rollout *v1alpha1.Roll
 	begun := check.Annotations[key]
 	if failed := check.Status.LastErrorTime; failed != nil {
 		begun = promotion.BegunMark(current, failed)
-		patch := client.MergeFromWithOptions(check.DeepCopy(), client.MergeFromWithOptimisticLock{}) // this very error
+		patch := client.MergeFromWithOptions(check.DeepCopy(), client.MergeFromWithOptimisticLock{}) // only if the error is still this one
 		if err := r.mark(ctx, &check, key, begun, patch); err != nil {
 			return client.IgnoreNotFound(err)
 		}
@@ -69,8 +68,8 @@ func (r *RolloutReconciler) resetOne(ctx context.Context, rollout *v1alpha1.Roll
 	return client.IgnoreNotFound(r.mark(ctx, &check, key, complete, client.MergeFrom(check.DeepCopy())))
 }
 
-// resets remembers, per Rollout and HealthCheck, why the API server refuses to reset
-// it. It is a fact of every pass until it does not any more.
+// resets remembers, per Rollout and HealthCheck, why the API server refuses to reset it.
+// Every pass reports that until the reset is not refused any more.
 type resets struct{ perObject[string] }
 
 func (r *resets) note(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck, err error) {
@@ -82,7 +81,7 @@ func (r *resets) note(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck, er
 	r.put(client.ObjectKeyFromObject(rollout), check, why)
 }
 
-// refusals are those of the checks that the Rollout selects now.
+// refusals returns the refusals for the checks that the Rollout selects now.
 func (r *resets) refusals(rollout *v1alpha1.Rollout, checks []v1alpha1.HealthCheck) map[string]string {
 	key, refused, selected := client.ObjectKeyFromObject(rollout), map[string]string{}, map[types.UID]bool{}
 	for i := range checks {
@@ -95,7 +94,7 @@ func (r *resets) refusals(rollout *v1alpha1.Rollout, checks []v1alpha1.HealthChe
 	return refused
 }
 
-// mark annotates the check and updates it from the answer.
+// mark annotates the check and updates it from the response.
 func (r *RolloutReconciler) mark(ctx context.Context, check *v1alpha1.HealthCheck, key, value string, patch client.Patch) error {
 	r.dropMarks(ctx, check)
 	metav1.SetMetaDataAnnotation(&check.ObjectMeta, key, value)
@@ -108,8 +107,8 @@ func (r *RolloutReconciler) mark(ctx context.Context, check *v1alpha1.HealthChec
 	return nil
 }
 
-// resetStatus is conditional on the status that was read: what it removes is
-// what was remembered.
+// resetStatus resets only the status that was read: it must remove exactly what was
+// recorded.
 func (r *RolloutReconciler) resetStatus(ctx context.Context, check *v1alpha1.HealthCheck) error {
 	next := check.DeepCopy()
 	message, now := promotion.ResetMessage, metav1.NewTime(r.Now())

@@ -13,9 +13,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// The room of lists in a status, in bytes of JSON. Together with the ledger and
-// the history, which package promotion keeps within theirs, and with texts that
-// are cut, a status stays below 200 KiB.
+// Size limits of lists in a status, in bytes of JSON. Package promotion limits the known
+// releases and the history, and long texts are cut. Together these limits keep a status
+// below 200 KiB.
 const (
 	candidatesRoom = 32 << 10
 	gatedRoom      = 14 << 10
@@ -23,15 +23,14 @@ const (
 	targetsRoom    = 14 << 10
 )
 
-// explainedCandidates is for how many candidates the status says what holds
-// them.
+// explainedCandidates is the number of candidates whose holds the status shows.
 const explainedCandidates = 20
 
-// longestHold is how many characters are kept of what holds one of many candidates.
+// longestHold is the maximum length of the message of a hold in the status.
 const longestHold = 512
 
-// keepWithinRoom leaves out of the lists what the status has no room for, and
-// counts it. The conditions speak of everything.
+// keepWithinRoom removes items from the lists that exceed their size limit, and counts
+// them. The conditions still cover all items.
 func keepWithinRoom(r report) {
 	s, all := r.status, v1alpha1.UnlistedCounts{}
 	s.ReleaseCandidates, all.ReleaseCandidates = candidatesWithinRoom(r, s.ReleaseCandidates)
@@ -44,7 +43,7 @@ func keepWithinRoom(r report) {
 	keepTargets(s, len(s.Targets))
 }
 
-// keepTargets leaves out what there is no room for of so many targets.
+// keepTargets applies the size limit to the targets; all is their total number.
 func keepTargets(s *v1alpha1.RolloutStatus, all int) {
 	s.Targets, _ = withinRoom(s.Targets, targetsRoom, failing)
 	unlisted := int32(all - len(s.Targets))
@@ -56,8 +55,8 @@ func keepTargets(s *v1alpha1.RolloutStatus, all int) {
 	}
 }
 
-// withinRoom returns as many items as there is room for, in their order, and how
-// many are left out. Those that matter are taken first.
+// withinRoom returns as many items as the size limit allows, in their order, and how many
+// are left out. It takes the items that matter first.
 func withinRoom[T any](items []T, room int, matters func(T) bool) (kept []T, unlisted int32) {
 	taken := make([]bool, len(items))
 	for _, first := range []bool{true, false} {
@@ -67,7 +66,7 @@ func withinRoom[T any](items []T, room int, matters func(T) bool) (kept []T, unl
 			}
 			size := sizeOf(items[i])
 			if size > room {
-				room = 0 // what is smaller, but matters less, does not go before it
+				room = 0 // a smaller item that matters less does not replace it
 				break
 			}
 			taken[i], room = true, room-size
@@ -81,17 +80,17 @@ func withinRoom[T any](items []T, room int, matters func(T) bool) (kept []T, unl
 	return kept, int32(len(items) - len(kept))
 }
 
-// sizeOf is how many bytes an item of a list takes in JSON.
+// sizeOf returns how many bytes an item of a list takes in JSON.
 func sizeOf(item any) int {
 	wire, err := json.Marshal(item)
 	if err != nil {
-		return 0 // of these types there is none that JSON cannot hold
+		return 0 // JSON can encode all of these types
 	}
 	return len(wire) + len(",")
 }
 
-// candidatesWithinRoom gives the newest candidates, and the one that goes next,
-// with what holds them as far as there is room for that.
+// candidatesWithinRoom returns the newest candidates and the one that goes next, with
+// their holds as far as the size limit allows.
 func candidatesWithinRoom(r report, candidates []v1alpha1.ReleaseCandidate) ([]v1alpha1.ReleaseCandidate, int32) {
 	next, left := r.goesNext(), candidatesRoom/2
 	for i := range candidates {
@@ -120,8 +119,8 @@ func holdsOf(v promotion.Verdict) []v1alpha1.CandidateHold {
 	return holds
 }
 
-// goesNext recognises the candidate that would be promoted first: the one that the
-// others are not to overtake.
+// goesNext returns a function that recognises the candidate that would be promoted first.
+// The others must not overtake it.
 func (r report) goesNext() func(v1alpha1.VersionInfo) bool {
 	considered := promotion.Considered(r.verdicts)
 	next := slices.IndexFunc(considered, promotion.Verdict.Eligible)
@@ -133,7 +132,7 @@ func (r report) goesNext() func(v1alpha1.VersionInfo) bool {
 	}
 }
 
-// blocks recognises the gates that hold back what would be promoted first.
+// blocks returns a function that recognises the gates that block the next promotion.
 func (r report) blocks() func(v1alpha1.RolloutGateStatusSummary) bool {
 	considered := promotion.Considered(r.verdicts)
 	return func(gate v1alpha1.RolloutGateStatusSummary) bool {

@@ -18,18 +18,18 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// roomOfAStatus is what a status may take in JSON.
+// roomOfAStatus is the size limit of a status in JSON.
 const roomOfAStatus = 200 << 10
 
-// strange are texts as others may write them, some without an end.
+// strange contains texts that users may write, some of them very long.
 var strange = []string{
 	"", "plain", strings.Repeat("x", 250<<10), strings.Repeat("\x00", 4000), strings.Repeat("<&>", 3000),
 	strings.Repeat("\U0001F600", 3000), strings.Repeat("é", 3000), "\u202edesrever\u2066", "\x1b[31mred\x1b[0m",
 	"%s %d %!v(MISSING)", "${VAR:-x} $(id) {{ .Values }}", `"},{"tag":"9.9.9"`, "../../etc/passwd", "line\nbreak\r\n\ttab",
 }
 
-// TestAStatusStaysWithinItsRoomWhateverItIsMadeOf: it comes to rest, and what it
-// has no room for changes no choice.
+// TestAStatusStaysWithinItsRoomWhateverItIsMadeOf: the status becomes stable, and what
+// exceeds its size limit changes no choice.
 func TestAStatusStaysWithinItsRoomWhateverItIsMadeOf(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -70,7 +70,7 @@ func checkSize(g Gomega, status *v1alpha1.RolloutStatus) {
 
 func known(ledger []v1alpha1.VersionInfo, tag string) bool { return promotion.TagsOf(ledger)[tag] }
 
-// flood is as much of everything as somebody may come up with.
+// flood returns as much of everything as users may create.
 func flood(random *rand.Rand) promotion.Input {
 	pick := func(n int) int { return random.IntN(n) }
 	say := func() string { return strange[pick(len(strange))] }

@@ -25,8 +25,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// Whoever tries the samples together has an environment that waits for its
-// first release, and whose schedules are what they say.
+// All samples together give an environment that waits for its first release and whose
+// schedules work as they describe.
 func TestTheSamplesWorkTogether(t *testing.T) {
 	s := openStageAlone(t)
 	for _, sample := range samples(t, "*.yaml") {
@@ -50,7 +50,7 @@ func TestTheSamplesWorkTogether(t *testing.T) {
 	s.Expect(shown).NotTo(BeEmpty(), "the sample of a gate is of this Rollout")
 }
 
-// The sample of a chart stands alone: not every cluster has HelmReleases.
+// The sample of a chart is separate: not every cluster has HelmReleases.
 func TestTheSampleOfAChartBakesOnceHelmIsDone(t *testing.T) {
 	s := openStageAlone(t)
 	s.applySamples(t, "helm")
@@ -62,7 +62,7 @@ func TestTheSampleOfAChartBakesOnceHelmIsDone(t *testing.T) {
 	s.Expect(s.history("shop-search")[0].State).To(Equal(v1alpha1.BakeInProgress))
 }
 
-// The sample of an application that runs already changes nothing of it.
+// The sample of a running application does not change that application.
 func TestTheSampleOfARunningApplicationBeginsWithWhatRuns(t *testing.T) {
 	s := openStage(t)
 	s.applySamples(t, "running")
@@ -82,7 +82,7 @@ func TestTheSampleOfARunningApplicationBeginsWithWhatRuns(t *testing.T) {
 	s.Expect(s.carried("shop-payments")).To(HaveKeyWithValue("tag", "4.3.0"))
 }
 
-// applySamples applies those of a folder, in the namespace of the stage.
+// applySamples applies the samples of a folder in the namespace of the stage.
 func (s *stage) applySamples(t *testing.T, folder string) {
 	t.Helper()
 	for _, sample := range samples(t, filepath.Join(folder, "*.yaml")) {
@@ -91,7 +91,7 @@ func (s *stage) applySamples(t *testing.T, folder string) {
 	}
 }
 
-// samples are all sample manifests of a pattern, in the order of their files.
+// samples returns all sample manifests of a pattern, in the order of their files.
 func samples(t *testing.T, pattern string) []*unstructured.Unstructured {
 	t.Helper()
 	g := NewWithT(t)

@@ -44,7 +44,7 @@ func TestReadySaysAllThatHoldsARelease(t *testing.T) {
 		"1.1.0 waits: RolloutGate approval does not allow 1.1.0; spec.releaseUpdateInterval allows the next promotion at 2026-03-02T13:00:00Z"))
 }
 
-// Flux says with each try how long it took.
+// Flux reports with each attempt how long it took.
 func TestHowLongAFailureTookIsNoNews(t *testing.T) {
 	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.rest("shop")

@@ -23,16 +23,15 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// effort is what something costs: how many objects of the caches are looked at,
-// and which Rollouts are woken.
+// effort is the cost of an operation: how many objects of the caches are examined, and
+// which Rollouts are woken.
 type effort struct {
 	looked int
 	woken  []reconcile.Request
 }
 
-// TestNeighboursCostNothing: what a pass looks at, and what each event looks at
-// and whom it wakes, is the same beside twenty other Rollouts of the namespace
-// that have all that the Rollout has.
+// TestNeighboursCostNothing checks what a pass examines, and what each event examines and
+// wakes. Both are the same with twenty other, equally equipped Rollouts in the namespace.
 func TestNeighboursCostNothing(t *testing.T) {
 	for name, selector := range map[string]v1alpha1.HealthCheckSelector{
 		"checks by matchLabels":      {MatchLabels: map[string]string{"app": "shop"}},
@@ -61,7 +60,7 @@ func TestNeighboursCostNothing(t *testing.T) {
 	}
 }
 
-// neighbour adds a Rollout with all that it needs, under one name.
+// neighbour adds a Rollout with everything that it needs, under one name.
 func (s *stage) neighbour(name string, checks v1alpha1.HealthCheckSelector) {
 	rollout := fixture.MakeRollout(name).Obj()
 	rollout.Spec.HealthCheckSelector = &checks
@@ -73,8 +72,8 @@ func (s *stage) neighbour(name string, checks v1alpha1.HealthCheckSelector) {
 		fixture.MakeGate(name, name).Obj(), check, rollout)
 }
 
-// efforts are those of a pass of the Rollout shop, and of an event of each
-// object that it rests on.
+// efforts returns the effort of a pass of the Rollout shop, and of an event of each
+// object that it depends on.
 func (s *stage) efforts(looked *int) map[string]effort {
 	r := s.reconciler
 	all := map[string]effort{}
@@ -102,9 +101,8 @@ func (s *stage) efforts(looked *int) map[string]effort {
 	return all
 }
 
-// countLooks counts the objects that a cache has to look at for what it is
-// asked: an index leads to just those that it finds, a selector of labels has to
-// see them all.
+// countLooks counts the objects that a cache has to examine for a query. An index leads
+// only to the objects that it finds. A label selector has to examine all.
 func (s *stage) countLooks() *int {
 	looked := new(int)
 	s.reads = func(c client.WithWatch) client.WithWatch {

@@ -18,10 +18,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// gatherSchedules evaluates the schedules that select the Rollout. What they
-// say counts, and not the gates that they keep: one of those may be missing, or
-// of yesterday. A gate whose schedule is gone, or selects no more, is like any
-// other until it is removed.
+// gatherSchedules evaluates the schedules that select the Rollout. Their state counts,
+// not that of their gates: a gate may be missing or outdated. A gate whose schedule was
+// deleted, or selects the Rollout no more, counts like any other until it is removed.
 func (r *RolloutReconciler) gatherSchedules(ctx context.Context, w *world) error {
 	schedules, err := r.schedulesOf(ctx, w.Rollout)
 	open := map[types.UID]bool{}
@@ -43,7 +42,7 @@ func (r *RolloutReconciler) gatherSchedules(ctx context.Context, w *world) error
 	return err
 }
 
-// ownerOf is the UID of what controls an object; empty if nothing does.
+// ownerOf returns the UID of the controller of an object; empty if it has none.
 func ownerOf(o client.Object) types.UID {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		return owner.UID
@@ -51,8 +50,8 @@ func ownerOf(o client.Object) types.UID {
 	return ""
 }
 
-// schedulesOf are the schedules that select a Rollout, sorted by kind and name.
-// One that a person has deleted selects nothing any more.
+// schedulesOf returns the schedules that select a Rollout, sorted by kind and name. A
+// schedule that is being deleted selects nothing any more.
 func (r *RolloutReconciler) schedulesOf(ctx context.Context, rollout *v1alpha1.Rollout) ([]timetable, error) {
 	own, err := schedulesIn(ctx, r.Client, rollout.Namespace)
 	if err != nil {
@@ -83,7 +82,8 @@ func (r *RolloutReconciler) schedulesOf(ctx context.Context, rollout *v1alpha1.R
 	return selecting, nil
 }
 
-// selectsNamespace: an absent selector selects all namespaces.
+// selectsNamespace reports whether a namespace is selected. An absent selector selects
+// all.
 func selectsNamespace(ctx context.Context, c client.Reader, selector *metav1.LabelSelector, name string) (bool, error) {
 	if selector == nil {
 		return true, nil
@@ -95,7 +95,7 @@ func selectsNamespace(ctx context.Context, c client.Reader, selector *metav1.Lab
 	return selects(selector, namespace.Labels), nil
 }
 
-// rolloutsOfSchedule leads from a schedule to the Rollouts that it may select.
+// rolloutsOfSchedule maps a schedule to the Rollouts that it may select.
 func (r *RolloutReconciler) rolloutsOfSchedule(ctx context.Context, o client.Object) []reconcile.Request {
 	rollouts, err := rolloutsWith(ctx, r.Client, timetableOf(o))
 	if err != nil {
@@ -109,8 +109,8 @@ func (r *RolloutReconciler) rolloutsOfSchedule(ctx context.Context, o client.Obj
 	return requests
 }
 
-// rolloutsWith are the Rollouts whose labels a schedule selects, whatever their
-// namespace is labelled. They are the cache's own: read, and do not change.
+// rolloutsWith returns the Rollouts whose labels a schedule selects, whatever the labels
+// of their namespace. They belong to the cache and must not be changed.
 func rolloutsWith(ctx context.Context, c client.Reader, t timetable) ([]*v1alpha1.Rollout, error) {
 	list := &v1alpha1.RolloutList{}
 	if err := c.List(ctx, list, client.InNamespace(t.GetNamespace()), client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// openLabelledShop is a stage on which 1.0.0 runs.
+// openLabelledShop opens a stage on which 1.0.0 runs.
 func openLabelledShop(t *testing.T, labels map[string]string) *stage {
 	t.Helper()
 	s := openStageAlone(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)

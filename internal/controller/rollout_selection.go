@@ -22,26 +22,26 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// Names of the field indexes by which Rollouts and the HealthChecks that they
-// select find each other, so that neither has to look through all of the other.
+// Names of the field indexes by which Rollouts and their selected HealthChecks find each
+// other without a search through all objects.
 const (
 	// checkLabelIndex finds HealthChecks by each of their labels, "key=value", and those
-	// with too many by manyLabels.
+	// with too many labels by manyLabels.
 	checkLabelIndex = ".metadata.labels"
 	manyLabels      = "*"
-	// nearTermIndex finds Rollouts that look for HealthChecks in their own
-	// namespace by a label that these must have, "key=value".
+	// nearTermIndex finds Rollouts that select HealthChecks in their own namespace, by a
+	// label that the checks must have, "key=value".
 	nearTermIndex = ".spec.healthCheckSelector.near"
-	// farTermIndex finds likewise those that look into other namespaces, and each of
-	// them by anyTerm as well.
+	// farTermIndex finds those that select HealthChecks in other namespaces in the same
+	// way, and all of them by anyTerm.
 	farTermIndex = fieldindex.Everywhere + ".spec.healthCheckSelector.far"
 	anyTerm      = "*"
-	// noLabel stands for the label where a selector asks for none.
+	// noLabel is the label of a selector that requires none.
 	noLabel = ""
 )
 
-// mostLabels of a HealthCheck are looked up one by one. How many labels an object has is
-// bounded by its size alone: one with more is found among all others that have more.
+// mostLabels is how many labels of a HealthCheck are indexed one by one. Only the size of
+// an object limits its labels, so all checks with more share one value of the index.
 const mostLabels = 32
 
 func indexSelections(ctx context.Context, indexer client.FieldIndexer) error {
@@ -96,9 +96,9 @@ func (s selection) terms() []string {
 	return []string{noLabel}
 }
 
-// requiredLabels are labels of one key, of which everything that is selected has
-// exactly one; none if the selector does not ask for such. Of several keys it is
-// one with few and long values: names tell more apart than tiers do.
+// requiredLabels returns labels of one key. Every selected object has exactly one of
+// them. It returns none if the selector requires no such label. If there are several
+// keys, it takes one with few and long values: names are more selective than tiers.
 func requiredLabels(selector labels.Selector) []string {
 	requirements, _ := selector.Requirements()
 	requirements = slices.DeleteFunc(slices.Clone(requirements), func(r labels.Requirement) bool { return !asksForValue(r) })
@@ -132,10 +132,10 @@ func longest(values []string) int {
 	return most
 }
 
-// selection says which HealthChecks a Rollout selects.
+// selection describes which HealthChecks a Rollout selects.
 type selection struct {
 	checks     labels.Selector // nil selects none
-	namespaces labels.Selector // nil is the own namespace
+	namespaces labels.Selector // nil selects the own namespace
 	own        string
 }
 
@@ -156,7 +156,7 @@ func selectionOf(rollout *v1alpha1.Rollout) (selection, error) {
 	return s, err
 }
 
-// selectedChecks lists the checks, sorted by namespace and name.
+// selectedChecks returns the selected checks, sorted by namespace and name.
 func (r *RolloutReconciler) selectedChecks(ctx context.Context, s selection) ([]v1alpha1.HealthCheck, error) {
 	if s.checks == nil {
 		return nil, nil
@@ -179,8 +179,8 @@ func (r *RolloutReconciler) selectedChecks(ctx context.Context, s selection) ([]
 	return checks, nil
 }
 
-// queries find what the selection may select in the namespaces: by a label if it
-// asks for one, and otherwise all.
+// queries returns queries for the checks in the namespaces: by a label if the selection
+// requires one, otherwise for all.
 func (s selection) queries(namespaces []string) [][]client.ListOption {
 	required := requiredLabels(s.checks)
 	var queries [][]client.ListOption
@@ -212,8 +212,8 @@ func (r *RolloutReconciler) namespacesOf(ctx context.Context, s selection) ([]st
 	return names, nil
 }
 
-// rolloutsOfCheck leads from a HealthCheck to the Rollouts that select its
-// labels. Of one with too many, all that may select it are looked at.
+// rolloutsOfCheck maps a HealthCheck to the Rollouts that select its labels. If it has
+// too many labels, all Rollouts that may select it are examined.
 func (r *RolloutReconciler) rolloutsOfCheck(ctx context.Context, check client.Object) []reconcile.Request {
 	within := client.InNamespace(check.GetNamespace())
 	if len(check.GetLabels()) > mostLabels {

@@ -18,9 +18,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// TestWhichChecksARolloutSelects: one selection serves all purposes, so that a
-// check that is selected wakes the Rollout, and no other does; also if it has more labels
-// than are looked up.
+// TestWhichChecksARolloutSelects checks that only a selected check wakes the Rollout,
+// because one selection serves all purposes. That includes checks with more labels than
+// are indexed.
 func TestWhichChecksARolloutSelects(t *testing.T) {
 	s := openStageAlone(t)
 	near := s.openNamespace(map[string]string{"of": s.namespace, "tier": "gold"})
@@ -87,7 +87,7 @@ func TestWhichChecksARolloutSelects(t *testing.T) {
 	}
 }
 
-// in is the same stage for a subtest.
+// in returns the same stage for a subtest.
 func (s *stage) in(t *testing.T) *stage {
 	t.Helper()
 	inner := *s
@@ -110,7 +110,7 @@ func TestAPolicyWakesTheRolloutsThatNameItAndNoOthers(t *testing.T) {
 	s.Expect(s.reconciler.rolloutsOfRepository(s.ctx, scan)).To(ConsistOf(want))
 }
 
-// TestALabelMoreIsNoLookUpMore: labels of one object have no limit but its size.
+// TestALabelMoreIsNoLookUpMore: only the size of an object limits its labels.
 func TestALabelMoreIsNoLookUpMore(t *testing.T) {
 	g := NewWithT(t)
 	check := fixture.MakeHealthCheck("laden").Obj()

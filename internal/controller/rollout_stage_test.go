@@ -34,9 +34,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// stage is a namespace of its own on a real API server. Its reconciler does
-// one step whenever the test asks for it; people and Flux are played by the
-// test, through the client that the stage embeds.
+// stage is a separate namespace on a real API server. Its reconciler runs one step
+// whenever the test requests it. The test plays users and Flux, through the embedded
+// client.
 type stage struct {
 	*WithT
 	client.WithWatch
@@ -55,28 +55,27 @@ type stage struct {
 	reads      func(client.WithWatch) client.WithWatch
 	lawless    bool
 
-	// pushedAgain are tags that point to other content now, by its digest.
+	// pushedAgain maps tags that were pushed again to their new digest.
 	pushedAgain map[string]string
 
-	// unread knows which objects cannot be read, once the controller is played.
+	// unread knows which objects cannot be read, once the controller runs.
 	unread *unreadable.Objects
 
-	// asksRegistries has the controller, when it is played, read metadata.
+	// asksRegistries makes the controller read metadata when it is played.
 	asksRegistries bool
 	answers        *atomic.Int64 // of registries
 }
 
-// liveClient is shared by the stages: it looks up once what the API server
-// serves.
+// liveClient is shared by the stages. It discovers once what the API server serves.
 var liveClient = sync.OnceValues(func() (client.WithWatch, error) {
 	return client.NewWithWatch(testPlane.RESTConfig(), client.Options{Scheme: testClient.Scheme()})
 })
 
-// beside are the tests that run beside others.
+// beside contains the tests that run in parallel.
 var beside sync.Map
 
-// openStage opens a stage beside those of other tests. A test that touches what
-// these see as well, such as objects of the cluster, opens its stages alone.
+// openStage opens a stage in parallel with those of other tests. A test that touches
+// shared objects, such as cluster-scoped ones, uses openStageAlone.
 func openStage(t *testing.T, objects ...client.Object) *stage {
 	t.Helper()
 	if _, already := beside.LoadOrStore(t, true); !already {
@@ -85,8 +84,8 @@ func openStage(t *testing.T, objects ...client.Object) *stage {
 	return openStageAlone(t, objects...)
 }
 
-// openStageAlone creates the objects; those with a status are given it as well.
-// In the end all is removed, so that nobody has to look through it.
+// openStageAlone creates the objects, with their status if they have one. In the end it
+// removes everything, to spare other tests the search through it.
 func openStageAlone(t *testing.T, objects ...client.Object) *stage {
 	t.Helper()
 	g := NewWithT(t)
@@ -111,8 +110,8 @@ func (s *stage) openNamespace(labels map[string]string) string {
 	return namespace.Name
 }
 
-// clear removes the objects of the namespaces that the stage has opened. A thousand
-// of them may take longer than one request may.
+// clear removes the objects of the namespaces that the stage has opened. For a thousand
+// objects that may take longer than one request may.
 func (s *stage) clear() {
 	ctx := context.WithoutCancel(s.ctx)
 	for _, namespace := range s.opened {
@@ -126,7 +125,7 @@ func (s *stage) clear() {
 	}
 }
 
-// restart replaces the reconciler by one that remembers nothing.
+// restart replaces the reconciler with one that remembers nothing.
 func (s *stage) restart() {
 	found := indexes{}
 	s.Expect(index(s.ctx, found)).To(Succeed())
@@ -142,7 +141,7 @@ func (s *stage) restart() {
 	s.reconciler.helm.cached.Store(true)
 }
 
-// add creates objects, those of the fixtures in the stage's own namespace.
+// add creates objects, those of the fixtures in the namespace of the stage.
 func (s *stage) add(objects ...client.Object) {
 	for _, o := range objects {
 		if o.GetNamespace() == fixture.Namespace {
@@ -168,14 +167,14 @@ func (s *stage) rollout(name string) *v1alpha1.Rollout {
 	return rollout
 }
 
-// reconcile does one step and checks that what it left obeys the law.
+// reconcile runs one step and checks that the result obeys the law.
 func (s *stage) reconcile(name string) ctrl.Result {
 	result, err := s.try(name)
 	s.Expect(err).NotTo(HaveOccurred())
 	return result
 }
 
-// try does one step that may fail.
+// try runs one step that may fail.
 func (s *stage) try(name string) (ctrl.Result, error) {
 	result, err := s.reconciler.Reconcile(s.ctx, ctrl.Request{NamespacedName: s.key(name)})
 	if !s.wire.Dead() && !s.lawless {
@@ -184,9 +183,9 @@ func (s *stage) try(name string) (ctrl.Result, error) {
 	return result, err
 }
 
-// obeysLaw: the conditions say of themselves what Flux and kstatus expect,
-// with the one documented exception: beside a running promotion, and one that a
-// person has marked successful, Ready stays True while Reconciling is True.
+// obeysLaw checks that the conditions are what Flux and kstatus expect, with one
+// documented exception: during a running promotion, and after a user has marked it as
+// successful, Ready stays True while Reconciling is True.
 func (s *stage) obeysLaw(name string) {
 	stored, err := s.stored(name)
 	if err != nil {
@@ -238,14 +237,14 @@ func (s *stage) kstatusOf(stored *unstructured.Unstructured) status.Status {
 	return computed.Status
 }
 
-// stored is a Rollout as clients see it that do not know its type.
+// stored returns a Rollout as clients without its type see it.
 func (s *stage) stored(name string) (*unstructured.Unstructured, error) {
 	stored := &unstructured.Unstructured{}
 	stored.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RolloutKind))
 	return stored, s.Get(s.ctx, s.key(name), stored)
 }
 
-// rest reconciles until a step writes nothing and asks for no other.
+// rest reconciles until a step writes nothing and requests no other.
 func (s *stage) rest(name string) {
 	for range 20 {
 		before := len(s.wire.Writes())
@@ -257,8 +256,7 @@ func (s *stage) rest(name string) {
 	s.Expect(errors.New("20 steps brought no rest")).NotTo(HaveOccurred(), "writes: %v", s.wire.Writes())
 }
 
-// deploy lets Flux and the writers of the HealthChecks do their work until the
-// Rollout rests.
+// deploy lets Flux and the writers of the HealthChecks work until the Rollout rests.
 func (s *stage) deploy(name string) {
 	s.rest(name)
 	s.fluxApplies()
@@ -267,10 +265,10 @@ func (s *stage) deploy(name string) {
 	s.rest(name)
 }
 
-// pass lets time go by.
+// pass moves the clock forward.
 func (s *stage) pass(d time.Duration) { s.clock.Pass(d) }
 
-// release lets the ImagePolicy name another release, which a scan has found.
+// release makes the ImagePolicy name another release, which a scan has found.
 func (s *stage) release(policy, tag string) {
 	scan := &imagev1.ImageRepository{}
 	if s.Get(s.ctx, s.key(policy), scan) == nil && scan.Status.LastScanResult != nil {
@@ -282,7 +280,7 @@ func (s *stage) release(policy, tag string) {
 	s.changeStatus(fixture.MakePolicy(policy).Obj(), func(o client.Object) { setLatest(o, tag) })
 }
 
-// change edits an object as a person does.
+// change edits an object as a user does.
 func (s *stage) change(o client.Object, edit func(client.Object)) {
 	s.Expect(s.Get(s.ctx, s.key(o.GetName()), o)).To(Succeed())
 	edit(o)
@@ -303,7 +301,7 @@ func (s *stage) pin(name string, tag *string) {
 	})
 }
 
-// condition is what is asserted of one.
+// condition is the part of a condition that tests compare.
 type condition struct {
 	Status  metav1.ConditionStatus
 	Reason  string
@@ -318,14 +316,14 @@ func (s *stage) condition(name, kind string) condition {
 	return condition{Status: found.Status, Reason: found.Reason, Message: found.Message}
 }
 
-// promoted is what is asserted of a history entry.
+// promoted is the part of a history entry that tests compare.
 type promoted struct {
 	ID    int64
 	Tag   string
 	State v1alpha1.BakeStatus
 }
 
-// candidates are the candidates, newest first.
+// candidates returns the candidates, newest first.
 func (s *stage) candidates(name string) []v1alpha1.VersionInfo {
 	var all []v1alpha1.VersionInfo
 	for _, candidate := range s.rollout(name).Status.ReleaseCandidates {

@@ -10,17 +10,17 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// report is what the conditions are computed from: the state after the
-// decision was recorded, and what was gathered for it.
+// report is the basis of the conditions: the state after the decision was recorded, and
+// what was gathered for it.
 type report struct {
-	promotion.Input                     // its Rollout carries the recorded history
+	promotion.Input                     // its Rollout has the recorded history
 	decision        promotion.Decision  // the decision that was taken
-	verdicts        []promotion.Verdict // of the candidates after it
+	verdicts        []promotion.Verdict // of the candidates after the decision
 	status          *v1alpha1.RolloutStatus
 }
 
-// statusAfter returns the whole status as the decision makes it. It is pure:
-// what is stored, announced and shown all come from here.
+// statusAfter returns the complete status after the decision. It is a pure function: what
+// is stored, announced and shown all comes from it.
 func statusAfter(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutStatus, error) {
 	history, err := promotion.Record(in, d)
 	if err != nil {
@@ -55,7 +55,7 @@ func without(annotations map[string]string, keys []string) map[string]string {
 	return rest
 }
 
-// setCandidates publishes the candidates, and those that the gates let through
+// setCandidates publishes the candidates, and separately those that the gates let through
 // and that did not fail before.
 func setCandidates(r report) {
 	r.status.ReleaseCandidates, r.status.GatedReleaseCandidates = nil, nil
@@ -72,7 +72,7 @@ func letThrough(v promotion.Verdict) bool {
 	return !v.HeldByGates() && !v.HeldBy(v1alpha1.FailedBeforeReason, v1alpha1.GatesBypassedReason)
 }
 
-// setTargets shows each target's state with the version of the newest entry.
+// setTargets shows the state of each target for the version of the newest entry.
 func setTargets(r report, in promotion.Input) {
 	before, allApplied := r.status.Targets, r.allWereApplied()
 	r.status.Targets = nil
@@ -95,8 +95,8 @@ func setTargets(r report, in promotion.Input) {
 	}
 }
 
-// unproven is a target that has just been given a release: what it reported is of the
-// release before, but for what keeps it from any.
+// unproven returns the status of a target that was just given a release: its report is
+// about the release before, except a conflict that affects every release.
 func unproven(seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
 	if seen.State != v1alpha1.TargetConflict || seen.Mismatch {
 		next.State, next.Message = v1alpha1.TargetPending, ""
@@ -104,7 +104,7 @@ func unproven(seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.Target
 	return next
 }
 
-// withoutNews keeps what is said of a target already, if only how long it took has
+// withoutNews keeps the stored status of a target if only durations in its message have
 // changed: Flux tries again and again.
 func withoutNews(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
 	was := seen.StoredIn(before, next.Version)
@@ -114,9 +114,9 @@ func withoutNews(before []v1alpha1.TargetStatus, seen promotion.Target, next v1a
 	return next
 }
 
-// settle keeps an applied target so while Flux merely looks after it: Flux is
-// not Ready for a moment in every one of its passes, and that is no news. One that
-// the status had no room for was applied if all were.
+// settle keeps an applied target applied while Flux only reconciles it again: Flux is not
+// Ready for a moment in each of its passes, and that is not a change. A target beyond the
+// size limit was applied if all were.
 func settle(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus, allApplied bool) v1alpha1.TargetStatus {
 	if next.State != v1alpha1.TargetPending || next.Message != "" {
 		return next
@@ -130,14 +130,14 @@ func settle(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1
 	return next
 }
 
-// allWereApplied reports whether the status says so of more targets than it lists.
+// allWereApplied reports whether the status lists only some targets, and all are applied.
 func (r report) allWereApplied() bool {
 	return r.status.UnlistedTargets() > 0 && !r.decision.Action.Promotes() &&
 		r.condition(v1alpha1.TargetsAppliedCondition).Reason == v1alpha1.TargetsAppliedReason
 }
 
-// withoutProgress returns the status as if no target had come along yet, and
-// no registry had answered.
+// withoutProgress returns the status as if no target had applied the version and no
+// registry had answered.
 func withoutProgress(status *v1alpha1.RolloutStatus) *v1alpha1.RolloutStatus {
 	plain := status.DeepCopy()
 	withoutMetadata(plain)
@@ -158,7 +158,7 @@ func withoutProgress(status *v1alpha1.RolloutStatus) *v1alpha1.RolloutStatus {
 	return plain
 }
 
-// withoutMetadata leaves of each release its tag.
+// withoutMetadata leaves only the tag of each release.
 func withoutMetadata(status *v1alpha1.RolloutStatus) {
 	for _, releases := range [][]v1alpha1.VersionInfo{status.AvailableReleases, status.GatedReleaseCandidates} {
 		for i := range releases {

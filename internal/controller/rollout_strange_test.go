@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// said is how a strange text is shown in a message.
+// said returns a strange text as it is shown in a message.
 func said(text string) string {
 	if len(text) > 80 {
 		text = text[:80] + "…"
@@ -24,9 +24,9 @@ func said(text string) string {
 	return strconv.Quote(text)
 }
 
-// TestStrangeTextsAreRefusedInAFewWordsAndRecovers: each way in which a person may
-// hand over a text, with each of them. Nothing panics, each is answered where it
-// was said, in bounds, with one write, and what is mended goes on.
+// TestStrangeTextsAreRefusedInAFewWordsAndRecovers passes each text in each way in which
+// a user can pass one. Nothing panics. Each text is answered where it was set, in bounds,
+// with one write. Once it is fixed, the Rollout continues.
 func TestStrangeTextsAreRefusedInAFewWordsAndRecovers(t *testing.T) {
 	const forced, bypass = v1alpha1.ForceDeployAnnotation, v1alpha1.BypassGatesAnnotation
 	for way, tt := range map[string]struct {
@@ -99,7 +99,7 @@ func TestStrangeTextsAreRefusedInAFewWordsAndRecovers(t *testing.T) {
 	}
 }
 
-// asks sets an annotation as a person does; empty removes it.
+// asks sets an annotation as a user does; empty removes it.
 func (s *stage) asks(key, value string) {
 	s.change(&v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, func(o client.Object) {
 		annotations := o.GetAnnotations()
@@ -113,8 +113,8 @@ func (s *stage) asks(key, value string) {
 	})
 }
 
-// TestStrangeTextsInAHistoryAreKeptShort: what people say of a promotion is kept,
-// but not without end, and a token is handled once.
+// TestStrangeTextsInAHistoryAreKeptShort: texts of users about a promotion are stored up
+// to a limit, and a token is handled once.
 func TestStrangeTextsInAHistoryAreKeptShort(t *testing.T) {
 	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")

@@ -13,11 +13,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
 )
 
-// gatherTags takes all tags that the registry has, where Flux shows only some of
-// them: it shows the ten that are the highest as strings, so that of 1.9.0 and 1.10.0
-// the newer one is left out first. It never waits: they are listed once for each scan
-// that found others than the one before, and the Rollout is reconciled again when
-// that is done. Until then there are those of the listing before as well.
+// gatherTags uses all tags of the registry if Flux shows only some of them. Flux shows
+// the ten that are highest as strings, so of 1.9.0 and 1.10.0 it leaves out the newer one
+// first. gatherTags never waits: the tags are listed once for each scan that found other
+// tags than the one before, and then the Rollout is reconciled again. Until then, the
+// tags of the previous listing are used as well.
 func (r *RolloutReconciler) gatherTags(w *world, offer imagepolicy.Offer) {
 	var scan imageinfo.Scan
 	var access string
@@ -34,7 +34,7 @@ func (r *RolloutReconciler) gatherTags(w *world, offer imagepolicy.Offer) {
 	}
 	w.Policy.Scanned = slices.Concat(listing.Tags, w.Policy.Scanned)
 	switch {
-	case scan.Count <= len(scan.Shown): // they are all shown, or nothing was scanned
+	case scan.Count <= len(scan.Shown): // all tags are shown, or nothing was scanned
 	case r.Metadata == nil:
 		w.Policy.Partial = fmt.Sprintf("Flux shows %d of %d, and they are not listed, for the feature gate ReleaseMetadata is off",
 			len(scan.Shown), scan.Count)
@@ -46,7 +46,7 @@ func (r *RolloutReconciler) gatherTags(w *world, offer imagepolicy.Offer) {
 	}
 }
 
-// scanOf is the last scan of an ImageRepository; the zero Scan if there was none.
+// scanOf returns the last scan of an ImageRepository; the zero Scan if there was none.
 func scanOf(repository *imagev1.ImageRepository) imageinfo.Scan {
 	result := repository.Status.LastScanResult
 	if result == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// pushUpTo fills the registry with 1.2.0 up to a minor version, which the policy
-// names.
+// pushUpTo pushes 1.2.0 up to a minor version to the registry. The policy names the last
+// one.
 func (s *stage) pushUpTo(minor int) {
 	for i := 2; i <= minor; i++ {
 		s.push(fmt.Sprintf("1.%d.0", i))
@@ -26,8 +26,8 @@ func (s *stage) pushUpTo(minor int) {
 	s.release("shop", fmt.Sprintf("1.%d.0", minor))
 }
 
-// scanShowsOldest shows of the tags up to a minor version what Flux shows: the ten
-// that are the highest as strings.
+// scanShowsOldest shows of the tags up to a minor version what Flux shows: the ten that
+// are highest as strings.
 func (s *stage) scanShowsOldest(minor, count int) {
 	s.changeStatus(fixture.MakeScan("shop").Obj(), func(o client.Object) {
 		shown := fixture.MakeScan("shop").Found("1.9.0", "1.8.0", "1.7.0", "1.6.0", "1.5.0", "1.4.0", "1.3.0", "1.2.0",
@@ -85,13 +85,13 @@ func TestAnUnchangedScanAsksTheRegistryForNothing(t *testing.T) {
 			o.(*imagev1.ImageRepository).Status.LastScanResult.ScanTime.Time = fixture.Noon.Add(time.Duration(i+1) * time.Hour)
 		})
 		s.change(fixture.MakePolicy("shop").Obj(), func(o client.Object) {
-			o.(*imagev1.ImagePolicy).Spec.Policy.SemVer.Range = fmt.Sprintf(">=0.0.%d", i) // has the Rollout looked at
+			o.(*imagev1.ImagePolicy).Spec.Policy.SemVer.Range = fmt.Sprintf(">=0.0.%d", i) // makes the Rollout reconcile
 		})
 	}
 	s.Consistently(func() uint64 { return testPlane.Registry.Requests() }, time.Second).Should(Equal(asked))
 }
 
-// TestAScanOfAnOlderFluxWakesByWhatItShows: before 2.7 it has no revision.
+// TestAScanOfAnOlderFluxWakesByWhatItShows: a scan has no revision before Flux 2.7.
 func TestAScanOfAnOlderFluxWakesByWhatItShows(t *testing.T) {
 	g := NewWithT(t)
 	older := func(scan *fixture.ScanBuilder) *imagev1.ImageRepository {
@@ -109,7 +109,7 @@ func TestAScanOfAnOlderFluxWakesByWhatItShows(t *testing.T) {
 	g.Expect(wakes(older(fixture.MakeScan("shop").Found("2", "1").Among(11)))).To(BeTrue(), "another number of tags")
 }
 
-// With Next none is skipped, however many come at once.
+// With Next no release is skipped, however many come at once.
 func TestNextGoesThroughEveryTagThatFluxDoesNotShow(t *testing.T) {
 	s := openStocked(t, asItIs)
 	s.change(fixture.MakeRollout("shop").Obj(), func(o client.Object) {

@@ -33,13 +33,13 @@ apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 spec: {postBuild: {substitute: {TIER: silver, REGION: us}}}
 `
-	// upstreamAppliesTag is what upstream sends: the whole reference.
+	// upstreamAppliesTag is what upstream applies: the whole reference.
 	upstreamAppliesTag = `
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: OCIRepository
 spec: {ref: {tag: 1.14.0, semverFilter: ".*"}}
 `
-	// upstreamAppliesMap is what upstream sends: the whole map.
+	// upstreamAppliesMap is what upstream applies: the whole map.
 	upstreamAppliesMap = `
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
@@ -47,9 +47,9 @@ spec: {postBuild: {substitute: {VERSION: 1.14.0, CART: 2.0.0, TIER: gold, REGION
 `
 )
 
-// openAfterUpstream is a namespace that upstream's controller has just left:
-// the Rollout shop at 1.14.0, a closed gate, and targets whose fields were
-// applied by upstream under our name. CART belongs to another Rollout.
+// openAfterUpstream opens a namespace that upstream's controller has just left: the
+// Rollout shop at 1.14.0, a closed gate, and targets whose fields upstream applied under
+// our field manager. CART belongs to another Rollout.
 func openAfterUpstream(t *testing.T, rollout *fixture.RolloutBuilder, edit func(status map[string]any)) *stage {
 	t.Helper()
 	s := openStage(t,
@@ -82,7 +82,7 @@ func (s *stage) writeUpstreamStatus(edit func(status map[string]any)) {
 	s.Expect(s.Status().Update(s.ctx, rollout, client.FieldOwner("manager"))).To(Succeed())
 }
 
-// asSent is a Rollout as the API server sends it, without a Go type between.
+// asSent returns a Rollout as the API server sends it, without a Go type.
 func (s *stage) asSent(name string) *unstructured.Unstructured {
 	rollout := &unstructured.Unstructured{}
 	rollout.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RolloutKind))
@@ -114,7 +114,7 @@ func TestARolloutOfUpstreamIsTakenOverAsItIs(t *testing.T) {
 	for _, kept := range []string{"history", "availableReleases", "gates", "artifactType", "source", "title", "description"} {
 		want, _, _ := unstructured.NestedFieldNoCopy(before.Object, "status", kept)
 		s.Expect(want).NotTo(BeNil())
-		if kept == "gates" { // our words
+		if kept == "gates" { // our text
 			want.([]any)[0].(map[string]any)["message"] = s.rollout("shop").Status.Gates[0].Message
 		}
 		s.Expect(s.statusField("shop", kept)).To(Equal(want), kept)
@@ -207,7 +207,7 @@ func TestAKeyThatChangesItsRolloutFollowsTheOtherOne(t *testing.T) {
 	s.Expect(ownedFields(kustomization)).To(ConsistOf(requestField, "spec.postBuild.substitute.VERSION"))
 }
 
-// annotate sets which Rollout a variable is taken from; empty removes it.
+// annotate sets from which Rollout a variable is taken; empty removes it.
 func annotate(variable, rollout string) func(client.Object) {
 	return func(o client.Object) {
 		annotations := o.GetAnnotations()
@@ -219,7 +219,7 @@ func annotate(variable, rollout string) func(client.Object) {
 	}
 }
 
-// inProgress lets upstream leave in the middle of a bake that began at noon.
+// inProgress makes upstream leave in the middle of a bake that began at noon.
 func inProgress(status map[string]any) {
 	entry := status["history"].([]any)[0].(map[string]any)
 	delete(entry, "bakeEndTime")
@@ -235,7 +235,7 @@ func TestABakeThatUpstreamBeganGoesOn(t *testing.T) {
 	}
 	t.Run("and succeeds only on health", func(t *testing.T) {
 		s := openAfterUpstream(t, baked(), inProgress)
-		s.add(fixture.MakeHealthCheck("shop").Healthy().Obj()) // said before the swap
+		s.add(fixture.MakeHealthCheck("shop").Healthy().Obj()) // reported before the takeover
 		s.pass(4 * time.Minute)
 		s.rest("shop")
 		s.pass(6 * time.Minute)

@@ -134,11 +134,11 @@ func TestOfATargetOnlyOurFieldIsOurs(t *testing.T) {
 	s.Expect(ownedFields(s.rollout("shop"))).To(BeEmpty())
 }
 
-// requestField is that by which each write tells Flux of itself.
+// requestField is the field by which each write asks Flux to reconcile.
 const requestField = "metadata.annotations.reconcile.fluxcd.io/requestedAt"
 
-// ownedFields lists what the field manager rollout-controller owns of an
-// object, its status aside.
+// ownedFields returns the fields of an object, except its status, that the field manager
+// rollout-controller owns.
 func ownedFields(o client.Object) []string {
 	var all []string
 	for _, entry := range o.GetManagedFields() {
@@ -200,8 +200,8 @@ func TestAFailureThatFluxReportsIsShownAndEndsWithIt(t *testing.T) {
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeSucceeded))
 }
 
-// A pass of Flux that began before the write ends after it, and stamps its failure with
-// the generation of the write.
+// A reconciliation of Flux that began before the write ends after it, and reports its
+// failure with the generation of the write.
 func TestAPassOfFluxThatBeganBeforeTheWriteSaysNothingOfIt(t *testing.T) {
 	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.rest("shop")

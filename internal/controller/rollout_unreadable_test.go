@@ -19,13 +19,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// oddTime is a time to the schema of a custom resource, and none to metav1.Time.
+// oddTime is a valid time for the schema of a custom resource, but not for metav1.Time.
 const oddTime = "2026-03-02t12:00:00z"
 
 // oddly gives an object a status with a time that cannot be decoded.
 func (s *stage) oddly(o client.Object) { s.patchStatus(o, statusOf(o, oddTime)) }
 
-// statusOf is a status that holds a time.
+// statusOf returns a status that contains a time.
 func statusOf(o client.Object, time string) map[string]any {
 	switch o.(type) {
 	case *v1alpha1.HealthCheck:
@@ -38,7 +38,7 @@ func statusOf(o client.Object, time string) map[string]any {
 	}}}
 }
 
-// patchStatus writes what no typed client can.
+// patchStatus writes a status that no typed client can write.
 func (s *stage) patchStatus(o client.Object, status map[string]any) {
 	patch, err := json.Marshal(map[string]any{"status": status})
 	s.Expect(err).NotTo(HaveOccurred())
@@ -92,8 +92,8 @@ func TestAnObjectThatCannotBeReadStopsNothingElse(t *testing.T) {
 	}
 }
 
-// isReported waits for the status of what the controller itself reports on: it would
-// replace what comes before that.
+// isReported waits for the status of objects on which the controller reports: it would
+// replace an earlier change.
 func (s *stage) isReported(o client.Object) {
 	s.Eventually(func() bool {
 		s.Expect(s.Get(s.ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
@@ -107,15 +107,15 @@ func (s *stage) isReported(o client.Object) {
 	}).Should(BeTrue())
 }
 
-// What depends on an object that cannot be read stands still, says why, and goes on by
-// itself once the object is corrected.
+// Everything that depends on an object that cannot be read waits and reports why. It
+// continues by itself once the object is corrected.
 func TestWhatDependsOnAnObjectThatCannotBeReadWaits(t *testing.T) {
 	const cause = `cannot be read: parsing time "` + oddTime + `"`
 	ran := func(state v1alpha1.BakeStatus) []promoted { return []promoted{{ID: 1, Tag: "1.0.0", State: state}} }
 	for name, test := range map[string]struct {
 		odd  client.Object
 		says string // part of a condition's message
-		// waiting and then are the history.
+		// waiting and then are the history before and after.
 		waiting, then []promoted
 	}{
 		"its ImagePolicy":     {&imagev1.ImagePolicy{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, "could not be read: parsing time", nil, ran(v1alpha1.BakeDeploying)},
@@ -146,7 +146,7 @@ func TestWhatDependsOnAnObjectThatCannotBeReadWaits(t *testing.T) {
 	}
 }
 
-// messages are those of all conditions.
+// messages returns the messages of all conditions.
 func (s *stage) messages(name string) []string {
 	var all []string
 	for _, c := range s.rollout(name).Status.Conditions {

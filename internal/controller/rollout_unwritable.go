@@ -16,15 +16,15 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 )
 
-// unwritable remembers which version of a Rollout does not take a status, so that
-// each is told once: there is no condition that could say so.
+// unwritable remembers which version of a Rollout does not accept a status, to report
+// each version once. No condition could show it.
 type unwritable struct {
 	mu   sync.Mutex
 	seen map[types.NamespacedName]string
 }
 
-// tellUnwritable warns on a Rollout whose status the API server will not store as
-// long as the Rollout is as it is. Trying again goes on, with back-off.
+// tellUnwritable warns on a Rollout whose status the API server does not store as long as
+// the Rollout does not change. Attempts continue, with back-off.
 func (r *RolloutReconciler) tellUnwritable(ctx context.Context, rollout *v1alpha1.Rollout, err error) {
 	if !isRefusedForGood(err) || !r.unwritable.note(client.ObjectKeyFromObject(rollout), rollout.ResourceVersion) {
 		return
@@ -33,8 +33,8 @@ func (r *RolloutReconciler) tellUnwritable(ctx context.Context, rollout *v1alpha
 		"nothing is promoted, since the status cannot be written: "+err.Error())
 }
 
-// isRefusedForGood: the object is too large or invalid, or writing it is forbidden.
-// etcd's own limit, of 1.5 MiB, is known by its words only.
+// isRefusedForGood reports whether the object is too large, invalid or forbidden to
+// write. The limit of etcd, 1.5 MiB, can be recognised only by its message.
 func isRefusedForGood(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err) ||
 		strings.Contains(err.Error(), "too large") || strings.Contains(err.Error(), "larger than max")

@@ -13,8 +13,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// TestARolloutTooLargeForAStatusIsToldOnceAndPromotesNothing: people have filled
-// it up to what etcd takes, and so there is no room for a status.
+// TestARolloutTooLargeForAStatusIsToldOnceAndPromotesNothing: users have filled the
+// Rollout up to the limit of etcd, and a status does not fit any more.
 func TestARolloutTooLargeForAStatusIsToldOnceAndPromotesNothing(t *testing.T) {
 	s := openStage(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
@@ -30,7 +30,7 @@ func TestARolloutTooLargeForAStatusIsToldOnceAndPromotesNothing(t *testing.T) {
 	}
 	s.release("shop", "1.1.0")
 
-	s.lawless = true // there is no room to say that the conditions are of before
+	s.lawless = true // the conditions cannot be updated and are outdated
 	for range 5 {
 		_, err := s.try("shop")
 		s.Expect(err).To(MatchError(ContainSubstring("write status: ")))

@@ -19,8 +19,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// upstreamUpdates plays a client that was built against upstream's types: it
-// reads the Rollout, edits what it knows, and writes the whole status back.
+// upstreamUpdates simulates a client with upstream's types: it reads the Rollout, edits
+// the fields that it knows, and writes the whole status back.
 func (s *stage) upstreamUpdates(edit func(*fixture.UpstreamRollout)) {
 	wire, err := s.raw("shop").MarshalJSON()
 	s.Expect(err).NotTo(HaveOccurred())
@@ -31,7 +31,7 @@ func (s *stage) upstreamUpdates(edit func(*fixture.UpstreamRollout)) {
 	s.Expect(s.Status().Update(s.ctx, after)).To(Succeed())
 }
 
-// raw is the Rollout as it is stored, without Go types in between.
+// raw returns the Rollout as it is stored, without Go types.
 func (s *stage) raw(name string) *unstructured.Unstructured {
 	rollout := &unstructured.Unstructured{}
 	rollout.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RolloutKind))
@@ -39,8 +39,7 @@ func (s *stage) raw(name string) *unstructured.Unstructured {
 	return rollout
 }
 
-// statesOfABake are the states that a Rollout can be in, how to get there, and
-// what kstatus says of it.
+// statesOfABake contains the states of a Rollout, how to reach them, and their kstatus.
 var statesOfABake = []struct {
 	name    string
 	reach   func(*stage)
@@ -98,7 +97,7 @@ var statesOfABake = []struct {
 	}, status.CurrentStatus},
 }
 
-// openBake is a Rollout with everything that protects a promotion.
+// openBake opens a stage with a Rollout and everything that protects a promotion.
 func openBake(t *testing.T) *stage {
 	t.Helper()
 	rollout := baked().DeployTimeout(5*time.Minute).Annotate(v1alpha1.ReconcileRequestAnnotation, "token")
@@ -141,7 +140,7 @@ func TestKstatusUnderstandsEachState(t *testing.T) {
 	}
 }
 
-// others are the versions of the objects that a promotion or a reset writes.
+// others returns the versions of the objects that a promotion or a reset writes.
 func (s *stage) others() map[string]string {
 	versions := map[string]string{}
 	for _, o := range []client.Object{
@@ -153,8 +152,8 @@ func (s *stage) others() map[string]string {
 	return versions
 }
 
-// goOn takes away what holds the Rollout, brings out two more releases, and
-// returns what the history says in the end.
+// goOn removes what keeps the Rollout from promoting, publishes two more releases, and
+// returns the final history.
 func (s *stage) goOn() string {
 	s.Expect(s.DeleteAllOf(s.ctx, &v1alpha1.RolloutGate{}, client.InNamespace(s.namespace))).To(Succeed())
 	s.pin("shop", nil)
@@ -168,8 +167,8 @@ func (s *stage) goOn() string {
 	return strings.ReplaceAll(string(history), s.namespace, "somewhere")
 }
 
-// markSuccessful is what the dashboard writes when a person believes in a
-// release.
+// markSuccessful writes what the dashboard writes when a user marks a release as
+// successful.
 func (s *stage) markSuccessful() {
 	s.upstreamUpdates(func(r *fixture.UpstreamRollout) {
 		current, succeeded, said := &r.Status.History[0], string(v1alpha1.BakeSucceeded), "Manually marked as successful"
@@ -212,7 +211,7 @@ func TestAPersonWhoMarksAPromotionSuccessfulIsBelieved(t *testing.T) {
 	}
 }
 
-// ready is the condition without its message.
+// ready returns the Ready condition without its message.
 func (s *stage) ready() condition {
 	c := s.condition("shop", v1alpha1.ReadyCondition)
 	c.Message = ""
@@ -237,8 +236,8 @@ func TestAPromotionThatIsMarkedBeforeItsTargetsAreWrittenStillReachesThem(t *tes
 	s.Expect(s.kstatus("shop")).To(Equal(status.InProgressStatus), "Flux has not applied it yet")
 }
 
-// letGoOn is what the dashboard writes when a person lets a failed bake go on:
-// the status of the Rollout and of its HealthChecks.
+// letGoOn writes what the dashboard writes when a user lets a failed bake continue: the
+// status of the Rollout and of its HealthChecks.
 func (s *stage) letGoOn() {
 	s.upstreamUpdates(func(r *fixture.UpstreamRollout) {
 		current, deploying := &r.Status.History[0], string(v1alpha1.BakeDeploying)

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// wakeups have Rollouts looked at in time although their pass has failed:
-// controller-runtime looks again only when the pause after the error is over, which may
-// be later than the end of a bake. The zero value wakes nobody.
+// wakeups reconciles Rollouts in time although their pass has failed. controller-runtime
+// tries again only after the back-off of the error, which may end later than a bake. The
+// zero value wakes no Rollout.
 type wakeups struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// pauses notes what a queue is asked to look at later.
+// pauses records the delayed requests of a queue.
 type pauses struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	asked map[string]time.Duration
@@ -26,8 +26,8 @@ func (p pauses) AddAfter(request reconcile.Request, after time.Duration) {
 	p.asked[request.Name] = after
 }
 
-// A refused write is tried again after longer and longer pauses; a bake ends in time
-// all the same.
+// A refused write is tried again after longer and longer pauses. A bake still ends in
+// time.
 func TestAnErrorDoesNotPutOffTheEndOfABake(t *testing.T) {
 	s := openStage(t, shopWith(fixture.MakeRollout("shop").BakeTime(10*time.Minute), "1.0.0")...)
 	s.deploy("shop")
@@ -37,7 +37,7 @@ func TestAnErrorDoesNotPutOffTheEndOfABake(t *testing.T) {
 	s.wire.Fail = func(int, string, client.Object) fixture.Fault {
 		return fixture.Fault{Err: apierrors.NewBadRequest("admission webhook says no")}
 	}
-	s.changeTag("0.0.1") // and brought back, if that were allowed
+	s.changeTag("0.0.1") // would be written back if that were allowed
 	s.pass(time.Minute)
 	_, err := s.try("shop")
 	s.Expect(err).To(HaveOccurred())

@@ -17,9 +17,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// othersWords returns which of the annotations deploy-user and deploy-message
-// somebody else wrote than made the choice that is about to be recorded. The caches do
-// not keep who owns which field, so the Rollout is read past them.
+// othersWords returns which of the annotations deploy-user and deploy-message were not
+// written by the author of the choice that is about to be recorded. The caches do not
+// keep the owners of fields, so it reads the Rollout past them.
 func (r *RolloutReconciler) othersWords(ctx context.Context, rollout *v1alpha1.Rollout) (map[string]bool, error) {
 	said := slices.DeleteFunc([]string{v1alpha1.DeployUserAnnotation, v1alpha1.DeployMessageAnnotation}, func(key string) bool {
 		return rollout.Annotations[key] == ""
@@ -41,8 +41,8 @@ func (r *RolloutReconciler) othersWords(ctx context.Context, rollout *v1alpha1.R
 	return others, nil
 }
 
-// spokeOf reports whether one who owns the annotation also owns the choice. A choice
-// that nobody owns, as after a restore, may be anybody's.
+// spokeOf reports whether an owner of the annotation also owns the choice. A choice that
+// nobody owns, for example after a restore, may be anyone's.
 func spokeOf(rollout *v1alpha1.Rollout, annotation string) bool {
 	choice := fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.ForceDeployAnnotation)
 	if rollout.Pinned() != "" {
@@ -54,8 +54,8 @@ func spokeOf(rollout *v1alpha1.Rollout, annotation string) bool {
 		slices.ContainsFunc(speakers, func(speaker string) bool { return slices.Contains(choosers, speaker) })
 }
 
-// writersOf are those who own a field. Each verb of kubectl has a name of its own, and
-// is the same person.
+// writersOf returns the owners of a field. Each kubectl command has its own field
+// manager, but is the same user.
 func writersOf(rollout *v1alpha1.Rollout, field fieldpath.Path) []string {
 	var writers []string
 	for _, entry := range rollout.ManagedFields {
@@ -75,7 +75,7 @@ func owns(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
 	return entry.FieldsV1 != nil && fields.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) == nil && fields.Has(field)
 }
 
-// attribute decides again if what is said beside a choice is not of it.
+// attribute decides again if others wrote the annotations next to a choice.
 func (r *RolloutReconciler) attribute(ctx context.Context, w *world, d promotion.Decision) (promotion.Decision, error) {
 	if !d.Manual {
 		return d, nil

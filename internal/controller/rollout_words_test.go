@@ -17,7 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// patchAs is what a person or a dashboard does under its own name.
+// patchAs simulates a user or a dashboard with its own field manager.
 func (s *stage) patchAs(manager, patch string) {
 	s.Expect(s.Patch(s.ctx, s.rollout("shop"),
 		client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(manager))).To(Succeed())
@@ -28,7 +28,8 @@ const (
 	pinFirst = `{"spec":{"wantedVersion":"1.0.0"}}`
 )
 
-// The dashboard leaves its words with an unpin. Who pins next has not said them.
+// The dashboard leaves its annotations after an unpin. The next pin is not by their
+// author.
 func TestWordsCountOnlyForTheChoiceOfWhoSaidThem(t *testing.T) {
 	system := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: promotion.SystemName}
 	admin := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "admin"}
@@ -57,7 +58,7 @@ func TestWordsCountOnlyForTheChoiceOfWhoSaidThem(t *testing.T) {
 	}
 }
 
-// A cache that lags behind is no error: the next pass looks again.
+// A cache that lags behind is not an error: the next pass reads again.
 func TestAChoiceThatACacheStillShowsIsLookedAtAgain(t *testing.T) {
 	s := openStage(t, shopWith(fixture.MakeRollout("shop").Pin("1.0.0").Annotate(v1alpha1.DeployUserAnnotation, "ann"), "1.0.0")...)
 	kept := s.rollout("shop")

@@ -27,11 +27,11 @@ import (
 // +kubebuilder:rbac:groups=kuberik.com,resources=rolloutschedules/status;clusterrolloutschedules/status,verbs=patch
 // +kubebuilder:rbac:groups=kuberik.com,resources=rolloutschedules/finalizers;clusterrolloutschedules/finalizers,verbs=update
 
-// ScheduleReconciler shows what schedules of one kind say: in their status, and
-// in a RolloutGate for each Rollout that they select.
+// ScheduleReconciler shows the state of schedules of one kind: in their status, and in a
+// RolloutGate for each Rollout that they select.
 //
-// Nothing is promoted or held because of these gates. Rollouts evaluate the
-// schedules themselves; the gates are for people, dashboards and scripts.
+// These gates neither promote nor hold anything. Rollouts evaluate the schedules
+// themselves. The gates are for users, dashboards and scripts.
 type ScheduleReconciler struct {
 	// Client reads from caches and writes.
 	Client client.Client
@@ -41,16 +41,16 @@ type ScheduleReconciler struct {
 	Now func() time.Time
 	// Cluster is true for ClusterRolloutSchedules, false for RolloutSchedules.
 	Cluster bool
-	// Durations records how long reconciliations take; nil does not.
+	// Durations records how long reconciliations take; nil records nothing.
 	Durations *metrics.Durations
-	// Shard is the part of the schedules that is reconciled here.
+	// Shard is the part of the schedules that this instance reconciles.
 	Shard shard.Shard
 
 	writes expectations.Versions
 }
 
-// Reconcile brings the gates and the status of one schedule up to date, and
-// comes back at its next transition.
+// Reconcile updates the gates and the status of one schedule, and runs again at its next
+// transition.
 func (r *ScheduleReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pass := &announce.Pass{}
 	result, err := r.pass(ctx, req, pass)
@@ -103,8 +103,8 @@ func (r *ScheduleReconciler) reconcile(ctx context.Context, t timetable, pass *a
 	return ctrl.Result{RequeueAfter: max(state.Next.Sub(r.Now()), time.Millisecond)}, nil
 }
 
-// rolloutsOf are the Rollouts that the schedule selects, whichever instance
-// reconciles them, sorted. They are the cache's own.
+// rolloutsOf returns the Rollouts of all instances that the schedule selects, sorted.
+// They are the objects in the cache.
 func (r *ScheduleReconciler) rolloutsOf(ctx context.Context, t timetable) ([]*v1alpha1.Rollout, error) {
 	rollouts, err := rolloutsWith(ctx, r.Shard.Rollouts(r.Client), t)
 	if err != nil {

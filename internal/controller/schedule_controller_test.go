@@ -19,7 +19,7 @@ import (
 
 var team = map[string]string{"team": "shop"}
 
-// shopOf is a Rollout with labels.
+// shopOf returns a Rollout with labels.
 func shopOf(name string, labels map[string]string) *v1alpha1.Rollout {
 	rollout := fixture.MakeRollout(name).Obj()
 	rollout.Labels = labels
@@ -122,7 +122,7 @@ func TestAScheduleThatNeverChangesSetsNoTimer(t *testing.T) {
 }
 
 func TestAScheduleFollowsTheClocksThatAreSet(t *testing.T) {
-	// On 29 March 2026 at two in the night it is three o'clock in Berlin.
+	// On 29 March 2026 the clocks in Berlin go from 02:00 to 03:00.
 	night := v1alpha1.ScheduleRule{TimeRange: &v1alpha1.TimeRange{Start: "02:30", End: "04:00"}}
 	s := openStageAlone(t, shopOf("shop", nil))
 	s.pass(time.Date(2026, time.March, 28, 12, 0, 0, 0, time.UTC).Sub(fixture.Noon))

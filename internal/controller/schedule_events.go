@@ -14,8 +14,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 )
 
-// announce emits an event if a schedule has opened or closed, or cannot be
-// evaluated or shown. That a new schedule is open or closed is no transition.
+// announce emits an event if a schedule has opened or closed, or cannot be evaluated or
+// shown. The first state of a new schedule is not a transition.
 func (r *ScheduleReconciler) announce(ctx context.Context, o client.Object, before, after []metav1.Condition) {
 	was := apimeta.FindStatusCondition(before, v1alpha1.ReadyCondition)
 	now := apimeta.FindStatusCondition(after, v1alpha1.ReadyCondition)

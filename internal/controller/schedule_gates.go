@@ -26,12 +26,12 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// gatePrefix begins the name of each gate that a schedule keeps.
+// gatePrefix is the prefix of the name of each gate of a schedule.
 const gatePrefix = "schedule-gate-"
 
-// keepGates makes sure that each of the Rollouts has one gate of the schedule,
-// and that there is no other. It goes on where a write fails. It returns the
-// gates that are there now, in the order of the Rollouts, and what has failed.
+// keepGates makes sure that each of the Rollouts has one gate of the schedule, and that
+// there is no other gate. It continues if a write fails. It returns the gates that exist
+// now, in the order of the Rollouts, and the failures.
 func (r *ScheduleReconciler) keepGates(ctx context.Context, t timetable, rollouts []*v1alpha1.Rollout, open bool) (kept []*v1alpha1.RolloutGate, failures []error) {
 	existing, err := r.gatesOf(ctx, t, rollouts)
 	if err != nil {
@@ -68,8 +68,8 @@ func inOrder(gates map[types.NamespacedName][]*v1alpha1.RolloutGate) []*v1alpha1
 	return all
 }
 
-// gatesOf are the gates that the schedule owns, by the Rollout that each is
-// for: the one whose gate its name makes it, or else the one that it refers to.
+// gatesOf returns the gates that the schedule owns, by the Rollout for which their name
+// was generated, or else to which they refer.
 func (r *ScheduleReconciler) gatesOf(ctx context.Context, t timetable, rollouts []*v1alpha1.Rollout) (map[types.NamespacedName][]*v1alpha1.RolloutGate, error) {
 	list := &v1alpha1.RolloutGateList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{gateOwnerIndex: string(t.GetUID())},
@@ -93,9 +93,8 @@ func (r *ScheduleReconciler) gatesOf(ctx context.Context, t timetable, rollouts 
 	return gates, nil
 }
 
-// choose takes one of the gates that a Rollout has: the one with the right
-// name, or else the oldest, such as one that another controller of this API has
-// made. The others are to spare.
+// choose returns one of the gates of a Rollout: the one with the right name, or else the
+// oldest, such as one from another controller of this API. The others are spare.
 func choose(gates []*v1alpha1.RolloutGate, name string) (*v1alpha1.RolloutGate, []*v1alpha1.RolloutGate) {
 	if len(gates) == 0 {
 		return nil, nil
@@ -114,13 +113,13 @@ func choose(gates []*v1alpha1.RolloutGate, name string) (*v1alpha1.RolloutGate, 
 	return gates[0], gates[1:]
 }
 
-// keep makes a gate what it must be. The gate may be the cache's own, and is
-// not changed. What is returned is the gate that is there in the end.
+// keep makes a gate what it must be. The gate may be the object in the cache, and is not
+// changed. keep returns the gate that exists in the end.
 func (r *ScheduleReconciler) keep(ctx context.Context, t timetable, rollout *v1alpha1.Rollout, gate *v1alpha1.RolloutGate, open bool) (*v1alpha1.RolloutGate, error) {
 	if gate == nil {
 		gate = &v1alpha1.RolloutGate{}
 		key := types.NamespacedName{Namespace: rollout.Namespace, Name: t.gateName(rollout.Name)}
-		// One that a person has taken from its owner is still there.
+		// A gate whose owner reference was removed by a user still exists.
 		if err := r.Client.Get(ctx, key, gate); apierrors.IsNotFound(err) {
 			return r.create(ctx, t, rollout, open)
 		} else if err != nil {
@@ -128,7 +127,7 @@ func (r *ScheduleReconciler) keep(ctx context.Context, t timetable, rollout *v1a
 		}
 	}
 	if !gate.DeletionTimestamp.IsZero() {
-		return nil, nil // once it is gone, there will be another
+		return nil, nil // once it is deleted, a new one is created
 	}
 	if r.writes.Ahead(gate) {
 		return gate, nil
@@ -149,9 +148,9 @@ func (r *ScheduleReconciler) keep(ctx context.Context, t timetable, rollout *v1a
 	return written, nil
 }
 
-// withAnnotation returns a copy that has an annotation more. Between two such copies a
-// merge patch never removes all annotations at once, and with them those of others, which
-// the cache does not show.
+// withAnnotation returns a copy with an additional annotation. A merge patch between two
+// such copies never removes all annotations, including those of others, which the cache
+// does not show.
 func withAnnotation(gate *v1alpha1.RolloutGate) *v1alpha1.RolloutGate {
 	gate = gate.DeepCopy()
 	metav1.SetMetaDataAnnotation(&gate.ObjectMeta, "unchanged", "")
@@ -166,7 +165,7 @@ func (r *ScheduleReconciler) create(ctx context.Context, t timetable, rollout *v
 	err := r.Client.Create(ctx, gate, client.FieldOwner(write.FieldManager))
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil, nil // the Rollout goes with its namespace
+		return nil, nil // the Rollout is deleted with its namespace
 	case err != nil:
 		return nil, wrap(err, "create", gate)
 	}
@@ -187,8 +186,8 @@ func wrap(err error, verb string, gate *v1alpha1.RolloutGate) error {
 	return fmt.Errorf("%s RolloutGate %s: %w", verb, client.ObjectKeyFromObject(gate), err)
 }
 
-// shape makes of a gate what the schedule wants it to be. Labels and
-// annotations that others have added stay.
+// shape changes a gate to what the schedule requires. Labels and annotations that others
+// have added stay.
 func (r *ScheduleReconciler) shape(t timetable, rollout *v1alpha1.Rollout, gate *v1alpha1.RolloutGate, open bool) error {
 	if gate.Labels == nil {
 		gate.Labels = map[string]string{}
@@ -209,8 +208,8 @@ func (r *ScheduleReconciler) shape(t timetable, rollout *v1alpha1.Rollout, gate 
 	return nil
 }
 
-// mirror lets the gate have an annotation as it is on its schedule, or the
-// beginning of a long one.
+// mirror copies an annotation of the schedule to the gate, or the beginning of a long
+// one.
 func mirror(from map[string]string, gate *v1alpha1.RolloutGate, key string) {
 	value, ok := from[key]
 	if !ok {
@@ -223,14 +222,14 @@ func mirror(from map[string]string, gate *v1alpha1.RolloutGate, key string) {
 	gate.Annotations[key] = truncate.Message(value) // each of thousands of gates has it
 }
 
-// gateName names the gate of a Rollout: the same at any time, and another for
-// each schedule, also for one that takes the place of one that was deleted.
+// gateName returns the name of the gate of a Rollout. It never changes, and it is
+// different for each schedule, even for one that replaces a deleted one.
 func (t timetable) gateName(rollout string) string {
 	const readable = 60
 	return gatePrefix + shortName(t.GetName(), readable) + "-" + hash(string(t.GetUID())+"/"+rollout)
 }
 
-// shortName is the name, or if that is too long its beginning and a hash.
+// shortName returns the name, or, if it is too long, its beginning and a hash.
 func shortName(name string, longest int) string {
 	if len(name) <= longest {
 		return name
@@ -239,7 +238,7 @@ func shortName(name string, longest int) string {
 	return strings.TrimRight(name[:longest-len(end)], "-.") + end
 }
 
-// hash is short, and yet will not be met twice among the Rollouts of a cluster.
+// hash returns a short hash that is still unique among the Rollouts of a cluster.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:6])

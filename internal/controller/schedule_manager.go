@@ -22,11 +22,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 )
 
-// gateOwnerIndex finds gates by the UID of the schedule that keeps them.
+// gateOwnerIndex finds gates by the UID of the schedule that maintains them.
 const gateOwnerIndex = fieldindex.Everywhere + ".metadata.ownerReferences.controller"
 
-// IndexGatesByOwner registers the index by which schedules find their gates. It
-// is one for all of them.
+// IndexGatesByOwner registers the index by which schedules find their gates. Both kinds
+// share it.
 func IndexGatesByOwner(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := indexer.IndexField(ctx, &v1alpha1.RolloutGate{}, gateOwnerIndex, func(o client.Object) []string {
 		return []string{string(ownerOf(o))}
@@ -36,9 +36,8 @@ func IndexGatesByOwner(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// SetupWithManager registers the watches. The index must be there, see
-// [IndexGatesByOwner]. Of a Rollout only that it is there matters, and its
-// labels.
+// SetupWithManager registers the watches. The index must exist, see [IndexGatesByOwner].
+// Only the existence and the labels of a Rollout matter.
 func (r *ScheduleReconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	on := handler.EnqueueRequestsFromMapFunc
 	labels := builder.WithPredicates(predicate.LabelChangedPredicate{})
@@ -61,8 +60,8 @@ func (r *ScheduleReconciler) SetupWithManager(mgr ctrl.Manager, options controll
 	return b.Named("rolloutschedule").Complete(r.Durations.Of("RolloutSchedule", r, r.Shard.Handles, r.kind))
 }
 
-// scheduleOfGate leads from a gate to the schedule that keeps it, if this
-// instance does.
+// scheduleOfGate maps a gate to the schedule that maintains it, if this instance handles
+// that.
 func (r *ScheduleReconciler) scheduleOfGate(ctx context.Context, gate client.Object) []reconcile.Request {
 	owner, o := metav1.GetControllerOf(gate), r.kind()
 	if owner == nil || owner.Kind != timetableOf(o).kind {
@@ -82,16 +81,16 @@ func (r *ScheduleReconciler) scheduleOfGate(ctx context.Context, gate client.Obj
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// schedulesOfRollout leads from a Rollout to the schedules that select its
-// labels, before a change of them or after.
+// schedulesOfRollout maps a Rollout to the schedules that select its labels, before or
+// after a change of the labels.
 func (r *ScheduleReconciler) schedulesOfRollout(ctx context.Context, rollout client.Object) []reconcile.Request {
 	return r.requests(ctx, rollout.GetNamespace(), func(t timetable) bool {
 		return selects(t.spec.RolloutSelector, rollout.GetLabels())
 	})
 }
 
-// schedulesOfNamespace leads from a namespace to the schedules that select its
-// labels, before a change of them or after.
+// schedulesOfNamespace maps a namespace to the schedules that select its labels, before
+// or after a change of the labels.
 func (r *ScheduleReconciler) schedulesOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	return r.requests(ctx, "", func(t timetable) bool {
 		return t.namespaces != nil && selects(t.namespaces, namespace.GetLabels())

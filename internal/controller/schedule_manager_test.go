@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// passes counts how often the schedules were looked at.
+// passes counts how often the schedules were evaluated.
 type passes struct {
 	clock *fixture.Clock
 	count atomic.Int64
@@ -110,7 +110,7 @@ func TestOnlyTheStatusOfARolloutWakesNoSchedule(t *testing.T) {
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	s.Eventually(func() []string { return c.read().status.ManagedGates }).Should(HaveLen(1))
 	s.Eventually(func() []v1alpha1.RolloutGateStatusSummary { return s.rollout("shop").Status.Gates }).Should(HaveLen(1))
-	time.Sleep(time.Second) // what comes of the controller's own writes is over
+	time.Sleep(time.Second) // until the events of the controller's own writes are over
 	before, asked := looked.count.Load(), requests.Count("")
 	for i := range 5 {
 		s.changeStatus(fixture.MakeRollout("shop").Obj(), func(o client.Object) {

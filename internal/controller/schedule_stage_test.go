@@ -32,8 +32,8 @@ type clockwork struct {
 	object     client.Object
 }
 
-// follow adds a schedule to the stage. One of the cluster is named after the
-// stage, and removed in the end.
+// follow adds a schedule to the stage. A cluster-scoped one is named after the stage and
+// removed in the end.
 func (s *stage) follow(t *testing.T, o client.Object) *clockwork {
 	t.Helper()
 	if o.GetNamespace() == "" {
@@ -46,13 +46,13 @@ func (s *stage) follow(t *testing.T, o client.Object) *clockwork {
 	return c
 }
 
-// restart replaces the reconciler by one that remembers nothing.
+// restart replaces the reconciler with one that remembers nothing.
 func (c *clockwork) restart() {
 	_, cluster := c.object.(*v1alpha1.ClusterRolloutSchedule)
 	c.reconciler = &ScheduleReconciler{Client: c.stage.reconciler.Client, Events: c.events, Now: c.clock.Now, Cluster: cluster}
 }
 
-// tick does one step, and checks that the conditions obey the law.
+// tick runs one step and checks that the conditions obey the law.
 func (c *clockwork) tick() ctrl.Result {
 	result, err := c.tryTick()
 	c.Expect(err).NotTo(HaveOccurred())
@@ -79,7 +79,7 @@ func (c *clockwork) read() timetable {
 	return timetableOf(o)
 }
 
-// edit changes the schedule as a person does.
+// edit changes the schedule as a user does.
 func (c *clockwork) edit(change func(timetable)) {
 	t := c.read()
 	change(t)
@@ -102,7 +102,7 @@ func (c *clockwork) kstatus() status.Status {
 	return computed.Status
 }
 
-// gates are those of the stage's namespace, sorted by Rollout and name.
+// gates returns the gates of the stage's namespace, sorted by Rollout and name.
 func (s *stage) gates() []v1alpha1.RolloutGate { return s.gatesIn(s.namespace) }
 
 func (s *stage) gatesIn(namespace string) []v1alpha1.RolloutGate {
@@ -114,7 +114,7 @@ func (s *stage) gatesIn(namespace string) []v1alpha1.RolloutGate {
 	return list.Items
 }
 
-// passing says of each Rollout with a gate whether that passes, as in "shop
+// passing returns for each Rollout with a gate whether the gate passes, as in "shop
 // open".
 func (s *stage) passing() []string {
 	var all []string
@@ -128,7 +128,7 @@ func (s *stage) passing() []string {
 	return all
 }
 
-// gate is the one that there is.
+// gate returns the only gate.
 func (s *stage) gate() *v1alpha1.RolloutGate {
 	gates := s.gates()
 	s.Expect(gates).To(HaveLen(1))

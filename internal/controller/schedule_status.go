@@ -24,28 +24,28 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// The room of lists in the status of a schedule, in bytes of JSON.
+// Size limits of lists in the status of a schedule, in bytes of JSON.
 const (
 	managedGatesRoom = 96 << 10
 	activeRulesRoom  = 16 << 10
-	// longestRule is how many characters are kept of the name of a rule.
+	// longestRule is the maximum length of the name of a rule.
 	longestRule = 256
 )
 
 func everyOne(string) bool { return true }
 
-// findings are what a pass has found out about a schedule.
+// findings contains the results of a pass for a schedule.
 type findings struct {
 	timetable
 	now      time.Time
 	state    schedule.State
-	problem  *promotion.Problem      // set if it cannot be evaluated
-	gates    []*v1alpha1.RolloutGate // those that are there
+	problem  *promotion.Problem      // set if the schedule cannot be evaluated
+	gates    []*v1alpha1.RolloutGate // those that exist
 	rollouts int                     // how many it selects
-	failures []error                 // of keeping the gates
+	failures []error                 // of keepGates
 }
 
-// LogValues are the findings as keys and values for a line of the log.
+// LogValues returns the findings as keys and values for a log line.
 func (f findings) LogValues() []any {
 	var conditions []metav1.Condition
 	f.setReady(&conditions)
@@ -53,8 +53,7 @@ func (f findings) LogValues() []any {
 	return []any{"action", "KeepGates", "reason", ready.Reason, "message", ready.Message, "rollouts", f.rollouts, "gates", len(f.gates)}
 }
 
-// report stores the status if it says anything new, and then tells of what has
-// changed by an event.
+// report stores the status if it has changed, and then emits an event for the change.
 func (r *ScheduleReconciler) report(ctx context.Context, f findings, pass *announce.Pass) error {
 	next := f.DeepCopyObject().(client.Object)
 	status := timetableOf(next).status
@@ -100,8 +99,8 @@ func (f findings) fill(status *v1alpha1.RolloutScheduleStatus) {
 	f.setReady(&status.Conditions)
 }
 
-// setReady computes Ready, Reconciling and Stalled together, so that kstatus
-// reads them as one.
+// setReady computes Ready, Reconciling and Stalled together, because kstatus reads them
+// together.
 func (f findings) setReady(conditions *[]metav1.Condition) {
 	apimeta.RemoveStatusCondition(conditions, v1alpha1.ReconcilingCondition)
 	apimeta.RemoveStatusCondition(conditions, v1alpha1.StalledCondition)
@@ -127,9 +126,9 @@ func (f findings) setReady(conditions *[]metav1.Condition) {
 	}
 }
 
-// tell says which gates could not be written, and of the first one why. That
-// somebody else wrote at the same time is no failure, and how the network
-// failed would be told anew each time.
+// tell returns how many gates could not be written, and the first error. A concurrent
+// write by another client is not a failure. Details of a network error are left out: they
+// differ each time.
 func tell(failures []error) string {
 	failures = slices.DeleteFunc(slices.Clone(failures), isBehind)
 	if len(failures) == 0 {
@@ -142,5 +141,5 @@ func tell(failures []error) string {
 	return fmt.Sprintf("%s could not be written: %s", promotion.Count(len(failures), "gate"), reason)
 }
 
-// isBehind reports whether a write failed since the cache is behind.
+// isBehind reports whether a write failed because the cache is behind.
 func isBehind(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }

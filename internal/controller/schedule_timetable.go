@@ -17,14 +17,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// Kinds of schedules, as they are told.
+// Kinds of schedules, as shown in messages.
 const (
 	scheduleKind        = "RolloutSchedule"
 	clusterScheduleKind = "ClusterRolloutSchedule"
 )
 
-// timetable is what a RolloutSchedule and a ClusterRolloutSchedule have in
-// common. Spec and status are those of the object itself.
+// timetable contains what a RolloutSchedule and a ClusterRolloutSchedule have in common.
+// Spec and status are those of the object itself.
 type timetable struct {
 	client.Object
 	kind       string
@@ -41,8 +41,8 @@ func timetableOf(o client.Object) timetable {
 	return timetable{s, scheduleKind, &s.Spec, &s.Status, nil}
 }
 
-// schedulesIn are those of a namespace, and those that cannot be read among them: whom a
-// schedule selects is known all the same.
+// schedulesIn returns the schedules of a namespace, including those that cannot be read:
+// what they select is known anyway.
 func schedulesIn(ctx context.Context, c client.Reader, namespace string) ([]timetable, error) {
 	list := &v1alpha1.RolloutScheduleList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace), unreadable.Left{}); err != nil {
@@ -67,11 +67,11 @@ func clusterSchedules(ctx context.Context, c client.Reader) ([]timetable, error)
 	return all, nil
 }
 
-// String is how people are told of it.
+// String returns the kind and name for messages.
 func (t timetable) String() string { return t.kind + " " + t.GetName() }
 
-// evaluate says whether promotions may start, or what must be corrected before
-// that can be told.
+// evaluate returns whether promotions may start, or the problem that must be corrected
+// first.
 func (t timetable) evaluate(now time.Time) (schedule.State, *promotion.Problem) {
 	parsed, err := schedule.Parse(t.spec)
 	if invalid := t.invalidSelector(); invalid != nil {
@@ -93,7 +93,7 @@ func (t timetable) invalidSelector() error {
 	return nil
 }
 
-// window is what the schedule says to the Rollouts that it selects.
+// window returns the state of the schedule for the Rollouts that it selects.
 func (t timetable) window(now time.Time) promotion.Window {
 	state, problem := t.evaluate(now)
 	w := promotion.Window{Schedule: t.String(), Open: state.Open, Message: state.String(), Until: state.Next}
@@ -105,8 +105,8 @@ func (t timetable) window(now time.Time) promotion.Window {
 	return w
 }
 
-// selects: a selector that cannot be parsed is taken to select: a freeze must
-// not be lost to a typing error.
+// selects reports whether a selector matches. If it cannot be parsed, it matches: a
+// typing error must not cancel a freeze.
 func selects(selector *metav1.LabelSelector, set map[string]string) bool {
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	return err != nil || parsed.Matches(labels.Set(set))

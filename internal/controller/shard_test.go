@@ -15,8 +15,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// shards are two instances that share the work of a stage by label, as Flux's
-// do, each with its events.
+// shards are two instances that share the work of a stage by label, as in Flux, each with
+// its own events.
 type shards struct {
 	*stage
 	main, one *fixture.Events
@@ -35,13 +35,13 @@ func (s *stage) shared(t *testing.T) shards {
 	return instances
 }
 
-// inShardOne says whose an object is.
+// inShardOne labels an object for shard one.
 func inShardOne(o client.Object) client.Object {
 	o.SetLabels(map[string]string{"sharding.fluxcd.io/key": "one"})
 	return o
 }
 
-// reasonsOn are those of the events on an object, in their order.
+// reasonsOn returns the reasons of the events on an object, in their order.
 func reasonsOn(events []fixture.Event, name string) []string {
 	var reasons []string
 	for _, event := range events {
@@ -70,7 +70,7 @@ func TestEachRolloutIsPromotedByTheInstanceThatItsLabelsName(t *testing.T) {
 	s.Eventually(func() []promoted { return s.history("cart") }).Should(ConsistOf(HaveField("State", v1alpha1.BakeSucceeded)))
 
 	once := []string{v1alpha1.BakeTimeDeployingReason, v1alpha1.DeploymentSucceededReason}
-	s.Eventually(func() [][]string { // what is stored is told afterwards
+	s.Eventually(func() [][]string { // events are emitted after the write
 		return [][]string{reasonsOn(instances.main.All(), "shop"), reasonsOn(instances.one.All(), "cart")}
 	}).Should(Equal([][]string{once, once}))
 	main, one := instances.main.Take(), instances.one.Take()

@@ -14,7 +14,7 @@ import (
 var (
 	// testPlane is an API server with the CRDs of Flux and of this project.
 	testPlane *controlplane.ControlPlane
-	// testClient may do everything and has no cache.
+	// testClient has all permissions and no cache.
 	testClient client.WithWatch
 )
 
