@@ -104,7 +104,7 @@ func (r *RolloutReconciler) write(ctx context.Context, rollout *v1alpha1.Rollout
 	contested := r.noteWrite(rollout, t)
 	if !contested && !current.State().Running() && !d.Action.Promotes() {
 		announce.Event(ctx, r.Events, rollout, corev1.EventTypeNormal, v1alpha1.TargetRestoredReason,
-			fmt.Sprintf("%s did not carry %s and was brought to it", t, current.Version.Tag))
+			fmt.Sprintf("%s had drifted and was set to %s again", t, current.Version.Tag))
 	}
 	return nil
 }

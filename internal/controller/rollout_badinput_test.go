@@ -267,7 +267,7 @@ func (s *stage) putsBackTheSpare() {
 	s.Expect(s.carried("spare")).To(Equal(map[string]string{"tag": "1.0.0"}))
 	s.Expect(s.events.Take()).To(Equal([]fixture.Event{{
 		On: "shop", Type: corev1.EventTypeNormal, Reason: v1alpha1.TargetRestoredReason,
-		Message: "OCIRepository " + s.namespace + "/spare did not carry 1.0.0 and was brought to it",
+		Message: "OCIRepository " + s.namespace + "/spare had drifted and was set to 1.0.0 again",
 	}}))
 }
 

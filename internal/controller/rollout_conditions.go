@@ -95,10 +95,10 @@ func setDeploymentBlocked(r report) {
 			"nothing was promoted yet whose health could matter")
 	case r.decision.Problem == nil && r.Rollout.ChosenByHand() != "":
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.ManualDeploymentReason,
-			"does not apply: a person chooses the version, whatever the health of what runs")
+			"does not apply: the version was chosen manually, which bypasses HealthChecks")
 	case r.Rollout.UnblocksFailed():
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.ManualDeploymentReason,
-			"does not apply: a person lets the next promotion past the health of what runs")
+			"does not apply: the next promotion bypasses HealthChecks, as requested")
 	case r.Health.Problem != nil:
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionTrue, r.Health.Problem.Reason, r.Health.Problem.Message)
 	case len(sick) > 0:

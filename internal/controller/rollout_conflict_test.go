@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	takesTag = "spec.ref.tag is taken back by kustomize-controller for Kustomization flux-system/apps: " +
+	takesTag = "spec.ref.tag is overwritten by kustomize-controller for Kustomization flux-system/apps: " +
 		"remove it from the manifest that this Kustomization applies, or name it in its spec.ignore"
-	takesVersion = "spec.postBuild.substitute.VERSION is taken back by kustomize-controller for Kustomization flux-system/apps: " +
+	takesVersion = "spec.postBuild.substitute.VERSION is overwritten by kustomize-controller for Kustomization flux-system/apps: " +
 		"remove it from the manifest that this Kustomization applies, or name it in its spec.ignore"
 )
 
@@ -113,7 +113,7 @@ func TestAFieldThatIsTakenBackAgainIsContested(t *testing.T) {
 	told := s.events.Take()
 	s.Expect(told[len(told)-2:]).To(Equal([]fixture.Event{
 		{On: "shop", Type: corev1.EventTypeNormal, Reason: v1alpha1.TargetRestoredReason,
-			Message: "OCIRepository " + s.namespace + "/shop did not carry 1.0.0 and was brought to it"},
+			Message: "OCIRepository " + s.namespace + "/shop had drifted and was set to 1.0.0 again"},
 		{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.TargetConflictReason, Message: conflict.Message},
 	}))
 	s.Expect(s.reconcile("shop").RequeueAfter).To(Equal(20 * time.Second))
@@ -138,7 +138,7 @@ func TestAFirstWriteThatCameLateBeginsNoContest(t *testing.T) {
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"), "the first time it is put back at once")
 	s.Expect(s.events.Take()).To(Equal([]fixture.Event{{
 		On: "shop", Type: corev1.EventTypeNormal, Reason: v1alpha1.TargetRestoredReason,
-		Message: "OCIRepository " + s.namespace + "/shop did not carry 1.0.0 and was brought to it",
+		Message: "OCIRepository " + s.namespace + "/shop had drifted and was set to 1.0.0 again",
 	}}))
 }
 
@@ -189,7 +189,7 @@ func TestAContestEndsAtOnceWhenTheOtherManagerLetsGo(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.StalledCondition)).To(BeZero())
 	s.Expect(s.events.Take()).To(Equal([]fixture.Event{{
 		On: "shop", Type: corev1.EventTypeNormal, Reason: v1alpha1.TargetRestoredReason,
-		Message: "OCIRepository " + s.namespace + "/shop did not carry 1.0.0 and was brought to it",
+		Message: "OCIRepository " + s.namespace + "/shop had drifted and was set to 1.0.0 again",
 	}}))
 	s.Expect(s.reconcile("shop").RequeueAfter).To(BeZero())
 }
@@ -326,11 +326,11 @@ func TestWhoeverTakesAFieldIsNamed(t *testing.T) {
 	}{
 		"another applier": {
 			take: func(s *stage) { s.appliesAs("argocd-controller", gitSpellsTag, nil) },
-			want: "spec.ref.tag is taken back by argocd-controller: remove it from what that field manager writes",
+			want: "spec.ref.tag is overwritten by argocd-controller: remove it from what that field manager writes",
 		},
 		"a client that writes it": {
 			take: func(s *stage) { s.changeTag("0.9.0") },
-			want: "spec.ref.tag is taken back by controller.test: remove it from what that field manager writes",
+			want: "spec.ref.tag is overwritten by controller.test: remove it from what that field manager writes",
 		},
 		"a client that removes it": {
 			take: func(s *stage) {
@@ -338,7 +338,7 @@ func TestWhoeverTakesAFieldIsNamed(t *testing.T) {
 					o.(*sourcev1.OCIRepository).Spec.Reference = nil
 				})
 			},
-			want: "spec.ref.tag is taken back by a writer that removes it and leaves no name: find it in the audit log of the API server",
+			want: "spec.ref.tag is overwritten by a writer that removes it and leaves no name: find it in the audit log of the API server",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -65,13 +65,13 @@ func TestWhatAlertsAreToldInARolloutsLife(t *testing.T) {
 			"error BakeTimeFailed 1.2.0: 1.2.0: HealthCheck " + s.namespace + "/smoke: it does not answer; last good release: 1.0.0" + wayBack,
 		}},
 		{"a person rolls back", func() { s.pinTo("1.0.0") }, []string{
-			"info RolledBack 1.0.0: rolled back to 1.0.0 (a person pinned it in spec.wantedVersion); " +
+			"info RolledBack 1.0.0: rolled back to 1.0.0 (pinned manually in spec.wantedVersion); " +
 				"waiting for Flux to apply 1.0.0 to 2 targets, then for 2 HealthChecks",
 		}},
 		{"and forward", func() { s.deploy("shop"); s.pinTo("1.1.0") }, []string{
 			"info BakeTimeStarted 1.0.0: 1.0.0: applied and healthy (2 HealthChecks); baking for 10m0s, until 2026-03-02T12:20:00Z",
 			"info BakeTimeCancelled 1.0.0: 1.0.0 was superseded by 1.1.0",
-			"info Pinned 1.1.0: promoted 1.1.0 (a person pinned it in spec.wantedVersion); " +
+			"info Pinned 1.1.0: promoted 1.1.0 (pinned manually in spec.wantedVersion); " +
 				"waiting for Flux to apply 1.1.0 to 2 targets, then for 2 HealthChecks",
 		}},
 		{"a check falls ill beside a pin", func() {

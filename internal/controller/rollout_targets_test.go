@@ -31,7 +31,7 @@ func TestATargetThatWasChangedByHandIsPutBack(t *testing.T) {
 	s.Expect(s.wire.Writes()).To(ContainElement("patch OCIRepository shop"))
 	s.Expect(s.events.Take()).To(Equal([]fixture.Event{{
 		On: "shop", Type: corev1.EventTypeNormal, Reason: v1alpha1.TargetRestoredReason,
-		Message: "OCIRepository " + s.namespace + "/shop did not carry 1.0.0 and was brought to it",
+		Message: "OCIRepository " + s.namespace + "/shop had drifted and was set to 1.0.0 again",
 	}}))
 	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
 }

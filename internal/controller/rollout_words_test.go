@@ -38,7 +38,7 @@ func TestWordsCountOnlyForTheChoiceOfWhoSaidThem(t *testing.T) {
 		by            v1alpha1.TriggeredBy
 		message       string
 	}{
-		"somebody else pins":       {"dashboard", "on-call", system, "a person pinned it in spec.wantedVersion"},
+		"somebody else pins":       {"dashboard", "on-call", system, "pinned manually in spec.wantedVersion"},
 		"the same one pins":        {"dashboard", "dashboard", admin, "Cleared version pin"},
 		"two verbs of kubectl are": {"kubectl-annotate", "kubectl-patch", admin, "Cleared version pin"},
 	} {

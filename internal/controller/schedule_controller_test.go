@@ -118,7 +118,7 @@ func TestAScheduleThatNeverChangesSetsNoTimer(t *testing.T) {
 	c := s.follow(t, fixture.MakeSchedule("past").Deny().Rules(over).Obj())
 	s.Expect(c.tick()).To(Equal(ctrl.Result{}))
 	s.Expect(c.read().status.NextTransition).To(BeNil())
-	s.Expect(c.ready().Message).To(Equal("open for good"))
+	s.Expect(c.ready().Message).To(Equal("open (no end time)"))
 }
 
 func TestAScheduleFollowsTheClocksThatAreSet(t *testing.T) {

@@ -182,7 +182,7 @@ func considerWithoutPosition(in Input, verdicts []Verdict) {
 	unranked := fmt.Sprintf("ImagePolicy %s cannot rank any release of the history", in.Policy.Name)
 	hold := Hold{
 		Reason:  v1alpha1.PositionUnknownReason,
-		Message: fmt.Sprintf("%s: only %s, the newest, goes out by itself; pin another one to deploy it", unranked, verdicts[0].Release.Tag),
+		Message: fmt.Sprintf("%s: only %s, the newest, is promoted automatically; pin another one to deploy it", unranked, verdicts[0].Release.Tag),
 	}
 	held := verdicts[1:]
 	if in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext {
@@ -229,7 +229,7 @@ func leftToTheController(in Input, release v1alpha1.VersionInfo) *Hold {
 	case in.Rollout.Pinned() == "":
 		return &Hold{
 			Reason:  v1alpha1.ForcedReason,
-			Message: fmt.Sprintf("%s asks for %s; remove it to promote by itself again", v1alpha1.ForceDeployAnnotation, quote(wanted)),
+			Message: fmt.Sprintf("%s asks for %s; remove it to resume automatic promotions", v1alpha1.ForceDeployAnnotation, quote(wanted)),
 		}
 	case !IsTag(wanted):
 		problem := impossible(in.Rollout, nil)
@@ -237,7 +237,7 @@ func leftToTheController(in Input, release v1alpha1.VersionInfo) *Hold {
 	}
 	return &Hold{
 		Reason:  v1alpha1.PinnedReason,
-		Message: fmt.Sprintf("spec.wantedVersion pins %s; remove it to promote by itself again", wanted),
+		Message: fmt.Sprintf("spec.wantedVersion pins %s; remove it to resume automatic promotions", wanted),
 	}
 }
 

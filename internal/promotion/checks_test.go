@@ -32,7 +32,7 @@ func TestEachCheckAlone(t *testing.T) {
 			given(upgrade().Pin("1.0.0")),
 			[]promotion.Hold{{
 				Reason:  v1alpha1.PinnedReason,
-				Message: "spec.wantedVersion pins 1.0.0; remove it to promote by itself again",
+				Message: "spec.wantedVersion pins 1.0.0; remove it to resume automatic promotions",
 			}},
 		},
 		"a pin to the candidate does not hold it": {given(upgrade().Pin("1.1.0")), nil},
@@ -225,7 +225,7 @@ func TestWithoutAPositionNothingGoesBackward(t *testing.T) {
 	}
 	cannot := "ImagePolicy shop cannot rank any release of the history"
 	unknown, only := cannot+", so the next one is not known: pin the release to go on from",
-		cannot+": only 1.2.0, the newest, goes out by itself; pin another one to deploy it"
+		cannot+": only 1.2.0, the newest, is promoted automatically; pin another one to deploy it"
 	for name, test := range map[string]struct {
 		rollout *fixture.RolloutBuilder
 		want    string
@@ -339,7 +339,7 @@ func TestWhichCandidateIsChosen(t *testing.T) {
 func TestWhatAPersonPinsIsPromoted(t *testing.T) {
 	pinned := func(action promotion.Action, tag string) outcome {
 		return outcome{
-			Action: action, Release: tag, Manual: true, Reason: v1alpha1.PinnedReason, Message: "a person pinned it in spec.wantedVersion",
+			Action: action, Release: tag, Manual: true, Reason: v1alpha1.PinnedReason, Message: "pinned manually in spec.wantedVersion",
 		}
 	}
 	for name, test := range map[string]struct {

@@ -60,7 +60,7 @@ func TestFirstReleaseAppliedBeginsWithWhatRuns(t *testing.T) {
 			given(fresh().Pin("1.1.0")).carried("1.0.0").targets(applied("apps")),
 			outcome{
 				Action: promotion.Promote, Release: "1.1.0", Manual: true,
-				Reason: v1alpha1.PinnedReason, Message: "a person pinned it in spec.wantedVersion",
+				Reason: v1alpha1.PinnedReason, Message: "pinned manually in spec.wantedVersion",
 			},
 		},
 		"unless the controller wrote it, and the history was lost": {

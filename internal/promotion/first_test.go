@@ -83,7 +83,7 @@ func TestALostHistoryIsAdopted(t *testing.T) {
 			given(lost().Pin("1.0.0")).owned("1.1.0", "1.0.0"),
 			outcome{
 				Action: promotion.Promote, Release: "1.0.0", Manual: true,
-				Reason: v1alpha1.PinnedReason, Message: "a person pinned it in spec.wantedVersion",
+				Reason: v1alpha1.PinnedReason, Message: "pinned manually in spec.wantedVersion",
 			},
 			nil,
 		},

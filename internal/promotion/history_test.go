@@ -26,7 +26,7 @@ func decideAndRecord(t *testing.T, s *situation) []v1alpha1.DeploymentHistoryEnt
 }
 
 func TestAPromotionIsRecorded(t *testing.T) {
-	const bySystem, byPerson = "the newest eligible release of ImagePolicy shop", "a person pinned it in spec.wantedVersion"
+	const bySystem, byPerson = "the newest eligible release of ImagePolicy shop", "pinned manually in spec.wantedVersion"
 	recorded := func(tag, message string) *fixture.EntryBuilder {
 		return entry(tag).At(noon).Message(message).By(v1alpha1.TriggeredBySystem, promotion.SystemName)
 	}

@@ -21,7 +21,7 @@ func (d *Decision) chooseByHand(in Input) bool {
 	}
 	d.promote(in, known(d.Ledger, wanted))
 	d.Manual = true
-	d.Reason, d.Message = v1alpha1.PinnedReason, "a person pinned it in spec.wantedVersion"
+	d.Reason, d.Message = v1alpha1.PinnedReason, "pinned manually in spec.wantedVersion"
 	if in.Rollout.Pinned() == "" {
 		d.Reason, d.Message = v1alpha1.ForcedReason, byForce
 	}

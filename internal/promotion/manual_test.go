@@ -167,7 +167,7 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 		},
 		"a bypass that was used, and not removed before the controller died, needs no answer": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(bypass, "1.0.0").
-				History(entry("1.0.0").Baking(eleven).Message("the newest eligible release of ImagePolicy shop; a person let it past the gates"))),
+				History(entry("1.0.0").Baking(eleven).Message("the newest eligible release of ImagePolicy shop; gates bypassed manually"))),
 			settled{Does: "Wait", Consumed: []string{bypass}},
 		},
 		"bypass of what is baking by itself ends with an answer": {
@@ -216,7 +216,7 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 		},
 		"unblock that is left over after a crash lifts no second promotion": {
 			given(rollout().BakeTime(time.Hour).Ledger("1.0.0", "1.1.0", "1.1.1").Annotate(unblock, "true").
-				History(entry("1.1.0").Deploying().Message("the newest eligible release of ImagePolicy shop; a person let it past a failure"), entry("1.0.0").Failed())).
+				History(entry("1.1.0").Deploying().Message("the newest eligible release of ImagePolicy shop; a failure bypassed manually"), entry("1.0.0").Failed())).
 				targets(pending("apps")).checks(unhealthy),
 			settled{Does: "Wait", Consumed: []string{unblock}},
 		},
@@ -268,7 +268,7 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 		},
 		"and the name alone": {
 			given(rollout().BakeTime(2*time.Hour).Pin("1.0.0").Annotate(user, "ann").
-				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("a person pinned it in spec.wantedVersion"))),
+				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("pinned manually in spec.wantedVersion"))),
 			settled{Does: "Wait", Consumed: []string{user}},
 		},
 		"also if it has just ended": {
@@ -319,17 +319,17 @@ func TestWhatAPromotionByHandSaysOfItself(t *testing.T) {
 		"the message and the user that were given": {
 			upgrade().Pin("1.1.0").Annotate(message, " fixes the shop \n").Annotate(user, "ann"), "fixes the shop", ann,
 		},
-		"what it rests on, if nothing was said": {upgrade().Pin("1.1.0"), "a person pinned it in spec.wantedVersion", system},
+		"what it rests on, if nothing was said": {upgrade().Pin("1.1.0"), "pinned manually in spec.wantedVersion", system},
 		"that it was forced": {
 			upgrade().Annotate(force, "1.1.0").Annotate(user, "ann"), "a person asked for it by rollout.kuberik.com/force-deploy", ann,
 		},
-		"blank means nothing": {upgrade().Pin("1.1.0").Annotate(message, " ").Annotate(user, "\t"), "a person pinned it in spec.wantedVersion", system},
+		"blank means nothing": {upgrade().Pin("1.1.0").Annotate(message, " ").Annotate(user, "\t"), "pinned manually in spec.wantedVersion", system},
 		"an automatic one takes neither": {
 			upgrade().Annotate(message, "hello").Annotate(user, "ann"), "the newest eligible release of ImagePolicy shop; what ann said is not of it", system,
 		},
 		"an automatic one says what was lifted for it": {
 			failed().Annotate(unblock, "true").Annotate(bypass, "1.1.1").Annotate(user, "ann"),
-			"the newest eligible release of ImagePolicy shop; a person let it past the gates; a person let it past a failure; what ann said is not of it", system,
+			"the newest eligible release of ImagePolicy shop; gates bypassed manually; a failure bypassed manually; what ann said is not of it", system,
 		},
 		"text without an end is cut": {
 			upgrade().Pin("1.1.0").Annotate(message, strings.Repeat("é", 5000)).Annotate(user, strings.Repeat("u", 5000)),

@@ -284,8 +284,8 @@ func (d *Decision) chooseCandidate(in Input) {
 
 // These texts end the message of an entry that used up a bypass or an unblock.
 const (
-	pastGates   = "; a person let it past the gates"
-	pastFailure = "; a person let it past a failure"
+	pastGates   = "; gates bypassed manually"
+	pastFailure = "; a failure bypassed manually"
 )
 
 // grounds explains why the release was chosen, and which holds a user lifted for it.

@@ -19,12 +19,12 @@ func recovery(in Input, d *Decision) *Note {
 	case previous.State() == v1alpha1.BakeFailed:
 		return &Note{
 			Reason:  v1alpha1.PreviousBakeFailedReason,
-			Message: fmt.Sprintf("%s cannot fail: it replaces %s, which failed", d.Release.Tag, previous.Version.Tag),
+			Message: fmt.Sprintf("failure detection is off for %s: it replaces %s, which failed", d.Release.Tag, previous.Version.Tag),
 		}
 	case d.Manual && len(unhealthy) > 0:
 		return &Note{
 			Reason:  v1alpha1.DeployedWithUnhealthyHealthChecksReason,
-			Message: fmt.Sprintf("%s cannot fail: a person promoted it beside %s, Unhealthy already", d.Release.Tag, names(unhealthy)),
+			Message: fmt.Sprintf("failure detection is off for %s: it was promoted manually with %s already Unhealthy", d.Release.Tag, names(unhealthy)),
 		}
 	}
 	return nil

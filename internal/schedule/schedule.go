@@ -75,7 +75,7 @@ func (s State) String() string {
 		text += " by rules " + truncate.List(s.Rules)
 	}
 	if s.Next.IsZero() {
-		return text + " for good"
+		return text + " (no end time)"
 	}
 	return fmt.Sprintf("%s until %s", text, s.Next.UTC().Format(time.RFC3339))
 }

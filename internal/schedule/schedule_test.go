@@ -287,7 +287,7 @@ func TestAStateIsToldInASentence(t *testing.T) {
 		"closed by rule year-end until 2027-01-04T00:00:00Z": {Active: true, Rules: []string{"year-end"}, Next: next},
 		"open by rules a, b until 2027-01-04T00:00:00Z":      {Active: true, Rules: []string{"a", "b"}, Open: true, Next: next},
 		"open until 2027-01-04T00:00:00Z":                    {Open: true, Next: next},
-		"closed for good":                                    {},
+		"closed (no end time)":                               {},
 	} {
 		diff(t, want, state.String())
 	}

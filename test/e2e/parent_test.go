@@ -92,7 +92,7 @@ func fight(t *testing.T) parent {
 
 func (p parent) awaitConflict() *v1alpha1.Rollout {
 	p.T.Helper()
-	want := "TargetsApplied=False TargetConflict: OCIRepository shop: spec.ref.tag is taken back by kustomize-controller " +
+	want := "TargetsApplied=False TargetConflict: OCIRepository shop: spec.ref.tag is overwritten by kustomize-controller " +
 		"for Kustomization " + p.names + ": remove it from the manifest that this Kustomization applies, or name it in its spec.ignore"
 	return p.Await("the conflict", func(r *v1alpha1.Rollout) bool {
 		return stage.Condition(r, v1alpha1.TargetsAppliedCondition) == want && stage.Condition(r, v1alpha1.StalledCondition) != ""

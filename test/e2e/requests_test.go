@@ -42,7 +42,7 @@ func TestAFixGoesOutPastTheFailureAndTheGate(t *testing.T) {
 	if len(done.Annotations) > 0 {
 		t.Errorf("requests that were used up are still there: %v", done.Annotations)
 	}
-	want := "BakeFailureDisabled=True PreviousBakeFailed: 1.2.1 cannot fail: it replaces 1.2.0, which failed"
+	want := "BakeFailureDisabled=True PreviousBakeFailed: failure detection is off for 1.2.1: it replaces 1.2.0, which failed"
 	if got := stage.Condition(done, v1alpha1.BakeFailureDisabledCondition); got != want {
 		t.Errorf("the condition says %q, want %q", got, want)
 	}

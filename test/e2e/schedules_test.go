@@ -29,7 +29,7 @@ func TestAReleaseWaitsForAScheduleAndGoesWhenItOpens(t *testing.T) {
 	}
 	s.Create(freeze)
 	s.Publish(s.Release("1.1.0"))
-	const closed = "GatesPassing=False ScheduleClosed: 1.1.0: RolloutSchedule freeze is closed by rule always for good"
+	const closed = "GatesPassing=False ScheduleClosed: 1.1.0: RolloutSchedule freeze is closed by rule always (no end time)"
 	held := s.Await("held by the schedule", func(r *v1alpha1.Rollout) bool {
 		return stage.Condition(r, v1alpha1.GatesPassingCondition) == closed && len(r.Status.Gates) == 1
 	})

@@ -121,7 +121,7 @@ func TestATargetChangedByHandIsPutBack(t *testing.T) {
 		s.kustomization.Spec.PostBuild.Substitute["REGION"] = "us"
 	})
 	s.awaitSubstitutes(map[string]string{"SHOP": "1.0.0", "SHOP_IMAGE": "1.0.0", "TILL": "2.0.0", "REGION": "us"})
-	want := []string{"Normal TargetRestored: Kustomization " + s.shop.Namespace + "/shop did not carry 1.0.0 and was brought to it"}
+	want := []string{"Normal TargetRestored: Kustomization " + s.shop.Namespace + "/shop had drifted and was set to 1.0.0 again"}
 	stage.Eventually(t, "the event", func() (bool, string) {
 		diff := cmp.Diff(want, stage.Told(s.shop.Events(s.shop.Rollout()), v1alpha1.TargetRestoredReason))
 		return diff == "", diff

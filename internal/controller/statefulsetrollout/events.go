@@ -68,7 +68,7 @@ func (r *Reconciler) tellStart(ctx context.Context, g gathered, d statefulsets.D
 
 func (r *Reconciler) tellReplaced(ctx context.Context, g gathered, d statefulsets.Deletion) {
 	r.send(ctx, g, d.Set, corev1.EventTypeNormal, rolloutgroup.PodReplacedEvent,
-		fmt.Sprintf("pod %s of revision %s is deleted, to be created anew", d.Pod, d.From))
+		fmt.Sprintf("pod %s of revision %s is deleted, to be created again", d.Pod, d.From))
 }
 
 func (r *Reconciler) tellFinished(ctx context.Context, g gathered, set string) {

@@ -16,7 +16,7 @@ import (
 const fluxApplier = "kustomize-controller"
 
 // takenBack is part of every description of a Taking.
-const takenBack = " taken back by "
+const takenBack = " overwritten by "
 
 // Taking describes who overwrote fields of a target that belong to its Rollout.
 type Taking struct {

@@ -74,7 +74,7 @@ func told(s *stage.Stage) [][2]string {
 			"waiting for Flux to apply 1.2.0 to 2 targets, then for 1 HealthCheck"},
 		{"error BakeTimeFailed:", "1.2.0: HealthCheck " + s.Namespace + "/shop: it does not answer; " +
 			"last good release: 1.1.0; roll back with spec.wantedVersion, or annotate with retry or unblock-failed"},
-		{"info RolledBack:", "rolled back to 1.1.0 (a person pinned it in spec.wantedVersion); " +
+		{"info RolledBack:", "rolled back to 1.1.0 (pinned manually in spec.wantedVersion); " +
 			"waiting for Flux to apply 1.1.0 to 2 targets, then for 1 HealthCheck"},
 	}
 }
