@@ -119,6 +119,11 @@ demo: ## Watch a release being promoted on a real control plane; DEMO_ARGS are i
 	@$(step) "Building the demo" env GOGC=off GOMEMLIMIT=2GiB go build -buildvcs=false -o bin/demo ./test/demo
 	@exec bin/demo $(DEMO_ARGS)
 
+.PHONY: run
+run: ## Run the controller against the current kubeconfig context, or an embedded control plane; RUN_ARGS are its flags.
+	@go build -buildvcs=false -o bin/run ./test/cmd/run
+	@exec bin/run -- $(RUN_ARGS)
+
 # The picture is drawn of a whole run, so that it shows the order and the times of one.
 .PHONY: pictures
 pictures: ## Draw the picture of the README from what the demo prints.
