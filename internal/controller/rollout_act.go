@@ -78,7 +78,7 @@ func (r *RolloutReconciler) relinquish(ctx context.Context, rollout *v1alpha1.Ro
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return refused(t, err)
+		return rejected(t, err)
 	}
 	r.accepted(rollout, t)
 	return nil
@@ -87,7 +87,7 @@ func (r *RolloutReconciler) relinquish(ctx context.Context, rollout *v1alpha1.Ro
 // accepted records that the API server accepted a write to a target.
 func (r *RolloutReconciler) accepted(rollout *v1alpha1.Rollout, t targets.Target) {
 	r.writes.Wrote(t.Object())
-	r.refusals.put(client.ObjectKeyFromObject(rollout), t.Object(), nil)
+	r.rejections.put(client.ObjectKeyFromObject(rollout), t.Object(), nil)
 }
 
 // write brings one target to the current version. A deleted target needs no write.
@@ -98,7 +98,7 @@ func (r *RolloutReconciler) write(ctx context.Context, rollout *v1alpha1.Rollout
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return refused(t, err)
+		return rejected(t, err)
 	}
 	r.accepted(rollout, t)
 	contested := r.noteWrite(rollout, t)

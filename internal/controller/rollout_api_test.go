@@ -36,7 +36,7 @@ func TestTheAPIServerTakesARolloutOrSaysWhatIsWrong(t *testing.T) {
 	const policy = "releasesImagePolicy: {name: shop}"
 	for name, tt := range map[string]struct {
 		spec    string
-		refusal string // empty if it is accepted
+		rejection string // empty if it is accepted
 	}{
 		"the smallest":                    {spec: "{" + policy + "}"},
 		"the one of the README":           {spec: "{" + policy + `, versionHistoryLimit: 10, releaseUpdateInterval: "5m", bakeTime: "10m", healthCheckSelector: {matchLabels: {app: shop}}}`},
@@ -46,30 +46,30 @@ func TestTheAPIServerTakesARolloutOrSaysWhatIsWrong(t *testing.T) {
 		"an empty pin":                    {spec: "{" + policy + `, wantedVersion: ""}`},
 		"durations of several parts":      {spec: "{" + policy + ", bakeTime: 1h30m, deployTimeout: 1.5h, releaseUpdateInterval: 100ms}"},
 		"suspended":                       {spec: "{" + policy + ", suspend: true}"},
-		"no policy":                       {spec: "{}", refusal: "spec.releasesImagePolicy: Required value"},
-		"both forms, with labels":         {spec: "{" + policy + ", healthCheckSelector: {selector: {}, matchLabels: {app: shop}}}", refusal: "give either selector, or matchLabels and matchExpressions, not both"},
-		"both forms, with expressions":    {spec: "{" + policy + ", healthCheckSelector: {selector: {}, matchExpressions: [{key: app, operator: Exists}]}}", refusal: "give either selector, or matchLabels and matchExpressions, not both"},
-		"a bakeTime of days":              {spec: "{" + policy + ", bakeTime: 1d}", refusal: "spec.bakeTime"},
-		"a negative deployTimeout":        {spec: "{" + policy + ", deployTimeout: -1m}", refusal: "spec.deployTimeout"},
+		"no policy":                       {spec: "{}", rejection: "spec.releasesImagePolicy: Required value"},
+		"both forms, with labels":         {spec: "{" + policy + ", healthCheckSelector: {selector: {}, matchLabels: {app: shop}}}", rejection: "give either selector, or matchLabels and matchExpressions, not both"},
+		"both forms, with expressions":    {spec: "{" + policy + ", healthCheckSelector: {selector: {}, matchExpressions: [{key: app, operator: Exists}]}}", rejection: "give either selector, or matchLabels and matchExpressions, not both"},
+		"a bakeTime of days":              {spec: "{" + policy + ", bakeTime: 1d}", rejection: "spec.bakeTime"},
+		"a negative deployTimeout":        {spec: "{" + policy + ", deployTimeout: -1m}", rejection: "spec.deployTimeout"},
 		"the longest bakeTime there is":   {spec: "{" + policy + ", bakeTime: 2562047h}"},
-		"a bakeTime that Go cannot hold":  {spec: "{" + policy + ", bakeTime: 2562048h}", refusal: "spec.bakeTime"},
-		"a timeout that Go cannot hold":   {spec: "{" + policy + ", deployTimeout: 99999999999999999999s}", refusal: "spec.deployTimeout"},
-		"an interval Go cannot hold":      {spec: "{" + policy + ", releaseUpdateInterval: 1h2562047h}", refusal: "spec.releaseUpdateInterval"},
-		"a count that is no int32":        {spec: "{" + policy + ", versionHistoryLimit: 99999999999}", refusal: "spec.versionHistoryLimit"},
-		"an interval without unit":        {spec: "{" + policy + `, releaseUpdateInterval: "5"}`, refusal: "spec.releaseUpdateInterval"},
-		"a history of none":               {spec: "{" + policy + ", versionHistoryLimit: 0}", refusal: "spec.versionHistoryLimit"},
-		"a retention of no days":          {spec: "{" + policy + ", availableReleasesRetentionDays: 0}", refusal: "spec.availableReleasesRetentionDays"},
-		"a ledger of none":                {spec: "{" + policy + ", availableReleasesMinCount: 0}", refusal: "spec.availableReleasesMinCount"},
-		"a field that does not exist":     {spec: "{" + policy + ", bakeTimes: 1m}", refusal: "bakeTimes"},
+		"a bakeTime that Go cannot hold":  {spec: "{" + policy + ", bakeTime: 2562048h}", rejection: "spec.bakeTime"},
+		"a timeout that Go cannot hold":   {spec: "{" + policy + ", deployTimeout: 99999999999999999999s}", rejection: "spec.deployTimeout"},
+		"an interval Go cannot hold":      {spec: "{" + policy + ", releaseUpdateInterval: 1h2562047h}", rejection: "spec.releaseUpdateInterval"},
+		"a count that is no int32":        {spec: "{" + policy + ", versionHistoryLimit: 99999999999}", rejection: "spec.versionHistoryLimit"},
+		"an interval without unit":        {spec: "{" + policy + `, releaseUpdateInterval: "5"}`, rejection: "spec.releaseUpdateInterval"},
+		"a history of none":               {spec: "{" + policy + ", versionHistoryLimit: 0}", rejection: "spec.versionHistoryLimit"},
+		"a retention of no days":          {spec: "{" + policy + ", availableReleasesRetentionDays: 0}", rejection: "spec.availableReleasesRetentionDays"},
+		"a ledger of none":                {spec: "{" + policy + ", availableReleasesMinCount: 0}", rejection: "spec.availableReleasesMinCount"},
+		"a field that does not exist":     {spec: "{" + policy + ", bakeTimes: 1m}", rejection: "bakeTimes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openStage(t)
 			err := s.apply(s.manifest(tt.spec))
-			if tt.refusal == "" {
+			if tt.rejection == "" {
 				s.Expect(err).NotTo(HaveOccurred())
 				return
 			}
-			s.Expect(err).To(MatchError(ContainSubstring(tt.refusal)))
+			s.Expect(err).To(MatchError(ContainSubstring(tt.rejection)))
 		})
 	}
 }

@@ -361,7 +361,7 @@ func TestAnAnnotationThatNamesNoRolloutIsToldOnceOnTheObject(t *testing.T) {
 
 func TestATargetThatRefusesTheWriteIsShownAndRecovers(t *testing.T) {
 	kustomizations := schema.GroupResource{Group: kustomizev1.GroupVersion.Group, Resource: "kustomizations"}
-	for name, refused := range map[string]error{
+	for name, rejected := range map[string]error{
 		"permission is missing":      apierrors.NewForbidden(kustomizations, "shop", nil),
 		"the object is invalid":      apierrors.NewInvalid(kustomizev1.GroupVersion.WithKind("Kustomization").GroupKind(), "shop", nil),
 		"the request is not allowed": apierrors.NewBadRequest("admission webhook says no"),
@@ -371,7 +371,7 @@ func TestATargetThatRefusesTheWriteIsShownAndRecovers(t *testing.T) {
 			refuse := true
 			s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
 				if refuse && write == "patch Kustomization shop" {
-					return fixture.Fault{Err: refused}
+					return fixture.Fault{Err: rejected}
 				}
 				return fixture.Fault{}
 			}
@@ -382,7 +382,7 @@ func TestATargetThatRefusesTheWriteIsShownAndRecovers(t *testing.T) {
 				s.fluxApplies()
 				seen = append(seen, s.events.Take()...)
 			}
-			message := "patch Kustomization " + s.namespace + "/shop: " + refused.Error()
+			message := "patch Kustomization " + s.namespace + "/shop: " + rejected.Error()
 			s.Expect(s.rollout("shop").Status.Targets).To(Equal([]v1alpha1.TargetStatus{
 				{Kind: "Kustomization", Namespace: s.namespace, Name: "shop", Version: "1.0.0", State: v1alpha1.TargetFailed, Message: message},
 				{Kind: "OCIRepository", Namespace: s.namespace, Name: "shop", Version: "1.0.0", State: v1alpha1.TargetPending},

@@ -131,14 +131,14 @@ func setBakeFailureDisabled(r report) {
 // setRequestAccepted reports requests by annotation that could not be fulfilled. The
 // answer stays until the next promotion or retry.
 func setRequestAccepted(r report) {
-	answers, refused := r.decision.Answers, r.decision.Declined
+	answers, rejected := r.decision.Answers, r.decision.Declined
 	standing := r.condition(v1alpha1.RequestAcceptedCondition)
 	switch {
 	case len(answers) > 0:
 		last := answers[len(answers)-1]
 		r.set(v1alpha1.RequestAcceptedCondition, metav1.ConditionFalse, last.Reason, last.Message)
-	case refused != nil:
-		r.set(v1alpha1.RequestAcceptedCondition, metav1.ConditionFalse, refused.Reason, refused.Message)
+	case rejected != nil:
+		r.set(v1alpha1.RequestAcceptedCondition, metav1.ConditionFalse, rejected.Reason, rejected.Message)
 	case r.decision.Action.Promotes(), r.decision.Action == promotion.Retry, onlyWhileAsked[standing.Reason]:
 		r.remove(v1alpha1.RequestAcceptedCondition)
 	case standing.Status != "":

@@ -67,7 +67,7 @@ type RolloutReconciler struct {
 	writes     expectations.Versions
 	orphans    orphans
 	conflicts  fieldConflicts
-	refusals   refusals
+	rejections   rejections
 	wakeups    wakeups
 	resets     resets
 	marks      markCounts
@@ -88,7 +88,7 @@ func (r *RolloutReconciler) pass(ctx context.Context, req ctrl.Request, pass *an
 	if apierrors.IsNotFound(err) {
 		r.forget(req.NamespacedName)
 		r.conflicts.forgetBut(req.NamespacedName, nil)
-		r.refusals.forgetBut(req.NamespacedName, nil)
+		r.rejections.forgetBut(req.NamespacedName, nil)
 		r.resets.forgetBut(req.NamespacedName, nil)
 		pass.Ends("the Rollout does not exist")
 		return r.reportOrphans(ctx, req.NamespacedName)
@@ -160,7 +160,7 @@ func giveUp(pass *announce.Pass, err error) (ctrl.Result, error) {
 func (r *RolloutReconciler) follow(ctx context.Context, recorded *v1alpha1.Rollout, w world, d promotion.Decision, news bool) error {
 	recorded, unspent := r.spend(ctx, recorded, d)
 	err := r.act(ctx, recorded, w, d, news)
-	return errors.Join(unspent, err, r.reportRefusals(ctx, recorded, w, d, err))
+	return errors.Join(unspent, err, r.reportRejections(ctx, recorded, w, d, err))
 }
 
 // requeue schedules a pass for when time alone may change something; zero means never.

@@ -59,7 +59,7 @@ func (r *RolloutReconciler) gatherTargets(ctx context.Context, w *world) error {
 		return w.withoutTargets(err)
 	}
 	r.conflicts.forgetBut(key, found)
-	r.refusals.forgetBut(key, found)
+	r.rejections.forgetBut(key, found)
 	for _, t := range found {
 		seen, err := r.observe(ctx, w, t)
 		if err != nil {
@@ -101,7 +101,7 @@ func (r *RolloutReconciler) observe(ctx context.Context, w *world, t targets.Tar
 		seen.State = v1alpha1.TargetPending // the cache does not show our write yet
 	}
 	seen, err := r.judgeConflict(ctx, rollout, t, remember(rollout.Status.Targets, t, seen, version))
-	return r.refusals.judge(rollout, t, seen), err
+	return r.rejections.judge(rollout, t, seen), err
 }
 
 // permitted reports a conflict if the source of a target is in another namespace and that
@@ -116,7 +116,7 @@ func (r *RolloutReconciler) permitted(t targets.Target, seen promotion.Target) p
 }
 
 // remember keeps the last known failure of a target while Flux tries again. It drops a
-// refused write once there is nothing left to write.
+// rejected write once there is nothing left to write.
 func remember(before []v1alpha1.TargetStatus, t targets.Target, seen promotion.Target, version string) promotion.Target {
 	if seen.State != v1alpha1.TargetPending || seen.Message != "" {
 		return seen
@@ -125,7 +125,7 @@ func remember(before []v1alpha1.TargetStatus, t targets.Target, seen promotion.T
 	if was == nil || was.State != v1alpha1.TargetFailed {
 		return seen
 	}
-	if written := !t.Writable(version) && !t.OwnsTooMuch(); written && targets.IsRefusal(was.Message) {
+	if written := !t.Writable(version) && !t.OwnsTooMuch(); written && targets.IsRejection(was.Message) {
 		return seen
 	}
 	seen.State, seen.Message = was.State, was.Message
@@ -214,7 +214,7 @@ func (r *RolloutReconciler) gatherHealth(ctx context.Context, w *world) error {
 		return err
 	}
 	if w.Health.Problem == nil {
-		w.Health.Checks, w.Health.Rejected = r.asReset(checks), r.resets.refusals(w.Rollout, checks)
+		w.Health.Checks, w.Health.Rejected = r.asReset(checks), r.resets.rejections(w.Rollout, checks)
 	}
 	return nil
 }

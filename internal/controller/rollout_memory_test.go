@@ -25,7 +25,7 @@ func remembers(r *RolloutReconciler) map[string]int {
 	defer r.unwritable.mu.Unlock()
 	all := map[string]int{
 		"writes": r.writes.Len(), "orphans": len(r.orphans.seen), "marks": len(r.marks.most), "unwritable": len(r.unwritable.seen),
-		"conflicts": r.conflicts.size(), "refusals": r.refusals.size(), "resets": r.resets.size(),
+		"conflicts": r.conflicts.size(), "rejections": r.rejections.size(), "resets": r.resets.size(),
 	}
 	for name, count := range all {
 		if count == 0 {
@@ -68,13 +68,13 @@ func TestNothingIsRememberedOfWhatIsDeleted(t *testing.T) {
 			r.writes.Wrote(written)
 			r.resets.put(key, o, &why)
 			r.conflicts.put(key, o, &targetConflict{})
-			r.refusals.put(key, o, &refusedWrite{})
+			r.rejections.put(key, o, &rejectedWrite{})
 		}
 		r.unwritable.note(key, "1")
 		return remembers(r)
 	}
 	s.Eventually(remember).Should(Equal(map[string]int{ // a running pass may forget some of it
-		"writes": len(all), "marks": 1, "unwritable": 1, "conflicts": 1, "refusals": 1, "resets": 1,
+		"writes": len(all), "marks": 1, "unwritable": 1, "conflicts": 1, "rejections": 1, "resets": 1,
 	}))
 	for _, o := range all {
 		s.Expect(s.Delete(s.ctx, o)).To(Succeed())

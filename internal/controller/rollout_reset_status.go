@@ -74,24 +74,24 @@ type resets struct{ perObject[string] }
 
 func (r *resets) note(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck, err error) {
 	var why *string
-	if isRefused(err) {
+	if isRejected(err) {
 		text := truncate.Message(err.Error())
 		why = &text
 	}
 	r.put(client.ObjectKeyFromObject(rollout), check, why)
 }
 
-// refusals returns the refusals for the checks that the Rollout selects now.
-func (r *resets) refusals(rollout *v1alpha1.Rollout, checks []v1alpha1.HealthCheck) map[string]string {
-	key, refused, selected := client.ObjectKeyFromObject(rollout), map[string]string{}, map[types.UID]bool{}
+// rejections returns the refusals for the checks that the Rollout selects now.
+func (r *resets) rejections(rollout *v1alpha1.Rollout, checks []v1alpha1.HealthCheck) map[string]string {
+	key, rejected, selected := client.ObjectKeyFromObject(rollout), map[string]string{}, map[types.UID]bool{}
 	for i := range checks {
 		selected[checks[i].UID] = true
 		if why := r.of(key, &checks[i]); why != nil {
-			refused[client.ObjectKeyFromObject(&checks[i]).String()] = *why
+			rejected[client.ObjectKeyFromObject(&checks[i]).String()] = *why
 		}
 	}
 	r.keep(key, func(uid types.UID) bool { return selected[uid] })
-	return refused
+	return rejected
 }
 
 // mark annotates the check and updates it from the response.

@@ -26,16 +26,16 @@ type unwritable struct {
 // tellUnwritable warns on a Rollout whose status the API server does not store as long as
 // the Rollout does not change. Attempts continue, with back-off.
 func (r *RolloutReconciler) tellUnwritable(ctx context.Context, rollout *v1alpha1.Rollout, err error) {
-	if !isRefusedForGood(err) || !r.unwritable.note(client.ObjectKeyFromObject(rollout), rollout.ResourceVersion) {
+	if !isRejectedPermanently(err) || !r.unwritable.note(client.ObjectKeyFromObject(rollout), rollout.ResourceVersion) {
 		return
 	}
 	announce.Event(ctx, r.Events, rollout, corev1.EventTypeWarning, v1alpha1.StatusNotWrittenReason,
 		"nothing is promoted, since the status cannot be written: "+err.Error())
 }
 
-// isRefusedForGood reports whether the object is too large, invalid or forbidden to
+// isRejectedPermanently reports whether the object is too large, invalid or forbidden to
 // write. The limit of etcd, 1.5 MiB, can be recognised only by its message.
-func isRefusedForGood(err error) bool {
+func isRejectedPermanently(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err) ||
 		strings.Contains(err.Error(), "too large") || strings.Contains(err.Error(), "larger than max")
 }

@@ -37,7 +37,7 @@ func TestAHelmReleaseIsObserved(t *testing.T) {
 		return made().Installed(before, "deployed").Attempted(now).Installed(now, "failed").
 			Condition(meta.ReadyCondition, no, 2, message).Because(reason)
 	}
-	refused := func(message string) *fixture.HelmReleaseBuilder {
+	rejected := func(message string) *fixture.HelmReleaseBuilder {
 		return made().Deployed(before).Condition(meta.ReadyCondition, no, 2, message).Because("ChartMutateError")
 	}
 	untried := func(reason string) *fixture.HelmReleaseBuilder {
@@ -185,28 +185,28 @@ func TestAHelmReleaseIsObserved(t *testing.T) {
 			release: untried("ValuesError"), state: v1alpha1.TargetPending,
 		},
 		"failed if the tag is not the version of the chart": {
-			release: refused("artifact revision 1.1.0 does not match chart version 1.0.9"),
+			release: rejected("artifact revision 1.1.0 does not match chart version 1.0.9"),
 			state:   v1alpha1.TargetFailed, message: "artifact revision 1.1.0 does not match chart version 1.0.9",
 		},
 		"failed if the version of the chart, which is the tag, is none": {
-			release: refused("invalid chart version main"), version: "main", source: source().Tag("main").Pulled(fixture.Revision("main")),
+			release: rejected("invalid chart version main"), version: "main", source: source().Tag("main").Pulled(fixture.Revision("main")),
 			state: v1alpha1.TargetFailed, message: "invalid chart version main",
 		},
 		"pending if another tag was not the version of its chart": {
-			release: refused("artifact revision 1.0.0 does not match chart version 0.9.0"), state: v1alpha1.TargetPending,
+			release: rejected("artifact revision 1.0.0 does not match chart version 0.9.0"), state: v1alpha1.TargetPending,
 		},
 		"pending if another tag was not, of which this one is the beginning": {
-			release: refused("artifact revision 1.1.0-rc.1 does not match chart version 0.9.0"), state: v1alpha1.TargetPending,
+			release: rejected("artifact revision 1.1.0-rc.1 does not match chart version 0.9.0"), state: v1alpha1.TargetPending,
 		},
 		"pending if it is not known of which chart the version is none": {
-			release: refused("invalid chart version latest"), state: v1alpha1.TargetPending,
+			release: rejected("invalid chart version latest"), state: v1alpha1.TargetPending,
 		},
 		"pending if the chart was refused at an older generation": {
-			release: refused("").Condition(meta.ReadyCondition, no, 1, "artifact revision 1.1.0 does not match chart version 1.0.9").
+			release: rejected("").Condition(meta.ReadyCondition, no, 1, "artifact revision 1.1.0 does not match chart version 1.0.9").
 				Because("ChartMutateError"), state: v1alpha1.TargetPending,
 		},
 		"pending while the source that we drive has not pulled what was refused": {
-			release: refused("artifact revision 1.1.0 does not match chart version 1.0.9"), source: source().Pulled(before),
+			release: rejected("artifact revision 1.1.0 does not match chart version 1.0.9"), source: source().Pulled(before),
 			state: v1alpha1.TargetPending,
 		},
 		"pending if Helm was stopped by something newer": {

@@ -62,10 +62,10 @@ func (t Target) Write(ctx context.Context, c client.Client, version string, at t
 	return nil
 }
 
-// IsRefusal reports whether a message describes a failed write, as the errors of Write
+// IsRejection reports whether a message describes a failed write, as the errors of Write
 // and Relinquish do. A message in the status of a Rollout still shows this after the
 // process has ended.
-func IsRefusal(message string) bool {
+func IsRejection(message string) bool {
 	return strings.HasPrefix(message, "patch ") || strings.HasPrefix(message, "give back ")
 }
 

@@ -18,55 +18,55 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// refusal is a write to a target that the API server does not accept as it is, because of
+// rejection is a write to a target that the API server does not accept as it is, because of
 // a missing permission, an admission policy or an invalid field.
-type refusal struct {
+type rejection struct {
 	target targets.Target
 	err    error
 }
 
-func (e refusal) Error() string { return e.err.Error() }
-func (e refusal) Unwrap() error { return e.err }
+func (e rejection) Error() string { return e.err.Error() }
+func (e rejection) Unwrap() error { return e.err }
 
-// refused turns an error into a refusal if trying again does not fix it.
-func refused(t targets.Target, err error) error {
-	if isRefused(err) {
-		return refusal{target: t, err: err}
+// rejected turns an error into a refusal if trying again does not fix it.
+func rejected(t targets.Target, err error) error {
+	if isRejected(err) {
+		return rejection{target: t, err: err}
 	}
 	return err
 }
 
-func isRefused(err error) bool {
+func isRejected(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-// refusalsIn returns the refusals in an error tree.
-func refusalsIn(err error) []refusal {
+// rejectionsIn returns the refusals in an error tree.
+func rejectionsIn(err error) []rejection {
 	switch e := err.(type) { //nolint:errorlint // the tree itself is walked
-	case refusal:
-		return []refusal{e}
+	case rejection:
+		return []rejection{e}
 	case interface{ Unwrap() []error }:
-		var all []refusal
+		var all []rejection
 		for _, inner := range e.Unwrap() {
-			all = append(all, refusalsIn(inner)...)
+			all = append(all, rejectionsIn(inner)...)
 		}
 		return all
 	}
 	return nil
 }
 
-// refusals remembers, per Rollout and target, which write was refused last. Every pass
+// rejections remembers, per Rollout and target, which write was refused last. Every pass
 // reports it until the write is accepted or not needed any more. The state that the
 // target itself reports does not replace it.
-type refusals struct{ perObject[refusedWrite] }
+type rejections struct{ perObject[rejectedWrite] }
 
-type refusedWrite struct {
+type rejectedWrite struct {
 	version string // of the Rollout
 	message string
 }
 
 // judge reports a target as failed while a write to it is refused.
-func (r *refusals) judge(rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) promotion.Target {
+func (r *rejections) judge(rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) promotion.Target {
 	key, current := client.ObjectKeyFromObject(rollout), rollout.Current()
 	last := r.of(key, t.Object())
 	switch {
@@ -82,32 +82,32 @@ func (r *refusals) judge(rollout *v1alpha1.Rollout, t targets.Target, seen promo
 
 // note remembers the writes that were refused in a pass, the first to each target, and
 // returns those that are new.
-func (r *refusals) note(rollout *v1alpha1.Rollout, refused []refusal) (news []refusal) {
+func (r *rejections) note(rollout *v1alpha1.Rollout, rejected []rejection) (news []rejection) {
 	key := client.ObjectKeyFromObject(rollout)
 	noted := map[types.UID]bool{}
-	for _, refusal := range refused {
-		object := refusal.target.Object()
+	for _, rejection := range rejected {
+		object := rejection.target.Object()
 		if noted[object.GetUID()] {
 			continue
 		}
 		noted[object.GetUID()] = true
-		next := refusedWrite{version: strings.Clone(rollout.Current().Version.Tag), message: truncate.Message(refusal.Error())}
+		next := rejectedWrite{version: strings.Clone(rollout.Current().Version.Tag), message: truncate.Message(rejection.Error())}
 		if last := r.of(key, object); last == nil || *last != next {
 			r.put(key, object, &next)
-			news = append(news, refusal)
+			news = append(news, rejection)
 		}
 	}
 	return news
 }
 
-// reportRefusals shows refused writes in the status. They are worth one additional status
+// reportRejections shows refused writes in the status. They are worth one additional status
 // write in a promotion.
-func (r *RolloutReconciler) reportRefusals(ctx context.Context, rollout *v1alpha1.Rollout, w world, d promotion.Decision, err error) error {
-	refused := r.refusals.note(rollout, refusalsIn(err))
-	if len(refused) == 0 {
+func (r *RolloutReconciler) reportRejections(ctx context.Context, rollout *v1alpha1.Rollout, w world, d promotion.Decision, err error) error {
+	rejected := r.rejections.note(rollout, rejectionsIn(err))
+	if len(rejected) == 0 {
 		return nil
 	}
-	after, news, err := r.record(ctx, rollout, statusWithRefusals(rollout, w.Input, d, refused), d.Overdue)
+	after, news, err := r.record(ctx, rollout, statusWithRejections(rollout, w.Input, d, rejected), d.Overdue)
 	if news {
 		in := w.Input
 		in.Rollout = rollout // as stored earlier in this pass
@@ -116,11 +116,11 @@ func (r *RolloutReconciler) reportRefusals(ctx context.Context, rollout *v1alpha
 	return err
 }
 
-func statusWithRefusals(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision, refused []refusal) *v1alpha1.RolloutStatus {
+func statusWithRejections(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision, rejected []rejection) *v1alpha1.RolloutStatus {
 	next := rollout.DeepCopy()
 	all := len(next.Status.Targets) + int(next.Status.UnlistedTargets())
-	for _, refusal := range refused {
-		setRefused(&next.Status, refusal)
+	for _, rejection := range rejected {
+		setRejected(&next.Status, rejection)
 	}
 	rep := report{Input: in, decision: d, status: &next.Status}
 	rep.Rollout = next
@@ -131,9 +131,9 @@ func statusWithRefusals(rollout *v1alpha1.Rollout, in promotion.Input, d promoti
 	return &next.Status
 }
 
-// setRefused shows a refusal at its target, even if the size limit of the status has left
+// setRejected shows a refusal at its target, even if the size limit of the status has left
 // the target out.
-func setRefused(s *v1alpha1.RolloutStatus, r refusal) {
+func setRejected(s *v1alpha1.RolloutStatus, r rejection) {
 	object := r.target.Object()
 	wanted := v1alpha1.TargetStatus{
 		Kind: r.target.Kind(), Namespace: object.GetNamespace(), Name: object.GetName(),
