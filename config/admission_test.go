@@ -160,7 +160,7 @@ func renamed(t *testing.T, namespace, prefix string) installation {
 	t.Helper()
 	g := NewWithT(t)
 	folder := t.TempDir()
-	root, err := filepath.Rel(folder, parts.Root()) // kustomize takes no absolute paths
+	root, err := filepath.Rel(folder, parts.Root()) // kustomize accepts no absolute paths
 	g.Expect(err).NotTo(HaveOccurred())
 	write := func(path, text string, arguments ...any) {
 		g.Expect(os.MkdirAll(filepath.Dir(filepath.Join(folder, path)), 0o700)).To(Succeed())

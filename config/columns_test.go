@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// crd is what kubectl get shows of a kind, and by which names it is asked for.
+// crd contains the columns that kubectl get shows of a kind, and the categories by which
+// users can list it.
 type crd struct {
 	Spec struct {
 		Names struct {
@@ -27,7 +28,7 @@ type crd struct {
 	} `json:"spec"`
 }
 
-// Scripts cut columns by position: new ones are appended.
+// New columns are appended, because scripts cut columns by position.
 func TestKubectlGetShowsWhatStandsStill(t *testing.T) {
 	schedule := []string{"Action", "Active", "Matching", "Next", "Age", "Ready", "Status"}
 	for file, want := range map[string][]string{
@@ -86,7 +87,7 @@ func read(t *testing.T, file string) crd {
 	return kind
 }
 
-// columns are those that are shown without -o wide.
+// columns returns the columns that are shown without -o wide.
 func (c crd) columns() []string {
 	var names []string
 	for _, column := range c.Spec.Versions[0].Columns {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config_test holds the manifests of this folder to the types of the
-// API and to the names that existing installations rely on.
+// Package config_test checks that the manifests of this folder match the types of the API
+// and the names that existing installations rely on.
 package config_test
 
 import (
@@ -21,7 +21,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-// workloadLabel on a ClusterRole lets HealthChecks read what that role lists.
+// workloadLabel on a ClusterRole lets HealthChecks read the resources that the role
+// lists.
 const workloadLabel = "rollout-controller.kuberik.com/aggregate-to-health"
 
 func TestInstallationKeepsTheNamesThatOthersRelyOn(t *testing.T) {
@@ -162,7 +163,8 @@ func TestHealthReaderIsTheSumOfLabelledRoles(t *testing.T) {
 	g.Expect(reader.AggregationRule.ClusterRoleSelectors).To(ConsistOf(
 		metav1.LabelSelector{MatchLabels: map[string]string{workloadLabel: "true"}}))
 
-	// Kubernetes may write the sum again when a part is deleted just after it.
+	// Kubernetes may write the aggregated role again if a part of it is deleted just
+	// after it.
 	for _, role := range install.roles(t) {
 		g.Expect(role.Labels).NotTo(HaveKey(workloadLabel), role.Name)
 	}
@@ -198,10 +200,10 @@ func TestDeploymentRunsTheContractedProcessWithoutPrivileges(t *testing.T) {
 	g.Expect(container.ReadinessProbe.HTTPGet.Path).To(Equal("/readyz"))
 }
 
-// installation is what `kubectl apply -k config/default` installs.
+// installation contains the objects that `kubectl apply -k config/default` installs.
 type installation []*unstructured.Unstructured
 
-// render is done once for all tests.
+// render runs once for all tests.
 var render = sync.OnceValues(func() (installation, error) {
 	return manifests.Kustomize(context.Background(), manifests.Default)
 })
@@ -215,7 +217,7 @@ func installed(t *testing.T) installation {
 	return install
 }
 
-// names are those of all objects: Kind/name or Kind/namespace/name.
+// names returns the names of all objects as Kind/name or Kind/namespace/name.
 func (i installation) names() []string {
 	var names []string
 	for _, o := range i {
@@ -225,7 +227,7 @@ func (i installation) names() []string {
 	return names
 }
 
-// roles are the Roles and ClusterRoles; a ClusterRole has all that a Role has.
+// roles returns the Roles and ClusterRoles. A ClusterRole has all fields of a Role.
 func (i installation) roles(t *testing.T) []rbacv1.ClusterRole {
 	t.Helper()
 	return decode[rbacv1.ClusterRole](t, i, "Role", "ClusterRole")
@@ -251,7 +253,7 @@ func decode[T any](t *testing.T, install installation, kinds ...string) []T {
 	return objects
 }
 
-// allowedVerbs are the verbs that rules allow on a resource, written
+// allowedVerbs returns the verbs that rules allow on a resource, which is written as
 // group/resource.
 func allowedVerbs(rules []rbacv1.PolicyRule, resource string) []string {
 	group, name, _ := strings.Cut(resource, "/")

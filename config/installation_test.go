@@ -17,7 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-// Flux takes the root of the artifact unless it is told another path.
+// Flux uses the root of the artifact if no other path is set.
 func TestTheRootInstallsWhatDefaultInstalls(t *testing.T) {
 	g := NewWithT(t)
 	root, err := manifests.Kustomize(t.Context(), "config")
@@ -49,7 +49,7 @@ func TestServiceAndNetworkPolicySelectThePodsAndTheirPorts(t *testing.T) {
 	g.Expect(admitted).To(ConsistOf(ports))
 }
 
-// What is pruned with its Kustomization would take all Rollouts with it.
+// If Flux pruned the CRDs together with its Kustomization, all Rollouts would be deleted.
 func TestFluxNeverPrunesTheCRDs(t *testing.T) {
 	g := NewWithT(t)
 	crds := ofKind(installed(t), "CustomResourceDefinition")
@@ -126,7 +126,7 @@ func with(t *testing.T, components ...string) installation {
 	return install
 }
 
-// args are those of the controller.
+// args returns the arguments of the controller.
 func args(t *testing.T, install installation) []string {
 	t.Helper()
 	return decode[appsv1.Deployment](t, install, "Deployment")[0].Spec.Template.Spec.Containers[0].Args

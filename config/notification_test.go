@@ -17,15 +17,15 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-// kindsOf is where each of Flux's CRDs lists the kinds that it may name.
+// kindsOf names the field in which each of Flux's CRDs lists the allowed kinds.
 var kindsOf = map[string]string{
 	"alerts.notification.toolkit.fluxcd.io":    "eventSources",
 	"receivers.notification.toolkit.fluxcd.io": "resources",
 }
 
-// TestAlertsAndReceiversMayNameRollouts patches the CRDs of the
-// notification-controller that the control plane runs, which is that of Flux
-// 2.6. Newer releases serve fewer versions of the same.
+// TestAlertsAndReceiversMayNameRollouts patches the CRDs of the notification-controller
+// that the control plane runs, which is from Flux 2.6. Newer releases of Flux serve fewer
+// versions of these CRDs.
 func TestAlertsAndReceiversMayNameRollouts(t *testing.T) {
 	for component, without := range map[string][]string{
 		"flux-2.6": nil,
@@ -69,8 +69,8 @@ func TestNotificationControllerMaySelectAndAnnotateRollouts(t *testing.T) {
 	}))
 }
 
-// notificationCRDs are Flux's CRDs of Alerts and Receivers, but for some of
-// their versions.
+// notificationCRDs returns Flux's CRDs of Alerts and Receivers without some of their
+// versions.
 func notificationCRDs(t *testing.T, without []string) []*unstructured.Unstructured {
 	t.Helper()
 	g := NewWithT(t)

@@ -65,7 +65,8 @@ func TestEverySampleIsListedInTheKustomization(t *testing.T) {
 	g.Expect(kustomization.Resources).To(ConsistOf(sampleNames(t, "*.yaml")))
 }
 
-// sampleNames are the names of the files with sample manifests, below the folder of all.
+// sampleNames returns the names of the files with sample manifests, relative to the
+// folder samples.
 func sampleNames(t *testing.T, pattern string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("samples", pattern))

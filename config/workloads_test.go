@@ -63,13 +63,13 @@ func TestStatefulSetRolloutAddsItsRoleAndAnArgument(t *testing.T) {
 	bindingsAreTheControllers(t, install, "rollout-controller-controller-manager", "kuberik-system")
 }
 
-// Each component speaks for itself, so that both can be there.
+// Each component adds its own argument, so both can be installed together.
 func TestBothCoordinatorsAreNamed(t *testing.T) {
 	NewWithT(t).Expect(args(t, with(t, "sharding", "deployment-coordination", "statefulset-rollout"))).To(ContainElements(
 		"--watch-label-selector=!sharding.fluxcd.io/key", "--controllers=*,deploymentcoordination", "--controllers=*,statefulsetrollout"))
 }
 
-// minimum is all that may be asked of those who run StatefulSets by zone.
+// minimum contains all rights that the controller may need to roll StatefulSets by zone.
 var minimum = []rbacv1.PolicyRule{
 	{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"delete", "get", "list", "watch"}},
 	{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, Verbs: []string{"get", "list", "watch"}},
@@ -113,7 +113,7 @@ func TestTheControllerKnowsItsOwnDeployment(t *testing.T) {
 	g.Expect(seen).To(Equal(4))
 }
 
-// bindingsAreTheControllers holds the bindings to an account and to roles that
+// bindingsAreTheControllers checks that the bindings name the account, and roles that
 // exist.
 func bindingsAreTheControllers(t *testing.T, install installation, account, namespace string) {
 	t.Helper()

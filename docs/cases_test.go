@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// named is a test in the table of cases: its package, function and case.
+// named matches a test in the table of cases: its package, function and case.
 var named = regexp.MustCompile("`([a-z0-9]+)\\.((?:Test|Fuzz)\\w+)(?:/([^`]+))?`")
 
 func TestEveryCaseNamesTestsThatExist(t *testing.T) {
@@ -45,8 +45,8 @@ func TestEveryCaseNamesTestsThatExist(t *testing.T) {
 	}
 }
 
-// testFunctions are the texts in each test function of a package. Cases are
-// named by one of them, or by one beside the functions, as tables are.
+// testFunctions contains the texts in each test function of a package. A case is named by
+// one of them, or by a text outside the functions, for example in a table.
 type testFunctions struct {
 	texts  map[string]map[string]bool
 	beside map[string]bool

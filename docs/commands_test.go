@@ -50,12 +50,13 @@ func TestEveryAnnotationIsOneOfTheAPI(t *testing.T) {
 	}
 }
 
-// isOtherKey tells API versions, and the label of roles, from annotations.
+// isOtherKey reports whether a key is an API version, or the label of roles, and not an
+// annotation.
 func isOtherKey(key string) bool {
 	return strings.HasPrefix(key, "kuberik.com/") || strings.HasPrefix(key, "rollout-controller.kuberik.com/")
 }
 
-// annotationKeys are the values of all constants in annotations.go.
+// annotationKeys returns the values of all constants in annotations.go.
 func annotationKeys(t *testing.T) []string {
 	t.Helper()
 	path := filepath.Join(root, "api", "v1alpha1", "annotations.go")
@@ -75,7 +76,7 @@ func annotationKeys(t *testing.T) []string {
 	return keys
 }
 
-// kinds that commands are about, by the names that kubectl knows.
+// kinds contains the kinds in commands, by the names that kubectl knows.
 var kinds = map[string]func() any{
 	"rollout":                func() any { return &v1alpha1.Rollout{} },
 	"rolloutgate":            func() any { return &v1alpha1.RolloutGate{} },
@@ -120,15 +121,15 @@ func TestEveryCommandNamesFieldsThatExist(t *testing.T) {
 	}
 }
 
-// What kubectl sets under its own name Flux undoes on objects that come from
-// Git, as TestAPinByHandOutlivesTheParentUnlessKubectlSignsIt shows.
+// Flux overwrites fields that kubectl sets under its own name on objects that come from
+// Git. TestAPinByHandOutlivesTheParentUnlessKubectlSignsIt shows this.
 func TestEveryChangeByHandIsSignedSoThatFluxKeepsIt(t *testing.T) {
 	change := regexp.MustCompile(`^ *kubectl (?:-n [a-z-]+ )?(?:patch|annotate|label|edit) `)
 	changes := 0
 	for file, text := range documents(t) {
 		for _, command := range commandsIn(text) {
 			if !change.MatchString(command) || !strings.Contains(command, " rollout") ||
-				strings.Contains(command, v1alpha1.ReconcileRequestAnnotation) { // is answered at once
+				strings.Contains(command, v1alpha1.ReconcileRequestAnnotation) { // the controller answers it at once
 				continue
 			}
 			changes++
@@ -142,7 +143,7 @@ func TestEveryChangeByHandIsSignedSoThatFluxKeepsIt(t *testing.T) {
 	}
 }
 
-// commandsIn are the commands in shell blocks and between backticks.
+// commandsIn returns the commands in shell blocks and between backticks.
 func commandsIn(text string) []string {
 	var commands []string
 	for _, block := range fence.FindAllStringSubmatch(text, -1) {
@@ -159,8 +160,8 @@ func commandsIn(text string) []string {
 	return commands
 }
 
-// kindOf returns what makes an object of the kind that the command is about,
-// and whether that is one of ours or of our targets.
+// kindOf returns a function that creates an object of the kind in the command. It also
+// reports whether that is a kind of this project or of one of its targets.
 func kindOf(command string) (kind func() any, ours bool) {
 	match := commandKind.FindStringSubmatch(command)
 	if match == nil {
@@ -172,8 +173,8 @@ func kindOf(command string) (kind func() any, ours bool) {
 	return kind, kind != nil
 }
 
-// evaluate reads a JSON path, as kubectl does, in an object that has every
-// field that its kind can have. It fails at a field that does not exist.
+// evaluate evaluates a JSON path, as kubectl does, in an object with all fields that its
+// kind can have. It returns an error if a field does not exist.
 func evaluate(path string, kind func() any, list bool) error {
 	object := kind()
 	fill(reflect.ValueOf(object).Elem(), 0)
@@ -195,8 +196,8 @@ func evaluate(path string, kind func() any, list bool) error {
 	return template.Execute(io.Discard, complete)
 }
 
-// deepest is where filling ends: kinds that contain themselves have no last
-// field.
+// deepest is the depth at which filling ends, because kinds that contain themselves have
+// no last field.
 const deepest = 12
 
 // fill gives every field a value.

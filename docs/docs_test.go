@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs_test holds the documents to the code: manifests must decode,
-// links must lead somewhere, and every reason must be explained.
+// Package docs_test checks the documents against the code: manifests must decode, links
+// must have a target, and every reason must be explained.
 package docs_test
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// root of the repository, seen from here.
+// root is the root of the repository, relative to this folder.
 const root = ".."
 
 func TestEveryManifestHasOnlyFieldsOfItsKind(t *testing.T) {
@@ -131,8 +131,8 @@ func TestTheIndexHasEveryPageForUsers(t *testing.T) {
 	}
 }
 
-// documents returns README.md and every page below docs, by their paths from
-// the root.
+// documents returns README.md and every page below docs, by their paths relative to the
+// root.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -166,14 +166,14 @@ func documents(t *testing.T) map[string]string {
 	return all
 }
 
-// fence is a fenced block: its indentation, language and content.
+// fence matches a fenced block: its indentation, language and content.
 var fence = regexp.MustCompile("(?ms)^([ ]*)```([a-z]*)\n(.*?)^[ ]*```$")
 
-// piped is a manifest that a command is given.
+// piped matches a manifest that is the input of a command.
 var piped = regexp.MustCompile(`(?ms)^kubectl [^\n]*<<'?END'?\n(.*?)^END$`)
 
-// manifestsIn returns the documents of all YAML blocks, and those that kubectl
-// is given in shell blocks, without the indentation that a block in a list has.
+// manifestsIn returns the documents of all YAML blocks, and those that shell blocks pass
+// to kubectl. It removes the indentation that a block in a list has.
 func manifestsIn(text string) []string {
 	var manifests []string
 	for _, block := range fence.FindAllStringSubmatch(text, -1) {
@@ -190,7 +190,7 @@ func manifestsIn(text string) []string {
 	return manifests
 }
 
-// prose is the text without its fenced blocks.
+// prose returns the text without its fenced blocks.
 func prose(text string) string { return fence.ReplaceAllString(text, "") }
 
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
@@ -211,7 +211,7 @@ var (
 	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchorsIn returns the anchors that GitHub gives to the headings.
+// anchorsIn returns the anchors that GitHub creates for the headings.
 func anchorsIn(text string) []string {
 	var anchors []string
 	for _, match := range heading.FindAllStringSubmatch(prose(text), -1) {
@@ -221,11 +221,11 @@ func anchorsIn(text string) []string {
 	return anchors
 }
 
-// explained are the names of constants whose values a page must mention.
+// explained matches the names of constants whose values a page must mention.
 var explained = regexp.MustCompile("(Reason|Condition|Event)$")
 
-// reasonsAndConditions returns the constants of condition_types.go whose names
-// end in Reason or Condition, with their values.
+// reasonsAndConditions returns the constants of condition_types.go whose names end in
+// Reason, Condition or Event, with their values.
 func reasonsAndConditions(t *testing.T, api string) map[string]string {
 	t.Helper()
 	path := filepath.Join(root, "api", filepath.FromSlash(api), "condition_types.go")

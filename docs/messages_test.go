@@ -17,17 +17,17 @@ import (
 	"unicode"
 )
 
-// troubleshooting is the page on which each message can be found.
+// troubleshooting is the page that lists each message.
 const troubleshooting = "docs/guides/troubleshooting.md"
 
-// gap stands for what varies in a message, here and on the page.
+// gap stands for a variable part of a message, here and on the page.
 const gap = "…"
 
-// logs begins the reason of a package whose texts stand in the log behind the
-// message that follows.
+// logs is the prefix of a reason in quietPackages. It means that the texts of the package
+// are in the log, after the message that follows the prefix.
 const logs = "logs: "
 
-// quietPackages write into no object, by the reason.
+// quietPackages contains the packages that write to no object, with the reason.
 var quietPackages = map[string]string{
 	"internal/announce":           "the lines of the log are in docs/operations.md",
 	"internal/unreadable":         "what it says of an object stands in the event Unreadable, whose page has an example",
@@ -42,8 +42,8 @@ var quietPackages = map[string]string{
 	"internal/registry":           logs + "metadata of a release cannot be read",
 }
 
-// unseen are the texts of the other packages that reach no condition, event,
-// history entry, target or status, by the reason why they do not.
+// unseen contains the texts of the other packages that reach no condition, event, history
+// entry, target or status, by the reason.
 var unseen = map[string][]string{
 	"the controller looks for it in what etcd and the API server say": {"too large", "larger than max"},
 	"the reconciler tells itself by it to wait a moment":              {"it is too early to try again"},
@@ -186,7 +186,8 @@ func TestEveryMessageIsOnTheTroubleshootingPage(t *testing.T) {
 	}
 }
 
-// whatToAdd says how to mend that messages of a package are not on the page.
+// whatToAdd returns the instructions to add the missing messages of a package to the
+// page.
 func whatToAdd(name string, missing []message) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "people cannot look these messages up. Add a row for each to a table of %s.\n"+
@@ -236,7 +237,7 @@ func isUnseen(text string) bool {
 
 var quote = regexp.MustCompile("(?s)`([^`]+)`")
 
-// quotesIn are the texts between backticks, each on one line.
+// quotesIn returns the texts between backticks, each on one line.
 func quotesIn(page string) []string {
 	var quotes []string
 	for _, match := range quote.FindAllStringSubmatch(prose(page), -1) {
@@ -245,8 +246,8 @@ func quotesIn(page string) []string {
 	return quotes
 }
 
-// pattern finds the parts of a message that do not vary, in their order. The
-// beginning of a sentence may be written in either case.
+// pattern returns an expression that finds the fixed parts of a message in their order.
+// It ignores case, because the beginning of a sentence may be in upper or lower case.
 func pattern(text string) *regexp.Regexp {
 	parts := strings.Split(text, gap)
 	for i := range parts {
@@ -255,14 +256,14 @@ func pattern(text string) *regexp.Regexp {
 	return regexp.MustCompile("(?i)" + strings.Join(parts, ".*"))
 }
 
-// message is the text of one message, with a gap for each part that varies.
+// message is the text of one message, with a gap for each variable part.
 type message struct {
 	text, place string
-	logged      bool // and shown nowhere else
+	logged      bool // and not shown anywhere else
 }
 
-// messages are the texts in the program and its packages that read like one. New
-// packages are found by themselves.
+// messages returns the texts in the program and its packages that read like a message. It
+// finds new packages by itself.
 func messages(t *testing.T) []message {
 	t.Helper()
 	return append(messagesIn(t, "internal"), messagesIn(t, "cmd")...)
@@ -302,17 +303,17 @@ func messagesIn(t *testing.T, folder string) []message {
 // search finds texts in code.
 type search struct {
 	found  func(node ast.Node, text string, logged bool)
-	logged bool // what is found is only logged
+	logged bool // the texts that are found are only logged
 }
 
-// formats are the functions that take a format, and its place among their
-// arguments.
+// formats contains the functions that take a format, with the index of the format among
+// their arguments.
 var formats = map[string]int{"Sprintf": 0, "Errorf": 0, "Fprintf": 1, "Eventf": 3, "AnnotatedEventf": 4}
 
 var verb = regexp.MustCompile(`%[-+# 0]*[0-9]*[a-zA-Z]`)
 
-// inspect hands over the largest texts, those that are put together by "+"
-// included. Imports, tags of fields and what metrics mean are passed over.
+// inspect passes the largest texts to found, including those that are joined with "+". It
+// skips imports, struct types with their tags, and the help texts of metrics.
 func (s search) inspect(node ast.Node) bool {
 	switch n := node.(type) {
 	case *ast.ImportSpec, *ast.StructType:
@@ -358,8 +359,9 @@ func calledName(call *ast.CallExpr) string {
 	return ""
 }
 
-// isLogging recognises calls such as log.Info, ctrl.LoggerFrom(ctx).Error, and what
-// says of a pass why it ends.
+// isLogging reports whether a call writes to the log, as log.Info and
+// ctrl.LoggerFrom(ctx).Error do. It includes calls of Ends, which reports why a pass
+// ends.
 func isLogging(call *ast.CallExpr) bool {
 	selector, ok := call.Fun.(*ast.SelectorExpr)
 	if ok && selector.Sel.Name == "Ends" {
@@ -378,7 +380,7 @@ func isLogging(call *ast.CallExpr) bool {
 	return logger
 }
 
-// isText reports whether an expression is a literal text, or a sum with one.
+// isText reports whether an expression is a string literal, or a sum with one.
 func isText(expression ast.Expr) bool {
 	switch e := expression.(type) {
 	case *ast.BasicLit:
@@ -409,7 +411,8 @@ var gaps = regexp.MustCompile(gap + "(/?" + gap + ")*")
 
 func collapsed(text string) string { return strings.TrimSpace(gaps.ReplaceAllString(text, gap)) }
 
-// readsLikeAMessage: names of fields, keys and single words do not.
+// readsLikeAMessage reports whether a text reads like a message. Names of fields, keys
+// and single words do not.
 func readsLikeAMessage(text string) bool {
 	letters := 0
 	for _, r := range text {

@@ -14,8 +14,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/faults/report"
 )
 
-// TestEveryTestOfAFaultHasItsRow compares the table in reliability.md with the
-// tests of those packages that report to it.
+// TestEveryTestOfAFaultHasItsRow compares the table in reliability.md with the tests of
+// the packages that report to it.
 func TestEveryTestOfAFaultHasItsRow(t *testing.T) {
 	want := testsThatReport(t)
 	for _, row := range report.Rows(documents(t)["docs/reliability.md"]) {
@@ -29,8 +29,8 @@ func TestEveryTestOfAFaultHasItsRow(t *testing.T) {
 	}
 }
 
-// testsThatReport are the tests of all packages below test/faults that import
-// the package report.
+// testsThatReport returns the tests of all packages below test/faults that import the
+// package report.
 func testsThatReport(t *testing.T) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "test", "faults", "*", "*_test.go"))

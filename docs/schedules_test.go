@@ -15,8 +15,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/schedule"
 )
 
-// saidOf is a row of the table on the page about freezes: a moment in Berlin,
-// and what two schedules say then.
+// saidOf matches a row of the table on the page about freezes: a moment in Berlin, and
+// the state of two schedules at that moment.
 var saidOf = regexp.MustCompile(`(?m)^\| (\d{4}-\d\d-\d\d \d\d:\d\d) \| (open|closed) \| (open|closed) \|$`)
 
 func TestTheSchedulesOfTheGuideSayWhatItsTableSays(t *testing.T) {
@@ -43,7 +43,7 @@ func TestTheSchedulesOfTheGuideSayWhatItsTableSays(t *testing.T) {
 	}
 }
 
-// schedulesIn are the schedules that the page shows, by name. All of them can
+// schedulesIn returns the schedules on the page, by name. It checks that all of them can
 // be evaluated.
 func schedulesIn(t *testing.T, page string) map[string]*schedule.Schedule {
 	t.Helper()

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoring_test holds alerts and dashboard to the metrics that there
-// are, without a control plane. test/e2e/monitoring evaluates them on a real
-// Prometheus.
+// Package monitoring_test checks, without a control plane, that alerts and dashboard use
+// metrics that exist. test/e2e/monitoring evaluates them on a real Prometheus.
 package monitoring_test
 
 import (
@@ -31,8 +30,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// own are the metrics of the controller and their labels, with those that
-// Prometheus gives to the parts of a histogram.
+// own returns the metrics of the controller and their labels, including the series that
+// Prometheus creates for a histogram.
 func own(t *testing.T) map[string][]string {
 	t.Helper()
 	described := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
@@ -55,7 +54,7 @@ func own(t *testing.T) map[string][]string {
 	return all
 }
 
-// inWords is how the guide says how long an alert waits.
+// inWords maps the waiting time of an alert to the words of the guide.
 var inWords = map[string]string{
 	"": "at once", "1m": "after a minute", "2m": "after two minutes", "5m": "after five minutes",
 	"15m": "after a quarter of an hour", "30m": "after half an hour", "1d": "after a day", "2d": "after two days",
@@ -83,7 +82,7 @@ func TestQueriesSelectOnlyWhatThereIs(t *testing.T) {
 		g.Expect(selectors[i]).NotTo(BeEmpty(), query.Of)
 		for _, s := range selectors[i] {
 			if !strings.HasPrefix(s.Metric, "rollout_") && !strings.HasPrefix(s.Metric, "gotk_") {
-				continue // of others; that they exist is seen end to end
+				continue // the end-to-end tests check that metrics of others exist
 			}
 			g.Expect(known).To(HaveKey(s.Metric), query.Of)
 			for _, label := range s.Labels {
@@ -168,8 +167,8 @@ func TestThePrometheusOperatorFindsTheController(t *testing.T) {
 	g.Expect(services[0].Spec.Ports).To(ContainElement(HaveField("Name", endpoints[0].(map[string]any)["port"])))
 }
 
-// shipped are all manifests in which there is a ServiceMonitor, by what has them, with
-// the namespace in which they install the controller.
+// shipped returns the objects of all manifests that contain a ServiceMonitor, by the
+// folder that ships them.
 func shipped(t *testing.T) map[string][]*unstructured.Unstructured {
 	t.Helper()
 	g := NewWithT(t)
@@ -186,8 +185,8 @@ func shipped(t *testing.T) map[string][]*unstructured.Unstructured {
 	}
 }
 
-// Whatever a ServiceMonitor leads to is shown the token, so that may neither be that of
-// Prometheus, nor be shown to what tenants have in their namespaces.
+// Each endpoint that a ServiceMonitor selects receives the token. So the token must not
+// be that of Prometheus, and no endpoint in a tenant's namespace may receive it.
 func TestServiceMonitorsShowNobodyATokenOfValue(t *testing.T) {
 	for name, objects := range shipped(t) {
 		t.Run(name, func(t *testing.T) {
@@ -239,7 +238,7 @@ func TestTheTokenOfTheScraperReadsMetricsAndNothingElse(t *testing.T) {
 	}
 }
 
-// Who is shown the token is who has the key of the certificate.
+// Prometheus shows the token only to an endpoint that has the key of the certificate.
 func TestPrometheusTrustsTheCertificateThatTheControllerKeeps(t *testing.T) {
 	for _, name := range []string{"config", "charts/rollout-controller"} {
 		t.Run(name, func(t *testing.T) {

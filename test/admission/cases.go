@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission holds the forms in which waiting Deployments are held at
-// admission to each other: the rule in Go, the policy that the API server
-// evaluates, and the webhook that it calls, all with the same cases.
+// Package admission tests that all forms of pausing waiting Deployments at admission
+// agree: the rule in Go, the policy that the API server evaluates, and the webhook that
+// it calls. All of them run the same cases.
 package admission
 
 import (
@@ -17,31 +17,31 @@ import (
 const (
 	// Name is the name of every Deployment in the cases.
 	Name = "web"
-	// Elsewhere is the namespace of coordinations that are in another one.
+	// Elsewhere is the namespace of coordinations outside of the Deployment's namespace.
 	Elsewhere = "elsewhere"
 	// StoredUID stands for the UID that Old was given when it was created.
 	StoredUID types.UID = "stored"
 )
 
-// Case is a Deployment that somebody creates or changes.
+// Case is a Deployment that a client creates or changes.
 type Case struct {
-	// Coordinations exist already. Without a namespace they are in that of the
+	// Coordinations exist already. Those without a namespace are in the namespace of the
 	// Deployment.
 	Coordinations []*v1.DeploymentCoordination
-	// Old is what is stored; nil if the Deployment is created.
+	// Old is the stored Deployment. It is nil if the Deployment is created.
 	Old *appsv1.Deployment
-	// New is what is asked for.
+	// New is the requested Deployment.
 	New *appsv1.Deployment
-	// ByController says that the controller asks, and not somebody else.
+	// ByController is true if the controller makes the request, not another client.
 	ByController bool
-	// PausedBy is what the Deployment is held by, which may be any of them. If
-	// there are none, it is stored as it was asked for.
+	// PausedBy are the coordinations that may pause the Deployment. Any one of them may
+	// have done it. If there are none, the Deployment is stored as requested.
 	PausedBy []string
 	// PausedByPolicy is the same for the policy, where it differs.
 	PausedByPolicy []string
 }
 
-// Cases are all there are, for a Deployment of the namespace.
+// Cases returns all cases, for a Deployment of the namespace.
 func Cases(namespace string) map[string]Case {
 	all := map[string]Case{}
 	for _, some := range []map[string]Case{
@@ -261,8 +261,9 @@ func several(namespace string) map[string]Case {
 			Coordinations: coordinations(a(active(name, "")), selecting("b", "app", "web", active(name, ""))),
 			Old:           web(), New: web(image("web:2")),
 		},
-		// The policy sees one coordination at a time. It holds until the other
-		// one's status says so, too; then the controller releases.
+		// The policy sees one coordination at a time. It pauses the Deployment until the
+		// status of the other coordination gives it the turn, too. Then the controller
+		// unpauses it.
 		"two select it, and it has the turn in one: as asked": {
 			Coordinations: coordinations(a(active(name, "")), selecting("b", "app", "web")),
 			Old:           web(), New: web(image("web:2")), PausedByPolicy: []string{"b"},
@@ -286,7 +287,7 @@ func several(namespace string) map[string]Case {
 	}
 }
 
-// web is the Deployment that all is about. Its label app is web.
+// web returns the Deployment of the cases. Its label app is web.
 func web(change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	pods := map[string]string{"pod": "web"}
 	d := &appsv1.Deployment{

@@ -32,17 +32,17 @@ import (
 
 const webhookForm = "webhook"
 
-// The components by which the coordinator is installed with either form.
+// The components that install the coordinator with either form.
 const (
 	policyComponent  = "deployment-coordination"
 	webhookComponent = "deployment-coordination-webhook"
 )
 
-// names are those that the components give.
+// names are the names that the components set.
 var names = admission.NamesOf(admission.Installation, manifests.Namespace)
 
-// replica is one replica of the controller, as far as admission goes. It has
-// the rights that are installed, and no others.
+// replica is the admission part of one replica of the controller. It has only the
+// installed permissions.
 type replica struct {
 	admission *admission.Installed
 	webhook   *webhook.Server
@@ -67,7 +67,7 @@ func startReplica(t *testing.T, options webhook.Options) *replica {
 	return r
 }
 
-// newManager has the rights of the controller.
+// newManager returns a manager with the permissions of the controller.
 func newManager(t *testing.T, change ...func(*ctrl.Options)) ctrl.Manager {
 	t.Helper()
 	user, err := testPlane.RESTConfigFor(controllerName, "system:serviceaccounts", "system:authenticated")
@@ -83,7 +83,7 @@ func newManager(t *testing.T, change ...func(*ctrl.Options)) ctrl.Manager {
 	return mgr
 }
 
-// run starts a manager, which ends with the test if it is not stopped before.
+// run starts a manager. It ends with the test if it is not stopped before.
 func run(t *testing.T, mgr ctrl.Manager) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -97,25 +97,25 @@ func run(t *testing.T, mgr ctrl.Manager) (stop func()) {
 	return stop
 }
 
-// await waits until the replica knows that it is asked, and is ready for it.
+// await waits until the replica knows that the API server calls it, and is ready.
 func (r *replica) await(t *testing.T) {
 	t.Helper()
 	eventually(t, r.mode).Should(Equal(v1.AdmissionWebhookReason))
 	eventually(t, r.ready).Should(Succeed())
 }
 
-// ready asks as the kubelet would.
+// ready checks the readiness as the kubelet would.
 func (r *replica) ready() error {
 	return r.webhook.Ready(&http.Request{})
 }
 
-// mode is the reason of the condition HoldMode.
+// mode returns the reason of the condition HoldMode.
 func (r *replica) mode() string {
 	reason, _ := r.admission.Mode("shop")
 	return reason
 }
 
-// served is the certificate that is served.
+// served returns the certificate that the webhook serves.
 func (r *replica) served() (*tls.Certificate, error) {
 	connection, err := tls.Dial("tcp", r.address(), &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *replica) served() (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, Leaf: leaf}, nil
 }
 
-// listens says whether anything answers at the port of the webhook.
+// listens reports whether a connection to the port of the webhook succeeds.
 func (r *replica) listens() bool {
 	connection, err := net.Dial("tcp", r.address())
 	if err == nil {
@@ -146,7 +146,7 @@ func freePort(t *testing.T) int {
 	return port
 }
 
-// installed are the objects of a component beside config/default.
+// installed returns the objects of config/default with a component.
 func installed(t *testing.T, component string) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := manifests.WithComponents(t.Context(), component)
@@ -154,7 +154,7 @@ func installed(t *testing.T, component string) []*unstructured.Unstructured {
 	return objects
 }
 
-// installRights gives the controller the rights that it is installed with.
+// installRights gives the controller the permissions of the installation.
 func installRights(t *testing.T) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: manifests.Namespace}}
@@ -171,9 +171,9 @@ func installRights(t *testing.T) {
 	})
 }
 
-// installWebhook installs the webhook as config/default with the component has
-// it, for the namespaces of its form only. No proxy leads from a Service to
-// this process, so that its Service is another name of this machine.
+// installWebhook installs the webhook as config/default with the component does, but only
+// for the namespaces of its form. No proxy routes a Service to this process. Therefore
+// the webhook's Service is another name of this machine.
 func installWebhook(t *testing.T, port int, change ...func(*admissionv1.MutatingWebhookConfiguration)) *admissionv1.MutatingWebhookConfiguration {
 	t.Helper()
 	g := NewWithT(t)
@@ -200,7 +200,7 @@ func installWebhook(t *testing.T, port int, change ...func(*admissionv1.Mutating
 	return configuration
 }
 
-// startWebhook installs the webhook, and returns a replica that is ready.
+// startWebhook installs the webhook and returns a replica that is ready.
 func startWebhook(t *testing.T, time clock.Clock) *replica {
 	t.Helper()
 	installRights(t)

@@ -115,7 +115,7 @@ func TestAnOlderAPIServerHasNoPolicies(t *testing.T) {
 	g := NewWithT(t)
 	installRights(t)
 	policy, binding := policy(t)
-	install(t, policy, binding) // which nobody may know of
+	install(t, policy, binding) // the controller must not know of them
 	mgr := newManager(t, func(o *ctrl.Options) {
 		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 			return meta.NewDefaultRESTMapper([]schema.GroupVersion{admissionv1.SchemeGroupVersion}), nil
@@ -130,7 +130,7 @@ func TestAnOlderAPIServerHasNoPolicies(t *testing.T) {
 	g.Expect(message).To(ContainSubstring("the API server serves no MutatingAdmissionPolicies"))
 }
 
-// authority is one that the API server could trust.
+// authority returns a certificate authority that the API server could trust.
 func authority(t *testing.T) []byte {
 	t.Helper()
 	pair, err := certificates.Make("rollout-controller-webhook.kuberik-system.svc", time.Now())

@@ -22,7 +22,7 @@ func replicas(n int32) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) { d.Spec.Replicas = &n }
 }
 
-// restarted is what `kubectl rollout restart` does.
+// restarted changes the Deployment as `kubectl rollout restart` does.
 func restarted(d *appsv1.Deployment) {
 	d.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}
 }
@@ -45,7 +45,7 @@ func annotation(key, value string) func(*appsv1.Deployment) {
 
 func coordinations(all ...*v1.DeploymentCoordination) []*v1.DeploymentCoordination { return all }
 
-// coordination has an empty selector until it is changed.
+// coordination returns a coordination with an empty selector, with the given changes.
 func coordination(name string, change ...func(*v1.DeploymentCoordination)) *v1.DeploymentCoordination {
 	c := &v1.DeploymentCoordination{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for _, change := range change {
@@ -54,12 +54,12 @@ func coordination(name string, change ...func(*v1.DeploymentCoordination)) *v1.D
 	return c
 }
 
-// selecting selects by one label, and what else it is changed to.
+// selecting returns a coordination that selects by one label, with the given changes.
 func selecting(name, key, value string, change ...func(*v1.DeploymentCoordination)) *v1.DeploymentCoordination {
 	return coordination(name, append(change, label(key, value))...)
 }
 
-// a selects web.
+// a returns a coordination that selects web.
 func a(change ...func(*v1.DeploymentCoordination)) *v1.DeploymentCoordination {
 	return selecting("a", "app", "web", change...)
 }

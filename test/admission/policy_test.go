@@ -37,8 +37,8 @@ func installPolicy(t *testing.T) {
 	install(t, policy, binding)
 }
 
-// policy is what config/default with the component has, for the namespaces of
-// its form only.
+// policy returns the policy of config/default with the component, but only for the
+// namespaces of its form.
 func policy(t *testing.T) (*admissionv1.MutatingAdmissionPolicy, *admissionv1.MutatingAdmissionPolicyBinding) {
 	t.Helper()
 	g := NewWithT(t)
@@ -52,7 +52,7 @@ func policy(t *testing.T) (*admissionv1.MutatingAdmissionPolicy, *admissionv1.Mu
 	return &policies[0], &bindings[0]
 }
 
-// install creates objects and takes them away at the end of the test.
+// install creates objects and deletes them at the end of the test.
 func install(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {

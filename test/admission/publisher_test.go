@@ -24,7 +24,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-// published is the Secret from which Prometheus reads whom to trust.
+// published is the Secret from which Prometheus reads the authorities to trust.
 var published = types.NamespacedName{Namespace: manifests.Namespace, Name: "rollout-controller-metrics-certificate"}
 
 const publishedHost = "rollout-controller-metrics-certificate.kuberik-system.svc"
@@ -51,8 +51,8 @@ func TestTheAuthorityOfTheMetricsIsReadFromTheSecret(t *testing.T) {
 	g.Expect(trusted(t, keeper, now)).To(Succeed())
 }
 
-// The last look at the Secret, which the keeper's own write brings about, lasts until the
-// next certificate is due. Nothing but time wakes it after that.
+// The keeper's own write triggers its last read of the Secret. That read lasts until the
+// next certificate is due. After it only time wakes the keeper.
 func TestTimeThatPassesDuringALookIsNotLost(t *testing.T) {
 	installRights(t)
 	install(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: published.Namespace, Name: published.Name}})
@@ -62,7 +62,7 @@ func TestTimeThatPassesDuringALookIsNotLost(t *testing.T) {
 	eventually(t, func() int { return bytes.Count(bundle(t), certificatePEM) }).Should(Equal(2))
 }
 
-// longLook has time pass while the Secret is read for the first time after it was written.
+// longLook makes time pass during the first read of the Secret after it was written.
 type longLook struct {
 	http.RoundTripper
 	lasts func()
@@ -86,13 +86,13 @@ func (l *longLook) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// publish runs a keeper with the rights that are installed.
+// publish runs a keeper with the installed permissions.
 func publish(t *testing.T, now clock.Clock) *certificates.Keeper {
 	t.Helper()
 	return publishOver(t, now, func(rt http.RoundTripper) http.RoundTripper { return rt })
 }
 
-// publishOver does so, with something around what carries its requests.
+// publishOver runs a keeper like publish, with a wrapper around its transport.
 func publishOver(t *testing.T, now clock.Clock, around transport.WrapperFunc) *certificates.Keeper {
 	t.Helper()
 	g := NewWithT(t)
@@ -109,7 +109,7 @@ func publishOver(t *testing.T, now clock.Clock, around transport.WrapperFunc) *c
 	return keeper
 }
 
-// trusted asks as Prometheus would.
+// trusted checks the served certificate as Prometheus would.
 func trusted(t *testing.T, keeper *certificates.Keeper, now clock.Clock) error {
 	t.Helper()
 	served, err := keeper.Certificate()

@@ -126,7 +126,7 @@ func TestAtRestTheWebhookAsksForNothing(t *testing.T) {
 	s := newStage(t, webhookForm)
 	s.coordinate(a())
 	before := asked()
-	for range 20 { // what others do is no reason to ask either
+	for range 20 { // requests of others are no reason to send requests either
 		d := web()
 		d.Name, d.GenerateName = "", "web-"
 		s.create(testClient, d)

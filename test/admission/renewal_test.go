@@ -19,13 +19,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/admission/webhook"
 )
 
-// certificatePEM begins each certificate of a bundle.
+// certificatePEM is the beginning of each certificate in a bundle.
 var certificatePEM = []byte("-----BEGIN CERTIFICATE-----")
 
 func TestEveryCallSucceedsWhileTheCertificateIsRenewed(t *testing.T) {
 	g := NewWithT(t)
-	// The API server has a clock of its own, by which all that it meets must be
-	// valid: the renewal is now, and what was before it is in the past.
+	// The API server uses its own clock, and all certificates that it meets must be valid
+	// by it. Therefore the renewal is now, and the time before it is in the past.
 	clock := clocktesting.NewFakeClock(time.Now().Add(-certificates.RenewAfter))
 	first := startWebhook(t, clock)
 	second := startReplica(t, webhook.Options{Clock: clock})
@@ -70,20 +70,20 @@ func TestEveryCallSucceedsWhileTheCertificateIsRenewed(t *testing.T) {
 	callsGoOn()
 }
 
-// authorities counts those that the API server trusts.
+// authorities returns the number of authorities that the API server trusts.
 func authorities(t *testing.T) int {
 	t.Helper()
 	return bytes.Count(configuration(t).Webhooks[0].ClientConfig.CABundle, certificatePEM)
 }
 
-// callAllTheTime lets the API server ask the webhook about Deployments that have to
-// wait, one after the other, until the test ends. Each of them has to be held. The
-// returned function waits for one that begins and ends meanwhile.
+// callAllTheTime makes the API server call the webhook about waiting Deployments, one
+// after the other, until the test ends. Each of them must be paused. The returned
+// function waits for a call that begins and ends meanwhile.
 func callAllTheTime(t *testing.T) (goOn func()) {
 	t.Helper()
 	s := newStage(t, webhookForm)
 	s.coordinate(a())
-	done, ctx := make(chan struct{}), context.WithoutCancel(s.ctx) // the last call ends as well
+	done, ctx := make(chan struct{}), context.WithoutCancel(s.ctx) // the last call completes as well
 	var calls atomic.Int64
 	var calling sync.WaitGroup
 	calling.Go(func() {
@@ -105,7 +105,7 @@ func callAllTheTime(t *testing.T) (goOn func()) {
 	t.Cleanup(func() { close(done); calling.Wait() })
 	return func() {
 		t.Helper()
-		before := calls.Load() // one may be under way
+		before := calls.Load() // a call may be in progress
 		eventually(t, calls.Load).Should(BeNumerically(">=", before+2), "calls go on")
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-// forms are what each form needs to be in force.
+// forms are the functions that put each form into effect.
 var forms = map[string]func(*testing.T){
 	policyForm:  installPolicy,
 	webhookForm: func(t *testing.T) { t.Helper(); startWebhook(t, nil) },
@@ -47,7 +47,7 @@ func TestServerSideApplyLeavesWhatAdmissionHolds(t *testing.T) {
 	}
 }
 
-// apply applies the manifest of web as Flux does. It does not say paused.
+// apply applies the manifest of web as Flux does. The manifest does not set paused.
 func (s *stage) apply(t *testing.T, image string) {
 	t.Helper()
 	manifest := web(func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = image })
@@ -73,7 +73,7 @@ func TestNobodyIsHeldWhereTheControllerLives(t *testing.T) {
 				c.Namespace = name
 				s.Expect(testClient.Create(s.ctx, c)).To(Succeed())
 				t.Cleanup(func() { uninstall(t, c) })
-				newStage(t, form).awaitSentinel() // what is known elsewhere is known here
+				newStage(t, form).awaitSentinel() // what is known in another namespace is known in this one
 				d := s.create(testClient, web())
 				t.Cleanup(func() { uninstall(t, d) })
 				s.Expect(s.deployment().Spec.Paused).To(BeFalse(), name)
@@ -122,7 +122,8 @@ func TestScaleAndStatusPass(t *testing.T) {
 	}
 }
 
-// replicaSet is no Deployment, though the coordination would select it.
+// replicaSet returns an object that is not a Deployment, though the coordination would
+// select it.
 func (s *stage) replicaSet() *appsv1.ReplicaSet {
 	d := web()
 	return &appsv1.ReplicaSet{
@@ -131,7 +132,7 @@ func (s *stage) replicaSet() *appsv1.ReplicaSet {
 	}
 }
 
-// calls counts what the webhooks of this process were asked.
+// calls returns the number of requests to the webhooks of this process.
 func calls(t *testing.T) int {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

@@ -15,11 +15,11 @@ import (
 	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// formLabel of a namespace says which form of the rule is in force there, so
-// that the forms can be told apart on one API server.
+// formLabel is a label of a namespace. It defines which form of the rule is in effect
+// there. Thus all forms can be tested with one API server.
 const formLabel = "form"
 
-// stage is a namespace in which one form of the rule is in force.
+// stage is a namespace in which one form of the rule is in effect.
 type stage struct {
 	*WithT
 	ctx       context.Context
@@ -42,8 +42,8 @@ func (s *stage) makeNamespace() string {
 	return namespace.Name
 }
 
-// coordinate creates coordinations, with their status, and returns when the
-// form of the rule knows them.
+// coordinate creates coordinations with their status. It returns when the form of the
+// rule knows them.
 func (s *stage) coordinate(coordinations ...*v1.DeploymentCoordination) {
 	for _, c := range coordinations {
 		c = c.DeepCopy()
@@ -66,8 +66,8 @@ func (s *stage) coordinate(coordinations ...*v1.DeploymentCoordination) {
 	s.awaitSentinel()
 }
 
-// awaitSentinel waits until a coordination that is created now is obeyed. Then
-// all that was written before it is known as well, as a watch keeps the order.
+// awaitSentinel waits until a coordination that it creates takes effect. All earlier
+// writes are then known as well, because a watch keeps the order.
 func (s *stage) awaitSentinel() {
 	sentinel := selecting("sentinel-", "sentinel", s.namespace)
 	sentinel.Name, sentinel.GenerateName, sentinel.Namespace = "", "sentinel-", s.namespace
@@ -81,14 +81,14 @@ func (s *stage) awaitSentinel() {
 	s.Expect(testClient.Delete(s.ctx, sentinel)).To(Succeed())
 }
 
-// deployment reads what is stored.
+// deployment reads the stored Deployment.
 func (s *stage) deployment() *appsv1.Deployment {
 	d := &appsv1.Deployment{}
 	s.Expect(testClient.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: Name}, d)).To(Succeed())
 	return d
 }
 
-// create creates a Deployment as somebody.
+// create creates a Deployment with a client.
 func (s *stage) create(as client.Client, d *appsv1.Deployment) *appsv1.Deployment {
 	d = d.DeepCopy()
 	d.Namespace = s.namespace
@@ -96,7 +96,7 @@ func (s *stage) create(as client.Client, d *appsv1.Deployment) *appsv1.Deploymen
 	return d
 }
 
-// change makes of the stored Deployment what is asked for.
+// change updates the stored Deployment to the wanted one.
 func (s *stage) change(as client.Client, wanted *appsv1.Deployment) {
 	d := s.deployment()
 	wanted = wanted.DeepCopy()
@@ -104,7 +104,7 @@ func (s *stage) change(as client.Client, wanted *appsv1.Deployment) {
 	s.Expect(as.Update(s.ctx, d)).To(Succeed())
 }
 
-// play lets a case happen.
+// play runs a case.
 func (s *stage) play(c Case) {
 	if c.Old != nil {
 		s.create(testClient, c.Old)
@@ -121,8 +121,8 @@ func (s *stage) play(c Case) {
 	}
 }
 
-// expectPaused expects that the Deployment was stored as it was asked for, but
-// for what holds it, if anything does.
+// expectPaused expects that the Deployment was stored as requested. If by is not empty,
+// it expects that one of these coordinations has paused it.
 func (s *stage) expectPaused(asked *appsv1.Deployment, by []string) {
 	d := s.deployment()
 	annotations := map[string]string{}
@@ -147,7 +147,7 @@ func (s *stage) expectPaused(asked *appsv1.Deployment, by []string) {
 	}
 }
 
-// uninstall deletes an object, if it is still there.
+// uninstall deletes an object if it still exists.
 func uninstall(t *testing.T, o client.Object) {
 	t.Helper()
 	NewWithT(t).Expect(client.IgnoreNotFound(testClient.Delete(context.Background(), o))).To(Succeed())

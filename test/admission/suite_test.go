@@ -22,19 +22,19 @@ import (
 	v1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
-	_ "github.com/fluxrollouts/rollout-controller/test/fixture" // its patience
+	_ "github.com/fluxrollouts/rollout-controller/test/fixture" // sets Gomega's default timeout
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-// controllerName is the user name of the controller, as config/default has it.
+// controllerName is the user name of the controller in config/default.
 const controllerName = "system:serviceaccount:kuberik-system:rollout-controller-controller-manager"
 
 var (
 	// testPlane is an API server that serves DeploymentCoordinations.
 	testPlane *controlplane.ControlPlane
-	// testClient may do everything and has no cache.
+	// testClient has all permissions and no cache.
 	testClient client.Client
-	// controllerClient is the controller, who may do everything here.
+	// controllerClient acts as the controller and has all permissions here.
 	controllerClient client.Client
 )
 
@@ -76,8 +76,8 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// withoutRules copies CRDs and leaves out the rules in CEL: mistakes that were stored
-// before the API server refused them must be ignored in every form.
+// withoutRules copies CRDs without their CEL rules. Every form must ignore mistakes that
+// were stored before the API server refused them.
 func withoutRules(folder string) (string, error) {
 	copies, err := os.MkdirTemp("", "crds-")
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-// etcd keeps its data in the temporary folder and does not wait for the disk.
+// etcd returns the etcd process. It stores its data in the temporary folder and does not
+// wait for the disk.
 func (c *ControlPlane) etcd() (*Process, error) {
 	var client, peer int
 	if err := c.ports.takeAll(&client, &peer); err != nil {
@@ -39,8 +40,9 @@ func (c *ControlPlane) etcd() (*Process, error) {
 	return p, nil
 }
 
-// apiServer has RBAC on and ServiceAccount admission off: KWOK's pods need no
-// tokens, and tests may create pods before a service account exists.
+// apiServer returns the API server's process. RBAC is on. ServiceAccount admission is
+// off: KWOK's pods need no tokens, and tests may create pods before a ServiceAccount
+// exists.
 func (c *ControlPlane) apiServer() (*Process, error) {
 	if err := c.ports.takeAll(&c.apiPort); err != nil {
 		return nil, err
@@ -53,7 +55,7 @@ func (c *ControlPlane) apiServer() (*Process, error) {
 	}
 	p := c.process(parts.APIServer,
 		"--etcd-servers="+c.etcdURL,
-		"--etcd-compaction-interval=0", // etcd forgets nothing, for History
+		"--etcd-compaction-interval=0", // etcd keeps everything, for History
 		"--bind-address="+loopback,
 		"--advertise-address="+loopback,
 		"--secure-port="+strconv.Itoa(c.apiPort),
@@ -91,7 +93,7 @@ func (c *ControlPlane) writeAPIServerKeys() error {
 	return writeKey(c.dir.file("service-account.key"))
 }
 
-// apiServerReady asks with the admin's certificate: nobody is anonymous here.
+// apiServerReady checks with the admin's certificate: anonymous requests are off.
 func (c *ControlPlane) apiServerReady() func(context.Context) error {
 	return func(ctx context.Context) error {
 		pair, err := tls.X509KeyPair(c.admin.CertData, c.admin.KeyData)
@@ -108,7 +110,7 @@ func (c *ControlPlane) apiServerReady() func(context.Context) error {
 	}
 }
 
-// answersOK is a readiness check: the URL answers 200.
+// answersOK returns a readiness check that succeeds when the URL answers 200.
 func answersOK(client *http.Client, url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)

@@ -10,19 +10,19 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/artifact"
 )
 
-// Artifact is what Flux deploys: manifests under a tag of a repository.
+// Artifact is an artifact that Flux deploys: manifests under a tag of a repository.
 type Artifact struct {
 	Repository string
 	Tag        string
 	// Files maps the name of each manifest to its content.
 	Files map[string]string
-	// Annotations are added to org.opencontainers.image.created, source and
-	// revision, or replace them; an empty value leaves one out.
+	// Annotations are added to org.opencontainers.image.created, source and revision, or
+	// replace them. An empty value removes one.
 	Annotations map[string]string
 }
 
-// Push stores an artifact and returns its digest. Equal artifacts have equal
-// digests only if they name their time of creation.
+// Push stores an artifact and returns its digest. Equal artifacts have equal digests only
+// if their annotations set the time of creation.
 func (r *Registry) Push(ctx context.Context, a Artifact) (string, error) {
 	tag, err := r.reference(a.Repository, a.Tag)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// auditPolicy has the API server note what ServiceAccounts ask for, and not what
-// they or others say.
+// auditPolicy makes the API server record the requests of ServiceAccounts, without the
+// bodies of requests and responses. It records no other users.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -23,28 +23,28 @@ rules:
 - level: None
 `
 
-// Audited is a request of a ServiceAccount, as the API server noted it. A watch
-// is there when it is opened and again when it has ended.
+// Audited is a request of a ServiceAccount in the API server's audit log. A watch has two
+// entries: one when it is opened and one when it ends.
 type Audited struct {
 	// User is the ServiceAccount's full name.
 	User string
-	// Verb is one of RBAC's.
+	// Verb is one of RBAC's verbs.
 	Verb string
-	// Resource as group/resource, or group/resource/subresource.
+	// Resource has the form group/resource or group/resource/subresource.
 	Resource string
-	// Namespace and Name of the object, as far as the request has them.
+	// Namespace and Name are those of the object, as far as the request has them.
 	Namespace, Name string
-	// Code of the answer.
+	// Code is the status code of the response.
 	Code int
 }
 
-// String tells the request.
+// String formats the request.
 func (a Audited) String() string {
 	return fmt.Sprintf("%s %s %s/%s", a.Verb, a.Resource, a.Namespace, a.Name)
 }
 
-// IsWrite says whether the request changes something. To ask what one may do is
-// to create, and leaves nothing behind.
+// IsWrite reports whether the request changes something. An access review is a create
+// request but stores nothing.
 func (a Audited) IsWrite() bool {
 	if strings.HasPrefix(a.Resource, "authorization.k8s.io/") {
 		return false
@@ -67,8 +67,8 @@ func (c *ControlPlane) writeAuditPolicy() error {
 	return nil
 }
 
-// Audited returns the requests that users of the group system:serviceaccounts
-// have made so far, in their order.
+// Audited returns the requests that users of the group system:serviceaccounts have made
+// so far, in order.
 func (c *ControlPlane) Audited() ([]Audited, error) {
 	file, err := os.Open(c.auditLog())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,7 +83,7 @@ func (c *ControlPlane) Audited() ([]Audited, error) {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return all, nil // what comes after the last line is not written yet
+			return all, nil // an incomplete last line is not fully written yet
 		}
 		request, err := auditedIn(line)
 		if err != nil {
@@ -95,8 +95,8 @@ func (c *ControlPlane) Audited() ([]Audited, error) {
 	}
 }
 
-// auditedIn reads one event of the audit log; one that is about no resource has
-// none.
+// auditedIn reads one event of the audit log. The Resource is empty if the event is not
+// about a resource.
 func auditedIn(line []byte) (Audited, error) {
 	var event struct {
 		Verb      string

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// awaitStages waits until KWOK acts on every stage that was created or deleted
-// before. It watches stages and pods separately, so a pod may come to it before the
-// stage that was created first. Stages come in order: once KWOK acts on one more
-// stage, on a pod that nothing else applies to, it has seen those before.
+// awaitStages waits until KWOK acts on every stage that was created or deleted before.
+// KWOK watches stages and pods separately. It may see a pod before a stage that was
+// created earlier. It sees stages in order: once KWOK applies one more stage, to a pod
+// that no other stage selects, it has seen the earlier stages.
 func (c *ControlPlane) awaitStages(ctx context.Context) error {
 	name := "canary-" + string(uuid.NewUUID())
 	stage, err := parseStage([]byte(strings.ReplaceAll(canaryStage, "NAME", name)))
@@ -41,10 +41,10 @@ func (c *ControlPlane) awaitStages(ctx context.Context) error {
 		client.IgnoreNotFound(c.client.Delete(gone, pod, client.GracePeriodSeconds(0))))
 }
 
-// awaitCanary touches the stage and the pod until the one is seen to apply to the
-// other. KWOK looks at a pod only when something happens to it. And it may take the
-// stages that it has for newer ones, and not look again before another event: it
-// compares the resourceVersion that its watch has seen, which is ahead of its store.
+// awaitCanary touches the stage and the pod until KWOK applies the stage to the pod. KWOK
+// looks at a pod only when something happens to it. It may also mistake the stages in its
+// store for the newest ones and not look again before another event: it compares the
+// resourceVersion that its watch has seen, which is ahead of its store.
 func (c *ControlPlane) awaitCanary(ctx context.Context, stage client.Object, pod *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, canaryPatience)
 	defer cancel()

@@ -21,8 +21,8 @@ type keyPair struct {
 	cert, key []byte
 }
 
-// authority signs the certificates of one control plane: that of the API
-// server and those of its users. Nothing trusts it after Stop.
+// authority signs the certificates of one control plane: those of the API server and of
+// its users. Nothing trusts it after Stop.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -58,7 +58,7 @@ func (a *authority) server() (keyPair, error) {
 	return a.sign(template)
 }
 
-// user signs a certificate by which the API server knows a user and its groups.
+// user signs a certificate that identifies a user and its groups to the API server.
 func (a *authority) user(name string, groups []string) (keyPair, error) {
 	template := certificateTemplate(pkix.Name{CommonName: name, Organization: groups})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
@@ -104,13 +104,13 @@ func pemBlock(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// writeKey writes a fresh private key, which signs service account tokens.
+// writeKey writes a new private key, which signs ServiceAccount tokens.
 func writeKey(path string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return fmt.Errorf("generate the service account key: %w", err)
 	}
-	der, err := x509.MarshalECPrivateKey(key) // the API server takes no other encoding of it
+	der, err := x509.MarshalECPrivateKey(key) // the API server accepts no other encoding of it
 	if err != nil {
 		return fmt.Errorf("encode the service account key: %w", err)
 	}

@@ -19,23 +19,24 @@ import (
 
 const (
 	chartConfigType types.MediaType = "application/vnd.cncf.helm.config.v1+json"
-	// ChartContentType is by which Flux finds the chart in an artifact of Helm's.
+	// ChartContentType is the media type by which Flux finds the chart in a Helm
+	// artifact.
 	ChartContentType types.MediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 )
 
-// Chart is a Helm chart, named as the last part of its repository.
+// Chart is a Helm chart. Its name is the last part of its repository.
 type Chart struct {
 	Repository string
-	// Version of the chart and of the application.
+	// Version is the version of the chart and of the application.
 	Version string
-	// Tag of the artifact; the version if it is empty, as Helm has it.
+	// Tag is the tag of the artifact. If it is empty, the tag is the version, as in Helm.
 	Tag string
-	// Files maps the path of each file of the chart, without its folder, to its
-	// content. Chart.yaml is made.
+	// Files maps the path of each file, relative to the chart's folder, to its content.
+	// Chart.yaml is generated.
 	Files map[string]string
 }
 
-// PushChart stores a chart as `helm push` does.
+// PushChart stores a chart in the registry as `helm push` does.
 func (r *Registry) PushChart(ctx context.Context, c Chart) error {
 	tag, err := r.reference(c.Repository, cmp.Or(c.Tag, c.Version))
 	if err != nil {
@@ -56,7 +57,7 @@ func (r *Registry) PushChart(ctx context.Context, c Chart) error {
 	return nil
 }
 
-// packed are the files of the archive: all are in a folder of the chart's name.
+// packed returns the files of the archive. All are in a folder with the chart's name.
 func (c Chart) packed() map[string]string {
 	name := path.Base(c.Repository)
 	files := map[string]string{

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Client may do everything. It knows the built-in kinds, CRDs, Flux's sources,
-// Kustomizations and HelmReleases, and the image kinds, whose Go types are those of v1
-// whichever version is served.
+// Client returns a client with all permissions. Its scheme has the built-in kinds, CRDs,
+// Flux's sources, Kustomizations and HelmReleases, and the image kinds. The Go types of
+// the image kinds are those of v1, whichever version is served.
 func (c *ControlPlane) Client() client.Client { return c.client }
 
 func newClient(config *rest.Config, images ImageVersion) (client.Client, error) {
@@ -44,8 +44,8 @@ func newClient(config *rest.Config, images ImageVersion) (client.Client, error) 
 	return c, nil
 }
 
-// addToScheme registers the Go types of v1 under the version that is served; the
-// kinds have the same shape in both.
+// addToScheme registers the Go types of v1 under the served version. The kinds have the
+// same shape in both versions.
 func (v ImageVersion) addToScheme(scheme *runtime.Scheme) error {
 	served := schema.GroupVersion{Group: imagev1.GroupVersion.Group, Version: string(v)}
 	scheme.AddKnownTypes(served,

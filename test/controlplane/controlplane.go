@@ -21,16 +21,15 @@ import (
 )
 
 const (
-	// startLimit bounds one attempt to start the parts, once they are built.
+	// startLimit limits one attempt to start the parts, after they are built.
 	startLimit = 2 * time.Minute
-	// attempts is how often Start tries again with other ports.
+	// attempts is how many times Start tries, each time with other ports.
 	attempts = 3
 )
 
-// ControlPlane is a running control plane. Its methods may be called from
-// several goroutines.
+// ControlPlane is a running control plane. Its methods are safe for concurrent use.
 type ControlPlane struct {
-	// Registry holds what is released.
+	// Registry stores the released artifacts.
 	Registry *Registry
 
 	options   Options
@@ -52,12 +51,12 @@ type ControlPlane struct {
 	processes []*Process
 	stopped   bool
 	stopping  chan struct{} // closed by Stop
-	stalls    func()        // waits for the end of stall
+	stalls    func()        // waits for the goroutine of stall
 }
 
-// Start builds what is missing, starts what the options ask for and waits until
-// it serves. Building may take minutes and is limited by ctx alone. What was
-// started is stopped again when Start fails; it outlives ctx when it succeeds.
+// Start builds the missing parts, starts those that the options ask for and waits until
+// they serve. Building may take minutes; only ctx limits it. If Start fails, it stops the
+// processes that it started. If it succeeds, they outlive ctx.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	options, err := options.withDefaults()
 	if err != nil {
@@ -78,7 +77,8 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	}
 }
 
-// startsVariable names, in the environment, a file to which each start adds a byte.
+// startsVariable is an environment variable. It names a file to which each start adds a
+// byte.
 const startsVariable = "CONTROLPLANE_STARTS"
 
 func countStart() error {
@@ -115,7 +115,7 @@ func startOnce(ctx context.Context, options Options, binaries map[parts.Name]str
 	return c, nil
 }
 
-// prepare makes everything that exists before the first process does.
+// prepare makes everything that must exist before the first process starts.
 func prepare(options Options, binaries map[parts.Name]string) (*ControlPlane, error) {
 	dir, err := newWorkDir()
 	if err != nil {
@@ -137,7 +137,7 @@ func prepare(options Options, binaries map[parts.Name]string) (*ControlPlane, er
 	return c, nil
 }
 
-// makeFolders makes those that processes write to.
+// makeFolders makes the folders that processes write to.
 func (c *ControlPlane) makeFolders() error {
 	c.logDir = c.options.LogDir
 	if c.logDir == "" {
@@ -152,7 +152,7 @@ func (c *ControlPlane) makeFolders() error {
 	return nil
 }
 
-// startParts starts the API server first, then everything that talks to it.
+// startParts starts the API server first, then the parts that call it.
 func (c *ControlPlane) startParts(ctx context.Context) error {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	if err := inParallel(
@@ -170,8 +170,8 @@ func (c *ControlPlane) startParts(ctx context.Context) error {
 	)
 }
 
-// startAPIServer starts etcd and the API server side by side; the API server
-// waits for its etcd by itself.
+// startAPIServer starts etcd and the API server in parallel. The API server itself waits
+// for etcd.
 func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 	etcd, err := c.etcd()
 	if err != nil {
@@ -204,9 +204,9 @@ func (c *ControlPlane) makeAdmin() (err error) {
 	return nil
 }
 
-// Stop ends all processes and removes what they left, in the reverse order of
-// their start. It may be called more than once. It is an error if the race
-// detector has found anything in a program of StartProcess.
+// Stop kills all processes, in the reverse order of their start, and removes their files.
+// It may be called more than once. It returns an error if the race detector has found a
+// data race in a program that was started with StartProcess.
 func (c *ControlPlane) Stop() error {
 	c.mu.Lock()
 	if c.stopped {
@@ -228,8 +228,8 @@ func (c *ControlPlane) Stop() error {
 	return errors.Join(err, c.races(), c.dir.remove())
 }
 
-// stopAll kills: nothing of what the parts would still write is needed, and
-// a part that waits for its lease or its connections only costs time.
+// stopAll kills the processes. Nothing that they would still write is needed, and waiting
+// for their leases or connections only costs time.
 func stopAll(processes []*Process) error {
 	var errs []error
 	for _, p := range slices.Backward(processes) {
@@ -238,17 +238,17 @@ func stopAll(processes []*Process) error {
 	return errors.Join(errs...)
 }
 
-// Kubeconfig is the path of a kubeconfig file that may do everything.
+// Kubeconfig returns the path of a kubeconfig file with all permissions.
 func (c *ControlPlane) Kubeconfig() string { return c.kubeconfig }
 
-// RESTConfig is a client configuration that may do everything.
+// RESTConfig returns a client configuration with all permissions.
 func (c *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }
 
-// Dir is a folder that is removed by Stop.
+// Dir returns a folder that Stop removes.
 func (c *ControlPlane) Dir() string { return c.dir.path }
 
-// Process finds a process by its name: a part's, or one given to StartProcess.
-// It returns nil when there is none.
+// Process returns the process of a name: the name of a part, or a name given to
+// StartProcess. It returns nil when there is none.
 func (c *ControlPlane) Process(name string) *Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -260,19 +260,20 @@ func (c *ControlPlane) Process(name string) *Process {
 	return nil
 }
 
-// Part finds the process of a part; it is nil when the options left it out.
+// Part returns the process of a part. It returns nil if the options do not include the
+// part.
 func (c *ControlPlane) Part(name parts.Name) *Process { return c.Process(string(name)) }
 
-// StartProcess starts a program of the caller's under the same care as the
-// parts: it dies with this process and with Stop, and logs beside the others.
+// StartProcess starts a program of the caller like a part: it ends with this process or
+// with Stop, and its log is next to the logs of the parts.
 func (c *ControlPlane) StartProcess(name, path string, args, env []string) (*Process, error) {
 	p := c.newProcess(name, path, args)
 	p.Env = append([]string{c.reportRaces(name)}, env...)
 	return p, p.Start(context.Background())
 }
 
-// process is a part. It collects garbage rarely: that was a fifth of the API
-// server's work, and no part lives for long.
+// process returns the process of a part. The part collects garbage rarely: garbage
+// collection was a fifth of the API server's work, and no part lives long.
 func (c *ControlPlane) process(name parts.Name, args ...string) *Process {
 	p := c.newProcess(string(name), c.binaries[name], args)
 	p.Env = []string{"GOGC=400"}
@@ -291,7 +292,7 @@ func (c *ControlPlane) newProcess(name, path string, args []string) *Process {
 	return p
 }
 
-// inParallel does everything at once and returns all that failed.
+// inParallel runs all tasks concurrently and returns all their errors.
 func inParallel(tasks ...func() error) error {
 	errs := make([]error, len(tasks))
 	var group sync.WaitGroup

@@ -182,7 +182,7 @@ func (s *stage) deploy(tag string) {
 	}
 }
 
-// podUIDs are the ready pods of a version.
+// podUIDs returns the UIDs of the running pods of a version.
 func (s *stage) podUIDs(version string) []string {
 	s.t.Helper()
 	var pods corev1.PodList

@@ -20,7 +20,7 @@ import (
 
 const imageGroup = "image.toolkit.fluxcd.io"
 
-// installCRDs installs CRDs and waits until all that they serve is known.
+// installCRDs installs CRDs and waits until discovery lists all kinds that they serve.
 func (c *ControlPlane) installCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	for _, crd := range crds {
 		if err := c.client.Create(ctx, crd); err != nil {
@@ -38,7 +38,8 @@ func (c *ControlPlane) installCRDs(ctx context.Context, crds []*apiextensionsv1.
 	return nil
 }
 
-// awaitKind waits until discovery names a kind, if the version is served at all.
+// awaitKind waits until discovery lists a kind. It does not wait if the version is not
+// served.
 func (c *ControlPlane) awaitKind(ctx context.Context, kind schema.GroupKind, version apiextensionsv1.CustomResourceDefinitionVersion) error {
 	for version.Served {
 		_, err := c.client.RESTMapper().RESTMapping(kind, version.Name)
@@ -54,8 +55,8 @@ func (c *ControlPlane) awaitKind(ctx context.Context, kind schema.GroupKind, ver
 	return nil
 }
 
-// loadCRDs reads Flux's CRDs, those of the image API at the wanted version, and
-// the caller's.
+// loadCRDs reads Flux's CRDs and the caller's. It sets the image API to the wanted
+// version.
 func (c *ControlPlane) loadCRDs(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	paths, err := c.crdPaths(ctx)
 	if err != nil {
@@ -77,7 +78,8 @@ func (c *ControlPlane) loadCRDs(ctx context.Context) ([]*apiextensionsv1.CustomR
 	return crds, nil
 }
 
-// crdPaths names the folders: each Flux controller's module carries its own.
+// crdPaths returns the paths of the CRDs. The module of each Flux controller contains its
+// own CRDs.
 func (c *ControlPlane) crdPaths(ctx context.Context) ([]string, error) {
 	sources := []parts.Name{parts.SourceController, parts.KustomizeController, parts.ImageReflectorController}
 	if c.options.Helm || c.options.HelmCRDs {
@@ -104,7 +106,7 @@ func (c *ControlPlane) crdPaths(ctx context.Context) ([]string, error) {
 	return append(paths, c.options.CRDPaths...), nil
 }
 
-// readCRDs reads the CRDs in a file, or in the files of a folder.
+// readCRDs reads the CRDs in a file or in the files of a folder.
 func readCRDs(path string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -148,8 +150,8 @@ func parseCRDs(content string) ([]*apiextensionsv1.CustomResourceDefinition, err
 	return crds, nil
 }
 
-// serveOnlyAs gives a CRD's stored version another name and drops its other
-// versions: what the project reads has the same schema in v1 and v1beta2.
+// serveOnlyAs renames the storage version of a CRD and drops its other versions. The
+// fields that the project reads have the same schema in v1 and v1beta2.
 func serveOnlyAs(crd *apiextensionsv1.CustomResourceDefinition, version string) {
 	for _, v := range crd.Spec.Versions {
 		if v.Storage {

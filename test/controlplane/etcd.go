@@ -2,5 +2,5 @@
 
 package controlplane
 
-// EtcdURL is where etcd serves its API, without credentials.
+// EtcdURL returns the URL where etcd serves its API, without credentials.
 func (c *ControlPlane) EtcdURL() string { return c.etcdURL }

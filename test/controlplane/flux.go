@@ -18,7 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-// FluxNamespace is the namespace in which Flux believes to run.
+// FluxNamespace is the namespace that the Flux controllers are configured to run in.
 const FluxNamespace = "flux-system"
 
 // startFlux starts the Flux controllers that the options ask for.
@@ -37,8 +37,8 @@ func (c *ControlPlane) startFlux(ctx context.Context) error {
 	return inParallel(tasks...)
 }
 
-// fluxControllers are those that the options ask for. notification-controller comes
-// first: the others send their events to the address that it takes.
+// fluxControllers returns the controllers that the options ask for.
+// notification-controller is first: the others send their events to its address.
 func (c *ControlPlane) fluxControllers() ([]*Process, error) {
 	var all []*Process
 	for _, controller := range []struct {
@@ -95,10 +95,10 @@ func (c *ControlPlane) helmController() (*Process, error) {
 	return c.fluxController(parts.HelmController)
 }
 
-// imageReflectorController keeps the tags that it finds in a database, which
-// outlives its restarts. A policy whose repository has not been scanned yet takes
-// one of its workers for five seconds, so it has more than by default: applications
-// that are created at once would otherwise wait for each other.
+// imageReflectorController stores the tags that it finds in a database, which survives
+// its restarts. A policy whose repository has not been scanned yet occupies one of its
+// workers for five seconds. Therefore it has more workers than by default. Otherwise
+// applications that are created at the same time would wait for each other.
 func (c *ControlPlane) imageReflectorController() (*Process, error) {
 	storage, err := c.storage(parts.ImageReflectorController)
 	if err != nil {
@@ -107,8 +107,8 @@ func (c *ControlPlane) imageReflectorController() (*Process, error) {
 	return c.fluxController(parts.ImageReflectorController, storage, "--concurrent=32")
 }
 
-// storage makes a folder for what a controller keeps, and returns the flag that
-// says where it is.
+// storage makes a folder for the data of a controller and returns the flag that sets its
+// path.
 func (c *ControlPlane) storage(name parts.Name) (flag string, err error) {
 	folder := c.dir.file(string(name))
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -117,8 +117,8 @@ func (c *ControlPlane) storage(name parts.Name) (flag string, err error) {
 	return "--storage-path=" + folder, nil
 }
 
-// notificationController has a receiver for events, whose address the other
-// controllers are told, and one for webhooks.
+// notificationController has a receiver for events and one for webhooks. The other
+// controllers send their events to the first.
 func (c *ControlPlane) notificationController() (*Process, error) {
 	var events, receiver int
 	if err := c.ports.takeAll(&events, &receiver); err != nil {
@@ -131,9 +131,9 @@ func (c *ControlPlane) notificationController() (*Process, error) {
 	)
 }
 
-// fluxController gives a controller what all of them take. Its temporary files are
-// apart: at its start kustomize-controller removes all that are named as its own,
-// those of other control planes as well.
+// fluxController adds the arguments that all controllers take. Each controller has its
+// own folder for temporary files: kustomize-controller removes at its start all files
+// that are named like its own, including those of other control planes.
 func (c *ControlPlane) fluxController(name parts.Name, args ...string) (*Process, error) {
 	var metrics, health int
 	if err := c.ports.takeAll(&metrics, &health); err != nil {
@@ -156,11 +156,12 @@ func (c *ControlPlane) fluxController(name parts.Name, args ...string) (*Process
 	return p, nil
 }
 
-// EventsURL is where notification-controller takes events; empty without it.
+// EventsURL returns the URL where notification-controller receives events. It is empty
+// without notification-controller.
 func (c *ControlPlane) EventsURL() string { return c.eventsURL }
 
-// RequestReconcile asks Flux to look at an object now and not at its next interval,
-// as `flux reconcile` does. It does not wait until Flux has.
+// RequestReconcile asks Flux to reconcile an object now instead of at its next interval,
+// as `flux reconcile` does. It does not wait for the reconciliation.
 func (c *ControlPlane) RequestReconcile(ctx context.Context, object client.Object) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, meta.ReconcileRequestAnnotation, time.Now().Format(time.RFC3339Nano))
 	if err := c.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)); err != nil {

@@ -13,21 +13,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// State is one that an object has had, as etcd stored it.
+// State is one state of an object, as etcd stored it.
 type State struct {
-	// Revision of etcd, and so the resourceVersion: one order for all objects of
-	// all kinds.
+	// Revision is the revision of etcd, and therefore the resourceVersion. It orders the
+	// states of all objects of all kinds.
 	Revision uint64
-	// Object as it was stored, with its resourceVersion; of one that was deleted,
-	// its last state.
+	// Object is the object as it was stored, with its resourceVersion. It is the last
+	// state if the object was deleted.
 	Object *unstructured.Unstructured
-	// Deleted says that the object ceased to exist.
+	// Deleted is true if the object was deleted.
 	Deleted bool
 }
 
-// History returns every state that any custom resource has had since the control
-// plane was started, in their order. It asks etcd, which forgets nothing here:
-// outages of the API server, or of etcd itself, hide nothing.
+// History returns, in order, every state that any custom resource has had since the
+// control plane was started. It asks etcd, which keeps everything here. Therefore outages
+// of the API server or of etcd itself hide nothing.
 func (c *ControlPlane) History(ctx context.Context) ([]State, error) {
 	newest, err := c.newestRevision(ctx)
 	if err != nil {
@@ -73,7 +73,8 @@ func (c *ControlPlane) History(ctx context.Context) ([]State, error) {
 // firstKey, as both ends of a range, selects all keys.
 var firstKey = []byte{0}
 
-// newestRevision writes something, so that there is a last event to wait for.
+// newestRevision writes a key, to have a last event to wait for, and returns its
+// revision.
 func (c *ControlPlane) newestRevision(ctx context.Context) (uint64, error) {
 	response, err := c.askEtcd(ctx, "/v3/kv/put", map[string]any{"key": []byte("/history"), "value": []byte("asked")})
 	if err != nil {
@@ -112,7 +113,7 @@ func (c *ControlPlane) askEtcd(ctx context.Context, path string, question any) (
 	return response, nil
 }
 
-// watchAnswer is what etcd streams.
+// watchAnswer is a message of the stream that etcd sends.
 type watchAnswer struct {
 	Result struct {
 		Canceled bool         `json:"canceled"`
@@ -132,8 +133,8 @@ type stored struct {
 	Value    []byte `json:"value"`
 }
 
-// state reads an event. It has no object if that is none of a custom resource:
-// what Kubernetes itself defines is not stored as JSON.
+// state reads an event. The Object is nil if the event is not about a custom resource:
+// etcd does not store Kubernetes' built-in kinds as JSON.
 func (e watchEvent) state() (State, error) {
 	revision, err := strconv.ParseUint(e.KV.Revision, 10, 64)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 
 const adminGroup = "system:masters"
 
-// AddUser makes credentials for a user whom the API server then knows by this
-// name and these groups; what the user may do is for RBAC to say. It returns
-// the path of a kubeconfig file.
+// AddUser makes credentials that identify a user with this name and these groups to the
+// API server. RBAC defines the user's permissions. AddUser returns the path of a
+// kubeconfig file.
 func (c *ControlPlane) AddUser(name string, groups ...string) (string, error) {
 	config, err := c.userConfig(name, groups)
 	if err != nil {
@@ -30,8 +30,8 @@ func (c *ControlPlane) AddUser(name string, groups ...string) (string, error) {
 	return path, nil
 }
 
-// writeWhole writes a file of which nobody ever reads a part, though another
-// goroutine write it at the same time.
+// writeWhole writes a file atomically: no reader ever sees a part of it, even if another
+// goroutine writes it at the same time.
 func writeWhole(path string, config clientcmdapi.Config) error {
 	content, err := clientcmd.Write(config)
 	if err != nil {
@@ -45,13 +45,14 @@ func writeWhole(path string, config clientcmdapi.Config) error {
 	return errors.Join(err, f.Close(), os.Rename(f.Name(), path))
 }
 
-// RESTConfigFor is a client configuration for a user, as AddUser makes them.
+// RESTConfigFor returns a client configuration for a user, with credentials like those of
+// AddUser.
 func (c *ControlPlane) RESTConfigFor(name string, groups ...string) (*rest.Config, error) {
 	return c.userConfig(name, groups)
 }
 
-// userConfig has no client-side rate limit: API Priority and Fairness is there
-// for that, and a test should see what its subject does, not what it waits for.
+// userConfig sets no client-side rate limit. API Priority and Fairness limits requests,
+// and a test should observe the work of the tested program, not its waiting.
 func (c *ControlPlane) userConfig(name string, groups []string) (*rest.Config, error) {
 	pair, err := c.authority.user(name, groups)
 	if err != nil {
@@ -76,7 +77,8 @@ func kubeconfig(config *rest.Config) clientcmdapi.Config {
 	return *k
 }
 
-// fileName keeps what is safe in the name of a file; a user's name may hold colons.
+// fileName replaces characters that are not safe in the name of a file. A user's name may
+// contain colons.
 func fileName(name string) string {
 	safe := []rune(name)
 	for i, r := range safe {

@@ -10,15 +10,17 @@ import (
 	"strings"
 )
 
-// Memory is what a process has in memory, in bytes.
+// Memory is the memory of a process, in bytes.
 type Memory struct {
-	// Own is what it has written, and the kernel cannot drop.
+	// Own is the anonymous memory: the process has written it, and the kernel cannot drop
+	// it.
 	Own int64
-	// Resident is the most so far, with the pages of the program.
+	// Resident is the largest resident memory so far. It includes the program's own
+	// pages.
 	Resident int64
 }
 
-// MemoryOf reads how much memory a process has, as Linux tells it.
+// MemoryOf reads the memory of a process from Linux.
 func MemoryOf(pid int) (Memory, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -38,7 +40,7 @@ func MemoryOf(pid int) (Memory, error) {
 	return Memory{Own: kilobytes["RssAnon"] << 10, Resident: kilobytes["VmHWM"] << 10}, nil
 }
 
-// Most is the larger of each.
+// Most returns the larger value of each field.
 func (m Memory) Most(other Memory) Memory {
 	return Memory{max(m.Own, other.Own), max(m.Resident, other.Resident)}
 }

@@ -15,19 +15,19 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-// Monitoring is what a control plane is to be watched with.
+// Monitoring configures how a control plane is monitored.
 type Monitoring struct {
 	// CustomResources is the path of kube-state-metrics' configuration.
 	CustomResources string
 	// Rules are the paths of rule files.
 	Rules []string
-	// Targets are addresses whose /metrics is read, by the name of the job.
+	// Targets maps the name of a job to the address whose /metrics is read.
 	Targets map[string]string
 }
 
-// StartMonitoring builds what is missing, starts kube-state-metrics for custom
-// resources alone and Prometheus, which reads it and the targets once a
-// second. It returns the URL of Prometheus.
+// StartMonitoring builds the missing parts and starts kube-state-metrics, for custom
+// resources alone, and Prometheus. Prometheus scrapes kube-state-metrics and the targets
+// once a second. StartMonitoring returns the URL of Prometheus.
 func (c *ControlPlane) StartMonitoring(ctx context.Context, m Monitoring) (string, error) {
 	binaries, err := parts.Build(ctx, c.options.Progress, parts.KubeStateMetrics, parts.Prometheus)
 	if err != nil {
@@ -63,8 +63,8 @@ func (c *ControlPlane) StartMonitoring(ctx context.Context, m Monitoring) (strin
 	)
 }
 
-// writePrometheusConfig asks for a look every second. What kube-state-metrics
-// says of namespaces is kept, as where it is installed by its chart.
+// writePrometheusConfig sets a scrape interval of one second. It keeps the namespace
+// labels of kube-state-metrics, as an installation with its chart does.
 func (m Monitoring) writePrometheusConfig(path, state string) error {
 	type job map[string]any
 	static := func(address string) []job { return []job{{"targets": []string{address}}} }

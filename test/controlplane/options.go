@@ -10,35 +10,34 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-// Options says which parts of a control plane the caller uses. The zero value
-// is an API server on its etcd, with Flux's CRDs and a registry, which is what
-// tests of a controller need.
+// Options selects the parts of a control plane that the caller uses. The zero value is an
+// API server with etcd, Flux's CRDs and a registry. Tests of a controller need these.
 type Options struct {
-	// Workloads adds what makes a Deployment become Ready: the controller
-	// manager, the scheduler and KWOK with one large fake node.
+	// Workloads adds the parts that make a Deployment Ready: the controller manager, the
+	// scheduler and KWOK with one large fake node.
 	Workloads bool
 	// Flux adds source-controller and kustomize-controller.
 	Flux bool
-	// Helm adds helm-controller, and HelmCRDs.
+	// Helm adds helm-controller and HelmCRDs.
 	Helm bool
 	// HelmCRDs adds the kind HelmRelease, which not every cluster has.
 	HelmCRDs bool
-	// Notifications adds notification-controller; Flux sends it its events.
+	// Notifications adds notification-controller. Flux sends its events to it.
 	Notifications bool
 	// ImageScanner adds image-reflector-controller, which needs ImageV1.
 	ImageScanner bool
 
-	// CRDPaths are files or folders with CRDs to install beside Flux's.
+	// CRDPaths are files or folders with CRDs to install in addition to Flux's.
 	CRDPaths []string
-	// ImageVersion is the version at which ImagePolicy and ImageRepository
-	// are served: v1 (the default), or v1beta2 as Flux 2.6 does.
+	// ImageVersion is the version at which ImagePolicy and ImageRepository are served: v1
+	// (the default), or v1beta2 as in Flux 2.6.
 	ImageVersion ImageVersion
 
-	// Progress receives a line for each part that has to be built, and what
-	// the building says. The default is standard error.
+	// Progress receives a line for each part that has to be built, and the progress of
+	// the build. The default is standard error.
 	Progress io.Writer
-	// LogDir keeps a log file per part after Stop. Without it the logs are in
-	// the temporary folder and vanish with it.
+	// LogDir is the folder for one log file per part, which remains after Stop. Without
+	// it the logs are in the temporary folder and are removed with it.
 	LogDir string
 }
 
@@ -46,14 +45,14 @@ type Options struct {
 type ImageVersion string
 
 const (
-	// ImageV1 is what Flux 2.7 and later serve.
+	// ImageV1 is the version that Flux 2.7 and later serve.
 	ImageV1 ImageVersion = "v1"
 	// ImageV1Beta2 is the only usable version that Flux 2.6 serves.
 	ImageV1Beta2 ImageVersion = "v1beta2"
 )
 
-// withDefaults fills in what the caller left open and refuses what no control
-// plane can satisfy.
+// withDefaults sets the defaults and returns an error if no control plane can satisfy the
+// options.
 func (o Options) withDefaults() (Options, error) {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
@@ -71,7 +70,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// parts lists what the options ask for, those that others wait for first.
+// parts returns the parts that the options ask for. Parts that others wait for are first.
 func (o Options) parts() []parts.Name {
 	names := []parts.Name{parts.Etcd, parts.APIServer}
 	if o.Workloads {

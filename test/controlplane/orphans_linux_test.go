@@ -67,7 +67,7 @@ func TestNothingIsLeftOfAKilledProcess(t *testing.T) {
 	}
 }
 
-// killVictim kills the victim once it has started everything.
+// killVictim kills the victim after it has started everything.
 func killVictim(t *testing.T) (folder string, processes []string) {
 	t.Helper()
 	victim := exec.Command(os.Args[0], "-test.run=^TestVictim$", "-test.v")
@@ -97,8 +97,7 @@ func killVictim(t *testing.T) (folder string, processes []string) {
 	return "", nil
 }
 
-// alive says whether a process exists and is more than an entry that nobody
-// has taken note of yet.
+// alive reports whether a process exists and is not a zombie.
 func alive(pid string) bool {
 	status, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {

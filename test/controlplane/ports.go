@@ -15,28 +15,27 @@ import (
 
 const (
 	loopback = "127.0.0.1"
-	// Ports are taken from below the range that the kernel hands out for
-	// outgoing connections, or one of those could take a port between its
-	// choice and its use.
+	// The ports are below the range that the kernel uses for outgoing connections.
+	// Otherwise such a connection could take a port between its choice and its use.
 	firstPort = 15000
 	lastPort  = 31999
 )
 
-// ports hands out free loopback ports. A port stays reserved, against every
-// other control plane on the machine, until release.
+// ports reserves free loopback ports. No other control plane on the machine can take a
+// reserved port until release.
 type ports struct {
-	mu    sync.Mutex // parts are started side by side
+	mu    sync.Mutex // parts are started in parallel
 	locks []*os.File
 }
 
-// others are the ports of what callers start beside control planes.
+// others are the ports of programs that callers start in addition to control planes.
 var others ports
 
-// FreePort is one of loopback that nobody listens at, and that no control plane
-// and no other caller takes until this process ends.
+// FreePort returns a loopback port on which nothing listens. No control plane and no
+// other caller takes it until this process ends.
 func FreePort() (int, error) { return others.take() }
 
-// FreeAddress is an address on loopback with a FreePort.
+// FreeAddress returns an address on loopback with a FreePort.
 func FreeAddress() (string, error) {
 	port, err := FreePort()
 	return net.JoinHostPort(loopback, strconv.Itoa(port)), err
@@ -69,7 +68,7 @@ func (p *ports) keep(lock *os.File) {
 	p.locks = append(p.locks, lock)
 }
 
-// takeAll reserves a port for each of the given places.
+// takeAll reserves a port for each variable.
 func (p *ports) takeAll(places ...*int) error {
 	for _, place := range places {
 		port, err := p.take()

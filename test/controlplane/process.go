@@ -16,10 +16,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/child"
 )
 
-// stopGrace is how long a process may take to end by itself when asked to.
+// stopGrace is how long a process may take to end after SIGTERM.
 const stopGrace = 10 * time.Second
 
-// Process is one child of the control plane. It may be started again after it
+// Process is one child process of the control plane. It may be started again after it
 // ended, with the same arguments and the same log file.
 type Process struct {
 	Name string
@@ -27,14 +27,15 @@ type Process struct {
 	Args []string
 	// Env is added to the environment of this process.
 	Env []string
-	// LogFile receives what the process prints; a restart appends.
+	// LogFile receives the output of the process. A restart appends to it.
 	LogFile string
 
 	starter *starter
-	// ready tells when the process serves; nil means as soon as it runs.
+	// ready returns nil when the process serves. If ready is nil, the process is ready as
+	// soon as it runs.
 	ready func(context.Context) error
 
-	// pausing is held by who stops or wakes the process.
+	// pausing is locked while a goroutine stops or resumes the process.
 	pausing sync.Mutex
 	paused  bool
 
@@ -44,7 +45,7 @@ type Process struct {
 	result error
 }
 
-// Start starts the process unless it runs, and waits until it is ready.
+// Start starts the process if it does not run, and waits until it is ready.
 func (p *Process) Start(ctx context.Context) error {
 	exited, err := p.launch()
 	if err != nil {
@@ -87,8 +88,8 @@ func (p *Process) reap(cmd *exec.Cmd, exited chan<- struct{}) {
 	close(exited)
 }
 
-// awaitReady asks until the answer is yes, the process has ended or time is up. It asks
-// more and more seldom: each time is a TLS handshake, while programs that start need the
+// awaitReady checks until the process is ready, it has ended or ctx is done. It checks
+// less and less often: each check is a TLS handshake, while starting programs need the
 // processors.
 func (p *Process) awaitReady(ctx context.Context, exited <-chan struct{}) error {
 	for pause := 50 * time.Millisecond; p.ready != nil; pause = min(pause*5/4, 400*time.Millisecond) {
@@ -107,7 +108,7 @@ func (p *Process) awaitReady(ctx context.Context, exited <-chan struct{}) error 
 	return nil
 }
 
-// Running says whether the process runs; a paused one does.
+// Running reports whether the process runs. A paused process runs.
 func (p *Process) Running() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +127,7 @@ func (p *Process) runningLocked() bool {
 	}
 }
 
-// PID is the id of the running process, and 0 when none runs.
+// PID returns the id of the running process, or 0 when it does not run.
 func (p *Process) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +137,7 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Wait waits until the process has ended and returns how.
+// Wait waits until the process has ended and returns its exit error.
 func (p *Process) Wait(ctx context.Context) error {
 	p.mu.Lock()
 	exited := p.exited
@@ -152,7 +153,7 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop asks the process to end and, when its grace is over, kills it.
+// Stop asks the process to end and kills it after stopGrace.
 func (p *Process) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopGrace)
 	defer cancel()
@@ -162,7 +163,7 @@ func (p *Process) Stop(ctx context.Context) error {
 	return p.Kill()
 }
 
-// Kill ends the process at once, as a crash would, and waits until it is gone.
+// Kill ends the process at once, as a crash would, and waits until it has ended.
 func (p *Process) Kill() error {
 	if !p.Running() {
 		return nil
@@ -176,8 +177,8 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Pause freezes the process: its connections stay open and nothing is answered.
-// It returns when each of its threads stands still.
+// Pause freezes the process: its connections stay open but it answers nothing. Pause
+// returns when every thread has stopped.
 func (p *Process) Pause() {
 	p.pausing.Lock()
 	defer p.pausing.Unlock()
@@ -188,7 +189,7 @@ func (p *Process) Pause() {
 	}
 }
 
-// Resume lets a paused process go on.
+// Resume continues a paused process.
 func (p *Process) Resume() {
 	p.pausing.Lock()
 	defer p.pausing.Unlock()
@@ -204,7 +205,7 @@ func (p *Process) Restart(ctx context.Context) error {
 	return p.Start(ctx)
 }
 
-// signal reaches the process and what it has started.
+// signal sends a signal to the process and its children.
 func (p *Process) signal(s syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -234,7 +235,7 @@ func (p *Process) exitError() error {
 	return p.result
 }
 
-// logTail is the end of the log, for error messages.
+// logTail returns the end of the log, for error messages.
 func (p *Process) logTail() []byte {
 	const length = 2000
 	content, err := os.ReadFile(p.LogFile)

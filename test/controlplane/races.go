@@ -8,14 +8,15 @@ import (
 	"os"
 )
 
-// reportRaces has a program that was built with the race detector report to a
-// file of its own, where a report is found though the program be killed. It ends
-// without the second of waiting that the detector adds. Others do not read this.
+// reportRaces returns the variable GORACE for the environment of a program. A program
+// that was built with the race detector then writes each report to its own file, which
+// remains if the program is killed. The program exits without the detector's default wait
+// of one second. Other programs do not read the variable.
 func (c *ControlPlane) reportRaces(name string) string {
 	return "GORACE=atexit_sleep_ms=0 log_path=" + c.dir.file("races", fileName(name))
 }
 
-// races are the reports of all programs, as errors.
+// races returns the reports of all programs as errors.
 func (c *ControlPlane) races() error {
 	reports, err := os.ReadDir(c.dir.file("races"))
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Registry is an OCI registry in this process, over plain HTTP on loopback. It
-// keeps its content in memory, also while it is unreachable.
+// Registry is an OCI registry in this process, over plain HTTP on loopback. Its content
+// is in memory and survives the time when the registry is unreachable.
 type Registry struct {
 	host    string
 	content http.Handler
@@ -46,15 +46,15 @@ func (c *ControlPlane) newRegistry() (*Registry, error) {
 	return r, r.ComeBack()
 }
 
-// Host is the registry's host and port.
+// Host returns the registry's host and port.
 func (r *Registry) Host() string { return r.host }
 
-// Requests counts what the registry was asked since it exists.
+// Requests returns the number of requests to the registry so far.
 func (r *Registry) Requests() uint64 { return r.requests.Load() }
 
-// RequireLogin makes the registry refuse whoever does not show these
-// credentials; an empty user name opens it again. Push and the other methods
-// here show them by themselves.
+// RequireLogin makes the registry refuse requests without these credentials. An empty
+// user name allows all requests again. Push and the other methods here use the
+// credentials.
 func (r *Registry) RequireLogin(user, password string) {
 	if user == "" {
 		r.login.Store(nil)
@@ -63,7 +63,7 @@ func (r *Registry) RequireLogin(user, password string) {
 	r.login.Store(&authn.Basic{Username: user, Password: password})
 }
 
-// GoAway makes the registry unreachable: connections end, new ones are refused.
+// GoAway makes the registry unreachable: it closes connections and refuses new ones.
 func (r *Registry) GoAway() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +78,7 @@ func (r *Registry) GoAway() error {
 	return nil
 }
 
-// ComeBack makes the registry reachable again, at its old address.
+// ComeBack makes the registry reachable again at its old address.
 func (r *Registry) ComeBack() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +114,7 @@ func (r *Registry) mayEnter(request *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(user+"\n"+password), []byte(login.Username+"\n"+login.Password)) == 1
 }
 
-// Delete removes one tag; the artifact stays under its digest.
+// Delete removes one tag. The artifact stays under its digest.
 func (r *Registry) Delete(ctx context.Context, repository, tag string) error {
 	ref, err := r.reference(repository, tag)
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *Registry) Delete(ctx context.Context, repository, tag string) error {
 	return nil
 }
 
-// Digests lists the digest of each tag of a repository.
+// Digests returns the digest of each tag of a repository.
 func (r *Registry) Digests(ctx context.Context, repository string) (map[string]string, error) {
 	repo, err := name.NewRepository(r.host+"/"+repository, name.Insecure)
 	if err != nil {
@@ -163,7 +163,7 @@ func (r *Registry) options(ctx context.Context) []remote.Option {
 	return options
 }
 
-// unpooled keeps no connection, so that nothing idles after a test.
+// unpooled keeps no idle connections, which would remain after a test.
 var unpooled = &http.Transport{DisableKeepAlives: true}
 
 func (r *Registry) close() error {

@@ -13,17 +13,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Request is a kind of request to the API server. Verbs are those of its
-// metric: GET, LIST, WATCH, POST, PUT, PATCH, APPLY, DELETE, DELETECOLLECTION.
+// Request is a kind of request to the API server. The verbs are those of its metric: GET,
+// LIST, WATCH, POST, PUT, PATCH, APPLY, DELETE, DELETECOLLECTION.
 type Request struct {
 	Verb, Group, Resource, Subresource string
 }
 
-// Requests says how often each kind of request was made.
+// Requests is the number of requests of each kind.
 type Requests map[Request]int
 
-// Requests asks the API server for its own count of requests since it started,
-// whoever made them. A watch counts when it is opened.
+// Requests returns the API server's own count of the requests of all clients since it
+// started. A watch counts when it is opened.
 func (c *ControlPlane) Requests(ctx context.Context) (Requests, error) {
 	clients, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
@@ -36,8 +36,8 @@ func (c *ControlPlane) Requests(ctx context.Context) (Requests, error) {
 	return parseRequests(text)
 }
 
-// parseRequests adds the watches that are open to the requests that are done:
-// the API server counts a watch among the latter when it ends.
+// parseRequests adds the open watches to the completed requests: the API server counts a
+// watch as completed when it ends.
 func parseRequests(text []byte) (Requests, error) {
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
@@ -73,7 +73,7 @@ func requestOf(m *dto.Metric) Request {
 	return r
 }
 
-// Since returns what was asked after an earlier count.
+// Since returns the requests made after an earlier count.
 func (r Requests) Since(earlier Requests) Requests {
 	difference := Requests{}
 	for request, n := range r {
@@ -84,7 +84,7 @@ func (r Requests) Since(earlier Requests) Requests {
 	return difference
 }
 
-// Count adds up the requests that the caller selects.
+// Count returns the number of the requests that the caller selects.
 func (r Requests) Count(selected func(Request) bool) int {
 	total := 0
 	for request, n := range r {
@@ -95,7 +95,7 @@ func (r Requests) Count(selected func(Request) bool) int {
 	return total
 }
 
-// IsWrite says whether a request changes something.
+// IsWrite reports whether a request changes something.
 func (r Request) IsWrite() bool {
 	switch r.Verb {
 	case "POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION":

@@ -16,15 +16,15 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-// deleteDelay keeps KWOK from deleting a pod twice by its name, the second time
-// hitting the pod that a StatefulSet has made in its place.
+// deleteDelay prevents KWOK from deleting a pod twice by its name. The second deletion
+// would delete the pod that a StatefulSet has created in its place.
 const deleteDelay = 300 * time.Millisecond
 
 // readyStageFile is the stage that makes pods Ready.
 const readyStageFile = "pod/fast/pod-ready.yaml"
 
-// stageFiles are KWOK's own stages: nodes become and stay Ready, pods become
-// Ready at once, pods of Jobs complete, deleted pods go.
+// stageFiles are KWOK's own stages: nodes become and stay Ready, pods become Ready at
+// once, pods of Jobs complete, deleted pods disappear.
 var stageFiles = []string{
 	"node/fast/node-initialize.yaml",
 	"node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// stallsVariable is, in the environment, a duration: each control plane then stops
-// one of its processes at random for up to that long, wakes it, and goes on like
-// this. It finds races that a busy machine does not show. `make deflake` sets it.
+// stallsVariable is an environment variable with a duration. Each control plane then
+// repeatedly stops one random process for up to that long and continues it. This finds
+// races that a busy machine does not show. `make deflake` sets it.
 const stallsVariable = "CONTROLPLANE_STALLS"
 
-// stall stops and wakes processes until the control plane stops.
+// stall stops and continues processes until the control plane stops.
 func (c *ControlPlane) stall() error {
 	value := os.Getenv(stallsVariable)
 	if value == "" {
@@ -38,7 +38,7 @@ func (c *ControlPlane) stall() error {
 	return nil
 }
 
-// awake waits for a while and says whether the control plane still runs.
+// awake waits for a random time and reports whether the control plane still runs.
 func (c *ControlPlane) awake(longest time.Duration) bool {
 	select {
 	case <-c.stopping:
@@ -57,8 +57,8 @@ func (c *ControlPlane) anyProcess() *Process {
 	return c.processes[rand.IntN(len(c.processes))]
 }
 
-// stall stops the process for a while, unless a test has paused it, which then is
-// left alone. Whoever pauses it meanwhile waits.
+// stall stops the process for a while. It leaves a process alone that a test has paused.
+// A test that pauses the process meanwhile waits.
 func (p *Process) stall(d time.Duration) {
 	p.pausing.Lock()
 	defer p.pausing.Unlock()

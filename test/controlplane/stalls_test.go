@@ -42,7 +42,7 @@ func TestStallsNeedADuration(t *testing.T) {
 	}
 }
 
-// startSleeper starts a process that does nothing, in a control plane of its own.
+// startSleeper starts a process that does nothing, in its own control plane.
 func startSleeper(t *testing.T) (*ControlPlane, *Process) {
 	t.Helper()
 	c, err := prepare(Options{}, nil)

@@ -14,9 +14,9 @@ import (
 
 var errStopped = errors.New("the control plane is stopped")
 
-// starter starts processes that die with this one. Linux ties that promise
-// (the parent death signal) to the thread that started the child, and Go's
-// threads come and go, so one thread is kept for starting and nothing else.
+// starter starts processes that die with this one. Linux sends the parent death signal
+// when the thread that started the child ends, and Go's threads may end at any time.
+// Therefore one thread only starts processes.
 type starter struct {
 	requests chan startRequest
 	done     chan struct{}
@@ -35,8 +35,8 @@ func newStarter() *starter {
 	return s
 }
 
-// run never unlocks its thread: when it returns, Go ends the thread, and what
-// was started and is still there is killed.
+// run never unlocks its thread. When it returns, Go ends the thread, and the processes
+// that it started are killed.
 func (s *starter) run() {
 	runtime.LockOSThread()
 	for {
@@ -49,8 +49,8 @@ func (s *starter) run() {
 	}
 }
 
-// start starts the command in a process group of its own, so that Ctrl-C in a
-// terminal reaches this process first and it can stop its parts in order.
+// start starts the command in its own process group. Ctrl-C in a terminal then reaches
+// only this process, which can stop its parts in order.
 func (s *starter) start(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = child.Attributes(syscall.SIGKILL)
 	result := make(chan error, 1)

@@ -16,21 +16,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A pod is of a version when the tag of one of its images or its label
-// app.kubernetes.io/version says so. What becomes of the new pods of a version is
-// said by stages that outweigh the one that makes pods Ready, which has no
-// weight. Pods that are Ready already stay as they are. MendVersion takes all of
-// it back. All of these return once KWOK has seen the change, so that it holds for
-// every pod that is created afterwards.
+// A pod has a version if the tag of one of its images, or its label
+// app.kubernetes.io/version, is that version. Stages define what happens to the new pods
+// of a version. They take precedence over the stage that makes pods Ready: that stage has
+// no weight. Pods that are already Ready stay as they are. MendVersion removes these
+// stages. All of these functions return after KWOK has seen the change. Therefore the
+// change applies to every pod that is created afterwards.
 
-// BreakVersion makes new pods of a version stay unready for good, as if their
-// image could not be pulled.
+// BreakVersion makes new pods of a version stay unready permanently, as if their image
+// could not be pulled.
 func (c *ControlPlane) BreakVersion(ctx context.Context, version string) error {
 	return c.createVersionStage(ctx, "broken", version, brokenStage)
 }
 
-// SlowVersion makes new pods of a version Ready only after a delay, which begins
-// anew whenever something changes a pod that waits.
+// SlowVersion makes new pods of a version Ready only after a delay. The delay starts
+// again whenever something changes a waiting pod.
 func (c *ControlPlane) SlowVersion(ctx context.Context, version string, delay time.Duration) error {
 	stage, err := stageOf(ctx, readyStageFile)
 	if err != nil {
@@ -42,8 +42,8 @@ func (c *ControlPlane) SlowVersion(ctx context.Context, version string, delay ti
 	return c.createStageFor(ctx, "slow", version, stage)
 }
 
-// CrashVersion makes the containers of new pods of a version crash as soon as
-// they run, again and again: CrashLoopBackOff, with their restarts counted up to
+// CrashVersion makes the containers of new pods of a version crash again and again, as
+// soon as they run. They are in CrashLoopBackOff, and their restarts are counted up to
 // MaxRestarts.
 func (c *ControlPlane) CrashVersion(ctx context.Context, version string) error {
 	if err := c.createVersionStage(ctx, "crashed", version, crashedStage); err != nil {
@@ -52,15 +52,16 @@ func (c *ControlPlane) CrashVersion(ctx context.Context, version string) error {
 	return c.createVersionStage(ctx, "crashing", version, crashingStage)
 }
 
-// MaxRestarts is when KWOK ceases to restart a container that crashes, or it
-// would write for ever. It still waits with CrashLoopBackOff.
+// MaxRestarts is the number of restarts after which KWOK no longer restarts a crashing
+// container. Otherwise KWOK would write forever. The container still waits with
+// CrashLoopBackOff.
 const MaxRestarts = 5
 
 // restartDelay is how long a crashed container waits for its restart.
 const restartDelay = 500 * time.Millisecond
 
-// MendVersion makes a version one like any other: its pods that wait or crash
-// become Ready.
+// MendVersion makes a version behave like any other: its waiting and crashing pods become
+// Ready.
 func (c *ControlPlane) MendVersion(ctx context.Context, version string) error {
 	for _, kind := range []string{"broken", "slow", "crashed", "crashing"} {
 		stage := &unstructured.Unstructured{}
@@ -105,17 +106,17 @@ func (c *ControlPlane) createStageFor(ctx context.Context, kind, version string,
 	return c.awaitStages(ctx)
 }
 
-// versionsOfPod yields the versions that a pod is of.
+// versionsOfPod is an expression that returns the versions of a pod.
 const versionsOfPod = `(.spec.containers[].image | sub("@.*$"; "") | split(":") | last), (.metadata.labels["app.kubernetes.io/version"] // "")`
 
-// versionStageName has no part of the version in it: a tag may have letters that
-// the name of an object must not.
+// versionStageName does not contain the version: a tag may have characters that are not
+// allowed in the name of an object.
 func versionStageName(kind, version string) string {
 	return fmt.Sprintf("pod-%s-%x", kind, sha256.Sum256([]byte(version)))[:32]
 }
 
-// wakeUnreadyPods touches the pods that wait, since KWOK looks at a pod only
-// when something happens to it.
+// wakeUnreadyPods touches the waiting pods, because KWOK looks at a pod only when
+// something happens to it.
 func (c *ControlPlane) wakeUnreadyPods(ctx context.Context) error {
 	var pods corev1.PodList
 	if err := c.client.List(ctx, &pods); err != nil {
@@ -129,7 +130,7 @@ func (c *ControlPlane) wakeUnreadyPods(ctx context.Context) error {
 	return nil
 }
 
-// wake begins the life of a pod that crashes anew, and touches one that waits.
+// wake resets the status of a crashing pod and touches a waiting pod.
 func (c *ControlPlane) wake(ctx context.Context, pod *corev1.Pod) error {
 	before := pod.DeepCopy()
 	switch {
@@ -152,9 +153,9 @@ func isCrashLooping(pod *corev1.Pod) bool {
 	return false
 }
 
-// brokenStage leaves the pod Pending, so that the stage that makes pods Ready can
-// take over once it is gone, and says the same whenever KWOK asks it, or KWOK
-// would write for ever.
+// brokenStage leaves the pod Pending. After its removal the stage that makes pods Ready
+// therefore applies. It renders the same status each time. Otherwise KWOK would write
+// forever.
 const brokenStage = `
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
@@ -202,10 +203,10 @@ spec:
       phase: Pending
 `
 
-// crashedStage lets the containers of a pod run and crash for the first time.
+// crashedStage makes the containers of a pod run and crash for the first time.
 var crashedStage = crashStage("Pending", 0, "", `1`)
 
-// crashingStage restarts containers that have crashed, which crash again.
+// crashingStage restarts crashed containers, which crash again.
 var crashingStage = crashStage("Running", restartDelay, `
     - key: '(.status.containerStatuses // [])[] | select(.state.waiting.reason == "CrashLoopBackOff") | .restartCount | tostring'
       operator: In
@@ -268,7 +269,7 @@ spec:
 `)
 }
 
-// numbersBelow quotes the numbers from 1 up to the one before n.
+// numbersBelow returns the numbers from 1 to n-1 in quotes.
 func numbersBelow(n int) string {
 	quoted := make([]string, 0, n)
 	for i := 1; i < n; i++ {

@@ -111,7 +111,8 @@ func TestPodsOfAVersionAreSlowOrCrashUntilItIsMended(t *testing.T) {
 	}
 }
 
-// However late KWOK sees a stage, the pods that come afterwards obey it.
+// The change applies to the pods that are created later, however late KWOK sees the
+// stage.
 func TestAVersionChangesOnceKWOKHasSeenIt(t *testing.T) {
 	s := start(t, controlplane.Options{Workloads: true})
 	s.waitsForKWOK("BreakVersion", func() error { return s.BreakVersion(t.Context(), "1.0.0") })
@@ -128,7 +129,8 @@ func TestAVersionChangesOnceKWOKHasSeenIt(t *testing.T) {
 	}
 }
 
-// waitsForKWOK makes a change while KWOK is paused.
+// waitsForKWOK makes a change while KWOK is paused. It expects the change to wait for
+// KWOK.
 func (s *stage) waitsForKWOK(name string, change func() error) {
 	s.t.Helper()
 	kwok, changed := s.Part(parts.KWOK), make(chan error, 1)

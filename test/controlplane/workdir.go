@@ -14,9 +14,9 @@ const (
 	workDirLock    = "in-use"
 )
 
-// workDir is a temporary folder that survives its owner by one run at most:
-// the owner holds a lock inside it, and whoever comes next removes the folders
-// whose lock nobody holds. That covers owners that were killed.
+// workDir is a temporary folder. Its owner locks a file in it. The next caller removes
+// the folders that are not locked. Thus a folder survives its owner by one run at most,
+// even if the owner was killed.
 type workDir struct {
 	path string
 	lock *os.File
@@ -45,8 +45,8 @@ func (d *workDir) remove() error {
 	return os.RemoveAll(d.path)
 }
 
-// sweepWorkDirs removes the folders of owners that are gone. A folder without
-// a lock file belongs to somebody who is just making it.
+// sweepWorkDirs removes the folders whose owner has ended. A folder without a lock file
+// belongs to a caller that is still creating it.
 func sweepWorkDirs() {
 	left, _ := filepath.Glob(filepath.Join(os.TempDir(), workDirPattern))
 	for _, path := range left {
@@ -60,8 +60,8 @@ func sweepWorkDirs() {
 	}
 }
 
-// lockFile opens a file and takes its lock, or fails at once if another holder
-// has it. Closing the file, or the death of the process, gives the lock back.
+// lockFile opens a file and locks it. It fails at once if another owner has the lock.
+// Closing the file, or the end of the process, unlocks it.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

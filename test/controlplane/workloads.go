@@ -19,7 +19,8 @@ import (
 
 const nodeName = "node-1"
 
-// startWorkloads makes Deployments and StatefulSets get pods, and pods a node.
+// startWorkloads starts the parts that create pods for Deployments and StatefulSets and
+// assign them a node.
 func (c *ControlPlane) startWorkloads(ctx context.Context) error {
 	if !c.options.Workloads {
 		return nil
@@ -31,10 +32,10 @@ func (c *ControlPlane) startWorkloads(ctx context.Context) error {
 	)
 }
 
-// trusting talks to parts that sign their certificates themselves, on loopback.
+// trusting calls parts on loopback, which sign their certificates themselves.
 var trusting = &http.Client{Transport: &http.Transport{
 	DisableKeepAlives: true,
-	TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // asks for health, tells nothing
+	TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // it asks for health and sends no secrets
 }}
 
 func (c *ControlPlane) startControllerManager(ctx context.Context) error {
@@ -76,12 +77,12 @@ func (c *ControlPlane) startScheduler(ctx context.Context) error {
 	return p.Start(ctx)
 }
 
-// startKWOK plays the kubelet of one node that has room for everything.
+// startKWOK simulates the kubelet of one node that is large enough for all pods.
 func (c *ControlPlane) startKWOK(ctx context.Context) error {
 	if err := c.installStages(ctx); err != nil {
 		return err
 	}
-	config := c.dir.file("kwok.yaml") // empty, or KWOK would read one in the user's home
+	config := c.dir.file("kwok.yaml") // empty: otherwise KWOK would read one in the user's home
 	if err := os.WriteFile(config, nil, 0o600); err != nil {
 		return fmt.Errorf("write the configuration of KWOK: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 // heldFor is how long a release must visibly stay held back.
 const heldFor = 3 * time.Second
 
-// releasesPlot is the story of good and of bad releases.
+// releasesPlot is the story of good and bad releases.
 var releasesPlot = plot{
 	about:    "four releases of the application shop, one of them bad",
 	chapters: releasesChapters,
@@ -84,8 +84,8 @@ func (s *story) firstRelease(ctx context.Context) error {
 	return s.proves(ctx, 1, "1.0.0")
 }
 
-// cast are all objects of the application. What others refer to comes first,
-// so that nobody misses anything.
+// cast returns all objects of the application. An object comes after the objects that it
+// refers to. Thus no reference is ever missing.
 func (s *story) cast() []client.Object {
 	host := s.plane.Registry.Host()
 	return []client.Object{

@@ -12,15 +12,16 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// expectation is something that must become true.
+// expectation is a condition that must become true.
 type expectation struct {
-	// what is expected, in words.
+	// what describes the expectation.
 	what string
-	// lacks says what was seen instead; nothing if the expectation is met.
+	// lacks returns the difference to the expectation. It returns "" if the expectation
+	// is met.
 	lacks func(*sights) string
 }
 
-// all is met when every one of several expectations is.
+// all is met when each of the expectations is met.
 func all(expectations ...expectation) expectation {
 	words := make([]string, 0, len(expectations))
 	for _, e := range expectations {
@@ -37,7 +38,7 @@ func all(expectations ...expectation) expectation {
 	}}
 }
 
-// current: the newest history entry is of this version and in this state.
+// current expects that the newest history entry has this version and this state.
 func current(id int64, version string, state v1alpha1.BakeStatus) expectation {
 	return expectation{fmt.Sprintf("promotion %d, of %s, is %s", id, version, state), func(s *sights) string {
 		entry := s.rollout.Current()
@@ -51,7 +52,8 @@ func current(id int64, version string, state v1alpha1.BakeStatus) expectation {
 	}}
 }
 
-// runs: the Deployment asks for the image of this version, in ready pods only.
+// runs expects that the Deployment runs the image of this version, and only in ready
+// pods.
 func runs(image string) expectation {
 	return expectation{"the Deployment runs " + image, func(s *sights) string {
 		switch is := imageOf(&s.deployment); {
@@ -65,8 +67,8 @@ func runs(image string) expectation {
 	}}
 }
 
-// serves: all the pods that the Deployment should have are ready, whatever
-// version they are of.
+// serves expects that as many pods are ready as the Deployment should have, of any
+// version.
 var serves = expectation{"as many pods as before are ready and serve", func(s *sights) string {
 	if ready := s.deployment.Status.ReadyReplicas; ready < wanted(&s.deployment) {
 		return fmt.Sprintf("%d of %d pods are ready", ready, wanted(&s.deployment))
@@ -74,7 +76,7 @@ var serves = expectation{"as many pods as before are ready and serve", func(s *s
 	return ""
 }}
 
-// blames: the HealthChecks that failed the newest promotion name this object.
+// blames expects that the HealthChecks that failed the newest promotion name this object.
 func blames(object string) expectation {
 	return expectation{"failedHealthChecks name " + object, func(s *sights) string {
 		var seen []string
@@ -90,8 +92,8 @@ func blames(object string) expectation {
 	}}
 }
 
-// heldBack: this version is the newest candidate, waits for this reason, and Ready says
-// that it waits.
+// heldBack expects that this version is the newest candidate, that it waits for this
+// reason, and that Ready reports this.
 func heldBack(version, reason string) expectation {
 	return expectation{fmt.Sprintf("%s waits (%s)", version, reason), func(s *sights) string {
 		candidates := s.rollout.Status.ReleaseCandidates
@@ -108,7 +110,7 @@ func heldBack(version, reason string) expectation {
 	}}
 }
 
-// atRest: the Rollout has done all it was asked for, and is free of a pin.
+// atRest expects that the Rollout has finished all its work and has no pin.
 var atRest = expectation{"the Rollout is Ready, neither Reconciling nor Stalled, and pinned to nothing", func(s *sights) string {
 	conditions := s.rollout.Status.Conditions
 	rests := apimeta.IsStatusConditionTrue(conditions, v1alpha1.ReadyCondition) &&
@@ -125,7 +127,7 @@ var atRest = expectation{"the Rollout is Ready, neither Reconciling nor Stalled,
 	return fmt.Sprintf("conditions %+v", conditions)
 }}
 
-// targetsCarry: every target reports this version applied.
+// targetsCarry expects that every target reports this version as applied.
 func targetsCarry(version string) expectation {
 	return expectation{"every target reports " + version, func(s *sights) string {
 		for _, t := range s.rollout.Status.Targets {
@@ -140,7 +142,7 @@ func targetsCarry(version string) expectation {
 	}}
 }
 
-// history: the promotions, oldest first, are these.
+// history expects these promotions, oldest first.
 func history(wanted ...string) expectation {
 	return expectation{"the history is " + strings.Join(wanted, ", "), func(s *sights) string {
 		entries := s.rollout.Status.History

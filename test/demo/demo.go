@@ -27,7 +27,7 @@ const (
 	deployTimeout = time.Minute
 )
 
-// demo is one run of the story, from nothing to nothing.
+// demo is one run of a story, from the start of the control plane to its removal.
 type demo struct {
 	*narrator
 	plot
@@ -36,11 +36,11 @@ type demo struct {
 
 	plane      *controlplane.ControlPlane
 	controller *controlplane.Process
-	leftBehind error // what could not be cleared away
+	leftBehind error // what could not be removed
 }
 
-// play sets the stage, tells the story and clears the stage again, however far
-// it came.
+// play starts the control plane, tells the story and removes everything again, even if
+// the story failed.
 func (d *demo) play(ctx context.Context) error {
 	silenceLogs()
 	d.note("A rollout controller for Flux, seen at work: %s.", d.about)
@@ -56,8 +56,8 @@ func (d *demo) play(ctx context.Context) error {
 	return err
 }
 
-// silenceLogs keeps what the client libraries log out of the story. What they
-// would complain about ends up in the checks.
+// silenceLogs hides the logs of the client libraries. The checks report the same
+// problems.
 func silenceLogs() {
 	ctrl.SetLogger(logr.Discard())
 	utilruntime.ErrorHandlers = nil
@@ -103,8 +103,8 @@ func (d *demo) install(ctx context.Context, program string) (err error) {
 	return err
 }
 
-// perform tells the story while the controller lives, and then keeps the stage
-// up for the audience.
+// perform tells the story while the controller runs. Then it keeps everything running for
+// the user, unless once is set.
 func (d *demo) perform(ctx context.Context) error {
 	watched, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -138,7 +138,8 @@ func (d *demo) clear() error {
 	return before.gone()
 }
 
-// lastWords is the end of a log, for when its program ended too early.
+// lastWords returns the end of a program's log, to report why the program ended too
+// early.
 func lastWords(file string) []byte {
 	content, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {

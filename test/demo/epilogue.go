@@ -12,7 +12,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// guide says how to look at the same things with kubectl.
+// guide prints how to look at the same objects with kubectl.
 func (d *demo) guide() {
 	d.print("\nTo look around in a second terminal while the story goes on:\n\n")
 	for _, command := range append([]string{"export KUBECONFIG=" + d.plane.Kubeconfig()}, d.commands...) {
@@ -20,7 +20,7 @@ func (d *demo) guide() {
 	}
 }
 
-// invitation says that the stage stays up.
+// invitation prints that everything stays up.
 func (d *demo) invitation() {
 	d.print("\nEverything stays up until you press Ctrl-C, and what happens is told here. %s\n\n", d.invite)
 	d.print("   %s\n\n", d.style.bold(d.command))

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// interruption is why a context ended: somebody wants this program to end.
+// interruption is the cause of a context that a signal to this program ended.
 type interruption struct{ signal syscall.Signal }
 
 func (i interruption) Error() string { return i.String() }
@@ -21,13 +21,12 @@ func (i interruption) String() string {
 	return "a signal, " + i.signal.String()
 }
 
-// status is the exit status by which a shell tells such an end.
+// status is the exit status that a shell uses for such an end.
 func (i interruption) status() int { return 128 + int(i.signal) }
 
-// interruptible returns a context that ends when the user presses Ctrl-C, or
-// the terminal or the reader of the output goes away. Further signals change
-// nothing, so that a second Ctrl-C does not leave behind what the first one
-// is cleaning up.
+// interruptible returns a context that ends when the user presses Ctrl-C, or when the
+// terminal or the reader of the output closes. Further signals have no effect. Thus a
+// second Ctrl-C does not interrupt the cleanup after the first.
 func interruptible(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)

@@ -13,14 +13,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// remains are what a control plane has made on this machine, and what must be
-// gone when it has stopped.
+// remains are the processes and the folder that a control plane has created on this
+// machine. None of them must exist after it has stopped.
 type remains struct {
 	groups map[string]int
 	folder string
 }
 
-// leftovers lists what there is to be left, before the control plane stops.
+// leftovers lists what could be left, before the control plane stops.
 func leftovers(plane *controlplane.ControlPlane) remains {
 	r := remains{groups: map[string]int{}, folder: plane.Dir()}
 	for _, name := range append(parts.All(), scenario.ControllerName) {
@@ -31,8 +31,8 @@ func leftovers(plane *controlplane.ControlPlane) remains {
 	return r
 }
 
-// gone returns what is still there: a process, or another of its group, or
-// the folder with everything that was stored.
+// gone returns an error for each remaining process, or process of its group, and for the
+// folder with the stored data.
 func (r remains) gone() error {
 	var errs []error
 	for name, group := range r.groups {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo tells the story of some releases on a real control plane: real
-// Flux, a real Kubernetes API and the controller as it is installed. Nothing
-// needs to be there already but Go.
+// Command demo tells the story of some releases on a real control plane: real Flux, a
+// real Kubernetes API and the controller as it is installed. It needs only Go.
 //
-//	go run ./test/demo                     stays up until Ctrl-C, to be looked at
+//	go run ./test/demo                     stays up for the user until Ctrl-C
 //	go run ./test/demo --once              ends by itself
-//	go run ./test/demo --story=workloads   tells what happens inside one release
+//	go run ./test/demo --story=workloads   shows what happens inside one release
 //
-// The exit status is 0 only if the story came out as it should.
+// The exit status is 0 only if the story had the expected result.
 package main
 
 import (
@@ -26,7 +25,7 @@ func main() {
 	os.Exit(run(os.Args[1:]))
 }
 
-// run plays the demo and returns the exit status.
+// run runs the demo and returns the exit status.
 func run(args []string) int {
 	var d demo
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
@@ -50,7 +49,8 @@ func run(args []string) int {
 	return d.exitStatus(ctx, err)
 }
 
-// exitStatus says how it ended. An interruption is no failure of the story.
+// exitStatus returns the exit status and prints why the demo ended. An interruption is
+// not a failure of the story.
 func (d *demo) exitStatus(ctx context.Context, err error) int {
 	var by interruption
 	switch {

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// speakEvery is how long a step of the preparations may be silent.
+// speakEvery is how long a step of the preparations may print nothing.
 const speakEvery = 10 * time.Second
 
-// narrator writes the story. Everything that is printed goes through it, so
-// that lines of several goroutines never mix.
+// narrator writes the story. All output goes through it. Thus lines of several goroutines
+// never mix.
 type narrator struct {
 	style style
 	begun time.Time
@@ -30,7 +30,7 @@ func newNarrator(out *os.File) *narrator {
 	return &narrator{style: styleFor(out), begun: now, out: out, last: now}
 }
 
-// Write passes on what the building of programs says.
+// Write passes on the output of the builds.
 func (n *narrator) Write(text []byte) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -42,13 +42,13 @@ func (n *narrator) print(format string, args ...any) {
 	_, _ = fmt.Fprintf(n, format, args...)
 }
 
-// note says something outside of the story.
+// note prints a line that is not part of the story.
 func (n *narrator) note(format string, args ...any) {
 	n.print("%s\n", fmt.Sprintf(format, args...))
 }
 
-// during does a step of the preparations, and says when it begins, that it
-// lasts if nothing else was said for a while, and how long it took.
+// during runs a step of the preparations. It prints when the step begins, that it
+// continues if nothing else was printed for a while, and how long it took.
 func (n *narrator) during(what string, step func() error) error {
 	begun := time.Now()
 	n.note("%s %s...", n.style.dim("==>"), what)
@@ -76,7 +76,7 @@ func (n *narrator) stillAtIt(what string, begun time.Time) {
 	}
 }
 
-// begin makes this moment the beginning of the story.
+// begin sets the beginning of the story to now.
 func (n *narrator) begin() { n.begun = time.Now() }
 
 // chapter begins a chapter.
@@ -85,7 +85,7 @@ func (n *narrator) chapter(number int, title, intro string) {
 	n.print("%s\n\n", wrap(intro, "   "))
 }
 
-// tell prints lines of the story with the moment and the actor in front.
+// tell prints lines of the story, each after the time and the actor.
 func (n *narrator) tell(lines ...line) {
 	for _, l := range lines {
 		since := time.Since(n.begun)
@@ -98,7 +98,7 @@ func (n *narrator) tell(lines ...line) {
 	}
 }
 
-// passed says what a chapter was checked for.
+// passed prints the expectations that a chapter has met.
 func (n *narrator) passed(expectations ...expectation) {
 	for _, e := range expectations {
 		n.print("%s\n", n.style.tone(good, "   ✓ "+strings.TrimSpace(wrap(e.what, "     "))))
@@ -107,11 +107,11 @@ func (n *narrator) passed(expectations ...expectation) {
 
 const (
 	textWidth = 110
-	// margin is the room that the moment and the actor take.
+	// margin is as wide as the time and the actor.
 	margin = "                       "
 )
 
-// wrap breaks text into lines of a readable length, each with the indent.
+// wrap breaks text into lines of a readable length and indents each line.
 func wrap(text, indent string) string {
 	var wrapped strings.Builder
 	for _, paragraph := range strings.Split(text, "\n") {

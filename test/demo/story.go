@@ -15,39 +15,37 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// chapterLimit is how long a chapter may take; each takes a quarter of it on a
-// machine that has nothing else to do.
+// chapterLimit is how long a chapter may take. On an idle machine each takes a quarter of
+// it.
 const chapterLimit = 2 * time.Minute
 
-// releases is the story that is told unless another is asked for.
+// releases is the default story.
 const releases = "releases"
 
-// plots are the stories there are, by name.
+// plots are all stories, by name.
 var plots = map[string]plot{releases: releasesPlot, "workloads": workloadsPlot}
 
-// plot is what a story consists of.
+// plot defines a story.
 type plot struct {
-	// about says in a few words what it tells.
+	// about describes the story in a few words.
 	about    string
 	chapters []chapter
-	// ending is what must have come of it all.
+	// ending is what must be true at the end.
 	ending []expectation
-	// commands show the same with kubectl, and tables what they show in the end.
+	// commands show the same with kubectl. The tables are shown at the end.
 	commands []string
 	tables   []schema.GroupVersionResource
-	// invite says what one can do when the story is told.
+	// invite and command show what the user can do after the story.
 	invite  string
 	command string
 
-	// watched are the kinds whose objects tell the story.
+	// watched are the kinds whose objects are part of the story.
 	watched []client.Object
-	// crds, components and args are what is installed beside the controller of
-	// releases.
+	// crds, components and args are installed in addition to the release controller's.
 	crds, components, args []string
 }
 
-// story is a plot as it unfolds: what is done to the application, and what must
-// follow.
+// story is a running plot: the changes to the application and their expected results.
 type story struct {
 	*demo
 	scenario.App
@@ -61,7 +59,7 @@ type chapter struct {
 	play         func(*story, context.Context) error
 }
 
-// newStory begins to watch, so that nothing happens unseen.
+// newStory starts to watch first. Thus it misses no event.
 func newStory(ctx context.Context, d *demo) (*story, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &story{demo: d, App: scenario.NewApp("demo", "shop"), witness: newWitness(d.narrator.tell)}
@@ -78,7 +76,7 @@ func newStory(ctx context.Context, d *demo) (*story, error) {
 	return s, nil
 }
 
-// tell plays the chapters in order and ends with what is left to see.
+// tell plays the chapters in order and then shows the result.
 func (s *story) tell(ctx context.Context) error {
 	s.begin()
 	s.guide()
@@ -97,7 +95,7 @@ func (s *story) play(ctx context.Context, c chapter) error {
 	return c.play(s, ctx)
 }
 
-// must waits for what a chapter has to lead to, and says so.
+// must waits until the expectations of a chapter are met, and reports them.
 func (s *story) must(ctx context.Context, expectations ...expectation) error {
 	if err := s.await(ctx, all(expectations...)); err != nil {
 		return err
@@ -107,7 +105,7 @@ func (s *story) must(ctx context.Context, expectations ...expectation) error {
 	return nil
 }
 
-// create makes the objects of the application.
+// create creates the objects of the application.
 func (s *story) create(ctx context.Context, objects ...client.Object) error {
 	for _, o := range objects {
 		if err := s.plane.Client().Create(ctx, o); err != nil {
@@ -117,8 +115,8 @@ func (s *story) create(ctx context.Context, objects ...client.Object) error {
 	return nil
 }
 
-// push makes a release and lets Flux's image automation notice it, which would
-// happen by itself at its next interval.
+// push pushes a release and makes Flux's image automation notice it at once, not only at
+// its next interval.
 func (s *story) push(ctx context.Context, artifact controlplane.Artifact) error {
 	digest, err := s.plane.Registry.Push(ctx, artifact)
 	if err != nil {
@@ -128,7 +126,7 @@ func (s *story) push(ctx context.Context, artifact controlplane.Artifact) error 
 	return s.plane.RequestReconcile(ctx, s.ImageRepository(s.plane.Registry.Host()))
 }
 
-// patch does what a kubectl patch of the Rollout does, and shows its command.
+// patch patches the Rollout as kubectl patch does, and shows the command.
 func (s *story) patch(ctx context.Context, body string) error {
 	s.narrator.tell(says(you, order, "$ kubectl patch rollout %s -n %s --type=merge -p '%s'", s.Name, s.Namespace, body))
 	patch := client.RawPatch(types.MergePatchType, []byte(body))

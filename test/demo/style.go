@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// style says how things look: in colours on a terminal, plain elsewhere.
+// style defines the look of the output: with colours on a terminal, without elsewhere.
 type style struct{ colours bool }
 
 // styleFor respects https://no-color.org.

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// tableOf shows what kubectl get shows: the API server makes the table, from
-// the print columns of the custom resource definition.
+// tableOf returns the output of kubectl get. The API server makes the table from the
+// print columns of the CustomResourceDefinition.
 func tableOf(ctx context.Context, config *rest.Config, namespace string, kind schema.GroupVersionResource) (string, error) {
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -35,7 +35,7 @@ func tableOf(ctx context.Context, config *rest.Config, namespace string, kind sc
 	return format(&table), nil
 }
 
-// format lays a table out as kubectl does, without the columns of -o wide.
+// format lays out a table as kubectl does, without the columns of -o wide.
 func format(table *metav1.Table) string {
 	var text strings.Builder
 	columns := tabwriter.NewWriter(&text, 6, 4, 3, ' ', 0)

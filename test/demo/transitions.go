@@ -17,7 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// actor is who does or says something in the story.
+// actor is the object or user that a line of the story is about.
 type actor string
 
 const (
@@ -38,25 +38,25 @@ var actorColours = map[actor]string{
 	ociRepository: "33", kustomization: "33", deployment: "37", statefulSet: "37", coordination: "34", healthCheck: "35",
 }
 
-// tone is how a line is meant.
+// tone defines how a line looks.
 type tone int
 
 const (
 	plain tone = iota
 	good
 	bad
-	order // what a person does
+	order // a user's command
 )
 
-// line is one thing that somebody did or said.
+// line is one line of the story.
 type line struct {
 	actor actor
 	tone  tone
 	text  string
 }
 
-// narrate says what has happened between two versions of an object; before is
-// nil when the object is new. It is a pure function.
+// narrate describes the changes between two versions of an object. before is nil when the
+// object is new. It is a pure function.
 func narrate(before, after client.Object) []line {
 	switch after := after.(type) {
 	case *v1alpha1.Rollout:
@@ -84,7 +84,7 @@ func narrate(before, after client.Object) []line {
 	return nil
 }
 
-// orEmpty is the object, or an empty one where there was none.
+// orEmpty returns the object, or an empty one if there is none.
 func orEmpty[T any](object client.Object) *T {
 	if typed, ok := any(object).(*T); ok && typed != nil {
 		return typed
@@ -96,7 +96,7 @@ func says(a actor, t tone, format string, args ...any) line {
 	return line{actor: a, tone: t, text: fmt.Sprintf(format, args...)}
 }
 
-// short shows a digest or a revision by its first characters.
+// short shows only the first characters of a digest or a revision.
 func short(revision string) string {
 	name, digest, found := strings.Cut(revision, "sha256:")
 	if !found || len(digest) <= 12 {

@@ -28,7 +28,7 @@ func narrateOCIRepository(before, after *sourcev1.OCIRepository) []line {
 		lines = append(lines, says(ociRepository, plain, "has pulled %s", short(revision)))
 	}
 	if tagOf(after) == "" {
-		return lines // it looks for a tag "latest", which nobody pushes
+		return lines // it looks for a tag "latest", which is never pushed
 	}
 	return append(lines, narrateComplaint(ociRepository, before.Status.Conditions, after.Status.Conditions)...)
 }
@@ -55,8 +55,8 @@ func narrateKustomization(before, after *kustomizev1.Kustomization) []line {
 	return append(lines, narrateComplaint(kustomization, before.Status.Conditions, after.Status.Conditions)...)
 }
 
-// narrateComplaint tells what a Flux object says when it begins not to be
-// Ready for another reason than that it is at work, or waits for its source.
+// narrateComplaint returns the message of a Flux object that is not Ready any more,
+// unless it only makes progress or waits for its source.
 func narrateComplaint(a actor, before, after []metav1.Condition) []line {
 	is, was := apimeta.FindStatusCondition(after, meta.ReadyCondition), apimeta.FindStatusCondition(before, meta.ReadyCondition)
 	if is == nil || is.Status != metav1.ConditionFalse || was != nil && was.Message == is.Message {

@@ -34,8 +34,8 @@ func imageOf(d *appsv1.Deployment) string {
 	return ""
 }
 
-// updatedAndReady counts the pods of the newest version when there are no
-// others, and all of them are ready; zero before.
+// updatedAndReady returns the number of pods of the newest version, once there are no
+// others and all of them are ready. It returns 0 before.
 func updatedAndReady(d *appsv1.Deployment) int32 {
 	s := d.Status
 	done := s.ObservedGeneration == d.Generation && s.UpdatedReplicas == wanted(d) &&
@@ -62,8 +62,8 @@ func givenUp(d *appsv1.Deployment) string {
 	return ""
 }
 
-// narrateEvent tells of the warnings that are stored about an object. What is
-// normal is told by the objects themselves, and so is a failed bake.
+// narrateEvent describes the warnings about an object. The objects themselves show normal
+// changes and failed bakes.
 func narrateEvent(before client.Object, after *corev1.Event) []line {
 	if before != nil || after.Type != corev1.EventTypeWarning || after.Reason == v1alpha1.BakeTimeFailedReason {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// narrateRollout tells of the newest history entry, of the evidence for it,
-// and of what keeps the next release waiting.
+// narrateRollout describes the newest history entry, its evidence, and what the next
+// release waits for.
 func narrateRollout(before, after *v1alpha1.Rollout) []line {
 	lines := narrateApplied(before, after)
 	lines = append(lines, narrateEntry(before.Current(), after.Current())...)
@@ -46,8 +46,7 @@ func toneOf(state v1alpha1.BakeStatus) tone {
 	return plain
 }
 
-// narrateApplied tells when all targets report the release, and when one of
-// them complains.
+// narrateApplied reports when all targets report the release, and when a target fails.
 func narrateApplied(before, after *v1alpha1.Rollout) []line {
 	was, is := condition(before, v1alpha1.TargetsAppliedCondition), condition(after, v1alpha1.TargetsAppliedCondition)
 	switch {
@@ -61,8 +60,8 @@ func narrateApplied(before, after *v1alpha1.Rollout) []line {
 	return nil
 }
 
-// narrateWaiting tells what Ready says beyond the bake of the current release,
-// which was told already: what the next release waits for, and what is wrong.
+// narrateWaiting describes the part of the Ready message that is not about the bake of
+// the current release: what the next release waits for, and errors.
 func narrateWaiting(before, after *v1alpha1.Rollout) []line {
 	is := beyondBake(after)
 	if is == "" || is == beyondBake(before) {
@@ -94,7 +93,7 @@ func idOf(entry *v1alpha1.DeploymentHistoryEntry) int64 {
 	return *entry.ID
 }
 
-// told is the text of an optional field.
+// told returns the text of an optional field.
 func told(s *string) string {
 	if s == nil {
 		return ""

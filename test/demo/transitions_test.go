@@ -231,7 +231,7 @@ func notReady(reason string) []metav1.Condition {
 	return []metav1.Condition{{Type: meta.ReadyCondition, Status: metav1.ConditionFalse, Reason: reason, Message: "no"}}
 }
 
-// pods are two of which some are updated and ready.
+// pods returns a Deployment with two pods, some of which are updated and ready.
 func pods(image string, updated int32, givenUp string) *appsv1.Deployment {
 	replicas := int32(2)
 	d := &appsv1.Deployment{
@@ -254,10 +254,10 @@ func event(kind, reason string) *corev1.Event {
 	}
 }
 
-// fleet of which the workloads of the second story are.
+// fleet contains the workloads of the second story.
 var fleet = scenario.Fleet{App: scenario.NewApp("demo", "shop")}
 
-// member is a Deployment that takes turns; some of its two pods are updated.
+// member returns a Deployment that takes turns. Some of its two pods are updated.
 func member(version string, paused bool, updated int32) *appsv1.Deployment {
 	d := fleet.Deployment("web", "web:"+version)
 	d.Spec.Paused = paused

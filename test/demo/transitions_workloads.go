@@ -14,11 +14,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// isMember says whether a Deployment is one of several that roll out in turn.
+// isMember reports whether a Deployment is one of several that roll out in turn.
 func isMember(d *appsv1.Deployment) bool { return d.Labels[scenario.MemberLabel] != "" }
 
-// narrateMember tells what a Deployment is given, whether it has to wait, and
-// when it is done.
+// narrateMember describes a Deployment's new image, whether it has to wait, and when it
+// is done.
 func narrateMember(before, after *appsv1.Deployment) []line {
 	var lines []line
 	was, is := imageIn(before.Spec.Template), imageIn(after.Spec.Template)
@@ -33,7 +33,7 @@ func narrateMember(before, after *appsv1.Deployment) []line {
 	return append(lines, narrateState(deployment, after.Name, is, workload.Deployment(before), workload.Deployment(after))...)
 }
 
-// narrateZone tells of a StatefulSet and how many of its pods are replaced.
+// narrateZone describes a StatefulSet's new image and how many of its pods are replaced.
 func narrateZone(before, after *appsv1.StatefulSet) []line {
 	var lines []line
 	was, is := imageIn(before.Spec.Template), imageIn(after.Spec.Template)
@@ -50,7 +50,7 @@ func narrateZone(before, after *appsv1.StatefulSet) []line {
 	return append(lines, narrateState(statefulSet, after.Name, is, workload.StatefulSet(before), workload.StatefulSet(after))...)
 }
 
-// narrateState tells when a workload is done, and when it has failed.
+// narrateState reports when a workload is done and when it has failed.
 func narrateState(who actor, name, image string, was, is workload.State) []line {
 	switch {
 	case was.Phase == is.Phase:
@@ -70,7 +70,7 @@ func imageIn(template corev1.PodTemplateSpec) string {
 	return template.Spec.Containers[0].Image
 }
 
-// narrateCoordination tells whose turn it is.
+// narrateCoordination reports which Deployment has the turn.
 func narrateCoordination(before, after *coordinationv1.DeploymentCoordination) []line {
 	var lines []line
 	if active := nameIn(after.Status.ActiveDeployment); active != nameIn(before.Status.ActiveDeployment) {

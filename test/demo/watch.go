@@ -23,17 +23,17 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
-// ofReleases are the kinds whose objects tell of releases.
+// ofReleases are the kinds whose objects tell the story of releases.
 var ofReleases = []client.Object{
 	&imagev1.ImagePolicy{}, &v1alpha1.Rollout{}, &v1alpha1.HealthCheck{}, &sourcev1.OCIRepository{},
 	&kustomizev1.Kustomization{}, &appsv1.Deployment{}, &corev1.Event{},
 }
 
-// change is what has happened to an object; before is nil if it is new.
+// change is a change of an object. before is nil if the object is new.
 type change struct{ before, after client.Object }
 
-// watch sends what happens to objects of some kinds in a namespace until ctx ends.
-// It returns once it knows what there is, and with a function that waits for the
+// watch sends the changes of objects of some kinds in a namespace until ctx ends. It
+// returns after it has set up the watches, and returns a function that waits for their
 // end.
 func watch(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, namespace string, kinds []client.Object) (<-chan change, func(), error) {
 	objects, err := cache.New(config, cache.Options{
@@ -57,7 +57,7 @@ func watch(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, nam
 	return changes, group.Wait, nil
 }
 
-// forward sends what an informer sees.
+// forward sends the events of an informer.
 func forward(ctx context.Context, to chan<- change) clientgocache.ResourceEventHandler {
 	send := func(before, after client.Object) {
 		select {
@@ -76,8 +76,8 @@ func forward(ctx context.Context, to chan<- change) clientgocache.ResourceEventH
 	}
 }
 
-// sights are the objects of the story as they were seen last. Those that were
-// never seen are empty.
+// sights are the newest versions of the story's objects that were seen. An object that
+// was never seen is empty.
 type sights struct {
 	imagePolicy   imagev1.ImagePolicy
 	rollout       v1alpha1.Rollout
@@ -108,8 +108,7 @@ func (s *sights) see(object client.Object) {
 	}
 }
 
-// witness sees the changes one by one, tells them, and lets others wait for
-// what they expect.
+// witness sees the changes one by one and tells them. Others can wait for an expectation.
 type witness struct {
 	tell func(...line)
 
@@ -122,7 +121,7 @@ func newWitness(tell func(...line)) *witness {
 	return &witness{tell: tell, changed: make(chan struct{})}
 }
 
-// run is the one loop that tells the story.
+// run is the only loop that tells the story.
 func (w *witness) run(ctx context.Context, changes <-chan change) {
 	for {
 		select {
@@ -149,8 +148,8 @@ func (w *witness) look() (sights, <-chan struct{}) {
 	return w.seen, w.changed
 }
 
-// await waits until an expectation is met, and says what was seen instead if
-// ctx ends before.
+// await waits until an expectation is met. If ctx ends first, it returns what was seen
+// instead.
 func (w *witness) await(ctx context.Context, e expectation) error {
 	for {
 		seen, changed := w.look()
@@ -166,7 +165,7 @@ func (w *witness) await(ctx context.Context, e expectation) error {
 	}
 }
 
-// stays makes sure that an expectation is met for as long as given.
+// stays makes sure that an expectation stays met for the given time.
 func (w *witness) stays(ctx context.Context, lasting time.Duration, e expectation) error {
 	over := time.After(lasting)
 	for {
@@ -184,8 +183,8 @@ func (w *witness) stays(ctx context.Context, lasting time.Duration, e expectatio
 	}
 }
 
-// settle waits until nothing has happened for a moment, so that the last words
-// about one release do not run into the next.
+// settle waits until nothing has happened for a moment. Thus the last lines about one
+// release come before the first lines about the next.
 func (w *witness) settle(ctx context.Context) {
 	const moment, most = 500 * time.Millisecond, 5 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, most)

@@ -24,10 +24,10 @@ import (
 const (
 	// podsTake is how long a new pod needs to become Ready in this story.
 	podsTake = time.Second
-	// readyFor is how many seconds a workload must have been ready before the next
+	// readyFor is how many seconds a workload must have been ready before the next one
 	// may begin.
 	readyFor = 2
-	// turnsTimeout is when a release is given up whose workloads take turns.
+	// turnsTimeout is when a release fails whose workloads take turns.
 	turnsTimeout = chapterLimit
 )
 
@@ -88,7 +88,7 @@ func (s *story) fleet() scenario.Fleet {
 	return scenario.Fleet{App: s.App, Members: members, Zones: zones, MinReadySeconds: readyFor, IdlePolicy: coordinationv1.IdleResume}
 }
 
-// standUp deploys the first release, in which nobody waits for anybody yet.
+// standUp deploys the first release. No workload waits for another one yet.
 func (s *story) standUp(ctx context.Context) error {
 	artifact, err := s.fleet().Release("1.0.0", nil)
 	if err != nil {
@@ -107,8 +107,8 @@ func (s *story) standUp(ctx context.Context) error {
 	return s.must(ctx, current(1, "1.0.0", v1alpha1.BakeSucceeded), allRun("1.0.0", append(slices.Clone(members), zones...)...))
 }
 
-// waitingCast is the cast with a Kustomization that waits for health, for as long
-// as all workloads need in turn.
+// waitingCast returns the cast with a Kustomization that waits for health. It waits long
+// enough for all workloads in turn.
 func (s *story) waitingCast() []client.Object {
 	kustomization := s.Kustomization()
 	kustomization.Spec.Wait = true
@@ -120,8 +120,8 @@ func (s *story) waitingCast() []client.Object {
 	}
 }
 
-// turns releases a version for some workloads, while others stay at another, and
-// looks whether they take turns.
+// turns releases a version for some workloads, while others stay at another version, and
+// checks that they take turns.
 func (s *story) turns(ctx context.Context, id int64, version string, some []string, other string, others []string) error {
 	if err := s.plane.SlowVersion(ctx, version, podsTake); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (s *story) turns(ctx context.Context, id int64, version string, some []stri
 	return s.must(ctx, inTurn(some...), current(id, version, v1alpha1.BakeSucceeded), allRun(version, some...))
 }
 
-// release is a version in which some workloads stay as they are.
+// release returns a version in which some workloads stay as they are.
 func (s *story) release(version, other string, unchanged []string) (controlplane.Artifact, error) {
 	tags := map[string]string{}
 	for _, name := range unchanged {
@@ -146,17 +146,17 @@ func (s *story) release(version, other string, unchanged []string) (controlplane
 	return s.fleet().Release(version, tags)
 }
 
-// workloads are what was seen of Deployments and StatefulSets. A copy is not
-// changed by what is seen later.
+// workloads are the observed Deployments and StatefulSets. Later observations do not
+// change a copy.
 type workloads struct {
 	images map[string]string
 	states map[string]workload.State
-	// done are the names of those that were seen to be done since the witness
-	// forgot, in that order.
+	// done are the names of the workloads that became done since the last forget, in that
+	// order.
 	done []string
 }
 
-// with is what is known when a workload was seen.
+// with returns a copy with the observed state of a workload.
 func (w workloads) with(object client.Object, is workload.State) workloads {
 	name := object.GetName()
 	was := w.states[name]
@@ -181,14 +181,14 @@ func cloneOf[V any](m map[string]V) map[string]V {
 	return maps.Clone(m)
 }
 
-// forget begins to collect who is done anew.
+// forget empties the list of workloads that are done.
 func (w *witness) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen.workloads.done = nil
 }
 
-// inTurn: these workloads were done one after the other.
+// inTurn expects that these workloads were done one after the other.
 func inTurn(names ...string) expectation {
 	return expectation{strings.Join(names, ", then ") + " were done, in this order", func(s *sights) string {
 		if slices.Equal(s.workloads.done, names) {
@@ -198,7 +198,7 @@ func inTurn(names ...string) expectation {
 	}}
 }
 
-// allRun: these workloads run a version in all of their pods.
+// allRun expects that these workloads run a version in all of their pods.
 func allRun(version string, names ...string) expectation {
 	return expectation{strings.Join(names, ", ") + " run " + version, func(s *sights) string {
 		for _, name := range names {

@@ -68,7 +68,7 @@ func closedGate(s *stage.Stage) *v1alpha1.RolloutGate {
 	}
 }
 
-// generations count how often the targets' specs have been changed.
+// generations returns how often the specs of the targets have been changed.
 func generations(s *stage.Stage) map[string]int64 {
 	repository, kustomization := s.OCIRepository(""), s.Kustomization()
 	s.Read(repository)
@@ -76,8 +76,8 @@ func generations(s *stage.Stage) map[string]int64 {
 	return map[string]int64{"OCIRepository": repository.Generation, "Kustomization": kustomization.Generation}
 }
 
-// An application that somebody else deployed is taken over as it is, with the default
-// rights of the controller and by what Flux itself reports.
+// The controller adopts an application that was deployed without it, and changes nothing.
+// It needs only its default rights and the status that Flux reports.
 func TestFirstReleaseAppliedBeginsWithWhatFluxHasApplied(t *testing.T) {
 	s := newStage(t)
 	gate := closedGate(s)

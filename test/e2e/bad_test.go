@@ -13,14 +13,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-// breakRelease releases 1.0.0, which works, and 1.2.0, whose pods never do.
+// breakRelease publishes 1.0.0, which works, and 1.2.0, whose pods never become ready.
 func breakRelease(t *testing.T) (s *stage.Stage, failed *v1alpha1.Rollout) {
 	t.Helper()
 	return breakVersion(t, "1.2.0")
 }
 
-// breakVersion is breakRelease for another version than the one that is broken
-// for all stories at once.
+// breakVersion does the same as breakRelease with another version than the one that is
+// broken for all stories at once.
 func breakVersion(t *testing.T, bad string) (s *stage.Stage, failed *v1alpha1.Rollout) {
 	t.Helper()
 	s = newStage(t)
@@ -76,14 +76,15 @@ func TestABadReleaseDoesNotComeBackAfterARollback(t *testing.T) {
 	})
 	s.Stays("at 1.0.0", rolledBack)
 
-	s.Publish(s.Release("1.2.1")) // nothing is in the way of the fix now
+	s.Publish(s.Release("1.2.1")) // nothing blocks the fix now
 	s.AwaitState("1.2.1", v1alpha1.BakeSucceeded)
 	if got, want := imageOf(s), "registry.example/shop:1.2.1"; got != want {
 		t.Errorf("the Deployment runs %s, want %s", got, want)
 	}
 }
 
-// isHistory says whether a Rollout's promotions are these.
+// isHistory returns a function that reports whether a Rollout has exactly these
+// promotions.
 func isHistory(want ...string) func(*v1alpha1.Rollout) bool {
 	return func(r *v1alpha1.Rollout) bool { return cmp.Equal(want, stage.History(r)) }
 }

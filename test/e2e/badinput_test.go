@@ -20,15 +20,15 @@ import (
 // nowhere is an address that refuses every connection.
 const nowhere = "127.0.0.1:1"
 
-// mistake is something in the cluster that keeps release 1.0.0 from being
-// deployed until it is mended.
+// mistake is something in the cluster that keeps release 1.0.0 from being deployed until
+// it is fixed.
 type mistake struct {
 	make, mend func(*stage.Stage)
-	// condition is how it shows, as "Type=Status Reason: ".
+	// condition is the beginning of the condition, as "Type=Status Reason: ".
 	condition string
-	// event is its beginning, as "Type Reason: ".
+	// event is the beginning of the event, as "Type Reason: ".
 	event string
-	// says are words of both: what is wrong, and what to do.
+	// says are words in both of them: the problem, and the action to take.
 	says []string
 }
 
@@ -71,12 +71,12 @@ var mistakes = map[string]mistake{
 		},
 		mend:      func(s *stage.Stage) { scan(s, plane.Registry.Host()) },
 		condition: "ReleasesUpdated=False ImagePolicyNotReady: ",
-		event:     "Warning ImagePolicyNotReady: ImageRepository ", // the ImagePolicy may say that it has not caught up yet
+		event:     "Warning ImagePolicyNotReady: ImageRepository ", // the ImagePolicy may report that it is not up to date yet
 		says:      []string{nowhere, "ImageRepository", "connection refused"},
 	},
 	"no ImagePolicy": {
 		make: func(s *stage.Stage) {
-			offer(s) // or the policy would first say that it has no tags yet
+			offer(s) // otherwise the policy would first report that it has no tags yet
 			s.Delete(s.ImagePolicy(""))
 			awaitGone(s)
 		},
@@ -100,7 +100,7 @@ func TestBadInputIsNamedOnceBlocksNothingElseAndIsMended(t *testing.T) {
 			})
 
 			neighbour := s.Beside("till")
-			neighbour.Create(neighbour.Flux(plane.Registry.Host())[1:]...) // the namespace is there
+			neighbour.Create(neighbour.Flux(plane.Registry.Host())[1:]...) // the namespace exists already
 			neighbour.Create(neighbour.Rollout())
 			neighbour.Publish(neighbour.ConfigRelease("1.0.0"))
 			neighbour.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
@@ -161,7 +161,7 @@ func TestATargetThatNamesNoRolloutIsToldOnce(t *testing.T) {
 		return saysAll(events, "Warning RolloutNotFound: ", []string{s.Namespace + "/shop", "create it"}), strings.Join(events, "\n")
 	})
 
-	annotate(s, "example.com/touched", "yes") // neither this nor Flux's own writes are news
+	annotate(s, "example.com/touched", "yes") // neither this nor Flux's own writes are a reason for another event
 	s.Create(s.Rollout())
 	s.Publish(s.ConfigRelease("1.0.0"))
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
@@ -170,7 +170,7 @@ func TestATargetThatNamesNoRolloutIsToldOnce(t *testing.T) {
 	}
 }
 
-// warningsOf are the warnings about the Rollout.
+// warningsOf returns the warnings about the Rollout.
 func warningsOf(s *stage.Stage) []string { return told(s.Events(s.Rollout()), "Warning ") }
 
 // offer publishes 1.0.0 and waits until the ImagePolicy names it.
@@ -179,7 +179,7 @@ func offer(s *stage.Stage) {
 	s.AwaitOffer("1.0.0")
 }
 
-// awaitGone waits until Flux has let the ImagePolicy go.
+// awaitGone waits until Flux has removed its finalizer and the ImagePolicy is deleted.
 func awaitGone(s *stage.Stage) {
 	s.T.Helper()
 	policy := s.ImagePolicy("")
@@ -189,7 +189,7 @@ func awaitGone(s *stage.Stage) {
 	})
 }
 
-// refer sets the reference of the OCIRepository, its tag apart.
+// refer sets the reference of the OCIRepository, except its tag.
 func refer(s *stage.Stage, ref sourcev1.OCIRepositoryRef) {
 	repository := s.OCIRepository("")
 	s.Change(repository, func() {
@@ -214,13 +214,13 @@ func annotate(s *stage.Stage, key, value string) {
 	})
 }
 
-// scan lets the ImageRepository scan a registry.
+// scan makes the ImageRepository scan a registry.
 func scan(s *stage.Stage, host string) {
 	repository := s.ImageRepository("")
 	s.Change(repository, func() { repository.Spec.Image = host + "/" + s.Repository })
 }
 
-// awaitRefusal waits until Flux has noticed that the registry does not answer.
+// awaitRefusal waits until Flux reports that the registry does not answer.
 func awaitRefusal(s *stage.Stage) {
 	repository := s.ImageRepository("")
 	stage.Eventually(s.T, "a refused scan", func() (bool, string) {
@@ -238,7 +238,7 @@ func conditionsOf(r *v1alpha1.Rollout) []string {
 	return all
 }
 
-// told picks the lines that begin in one way.
+// told returns the lines that begin with a text.
 func told(lines []string, beginning string) []string {
 	var some []string
 	for _, line := range lines {
@@ -249,7 +249,7 @@ func told(lines []string, beginning string) []string {
 	return some
 }
 
-// saysAll says whether a line begins in one way and has all the words.
+// saysAll reports whether a line begins with a text and contains all words.
 func saysAll(lines []string, beginning string, words []string) bool {
 	for _, line := range told(lines, beginning) {
 		all := true

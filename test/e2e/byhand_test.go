@@ -14,8 +14,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-// A Rollout that comes from Git may be pinned by hand, if it is done in a way
-// that Flux does not undo.
+// A user may pin a Rollout that comes from Git by hand, in a way that Flux does not
+// overwrite.
 
 func TestAPinByHandOutlivesTheParentUnlessKubectlSignsIt(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestAPinByHandOutlivesTheParentUnlessKubectlSignsIt(t *testing.T) {
 				return slices.Contains(stage.History(r), "2 0.9.0 Succeeded")
 			})
 
-			p.commit(p.rollout(c.annotation, 2)) // the parent has come by when this is there
+			p.commit(p.rollout(c.annotation, 2)) // once this is applied, the parent has reconciled
 			after := p.Await("what Git says", func(r *v1alpha1.Rollout) bool {
 				return r.Spec.VersionHistoryLimit != nil && *r.Spec.VersionHistoryLimit == 2
 			})
@@ -55,7 +55,7 @@ func TestAPinByHandOutlivesTheParentUnlessKubectlSignsIt(t *testing.T) {
 	}
 }
 
-// rollout is the Rollout shop as Git has it.
+// rollout returns the manifest of the Rollout shop in Git.
 func (p parent) rollout(annotation string, limit int) string {
 	if annotation != "" {
 		annotation = "  annotations:\n    " + annotation + "\n"
@@ -72,7 +72,7 @@ metadata:
 `, p.Namespace, annotation, limit)
 }
 
-// pinAs pins as a client does that signs with a name.
+// pinAs pins the version under the name of a field manager.
 func (p parent) pinAs(manager, version string) {
 	p.T.Helper()
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"wantedVersion":%q}}`, version))

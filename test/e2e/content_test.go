@@ -15,11 +15,12 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-// reflections are what spec.digestReflectionPolicy of an ImagePolicy can be: who tells
-// which content a tag has is nobody but the registry, Flux once, and Flux again and again.
+// reflections are the values of spec.digestReflectionPolicy of an ImagePolicy. They
+// decide how the controller gets the digest of a tag: only from the registry, once from
+// Flux, or repeatedly from Flux.
 var reflections = []imagev1.ReflectionPolicy{imagev1.ReflectNever, imagev1.ReflectIfNotPresent, imagev1.ReflectAlways}
 
-// newReflecting opens a stage on which 1.0.0 was promoted.
+// newReflecting returns a stage on which 1.0.0 was promoted.
 func newReflecting(t *testing.T, policy imagev1.ReflectionPolicy) (s *stage.Stage, digest string) {
 	t.Helper()
 	s = newStage(t)
@@ -39,21 +40,21 @@ func newReflecting(t *testing.T, policy imagev1.ReflectionPolicy) (s *stage.Stag
 	return s, digest
 }
 
-// pushAgain gives a tag to other content.
+// pushAgain pushes other content under a tag.
 func pushAgain(s *stage.Stage, tag string) string {
 	again := s.ConfigRelease(tag)
 	again.Files["more.yaml"] = strings.ReplaceAll(again.Files["configmap.yaml"], "name: "+s.Name, "name: more")
 	return s.Push(again)
 }
 
-// pull has Flux pull, as `flux reconcile source oci` does.
+// pull makes Flux pull, as `flux reconcile source oci` does.
 func pull(s *stage.Stage) {
 	if err := plane.RequestReconcile(s.T.Context(), s.OCIRepository("")); err != nil {
 		s.T.Fatal(err)
 	}
 }
 
-// contents are the entries of the history with their digests, newest first.
+// contents returns the entries of the history with their digests, newest first.
 func contents(r *v1alpha1.Rollout) []string {
 	var all []string
 	for _, entry := range r.Status.History {

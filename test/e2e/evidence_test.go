@@ -53,12 +53,12 @@ func TestACheckThatWasHealthyAllAlongDoesNotHoldUp(t *testing.T) {
 	}
 
 	unchanged := s.Release("1.1.0")
-	unchanged.Files = s.Release("1.0.0").Files // so that nothing happens to any object
+	unchanged.Files = s.Release("1.0.0").Files // no object changes
 	s.Publish(unchanged)
 	s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 }
 
-// foreignCheck is a HealthCheck that the test writes, as a controller of its
+// foreignCheck returns a HealthCheck whose status the test writes, as a controller of its
 // own would.
 func foreignCheck(s *stage.Stage) *v1alpha1.HealthCheck {
 	check, class := s.HealthCheck(), "example"
@@ -66,7 +66,7 @@ func foreignCheck(s *stage.Stage) *v1alpha1.HealthCheck {
 	return check
 }
 
-// say writes a status and nothing else, as some controllers do.
+// say writes only the status, as some controllers do.
 func say(s *stage.Stage, check *v1alpha1.HealthCheck, health v1alpha1.HealthStatus) {
 	s.T.Helper()
 	s.ChangeStatus(check, func() {
@@ -77,8 +77,8 @@ func say(s *stage.Stage, check *v1alpha1.HealthCheck, health v1alpha1.HealthStat
 	})
 }
 
-// awaitReset waits until the check has been reset for the current promotion,
-// and the reset is marked.
+// awaitReset waits until the check has been reset for the current promotion, and has the
+// mark of the reset.
 func awaitReset(s *stage.Stage, check *v1alpha1.HealthCheck) {
 	s.T.Helper()
 	mark := check.Annotations[markOf(s)]

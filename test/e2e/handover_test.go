@@ -22,13 +22,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-// The stories of the guide that leads from image automation to Rollouts: the
-// parent stands for Git, and the test for whoever commits.
+// The stories follow the guide for the change from image automation to Rollouts. The
+// parent stands for Git, and the test for the user who commits.
 
 func TestATagGoesFromGitToTheRolloutAndBack(t *testing.T) {
 	p := ruled(t)
 	p.Push(p.ConfigRelease("1.0.0"))
-	p.Push(p.ConfigRelease("latest")) // what Flux would pull if the tag were missing for a moment
+	p.Push(p.ConfigRelease("latest")) // Flux would pull this if the tag were missing for a moment
 	p.Create(p.Kustomization())
 	p.commit(p.repository("", "1.0.0"))
 	p.awaitVersion("1.0.0")
@@ -69,8 +69,8 @@ func TestATagGoesFromGitToTheRolloutAndBack(t *testing.T) {
 	}
 }
 
-// repository is the OCIRepository shop as Git has it: with an annotation and a
-// tag, or without one of them.
+// repository returns the manifest of the OCIRepository shop in Git, with an annotation
+// and a tag, or without one of them.
 func (p parent) repository(annotation, tag string) string {
 	manifest := p.manifest("", "  ref:\n    tag: "+tag)
 	if tag == "" {
@@ -82,8 +82,8 @@ func (p parent) repository(annotation, tag string) string {
 	return manifest
 }
 
-// own takes fields for the Rollout, as kubectl apply does with --server-side
-// and --field-manager. It fails if Git has other values for them.
+// own takes the ownership of fields for the Rollout, as kubectl apply does with
+// --server-side and --field-manager. It fails if Git has other values for them.
 func (p parent) own(fields *unstructured.Unstructured) {
 	p.T.Helper()
 	err := p.Plane.Client().Apply(p.T.Context(), client.ApplyConfigurationFromUnstructured(fields), client.FieldOwner("rollout-controller"))
@@ -92,7 +92,7 @@ func (p parent) own(fields *unstructured.Unstructured) {
 	}
 }
 
-// awaitVersion waits until the ConfigMap shop is that of a version.
+// awaitVersion waits until the ConfigMap shop contains a version.
 func (p parent) awaitVersion(version string) {
 	p.T.Helper()
 	applied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "shop"}}
@@ -111,8 +111,8 @@ func (p parent) awaitUnannotated() {
 	})
 }
 
-// worker is the Kustomization shop as Git has it, with what is added to its
-// annotations and to its spec. It applies the settings.
+// worker returns the manifest of the Kustomization shop in Git, with additions to its
+// annotations and to its spec. The Kustomization applies the settings.
 func (p parent) worker(annotations, spec string) string {
 	return fmt.Sprintf(`apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
@@ -137,7 +137,7 @@ func TestAVariableTakesThePlaceOfAVersionInGit(t *testing.T) {
 	p.commit(p.worker("", ""))
 	p.awaitVersion("1.0.0")
 
-	publish("${SHOP:=0.0.0}") // and nothing is substituted while there is no variable
+	publish("${SHOP:=0.0.0}") // Flux substitutes nothing while there is no variable
 	p.awaitVersion("${SHOP:=0.0.0}")
 	p.own(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
@@ -191,8 +191,8 @@ func TestAVariableKeepsWhatItIsGivenIfTheParentIgnoresIt(t *testing.T) {
 
 const substitutesShop = "  annotations:\n    rollout.kuberik.com/substitute.SHOP.from: shop"
 
-// settings is the source of the Kustomization shop: a ConfigMap with a version,
-// or with a variable. What is returned publishes another one.
+// settings creates the source of the Kustomization shop: a ConfigMap with a version, or
+// with a variable. The returned function publishes another one.
 func (p parent) settings(version string) (publish func(version string)) {
 	p.T.Helper()
 	base := p.Beside("base")

@@ -16,9 +16,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-// charted is an application that is released as a chart, which Helm installs; a
-// Kustomization of the same OCIRepository applies what Helm leaves alone. Its first
-// release is out.
+// charted returns a stage for an application that is released as a chart, after the first
+// release was promoted. Helm installs the chart. A Kustomization of the same
+// OCIRepository applies the manifests that Helm ignores.
 func charted(t *testing.T, release func(*helmv2.HelmRelease), options ...func(*v1alpha1.RolloutSpec)) *stage.Stage {
 	t.Helper()
 	s := newStage(t)
@@ -42,8 +42,8 @@ func publishChart(s *stage.Stage, version string) {
 	s.Scan()
 }
 
-// failsSaying waits until Helm's words are told of a version, lets the deadline pass, and
-// makes sure that the release has failed with these words.
+// failsSaying waits until Helm's message about a version is reported, shortens the
+// deadline, and checks that the release fails with this message.
 func failsSaying(s *stage.Stage, version, words string) {
 	s.T.Helper()
 	s.Await("the words: "+words, func(r *v1alpha1.Rollout) bool {
@@ -58,7 +58,7 @@ func failsSaying(s *stage.Stage, version, words string) {
 	s.Change(rollout, func() { rollout.Spec.DeployTimeout = nil })
 }
 
-// Pods of 4.1.0 are not ready until they are mended.
+// Pods of 4.1.0 are not ready until the test repairs the version.
 func TestABakeBeginsOnceHelmHasRolledOutTheChart(t *testing.T) {
 	if err := plane.BreakVersion(t.Context(), "4.1.0"); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestAReleaseFailsWhenTheUpgradeByHelmDoes(t *testing.T) {
 	failsSaying(s, "4.2.0", "Helm upgrade failed for release "+s.Namespace+"/shop with chart shop@4.2.0+")
 }
 
-// helm-controller does not try a chart of another version than its tag.
+// helm-controller does not install a chart whose version differs from its tag.
 func TestAReleaseFailsWhenItsTagIsNotTheVersionOfTheChart(t *testing.T) {
 	s := charted(t, nil)
 	chart := s.Chart("4.4.0")
@@ -119,8 +119,9 @@ func TestAReleaseFailsWhenItsTagIsNotTheVersionOfTheChart(t *testing.T) {
 	failsSaying(s, "4.4.1", "artifact revision 4.4.1 does not match chart version 4.4.0")
 }
 
-// Pods of 4.3.0 are never ready, and Helm goes back to 1.0.0 by itself: it is content,
-// and the release has failed. Going back to 1.0.0 needs no upgrade then.
+// Pods of 4.3.0 are never ready, and Helm rolls back to 1.0.0 by itself. Helm then
+// reports no problem, but the release has failed. A rollback to 1.0.0 needs no upgrade
+// then.
 func TestAReleaseFailsWhenHelmRollsItBack(t *testing.T) {
 	if err := plane.BreakVersion(t.Context(), "4.3.0"); err != nil {
 		t.Fatal(err)

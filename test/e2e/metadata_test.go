@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-// The story is not for others to run beside: they have no login.
+// This story does not run in parallel with others, because they have no login.
 func TestARegistryThatWantsALoginTellsWhatItsReleasesAre(t *testing.T) {
 	s := stage.New(t, plane)
 	plane.Registry.RequireLogin("flux", "secret")
@@ -60,7 +60,8 @@ func TestARegistryThatWantsALoginTellsWhatItsReleasesAre(t *testing.T) {
 	}
 }
 
-// described tells the revision of the releases of which all is known.
+// described returns the version and the revision of the releases whose metadata is
+// complete.
 func described(releases []v1alpha1.VersionInfo) []string {
 	var told []string
 	for _, r := range releases {
@@ -71,7 +72,7 @@ func described(releases []v1alpha1.VersionInfo) []string {
 	return told
 }
 
-// loginSecret is a pull secret for the registry.
+// loginSecret returns a pull secret for the registry.
 func loginSecret(s *stage.Stage, name string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name},

@@ -20,16 +20,16 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-// parent is the Kustomization fleet, which applies the OCIRepository shop of
-// the Rollout shop from what stands for Git, every five seconds.
+// parent is the Kustomization fleet. Every five seconds it applies the OCIRepository shop
+// of the Rollout shop from an artifact that stands for Git.
 type parent struct {
 	*stage.Stage
 	fleet *stage.Stage
-	names string // how messages name it
+	names string // its name in messages
 }
 
-// manifest of the OCIRepository shop, with what is added to its annotations
-// and to its spec.
+// manifest returns the manifest of the OCIRepository shop, with additions to its
+// annotations and to its spec.
 func (p parent) manifest(annotations, spec string) string {
 	return fmt.Sprintf(`apiVersion: source.toolkit.fluxcd.io/v1
 kind: OCIRepository
@@ -51,7 +51,8 @@ const (
 	ifNotPresent = "    kustomize.toolkit.fluxcd.io/ssa: IfNotPresent"
 )
 
-// commit puts a manifest into what stands for Git and has it applied.
+// commit puts a manifest into the artifact that stands for Git, and requests that it is
+// applied.
 func (p parent) commit(manifest string) {
 	p.T.Helper()
 	p.fleet.Push(controlplane.Artifact{
@@ -63,7 +64,7 @@ func (p parent) commit(manifest string) {
 	})
 }
 
-// ruled is the parent with the sources that Flux scans, and no Rollout.
+// ruled returns the parent with the sources that Flux scans, and without a Rollout.
 func ruled(t *testing.T) parent {
 	t.Helper()
 	s := newStage(t)
@@ -76,8 +77,8 @@ func ruled(t *testing.T) parent {
 	return p
 }
 
-// fight lets the parent, whose Git spells 1.0.0, and the Rollout, which
-// promotes 1.1.0, write the same field until that is seen to be a conflict.
+// fight makes the parent and the Rollout write the same field until the controller
+// reports a conflict. Git sets 1.0.0, and the Rollout promotes 1.1.0.
 func fight(t *testing.T) parent {
 	t.Helper()
 	p := ruled(t)
@@ -99,8 +100,8 @@ func (p parent) awaitConflict() *v1alpha1.Rollout {
 	})
 }
 
-// tags collects which tags the OCIRepository shop has had from now on, in their
-// order; empty is none.
+// tags collects the tags of the OCIRepository shop from now on, in their order. An empty
+// text means that there is no tag.
 func (p parent) tags() func() []string {
 	p.T.Helper()
 	watcher, err := client.NewWithWatch(plane.RESTConfig(), client.Options{Scheme: plane.Client().Scheme()})
@@ -139,8 +140,8 @@ func (p parent) tags() func() []string {
 	}
 }
 
-// written is how often the tag was written after the first that was seen: 1.1.0 is
-// what only the controller wants.
+// written returns how often the controller wrote the tag after the first tag that was
+// seen. Only the controller sets 1.1.0.
 func written(tags []string) (n int) {
 	for i, tag := range tags {
 		if i > 0 && tag == "1.1.0" {

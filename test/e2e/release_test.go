@@ -48,7 +48,8 @@ func TestAReleaseIsCarriedAllTheWay(t *testing.T) {
 	}
 }
 
-// kstatusOf is what `flux` and `kubectl wait` make of the Rollout's conditions.
+// kstatusOf returns the status that `flux` and `kubectl wait` compute from the Rollout's
+// conditions.
 func kstatusOf(t *testing.T, r *v1alpha1.Rollout) status.Status {
 	t.Helper()
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r)
@@ -62,8 +63,8 @@ func kstatusOf(t *testing.T, r *v1alpha1.Rollout) status.Status {
 	return result.Status
 }
 
-// bakedFor is how long a promotion baked; negative if it did not, or has not
-// ended.
+// bakedFor returns how long a promotion baked. The result is negative if the bake did not
+// begin or has not ended.
 func bakedFor(e *v1alpha1.DeploymentHistoryEntry) time.Duration {
 	if e.BakeStartTime == nil || e.BakeEndTime == nil {
 		return -1
@@ -71,7 +72,7 @@ func bakedFor(e *v1alpha1.DeploymentHistoryEntry) time.Duration {
 	return e.BakeEndTime.Sub(e.BakeStartTime.Time)
 }
 
-// imageOf is the image that the application's Deployment runs.
+// imageOf returns the image that the application's Deployment runs.
 func imageOf(s *stage.Stage) string {
 	s.T.Helper()
 	deployment := &appsv1.Deployment{}

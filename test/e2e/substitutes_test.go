@@ -19,8 +19,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-// settings is what the shared Kustomization applies: a ConfigMap with what the
-// Rollouts and the user substitute.
+// settings is the manifest that the shared Kustomization applies: a ConfigMap with the
+// variables that the Rollouts and the user substitute.
 const settings = `apiVersion: v1
 kind: ConfigMap
 metadata:
@@ -32,8 +32,8 @@ data:
   region: "${REGION}"
 `
 
-// substituted is a Kustomization that two Rollouts write into: shop, which
-// releases 1.0.0, and till, which releases 2.0.0.
+// substituted is a Kustomization to which two Rollouts write: shop, which promotes 1.0.0,
+// and till, which promotes 2.0.0.
 type substituted struct {
 	shop, till    *stage.Stage
 	kustomization *kustomizev1.Kustomization
@@ -97,7 +97,7 @@ func TestRolloutsShareAKustomizationAndOwnTheirKeysAlone(t *testing.T) {
 	}
 }
 
-// owned is what an object says that the controller owns of it.
+// owned returns the fields of an object that the controller owns.
 func owned(t *testing.T, object client.Object) []any {
 	t.Helper()
 	var all []any
@@ -157,10 +157,10 @@ func TestADeletedRolloutLeavesItsTargetsAsTheyAre(t *testing.T) {
 	s.shop.Read(s.kustomization)
 	before := s.kustomization.DeepCopy()
 	s.shop.Delete(s.shop.Rollout())
-	s.till.Publish(s.till.ConfigRelease("2.1.0")) // so that something is still written
+	s.till.Publish(s.till.ConfigRelease("2.1.0")) // the Kustomization is still written
 	s.till.AwaitState("2.1.0", v1alpha1.BakeSucceeded)
 	s.awaitSubstitutes(map[string]string{"SHOP": "1.0.0", "SHOP_IMAGE": "1.0.0", "TILL": "2.1.0", "REGION": "eu"})
-	delete(before.Annotations, v1alpha1.ReconcileRequestAnnotation) // as each write makes one
+	delete(before.Annotations, v1alpha1.ReconcileRequestAnnotation) // each write sets it
 	delete(s.kustomization.Annotations, v1alpha1.ReconcileRequestAnnotation)
 	if diff := cmp.Diff(before.Annotations, s.kustomization.Annotations); diff != "" {
 		t.Errorf("annotations (-before +after):\n%s", diff)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e tells whole stories on a real control plane: a registry, the
-// real Flux controllers, real Deployments on simulated nodes, and the
-// controller as a process of its own.
+// Package e2e tests whole stories on a real control plane: a registry, the real Flux
+// controllers, real Deployments on simulated nodes, and the controller as a process of
+// its own.
 //
-// The stories share the control plane; each has a namespace and a repository
-// of its own. Pods are broken by version, whosever they are: 1.2.0 belongs to
-// the stories of bad_test.go, 3.0.0 to that of unapplied_test.go, 4.1.0 to 4.3.0 to
-// those of helm_test.go.
+// The stories share the control plane. Each has a namespace and a repository of its own.
+// The pods of a broken version are broken in all stories: 1.2.0 and 1.3.0 belong to the
+// stories that use breakVersion of bad_test.go, 3.0.0 to that of unapplied_test.go, 4.1.0
+// to 4.3.0 to those of helm_test.go.
 package e2e
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-// storiesAtOnce is more than there are processors: stories mostly wait.
+// storiesAtOnce is greater than the number of processors, because stories mostly wait.
 const storiesAtOnce = "6"
 
 // plane is shared by the stories.
@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(stage.Main(m, &plane, controlplane.Options{Workloads: true, Flux: true, Helm: true, ImageScanner: true}))
 }
 
-// newStage is where a story begins that does not disturb the others.
+// newStage returns a stage for a story that runs in parallel with the others and does not
+// disturb them.
 func newStage(t *testing.T) *stage.Stage {
 	t.Helper()
 	t.Parallel()

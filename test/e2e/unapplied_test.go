@@ -19,10 +19,10 @@ func TestAReleaseThatFluxCannotApplyNeverSucceeds(t *testing.T) {
 	t.Parallel()
 	for name, story := range map[string]struct {
 		wait     bool          // the Kustomization waits for the health of what it applied
-		progress time.Duration // when Kubernetes gives the Deployment up
+		progress time.Duration // when Kubernetes reports that the Deployment makes no progress
 		deadline time.Duration // spec.deployTimeout
 		bad      func(*stage.Stage) controlplane.Artifact
-		because  string // what Flux says of it
+		because  string // a part of Flux's message
 	}{
 		"refused by the API server": {
 			deadline: 10 * time.Second,

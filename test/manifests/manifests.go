@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifests renders the manifests that users install, so that tests
-// look at, apply and compare just these.
+// Package manifests renders the manifests that users install. Tests inspect, apply and
+// compare exactly these.
 package manifests
 
 import (
@@ -24,20 +24,22 @@ import (
 )
 
 const (
-	// Default is the kustomization that installs everything one cluster needs.
+	// Default is the kustomization that installs everything that one cluster needs.
 	Default = "config/default"
 	// Chart is the folder of the Helm chart.
 	Chart = "charts/rollout-controller"
-	// Namespace is where Default installs the controller.
+	// Namespace is the namespace into which Default installs the controller.
 	Namespace = "kuberik-system"
-	// Release is the name of an installation by Helm that has Default's names.
+	// Release is the name of a Helm release whose objects have the same names as
+	// Default's.
 	Release = "rollout-controller"
-	// kubeVersion is what Helm renders for, where it asks no API server.
+	// kubeVersion is the Kubernetes version that Helm renders for when it asks no API
+	// server.
 	kubeVersion = "1.36.0"
 )
 
-// Kustomize renders a folder, given from the root of the repository, with the
-// version of kustomize that hack/tools pins.
+// Kustomize renders a folder with the version of kustomize that hack/tools pins. The
+// folder is relative to the root of the repository.
 func Kustomize(ctx context.Context, folder string) ([]*unstructured.Unstructured, error) {
 	stream, err := run(ctx, kustomize, "build", filepath.Join(parts.Root(), folder))
 	if err != nil {
@@ -53,7 +55,7 @@ func WithComponents(ctx context.Context, components ...string) ([]*unstructured.
 		return nil, fmt.Errorf("make a temporary folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	root, err := filepath.Rel(folder, parts.Root()) // kustomize takes no absolute paths
+	root, err := filepath.Rel(folder, parts.Root()) // kustomize accepts no absolute paths
 	if err != nil {
 		return nil, fmt.Errorf("find the manifests: %w", err)
 	}
@@ -72,13 +74,13 @@ func WithComponents(ctx context.Context, components ...string) ([]*unstructured.
 	return Decode(stream)
 }
 
-// Helm runs the version of Helm that hack/helm pins, and returns what it prints.
+// Helm runs the version of Helm that hack/helm pins and returns its output.
 func Helm(ctx context.Context, args ...string) ([]byte, error) {
 	return run(ctx, helm, args...)
 }
 
-// Template renders the chart as an installation named rollout-controller into
-// the namespace kuberik-system, with more arguments for `helm template`.
+// Template renders the chart as the release rollout-controller in the namespace
+// kuberik-system. It passes more arguments to `helm template`.
 func Template(ctx context.Context, args ...string) ([]*unstructured.Unstructured, error) {
 	stream, err := Helm(ctx, append([]string{
 		"template", Release, filepath.Join(parts.Root(), Chart), "--namespace=" + Namespace, "--kube-version=" + kubeVersion,
@@ -89,8 +91,8 @@ func Template(ctx context.Context, args ...string) ([]*unstructured.Unstructured
 	return Decode(stream)
 }
 
-// Coordinator renders the chart of the coordinator of Deployments into a
-// namespace, with more arguments for `helm template`.
+// Coordinator renders the chart of the coordinator of Deployments into a namespace. It
+// passes more arguments to `helm template`.
 func Coordinator(ctx context.Context, namespace string, args ...string) ([]*unstructured.Unstructured, error) {
 	const name = "kube-deployment-coordinator"
 	stream, err := Helm(ctx, append([]string{
@@ -102,15 +104,15 @@ func Coordinator(ctx context.Context, namespace string, args ...string) ([]*unst
 	return Decode(stream)
 }
 
-// The programs that render, built once per process: the go command would build
-// them anew for each of several callers at a time.
+// The programs that render are built once per process. Otherwise the go command would
+// build them again for each of several concurrent callers.
 var (
 	kustomize = sync.OnceValues(func() (string, error) { return build("hack/tools", "kustomize") })
 	helm      = sync.OnceValues(func() (string, error) { return build("hack/helm", "helm") })
 )
 
-// build builds a program that the go.mod of a folder pins, and returns its path
-// in Go's build cache.
+// build builds a program that the go.mod of a folder pins, and returns its path in Go's
+// build cache.
 func build(folder, name string) (string, error) {
 	command := exec.Command("go", "tool", "-n", "-modfile="+folder+"/go.mod", name)
 	command.Dir = parts.Root()
@@ -119,7 +121,7 @@ func build(folder, name string) (string, error) {
 	return strings.TrimSpace(string(path)), err
 }
 
-// run runs a program and returns what it prints.
+// run runs a program and returns its output.
 func run(ctx context.Context, program func() (string, error), args ...string) ([]byte, error) {
 	path, err := program()
 	if err != nil {
@@ -128,7 +130,7 @@ func run(ctx context.Context, program func() (string, error), args ...string) ([
 	return output(exec.CommandContext(ctx, path, args...))
 }
 
-// output makes what a program complains about the error.
+// output returns the output of a command, or its standard error as the error.
 func output(command *exec.Cmd) ([]byte, error) {
 	printed, err := command.Output()
 	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
@@ -137,8 +139,7 @@ func output(command *exec.Cmd) ([]byte, error) {
 	return printed, err
 }
 
-// Decode returns the objects of a stream of YAML documents; empty ones are
-// left out.
+// Decode returns the objects of a stream of YAML documents. It skips empty documents.
 func Decode(stream []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(stream), 4096)
@@ -156,8 +157,8 @@ func Decode(stream []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// As returns the objects of some kinds as a type, strictly: a field that the
-// type does not have is an error.
+// As returns the objects of some kinds as a type. It is strict: a field that the type
+// does not have is an error.
 func As[T any](objects []*unstructured.Unstructured, kinds ...string) ([]T, error) {
 	var typed []T
 	for _, o := range objects {

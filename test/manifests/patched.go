@@ -14,8 +14,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-// Patched renders objects as a kustomization does that has them among its
-// resources and names a component, given from the root of the repository.
+// Patched renders objects with a kustomization that has them as resources and uses a
+// component. The path of the component is relative to the root of the repository.
 func Patched(ctx context.Context, component string, objects ...*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	folder, err := os.MkdirTemp("", "kustomization-*")
 	if err != nil {

@@ -2,9 +2,9 @@
 
 package manifests
 
-// RemoveRules removes the rules in CEL from a schema, or from all that is in it, such
-// as a CustomResourceDefinition: what an older API server, or an older version of the
-// kind, stores.
+// RemoveRules removes the CEL rules from a schema, or from everything in an object such
+// as a CustomResourceDefinition. An older API server, or an older version of the kind,
+// stores schemas without these rules.
 func RemoveRules(schema any) {
 	switch schema := schema.(type) {
 	case map[string]any:

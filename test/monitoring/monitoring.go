@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoring reads what config/monitoring gives to users, so that tests
-// hold the alerts and the dashboard to the metrics that there are.
+// Package monitoring reads the files of config/monitoring. Tests check with it that the
+// alerts and the dashboard use only metrics that exist.
 package monitoring
 
 import (
@@ -19,9 +19,9 @@ import (
 
 // Query is a query of an alert, of a panel or of a dashboard's variable.
 type Query struct {
-	// Of says whose it is.
+	// Of names the owner of the query.
 	Of string
-	// Expr is the query, with Grafana's variables filled in.
+	// Expr is the query. Grafana's variables are replaced by values.
 	Expr string
 }
 
@@ -34,10 +34,10 @@ type Alert struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// File is the path of a file in config/monitoring.
+// File returns the path of a file in config/monitoring.
 func File(name string) string { return filepath.Join(parts.Root(), "config", "monitoring", name) }
 
-// Alerts are those of rules.yaml.
+// Alerts returns the alerts of rules.yaml.
 func Alerts() ([]Alert, error) {
 	var file struct {
 		Groups []struct {
@@ -55,9 +55,9 @@ func Alerts() ([]Alert, error) {
 	return all, nil
 }
 
-// CustomResources is kube-state-metrics' configuration, as its chart writes it
-// to a file, and the labels of each of its metrics by name. The labels that
-// kube-state-metrics adds by itself are among them.
+// CustomResources returns kube-state-metrics' configuration, as its chart writes it to a
+// file, and the labels of each of its metrics by name. They include the labels that
+// kube-state-metrics itself adds.
 func CustomResources() (config []byte, metrics map[string][]string, err error) {
 	var values struct {
 		KubeStateMetrics struct {
@@ -126,13 +126,13 @@ func (r resource) labelsOf(m metric) []string {
 	return labels
 }
 
-// Grafana's variables, as a look at the last minutes of everything has them.
+// The values of Grafana's variables in a view of the last minutes of all objects.
 var variables = strings.NewReplacer(
 	"$__rate_interval", "2m", "$__range_s", "600", "$__range", "10m", "$namespace", ".*", "$rollout", ".*")
 
 var labelValues = regexp.MustCompile(`^label_values\((.+), *[a-z_]+\)$`)
 
-// Dashboard are the queries of a dashboard's panels and variables.
+// Dashboard returns the queries of a dashboard's panels and variables.
 func Dashboard(file string) ([]Query, error) {
 	var dashboard struct {
 		Panels []struct {
@@ -169,7 +169,7 @@ func Dashboard(file string) ([]Query, error) {
 	return all, nil
 }
 
-// Queries are those of all alerts and of the dashboard.
+// Queries returns the queries of all alerts and of the dashboard.
 func Queries() ([]Query, error) {
 	all, err := Dashboard("rollouts.json")
 	if err != nil {

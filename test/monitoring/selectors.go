@@ -19,13 +19,13 @@ import (
 type Selector struct {
 	// Metric is the name of the series.
 	Metric string `json:"metric"`
-	// Labels by which they are selected.
+	// Labels are the labels by which they are selected.
 	Labels []string `json:"labels"`
 }
 
-// Selectors reads queries with Prometheus' own parser and returns what each
-// selects. An error names each query that it cannot read. The parser is in a
-// module of its own, beside the Prometheus that the end-to-end tests run.
+// Selectors reads queries with Prometheus' own parser and returns the selectors of each.
+// The error names each query that the parser cannot read. The parser is in its own
+// module, next to the Prometheus that the end-to-end tests run.
 func Selectors(ctx context.Context, queries []Query) ([][]Selector, error) {
 	texts := make([]string, 0, len(queries))
 	for _, q := range queries {

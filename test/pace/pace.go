@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pace tells how fast a machine is while something is measured on it.
+// Package pace measures how fast a machine is during other measurements.
 package pace
 
 import (
@@ -15,34 +15,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pacer tells how fast the machine is: it does the same piece of work again and
-// again, and measures the CPU time that it takes. A shared machine can become half
-// as fast from one minute to the next, and the waves that are compared with each
-// other take minutes.
+// Pacer measures how fast the machine is: it does the same piece of work again and again,
+// and measures its CPU time. A shared machine can become half as fast from one minute to
+// the next, and the waves that are compared with each other take minutes.
 type Pacer struct {
 	path []uint32
-	sum  uint32 // what the work came to, so that no compiler can leave it out
+	sum  uint32 // the result of the work, so that no compiler can leave the work out
 
 	mu    sync.Mutex
 	beats []beat
 	err   error
 }
 
-// beat is how long the piece of work took at some time.
+// beat is how long the piece of work took at a time.
 type beat struct {
 	at   time.Time
 	took time.Duration
 }
 
 const (
-	// beatEvery and beatSteps have it take less than a hundredth of one CPU.
+	// With beatEvery and beatSteps the work takes less than a hundredth of one CPU.
 	beatEvery = 500 * time.Millisecond
 	beatSteps = 1 << 15
-	// pathLength has the steps miss the caches that a CPU has for itself.
+	// With pathLength the steps miss the private caches of a CPU.
 	pathLength = 1 << 21
 )
 
-// New returns a pacer that has not measured yet.
+// New returns a Pacer that has not measured yet.
 func New() *Pacer {
 	p := &Pacer{path: make([]uint32, pathLength)}
 	order := rand.New(rand.NewPCG(1, 2)).Perm(pathLength)
@@ -82,8 +81,8 @@ func (p *Pacer) note(b beat, err error) {
 	p.beats, p.err = append(p.beats, b), errors.Join(p.err, err)
 }
 
-// work is what most programs do most of the time: they look something up in
-// memory, and calculate a little with it.
+// work does what most programs do most of the time: it reads values from memory and
+// calculates a little with them.
 func (p *Pacer) work() {
 	at, sum := p.sum%pathLength, p.sum
 	for range beatSteps {
@@ -95,8 +94,8 @@ func (p *Pacer) work() {
 	p.sum = sum
 }
 
-// Between is how long the piece of work took on average between two times. The beats
-// just before and after count, so that there are some.
+// Between returns the average duration of the piece of work between two times. The beats
+// just before and after count as well. Thus there are always some.
 func (p *Pacer) Between(from, to time.Time) (time.Duration, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +111,7 @@ func (p *Pacer) Between(from, to time.Time) (time.Duration, error) {
 	return total / n, nil
 }
 
-// threadCPU is the CPU time that the calling thread has had.
+// threadCPU returns the CPU time of the calling thread.
 func threadCPU() (time.Duration, error) {
 	var at unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &at); err != nil {

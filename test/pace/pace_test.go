@@ -15,7 +15,7 @@ func TestThePaceIsTheMeanOfTheBeatsMeanwhile(t *testing.T) {
 	for second, took := range []time.Duration{90, 90, 10, 20, 30, 40, 90, 90} {
 		p.note(beat{at(second), took}, nil)
 	}
-	// A second before and after belong to it.
+	// The second before and the second after belong to it.
 	if pace, err := p.Between(at(3).Add(-time.Second/4), at(4).Add(time.Second/4)); pace != 25 || err != nil {
 		t.Errorf("the pace is %d, %v, want 25", pace, err)
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package packaging holds what publishes the project to what is in it: the
-// Dockerfile, and the workflows that run elsewhere.
+// Package packaging tests the files that publish the project, the Dockerfile and the
+// workflows that run elsewhere, against the contents of the project.
 package packaging
 
 import (
@@ -54,7 +54,7 @@ func TestTheBuildContextHasAllThatTheProgramNeeds(t *testing.T) {
 	}
 	command = strings.ReplaceAll(command, "-o /rollout-controller", "-o "+filepath.Join(t.TempDir(), "rollout-controller"))
 	for _, architecture := range []string{"amd64", "arm64"} {
-		// -n prints the commands and runs none of them, once all packages are found.
+		// -n finds all packages, and prints the commands without running them.
 		build := exec.CommandContext(t.Context(), "sh", "-ec", "go build -n "+command)
 		build.Dir = context
 		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture, "VERSION=v1.2.0", "GOFLAGS=")
@@ -68,13 +68,13 @@ func TestTheBuildContextHasAllThatTheProgramNeeds(t *testing.T) {
 	}
 }
 
-// instruction is one line of the Dockerfile, continued lines joined.
+// instruction is one line of the Dockerfile. Continued lines are joined.
 type instruction struct{ name, rest string }
 
-// imageStage is what begins with a FROM.
+// imageStage contains the instructions of a stage, which begins with FROM.
 type imageStage []instruction
 
-// of returns what follows each instruction of a name.
+// of returns the arguments of each instruction of a name.
 func (s imageStage) of(name string) []string {
 	var all []string
 	for _, i := range s {
@@ -110,7 +110,8 @@ func stages(t *testing.T) []imageStage {
 	return all
 }
 
-// buildContext copies what the builder does, where .dockerignore lets it.
+// buildContext copies the files that the builder copies. It checks that .dockerignore
+// allows them.
 func buildContext(t *testing.T) string {
 	t.Helper()
 	context := t.TempDir()
@@ -126,7 +127,7 @@ func buildContext(t *testing.T) string {
 	return context
 }
 
-// admitted says whether .dockerignore makes an exception for a path.
+// admitted reports whether .dockerignore makes an exception for a path.
 func admitted(t *testing.T, source string) bool {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(parts.Root(), ".dockerignore"))
@@ -136,8 +137,8 @@ func admitted(t *testing.T, source string) bool {
 	return slices.Contains(strings.Split(string(content), "\n"), "!"+source)
 }
 
-// copyInto copies a file or a folder, without tests, to the same place below
-// another folder.
+// copyInto copies a file or a folder, without tests, to the same relative path in another
+// folder.
 func copyInto(t *testing.T, folder, source string) {
 	t.Helper()
 	root := os.DirFS(parts.Root())

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-// vulnerable is a program whose only vulnerability is one that report invents.
+// vulnerable is a program whose only vulnerability is the invented one of report.
 const vulnerable = `package main
 
 import "os"
@@ -22,7 +22,7 @@ import "os"
 func main() { _ = os.Getenv("HOME") }
 `
 
-// report is of a vulnerability in a function of the standard library.
+// report describes a vulnerability in a function of the standard library.
 const report = `{
   "schema_version": "1.3.1", "id": "GO-2026-0001", "modified": "2026-01-01T00:00:00Z", "published": "2026-01-01T00:00:00Z",
   "summary": "The environment can be read", "database_specific": {"url": "https://example.com/GO-2026-0001"},
@@ -74,7 +74,7 @@ func buildVulncheck(t *testing.T) string {
 	return path
 }
 
-// vulncheck checks a program and returns what is printed, and the exit code.
+// vulncheck checks a program and returns the output and the exit code.
 func vulncheck(t *testing.T, tool, database, program string, env ...string) (printed string, code int) {
 	t.Helper()
 	var output bytes.Buffer
@@ -95,7 +95,7 @@ func writeVulnerable(t *testing.T) string {
 	return writeFiles(t, map[string]string{"go.mod": "module vulnerable\n\ngo 1.26.0\n", "main.go": vulnerable})
 }
 
-// writeDatabase writes one that knows of a vulnerability in a function of os.
+// writeDatabase writes a database with a vulnerability in a function of os.
 func writeDatabase(t *testing.T, function string) string {
 	t.Helper()
 	return writeFiles(t, map[string]string{

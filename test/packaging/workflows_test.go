@@ -18,7 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-// workflow has what is checked of a workflow.
+// workflow contains the checked fields of a workflow.
 type workflow struct {
 	Permissions map[string]string `json:"permissions"`
 	Env         map[string]string `json:"env"`
@@ -39,8 +39,8 @@ type step struct {
 	Env  map[string]string `json:"env"`
 }
 
-// What make test and make test-all run is spread over the jobs of ci: none of it may
-// be forgotten there.
+// The jobs of ci run the parts of make test and make test-all. None of the parts may be
+// missing there.
 func TestEachPartOfAllTestsIsAJob(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(parts.Root(), "Makefile"))
 	if err != nil {
@@ -60,8 +60,7 @@ func TestEachPartOfAllTestsIsAJob(t *testing.T) {
 	}
 }
 
-// Nothing may be written but by the jobs that publish, and by these only what
-// they publish.
+// Only the jobs that publish may write, and they may write only what they publish.
 func TestWorkflowsMayDoNoMoreThanTheyMust(t *testing.T) {
 	want := map[string]map[string]string{
 		"ci/check":              {"contents": "read"},
@@ -106,7 +105,8 @@ func TestNothingIsPublishedThatWasNotTested(t *testing.T) {
 	}
 }
 
-// Code of the project, or of a module that it uses, could sign anything in its name.
+// Code of the project, or of a module that it uses, could sign anything in the project's
+// name.
 func TestWhatSignsRunsNothingOfTheProject(t *testing.T) {
 	signs := 0
 	for name, w := range workflows(t) {
@@ -127,7 +127,7 @@ func TestWhatSignsRunsNothingOfTheProject(t *testing.T) {
 	}
 }
 
-// Whoever may push a tag must not release what nobody has reviewed.
+// A user who may push a tag must not be able to release code that nobody has reviewed.
 func TestOnlyWhatIsOnMainIsReleased(t *testing.T) {
 	steps := workflows(t)["release"].Jobs["test"].Steps
 	if steps[0].With["fetch-depth"] != 0.0 || steps[1].Run != `git merge-base --is-ancestor "$GITHUB_SHA" origin/main` {
@@ -135,7 +135,7 @@ func TestOnlyWhatIsOnMainIsReleased(t *testing.T) {
 	}
 }
 
-// A look that is skipped must not look like one that found nothing.
+// A skipped check must not look like a check that found nothing.
 func TestARequiredLookIsNotSkipped(t *testing.T) {
 	for _, path := range [][2]string{{"release", "test"}, {"vulnerabilities", "check"}} {
 		looks := func(s step) bool {
@@ -147,8 +147,8 @@ func TestARequiredLookIsNotSkipped(t *testing.T) {
 	}
 }
 
-// Flux up to 2.7 cannot verify what cosign 3 signs: which one signs is decided here, and
-// not by the installer.
+// Flux up to 2.7 cannot verify signatures of cosign 3. Therefore the workflow, and not
+// the installer, sets the version of cosign.
 func TestCosignIsPinned(t *testing.T) {
 	for _, s := range workflows(t)["release"].Jobs["sign"].Steps {
 		if strings.HasPrefix(s.Uses, "sigstore/cosign-installer@") {
@@ -162,7 +162,7 @@ func TestCosignIsPinned(t *testing.T) {
 }
 
 // TestAPrereleaseDoesNotBecomeTheLatest runs the script as a runner does, with a gh that
-// notes how it is called.
+// records its arguments.
 func TestAPrereleaseDoesNotBecomeTheLatest(t *testing.T) {
 	script := workflows(t)["release"].Jobs["release"].Steps[0].Run
 	for tag, want := range map[string]string{
@@ -189,8 +189,8 @@ func TestAPrereleaseDoesNotBecomeTheLatest(t *testing.T) {
 	}
 }
 
-// The image is run once, with what the Deployment lets it do. The script is run as a runner
-// does, with a docker that notes how it is called, and may fail.
+// The image is run once, with the restrictions of the Deployment. The script is run as a
+// runner does, with a docker that records its arguments and may fail.
 func TestTheImageIsRunAsTheDeploymentRunsIt(t *testing.T) {
 	steps := workflows(t)["ci"].Jobs["image"].Steps
 	built, run := steps[len(steps)-2], steps[len(steps)-1]
@@ -233,7 +233,8 @@ func TestTheImageIsRunAsTheDeploymentRunsIt(t *testing.T) {
 	}
 }
 
-// Dependabot renews the digest of an image and adds none; so Renovate has the Dockerfile.
+// Dependabot updates the digest of an image but adds none. Therefore Renovate manages the
+// Dockerfile.
 func TestABotPinsTheImagesOfTheDockerfile(t *testing.T) {
 	var renovate struct {
 		EnabledManagers []string `json:"enabledManagers"`
@@ -268,7 +269,7 @@ func TestABotPinsTheImagesOfTheDockerfile(t *testing.T) {
 	}
 }
 
-// A tag of an action can be moved; a commit cannot.
+// A tag of an action can be moved. A commit cannot.
 func TestActionsArePinnedByCommit(t *testing.T) {
 	pinned := regexp.MustCompile(`uses: [a-z0-9-]+/[a-z0-9-]+@[0-9a-f]{40} # v[0-9.]+$`)
 	commits := map[string]string{}
@@ -317,7 +318,8 @@ func TestWorkflowsNameOnlyWhatIsThere(t *testing.T) {
 						t.Errorf("%s/%s names %v, which does not exist", name, jobName, path)
 					}
 				}
-				// What others can choose, such as the name of a branch, is no program.
+				// A value that others can choose, such as a branch name, must not be run
+				// as a program.
 				if strings.Contains(step.Run, "${{") {
 					t.Errorf("%s/%s puts an expression into a script: %s", name, jobName, step.Run)
 				}
@@ -344,7 +346,7 @@ func TestTheImageIsPublishedUnderTheNameThatIsInstalled(t *testing.T) {
 	}
 }
 
-// workflowTexts are the workflows by their names.
+// workflowTexts returns the workflows by name.
 func workflowTexts(t *testing.T) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(parts.Root(), ".github", "workflows", "*.yaml"))
@@ -375,7 +377,7 @@ func workflows(t *testing.T) map[string]workflow {
 	return all
 }
 
-// makeTargets are those that make help shows.
+// makeTargets returns the targets that make help shows.
 func makeTargets(t *testing.T) []string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(parts.Root(), "Makefile"))

@@ -19,8 +19,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 )
 
-// api sends requests that are ready made, without a limit of its own, and counts
-// them. It does not decode what the API server answers.
+// api sends prepared requests without a client-side rate limit, and counts them. It does
+// not decode the answers of the API server.
 type api struct {
 	rest rest.Interface
 
@@ -31,7 +31,7 @@ type api struct {
 // resource is a kind of object in a URL.
 type resource struct{ group, version, name string }
 
-// The resources that are written here.
+// The resources that the benchmark writes.
 var (
 	namespaces        = resource{"", "v1", "namespaces"}
 	events            = resource{"", "v1", "events"}
@@ -59,9 +59,9 @@ func newAPI(config *rest.Config) (*api, error) {
 	return &api{rest: client, counts: controlplane.Requests{}}, nil
 }
 
-// patient is a transport that does not give a connection up which is silent for long, as
-// client-go does after 45 seconds: a machine that stands still for a minute must not be
-// the end of an hour of measuring.
+// patient returns a transport that keeps connections that are silent for long. client-go
+// closes them after 45 seconds. A machine that stops for a minute must not end an hour of
+// measurements.
 func patient(config *rest.Config) (http.RoundTripper, error) {
 	security, err := rest.TLSConfigFor(config)
 	if err != nil {
@@ -70,7 +70,7 @@ func patient(config *rest.Config) (http.RoundTripper, error) {
 	return rest.HTTPWrappersForConfig(config, &http.Transport{TLSClientConfig: security, ForceAttemptHTTP2: true})
 }
 
-// create posts an object.
+// create creates an object with a POST request.
 func (a *api) create(ctx context.Context, r resource, namespace string, object any) error {
 	body, err := json.Marshal(object)
 	if err != nil {
@@ -79,7 +79,7 @@ func (a *api) create(ctx context.Context, r resource, namespace string, object a
 	return a.do(ctx, http.MethodPost, r, namespace, "", "", a.rest.Post().Body(body), "kustomize-controller")
 }
 
-// patch sends a merge patch of an object, or of its status.
+// patch sends a merge patch of an object or of its status.
 func (a *api) patch(ctx context.Context, r resource, namespace, name, subresource, manager string, body []byte) error {
 	return a.do(ctx, http.MethodPatch, r, namespace, name, subresource, a.rest.Patch(types.MergePatchType).Body(body), manager)
 }
@@ -117,25 +117,25 @@ func (r resource) path(namespace, name, subresource string) string {
 	return strings.Join(elements, "/")
 }
 
-// sent is what was sent so far.
+// sent returns the number of the requests sent so far.
 func (a *api) sent() controlplane.Requests {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return maps.Clone(a.counts)
 }
 
-// statusPatch is the body of a merge patch that sets fields of a status.
+// statusPatch returns a merge patch that sets fields of a status.
 func statusPatch(status any) ([]byte, error) {
 	return json.Marshal(map[string]any{"status": status})
 }
 
-// specPatch is the body of a merge patch that sets fields of a spec.
+// specPatch returns a merge patch that sets fields of a spec.
 func specPatch(spec any) ([]byte, error) {
 	return json.Marshal(map[string]any{"spec": spec})
 }
 
-// forEach calls do for each number below n, by a number of workers in order, and
-// returns the first error.
+// forEach calls do for each number below n, in order and by several workers. It returns
+// the first error.
 func forEach(ctx context.Context, workers, n int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -21,42 +21,42 @@ import (
 )
 
 const (
-	// namers let ImagePolicies name a release.
+	// namers is how many workers write objects in parallel, such as ImagePolicies that
+	// name a release.
 	namers = 8
 	// patience is how long a wave may take.
 	patience = 20 * time.Minute
 )
 
-// setting says what a bench is like.
+// setting configures a bench.
 type setting struct {
 	rollouts, namespaces int
-	logs                 string        // a folder; empty keeps none
-	calm                 time.Duration // how long nobody must have asked anything for a scenario to be over
+	logs                 string        // a folder; no logs if it is empty
+	calm                 time.Duration // a scenario is over after this time without a request
 }
 
-// bench is a control plane with a fleet, whose Flux is played here, and the
-// controller.
+// bench is a control plane with a fleet, a simulated Flux and the controller.
 type bench struct {
 	setting
 	plane    *controlplane.ControlPlane
 	registry *registry
 	fleet    fleet
 	admin    *api
-	bare     *api // that of the floor
+	bare     *api // the client of the floor
 	flux     *flux
 	observer *observer
 	program  *program
 	pacer    *pace.Pacer
 	path     string // of the program
 	progress io.Writer
-	releases int // that were published
+	releases int // the number of published releases
 	stop     func()
-	running  sync.WaitGroup // what ends after stop
+	running  sync.WaitGroup // waits for the goroutines that end after stop
 }
 
-// newBench starts a control plane, and makes the fleet: the controller promotes
-// the release 1.0.1000 for the first application, of which the others are copies.
-// When it returns, the controller is stopped.
+// newBench starts a control plane and creates the fleet. The controller promotes the
+// release 1.0.1000 for the first application. The other applications are copies of it.
+// When newBench returns, the controller is stopped.
 func newBench(ctx context.Context, s setting, path string, progress io.Writer) (_ *bench, err error) {
 	b := &bench{setting: s, path: path, progress: progress, stop: func() {}}
 	defer func() {
@@ -120,13 +120,13 @@ func (b *bench) close() error {
 	return errors.Join(errs...)
 }
 
-// publish makes the next release one of every image.
+// publish publishes the next release of every image.
 func (b *bench) publish() release {
 	b.releases++
 	return b.registry.publish(releaseTag(b.releases - 1))
 }
 
-// populate makes the fleet.
+// populate creates the fleet.
 func (b *bench) populate(ctx context.Context) error {
 	for i := range min(b.namespaces, b.rollouts) {
 		if err := b.admin.create(ctx, namespaces, "", map[string]any{"metadata": map[string]any{"name": b.fleet.namespace(i)}}); err != nil {
@@ -149,7 +149,7 @@ func (b *bench) populate(ctx context.Context) error {
 	return b.observer.awaitAll(ctx, b.rollouts)
 }
 
-// promoteFirst has the first application get its first release.
+// promoteFirst makes the controller promote the first release of the first application.
 func (b *bench) promoteFirst(ctx context.Context) error {
 	w := newWave(b.publish(), 0)
 	b.observer.follow(w)
@@ -234,7 +234,7 @@ func (b *bench) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// name has ImagePolicies name the release of a wave.
+// name makes the ImagePolicies name the release of a wave.
 func (b *bench) name(ctx context.Context, w *wave, named func(place int)) error {
 	return forEach(ctx, namers, len(w.rollouts), func(ctx context.Context, place int) error {
 		i := w.rollouts[place]
@@ -247,7 +247,7 @@ func (b *bench) name(ctx context.Context, w *wave, named func(place int)) error 
 	})
 }
 
-// some are the first Rollouts of the fleet, as many as there are.
+// some returns the first Rollouts of the fleet, at most the given number.
 func (b *bench) some(most int) []int {
 	all := make([]int, min(most, b.rollouts))
 	for i := range all {
@@ -256,14 +256,14 @@ func (b *bench) some(most int) []int {
 	return all
 }
 
-// converge waits until the controller has promoted the first release for all.
+// converge waits until the promotions of a wave have succeeded for all its Rollouts.
 func (b *bench) converge(ctx context.Context, w *wave) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return b.observer.await(ctx, w, succeeded)
 }
 
-// profiles saves what the controller has done with its time and its memory.
+// profiles saves CPU and memory profiles of the controller.
 func (b *bench) profiles(ctx context.Context, folder, name string, seconds int) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err

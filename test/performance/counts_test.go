@@ -14,13 +14,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// counts are the figures that no machine makes larger or smaller.
+// counts are the figures that do not depend on the machine.
 var counts = []string{
 	"wave.status", "wave.repository", "wave.kustomization", "wave.events", "wave.reads", "wave.others",
 	"bake.status", "bake.events", "bake.checks", "bake.reads", "rest.requests", "storm.writes", "restart.writes",
 }
 
-// TestWhatIsAskedOfTheAPIServer is the benchmark in small, without a clock.
+// TestWhatIsAskedOfTheAPIServer runs the benchmark with small fleets. It checks only the
+// counts, not the times.
 func TestWhatIsAskedOfTheAPIServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs a control plane")
@@ -73,7 +74,8 @@ func hold(t *testing.T, ranges []expectation, found measured) {
 	}
 }
 
-// What `make test-all` holds must be in the range file: else nothing is held.
+// `make test-all` checks the counts against the range file. It would not check a count
+// that has no range.
 func TestEveryCountHasARange(t *testing.T) {
 	ranges, err := readRanges(rangeFile)
 	if err != nil {

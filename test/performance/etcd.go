@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// copiers write to etcd at a time.
+// copiers is how many workers write to etcd in parallel.
 const copiers = 8
 
-// store is etcd, by its HTTP interface. To write a fleet into it takes a tenth of
-// the time that it takes to create it through the API server, which sees the
-// objects as if another API server had written them.
+// store writes to etcd over HTTP. Writing a fleet into etcd takes a tenth of the time of
+// creating it through the API server. The API server sees the objects as if another API
+// server had written them.
 type store struct{ url string }
 
 type pair struct {
@@ -28,7 +28,7 @@ type pair struct {
 	Value []byte `json:"value"`
 }
 
-// of is what is stored of an object.
+// of returns the stored data of an object.
 func (s store) of(ctx context.Context, r resource, namespace, name string) (pair, error) {
 	key := fmt.Sprintf("/registry/%s/%s/%s/%s", r.group, r.name, namespace, name)
 	var answer struct{ Kvs []pair }
@@ -41,9 +41,9 @@ func (s store) of(ctx context.Context, r resource, namespace, name string) (pair
 	return answer.Kvs[0], nil
 }
 
-// put stores objects of different kinds in one transaction. Two of one kind would
-// get the same resourceVersion, and a watch that is cut between them would go on
-// behind both.
+// put stores objects of different kinds in one transaction. Two objects of the same kind
+// would get the same resourceVersion. A watch that is interrupted between them would
+// resume after both.
 func (s store) put(ctx context.Context, pairs []pair) error {
 	var puts []map[string]any
 	for _, p := range pairs {
@@ -72,11 +72,11 @@ func (s store) call(ctx context.Context, method string, question, answer any) er
 	return json.NewDecoder(response.Body).Decode(answer)
 }
 
-// ids are the identities of objects.
+// ids matches the UIDs of objects.
 var ids = regexp.MustCompile(`"uid":"([^"]+)"`)
 
-// copies makes of the first application of a fleet, as it is stored, another one
-// with identities of its own.
+// copies makes a copy of the stored first application of a fleet, with its own names and
+// UIDs.
 func (f fleet) copies(first []pair, i int) []pair {
 	texts := []string{f.name(0), f.name(i), f.namespace(0), f.namespace(i)}
 	for _, p := range first {

@@ -9,10 +9,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// size is how large a fleet is.
+// size is the size of a fleet.
 type size struct{ Rollouts, Namespaces int }
 
-// String is how the size heads a column.
+// String returns the size as the head of a column.
 func (s size) String() string {
 	if s.Namespaces == 1 {
 		return thousands(s.Rollouts) + " in 1 namespace"
@@ -30,14 +30,14 @@ func thousands(n int) string {
 // measured are the figures of one fleet, by their keys.
 type measured map[string]float64
 
-// result is what was measured with one fleet.
+// result contains the figures of one fleet.
 type result struct {
 	size
 	Figures measured
-	again   int // how often a fleet of the same size was measured before
+	again   int // how many fleets of the same size were measured before
 }
 
-// String is how the result is headed.
+// String returns the head of the result's column.
 func (r result) String() string {
 	if r.again == 0 {
 		return r.size.String()
@@ -45,7 +45,7 @@ func (r result) String() string {
 	return fmt.Sprintf("%s (%d)", r.size, r.again+1)
 }
 
-// figure is something that is measured.
+// figure is something that the benchmark measures.
 type figure struct {
 	key     string // in the range file
 	unit    string
@@ -53,7 +53,7 @@ type figure struct {
 	meaning string // below it
 }
 
-// catalogue has all figures, in the order in which they are shown.
+// catalogue contains all figures, in the order in which they are shown.
 var catalogue = []figure{
 	{"wave.time", "s", "wave: all targets written", "From the moment when the first ImagePolicy is about to name the release until a watch has shown the release in every target. The median of the waves."},
 	{"wave.floor", "s", "wave: the same by a bare client", "The same time when the bare client makes the writes: see *The floor*."},
@@ -96,7 +96,7 @@ var catalogue = []figure{
 	{"memory.resident", "MiB", "peak memory, with the program", "Likewise (`VmHWM`), with those pages of the program's file that are in memory. The kernel drops and reads them as it likes."},
 }
 
-// figureOf finds a figure by its key.
+// figureOf returns the figure with a key.
 func figureOf(key string) (figure, bool) {
 	for _, f := range catalogue {
 		if f.key == key {

@@ -18,42 +18,42 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// variable is the substitute that carries the version in each Kustomization.
+// variable is the substitute that contains the version in each Kustomization.
 const variable = "VERSION"
 
-// checkClass is the class of the HealthChecks: one whose writer is the harness.
+// checkClass is the class of the HealthChecks. The benchmark writes their status.
 const checkClass = "benchmark"
 
-// fleet is a number of applications, spread evenly over namespaces. Each is a
-// Rollout with an ImagePolicy on an ImageRepository, two targets (an
-// OCIRepository, and the Kustomization that consumes it and has the version as a
-// variable), and a HealthCheck.
+// fleet is a number of applications, spread evenly over namespaces. Each has a Rollout
+// with an ImagePolicy and its ImageRepository, two targets and a HealthCheck. The targets
+// are an OCIRepository and the Kustomization that consumes it, which has the version as a
+// variable.
 type fleet struct {
 	rollouts, namespaces int
-	// host of the registry that the images are in.
+	// host is the host of the registry with the images.
 	host string
 }
 
-// namespace of an application.
+// namespace returns the namespace of an application.
 func (f fleet) namespace(i int) string { return fmt.Sprintf("team-%03d", i%f.namespaces) }
 
-// name of an application, and of everything that belongs to it.
+// name returns the name of an application and of all its objects.
 func (f fleet) name(i int) string { return fmt.Sprintf("app-%05d", i) }
 
-// indexOf is the application that something belongs to, by its name.
+// indexOf returns the number of the application that an object with this name belongs to.
 func indexOf(name string) (int, bool) {
 	number, ok := strings.CutPrefix(name, "app-")
 	i, err := strconv.Atoi(number)
 	return i, ok && err == nil
 }
 
-// releaseTag is the version of a release, by its number. All are of one length,
-// so that none is a part of another.
+// releaseTag returns the version of a release by its number. All have the same length.
+// Therefore none is a part of another.
 func releaseTag(number int) string { return "1.0." + strconv.Itoa(1000+number) }
 
 func (f fleet) image(i int) string { return f.host + "/" + f.namespace(i) + "/" + f.name(i) }
 
-// meta is what every object has that Flux applies from Git.
+// meta returns the metadata of an object that Flux applies from Git.
 func (f fleet) meta(kind schema.GroupVersionKind, i int) (metav1.TypeMeta, metav1.ObjectMeta) {
 	return metav1.TypeMeta{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}, metav1.ObjectMeta{
 		Namespace: f.namespace(i),
@@ -67,8 +67,8 @@ func (f fleet) meta(kind schema.GroupVersionKind, i int) (metav1.TypeMeta, metav
 	}
 }
 
-// imageRepository has been scanned: its newest tags are those of branches, which
-// the policy does not admit.
+// imageRepository returns an ImageRepository that has been scanned. Its newest tags are
+// those of branches, which the policy does not select.
 func (f fleet) imageRepository(i int) *imagev1.ImageRepository {
 	o := &imagev1.ImageRepository{Spec: imagev1.ImageRepositorySpec{
 		Image: f.image(i), Interval: metav1.Duration{Duration: time.Hour}, ExclusionList: []string{`^.*\.sig$`}, Provider: "generic",
@@ -86,7 +86,7 @@ func (f fleet) imageRepository(i int) *imagev1.ImageRepository {
 	return o
 }
 
-// imagePolicy names a release.
+// imagePolicy returns an ImagePolicy that names a release.
 func (f fleet) imagePolicy(i int, r release) *imagev1.ImagePolicy {
 	o := &imagev1.ImagePolicy{Spec: imagev1.ImagePolicySpec{
 		ImageRepositoryRef:     meta.NamespacedObjectReference{Name: f.name(i)},
@@ -98,7 +98,7 @@ func (f fleet) imagePolicy(i int, r release) *imagev1.ImagePolicy {
 	return o
 }
 
-// named is the status of an ImagePolicy that names a release.
+// named returns the status of an ImagePolicy that names a release.
 func (f fleet) named(i int, r release) imagev1.ImagePolicyStatus {
 	return imagev1.ImagePolicyStatus{
 		ObservedGeneration: 1,
@@ -116,7 +116,7 @@ func (f fleet) ociRepository(i int) *sourcev1.OCIRepository {
 	return o
 }
 
-// kustomization has applied twenty objects many times.
+// kustomization returns a Kustomization that has applied twenty objects many times.
 func (f fleet) kustomization(i int) *kustomizev1.Kustomization {
 	o := &kustomizev1.Kustomization{Spec: kustomizev1.KustomizationSpec{
 		Interval: metav1.Duration{Duration: time.Hour}, Prune: true, TargetNamespace: f.namespace(i),
@@ -151,7 +151,7 @@ func (f fleet) healthCheck(i int) *v1alpha1.HealthCheck {
 	return o
 }
 
-// rollout selects its HealthCheck by a label if it bakes.
+// rollout returns a Rollout. If it bakes, it selects its HealthCheck by a label.
 func (f fleet) rollout(i int, bake time.Duration) *v1alpha1.Rollout {
 	o := &v1alpha1.Rollout{}
 	o.TypeMeta, o.ObjectMeta = f.meta(v1alpha1.GroupVersion.WithKind(v1alpha1.RolloutKind), i)
@@ -165,7 +165,7 @@ func (f fleet) rollout(i int, bake time.Duration) *v1alpha1.Rollout {
 	return o
 }
 
-// gate lets every release through.
+// gate returns a gate that is always passing.
 func (f fleet) gate(i int) *v1alpha1.RolloutGate {
 	passing := true
 	o := &v1alpha1.RolloutGate{Spec: v1alpha1.RolloutGateSpec{RolloutRef: &v1alpha1.LocalObjectReference{Name: f.name(i)}, Passing: &passing}}
@@ -175,7 +175,7 @@ func (f fleet) gate(i int) *v1alpha1.RolloutGate {
 
 func stamp() metav1.Time { return metav1.NewTime(time.Now().UTC().Truncate(time.Second)) }
 
-// ready are the conditions of an object of Flux's that is.
+// ready returns the conditions of a ready Flux object.
 func ready(generation int64, message string) []metav1.Condition {
 	return []metav1.Condition{{
 		Type: meta.ReadyCondition, Status: metav1.ConditionTrue, Reason: meta.SucceededReason, Message: message,

@@ -18,20 +18,19 @@ import (
 )
 
 const (
-	// floorWorkers is how many requests the bare client makes at a time.
+	// floorWorkers is how many requests the bare client makes in parallel.
 	floorWorkers = 16
-	// floorAccount has the rights of the controller, and is treated by the API
-	// server as the controller is: authorised by RBAC, limited, and audited.
+	// floorAccount has the permissions of the controller. The API server treats it like
+	// the controller: it is authorized by RBAC, rate limited and audited.
 	floorAccount = "floor"
-	// manager is the field manager that the controller writes as.
+	// manager is the field manager of the controller's writes.
 	manager = "rollout-controller"
 )
 
-// floor makes the writes of a wave with nothing around them: no caches, no
-// decisions. It knows what to write from what the controller wrote for the
-// release before, and writes it when the controller could: the record and the
-// targets when the policy has named the release, the outcome when Flux has
-// applied it.
+// floor makes the writes of a wave without caches and decisions. It derives them from the
+// controller's writes for the previous release. It makes each write when the controller
+// could make it: the status and the targets after the policy has named the release, the
+// outcome after Flux has applied it.
 type floor struct {
 	*bench
 	api             *api
@@ -45,7 +44,7 @@ type floor struct {
 	locks map[int]string
 }
 
-// step is what is written for a Rollout at a time.
+// step is a group of writes for a Rollout.
 type step struct{ rollout, stage int }
 
 func (b *bench) floorAPI(ctx context.Context) (*api, error) {
@@ -59,8 +58,8 @@ func (b *bench) floorAPI(ctx context.Context) (*api, error) {
 	return newAPI(config)
 }
 
-// runFloor has a bare client make the writes of a wave, after one of the
-// controller that was recorded.
+// runFloor makes a bare client perform the writes of a wave, after a recorded wave of the
+// controller.
 func (b *bench) runFloor(ctx context.Context, a *api, r recording) (*wave, error) {
 	w := newWave(b.publish(), b.some(b.rollouts)...)
 	patches, events, err := r.next(w.release)
@@ -75,7 +74,7 @@ func (b *bench) runFloor(ctx context.Context, a *api, r recording) (*wave, error
 	for range floorWorkers {
 		workers.Go(func() { f.work(ctx) })
 	}
-	for i := range b.rollouts { // a bare client reads nothing of the registry
+	for i := range b.rollouts { // a bare client reads nothing from the registry
 		b.flux.seeServed(b.fleet.name(i), w.release.tag)
 	}
 	b.observer.follow(w)
@@ -115,7 +114,7 @@ func (f *floor) err() error {
 	return f.failed
 }
 
-// write makes the writes of a step, each as the controller does.
+// write makes the writes of a step as the controller does.
 func (f *floor) write(ctx context.Context, s step) error {
 	if err := f.writeStatus(ctx, s); err != nil {
 		return err
@@ -171,7 +170,7 @@ func (f *floor) writeEvent(ctx context.Context, s step) error {
 	return f.api.create(ctx, events, f.fleet.namespace(s.rollout), event)
 }
 
-// own makes of what was written for the first Rollout what is for another.
+// own converts a body for the first Rollout into one for another Rollout.
 func (f *floor) own(body []byte, i int) []byte {
 	names := strings.NewReplacer(f.fleet.name(0), f.fleet.name(i), f.fleet.namespace(0), f.fleet.namespace(i))
 	return []byte(names.Replace(string(body)))
@@ -182,7 +181,7 @@ func locked(patch []byte, resourceVersion string) []byte {
 	return append([]byte(`{"metadata":{"resourceVersion":`+strconv.Quote(resourceVersion)+`},`), patch[1:]...)
 }
 
-// patched sends a merge patch and returns the resourceVersion that it led to.
+// patched sends a merge patch and returns the new resourceVersion.
 func (a *api) patched(ctx context.Context, r resource, namespace, name, subresource, manager string, body []byte) (string, error) {
 	request := a.rest.Patch(types.MergePatchType).Body(body)
 	answer, err := a.raw(ctx, http.MethodPatch, r, namespace, name, subresource, request, manager)

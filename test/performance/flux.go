@@ -16,19 +16,19 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// fluxWorkers is how many objects the stand-in for Flux answers for at a time.
+// fluxWorkers is how many objects the stand-in for Flux answers in parallel.
 const fluxWorkers = 8
 
-// flux stands in for source-controller, kustomize-controller and the writer of
-// the HealthChecks. It says at once what they say after their work, and so each
-// of them writes an object's status once per release. It pulls nothing, and says
-// that it did no sooner than the registry has served the release: a pull takes
-// longer than the controller's look at the manifest.
+// flux stands in for source-controller, kustomize-controller and the writer of the
+// HealthChecks. It reports at once what they report after their work. Each of them writes
+// an object's status once per release. flux pulls nothing. It reports a pull only after
+// the registry has served the release: a pull takes longer than the controller's read of
+// the manifest.
 type flux struct {
 	fleet fleet
 	api   *api
 	queue workqueue.TypedInterface[job]
-	// digest of each tag that was published.
+	// digests is the registry. It knows the digest of each published tag.
 	digests *registry
 
 	mu     sync.Mutex
@@ -36,21 +36,21 @@ type flux struct {
 	failed error
 }
 
-// job is an object of an application to answer for.
+// job is an object of an application that needs an answer.
 type job struct {
 	kind  milestone
 	index int
 }
 
-// app is what was seen of an application.
+// app is the observed state of an application.
 type app struct {
 	repository, kustomization carrier
-	served                    string // the tag of the release that the registry has served last
-	asked                     bool   // a HealthCheck is Pending, and will be answered
+	served                    string // the tag of the release that the registry served last
+	asked                     bool   // a HealthCheck is Pending and will be answered
 }
 
-// carrier is a target: the tag that it asks for, at which generation, whether
-// the status says so, and what was answered last.
+// carrier is the state of a target: its tag, its generation, whether its status reports
+// the tag, and the generation that was answered last.
 type carrier struct {
 	tag        string
 	generation int64
@@ -62,7 +62,7 @@ func newFlux(f fleet, a *api, digests *registry) *flux {
 	return &flux{fleet: f, api: a, queue: workqueue.NewTyped[job](), digests: digests, apps: map[int]*app{}}
 }
 
-// run answers until ctx ends, and returns when nothing is left to say.
+// run answers until ctx ends. It returns when all answers are sent.
 func (f *flux) run(ctx context.Context) {
 	var workers sync.WaitGroup
 	for range fluxWorkers {
@@ -94,7 +94,7 @@ func (f *flux) fail(err error) {
 	}
 }
 
-// err is the first answer that could not be given.
+// err returns the error of the first answer that failed.
 func (f *flux) err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,8 +121,7 @@ func (f *flux) seeRepository(i int, r *sourcev1.OCIRepository) {
 	f.consider(i)
 }
 
-// seeKustomization reports whether everything is applied that the Kustomization
-// asks for.
+// seeKustomization records a Kustomization. It reports whether the wanted tag is applied.
 func (f *flux) seeKustomization(i int, k *kustomizev1.Kustomization) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,7 +132,7 @@ func (f *flux) seeKustomization(i int, k *kustomizev1.Kustomization) bool {
 	return a.kustomization.settled
 }
 
-// seeServed notes that the registry has served a release of an application.
+// seeServed records that the registry has served a release of an application.
 func (f *flux) seeServed(name, tag string) {
 	i, ok := indexOf(name)
 	if !ok {
@@ -145,9 +144,9 @@ func (f *flux) seeServed(name, tag string) {
 	f.consider(i)
 }
 
-// consider has an application's targets answered for: first the repository, when
-// its release was served, and then the Kustomization, as soon as both carry the
-// same tag.
+// consider queues the answers for the targets of an application. The repository is
+// answered first, when its release was served. The Kustomization follows as soon as both
+// have the same tag.
 func (f *flux) consider(i int) {
 	a := f.app(i)
 	r, k := &a.repository, &a.kustomization
@@ -202,7 +201,7 @@ func (f *flux) say(ctx context.Context, r resource, namespace, name, manager str
 	return f.api.patch(ctx, r, namespace, name, "status", manager, body)
 }
 
-// pulled is what source-controller says of an OCIRepository.
+// pulled returns the status that source-controller writes to an OCIRepository.
 func (f *flux) pulled(name string, c carrier) sourcev1.OCIRepositoryStatus {
 	revision, size := f.revision(c.tag), int64(4096)
 	message := "stored artifact for digest '" + revision + "'"
@@ -221,8 +220,8 @@ func (f *flux) pulled(name string, c carrier) sourcev1.OCIRepositoryStatus {
 	}
 }
 
-// applied is what kustomize-controller says of a Kustomization. What it says of
-// the objects that it applied stays as it is.
+// applied returns the status that kustomize-controller writes to a Kustomization. Its
+// status fields about the applied objects stay as they are.
 func (f *flux) applied(c carrier) kustomizev1.KustomizationStatus {
 	revision := f.revision(c.tag)
 	return kustomizev1.KustomizationStatus{

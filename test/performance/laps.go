@@ -4,8 +4,8 @@ package main
 
 import "context"
 
-// laps are how long waves took that are alike, in seconds, and what the pace of the
-// machine was meanwhile, in milliseconds.
+// laps are the durations of similar waves, in seconds, and the pace of the machine during
+// the waves, in milliseconds.
 type laps struct {
 	targets, all, p50, p99, paces []float64
 }
@@ -24,7 +24,7 @@ func (b *bench) lap(l *laps, title string, w *wave) error {
 	return nil
 }
 
-// lapFloor adds a wave of the bare client, which is like one of the controller.
+// lapFloor adds a wave of the bare client that is like one of the controller.
 func (b *bench) lapFloor(ctx context.Context, l *laps, like *wave) error {
 	w, err := b.floorAfter(ctx, like)
 	if err != nil {
@@ -45,8 +45,8 @@ func (l laps) compare(bare laps, m measured) {
 	m["wave.whole"] = median(l.paced(l.all)) / median(bare.paced(bare.all))
 }
 
-// paced are times in beats instead of seconds: a machine that is slower for some
-// minutes takes longer for each.
+// paced returns times in beats instead of seconds. A machine that is slower for some
+// minutes takes longer for each beat.
 func (l laps) paced(times []float64) []float64 {
 	beats := make([]float64, len(times))
 	for i, time := range times {

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-// machine says where and of what a run was.
+// machine describes the machine and the programs of a run.
 type machine struct {
 	Date      string
 	Commit    string
@@ -25,10 +25,10 @@ type machine struct {
 	Memory    string
 	Kernel    string
 	Go        string
-	Programs  string // of the control plane
+	Programs  string // the programs of the control plane
 }
 
-// describe says where a run took place that began at a time.
+// describe describes the machine of a run that began at the given time.
 func describe(began time.Time, programs string) machine {
 	return machine{
 		Date:      began.UTC().Format(time.DateOnly),
@@ -43,7 +43,7 @@ func describe(began time.Time, programs string) machine {
 	}
 }
 
-// commit is what is checked out; a run outside of a repository has none.
+// commit returns the commit that is checked out, or "unknown" outside of a repository.
 func commit() string {
 	described := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*")
 	described.Dir = parts.Root()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command performance measures what the controller costs, and how fast it is,
-// with thousands of Rollouts on a real API server. Flux is played.
+// Command performance measures the cost and the speed of the controller with thousands of
+// Rollouts on a real API server. Flux is simulated.
 //
 //	go run ./test/performance                                 the whole, fifty to ninety minutes
 //	go run ./test/performance -fleets 1000/1 -profiles out    one fleet, with profiles
@@ -36,7 +36,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	ctrl.SetLogger(logr.Discard())
-	debug.SetGCPercent(generousGC) // the harness shall have little of the CPU
+	debug.SetGCPercent(generousGC) // the benchmark itself must use little CPU
 	r := runner{progress: os.Stdout, plans: whole}
 	flags := flag.NewFlagSet("performance", flag.ContinueOnError)
 	fleets := flags.String("fleets", "", "Only these fleets, as rollouts/namespaces with commas between, such as 1000/1,10000/100.")

@@ -11,32 +11,32 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 )
 
-// plan says what is measured with one fleet.
+// plan defines what is measured with one fleet.
 type plan struct {
 	size
-	// Waves is how many releases there are for all at once.
+	// Waves is how many releases all Rollouts get at once.
 	Waves int
-	// Floor is whether the bare client makes the writes of each wave as well.
+	// Floor defines whether the bare client makes the writes of each wave as well.
 	Floor bool
 	// Singles is how many releases there are for one Rollout at a time.
 	Singles int
 	// Bakes is how many releases with a bake there are.
 	Bakes int
-	// Storm is how often each HealthCheck and gate changes; it needs Bakes.
+	// Storm is how often each HealthCheck and gate changes. It needs Bakes.
 	Storm int
 	// Rest is how long nothing happens.
 	Rest time.Duration
-	// Profiles is the folder for profiles; empty for none.
+	// Profiles is the folder for profiles. There are none if it is empty.
 	Profiles string
 }
 
-// mebi is the bytes of a mebibyte.
+// mebi is the number of bytes of a mebibyte.
 const mebi = 1 << 20
 
-// bakeTime is that of the Rollouts that bake.
+// bakeTime is the bake time of the Rollouts that bake.
 const bakeTime = 2 * time.Second
 
-// measure measures everything that the plan asks for.
+// measure measures everything in the plan.
 func (b *bench) measure(ctx context.Context, p plan) (measured, error) {
 	m := measured{}
 	took, err := b.begin(ctx)
@@ -91,8 +91,8 @@ func (b *bench) measureWaves(ctx context.Context, p plan, m measured) error {
 	return nil
 }
 
-// profiled has a release for all, and saves profiles of the controller if they
-// are wanted.
+// profiled releases for all Rollouts and saves profiles of the controller if the plan
+// asks for them.
 func (b *bench) profiled(ctx context.Context, p plan) (*wave, cost, error) {
 	if p.Profiles == "" {
 		return b.releaseFor(ctx, b.some(b.rollouts))
@@ -161,8 +161,8 @@ func (b *bench) measureBakes(ctx context.Context, p plan, m measured) error {
 	return nil
 }
 
-// few are the Rollouts that bake, and that the storm is about: no more than the
-// smallest fleet has, so that all fleets have the same work.
+// few returns the Rollouts that bake and that the storm is about. There are no more than
+// in the smallest fleet. Thus all fleets have the same work.
 func (b *bench) few() []int { return b.some(smallest.Rollouts) }
 
 func (b *bench) measureStorm(ctx context.Context, p plan, m measured) error {
@@ -191,7 +191,7 @@ func (b *bench) measureRestart(ctx context.Context, _ plan, m measured) error {
 	return nil
 }
 
-// tell tells how far it is.
+// tell prints the progress.
 func (b *bench) tell(format string, args ...any) {
 	for i, arg := range args {
 		if d, ok := arg.(time.Duration); ok {
@@ -201,7 +201,7 @@ func (b *bench) tell(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.progress, "    "+format+"\n", args...)
 }
 
-// since is the cost since then, when that was the pace of the machine.
+// since returns the cost since an earlier one, at the given pace of the machine.
 func (c cost) since(before cost, pace time.Duration) cost {
 	cpu := c.cpu - before.cpu
 	return cost{c.requests.Since(before.requests), cpu, float64(cpu) / float64(pace), c.allocated - before.allocated}
@@ -217,17 +217,17 @@ func (c *cost) add(other cost) {
 	}
 }
 
-// show adds the figures of the CPU that each of n things took.
+// show adds the figures of the CPU time that each of n things took.
 func (c cost) show(m measured, title string, n int) {
 	m[title+".cpu"], m[title+".work"] = millis(c.cpu)/float64(n), c.work/float64(n)
 }
 
-// each says what CPU n promotions took.
+// each formats the CPU time of n promotions.
 func (c cost) each(n int) string {
 	return fmt.Sprintf("CPU %s, per promotion %.3g of the pace", c.cpu.Round(time.Millisecond), c.work/float64(n))
 }
 
-// counted sorts the controller's requests by what they are for.
+// counted counts the controller's requests by purpose.
 func counted(requests controlplane.Requests) map[string]int {
 	counts := map[string]int{"status": 0, "repository": 0, "kustomization": 0, "events": 0, "checks": 0, "reads": 0, "others": 0}
 	for request, n := range requests {
@@ -256,11 +256,12 @@ func purpose(r controlplane.Request) string {
 
 func all(controlplane.Request) bool { return true }
 
-// leading is how many events tell who leads, after a restart.
+// leading is how many events report the leader after a restart.
 const leading = 1
 
-// writesOf counts what a restart has changed. To ask what one may do is a POST
-// that changes nothing, and one event tells who leads.
+// writesOf returns the number of writes that a restart has caused. It counts neither
+// access reviews, which are POST requests that change nothing, nor the event that reports
+// the leader.
 func writesOf(restart controlplane.Requests) int {
 	told := restart.Count(func(r controlplane.Request) bool { return r.Resource == events.name })
 	writes := restart.Count(func(r controlplane.Request) bool { return r.IsWrite() && r.Group != "authorization.k8s.io" })

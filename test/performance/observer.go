@@ -20,8 +20,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// observer watches what anybody writes, tells the stand-in for Flux, and notes
-// when the releases of a wave get where.
+// observer watches the writes of all clients and passes them to the stand-in for Flux. It
+// records when the release of a wave reaches each milestone.
 type observer struct {
 	flux *flux
 
@@ -29,7 +29,7 @@ type observer struct {
 	wave *wave
 	// versions are the resourceVersions that were seen last.
 	versions map[seen]string
-	// samples are the statuses of the first Rollout that were seen, in order.
+	// samples are the observed statuses of the first Rollout, in order.
 	samples []v1alpha1.RolloutStatus
 }
 
@@ -38,8 +38,8 @@ type seen struct {
 	index    int
 }
 
-// observe starts watching, until ctx ends, and returns when everything that is
-// there was seen.
+// observe starts the watches, which run until ctx ends. It returns when all existing
+// objects were seen.
 func observe(ctx context.Context, running *sync.WaitGroup, config *rest.Config, scheme *runtime.Scheme, f *flux) (*observer, error) {
 	o := &observer{flux: f, versions: map[seen]string{}}
 	watched, err := cache.New(config, cache.Options{Scheme: scheme, DefaultTransform: keepLittle})
@@ -74,7 +74,7 @@ func observe(ctx context.Context, running *sync.WaitGroup, config *rest.Config, 
 	return o, nil
 }
 
-// keepLittle drops what is not looked at.
+// keepLittle drops fields that the benchmark does not read.
 func keepLittle(object any) (any, error) {
 	if o, ok := object.(client.Object); ok {
 		o.SetManagedFields(nil)
@@ -125,21 +125,21 @@ func (o *observer) seeRollout(i int, r *v1alpha1.Rollout) {
 	}
 }
 
-// saw notes the resourceVersion of an object.
+// saw records the resourceVersion of an object.
 func (o *observer) saw(r resource, i int, object client.Object) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.versions[seen{r, i}] = object.GetResourceVersion()
 }
 
-// versionOf is the resourceVersion of an object as it was seen last.
+// versionOf returns the resourceVersion of an object that was seen last.
 func (o *observer) versionOf(r resource, i int) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.versions[seen{r, i}]
 }
 
-// awaitAll waits until everything of a fleet that is watched was seen.
+// awaitAll waits until all watched objects of a fleet were seen.
 func (o *observer) awaitAll(ctx context.Context, size int) error {
 	for {
 		o.mu.Lock()
@@ -154,14 +154,15 @@ func (o *observer) awaitAll(ctx context.Context, size int) error {
 	}
 }
 
-// sampled are the statuses that were seen of the first Rollout.
+// sampled returns the observed statuses of the first Rollout.
 func (o *observer) sampled() []v1alpha1.RolloutStatus {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.samples)
 }
 
-// arrived notes that a version has got somewhere, if it is that of the wave.
+// arrived records that a version has reached a milestone, if it is the version of the
+// wave.
 func (o *observer) arrived(i int, version string, where milestone) {
 	at := time.Now()
 	o.mu.Lock()
@@ -171,7 +172,7 @@ func (o *observer) arrived(i int, version string, where milestone) {
 	}
 }
 
-// heard notes a status, if it is about the release of the wave.
+// heard records a status if it is about the release of the wave.
 func (o *observer) heard(i int, current *v1alpha1.DeploymentHistoryEntry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -180,14 +181,14 @@ func (o *observer) heard(i int, current *v1alpha1.DeploymentHistoryEntry) {
 	}
 }
 
-// late is how many statuses of a wave only said that a HealthCheck is slow.
+// late returns how many statuses of a wave only reported that a HealthCheck is slow.
 func (o *observer) late(w *wave) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return w.late()
 }
 
-// follow has the milestones of a wave noted from now on.
+// follow records the milestones of a wave from now on.
 func (o *observer) follow(w *wave) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

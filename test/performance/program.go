@@ -16,32 +16,32 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// program is the controller as a process of its own, with the rights and the flags
-// that are shipped, and with a limit of memory for ten thousand Rollouts.
+// program is the controller as its own process, with the shipped permissions and flags,
+// and with a memory limit for ten thousand Rollouts.
 type program struct {
 	*controlplane.Process
 	metrics string    // the address of its metrics
-	began   time.Time // when it was started last
+	began   time.Time // when it was last started
 
 	mu   sync.Mutex
 	most controlplane.Memory
 }
 
-// generousGC lets what is not measured use memory rather than CPU.
+// generousGC makes programs that are not measured use memory rather than CPU time.
 const generousGC = 200
 
-// memoryLimit is what the controller's garbage collector is told of. The fleet of
-// ten thousand shall need no more.
+// memoryLimit is the GOMEMLIMIT of the controller. The fleet of ten thousand must not
+// need more.
 const memoryLimit = "256MiB"
 
 // profileSeconds is how long CPU profiles are, from the beginning of a wave.
 const profileSeconds = 20
 
-// shipped are the flags of the shipped Deployment that say what it does.
+// shipped are the flags of the shipped Deployment that define its behavior.
 var shipped = []string{"--leader-elect"}
 
-// startProgram installs the rights of the controller and starts it, with trust in a
-// certificate.
+// startProgram installs the permissions of the controller and starts it. The controller
+// trusts the certificate.
 func startProgram(ctx context.Context, plane *controlplane.ControlPlane, path, certificate string) (*program, error) {
 	address, err := controlplane.FreeAddress()
 	if err != nil {
@@ -61,16 +61,16 @@ func startProgram(ctx context.Context, plane *controlplane.ControlPlane, path, c
 	return &program{Process: process, metrics: address, began: began}, nil
 }
 
-// blink is how often the memory is looked at. In that time it grows by a megabyte
-// or two at most.
+// blink is how often the memory is read. In that time it grows by a megabyte or two at
+// most.
 const blink = 50 * time.Millisecond
 
-// watchMemory keeps the most memory that any of the processes has.
+// watchMemory records the most memory that any process of the controller has had.
 func (p *program) watchMemory(ctx context.Context) {
 	for pause(ctx, blink) == nil {
 		now, err := controlplane.MemoryOf(p.PID())
 		if err != nil {
-			continue // it is being started again
+			continue // it is being restarted
 		}
 		p.mu.Lock()
 		p.most = p.most.Most(now)
@@ -78,7 +78,7 @@ func (p *program) watchMemory(ctx context.Context) {
 	}
 }
 
-// mostMemory is the most so far.
+// mostMemory returns the most memory so far.
 func (p *program) mostMemory() (controlplane.Memory, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *program) mostMemory() (controlplane.Memory, error) {
 	return p.most, nil
 }
 
-// profile saves what the program's /debug/pprof serves under a name.
+// profile saves a profile that the program's /debug/pprof serves.
 func (p *program) profile(ctx context.Context, name, path string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metrics+"/debug/pprof/"+name, http.NoBody)
 	if err != nil {

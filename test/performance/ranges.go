@@ -15,16 +15,16 @@ var rangeFile []byte
 
 // expectation is the range of a figure.
 type expectation struct {
-	// Figure by its key.
+	// Figure is the key of the figure.
 	Figure string `json:"figure"`
-	// Least and Most of it, both included; nil is no limit.
+	// Least and Most are the limits, both included. nil is no limit.
 	Least *float64 `json:"least,omitempty"`
 	Most  *float64 `json:"most,omitempty"`
-	// Rollouts limits it to fleets of that size; 0 is all.
+	// Rollouts limits the expectation to fleets of that size. 0 means all fleets.
 	Rollouts int `json:"rollouts,omitempty"`
 }
 
-// readRanges reads a range file. What it cannot mean is an error.
+// readRanges reads a range file. An unknown figure and a range without limits are errors.
 func readRanges(content []byte) ([]expectation, error) {
 	var all []expectation
 	if err := yaml.UnmarshalStrict(content, &all); err != nil {
@@ -41,7 +41,7 @@ func readRanges(content []byte) ([]expectation, error) {
 	return all, nil
 }
 
-// concerns reports whether something is expected of a figure of a fleet.
+// concerns reports whether the expectation applies to a figure of a fleet.
 func (e expectation) concerns(s size, key string) bool {
 	return e.Figure == key && (e.Rollouts == 0 || e.Rollouts == s.Rollouts)
 }
@@ -51,13 +51,13 @@ func (e expectation) holds(value float64) bool {
 	return (e.Least == nil || value >= *e.Least) && (e.Most == nil || value <= *e.Most)
 }
 
-// String is how the range is shown.
+// String formats the range.
 func (e expectation) String() string {
 	switch {
 	case e.Most == nil:
 		return "≥ " + exact(*e.Least)
 	case e.Least == nil && *e.Most == 0:
-		return "0" // nothing here is negative
+		return "0" // no figure is negative
 	case e.Least == nil:
 		return "≤ " + exact(*e.Most)
 	case *e.Least == *e.Most:
@@ -68,8 +68,8 @@ func (e expectation) String() string {
 
 func exact(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }
 
-// check holds results to what is expected, and returns what is wrong. If they are
-// all there should be, it is wrong as well that a figure was measured nowhere.
+// check compares results with the expectations and returns the differences. If complete
+// is set, a figure that was not measured at all is a difference as well.
 func check(expectations []expectation, results []result, complete bool) []string {
 	var wrong []string
 	for _, e := range expectations {

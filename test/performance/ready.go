@@ -12,15 +12,16 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// look is how often the controller is asked whether it is ready, and seldom if it
-// takes long to answer: its metrics of ten thousand Rollouts are work for it.
+// look is the pause between two checks whether the controller is ready. If an answer
+// takes long, the pause is seldom times that long: the metrics of ten thousand Rollouts
+// are work for the controller.
 const (
 	look   = 200 * time.Millisecond
 	seldom = 5
 )
 
-// ready waits until the controller leads, has looked at every Rollout and has no
-// more to do. It returns how long the process has run by then.
+// ready waits until the controller leads, has reconciled every Rollout and has no more
+// work. It returns how long the process has run by then.
 func (b *bench) ready(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -40,8 +41,7 @@ func (b *bench) ready(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// drained reports whether as many Rollouts were reconciled as there are, and
-// nothing is left to do.
+// drained reports whether all Rollouts were reconciled and no work is left.
 func drained(families map[string]*dto.MetricFamily, rollouts int) bool {
 	reconciled := scenario.Total(scenario.Labelled(families["controller_runtime_reconcile_total"], "controller", "rollout"))
 	waiting := scenario.Total(families["workqueue_depth"].GetMetric()) + scenario.Total(families["controller_runtime_active_workers"].GetMetric())

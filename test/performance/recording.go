@@ -15,16 +15,16 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// recording is what the controller wrote for the first Rollout of the fleet when
-// it got a release: each status, and each event. All Rollouts are alike, so it
-// says what is written for any of them.
+// recording contains each status and each event that the controller wrote for the first
+// Rollout of the fleet when it got a release. All Rollouts are alike. Therefore it shows
+// what the controller writes for any of them.
 type recording struct {
 	release  release
 	statuses []v1alpha1.RolloutStatus
 	events   []corev1.Event
 }
 
-// record takes the statuses of a wave that is over, and finds the events.
+// record returns the statuses and the events of a finished wave.
 func (b *bench) record(ctx context.Context, w *wave) (recording, error) {
 	r := recording{release: w.release}
 	for _, status := range b.observer.sampled() {
@@ -37,7 +37,7 @@ func (b *bench) record(ctx context.Context, w *wave) (recording, error) {
 		return r, fmt.Errorf("read the events of a promotion: %w", err)
 	}
 	all.Items = slices.DeleteFunc(all.Items, func(e corev1.Event) bool { return e.InvolvedObject.Name != b.fleet.name(0) })
-	slices.SortFunc(all.Items, func(a, b corev1.Event) int { return strings.Compare(a.Name, b.Name) }) // they end with the time
+	slices.SortFunc(all.Items, func(a, b corev1.Event) int { return strings.Compare(a.Name, b.Name) }) // the names end with the time
 	r.events = all.Items[max(0, len(all.Items)-len(r.statuses)):]
 	if len(r.statuses) == 0 || len(r.events) != len(r.statuses) {
 		return r, fmt.Errorf("saw %d statuses and %d events of a promotion, want as many events as statuses", len(r.statuses), len(r.events))
@@ -45,8 +45,8 @@ func (b *bench) record(ctx context.Context, w *wave) (recording, error) {
 	return r, nil
 }
 
-// next returns what the controller would write for the next release: a merge
-// patch for each status, and each event.
+// next returns what the controller would write for the next release: a merge patch for
+// each status, and each event.
 func (r recording) next(to release) (patches, events [][]byte, err error) {
 	renamed := strings.NewReplacer(r.release.tag, to.tag, r.release.digest, to.digest)
 	before := r.statuses[len(r.statuses)-1]
@@ -87,7 +87,7 @@ func numbered(entry v1alpha1.DeploymentHistoryEntry) v1alpha1.DeploymentHistoryE
 	return entry
 }
 
-// replaced returns an object in which texts are replaced.
+// replaced returns a copy of an object with some texts replaced.
 func replaced[T any](object T, texts *strings.Replacer) (T, error) {
 	var result T
 	text, err := json.Marshal(object)

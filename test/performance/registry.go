@@ -26,7 +26,7 @@ type release struct {
 
 func newRelease(tag string) release {
 	empty := map[string]any{"mediaType": "application/vnd.oci.empty.v1+json", "digest": digestOf("{}"), "size": 2}
-	manifest, _ := json.Marshal(map[string]any{ // texts and numbers only: it cannot fail
+	manifest, _ := json.Marshal(map[string]any{ // it cannot fail: there are only texts and numbers
 		"schemaVersion": 2, "mediaType": types.OCIManifestSchema1, "artifactType": "application/vnd.cncf.flux.config.v1+json",
 		"config": empty, "layers": []any{empty},
 		"annotations": map[string]string{
@@ -43,12 +43,12 @@ func newRelease(tag string) release {
 
 func digestOf(content string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(content))) }
 
-// registry answers for every image what it says of a release: there are too many
-// images for each to be pushed.
+// registry serves the same releases for every image: there are too many images to push
+// each.
 type registry struct {
 	server *httptest.Server
 	host   string
-	// certificate is the file with the registry's.
+	// certificate is the path of the registry's certificate.
 	certificate string
 
 	mu       sync.Mutex
@@ -56,8 +56,8 @@ type registry struct {
 	releases map[string]release // by tag and by digest
 }
 
-// startRegistry starts one that is reached as others are, with TLS and HTTP/2. The
-// file is for its certificate.
+// startRegistry starts a registry with TLS and HTTP/2, like other registries. It writes
+// its certificate to the file.
 func startRegistry(certificate string) (*registry, error) {
 	r := &registry{certificate: certificate, releases: map[string]release{}, served: func(string, string) {}}
 	r.server = httptest.NewUnstartedServer(r)
@@ -72,7 +72,7 @@ func startRegistry(certificate string) (*registry, error) {
 	return r, nil
 }
 
-// publish makes a release one of every image.
+// publish publishes a release of every image.
 func (r *registry) publish(tag string) release {
 	made := newRelease(tag)
 	r.mu.Lock()
@@ -81,11 +81,11 @@ func (r *registry) publish(tag string) release {
 	return made
 }
 
-// ServeHTTP knows manifests and nothing else.
+// ServeHTTP serves only manifests.
 func (r *registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	image, name, isManifest := strings.Cut(request.URL.Path, "/manifests/")
 	if !isManifest {
-		w.WriteHeader(http.StatusOK) // the question whether this is a registry
+		w.WriteHeader(http.StatusOK) // the check whether this is a registry
 		return
 	}
 	r.mu.Lock()
@@ -104,7 +104,8 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	served(path.Base(image), found.tag)
 }
 
-// follow has it told, from now on, when a release is read of an image.
+// follow sets the function that is called, from now on, when a release of an image is
+// read.
 func (r *registry) follow(served func(image, tag string)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +114,8 @@ func (r *registry) follow(served func(image, tag string)) {
 
 func (r *registry) close() { r.server.Close() }
 
-// digest of a release; empty if there is none with that tag.
+// digest returns the digest of a release. It is empty if there is no release with that
+// tag.
 func (r *registry) digest(tag string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,22 +17,22 @@ import (
 //go:embed performance.md.tmpl
 var page string
 
-// report is what a run has shown.
+// report contains the results of a run.
 type report struct {
 	machine
 	results      []result
 	expectations []expectation
 }
 
-// compared are the figures that are compared with those of the smallest fleet, and
-// what the ratios are called.
+// compared are the figures that are compared with those of the smallest fleet, with the
+// names of the ratios.
 var compared = map[string]string{
 	"wave.work": "wave.cpuratio", "bake.work": "bake.cpuratio", "storm.work": "storm.cpuratio",
 	"wave.garbage": "wave.garbageratio",
 }
 
-// relate adds the figures that compare a fleet with the smallest one, as that was
-// when it was measured last before and next after the other.
+// relate adds the ratios of a fleet's figures to those of the smallest fleet. It uses the
+// last measurement of the smallest fleet before the fleet and the first one after it.
 func relate(results []result) {
 	for i, r := range results {
 		if r.size == smallest {
@@ -47,8 +47,8 @@ func relate(results []result) {
 	}
 }
 
-// beside is the mean of a figure of the smallest fleets next to a result, in the
-// order in which they were measured; 0 if there are none.
+// beside returns the mean of a figure of the smallest fleets next to a result, in the
+// order in which they were measured. It returns 0 if there are none.
 func beside(results []result, i int, key string) float64 {
 	var sum, n float64
 	for _, step := range []int{-1, 1} {
@@ -62,7 +62,7 @@ func beside(results []result, i int, key string) float64 {
 	return sum / max(n, 1)
 }
 
-// bySize sorts results, and numbers those of fleets that were measured before.
+// bySize sorts results and numbers those of fleets of the same size.
 func bySize(results []result) []result {
 	sorted := slices.SortedStableFunc(slices.Values(results), func(a, b result) int {
 		return cmp.Or(cmp.Compare(a.Rollouts, b.Rollouts), cmp.Compare(a.Namespaces, b.Namespaces))
@@ -75,8 +75,8 @@ func bySize(results []result) []result {
 	return sorted
 }
 
-// table has a line per figure and a column per fleet, and what is expected.
-// Values that are out of range are marked.
+// table has a row per figure, and a column per fleet and for the expectation. Values out
+// of range are marked.
 func (r report) table() [][]string {
 	head := []string{"Figure"}
 	for _, result := range r.results {
@@ -108,7 +108,7 @@ func (r report) mark(s size, key string, value float64) string {
 	return ""
 }
 
-// expected says what is expected of a figure, and of which fleets.
+// expected formats the expectations of a figure and the fleets that they apply to.
 func (r report) expected(key string) string {
 	var all []string
 	for _, e := range r.expectations {
@@ -123,7 +123,7 @@ func (r report) expected(key string) string {
 	return strings.Join(all, ", ")
 }
 
-// shown has three digits that matter, and no more than a count has.
+// shown formats a value with three significant digits. Whole numbers have no decimals.
 func shown(value float64) string {
 	if value == math.Trunc(value) {
 		return strconv.FormatFloat(value, 'f', 0, 64)
@@ -132,7 +132,7 @@ func shown(value float64) string {
 	return strconv.FormatFloat(value, 'f', max(0, min(digits, 3)), 64)
 }
 
-// writeText shows the table on a terminal.
+// writeText prints the table on a terminal.
 func (r report) writeText(w io.Writer) error {
 	rows := r.table()
 	widths := make([]int, len(rows[0]))
@@ -175,7 +175,7 @@ func markdown(rows [][]string) string {
 	return text.String()
 }
 
-// explained lists what the figures mean that were measured.
+// explained explains the measured figures.
 func (r report) explained() string {
 	var text strings.Builder
 	for _, f := range catalogue {
@@ -186,7 +186,7 @@ func (r report) explained() string {
 	return text.String()
 }
 
-// plots are charts of what should be level: time and CPU per promotion.
+// plots returns charts of values that should be constant: time and CPU per promotion.
 func (r report) plots() string {
 	perPromotion := func(key string) func(result) float64 {
 		return func(r result) float64 { return 1000 * r.Figures[key] / float64(r.Rollouts) }
@@ -214,7 +214,7 @@ func chart(title string, results []result, bars, line func(result) float64) stri
 	return text + "```\n"
 }
 
-// top leaves some room above the highest value.
+// top returns the top of the y-axis, above the highest value.
 func top(results []result, series ...func(result) float64) float64 {
 	highest := 0.0
 	for _, values := range series {

@@ -21,11 +21,11 @@ import (
 // smallest is the fleet that others are compared with.
 var smallest = size{100, 1}
 
-// yardstick is what is measured with it.
+// yardstick is the plan for the smallest fleet.
 var yardstick = plan{size: smallest, Waves: 5, Singles: 20, Bakes: bakes, Storm: flaps, Rest: 5 * time.Second}
 
-// whole is the whole benchmark. Each of the largest fleets stands between two of the
-// smallest: the machine is not the same an hour later.
+// whole is the whole benchmark. Each of the largest fleets is between two of the
+// smallest, because the speed of the machine may be different an hour later.
 var whole = []plan{
 	yardstick,
 	againstFloor(size{10000, 1}, 1),
@@ -36,28 +36,28 @@ var whole = []plan{
 	againstFloor(size{1000, 100}, thousandWaves),
 }
 
-// bakes and flaps are how many bakes and how much of a storm all fleets have: the
-// same, since they are compared.
+// bakes and flaps are the number of bakes and the size of the storm. They are the same
+// for all fleets, because the fleets are compared.
 const bakes, flaps = 5, 20
 
 // thousandWaves is how many waves a fleet of a thousand has.
 const thousandWaves = 3
 
-// againstFloor is what is measured with all other fleets.
+// againstFloor returns the plan for a fleet other than the smallest.
 func againstFloor(s size, waves int) plan {
 	return plan{size: s, Waves: waves, Floor: true, Singles: 100, Bakes: bakes, Storm: flaps, Rest: 20 * time.Second}
 }
 
-// runner measures one fleet after the other, checks what came of it, and reports.
+// runner measures one fleet after the other, checks the results and reports them.
 type runner struct {
 	plans          []plan
-	partial        bool // not everything that is to be measured will be
+	partial        bool // some measurements are left out
 	logs, profiles string
 	progress       io.Writer
 }
 
-// choose takes the plans of some fleets instead of all. A fleet that has no plan
-// is measured like one of a thousand.
+// choose selects the plans of some fleets instead of all. A fleet that has no plan is
+// measured like one of a thousand.
 func (r *runner) choose(fleets string) error {
 	if fleets == "" {
 		return nil
@@ -77,11 +77,11 @@ func (r *runner) choose(fleets string) error {
 	return nil
 }
 
-// scenarios are those that can be left out.
+// scenarios are the scenarios that can be left out.
 var scenarios = []string{"waves", "floor", "rest", "singles", "bake", "storm"}
 
-// only leaves out of the plans what is not named. The floor comes with waves, and
-// a storm with a bake.
+// only removes the scenarios that are not named from the plans. The floor includes waves,
+// and a storm includes a bake.
 func (r *runner) only(names string) error {
 	if names == "" {
 		return nil
@@ -100,7 +100,7 @@ func (r *runner) only(names string) error {
 	return nil
 }
 
-// with returns the plan with the wanted scenarios only.
+// with returns the plan with only the wanted scenarios.
 func (p plan) with(wanted map[string]bool) plan {
 	if !wanted["floor"] {
 		p.Floor = false
@@ -166,8 +166,8 @@ func (r *runner) measure(ctx context.Context, p plan, path string, found *report
 	return nil
 }
 
-// conclude shows the table, keeps the report, and returns what is out of range.
-// The page of the documentation is of a run that has measured everything.
+// conclude prints the table, stores the report and returns the figures out of range. Only
+// a run that has measured everything writes the page of the documentation.
 func (r *runner) conclude(found report, complete bool) error {
 	_, _ = fmt.Fprintln(r.progress)
 	err := found.writeText(r.progress)

@@ -12,14 +12,15 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// aside reports whether a request is made at rest as well: the lease is renewed,
-// watches are opened anew, and the API server asks itself about its own API, and
-// every few minutes about the addresses of Services.
+// aside reports whether a request is also made at rest: the lease is renewed, watches are
+// opened again, and the API server requests its own API and, every few minutes, the
+// addresses of Services.
 func aside(r controlplane.Request) bool {
 	return r.Resource == "leases" || r.Resource == "services" || r.Resource == "" || r.Verb == "WATCH" || r.Subresource == "openapi/v3"
 }
 
-// requests are those made so far by others than the harness, without those aside.
+// requests returns the requests made so far by clients other than the benchmark. It
+// leaves out the requests that are also made at rest.
 func (b *bench) requests(ctx context.Context) (controlplane.Requests, error) {
 	all, err := b.plane.Requests(ctx)
 	if err != nil {
@@ -34,8 +35,7 @@ func (b *bench) requests(ctx context.Context) (controlplane.Requests, error) {
 	return others, nil
 }
 
-// quiet waits until nobody has asked anything for a while, and returns all
-// requests so far.
+// quiet waits until there were no requests for a while, and returns all requests so far.
 func (b *bench) quiet(ctx context.Context) (controlplane.Requests, error) {
 	before, err := b.requests(ctx)
 	for since := time.Now(); err == nil && time.Since(since) < b.calm; {
@@ -59,7 +59,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// cost is what the controller has asked for and used.
+// cost is the number of the controller's requests and its use of CPU and memory.
 type cost struct {
 	requests  controlplane.Requests
 	cpu       time.Duration
@@ -67,7 +67,7 @@ type cost struct {
 	allocated float64 // bytes
 }
 
-// costOf returns what something costs, until all is quiet again.
+// costOf returns the cost of something until all is quiet again.
 func (b *bench) costOf(ctx context.Context, something func() error) (cost, error) {
 	before, err := b.spent(ctx, b.allocated)
 	if err != nil {
@@ -77,7 +77,7 @@ func (b *bench) costOf(ctx context.Context, something func() error) (cost, error
 	if err := something(); err != nil {
 		return cost{}, err
 	}
-	ended := time.Now() // a machine at rest is faster
+	ended := time.Now() // before the rest, in which a machine is faster
 	after, err := b.spent(ctx, nil)
 	if err != nil {
 		return cost{}, err
@@ -90,8 +90,8 @@ func (b *bench) costOf(ctx context.Context, something func() error) (cost, error
 	return after.since(before, pace), err
 }
 
-// spent is the cost of all so far, when it is quiet. To ask how much was allocated
-// costs something itself, so it is asked first or not.
+// spent waits until all is quiet and returns the cost so far. Reading the allocated bytes
+// costs CPU time. Therefore it is read before the CPU time or not at all.
 func (b *bench) spent(ctx context.Context, allocated func(context.Context) (float64, error)) (c cost, err error) {
 	if c.requests, err = b.quiet(ctx); err != nil {
 		return c, err
@@ -105,14 +105,13 @@ func (b *bench) spent(ctx context.Context, allocated func(context.Context) (floa
 	return c, err
 }
 
-// allocated is how many bytes the controller has allocated, those included that
-// were freed.
+// allocated returns how many bytes the controller has allocated, including freed ones.
 func (b *bench) allocated(ctx context.Context) (float64, error) {
 	families, err := scenario.Metrics(ctx, b.program.metrics)
 	return scenario.Total(families["go_memstats_alloc_bytes_total"].GetMetric()), err
 }
 
-// releaseFor has the controller promote a release for some Rollouts at once.
+// releaseFor makes the controller promote a release for some Rollouts at once.
 func (b *bench) releaseFor(ctx context.Context, some []int) (*wave, cost, error) {
 	w := newWave(b.publish(), some...)
 	spent, err := b.costOf(ctx, func() error {
@@ -125,7 +124,7 @@ func (b *bench) releaseFor(ctx context.Context, some []int) (*wave, cost, error)
 	return w, spent, err
 }
 
-// begin starts the controller, and waits until it is ready.
+// begin starts the controller and waits until it is ready.
 func (b *bench) begin(ctx context.Context) (time.Duration, error) {
 	if err := b.start(ctx); err != nil {
 		return 0, err
@@ -133,8 +132,8 @@ func (b *bench) begin(ctx context.Context) (time.Duration, error) {
 	return b.ready(ctx)
 }
 
-// floorAfter stops the controller, has a bare client make the writes of a wave
-// like the controller's last one, and starts the controller again.
+// floorAfter stops the controller, makes a bare client perform the writes of a wave like
+// the controller's last one, and starts the controller again.
 func (b *bench) floorAfter(ctx context.Context, last *wave) (*wave, error) {
 	recorded, err := b.record(ctx, last)
 	if err != nil {
@@ -159,8 +158,8 @@ func (b *bench) floorAfter(ctx context.Context, last *wave) (*wave, error) {
 // halt stops the controller as Kubernetes does.
 func (b *bench) halt(ctx context.Context) error { return b.program.Stop(ctx) }
 
-// singles releases for one Rollout after the other, while the others rest, and
-// returns how long each took to get into its targets.
+// singles releases for one Rollout after the other, while the others rest. It returns how
+// long each release took to reach its targets.
 func (b *bench) singles(ctx context.Context, n int) ([]time.Duration, error) {
 	var all []time.Duration
 	for k := range n {
@@ -180,8 +179,8 @@ func (b *bench) singles(ctx context.Context, n int) ([]time.Duration, error) {
 	return all, nil
 }
 
-// restart stops the controller while everything is as it should be, and starts
-// it again. It returns how long it took to be ready.
+// restart stops the controller while there is nothing to do, and starts it again. It
+// returns how long the controller took to be ready.
 func (b *bench) restart(ctx context.Context) (time.Duration, cost, error) {
 	if _, err := b.quiet(ctx); err != nil {
 		return 0, cost{}, err
@@ -189,7 +188,7 @@ func (b *bench) restart(ctx context.Context) (time.Duration, cost, error) {
 	if err := b.halt(ctx); err != nil {
 		return 0, cost{}, err
 	}
-	before, err := b.quiet(ctx) // what tells that it has stopped leading may be on its way
+	before, err := b.quiet(ctx) // the event that it has stopped leading may still be on its way
 	if err != nil {
 		return 0, cost{}, err
 	}
@@ -205,8 +204,8 @@ func (b *bench) restart(ctx context.Context) (time.Duration, cost, error) {
 	return took, cost{requests: after.Since(before), cpu: used}, err
 }
 
-// storm has others write HealthChecks and gates, a number of times each, in ways
-// that change nothing for the Rollouts.
+// storm makes others write HealthChecks and gates several times. The writes change
+// nothing for the Rollouts.
 func (b *bench) storm(ctx context.Context, some []int, times int) (cost, error) {
 	if err := forEach(ctx, namers, len(some), func(ctx context.Context, place int) error { return b.createGate(ctx, some[place]) }); err != nil {
 		return cost{}, err
@@ -225,8 +224,8 @@ func (b *bench) createGate(ctx context.Context, i int) error {
 	return b.admin.create(ctx, gates, b.fleet.namespace(i), b.fleet.gate(i))
 }
 
-// flap has the writer of a HealthCheck say the same in other words, and that of a
-// gate note when it looked.
+// flap changes the message of a HealthCheck but not its status, and an annotation of a
+// gate.
 func (b *bench) flap(ctx context.Context, i, n int) error {
 	if err := b.say(ctx, healthChecks, i, map[string]any{"message": fmt.Sprintf("all %d probes passed", n+1)}); err != nil {
 		return err
@@ -235,7 +234,7 @@ func (b *bench) flap(ctx context.Context, i, n int) error {
 	return b.admin.patch(ctx, gates, b.fleet.namespace(i), b.fleet.name(i), "", "gatekeeper", []byte(note))
 }
 
-// protect has some Rollouts bake from now on, under their HealthChecks.
+// protect makes some Rollouts bake from now on, with their HealthChecks.
 func (b *bench) protect(ctx context.Context, some []int, bake time.Duration) error {
 	return forEach(ctx, namers, len(some), func(ctx context.Context, place int) error {
 		i := some[place]
@@ -247,8 +246,8 @@ func (b *bench) protect(ctx context.Context, some []int, bake time.Duration) err
 	})
 }
 
-// percentile is the least of the durations that so many percent of them do not
-// exceed.
+// percentile returns the smallest of the durations that is not less than the given
+// percentage of them.
 func percentile(all []time.Duration, percent int) time.Duration {
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[(len(sorted)*percent+99)/100-1]

@@ -12,22 +12,23 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// milestone is how far a release has got for one Rollout.
+// milestone is a step of a release for one Rollout.
 type milestone int
 
 const (
-	repositoryWritten    milestone = iota // the OCIRepository asks for it
+	repositoryWritten    milestone = iota // the OCIRepository has the release's tag
 	kustomizationWritten                  // the Kustomization has it as a variable
-	applied                               // Flux says that both are applied
-	succeeded                             // the Rollout's status says Succeeded
+	applied                               // Flux reports that both are applied
+	succeeded                             // the Rollout's status reports Succeeded
 	milestones
 )
 
-// wave is a release for some Rollouts at once, and when it got where.
+// wave is a release for some Rollouts at once, and the times when it reached the
+// milestones.
 type wave struct {
 	release release
-	// rollouts are those that get it, as numbers of the fleet, and places are
-	// where each of them stands in the slices below.
+	// rollouts are the numbers of the Rollouts that get the release. places maps each of
+	// them to its index in the slices below.
 	rollouts []int
 	places   map[int]int
 	// named is when the ImagePolicy was about to name the release.
@@ -35,11 +36,12 @@ type wave struct {
 	// reached is when each milestone was seen to be reached.
 	reached [milestones][]time.Time
 	missing [milestones]int
-	// deploying is how many statuses of each Rollout said that it deploys the release.
+	// deploying is how many statuses of each Rollout reported that it deploys the
+	// release.
 	deploying []int
-	// moved tells that a milestone was reached for all.
+	// moved signals that all Rollouts have reached a milestone.
 	moved chan struct{}
-	// applied, if it is set, hears when Flux has applied the release for a Rollout.
+	// applied, if set, is called when Flux has applied the release for a Rollout.
 	applied func(i int)
 }
 
@@ -57,7 +59,7 @@ func newWave(r release, rollouts ...int) *wave {
 	return w
 }
 
-// note is called under the observer's lock.
+// note records a milestone. It is called under the observer's lock.
 func (w *wave) note(i int, where milestone, at time.Time) {
 	place, mine := w.places[i]
 	if !mine || !w.reached[where][place].IsZero() {
@@ -76,15 +78,15 @@ func (w *wave) note(i int, where milestone, at time.Time) {
 	}
 }
 
-// hears a status about the release. It is called under the observer's lock.
+// hears records a status about the release. It is called under the observer's lock.
 func (w *wave) hears(i int, state v1alpha1.BakeStatus) {
 	if place, mine := w.places[i]; mine && state == v1alpha1.BakeDeploying {
 		w.deploying[place]++
 	}
 }
 
-// late is how many Rollouts said once more that they deploy the release, because a
-// HealthCheck took so long to speak. It is called under the observer's lock.
+// late returns how many Rollouts reported again that they deploy the release, because a
+// HealthCheck took long to report. It is called under the observer's lock.
 func (w *wave) late() (n int) {
 	for place, named := range w.named {
 		if w.deploying[place] > 1 && w.reached[succeeded][place].Sub(named) > promotion.Patience {
@@ -94,11 +96,11 @@ func (w *wave) late() (n int) {
 	return n
 }
 
-// targets is how long it took from the first policy that named the release until
-// the last target was written.
+// targets returns the time from the first policy that named the release until the last
+// target was written.
 func (w *wave) targets() time.Duration { return w.until(repositoryWritten, kustomizationWritten) }
 
-// all is how long it took until the last Rollout said that it succeeded.
+// all returns the time until the last Rollout reported that it succeeded.
 func (w *wave) all() time.Duration { return w.until(succeeded) }
 
 func (w *wave) until(where ...milestone) time.Duration {
@@ -113,11 +115,11 @@ func (w *wave) until(where ...milestone) time.Duration {
 	return last.Sub(w.began())
 }
 
-// began is when the first policy was about to name the release.
+// began returns when the first policy was about to name the release.
 func (w *wave) began() time.Time { return slices.MinFunc(w.named, time.Time.Compare) }
 
-// latencies are, for each Rollout, how long it took from its policy's naming the
-// release until both of its targets were written.
+// latencies returns, for each Rollout, the time from its policy naming the release until
+// both of its targets were written.
 func (w *wave) latencies() []time.Duration {
 	var all []time.Duration
 	for i, at := range w.named {
@@ -130,8 +132,8 @@ func (w *wave) latencies() []time.Duration {
 	return all
 }
 
-// await waits until a milestone is reached for all, or one of those who work for
-// it has an error.
+// await waits until all have reached a milestone or one of the errs functions returns an
+// error.
 func (o *observer) await(ctx context.Context, w *wave, where milestone, errs ...func() error) error {
 	for {
 		o.mu.Lock()

@@ -45,7 +45,8 @@ func TestPercentilesAndMedians(t *testing.T) {
 	}
 }
 
-// What a prompt Rollout says twice, and a slow one three times, is counted.
+// All repeated statuses of a prompt Rollout are counted. One of a slow Rollout is not
+// counted.
 func TestOnlySlowPromotionsMaySayThatTheyWait(t *testing.T) {
 	w, noon := newWave(release{tag: "1"}, 7, 8), time.Unix(0, 0)
 	w.named[0], w.named[1] = noon, noon

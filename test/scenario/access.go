@@ -19,20 +19,21 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-// Who the controller is in the manifests.
+// The namespace and the ServiceAccount of the controller in the manifests.
 const (
 	Namespace = "kuberik-system"
 	Account   = "rollout-controller-controller-manager"
 )
 
-// User is what the API server calls an account of the controller's namespace.
+// User returns the API server's user name of a ServiceAccount in the controller's
+// namespace.
 func User(account string) string { return "system:serviceaccount:" + Namespace + ":" + account }
 
-// accessKinds are those of the shipped manifests that say who may do what.
+// accessKinds are the kinds of the shipped manifests that define permissions.
 var accessKinds = []string{"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 
-// Manifests are what users apply, with the rules filled in of the ClusterRoles
-// that are the sum of others: config/default with some of config/components.
+// Manifests returns the manifests that users apply: config/default with some of
+// config/components. It fills in the rules of the aggregated ClusterRoles.
 func Manifests(ctx context.Context, components ...string) ([]*unstructured.Unstructured, error) {
 	objects, err := manifests.WithComponents(ctx, components...)
 	if err != nil {
@@ -41,9 +42,9 @@ func Manifests(ctx context.Context, components ...string) ([]*unstructured.Unstr
 	return objects, aggregate(objects)
 }
 
-// Install creates the shipped roles and binds them to an account, as the
-// manifests do to the controller's, those of some components with them. It
-// returns the path of a kubeconfig with which the account, and nobody else, acts.
+// Install creates the shipped roles, including those of some components, and binds them
+// to an account, as the manifests bind them to the controller's. It returns the path of a
+// kubeconfig for this account alone.
 func Install(ctx context.Context, plane *controlplane.ControlPlane, account string, components ...string) (string, error) {
 	objects, err := Manifests(ctx, components...)
 	if err != nil {
@@ -64,8 +65,8 @@ func Install(ctx context.Context, plane *controlplane.ControlPlane, account stri
 	return Credentials(plane, account)
 }
 
-// InstallAdmission creates what has the API server itself hold Deployments that
-// wait for their turn. It does so some moments later.
+// InstallAdmission creates the objects that make the API server itself pause Deployments
+// that wait for their turn. They take effect some moments later.
 func InstallAdmission(ctx context.Context, plane *controlplane.ControlPlane) error {
 	objects, err := Manifests(ctx, "deployment-coordination")
 	if err != nil {
@@ -82,13 +83,13 @@ func InstallAdmission(ctx context.Context, plane *controlplane.ControlPlane) err
 	return nil
 }
 
-// Credentials makes a kubeconfig for an account of the controller's namespace,
-// whatever it may do.
+// Credentials makes a kubeconfig for an account of the controller's namespace. It does
+// not change the permissions of the account.
 func Credentials(plane *controlplane.ControlPlane, account string) (string, error) {
 	return plane.AddUser(User(account), "system:serviceaccounts", "system:serviceaccounts:"+Namespace)
 }
 
-// rebind makes of a binding to the controller one to another account.
+// rebind changes a binding to the controller into a binding to another account.
 func rebind(object *unstructured.Unstructured, account string) error {
 	if account == Account || object.GetKind() != "ClusterRoleBinding" && object.GetKind() != "RoleBinding" {
 		return nil
@@ -98,8 +99,8 @@ func rebind(object *unstructured.Unstructured, account string) error {
 	return unstructured.SetNestedSlice(object.Object, []any{subject}, "subjects")
 }
 
-// aggregate fills in the ClusterRoles that are the sum of others, as the
-// controller manager of a cluster does: not every control plane here has one.
+// aggregate fills in the aggregated ClusterRoles, as the controller manager of a cluster
+// does: not every control plane here has one.
 func aggregate(objects []*unstructured.Unstructured) error {
 	roles, err := manifests.As[rbacv1.ClusterRole](objects, "ClusterRole")
 	if err != nil {
@@ -137,8 +138,9 @@ func sum(roles []rbacv1.ClusterRole, selectors []metav1.LabelSelector) []rbacv1.
 	return rules
 }
 
-// FluxEdit is Flux's own role for those who may edit (manifests/rbac/edit.yaml of flux2),
-// which Kubernetes adds to its roles edit and admin. It includes the status of its objects.
+// FluxEdit returns Flux's own role for editors (manifests/rbac/edit.yaml of flux2).
+// Kubernetes aggregates it into its roles edit and admin. It includes the status of
+// Flux's objects.
 func FluxEdit() *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "flux-edit"},
@@ -155,12 +157,12 @@ func FluxEdit() *rbacv1.ClusterRole {
 				"image.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io",
 			},
 			Resources: []string{rbacv1.ResourceAll},
-			Verbs:     []string{"get", "list", "watch"}, // as edit has it from flux-view
+			Verbs:     []string{"get", "list", "watch"}, // the role edit has these from flux-view
 		}},
 	}
 }
 
-// Grant lets a user do something: the rules of a ClusterRole, in one namespace.
+// Grant gives a user the rules of a ClusterRole in one namespace.
 func Grant(ctx context.Context, plane *controlplane.ControlPlane, user, role, namespace string) error {
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "grant-"},

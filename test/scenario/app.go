@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scenario holds the application that the demo and the end-to-end
-// tests release: its artifact, the Flux objects that deploy it, and the
-// Rollout that promotes it.
+// Package scenario defines the application that the demo and the end-to-end tests
+// release: its artifact, the Flux objects that deploy it, and the Rollout that promotes
+// it.
 package scenario
 
 import (
@@ -21,16 +21,15 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 )
 
-// App is an application in a namespace of its own. Every object that belongs
-// to it has its name.
+// App is an application in its own namespace. All its objects have its name.
 type App struct {
-	// Namespace and Name of everything that belongs to the application.
+	// Namespace and Name are those of all objects of the application.
 	Namespace, Name string
-	// Repository that its artifacts are pushed to.
+	// Repository is the repository that its artifacts are pushed to.
 	Repository string
-	// Replicas of its Deployment.
+	// Replicas is the number of replicas of its Deployment.
 	Replicas int
-	// ProgressDeadline is when Kubernetes gives a Deployment up.
+	// ProgressDeadline is the progress deadline of its Deployment.
 	ProgressDeadline time.Duration
 }
 
@@ -39,7 +38,7 @@ func NewApp(namespace, name string) App {
 	return App{Namespace: namespace, Name: name, Repository: name, Replicas: 2, ProgressDeadline: 10 * time.Second}
 }
 
-// Release is the artifact of one version: a Deployment and a ConfigMap.
+// Release returns the artifact of one version: a Deployment and a ConfigMap.
 func (a App) Release(version string) controlplane.Artifact {
 	return controlplane.Artifact{
 		Repository: a.Repository,
@@ -51,14 +50,14 @@ func (a App) Release(version string) controlplane.Artifact {
 	}
 }
 
-// ConfigRelease is the artifact of a version that needs no pods: a ConfigMap.
+// ConfigRelease returns the artifact of a version without pods: a ConfigMap.
 func (a App) ConfigRelease(version string) controlplane.Artifact {
 	release := a.Release(version)
 	delete(release.Files, "deployment.yaml")
 	return release
 }
 
-// BrokenRelease is an artifact that kustomize-controller cannot apply.
+// BrokenRelease returns an artifact that kustomize-controller cannot apply.
 func (a App) BrokenRelease(version string) controlplane.Artifact {
 	release := a.Release(version)
 	release.Files["deployment.yaml"] = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: " + a.Name + "\nspec: {}\n"
@@ -97,12 +96,12 @@ data:
 `, a.Name, version)
 }
 
-// NamespaceObject is the namespace that everything else is in.
+// NamespaceObject returns the namespace of all other objects.
 func (a App) NamespaceObject() *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
 }
 
-// ImageRepository scans the application's repository.
+// ImageRepository returns an ImageRepository that scans the application's repository.
 func (a App) ImageRepository(registryHost string) *imagev1.ImageRepository {
 	return &imagev1.ImageRepository{
 		ObjectMeta: a.meta(),
@@ -114,7 +113,7 @@ func (a App) ImageRepository(registryHost string) *imagev1.ImageRepository {
 	}
 }
 
-// ImagePolicy names the newest release of the range.
+// ImagePolicy returns an ImagePolicy that selects the newest release of the range.
 func (a App) ImagePolicy(semverRange string) *imagev1.ImagePolicy {
 	return &imagev1.ImagePolicy{
 		ObjectMeta: a.meta(),
@@ -126,7 +125,7 @@ func (a App) ImagePolicy(semverRange string) *imagev1.ImagePolicy {
 	}
 }
 
-// OCIRepository is the target whose tag the Rollout writes.
+// OCIRepository returns the target whose tag the Rollout writes.
 func (a App) OCIRepository(registryHost string) *sourcev1.OCIRepository {
 	object := &sourcev1.OCIRepository{
 		ObjectMeta: a.meta(),
@@ -140,7 +139,7 @@ func (a App) OCIRepository(registryHost string) *sourcev1.OCIRepository {
 	return object
 }
 
-// Kustomization applies what the OCIRepository pulled.
+// Kustomization returns a Kustomization that applies the artifact of the OCIRepository.
 func (a App) Kustomization() *kustomizev1.Kustomization {
 	return &kustomizev1.Kustomization{
 		ObjectMeta: a.meta(),
@@ -155,7 +154,7 @@ func (a App) Kustomization() *kustomizev1.Kustomization {
 	}
 }
 
-// HealthCheck watches over what the Kustomization applied.
+// HealthCheck returns a HealthCheck that checks the objects of the Kustomization.
 func (a App) HealthCheck() *v1alpha1.HealthCheck {
 	class := v1alpha1.HealthCheckClassKustomization
 	check := &v1alpha1.HealthCheck{ObjectMeta: a.meta(), Spec: v1alpha1.HealthCheckSpec{Class: &class}}
@@ -164,7 +163,8 @@ func (a App) HealthCheck() *v1alpha1.HealthCheck {
 	return check
 }
 
-// Rollout promotes the application's releases. Each option changes its spec.
+// Rollout returns the Rollout of the application's releases. Each option changes its
+// spec.
 func (a App) Rollout(options ...func(*v1alpha1.RolloutSpec)) *v1alpha1.Rollout {
 	rollout := &v1alpha1.Rollout{ObjectMeta: a.meta()}
 	rollout.Spec.ReleasesImagePolicy.Name = a.Name
@@ -174,7 +174,7 @@ func (a App) Rollout(options ...func(*v1alpha1.RolloutSpec)) *v1alpha1.Rollout {
 	return rollout
 }
 
-// Baked lets a release bake, watched over by the application's HealthCheck.
+// Baked returns an option that makes releases bake under the application's HealthCheck.
 func (a App) Baked(bake, deploy time.Duration) func(*v1alpha1.RolloutSpec) {
 	return func(spec *v1alpha1.RolloutSpec) {
 		spec.BakeTime = &metav1.Duration{Duration: bake}
@@ -185,8 +185,8 @@ func (a App) Baked(bake, deploy time.Duration) func(*v1alpha1.RolloutSpec) {
 	}
 }
 
-// Flux returns the namespace and the Flux objects of the application, in the
-// order in which they can be created.
+// Flux returns the namespace and the Flux objects of the application, in an order in
+// which they can be created.
 func (a App) Flux(registryHost string) []client.Object {
 	return []client.Object{
 		a.NamespaceObject(),

@@ -17,10 +17,10 @@ import (
 // dashboards is a folder of the chart that Helm does not install.
 const dashboards = "dashboards"
 
-// Chart is the release of a version as a Helm chart: a Deployment, and beside the
-// templates a folder with a ConfigMap.
+// Chart returns the release of a version as a Helm chart. It has a Deployment, and a
+// folder with a ConfigMap next to the templates.
 func (a App) Chart(version string) controlplane.Chart {
-	// Helm fills the version in.
+	// Helm fills in the version.
 	deployment := strings.ReplaceAll(a.deployment("VERSION"), "VERSION", "{{ .Chart.AppVersion }}")
 	return controlplane.Chart{Repository: a.Repository, Version: version, Files: map[string]string{
 		"templates/deployment.yaml":    deployment,
@@ -28,8 +28,8 @@ func (a App) Chart(version string) controlplane.Chart {
 	}}
 }
 
-// ChartRepository is the target whose tag the Rollout writes, where the artifacts are
-// charts: they are handed on as they are.
+// ChartRepository returns the target whose tag the Rollout writes if the artifacts are
+// charts. It passes charts on unchanged.
 func (a App) ChartRepository(registryHost string) *sourcev1.OCIRepository {
 	repository := a.OCIRepository(registryHost)
 	repository.Spec.LayerSelector = &sourcev1.OCILayerSelector{
@@ -38,15 +38,16 @@ func (a App) ChartRepository(registryHost string) *sourcev1.OCIRepository {
 	return repository
 }
 
-// DashboardsKustomization applies the folder of the chart that Helm does not install.
+// DashboardsKustomization returns a Kustomization that applies the folder of the chart
+// that Helm does not install.
 func (a App) DashboardsKustomization() *kustomizev1.Kustomization {
 	kustomization := a.Kustomization()
 	kustomization.Spec.Path = "./" + a.Name + "/" + dashboards
 	return kustomization
 }
 
-// HelmRelease installs the chart that the OCIRepository pulled. Helm gives up when
-// Kubernetes gives the Deployment up, or after a minute.
+// HelmRelease returns a HelmRelease that installs the chart of the OCIRepository. Helm
+// fails when the Deployment has exceeded its progress deadline, or after a minute.
 func (a App) HelmRelease() *helmv2.HelmRelease {
 	return &helmv2.HelmRelease{
 		ObjectMeta: a.meta(),

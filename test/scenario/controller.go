@@ -15,17 +15,18 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-// CRDs is the folder of the project's custom resource definitions.
+// CRDs returns the folder of the project's CustomResourceDefinitions.
 func CRDs() string { return filepath.Join(parts.Root(), "config", "crd", "bases") }
 
-// raceVariable has the controller built with the race detector, if it is set in the
-// environment. The tests that drive it gain nothing from being built so.
+// raceVariable is an environment variable. If it is set, the controller is built with the
+// race detector. The tests that start the controller do not need the race detector
+// themselves.
 const raceVariable = "CONTROLLER_RACE"
 
-// BuildController builds the controller and returns the path of the program. Two
-// callers never build at once: what one of them runs is not replaced halfway.
-// When ctx ends, the build does at once, and leaves nothing behind: what the go
-// command stores for the time being is in a folder that is removed here.
+// BuildController builds the controller and returns the path of the program. Two callers
+// never build at the same time. Thus a program that one of them runs is not replaced
+// halfway. When ctx ends, the build stops at once and leaves nothing behind: the
+// temporary files of the go command are in a folder that is removed here.
 func BuildController(ctx context.Context, progress io.Writer) (string, error) {
 	path := filepath.Join(parts.Root(), "bin", "rollout-controller")
 	if os.Getenv(raceVariable) != "" {
@@ -39,8 +40,8 @@ func BuildController(ctx context.Context, progress io.Writer) (string, error) {
 	return path, BuildVersion(ctx, progress, path, "dev")
 }
 
-// BuildVersion builds the controller, as BuildController does, to a path and
-// under a version of the caller's choice.
+// BuildVersion builds the controller as BuildController does, to the caller's path and
+// with the caller's version.
 func BuildVersion(ctx context.Context, progress io.Writer, path, version string) error {
 	folder, err := os.MkdirTemp("", "rollout-controller-build-*")
 	if err != nil {
@@ -63,12 +64,12 @@ func BuildVersion(ctx context.Context, progress io.Writer, path, version string)
 	return nil
 }
 
-// ControllerName is the name under which the controller runs as a process.
+// ControllerName is the process name of the controller.
 const ControllerName = "rollout-controller"
 
-// StartController runs the controller against the control plane, as a process
-// of its own that can be killed and started again. It may do what the roles of
-// config/default, with some of config/components, let it do, and nothing else.
+// StartController runs the controller against the control plane, as its own process that
+// can be killed and started again. It has only the permissions of the roles in
+// config/default and in some of config/components.
 func StartController(ctx context.Context, plane *controlplane.ControlPlane, path string, components []string, args ...string) (*controlplane.Process, error) {
 	kubeconfig, err := Install(ctx, plane, Account, components...)
 	if err != nil {
@@ -77,8 +78,8 @@ func StartController(ctx context.Context, plane *controlplane.ControlPlane, path
 	return StartControllerAs(plane, ControllerName, path, kubeconfig, nil, args...)
 }
 
-// StartControllerAs runs a controller under a name, as somebody, with an
-// environment beside that of the shipped Deployment.
+// StartControllerAs runs a controller under a name, as the user of the kubeconfig. env is
+// added to the environment of the shipped Deployment.
 func StartControllerAs(plane *controlplane.ControlPlane, name, path, kubeconfig string, env []string, args ...string) (*controlplane.Process, error) {
 	flags := append([]string{"--kubeconfig=" + kubeconfig, "--health-probe-bind-address=0"}, args...)
 	return plane.StartProcess(name, path, flags, append([]string{"RUNTIME_NAMESPACE=" + Namespace}, env...))

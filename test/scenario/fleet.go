@@ -18,47 +18,47 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-// CoordinationCRDs is the folder of the custom resource definitions of the
-// coordinators.
+// CoordinationCRDs returns the folder of the coordinators' CustomResourceDefinitions.
 func CoordinationCRDs() string {
 	return filepath.Join(parts.Root(), "config", "coordination", "crd", "bases")
 }
 
-// Coordinators are the components of config/components that the coordinators
-// need, and CoordinatorArgs have them run.
+// Coordinators are the components of config/components that the coordinators need.
+// CoordinatorArgs are the arguments that enable the coordinators.
 var (
 	Coordinators    = []string{"deployment-coordination", "statefulset-rollout"}
 	CoordinatorArgs = []string{"--controllers=*,deploymentcoordination,statefulsetrollout"}
 )
 
-// MemberLabel says to which coordination a Deployment belongs.
+// MemberLabel defines to which coordination a Deployment belongs.
 const MemberLabel = "app.kubernetes.io/part-of"
 
-// groupLabel says to which rollout group a StatefulSet belongs.
+// groupLabel defines to which rollout group a StatefulSet belongs.
 const groupLabel = "rollout-group"
 
-// maxUnavailableAnnotation says how many pods of a StatefulSet may be missing
+// maxUnavailableAnnotation defines how many pods of a StatefulSet may be unavailable
 // while its group rolls out.
 const maxUnavailableAnnotation = "rollout-max-unavailable"
 
 // Fleet is an application of several workloads, which roll out in turn.
 type Fleet struct {
 	App
-	// Members are its Deployments, which a DeploymentCoordination with the name of
-	// the application lets roll out one at a time.
+	// Members are its Deployments. A DeploymentCoordination with the name of the
+	// application rolls them out one at a time.
 	Members []string
 	// Zones are its StatefulSets, which form a rollout group with that name.
 	Zones []string
-	// MinReadySeconds of the coordination and of the StatefulSets.
+	// MinReadySeconds is set in the coordination and in the StatefulSets.
 	MinReadySeconds int32
-	// IdlePolicy of the coordination.
+	// IdlePolicy is the idle policy of the coordination.
 	IdlePolicy coordinationv1.IdlePolicy
-	// MaxUnavailable pods of each StatefulSet; empty leaves it to the default.
+	// MaxUnavailable is the value of maxUnavailableAnnotation of each StatefulSet. The
+	// annotation is not set if it is empty.
 	MaxUnavailable string
 }
 
-// Release is the artifact of one version: the coordination and all workloads.
-// Those that are named in tags have an image of another tag than the rest.
+// Release returns the artifact of one version: the coordination and all workloads. The
+// workloads in tags have an image with another tag than the rest.
 func (f Fleet) Release(version string, tags map[string]string) (controlplane.Artifact, error) {
 	artifact := controlplane.Artifact{Repository: f.Repository, Tag: version, Files: map[string]string{}}
 	for i, object := range f.Objects(version, tags) {
@@ -71,7 +71,7 @@ func (f Fleet) Release(version string, tags map[string]string) (controlplane.Art
 	return artifact, nil
 }
 
-// Objects are what a version consists of, without a namespace.
+// Objects returns the objects of a version, without a namespace.
 func (f Fleet) Objects(version string, tags map[string]string) []client.Object {
 	imageOf := func(name string) string {
 		tag, other := tags[name]
@@ -93,7 +93,7 @@ func (f Fleet) Objects(version string, tags map[string]string) []client.Object {
 	return objects
 }
 
-// Coordination lets the Deployments roll out one at a time.
+// Coordination returns a coordination that rolls out the Deployments one at a time.
 func (f Fleet) Coordination() *coordinationv1.DeploymentCoordination {
 	return &coordinationv1.DeploymentCoordination{
 		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.GroupVersion.String(), Kind: coordinationv1.DeploymentCoordinationKind},
@@ -106,7 +106,7 @@ func (f Fleet) Coordination() *coordinationv1.DeploymentCoordination {
 	}
 }
 
-// Deployment is one of the members.
+// Deployment returns one of the members.
 func (f Fleet) Deployment(name, image string) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
@@ -120,7 +120,7 @@ func (f Fleet) Deployment(name, image string) *appsv1.Deployment {
 	}
 }
 
-// StatefulSet is one of the zones.
+// StatefulSet returns one of the zones.
 func (f Fleet) StatefulSet(name, image string) *appsv1.StatefulSet {
 	set := &appsv1.StatefulSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
@@ -151,7 +151,7 @@ func template(name, image string) corev1.PodTemplateSpec {
 	}
 }
 
-// manifest is how somebody would write an object, without a status.
+// manifest returns an object as a user would write it, without a status.
 func manifest(object client.Object) (string, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

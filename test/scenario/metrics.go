@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Metrics reads those of the controller that serves them at an address. The
-// connection is closed again.
+// Metrics reads the metrics of the controller that serves them at an address. It closes
+// the connection.
 func Metrics(ctx context.Context, address string) (map[string]*dto.MetricFamily, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", http.NoBody)
 	if err != nil {
@@ -33,7 +33,7 @@ func Metrics(ctx context.Context, address string) (map[string]*dto.MetricFamily,
 	return families, nil
 }
 
-// Labelled are those of a metric that have a label with a value.
+// Labelled returns the series of a metric that have a label with this value.
 func Labelled(family *dto.MetricFamily, label, value string) []*dto.Metric {
 	var found []*dto.Metric
 	for _, m := range family.GetMetric() {
@@ -44,7 +44,7 @@ func Labelled(family *dto.MetricFamily, label, value string) []*dto.Metric {
 	return found
 }
 
-// Label is the value of a label; empty without it.
+// Label returns the value of a label, or "" without the label.
 func Label(m *dto.Metric, name string) string {
 	for _, label := range m.GetLabel() {
 		if label.GetName() == name {
@@ -54,7 +54,7 @@ func Label(m *dto.Metric, name string) string {
 	return ""
 }
 
-// Total adds up the values of counters and gauges.
+// Total returns the sum of the values of counters and gauges.
 func Total(all []*dto.Metric) float64 {
 	total := 0.0
 	for _, m := range all {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command deflake runs go test again and again while the machine is made as bad as
-// it can be: all processors are busy, and the processes of every control plane are
-// stopped and woken at random (test/controlplane/stalls.go). It reports how often each
-// package passed and which tests failed, and keeps what they printed:
+// Command deflake runs go test again and again under bad conditions: all processors are
+// busy, and the processes of every control plane are stopped and continued at random
+// (test/controlplane/stalls.go). It reports how often each package passed and which tests
+// failed, and stores the output of failed packages:
 //
 //	go run ./test/cmd/deflake -runs 10 -- -vet=off ./test/e2e/workloads
 //
 // The arguments after the flags are flags of go test, with = before their values, and
-// packages. No run waits for the end of the one before: when a package has ended, the
+// packages. No run waits for the end of the previous one: when a package has ended, the
 // next one starts. The exit status is 1 if any package failed.
 package main
 
@@ -86,7 +86,7 @@ func (o options) run(ctx context.Context) error {
 	return err
 }
 
-// arguments returns the flags for go test, and the import paths of the packages.
+// arguments returns the flags for go test and the import paths of the packages.
 func (o options) arguments(ctx context.Context) (flags, packages []string, err error) {
 	list := []string{"list"}
 	for _, arg := range o.args {
@@ -112,7 +112,8 @@ func spin(ctx context.Context) {
 	}
 }
 
-// once runs a package. A test that fails is no error; a package that cannot run is.
+// once runs a package. A failed test is not an error. A package that cannot run is an
+// error.
 func (o options) once(ctx context.Context, n int, args []string, all *tally) error {
 	if ctx.Err() != nil {
 		return nil
@@ -127,7 +128,7 @@ func (o options) once(ctx context.Context, n int, args []string, all *tally) err
 	var failed *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return nil // what was interrupted has neither passed nor failed
+		return nil // an interrupted package has neither passed nor failed
 	case len(suites) == 0:
 		return fmt.Errorf("no test ran: %w", err)
 	case err != nil && !errors.As(err, &failed):
@@ -140,7 +141,7 @@ func (o options) once(ctx context.Context, n int, args []string, all *tally) err
 	return nil
 }
 
-// report prints the result of a package, and keeps what it printed if it failed.
+// report prints the result of a package, and stores the output of a failed one.
 func (o options) report(n int, s gotest.Suite) {
 	result := "ok  "
 	if s.Failed {
@@ -152,7 +153,7 @@ func (o options) report(n int, s gotest.Suite) {
 	fmt.Printf("%s  %s, run %d of %d, in %s\n", result, s.Name, n, o.runs, s.Took.Round(time.Second))
 }
 
-// store keeps what a package printed in a run.
+// store stores the output of a package in a run.
 func (o options) store(n int, s gotest.Suite) error {
 	if err := os.MkdirAll(o.keep, 0o755); err != nil {
 		return fmt.Errorf("make a folder for what failed: %w", err)

@@ -12,9 +12,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/cmd/internal/gotest"
 )
 
-// tally counts how often each package ran and passed, and how often each test failed.
-// A package that failed without a test, because it did not compile or left something
-// behind, counts as a test of its own name.
+// tally counts how often each package ran and passed, and how often each test failed. A
+// package that failed without a failed test, because it did not compile or left something
+// behind, counts as a failed test with the package's name.
 type tally struct {
 	mu           sync.Mutex
 	runs, passed map[string]int

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command timings runs go test and then prints, as a table, how long each package
-// took, how much CPU time its processes used, the control plane's among them, how
-// many control planes it started, and which of its tests took longest:
+// Command timings runs go test and then prints a table. For each package it shows the
+// time that it took, the CPU time of its processes including the control plane's, how
+// many control planes it started, and its longest tests:
 //
 //	go run ./test/cmd/timings -count=1 ./internal/controller/...
 //
-// All arguments are those of go test. What the tests print goes to standard error
-// when a package fails. The exit status is that of go test.
+// All arguments are those of go test. The output of failed packages goes to standard
+// error. The exit status is that of go test.
 package main
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/pace"
 )
 
-// usageVariable names, in the environment of a test, the folder where the CPU time
-// of its package is noted. It makes this command run a test instead of go test.
+// usageVariable is an environment variable of a test. It names the folder for the CPU
+// time of the test's package. If it is set, this command runs a test instead of go test.
 const usageVariable = "TIMINGS_USAGE"
 
 func main() {
@@ -44,7 +44,7 @@ func main() {
 	}
 }
 
-// runSuites runs go test and prints the table, and how fast the machine was.
+// runSuites runs go test and prints the table and the pace of the machine.
 func runSuites(args []string) error {
 	folder, err := os.MkdirTemp("", "timings-*")
 	if err != nil {
@@ -69,7 +69,7 @@ func runSuites(args []string) error {
 	return errors.Join(failed, err)
 }
 
-// goTest has go test start each test program by way of this command.
+// goTest makes go test start each test program through this command.
 func goTest(ctx context.Context, folder string, args []string) ([]gotest.Suite, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 // longest is how many tests of a package the table names.
 const longest = 3
 
-// timed is a package and what its tests used.
+// timed is a package and the resources that its tests used.
 type timed struct {
 	gotest.Suite
 	usage
 }
 
-// writeTable writes those first that took longest.
+// writeTable writes the table. The packages that took longest are first.
 func writeTable(to io.Writer, suites []timed) {
 	fmt.Fprintln(to, "| Package | Time | CPU time | Control planes | Longest tests |")
 	fmt.Fprintln(to, "| --- | ---: | ---: | ---: | --- |")

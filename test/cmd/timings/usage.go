@@ -16,21 +16,21 @@ import (
 	"time"
 )
 
-// usage is what a package's tests needed, with all processes that they waited for.
+// usage is the usage of a package's tests, including all processes that they waited for.
 type usage struct {
 	CPU    time.Duration
 	Planes int
 }
 
-// rootVariable is where the command was started.
+// rootVariable is an environment variable with the folder where the command was started.
 const rootVariable = "TIMINGS_ROOT"
 
-// planesVariable names, in the environment of a test, a file to which each control
-// plane that starts adds a byte: test/controlplane has the same name.
+// planesVariable is an environment variable of a test. It names a file to which each
+// started control plane adds a byte. test/controlplane uses the same name.
 const planesVariable = "CONTROLPLANE_STARTS"
 
-// runTest runs a test program and notes what it used. Signals that would end this
-// process, such as that of go test when time is up, go to the program instead.
+// runTest runs a test program and stores its usage. It forwards signals that would end
+// this process, such as go test's signal after a timeout, to the program.
 func runTest(folder string, args []string) error {
 	name, err := packageFolder()
 	if err != nil {
@@ -56,8 +56,8 @@ func runTest(folder string, args []string) error {
 	return errors.Join(err, note(filepath.Join(folder, fileName(name)), used))
 }
 
-// packageFolder is where the tests of a package run, as seen from where the command
-// was started.
+// packageFolder returns the folder of the package under test, relative to the folder
+// where the command was started.
 func packageFolder() (string, error) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -76,7 +76,7 @@ func note(path string, used usage) error {
 	return os.WriteFile(path, content, 0o600)
 }
 
-// usageOf is what was noted; nothing is when no test of the package ran.
+// usageOf returns the stored usage. It is zero if no test of the package ran.
 func usageOf(path string) (used usage, err error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

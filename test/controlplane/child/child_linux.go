@@ -10,13 +10,13 @@ import (
 	"syscall"
 )
 
-// Attributes put a process into a group of its own, and have it receive a signal
-// when the thread that started it ends.
+// Attributes returns attributes that put a process into its own process group. The
+// process receives the signal when the thread that started it ends.
 func Attributes(atParentsDeath syscall.Signal) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: atParentsDeath}
 }
 
-// Stopped says whether each thread of a process stands still after SIGSTOP.
+// Stopped reports whether SIGSTOP has stopped every thread of a process.
 func Stopped(pid int) bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil || len(threads) == 0 {

@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// Attributes put a process into a group of its own. No signal follows the death of
-// its parent: only Linux has that, so elsewhere the processes of a caller that was
-// killed go on until somebody ends them.
+// Attributes returns attributes that put a process into its own process group. It sends
+// no signal when the parent dies: only Linux supports that. On other systems the
+// processes of a killed caller run until a user ends them.
 func Attributes(syscall.Signal) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// Stopped says whether a process stands still after SIGSTOP.
+// Stopped reports whether SIGSTOP has stopped a process.
 func Stopped(pid int) bool {
 	state, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
 	return err == nil && bytes.HasPrefix(bytes.TrimSpace(state), []byte("T"))

@@ -18,10 +18,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/child"
 )
 
-// Build returns the path of each named part's program, and builds those that
-// are not there yet, telling progress about it. Programs found in the folder
-// KUBEBUILDER_ASSETS are taken as they are. Two callers never build at once:
-// the second waits, and then finds the work done.
+// Build returns the path of each named part's program. It builds the programs that do not
+// exist yet and reports this to progress. It uses programs in the folder
+// KUBEBUILDER_ASSETS as they are. Two callers never build at the same time: the second
+// waits, and then finds the programs built.
 func Build(ctx context.Context, progress io.Writer, names ...Name) (map[Name]string, error) {
 	paths, missing, err := locate(names)
 	if err != nil || len(missing) == 0 {
@@ -42,7 +42,7 @@ func Build(ctx context.Context, progress io.Writer, names ...Name) (map[Name]str
 	return paths, nil
 }
 
-// locate finds the place of each part and the parts whose program is missing.
+// locate returns the path of each part and the parts whose program is missing.
 func locate(names []Name) (map[Name]string, []part, error) {
 	paths := make(map[Name]string, len(names))
 	var missing []part
@@ -67,7 +67,8 @@ func locate(names []Name) (map[Name]string, []part, error) {
 	return paths, missing, nil
 }
 
-// asset is the program that the user already has, by the convention of envtest.
+// asset returns the path of a program that the user already has, by the convention of
+// envtest.
 func asset(name Name) string {
 	dir := os.Getenv("KUBEBUILDER_ASSETS")
 	if dir == "" || (name != Etcd && name != APIServer) {
@@ -94,7 +95,7 @@ func buildAll(ctx context.Context, progress io.Writer, missing []part) error {
 	return nil
 }
 
-// build compiles a part to a name of its own and renames it when it is whole.
+// build compiles a part to a temporary file and renames the file when it is complete.
 func (p part) build(ctx context.Context, downloads *downloads) error {
 	if err := downloads.wait(p.folder); err != nil {
 		return err
@@ -106,7 +107,7 @@ func (p part) build(ctx context.Context, downloads *downloads) error {
 	if err := os.MkdirAll(binDir(), 0o755); err != nil {
 		return err
 	}
-	half := target + ".half" // one is enough: only the holder of the lock builds
+	half := target + ".half" // one name is enough: only the owner of the lock builds
 	defer func() { _ = os.Remove(half) }()
 	version, err := p.version()
 	if err != nil {
@@ -118,9 +119,9 @@ func (p part) build(ctx context.Context, downloads *downloads) error {
 	return os.Rename(half, target)
 }
 
-// linkerFlags drops what only debuggers read, and tells the Kubernetes programs
-// their version. The compiler sees the same flags for every part, so that its
-// cache serves all of them.
+// linkerFlags drops the debugging information and sets the version of the Kubernetes
+// programs. The compiler has the same flags for every part. Therefore all parts share its
+// cache.
 func linkerFlags(p part, version string) string {
 	flags := "-s -w"
 	if p.module != "k8s.io/kubernetes" {
@@ -134,15 +135,15 @@ func linkerFlags(p part, version string) string {
 	return flags
 }
 
-// goCommand runs the go command in the part's own module, which it must not
-// change. The environment is the caller's but for what would change the build.
+// goCommand runs the go command in the part's own module, which it must not change. It
+// overrides the caller's environment only where that would change the build.
 func (p part) goCommand(ctx context.Context, args ...string) error {
 	_, err := p.goOutput(ctx, args...)
 	return err
 }
 
-// goOutput also ends the go command when this process dies; that is why it
-// keeps to one thread until the command has ended.
+// goOutput runs the go command, which ends when this process dies. Therefore it stays on
+// one thread until the command has ended.
 func (p part) goOutput(ctx context.Context, args ...string) ([]byte, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -165,16 +166,16 @@ func (p part) goOutput(ctx context.Context, args ...string) ([]byte, error) {
 	return output, err
 }
 
-// buildEnvironment makes cold builds fast: debugging information is a quarter of
-// the compiler's work, and collecting its garbage a tenth. The Makefile sets
-// the same flag, so that the project's own packages share the build cache.
+// buildEnvironment makes builds without a cache fast: debugging information is a quarter
+// of the compiler's work, and garbage collection a tenth. The Makefile sets the same
+// flag. Therefore the project's own packages share the build cache.
 var buildEnvironment = []string{
 	"GOFLAGS=-mod=readonly -buildvcs=false -gcflags=all=-dwarf=false",
 	"CGO_ENABLED=0", "GOWORK=off",
 	"GOGC=off", "GOMEMLIMIT=2GiB",
 }
 
-// makeScratch makes the folder that the go command works in. It cleans up after
+// makeScratch makes the work folder of the go command. The go command cleans up after
 // itself, but not when it is interrupted.
 func makeScratch() (string, error) {
 	if err := os.MkdirAll(binDir(), 0o755); err != nil {
@@ -187,7 +188,7 @@ func makeScratch() (string, error) {
 	return scratch, nil
 }
 
-// Lock waits until nobody else builds what is meant: parts, or a program.
+// Lock waits until no other process builds the named thing: the parts, or a program.
 func Lock(ctx context.Context, progress io.Writer, what string) (unlock func(), err error) {
 	if err := os.MkdirAll(binDir(), 0o755); err != nil {
 		return nil, fmt.Errorf("make the folder for programs: %w", err)

@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// downloads fetches the modules of the parts, one folder after the other, while
-// earlier parts compile: the network and the processors work at the same time.
+// downloads fetches the modules of the parts, one folder after the other, while earlier
+// parts compile. Thus the network and the processors work at the same time.
 type downloads struct {
 	done   map[string]chan error
 	cancel context.CancelFunc
@@ -26,7 +26,8 @@ func downloadAhead(ctx context.Context, missing []part) *downloads {
 	return d
 }
 
-// run lists what a part imports, which fetches just the modules that it takes.
+// run lists the imports of each part. This downloads only the modules that the part
+// needs.
 func (d *downloads) run(ctx context.Context, missing []part) {
 	defer close(d.ended)
 	for _, p := range missing {
@@ -42,8 +43,8 @@ func (d *downloads) stop() {
 	<-d.ended
 }
 
-// Source is the folder with the source of a part's module, which is fetched if
-// need be. It holds the part's CRDs and other manifests.
+// Source returns the folder with the source of a part's module, with the part's CRDs and
+// other manifests. It downloads the module if necessary.
 func Source(ctx context.Context, name Name) (string, error) {
 	p, err := find(name)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // Name is the name of a part and of its binary.
 type Name string
 
-// The parts there are.
+// The names of all parts.
 const (
 	Etcd                     Name = "etcd"
 	APIServer                Name = "kube-apiserver"
@@ -31,18 +31,18 @@ const (
 	Prometheus               Name = "prometheus"
 )
 
-// part says where a program comes from.
+// part defines the source of a program.
 type part struct {
 	name Name
-	// folder below this one whose go.mod pins the program.
+	// folder is the folder below this one whose go.mod pins the program.
 	folder string
-	// module has the program, at the import path main.
+	// module contains the program, at the import path main.
 	module, main string
-	// tags leave out what the control plane has no use for.
+	// tags exclude code that the control plane does not need.
 	tags string
 }
 
-// all is in the order of building: what most callers need comes first.
+// all is in build order: parts that most callers need come first.
 var all = []part{
 	{name: Etcd, folder: "core", module: "go.etcd.io/etcd/server/v3", main: "go.etcd.io/etcd/server/v3"},
 	{name: APIServer, folder: "core", module: "k8s.io/kubernetes", main: "k8s.io/kubernetes/cmd/kube-apiserver"},
@@ -61,7 +61,7 @@ var all = []part{
 	},
 }
 
-// All names every part, in the order of building.
+// All returns the names of all parts in build order.
 func All() []Name {
 	names := make([]Name, 0, len(all))
 	for _, p := range all {
@@ -70,7 +70,7 @@ func All() []Name {
 	return names
 }
 
-// Version is the pinned version of a part.
+// Version returns the pinned version of a part.
 func Version(name Name) (string, error) {
 	p, err := find(name)
 	if err != nil {
@@ -88,18 +88,18 @@ func find(name Name) (part, error) {
 	return part{}, fmt.Errorf("there is no part %q", name)
 }
 
-// Root is the root of the repository.
+// Root returns the root folder of the repository.
 func Root() string {
 	_, here, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(here), "..", "..", "..")
 }
 
-// dir is the folder with the part's go.mod.
+// dir returns the folder with the part's go.mod.
 func (p part) dir() string {
 	return filepath.Join(Root(), "test", "controlplane", "parts", p.folder)
 }
 
-// version is what the part's go.mod requires of its module.
+// version returns the version of the part's module that its go.mod requires.
 func (p part) version() (string, error) {
 	content, err := os.ReadFile(filepath.Join(p.dir(), "go.mod"))
 	if err != nil {
@@ -114,7 +114,7 @@ func (p part) version() (string, error) {
 	return "", fmt.Errorf("go.mod of %s requires no %s", p.name, p.module)
 }
 
-// binary is the path of the part's program, built or not.
+// binary returns the path of the part's program. The program may not be built yet.
 func (p part) binary() (string, error) {
 	version, err := p.version()
 	if err != nil {

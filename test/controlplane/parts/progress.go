@@ -8,17 +8,18 @@ import (
 	"time"
 )
 
-// reportEvery is how long a build may be silent.
+// reportEvery is how long a build may print nothing.
 const reportEvery = 15 * time.Second
 
-// report tells how far one step of a longer task is.
+// report prints the progress of one step of a longer task.
 type report struct {
 	out   io.Writer
 	what  string
 	begun time.Time // of the whole task
 }
 
-// during runs the step, and says when it begins, that it lasts, and how it ends.
+// during runs the step. It reports when the step begins, that it continues, and when it
+// is done.
 func (r report) during(step func() error) error {
 	own := time.Now()
 	r.say("building")

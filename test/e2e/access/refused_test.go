@@ -25,8 +25,8 @@ import (
 
 const credentialsRole = "rollout-controller-registry-credentials-role"
 
-// TestWithoutItsRolesTheControllerCanDoNothing makes sure that the other stories
-// prove something: their controller may do what it does by its roles alone.
+// TestWithoutItsRolesTheControllerCanDoNothing makes sure that the other stories prove
+// something: their controller has its rights only from its roles.
 func TestWithoutItsRolesTheControllerCanDoNothing(t *testing.T) {
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
 	if err := plane.Controller.Kill(); err != nil {
@@ -52,8 +52,8 @@ func TestWithoutItsRolesTheControllerCanDoNothing(t *testing.T) {
 	endsInTime(t, process)
 }
 
-// endsInTime asks a process to end as kubelet does. No cache of this one has ever been
-// filled.
+// endsInTime sends a process the signal that the kubelet sends, and checks that it ends
+// in time. The caches of this process were never filled.
 func endsInTime(t *testing.T, process *controlplane.Process) {
 	t.Helper()
 	const grace = 10 * time.Second // terminationGracePeriodSeconds of the manifests
@@ -118,7 +118,7 @@ func createWithLogin(s *stage.Stage) {
 	s.Create(s.Rollout())
 }
 
-// awaitLog waits until a process logs some text.
+// awaitLog waits until a process logs a text.
 func awaitLog(t *testing.T, process *controlplane.Process, text string) {
 	t.Helper()
 	stage.Eventually(t, "the log line "+text, func() (bool, string) {
@@ -130,8 +130,7 @@ func awaitLog(t *testing.T, process *controlplane.Process, text string) {
 	})
 }
 
-// statuses are the answers that an account got from the API server about
-// objects.
+// statuses returns the status codes that the API server sent to an account.
 func statuses(t *testing.T, plane *stage.Plane, account string) []int {
 	t.Helper()
 	audited, err := plane.Audited()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package access looks at what the controller is allowed to do, and what it
-// does.
+// Package access compares the rights of the controller with the requests that it makes.
 package access
 
 import (
@@ -30,8 +29,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 
-// unused are the rights in the shipped roles that the controller does not use.
-// Each has a reason to be there.
+// unused contains the rights in the shipped roles that the controller does not use. Each
+// has a reason to be there.
 var unused = map[string]string{
 	"get image.toolkit.fluxcd.io/imagepolicies":     "the contract with clients that bind to the role",
 	"get image.toolkit.fluxcd.io/imagerepositories": "the contract",
@@ -68,7 +67,7 @@ func TestTheShippedRolesAllowWhatTheControllerDoesAndLittleElse(t *testing.T) {
 	for _, request := range audited {
 		if request.User == scenario.User(scenario.Account) {
 			used[request.Verb+" "+request.Resource] = true
-			if request.Verb == "watch" { // where an API server cannot stream lists, it is listed first
+			if request.Verb == "watch" { // clients list first if an API server cannot stream lists
 				used["list "+request.Resource] = true
 			}
 		}
@@ -89,9 +88,9 @@ func TestTheShippedRolesAllowWhatTheControllerDoesAndLittleElse(t *testing.T) {
 	}
 }
 
-// useEverything has the controller do all that it can: promote with a bake
-// under checks, write both kinds of targets and put one back, read a registry
-// with credentials, keep and remove gates, answer a request.
+// useEverything makes the controller use all its features: promote with a bake and
+// checks, write both kinds of targets and restore one, read a registry with credentials,
+// create, update and delete gates, answer a request.
 func useEverything(s *stage.Stage) {
 	objects := s.Flux(s.Plane.Registry.Host())
 	for _, o := range objects {
@@ -133,7 +132,8 @@ func useEverything(s *stage.Stage) {
 	})
 }
 
-// login is for the registry of the control plane, which lets everybody in.
+// login returns a Secret for the registry of the control plane, which accepts every
+// login.
 func login(s *stage.Stage) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "login"},
@@ -187,7 +187,7 @@ func awaitPretty(s *stage.Stage) {
 	})
 }
 
-// rights are those of the roles that the controller alone has, as "verb
+// rights returns the rights of the roles that only the controller has, as "verb
 // resource", sorted.
 func rights(t *testing.T, plane *stage.Plane) []string {
 	t.Helper()

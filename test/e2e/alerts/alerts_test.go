@@ -60,7 +60,7 @@ func TestAnAlertOnRolloutsHearsOfThemOnceFluxIsPatched(t *testing.T) {
 	team.await(t, want)
 }
 
-// told is what happens in live, each as "severity Reason:" and its message.
+// told returns the events of live, each as "severity Reason:" and its message.
 func told(s *stage.Stage) [][2]string {
 	return [][2]string{
 		{"info ReleaseDetected:", "release 1.1.0 was detected"},
@@ -79,7 +79,7 @@ func told(s *stage.Stage) [][2]string {
 	}
 }
 
-// prepare deploys 1.0.0, watched over by a HealthCheck that the story writes.
+// prepare deploys 1.0.0 with a HealthCheck whose status the story writes.
 func prepare(s *stage.Stage) {
 	s.T.Helper()
 	s.CreateFlux()
@@ -91,8 +91,8 @@ func prepare(s *stage.Stage) {
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 }
 
-// live is a release that is held by a gate and then goes well, one that does
-// not, and a way back.
+// live promotes a release that a gate holds at first and that succeeds, then a release
+// that fails, and then rolls back.
 func live(s *stage.Stage) {
 	s.T.Helper()
 	passing := false
@@ -114,9 +114,10 @@ func live(s *stage.Stage) {
 	s.AwaitState("1.1.0", v1alpha1.BakeDeploying)
 }
 
-// says plays the writer of the HealthCheck, once its reset for the newest promotion
-// is complete: the mark comes after the status. One who is Unhealthy between the two
-// may be told as holding promotions back before it fails the bake.
+// says writes the status of the HealthCheck in the place of its controller, once the
+// reset for the newest promotion is complete: the mark is written after the status. A
+// HealthCheck that is Unhealthy between the two writes may be reported as blocking
+// promotions before it fails the bake.
 func says(s *stage.Stage, status v1alpha1.HealthStatus, message string) {
 	s.T.Helper()
 	check := s.HealthCheck()
@@ -135,8 +136,8 @@ func says(s *stage.Stage, status v1alpha1.HealthStatus, message string) {
 	})
 }
 
-// checkMetadata compares what a failed bake is delivered with. The token has
-// served its purpose by then.
+// checkMetadata compares the metadata that is delivered with a failed bake. The token is
+// no longer needed and not part of it.
 func checkMetadata(t *testing.T, s *stage.Stage, e eventv1.Event) {
 	t.Helper()
 	digests, err := plane.Registry.Digests(t.Context(), s.Repository)
@@ -156,8 +157,8 @@ func every(kind string) notificationv1.CrossNamespaceObjectReference {
 	return notificationv1.CrossNamespaceObjectReference{Kind: kind, Name: "*"}
 }
 
-// letAlertsNameRollouts applies the component for the Flux that runs here. The
-// Alert is one that the API server refuses before, and admits after that.
+// letAlertsNameRollouts applies the component for the version of Flux that runs here. The
+// API server refuses the Alert before that, and admits it afterwards.
 func letAlertsNameRollouts(s *stage.Stage, alert *alertv1.Alert) {
 	s.T.Helper()
 	if err := alertv1.AddToScheme(plane.Client().Scheme()); err != nil {
@@ -186,7 +187,7 @@ func letAlertsNameRollouts(s *stage.Stage, alert *alertv1.Alert) {
 	})
 }
 
-// notificationCRDs are those of Alerts and Receivers as the API server has them.
+// notificationCRDs returns the CRDs of Alerts and Receivers from the API server.
 func notificationCRDs(s *stage.Stage) []*unstructured.Unstructured {
 	s.T.Helper()
 	var crds []*unstructured.Unstructured

@@ -22,15 +22,15 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-// channel is a webhook that plays the chat room of a team.
+// channel is a webhook that stands for the chat room of a team.
 type channel struct {
 	*httptest.Server
 	mu    sync.Mutex
 	heard []eventv1.Event
 }
 
-// openChannel creates a Provider for a webhook and an Alert on the sources in
-// the stage's namespace, and waits until what is said of them arrives.
+// openChannel creates a Provider for a webhook and an Alert on the sources in the stage's
+// namespace. It waits until events about them arrive.
 func openChannel(s *stage.Stage, name string, sources ...notificationv1.CrossNamespaceObjectReference) *channel {
 	s.T.Helper()
 	if err := alertv1.AddToScheme(plane.Client().Scheme()); err != nil {
@@ -57,8 +57,8 @@ func alert(s *stage.Stage, name string, sources ...notificationv1.CrossNamespace
 	return a
 }
 
-// awaitAlert speaks until it is heard: notification-controller learns of an
-// Alert at its leisure.
+// awaitAlert sends events until one arrives: notification-controller reads a new Alert
+// only after some time.
 func (c *channel) awaitAlert(s *stage.Stage, source notificationv1.CrossNamespaceObjectReference) {
 	s.T.Helper()
 	request, err := http.NewRequestWithContext(s.T.Context(), http.MethodPost, plane.EventsURL(), http.NoBody)
@@ -92,21 +92,21 @@ func (c *channel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.heard = append(c.heard, event)
 }
 
-// from are the events that a controller sent.
+// from returns the events that a controller sent.
 func (c *channel) from(controller string) []eventv1.Event {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(c.heard), func(e eventv1.Event) bool { return e.ReportingController != controller })
 }
 
-// ours are those of the Rollout controller.
+// ours returns the events of the Rollout controller.
 func (c *channel) ours() []eventv1.Event { return c.from("rollout-controller") }
 
-// moment is a point in time within a message.
+// moment matches a point in time within a message.
 var moment = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T[0-9:]+Z`)
 
-// lines tells events in words, sorted: notification-controller delivers in no
-// order. Points in time are left out.
+// lines returns events as text, without points in time. The lines are sorted, because
+// notification-controller delivers in no order.
 func lines(events []eventv1.Event) []string {
 	var all []string
 	for _, e := range events {
@@ -116,8 +116,7 @@ func lines(events []eventv1.Event) []string {
 	return all
 }
 
-// await waits until as many events have arrived as there are lines, and
-// compares them.
+// await waits until the events that have arrived are those of the wanted lines.
 func (c *channel) await(t *testing.T, want []string) {
 	t.Helper()
 	slices.Sort(want)

@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// endpoint passes events on to notification-controller, and can be made to hang:
-// it then takes requests and never answers.
+// endpoint forwards events to notification-controller. A test can make it hang: it then
+// accepts requests and never answers.
 type endpoint struct {
 	mu      sync.Mutex
 	taken   int           // requests
-	passed  int           // of them, those that were answered
-	hanging chan struct{} // closed when it answers again; nil while it does
+	passed  int           // requests that were answered
+	hanging chan struct{} // closed when it answers again; nil while it answers
 }
 
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -29,7 +29,8 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take waits while the endpoint hangs, and reports whether it still matters.
+// take waits while the endpoint hangs. It reports whether the client still waits for an
+// answer.
 func (e *endpoint) take(gone <-chan struct{}) bool {
 	e.mu.Lock()
 	e.taken++
@@ -63,15 +64,14 @@ func (e *endpoint) answerAgain() {
 	}
 }
 
-// counts are the requests that came, and those that were answered.
+// counts returns the number of requests that arrived, and of those that were answered.
 func (e *endpoint) counts() (taken, passed int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.taken, e.passed
 }
 
-// post sends a request's body to another place, and returns the answer's
-// status.
+// post sends a request's body to another URL, and returns the status of the response.
 func post(r *http.Request, url string, body []byte) int {
 	request, err := http.NewRequestWithContext(r.Context(), http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-// TestAnEndpointThatHangsHoldsNobody promotes five releases while events are
-// answered, and five while none is.
+// TestAnEndpointThatHangsHoldsNobody promotes five releases while events are answered,
+// and five while no event is answered.
 func TestAnEndpointThatHangsHoldsNobody(t *testing.T) {
 	const series = 5
 	s := stage.New(t, plane)
@@ -50,8 +50,8 @@ func TestAnEndpointThatHangsHoldsNobody(t *testing.T) {
 	})
 }
 
-// promoteAll promotes some releases one after another, and returns how long
-// that took.
+// promoteAll promotes some releases one after another, and returns the time that this
+// took.
 func promoteAll(s *stage.Stage, major, n int) time.Duration {
 	s.T.Helper()
 	start := time.Now()
@@ -67,7 +67,7 @@ func promote(s *stage.Stage, version string) {
 	s.AwaitState(version, v1alpha1.BakeSucceeded)
 }
 
-// metric is the sum of a metric of the controller over all labels.
+// metric returns the sum of a metric of the controller over all labels.
 func metric(t *testing.T, name string) float64 {
 	t.Helper()
 	return stage.Metric(t, metricsAddress, name)

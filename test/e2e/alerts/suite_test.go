@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package alerts follows Flux events from the controller through the real
-// notification-controller to a webhook. It has a control plane of its own; the
-// controller's events pass through a relay that can be made to hang.
+// notification-controller to a webhook. It has a control plane of its own. The
+// controller's events pass through a relay that a test can make hang.
 package alerts
 
 import (
@@ -18,9 +18,9 @@ import (
 var (
 	// plane is shared by the stories.
 	plane *stage.Plane
-	// relay is the endpoint that the controller knows.
+	// relay is the endpoint to which the controller sends events.
 	relay *endpoint
-	// metricsAddress is where the controller serves its metrics.
+	// metricsAddress is the address at which the controller serves its metrics.
 	metricsAddress string
 )
 

@@ -24,7 +24,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// documented is what the HelmRelease sets that is documented for the chart.
+// documented contains the values of the HelmRelease that is documented for the chart.
 const documented = "enableServiceMonitor=true,replicaCount=2,nodeSelector.pool=system,tolerations[0].operator=Exists"
 
 func TestTheCoordinatorStartsByItsChartAlone(t *testing.T) {
@@ -91,7 +91,7 @@ func TestDeploymentsTakeTurnsAndAreLetGoBeforeTheUninstallation(t *testing.T) {
 	}
 }
 
-// unused are the rights in the chart's roles that a story need not use. Each has a
+// unused contains the rights in the chart's roles that a story need not use. Each has a
 // reason to be there.
 var unused = map[string]string{
 	"get admissionregistration.k8s.io/mutatingadmissionpolicies":       "reading and watching go together",
@@ -104,8 +104,8 @@ var unused = map[string]string{
 	"update /secrets": "a certificate that is renewed",
 }
 
-// spare are the rights of the chart's roles, but for people's, that are not among
-// those that were used.
+// spare returns the rights of the chart's roles that are not among the used ones. It
+// skips the roles for users.
 func spare(t *testing.T, i installation, used []string) []string {
 	t.Helper()
 	roles, err := manifests.As[rbacv1.ClusterRole](i.objects, "Role", "ClusterRole")
@@ -123,7 +123,7 @@ func spare(t *testing.T, i installation, used []string) []string {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
 					if verb == "list" && slices.Contains(used, "watch "+rule.APIGroups[0]+"/"+resource) {
-						continue // where an API server cannot stream lists, it is listed first
+						continue // clients list first if an API server cannot stream lists
 					}
 					rights = append(rights, verb+" "+rule.APIGroups[0]+"/"+resource)
 				}
@@ -134,7 +134,8 @@ func spare(t *testing.T, i installation, used []string) []string {
 	return slices.DeleteFunc(slices.Compact(rights), func(right string) bool { return slices.Contains(used, right) })
 }
 
-// hookOf installs what Helm installs before it uninstalls, and returns the Job.
+// hookOf installs the objects that Helm installs before it uninstalls the release, and
+// returns the Job.
 func hookOf(t *testing.T, i installation) batchv1.Job {
 	t.Helper()
 	for _, o := range i.hooks() {

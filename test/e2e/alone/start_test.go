@@ -43,8 +43,8 @@ func TestWhatCannotStartEndsAndSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Whoever installs Flux later, or in the same minute, need not restart anything by
-// hand.
+// A user who installs Flux later, or in the same minute, does not need to restart
+// anything by hand.
 func TestWhatStaysOffForWantOfAKindBeginsOnceItIsServed(t *testing.T) {
 	kubeconfig, err := scenario.Install(t.Context(), plane, scenario.Account, "deployment-coordination")
 	if err != nil {
@@ -86,8 +86,8 @@ func TestWhatStaysOffForWantOfAKindBeginsOnceItIsServed(t *testing.T) {
 	beginsToWaitForHelm(t, again)
 }
 
-// mayWatchOneCRD is an account with the shipped rights, but for those to read everything
-// that HealthChecks judge.
+// mayWatchOneCRD returns a kubeconfig for an account with the shipped rights, except the
+// rights to read everything that HealthChecks evaluate.
 func mayWatchOneCRD(t *testing.T) (kubeconfig string) {
 	t.Helper()
 	const account = "later"
@@ -104,8 +104,8 @@ func mayWatchOneCRD(t *testing.T) (kubeconfig string) {
 	return kubeconfig
 }
 
-// beginsToWaitForHelm installs the kind HelmRelease, which a controller that runs takes
-// up by itself, and without a word before.
+// beginsToWaitForHelm installs the CRD of HelmRelease. The running controller must begin
+// to use it without a restart, and must log nothing about it before.
 func beginsToWaitForHelm(t *testing.T, process *controlplane.Process) {
 	t.Helper()
 	if log := logOf(t, process); strings.Contains(log, "HelmRelease") {

@@ -51,7 +51,7 @@ func TestStatefulSetsRollByZoneUnderTheLeastOfRoles(t *testing.T) {
 	}
 }
 
-// awaitPods waits until a number of pods run a version, and no others are there.
+// awaitPods waits until a number of pods run a version, and there are no other pods.
 func awaitPods(t *testing.T, namespace, version string, number int) {
 	t.Helper()
 	stage.Eventually(t, fmt.Sprintf("%d pods of %s", number, version), func() (bool, string) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package alone runs each coordinator by itself, as the manifests for that have
-// it, in a cluster that knows nothing of Flux and of releases.
+// Package alone runs each coordinator by itself, as the manifests for that do, in a
+// cluster without Flux and without releases.
 package alone
 
 import (
@@ -32,7 +32,7 @@ import (
 var (
 	// plane is shared by the tests.
 	plane *controlplane.ControlPlane
-	// program is the controller.
+	// program is the path of the controller.
 	program string
 	// flux are the CRDs of Flux, which are not installed.
 	flux []apiextensionsv1.CustomResourceDefinition
@@ -55,7 +55,7 @@ func prepare(ctx context.Context) (err error) {
 	return removeFlux(ctx)
 }
 
-// removeFlux deletes the kinds that every control plane has.
+// removeFlux deletes the CRDs of Flux, which every control plane has.
 func removeFlux(ctx context.Context) error {
 	crds := &apiextensionsv1.CustomResourceDefinitionList{}
 	if err := plane.Client().List(ctx, crds); err != nil {
@@ -74,14 +74,14 @@ func removeFlux(ctx context.Context) error {
 	return nil
 }
 
-// installation is what some manifests install, and where.
+// installation contains the objects that some manifests install, and their namespace.
 type installation struct {
 	namespace string
 	objects   []*unstructured.Unstructured
 }
 
-// coordinator is the chart of the coordinator of Deployments, with values, and
-// with ports that are free here.
+// coordinator renders the chart of the coordinator of Deployments, with values and with
+// ports that are free here.
 func coordinator(t *testing.T, namespace string, values ...string) installation {
 	t.Helper()
 	values = append(values, "metricsPort="+freePort(t), "healthPort="+freePort(t))
@@ -92,8 +92,8 @@ func coordinator(t *testing.T, namespace string, values ...string) installation 
 	return installation{namespace: namespace, objects: objects}
 }
 
-// install creates everything but hooks and what the API server does not know,
-// and removes it after the test.
+// install creates all objects except hooks and ServiceMonitors, which the API server does
+// not know. It removes them after the test.
 func (i installation) install(t *testing.T) {
 	t.Helper()
 	if i.namespace != metav1.NamespaceDefault {
@@ -106,7 +106,7 @@ func (i installation) install(t *testing.T) {
 	}
 }
 
-// hooks are what Helm runs before it uninstalls.
+// hooks returns the objects that Helm runs before it uninstalls the release.
 func (i installation) hooks() []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(i.objects), func(o *unstructured.Unstructured) bool { return !isHook(o) })
 }
@@ -135,8 +135,8 @@ func ensure(t *testing.T, o client.Object) {
 	})
 }
 
-// run runs the first container of a pod as the process that it would be, under
-// the pod's ServiceAccount. Its name is one that no other process has.
+// run starts the first container of a pod as a process on this machine, under the pod's
+// ServiceAccount. The name must be unique among the processes.
 func (i installation) run(t *testing.T, name string, pod corev1.PodSpec, more ...string) *controlplane.Process {
 	t.Helper()
 	kubeconfig, err := plane.AddUser(i.user(pod), "system:serviceaccounts", "system:serviceaccounts:"+i.namespace)
@@ -164,7 +164,7 @@ func (i installation) run(t *testing.T, name string, pod corev1.PodSpec, more ..
 	return process
 }
 
-// user is what the API server calls the ServiceAccount of a pod.
+// user returns the user name that the API server gives to the ServiceAccount of a pod.
 func (i installation) user(pod corev1.PodSpec) string {
 	return "system:serviceaccount:" + i.namespace + ":" + pod.ServiceAccountName
 }
@@ -178,7 +178,7 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(port)
 }
 
-// awaitOK waits until a path answers well.
+// awaitOK waits until a path answers with 200.
 func awaitOK(t *testing.T, port, path string) {
 	t.Helper()
 	stage.Eventually(t, "200 from "+path, func() (bool, string) {
@@ -195,8 +195,8 @@ func awaitOK(t *testing.T, port, path string) {
 	})
 }
 
-// used are the rights that a user has used, as "verb resource", without the
-// questions that everybody may ask. Being refused anything fails the test.
+// used returns the rights that a user has used, as "verb resource", without the requests
+// that every user may make about itself. The test fails if a request was refused.
 func used(t *testing.T, user string) []string {
 	t.Helper()
 	audited, err := plane.Audited()

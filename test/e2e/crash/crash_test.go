@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crash kills the controller while it works, and looks whether
-// anything is lost or done twice.
+// Package crash kills the controller while it works, and checks that nothing is lost or
+// done twice.
 package crash
 
 import (
@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 
-// kills is how often the controller dies.
+// kills is how often the controller is killed.
 const kills = 50
 
 func TestKillingTheControllerLosesNothingAndRepeatsNothing(t *testing.T) {
@@ -44,7 +44,7 @@ func TestKillingTheControllerLosesNothingAndRepeatsNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			over = true // one more round, in peace
+			over = true // one more round without a kill
 		default:
 		}
 		released = append(released, cast.round(len(released)))
@@ -62,16 +62,16 @@ func TestKillingTheControllerLosesNothingAndRepeatsNothing(t *testing.T) {
 	}
 }
 
-// cast are the applications that are released while the controller dies.
+// cast contains the applications that are released while the controller is killed.
 type cast struct {
-	// patient ones get their next release once the last one has succeeded, so
-	// that none may be skipped.
+	// patient ones get their next release after the last one has succeeded, so none may
+	// be skipped.
 	patient []*application
 	// hasty ones get releases in between, which may be skipped or superseded.
 	hasty []*application
 }
 
-// application is judged by more than its last state.
+// application adds a check of the whole history.
 type application struct{ *stage.Application }
 
 func raise(t *testing.T, plane *stage.Plane) cast {
@@ -87,8 +87,8 @@ func raise(t *testing.T, plane *stage.Plane) cast {
 	}
 }
 
-// round releases a version everywhere, after two that hasty applications alone
-// get, and waits until it has succeeded.
+// round releases a version in all applications, after two versions that only the hasty
+// applications get, and waits until it has succeeded.
 func (c cast) round(n int) string {
 	version := fmt.Sprintf("1.%d.2", n)
 	for _, between := range []string{"0", "1"} {
@@ -106,8 +106,8 @@ func (c cast) round(n int) string {
 	return version
 }
 
-// hasNoneTwice: versions only rise, ids have no gap, and every promotion but
-// those that a newer one superseded has succeeded.
+// hasNoneTwice checks that versions only rise, that ids have no gap, and that every
+// promotion has succeeded, except those that a newer one superseded.
 func (a *application) hasNoneTwice() {
 	a.T.Helper()
 	rollout := a.Live()

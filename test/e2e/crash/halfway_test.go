@@ -12,14 +12,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// halfway counts the kills between the record of a promotion and the writing of
-// all its targets.
+// halfway counts the kills between the record of a promotion and the write of all its
+// targets.
 type halfway struct {
 	client client.Client
 	kills  int
 }
 
-// look notes in which state the dead controller has left the Rollouts.
+// look checks in which state the killed controller has left the Rollouts.
 func (h *halfway) look(ctx context.Context) error {
 	rollouts, repositories := &v1alpha1.RolloutList{}, &sourcev1.OCIRepositoryList{}
 	if err := h.client.List(ctx, rollouts); err != nil {

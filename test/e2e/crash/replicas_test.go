@@ -18,8 +18,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// elected lets one of several replicas act, as the shipped Deployment does, but
-// for the patience of the others.
+// elected makes one of several replicas act, as in the shipped Deployment, except for the
+// time that the others wait.
 var elected = []string{
 	"--leader-elect", "--leader-election-lease-duration=" + leaseDuration.String(),
 	"--leader-election-renew-deadline=8s", "--leader-election-retry-period=1s",
@@ -31,7 +31,7 @@ func TestOfTwoReplicasOneActsAndTheOtherTakesOver(t *testing.T) {
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, elected...)
 	s := stage.NewApplication(t, plane, func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: 3 * time.Second} })
 	s.Release("1.0.0")
-	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded) // so the first one leads
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded) // the first one leads now
 
 	probes, metrics := stage.FreeAddress(t), stage.FreeAddress(t)
 	second := append([]string{
@@ -71,7 +71,7 @@ func TestOfTwoReplicasOneActsAndTheOtherTakesOver(t *testing.T) {
 	s.WroteEachTargetOnce(3)
 }
 
-// leaseRecord is what the Lease of the replicas says.
+// leaseRecord is the spec of the replicas' Lease.
 type leaseRecord struct{ coordinationv1.LeaseSpec }
 
 func lease(s *stage.Stage) leaseRecord {
@@ -81,8 +81,8 @@ func lease(s *stage.Stage) leaseRecord {
 	return leaseRecord{record.Spec}
 }
 
-// handedOverFrom returns how long after the last sign of life of the leader
-// before the next one began, by what they wrote themselves.
+// handedOverFrom returns the time from the last renewal by the earlier leader to the
+// start of the next one. The leaders wrote both times themselves.
 func (l leaseRecord) handedOverFrom(t *testing.T, before leaseRecord) time.Duration {
 	t.Helper()
 	if *l.HolderIdentity == *before.HolderIdentity || *l.LeaseTransitions != *before.LeaseTransitions+1 {
@@ -92,7 +92,7 @@ func (l leaseRecord) handedOverFrom(t *testing.T, before leaseRecord) time.Durat
 	return l.AcquireTime.Sub(before.RenewTime.Time)
 }
 
-// answers waits until the URL answers with a text that contains another.
+// answers waits until the response from the URL contains a text.
 func answers(t *testing.T, url, text string) {
 	t.Helper()
 	stage.Eventually(t, url+" answers "+text, func() (bool, string) {

@@ -38,7 +38,8 @@ func TestTheControllerTakesTheArgumentsItIsGiven(t *testing.T) {
 	}
 	for i := range deployments {
 		args := deployments[i].Spec.Template.Spec.Containers[0].Args
-		// Arguments are read in their order, and -help ends the program well.
+		// Arguments are parsed in their order, and -help ends the program without an
+		// error.
 		if printed, err := exec.CommandContext(t.Context(), program, append(args, "-help")...).CombinedOutput(); err != nil {
 			t.Errorf("%v: %v\n%.300s", args, err, printed)
 		}

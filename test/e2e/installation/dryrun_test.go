@@ -17,7 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-// strictly has the API server check everything and store nothing.
+// strictly makes the API server check everything and store nothing.
 var strictly = []client.PatchOption{
 	client.DryRunAll, client.ForceOwnership, client.FieldOwner("installation"), client.FieldValidation(metav1.FieldValidationStrict),
 }
@@ -80,7 +80,7 @@ func TestTheDryRunRefusesAFieldThatDoesNotExist(t *testing.T) {
 	}
 }
 
-// Where the restricted standard is enforced, the controller runs all the same.
+// The controller also runs where the restricted standard is enforced.
 func TestPodsMeetTheRestrictedStandard(t *testing.T) {
 	restricted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: "restricted", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
@@ -114,7 +114,7 @@ func dryRun(t *testing.T, o *unstructured.Unstructured) error {
 	return plane.Client().Patch(t.Context(), o.DeepCopy(), client.RawPatch(types.ApplyPatchType, data), strictly...)
 }
 
-// ensureNamespace creates a namespace unless it is there.
+// ensureNamespace creates a namespace unless it exists.
 func ensureNamespace(t *testing.T, n *corev1.Namespace) {
 	t.Helper()
 	if err := plane.Client().Create(t.Context(), n); err != nil && !apierrors.IsAlreadyExists(err) {

@@ -80,7 +80,7 @@ func makePush(t *testing.T, tag string) string {
 	return digest
 }
 
-// nextVersion are the manifests with the image of the version to come.
+// nextVersion returns the manifests with the image of the next version.
 func nextVersion(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := artifact.Manifests(os.DirFS(filepath.Join(parts.Root(), "config")), "samples")
@@ -96,7 +96,7 @@ func nextVersion(t *testing.T) map[string]string {
 	return files
 }
 
-// fluxObjects are those of the installation guide.
+// fluxObjects returns the objects of the installation guide.
 func fluxObjects() (*sourcev1.OCIRepository, *kustomizev1.Kustomization) {
 	meta := metav1.ObjectMeta{Namespace: controlplane.FluxNamespace, Name: "rollout-controller"}
 	source := &sourcev1.OCIRepository{ObjectMeta: meta, Spec: sourcev1.OCIRepositorySpec{

@@ -27,7 +27,7 @@ func TestHelmInstallsUpgradesAndUninstallsTheController(t *testing.T) {
 	awaitController(t, 2, image+":v0.1.1")
 	stillThere(t, rollout)
 
-	// A Job runs first, which stops the controller: here nobody does its work.
+	// A Job runs first and stops the controller. In this control plane nothing runs Jobs.
 	helm(t, "uninstall", manifests.Release, "--wait")
 	dropCleanup(t)
 	awaitUninstalled(t, true)
@@ -40,7 +40,8 @@ func TestHelmInstallsUpgradesAndUninstallsTheController(t *testing.T) {
 	awaitUninstalled(t, true)
 }
 
-// dropCleanup does what the Job does at last: what it needs itself Helm leaves.
+// dropCleanup does the last step of the Job: Helm keeps the rights that the Job needs
+// itself.
 func dropCleanup(t *testing.T) {
 	t.Helper()
 	name := "rollout-controller-deploymentcoordination-cleanup-role"

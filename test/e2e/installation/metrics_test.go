@@ -19,7 +19,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-// As the ServiceMonitor has Prometheus do it.
+// The test reads the metrics as the ServiceMonitor configures it for Prometheus.
 func TestMetricsAreReadByTheTokenAndTheAuthorityThatAreShipped(t *testing.T) {
 	helm(t, "install", manifests.Release, root(manifests.Chart), "--create-namespace", "--wait", "--take-ownership")
 	awaitController(t, 1, image+":v0.1.0")
@@ -42,7 +42,7 @@ func TestMetricsAreReadByTheTokenAndTheAuthorityThatAreShipped(t *testing.T) {
 	awaitUninstalled(t, false)
 }
 
-// createScraper creates what is shipped beside the ServiceMonitor.
+// createScraper creates the objects that are shipped with the ServiceMonitor.
 func createScraper(t *testing.T) {
 	t.Helper()
 	objects, err := manifests.Template(t.Context(), "--set=monitoring.serviceMonitor.create=true")
@@ -57,7 +57,7 @@ func createScraper(t *testing.T) {
 	}
 }
 
-// awaitData waits until a Secret of the controller's namespace has something to say.
+// awaitData waits until a Secret in the controller's namespace has a value for a key.
 func awaitData(t *testing.T, name, key string) []byte {
 	t.Helper()
 	secret := &corev1.Secret{}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package installation installs the controller the ways that users do, on a
-// control plane that has Flux and knows nothing of the project yet. The tests
-// take turns: there is room for one installation.
+// Package installation installs the controller in the ways that users do, on a control
+// plane with Flux and without anything of the project. The tests run one after another,
+// because there can be only one installation.
 package installation
 
 import (
@@ -29,14 +29,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-// everyComponent and everyValue have all installed that can be.
+// everyComponent and everyValue install everything that can be installed.
 var (
 	everyComponent = []string{"sharding", "high-availability", "tenancy-lockdown", "notification-access", "deployment-coordination", "statefulset-rollout"}
 	everyValue     = "--set=namespace.create=true,replicas=2,noCrossNamespaceRefs=true,concurrent=4,watchLabelSelector=!sharding.fluxcd.io/key,notificationAccess.create=true," +
 		"deploymentCoordination.enabled=true,statefulSetRollout.enabled=true,monitoring.dashboard.create=true,monitoring.kubeStateMetrics.create=true"
 )
 
-// coordinations is the name of the CRD that comes with a component.
+// coordinations is the name of the CRD that a component installs.
 const coordinations = "deploymentcoordinations.apps.containerinfra.nl"
 
 // plane is shared by the tests.
@@ -48,10 +48,10 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// root is a path from the root of the repository.
+// root returns the absolute form of a path in the repository.
 func root(path string) string { return filepath.Join(parts.Root(), path) }
 
-// run makes a target of the Makefile and returns what it prints.
+// run makes a target of the Makefile and returns its output.
 func run(t *testing.T, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory"}, args...)...)
@@ -63,7 +63,7 @@ func run(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(printed))
 }
 
-// deployment is the controller's.
+// deployment returns the Deployment of the controller.
 func deployment() *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 		Namespace: manifests.Namespace, Name: "rollout-controller-controller-manager",
@@ -93,8 +93,8 @@ func awaitGone(t *testing.T, object client.Object) {
 	})
 }
 
-// awaitUninstalled waits until of everything that can be installed only the CRDs
-// are there, and the namespace, which is not always the installation's. That of
+// awaitUninstalled waits until only the CRDs remain of everything that can be installed,
+// and the namespace, which does not always belong to the installation. The CRD of
 // coordinations is not always installed.
 func awaitUninstalled(t *testing.T, coordinated bool) {
 	t.Helper()
@@ -118,7 +118,7 @@ func awaitUninstalled(t *testing.T, coordinated bool) {
 	}
 }
 
-// createRollout creates a Rollout, which nobody reconciles.
+// createRollout creates a Rollout that no controller reconciles.
 func createRollout(t *testing.T, name string) *v1alpha1.Rollout {
 	t.Helper()
 	rollout := &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
@@ -129,7 +129,8 @@ func createRollout(t *testing.T, name string) *v1alpha1.Rollout {
 	return rollout
 }
 
-// stillThere fails the test if a Rollout is not the one that was created.
+// stillThere fails the test if an object is not the one that was created, or is being
+// deleted.
 func stillThere(t *testing.T, created client.Object) {
 	t.Helper()
 	found := created.DeepCopyObject().(client.Object)
@@ -141,7 +142,7 @@ func stillThere(t *testing.T, created client.Object) {
 	}
 }
 
-// namespace is the controller's.
+// namespace returns the namespace of the controller.
 func namespace() *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: manifests.Namespace}}
 }

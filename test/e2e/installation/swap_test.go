@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// coordinatorNamespace and coordinator are where the first implementation is
-	// installed, and by which name.
+	// coordinatorNamespace and coordinator are the namespace and the name with which the
+	// first implementation is installed.
 	coordinatorNamespace = "kube-deployment-coordinator-system"
 	coordinator          = "kube-deployment-coordinator"
-	// first has what the first implementation installs.
+	// first is the folder with the manifests of the first implementation.
 	first = "test/e2e/installation/testdata/containerinfra"
 )
 
-// keepingValues are those of a HelmRelease that has all values of the first
-// implementation; here are no ServiceMonitors.
+// keepingValues returns the arguments for a HelmRelease that keeps all values of the
+// first implementation. There are no ServiceMonitors here.
 func keepingValues() []string {
 	return []string{"--values=" + root("charts/testdata/containerinfra-values.yaml"), "--set=enableServiceMonitor=false"}
 }
@@ -96,8 +96,8 @@ func installFirstByKustomize(t *testing.T) {
 	}
 }
 
-// replaceByDeleting leaves the kind and the namespace, and deletes what has the labels
-// of that kustomization.
+// replaceByDeleting keeps the CRD and the namespace, and deletes the objects with the
+// labels of the first implementation's kustomization.
 func replaceByDeleting(t *testing.T) {
 	t.Helper()
 	labels := client.MatchingLabels{"app.kubernetes.io/name": coordinator, "app.kubernetes.io/managed-by": "kustomize"}
@@ -130,8 +130,8 @@ func upgradeKind(t *testing.T) {
 	helmIn(t, coordinatorNamespace, "upgrade", "--install", coordinator+"-crds", root("charts/"+coordinator+"-crds"), "--take-ownership", "--wait")
 }
 
-// pausedFleet is what the first implementation leaves: Deployments that are paused,
-// and say nothing of it.
+// pausedFleet creates a fleet as the first implementation leaves it: its Deployments are
+// paused, and nothing in them shows why.
 func pausedFleet(t *testing.T, namespace string) scenario.Fleet {
 	t.Helper()
 	fleet := scenario.Fleet{App: scenario.NewApp(namespace, "shop"), Members: []string{"cart", "checkout"}}
@@ -146,7 +146,7 @@ func pausedFleet(t *testing.T, namespace string) scenario.Fleet {
 	return fleet
 }
 
-// removeCoordinations removes the kind that other tests have left.
+// removeCoordinations removes the CRD that other tests have left.
 func removeCoordinations(t *testing.T) {
 	t.Helper()
 	kind := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: coordinations}}
@@ -160,7 +160,8 @@ func coordinatorDeployment() *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: coordinatorNamespace, Name: coordinator + "-controller-manager"}}
 }
 
-// ofTheFirst is what can write where the first implementation still is.
+// ofTheFirst returns the objects that show whether the first implementation can still
+// write.
 func ofTheFirst() []client.Object {
 	return []client.Object{
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: coordinatorNamespace, Name: coordinator}},

@@ -29,7 +29,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// way is one in which the coordinator is installed, and switched off.
+// way is one way to install the coordinator and to switch it off.
 type way struct{ install, switchOff, remove func(*testing.T) }
 
 func TestWhenTheCoordinatorIsSwitchedOffNothingStaysPaused(t *testing.T) {
@@ -57,8 +57,8 @@ func TestWhenTheCoordinatorIsSwitchedOffNothingStaysPaused(t *testing.T) {
 	}
 }
 
-// The coordinator starts without being named, because its role is still there, as it
-// is for a moment in each way.
+// The coordinator starts although no argument names it, because its role still exists. In
+// each way this is the case for a moment.
 func TestTheCoordinatorEndsWithItsRole(t *testing.T) {
 	way := byHelm(t)
 	way.install(t)
@@ -71,7 +71,7 @@ func TestTheCoordinatorEndsWithItsRole(t *testing.T) {
 	process := runController(t, "unnamed")
 	fleet := heldFleet(t, "unnamed")
 
-	// As the guide says for those who apply without pruning.
+	// The guide describes this for users who apply without pruning.
 	for _, o := range []client.Object{
 		&admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "rollout-controller-hold"}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "rollout-controller-deploymentcoordination-rolebinding"}},
@@ -186,8 +186,8 @@ func byKustomization(t *testing.T) way {
 	}
 }
 
-// heldFleet has Deployments of which one is held by hand, and waits until all are
-// paused since there is nothing to roll out.
+// heldFleet creates Deployments, one of them paused by hand, and waits until all are
+// paused because there is nothing to roll out.
 func heldFleet(t *testing.T, namespace string) scenario.Fleet {
 	t.Helper()
 	fleet := scenario.Fleet{App: scenario.NewApp(namespace, "shop"), Members: []string{"cart", "checkout", "front"}}
@@ -206,7 +206,7 @@ func heldFleet(t *testing.T, namespace string) scenario.Fleet {
 	return fleet
 }
 
-// awaitLetGo waits until nothing is paused but what is held by hand.
+// awaitLetGo waits until only the Deployment that is paused by hand is paused.
 func awaitLetGo(t *testing.T, fleet scenario.Fleet) {
 	t.Helper()
 	stage.AwaitDeployments(t, plane.Client(), fleet, "none held", func(d *appsv1.Deployment) bool {
@@ -215,20 +215,21 @@ func awaitLetGo(t *testing.T, fleet scenario.Fleet) {
 	})
 }
 
-// awaitNoCleanup waits until the controller has no right left by which it cleans up.
+// awaitNoCleanup waits until the controller has lost the rights that it needs to clean
+// up.
 func awaitNoCleanup(t *testing.T) {
 	t.Helper()
 	awaitGone(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "rollout-controller-deploymentcoordination-cleanup-rolebinding"}})
 	awaitGone(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "rollout-controller-deploymentcoordination-cleanup-role"}})
 }
 
-// args are those of the controller as it is installed now.
+// args returns the arguments of the controller as it is installed now.
 func args(t *testing.T) []string {
 	t.Helper()
 	return container(t, deployment()).Args
 }
 
-// container is the one of a Deployment, as it is stored.
+// container returns the only container of a stored Deployment.
 func container(t *testing.T, d *appsv1.Deployment) *corev1.Container {
 	t.Helper()
 	if err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
@@ -237,7 +238,7 @@ func container(t *testing.T, d *appsv1.Deployment) *corev1.Container {
 	return &d.Spec.Template.Spec.Containers[0]
 }
 
-// runController runs the controller as it is installed now, with more arguments
+// runController runs the controller as it is installed now, with additional arguments
 // before its own.
 func runController(t *testing.T, name string, more ...string) *controlplane.Process {
 	t.Helper()
@@ -251,7 +252,7 @@ func runAs(t *testing.T, d *appsv1.Deployment, name string, more ...string) *con
 	return runServing(t, d, name, "0", more...)
 }
 
-// runServing does so, and serves metrics at an address.
+// runServing does the same as runAs, and serves metrics at an address.
 func runServing(t *testing.T, d *appsv1.Deployment, name, metrics string, more ...string) *controlplane.Process {
 	t.Helper()
 	program, err := scenario.BuildController(t.Context(), os.Stderr)
@@ -287,7 +288,8 @@ func stop(t *testing.T, process *controlplane.Process) {
 	}
 }
 
-// createHooks creates what Helm does before its Job, which nobody runs here.
+// createHooks creates the objects that Helm creates before its Job. Nothing runs the Job
+// here.
 func createHooks(t *testing.T) {
 	t.Helper()
 	objects, err := manifests.Template(t.Context(), "--set=deploymentCoordination.enabled=true")
@@ -310,7 +312,8 @@ func deleteLater(t *testing.T, o client.Object) {
 	}
 }
 
-// create creates objects of which the API server may fill in what it likes.
+// create creates objects. The API server may set further fields in typed objects. An
+// unstructured object stays as it is.
 func create(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -323,7 +326,7 @@ func create(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// change changes an object as it is stored.
+// change changes an object in the API server.
 func change(t *testing.T, object client.Object, do func()) {
 	t.Helper()
 	stage.Eventually(t, fmt.Sprintf("%T %s changed", object, object.GetName()), func() (bool, string) {
@@ -346,7 +349,8 @@ func deleteAll(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// awaitReleased waits until Flux has installed or upgraded the chart as it is asked for now.
+// awaitReleased waits until Flux has installed or upgraded the chart with the present
+// spec.
 func awaitReleased(t *testing.T, release *helmv2.HelmRelease) {
 	t.Helper()
 	stage.Eventually(t, "the HelmRelease ready", func() (bool, string) {

@@ -26,13 +26,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// alarms says how often the story raises which alert: its condition is true,
-// and it waits for its time, or fires.
+// alarms is how often the story raises each alert. An alert counts if it is pending or
+// firing.
 var alarms = map[string]int{
 	"RolloutBakeFailed":        1,
-	"RolloutDeployingTooLong":  2, // what is never applied, and what is in conflict
+	"RolloutDeployingTooLong":  2, // one is never applied, and one is in conflict
 	failing:                    1,
-	"RolloutPinned":            2, // to what restored it, and to what is no tag
+	"RolloutPinned":            2, // one to the version that restored it, one to an invalid tag
 	"RolloutReleaseWaiting":    1,
 	"RolloutScheduleNotReady":  1,
 	"RolloutStalled":           1, // the other one is suspended
@@ -43,10 +43,10 @@ var alarms = map[string]int{
 }
 
 const (
-	// failing may be raised for more than one controller: anyone's write may
-	// meet another.
+	// failing may be raised for more than one controller, because the write of any
+	// controller may conflict with another write.
 	failing = "RolloutReconcileErrors"
-	// lost is raised once events for Flux's alerts are, which takes its time.
+	// lost is raised after events for Flux's alerts are lost, which takes some time.
 	lost = "RolloutNotificationsDropped"
 )
 
@@ -95,8 +95,7 @@ func raised(t *testing.T, prometheus prometheusv1.API, want string) {
 	})
 }
 
-// incomplete recognises a text in which a label was to be filled in that is not
-// there.
+// incomplete matches a text in which the value of a label is missing.
 var incomplete = regexp.MustCompile(`<error|<no value>|(^|\s)/|/(\s|$|\.)|  `)
 
 // alertsOf counts the alerts whose condition is true.
@@ -151,7 +150,7 @@ func panelsShow(t *testing.T, prometheus prometheusv1.API) {
 		t.Fatal(err)
 	}
 	for _, q := range queries {
-		stage.Eventually(t, "panel "+q.Of+" shows something", func() (bool, string) { // a rate takes two looks
+		stage.Eventually(t, "panel "+q.Of+" shows something", func() (bool, string) { // a rate needs two samples
 			value, warnings, err := prometheus.Query(t.Context(), q.Expr, time.Now())
 			series, isVector := value.(model.Vector)
 			return err == nil && len(warnings) == 0 && !(isVector && len(series) == 0),
@@ -160,8 +159,8 @@ func panelsShow(t *testing.T, prometheus prometheusv1.API) {
 	}
 }
 
-// everythingExists looks for each metric that a query selects, and for each
-// that kube-state-metrics is configured to tell, with all of its labels.
+// everythingExists checks that each metric that a query selects exists, and each metric
+// that kube-state-metrics is configured to report, with all of its labels.
 func everythingExists(t *testing.T, prometheus prometheusv1.API) {
 	t.Helper()
 	queries, err := monitoring.Queries()
@@ -196,8 +195,8 @@ func everythingExists(t *testing.T, prometheus prometheusv1.API) {
 	}
 }
 
-// guideIsComplete looks in the guide for each metric of the project that
-// Prometheus has, whichever part of the controller it comes from.
+// guideIsComplete checks that the guide lists each metric of the project that Prometheus
+// has, from all parts of the controller.
 func guideIsComplete(t *testing.T, prometheus prometheusv1.API) {
 	t.Helper()
 	guide, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "guides", "monitoring.md"))
@@ -220,7 +219,7 @@ func guideIsComplete(t *testing.T, prometheus prometheusv1.API) {
 	}
 }
 
-// numbers are those that the story leaves behind.
+// numbers checks the values of the metrics after the story.
 func numbers(t *testing.T, prometheus prometheusv1.API) {
 	t.Helper()
 	for query, want := range map[string]map[string]float64{
@@ -253,7 +252,7 @@ func numbers(t *testing.T, prometheus prometheusv1.API) {
 	}
 }
 
-// occupyLease lets somebody else hold the Lease, who does not act.
+// occupyLease gives the Lease to another holder, which does not act.
 func occupyLease(t *testing.T) {
 	t.Helper()
 	leases := &coordinationv1.LeaseList{}

@@ -19,7 +19,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-// play makes everything happen that alerts and panels tell of.
+// play causes all situations that alerts and panels report.
 func play(t *testing.T) {
 	t.Helper()
 	succeedsThenWaits(t)
@@ -33,8 +33,8 @@ func play(t *testing.T) {
 	cannotBeRead(t)
 }
 
-// succeedsThenWaits promotes a release and holds the next one by a gate, beside
-// schedules of which one cannot be evaluated.
+// succeedsThenWaits promotes a release, and holds the next one with a gate. It also
+// creates schedules, of which one cannot be evaluated.
 func succeedsThenWaits(t *testing.T) {
 	t.Helper()
 	s := stage.New(t, plane)
@@ -64,7 +64,7 @@ func succeedsThenWaits(t *testing.T) {
 	)
 }
 
-// bakeFails lets a HealthCheck fall ill during the bake.
+// bakeFails makes a HealthCheck Unhealthy during the bake.
 func bakeFails(t *testing.T) {
 	t.Helper()
 	s := stage.New(t, plane)
@@ -110,7 +110,7 @@ func isNeverApplied(t *testing.T) {
 	s.AwaitState("1.0.0", v1alpha1.BakeDeploying)
 }
 
-// isInConflict has a target that follows a range of its own.
+// isInConflict creates a target that has a semver range of its own.
 func isInConflict(t *testing.T) {
 	t.Helper()
 	s := stage.New(t, plane)
@@ -136,8 +136,8 @@ func isStalled(t *testing.T) *stage.Stage {
 	return s
 }
 
-// isStalledAndSuspended keeps its conditions and its pin, which are no reason for an
-// alarm. That it is suspended is one, and no other.
+// isStalledAndSuspended suspends a Rollout that keeps its conditions and its pin. They
+// raise no alert then. The suspension raises the only one.
 func isStalledAndSuspended(t *testing.T) {
 	t.Helper()
 	s := isStalled(t)
@@ -145,7 +145,7 @@ func isStalledAndSuspended(t *testing.T) {
 	s.Change(rollout, func() { rollout.Spec.Suspend = true })
 }
 
-// cannotBeStored has a Rollout whose status an admission policy refuses.
+// cannotBeStored creates a Rollout whose status an admission policy refuses.
 func cannotBeStored(t *testing.T) {
 	t.Helper()
 	s := stage.New(t, plane)
@@ -175,7 +175,7 @@ func cannotBeStored(t *testing.T) {
 			},
 		},
 		s.NamespaceObject(),
-		s.Rollout(func(spec *v1alpha1.RolloutSpec) { spec.Suspend = true }), // until the policy is at work
+		s.Rollout(func(spec *v1alpha1.RolloutSpec) { spec.Suspend = true }), // until the policy is in effect
 	)
 	rollout := s.Rollout()
 	s.Read(rollout)
@@ -187,16 +187,16 @@ func cannotBeStored(t *testing.T) {
 	s.Change(rollout, func() { rollout.Spec.Suspend = false })
 }
 
-// cannotBeRead has a HealthCheck with a time that its schema takes and the controller
-// cannot decode. No Rollout selects it.
+// cannotBeRead creates a HealthCheck with a time that its schema accepts and the
+// controller cannot decode. No Rollout selects it.
 func cannotBeRead(t *testing.T) {
 	t.Helper()
 	s := stage.New(t, plane)
-	check, class := s.HealthCheck(), "smoke" // which the controller does not write
+	check, class := s.HealthCheck(), "smoke" // the controller does not write this class
 	check.Spec.Class = &class
 	s.Create(s.NamespaceObject(), check)
 	odd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: check.Namespace, Name: check.Name}}
-	odd.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("HealthCheck")) // the answer cannot be decoded either
+	odd.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("HealthCheck")) // the response cannot be decoded either
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"lastErrorTime":"2026-03-02t12:00:00z"}}`))
 	if err := plane.Client().Status().Patch(t.Context(), odd, patch); err != nil {
 		t.Fatal(err)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoring plays a story of good and bad releases on a control plane
-// of its own, lets a real Prometheus and kube-state-metrics watch it, and
-// evaluates every alert and every panel of the dashboard there.
+// Package monitoring runs a story of good and bad releases on a control plane of its own.
+// A real Prometheus and kube-state-metrics watch it and evaluate every alert and every
+// panel of the dashboard.
 package monitoring
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/monitoring"
 )
 
-// plane is what the story is played on.
+// plane is the control plane of the story.
 var plane *stage.Plane
 
-// metricsAddress is where the controller serves its metrics.
+// metricsAddress is the address at which the controller serves its metrics.
 var metricsAddress string
 
 func TestMain(m *testing.M) {
@@ -34,12 +34,13 @@ func TestMain(m *testing.M) {
 	}
 	args := append([]string{
 		"--metrics-bind-address=" + metricsAddress, "--metrics-secure=false",
-		"--events-addr=http://127.0.0.1:9/", // nobody listens there
+		"--events-addr=http://127.0.0.1:9/", // no process listens there
 	}, stage.AsShipped...)
 	os.Exit(stage.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true}, args...))
 }
 
-// watch starts what watches the control plane, and returns Prometheus.
+// watch starts the programs that watch the control plane, and returns a client for
+// Prometheus.
 func watch(t *testing.T) prometheusv1.API {
 	t.Helper()
 	config, _, err := monitoring.CustomResources()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package olderflux tells a story where Flux serves images as it did before 2.7.
+// Package olderflux tests a story with the API versions for images that Flux served
+// before 2.7.
 package olderflux
 
 import (
@@ -19,8 +20,9 @@ import (
 func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 
 // Flux 2.6 serves the image kinds at v1beta2 and not at v1. Its own scanner is not
-// published as a Go module, and the newer one that the other suites run reads only
-// v1. So the test itself writes what a scan writes, which has the same fields in both.
+// published as a Go module, and the newer one that the other suites run reads only v1. So
+// the test itself writes the status of a scan, which has the same fields in both
+// versions.
 func TestAReleaseGoesAllTheWayWhereImagesAreServedAtV1Beta2Only(t *testing.T) {
 	older := stage.StartFor(t, controlplane.Options{Flux: true, ImageVersion: controlplane.ImageV1Beta2})
 	s := stage.New(t, older)
@@ -38,7 +40,7 @@ func TestAReleaseGoesAllTheWayWhereImagesAreServedAtV1Beta2Only(t *testing.T) {
 	}
 }
 
-// publish pushes a version and writes the status that a scan would then write.
+// publish pushes a version and writes the status that a scan would write.
 func publish(s *stage.Stage, version string, older ...string) {
 	s.T.Helper()
 	digest := s.Push(s.ConfigRelease(version))

@@ -65,8 +65,8 @@ func TestWhatAPromotionCosts(t *testing.T) {
 	}
 }
 
-// prepare deploys 1.0.0 to two targets, an OCIRepository and a Kustomization
-// with a variable, and waits until all is quiet.
+// prepare deploys 1.0.0 to two targets, an OCIRepository and a Kustomization with a
+// variable, and waits until there are no more requests.
 func prepare(s *stage.Stage, baked bool) {
 	s.T.Helper()
 	objects := s.Flux(plane.Registry.Host())
@@ -85,8 +85,8 @@ func prepare(s *stage.Stage, baked bool) {
 	awaitQuiet(s.T)
 }
 
-// promotionWrites picks the writes of the Rollout, whatever their kind, and
-// those of the targets' specs. Flux writes but their status.
+// promotionWrites returns all writes of the Rollout, and the writes of the targets'
+// specs. Flux writes only the status of the targets.
 func promotionWrites(all controlplane.Requests) controlplane.Requests {
 	writes := controlplane.Requests{}
 	for request, n := range all {
@@ -100,8 +100,8 @@ func promotionWrites(all controlplane.Requests) controlplane.Requests {
 
 func isEventWrite(r controlplane.Request) bool { return r.Resource == "events" && r.IsWrite() }
 
-// events are those of the story's namespace, Flux's included, in the order of
-// their writing.
+// events returns the events in the story's namespace, including Flux's, in the order in
+// which they were written.
 func events(s *stage.Stage) []corev1.Event {
 	s.T.Helper()
 	list := &corev1.EventList{}

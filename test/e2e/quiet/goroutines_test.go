@@ -13,8 +13,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-// TestStoriesLeaveNoGoroutineBehind compares with what was there after a first
-// story, since some connections and watches begin when they are first needed.
+// TestStoriesLeaveNoGoroutineBehind compares with the number of goroutines after a first
+// story, because some connections and watches begin when they are first needed.
 func TestStoriesLeaveNoGoroutineBehind(t *testing.T) {
 	goroutines := func() float64 { return stage.Metric(t, metricsAddress, "go_goroutines") }
 	comeAndGo(t, 1)
@@ -39,7 +39,7 @@ func comeAndGo(t *testing.T, number int) {
 			s.Publish(s.ConfigRelease(version))
 			s.AwaitState(version, v1alpha1.BakeSucceeded)
 		}
-		// What still named a Rollout that is gone would be told of later.
+		// An object that still names a deleted Rollout would be reported later.
 		for _, o := range []client.Object{s.Kustomization(), s.OCIRepository(""), s.Rollout(), s.HealthCheck()} {
 			s.Delete(o)
 		}

@@ -52,9 +52,9 @@ func TestAtRestNobodyAsksAnything(t *testing.T) {
 	}
 }
 
-// withoutRenewals leaves out watches that were opened again: each client does that
-// with each of its watches every five to ten minutes, which may be just now. At most
-// three clients watch a kind; one that never comes to rest would open it more often.
+// withoutRenewals removes watches that were opened again. Each client opens each of its
+// watches again every five to ten minutes, possibly within this minute. At most three
+// clients watch a kind. A client that never comes to rest would open it more often.
 func withoutRenewals(asked controlplane.Requests) controlplane.Requests {
 	maps.DeleteFunc(asked, func(request controlplane.Request, times int) bool {
 		return request.Verb == "WATCH" && times <= 3
@@ -62,8 +62,8 @@ func withoutRenewals(asked controlplane.Requests) controlplane.Requests {
 	return asked
 }
 
-// lastEvents are the newest events of the cluster, for whoever looks for what
-// was not at rest.
+// lastEvents returns the newest events of the cluster. They help to find the cause of
+// requests.
 func lastEvents(t *testing.T) []string {
 	t.Helper()
 	list := &corev1.EventList{}

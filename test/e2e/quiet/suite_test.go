@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quiet counts what the controller asks of the API server, by the
-// server's own metrics. It has a control plane of its own and its tests take
-// turns, so that nobody else asks anything meanwhile.
+// Package quiet counts the controller's requests to the API server, by the server's own
+// metrics. It has a control plane of its own. Its tests run one after another, so nothing
+// else makes requests meanwhile.
 package quiet
 
 import (
@@ -18,7 +18,7 @@ import (
 // plane is shared by the tests.
 var plane *stage.Plane
 
-// metricsAddress is where the controller serves its metrics.
+// metricsAddress is the address at which the controller serves its metrics.
 var metricsAddress string
 
 func TestMain(m *testing.M) {
@@ -30,13 +30,13 @@ func TestMain(m *testing.M) {
 	os.Exit(stage.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true}, flags()...))
 }
 
-// flags are those of the controller.
+// flags returns the flags of the controller.
 func flags() []string {
 	return append([]string{"--metrics-bind-address=" + metricsAddress, "--metrics-secure=false"}, stage.AsShipped...)
 }
 
-// requestsDuring counts what the API server is asked while something happens,
-// and until it is quiet again.
+// requestsDuring counts the requests to the API server while a function runs, and until
+// it is quiet again.
 func requestsDuring(t *testing.T, happen func()) controlplane.Requests {
 	t.Helper()
 	before := requests(t)
@@ -45,7 +45,7 @@ func requestsDuring(t *testing.T, happen func()) controlplane.Requests {
 	return requests(t).Since(before)
 }
 
-// awaitQuiet waits for seconds in which nobody asks anything.
+// awaitQuiet waits until there are no requests for some seconds.
 func awaitQuiet(t *testing.T) {
 	t.Helper()
 	const long = 3 * time.Second
@@ -59,9 +59,9 @@ func awaitQuiet(t *testing.T) {
 	})
 }
 
-// requests are those made so far, without renewals of leases, and without those
-// that the API server makes to itself: about its own API, and every few minutes
-// about the addresses of Services.
+// requests returns the requests so far, without renewals of leases, and without those
+// that the API server makes to itself: about its own API, and every few minutes about the
+// addresses of Services.
 func requests(t *testing.T) controlplane.Requests {
 	t.Helper()
 	all, err := plane.Requests(t.Context())

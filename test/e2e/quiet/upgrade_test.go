@@ -50,8 +50,8 @@ func TestAnUpgradeDuringABakeWritesNothing(t *testing.T) {
 	endsAsItWould(s, before[0].(*v1alpha1.Rollout).Current())
 }
 
-// What upstream's CRD does not have, such as status.targets, is lost as long as
-// that CRD is served and its controller writes.
+// Fields that upstream's CRD does not have, such as status.targets, are lost while that
+// CRD is served and its controller writes.
 func TestAnUpgradeFromUpstreamsCRDKeepsTheBake(t *testing.T) {
 	s := bake(t)
 	before := s.Live()
@@ -76,7 +76,8 @@ func TestAnUpgradeFromUpstreamsCRDKeepsTheBake(t *testing.T) {
 	endsAsItWould(s, before.Current())
 }
 
-// bake returns a stage on which 1.0.0 bakes for an hour and all is quiet.
+// bake returns a stage on which 1.0.0 bakes for an hour, after all other requests have
+// ended.
 func bake(t *testing.T) *stage.Stage {
 	t.Helper()
 	s := stage.New(t, plane)
@@ -88,8 +89,8 @@ func bake(t *testing.T) *stage.Stage {
 	return s
 }
 
-// endsAsItWould ends the bake by making it short, and compares the entry with
-// what it was before the upgrade.
+// endsAsItWould ends the bake by making it short, and compares the entry with the entry
+// before the upgrade.
 func endsAsItWould(s *stage.Stage, before *v1alpha1.DeploymentHistoryEntry) {
 	s.T.Helper()
 	rollout := s.Rollout()
@@ -117,8 +118,8 @@ func read(s *stage.Stage, objects []client.Object) []client.Object {
 	return objects
 }
 
-// stopController ends the controller as a new Deployment would, its Lease given
-// back.
+// stopController stops the controller as an update of its Deployment would. It gives up
+// its Lease.
 func stopController(t *testing.T) {
 	t.Helper()
 	if err := plane.Controller.Stop(t.Context()); err != nil {
@@ -126,7 +127,7 @@ func stopController(t *testing.T) {
 	}
 }
 
-// install applies what users apply, CRDs included.
+// install applies the manifests that users apply, CRDs included.
 func install(t *testing.T) {
 	t.Helper()
 	objects, err := scenario.Manifests(t.Context())
@@ -146,8 +147,8 @@ func install(t *testing.T) {
 	awaitQuiet(t)
 }
 
-// startNextVersion starts the controller as another version of itself, and waits
-// until it leads and has done what it wants to.
+// startNextVersion starts the controller as another version of itself. It waits until
+// this one leads and makes no more requests.
 func startNextVersion(t *testing.T) {
 	t.Helper()
 	program := filepath.Join(plane.Dir(), "next-version")
@@ -167,7 +168,7 @@ func startNextVersion(t *testing.T) {
 	awaitQuiet(t)
 }
 
-// leader is who holds the Lease; empty when it was given back.
+// leader returns the holder of the Lease, or an empty text after the Lease was given up.
 func leader(t *testing.T) string {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
@@ -181,7 +182,8 @@ func leader(t *testing.T) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// serveUpstreamsCRD removes from the CRD of Rollouts what upstream does not know.
+// serveUpstreamsCRD removes the fields that upstream does not know from the CRD of
+// Rollouts.
 func serveUpstreamsCRD(t *testing.T, s *stage.Stage) {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "rollouts.kuberik.com"}}
@@ -194,8 +196,8 @@ func serveUpstreamsCRD(t *testing.T, s *stage.Stage) {
 	awaitSuspendServed(s, false)
 }
 
-// narrow removes the properties that a type of upstream's does not have, and the
-// rules and defaults, which may be about them.
+// narrow removes the properties that a type of upstream's does not have. It also removes
+// the rules and defaults, because they may refer to these properties.
 func narrow(schema *apiextensionsv1.JSONSchemaProps, upstream reflect.Type) {
 	for upstream.Kind() == reflect.Pointer || upstream.Kind() == reflect.Slice {
 		if upstream = upstream.Elem(); schema.Items != nil {
@@ -221,8 +223,8 @@ func narrow(schema *apiextensionsv1.JSONSchemaProps, upstream reflect.Type) {
 	}
 }
 
-// awaitSuspendServed waits until the API server knows a field that upstream's
-// CRD lacks, or does not know it any more.
+// awaitSuspendServed waits until the API server serves a field that upstream's CRD lacks,
+// or no longer serves it.
 func awaitSuspendServed(s *stage.Stage, want bool) {
 	s.T.Helper()
 	stage.Eventually(s.T, "the CRD to be served", func() (bool, string) {

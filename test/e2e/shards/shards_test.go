@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shards runs several controllers on one cluster that share the work,
-// and looks who has done what by the API server's audit log: each of them acts
-// as an account of its own.
+// Package shards runs several controllers on one cluster that share the work. It checks
+// in the API server's audit log which of them did what: each of them has an account of
+// its own.
 package shards
 
 import (
@@ -29,8 +29,8 @@ func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 
 const shardKey = "sharding.fluxcd.io/key"
 
-// longerThanOrphans is longer than an annotation may name a Rollout that does
-// not exist before that is told.
+// longerThanOrphans is longer than the time after which an annotation that names a
+// missing Rollout is reported.
 const longerThanOrphans = 12 * time.Second
 
 func TestEachInstanceActsForItsOwnObjectsAndNoOthers(t *testing.T) {
@@ -104,8 +104,8 @@ func TestEachInstanceActsForItsOwnObjectsAndNoOthers(t *testing.T) {
 		"Rollout "+main.Namespace, "Rollout "+one.Namespace)
 }
 
-// awaitTimed waits until just these are the objects, as "kind namespace", of
-// which an instance says how long it takes to reconcile them.
+// awaitTimed waits until an instance reports reconcile durations for exactly these
+// objects, as "kind namespace".
 func awaitTimed(t *testing.T, address string, want ...string) {
 	t.Helper()
 	slices.Sort(want)
@@ -119,8 +119,8 @@ func awaitTimed(t *testing.T, address string, want ...string) {
 	})
 }
 
-// moveAndPromote hands a Rollout over in the middle of a bake, and its next
-// release to the new instance.
+// moveAndPromote gives a Rollout to another instance in the middle of a bake, and checks
+// that this instance promotes its next release.
 func moveAndPromote(t *testing.T, main, one *stage.Stage) {
 	t.Helper()
 	main.Publish(main.ConfigRelease("1.1.0"))
@@ -183,7 +183,7 @@ func start(t *testing.T, plane *stage.Plane, account string, env []string, args 
 	}
 }
 
-// in labels an object with its shard; empty is none.
+// in labels an object with its shard. An empty text means none.
 func in[T client.Object](shard string, o T) T {
 	labels := maps.Clone(o.GetLabels())
 	if labels == nil {
@@ -196,8 +196,8 @@ func in[T client.Object](shard string, o T) T {
 	return o
 }
 
-// writes says who has written what in which namespace, as "account namespace":
-// "verb resource". Leases are left out.
+// writes returns what each account has written in each namespace: "verb resource" by
+// "account namespace". Leases are left out.
 func writes(t *testing.T, plane *stage.Plane, accounts ...string) map[string][]string {
 	t.Helper()
 	audited, err := plane.Audited()
@@ -222,7 +222,7 @@ func writes(t *testing.T, plane *stage.Plane, accounts ...string) map[string][]s
 	return all
 }
 
-// leases are those of the controllers, by name, with who holds them.
+// leases returns the Leases of the controllers by name, with their holders.
 func leases(t *testing.T, plane *stage.Plane) map[string]string {
 	t.Helper()
 	list := &coordinationv1.LeaseList{}

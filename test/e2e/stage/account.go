@@ -15,11 +15,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// component is who sends the controller's events.
+// component is the source of the controller's events.
 const component = "rollout-controller"
 
-// History tells the promotions of a Rollout, newest first, each in the words
-// "id version state".
+// History returns the promotions of a Rollout, newest first, each as "id version state".
 func History(r *v1alpha1.Rollout) []string {
 	told := []string{}
 	for i := range r.Status.History {
@@ -33,7 +32,7 @@ func History(r *v1alpha1.Rollout) []string {
 	return told
 }
 
-// Condition tells a condition of a Rollout, as "Type=Status Reason: message".
+// Condition returns a condition of a Rollout, as "Type=Status Reason: message".
 func Condition(r *v1alpha1.Rollout, kind string) string {
 	c := apimeta.FindStatusCondition(r.Status.Conditions, kind)
 	if c == nil {
@@ -42,8 +41,8 @@ func Condition(r *v1alpha1.Rollout, kind string) string {
 	return fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
 }
 
-// Events tells what the controller announced about an object, oldest first, as
-// "Type Reason: message", once for every time that it did.
+// Events returns the events that the controller emitted about an object, oldest first, as
+// "Type Reason: message". It repeats an event as often as it was emitted.
 func (s *Stage) Events(object client.Object) []string {
 	s.T.Helper()
 	gvk, err := apiutil.GVKForObject(object, s.Plane.Client().Scheme())
@@ -67,14 +66,14 @@ func (s *Stage) Events(object client.Object) []string {
 	return told
 }
 
-// Told picks the events with a reason.
+// Told returns the events with a reason.
 func Told(events []string, reason string) []string {
 	return slices.DeleteFunc(slices.Clone(events), func(e string) bool {
 		return !strings.Contains(e, " "+reason+": ")
 	})
 }
 
-// describe shows what matters of a Rollout when a story fails.
+// describe returns the important parts of a Rollout for the message of a failed story.
 func describe(r *v1alpha1.Rollout) string {
 	var text strings.Builder
 	for i := range r.Status.History {

@@ -14,8 +14,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// Application is one with two targets, whose history is kept whole: an
-// OCIRepository, and a Kustomization that consumes it and has a variable.
+// Application has two targets: an OCIRepository, and a Kustomization that consumes it and
+// has a variable. Its Rollout keeps the whole history.
 type Application struct {
 	*Stage
 	last string
@@ -37,15 +37,15 @@ func NewApplication(t *testing.T, plane *Plane, options ...func(*v1alpha1.Rollou
 
 func keepAll(spec *v1alpha1.RolloutSpec) { spec.VersionHistoryLimit = new(int32(1000)) }
 
-// Release publishes a version, newer than those before.
+// Release publishes a version that is newer than those before.
 func (a *Application) Release(version string) {
 	a.T.Helper()
 	a.Publish(a.ConfigRelease(version))
 	a.last = version
 }
 
-// HasEveryReleaseOnce: the history is the releases, each succeeded, with ids
-// from 1 on.
+// HasEveryReleaseOnce checks that the history consists of the releases, that each
+// succeeded, and that the ids begin at 1.
 func (a *Application) HasEveryReleaseOnce(released []string) {
 	a.T.Helper()
 	var want []string
@@ -57,8 +57,8 @@ func (a *Application) HasEveryReleaseOnce(released []string) {
 	}
 }
 
-// Agrees: the targets carry, and Flux has applied, what is the newest release
-// and the newest entry of the history.
+// Agrees checks that the newest release is the newest entry of the history, and that the
+// targets are set to it and Flux has applied it.
 func (a *Application) Agrees() {
 	a.T.Helper()
 	repository, kustomization := a.OCIRepository(""), a.Kustomization()
@@ -83,8 +83,8 @@ func (a *Application) Agrees() {
 	}
 }
 
-// WroteEachTargetOnce: the spec of each target was written once for each of a
-// number of releases, and by nobody after it was created.
+// WroteEachTargetOnce checks that the spec of each target was written once for each of a
+// number of releases, and not in any other way after its creation.
 func (a *Application) WroteEachTargetOnce(releases int) {
 	a.T.Helper()
 	repository, kustomization := a.OCIRepository(""), a.Kustomization()

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// calm is how long a story watches that nothing happens.
+	// calm is how long a story checks that nothing happens.
 	calm = 3 * time.Second
-	// pace is how often it looks.
+	// pace is the time between two checks.
 	pace = 100 * time.Millisecond
 )
 
-// Eventually looks until the answer is yes, and says what it last saw if that
-// never comes.
+// Eventually calls look until it is done. If that never happens, the test fails with the
+// state that it last saw.
 func Eventually(t *testing.T, what string, look func() (done bool, seen string)) {
 	t.Helper()
 	for start := time.Now(); ; time.Sleep(pace) {
@@ -33,7 +33,7 @@ func Eventually(t *testing.T, what string, look func() (done bool, seen string))
 	}
 }
 
-// Live returns the application's Rollout as it is stored.
+// Live returns the application's Rollout from the API server.
 func (s *Stage) Live() *v1alpha1.Rollout {
 	s.T.Helper()
 	rollout := s.Rollout()
@@ -41,7 +41,7 @@ func (s *Stage) Live() *v1alpha1.Rollout {
 	return rollout
 }
 
-// Await waits until the Rollout is as wanted.
+// Await waits until the Rollout is in the wanted state.
 func (s *Stage) Await(what string, wanted func(*v1alpha1.Rollout) bool) *v1alpha1.Rollout {
 	s.T.Helper()
 	var rollout *v1alpha1.Rollout
@@ -79,8 +79,8 @@ func (s *Stage) AwaitCandidate(version string) *v1alpha1.Rollout {
 	})
 }
 
-// Stays makes sure that nothing happens to the Rollout for a while. What
-// may still be on its way comes first.
+// Stays checks that nothing happens to the Rollout for a while. That is long enough for
+// changes that are still in progress.
 func (s *Stage) Stays(what string, holds func(*v1alpha1.Rollout) bool) {
 	s.T.Helper()
 	for start := time.Now(); time.Since(start) < calm; time.Sleep(pace) {

@@ -13,8 +13,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// AwaitDeployments waits until all Deployments of a fleet are there, and each is as
-// wanted.
+// AwaitDeployments waits until all Deployments of a fleet exist, and each is in the
+// wanted state.
 func AwaitDeployments(t *testing.T, from client.Reader, fleet scenario.Fleet, what string, wanted func(*appsv1.Deployment) bool) {
 	t.Helper()
 	Eventually(t, what, func() (bool, string) {

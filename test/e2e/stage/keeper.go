@@ -10,13 +10,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 )
 
-// restartPause is how long a program that has ended stays away.
+// restartPause is the time between the end of a program and its next start.
 const restartPause = time.Second
 
-// Keeper starts a program again whenever it has ended, as a Deployment does.
+// Keeper restarts a program whenever it has ended, as a Deployment does.
 type Keeper struct{ ended atomic.Int32 }
 
-// Keep has a program that runs kept running until the test is over.
+// Keep keeps a running program running until the test is over.
 func Keep(t *testing.T, program *controlplane.Process) *Keeper {
 	t.Helper()
 	k, over := &Keeper{}, make(chan struct{})
@@ -39,5 +39,5 @@ func Keep(t *testing.T, program *controlplane.Process) *Keeper {
 	return k
 }
 
-// Ended is how often the program has ended.
+// Ended returns how often the program has ended.
 func (k *Keeper) Ended() int { return int(k.ended.Load()) }

@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// seedVariable repeats the moments of an earlier run, as far as the
-// machine's own timing lets them be repeated.
+// seedVariable is the environment variable that repeats the moments of an earlier run, as
+// far as the timing of the machine allows it.
 const seedVariable = "CRASH_SEED"
 
-// Random is seeded by the environment variable CRASH_SEED, or else by the clock.
-// The log of the test has the seed.
+// Random returns a generator whose seed is the environment variable CRASH_SEED, or else
+// the time. The log of the test contains the seed.
 func Random(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -34,9 +34,9 @@ func Random(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, seed))
 }
 
-// Killer kills the controller again and again, and starts it again each time.
+// Killer kills the controller repeatedly, and starts it again each time.
 type Killer struct {
-	// Look looks at what a dead controller has left; it may be nil.
+	// Look inspects the state that a killed controller has left. It may be nil.
 	Look func(context.Context) error
 
 	plane  *Plane
@@ -45,15 +45,15 @@ type Killer struct {
 	kinds  []client.ObjectList
 }
 
-// NewKiller returns a killer that likes the moments after the controller has
-// written an object of some kinds: there is the most to lose.
+// NewKiller returns a killer that prefers the moments after the controller has written an
+// object of some kinds, because most can be lost then.
 func NewKiller(plane *Plane, random *rand.Rand, kinds ...client.ObjectList) (*Killer, error) {
 	c, err := client.NewWithWatch(plane.RESTConfig(), client.Options{Scheme: plane.Client().Scheme()})
 	return &Killer{plane: plane, random: random, client: c, kinds: kinds}, err
 }
 
-// Kill kills the controller a number of times: every other time at any moment
-// of its life, its start included, and else right after something was written.
+// Kill kills the controller a number of times. Every other kill is at any moment of its
+// life, including its start. The others are right after a write.
 func (k *Killer) Kill(ctx context.Context, times int) error {
 	for n := range times {
 		if n%2 == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// FreeAddress is one that nobody listens at.
+// FreeAddress returns an address that no process uses.
 func FreeAddress(t *testing.T) string {
 	t.Helper()
 	address, err := controlplane.FreeAddress()
@@ -21,8 +21,8 @@ func FreeAddress(t *testing.T) string {
 	return address
 }
 
-// Metric is the sum, over all labels, of a metric of the controller that serves
-// them at an address.
+// Metric returns the sum, over all labels, of a metric of the controller that serves
+// metrics at an address.
 func Metric(t *testing.T, address, name string) float64 {
 	t.Helper()
 	family := Metrics(t, address)[name]
@@ -32,7 +32,7 @@ func Metric(t *testing.T, address, name string) float64 {
 	return scenario.Total(family.GetMetric())
 }
 
-// Metrics are those of the controller that serves them at an address.
+// Metrics returns the metrics of the controller that serves them at an address.
 func Metrics(t *testing.T, address string) map[string]*dto.MetricFamily {
 	t.Helper()
 	families, err := scenario.Metrics(t.Context(), address)

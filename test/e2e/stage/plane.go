@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stage is what the end-to-end stories are played on: a control plane
-// on which the controller runs, and per story an application with a namespace
-// and a repository of its own.
+// Package stage provides the environment of the end-to-end stories: a control plane on
+// which the controller runs, and for each story an application with a namespace and a
+// repository of its own.
 package stage
 
 import (
@@ -34,49 +34,50 @@ import (
 // runs.
 type Plane struct {
 	*controlplane.ControlPlane
-	// Controller can be killed and started again.
+	// Controller is the process of the controller. It can be killed and started again.
 	Controller *controlplane.Process
-	// RefusalsAreMeant by the test, which takes rights from the controller.
+	// RefusalsAreMeant is true if the test takes rights from the controller.
 	RefusalsAreMeant bool
 
 	program    string
 	components []string
 }
 
-// Setting is what a control plane for stories consists of.
+// Setting describes a control plane for stories.
 type Setting struct {
 	controlplane.Options
-	// Components of config/components whose roles the controller has beside those
+	// Components of config/components whose roles the controller has in addition to those
 	// of config/default.
 	Components []string
 	// Args are the flags of the controller.
 	Args []string
-	// Env is the environment of the controller, beside that of the shipped Deployment.
+	// Env is the environment of the controller in addition to that of the shipped
+	// Deployment.
 	Env []string
-	// Between, unless nil, puts something between the controller and the API
-	// server: it is given the path of the controller's kubeconfig, and returns that
-	// of another one.
+	// Between, unless nil, puts a proxy between the controller and the API server. It
+	// receives the path of the controller's kubeconfig, and returns the path of another
+	// one.
 	Between func(kubeconfig string) (string, error)
 }
 
-// logsVariable names, in the environment, a folder where logs are kept. Control
-// planes of one test each have a folder below it.
+// logsVariable is the environment variable with the folder for logs. The control plane of
+// a single test has its own folder below it.
 const logsVariable = "E2E_LOGS"
 
-// AsShipped are the flags of the shipped Deployment that say what it does.
+// AsShipped contains the flags of the shipped Deployment that affect its behavior.
 var AsShipped = []string{"--leader-elect"}
 
-// Start builds what is missing, starts it and runs the controller with the
-// given flags. Whoever calls it stops the control plane.
+// Start builds missing programs, starts the control plane, and runs the controller with
+// the given flags. The caller must stop the control plane.
 func Start(ctx context.Context, options controlplane.Options, args ...string) (*Plane, error) {
 	return Setting{Options: options, Args: args}.Start(ctx)
 }
 
-// beSilent drops what libraries log.
+// beSilent discards the logs of libraries.
 var beSilent = sync.OnceFunc(func() { ctrl.SetLogger(logr.Discard()) })
 
-// Start builds what is missing, starts it and runs the controller. Whoever calls
-// it stops the control plane.
+// Start builds missing programs, starts the control plane, and runs the controller. The
+// caller must stop the control plane.
 func (s Setting) Start(ctx context.Context) (*Plane, error) {
 	beSilent()
 	program, err := scenario.BuildController(ctx, os.Stderr)
@@ -115,8 +116,8 @@ func (p *Plane) runController(ctx context.Context, s Setting) error {
 	return err
 }
 
-// StartBeside runs another controller under a name, as an account with just the
-// rights that are shipped.
+// StartBeside runs another controller under a name, with an account that has only the
+// shipped rights.
 func (p *Plane) StartBeside(ctx context.Context, name, account string, env []string, args ...string) (*controlplane.Process, error) {
 	kubeconfig, err := scenario.Install(ctx, p.ControlPlane, account, p.components...)
 	if err != nil {
@@ -125,14 +126,14 @@ func (p *Plane) StartBeside(ctx context.Context, name, account string, env []str
 	return p.StartAs(name, kubeconfig, env, args...)
 }
 
-// StartAs runs another controller under a name, as somebody.
+// StartAs runs another controller under a name, with the account of a kubeconfig.
 func (p *Plane) StartAs(name, kubeconfig string, env []string, args ...string) (*controlplane.Process, error) {
 	return scenario.StartControllerAs(p.ControlPlane, name, p.program, kubeconfig, env, args...)
 }
 
-// End stops everything, the controller as the kubelet does. It is an error if
-// the controller was refused anything: the shipped roles must be enough for all
-// stories.
+// End stops everything. It stops the controller as the kubelet does. It returns an error
+// if the API server refused a request of the controller: the shipped roles must be enough
+// for all stories.
 func (p *Plane) End() error {
 	err := p.Controller.Stop(context.Background())
 	var refused error
@@ -164,13 +165,13 @@ func (p *Plane) refused() error {
 	return nil
 }
 
-// Main starts a control plane that the tests of a package share, runs them and
+// Main starts a control plane that the tests of a package share, runs the tests and
 // returns their exit code.
 func Main(m *testing.M, shared **Plane, options controlplane.Options, args ...string) int {
 	return Setting{Options: options, Args: args}.Main(m, shared)
 }
 
-// Main starts a control plane that the tests of a package share, runs them and
+// Main starts a control plane that the tests of a package share, runs the tests and
 // returns their exit code.
 func (s Setting) Main(m *testing.M, shared **Plane) int {
 	before := goleak.IgnoreCurrent()
@@ -194,8 +195,8 @@ func (s Setting) runAll(m *testing.M, shared **Plane) (code int, err error) {
 	return m.Run(), nil
 }
 
-// Bare starts a control plane that the tests of a package share and on which no
-// controller runs, prepares it, runs the tests and returns their exit code.
+// Bare starts a control plane without a controller that the tests of a package share. It
+// prepares the control plane, runs the tests and returns their exit code.
 func Bare(m *testing.M, shared **controlplane.ControlPlane, options controlplane.Options, prepare func(context.Context) error) int {
 	before := goleak.IgnoreCurrent()
 	code, err := runBare(m, shared, options, prepare)
@@ -221,13 +222,13 @@ func runBare(m *testing.M, shared **controlplane.ControlPlane, options controlpl
 	return m.Run(), nil
 }
 
-// StartFor starts a control plane for one test, and stops it after it.
+// StartFor starts a control plane for one test, and stops it afterwards.
 func StartFor(t *testing.T, options controlplane.Options, args ...string) *Plane {
 	t.Helper()
 	return Setting{Options: options, Args: args}.For(t)
 }
 
-// For starts a control plane for one test, and stops it after it.
+// For starts a control plane for one test, and stops it afterwards.
 func (s Setting) For(t *testing.T) *Plane {
 	t.Helper()
 	if folder := os.Getenv(logsVariable); folder != "" {

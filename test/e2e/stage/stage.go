@@ -16,18 +16,17 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// Stage is one application in a namespace of its own, and the test that plays
-// on it.
+// Stage is one application in a namespace of its own, and the test that uses it.
 type Stage struct {
 	scenario.App
 	T     *testing.T
 	Plane *Plane
 }
 
-// stages tells namespaces apart whose tests have the same beginning.
+// stages makes the namespaces of tests with the same beginning different.
 var stages atomic.Int32
 
-// New returns a stage on which nothing stands yet.
+// New returns a stage without any objects.
 func New(t *testing.T, plane *Plane) *Stage {
 	t.Helper()
 	namespace := fmt.Sprintf("%s-%d", namespaceOf(t), stages.Add(1))
@@ -37,7 +36,7 @@ func New(t *testing.T, plane *Plane) *Stage {
 	return s
 }
 
-// namespaceOf makes the test's name the beginning of a namespace's.
+// namespaceOf returns the beginning of a namespace's name, made from the test's name.
 func namespaceOf(t *testing.T) string {
 	t.Helper()
 	name := strings.Map(func(r rune) rune {
@@ -72,7 +71,7 @@ func (s *Stage) CreateFlux() {
 	s.Create(s.Flux(s.Plane.Registry.Host())...)
 }
 
-// Read fills an object with what is stored under its name.
+// Read fills an object with the state in the API server.
 func (s *Stage) Read(object client.Object) {
 	s.T.Helper()
 	if err := s.Plane.Client().Get(s.T.Context(), client.ObjectKeyFromObject(object), object); err != nil {
@@ -80,7 +79,7 @@ func (s *Stage) Read(object client.Object) {
 	}
 }
 
-// Change reads an object and patches what change makes of it.
+// Change reads an object and patches the changes that change makes.
 func (s *Stage) Change(object client.Object, change func()) {
 	s.T.Helper()
 	s.Read(object)
@@ -91,7 +90,7 @@ func (s *Stage) Change(object client.Object, change func()) {
 	}
 }
 
-// ChangeStatus reads an object and patches what change makes of its status.
+// ChangeStatus reads an object and patches the changes that change makes to its status.
 func (s *Stage) ChangeStatus(object client.Object, change func()) {
 	s.T.Helper()
 	s.Read(object)
@@ -110,14 +109,14 @@ func (s *Stage) Delete(object client.Object) {
 	}
 }
 
-// Ask annotates the Rollout, as people do who want something once.
+// Ask annotates the Rollout, as users do to request something once.
 func (s *Stage) Ask(annotation, value string) {
 	s.T.Helper()
 	rollout := s.Rollout()
 	s.Change(rollout, func() { metav1.SetMetaDataAnnotation(&rollout.ObjectMeta, annotation, value) })
 }
 
-// Pin sets spec.wantedVersion; empty removes it.
+// Pin sets spec.wantedVersion. An empty version removes it.
 func (s *Stage) Pin(version string) {
 	s.T.Helper()
 	rollout := s.Rollout()
@@ -139,14 +138,14 @@ func (s *Stage) Push(artifact controlplane.Artifact) string {
 	return digest
 }
 
-// Publish pushes an artifact and lets Flux notice it.
+// Publish pushes an artifact and makes Flux scan the repository.
 func (s *Stage) Publish(artifact controlplane.Artifact) {
 	s.T.Helper()
 	s.Push(artifact)
 	s.Scan()
 }
 
-// Scan asks for a scan of the application's repository alone: others may be
+// Scan requests a scan of only the application's repository, because others may be
 // unreachable on purpose.
 func (s *Stage) Scan() {
 	s.T.Helper()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tenants plays two teams in one cluster, each with the shipped rights
-// in a namespace of its own, that try to reach into the other's.
+// Package tenants tests two teams in one cluster. Each has the shipped rights in a
+// namespace of its own, and tries to reach into the other's namespace.
 package tenants
 
 import (
@@ -30,8 +30,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 
-// tenant is a team with an application. What it does, it does with its own
-// rights.
+// tenant is a team with an application. It acts with its own rights.
 type tenant struct {
 	*stage.Stage
 	own client.Client
@@ -72,7 +71,7 @@ func settle(t *testing.T, plane *stage.Plane, name string) tenant {
 	return s
 }
 
-// on lets a test of its own speak for the tenant.
+// on returns the tenant for use in another test.
 func (s tenant) on(t *testing.T) tenant {
 	t.Helper()
 	there := *s.Stage
@@ -80,8 +79,8 @@ func (s tenant) on(t *testing.T) tenant {
 	return tenant{&there, s.own}
 }
 
-// reach has a tenant try everything, and looks that the other one's namespace
-// stays as it is and goes on.
+// reach makes a tenant try everything, and checks that the other one's namespace stays as
+// it is and continues to work.
 func reach(t *testing.T, from, into tenant) {
 	t.Helper()
 	before := atRest(t, into)
@@ -125,7 +124,7 @@ func reach(t *testing.T, from, into tenant) {
 	from.mends(t, spy, policy)
 }
 
-// mends takes back what was refused: it recovers by itself.
+// mends removes the references that were refused. The Rollouts recover by themselves.
 func (s tenant) mends(t *testing.T, spy *v1alpha1.Rollout, policy *imagev1.ImagePolicy) {
 	t.Helper()
 	s.changes(t, spy, func() { spy.Spec.HealthCheckSelector = nil })
@@ -144,7 +143,7 @@ func (s tenant) mends(t *testing.T, spy *v1alpha1.Rollout, policy *imagev1.Image
 	s.Await("no gate any more", func(r *v1alpha1.Rollout) bool { return len(r.Status.Gates) == 0 })
 }
 
-// refusedTo: what RBAC alone keeps a tenant from.
+// refusedTo checks what RBAC alone prevents a tenant from doing.
 func (s tenant) refusedTo(t *testing.T, other tenant) {
 	t.Helper()
 	everywhere := &v1alpha1.ClusterRolloutSchedule{ObjectMeta: metav1.ObjectMeta{Name: "everywhere"}}
@@ -166,7 +165,7 @@ func (s tenant) refusedTo(t *testing.T, other tenant) {
 	}
 }
 
-// denied waits until a Rollout says what is refused.
+// denied waits until a Rollout reports the reference that is refused.
 func denied(t *testing.T, s tenant, rollout *v1alpha1.Rollout, words string) {
 	t.Helper()
 	other := tenant{s.Beside(rollout.Name), s.own}
@@ -177,7 +176,7 @@ func denied(t *testing.T, s tenant, rollout *v1alpha1.Rollout, words string) {
 	})
 }
 
-// vault is an ImageRepository with a login, that lets in everybody.
+// vault returns an ImageRepository with a login that all namespaces may refer to.
 func vault(s tenant, plane *stage.Plane) *imagev1.ImageRepository {
 	repository := s.Stage.ImageRepository(plane.Registry.Host())
 	repository.Name = "vault"
@@ -186,7 +185,8 @@ func vault(s tenant, plane *stage.Plane) *imagev1.ImageRepository {
 	return repository
 }
 
-// login is for the registry of the control plane, which lets everybody in.
+// login returns a Secret for the registry of the control plane, which accepts every
+// login.
 func login(s tenant) *corev1.Secret {
 	config := fmt.Sprintf(`{"auths":{%q:{"username":"u","password":"p"}}}`, s.Plane.Registry.Host())
 	return &corev1.Secret{
@@ -195,7 +195,8 @@ func login(s tenant) *corev1.Secret {
 	}
 }
 
-// closed is a gate for a Rollout whose name both tenants have given.
+// closed returns a gate for a Rollout whose name exists in the namespaces of both
+// tenants.
 func closed(s tenant) *v1alpha1.RolloutGate {
 	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "blocker"}}
 	gate.Spec.RolloutRef, gate.Spec.Passing = &v1alpha1.LocalObjectReference{Name: s.Name}, new(false)
@@ -229,7 +230,7 @@ func (s tenant) changes(t *testing.T, o client.Object, change func()) {
 	}
 }
 
-// letTenantsUseFlux creates what Flux and Kubernetes have for them: the roles that are
+// letTenantsUseFlux creates the roles of Flux and Kubernetes for tenants, which are
 // aggregated into edit.
 func letTenantsUseFlux(t *testing.T, plane *stage.Plane) {
 	t.Helper()
@@ -253,7 +254,7 @@ func grant(t *testing.T, plane *stage.Plane, user, role, namespace string) {
 	}
 }
 
-// audited is what the controller has asked in a tenant's namespace.
+// audited returns the controller's requests in a tenant's namespace.
 func audited(t *testing.T, s tenant) []controlplane.Audited {
 	t.Helper()
 	all, err := s.Plane.Audited()
@@ -269,8 +270,8 @@ func audited(t *testing.T, s tenant) []controlplane.Audited {
 	return there
 }
 
-// atRest waits until the controller has done all that the tenant's own objects
-// gave it to do, and returns how many writes that were.
+// atRest waits until the controller has finished its work for the tenant's own objects,
+// and returns the number of its writes.
 func atRest(t *testing.T, s tenant) int {
 	t.Helper()
 	writes, since := -1, time.Now()
@@ -283,7 +284,7 @@ func atRest(t *testing.T, s tenant) int {
 	return writes
 }
 
-// controllersWritesIn are those of the controller, without events.
+// controllersWritesIn returns the writes of the controller, without events.
 func controllersWritesIn(t *testing.T, s tenant) []controlplane.Audited {
 	t.Helper()
 	var writes []controlplane.Audited

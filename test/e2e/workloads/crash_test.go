@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// kills is how often the controller dies.
+	// kills is how often the controller is killed.
 	kills = 40
-	// rollouts is how often, at least, a Deployment and a StatefulSet roll out.
+	// rollouts is how often, at least, Deployments and StatefulSets roll out.
 	rollouts = 51
 )
 
@@ -54,7 +54,7 @@ func TestKillingTheControllerLetsNoTwoRollAndForgetsNone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			over = true // one more round, in peace
+			over = true // one more round without a kill
 		default:
 		}
 		rounds++
@@ -72,8 +72,8 @@ func TestKillingTheControllerLetsNoTwoRollAndForgetsNone(t *testing.T) {
 		"paused that the journal had given the turn", rounds, halfway, kills)
 }
 
-// countHalfway adds one if the dead controller has given somebody the turn and
-// not released it.
+// countHalfway adds one if the killed controller has given a Deployment the turn and not
+// resumed it.
 func countHalfway(ctx context.Context, plane *stage.Plane, before int) (int, error) {
 	var coordinations coordinationv1.DeploymentCoordinationList
 	var deployments appsv1.DeploymentList
@@ -92,8 +92,8 @@ func countHalfway(ctx context.Context, plane *stage.Plane, before int) (int, err
 	return before, nil
 }
 
-// raise makes two coordinations and two rollout groups of three, each in one of
-// their manners, and lets them stand.
+// raise creates two coordinations and two rollout groups of three workloads, each with
+// one of the possible settings, and waits until they are rolled out.
 func raise(t *testing.T, plane *stage.Plane) []*fleet {
 	t.Helper()
 	paused := newFleet(t, plane, func(f *scenario.Fleet) {
@@ -117,7 +117,7 @@ func raise(t *testing.T, plane *stage.Plane) []*fleet {
 	return all
 }
 
-// round gives everybody a version at once, and waits until it has rolled out.
+// round gives all workloads a version at once, and waits until it has rolled out.
 func round(all []*fleet, version string) {
 	for _, f := range all {
 		f.give(version)
@@ -127,8 +127,8 @@ func round(all []*fleet, version string) {
 	}
 }
 
-// rolledOutOncePerRound: the observer saw each workload finish each version, and
-// the journal has begun each just once and has nothing left to do.
+// rolledOutOncePerRound checks that the observer saw each workload finish each version,
+// that the journal began each exactly once, and that it has nothing left to do.
 func (f *fleet) rolledOutOncePerRound(o *observer, rounds int) {
 	f.T.Helper()
 	for _, name := range slices.Concat(f.Fleet.Members, f.Fleet.Zones) {

@@ -17,7 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// tale is a record that somebody made up: each step is a state of an object.
+// tale is an invented record: each step is a state of an object.
 type tale struct {
 	scenario.Fleet
 	seen []sight
@@ -41,7 +41,7 @@ func (t *tale) gone(object client.Object) *tale {
 	return t
 }
 
-// deployment of which some pods have the version.
+// deployment adds a Deployment of which some pods have the version.
 func (t *tale) deployment(name, version string, paused bool, updated int32) *tale {
 	d := t.Deployment(name, "registry.example/"+name+":"+version)
 	d.Spec.Paused = paused
@@ -49,7 +49,7 @@ func (t *tale) deployment(name, version string, paused bool, updated int32) *tal
 	return t.state(d)
 }
 
-// journal that names the active one, and when others were finished.
+// journal adds a journal that names the active Deployment, and those that are finished.
 func (t *tale) journal(active string, finished ...string) *tale {
 	c := t.Coordination()
 	if active != "" {
@@ -99,13 +99,15 @@ func (t *tale) ends(set, name, revision string) *tale {
 	return t.gone(pod)
 }
 
-// twoDeployments are rolled out, and wait with another version.
+// twoDeployments returns a tale with two Deployments that are rolled out, and wait with
+// another version.
 func twoDeployments() *tale {
 	return newTale().journal("").deployment("a", "1", true, 2).deployment("b", "1", true, 2).
 		deployment("a", "2", true, 0).deployment("b", "2", true, 0)
 }
 
-// twoZones have two pods each, and another version to roll out.
+// twoZones returns a tale with two zones that have two pods each, and another version to
+// roll out.
 func twoZones() *tale {
 	return newTale().set("a", "1").set("b", "1").pod("a", "a-0", "1").pod("a", "a-1", "1").pod("b", "b-0", "1").pod("b", "b-1", "1").
 		set("a", "2").set("b", "2")

@@ -20,28 +20,28 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// observer goes through what was recorded, state by state, and holds each to the
-// promises of the coordinators. It knows nothing of how they are kept.
+// observer reads a record state by state, and checks each state against the promises of
+// the coordinators. It does not know how the coordinators keep them.
 type observer struct {
 	coordinations map[types.UID]*coordinationv1.DeploymentCoordination
 	members       map[types.UID]*member
 	zones         map[types.UID]*zone
 	said          map[types.UID]string
 
-	// broken are the promises that were, in words.
+	// broken describes the promises that were broken.
 	broken []string
 	// finished counts how often each workload had a new template on all of its
 	// pods, by name.
 	finished map[string]int
 	// begun counts how often a journal noted a new start, by namespace and name.
 	begun map[string]int
-	// order tells who was released, whose template was on all of its pods, and
-	// what was said of the release.
+	// order lists the Deployments that were resumed, the zones that began to roll, the
+	// workloads whose template reached all of their pods, and the states of the release.
 	order []string
 	at    uint64
 }
 
-// observe goes through all states.
+// observe reads all states.
 func observe(seen []sight) *observer {
 	o := &observer{
 		coordinations: map[types.UID]*coordinationv1.DeploymentCoordination{},
@@ -75,7 +75,7 @@ func (o *observer) see(s sight) {
 	}
 }
 
-// seeRelease notes when something new is said of a release.
+// seeRelease notes a new state of a release.
 func (o *observer) seeRelease(object client.Object, said string) {
 	if was, known := o.said[object.GetUID()]; known && was != said && said != "" {
 		o.order = append(o.order, said)
@@ -83,7 +83,7 @@ func (o *observer) seeRelease(object client.Object, said string) {
 	o.said[object.GetUID()] = said
 }
 
-// stateOfRelease tells the newest entry of a Rollout's history.
+// stateOfRelease returns the state of the newest entry of a Rollout's history.
 func stateOfRelease(r *v1alpha1.Rollout) string {
 	if entry := r.Current(); entry != nil {
 		return string(entry.State()) + " " + entry.Version.Tag
@@ -104,14 +104,15 @@ func (o *observer) happened(what string, object client.Object) {
 	o.order = append(o.order, what+" "+object.GetName())
 }
 
-// member is a Deployment, and whether the template that it has now was on all of
-// its pods, and these available, at any time.
+// member is a Deployment. It is finished if its present template was on all of its pods,
+// and these were available, at any time.
 type member struct {
 	*appsv1.Deployment
 	finished bool
 }
 
-// rolls: it is not paused, and has a template that was never finished.
+// rolls reports whether the Deployment is not paused and has a template that was never
+// finished.
 func (m *member) rolls() bool { return !m.Spec.Paused && !m.finished }
 
 func (o *observer) seeDeployment(d *appsv1.Deployment, gone bool) {
@@ -135,13 +136,14 @@ func (o *observer) seeDeployment(d *appsv1.Deployment, gone bool) {
 	o.atMostOneRolls()
 }
 
-// isRolledOut reads a Deployment's status, if it is about the present template.
+// isRolledOut reports whether a Deployment's status is about the present template and
+// shows that it is rolled out.
 func isRolledOut(d *appsv1.Deployment) bool {
 	s, wanted := d.Status, *d.Spec.Replicas
 	return s.ObservedGeneration == d.Generation && s.UpdatedReplicas == wanted && s.Replicas == wanted && s.AvailableReplicas == wanted
 }
 
-// isInTheJournal: who is released was written down before.
+// isInTheJournal checks that the journal named a Deployment before it was resumed.
 func (o *observer) isInTheJournal(m *member) {
 	for _, c := range o.coordinations {
 		if o.selects(c, m) && c.Status.ActiveDeployment != key(m) {
@@ -150,7 +152,8 @@ func (o *observer) isInTheJournal(m *member) {
 	}
 }
 
-// atMostOneRolls of the Deployments that a coordination selects.
+// atMostOneRolls checks that at most one of the Deployments that a coordination selects
+// rolls.
 func (o *observer) atMostOneRolls() {
 	for _, c := range o.coordinations {
 		var rolling []string
@@ -174,7 +177,8 @@ func (o *observer) selects(c *coordinationv1.DeploymentCoordination, m *member) 
 	return !selector.Empty() && c.Namespace == m.Namespace && selector.Matches(labels.Set(m.Labels))
 }
 
-// seeCoordination: a roll-out is finished in the journal only when it is.
+// seeCoordination checks that the journal marks a roll-out as finished only after it is
+// finished.
 func (o *observer) seeCoordination(c *coordinationv1.DeploymentCoordination, gone bool) {
 	was := o.coordinations[c.UID]
 	o.coordinations[c.UID] = c
@@ -209,10 +213,10 @@ func stateOf(c *coordinationv1.DeploymentCoordination, name string) coordination
 type zone struct {
 	set  *appsv1.StatefulSet
 	pods map[types.UID]*corev1.Pod
-	// whole: all pods were there and Ready at some time, for as many as are wanted
-	// now. Before that pods are missing because nobody has made them yet.
+	// whole is true once all pods that are wanted now existed and were Ready at the same
+	// time. Before that, pods are missing because they were not created yet.
 	whole bool
-	// rolls: a pod was deleted, and since then not all were there and of one
+	// rolls is true from the deletion of a pod until all pods are Ready and of one
 	// revision.
 	rolls bool
 }
@@ -256,7 +260,7 @@ func (o *observer) seePod(pod *corev1.Pod, gone bool) {
 	o.judge(z)
 }
 
-// judge looks at a set in whose pods something has changed.
+// judge checks a set after a change in its pods or in the set itself.
 func (o *observer) judge(z *zone) {
 	if z.set == nil {
 		return
@@ -274,7 +278,7 @@ func (o *observer) judge(z *zone) {
 	o.atMostOneZoneRolls(z.set)
 }
 
-// ready counts the pods that are Ready and not on their way out.
+// ready counts the pods that are Ready and not being deleted.
 func (z *zone) ready() int {
 	n := 0
 	for _, pod := range z.pods {
@@ -303,7 +307,7 @@ func (z *zone) isOfOneRevision() bool {
 	return z.set.Status.ObservedGeneration == z.set.Generation
 }
 
-// atMostOneZoneRolls of those in the group of a set.
+// atMostOneZoneRolls checks that at most one StatefulSet in the group of a set rolls.
 func (o *observer) atMostOneZoneRolls(of *appsv1.StatefulSet) {
 	var rolling []string
 	for _, z := range o.zones {
@@ -316,7 +320,7 @@ func (o *observer) atMostOneZoneRolls(of *appsv1.StatefulSet) {
 	}
 }
 
-// maxUnavailable reads the annotation of a set.
+// maxUnavailable returns the number in the annotation of a set.
 func maxUnavailable(set *appsv1.StatefulSet) int {
 	given := set.Annotations["rollout-max-unavailable"]
 	number, percent := strings.CutSuffix(given, "%")

@@ -27,24 +27,24 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-// recorded are the kinds of which every state is recorded.
+// recorded contains the kinds of which every state is recorded.
 var recorded = []client.ObjectList{
 	&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.PodList{}, &coordinationv1.DeploymentCoordinationList{},
 	&v1alpha1.RolloutList{}, &kustomizev1.KustomizationList{},
 }
 
-// sight is a state that an object has had.
+// sight is a state of an object.
 type sight struct {
-	// at is the resourceVersion of the state. All kinds are in one etcd, whose
-	// revisions they are: one order for all that happened.
+	// at is the resourceVersion of the state. It is an etcd revision, and all kinds are
+	// in one etcd. So it gives one order for all states.
 	at     uint64
 	object client.Object
-	// gone: the object was deleted in this state.
+	// gone is true if the object was deleted in this state.
 	gone bool
 }
 
-// record is every state that the objects of a namespace have had, seen by
-// watches of its own and put in order afterwards.
+// record contains every state of the objects of a namespace. Watches of its own see the
+// states, which are sorted afterwards.
 type record struct {
 	t         *testing.T
 	client    client.WithWatch
@@ -56,7 +56,7 @@ type record struct {
 	err    error
 }
 
-// newRecord begins to record a namespace; empty is all.
+// newRecord begins to record a namespace. An empty text means all namespaces.
 func newRecord(t *testing.T, plane *stage.Plane, namespace string) *record {
 	t.Helper()
 	c, err := client.NewWithWatch(plane.RESTConfig(), client.Options{Scheme: plane.Client().Scheme()})
@@ -72,7 +72,8 @@ func newRecord(t *testing.T, plane *stage.Plane, namespace string) *record {
 	return r
 }
 
-// follow notes the objects of a kind as they are, and then each of their changes.
+// follow notes the present state of the objects of a kind, and then each of their
+// changes.
 func (r *record) follow(kind client.ObjectList) error {
 	list := kind.DeepCopyObject().(client.ObjectList)
 	if err := r.client.List(r.t.Context(), list, client.InNamespace(r.namespace)); err != nil {
@@ -127,14 +128,14 @@ type watchOf struct {
 	kind client.ObjectList
 }
 
-// WatchWithContext is what a watch is begun with, again and again.
+// WatchWithContext begins a watch. It is called again each time a watch ends.
 func (w watchOf) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	list := w.kind.DeepCopyObject().(client.ObjectList)
 	return w.client.Watch(ctx, list, &client.ListOptions{Namespace: w.namespace, Raw: &options})
 }
 
-// sights are all states so far, in their order, once the record has caught up
-// with what is stored.
+// sights returns all states so far, in their order, once the record contains the present
+// state of all objects.
 func (r *record) sights() []sight {
 	r.t.Helper()
 	for _, kind := range recorded {

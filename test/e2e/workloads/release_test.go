@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// members of the application, in the order of the alphabet.
+// members are the Deployments of the application, in alphabetical order.
 var members = []string{"basket", "orders", "web"}
 
 func TestInsideOneRelease(t *testing.T) {
@@ -34,14 +34,15 @@ func TestInsideOneRelease(t *testing.T) {
 	}
 }
 
-// deploy creates everything that releases the application, and lets 1.0.0 stand.
+// deploy creates all objects that release the application, and waits until 1.0.0 is
+// rolled out.
 func (f *fleet) deploy(wait bool) {
 	f.T.Helper()
 	f.CreateFlux()
 	kustomization := f.Kustomization()
 	f.Change(kustomization, func() {
 		kustomization.Spec.Wait = wait
-		kustomization.Spec.Timeout.Duration = 2 * time.Minute // for all in turn
+		kustomization.Spec.Timeout.Duration = 2 * time.Minute // for all of them in turn
 	})
 	f.Create(f.HealthCheck(), f.Rollout(f.Baked(time.Second, 2*time.Minute)))
 	f.release("1.0.0", nil)
@@ -49,7 +50,7 @@ func (f *fleet) deploy(wait bool) {
 	f.awaitRolledOut("1.0.0")
 }
 
-// release publishes a version; some Deployments have an image of another.
+// release publishes a version. Some Deployments have an image of another version.
 func (f *fleet) release(version string, tags map[string]string) {
 	f.T.Helper()
 	artifact, err := f.Fleet.Release(version, tags)
@@ -130,8 +131,8 @@ func (f *fleet) stopsAtAFailure() {
 	}
 }
 
-// untimed leaves out what is told by Flux while the Deployments roll out: nothing
-// says which comes first.
+// untimed removes what Flux reports while the Deployments roll out, because its place in
+// the order is not defined.
 func untimed(order []string) []string {
 	return slices.DeleteFunc(slices.Clone(order), func(what string) bool { return strings.HasPrefix(what, "applied ") })
 }
@@ -147,7 +148,7 @@ func (f *fleet) zoneByZone() {
 	if len(o.broken) > 0 {
 		f.T.Errorf("promises were broken: %q", o.broken)
 	}
-	// Flux calls such StatefulSets current at once; the HealthCheck does not.
+	// Flux reports such StatefulSets as current at once. The HealthCheck does not.
 	want := []string{
 		"Deploying 1.1.0", "begun zone-a", "finished zone-a", "begun zone-b", "finished zone-b", "begun zone-c", "finished zone-c",
 		"InProgress 1.1.0", "Succeeded 1.1.0",

@@ -81,7 +81,7 @@ func TestWithoutTheControllerDeploymentsCanBeWorkedWith(t *testing.T) {
 	})
 }
 
-// standing is an application of which 1.0.0 is rolled out.
+// standing returns an application whose version 1.0.0 is rolled out.
 func standing(t *testing.T, plane *stage.Plane, members ...string) *fleet {
 	t.Helper()
 	f := newFleet(t, plane, func(f *scenario.Fleet) { f.Members, f.ProgressDeadline = members, time.Minute })
@@ -120,7 +120,7 @@ func (f *fleet) scale(name string, replicas int32) {
 	}
 }
 
-// remove deletes a Deployment, and waits until it and its pods are gone.
+// remove deletes a Deployment, and waits until it and its pods are deleted.
 func (f *fleet) remove(name string) {
 	f.T.Helper()
 	f.Delete(f.deployment(name))
@@ -131,7 +131,7 @@ func (f *fleet) remove(name string) {
 	})
 }
 
-// awaitPods waits until a Deployment has this many pods, all of them Ready and of
+// awaitPods waits until a Deployment has this number of pods, all of them Ready and of
 // the version.
 func (f *fleet) awaitPods(name string, wanted int, version string) {
 	f.T.Helper()
@@ -150,7 +150,7 @@ func (f *fleet) awaitPods(name string, wanted int, version string) {
 	})
 }
 
-// awaitMembers waits until the coordination has just the members.
+// awaitMembers waits until the coordination has exactly the members.
 func (f *fleet) awaitMembers() {
 	f.T.Helper()
 	want := []string{}
@@ -162,7 +162,7 @@ func (f *fleet) awaitMembers() {
 	})
 }
 
-// awaitActive waits until a Deployment has the turn and is released.
+// awaitActive waits until a Deployment has the turn and is not paused.
 func (f *fleet) awaitActive(name string) {
 	f.T.Helper()
 	stage.Eventually(f.T, name+" active", func() (bool, string) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workloads tells the stories of what happens inside one release:
-// Deployments roll out one at a time, StatefulSets zone by zone. The controller
-// runs as a process, as the account and with the roles that are shipped, on real
-// Deployments, StatefulSets and Flux. What happens is judged by an observer with
-// watches of its own.
+// Package workloads tests what happens inside one release: Deployments roll out one at a
+// time, and StatefulSets zone by zone. The controller runs as a process, with the account
+// and the roles that are shipped, on real Deployments, StatefulSets and Flux. An observer
+// with watches of its own checks what happens.
 package workloads
 
 import (
@@ -25,20 +24,21 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 
-// both coordinators run, with the roles of their components.
+// both returns a setting in which both coordinators run, with the roles of their
+// components.
 func both(options controlplane.Options) stage.Setting {
 	options.Workloads = true
 	options.CRDPaths = []string{scenario.CoordinationCRDs()}
 	return stage.Setting{Options: options, Components: scenario.Coordinators, Args: scenario.CoordinatorArgs}
 }
 
-// fleet is an application of several workloads, and the test that plays on it.
+// fleet is an application of several workloads, and the test that uses it.
 type fleet struct {
 	*stage.Stage
 	Fleet scenario.Fleet
 }
 
-// newFleet returns an application of which nothing stands yet.
+// newFleet returns an application without any objects in the cluster.
 func newFleet(t *testing.T, plane *stage.Plane, change func(*scenario.Fleet)) *fleet {
 	t.Helper()
 	s := stage.New(t, plane)
@@ -55,7 +55,7 @@ func (f *fleet) besides(name string, change func(*scenario.Fleet)) *fleet {
 	return other
 }
 
-// objects of a version, in the application's namespace.
+// objects returns the objects of a version, in the application's namespace.
 func (f *fleet) objects(version string) []client.Object {
 	objects := f.Fleet.Objects(version, nil)
 	for _, o := range objects {
@@ -64,7 +64,7 @@ func (f *fleet) objects(version string) []client.Object {
 	return objects
 }
 
-// give gives all workloads the image of a version, at once.
+// give sets the image of a version in all workloads.
 func (f *fleet) give(version string) {
 	f.T.Helper()
 	for _, name := range f.Fleet.Members {
@@ -77,7 +77,7 @@ func (f *fleet) give(version string) {
 	}
 }
 
-// giveTo gives a Deployment the image of a version.
+// giveTo sets the image of a version in a Deployment.
 func (f *fleet) giveTo(name, version string) {
 	f.T.Helper()
 	d := f.deployment(name)
@@ -86,14 +86,14 @@ func (f *fleet) giveTo(name, version string) {
 
 func imageOf(name, version string) string { return "registry.example/" + name + ":" + version }
 
-// deployment is one of the members, to be read.
+// deployment returns an object with the name of a member, for reading it.
 func (f *fleet) deployment(name string) *appsv1.Deployment {
 	d := &appsv1.Deployment{}
 	d.Namespace, d.Name = f.Namespace, name
 	return d
 }
 
-// coordination as it is stored.
+// coordination returns the coordination from the API server.
 func (f *fleet) coordination() *coordinationv1.DeploymentCoordination {
 	f.T.Helper()
 	c := f.Fleet.Coordination()
@@ -127,7 +127,7 @@ func (f *fleet) awaitRolledOut(version string) {
 	})
 }
 
-// isAtRest says whether nobody has the turn and nobody waits for it.
+// isAtRest reports whether no Deployment has the turn or waits for it.
 func (f *fleet) isAtRest() bool {
 	f.T.Helper()
 	if len(f.Fleet.Members) == 0 {
@@ -138,7 +138,7 @@ func (f *fleet) isAtRest() bool {
 		conditionOf(c, coordinationv1.ReadyCondition) == "True AllDeploymentsReady"
 }
 
-// journal tells what the coordination has written down.
+// journal returns the contents of the coordination's status as text.
 func (f *fleet) journal() string {
 	f.T.Helper()
 	if len(f.Fleet.Members) == 0 {
@@ -164,8 +164,8 @@ func conditionOf(c *coordinationv1.DeploymentCoordination, kind string) string {
 	return ""
 }
 
-// installPolicy has the API server hold Deployments by itself, and waits until it
-// does.
+// installPolicy installs the admission policy with which the API server pauses
+// Deployments, and waits until it is in effect.
 func installPolicy(t *testing.T, plane *stage.Plane) {
 	t.Helper()
 	if err := scenario.InstallAdmission(t.Context(), plane.ControlPlane); err != nil {
@@ -174,7 +174,7 @@ func installPolicy(t *testing.T, plane *stage.Plane) {
 	awaitPolicy(t, plane)
 }
 
-// awaitPolicy tries a Deployment that is to wait until it would be held.
+// awaitPolicy creates a Deployment in a dry run until the API server pauses it.
 func awaitPolicy(t *testing.T, plane *stage.Plane) {
 	t.Helper()
 	f := newFleet(t, plane, func(f *scenario.Fleet) { f.Members = []string{"probe"} })
@@ -193,5 +193,5 @@ func awaitPolicy(t *testing.T, plane *stage.Plane) {
 	f.Delete(c)
 }
 
-// bakeSeconds is long enough to be seen, and no longer.
+// bakeSeconds is long enough to be observed, and not longer.
 const bakeSeconds = 1

@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// key is how a journal names an object.
+// key returns the name of an object in a journal.
 func key(o client.Object) string { return o.GetNamespace() + "/" + o.GetName() }
 
-// inOrder names some in the order of the alphabet.
+// inOrder joins names in alphabetical order.
 func inOrder(names []string) string {
 	slices.Sort(names)
 	return strings.Join(names, " and ")

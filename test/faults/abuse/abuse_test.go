@@ -27,7 +27,7 @@ import (
 
 const kibi = 1 << 10
 
-// texts are so many, each with so many bytes.
+// texts returns a number of texts, each with size bytes.
 func texts(prefix string, count, size int) map[string]string {
 	all := map[string]string{}
 	for i := range count {
@@ -36,7 +36,7 @@ func texts(prefix string, count, size int) map[string]string {
 	return all
 }
 
-// eventually waits for what the attack is to have done.
+// eventually waits for the effect of the attack.
 func (a abuser) eventually(what string, of client.Object, done func() bool) {
 	a.T.Helper()
 	stage.Eventually(a.T, what, func() (bool, string) {
@@ -46,14 +46,14 @@ func (a abuser) eventually(what string, of client.Object, done func() bool) {
 	})
 }
 
-// suspended is a Kustomization that Flux leaves alone.
+// suspended returns a Kustomization that Flux does not reconcile.
 func (a abuser) suspended(name string) *kustomizev1.Kustomization {
 	k := a.Beside(name).Kustomization()
 	k.Spec.Suspend = true
 	return k
 }
 
-// tellsOf waits for the controller to say that it cannot read an object.
+// tellsOf waits until the controller reports that it cannot read an object.
 func (a abuser) tellsOf(o client.Object) {
 	a.T.Helper()
 	stage.Eventually(a.T, "an event about "+o.GetName(), func() (bool, string) {
@@ -84,7 +84,7 @@ func TestTimesThatNobodyCanDecode(t *testing.T) {
 		a.makes(check)
 		odd := client.RawPatch(types.MergePatchType, []byte(`{"status":{"lastErrorTime":"2026-03-02t12:00:00z"}}`))
 		if err := a.own.Status().Patch(t.Context(), check, odd); err != nil && !strings.Contains(err.Error(), "cannot parse") {
-			t.Fatal(err) // the test's own client cannot read the answer either
+			t.Fatal(err) // the test's own client cannot read the response either
 		}
 	}
 	a.tellsOf(a.Beside("odd-0").HealthCheck())
@@ -97,7 +97,7 @@ func TestPatternsThatCompileToHundredsOfMegabytes(t *testing.T) {
 	for i := range policies {
 		other := a.Beside(fmt.Sprint("pattern-", i))
 		policy := other.ImagePolicy(">=1.0.0")
-		policy.Spec.Suspend = true // so that Flux does not compile it as well
+		policy.Spec.Suspend = true // keeps Flux from compiling it as well
 		policy.Spec.FilterTags = &imagev1.TagFilter{Pattern: strings.Repeat("a{1000}", 3_300)}
 		a.makes(policy, other.Rollout())
 		a.says(policy, func() { policy.Status.LatestRef = &imagev1.ImageRef{Name: "any", Tag: "1.0.0"} })
@@ -151,8 +151,8 @@ func TestInventoriesOfUnknownKindsThatMayBeRead(t *testing.T) {
 	a.looksAt(x, a.unknownKinds(1_900), 30)
 }
 
-// unknownKinds is a Kustomization with objects in its inventory, each of a group of its own
-// that nobody serves.
+// unknownKinds returns a Kustomization with objects in its inventory. Each is of a group
+// of its own that the API server does not serve.
 func (a abuser) unknownKinds(objects int) *kustomizev1.Kustomization {
 	a.T.Helper()
 	k := a.suspended("inventory")
@@ -168,7 +168,7 @@ func (a abuser) unknownKinds(objects int) *kustomizev1.Kustomization {
 	return k
 }
 
-// looksAt has HealthChecks look at a Kustomization.
+// looksAt creates HealthChecks that evaluate a Kustomization.
 func (a abuser) looksAt(x *trial, k *kustomizev1.Kustomization, checks int) {
 	a.T.Helper()
 	for i := range checks {
@@ -199,7 +199,7 @@ func TestJobsOfAMegabyteInAnInventory(t *testing.T) {
 	a.looksAt(x, k, 10)
 }
 
-// deployment is one without pods.
+// deployment returns a Deployment without pods.
 func deployment(namespace, name string, labels map[string]string) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
 	d.Spec.Replicas, d.Spec.Selector = new(int32(0)), &metav1.LabelSelector{MatchLabels: labels}
@@ -291,7 +291,7 @@ func TestObjectsOfAMegabyte(t *testing.T) {
 	restarts(x)
 }
 
-// restarts has the controller list everything anew.
+// restarts makes the controller list everything again.
 func restarts(x *trial) {
 	x.T.Helper()
 	if err := plane.Controller.Restart(x.T.Context()); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-// hostile is a registry that has one tag of whatever it is asked for.
+// hostile is a registry that has one tag of each repository that a client asks for.
 type hostile struct {
 	manifest http.HandlerFunc
 	asked    atomic.Int64 // for manifests
@@ -34,7 +34,7 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open has the registry be served, until the test is over.
+// open serves the registry until the test is over.
 func (h *hostile) open(t *testing.T, end func()) (host string) {
 	t.Helper()
 	server := httptest.NewServer(h)
@@ -45,13 +45,13 @@ func (h *hostile) open(t *testing.T, end func()) (host string) {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// asksFor has Rollouts ask for the metadata of images.
+// asksFor creates Rollouts that ask for the metadata of images.
 func (a abuser) asksFor(h *hostile, host string, images, atLeast int) {
 	a.T.Helper()
 	for i := range images {
 		other := a.Beside(fmt.Sprint("image-", i))
 		policy := other.ImagePolicy(">=1.0.0")
-		policy.Spec.DigestReflectionPolicy = "" // Flux itself asks for tags alone
+		policy.Spec.DigestReflectionPolicy = "" // Flux itself asks only for tags
 		a.makes(other.ImageRepository(host), policy, other.Rollout())
 	}
 	stage.Eventually(a.T, fmt.Sprintf("%d manifests being asked for", atLeast), func() (bool, string) {

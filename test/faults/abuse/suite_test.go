@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package abuse lets a tenant write into its own namespace what is meant to harm all
-// others: objects that cannot be decoded, that are large, or that name thousands of others;
-// and lets it ask registries that answer with more than anybody can keep. The controller
-// runs as it is shipped, with the rights and the memory that are shipped. Beside it a quiet
-// tenant releases as ever.
+// Package abuse lets a tenant write objects into its own namespace that are meant to harm
+// all others: objects that cannot be decoded, that are large, or that name thousands of
+// others. The tenant also names registries that answer with more data than fits into
+// memory. The controller runs as it is shipped, with the shipped rights and memory. At
+// the same time a quiet tenant releases as usual.
 package abuse
 
 import (
@@ -38,7 +38,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// memoryLimit is that of the shipped Deployment, which is its GOMEMLIMIT as well.
+// memoryLimit is the limit of the shipped Deployment, which is also its GOMEMLIMIT.
 const memoryLimit = 128 << 20
 
 var (
@@ -62,18 +62,20 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// quiet is a tenant with an application that releases. One is beside all attacks: to create
-// one takes longer than most of these.
+// quiet is a tenant with an application that releases. One tenant serves all attacks,
+// because it takes longer to create one than most attacks take.
 type quiet struct {
 	*stage.Application
 	released *int
-	alone    time.Duration // what its median promotion takes without an attack
+	alone    time.Duration // the time of its median promotion without an attack
 }
 
-// shared is the quiet tenant, until a test has failed beside it: then it may be held.
+// shared is the quiet tenant until a test fails. After that, its promotions may be
+// blocked.
 var shared *quiet
 
-// quietBeside returns the quiet tenant, for a test. The controller has promoted for it.
+// quietBeside returns the quiet tenant for a test, after the controller has promoted a
+// release for it.
 func quietBeside(t *testing.T) *quiet {
 	t.Helper()
 	isNew := shared == nil
@@ -91,7 +93,7 @@ func quietBeside(t *testing.T) *quiet {
 	beside := *shared.Stage
 	beside.T = t
 	q := &quiet{Application: &stage.Application{Stage: &beside}, released: shared.released, alone: shared.alone}
-	q.promote() // the first one also waits for a controller that has just begun
+	q.promote() // the first one also waits for a controller that has just started
 	if isNew || measures() {
 		q.alone = q.pace(max(promotions(), 2))
 		shared.alone = q.alone
@@ -99,8 +101,8 @@ func quietBeside(t *testing.T) *quiet {
 	return q
 }
 
-// promote releases a version, and returns how long it took until its bake had succeeded. That
-// is told, and its metadata comes, soon after.
+// promote releases a version, and returns the time until its bake had succeeded. It then
+// waits for the alert about it and for its metadata, which come soon after.
 func (q *quiet) promote() time.Duration {
 	q.T.Helper()
 	version := fmt.Sprintf("1.%d.0", *q.released)
@@ -119,7 +121,7 @@ func (q *quiet) promote() time.Duration {
 	return took
 }
 
-// pace is the median of some promotions.
+// pace returns the median time of some promotions.
 func (q *quiet) pace(promotions int) time.Duration {
 	q.T.Helper()
 	var all []time.Duration
@@ -130,7 +132,7 @@ func (q *quiet) pace(promotions int) time.Duration {
 	return all[len(all)/2]
 }
 
-// abuser is a tenant who may do in its namespace what edit lets people do.
+// abuser is a tenant with the rights of the role edit in its namespace.
 type abuser struct {
 	*stage.Stage
 	own client.Client
@@ -145,7 +147,7 @@ func newAbuser(t *testing.T) abuser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.QPS = -1 // in a hurry
+	config.QPS = -1 // no client-side limit
 	if a.own, err = client.New(config, client.Options{Scheme: plane.Client().Scheme()}); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +164,7 @@ func newAbuser(t *testing.T) abuser {
 	return a
 }
 
-// goes deletes all that the tenant has made, so that the next test is not this one's.
+// goes deletes all objects of the tenant, to avoid effects on the next test.
 func (a abuser) goes() {
 	ctx := context.WithoutCancel(a.T.Context())
 	for _, kind := range []client.Object{
@@ -174,12 +176,13 @@ func (a abuser) goes() {
 			return plane.Client().DeleteAllOf(ctx, kind, client.InNamespace(a.Namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))
 		})
 	}
-	if err := plane.Controller.Restart(ctx); err != nil { // with what it needs when it begins
+	if err := plane.Controller.Restart(ctx); err != nil { // the next test begins with the memory of a new process
 		a.T.Error(err)
 	}
 }
 
-// edit creates what Kubernetes' role edit gives in these tests, and Flux's part of it.
+// edit creates the rights of Kubernetes' role edit that these tests need, and Flux's part
+// of it.
 var edit = func() func(t *testing.T) []string {
 	var once sync.Once
 	workloads := &rbacv1.ClusterRole{
@@ -208,7 +211,7 @@ func (a abuser) makes(objects ...client.Object) {
 	for _, o := range objects {
 		a.asks("create", o, func() error {
 			err := a.own.Create(a.T.Context(), o)
-			if apierrors.IsAlreadyExists(err) { // the answer to the first request was lost
+			if apierrors.IsAlreadyExists(err) { // the response to the first request was lost
 				return a.own.Get(a.T.Context(), client.ObjectKeyFromObject(o), o)
 			}
 			return err
@@ -216,7 +219,7 @@ func (a abuser) makes(objects ...client.Object) {
 	}
 }
 
-// changes patches an object.
+// changes patches an object with the tenant's rights.
 func (a abuser) changes(o client.Object, patch string) {
 	a.T.Helper()
 	a.asks("patch", o, func() error {
@@ -224,8 +227,8 @@ func (a abuser) changes(o client.Object, patch string) {
 	})
 }
 
-// asks repeats a request for which the API server, busy with objects as large as these,
-// has no time.
+// asks repeats a request that times out, because the API server is busy with such large
+// objects.
 func (a abuser) asks(what string, o client.Object, request func() error) {
 	a.T.Helper()
 	busy := func(err error) bool { return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) }
@@ -234,7 +237,7 @@ func (a abuser) asks(what string, o client.Object, request func() error) {
 	}
 }
 
-// says writes the status of an object, as Flux's role for those who edit lets people do.
+// says writes the status of an object, as Flux's role for editors allows it.
 func (a abuser) says(o client.Object, change func()) {
 	a.T.Helper()
 	before := o.DeepCopyObject().(client.Object)
@@ -242,14 +245,15 @@ func (a abuser) says(o client.Object, change func()) {
 	a.asks("write the status of", o, func() error { return a.own.Status().Patch(a.T.Context(), o, client.MergeFrom(before)) })
 }
 
-// ratio is what the quiet tenant's median promotion may be, of what it is alone; and a
-// generous one where other tests run at the same time.
+// ratio limits the quiet tenant's median promotion, as a multiple of its time without an
+// attack. generousRatio applies if other tests run at the same time.
 const (
 	ratio         = 1.5
 	generousRatio = 5
 )
 
-// measures reports whether the figures go to the report, rather than only having to be sane.
+// measures reports whether the figures go to the report. Otherwise they must only be
+// plausible.
 func measures() bool { return os.Getenv(report.FolderVariable) != "" }
 
 func mostRatio() float64 {
@@ -259,8 +263,8 @@ func mostRatio() float64 {
 	return generousRatio
 }
 
-// mostMemory is the limit, near which the garbage collector keeps a process that has much to
-// do; a little more where other tests keep it from its work.
+// mostMemory returns the memory limit. The garbage collector keeps a busy process near
+// it. The result is a little higher if other tests slow the garbage collector down.
 func mostMemory() int64 {
 	if measures() {
 		return memoryLimit
@@ -268,7 +272,8 @@ func mostMemory() int64 {
 	return memoryLimit * 5 / 4
 }
 
-// promotions are enough for a median, or for a bound that is generous.
+// promotions returns a number of promotions that is enough for a median, or for a
+// generous limit.
 func promotions() int {
 	if measures() {
 		return 5
@@ -276,15 +281,15 @@ func promotions() int {
 	return 1
 }
 
-// trial is an attack that is under way.
+// trial is a running attack.
 type trial struct {
 	*quiet
 	told   *report.Report
 	memory *memory
 }
 
-// begin watches the controller, which has restarted since the last attack, and has it
-// promote for the quiet tenant alone.
+// begin starts to watch the controller, which has restarted since the last attack, and
+// lets it promote for the quiet tenant without an attack.
 func begin(t *testing.T, attack string) *trial {
 	t.Helper()
 	told := report.Begin(t, "a tenant "+attack,
@@ -292,8 +297,8 @@ func begin(t *testing.T, attack string) *trial {
 	return &trial{quiet: quietBeside(t), told: told, memory: watchMemory(t)}
 }
 
-// passes releases beside the attack. On a machine that others use as well a round may be
-// slow, so that it may take three until one is not.
+// passes releases during the attack. On a machine with other load a round may be slow, so
+// one of three rounds is enough.
 func (x *trial) passes(times int, seen string) {
 	x.T.Helper()
 	var beside time.Duration

@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 )
 
-// memory is what the controller has, and had at most.
+// memory is the highest memory use of the controller.
 type memory struct {
 	pid int
 
@@ -24,7 +24,7 @@ type memory struct {
 	peak int64
 }
 
-// watchMemory looks until the test is over.
+// watchMemory measures until the test is over.
 func watchMemory(t *testing.T) *memory {
 	t.Helper()
 	m, over := &memory{pid: plane.Controller.PID()}, make(chan struct{})
@@ -49,7 +49,7 @@ func (m *memory) most() int64 {
 	return m.peak
 }
 
-// inbox takes the controller's Flux events.
+// inbox receives the controller's Flux events.
 type inbox struct {
 	mu   sync.Mutex
 	seen map[string]int // by namespace
@@ -77,21 +77,21 @@ func (i *inbox) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// has reports whether somebody was told of a version.
+// has reports whether an event about a version has arrived.
 func (i *inbox) has(namespace, reason, version string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.told[fmt.Sprint(namespace, reason, version)]
 }
 
-// of is how many came of a namespace.
+// of returns the number of events of a namespace.
 func (i *inbox) of(namespace string) int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.seen[namespace]
 }
 
-// String shows the latest.
+// String returns the latest events.
 func (i *inbox) String() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()

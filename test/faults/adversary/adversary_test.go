@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package adversary disturbs releases at random, by all that people and other
-// controllers may do to the objects that the controller reads and writes.
+// Package adversary disturbs releases at random, by all that users and other controllers
+// may do to the objects that the controller reads and writes.
 package adversary
 
 import (
@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// disturbances of all applications together.
+	// disturbances is their number in all applications together.
 	disturbances = 75
-	// between two of them, at most.
+	// between is the longest time between two of them.
 	between = 700 * time.Millisecond
-	// writesEach is how many writes of the controller a disturbance may cost: a
-	// promotion with a bake, to two targets, is six.
+	// writesEach is how many writes of the controller a disturbance may cause: a
+	// promotion with a bake, to two targets, needs six.
 	writesEach = 6
 )
 
@@ -46,7 +46,7 @@ func TestWhateverIsDoneToItsObjectsTheNewestReleaseIsOutInTheEnd(t *testing.T) {
 		m.do(v)
 		done[m.name]++
 		if random.IntN(2) == 0 {
-			v.saysOf(v1alpha1.HealthStatusHealthy) // or a bake would rarely begin
+			v.saysOf(v1alpha1.HealthStatusHealthy) // otherwise a bake would rarely begin
 		}
 		time.Sleep(time.Duration(random.Int64N(int64(between))))
 	}
@@ -71,7 +71,7 @@ func TestWhateverIsDoneToItsObjectsTheNewestReleaseIsOutInTheEnd(t *testing.T) {
 		story.Promotions, len(victims), story.States, float64(writes)/disturbances)
 }
 
-// raise creates applications, each with a HealthCheck that is played here.
+// raise creates applications, each with a HealthCheck whose status the test writes.
 func raise(t *testing.T, plane *stage.Plane, random *rand.Rand) []*victim {
 	t.Helper()
 	baked := scenario.App{Name: "shop"}.Baked(time.Second, time.Hour)
@@ -87,7 +87,7 @@ func raise(t *testing.T, plane *stage.Plane, random *rand.Rand) []*victim {
 	return all
 }
 
-// controllerWrites counts what the controller has changed so far, but for events
+// controllerWrites counts the changes that the controller has made so far, without events
 // and its Lease.
 func controllerWrites(t *testing.T, plane *stage.Plane) int {
 	t.Helper()
@@ -121,10 +121,10 @@ func (v *victim) release() {
 	v.released++
 }
 
-// any is one of the versions that were released.
+// any returns one of the versions that were released.
 func (v *victim) any() string { return v.version(v.random.IntN(v.released)) }
 
-// calmDown ends what keeps releases back: gates, odd requests, an old failure.
+// calmDown removes everything that blocks releases: gates, odd requests, an old failure.
 func (v *victim) calmDown() {
 	v.T.Helper()
 	v.openGates()
@@ -134,9 +134,9 @@ func (v *victim) calmDown() {
 	v.release()
 }
 
-// getsOut waits until the newest release is, while the HealthCheck is Healthy again
-// whenever it is asked. What was pushed again before Flux pulled it is no proof of the
-// release that was promoted: a person has to choose another one.
+// getsOut waits until the newest release has succeeded. Meanwhile it sets the HealthCheck
+// to Healthy after each reset. A tag that was pushed again before Flux pulled it does not
+// prove the release that was promoted. A user must then choose another one.
 func (v *victim) getsOut() {
 	v.T.Helper()
 	newest := v.version(v.released - 1)

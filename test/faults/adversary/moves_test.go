@@ -20,7 +20,7 @@ type move struct {
 	do   func(*victim)
 }
 
-// moves are those that are made at any time.
+// moves are made at any time.
 var moves = []move{
 	{"a release", (*victim).release},
 	{"another release", (*victim).release},
@@ -41,8 +41,8 @@ var moves = []move{
 	{"failure unblocked", (*victim).unblock},
 }
 
-// contests are moves of the beginning: the longer what was written has held before
-// it is taken back, the longer the controller waits until it trusts a target again.
+// contests are made only at the beginning: the longer a written value has stayed before
+// it is overwritten, the longer the controller waits until it trusts a target again.
 var contests = []move{
 	{"tag reverted", (*victim).revertTag},
 	{"substitute changed", (*victim).changeSubstitute},
@@ -71,7 +71,8 @@ func (v *victim) flapHealth() {
 	v.saysOf(states[v.random.IntN(len(states))])
 }
 
-// saysOf plays the writer of the HealthCheck, who is silent while nothing is new.
+// saysOf writes the status of the HealthCheck in the place of its controller, which
+// writes only changes.
 func (v *victim) saysOf(status v1alpha1.HealthStatus) {
 	check := v.HealthCheck()
 	v.Read(check)
@@ -86,13 +87,13 @@ func (v *victim) saysOf(status v1alpha1.HealthStatus) {
 	})
 }
 
-// removeMarks removes all that the HealthCheck was annotated with.
+// removeMarks removes all annotations of the HealthCheck.
 func (v *victim) removeMarks() {
 	check := v.HealthCheck()
 	v.Change(check, func() { check.Annotations = nil })
 }
 
-// pushAgain gives a tag another content.
+// pushAgain pushes other content under a tag.
 func (v *victim) pushAgain() {
 	again := v.ConfigRelease(v.any())
 	again.Annotations = map[string]string{"org.opencontainers.image.title": fmt.Sprint(v.random.Int64())}
@@ -100,7 +101,8 @@ func (v *victim) pushAgain() {
 	v.Scan()
 }
 
-// movePolicyBack names an older release, until the next scan that finds something.
+// movePolicyBack sets the ImagePolicy to an older release, until the next scan that finds
+// something.
 func (v *victim) movePolicyBack() {
 	policy := v.ImagePolicy("")
 	v.Read(policy)
@@ -114,7 +116,7 @@ func (v *victim) movePolicyBack() {
 	})
 }
 
-// recreate deletes an object, and creates it anew when it is gone.
+// recreate deletes an object, and creates it again after it is deleted.
 func (v *victim) recreate(object client.Object) {
 	v.T.Helper()
 	v.Delete(object.DeepCopyObject().(client.Object))
@@ -155,7 +157,7 @@ func (v *victim) openGates() {
 	}
 }
 
-// replaceAnnotations puts odd requests in the place of all that people asked for.
+// replaceAnnotations replaces all requests of users with odd requests.
 func (v *victim) replaceAnnotations() {
 	odd := []map[string]string{
 		nil,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clocks has everybody but the controller write times of a clock that is an
-// hour off: Flux, who writes HealthChecks, and who builds releases. All of them are
-// played here.
+// Package clocks makes everything except the controller write times of a clock that is an
+// hour off: Flux, the writers of HealthChecks, and the build of releases. The tests act
+// in their place.
 package clocks
 
 import (
@@ -53,14 +53,14 @@ func TestTheClocksOfOthersAreAnHourOff(t *testing.T) {
 	told.Saw(int(times.Load()), "%d promotions on times that were an hour off: bakes began on what was said after the release was applied, old errors failed none, new ones did, and every bake took its time", promotions.Load())
 }
 
-// world is an application of which everything but the controller is played, by a
+// world is an application in which the test plays all parts except the controller, with a
 // clock that is off.
 type world struct {
 	*stage.Stage
 	off time.Duration
-	// digests of what was pushed, by version.
+	// digests of the pushed artifacts, by version.
 	digests map[string]string
-	// times that were written by that clock.
+	// times is how often a time of that clock was written.
 	times int
 }
 
@@ -74,7 +74,7 @@ func raise(t *testing.T, plane *stage.Plane, off time.Duration) *world {
 	return w
 }
 
-// now is what the clock of the others says.
+// now returns the time of the clock that is off.
 func (w *world) now() metav1.Time {
 	w.times++
 	return metav1.NewTime(time.Now().Add(w.off))
@@ -95,7 +95,7 @@ func (w *world) release(version string) {
 	})
 }
 
-// applied plays Flux.
+// applied writes the status that Flux writes after it has applied a version.
 func (w *world) applied(version string) {
 	w.T.Helper()
 	revision := version + "@" + w.digests[version]
@@ -121,7 +121,7 @@ func (w *world) applied(version string) {
 	})
 }
 
-// awaitReset waits until the HealthCheck is asked about the newest promotion.
+// awaitReset waits until the HealthCheck is reset for the newest promotion.
 func (w *world) awaitReset() {
 	w.T.Helper()
 	check := w.HealthCheck()
@@ -131,7 +131,8 @@ func (w *world) awaitReset() {
 	})
 }
 
-// says plays the writer of the HealthCheck. An error keeps its time until the next.
+// says writes the status of the HealthCheck in the place of its controller. An error
+// keeps its time until the next one.
 func (w *world) says(status v1alpha1.HealthStatus, failedAt *metav1.Time) {
 	w.T.Helper()
 	check := w.HealthCheck()
@@ -146,7 +147,7 @@ func (w *world) says(status v1alpha1.HealthStatus, failedAt *metav1.Time) {
 
 func (w *world) healthy() { w.says(v1alpha1.HealthStatusHealthy, nil) }
 
-// deploy brings a release as far as its bake.
+// deploy promotes a release until its bake begins.
 func (w *world) deploy(version string) {
 	w.T.Helper()
 	w.release(version)
@@ -166,7 +167,7 @@ func (w *world) doesNotBakeOnOldHealth() {
 	w.T.Helper()
 	w.healthy()
 	w.release("1.1.0")
-	w.healthy() // of 1.0.0, and later than all that comes, if the clock is ahead
+	w.healthy() // about 1.0.0, and later than all that follows if the clock is ahead
 	w.applied("1.1.0")
 	w.awaitReset()
 	w.Stays("Deploying", func(r *v1alpha1.Rollout) bool { return r.Current().State() == v1alpha1.BakeDeploying })
@@ -199,8 +200,8 @@ func (w *world) failsByANewError() {
 	w.AwaitState("1.3.0", v1alpha1.BakeSucceeded)
 }
 
-// failsByAnErrorOfAClockThatWasSetRight: by a clock that was ahead, the error comes
-// before the one that it follows.
+// failsByAnErrorOfAClockThatWasSetRight reports an error after the clock was set right.
+// If the clock was ahead, the time of this error is before the time of the earlier one.
 func (w *world) failsByAnErrorOfAClockThatWasSetRight() {
 	w.T.Helper()
 	w.deploy("1.4.0")
@@ -210,8 +211,8 @@ func (w *world) failsByAnErrorOfAClockThatWasSetRight() {
 	w.AwaitState("1.4.0", v1alpha1.BakeFailed)
 }
 
-// isSane: every bake took its time and no more, nothing was dropped, and the
-// releases have the times of who built them.
+// isSane checks that every bake took its time and not much more, and that no release was
+// dropped.
 func (w *world) isSane() {
 	w.T.Helper()
 	rollout := w.Live()

@@ -15,11 +15,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/faults/wire"
 )
 
-// atOnce is how many worlds there are at a time.
+// atOnce is how many worlds exist at the same time.
 const atOnce = 8
 
-// wanted is how the story ends: each release is in the history once, and each
-// target was written once for each.
+// wanted is the end of the story: each release is in the history once, and each target
+// was written once for each.
 var wanted = outcome{
 	History: []string{
 		"4 1.1.0 Succeeded User ann",
@@ -70,16 +70,17 @@ func TestTheControllerMayBeKilledAtEachOfItsWrites(t *testing.T) {
 		"%d promotions, none twice; %d of %d events were told again", len(writes), stories, story.Promotions, again.Load(), stories*sum(events))
 }
 
-// point is a write at which the controller dies. If there is another fault, the
-// next controller dies as it makes the same write again.
+// point is a write at which the controller is killed. If there is another fault, the next
+// controller is killed when it makes the same write again.
 type point struct {
 	name   string
 	write  int
 	faults []wire.Fault
 }
 
-// points are two deaths at each write, in one story where it is made again: a
-// controller that dies before its event is stored has told nothing.
+// points returns two kills at each write. Both are in one story if the next controller
+// makes the write again. An event is not sent again if the controller is killed before
+// the event is stored.
 func points(writes []wire.Entry) []point {
 	var all []point
 	for i, entry := range writes {
@@ -94,7 +95,7 @@ func points(writes []wire.Entry) []point {
 	return all
 }
 
-// inParallel does something at all points, at some of them at a time.
+// inParallel calls a function for all points, for some of them at the same time.
 func inParallel(all []point, do func(point)) {
 	var group sync.WaitGroup
 	next := make(chan point)
@@ -112,8 +113,8 @@ func inParallel(all []point, do func(point)) {
 	group.Wait()
 }
 
-// toldAgain counts the events that were told once more than without a fault. That
-// may be one for each death: of the write that was under way.
+// toldAgain counts the events that were emitted more often than without a fault. Each
+// kill may cause one: the event of the write that was in progress.
 func toldAgain(t *testing.T, want, got map[string]int, deaths int) int {
 	t.Helper()
 	again := 0

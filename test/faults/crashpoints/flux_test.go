@@ -14,8 +14,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// fluxActs plays source-controller and kustomize-controller, and the writer of
-// the HealthCheck, each of whom does what there is to do.
+// fluxActs acts once in the place of source-controller, kustomize-controller and the
+// writer of the HealthCheck.
 func (w *world) fluxActs() {
 	w.t.Helper()
 	repository, kustomization, check := &sourcev1.OCIRepository{}, &kustomizev1.Kustomization{}, &v1alpha1.HealthCheck{}
@@ -64,7 +64,8 @@ func isReady(conditions *[]metav1.Condition, generation int64) {
 	})
 }
 
-// says writes the status of an object. What has changed meanwhile is said later.
+// says writes the status of an object. If the object has changed meanwhile, a later call
+// writes it.
 func (w *world) says(object client.Object) {
 	w.t.Helper()
 	w.must(ignoreConflict(shared.Client().Status().Update(w.t.Context(), object)))

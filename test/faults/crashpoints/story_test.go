@@ -24,12 +24,12 @@ import (
 const (
 	// app is the name of everything in a world.
 	app = "shop"
-	// slow is a release that Flux does not get to apply at first, so that it is
-	// still Deploying when a person goes back to old.
+	// slow is a release that Flux does not apply at first, so it is still Deploying when
+	// a user goes back to old.
 	slow, old = "1.1.0", "0.9.0"
 )
 
-// story is four promotions to two targets, with a bake and a HealthCheck: the
+// story consists of four promotions to two targets, with a bake and a HealthCheck. The
 // third is a pin that cancels the second, and the fourth is forced.
 type story struct {
 	*world
@@ -51,7 +51,7 @@ func openStory(t *testing.T) *story {
 	return s
 }
 
-// pages say how far the history must have come, and what follows then.
+// pages contains the states that the history must reach, and the next action after each.
 var pages = []struct {
 	until string
 	then  func(*story)
@@ -62,8 +62,8 @@ var pages = []struct {
 	{"4 1.1.0 Succeeded", func(*story) {}},
 }
 
-// tell lets everybody do their part until the story is over, and the controller
-// was killed if it is to be. Then it waits for the controller to come to rest.
+// tell runs all parts until the story is over, and the controller was killed if the test
+// wants that. Then it waits until the controller is at rest.
 func (s *story) tell(mayEnd func() bool) {
 	s.t.Helper()
 	for begin := time.Now(); s.chapter < len(pages) || !mayEnd(); time.Sleep(pace) {
@@ -97,7 +97,7 @@ func (s *story) turnPage() {
 	s.chapter++
 }
 
-// followed: the targets carry the release.
+// followed reports whether the targets are set to the release.
 func (s *story) followed(tag string) bool {
 	carried, _ := s.targets()
 	return carried["tag"] == tag && carried["VERSION"] == tag
@@ -108,7 +108,7 @@ func (s *story) pin(tag string) {
 	s.change(rollout, func() { rollout.Spec.WantedVersion = &tag })
 }
 
-// force unpins the Rollout and asks for a release once.
+// force unpins the Rollout and requests a release once.
 func (s *story) force(tag string) {
 	rollout := s.rollout()
 	s.change(rollout, func() {
@@ -125,7 +125,7 @@ func (s *story) rollout() *v1alpha1.Rollout {
 	return rollout
 }
 
-// targets tells what the targets carry, and how often their specs were written.
+// targets returns the versions in the targets, and how often their specs were written.
 func (s *story) targets() (carried map[string]string, generations map[string]int64) {
 	repository, kustomization := &sourcev1.OCIRepository{}, &kustomizev1.Kustomization{}
 	repository.Name, kustomization.Name = app, app
@@ -141,7 +141,7 @@ func (s *story) targets() (carried map[string]string, generations map[string]int
 	return carried, map[string]int64{"OCIRepository": repository.Generation, "Kustomization": kustomization.Generation}
 }
 
-// outcome is what must be the same however the controller died.
+// outcome must be the same, independent of how the controller was killed.
 type outcome struct {
 	History     []string
 	Carried     map[string]string
@@ -151,7 +151,7 @@ type outcome struct {
 	Status string
 }
 
-// times are those of the wire.
+// times matches times in the format of the API.
 var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
 func (s *story) outcome() outcome {
@@ -166,12 +166,12 @@ func (s *story) outcome() outcome {
 	}
 }
 
-// timeless is a text without what differs from world to world.
+// timeless returns a text without the parts that differ between worlds.
 func (s *story) timeless(text string) string {
 	return times.ReplaceAllString(strings.ReplaceAll(text, s.namespace, "world"), "…")
 }
 
-// history tells the promotions and who caused them.
+// history returns the promotions and their authors.
 func history(rollout *v1alpha1.Rollout) []string {
 	told := stage.History(rollout)
 	for i := range told {
@@ -181,7 +181,7 @@ func history(rollout *v1alpha1.Rollout) []string {
 	return told
 }
 
-// events counts what the controller announced.
+// events counts the events that the controller emitted.
 func (s *story) events() map[string]int {
 	s.t.Helper()
 	list := &corev1.EventList{}

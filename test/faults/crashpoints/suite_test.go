@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crashpoints kills the controller at each of its writes, and looks
-// whether the one that takes over ends the story as if nothing had happened.
+// Package crashpoints kills the controller at each of its writes, and checks that the
+// next controller ends the story as if nothing had happened.
 package crashpoints
 
 import (
@@ -22,8 +22,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// ground is what all worlds stand on: one API server, whose Flux is played by
-// the tests.
+// ground is shared by all worlds: one API server. The tests act in the place of Flux.
 type ground struct {
 	*controlplane.ControlPlane
 	program    string
@@ -68,8 +67,8 @@ func runAll(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// startCache lets many worlds look often at what is stored without asking the API
-// server each time.
+// startCache lets many worlds read objects often without a request to the API server each
+// time.
 func startCache(ctx context.Context, config *rest.Config, c client.Client) (client.Reader, error) {
 	all, err := cache.New(config, cache.Options{Scheme: c.Scheme(), Mapper: c.RESTMapper()})
 	if err != nil {

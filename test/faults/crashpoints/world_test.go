@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// pace is how often everybody in a world looks what there is to do.
+	// pace is the time between two checks for work in a world.
 	pace = 50 * time.Millisecond
-	// stillness is how long nothing is asked for when a world is at rest.
+	// stillness is how long a world must be without requests to be at rest.
 	stillness = time.Second
 	// patience is how long a story may take.
 	patience = 2 * time.Minute
 )
 
-// world is a namespace with a controller of its own, which alone acts there, and
+// world is a namespace with a controller of its own. Only this controller acts there. It
 // reaches the API server through a wire.
 type world struct {
 	t          *testing.T
@@ -39,17 +39,17 @@ type world struct {
 	controller *controlplane.Process
 	// kills of the controller so far.
 	kills atomic.Int32
-	// slow is a tag that Flux does not get to pull.
+	// slow is a tag that Flux does not pull yet.
 	slow string
 
 	mu sync.Mutex
-	// died is the write at which the controller was killed last.
+	// died is the write at which the controller was last killed.
 	died wire.Request
 }
 
 var worlds atomic.Int32
 
-// newWorld makes a world of these objects, with the status that they have.
+// newWorld creates a world with these objects and their status.
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{t: t, namespace: fmt.Sprintf("world-%d", worlds.Add(1))}
@@ -90,19 +90,19 @@ func (w *world) create(object client.Object) {
 	}
 }
 
-// read fills an object of the world with what is stored.
+// read fills an object of the world with the state in the API server.
 func (w *world) read(object client.Object) {
 	w.t.Helper()
 	w.must(shared.Client().Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: object.GetName()}, object))
 }
 
-// look fills an object with what was stored a moment ago, and reports whether it
-// was there.
+// look fills an object with a recent state from the cache, and reports whether it
+// existed.
 func (w *world) look(object client.Object) bool {
 	return shared.reader.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: object.GetName()}, object) == nil
 }
 
-// change does what a person does to an object.
+// change changes an object as a user does.
 func (w *world) change(object client.Object, change func()) {
 	w.t.Helper()
 	w.read(object)
@@ -111,7 +111,7 @@ func (w *world) change(object client.Object, change func()) {
 	w.must(shared.Client().Patch(w.t.Context(), object, client.MergeFrom(before), client.FieldOwner("person")))
 }
 
-// release plays image-reflector-controller, which has found another tag.
+// release acts in the place of image-reflector-controller, which has found another tag.
 func (w *world) release(tag string) {
 	w.t.Helper()
 	scan, policy := &imagev1.ImageRepository{}, &imagev1.ImagePolicy{}
@@ -124,8 +124,8 @@ func (w *world) release(tag string) {
 	w.must(shared.Client().Status().Update(w.t.Context(), policy))
 }
 
-// killAt has the controller killed at a write, before the API server sees it or
-// after it has carried it out, and the next one when it makes the same write again.
+// killAt kills the controller at a write, before the API server sees it or after it has
+// processed it. It also kills the next controller when that makes the same write again.
 func (w *world) killAt(p point) {
 	w.wire.Inject(func(r wire.Request) wire.Fault {
 		w.mu.Lock()
@@ -153,8 +153,8 @@ func (w *world) revive() {
 	}
 }
 
-// awaitRest waits until the controller has asked for nothing for a while, and
-// reports whether it ever did.
+// awaitRest waits until the controller has made no requests for a while, and reports
+// whether that happened.
 func (w *world) awaitRest() bool {
 	asked, since := len(w.wire.Log()), time.Now()
 	for begin := since; time.Since(since) < stillness; time.Sleep(pace) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hanging lets what the controller asks beside its work take requests and
-// never answer: the registry that knows the metadata of releases, and the endpoint
-// for notifications.
+// Package hanging lets the services that the controller uses in addition to its main work
+// accept requests and never answer: the registry with the metadata of releases, and the
+// endpoint for notifications.
 package hanging
 
 import (
@@ -25,11 +25,11 @@ import (
 )
 
 const (
-	// applications are promoted at once.
+	// applications is how many applications are promoted at once.
 	applications = 12
-	// lookUps are made at a time, at most.
+	// lookUps is how many look-ups are made at a time, at most.
 	lookUps = 4
-	// spare goroutines may come and go.
+	// spare is how many goroutines may be added.
 	spare = 60
 )
 
@@ -105,15 +105,15 @@ func serve(t *testing.T, s *staller) string {
 	return server.URL
 }
 
-// fleet are applications that are released at once.
+// fleet contains applications that are released at once.
 type fleet struct {
 	t     *testing.T
 	plane *stage.Plane
 	all   []*stage.Application
 }
 
-// raise creates applications whose metadata is looked up at another registry than
-// the one that Flux pulls from.
+// raise creates applications whose metadata comes from another registry than the one that
+// Flux pulls from.
 func raise(t *testing.T, plane *stage.Plane, metadataHost string) *fleet {
 	t.Helper()
 	f := &fleet{t: t, plane: plane}
@@ -126,7 +126,7 @@ func raise(t *testing.T, plane *stage.Plane, metadataHost string) *fleet {
 	return f
 }
 
-// release promotes a version everywhere, and returns how long that took.
+// release promotes a version in all applications, and returns the time that this took.
 func (f *fleet) release(version string) time.Duration {
 	f.t.Helper()
 	start := time.Now()
@@ -139,7 +139,7 @@ func (f *fleet) release(version string) time.Duration {
 	return time.Since(start)
 }
 
-// awaitMetadata waits until each status says what the registry knows of a version.
+// awaitMetadata waits until each status contains the registry's metadata of a version.
 func (f *fleet) awaitMetadata(version string) {
 	f.t.Helper()
 	for _, a := range f.all {
@@ -150,7 +150,7 @@ func (f *fleet) awaitMetadata(version string) {
 	}
 }
 
-// statusWrites counts those of Rollouts so far.
+// statusWrites counts the writes of the status of Rollouts so far.
 func (f *fleet) statusWrites() int {
 	f.t.Helper()
 	audited, err := f.plane.Audited()

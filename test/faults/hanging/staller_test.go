@@ -7,19 +7,19 @@ import (
 	"sync"
 )
 
-// staller passes requests on, and can be made to hang on some of them: it then
-// takes them and never answers.
+// staller forwards requests. A test can make it hang on some of them: it then accepts
+// them and never answers.
 type staller struct {
-	// onwards answers what does not hang.
+	// onwards answers the requests that do not hang.
 	onwards http.Handler
-	// mayHang says of a request whether it hangs while the staller does.
+	// mayHang reports whether a request hangs while the staller does.
 	mayHang func(*http.Request) bool
 
 	mu      sync.Mutex
-	hanging chan struct{} // closed when it answers again; nil while it does
-	hung    int           // requests that hung, or do
-	now     int           // of them, those that do now
-	most    int           // at one time
+	hanging chan struct{} // closed when it answers again; nil while it answers
+	hung    int           // requests that hung, or hang now
+	now     int           // requests that hang now
+	most    int           // the most that hung at one time
 }
 
 // ServeHTTP implements http.Handler.
@@ -30,7 +30,7 @@ func (s *staller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.onwards.ServeHTTP(w, r)
 }
 
-// wait waits while the staller hangs, and reports whether somebody still wants an
+// wait waits while the staller hangs, and reports whether the client still waits for an
 // answer.
 func (s *staller) wait(gone <-chan struct{}) bool {
 	hanging := s.enter()
@@ -78,7 +78,7 @@ func (s *staller) answerAgain() {
 	}
 }
 
-// counts are the requests that hung, and how many did at one time at most.
+// counts returns the number of requests that hung, and the highest number at one time.
 func (s *staller) counts() (hung, most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

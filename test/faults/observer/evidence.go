@@ -17,24 +17,24 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// evidence is what was seen of one promotion that a bake may rest on. Only
-// objects that were there when the promotion was recorded are asked for: of others
-// nobody can tell from outside whether the controller could know them in time.
+// evidence is the observed state of one promotion on which a bake may be based. It
+// includes only objects that existed when the promotion was recorded. An observer cannot
+// decide whether the controller could know other objects in time.
 type evidence struct {
 	tag string
-	// applied says of each target whether it was seen to have applied the version.
+	// applied contains, for each target, whether it was seen to have applied the version.
 	applied map[types.UID]bool
-	// proven says of each selected HealthCheck how much it proves.
+	// proven contains, for each selected HealthCheck, how much it proves.
 	proven map[types.UID]proof
 }
 
-// proof is what a HealthCheck has said since all targets had applied the version.
+// proof is the progress of a HealthCheck since all targets had applied the version.
 type proof int
 
 const (
-	old    proof = iota // it is Healthy, which may be about the release before
-	asked               // it was seen not to be Healthy
-	proven              // and Healthy after that
+	old    proof = iota // it is Healthy, possibly about the release before
+	asked               // it was observed as not Healthy
+	proven              // it was Healthy after that
 )
 
 // gather begins to collect evidence for the newest promotion.
@@ -58,7 +58,7 @@ func (s *Story) gather(r *rollout) {
 	s.weigh(r)
 }
 
-// concerns says whether the Rollout drives a target, or a target that it
+// concerns reports whether the Rollout drives a target, or the source that the target
 // consumes.
 func (s *Story) concerns(t *target, r *rollout) bool {
 	key := client.ObjectKeyFromObject(r.object)
@@ -69,7 +69,7 @@ func (s *Story) concerns(t *target, r *rollout) bool {
 	return source != nil && source.drivenBy(key)
 }
 
-// sourceOf finds the OCIRepository that a Kustomization consumes.
+// sourceOf returns the OCIRepository that a Kustomization consumes.
 func (s *Story) sourceOf(object client.Object) *target {
 	k, ok := object.(*kustomizev1.Kustomization)
 	if !ok || k.Spec.SourceRef.Kind != sourcev1.OCIRepositoryKind {
@@ -87,7 +87,7 @@ func (s *Story) sourceOf(object client.Object) *target {
 	return nil
 }
 
-// weigh takes in what the targets say now.
+// weigh updates the evidence with the present state of the targets.
 func (s *Story) weigh(r *rollout) {
 	e := r.evidence
 	if e == nil {
@@ -97,7 +97,7 @@ func (s *Story) weigh(r *rollout) {
 	for uid := range e.applied {
 		t := s.targets[uid]
 		if t == nil || suspended(t.object) || !s.concerns(t, r) {
-			delete(e.applied, uid) // the controller need not wait for it any more
+			delete(e.applied, uid) // the controller no longer needs to wait for it
 			continue
 		}
 		e.applied[uid] = e.applied[uid] || s.hasApplied(t, r)
@@ -110,7 +110,7 @@ func (s *Story) weigh(r *rollout) {
 	}
 }
 
-// hear takes in what a HealthCheck says now.
+// hear updates the evidence with the present state of a HealthCheck.
 func (s *Story) hear(e *evidence, uid types.UID) {
 	check := s.checks[uid]
 	healthy := check != nil && check.Status.Status == v1alpha1.HealthStatusHealthy
@@ -133,8 +133,8 @@ func (e *evidence) allApplied() bool {
 	return true
 }
 
-// checkEvidence: what is called healthy was applied everywhere, and was seen to be
-// healthy after that; and a bake is not cut short.
+// checkEvidence checks that a healthy promotion was applied everywhere, and was seen to
+// be healthy after that. It also checks that a bake is not too short.
 func (s *Story) checkEvidence(r *rollout, is *entry, from, to v1alpha1.BakeStatus) {
 	id := idOf(is)
 	if to == v1alpha1.BakeSucceeded && tooShort(is, r.object.Spec.BakeTime) {
@@ -156,7 +156,8 @@ func (s *Story) checkApplied(r *rollout, is *entry) {
 	}
 }
 
-// checkProven looks at the HealthChecks, which count once all targets have applied.
+// checkProven checks the HealthChecks. They count only after all targets have applied the
+// version.
 func (s *Story) checkProven(r *rollout, is *entry) {
 	for uid, proof := range r.evidence.proven {
 		check := s.checks[uid]
@@ -181,7 +182,7 @@ func (s *Story) seeCheck(check *v1alpha1.HealthCheck, gone bool) {
 	}
 }
 
-// selected says whether a Rollout asks a HealthCheck of its own namespace.
+// selected reports whether a Rollout selects a HealthCheck of its own namespace.
 func selected(r *v1alpha1.Rollout, check *v1alpha1.HealthCheck) bool {
 	wanted := r.Spec.HealthCheckSelector.LabelSelector()
 	if wanted == nil || check == nil || check.Namespace != r.Namespace || r.Spec.HealthCheckSelector.NamespaceSelector != nil {
@@ -201,8 +202,8 @@ func suspended(object client.Object) bool {
 	return false
 }
 
-// hasApplied says whether Flux reports that the newest promotion is what a target
-// has applied.
+// hasApplied reports whether a target has applied the newest promotion, by the status
+// that Flux reports.
 func (s *Story) hasApplied(t *target, r *rollout) bool {
 	for _, f := range t.fields() {
 		if f.rollout == client.ObjectKeyFromObject(r.object) && f.value != r.evidence.tag {
@@ -219,8 +220,8 @@ func (s *Story) hasApplied(t *target, r *rollout) bool {
 	return false
 }
 
-// isCurrent: what a Kustomization has applied is what its source offers, and that
-// is the promotion if the Rollout drives the source.
+// isCurrent reports whether a Kustomization has applied the artifact of its source. If
+// the Rollout drives the source, the artifact must be that of the promotion.
 func (s *Story) isCurrent(k *kustomizev1.Kustomization, r *rollout) bool {
 	if k.Spec.SourceRef.Kind != sourcev1.OCIRepositoryKind {
 		return true
@@ -234,7 +235,7 @@ func (s *Story) isCurrent(k *kustomizev1.Kustomization, r *rollout) bool {
 	return artifact != nil && artifact.Revision == k.Status.LastAppliedRevision && (!driven || isOf(artifact, r.evidence.tag))
 }
 
-// isOf says whether an artifact was pulled by a tag.
+// isOf reports whether an artifact was pulled by a tag.
 func isOf(artifact *meta.Artifact, tag string) bool {
 	return artifact != nil && strings.HasPrefix(artifact.Revision, tag+"@")
 }

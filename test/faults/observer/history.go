@@ -16,16 +16,16 @@ import (
 // entry is a promotion.
 type entry = v1alpha1.DeploymentHistoryEntry
 
-// rollout is a Rollout as it was seen last, and what is known of its past.
+// rollout is the last seen state of a Rollout, and the known facts about its past.
 type rollout struct {
 	object *v1alpha1.Rollout
-	// ever are all promotions that there were, by id, as they were seen last.
+	// ever contains all promotions of the past, by id, in their last seen state.
 	ever map[int64]entry
-	// evidence for the newest promotion.
+	// evidence is about the newest promotion.
 	evidence *evidence
 }
 
-// seeRollout: the history only grows, and its entries only go forwards.
+// seeRollout checks that the history only grows, and that its entries only go forwards.
 func (s *Story) seeRollout(is *v1alpha1.Rollout, sight Sight) {
 	r := s.rollouts[is.UID]
 	if sight.Gone {
@@ -58,7 +58,7 @@ func (s *Story) seeRollout(is *v1alpha1.Rollout, sight Sight) {
 	}
 }
 
-// idOf is the id of a promotion; -1 if it has none.
+// idOf returns the id of a promotion, or -1 if it has none.
 func idOf(e *entry) int64 {
 	if e == nil || e.ID == nil {
 		return -1
@@ -66,7 +66,7 @@ func idOf(e *entry) int64 {
 	return *e.ID
 }
 
-// begun tells the newest promotion, and its latest retry, from others.
+// begun returns a text that identifies the newest promotion and its latest retry.
 func begun(r *v1alpha1.Rollout) string {
 	e := r.Current()
 	if e == nil {
@@ -75,8 +75,8 @@ func begun(r *v1alpha1.Rollout) string {
 	return fmt.Sprint(idOf(e), e.Timestamp, e.LastRetryTimestamp)
 }
 
-// checkOrder: ids fall from the newest to the oldest, and all but the newest have
-// ended.
+// checkOrder checks that ids fall from the newest to the oldest, and that all except the
+// newest have ended.
 func (s *Story) checkOrder(is *v1alpha1.Rollout) {
 	history := is.Status.History
 	for i := 1; i < len(history); i++ {
@@ -89,7 +89,8 @@ func (s *Story) checkOrder(is *v1alpha1.Rollout) {
 	}
 }
 
-// checkKept: what was recorded stays, but for what is too many.
+// checkKept checks that recorded promotions stay in the history, unless the history has
+// reached its limit.
 func (s *Story) checkKept(was, is *v1alpha1.Rollout) {
 	if len(is.Status.History) >= is.Spec.GetVersionHistoryLimit() {
 		return
@@ -105,8 +106,9 @@ func hasID(history []entry, id int64) bool {
 	return slices.ContainsFunc(history, func(e entry) bool { return idOf(&e) == id })
 }
 
-// checkNew: one promotion at a time is added, above all before. None repeats the one
-// before it, and what nobody chose by hand is newer than that.
+// checkNew checks that promotions are added one at a time, with a higher id than all
+// before. A promotion must not repeat the one before it. If no user chose it, it must be
+// newer than that.
 func (s *Story) checkNew(r *rollout, was *v1alpha1.Rollout, gap bool) {
 	var added []*entry
 	for i := range r.object.Status.History {
@@ -138,33 +140,34 @@ func (s *Story) checkAdded(r *rollout, was *v1alpha1.Rollout, e *entry, gap bool
 	}
 }
 
-// repeats reports whether an entry promotes what the one before it did.
+// repeats reports whether an entry promotes the same content as the one before it.
 func repeats(before, e *entry) bool {
 	return before.Version.Tag == e.Version.Tag && sameDigest(before, e) && !pushedAgain(before, e)
 }
 
-// newer compares versions; those that are none can be anything.
+// newer reports whether a version is greater than another. It returns true if one of them
+// is not a version.
 func newer(tag, than string) bool {
 	version, err := semver.NewVersion(tag)
 	before, errBefore := semver.NewVersion(than)
 	return err != nil || errBefore != nil || version.GreaterThan(before)
 }
 
-// pushedAgain reports whether an entry tells of other content under the tag of the one
-// before it, which nobody has decided. While the ImagePolicy cannot be read it says so
-// without the digest.
+// pushedAgain reports whether an entry records other content under the tag of the one
+// before it, without a decision of a user. While the ImagePolicy cannot be read, the
+// entry reports that in its message, without the digest.
 func pushedAgain(before, e *entry) bool {
 	bySystem := e.TriggeredBy != nil && e.TriggeredBy.Kind == v1alpha1.TriggeredBySystem
 	says := e.Version.Digest == nil && e.Message != nil && strings.HasPrefix(*e.Message, "tag "+e.Version.Tag+" was pushed again")
 	return bySystem && before.Version.Tag == e.Version.Tag && (says || !sameDigest(before, e))
 }
 
-// sameDigest: neither says that the tag pointed elsewhere.
+// sameDigest reports whether two entries have the same digest, or one of them has none.
 func sameDigest(a, b *entry) bool {
 	return a.Version.Digest == nil || b.Version.Digest == nil || *a.Version.Digest == *b.Version.Digest
 }
 
-// steps are those that a promotion may take.
+// steps contains the steps that a promotion may take.
 var steps = map[v1alpha1.BakeStatus][]v1alpha1.BakeStatus{
 	v1alpha1.BakeDeploying: {
 		v1alpha1.BakeInProgress, v1alpha1.BakeSucceeded, v1alpha1.BakeFailed, v1alpha1.BakeCancelled,
@@ -175,8 +178,7 @@ var steps = map[v1alpha1.BakeStatus][]v1alpha1.BakeStatus{
 	v1alpha1.BakeCancelled:  nil,
 }
 
-// checkStep: of a promotion nothing changes but how far it is, and that only
-// forwards.
+// checkStep checks that only the state of a promotion changes, and only forwards.
 func (s *Story) checkStep(r *rollout, was, is *entry, newest, gap bool) {
 	if identity(was) != identity(is) || !sameDigest(was, is) {
 		s.complain("%s: promotion %d was rewritten", named(r.object), idOf(is))
@@ -193,7 +195,8 @@ func (s *Story) checkStep(r *rollout, was, is *entry, newest, gap bool) {
 	}
 }
 
-// checkEnd: what has ended does not end again, unless it was retried meanwhile.
+// checkEnd checks that a promotion that has ended does not end again, unless it was
+// retried meanwhile.
 func (s *Story) checkEnd(r *rollout, was, is *entry) {
 	retried := !is.LastRetryTimestamp.Equal(was.LastRetryTimestamp)
 	if !is.State().Running() && !retried && !is.BakeEndTime.Equal(was.BakeEndTime) {
@@ -201,7 +204,7 @@ func (s *Story) checkEnd(r *rollout, was, is *entry) {
 	}
 }
 
-// identity is what never changes of a promotion.
+// identity returns the parts of a promotion that never change.
 func identity(e *entry) string {
 	return fmt.Sprintf("%s at %s by %s: %s", e.Version.Tag, e.Timestamp.UTC(), who(e), text(e.Message))
 }
@@ -220,7 +223,7 @@ func who(e *entry) string {
 	return string(e.TriggeredBy.Kind) + " " + e.TriggeredBy.Name
 }
 
-// tooShort says whether a bake ended before its time.
+// tooShort reports whether a bake ended before its time.
 func tooShort(e *entry, bake *metav1.Duration) bool {
 	return bake != nil && e.BakeStartTime != nil && e.BakeEndTime != nil && e.BakeEndTime.Sub(e.BakeStartTime.Time) < bake.Duration
 }

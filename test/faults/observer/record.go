@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observer judges the Rollout controller from outside. It watches the API
-// server over connections of its own, puts every state of every object in order,
-// and holds each to what is promised. It knows nothing of how that is kept.
+// Package observer checks the Rollout controller from outside. It watches the API server
+// over connections of its own, puts every state of every object in order, and checks each
+// state against the promises. It does not know how the controller keeps them.
 package observer
 
 import (
@@ -28,14 +28,14 @@ import (
 )
 
 const (
-	// patience is how long the record may take to catch up with what is stored.
+	// patience is how long the record may take to contain the present state.
 	patience = time.Minute
-	// pace is how often it is asked whether it has, and how soon a watch that
-	// failed is begun again.
+	// pace is the time between two checks for that, and the time until a failed watch is
+	// opened again.
 	pace = 100 * time.Millisecond
 )
 
-// observed are the kinds of which every state is recorded.
+// observed returns the kinds of which every state is recorded.
 func observed() []client.ObjectList {
 	return []client.ObjectList{
 		&v1alpha1.RolloutList{}, &v1alpha1.HealthCheckList{},
@@ -43,19 +43,19 @@ func observed() []client.ObjectList {
 	}
 }
 
-// Sight is a state that an object has had.
+// Sight is a state of an object.
 type Sight struct {
-	// At is the resourceVersion of the state. All kinds are in one etcd, whose
-	// revisions they are: one order for all that happened.
+	// At is the resourceVersion of the state. It is an etcd revision, and all kinds are
+	// in one etcd. So it gives one order for all states.
 	At     uint64
 	Object client.Object
-	// Gone: the object was deleted in this state.
+	// Gone is true if the object was deleted in this state.
 	Gone bool
-	// Gap: states between this one and the one before may not have been seen.
+	// Gap is true if states between this one and the one before may not have been seen.
 	Gap bool
 }
 
-// Observer records every state of the observed objects, while its test runs.
+// Observer records every state of the observed objects while its test runs.
 type Observer struct {
 	t      testing.TB
 	client client.WithWatch
@@ -65,8 +65,8 @@ type Observer struct {
 	latest map[types.UID]Sight
 }
 
-// Watch begins to observe all namespaces. What is stored already is the first that
-// is seen. It goes on when the API server was away.
+// Watch begins to observe all namespaces, starting with the present state. It continues
+// after the API server was away.
 func Watch(tb testing.TB, plane *controlplane.ControlPlane) *Observer {
 	tb.Helper()
 	c, err := client.NewWithWatch(plane.RESTConfig(), client.Options{Scheme: plane.Client().Scheme()})
@@ -86,8 +86,8 @@ func Watch(tb testing.TB, plane *controlplane.ControlPlane) *Observer {
 	return o
 }
 
-// follow lists the objects of a kind and watches what becomes of them, and does
-// so again when the watch cannot go on.
+// follow lists the objects of a kind and watches their changes. It does so again when the
+// watch cannot continue.
 func (o *Observer) follow(kind client.ObjectList, listed func()) {
 	ctx := o.t.Context()
 	for again := false; ctx.Err() == nil; again = true {
@@ -104,8 +104,8 @@ func (o *Observer) follow(kind client.ObjectList, listed func()) {
 	}
 }
 
-// watch notes what happens from a version on, until the watch ends. It returns the
-// version from which to go on; none if that one is too old.
+// watch notes the changes from a version on, until the watch ends. It returns the version
+// from which to continue, or an empty text if that version is too old.
 func (o *Observer) watch(ctx context.Context, kind client.ObjectList, from string) string {
 	options := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true}}
 	watcher, err := o.client.Watch(ctx, kind.DeepCopyObject().(client.ObjectList), options)
@@ -140,7 +140,7 @@ func pause(ctx context.Context) {
 	}
 }
 
-// noteAll notes a list. What was seen before and is not in it was deleted.
+// noteAll notes a list. Objects that were seen before and are not in it were deleted.
 func (o *Observer) noteAll(list client.ObjectList, again bool) {
 	objects, err := meta.ExtractList(list)
 	if err != nil {
@@ -199,8 +199,8 @@ func (o *Observer) note(object client.Object, gone, gap bool) {
 	o.latest[object.GetUID()] = s
 }
 
-// Sights are all states so far, in their order, once the record has caught up
-// with what is stored.
+// Sights returns all states so far, in their order, once the record contains the present
+// state of all objects.
 func (o *Observer) Sights() []Sight {
 	o.t.Helper()
 	for _, kind := range observed() {
@@ -213,13 +213,13 @@ func (o *Observer) Sights() []Sight {
 	return seen
 }
 
-// Story judges all states so far.
+// Story checks all states so far.
 func (o *Observer) Story() *Story {
 	o.t.Helper()
 	return Judge(o.Sights())
 }
 
-// Holds fails the test if a promise was broken so far, and returns what was seen.
+// Holds fails the test if a promise was broken so far, and returns the story.
 func (o *Observer) Holds() *Story {
 	o.t.Helper()
 	story := o.Story()
@@ -245,7 +245,7 @@ func (o *Observer) catchUp(kind client.ObjectList) {
 	}
 }
 
-// lacks tells what is stored and was not seen yet.
+// lacks returns a stored object whose state was not seen yet, as text.
 func (o *Observer) lacks(ctx context.Context, kind client.ObjectList) string {
 	list := kind.DeepCopyObject().(client.ObjectList)
 	if err := o.client.List(ctx, list); err != nil {

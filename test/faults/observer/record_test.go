@@ -76,7 +76,7 @@ func create(t *testing.T, plane *controlplane.ControlPlane, object client.Object
 	}
 }
 
-// label changes an object, so that it has another state.
+// label changes a label of an object, which gives it another state.
 func label(t *testing.T, plane *controlplane.ControlPlane, object client.Object, step string) {
 	t.Helper()
 	before := object.DeepCopyObject().(client.Object)

@@ -12,8 +12,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 )
 
-// Replay judges every state that the objects of some namespaces have ever had, and
-// fails the test if a promise was broken.
+// Replay checks every state that the objects of some namespaces have ever had, and fails
+// the test if a promise was broken.
 func Replay(tb testing.TB, plane *controlplane.ControlPlane, namespaces ...string) *Story {
 	tb.Helper()
 	story := Judge(Remembered(tb, plane, namespaces...))
@@ -23,9 +23,9 @@ func Replay(tb testing.TB, plane *controlplane.ControlPlane, namespaces ...strin
 	return story
 }
 
-// Remembered is every state that the observed objects of some namespaces have ever
-// had, as etcd has it. Unlike what is watched that has no gap where the API server,
-// or etcd itself, was away.
+// Remembered returns every state that the observed objects of some namespaces have ever
+// had, from etcd. Unlike a watch, this has no gap from a time when the API server, or
+// etcd itself, was away.
 func Remembered(tb testing.TB, plane *controlplane.ControlPlane, namespaces ...string) []Sight {
 	tb.Helper()
 	states, err := plane.History(tb.Context())
@@ -51,7 +51,7 @@ func Remembered(tb testing.TB, plane *controlplane.ControlPlane, namespaces ...s
 	return seen
 }
 
-// typed returns a state as an object of its Go type; nil if it is not observed.
+// typed returns a state as an object of its Go type, or nil if the kind is not observed.
 func typed(scheme *runtime.Scheme, state controlplane.State) (client.Object, error) {
 	object, err := scheme.New(state.Object.GroupVersionKind())
 	if runtime.IsNotRegisteredError(err) {

@@ -124,14 +124,14 @@ func TestAWriteThatIsLateIsCountedAndNoBrokenPromise(t *testing.T) {
 	}
 }
 
-// pinned is a promotion that a person chose.
+// pinned returns a promotion that a user chose.
 func pinned(id int64) *entryBuilder { return one().By(v1alpha1.TriggeredByUser, "ann").ID(id) }
 
 func anotherShop() *v1alpha1.Rollout {
 	return newTale().shop.History(one().Deploying()).Obj()
 }
 
-// moreThanItsField is a write of the controller that also changes the interval.
+// moreThanItsField returns a write of the controller that also changes the interval.
 func moreThanItsField() *sourcev1.OCIRepository {
 	t := newTale().tagged(manager, "1.0.0")
 	repository := t.seen[len(t.seen)-1].Object.(*sourcev1.OCIRepository)

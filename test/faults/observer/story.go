@@ -13,16 +13,16 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// Story is what came of the states that were seen.
+// Story is the result of the states that were seen.
 type Story struct {
-	// Broken are the promises that were, in words.
+	// Broken describes the promises that were broken.
 	Broken []string
-	// States that were judged.
+	// States is how many states were checked.
 	States int
 	// Promotions counts the entries that were recorded.
 	Promotions int
-	// Late counts the writes of a version that was not the newest promotion's any
-	// more. That can happen, once, to a controller that was replaced just then.
+	// Late counts the writes of a version that was no longer that of the newest
+	// promotion. This can happen, once, to a controller that was replaced just then.
 	Late int
 	// Writes counts how often the controller wrote a target for a promotion: by
 	// "Kind namespace/name", and by the id of the promotion.
@@ -34,7 +34,7 @@ type Story struct {
 	checks   map[types.UID]*v1alpha1.HealthCheck
 }
 
-// Judge goes through states, which are in their order.
+// Judge checks states, which must be in their order.
 func Judge(seen []Sight) *Story {
 	s := &Story{
 		Writes:   map[string]map[int64]int{},
@@ -48,8 +48,7 @@ func Judge(seen []Sight) *Story {
 	return s
 }
 
-// Repeated counts the writes of targets that were one more than once for each
-// promotion.
+// Repeated counts the writes of targets after the first one for each promotion.
 func (s *Story) Repeated() int {
 	n := 0
 	for _, writes := range s.Writes {
@@ -77,7 +76,7 @@ func (s *Story) complain(format string, args ...any) {
 	s.Broken = append(s.Broken, fmt.Sprintf("at %d: ", s.at)+fmt.Sprintf(format, args...))
 }
 
-// rolloutOf finds a Rollout by its name.
+// rolloutOf returns the Rollout with a name.
 func (s *Story) rolloutOf(key client.ObjectKey) *rollout {
 	for _, r := range s.rollouts {
 		if client.ObjectKeyFromObject(r.object) == key {
@@ -87,7 +86,7 @@ func (s *Story) rolloutOf(key client.ObjectKey) *rollout {
 	return nil
 }
 
-// named tells an object, for complaints.
+// named returns the kind and the name of an object, for complaints.
 func named(object client.Object) string {
 	kind := "HealthCheck"
 	switch object.(type) {

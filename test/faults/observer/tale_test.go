@@ -16,18 +16,18 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// tale is a record that somebody made up: each step is a state of an object.
+// tale is an invented record: each step is a state of an object.
 type tale struct {
 	seen []Sight
-	// shop is the Rollout as it is specified.
+	// shop builds the Rollout.
 	shop *fixture.RolloutBuilder
-	// tag and variable are what the targets carry.
+	// tag and variable are the versions in the targets.
 	tag, variable string
 	generation    int64
 }
 
-// newTale has a Rollout, the OCIRepository shop and the Kustomization shop, which
-// consumes it and has a variable, and a HealthCheck.
+// newTale returns a tale with a Rollout, the OCIRepository shop, the Kustomization shop,
+// which consumes it and has a variable, and a HealthCheck.
 func newTale() *tale {
 	t := &tale{shop: fixture.MakeRollout("shop").BakeTime(time.Minute).SelectAllChecks(), tag: "0.9.0", variable: "0.9.0", generation: 1}
 	return t.history().pulled("0.9.0").applied("0.9.0").says(v1alpha1.HealthStatusHealthy)
@@ -40,13 +40,13 @@ func (t *tale) state(object client.Object) *tale {
 	return t
 }
 
-// after a gap came the state that was added last.
+// afterGap marks the last added state as seen after a gap.
 func (t *tale) afterGap() *tale {
 	t.seen[len(t.seen)-1].Gap = true
 	return t
 }
 
-// gone makes the state that was added last the last one of its object.
+// gone makes the last added state the last one of its object.
 func (t *tale) gone() *tale {
 	t.seen[len(t.seen)-1].Gone = true
 	return t
@@ -56,14 +56,14 @@ func (t *tale) history(entries ...*fixture.EntryBuilder) *tale {
 	return t.state(t.shop.History(entries...).Obj())
 }
 
-// chosen is the Rollout when a person has pinned a version.
+// chosen adds the Rollout after a user has pinned a version.
 func (t *tale) chosen(tag string, entries ...*fixture.EntryBuilder) *tale {
 	rollout := t.shop.History(entries...).Obj()
 	rollout.Spec.WantedVersion = &tag
 	return t.state(rollout)
 }
 
-// repository is a state of the OCIRepository.
+// repository returns a state of the OCIRepository.
 func (t *tale) repository(pulled string) *fixture.RepositoryBuilder {
 	b := fixture.MakeRepository("shop").DrivenBy("shop").Tag(t.tag).Generation(t.generation)
 	if pulled != "" {
@@ -72,13 +72,12 @@ func (t *tale) repository(pulled string) *fixture.RepositoryBuilder {
 	return b
 }
 
-// pulled is the OCIRepository when Flux has pulled what it asks for, or something
-// older.
+// pulled adds the OCIRepository after Flux has pulled its tag, or something older.
 func (t *tale) pulled(tag string) *tale {
 	return t.state(ownedBy(t.repository(tag).Obj(), manager, "f:ref", "f:tag"))
 }
 
-// tagged is the OCIRepository when somebody has written another tag.
+// tagged adds the OCIRepository after a writer has set another tag.
 func (t *tale) tagged(writer, tag string) *tale {
 	t.tag, t.generation = tag, t.generation+1
 	return t.state(ownedBy(t.repository("").Obj(), writer, "f:ref", "f:tag"))
@@ -92,36 +91,36 @@ func (t *tale) kustomization(applied string) *kustomizev1.Kustomization {
 	return b.Obj()
 }
 
-// applied is the Kustomization when Flux has applied a version of its source.
+// applied adds the Kustomization after Flux has applied a version of its source.
 func (t *tale) applied(tag string) *tale {
 	return t.state(ownedBy(t.kustomization(tag), manager, "f:postBuild", "f:substitute", "f:VERSION"))
 }
 
-// substituted is the Kustomization when somebody has written the variable.
+// substituted adds the Kustomization after a writer has set the variable.
 func (t *tale) substituted(writer, version string) *tale {
 	t.variable = version
 	return t.state(ownedBy(t.kustomization(""), writer, "f:postBuild", "f:substitute", "f:VERSION"))
 }
 
-// written is what the controller does for a promotion.
+// written adds the controller's writes for a promotion.
 func (t *tale) written(version string) *tale {
 	return t.tagged(manager, version).substituted(manager, version)
 }
 
-// deployed is what Flux does then.
+// deployed adds the states that Flux writes after that.
 func (t *tale) deployed(version string) *tale { return t.pulled(version).applied(version) }
 
-// says is the HealthCheck.
+// says adds the HealthCheck with a status.
 func (t *tale) says(status v1alpha1.HealthStatus) *tale {
 	return t.state(fixture.MakeHealthCheck("web").State(status).Obj())
 }
 
-// proven is what the HealthCheck says when it is asked anew.
+// proven adds the states of the HealthCheck after a reset: Pending, then Healthy.
 func (t *tale) proven() *tale {
 	return t.says(v1alpha1.HealthStatusPending).says(v1alpha1.HealthStatusHealthy)
 }
 
-// ownedBy makes somebody the one who wrote a field of the spec last.
+// ownedBy makes a writer the one that last wrote a field of the spec.
 func ownedBy[T client.Object](object T, writer string, path ...string) T {
 	fields := `{"f:spec":{"` + strings.Join(path, `":{"`) + `":{}` + strings.Repeat("}", len(path)) + "}"
 	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: writer, FieldsV1: metav1.NewFieldsV1(fields)}})
@@ -144,13 +143,13 @@ var (
 	}
 )
 
-// firstPromotion is one that keeps every promise.
+// firstPromotion returns a tale that keeps every promise.
 func firstPromotion() *tale {
 	return newTale().history(one().Deploying()).written("1.0.0").deployed("1.0.0").proven().
 		history(one().Baking(noon)).history(done(one()))
 }
 
-// content gives the entry's tag a digest.
+// content sets the digest of the entry's tag.
 func content(e *fixture.EntryBuilder, digest string) *fixture.EntryBuilder {
 	return e.Version(fixture.MakeRelease(e.Obj().Version.Tag).Digest("sha256:" + digest).Obj())
 }

@@ -16,20 +16,20 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// manager is the name under which the controller writes.
+// manager is the field manager of the controller.
 const manager = "rollout-controller"
 
 // target is an OCIRepository or a Kustomization.
 type target struct {
 	object client.Object
-	// written is the id of the promotion for which the controller wrote it last, by
-	// field.
+	// written contains, for each field, the id of the promotion for which the controller
+	// last wrote it.
 	written map[string]int64
 }
 
-// field is one that a Rollout writes.
+// field is a field that a Rollout writes.
 type field struct {
-	// path, as managedFields spell it.
+	// path in the form of managedFields.
 	path []string
 	// rollout that writes it.
 	rollout client.ObjectKey
@@ -38,7 +38,7 @@ type field struct {
 
 func (f field) String() string { return strings.ReplaceAll(strings.Join(f.path, "."), "f:", "") }
 
-// fields are those that Rollouts write, by their annotations.
+// fields returns the fields that Rollouts write, by the annotations of the target.
 func (t *target) fields() []field {
 	namespace := t.object.GetNamespace()
 	switch o := t.object.(type) {
@@ -101,9 +101,9 @@ func (s *Story) seeTarget(object client.Object, sight Sight) {
 	}
 }
 
-// checkWrite looks at what the controller has written, if it was it: it wrote a
-// version that the history names, not one older than it wrote before, and nothing
-// else.
+// checkWrite checks a change if the controller made it. The controller must write a
+// version that the history names, not an older one than it wrote before, and no other
+// field.
 func (s *Story) checkWrite(was, is *target) {
 	before := was.fields()
 	wrote := false
@@ -144,7 +144,7 @@ func (s *Story) checkVersion(t *target, f field) {
 	s.Writes[key][promotion]++
 }
 
-// newest finds the newest promotion of a version.
+// newest returns the newest promotion of a version.
 func newest(r *rollout, tag string) (id int64, known bool) {
 	for candidate, e := range r.ever {
 		if e.Version.Tag == tag && (!known || candidate > id) {
@@ -154,7 +154,7 @@ func newest(r *rollout, tag string) (id int64, known bool) {
 	return id, known
 }
 
-// owns says whether the controller is who wrote a field last.
+// owns reports whether the controller was the last to write a field.
 func owns(object client.Object, path []string) bool {
 	for _, managed := range object.GetManagedFields() {
 		if managed.Manager != manager || managed.Subresource != "" || managed.FieldsV1 == nil {
@@ -173,7 +173,7 @@ func has(fields map[string]any, path []string) bool {
 	return ok && (len(path) == 1 || has(inner, path[1:]))
 }
 
-// withoutFields is the spec of a target without what Rollouts write.
+// withoutFields returns the spec of a target without the fields that Rollouts write.
 func withoutFields(object client.Object) any {
 	switch o := object.DeepCopyObject().(type) {
 	case *sourcev1.OCIRepository:

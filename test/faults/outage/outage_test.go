@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outage takes the API server and etcd away while releases are promoted,
-// for moments and for longer than a bake or a lease lasts.
+// Package outage stops the API server and etcd while releases are promoted, for moments
+// and for longer than a bake or a lease lasts.
 package outage
 
 import (
@@ -22,15 +22,15 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// elected lets the controller lead under a lease that is short, so that an outage
-// can outlast it.
+// elected makes the controller lead under a short lease. An outage can then last longer
+// than the lease.
 var elected = []string{
 	"--leader-elect", "--leader-election-lease-duration=4s",
 	"--leader-election-renew-deadline=3s", "--leader-election-retry-period=500ms",
 }
 
-// The lengths of an outage: one that is over before anybody gives up, and one that
-// outlasts the lease and every bake.
+// The lengths of an outage: one that is over before any client gives up, and one that
+// lasts longer than the lease and every bake.
 const (
 	moment = 300 * time.Millisecond
 	long   = 5 * time.Second
@@ -70,15 +70,15 @@ type story struct {
 	plane  *stage.Plane
 	random *rand.Rand
 	keeper *stage.Keeper
-	// baked is the application whose state says when it is time.
+	// baked is the application whose state decides when an outage begins.
 	baked    *stage.Application
 	all      []*stage.Application
 	released []string
 	outages  int
 }
 
-// begin starts a control plane, whose controller is started again whenever it has
-// ended, and releases the first version.
+// begin starts a control plane and releases the first version. The controller is started
+// again whenever it has ended.
 func begin(t *testing.T) *story {
 	t.Helper()
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, elected...)
@@ -94,7 +94,7 @@ func begin(t *testing.T) *story {
 	return s
 }
 
-// deploying and baking are moments at which an outage begins: when a release is
+// deploying and baking are the moments at which an outage begins: when a release is
 // recorded, and when it bakes.
 func deploying(r *v1alpha1.Rollout, version string) bool {
 	return r.Current() != nil && r.Current().Version.Tag == version
@@ -120,7 +120,7 @@ func (s *story) start(part *controlplane.Process) func() {
 	}
 }
 
-// round has an outage at a moment of a promotion.
+// round promotes a release with an outage at a moment of the promotion.
 func (s *story) round(at func(*v1alpha1.Rollout, string) bool, begins func(), away time.Duration, ends func()) {
 	s.t.Helper()
 	s.release(func(version string) {
@@ -136,8 +136,8 @@ func (s *story) round(at func(*v1alpha1.Rollout, string) bool, begins func(), aw
 	s.outages++
 }
 
-// restartFlux does after a long outage what Flux's own Deployments do: it has leases
-// as well where it is installed, but not here.
+// restartFlux restarts Flux after a long outage, as its Deployments do. An installed Flux
+// also has leases, but the Flux of this test has none.
 func (s *story) restartFlux() {
 	s.t.Helper()
 	stage.Eventually(s.t, "the API server serving again", func() (bool, string) {
@@ -151,7 +151,7 @@ func (s *story) restartFlux() {
 	}
 }
 
-// release publishes a version everywhere, and waits until it has succeeded.
+// release publishes a version in all applications, and waits until it has succeeded.
 func (s *story) release(meanwhile func(version string)) {
 	s.t.Helper()
 	version := fmt.Sprintf("1.%d.0", len(s.released))
@@ -168,8 +168,8 @@ func (s *story) release(meanwhile func(version string)) {
 	s.released = append(s.released, version)
 }
 
-// awaitOffer waits until Flux names a version. It asks again for a scan that an outage may
-// have taken with it, since the next one by itself is an hour away.
+// awaitOffer waits until Flux reports a version. It requests a scan again that an outage
+// may have prevented, because the next regular scan is an hour away.
 func (s *story) awaitOffer(a *stage.Application, version string) {
 	s.t.Helper()
 	policy, asked := a.ImagePolicy(""), time.Now()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replicas freezes the leader of two controllers for longer than its lease,
-// and wakes it when the other one has long gone on.
+// Package replicas freezes the leader of two controllers for longer than its lease, and
+// wakes it long after the other one has taken over.
 package replicas
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// elected lets one of the replicas act, under a lease that is short.
+// elected lets one of the replicas act, under a short lease.
 var elected = []string{
 	"--leader-elect", "--leader-election-lease-duration=4s",
 	"--leader-election-renew-deadline=3s", "--leader-election-retry-period=500ms",
@@ -36,8 +36,8 @@ const (
 	checks         = "kuberik.com/healthchecks/status"
 )
 
-// moments are the writes of a promotion: the leader is frozen as it asks for one,
-// and the API server is asked when it wakes, long after.
+// moments are the writes of a promotion. The leader is frozen when it makes one of them.
+// The write reaches the API server long after, just before the leader wakes.
 var moments = []moment{
 	{"before the record", status, 1},
 	{"between the record and the first target", repositories, 1},
@@ -53,15 +53,15 @@ type moment struct {
 	nth      int32
 }
 
-// each pair of controllers is frozen at so many of these moments, and then once
-// more at any other.
+// each is the number of these moments at which a pair of controllers is frozen. Each pair
+// is frozen once more at any other moment.
 const each = 2
 
 func TestALeaderThatWasFrozenDoesNothingTwice(t *testing.T) {
 	told := report.Begin(t, "of two controllers, the leader is frozen in the midst of a promotion (SIGSTOP), and woken when its lease is lost and the other has gone on",
 		"no release is promoted twice, no target goes back to an older version or is written twice; who was replaced ends itself")
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
-	if err := plane.Controller.Stop(t.Context()); err != nil { // pairs stand in its place
+	if err := plane.Controller.Stop(t.Context()); err != nil { // pairs replace it
 		t.Fatal(err)
 	}
 	kubeconfig, err := scenario.Credentials(plane.ControlPlane, scenario.Account)
@@ -90,13 +90,13 @@ func TestALeaderThatWasFrozenDoesNothingTwice(t *testing.T) {
 		releases.Load(), refused.Load(), len(moments), ended.Load())
 }
 
-// story is a series of releases, in the midst of some of which the leader freezes.
+// story is a series of releases. The leader freezes during some of them.
 type story struct {
 	*stage.Application
 	pair     *pair
 	released []string
 	freezes  int
-	// refused are the writes that came late and came to nothing.
+	// refused counts the late writes that were refused.
 	refused int
 }
 
@@ -108,8 +108,8 @@ func begin(t *testing.T, plane *stage.Plane, kubeconfig string) *story {
 	return s
 }
 
-// freezeAt freezes the leader as it asks for a write, which must come to nothing
-// when it wakes.
+// freezeAt freezes the leader when it makes a write. That write arrives late and must be
+// refused.
 func (s *story) freezeAt(moment moment) {
 	s.T.Helper()
 	trap := newTrap(s.T, moment.resource, moment.nth)
@@ -146,7 +146,7 @@ func (s *story) end() {
 	}
 }
 
-// publish offers the next release.
+// publish publishes the next release.
 func (s *story) publish() string {
 	s.T.Helper()
 	version := fmt.Sprintf("1.%d.0", len(s.released))
@@ -160,8 +160,9 @@ func (s *story) release() {
 	s.AwaitState(s.publish(), v1alpha1.BakeSucceeded)
 }
 
-// goesOnWithout offers a release, freezes the leader in its midst, and wakes it
-// when that release and the next are out. What it had asked for comes just before.
+// goesOnWithout publishes a release, freezes the leader during its promotion, and wakes
+// it after that release and the next one have succeeded. The leader's late write arrives
+// just before it wakes.
 func (s *story) goesOnWithout(freeze func() *replica, late func()) {
 	s.T.Helper()
 	version := s.publish()
@@ -180,7 +181,7 @@ func (s *story) goesOnWithout(freeze func() *replica, late func()) {
 	})
 }
 
-// pair are two controllers, each with a wire of its own to the API server.
+// pair consists of two controllers, each with a wire of its own to the API server.
 type pair struct {
 	all    []*replica
 	leader atomic.Pointer[replica]
@@ -222,7 +223,8 @@ func raise(t *testing.T, plane *stage.Plane, kubeconfig, namespace string) *pair
 	return p
 }
 
-// judge sees every request before the API server does. Who writes the Lease leads.
+// judge receives every request before the API server does. The replica that writes the
+// Lease is the leader.
 func (p *pair) judge(r *replica, request wire.Request) wire.Fault {
 	if request.Resource == "coordination.k8s.io/leases" && request.Verb != "get" {
 		p.leader.Store(r)
@@ -244,8 +246,8 @@ func (p *pair) ended() int {
 	return n
 }
 
-// trap freezes whoever makes the nth write of a resource, and holds that request
-// until it is woken.
+// trap freezes the replica that makes the nth write of a resource, and delays that
+// request until letGo is called.
 type trap struct {
 	resource string
 	nth      int32
@@ -282,13 +284,13 @@ func (h *trap) catch(t *testing.T, what string) (caught *replica) {
 	return caught
 }
 
-// held is a request of a replica that was frozen.
+// held is a request of a frozen replica.
 type held struct {
 	replica *replica
 	request wire.Request
 }
 
-// answer is the code with which the API server answers the request.
+// answer returns the status code of the API server's response to the request.
 func (h held) answer(t *testing.T) (code int) {
 	t.Helper()
 	stage.Eventually(t, "an answer to "+h.request.String(), func() (bool, string) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report carries what the tests of faults did and saw to the table in
+// Package report collects the results of the tests of faults for the table in
 // docs/reliability.md. Each of these tests makes one row of it.
 package report
 
@@ -13,35 +13,35 @@ import (
 	"testing"
 )
 
-// FolderVariable names, in the environment, the folder where rows are stored, a
-// file for each test. Without it none are, so that a plain run of the tests leaves
-// the tree as it is.
+// FolderVariable is the environment variable with the folder for rows, one file for each
+// test. Without it no rows are stored, so a plain run of the tests does not change the
+// tree.
 const FolderVariable = "FAULTS_REPORT"
 
-// Row is what one test did and saw.
+// Row is the result of one test.
 type Row struct {
 	// Test is the name of the package and that of the test.
 	Test string `json:"test"`
 	// Fault that was injected.
 	Fault string `json:"fault"`
-	// Times that it was.
+	// Times is how often it was injected.
 	Times int `json:"times"`
-	// Promise that had to hold all the same.
+	// Promise that must be kept in spite of the fault.
 	Promise string `json:"promise"`
-	// Seen is what came of it, with figures.
+	// Seen is the result, with figures.
 	Seen string `json:"seen"`
 }
 
-// Report is the row of a test that runs.
+// Report is the row of a running test.
 type Report struct {
 	tb   testing.TB
 	row  Row
 	told bool
 }
 
-// Begin is the first thing that a test of a fault does, so that its row is stored
-// after everything else was cleaned up, and only if nothing failed. A test that
-// passes and says nothing of what it saw, fails.
+// Begin must be the first call in a test of a fault. Its row is then stored after all
+// other cleanup, and only if nothing failed. A test that passes without a result in its
+// report fails.
 func Begin(tb testing.TB, fault, promise string) *Report {
 	tb.Helper()
 	here, err := os.Getwd() // the go command runs tests in the folder of their package
@@ -53,7 +53,7 @@ func Begin(tb testing.TB, fault, promise string) *Report {
 	return r
 }
 
-// Saw says how often the fault was injected, and what came of it.
+// Saw reports how often the fault was injected, and the result.
 func (r *Report) Saw(times int, format string, args ...any) {
 	r.tb.Helper()
 	r.row.Times, r.row.Seen, r.told = times, fmt.Sprintf(format, args...), true

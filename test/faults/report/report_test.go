@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pretended is a test that others only pretend to run.
+// pretended is a test that does not really run.
 type pretended struct {
 	testing.TB
 	failed, skipped bool

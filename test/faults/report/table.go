@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// The table stands between these lines of the page.
+// The table is between these lines of the page.
 const (
 	begin = "<!-- the table: made by make reliability -->\n"
 	end   = "<!-- the end of the table -->\n"
@@ -47,8 +47,8 @@ func Read(folder string) ([]Row, error) {
 	return rows, nil
 }
 
-// Fill replaces the table of a page: what is said about the run, and the rows in
-// the order of the names of their tests.
+// Fill replaces the table of a page with a text about the run, and the rows sorted by the
+// names of their tests.
 func Fill(page, run string, rows []Row) (string, error) {
 	before, after, err := around(page)
 	if err != nil {
@@ -65,7 +65,7 @@ func Fill(page, run string, rows []Row) (string, error) {
 	return before + table.String() + "\n" + end + after, nil
 }
 
-// cell is a text as it can stand in a table.
+// cell escapes a text for a table.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text)
 }
@@ -79,10 +79,10 @@ func around(page string) (before, after string, err error) {
 	return before, after, nil
 }
 
-// line is a row of the table.
+// line matches a row of the table.
 var line = regexp.MustCompile("(?m)^\\| (.+) \\| ([0-9]+) \\| (.+) \\| (.+) \\| `([^`]+)` \\|$")
 
-// Rows are those that a page shows.
+// Rows returns the rows of a page.
 func Rows(page string) []Row {
 	var rows []Row
 	for _, match := range line.FindAllStringSubmatch(page, -1) {
@@ -95,7 +95,7 @@ func Rows(page string) []Row {
 	return rows
 }
 
-// Keep adds the rows of a page whose tests have no newer one.
+// Keep adds the rows of a page whose tests have no newer row.
 func Keep(rows []Row, page string) []Row {
 	for _, old := range Rows(page) {
 		if !slices.ContainsFunc(rows, func(r Row) bool { return r.Test == old.Test }) {

@@ -19,13 +19,15 @@ import (
 )
 
 const (
-	// seedVariable repeats the faults of an earlier run.
+	// seedVariable is the environment variable with a seed, which repeats the faults of
+	// an earlier run.
 	seedVariable = "FAULT_SEED"
-	// roundsVariable makes the run longer.
+	// roundsVariable is the environment variable that makes the run longer.
 	roundsVariable = "FAULT_ROUNDS"
-	// share of the requests that fail.
+	// share is the share of the requests that fail.
 	share = 1. / 3
-	// most requests that a promotion may cost on average, those that fail included.
+	// most is how many requests a promotion may need on average, failed requests
+	// included.
 	most = 60
 )
 
@@ -51,9 +53,9 @@ func TestAThirdOfAllRequestsMayFail(t *testing.T) {
 		"%d restarts of the controller", len(f.apps), len(f.released), story.Promotions, asked, perPromotion, f.keeper.Ended())
 }
 
-// chance decides which requests fail, and how. That depends on the seed, on the
-// request and on how often it was made before, and on nothing else, so that a seed
-// repeats the faults whatever else happens at the same time.
+// chance decides which requests fail, and how. The decision depends only on the seed, on
+// the request and on how often it was made before. So a seed repeats the faults,
+// independent of other events at the same time.
 type chance struct {
 	seed uint64
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unreliable lets requests fail at random, and watches break, while
-// releases are promoted by the controller and deployed by Flux.
+// Package unreliable makes requests fail at random, and watches break, while the
+// controller promotes releases and Flux deploys them.
 package unreliable
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// fleet are applications whose releases one controller promotes, which reaches the
-// API server through a wire.
+// fleet contains applications whose releases one controller promotes. The controller
+// reaches the API server through a wire.
 type fleet struct {
 	t        *testing.T
 	plane    *stage.Plane
@@ -42,7 +42,7 @@ func newFleet(t *testing.T, size int) *fleet {
 	f := &fleet{t: t}
 	setting := stage.Setting{
 		Options: controlplane.Options{Flux: true, ImageScanner: true}, Between: f.connect,
-		Args: []string{"--max-retry-delay=1s"}, // rather than 30 s, to save time
+		Args: []string{"--max-retry-delay=1s"}, // instead of 30 s, to save time
 	}
 	f.plane = setting.For(t)
 	f.keeper = stage.Keep(t, f.plane.Controller)
@@ -69,7 +69,7 @@ func (f *fleet) connect(kubeconfig string) (string, error) {
 	return path, f.wire.WriteKubeconfig(path)
 }
 
-// round releases the next version everywhere, and waits until it has succeeded.
+// round releases the next version in all applications, and waits until it has succeeded.
 func (f *fleet) round() {
 	f.t.Helper()
 	version := fmt.Sprintf("1.%d.0", len(f.released))
@@ -82,12 +82,11 @@ func (f *fleet) round() {
 	}
 }
 
-// promotions counts those that there must have been.
+// promotions returns the expected number of promotions.
 func (f *fleet) promotions() int { return len(f.apps) * len(f.released) }
 
-// holds checks what must have come of it: the history is that of a run without
-// faults, each target was written once for each release, and nothing was told
-// twice.
+// holds checks the result: the history is that of a run without faults, each target was
+// written once for each release, and no event was emitted twice.
 func (f *fleet) holds() *observer.Story {
 	f.t.Helper()
 	story := f.observer.Holds()
@@ -103,9 +102,9 @@ func (f *fleet) holds() *observer.Story {
 	return story
 }
 
-// toldOnce: no event of a promotion says the same twice. One whose answer was lost
-// is sent again under its name, which the API server refuses. Warnings come again
-// when what they warn of does.
+// toldOnce checks that no two events of a promotion are the same. If the response to an
+// event was lost, the event is sent again under its name, and the API server refuses it.
+// A warning comes again when its cause does.
 func (f *fleet) toldOnce(s *stage.Application) {
 	f.t.Helper()
 	times := map[string]int{}

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// breath is how long all watches are up before they break. Kubernetes' client
-	// opens one that lived for a second at once anew; otherwise it waits, longer
-	// each time, up to a minute.
+	// breath is how long all watches are open before they break. Kubernetes' client opens
+	// a watch again at once if it lasted for a second. Otherwise it waits, longer each
+	// time, up to a minute.
 	breath = 1200 * time.Millisecond
-	// longest is how long is waited for watches to be up.
+	// longest is the longest wait for watches to be open.
 	longest = 10 * time.Second
-	// glance is how often they are counted.
+	// glance is the time between two counts of the watches.
 	glance = 20 * time.Millisecond
 )
 
@@ -46,18 +46,18 @@ func TestWatchesMayBreakAllTheTime(t *testing.T) {
 		len(f.apps), len(f.released), story.Promotions, len(f.wire.Log()))
 }
 
-// forEver is more often than there is time for.
+// forEver is more often than the time allows.
 const forEver = math.MaxInt
 
-// breakConnections counts the watches that end with it.
+// breakConnections breaks all connections, and returns how many watches ended with them.
 func (f *fleet) breakConnections() int {
 	open := f.wire.OpenWatches()
 	f.wire.BreakConnections()
 	return open
 }
 
-// endWatches ends all watches again and again, each time in another way. What it
-// returns stops it, and says how many were ended.
+// endWatches ends all watches repeatedly, each time in another way. The returned function
+// stops this, and returns how many watches were ended.
 func (f *fleet) endWatches(times int, ways ...func() int) (stop func() int) {
 	ctx, cancel := context.WithCancel(f.t.Context())
 	var group sync.WaitGroup
@@ -78,9 +78,9 @@ func (f *fleet) endWatches(times int, ways ...func() int) (stop func() int) {
 	}
 }
 
-// watchesAreUp waits until at least so many watches are up, all of them for a
-// breath, and returns how many. It does not wait for ever: a client may want fewer
-// than before.
+// watchesAreUp waits until at least a number of watches have been open for a breath, and
+// returns how many are open. The wait has a limit, because a client may need fewer
+// watches than before.
 func (f *fleet) watchesAreUp(ctx context.Context, least int) int {
 	up, since := f.wire.OpenWatches(), time.Now()
 	for begin := since; ctx.Err() == nil && time.Since(begin) < longest; time.Sleep(glance) {
@@ -131,7 +131,7 @@ func TestWhatHappensWhileNoWatchIsUpIsSeen(t *testing.T) {
 	told.Saw(blind, "%d promotions, each seen as soon as watches were up again", story.Promotions)
 }
 
-// publish releases a version, and waits until Flux offers it.
+// publish releases a version, and waits until Flux reports it.
 func (f *fleet) publish(version string) {
 	f.t.Helper()
 	f.released = append(f.released, version)

@@ -12,18 +12,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// kind of a fault.
+// kind is the kind of a fault.
 type kind int
 
 const (
-	none   kind = iota // the request goes through, and so does its answer
-	refuse             // the request is answered here, the API server never sees it
+	none   kind = iota // the request passes, and so does its response
+	refuse             // the wire answers the request, the API server never sees it
 	hold               // the request waits for a while, and is then refused
 	drop               // the connection breaks before the API server has seen the request
-	lose               // the API server does it, and the connection breaks before the answer
+	lose               // the API server processes it, and the connection breaks before the response
 )
 
-// Fault is what happens to one request. The zero Fault is none.
+// Fault happens to one request. The zero Fault is no fault.
 type Fault struct {
 	kind kind
 	code int
@@ -31,33 +31,33 @@ type Fault struct {
 	then func()
 }
 
-// Refuse answers with an error as the API server words it. The client is asked
-// to come back after a while, unless that is zero.
+// Refuse answers with an error in the format of the API server. The client is asked to
+// retry after a while, unless retryAfter is zero.
 func Refuse(code int, retryAfter time.Duration) Fault {
 	return Fault{kind: refuse, code: code, wait: retryAfter}
 }
 
-// Hold lets the request wait, and then answers that it took too long (504).
+// Hold delays the request, and then answers that it took too long (504).
 func Hold(wait time.Duration) Fault {
 	return Fault{kind: hold, code: http.StatusGatewayTimeout, wait: wait}
 }
 
-// Drop breaks off before the API server has seen the request.
+// Drop breaks the connection before the API server has seen the request.
 func Drop() Fault { return Fault{kind: drop} }
 
-// Lose lets the API server carry the request out, and loses its answer.
+// Lose lets the API server process the request, and loses its response.
 func Lose() Fault { return Fault{kind: lose} }
 
-// Then does something just before the connection breaks.
+// Then calls a function just before the connection breaks.
 func (f Fault) Then(do func()) Fault {
 	f.then = do
 	return f
 }
 
-// None says whether nothing happens to the request.
+// None reports whether nothing happens to the request.
 func (f Fault) None() bool { return f.kind == none }
 
-// String names the fault.
+// String returns the name of the fault.
 func (f Fault) String() string {
 	switch f.kind {
 	case none:
@@ -74,7 +74,7 @@ func (f Fault) String() string {
 	return "unknown fault"
 }
 
-// reasons are those with which the API server explains a code.
+// reasons maps status codes to the reasons of the API server.
 var reasons = map[int]metav1.StatusReason{
 	http.StatusConflict:            metav1.StatusReasonConflict,
 	http.StatusGone:                metav1.StatusReasonExpired,
@@ -84,7 +84,7 @@ var reasons = map[int]metav1.StatusReason{
 	http.StatusGatewayTimeout:      metav1.StatusReasonTimeout,
 }
 
-// status is the object that an error consists of.
+// status returns the object in the body of an error response.
 func status(code int, message string) metav1.Status {
 	return metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// Request is what the controller asks the API server for.
+// Request is a request of the controller to the API server.
 type Request struct {
-	// Verb is one of RBAC's, and get for what is not about a resource.
+	// Verb is one of RBAC's verbs, or get for a request that is not about a resource.
 	Verb string
-	// Resource as group/resource, or group/resource/subresource; or the path of
-	// what is not about a resource.
+	// Resource is group/resource or group/resource/subresource, or the path of a request
+	// that is not about a resource.
 	Resource string
-	// Namespace and Name of the object, as far as the request has them.
+	// Namespace and Name of the object, if the request has them.
 	Namespace, Name string
-	// Write numbers the requests that change something, from 1 on, in the order in
-	// which they came; 0 is a read.
+	// Write numbers the requests that change something, from 1 on, in the order in which
+	// they came. It is 0 for a read.
 	Write int
 }
 
-// String tells the request.
+// String returns the request as text.
 func (r Request) String() string {
 	text := r.Verb + " " + r.Resource
 	if r.Namespace+r.Name != "" {
@@ -30,14 +30,14 @@ func (r Request) String() string {
 	return text
 }
 
-// IsEvent says whether the request is about an event, which controllers send
-// beside their work.
+// IsEvent reports whether the request is about an event, which controllers send in
+// addition to their work.
 func (r Request) IsEvent() bool {
 	return r.Resource == "/events" || r.Resource == "events.k8s.io/events"
 }
 
-// isWrite says whether the request changes something. To ask what one may do is to
-// create, and leaves nothing behind.
+// isWrite reports whether the request changes something. An access review is a create
+// request that stores nothing.
 func (r Request) isWrite() bool {
 	if strings.HasPrefix(r.Resource, "authorization.k8s.io/") {
 		return false
@@ -49,7 +49,7 @@ func (r Request) isWrite() bool {
 	return false
 }
 
-// read tells what an HTTP request means to the API server.
+// read returns the meaning of an HTTP request to the API server.
 func read(r *http.Request) Request {
 	segments := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	var group string

@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// errCut is why a watch ended that was cut here.
+// errCut is the cause of the end of a watch that the wire cut.
 var errCut = errors.New("cut")
 
-// watch is one that is open.
+// watch is an open watch.
 type watch struct {
 	Request
 	cut context.CancelCauseFunc
 
 	mu  sync.Mutex
 	out http.ResponseWriter
-	// whole: what was passed on so far ends with an event.
+	// whole is true if the data that was forwarded so far ends with an event.
 	whole bool
 	over  bool
 }
@@ -53,15 +53,15 @@ func (s *watch) Write(events []byte) (int, error) {
 	return s.out.Write(events)
 }
 
-// FlushError lets what is written be flushed.
+// FlushError flushes the written data.
 func (s *watch) FlushError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return http.NewResponseController(s.out).Flush()
 }
 
-// end cuts the watch. Its last event says, if asked to, that the version it
-// watches from is too old.
+// end cuts the watch. If expired is set, its last event reports that the version from
+// which it watches is too old.
 func (s *watch) end(expired bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,13 +75,13 @@ func (s *watch) end(expired bool) {
 	s.cut(errCut)
 }
 
-// CutWatches breaks every watch that is open off, in the midst, and returns how
-// many there were.
+// CutWatches breaks every open watch without a proper end, and returns how many there
+// were.
 func (w *Wire) CutWatches() int { return w.endWatches(false) }
 
-// ExpireWatches ends every watch that is open with the news that the version it
-// watches from is too old, so that the client has to list again. It returns how
-// many there were.
+// ExpireWatches ends every open watch with an event that the version from which it
+// watches is too old. The client must then list again. It returns how many watches there
+// were.
 func (w *Wire) ExpireWatches() int { return w.endWatches(true) }
 
 func (w *Wire) endWatches(expired bool) int {
@@ -94,10 +94,10 @@ func (w *Wire) endWatches(expired bool) int {
 	return len(open)
 }
 
-// BreakConnections closes every connection, whatever is under way on it.
+// BreakConnections closes every connection, including those with requests in progress.
 func (w *Wire) BreakConnections() { w.server.CloseClientConnections() }
 
-// RefuseWatches breaks every watch off, and each that is opened, until
+// RefuseWatches breaks every open watch, and each that a client opens, until
 // AllowWatches.
 func (w *Wire) RefuseWatches() int {
 	w.mu.Lock()
@@ -106,8 +106,8 @@ func (w *Wire) RefuseWatches() int {
 	return w.CutWatches()
 }
 
-// HoldWatches breaks every watch off. Each that is opened is not answered until
-// AllowWatches, and goes on then.
+// HoldWatches breaks every open watch. Each watch that a client opens waits without a
+// response until AllowWatches, and continues then.
 func (w *Wire) HoldWatches() int {
 	w.mu.Lock()
 	if w.held == nil {
@@ -117,7 +117,7 @@ func (w *Wire) HoldWatches() int {
 	return w.CutWatches()
 }
 
-// AllowWatches ends what RefuseWatches or HoldWatches began.
+// AllowWatches ends the effect of RefuseWatches or HoldWatches.
 func (w *Wire) AllowWatches() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,7 +135,8 @@ func (w *Wire) OpenWatches() int {
 	return len(w.watches)
 }
 
-// open notes a watch, unless there may be none. It waits while watches are held.
+// open registers a watch, unless watches are refused. After HoldWatches it waits until
+// watches are allowed.
 func (w *Wire) open(ctx context.Context, s *watch) bool {
 	for {
 		opened, held := w.tryOpen(s)
@@ -166,7 +167,7 @@ func (w *Wire) closed(s *watch) {
 	delete(w.watches, s)
 }
 
-// pause waits, and ends with the context.
+// pause waits for a time, or until the context ends.
 func pause(ctx context.Context, wait time.Duration) {
 	select {
 	case <-ctx.Done():

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire is a faulty connection between one client and the API server: an
-// HTTP proxy that counts the client's requests, and lets any of them fail. What
-// others ask of the API server does not pass here.
+// Package wire is a faulty connection between one client and the API server: an HTTP
+// proxy that counts the client's requests, and can make any of them fail. Requests of
+// other clients do not pass through it.
 package wire
 
 import (
@@ -36,21 +36,21 @@ type Wire struct {
 	log     []Entry
 	watches map[*watch]bool
 	noWatch bool
-	held    chan struct{} // closed when watches go on; nil unless they are held
+	held    chan struct{} // closed when watches continue; nil unless HoldWatches was called
 }
 
-// Entry is a request that came, and what became of it.
+// Entry is a request that came, and its result.
 type Entry struct {
 	Request
-	// Fault that was injected.
+	// Fault is the fault that was injected.
 	Fault Fault
-	// Code that the API server answered with; 0 if it was not asked, or has not
-	// answered yet.
+	// Code is the status code of the API server's response. It is 0 if the API server did
+	// not receive the request, or has not answered yet.
 	Code int
 }
 
-// Open opens a wire to the API server, on which the owner of a kubeconfig is who
-// asks.
+// Open opens a wire to the API server. Requests are made with the credentials of a
+// kubeconfig.
 func Open(kubeconfig string) (*Wire, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -68,25 +68,25 @@ func Open(kubeconfig string) (*Wire, error) {
 	w.onwards = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(host) },
 		Transport:     transport,
-		FlushInterval: -1, // an event of a watch is passed on when it comes
+		FlushInterval: -1, // an event of a watch is forwarded at once
 		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		ErrorLog:      log.New(io.Discard, "", 0),
 	}
 	w.server = httptest.NewUnstartedServer(http.HandlerFunc(w.serve))
-	w.server.EnableHTTP2 = true // as the API server does
+	w.server.EnableHTTP2 = true // as on the API server
 	w.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	w.server.StartTLS()
 	return w, nil
 }
 
-// Close breaks all connections, and ends the wire.
+// Close breaks all connections, and closes the wire.
 func (w *Wire) Close() {
 	w.server.CloseClientConnections()
 	w.server.Close()
 }
 
-// WriteKubeconfig writes a kubeconfig with which a client asks through the wire.
-// It needs no credentials of its own.
+// WriteKubeconfig writes a kubeconfig with which a client connects through the wire. It
+// needs no credentials of its own.
 func (w *Wire) WriteKubeconfig(path string) error {
 	const name = "wire"
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.server.Certificate().Raw})
@@ -98,27 +98,27 @@ func (w *Wire) WriteKubeconfig(path string) error {
 	return clientcmd.WriteToFile(*config, path)
 }
 
-// Inject has each request judged from now on; nil lets all of them through. Judges
-// may be asked about several requests at once.
+// Inject sets the function that decides about each request from now on. If it is nil, all
+// requests pass. Several goroutines may call it at once.
 func (w *Wire) Inject(judge func(Request) Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.judge = judge
 }
 
-// Log is every request so far, in the order in which they came.
+// Log returns every request so far, in the order in which they came.
 func (w *Wire) Log() []Entry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.log)
 }
 
-// Writes are those requests so far that change something, in their order.
+// Writes returns the requests so far that change something, in their order.
 func (w *Wire) Writes() []Entry {
 	return slices.DeleteFunc(w.Log(), func(e Entry) bool { return e.Write == 0 })
 }
 
-// Faults counts the requests so far to which something happened.
+// Faults counts the requests so far that had a fault.
 func (w *Wire) Faults() int {
 	n := 0
 	for _, entry := range w.Log() {
@@ -130,7 +130,8 @@ func (w *Wire) Faults() int {
 }
 
 func (w *Wire) serve(out http.ResponseWriter, in *http.Request) {
-	// Heard out: whoever is frozen, or dies, while it is judged has said it all.
+	// The wire reads the whole body first: a client that is frozen, or is killed, during
+	// the decision has then sent all of its request.
 	body, err := io.ReadAll(in.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -161,7 +162,7 @@ func (w *Wire) serve(out http.ResponseWriter, in *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// pass is what happens to a request without a fault.
+// pass forwards a request without a fault.
 func (w *Wire) pass(out http.ResponseWriter, in *http.Request, request Request, number int) {
 	noted := &noting{ResponseWriter: out, note: func(code int) { w.answered(number, code) }}
 	if request.Verb != "watch" {
@@ -181,7 +182,7 @@ func (w *Wire) pass(out http.ResponseWriter, in *http.Request, request Request, 
 	}
 }
 
-// count numbers a request, and if it is a write, that one among the writes.
+// count numbers a request, and if it is a write, also among the writes.
 func (w *Wire) count(request Request) (Request, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,7 +214,7 @@ func (w *Wire) answered(number, code int) {
 	w.log[number].Code = code
 }
 
-// noting notes with which code a request is answered.
+// noting notes the status code of a response.
 type noting struct {
 	http.ResponseWriter
 	note func(code int)
@@ -225,5 +226,5 @@ func (n *noting) WriteHeader(code int) {
 	n.ResponseWriter.WriteHeader(code)
 }
 
-// Unwrap lets what is written be flushed.
+// Unwrap returns the original writer, so the data can be flushed.
 func (n *noting) Unwrap() http.ResponseWriter { return n.ResponseWriter }

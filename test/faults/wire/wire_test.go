@@ -22,8 +22,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// apiServer is a stand-in that notes what it is asked, and answers watches with
-// events until the client has enough of it.
+// apiServer is a stand-in that records its requests, and answers watches with events
+// until the client ends them.
 type apiServer struct {
 	*httptest.Server
 	events chan string
@@ -60,7 +60,7 @@ func (s *apiServer) wasAsked() []string {
 	return append([]string{}, s.asked...)
 }
 
-// openTo opens a wire to a stand-in, and returns a client that asks through it.
+// openTo opens a wire to a stand-in, and returns a client that connects through it.
 func openTo(t *testing.T) (*Wire, *apiServer, *client) {
 	t.Helper()
 	server := &apiServer{events: make(chan string)}
@@ -108,7 +108,7 @@ func (c *client) open(method, path, body string) (*http.Response, error) {
 	return c.http.Do(request)
 }
 
-// ask tells the answer: its code and its text, or that there was none.
+// ask returns the response as text: its code and its body, or that there was none.
 func (c *client) ask(method, path, body string) string {
 	c.t.Helper()
 	response, err := c.open(method, path, body)
@@ -131,8 +131,8 @@ func (c *client) ask(method, path, body string) string {
 	return told + " " + string(text)
 }
 
-// TestARequestIsJudgedWhenItHasComeWhole lets a client say half of what it wants,
-// and ask for something else meanwhile.
+// TestARequestIsJudgedWhenItHasComeWhole lets a client send half of a request, and make
+// another request meanwhile.
 func TestARequestIsJudgedWhenItHasComeWhole(t *testing.T) {
 	wire, server, client := openTo(t)
 	judged := make(chan string, 2)
@@ -209,7 +209,7 @@ func TestEachFaultIsWhatItSays(t *testing.T) {
 func TestWhatFollowsAFaultHappensBeforeTheClientLearnsOfIt(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fault Fault
-		asked int // of the API server, when it happens
+		asked int // requests that the API server has received at that time
 	}{
 		"before the API server has seen the request": {Drop(), 0},
 		"after it has carried it out":                {Lose(), 1},
@@ -268,7 +268,7 @@ func TestRequestsAreToldApartAndWritesAreNumbered(t *testing.T) {
 	}
 }
 
-// follow opens a watch and lets the first event come.
+// follow opens a watch and waits for the first event.
 func follow(t *testing.T, wire *Wire, server *apiServer, client *client) *bufio.Reader {
 	t.Helper()
 	response, err := client.open(http.MethodGet, "/apis/kuberik.com/v1alpha1/rollouts?watch=true", "")
@@ -335,7 +335,7 @@ func TestWatchesAreHeldUntilTheyAreAllowed(t *testing.T) {
 		for asked := func() bool { return len(wire.Log()) > 0 }; !asked(); {
 			time.Sleep(time.Millisecond)
 		}
-		time.Sleep(50 * time.Millisecond) // it would be open by now
+		time.Sleep(50 * time.Millisecond) // otherwise it would be open by now
 		if open := wire.OpenWatches(); open != 0 {
 			t.Errorf("%d watches are open", open)
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gotest runs go test -json and reads what it prints.
+// Package gotest runs go test -json and reads its output.
 package gotest
 
 import (
@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// module is what the import paths of packages begin with.
+// module is the prefix of the import paths of packages.
 const module = "github.com/fluxrollouts/rollout-controller/"
 
-// Suite is the tests of one package.
+// Suite contains the tests of one package.
 type Suite struct {
 	// Name is the folder of the package.
 	Name   string
 	Failed bool
 	Took   time.Duration
-	// Tests are those that are no part of another.
+	// Tests are the tests without subtests.
 	Tests []Test
-	// Output is what the package printed; it is kept of one that failed.
+	// Output is the output of a failed package. It is empty if the package passed.
 	Output string
 }
 
@@ -41,10 +41,10 @@ type event struct {
 	Elapsed                                   float64
 }
 
-// Run runs go test -json, a command of exec.CommandContext, and returns the suites in
-// the order in which they ended. Each is given to ended at once. What is said outside
-// of any test, such as by the compiler, goes to the command's Stderr. That a test
-// failed is an *exec.ExitError, which comes beside the suites.
+// Run runs go test -json, a command of exec.CommandContext, and returns the suites in the
+// order in which they ended. It passes each suite to ended at once. It writes output from
+// outside of any test, such as the compiler's, to the command's Stderr. If a test failed,
+// it returns an *exec.ExitError in addition to the suites.
 func Run(test *exec.Cmd, ended func(Suite)) ([]Suite, error) {
 	output, err := test.StdoutPipe()
 	if err != nil {

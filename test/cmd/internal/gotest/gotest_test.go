@@ -65,7 +65,7 @@ func TestRunReturnsTheSuitesBesideAFailure(t *testing.T) {
 	}
 }
 
-// What cannot be read is not taken for tests that failed.
+// Run does not treat output that it cannot read as failed tests.
 func TestRunEndsWhatItCannotRead(t *testing.T) {
 	suites, err := Run(exec.CommandContext(t.Context(), "sh", "-c", "echo FAIL; exec sleep 300"), func(Suite) {})
 	if err == nil || !strings.Contains(err.Error(), "read what go test prints") || suites != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command build builds parts of the control plane ahead of their use.
+// Command build builds parts of the control plane before they are used.
 //
 //	go run ./test/controlplane/cmd/build -parts all
 //	go run ./test/controlplane/cmd/build -parts etcd,kube-apiserver
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// beside are the parts that the demo does without.
+// beside lists the parts that the demo does not need.
 var beside = []parts.Name{parts.NotificationController, parts.HelmController, parts.KubeStateMetrics, parts.Prometheus}
 
 func choose(wanted string) []parts.Name {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command table writes what the tests of faults have reported into the table of
+// Command table writes the results of the tests of faults into the table of
 // docs/reliability.md.
 package main
 
@@ -52,7 +52,7 @@ func fill(folder string, keep bool) error {
 	return os.WriteFile(path, []byte(filled), 0o644)
 }
 
-// aboutTheRun says when, on what and of which versions.
+// aboutTheRun returns the date, the commit, the machine and the versions of the run.
 func aboutTheRun() (string, error) {
 	var versions []string
 	for _, name := range []parts.Name{parts.APIServer, parts.Etcd, parts.SourceController, parts.KustomizeController, parts.ImageReflectorController} {
@@ -66,7 +66,7 @@ func aboutTheRun() (string, error) {
 		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), strings.Join(versions, ", ")), nil
 }
 
-// revision is the commit that was tested.
+// revision returns the commit that was tested.
 func revision() string {
 	commit, err := exec.Command("git", "-C", parts.Root(), "describe", "--tags", "--always", "--dirty").Output()
 	if err != nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command selectors reads queries with Prometheus' own parser: a JSON list of
-// queries from standard input, and for each of them what is wrong with it, or
-// the metrics that it selects and the labels by which it does.
+// Command selectors reads queries with Prometheus' own parser. It reads a JSON list of
+// queries from standard input. For each query it prints the error, or the metrics that
+// the query selects and the labels that it selects them by.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// query is what is told of one; the package test/monitoring reads it.
+// query is the result for one query. The package test/monitoring reads it.
 type query struct {
 	Error     string     `json:"error,omitempty"`
 	Selectors []selector `json:"selectors,omitempty"`
