@@ -21,7 +21,7 @@ import (
 // act makes the cluster follow the history. It writes the version of the newest entry to
 // every target and resets the HealthChecks that must report again. It runs in every pass:
 // a crash, a target annotated later and a target changed by hand are the same case.
-func (r *RolloutReconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, w world, d promotion.Decision, recorded bool) error {
+func (r *RolloutReconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, w snapshot, d promotion.Decision, recorded bool) error {
 	current := rollout.Current()
 	if current == nil {
 		return nil

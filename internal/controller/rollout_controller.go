@@ -87,9 +87,6 @@ func (r *RolloutReconciler) pass(ctx context.Context, req ctrl.Request, pass *an
 	err := r.Client.Get(ctx, req.NamespacedName, rollout, client.UnsafeDisableDeepCopy) // only read
 	if apierrors.IsNotFound(err) {
 		r.forget(req.NamespacedName)
-		r.conflicts.forgetBut(req.NamespacedName, nil)
-		r.rejections.forgetBut(req.NamespacedName, nil)
-		r.resets.forgetBut(req.NamespacedName, nil)
 		pass.Ends("the Rollout does not exist")
 		return r.reportOrphans(ctx, req.NamespacedName)
 	}
@@ -101,7 +98,7 @@ func (r *RolloutReconciler) pass(ctx context.Context, req ctrl.Request, pass *an
 	case err != nil:
 		return ctrl.Result{}, err
 	case !rollout.DeletionTimestamp.IsZero(), rollout.Spec.Suspend:
-		r.forget(req.NamespacedName)
+		r.rest(req.NamespacedName)
 		pass.Ends("the Rollout is suspended or being deleted, and targets stay as they are")
 		return ctrl.Result{}, nil
 	case r.writes.Ahead(rollout):
@@ -111,32 +108,45 @@ func (r *RolloutReconciler) pass(ctx context.Context, req ctrl.Request, pass *an
 	return r.reconcile(ctx, rollout, pass)
 }
 
-// reconcile gathers, decides, records, acts and reports, in this order. The history
-// states what to do before any target is written, and any later pass can finish it.
+// reconcile takes the steps of a pass. The history states what to do (4) before any target
+// is written (6), so that any later pass can finish it, also after a crash.
 func (r *RolloutReconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, pass *announce.Pass) (ctrl.Result, error) {
-	world := r.gather(ctx, rollout)
-	decision, err := r.decide(ctx, &world)
+	// 1. Gather everything that a decision needs. What cannot be read is a fact as well.
+	snapshot := r.gather(ctx, rollout)
+
+	// 2. Decide.
+	decision, err := r.decide(ctx, &snapshot)
 	pass.Decided(decision)
 	if err != nil {
 		return giveUp(pass, err)
 	}
-	status, err := statusAfter(world.Input, decision)
+
+	// 3. Report: the status that follows from the decision.
+	status, err := statusAfter(snapshot.Input, decision)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	recorded, news, err := r.record(ctx, rollout, status, decision.Overdue || decision.MetadataResolved)
-	if pass.Stored(news); news {
-		r.announce(ctx, recorded, world, transitions(recorded, world.Input, decision))
+
+	// 4. Record that status, under an optimistic lock.
+	recorded, changed, err := r.record(ctx, rollout, status, decision.Overdue || decision.MetadataResolved)
+
+	// 5. Emit events, notifications and metrics, only of what is stored.
+	if pass.Stored(changed); changed {
+		r.announce(ctx, recorded, snapshot, transitions(recorded, snapshot.Input, decision))
 	}
 	if err == nil {
-		r.count(rollout, recorded, status, decision, news)
-		err = r.follow(ctx, recorded, world, decision, news)
+		r.count(rollout, recorded, status, decision, changed)
+
+		// 6. Act: make the targets and HealthChecks follow what is recorded.
+		err = r.follow(ctx, recorded, snapshot, decision, changed)
 	}
 	if lostRace(err) {
 		return giveUp(pass, err)
 	}
-	next := r.requeue(world.Now, earliest(decision.RecheckAt, r.conflicts.next(recorded, world.targets)))
-	if err = errors.Join(err, world.err); err != nil {
+
+	// 7. Come back when time alone may change something.
+	next := r.requeue(snapshot.Now, earliest(decision.RecheckAt, r.conflicts.next(recorded, snapshot.targets)))
+	if err = errors.Join(err, snapshot.err); err != nil {
 		r.wakeups.wake(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(rollout)}, next.RequeueAfter)
 		return ctrl.Result{}, err
 	}
@@ -157,10 +167,10 @@ func giveUp(pass *announce.Pass, err error) (ctrl.Result, error) {
 
 // follow carries out the recorded decision. The release reaches its targets even if an
 // annotation cannot be removed.
-func (r *RolloutReconciler) follow(ctx context.Context, recorded *v1alpha1.Rollout, w world, d promotion.Decision, news bool) error {
-	recorded, unspent := r.spend(ctx, recorded, d)
-	err := r.act(ctx, recorded, w, d, news)
-	return errors.Join(unspent, err, r.reportRejections(ctx, recorded, w, d, err))
+func (r *RolloutReconciler) follow(ctx context.Context, recorded *v1alpha1.Rollout, w snapshot, d promotion.Decision, confirmed bool) error {
+	recorded, unconsumed := r.consume(ctx, recorded, d)
+	err := r.act(ctx, recorded, w, d, confirmed)
+	return errors.Join(unconsumed, err, r.reportRejections(ctx, recorded, w, d, err))
 }
 
 // requeue schedules a pass for when time alone may change something; zero means never.

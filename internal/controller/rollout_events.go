@@ -39,16 +39,16 @@ type transition struct {
 }
 
 // announce logs and emits transitions after they are stored.
-func (r *RolloutReconciler) announce(ctx context.Context, rollout *v1alpha1.Rollout, w world, news []transition) {
-	for i := range news {
-		news[i].message = truncate.Message(news[i].message)
-		if t := news[i]; t.eventType != "" {
+func (r *RolloutReconciler) announce(ctx context.Context, rollout *v1alpha1.Rollout, w snapshot, emitted []transition) {
+	for i := range emitted {
+		emitted[i].message = truncate.Message(emitted[i].message)
+		if t := emitted[i]; t.eventType != "" {
 			announce.Event(ctx, r.Events, rollout, t.eventType, t.reason, t.message)
 		} else {
 			announce.Change(ctx, t.reason, t.message)
 		}
 	}
-	r.notify(ctx, rollout, w, news)
+	r.notify(ctx, rollout, w, emitted)
 }
 
 // transitions returns all that the decision caused, in the order in which they are

@@ -21,9 +21,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// world is what was gathered: the input of the decision, and the objects behind it that
+// snapshot is what was gathered: the input of the decision, and the objects behind it that
 // the decision may ask to write.
-type world struct {
+type snapshot struct {
 	promotion.Input
 	targets []targets.Target
 	err     error // reads that failed; each is a Problem in the Input as well
@@ -31,8 +31,8 @@ type world struct {
 
 // gather reads the input of the decision, mostly from caches and field indexes. A failed
 // read is a fact in the result.
-func (r *RolloutReconciler) gather(ctx context.Context, rollout *v1alpha1.Rollout) world {
-	w := world{Input: promotion.Input{Now: r.Now(), Rollout: rollout}}
+func (r *RolloutReconciler) gather(ctx context.Context, rollout *v1alpha1.Rollout) snapshot {
+	w := snapshot{Input: promotion.Input{Now: r.Now(), Rollout: rollout}}
 	policyKey := types.NamespacedName{Namespace: rollout.Namespace, Name: rollout.Spec.ReleasesImagePolicy.Name}
 	policies := imagepolicy.Reader{Client: r.Client, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs}
 	offer, err := policies.Read(ctx, policyKey)
@@ -48,7 +48,7 @@ func (r *RolloutReconciler) gather(ctx context.Context, rollout *v1alpha1.Rollou
 }
 
 // gatherTargets finds the targets and observes their state for the current release.
-func (r *RolloutReconciler) gatherTargets(ctx context.Context, w *world) error {
+func (r *RolloutReconciler) gatherTargets(ctx context.Context, w *snapshot) error {
 	key := client.ObjectKeyFromObject(w.Rollout)
 	found, err := r.findTargets(ctx, key)
 	if err == nil {
@@ -71,7 +71,7 @@ func (r *RolloutReconciler) gatherTargets(ctx context.Context, w *world) error {
 }
 
 // withoutTargets records that the targets could not be read. None is written.
-func (w *world) withoutTargets(err error) error {
+func (w *snapshot) withoutTargets(err error) error {
 	w.targets, w.Targets = nil, promotion.Targets{Problem: &promotion.Problem{
 		Reason: v1alpha1.RolloutFailedReason, Message: "the targets could not be read" + because(err),
 	}}
@@ -93,7 +93,7 @@ func because(err error) string {
 
 // observe returns the state of a target for the version of the newest entry, or of the
 // possible first entry.
-func (r *RolloutReconciler) observe(ctx context.Context, w *world, t targets.Target) (promotion.Target, error) {
+func (r *RolloutReconciler) observe(ctx context.Context, w *snapshot, t targets.Target) (promotion.Target, error) {
 	rollout, version := w.Rollout, w.version()
 	seen := r.permitted(t, t.Observe(rollout, version))
 	seen.Unset = rollout.Current() == nil && t.Unset()
@@ -133,7 +133,7 @@ func remember(before []v1alpha1.TargetStatus, t targets.Target, seen promotion.T
 }
 
 // version returns the version that targets should have; empty if it is not known yet.
-func (w *world) version() string {
+func (w *snapshot) version() string {
 	switch current := w.Rollout.Current(); {
 	case current != nil:
 		return current.Version.Tag
@@ -147,7 +147,7 @@ func (w *world) version() string {
 // those written by the controller and, with spec.firstRelease Applied, those written by
 // anyone. It reads past the caches, because a history must not begin with an old copy.
 // That happens once in a Rollout's life.
-func (r *RolloutReconciler) gatherUnrecorded(ctx context.Context, w *world) error {
+func (r *RolloutReconciler) gatherUnrecorded(ctx context.Context, w *snapshot) error {
 	if len(w.Rollout.Status.History) > 0 {
 		return nil
 	}
@@ -171,7 +171,7 @@ func (r *RolloutReconciler) gatherUnrecorded(ctx context.Context, w *world) erro
 
 // gatherGates reads the gates that reference the Rollout and the schedules that select
 // it.
-func (r *RolloutReconciler) gatherGates(ctx context.Context, w *world) error {
+func (r *RolloutReconciler) gatherGates(ctx context.Context, w *snapshot) error {
 	gates := &v1alpha1.RolloutGateList{}
 	err := r.Client.List(ctx, gates, client.InNamespace(w.Rollout.Namespace),
 		client.MatchingFields{gateRolloutIndex: w.Rollout.Name}, client.UnsafeDisableDeepCopy)
@@ -186,7 +186,7 @@ func (r *RolloutReconciler) gatherGates(ctx context.Context, w *world) error {
 }
 
 // gatherHealth reads the HealthChecks that the Rollout selects.
-func (r *RolloutReconciler) gatherHealth(ctx context.Context, w *world) error {
+func (r *RolloutReconciler) gatherHealth(ctx context.Context, w *snapshot) error {
 	selection, err := selectionOf(w.Rollout)
 	if err != nil {
 		w.Health.Problem = &promotion.Problem{

@@ -19,7 +19,7 @@ import (
 // gatherMetadata uses the known metadata of releases for which the status has none, and
 // requests the rest. It never waits: the Rollout is reconciled again when there are
 // answers.
-func (r *RolloutReconciler) gatherMetadata(w *world, offer imagepolicy.Offer) {
+func (r *RolloutReconciler) gatherMetadata(w *snapshot, offer imagepolicy.Offer) {
 	if r.Metadata == nil {
 		return
 	}

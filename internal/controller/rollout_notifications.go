@@ -55,12 +55,12 @@ const (
 
 // notify sends each transition for the Rollout itself, and on behalf of the Flux objects
 // that it drives, because existing Alerts select those.
-func (r *RolloutReconciler) notify(ctx context.Context, rollout *v1alpha1.Rollout, w world, news []transition) {
-	if r.Notifications == nil || len(news) == 0 {
+func (r *RolloutReconciler) notify(ctx context.Context, rollout *v1alpha1.Rollout, w snapshot, emitted []transition) {
+	if r.Notifications == nil || len(emitted) == 0 {
 		return
 	}
 	driven := r.drivenObjects(ctx, rollout, w)
-	for _, t := range news {
+	for _, t := range emitted {
 		if t.severity == "" {
 			continue
 		}
@@ -74,7 +74,7 @@ func (r *RolloutReconciler) notify(ctx context.Context, rollout *v1alpha1.Rollou
 
 // drivenObjects returns the objects that the Rollout writes, or its ImagePolicy if there
 // are none.
-func (r *RolloutReconciler) drivenObjects(ctx context.Context, rollout *v1alpha1.Rollout, w world) []client.Object {
+func (r *RolloutReconciler) drivenObjects(ctx context.Context, rollout *v1alpha1.Rollout, w snapshot) []client.Object {
 	var driven []client.Object
 	for _, t := range w.targets {
 		if names(t, rollout.Name) {

@@ -82,7 +82,7 @@ func (r *rejections) judge(rollout *v1alpha1.Rollout, t targets.Target, seen pro
 
 // note remembers the writes that were refused in a pass, the first to each target, and
 // returns those that are new.
-func (r *rejections) note(rollout *v1alpha1.Rollout, rejected []rejection) (news []rejection) {
+func (r *rejections) note(rollout *v1alpha1.Rollout, rejected []rejection) (unknown []rejection) {
 	key := client.ObjectKeyFromObject(rollout)
 	noted := map[types.UID]bool{}
 	for _, rejection := range rejected {
@@ -94,21 +94,21 @@ func (r *rejections) note(rollout *v1alpha1.Rollout, rejected []rejection) (news
 		next := rejectedWrite{version: strings.Clone(rollout.Current().Version.Tag), message: truncate.Message(rejection.Error())}
 		if last := r.of(key, object); last == nil || *last != next {
 			r.put(key, object, &next)
-			news = append(news, rejection)
+			unknown = append(unknown, rejection)
 		}
 	}
-	return news
+	return unknown
 }
 
 // reportRejections shows refused writes in the status. They are worth one additional status
 // write in a promotion.
-func (r *RolloutReconciler) reportRejections(ctx context.Context, rollout *v1alpha1.Rollout, w world, d promotion.Decision, err error) error {
+func (r *RolloutReconciler) reportRejections(ctx context.Context, rollout *v1alpha1.Rollout, w snapshot, d promotion.Decision, err error) error {
 	rejected := r.rejections.note(rollout, rejectionsIn(err))
 	if len(rejected) == 0 {
 		return nil
 	}
-	after, news, err := r.record(ctx, rollout, statusWithRejections(rollout, w.Input, d, rejected), d.Overdue)
-	if news {
+	after, changed, err := r.record(ctx, rollout, statusWithRejections(rollout, w.Input, d, rejected), d.Overdue)
+	if changed {
 		in := w.Input
 		in.Rollout = rollout // as stored earlier in this pass
 		r.announce(ctx, after, w, changedConditions(after, in, d))

@@ -19,10 +19,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// spend removes the annotations that the decision has used or answered, after it is
+// consume removes the annotations that the decision has used or answered, after it is
 // recorded. It removes an annotation only if its value has not changed, to avoid losing a
 // request that was made in the meantime.
-func (r *RolloutReconciler) spend(ctx context.Context, rollout *v1alpha1.Rollout, d promotion.Decision) (*v1alpha1.Rollout, error) {
+func (r *RolloutReconciler) consume(ctx context.Context, rollout *v1alpha1.Rollout, d promotion.Decision) (*v1alpha1.Rollout, error) {
 	if len(d.Consumed) == 0 {
 		return rollout, nil
 	}

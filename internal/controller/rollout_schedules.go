@@ -21,7 +21,7 @@ import (
 // gatherSchedules evaluates the schedules that select the Rollout. Their state counts,
 // not that of their gates: a gate may be missing or outdated. A gate whose schedule was
 // deleted, or selects the Rollout no more, counts like any other until it is removed.
-func (r *RolloutReconciler) gatherSchedules(ctx context.Context, w *world) error {
+func (r *RolloutReconciler) gatherSchedules(ctx context.Context, w *snapshot) error {
 	schedules, err := r.schedulesOf(ctx, w.Rollout)
 	open := map[types.UID]bool{}
 	for _, t := range schedules {

@@ -18,7 +18,7 @@ import (
 // first. gatherTags never waits: the tags are listed once for each scan that found other
 // tags than the one before, and then the Rollout is reconciled again. Until then, the
 // tags of the previous listing are used as well.
-func (r *RolloutReconciler) gatherTags(w *world, offer imagepolicy.Offer) {
+func (r *RolloutReconciler) gatherTags(w *snapshot, offer imagepolicy.Offer) {
 	var scan imageinfo.Scan
 	var access string
 	if offer.Repository != nil && !offer.Complete {

@@ -40,7 +40,7 @@ func isRejectedPermanently(err error) bool {
 		strings.Contains(err.Error(), "too large") || strings.Contains(err.Error(), "larger than max")
 }
 
-func (u *unwritable) note(rollout types.NamespacedName, version string) (news bool) {
+func (u *unwritable) note(rollout types.NamespacedName, version string) (changed bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.seen[rollout] == version {

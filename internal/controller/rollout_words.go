@@ -76,7 +76,7 @@ func owns(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
 }
 
 // attribute decides again if others wrote the annotations next to a choice.
-func (r *RolloutReconciler) attribute(ctx context.Context, w *world, d promotion.Decision) (promotion.Decision, error) {
+func (r *RolloutReconciler) attribute(ctx context.Context, w *snapshot, d promotion.Decision) (promotion.Decision, error) {
 	if !d.Manual {
 		return d, nil
 	}

@@ -22,7 +22,7 @@ import (
 // act makes the writes of a plan. It skips components with a journal that is not stored.
 // As long as a Deployment that rolls out could not be paused, it unpauses no Deployment
 // of the same component.
-func (r *Reconciler) act(ctx context.Context, seen world, plan deployments.Plan, unstored components) []error {
+func (r *Reconciler) act(ctx context.Context, seen snapshot, plan deployments.Plan, unstored components) []error {
 	var errs []error
 	rolling := components{}
 	for _, w := range plan.Writes {
@@ -44,7 +44,7 @@ func (r *Reconciler) act(ctx context.Context, seen world, plan deployments.Plan,
 // write changes one Deployment, only if it still is the version that was decided upon,
 // and verifies that the result contains the change. A Deployment that has been deleted in
 // the meantime needs no write.
-func (r *Reconciler) write(ctx context.Context, seen world, w deployments.Write) error {
+func (r *Reconciler) write(ctx context.Context, seen snapshot, w deployments.Write) error {
 	before := seen.deployments[w.Deployment]
 	after, err := r.patch(ctx, before, w)
 	switch {

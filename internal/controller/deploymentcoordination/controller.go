@@ -124,7 +124,7 @@ func isOutrun(err error) bool { return apierrors.IsConflict(err) || apierrors.Is
 
 // decide makes the plan. The error of a failed write is dropped when the plan does not
 // contain the write any more.
-func (r *Reconciler) decide(seen world) deployments.Plan {
+func (r *Reconciler) decide(seen snapshot) deployments.Plan {
 	plan := deployments.Decide(seen.Input)
 	r.journals.settle(seen.namespace, func(key string) bool {
 		return seen.coordinations[strings.TrimPrefix(key, seen.namespace+"/")] != nil
@@ -142,7 +142,7 @@ func (r *Reconciler) decide(seen world) deployments.Plan {
 }
 
 // behind reports whether an object in the cache is older than a write of this controller.
-func (r *Reconciler) behind(seen world) bool {
+func (r *Reconciler) behind(seen snapshot) bool {
 	for _, c := range seen.coordinations {
 		if r.writes.Ahead(c) {
 			return true

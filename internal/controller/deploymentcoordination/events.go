@@ -25,7 +25,7 @@ func (r *Reconciler) tell(ctx context.Context, c *coordinationv1.DeploymentCoord
 }
 
 // tellAll emits one note about several coordinations. It skips deleted coordinations.
-func (r *Reconciler) tellAll(ctx context.Context, seen world, coordinations []string, note deployments.Note) {
+func (r *Reconciler) tellAll(ctx context.Context, seen snapshot, coordinations []string, note deployments.Note) {
 	for _, name := range coordinations {
 		if c := seen.coordinations[name]; c != nil && note.Reason != "" {
 			r.tell(ctx, c, note)

@@ -18,8 +18,8 @@ import (
 // controllerOnly is the message of the condition HoldMode without admission.
 const controllerOnly = "Deployments are paused after they were created or changed, as soon as the controller sees it"
 
-// world is what was read of a namespace, and the input of the plan.
-type world struct {
+// snapshot is what was read of a namespace, and the input of the plan.
+type snapshot struct {
 	deployments.Input
 
 	namespace     string
@@ -29,8 +29,8 @@ type world struct {
 }
 
 // gather reads a namespace. A read failure is part of the input, in Unreadable.
-func (r *Reconciler) gather(ctx context.Context, from client.Reader, namespace string) world {
-	w := world{
+func (r *Reconciler) gather(ctx context.Context, from client.Reader, namespace string) snapshot {
+	w := snapshot{
 		namespace:     namespace,
 		coordinations: map[string]*coordinationv1.DeploymentCoordination{},
 		deployments:   map[string]*appsv1.Deployment{},
@@ -45,7 +45,7 @@ func (r *Reconciler) gather(ctx context.Context, from client.Reader, namespace s
 
 // confirm reads again, without the cache, what a plan is about to act on. If that fails,
 // the plan is made again with the cached objects and the failure.
-func (r *Reconciler) confirm(ctx context.Context, cached world) world {
+func (r *Reconciler) confirm(ctx context.Context, cached snapshot) snapshot {
 	live := r.gather(ctx, r.APIReader, cached.namespace)
 	if live.Unreadable != nil {
 		cached.Unreadable = live.Unreadable
@@ -62,7 +62,7 @@ func (r *Reconciler) holdMode(namespace string) (mode deployments.Hold, other st
 	return deployments.Hold{Reason: reason, Message: message}, r.Admission.Other()
 }
 
-func (r *Reconciler) gatherCoordinations(ctx context.Context, from client.Reader, w *world) error {
+func (r *Reconciler) gatherCoordinations(ctx context.Context, from client.Reader, w *snapshot) error {
 	list := &coordinationv1.DeploymentCoordinationList{}
 	if err := from.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
 		return fmt.Errorf("list DeploymentCoordinations: %w", err)
@@ -80,7 +80,7 @@ func (r *Reconciler) gatherCoordinations(ctx context.Context, from client.Reader
 	return nil
 }
 
-func (r *Reconciler) gatherDeployments(ctx context.Context, from client.Reader, w *world) error {
+func (r *Reconciler) gatherDeployments(ctx context.Context, from client.Reader, w *snapshot) error {
 	sets, err := setsOf(ctx, from, w.namespace)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ type components map[string]bool
 // other journals of that component, and the component must not be acted on. It reports
 // whether any journal was stored, and returns the components that were not, and the
 // errors.
-func (r *Reconciler) record(ctx context.Context, seen world, plan deployments.Plan) (stored bool, unstored components, errs []error) {
+func (r *Reconciler) record(ctx context.Context, seen snapshot, plan deployments.Plan) (stored bool, unstored components, errs []error) {
 	unstored = components{}
 	for _, journal := range plan.Journals {
 		if unstored[journal.Component] {
