@@ -152,9 +152,9 @@ func (c *Cleanup) awaitRemoval(ctx context.Context) bool {
 // clean unpauses everything. It checks again once the API server no longer pauses, and
 // drops the rights.
 func (c *Cleanup) clean(ctx context.Context) error {
-	released, err := releaseAll(ctx, c.Client, c.Namespace)
-	if err == nil && released > 0 && c.sleep(ctx, settling) {
-		_, err = releaseAll(ctx, c.Client, c.Namespace)
+	unpaused, err := unpauseAll(ctx, c.Client, c.Namespace)
+	if err == nil && unpaused > 0 && c.sleep(ctx, settling) {
+		_, err = unpauseAll(ctx, c.Client, c.Namespace)
 	}
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func (c *Cleanup) clean(ctx context.Context) error {
 	if err := c.Rights.Drop(ctx, c.Client); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("the coordinator of Deployments was removed, and holds none any more", "unpaused", released)
+	ctrl.LoggerFrom(ctx).Info("the coordinator of Deployments was removed, and holds none any more", "unpaused", unpaused)
 	return nil
 }
 

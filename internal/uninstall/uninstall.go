@@ -78,34 +78,34 @@ func StopHolding(ctx context.Context, c client.Client, policy, webhook string) e
 	return errors.Join(errs...)
 }
 
-// Release unpauses every Deployment that waits for a coordination, in a namespace, or in
+// UnpauseAll unpauses every Deployment that waits for a coordination, in a namespace, or in
 // all if it is empty. Deployments that a user has paused by annotation stay paused. If
 // one cannot be unpaused, the others still are.
-func Release(ctx context.Context, c client.Client, namespace string) error {
-	_, err := releaseAll(ctx, c, namespace)
+func UnpauseAll(ctx context.Context, c client.Client, namespace string) error {
+	_, err := unpauseAll(ctx, c, namespace)
 	return err
 }
 
-// releaseAll is like Release, and counts the Deployments.
-func releaseAll(ctx context.Context, c client.Client, namespace string) (released int, err error) {
+// unpauseAll is like UnpauseAll, and counts the Deployments.
+func unpauseAll(ctx context.Context, c client.Client, namespace string) (unpaused int, err error) {
 	var errs []error
 	list := &appsv1.DeploymentList{}
 	for begun := false; !begun || list.Continue != ""; begun = true {
 		if err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(page), client.Continue(list.Continue)); err != nil {
-			return released, errors.Join(append(errs, fmt.Errorf("list Deployments: %w", err))...)
+			return unpaused, errors.Join(append(errs, fmt.Errorf("list Deployments: %w", err))...)
 		}
 		for i := range list.Items {
 			if _, held := list.Items[i].Annotations[v1.HeldByAnnotation]; held {
-				errs = append(errs, release(ctx, c, client.ObjectKeyFromObject(&list.Items[i])))
-				released++
+				errs = append(errs, unpause(ctx, c, client.ObjectKeyFromObject(&list.Items[i])))
+				unpaused++
 			}
 		}
 	}
-	return released, errors.Join(errs...)
+	return unpaused, errors.Join(errs...)
 }
 
-// release unpauses one Deployment, on condition that nobody writes it meanwhile.
-func release(ctx context.Context, c client.Client, key types.NamespacedName) error {
+// unpause unpauses one Deployment, on condition that nobody writes it meanwhile.
+func unpause(ctx context.Context, c client.Client, key types.NamespacedName) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		d := &appsv1.Deployment{}
 		if err := c.Get(ctx, key, d); err != nil {
@@ -118,8 +118,8 @@ func release(ctx context.Context, c client.Client, key types.NamespacedName) err
 		return err
 	})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("release Deployment %s: %w", key, err)
+		return fmt.Errorf("unpause Deployment %s: %w", key, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("let go of a Deployment", "deployment", key)
+	ctrl.LoggerFrom(ctx).Info("a Deployment was unpaused", "deployment", key)
 	return nil
 }

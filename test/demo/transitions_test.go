@@ -140,7 +140,7 @@ func TestNarrate(t *testing.T) {
 		},
 		"a Deployment whose turn it is": {
 			before: member("2", true, 0), after: member("2", false, 0),
-			want: []line{{deployment, plain, "web is released"}},
+			want: []line{{deployment, plain, "web is unpaused"}},
 		},
 		"a Deployment that has had its turn": {
 			before: member("2", false, 1), after: member("2", false, 2),

@@ -28,7 +28,7 @@ func narrateMember(before, after *appsv1.Deployment) []line {
 	case was != is:
 		lines = append(lines, says(deployment, plain, "%s is to run %s", after.Name, is))
 	case before.Spec.Paused && !after.Spec.Paused:
-		lines = append(lines, says(deployment, plain, "%s is released", after.Name))
+		lines = append(lines, says(deployment, plain, "%s is unpaused", after.Name))
 	}
 	return append(lines, narrateState(deployment, after.Name, is, workload.Deployment(before), workload.Deployment(after))...)
 }

@@ -26,7 +26,7 @@ func (r *Reconciler) act(ctx context.Context, seen snapshot, plan deployments.Pl
 	var errs []error
 	rolling := components{}
 	for _, w := range plan.Writes {
-		if unstored[w.Component] || w.Kind == deployments.WriteRelease && rolling[w.Component] {
+		if unstored[w.Component] || w.Kind == deployments.WriteUnpause && rolling[w.Component] {
 			continue
 		}
 		made := false
@@ -60,7 +60,7 @@ func (r *Reconciler) write(ctx context.Context, seen snapshot, w deployments.Wri
 		return fmt.Errorf("write Deployment %s: %w", w.Deployment, err)
 	}
 	r.retries.made(w.Deployment)
-	r.holds.wrote(before, w.Kind == deployments.WriteHold)
+	r.holds.wrote(before, w.Kind == deployments.WritePause)
 	r.writes.Wrote(after)
 	r.tellAll(ctx, seen, w.Coordinations, w.Done)
 	ctrl.LoggerFrom(ctx).V(1).Info("wrote a Deployment", "deployment", w.Deployment, "kind", w.Kind, "paused", w.Paused)

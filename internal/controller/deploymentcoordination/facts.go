@@ -41,7 +41,7 @@ func factsOf(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) deployments.Deploy
 
 		Paused:    d.Spec.Paused,
 		HeldBy:    d.Annotations[coordinationv1.HeldByAnnotation],
-		UserHeld:  d.Annotations[coordinationv1.RolloutPausedAnnotation] == coordinationv1.RolloutPausedValue,
+		UserPaused:  d.Annotations[coordinationv1.RolloutPausedAnnotation] == coordinationv1.RolloutPausedValue,
 		Order:     d.Annotations[coordinationv1.OrderAnnotation],
 		AppliedBy: appliedBy(d),
 		PausedBy:  pausedBy(d),

@@ -54,12 +54,12 @@ func (r *Reconciler) confirm(ctx context.Context, cached snapshot) snapshot {
 	return live
 }
 
-func (r *Reconciler) holdMode(namespace string) (mode deployments.Hold, other string) {
+func (r *Reconciler) holdMode(namespace string) (mode deployments.AdmissionMode, other string) {
 	if r.Admission == nil {
-		return deployments.Hold{Reason: coordinationv1.ControllerOnlyReason, Message: controllerOnly}, ""
+		return deployments.AdmissionMode{Reason: coordinationv1.ControllerOnlyReason, Message: controllerOnly}, ""
 	}
 	reason, message := r.Admission.Mode(namespace)
-	return deployments.Hold{Reason: reason, Message: message}, r.Admission.Other()
+	return deployments.AdmissionMode{Reason: reason, Message: message}, r.Admission.Other()
 }
 
 func (r *Reconciler) gatherCoordinations(ctx context.Context, from client.Reader, w *snapshot) error {
@@ -98,7 +98,7 @@ func (r *Reconciler) gatherDeployments(ctx context.Context, from client.Reader, 
 		trimDeployment(d)
 		facts := factsOf(d, sets[d.UID])
 		facts.WriteError = r.retries.failure(key.String())
-		facts.WasHeld = r.holds.has(d)
+		facts.WasPaused = r.holds.has(d)
 		w.deployments[key.String()] = d
 		w.Deployments = append(w.Deployments, facts)
 	}

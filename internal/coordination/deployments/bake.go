@@ -79,7 +79,7 @@ func (m *member) isWell() bool {
 // changes more often than it bakes would keep the turn for ever. A member that is not
 // well, or that a user has paused by annotation, keeps the turn.
 func (m *member) bakes() bool {
-	return m.hasTurn() && !m.RolledOut && !m.UserHeld && m.state.Template != "" && m.isWell()
+	return m.hasTurn() && !m.RolledOut && !m.UserPaused && m.state.Template != "" && m.isWell()
 }
 
 // lostAvailability reports whether fewer replicas are available than before. A Deployment

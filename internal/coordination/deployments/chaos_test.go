@@ -85,7 +85,7 @@ func (w *world) calmDown() {
 	clear(w.stale)
 	for _, name := range w.appNames() {
 		a := w.apps[name]
-		w.edit(a, func(a *app) { a.broken, a.blinks, a.UserHeld = false, 0, false })
+		w.edit(a, func(a *app) { a.broken, a.blinks, a.UserPaused = false, 0, false })
 	}
 }
 
@@ -219,7 +219,7 @@ func (w *world) resumeAny() {
 
 func (w *world) holdAny() {
 	held := w.chance(2)
-	w.touch(w.anyApp(), fmt.Sprintf("rollout-paused is %t on", held), func(a *app) { a.UserHeld = held })
+	w.touch(w.anyApp(), fmt.Sprintf("rollout-paused is %t on", held), func(a *app) { a.UserPaused = held })
 }
 
 func (w *world) pauseAny() {

@@ -61,7 +61,7 @@ func (g *group) state(kind string, c claim, now time.Time) metav1.Condition {
 }
 
 // holdMode returns the condition HoldMode. It is True if admission pauses Deployments.
-func holdMode(h Hold) claim {
+func holdMode(h AdmissionMode) claim {
 	return claim{h.Reason != coordinationv1.ControllerOnlyReason, h.Reason, h.Message}
 }
 
@@ -125,7 +125,7 @@ func (g *group) rolling() verdict {
 }
 
 func (g *group) held() verdict {
-	text := fmt.Sprintf("%s; %s is active, and the annotation %s holds it",
+	text := fmt.Sprintf("%s; %s is active, and the annotation %s keeps it paused",
 		g.sum(), g.active.Key, coordinationv1.RolloutPausedAnnotation)
 	c := claim{false, coordinationv1.ActiveDeploymentHeldReason, text}
 	return verdict{ready: c, progressing: claim{true, c.reason, text}, degraded: fine()}
@@ -196,8 +196,8 @@ func (g *group) sum() string {
 // remarks returns a text about unusual settings of a member.
 func (m *member) remarks(active bool) string {
 	text := ""
-	if m.UserHeld && !active {
-		text += fmt.Sprintf("; the annotation %s holds %s", coordinationv1.RolloutPausedAnnotation, m.Key)
+	if m.UserPaused && !active {
+		text += fmt.Sprintf("; the annotation %s keeps %s paused", coordinationv1.RolloutPausedAnnotation, m.Key)
 	}
 	if _, ok := m.order(); !ok {
 		text += fmt.Sprintf("; the annotation %s of %s is no integer and counts as 0", coordinationv1.OrderAnnotation, m.Key)
@@ -209,7 +209,7 @@ func (m *member) remarks(active bool) string {
 func (m *member) story(p phase) string {
 	switch p {
 	case activating:
-		return m.Key + " is about to be released"
+		return m.Key + " is about to be unpaused"
 	case baking:
 		return fmt.Sprintf("%s is rolled out, and has to be ready until %s", m.Key, m.bakeEnd().UTC().Format(time.RFC3339))
 	default:

@@ -55,8 +55,8 @@ func TestConditions(t *testing.T) {
 		"people hold one": {
 			in: of(coordination("web"), but(b, userHeld)),
 			want: []string{
-				"Ready True AllDeploymentsReady: 0 of 1 Deployments are rolled out; the annotation apps.containerinfra.nl/rollout-paused holds shop/b",
-				"Progressing False AllDeploymentsReady: 0 of 1 Deployments are rolled out; the annotation apps.containerinfra.nl/rollout-paused holds shop/b",
+				"Ready True AllDeploymentsReady: 0 of 1 Deployments are rolled out; the annotation apps.containerinfra.nl/rollout-paused keeps shop/b paused",
+				"Progressing False AllDeploymentsReady: 0 of 1 Deployments are rolled out; the annotation apps.containerinfra.nl/rollout-paused keeps shop/b paused",
 				fine,
 			},
 		},
@@ -68,11 +68,11 @@ func TestConditions(t *testing.T) {
 				fine,
 			},
 		},
-		"about to be released": {
+		"about to be unpaused": {
 			in: of(coordination("web"), but(deployment("a", "web"), idle), b),
 			want: []string{
-				"Ready False DeploymentsInProgress: 1 of 2 Deployments are rolled out; shop/b is about to be released",
-				"Progressing True DeploymentRollingOut: 1 of 2 Deployments are rolled out; shop/b is about to be released",
+				"Ready False DeploymentsInProgress: 1 of 2 Deployments are rolled out; shop/b is about to be unpaused",
+				"Progressing True DeploymentRollingOut: 1 of 2 Deployments are rolled out; shop/b is about to be unpaused",
 				fine,
 			},
 		},
@@ -103,8 +103,8 @@ func TestConditions(t *testing.T) {
 		"held": {
 			in: of(coordination("web", wrote("b", justStarted("b"))), but(b, userHeld)),
 			want: []string{
-				"Ready False ActiveDeploymentHeld: 0 of 1 Deployments are rolled out; shop/b is active, and the annotation apps.containerinfra.nl/rollout-paused holds it",
-				"Progressing True ActiveDeploymentHeld: 0 of 1 Deployments are rolled out; shop/b is active, and the annotation apps.containerinfra.nl/rollout-paused holds it",
+				"Ready False ActiveDeploymentHeld: 0 of 1 Deployments are rolled out; shop/b is active, and the annotation apps.containerinfra.nl/rollout-paused keeps it paused",
+				"Progressing True ActiveDeploymentHeld: 0 of 1 Deployments are rolled out; shop/b is active, and the annotation apps.containerinfra.nl/rollout-paused keeps it paused",
 				fine,
 			},
 		},
@@ -238,7 +238,7 @@ func TestHoldMode(t *testing.T) {
 		coordinationv1.ControllerOnlyReason:   metav1.ConditionFalse,
 	} {
 		in := of(coordination("web"))
-		in.HoldMode = deployments.Hold{Reason: reason, Message: "so it is"}
+		in.HoldMode = deployments.AdmissionMode{Reason: reason, Message: "so it is"}
 		conditions := journalOf(t, deployments.Decide(in), "web").Status.Conditions
 		i := slices.IndexFunc(conditions, func(c metav1.Condition) bool { return c.Type == coordinationv1.HoldModeCondition })
 		if got := conditions[i]; got.Status != want || got.Reason != reason || got.Message != "so it is" {

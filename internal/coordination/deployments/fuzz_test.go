@@ -46,7 +46,7 @@ func (d *dice) deployment(name string) deployments.Deployment {
 		}
 		a.UID = types.UID(fmt.Sprint("uid-", d.roll(3)))
 		a.Generation, a.ObservedGeneration = int64(d.roll(3)), int64(d.roll(3))
-		a.Paused, a.UserHeld, a.Unfinished = d.yes(), d.yes(), d.yes()
+		a.Paused, a.UserPaused, a.Unfinished = d.yes(), d.yes(), d.yes()
 		a.HeldBy = []string{"", "gone", "east", "west"}[d.roll(4)]
 		a.PausedBy = []string{"", "kubectl-rollout", "kustomize-controller"}[d.roll(3)]
 		a.AppliedBy = []string{"", "Kustomization flux-system/shop"}[d.roll(2)]
@@ -99,7 +99,7 @@ func FuzzDecide(f *testing.F) {
 	f.Fuzz(func(t *testing.T, bytes []byte) {
 		d := dice(bytes)
 		var in deployments.Input
-		in.Now, in.HoldMode = noon, deployments.Hold{Reason: coordinationv1.ControllerOnlyReason, Message: "only the controller"}
+		in.Now, in.HoldMode = noon, deployments.AdmissionMode{Reason: coordinationv1.ControllerOnlyReason, Message: "only the controller"}
 		for _, name := range groups[:d.roll(4)] {
 			in.Coordinations = append(in.Coordinations, d.coordination(name))
 		}
@@ -147,12 +147,12 @@ func checkPlan(t *testing.T, in deployments.Input, p deployments.Plan) {
 		switch {
 		case d.UID != w.UID || seen[w.Deployment]:
 			t.Errorf("%s is written twice, or is another", w.Deployment)
-		case d.UserHeld && d.Paused && !w.Paused:
-			t.Errorf("%s is released, and people hold it", w.Deployment)
+		case d.UserPaused && d.Paused && !w.Paused:
+			t.Errorf("%s is unpaused, and a user has paused it", w.Deployment)
 		case w.Paused == d.Paused && w.HeldBy == d.HeldBy:
 			t.Errorf("the write to %s changes nothing", w.Deployment)
 		}
-		if w.Kind == deployments.WriteGiveBack && slices.ContainsFunc(in.Coordinations, func(co deployments.Coordination) bool {
+		if w.Kind == deployments.WriteRestore && slices.ContainsFunc(in.Coordinations, func(co deployments.Coordination) bool {
 			return co.Name == d.HeldBy && isMistake(co)
 		}) {
 			t.Errorf("%s is given back because of a mistake", w.Deployment)

@@ -48,7 +48,7 @@ type Input struct {
 	// those that are being deleted are left out.
 	Deployments []Deployment
 	// HoldMode is the reason and message of the condition HoldMode.
-	HoldMode Hold
+	HoldMode AdmissionMode
 	// Other describes another installed coordinator of the same API; empty if there is
 	// none. Nothing is touched while there is one.
 	Other string
@@ -57,8 +57,8 @@ type Input struct {
 	Unreadable error
 }
 
-// Hold describes how waiting Deployments are kept from rolling out.
-type Hold struct {
+// AdmissionMode describes how waiting Deployments are kept from rolling out.
+type AdmissionMode struct {
 	// Reason is one of the reasons of the condition HoldMode.
 	Reason string
 	// Message explains the reason in a sentence.
@@ -88,8 +88,8 @@ type Deployment struct {
 	Paused bool
 	// HeldBy is the value of the annotation held-by.
 	HeldBy string
-	// UserHeld means that the annotation rollout-paused is "true".
-	UserHeld bool
+	// UserPaused means that the annotation rollout-paused is "true".
+	UserPaused bool
 	// Order is the value of the annotation order; empty if there is none.
 	Order string
 	// AppliedBy names the Flux object that applies the Deployment, such as
@@ -98,10 +98,10 @@ type Deployment struct {
 	// PausedBy is the field manager that owns spec.paused, if that is not the
 	// controller; empty otherwise.
 	PausedBy string
-	// WasHeld means that the controller has paused the Deployment with its present
+	// WasPaused means that the controller has paused the Deployment with its present
 	// template, and has not unpaused it since. If it is not paused, another writer has
 	// unpaused it.
-	WasHeld bool
+	WasPaused bool
 
 	// Template identifies the present pod template of the Deployment.
 	Template string

@@ -58,6 +58,6 @@ func (g *group) write(status *coordinationv1.DeploymentCoordinationStatus) {
 func (m *member) entry(active bool) coordinationv1.DeploymentState {
 	s := *m.state.DeepCopy()
 	s.Generation = m.Generation
-	s.HasPendingChanges = m.outdated && (active || !m.UserHeld)
+	s.HasPendingChanges = m.outdated && (active || !m.UserPaused)
 	return s
 }

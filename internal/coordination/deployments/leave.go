@@ -29,7 +29,7 @@ func (n *namespace) leftovers() []Write {
 }
 
 func (m *member) giveBack() Write {
-	return Write{Kind: WriteGiveBack, Deployment: m.Key, UID: m.UID, Paused: m.Paused && m.UserHeld}
+	return Write{Kind: WriteRestore, Deployment: m.Key, UID: m.UID, Paused: m.Paused && m.UserPaused}
 }
 
 // claimant returns a coordination with a problem that had the Deployment before: its name

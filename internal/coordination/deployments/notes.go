@@ -50,8 +50,8 @@ func goneNote(name string) Note {
 // whyPaused returns why a member is paused.
 func (m *member) whyPaused() string {
 	switch {
-	case m.UserHeld:
-		return "the annotation " + coordinationv1.RolloutPausedAnnotation + " holds it"
+	case m.UserPaused:
+		return "the annotation " + coordinationv1.RolloutPausedAnnotation + " keeps it paused"
 	case m.outdated:
 		return "it waits for its turn"
 	}
@@ -60,7 +60,7 @@ func (m *member) whyPaused() string {
 
 func pausedNote(c *component, m *member) Note {
 	why := m.whyPaused()
-	if m.outdated && !m.UserHeld && c.active != nil {
+	if m.outdated && !m.UserPaused && c.active != nil {
 		why += "; " + c.active.Key + " is active"
 	}
 	return Note{Reason: coordinationv1.DeploymentPausedEvent, Message: fmt.Sprintf("%s is paused: %s", m.Key, why)}
@@ -78,9 +78,9 @@ func unpausedNote(c *component, m *member) Note {
 	if m.PausedBy != "" && m.HeldBy == "" {
 		why += fmt.Sprintf(" (%s had paused it)", m.PausedBy)
 	}
-	return Note{Reason: coordinationv1.DeploymentUnpausedEvent, Message: fmt.Sprintf("%s is released: %s", m.Key, why)}
+	return Note{Reason: coordinationv1.DeploymentUnpausedEvent, Message: fmt.Sprintf("%s is unpaused: %s", m.Key, why)}
 }
 
 func unpauseFailedNote(m *member) Note {
-	return Note{Reason: coordinationv1.UnpauseFailedEvent, Warning: true, Message: m.Key + " could not be released"}
+	return Note{Reason: coordinationv1.UnpauseFailedEvent, Warning: true, Message: m.Key + " could not be unpaused"}
 }

@@ -56,7 +56,7 @@ func TestEvents(t *testing.T) {
 			in: of(coordination("web"), but(deployment("a", "web"), waiting)),
 			want: []string{
 				"web Normal DeploymentActivated: shop/a is active: its turn has come",
-				"web Normal DeploymentUnpaused: shop/a is released: it has the turn",
+				"web Normal DeploymentUnpaused: shop/a is unpaused: it has the turn",
 			},
 		},
 		"one that rolls already": {
@@ -70,7 +70,7 @@ func TestEvents(t *testing.T) {
 				"web Normal ActiveDeploymentChanged: the turn goes from shop/a to shop/b",
 				"web Normal DeploymentActivated: shop/b is active: its turn has come",
 				"web Normal DeploymentPaused: shop/a is paused: it has nothing to roll out",
-				"web Normal DeploymentUnpaused: shop/b is released: it has the turn",
+				"web Normal DeploymentUnpaused: shop/b is unpaused: it has the turn",
 			},
 		},
 		"the last one": {
@@ -91,7 +91,7 @@ func TestEvents(t *testing.T) {
 			want: []string{
 				"web Normal ActiveDeploymentCleared: shop/a had the turn; it was deleted, or is not selected any more",
 				"web Normal DeploymentActivated: shop/b is active: its turn has come",
-				"web Normal DeploymentUnpaused: shop/b is released: it has the turn",
+				"web Normal DeploymentUnpaused: shop/b is unpaused: it has the turn",
 			},
 		},
 		"the active one was created anew": {
@@ -99,7 +99,7 @@ func TestEvents(t *testing.T) {
 			want: []string{
 				"web Normal ActiveDeploymentCleared: shop/a had the turn; it was deleted, or is not selected any more",
 				"web Normal DeploymentActivated: shop/a is active: its turn has come",
-				"web Normal DeploymentUnpaused: shop/a is released: it has the turn",
+				"web Normal DeploymentUnpaused: shop/a is unpaused: it has the turn",
 			},
 		},
 		"the turn goes where another coordination looks": {
@@ -110,7 +110,7 @@ func TestEvents(t *testing.T) {
 				"east Normal ActiveDeploymentCleared: the turn goes from shop/a to shop/c, which is not selected here",
 				"west Normal DeploymentActivated: shop/c is active: its turn has come",
 				"east Normal DeploymentPaused: shop/a is paused: it has nothing to roll out",
-				"west Normal DeploymentUnpaused: shop/c is released: it has the turn",
+				"west Normal DeploymentUnpaused: shop/c is unpaused: it has the turn",
 			},
 		},
 		"half an end is told once to each": {
@@ -132,32 +132,32 @@ func TestEvents(t *testing.T) {
 		"people hold the active one": {
 			in: of(coordination("web", wrote("a", justStarted("a"))), but(deployment("a", "web"), rolling(1), userHeld)),
 			want: []string{
-				"web Normal DeploymentPaused: shop/a is paused: the annotation apps.containerinfra.nl/rollout-paused holds it",
+				"web Normal DeploymentPaused: shop/a is paused: the annotation apps.containerinfra.nl/rollout-paused keeps it paused",
 			},
 		},
 		"one is not paused any more while idle": {
 			in: of(coordination("web", resume, wrote("")), but(deployment("a", "web"), idle)),
 			want: []string{
-				"web Normal DeploymentUnpaused: shop/a is released: it has nothing to roll out, and idlePolicy is Resume",
+				"web Normal DeploymentUnpaused: shop/a is unpaused: it has nothing to roll out, and idlePolicy is Resume",
 			},
 		},
 		"a pause by hand is undone": {
 			in: of(coordination("web", wrote("a", justStarted("a"))), but(deployment("a", "web"), rolling(1), paused("kubectl-rollout"))),
 			want: []string{
-				"web Normal DeploymentUnpaused: shop/a is released: it has the turn (kubectl-rollout had paused it)",
+				"web Normal DeploymentUnpaused: shop/a is unpaused: it has the turn (kubectl-rollout had paused it)",
 			},
 		},
 		"a manifest pauses the active one": {
 			in: of(coordination("web", wrote("a", justStarted("a"))), but(deployment("a", "web"), rolling(1), paused("kustomize-controller"))),
 			want: []string{
 				"web Warning PausedByManifest: kustomize-controller sets spec.paused of shop/a to true although it has the turn; take the field out of the manifest",
-				"web Normal DeploymentUnpaused: shop/a is released: it has the turn (kustomize-controller had paused it)",
+				"web Normal DeploymentUnpaused: shop/a is unpaused: it has the turn (kustomize-controller had paused it)",
 			},
 		},
 		"a manifest had paused it before its turn, and the release is only repeated": {
 			in: of(coordination("web", wrote("a", justStarted("a"))), but(deployment("a", "web"), waiting, paused("kubectl"), func(d *deployments.Deployment) { d.Generation = 1 })),
 			want: []string{
-				"web Normal DeploymentUnpaused: shop/a is released: it has the turn (kubectl had paused it)",
+				"web Normal DeploymentUnpaused: shop/a is unpaused: it has the turn (kubectl had paused it)",
 			},
 		},
 		"the write against a manifest could not be made, which was told": {
@@ -165,7 +165,7 @@ func TestEvents(t *testing.T) {
 				d.WriteError = "conflict"
 			})),
 			want: []string{
-				"web Normal DeploymentUnpaused: shop/a is released: it has the turn (kustomize-controller had paused it)",
+				"web Normal DeploymentUnpaused: shop/a is unpaused: it has the turn (kustomize-controller had paused it)",
 			},
 		},
 		"a manifest releases one that waits": {
@@ -177,7 +177,7 @@ func TestEvents(t *testing.T) {
 		},
 		"somebody unpauses one that waits, and says nothing of it": {
 			in: of(coordination("web", wrote("a", justStarted("a"))), but(deployment("a", "web"), rolling(1)),
-				but(deployment("b", "web"), rolling(0), func(d *deployments.Deployment) { d.WasHeld = true })),
+				but(deployment("b", "web"), rolling(0), func(d *deployments.Deployment) { d.WasPaused = true })),
 			want: []string{
 				"web Warning PausedByManifest: somebody has removed spec.paused of shop/b although it waits for its turn; " +
 					"whoever updates the whole Deployment has to keep the field, or use a patch or server-side apply",
@@ -185,7 +185,7 @@ func TestEvents(t *testing.T) {
 			},
 		},
 		"and one that is idle": {
-			in: of(coordination("web", wrote("", state("a", "t1"))), but(deployment("a", "web"), func(d *deployments.Deployment) { d.WasHeld = true })),
+			in: of(coordination("web", wrote("", state("a", "t1"))), but(deployment("a", "web"), func(d *deployments.Deployment) { d.WasPaused = true })),
 			want: []string{
 				"web Warning PausedByManifest: somebody has removed spec.paused of shop/a although it has nothing to roll out; " +
 					"whoever updates the whole Deployment has to keep the field, or use a patch or server-side apply",
@@ -193,7 +193,7 @@ func TestEvents(t *testing.T) {
 			},
 		},
 		"which Resume leaves alone": {
-			in: of(coordination("web", resume, wrote("", state("a", "t1"))), but(deployment("a", "web"), func(d *deployments.Deployment) { d.WasHeld = true })),
+			in: of(coordination("web", resume, wrote("", state("a", "t1"))), but(deployment("a", "web"), func(d *deployments.Deployment) { d.WasPaused = true })),
 		},
 		"a manifest releases an idle one: left alone": {
 			in: of(coordination("web", wrote("", state("a", "t1"))), but(deployment("a", "web"), spelled, flux)),
@@ -272,7 +272,7 @@ func TestFailuresAreTold(t *testing.T) {
 		},
 		"a release": {
 			member: but(deployment("a", "web"), waiting),
-			want:   deployments.Note{Reason: coordinationv1.UnpauseFailedEvent, Warning: true, Message: "shop/a could not be released"},
+			want:   deployments.Note{Reason: coordinationv1.UnpauseFailedEvent, Warning: true, Message: "shop/a could not be unpaused"},
 		},
 	}
 	for name, tt := range tests {

@@ -44,7 +44,7 @@ func (m *member) unfinished() bool {
 
 // pending reports whether the member waits for its turn or has it. A member that a user
 // has paused by annotation does not wait.
-func (m *member) pending() bool { return m.outdated && !m.UserHeld }
+func (m *member) pending() bool { return m.outdated && !m.UserPaused }
 
 // halfway reports whether the rollout has begun and is not complete.
 func (m *member) halfway() bool {

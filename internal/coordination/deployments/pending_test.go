@@ -88,7 +88,7 @@ func TestWhatIsPending(t *testing.T) {
 			want:    true,
 		},
 		"a new template that people hold": {
-			change: func(d *deployments.Deployment) { waiting(d); d.UserHeld = true },
+			change: func(d *deployments.Deployment) { waiting(d); d.UserPaused = true },
 		},
 	}
 	for name, tt := range tests {

@@ -50,16 +50,16 @@ type Note struct {
 type WriteKind string
 
 const (
-	// WriteHold pauses a Deployment and names the coordination in held-by.
-	WriteHold WriteKind = "Hold"
-	// WriteRelease unpauses a Deployment that may roll out, and removes held-by.
-	WriteRelease WriteKind = "Release"
+	// WritePause pauses a Deployment and names the coordination in held-by.
+	WritePause WriteKind = "Pause"
+	// WriteUnpause unpauses a Deployment that may roll out, and removes held-by.
+	WriteUnpause WriteKind = "Unpause"
 	// WriteMark corrects held-by and leaves spec.paused as it is: a Deployment that is
-	// already paused has to be given back later.
+	// already paused has to be restored later.
 	WriteMark WriteKind = "Mark"
-	// WriteGiveBack removes held-by from a Deployment that no coordination selects, and
+	// WriteRestore removes held-by from a Deployment that no coordination selects, and
 	// unpauses it unless a user has paused it by annotation.
-	WriteGiveBack WriteKind = "GiveBack"
+	WriteRestore WriteKind = "Restore"
 )
 
 // Write is a change of spec.paused and of the annotation held-by. It is applied only to

@@ -26,7 +26,7 @@ func ago(d time.Duration) *metav1.Time { return &metav1.Time{Time: noon.Add(-d)}
 func of(things ...any) deployments.Input {
 	in := deployments.Input{
 		Now:      noon,
-		HoldMode: deployments.Hold{Reason: coordinationv1.ControllerOnlyReason, Message: "the controller pauses after the fact"},
+		HoldMode: deployments.AdmissionMode{Reason: coordinationv1.ControllerOnlyReason, Message: "the controller pauses after the fact"},
 	}
 	for _, thing := range things {
 		switch thing := thing.(type) {
@@ -135,7 +135,7 @@ func rolling(updated int32) func(*deployments.Deployment) {
 	}
 }
 
-func userHeld(d *deployments.Deployment) { d.UserHeld = true }
+func userHeld(d *deployments.Deployment) { d.UserPaused = true }
 
 // summary returns a plan as a few lines: the turn and the Ready condition of each
 // coordination, and every write.

@@ -147,7 +147,7 @@ func breakWith(template, name string) func(*world) {
 }
 
 func hold(held bool, name string) func(*world) {
-	return func(w *world) { w.edit(w.apps[name], func(a *app) { a.UserHeld = held }) }
+	return func(w *world) { w.edit(w.apps[name], func(a *app) { a.UserPaused = held }) }
 }
 
 func pauseBy(manager, name string, paused bool) func(*world) {

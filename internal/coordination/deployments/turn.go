@@ -153,7 +153,7 @@ func (m *member) judge(now time.Time) phase {
 	switch {
 	case m == nil:
 		return vacant
-	case m.UserHeld:
+	case m.UserPaused:
 		return held
 	case m.Paused:
 		return activating

@@ -50,47 +50,47 @@ func TestTurns(t *testing.T) {
 		},
 		"the first that waits is released": {
 			in:   of(coordination("web"), but(deployment("d2", "web"), waiting), but(deployment("d10", "web"), waiting)),
-			want: []string{"web: d10, DeploymentsInProgress", "Release d10"},
+			want: []string{"web: d10, DeploymentsInProgress", "Unpause d10"},
 		},
 		"a wish for an order comes before the name": {
 			in:   of(coordination("web"), but(deployment("a", "web"), waiting), but(deployment("b", "web"), waiting, order("-1"))),
-			want: []string{"web: b, DeploymentsInProgress", "Release b"},
+			want: []string{"web: b, DeploymentsInProgress", "Unpause b"},
 		},
 		"who is half-way comes before any wish": {
 			in: of(coordination("web"), but(deployment("a", "web"), waiting, order("-1")),
 				but(deployment("b", "web"), waiting, func(d *deployments.Deployment) { d.TemplateHasSet, d.UpdatedReplicas = true, 1 })),
-			want: []string{"web: b, DeploymentsInProgress", "Release b"},
+			want: []string{"web: b, DeploymentsInProgress", "Unpause b"},
 		},
 		"a number of replicas that is about an earlier template is not half-way": {
 			in: of(coordination("web"), but(deployment("a", "web"), waiting), but(deployment("b", "web"), waiting, func(d *deployments.Deployment) {
 				d.TemplateHasSet, d.UpdatedReplicas, d.Generation = true, 3, 2
 			})),
-			want: []string{"web: a, DeploymentsInProgress", "Release a"},
+			want: []string{"web: a, DeploymentsInProgress", "Unpause a"},
 		},
 		"who was stopped in its turn comes before those that have not begun": {
 			in:   of(coordination("web", wrote("", justStarted("b"))), but(deployment("a", "web"), waiting), but(deployment("b", "web"), waiting)),
-			want: []string{"web: b, DeploymentsInProgress", "Release b"},
+			want: []string{"web: b, DeploymentsInProgress", "Unpause b"},
 		},
 		"who had a turn waits for those that had none": {
 			in: of(coordination("web", func(c *deployments.Coordination) {
 				wrote("b", state("a", "t1", started(ago(time.Minute)), finished(ago(time.Second))), state("b", "t1", started(ago(time.Second)), finished(ago(0))))(c)
 			}), but(deployment("a", "web"), waiting), deployment("b", "web"), but(deployment("c", "web"), waiting)),
-			want: []string{"web: c, DeploymentsInProgress", "Hold b", "Release c"},
+			want: []string{"web: c, DeploymentsInProgress", "Pause b", "Unpause c"},
 		},
 		"a turn before the last rest does not count": {
 			in: of(coordination("web", func(c *deployments.Coordination) {
 				wrote("", state("a", "t1", started(ago(time.Minute)), finished(ago(time.Second))))(c)
 			}), but(deployment("a", "web"), waiting), but(deployment("c", "web"), waiting)),
-			want: []string{"web: a, DeploymentsInProgress", "Release a"},
+			want: []string{"web: a, DeploymentsInProgress", "Unpause a"},
 		},
 		"nor does one before others began to wait": {
 			in: of(coordination("web", wrote("b", state("a", "t1", started(ago(2*time.Hour)), finished(ago(2*time.Hour))), longDone("b"))),
 				but(deployment("a", "web"), waiting), deployment("b", "web"), but(deployment("c", "web"), waiting)),
-			want: []string{"web: a, DeploymentsInProgress", "Hold b", "Release a"},
+			want: []string{"web: a, DeploymentsInProgress", "Pause b", "Unpause a"},
 		},
 		"a new template while it bakes ends the turn, for one that had none": {
 			in:   of(coordination("web", seconds(3600), wrote("a", longDone("a"))), but(deployment("a", "web"), rolling(1)), but(deployment("b", "web"), waiting)),
-			want: []string{"web: b, DeploymentsInProgress", "Hold a", "Release b"},
+			want: []string{"web: b, DeploymentsInProgress", "Pause a", "Unpause b"},
 		},
 		"a new template while it bakes, and nobody else waits": {
 			in:   of(coordination("web", seconds(3600), wrote("a", longDone("a"))), but(deployment("a", "web"), rolling(1))),
@@ -117,15 +117,15 @@ func TestTurns(t *testing.T) {
 		},
 		"of several that roll the furthest goes on and the others are held": {
 			in:   of(coordination("web"), but(deployment("a", "web"), rolling(1)), but(deployment("b", "web"), rolling(2)), but(deployment("c", "web"), rolling(0))),
-			want: []string{"web: b, DeploymentsInProgress", "Hold a", "Hold c"},
+			want: []string{"web: b, DeploymentsInProgress", "Pause a", "Pause c"},
 		},
 		"written down but not yet released: released again": {
 			in:   of(coordination("web", wrote("a", justStarted("a"))), but(deployment("a", "web"), waiting)),
-			want: []string{"web: a, DeploymentsInProgress", "Release a"},
+			want: []string{"web: a, DeploymentsInProgress", "Unpause a"},
 		},
 		"a paused one is never done": {
 			in:   of(coordination("web", wrote("a", longDone("a"))), but(deployment("a", "web"), idle, func(d *deployments.Deployment) { d.RolledOut = true })),
-			want: []string{"web: a, DeploymentsInProgress", "Release a"},
+			want: []string{"web: a, DeploymentsInProgress", "Unpause a"},
 		},
 		"while one rolls the others wait": {
 			in:   of(coordination("web", wrote("b", justStarted("b"))), but(deployment("a", "web"), waiting), but(deployment("b", "web"), rolling(1))),
@@ -143,52 +143,52 @@ func TestTurns(t *testing.T) {
 		"ready for long enough: the next": {
 			in: of(coordination("web", seconds(60), wrote("b", state("b", "t1", started(ago(2*time.Minute)), finished(ago(time.Minute))))),
 				but(deployment("a", "web"), waiting), deployment("b", "web")),
-			want: []string{"web: a, DeploymentsInProgress", "Hold b", "Release a"},
+			want: []string{"web: a, DeploymentsInProgress", "Pause b", "Unpause a"},
 		},
 		"ready for long enough, and under Resume not paused": {
 			in:   of(coordination("web", resume, wrote("b", longDone("b"))), but(deployment("a", "web"), waiting), deployment("b", "web")),
-			want: []string{"web: a, DeploymentsInProgress", "Release a"},
+			want: []string{"web: a, DeploymentsInProgress", "Unpause a"},
 		},
 		"the last one is done": {
 			in:   of(coordination("web", wrote("b", longDone("b"))), but(deployment("a", "web"), idle), deployment("b", "web")),
-			want: []string{"web: nobody, AllDeploymentsReady", "Hold b"},
+			want: []string{"web: nobody, AllDeploymentsReady", "Pause b"},
 		},
 		"negative seconds are none": {
 			in:   of(coordination("web", seconds(-5), wrote("b", longDone("b"))), deployment("b", "web")),
-			want: []string{"web: nobody, AllDeploymentsReady", "Hold b"},
+			want: []string{"web: nobody, AllDeploymentsReady", "Pause b"},
 		},
 		"the active one is gone": {
 			in:   of(coordination("web", wrote("b", justStarted("b"))), but(deployment("a", "web"), waiting)),
-			want: []string{"web: a, DeploymentsInProgress", "Release a"},
+			want: []string{"web: a, DeploymentsInProgress", "Unpause a"},
 		},
 		"the active one is not selected any more": {
 			in:   of(coordination("web", wrote("b", justStarted("b"))), but(deployment("a", "web"), waiting), but(deployment("b"), rolling(1))),
-			want: []string{"web: a, DeploymentsInProgress", "Release a"},
+			want: []string{"web: a, DeploymentsInProgress", "Unpause a"},
 		},
 		"the active one was created anew": {
 			in: of(coordination("web", wrote("b", justStarted("b"))), but(deployment("a", "web"), waiting),
 				but(deployment("b", "web"), waiting, func(d *deployments.Deployment) { d.UID = "another" })),
-			want: []string{"web: a, DeploymentsInProgress", "Release a"},
+			want: []string{"web: a, DeploymentsInProgress", "Unpause a"},
 		},
 		"people hold the active one": {
 			in:   of(coordination("web", wrote("b", justStarted("b"))), but(deployment("a", "web"), waiting), but(deployment("b", "web"), rolling(1), userHeld)),
-			want: []string{"web: b, ActiveDeploymentHeld", "Hold b"},
+			want: []string{"web: b, ActiveDeploymentHeld", "Pause b"},
 		},
 		"people hold one that waits": {
 			in:   of(coordination("web"), but(deployment("a", "web"), waiting, userHeld), but(deployment("b", "web"), waiting)),
-			want: []string{"web: b, DeploymentsInProgress", "Release b"},
+			want: []string{"web: b, DeploymentsInProgress", "Unpause b"},
 		},
 		"people hold one that rolls beside the active one": {
 			in:   of(coordination("web", wrote("b", justStarted("b"))), but(deployment("a", "web"), rolling(1), userHeld), but(deployment("b", "web"), rolling(1))),
-			want: []string{"web: b, DeploymentsInProgress", "Hold a"},
+			want: []string{"web: b, DeploymentsInProgress", "Pause a"},
 		},
 		"another one begins by itself: held": {
 			in:   of(coordination("web", resume, wrote("b", justStarted("b"))), but(deployment("a", "web"), rolling(2)), but(deployment("b", "web"), rolling(1))),
-			want: []string{"web: b, DeploymentsInProgress", "Hold a"},
+			want: []string{"web: b, DeploymentsInProgress", "Pause a"},
 		},
 		"who has to stop comes before who may go": {
 			in:   of(coordination("web", wrote("a", justStarted("a"))), but(deployment("a", "web"), waiting), but(deployment("b", "web"), rolling(1))),
-			want: []string{"web: a, DeploymentsInProgress", "Hold b", "Release a"},
+			want: []string{"web: a, DeploymentsInProgress", "Pause b", "Unpause a"},
 		},
 	}
 	for name, tt := range tests {
@@ -209,42 +209,42 @@ func TestOverlap(t *testing.T) {
 		"one at a time over a shared Deployment": {
 			in: of(coordination("east"), coordination("west"),
 				but(deployment("a", "east"), waiting), but(deployment("b", "east", "west"), waiting), but(deployment("c", "west"), waiting)),
-			want: []string{"east: a, DeploymentsInProgress", "west: nobody, WaitingForCoordination", "Release a"},
+			want: []string{"east: a, DeploymentsInProgress", "west: nobody, WaitingForCoordination", "Unpause a"},
 		},
 		"one at a time through a third": {
 			in: of(coordination("east"), coordination("mid"), coordination("west"),
 				but(deployment("a", "east"), waiting), but(deployment("b", "east", "mid"), idle), but(deployment("c", "mid", "west"), idle), but(deployment("d", "west"), waiting)),
-			want: []string{"east: a, DeploymentsInProgress", "mid: nobody, AllDeploymentsReady", "west: nobody, WaitingForCoordination", "Release a"},
+			want: []string{"east: a, DeploymentsInProgress", "mid: nobody, AllDeploymentsReady", "west: nobody, WaitingForCoordination", "Unpause a"},
 		},
 		"all that select the active one name it": {
 			in: of(coordination("east"), coordination("west"),
 				but(deployment("b", "east", "west"), waiting), but(deployment("c", "west"), waiting)),
-			want: []string{"east: b, DeploymentsInProgress", "west: b, DeploymentsInProgress", "Release b"},
+			want: []string{"east: b, DeploymentsInProgress", "west: b, DeploymentsInProgress", "Unpause b"},
 		},
 		"those that share nothing go on their own": {
 			in:   of(coordination("east"), coordination("west"), but(deployment("a", "east"), waiting), but(deployment("c", "west"), waiting)),
-			want: []string{"east: a, DeploymentsInProgress", "west: c, DeploymentsInProgress", "Release a", "Release c"},
+			want: []string{"east: a, DeploymentsInProgress", "west: c, DeploymentsInProgress", "Unpause a", "Unpause c"},
 		},
 		"half a journal is completed first": {
 			in: of(coordination("east", wrote("b", justStarted("b"))), coordination("west", wrote("")),
 				but(deployment("a", "east"), waiting), but(deployment("b", "east", "west"), waiting)),
-			want: []string{"east: b, DeploymentsInProgress", "west: b, DeploymentsInProgress", "Release b"},
+			want: []string{"east: b, DeploymentsInProgress", "west: b, DeploymentsInProgress", "Unpause b"},
 		},
 		"half an end is completed, and who was chosen stays": {
 			in: of(coordination("east", wrote("c", justStarted("c"))), coordination("west", wrote("b", longDone("b"))),
 				but(deployment("a", "east"), waiting), deployment("b", "east", "west"), but(deployment("c", "east"), waiting)),
-			want: []string{"east: c, DeploymentsInProgress", "west: nobody, AllDeploymentsReady", "Hold b", "Release c"},
+			want: []string{"east: c, DeploymentsInProgress", "west: nobody, AllDeploymentsReady", "Pause b", "Unpause c"},
 		},
 		"of two that roll the furthest along keeps the turn": {
 			in: of(coordination("east", wrote("a", justStarted("a"))), coordination("west", wrote("c", justStarted("c"))),
 				but(deployment("a", "east"), rolling(1)), but(deployment("b", "east", "west"), idle), but(deployment("c", "west"), rolling(2))),
-			want: []string{"east: nobody, WaitingForCoordination", "west: c, DeploymentsInProgress", "Hold a"},
+			want: []string{"east: nobody, WaitingForCoordination", "west: c, DeploymentsInProgress", "Pause a"},
 		},
 		"one that is rolled out and not ready for long enough is further": {
 			in: of(coordination("east", seconds(60), wrote("a", state("a", "t1", started(ago(time.Minute)), finished(ago(time.Second))))),
 				coordination("west", wrote("c", justStarted("c"))),
 				deployment("a", "east"), but(deployment("b", "east", "west"), idle), but(deployment("c", "west"), rolling(2))),
-			want: []string{"east: a, DeploymentsInProgress", "west: nobody, WaitingForCoordination", "Hold c"},
+			want: []string{"east: a, DeploymentsInProgress", "west: nobody, WaitingForCoordination", "Pause c"},
 		},
 		"the largest minReadySeconds counts": {
 			in: of(coordination("east", seconds(10), wrote("b", state("b", "t1", started(ago(time.Minute)), finished(ago(11*time.Second))))),
@@ -258,11 +258,11 @@ func TestOverlap(t *testing.T) {
 					c.Journal.Conditions[0].LastTransitionTime = *ago(time.Minute)
 				}),
 				but(deployment("a", "east"), waiting), deployment("b", "east", "west"), but(deployment("c", "west"), waiting)),
-			want: []string{"east: nobody, WaitingForCoordination", "west: c, DeploymentsInProgress", "Hold b", "Release c"},
+			want: []string{"east: nobody, WaitingForCoordination", "west: c, DeploymentsInProgress", "Pause b", "Unpause c"},
 		},
 		"paused while idle unless all say Resume": {
 			in:   of(coordination("east", resume), coordination("west"), deployment("a", "east"), deployment("b", "east", "west")),
-			want: []string{"east: nobody, AllDeploymentsReady", "west: nobody, AllDeploymentsReady", "Hold b"},
+			want: []string{"east: nobody, AllDeploymentsReady", "west: nobody, AllDeploymentsReady", "Pause b"},
 		},
 		"who waits for a failure is told where it is": {
 			in: of(coordination("east", wrote("a", justStarted("a"))), coordination("west", wrote("")),
@@ -624,7 +624,7 @@ func TestNothingIsTouched(t *testing.T) {
 		},
 		"and the others go on": {
 			in:   of(coordination("bad", empty), coordination("web"), held),
-			want: []string{"bad: nobody, EmptySelector", "web: a, DeploymentsInProgress", "Release a"},
+			want: []string{"bad: nobody, EmptySelector", "web: a, DeploymentsInProgress", "Unpause a"},
 		},
 		"beside another coordinator": {
 			in: func() deployments.Input {
@@ -668,15 +668,15 @@ func TestGivingBack(t *testing.T) {
 	}{
 		"what nobody selects is released": {
 			in:   of(but(deployment("a"), gone)),
-			want: []deployments.Write{{Kind: deployments.WriteGiveBack, Deployment: "shop/a", UID: "uid-a"}},
+			want: []deployments.Write{{Kind: deployments.WriteRestore, Deployment: "shop/a", UID: "uid-a"}},
 		},
 		"what people hold stays paused": {
 			in:   of(but(deployment("a"), gone, userHeld)),
-			want: []deployments.Write{{Kind: deployments.WriteGiveBack, Deployment: "shop/a", UID: "uid-a", Paused: true}},
+			want: []deployments.Write{{Kind: deployments.WriteRestore, Deployment: "shop/a", UID: "uid-a", Paused: true}},
 		},
 		"what people have released in the meantime stays released": {
 			in:   of(but(deployment("a"), gone, userHeld, func(d *deployments.Deployment) { d.Paused = false })),
-			want: []deployments.Write{{Kind: deployments.WriteGiveBack, Deployment: "shop/a", UID: "uid-a"}},
+			want: []deployments.Write{{Kind: deployments.WriteRestore, Deployment: "shop/a", UID: "uid-a"}},
 		},
 		"what others have paused stays paused": {
 			in: of(but(deployment("a"), func(d *deployments.Deployment) { d.Paused = true })),
@@ -696,11 +696,11 @@ func TestGivingBack(t *testing.T) {
 		},
 		"another of its name is given back": {
 			in:   of(coordination("web", mistaken, selected("a")), but(deployment("a"), gone, func(d *deployments.Deployment) { d.UID = "another" })),
-			want: []deployments.Write{{Kind: deployments.WriteGiveBack, Deployment: "shop/a", UID: "another"}},
+			want: []deployments.Write{{Kind: deployments.WriteRestore, Deployment: "shop/a", UID: "another"}},
 		},
 		"beside a mistake in another coordination": {
 			in:   of(coordination("web", mistaken, selected("b")), but(deployment("a"), gone)),
-			want: []deployments.Write{{Kind: deployments.WriteGiveBack, Deployment: "shop/a", UID: "uid-a"}},
+			want: []deployments.Write{{Kind: deployments.WriteRestore, Deployment: "shop/a", UID: "uid-a"}},
 		},
 	}
 	for name, tt := range tests {
@@ -743,7 +743,7 @@ func TestMarks(t *testing.T) {
 		},
 		"one that is paused anew": {
 			member: but(deployment("a", "east", "west"), heldBy("west")),
-			want:   []deployments.Write{{Kind: deployments.WriteHold, Deployment: "shop/a", UID: "uid-a", HeldBy: "west", Paused: true}},
+			want:   []deployments.Write{{Kind: deployments.WritePause, Deployment: "shop/a", UID: "uid-a", HeldBy: "west", Paused: true}},
 		},
 		"one that somebody else has released, half-way": {
 			member: but(deployment("a", "east", "west"), rolling(1), heldBy("west")),

@@ -22,9 +22,9 @@ func (g *group) warnContested(m *member, w Write) {
 	case m.WriteError != "" || slices.Contains(byHand, m.PausedBy):
 	case m.PausedBy == "":
 		g.warnRemoved(m, w)
-	case w.Kind == WriteRelease && g.released(m):
+	case w.Kind == WriteUnpause && g.released(m):
 		g.tell(contestedNote(m, "true although it has the turn"))
-	case w.Kind == WriteHold && m.outdated:
+	case w.Kind == WritePause && m.outdated:
 		g.tell(contestedNote(m, "false although it waits for its turn"))
 	case m.spellsResume() && m.idlesPaused() && !g.knewResumed(m):
 		g.tell(contestedNote(m, "false, so it is not paused while it has nothing to roll out"))
@@ -33,7 +33,7 @@ func (g *group) warnContested(m *member, w Write) {
 
 // warnRemoved warns that another writer has removed spec.paused, which then has no owner.
 func (g *group) warnRemoved(m *member, w Write) {
-	if w.Kind == WriteHold && m.WasHeld {
+	if w.Kind == WritePause && m.WasPaused {
 		g.tell(removedNote(m))
 	}
 }
@@ -75,7 +75,7 @@ func (g *group) warnIdle() {
 
 // idle reports whether the member has nothing to roll out, and no user has paused it by
 // annotation.
-func (m *member) idle() bool { return !m.outdated && !m.hasTurn() && !m.UserHeld }
+func (m *member) idle() bool { return !m.outdated && !m.hasTurn() && !m.UserPaused }
 
 // released reports whether the member was unpaused in this turn and is paused again: the
 // write that unpauses removes held-by, and creates a newer generation than the journal

@@ -89,7 +89,7 @@ func (w *world) chance(n int) bool { return w.rng != nil && w.rng.IntN(n) == 0 }
 // look reads everything.
 func (w *world) look() view {
 	v := view{version: w.version, apps: map[string]int{}, crs: map[string]int{}}
-	v.in.HoldMode = deployments.Hold{Reason: coordinationv1.ControllerOnlyReason, Message: "the controller pauses after the fact"}
+	v.in.HoldMode = deployments.AdmissionMode{Reason: coordinationv1.ControllerOnlyReason, Message: "the controller pauses after the fact"}
 	for _, name := range w.crNames() {
 		r := w.crs[name]
 		v.crs[name] = r.version
@@ -102,7 +102,7 @@ func (w *world) look() view {
 		a := w.apps[name]
 		v.apps[a.Key] = a.version
 		d := a.facts()
-		d.WriteError, d.WasHeld = w.errors[a.Key], a.held == a.Template
+		d.WriteError, d.WasPaused = w.errors[a.Key], a.held == a.Template
 		v.in.Deployments = append(v.in.Deployments, d)
 	}
 	return v
@@ -250,7 +250,7 @@ func (w *world) act(v view, plan deployments.Plan, unstored map[string]bool) err
 	var failed error
 	rolling := map[string]bool{}
 	for _, p := range plan.Writes {
-		if unstored[p.Component] || p.Kind == deployments.WriteRelease && rolling[p.Component] {
+		if unstored[p.Component] || p.Kind == deployments.WriteUnpause && rolling[p.Component] {
 			continue
 		}
 		err := w.fate()
@@ -296,13 +296,13 @@ func (w *world) write(v view, p deployments.Write) error {
 		a.PausedBy = ""
 	}
 	a.Paused, a.HeldBy, a.held = p.Paused, p.HeldBy, ""
-	if p.Kind == deployments.WriteHold {
+	if p.Kind == deployments.WritePause {
 		a.held = a.Template
 	}
 	w.wrote(a, before)
 	w.writes++
 	w.say("controller: %s", describe(p))
-	if _, stale := w.stale[p.Deployment]; stale && p.Kind == deployments.WriteRelease {
+	if _, stale := w.stale[p.Deployment]; stale && p.Kind == deployments.WriteUnpause {
 		delete(w.stale, p.Deployment)
 		a.Paused = true
 		return errors.New("it came back paused")
@@ -312,13 +312,13 @@ func (w *world) write(v view, p deployments.Write) error {
 
 func describe(p deployments.Write) string {
 	switch p.Kind {
-	case deployments.WriteHold:
+	case deployments.WritePause:
 		return fmt.Sprintf("pauses %s, held by %s", p.Deployment, p.HeldBy)
-	case deployments.WriteRelease:
+	case deployments.WriteUnpause:
 		return fmt.Sprintf("releases %s", p.Deployment)
 	case deployments.WriteMark:
 		return fmt.Sprintf("marks %s as held by %q", p.Deployment, p.HeldBy)
-	case deployments.WriteGiveBack:
+	case deployments.WriteRestore:
 		return fmt.Sprintf("gives %s back, paused: %t", p.Deployment, p.Paused)
 	}
 	return string(p.Kind)
@@ -464,19 +464,19 @@ func (w *world) byKey(key string) *app { return w.apps[strings.TrimPrefix(key, "
 // checkWrite verifies that no app is unpaused that a user has paused by annotation, and
 // that none begins while another one of the component rolls out.
 func (w *world) checkWrite(v view, p deployments.Write, a *app) {
-	if !p.Paused && a.Paused && a.UserHeld {
-		w.t.Fatalf("%s is released although somebody holds it:\n%s", p.Deployment, w.tail())
+	if !p.Paused && a.Paused && a.UserPaused {
+		w.t.Fatalf("%s is unpaused although a user has paused it:\n%s", p.Deployment, w.tail())
 	}
-	if p.Kind == deployments.WriteGiveBack && mistakenHolder(v, a) {
+	if p.Kind == deployments.WriteRestore && mistakenHolder(v, a) {
 		w.t.Fatalf("%s is given back because of a mistake in the selector of %s:\n%s", p.Deployment, a.HeldBy, w.tail())
 	}
-	if p.Kind != deployments.WriteRelease || !a.left() {
+	if p.Kind != deployments.WriteUnpause || !a.left() {
 		return
 	}
 	for key := range connected(v, p.Deployment) {
 		other := w.byKey(key)
 		if key != p.Deployment && other != nil && other.rolls() && !w.touched[key] {
-			w.t.Fatalf("%s is released while %s rolls out:\n%s", p.Deployment, key, w.tail())
+			w.t.Fatalf("%s is unpaused while %s rolls out:\n%s", p.Deployment, key, w.tail())
 		}
 	}
 }

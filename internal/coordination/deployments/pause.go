@@ -31,7 +31,7 @@ func (n *namespace) writes() []Write {
 
 // rank returns the position of a kind in the order of writes.
 func (k WriteKind) rank() int {
-	return slices.Index([]WriteKind{WriteHold, WriteMark, WriteRelease, WriteGiveBack}, k)
+	return slices.Index([]WriteKind{WritePause, WriteMark, WriteUnpause, WriteRestore}, k)
 }
 
 // write returns the write to one member; it has no kind if there is nothing to write.
@@ -40,7 +40,7 @@ func (c *component) write(m *member) Write {
 	case paused && !m.Paused:
 		return m.hold(c)
 	case !paused && m.Paused:
-		return m.release(c)
+		return m.unpause(c)
 	case m.Paused && m.HeldBy != m.holder():
 		return m.mark(m.holder())
 	case !m.Paused && m.HeldBy != "":
@@ -52,7 +52,7 @@ func (c *component) write(m *member) Write {
 // wantsPaused reports whether the member has to be paused now.
 func (c *component) wantsPaused(m *member) bool {
 	switch {
-	case m.UserHeld:
+	case m.UserPaused:
 		return true
 	case m == c.active:
 		return false
@@ -85,15 +85,15 @@ func (m *member) holder() string {
 
 func (m *member) hold(c *component) Write {
 	return Write{
-		Kind: WriteHold, Deployment: m.Key, UID: m.UID, HeldBy: m.holder(), Paused: true,
+		Kind: WritePause, Deployment: m.Key, UID: m.UID, HeldBy: m.holder(), Paused: true,
 		Stops: m.outdated, Coordinations: m.names(),
 		Done: pausedNote(c, m), Failed: pauseFailedNote(m),
 	}
 }
 
-func (m *member) release(c *component) Write {
+func (m *member) unpause(c *component) Write {
 	return Write{
-		Kind: WriteRelease, Deployment: m.Key, UID: m.UID,
+		Kind: WriteUnpause, Deployment: m.Key, UID: m.UID,
 		Coordinations: m.names(),
 		Done:          unpausedNote(c, m), Failed: unpauseFailedNote(m),
 	}
