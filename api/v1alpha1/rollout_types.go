@@ -589,9 +589,9 @@ func (r *Rollout) Forced() string {
 	return tag
 }
 
-// ChosenByHand returns the tag that a user requests, pinned or forced. If it is empty,
+// ChosenManually returns the tag that a user requests, pinned or forced. If it is empty,
 // the controller chooses.
-func (r *Rollout) ChosenByHand() string {
+func (r *Rollout) ChosenManually() string {
 	if pinned := r.Pinned(); pinned != "" {
 		return pinned
 	}

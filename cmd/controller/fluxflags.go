@@ -65,12 +65,12 @@ func (v fluxValue) String() string {
 // IsBoolFlag allows a flag without a value.
 func (v fluxValue) IsBoolFlag() bool { return v.Type() == "bool" }
 
-// unite gives flags with the same meaning the same value. Flags that contradict each
+// mergeFlags gives flags with the same meaning the same value. Flags that contradict each
 // other are an error.
-func unite(flags *flag.FlagSet) error {
+func mergeFlags(flags *flag.FlagSet) error {
 	var errs []error
 	for _, pair := range sameFlags {
-		errs = append(errs, unitePair(flags, pair[0], pair[1]), unitePair(flags, pair[1], pair[0]))
+		errs = append(errs, mergePair(flags, pair[0], pair[1]), mergePair(flags, pair[1], pair[0]))
 	}
 	if zaps, logs := given(flags, "zap-"), append(given(flags, "log-"), given(flags, "log.")...); len(zaps) > 0 && len(logs) > 0 {
 		errs = append(errs, fmt.Errorf("--%s and --%s both say how to log: give those that begin with --log, or those that begin with --zap",
@@ -79,7 +79,7 @@ func unite(flags *flag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-func unitePair(flags *flag.FlagSet, from, to string) error {
+func mergePair(flags *flag.FlagSet, from, to string) error {
 	if !isGiven(flags, from) {
 		return nil
 	}

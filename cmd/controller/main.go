@@ -43,7 +43,7 @@ func main() {
 	var o options
 	o.bind(flag.CommandLine)
 	flag.Parse()
-	errs := unite(flag.CommandLine)
+	errs := mergeFlags(flag.CommandLine)
 	log, err := o.logger(flag.CommandLine)
 	logger.SetLogger(log)
 	if err := errors.Join(errs, err, o.complete(flag.CommandLine)); err != nil {
@@ -61,14 +61,14 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	if o.releaseHeld {
+	if o.unpauseAndStop {
 		return o.release(ctx, config)
 	}
 	on, err := connect(config)
 	if err != nil {
 		return err
 	}
-	starts, waiting, err := o.startable(ctx, on)
+	starts, waiting, err := o.preflight(ctx, on)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 type metricsCertificate struct {
 	secret types.NamespacedName
 	alone  func() (*tls.Certificate, error)
-	kept   atomic.Pointer[certificates.Keeper]
+	kept   atomic.Pointer[certificates.Rotator]
 }
 
 func newMetricsCertificate(secret types.NamespacedName) *metricsCertificate {
@@ -41,8 +41,8 @@ func newMetricsCertificate(secret types.NamespacedName) *metricsCertificate {
 func (m *metricsCertificate) host() string { return m.secret.Name + "." + m.secret.Namespace + ".svc" }
 
 func (m *metricsCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if keeper := m.kept.Load(); keeper != nil {
-		if certificate, err := keeper.Certificate(); err == nil {
+	if rotator := m.kept.Load(); rotator != nil {
+		if certificate, err := rotator.Certificate(); err == nil {
 			return certificate, nil
 		}
 	}
@@ -55,10 +55,10 @@ func (w wiring) registerMetricsCertificate() error {
 		return nil
 	}
 	m := w.metricsCertificate
-	keeper, err := certificates.NewPublisher(w.GetConfig(), w.GetHTTPClient(), m.host(), m.secret, clock.RealClock{}, w.GetLogger().WithName("certificates"))
+	rotator, err := certificates.NewPublisher(w.GetConfig(), w.GetHTTPClient(), m.host(), m.secret, clock.RealClock{}, w.GetLogger().WithName("certificates"))
 	if err != nil {
 		return err
 	}
-	m.kept.Store(keeper)
-	return w.Add(keeper) //nolint:wrapcheck // it says what it is about
+	m.kept.Store(rotator)
+	return w.Add(rotator) //nolint:wrapcheck // it says what it is about
 }

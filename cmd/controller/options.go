@@ -86,7 +86,7 @@ type options struct {
 	onlyNamespace   string
 	serverPort      int
 	useEviction     bool
-	releaseHeld     bool
+	unpauseAndStop  bool
 	zap             zap.Options
 
 	log      logger.Options

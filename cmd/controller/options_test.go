@@ -25,7 +25,7 @@ func parse(t *testing.T, namespace string, args ...string) (*options, *flag.Flag
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	if err := unite(flags); err != nil {
+	if err := mergeFlags(flags); err != nil {
 		return o, flags, err
 	}
 	if _, err := o.logger(flags); err != nil {

@@ -112,11 +112,11 @@ func (u unserved) Error() string {
 	return fmt.Sprintf("the API server serves no %s: %s", u.GroupKind, u.install)
 }
 
-// startable returns which controllers start: those that are wanted by name, and of the
+// preflight returns which controllers start: those that are wanted by name, and of the
 // rest those that can. It also returns which of the others wait for a kind to be served.
 // It returns an error if a controller that is wanted by name lacks something, or if none
 // can start.
-func (o *options) startable(ctx context.Context, c cluster) (starts map[string]bool, waiting []string, err error) {
+func (o *options) preflight(ctx context.Context, c cluster) (starts map[string]bool, waiting []string, err error) {
 	lacking := map[string]error{}
 	for _, name := range controllers() {
 		wanted, byName := o.chosen.wants(name)

@@ -122,7 +122,7 @@ func TestTheControllersStartThatCan(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			starts, waiting, err := o.startable(t.Context(), cluster{mapper: tt.served, access: &rights{allowed: tt.may}})
+			starts, waiting, err := o.preflight(t.Context(), cluster{mapper: tt.served, access: &rights{allowed: tt.may}})
 			if diff := cmp.Diff(tt.want, slices.Sorted(maps.Keys(starts))); diff != "" {
 				t.Errorf("what starts (-want +got):\n%s", diff)
 			}
@@ -148,7 +148,7 @@ func TestRightsAreAskedForWhereTheControllerWouldAct(t *testing.T) {
 			t.Fatal(err)
 		}
 		account := &rights{allowed: anything}
-		if _, _, err := o.startable(t.Context(), cluster{mapper: serving(kuberik, flux, images, ordering), access: account}); err != nil {
+		if _, _, err := o.preflight(t.Context(), cluster{mapper: serving(kuberik, flux, images, ordering), access: account}); err != nil {
 			t.Fatal(err)
 		}
 		if len(account.asked) == 0 {

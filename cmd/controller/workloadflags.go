@@ -23,7 +23,7 @@ func (o *options) bindWorkloads(flags *flag.FlagSet) {
 	flags.StringVar(&o.leaseID, "leader-election-id", leaseName, "The name of the Lease; with --watch-label-selector its hash is added.")
 	flags.String("webhook-cert-dir", "", "The same as --webhook-cert-path.")
 	flags.BoolVar(&o.useEviction, "use-eviction", false, "Replace the pods of StatefulSets by eviction, so that PodDisruptionBudgets hold; needs the right to create pods/eviction.")
-	flags.BoolVar(&o.releaseHeld, "release-held", false, "Run no controller: stop that of "+runtimeName+", unpause every Deployment that waits for its turn, and end. For the uninstallation.")
+	flags.BoolVar(&o.unpauseAndStop, "release-held", false, "Run no controller: stop that of "+runtimeName+", unpause every Deployment that waits for its turn, and end. For the uninstallation.")
 	flags.StringVar(&o.onlyNamespace, theirNamespace, "", "The only namespace that is watched. Without --controllers statefulsetrollout alone runs then.")
 	flags.IntVar(&o.serverPort, theirPort, 8001, "The port of /metrics and /ready over plain HTTP, if given, or with -"+theirNamespace+".")
 	flags.Duration("reconcile.interval", 5*time.Second, "Accepted for compatibility; nothing is looked at in intervals.")

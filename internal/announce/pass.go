@@ -27,7 +27,7 @@ type Pass struct {
 func (p *Pass) Decided(d Decision) { p.decision = d }
 
 // Stored records whether the pass has stored any change.
-func (p *Pass) Stored(news bool) { p.stored = news }
+func (p *Pass) Stored(changed bool) { p.stored = changed }
 
 // Ends records why the pass ends before everything is done.
 func (p *Pass) Ends(why string) { p.why = why }

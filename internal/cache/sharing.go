@@ -40,9 +40,9 @@ const (
 	mostWell    = 256
 )
 
-// learn adds a value to the known ones. It first drops all of them if the maximum is
+// remember adds a value to the known ones. It first drops all of them if the maximum is
 // reached.
-func learn[K comparable, V any](known *map[K]V, most int, key K, value V) {
+func remember[K comparable, V any](known *map[K]V, most int, key K, value V) {
 	if *known == nil || len(*known) >= most {
 		*known = map[K]V{}
 	}
@@ -60,7 +60,7 @@ func one[S ~string](w *words, s S) S {
 		return S(known)
 	}
 	word := strings.Clone(string(s)) // without the string that it is a part of
-	learn(&w.known, mostWords, word, word)
+	remember(&w.known, mostWords, word, word)
 	return S(word)
 }
 
@@ -113,7 +113,7 @@ func (w *words) oneSet(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 		return known
 	}
 	if len(text) <= longestSet {
-		learn(&w.fields, mostSets, text, fields)
+		remember(&w.fields, mostSets, text, fields)
 	}
 	return fields
 }
@@ -137,7 +137,7 @@ func (w *words) shareFlux(conditions *[]metav1.Condition) {
 	defer w.mu.Unlock()
 	ready := (*conditions)[0]
 	if _, ok := w.well[ready]; !ok {
-		learn(&w.well, mostWell, ready, *conditions)
+		remember(&w.well, mostWell, ready, *conditions)
 	}
 	*conditions = w.well[ready]
 }

@@ -35,7 +35,7 @@ func (s *stage) apply(o *unstructured.Unstructured) error {
 func TestTheAPIServerTakesARolloutOrSaysWhatIsWrong(t *testing.T) {
 	const policy = "releasesImagePolicy: {name: shop}"
 	for name, tt := range map[string]struct {
-		spec    string
+		spec      string
 		rejection string // empty if it is accepted
 	}{
 		"the smallest":                    {spec: "{" + policy + "}"},

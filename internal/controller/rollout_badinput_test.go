@@ -339,11 +339,11 @@ func TestAnAnnotationThatNamesNoRolloutIsToldOnceOnTheObject(t *testing.T) {
 		s.reconcile("shpo")
 	}
 	message := "an annotation names Rollout " + s.namespace + "/shpo, which does not exist: create it, or correct the annotation"
-	told := []fixture.Event{
+	reported := []fixture.Event{
 		{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.RolloutNotFoundReason, Message: message},
 		{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.RolloutNotFoundReason, Message: message},
 	}
-	s.Expect(s.events.Take()).To(Equal(told))
+	s.Expect(s.events.Take()).To(Equal(reported))
 	s.Expect(s.wire.Writes()).To(BeEmpty())
 
 	s.add(fixture.MakeScan("shpo").Obj(), fixture.MakePolicy("shpo").Latest("1.1.0").Obj(), fixture.MakeRollout("shpo").Obj())
@@ -356,7 +356,7 @@ func TestAnAnnotationThatNamesNoRolloutIsToldOnceOnTheObject(t *testing.T) {
 	s.pass(orphanGrace)
 	s.reconcile("shpo")
 	s.reconcile("shpo")
-	s.Expect(s.events.Take()).To(Equal(told))
+	s.Expect(s.events.Take()).To(Equal(reported))
 }
 
 func TestATargetThatRefusesTheWriteIsShownAndRecovers(t *testing.T) {

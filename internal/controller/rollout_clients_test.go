@@ -91,13 +91,13 @@ func TestAnEnvironmentIsToldWhatItMayPromoteOn(t *testing.T) {
 		fixture.MakeRelease("1.0.0").Revision("aaa").Obj(), fixture.MakeRelease("1.1.0").Revision("bbb").Obj(),
 		fixture.MakeRelease("1.2.0").Revision("ccc").Obj()}
 	s := openStage(t, shopWith(baked().Releases(releases[:1]...), "1.0.0", fixture.MakeHealthCheck("smoke").Obj())...)
-	s.Expect(s.told()).To(BeEmpty())
+	s.Expect(s.reported()).To(BeEmpty())
 	s.rest("shop")
-	s.Expect(s.told()).To(Equal([]string{"1 1.0.0 aaa Deploying"}))
+	s.Expect(s.reported()).To(Equal([]string{"1 1.0.0 aaa Deploying"}))
 	s.deploy("shop")
-	s.Expect(s.told()).To(Equal([]string{"1 1.0.0 aaa InProgress"}))
+	s.Expect(s.reported()).To(Equal([]string{"1 1.0.0 aaa InProgress"}))
 	s.deployAndBake("shop")
-	s.Expect(s.told()).To(Equal([]string{"1 1.0.0 aaa Succeeded"}))
+	s.Expect(s.reported()).To(Equal([]string{"1 1.0.0 aaa Succeeded"}))
 
 	s.changeStatus(fixture.MakeRollout("shop").Obj(), func(o client.Object) {
 		o.(*v1alpha1.Rollout).Status.AvailableReleases = releases
@@ -106,20 +106,20 @@ func TestAnEnvironmentIsToldWhatItMayPromoteOn(t *testing.T) {
 	s.release("shop", "1.1.0")
 	s.release("shop", "1.2.0")
 	s.rest("shop")
-	s.Expect(s.told()).To(Equal([]string{"candidate 1.2.0 ccc", "candidate 1.1.0 bbb", "1 1.0.0 aaa Succeeded"}))
+	s.Expect(s.reported()).To(Equal([]string{"candidate 1.2.0 ccc", "candidate 1.1.0 bbb", "1 1.0.0 aaa Succeeded"}))
 
 	s.change(fixture.MakeGate("ghd-test", "shop").Obj(), func(o client.Object) {
 		allowed := []string{"1.1.0"}
 		o.(*v1alpha1.RolloutGate).Spec.AllowedVersions = &allowed
 	})
 	s.fail()
-	s.Expect(s.told()).To(Equal([]string{"candidate 1.2.0 ccc", "2 1.1.0 bbb Failed", "1 1.0.0 aaa Succeeded"}))
+	s.Expect(s.reported()).To(Equal([]string{"candidate 1.2.0 ccc", "2 1.1.0 bbb Failed", "1 1.0.0 aaa Succeeded"}))
 	s.ask(v1alpha1.RetryAnnotation, "")
 	s.rest("shop")
-	s.Expect(s.told()).To(Equal([]string{"candidate 1.2.0 ccc", "2 1.1.0 bbb Deploying", "1 1.0.0 aaa Succeeded"}))
+	s.Expect(s.reported()).To(Equal([]string{"candidate 1.2.0 ccc", "2 1.1.0 bbb Deploying", "1 1.0.0 aaa Succeeded"}))
 	s.pinTo("1.2.0")
 	s.rest("shop")
-	s.Expect(s.told()).To(Equal([]string{"3 1.2.0 ccc Deploying", "2 1.1.0 bbb Cancelled", "1 1.0.0 aaa Succeeded"}))
+	s.Expect(s.reported()).To(Equal([]string{"3 1.2.0 ccc Deploying", "2 1.1.0 bbb Cancelled", "1 1.0.0 aaa Succeeded"}))
 }
 
 func TestTheManifestsThatPeopleHaveApplyUnchanged(t *testing.T) {
@@ -156,8 +156,8 @@ func TestTheManifestsThatPeopleHaveApplyUnchanged(t *testing.T) {
 	s.Expect(s.reconcile("my-app-rollout").RequeueAfter).To(Equal(10 * time.Minute))
 }
 
-// told returns what the status shows to such a controller, candidates first.
-func (s *stage) told() []string {
+// reported returns what the status shows to such a controller, candidates first.
+func (s *stage) reported() []string {
 	wire, err := s.raw("shop").MarshalJSON()
 	s.Expect(err).NotTo(HaveOccurred())
 	var all []string

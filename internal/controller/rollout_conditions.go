@@ -88,12 +88,12 @@ func gateHolds(v promotion.Verdict) []promotion.Hold {
 // setDeploymentBlocked sets the condition True while the health of the running release
 // blocks automatic promotions.
 func setDeploymentBlocked(r report) {
-	sick := promotion.Unhealthy(r.Health.Checks)
+	unhealthy := promotion.Unhealthy(r.Health.Checks)
 	switch {
 	case r.Rollout.Current() == nil && !isReason(r.Health.Problem, v1alpha1.InvalidSelectorReason, v1alpha1.AccessDeniedReason):
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason,
 			"nothing was promoted yet whose health could matter")
-	case r.decision.Problem == nil && r.Rollout.ChosenByHand() != "":
+	case r.decision.Problem == nil && r.Rollout.ChosenManually() != "":
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.ManualDeploymentReason,
 			"does not apply: the version was chosen manually, which bypasses HealthChecks")
 	case r.Rollout.UnblocksFailed():
@@ -101,9 +101,9 @@ func setDeploymentBlocked(r report) {
 			"does not apply: the next promotion bypasses HealthChecks, as requested")
 	case r.Health.Problem != nil:
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionTrue, r.Health.Problem.Reason, r.Health.Problem.Message)
-	case len(sick) > 0:
+	case len(unhealthy) > 0:
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionTrue, v1alpha1.UnhealthyHealthChecksReason,
-			fmt.Sprintf("automatic promotions wait: %d of %s Unhealthy: %s", len(sick), promotion.Count(len(r.Health.Checks), "HealthCheck"), namesOf(sick)))
+			fmt.Sprintf("automatic promotions wait: %d of %s Unhealthy: %s", len(unhealthy), promotion.Count(len(r.Health.Checks), "HealthCheck"), namesOf(unhealthy)))
 	case r.Rollout.Spec.HealthCheckSelector != nil && r.Rollout.Spec.HealthCheckSelector.LabelSelector() == nil:
 		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason,
 			"spec.healthCheckSelector selects no HealthCheck at all: give it a selector or matchLabels, empty for all")

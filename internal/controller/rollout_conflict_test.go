@@ -110,8 +110,8 @@ func TestAFieldThatIsTakenBackAgainIsContested(t *testing.T) {
 		Kind: "OCIRepository", Name: "shop", Namespace: s.namespace, Version: "1.0.0",
 		Digest: digestOf("1.0.0"), State: v1alpha1.TargetConflict, Message: takesTag,
 	}))
-	told := s.events.Take()
-	s.Expect(told[len(told)-2:]).To(Equal([]fixture.Event{
+	reported := s.events.Take()
+	s.Expect(reported[len(reported)-2:]).To(Equal([]fixture.Event{
 		{On: "shop", Type: corev1.EventTypeNormal, Reason: v1alpha1.TargetRestoredReason,
 			Message: "OCIRepository " + s.namespace + "/shop had drifted and was set to 1.0.0 again"},
 		{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.TargetConflictReason, Message: conflict.Message},

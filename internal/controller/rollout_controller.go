@@ -67,7 +67,7 @@ type RolloutReconciler struct {
 	writes     expectations.Versions
 	orphans    orphans
 	conflicts  fieldConflicts
-	rejections   rejections
+	rejections rejections
 	wakeups    wakeups
 	resets     resets
 	marks      markCounts

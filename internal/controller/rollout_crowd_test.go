@@ -82,9 +82,9 @@ func TestAThousandGatesAreToldInAFewWords(t *testing.T) {
 	s.closeAll(gates)
 	s.release("shop", "1.2.0")
 	s.rest("shop")
-	told := s.condition("shop", v1alpha1.GatesPassingCondition)
-	s.Expect(told.Message).To(HavePrefix("1.2.0: not passing: RolloutGate gate-0000-"))
-	s.Expect(told.Message).To(MatchRegexp(`and 99\d more$`))
+	reported := s.condition("shop", v1alpha1.GatesPassingCondition)
+	s.Expect(reported.Message).To(HavePrefix("1.2.0: not passing: RolloutGate gate-0000-"))
+	s.Expect(reported.Message).To(MatchRegexp(`and 99\d more$`))
 	status = s.rollout("shop").Status
 	checkSize(s, &status)
 }

@@ -61,7 +61,7 @@ func transitions(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Deci
 // detected reports all new candidates in one transition, with the hold of the newest one
 // unless another transition reports that. It emits no Kubernetes event: the promotion or
 // the hold has one.
-func detected(in promotion.Input, d promotion.Decision, told []transition) []transition {
+func detected(in promotion.Input, d promotion.Decision, reported []transition) []transition {
 	var tags []string
 	before, after := promotion.TagsOf(in.Rollout.Status.AvailableReleases), promotion.TagsOf(d.Ledger)
 	for _, candidate := range d.Candidates {
@@ -77,7 +77,7 @@ func detected(in promotion.Input, d promotion.Decision, told []transition) []tra
 	if older := len(tags) - 1; older > 0 {
 		message += fmt.Sprintf(", and %s before it", promotion.Count(older, "release"))
 	}
-	if !newest.Eligible() && !d.Action.Promotes() && !tells(told, newest.Holds[0]) {
+	if !newest.Eligible() && !d.Action.Promotes() && !reports(reported, newest.Holds[0]) {
 		message += "; it waits: " + newest.Holds[0].Message
 	}
 	return []transition{{
@@ -85,9 +85,9 @@ func detected(in promotion.Input, d promotion.Decision, told []transition) []tra
 	}}
 }
 
-// tells reports whether one of the transitions reports the hold.
-func tells(told []transition, hold promotion.Hold) bool {
-	return slices.ContainsFunc(told, func(t transition) bool { return strings.Contains(t.message, hold.Message) })
+// reports says whether one of the transitions is about the hold.
+func reports(reported []transition, hold promotion.Hold) bool {
+	return slices.ContainsFunc(reported, func(t transition) bool { return strings.Contains(t.message, hold.Message) })
 }
 
 func noted(d promotion.Decision) []transition {
@@ -185,10 +185,10 @@ func changedConditions(rollout *v1alpha1.Rollout, in promotion.Input, d promotio
 	for i := range rollout.Status.Conditions {
 		now := &rollout.Status.Conditions[i]
 		was := apimeta.FindStatusCondition(in.Rollout.Status.Conditions, now.Type)
-		if toldElsewhere(now, d) {
+		if reportedElsewhere(now, d) {
 			continue
 		}
-		if eventType, told := newsOf(was, now); told {
+		if eventType, reported := newsOf(was, now); reported {
 			t := ofCondition(rollout, in, now)
 			t.eventType = eventType
 			all = append(all, t)
@@ -199,7 +199,7 @@ func changedConditions(rollout *v1alpha1.Rollout, in promotion.Input, d promotio
 
 // newsOf reports whether a condition is worth an event, and by which type of Kubernetes
 // event. A change of only the culprits is worth a Flux event.
-func newsOf(was, now *metav1.Condition) (eventType string, told bool) {
+func newsOf(was, now *metav1.Condition) (eventType string, reported bool) {
 	switch same := was != nil && was.Status == now.Status && was.Reason == now.Reason; {
 	case same:
 		return "", culprits(was) != culprits(now)
@@ -277,10 +277,10 @@ func severityOf(reason string) string {
 	return eventv1.EventSeverityInfo
 }
 
-// toldElsewhere reports whether a condition needs no event: waiting is no alarm, a failed
+// reportedElsewhere reports whether a condition needs no event: waiting is no alarm, a failed
 // bake has its own event with the HealthChecks, and a fact in two conditions is emitted
 // once.
-func toldElsewhere(c *metav1.Condition, d promotion.Decision) bool {
+func reportedElsewhere(c *metav1.Condition, d promotion.Decision) bool {
 	switch c.Reason {
 	case v1alpha1.TargetsPendingReason, v1alpha1.BakeTimeFailedReason:
 		return true

@@ -222,9 +222,9 @@ func TestAHealthCheckOfAnotherNamespaceMustLetTheRolloutIn(t *testing.T) {
 	for _, write := range s.wire.Writes() {
 		s.Expect(write).NotTo(ContainSubstring("HealthCheck"))
 	}
-	told, err := json.Marshal(s.rollout("shop").Status)
+	reported, err := json.Marshal(s.rollout("shop").Status)
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(string(told)).NotTo(Or(ContainSubstring("secret"), ContainSubstring("private")))
+	s.Expect(string(reported)).NotTo(Or(ContainSubstring("secret"), ContainSubstring("private")))
 
 	s.labelNamespace("team", "shop")
 	s.Expect(s.Get(s.ctx, client.ObjectKeyFromObject(check), check)).To(Succeed())

@@ -81,15 +81,15 @@ func (s *stage) revisions(name string) [][]string {
 	}
 	var all [][]string
 	for _, releases := range [][]v1alpha1.VersionInfo{status.AvailableReleases, s.candidates(name), deployed} {
-		told := []string{}
+		reported := []string{}
 		for _, release := range releases {
 			if release.Revision == nil || release.Created == nil || release.Digest == nil {
-				told = append(told, release.Tag+" of nothing")
+				reported = append(reported, release.Tag+" of nothing")
 			} else {
-				told = append(told, release.Tag+" of "+*release.Revision)
+				reported = append(reported, release.Tag+" of "+*release.Revision)
 			}
 		}
-		all = append(all, told)
+		all = append(all, reported)
 	}
 	return all
 }

@@ -33,9 +33,9 @@ func TestWhatAlertsAreToldInARolloutsLife(t *testing.T) {
 	s := openStage(t, shopWith(baked(), "1.0.0", fixture.MakeHealthCheck("smoke").Obj(), fixture.MakeHealthCheck("web").Obj())...)
 	gate := func(name string, o *fixture.GateBuilder) func() { return func() { s.add(o.Obj()) } }
 	for _, chapter := range []struct {
-		name   string
-		happen func()
-		told   []string
+		name     string
+		happen   func()
+		reported []string
 	}{
 		{"the first release", func() { s.deployAndBake("shop") }, []string{
 			"info ReleaseDetected 1.0.0: release 1.0.0 was detected",
@@ -100,7 +100,7 @@ func TestWhatAlertsAreToldInARolloutsLife(t *testing.T) {
 		for range 3 {
 			s.rest("shop")
 		}
-		s.Expect(heard(s.notifications.Take(), "Rollout")).To(Equal(chapter.told), chapter.name)
+		s.Expect(heard(s.notifications.Take(), "Rollout")).To(Equal(chapter.reported), chapter.name)
 	}
 }
 
@@ -122,12 +122,12 @@ func TestAClosedScheduleIsToldWithoutAlarm(t *testing.T) {
 	s.notifications.Take()
 	s.release("shop", "1.1.0")
 	s.rest("shop")
-	told := s.notifications.Take()
-	s.Expect(heard(told, "Rollout")).To(Equal([]string{
+	reported := s.notifications.Take()
+	s.Expect(heard(reported, "Rollout")).To(Equal([]string{
 		"info ReleaseDetected 1.1.0: release 1.1.0 was detected",
 		"info ScheduleClosed 1.1.0: 1.1.0: RolloutSchedule nights is closed by rule mornings until 2026-03-02T13:00:00Z",
 	}))
-	s.Expect(told[len(told)-1].Metadata).To(HaveKeyWithValue("event.toolkit.fluxcd.io/gate", "RolloutSchedule nights"))
+	s.Expect(reported[len(reported)-1].Metadata).To(HaveKeyWithValue("event.toolkit.fluxcd.io/gate", "RolloutSchedule nights"))
 	for range 3 {
 		s.pass(time.Minute)
 		s.rest("shop")
@@ -157,8 +157,8 @@ func TestABlockNamesTheGates(t *testing.T) {
 			s.release("shop", "1.1.0")
 			s.notifications.Take()
 			s.rest("shop")
-			told := s.notifications.Take()
-			s.Expect(told[len(told)-1].Metadata).To(HaveKeyWithValue("event.toolkit.fluxcd.io/gate", test.want))
+			reported := s.notifications.Take()
+			s.Expect(reported[len(reported)-1].Metadata).To(HaveKeyWithValue("event.toolkit.fluxcd.io/gate", test.want))
 		})
 	}
 }
@@ -211,8 +211,8 @@ func TestWhatAFluxEventSaysBesidesItsMessage(t *testing.T) {
 	s.reconcile("shop")
 	s.reconcile("shop")
 
-	told := s.notifications.Take()
-	about := told[len(told)-3:] // the promotion, on behalf of both targets and for the Rollout
+	reported := s.notifications.Take()
+	about := reported[len(reported)-3:] // the promotion, on behalf of both targets and for the Rollout
 	recorded := about[2].InvolvedObject.ResourceVersion
 	s.Expect(about[0]).To(Equal(eventv1.Event{
 		InvolvedObject: about[0].InvolvedObject,
@@ -277,9 +277,9 @@ func TestTheSameWordsAreAnotherFact(t *testing.T) {
 		s.notifications.Take()
 		s.checksSay(v1alpha1.HealthStatusUnhealthy)
 		s.rest("shop")
-		told := s.notifications.Take()
-		s.Expect(heard(told, "Rollout")).To(HaveLen(1))
-		tokens[told[0].Metadata["kustomize.toolkit.fluxcd.io/token"]] = true
+		reported := s.notifications.Take()
+		s.Expect(heard(reported, "Rollout")).To(HaveLen(1))
+		tokens[reported[0].Metadata["kustomize.toolkit.fluxcd.io/token"]] = true
 		s.checksSay(v1alpha1.HealthStatusHealthy)
 		s.rest("shop")
 	}

@@ -34,8 +34,8 @@ type orphans struct {
 }
 
 type sighting struct {
-	since time.Time
-	told  bool
+	since    time.Time
+	reported bool
 }
 
 // reportOrphans warns on each object that names a Rollout that does not exist. There is
@@ -59,8 +59,8 @@ func (r *RolloutReconciler) reportOrphans(ctx context.Context, rollout types.Nam
 	r.orphans.forgetBut(rollout, found)
 	var result ctrl.Result
 	for _, t := range found {
-		tell, wait := r.orphans.due(rollout, t.Object().GetUID(), r.Now())
-		if tell {
+		report, wait := r.orphans.due(rollout, t.Object().GetUID(), r.Now())
+		if report {
 			announce.Event(announce.About(ctx, t.Kind(), t.Object()), r.Events, t.Object(), corev1.EventTypeWarning, v1alpha1.RolloutNotFoundReason,
 				fmt.Sprintf("an annotation names Rollout %s, which does not exist: create it, or correct the annotation", rollout))
 		}
@@ -77,7 +77,7 @@ func names(t targets.Target, rollout string) bool {
 
 // due reports whether an orphan must be reported now, or else how long to wait; zero if
 // it was reported.
-func (o *orphans) due(rollout types.NamespacedName, target types.UID, now time.Time) (tell bool, wait time.Duration) {
+func (o *orphans) due(rollout types.NamespacedName, target types.UID, now time.Time) (report bool, wait time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.seen == nil {
@@ -94,8 +94,8 @@ func (o *orphans) due(rollout types.NamespacedName, target types.UID, now time.T
 	if wait = s.since.Add(orphanGrace).Sub(now); wait > 0 {
 		return false, wait
 	}
-	tell, s.told = !s.told, true
-	return tell, 0
+	report, s.reported = !s.reported, true
+	return report, 0
 }
 
 // forgetBut forgets all other targets. They are reported again if they name the missing

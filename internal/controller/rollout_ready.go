@@ -85,16 +85,16 @@ func (r report) trail(current *v1alpha1.DeploymentHistoryEntry) {
 	r.wait(metav1.ConditionFalse, r.condition(v1alpha1.TargetsAppliedCondition).Reason, r.story(current))
 }
 
-// markedByHand is the message that the dashboard writes into the entry of a promotion
+// markedManually is the message that the dashboard writes into the entry of a promotion
 // that a user marks as successful.
-const markedByHand = "Manually marked as successful"
+const markedManually = "Manually marked as successful"
 
 // markedSuccessful reports whether a user marked the current promotion as successful. The
 // condition may have changed since then, for example while something could not be read.
 // The entry is final and still shows it.
 func (r report) markedSuccessful() bool {
 	current := r.Rollout.Current()
-	said := current.State() == v1alpha1.BakeSucceeded && current.BakeStatusMessage != nil && *current.BakeStatusMessage == markedByHand
+	said := current.State() == v1alpha1.BakeSucceeded && current.BakeStatusMessage != nil && *current.BakeStatusMessage == markedManually
 	ready := r.condition(v1alpha1.ReadyCondition).Reason == v1alpha1.DeploymentMarkedSuccessfulReason
 	return (said || ready) && !r.decision.Action.Promotes()
 }
@@ -185,8 +185,8 @@ func (r report) troubles(current *v1alpha1.DeploymentHistoryEntry) []string {
 	if r.targetsTrail() && !r.decision.Overdue && (!current.State().Running() || applied.Reason == v1alpha1.TargetFailedReason) {
 		all = append(all, applied.Message)
 	}
-	if sick := promotion.Unhealthy(r.Health.Checks); current.State() == v1alpha1.BakeDeploying && len(sick) > 0 {
-		all = append(all, "Unhealthy: "+namesOf(sick))
+	if unhealthy := promotion.Unhealthy(r.Health.Checks); current.State() == v1alpha1.BakeDeploying && len(unhealthy) > 0 {
+		all = append(all, "Unhealthy: "+namesOf(unhealthy))
 	}
 	return all
 }

@@ -34,7 +34,7 @@ func (r *RolloutReconciler) record(ctx context.Context, rollout *v1alpha1.Rollou
 	answer.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RolloutKind))
 	answer, err = write.PatchStatus(ctx, r.Client, answer, patch)
 	if err != nil {
-		r.tellUnwritable(ctx, rollout, err)
+		r.reportUnwritable(ctx, rollout, err)
 		return rollout, false, fmt.Errorf("write status: %w", err)
 	}
 	r.unwritable.forget(client.ObjectKeyFromObject(rollout))

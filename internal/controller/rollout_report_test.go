@@ -61,22 +61,22 @@ func TestDeploymentBlockedTellsOfHealthWhateverElseHolds(t *testing.T) {
 		c.Message = ""
 		return c
 	}
-	sick := condition{metav1.ConditionTrue, v1alpha1.UnhealthyHealthChecksReason, ""}
+	unhealthy := condition{metav1.ConditionTrue, v1alpha1.UnhealthyHealthChecksReason, ""}
 	well := condition{metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason, ""}
 	byHand := condition{metav1.ConditionFalse, v1alpha1.ManualDeploymentReason, ""}
 	s.Expect(blocked()).To(Equal(well))
 	s.add(fixture.MakeGate("shut", "shop").Closed().Obj())
 	s.release("shop", "1.1.0")
 	s.checkFails("smoke", "broken", s.clock.Now())
-	s.Expect(blocked()).To(Equal(sick), "also while a gate holds")
+	s.Expect(blocked()).To(Equal(unhealthy), "also while a gate holds")
 	s.pinTo("1.0.0")
 	s.Expect(blocked()).To(Equal(byHand), "a pin does not heed it")
 	s.pin("shop", nil)
-	s.Expect(blocked()).To(Equal(sick))
+	s.Expect(blocked()).To(Equal(unhealthy))
 	s.checksSay(v1alpha1.HealthStatusPending)
 	s.Expect(blocked()).To(Equal(well), "clears while the gate holds still")
 	s.checksSay(v1alpha1.HealthStatusUnhealthy)
-	s.Expect(blocked()).To(Equal(sick))
+	s.Expect(blocked()).To(Equal(unhealthy))
 	s.ask(v1alpha1.ForceDeployAnnotation, "1.1.0")
 	s.rest("shop")
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.1.0"), "nor does a force")

@@ -52,7 +52,7 @@ func ownerOf(o client.Object) types.UID {
 
 // schedulesOf returns the schedules that select a Rollout, sorted by kind and name. A
 // schedule that is being deleted selects nothing any more.
-func (r *RolloutReconciler) schedulesOf(ctx context.Context, rollout *v1alpha1.Rollout) ([]timetable, error) {
+func (r *RolloutReconciler) schedulesOf(ctx context.Context, rollout *v1alpha1.Rollout) ([]scheduleObject, error) {
 	own, err := schedulesIn(ctx, r.Client, rollout.Namespace)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (r *RolloutReconciler) schedulesOf(ctx context.Context, rollout *v1alpha1.R
 	if err != nil {
 		return nil, err
 	}
-	var selecting []timetable
+	var selecting []scheduleObject
 	for _, t := range append(own, cluster...) {
 		if !t.GetDeletionTimestamp().IsZero() || !selects(t.spec.RolloutSelector, rollout.Labels) {
 			continue
@@ -78,7 +78,7 @@ func (r *RolloutReconciler) schedulesOf(ctx context.Context, rollout *v1alpha1.R
 		}
 		selecting = append(selecting, t)
 	}
-	slices.SortFunc(selecting, func(a, b timetable) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(selecting, func(a, b scheduleObject) int { return strings.Compare(a.String(), b.String()) })
 	return selecting, nil
 }
 
@@ -97,7 +97,7 @@ func selectsNamespace(ctx context.Context, c client.Reader, selector *metav1.Lab
 
 // rolloutsOfSchedule maps a schedule to the Rollouts that it may select.
 func (r *RolloutReconciler) rolloutsOfSchedule(ctx context.Context, o client.Object) []reconcile.Request {
-	rollouts, err := rolloutsWith(ctx, r.Client, timetableOf(o))
+	rollouts, err := rolloutsWith(ctx, r.Client, scheduleObjectOf(o))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list Rollouts of a schedule")
 		return nil
@@ -111,7 +111,7 @@ func (r *RolloutReconciler) rolloutsOfSchedule(ctx context.Context, o client.Obj
 
 // rolloutsWith returns the Rollouts whose labels a schedule selects, whatever the labels
 // of their namespace. They belong to the cache and must not be changed.
-func rolloutsWith(ctx context.Context, c client.Reader, t timetable) ([]*v1alpha1.Rollout, error) {
+func rolloutsWith(ctx context.Context, c client.Reader, t scheduleObject) ([]*v1alpha1.Rollout, error) {
 	list := &v1alpha1.RolloutList{}
 	if err := c.List(ctx, list, client.InNamespace(t.GetNamespace()), client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
 		return nil, fmt.Errorf("list Rollouts: %w", err)

@@ -128,7 +128,7 @@ func TestAScheduleThatIsBeingDeletedHoldsNothing(t *testing.T) {
 	s.release("shop", "1.1.0")
 	s.deploy("shop")
 	s.Expect(s.history("shop")).To(HaveLen(2))
-	c.edit(func(o timetable) { o.SetFinalizers(nil) })
+	c.edit(func(o scheduleObject) { o.SetFinalizers(nil) })
 }
 
 func TestAScheduleThatCannotBeEvaluatedHoldsWhatItSelects(t *testing.T) {
@@ -145,7 +145,7 @@ func TestAScheduleThatCannotBeEvaluatedHoldsWhatItSelects(t *testing.T) {
 	s.deploy("shop")
 	s.Expect(s.history("shop")).To(HaveLen(2), "a person may")
 
-	c.edit(func(o timetable) { o.spec.Timezone = "Europe/London" })
+	c.edit(func(o scheduleObject) { o.spec.Timezone = "Europe/London" })
 	s.pin("shop", nil)
 	s.release("shop", "1.2.0")
 	s.deploy("shop")

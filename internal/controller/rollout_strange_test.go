@@ -32,41 +32,41 @@ func TestStrangeTextsAreRefusedInAFewWordsAndRecovers(t *testing.T) {
 	for way, tt := range map[string]struct {
 		say  func(*stage, string)
 		mend func(*stage)
-		// told is the condition that answers.
-		told string
-		want func(text string) condition
+		// reported is the condition that answers.
+		reported string
+		want     func(text string) condition
 	}{
 		"a pin": {
-			say:  func(s *stage, text string) { s.pinTo(text) },
-			mend: func(s *stage) { s.pin("shop", nil) },
-			told: v1alpha1.StalledCondition,
+			say:      func(s *stage, text string) { s.pinTo(text) },
+			mend:     func(s *stage) { s.pin("shop", nil) },
+			reported: v1alpha1.StalledCondition,
 			want: func(text string) condition {
 				return condition{metav1.ConditionTrue, v1alpha1.InvalidWantedVersionReason,
 					"spec.wantedVersion " + said(text) + " cannot be a tag in an OCI registry: correct or remove it"}
 			},
 		},
 		"a force": {
-			say:  func(s *stage, text string) { s.asks(forced, text) },
-			mend: func(s *stage) { s.asks(forced, "") },
-			told: v1alpha1.StalledCondition,
+			say:      func(s *stage, text string) { s.asks(forced, text) },
+			mend:     func(s *stage) { s.asks(forced, "") },
+			reported: v1alpha1.StalledCondition,
 			want: func(text string) condition {
 				return condition{metav1.ConditionTrue, v1alpha1.UnknownReleaseReason,
 					forced + " names " + said(text) + ", which is no known release: correct or remove it, or set spec.wantedVersion"}
 			},
 		},
 		"a bypass": {
-			say:  func(s *stage, text string) { s.asks(bypass, text) },
-			mend: func(s *stage) { s.asks(bypass, "") },
-			told: v1alpha1.RequestAcceptedCondition,
+			say:      func(s *stage, text string) { s.asks(bypass, text) },
+			mend:     func(s *stage) { s.asks(bypass, "") },
+			reported: v1alpha1.RequestAcceptedCondition,
 			want: func(text string) condition {
 				return condition{metav1.ConditionFalse, v1alpha1.NoSuchCandidateReason,
 					bypass + " names " + said(text) + ", which is no candidate: it takes effect when it is one"}
 			},
 		},
 		"an unblock": {
-			say:  func(s *stage, text string) { s.asks(v1alpha1.UnblockFailedAnnotation, text) },
-			mend: func(s *stage) { s.asks(v1alpha1.UnblockFailedAnnotation, "") },
-			told: v1alpha1.RequestAcceptedCondition,
+			say:      func(s *stage, text string) { s.asks(v1alpha1.UnblockFailedAnnotation, text) },
+			mend:     func(s *stage) { s.asks(v1alpha1.UnblockFailedAnnotation, "") },
+			reported: v1alpha1.RequestAcceptedCondition,
 			want: func(text string) condition {
 				return condition{metav1.ConditionFalse, v1alpha1.InvalidRequestReason,
 					v1alpha1.UnblockFailedAnnotation + ` must be "true", not ` + said(text)}
@@ -86,7 +86,7 @@ func TestStrangeTextsAreRefusedInAFewWordsAndRecovers(t *testing.T) {
 				for range 3 {
 					s.reconcile("shop")
 				}
-				s.Expect(s.condition("shop", tt.told)).To(Equal(tt.want(text)))
+				s.Expect(s.condition("shop", tt.reported)).To(Equal(tt.want(text)))
 				s.Expect(s.wire.Writes()).To(Equal([]string{"patch Rollout/status shop"}))
 				s.Expect(s.events.Take()).To(HaveLen(1))
 				tt.mend(s)

@@ -23,9 +23,9 @@ type unwritable struct {
 	seen map[types.NamespacedName]string
 }
 
-// tellUnwritable warns on a Rollout whose status the API server does not store as long as
+// reportUnwritable warns on a Rollout whose status the API server does not store as long as
 // the Rollout does not change. Attempts continue, with back-off.
-func (r *RolloutReconciler) tellUnwritable(ctx context.Context, rollout *v1alpha1.Rollout, err error) {
+func (r *RolloutReconciler) reportUnwritable(ctx context.Context, rollout *v1alpha1.Rollout, err error) {
 	if !isRejectedPermanently(err) || !r.unwritable.note(client.ObjectKeyFromObject(rollout), rollout.ResourceVersion) {
 		return
 	}

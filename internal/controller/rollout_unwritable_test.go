@@ -36,12 +36,12 @@ func TestARolloutTooLargeForAStatusIsToldOnceAndPromotesNothing(t *testing.T) {
 		s.Expect(err).To(MatchError(ContainSubstring("write status: ")))
 	}
 	s.lawless = false
-	told := s.events.Take()
-	s.Expect(told).To(HaveLen(1))
-	s.Expect(told[0].Type).To(Equal(corev1.EventTypeWarning))
-	s.Expect(told[0].Reason).To(Equal(v1alpha1.StatusNotWrittenReason))
-	s.Expect(told[0].Message).To(HavePrefix("nothing is promoted, since the status cannot be written: "))
-	s.Expect(len(told[0].Message)).To(BeNumerically("<", 2048))
+	reported := s.events.Take()
+	s.Expect(reported).To(HaveLen(1))
+	s.Expect(reported[0].Type).To(Equal(corev1.EventTypeWarning))
+	s.Expect(reported[0].Reason).To(Equal(v1alpha1.StatusNotWrittenReason))
+	s.Expect(reported[0].Message).To(HavePrefix("nothing is promoted, since the status cannot be written: "))
+	s.Expect(len(reported[0].Message)).To(BeNumerically("<", 2048))
 	s.Expect(s.carried("shop")).To(HaveKeyWithValue("tag", "1.0.0"))
 
 	s.pin("shop", nil)

@@ -67,7 +67,7 @@ func (r *ScheduleReconciler) pass(ctx context.Context, req ctrl.Request, pass *a
 		pass.Ends("the schedule is another instance's, being deleted, or newer than the cache shows")
 		return ctrl.Result{}, nil
 	}
-	return r.reconcile(ctx, timetableOf(o), pass)
+	return r.reconcile(ctx, scheduleObjectOf(o), pass)
 }
 
 func (r *ScheduleReconciler) kind() client.Object {
@@ -77,7 +77,7 @@ func (r *ScheduleReconciler) kind() client.Object {
 	return &v1alpha1.RolloutSchedule{}
 }
 
-func (r *ScheduleReconciler) reconcile(ctx context.Context, t timetable, pass *announce.Pass) (ctrl.Result, error) {
+func (r *ScheduleReconciler) reconcile(ctx context.Context, t scheduleObject, pass *announce.Pass) (ctrl.Result, error) {
 	now := r.Now()
 	rollouts, err := r.rolloutsOf(ctx, t)
 	if err != nil {
@@ -85,8 +85,8 @@ func (r *ScheduleReconciler) reconcile(ctx context.Context, t timetable, pass *a
 	}
 	state, problem := t.evaluate(now)
 	gates, failures := r.keepGates(ctx, t, rollouts, state.Open)
-	found := findings{
-		timetable: t, now: now, state: state, problem: problem, gates: gates, rollouts: len(rollouts), failures: failures,
+	found := observation{
+		scheduleObject: t, now: now, state: state, problem: problem, gates: gates, rollouts: len(rollouts), failures: failures,
 	}
 	pass.Decided(found)
 	err = r.report(ctx, found, pass)
@@ -105,7 +105,7 @@ func (r *ScheduleReconciler) reconcile(ctx context.Context, t timetable, pass *a
 
 // rolloutsOf returns the Rollouts of all instances that the schedule selects, sorted.
 // They are the objects in the cache.
-func (r *ScheduleReconciler) rolloutsOf(ctx context.Context, t timetable) ([]*v1alpha1.Rollout, error) {
+func (r *ScheduleReconciler) rolloutsOf(ctx context.Context, t scheduleObject) ([]*v1alpha1.Rollout, error) {
 	rollouts, err := rolloutsWith(ctx, r.Shard.Rollouts(r.Client), t)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (r *ScheduleReconciler) rolloutsOf(ctx context.Context, t timetable) ([]*v1
 	return rollouts, nil
 }
 
-func (r *ScheduleReconciler) namespacesOf(ctx context.Context, t timetable) (map[string]bool, error) {
+func (r *ScheduleReconciler) namespacesOf(ctx context.Context, t scheduleObject) (map[string]bool, error) {
 	list := namespaceList()
 	if err := r.Client.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("list namespaces: %w", err)

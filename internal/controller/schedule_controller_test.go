@@ -142,35 +142,35 @@ func TestAScheduleFollowsTheClocksThatAreSet(t *testing.T) {
 func TestWhatCannotBeEvaluatedIsClosedUntilItIsMended(t *testing.T) {
 	bad := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: "Is"}}}
 	for name, tt := range map[string]struct {
-		spoil   func(timetable)
+		spoil   func(scheduleObject)
 		message string
 	}{
 		"a zone that does not exist": {
-			func(o timetable) { o.spec.Timezone = "Mars/Olympus" },
+			func(o scheduleObject) { o.spec.Timezone = "Mars/Olympus" },
 			`spec.timezone "Mars/Olympus" is no zone of the IANA database, such as Europe/Berlin`,
 		},
 		"the machine's own zone": {
-			func(o timetable) { o.spec.Timezone = "Local" },
+			func(o scheduleObject) { o.spec.Timezone = "Local" },
 			`spec.timezone "Local" depends on the machine: name a zone, such as Europe/Berlin`,
 		},
 		"a date that does not exist": {
-			func(o timetable) {
+			func(o scheduleObject) {
 				o.spec.Rules[0].DateRange = &v1alpha1.DateRange{Start: "2026-02-30", End: "2026-03-30"}
 			},
 			`spec.rules[0] (mornings): dateRange.start "2026-02-30" is no day of the calendar: write YYYY-MM-DD`,
 		},
 		"a range that ends before it begins": {
-			func(o timetable) {
+			func(o scheduleObject) {
 				o.spec.Rules[0].DateRange = &v1alpha1.DateRange{Start: "2026-03-03", End: "2026-03-01"}
 			},
 			`spec.rules[0] (mornings): dateRange.end 2026-03-01 is before its start 2026-03-03`,
 		},
 		"a selector of Rollouts": {
-			func(o timetable) { o.spec.RolloutSelector = bad },
+			func(o scheduleObject) { o.spec.RolloutSelector = bad },
 			`spec.rolloutSelector cannot be used: "Is" is not a valid label selector operator`,
 		},
 		"a selector of namespaces": {
-			func(o timetable) { o.Object.(*v1alpha1.ClusterRolloutSchedule).Spec.NamespaceSelector = bad },
+			func(o scheduleObject) { o.Object.(*v1alpha1.ClusterRolloutSchedule).Spec.NamespaceSelector = bad },
 			`spec.namespaceSelector cannot be used: "Is" is not a valid label selector operator`,
 		},
 	} {
@@ -191,7 +191,7 @@ func TestWhatCannotBeEvaluatedIsClosedUntilItIsMended(t *testing.T) {
 			s.Expect(s.events.Take()).To(Equal([]fixture.Event{
 				{On: c.object.GetName(), Type: corev1.EventTypeWarning, Reason: want.Reason, Message: want.Message}}))
 
-			c.edit(func(o timetable) {
+			c.edit(func(o scheduleObject) {
 				o.Object.(*v1alpha1.ClusterRolloutSchedule).Spec = good.Object.(*v1alpha1.ClusterRolloutSchedule).Spec
 			})
 			c.tick()
@@ -256,7 +256,7 @@ func TestAScheduleThatIsBeingDeletedLetsItsGatesGo(t *testing.T) {
 	s.remove(s.gate(), s.gate().Name) // as the garbage collector does
 	c.tick()
 	s.Expect(s.passing()).To(BeEmpty())
-	c.edit(func(o timetable) { o.SetFinalizers(nil) })
+	c.edit(func(o scheduleObject) { o.SetFinalizers(nil) })
 	_, err := c.reconciler.Reconcile(s.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 	s.Expect(err).NotTo(HaveOccurred(), "that it is gone is no error")
 }
@@ -265,7 +265,9 @@ func TestAScheduleThatIsAskedForLooksAtOnceAndSaysSo(t *testing.T) {
 	s := openLabelledShop(t, team)
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	c.tick()
-	c.edit(func(t timetable) { t.SetAnnotations(map[string]string{v1alpha1.ReconcileRequestAnnotation: "token"}) })
+	c.edit(func(t scheduleObject) {
+		t.SetAnnotations(map[string]string{v1alpha1.ReconcileRequestAnnotation: "token"})
+	})
 	c.tick()
 	s.Expect(c.read().status.LastHandledReconcileAt).To(Equal("token"))
 	s.wire.Forget()

@@ -32,7 +32,7 @@ const gatePrefix = "schedule-gate-"
 // keepGates makes sure that each of the Rollouts has one gate of the schedule, and that
 // there is no other gate. It continues if a write fails. It returns the gates that exist
 // now, in the order of the Rollouts, and the failures.
-func (r *ScheduleReconciler) keepGates(ctx context.Context, t timetable, rollouts []*v1alpha1.Rollout, open bool) (kept []*v1alpha1.RolloutGate, failures []error) {
+func (r *ScheduleReconciler) keepGates(ctx context.Context, t scheduleObject, rollouts []*v1alpha1.Rollout, open bool) (kept []*v1alpha1.RolloutGate, failures []error) {
 	existing, err := r.gatesOf(ctx, t, rollouts)
 	if err != nil {
 		return nil, []error{err}
@@ -70,7 +70,7 @@ func inOrder(gates map[types.NamespacedName][]*v1alpha1.RolloutGate) []*v1alpha1
 
 // gatesOf returns the gates that the schedule owns, by the Rollout for which their name
 // was generated, or else to which they refer.
-func (r *ScheduleReconciler) gatesOf(ctx context.Context, t timetable, rollouts []*v1alpha1.Rollout) (map[types.NamespacedName][]*v1alpha1.RolloutGate, error) {
+func (r *ScheduleReconciler) gatesOf(ctx context.Context, t scheduleObject, rollouts []*v1alpha1.Rollout) (map[types.NamespacedName][]*v1alpha1.RolloutGate, error) {
 	list := &v1alpha1.RolloutGateList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{gateOwnerIndex: string(t.GetUID())},
 		client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
@@ -115,7 +115,7 @@ func choose(gates []*v1alpha1.RolloutGate, name string) (*v1alpha1.RolloutGate, 
 
 // keep makes a gate what it must be. The gate may be the object in the cache, and is not
 // changed. keep returns the gate that exists in the end.
-func (r *ScheduleReconciler) keep(ctx context.Context, t timetable, rollout *v1alpha1.Rollout, gate *v1alpha1.RolloutGate, open bool) (*v1alpha1.RolloutGate, error) {
+func (r *ScheduleReconciler) keep(ctx context.Context, t scheduleObject, rollout *v1alpha1.Rollout, gate *v1alpha1.RolloutGate, open bool) (*v1alpha1.RolloutGate, error) {
 	if gate == nil {
 		gate = &v1alpha1.RolloutGate{}
 		key := types.NamespacedName{Namespace: rollout.Namespace, Name: t.gateName(rollout.Name)}
@@ -157,7 +157,7 @@ func withAnnotation(gate *v1alpha1.RolloutGate) *v1alpha1.RolloutGate {
 	return gate
 }
 
-func (r *ScheduleReconciler) create(ctx context.Context, t timetable, rollout *v1alpha1.Rollout, open bool) (*v1alpha1.RolloutGate, error) {
+func (r *ScheduleReconciler) create(ctx context.Context, t scheduleObject, rollout *v1alpha1.Rollout, open bool) (*v1alpha1.RolloutGate, error) {
 	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: t.gateName(rollout.Name)}}
 	if err := r.shape(t, rollout, gate, open); err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func wrap(err error, verb string, gate *v1alpha1.RolloutGate) error {
 
 // shape changes a gate to what the schedule requires. Labels and annotations that others
 // have added stay.
-func (r *ScheduleReconciler) shape(t timetable, rollout *v1alpha1.Rollout, gate *v1alpha1.RolloutGate, open bool) error {
+func (r *ScheduleReconciler) shape(t scheduleObject, rollout *v1alpha1.Rollout, gate *v1alpha1.RolloutGate, open bool) error {
 	if gate.Labels == nil {
 		gate.Labels = map[string]string{}
 	}
@@ -224,7 +224,7 @@ func mirror(from map[string]string, gate *v1alpha1.RolloutGate, key string) {
 
 // gateName returns the name of the gate of a Rollout. It never changes, and it is
 // different for each schedule, even for one that replaces a deleted one.
-func (t timetable) gateName(rollout string) string {
+func (t scheduleObject) gateName(rollout string) string {
 	const readable = 60
 	return gatePrefix + shortName(t.GetName(), readable) + "-" + hash(string(t.GetUID())+"/"+rollout)
 }

@@ -93,7 +93,7 @@ func TestWhatOthersAddToAGateStays(t *testing.T) {
 	s.wire.Forget()
 	c.tick()
 	s.Expect(s.wire.Writes()).To(BeEmpty())
-	c.edit(func(o timetable) { o.SetAnnotations(nil) })
+	c.edit(func(o scheduleObject) { o.SetAnnotations(nil) })
 	c.tick()
 	s.Expect(s.gate().Annotations).To(Equal(team), "though the cache does not show it")
 }
@@ -150,7 +150,7 @@ func TestAnnotationsAreMirrored(t *testing.T) {
 		{v1alpha1.PrettyNameAnnotation: ""},
 		nil,
 	} {
-		c.edit(func(o timetable) { o.SetAnnotations(annotations) })
+		c.edit(func(o scheduleObject) { o.SetAnnotations(annotations) })
 		c.tick()
 		s.Expect(s.gate().Annotations).To(Equal(annotations))
 	}

@@ -64,7 +64,7 @@ func (r *ScheduleReconciler) SetupWithManager(mgr ctrl.Manager, options controll
 // that.
 func (r *ScheduleReconciler) scheduleOfGate(ctx context.Context, gate client.Object) []reconcile.Request {
 	owner, o := metav1.GetControllerOf(gate), r.kind()
-	if owner == nil || owner.Kind != timetableOf(o).kind {
+	if owner == nil || owner.Kind != scheduleObjectOf(o).kind {
 		return nil
 	}
 	key := types.NamespacedName{Name: owner.Name}
@@ -84,7 +84,7 @@ func (r *ScheduleReconciler) scheduleOfGate(ctx context.Context, gate client.Obj
 // schedulesOfRollout maps a Rollout to the schedules that select its labels, before or
 // after a change of the labels.
 func (r *ScheduleReconciler) schedulesOfRollout(ctx context.Context, rollout client.Object) []reconcile.Request {
-	return r.requests(ctx, rollout.GetNamespace(), func(t timetable) bool {
+	return r.requests(ctx, rollout.GetNamespace(), func(t scheduleObject) bool {
 		return selects(t.spec.RolloutSelector, rollout.GetLabels())
 	})
 }
@@ -92,12 +92,12 @@ func (r *ScheduleReconciler) schedulesOfRollout(ctx context.Context, rollout cli
 // schedulesOfNamespace maps a namespace to the schedules that select its labels, before
 // or after a change of the labels.
 func (r *ScheduleReconciler) schedulesOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	return r.requests(ctx, "", func(t timetable) bool {
+	return r.requests(ctx, "", func(t scheduleObject) bool {
 		return t.namespaces != nil && selects(t.namespaces, namespace.GetLabels())
 	})
 }
 
-func (r *ScheduleReconciler) requests(ctx context.Context, namespace string, concerned func(timetable) bool) []reconcile.Request {
+func (r *ScheduleReconciler) requests(ctx context.Context, namespace string, concerned func(scheduleObject) bool) []reconcile.Request {
 	schedules, err := clusterSchedules(ctx, r.Client)
 	if !r.Cluster {
 		schedules, err = schedulesIn(ctx, r.Client, namespace)

@@ -73,14 +73,14 @@ func (c *clockwork) tryTick() (ctrl.Result, error) {
 }
 
 // read returns the schedule as it is now.
-func (c *clockwork) read() timetable {
+func (c *clockwork) read() scheduleObject {
 	o := c.object.DeepCopyObject().(client.Object)
 	c.Expect(c.Get(c.ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
-	return timetableOf(o)
+	return scheduleObjectOf(o)
 }
 
 // edit changes the schedule as a user does.
-func (c *clockwork) edit(change func(timetable)) {
+func (c *clockwork) edit(change func(scheduleObject)) {
 	t := c.read()
 	change(t)
 	c.Expect(c.Update(c.ctx, t.Object)).To(Succeed())

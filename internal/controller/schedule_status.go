@@ -34,9 +34,9 @@ const (
 
 func everyOne(string) bool { return true }
 
-// findings contains the results of a pass for a schedule.
-type findings struct {
-	timetable
+// observation contains the results of a pass for a schedule.
+type observation struct {
+	scheduleObject
 	now      time.Time
 	state    schedule.State
 	problem  *promotion.Problem      // set if the schedule cannot be evaluated
@@ -46,7 +46,7 @@ type findings struct {
 }
 
 // LogValues returns the findings as keys and values for a log line.
-func (f findings) LogValues() []any {
+func (f observation) LogValues() []any {
 	var conditions []metav1.Condition
 	f.setReady(&conditions)
 	ready := apimeta.FindStatusCondition(conditions, v1alpha1.ReadyCondition)
@@ -54,9 +54,9 @@ func (f findings) LogValues() []any {
 }
 
 // report stores the status if it has changed, and then emits an event for the change.
-func (r *ScheduleReconciler) report(ctx context.Context, f findings, pass *announce.Pass) error {
+func (r *ScheduleReconciler) report(ctx context.Context, f observation, pass *announce.Pass) error {
 	next := f.DeepCopyObject().(client.Object)
-	status := timetableOf(next).status
+	status := scheduleObjectOf(next).status
 	f.fill(status)
 	if equality.Semantic.DeepEqual(f.status, status) {
 		return nil
@@ -72,7 +72,7 @@ func (r *ScheduleReconciler) report(ctx context.Context, f findings, pass *annou
 	return nil
 }
 
-func (f findings) fill(status *v1alpha1.RolloutScheduleStatus) {
+func (f observation) fill(status *v1alpha1.RolloutScheduleStatus) {
 	status.ObservedGeneration = f.GetGeneration()
 	status.LastHandledReconcileAt = truncate.Message(f.GetAnnotations()[v1alpha1.ReconcileRequestAnnotation])
 	status.Active = f.state.Active
@@ -101,7 +101,7 @@ func (f findings) fill(status *v1alpha1.RolloutScheduleStatus) {
 
 // setReady computes Ready, Reconciling and Stalled together, because kstatus reads them
 // together.
-func (f findings) setReady(conditions *[]metav1.Condition) {
+func (f observation) setReady(conditions *[]metav1.Condition) {
 	apimeta.RemoveStatusCondition(conditions, v1alpha1.ReconcilingCondition)
 	apimeta.RemoveStatusCondition(conditions, v1alpha1.StalledCondition)
 	set := func(kind string, status metav1.ConditionStatus, reason, message string) {
@@ -110,7 +110,7 @@ func (f findings) setReady(conditions *[]metav1.Condition) {
 			ObservedGeneration: f.GetGeneration(), LastTransitionTime: metav1.NewTime(f.now),
 		})
 	}
-	switch failed := tell(f.failures); {
+	switch failed := describeFailures(f.failures); {
 	case f.problem != nil:
 		message := "closed: " + f.problem.Message
 		set(v1alpha1.StalledCondition, metav1.ConditionTrue, f.problem.Reason, message)
@@ -126,10 +126,10 @@ func (f findings) setReady(conditions *[]metav1.Condition) {
 	}
 }
 
-// tell returns how many gates could not be written, and the first error. A concurrent
+// describeFailures returns how many gates could not be written, and the first error. A concurrent
 // write by another client is not a failure. Details of a network error are left out: they
 // differ each time.
-func tell(failures []error) string {
+func describeFailures(failures []error) string {
 	failures = slices.DeleteFunc(slices.Clone(failures), isBehind)
 	if len(failures) == 0 {
 		return ""

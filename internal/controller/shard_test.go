@@ -95,11 +95,11 @@ func TestARolloutThatChangesInstancesMidwayIsPromotedOnce(t *testing.T) {
 
 	s.Expect(s.history("shop")).To(HaveLen(2))
 	s.Expect(marks(s.check("web"))).To(Equal(mark), "the check was reset once for the first promotion")
-	told := map[string]int{}
+	reported := map[string]int{}
 	for _, event := range append(instances.main.Take(), instances.one.Take()...) {
-		told[event.Reason]++
+		reported[event.Reason]++
 	}
-	s.Expect(told).To(Equal(map[string]int{
+	s.Expect(reported).To(Equal(map[string]int{
 		v1alpha1.BakeTimeDeployingReason: 2, v1alpha1.BakeTimeStartedReason: 1, v1alpha1.BakeTimeCancelledReason: 1,
 	}))
 }
@@ -119,13 +119,13 @@ func TestARolloutOfAnotherInstanceIsNotMissing(t *testing.T) {
 	s.Expect(reasonsOn(instances.one.Take(), "shop")).To(BeEmpty(), "one instance tells")
 
 	s.remove(&v1alpha1.Rollout{}, "cart")
-	var told []fixture.Event
+	var reported []fixture.Event
 	s.Eventually(func() []string {
 		s.pass(orphanGrace)
-		told = append(told, instances.main.Take()...)
-		return reasonsOn(told, "cart")
+		reported = append(reported, instances.main.Take()...)
+		return reasonsOn(reported, "cart")
 	}, "30s", "1s").Should(Equal([]string{v1alpha1.RolloutNotFoundReason}))
-	s.Expect(told).To(ContainElement(HaveField("Type", corev1.EventTypeWarning)))
+	s.Expect(reported).To(ContainElement(HaveField("Type", corev1.EventTypeWarning)))
 }
 
 func TestAScheduleKeepsTheGatesOfRolloutsOfAllInstances(t *testing.T) {

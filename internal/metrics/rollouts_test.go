@@ -482,7 +482,7 @@ func TestRolloutsAndTargetsAreCountedByState(t *testing.T) {
 	add("old", "Pending", metav1.ConditionTrue)
 	add("shop", v1alpha1.BakeSucceeded, metav1.ConditionTrue, v1alpha1.TargetApplied, v1alpha1.TargetApplied)
 	add("cart", v1alpha1.BakeDeploying, metav1.ConditionTrue, v1alpha1.TargetApplied, v1alpha1.TargetPending)
-	sick := add("sick", v1alpha1.BakeFailed, metav1.ConditionFalse, v1alpha1.TargetConflict)
+	unhealthy := add("sick", v1alpha1.BakeFailed, metav1.ConditionFalse, v1alpha1.TargetConflict)
 	want := map[string]float64{
 		"rollout_rollouts{bake_status=None,ready=Unknown}":   1,
 		"rollout_rollouts{bake_status=None,ready=True}":      1,
@@ -496,7 +496,7 @@ func TestRolloutsAndTargetsAreCountedByState(t *testing.T) {
 	if diff := cmp.Diff(want, series(t, all)); diff != "" {
 		t.Error(diff)
 	}
-	all.Forget(sick)
+	all.Forget(unhealthy)
 	delete(want, "rollout_rollouts{bake_status=Failed,ready=False}")
 	delete(want, "rollout_targets{state=Conflict}")
 	if diff := cmp.Diff(want, series(t, all)); diff != "" {

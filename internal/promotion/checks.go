@@ -222,7 +222,7 @@ func Considered(verdicts []Verdict) []Verdict {
 
 // leftToTheController checks that no user has chosen another version.
 func leftToTheController(in Input, release v1alpha1.VersionInfo) *Hold {
-	wanted := in.Rollout.ChosenByHand()
+	wanted := in.Rollout.ChosenManually()
 	switch {
 	case wanted == "" || wanted == release.Tag:
 		return nil

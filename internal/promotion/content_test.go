@@ -111,8 +111,8 @@ func TestWhatFluxHasPulledIsTheReleaseOrIsSaid(t *testing.T) {
 				t.Errorf("the target is %s, mismatch: %t: %s", got.State, got.Mismatch, got.Message)
 			}
 			d := promotion.Decide(in)
-			told := d.Reason == v1alpha1.TagMovedReason
-			if told != (test.want.moved != "") || told && !strings.HasSuffix(d.Message, "it is sha256:bbb now, and was "+test.want.moved) {
+			reported := d.Reason == v1alpha1.TagMovedReason
+			if reported != (test.want.moved != "") || reported && !strings.HasSuffix(d.Message, "it is sha256:bbb now, and was "+test.want.moved) {
 				t.Errorf("it is told as %q: %s", d.Reason, d.Message)
 			}
 		})

@@ -224,12 +224,12 @@ func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, d Decision) []v1
 func retainedEntries(history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo, policy Policy) []bool {
 	position := positionOf(ledger, history, policy.Order)
 	candidates := TagsOf(Candidates(ledger, history, policy.Order))
-	retained, told := make([]bool, len(history)), map[string]bool{}
+	retained, reported := make([]bool, len(history)), map[string]bool{}
 	for i := range history {
 		tag := history[i].Version.Tag
 		failed := history[i].State() == v1alpha1.BakeFailed && candidates[tag]
-		retained[i] = i == 0 || !told[tag] && (failed || tag == position || policy.Blocking)
-		told[tag] = true
+		retained[i] = i == 0 || !reported[tag] && (failed || tag == position || policy.Blocking)
+		reported[tag] = true
 	}
 	return retained
 }

@@ -99,7 +99,7 @@ func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 		return
 	}
 	tag := d.Release.Tag
-	if wanted := in.Rollout.ChosenByHand(); wanted != "" {
+	if wanted := in.Rollout.ChosenManually(); wanted != "" {
 		w.fail("%s is promoted while a person chose %s", tag, wanted)
 	}
 	if len(in.Rollout.Status.History) == 0 {

@@ -12,10 +12,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// chooseByHand promotes the release that a user requests, unless it is already the
+// chooseManually promotes the release that a user requests, unless it is already the
 // current one: any tag that is pinned, or a known release that is forced.
-func (d *Decision) chooseByHand(in Input) bool {
-	wanted, current := in.Rollout.ChosenByHand(), in.Rollout.Current()
+func (d *Decision) chooseManually(in Input) bool {
+	wanted, current := in.Rollout.ChosenManually(), in.Rollout.Current()
 	if d.Problem != nil || wanted == "" || current != nil && current.Version.Tag == wanted {
 		return false
 	}

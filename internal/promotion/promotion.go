@@ -259,7 +259,7 @@ func Decide(in Input) Decision {
 // promotion.
 func (d *Decision) choose(in Input) {
 	switch {
-	case d.chooseByHand(in), d.chooseMoved(in), d.chooseRetry(in):
+	case d.chooseManually(in), d.chooseMoved(in), d.chooseRetry(in):
 	case len(in.Rollout.Status.History) == 0:
 		d.chooseFirst(in)
 	case in.Rollout.Current().State().Running():

@@ -63,7 +63,7 @@ type world struct {
 	iteration int
 	story     []string
 	news      []string
-	told      map[string]string
+	reported  map[string]string
 }
 
 // question is an image that the registry is asked about, by its digest if that is known.
@@ -109,7 +109,7 @@ func newWorld(t *testing.T, rollout *fixture.RolloutBuilder, rng *rand.Rand) *wo
 		answers:   map[question]promotion.Metadata{},
 		targets:   []*fluxObject{{name: "apps"}},
 		memory:    newMemory(),
-		told:      map[string]string{},
+		reported:  map[string]string{},
 	}
 }
 
@@ -522,10 +522,10 @@ func (w *world) tell(who, what string, args ...any) {
 }
 
 func (w *world) tellOnce(topic, who, what string) {
-	if w.told[topic] == what {
+	if w.reported[topic] == what {
 		return
 	}
-	w.told[topic] = what
+	w.reported[topic] = what
 	if what != "" {
 		w.tell(who, "%s", what)
 	}
@@ -561,7 +561,7 @@ func (w *world) tellProblem(who string, problem *promotion.Problem) {
 func (w *world) tellTransitions(before *v1alpha1.Rollout, d promotion.Decision) {
 	after := w.rollout.Status.History
 	if d.Action.Promotes() {
-		delete(w.told, "hold "+d.Release.Tag)
+		delete(w.reported, "hold "+d.Release.Tag)
 		if len(after) > 1 && before.Current().State() != after[1].State() {
 			w.tellTransition(before.Current().State(), &after[1])
 		}

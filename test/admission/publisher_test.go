@@ -33,22 +33,22 @@ func TestTheAuthorityOfTheMetricsIsReadFromTheSecret(t *testing.T) {
 	g := NewWithT(t)
 	installRights(t)
 	now := clocktesting.NewFakeClock(time.Now())
-	keeper := publish(t, now)
-	g.Consistently(func() error { _, err := keeper.Certificate(); return err }).ShouldNot(Succeed(), "it creates no Secret")
+	rotator := publish(t, now)
+	g.Consistently(func() error { _, err := rotator.Certificate(); return err }).ShouldNot(Succeed(), "it creates no Secret")
 
 	install(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: published.Namespace, Name: published.Name}})
-	eventually(t, func() error { return trusted(t, keeper, now) }).Should(Succeed())
-	first, err := keeper.Certificate()
+	eventually(t, func() error { return trusted(t, rotator, now) }).Should(Succeed())
+	first, err := rotator.Certificate()
 	g.Expect(err).NotTo(HaveOccurred())
 
 	now.Step(certificates.RenewAfter)
 	eventually(t, func() int { return bytes.Count(bundle(t), certificatePEM) }).Should(Equal(2), "the next one is trusted before it is met")
-	eventually(t, func() error { return trusted(t, keeper, now) }).Should(Succeed())
-	g.Expect(keeper.Certificate()).To(HaveField("Certificate", Equal(first.Certificate)), "Prometheus has not read the new one yet")
+	eventually(t, func() error { return trusted(t, rotator, now) }).Should(Succeed())
+	g.Expect(rotator.Certificate()).To(HaveField("Certificate", Equal(first.Certificate)), "Prometheus has not read the new one yet")
 
 	now.Step(certificates.Overlap)
-	eventually(t, func() [][]byte { c, _ := keeper.Certificate(); return c.Certificate }).ShouldNot(Equal(first.Certificate))
-	g.Expect(trusted(t, keeper, now)).To(Succeed())
+	eventually(t, func() [][]byte { c, _ := rotator.Certificate(); return c.Certificate }).ShouldNot(Equal(first.Certificate))
+	g.Expect(trusted(t, rotator, now)).To(Succeed())
 }
 
 // The keeper's own write triggers its last read of the Secret. That read lasts until the
@@ -87,13 +87,13 @@ func (l *longLook) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // publish runs a keeper with the installed permissions.
-func publish(t *testing.T, now clock.Clock) *certificates.Keeper {
+func publish(t *testing.T, now clock.Clock) *certificates.Rotator {
 	t.Helper()
 	return publishOver(t, now, func(rt http.RoundTripper) http.RoundTripper { return rt })
 }
 
 // publishOver runs a keeper like publish, with a wrapper around its transport.
-func publishOver(t *testing.T, now clock.Clock, around transport.WrapperFunc) *certificates.Keeper {
+func publishOver(t *testing.T, now clock.Clock, around transport.WrapperFunc) *certificates.Rotator {
 	t.Helper()
 	g := NewWithT(t)
 	config, err := testPlane.RESTConfigFor(controllerName, "system:serviceaccounts", "system:authenticated")
@@ -101,18 +101,18 @@ func publishOver(t *testing.T, now clock.Clock, around transport.WrapperFunc) *c
 	config.Wrap(around)
 	requests, err := rest.HTTPClientFor(config)
 	g.Expect(err).NotTo(HaveOccurred())
-	keeper, err := certificates.NewPublisher(config, requests, publishedHost, published, now, logr.Discard())
+	rotator, err := certificates.NewPublisher(config, requests, publishedHost, published, now, logr.Discard())
 	g.Expect(err).NotTo(HaveOccurred())
 	mgr := newManager(t)
-	g.Expect(mgr.Add(keeper)).To(Succeed())
+	g.Expect(mgr.Add(rotator)).To(Succeed())
 	run(t, mgr)
-	return keeper
+	return rotator
 }
 
 // trusted checks the served certificate as Prometheus would.
-func trusted(t *testing.T, keeper *certificates.Keeper, now clock.Clock) error {
+func trusted(t *testing.T, rotator *certificates.Rotator, now clock.Clock) error {
 	t.Helper()
-	served, err := keeper.Certificate()
+	served, err := rotator.Certificate()
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func current(id int64, version string, state v1alpha1.BakeStatus) expectation {
 		case idOf(entry) == id && entry.Version.Tag == version && entry.State() == state:
 			return ""
 		}
-		return fmt.Sprintf("promotion %d, of %s, is %s (%s)", idOf(entry), entry.Version.Tag, entry.State(), told(entry.BakeStatusMessage))
+		return fmt.Sprintf("promotion %d, of %s, is %s (%s)", idOf(entry), entry.Version.Tag, entry.State(), reported(entry.BakeStatusMessage))
 	}}
 }
 
@@ -82,10 +82,10 @@ func blames(object string) expectation {
 		var seen []string
 		if entry := s.rollout.Current(); entry != nil {
 			for _, failed := range entry.FailedHealthChecks {
-				if strings.Contains(told(failed.Message), object) {
+				if strings.Contains(reported(failed.Message), object) {
 					return ""
 				}
-				seen = append(seen, told(failed.Message))
+				seen = append(seen, reported(failed.Message))
 			}
 		}
 		return fmt.Sprintf("failedHealthChecks say %q", seen)

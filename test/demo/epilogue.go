@@ -58,7 +58,7 @@ func summary(entries []v1alpha1.DeploymentHistoryEntry) string {
 	_ = table.Flush()
 	for i := range entries {
 		if e := &entries[i]; e.State() == v1alpha1.BakeFailed {
-			fmt.Fprintf(&text, "\n%s failed: %s\n", e.Version.Tag, told(e.BakeStatusMessage))
+			fmt.Fprintf(&text, "\n%s failed: %s\n", e.Version.Tag, reported(e.BakeStatusMessage))
 		}
 	}
 	return text.String()
@@ -66,9 +66,9 @@ func summary(entries []v1alpha1.DeploymentHistoryEntry) string {
 
 func why(e *v1alpha1.DeploymentHistoryEntry) string {
 	if e.TriggeredBy == nil {
-		return told(e.Message)
+		return reported(e.Message)
 	}
-	return fmt.Sprintf("%s: %s", e.TriggeredBy.Kind, told(e.Message))
+	return fmt.Sprintf("%s: %s", e.TriggeredBy.Kind, reported(e.Message))
 }
 
 func took(e *v1alpha1.DeploymentHistoryEntry) time.Duration {

@@ -25,12 +25,12 @@ func narrateEntry(before, after *v1alpha1.DeploymentHistoryEntry) []line {
 		return nil
 	case before == nil || idOf(before) != idOf(after):
 		return []line{
-			says(rollout, plain, "promotes %s (number %d): %s", after.Version.Tag, idOf(after), told(after.Message)),
-			says(rollout, plain, "%s is %s: %s", after.Version.Tag, after.State(), told(after.BakeStatusMessage)),
+			says(rollout, plain, "promotes %s (number %d): %s", after.Version.Tag, idOf(after), reported(after.Message)),
+			says(rollout, plain, "%s is %s: %s", after.Version.Tag, after.State(), reported(after.BakeStatusMessage)),
 		}
 	case before.State() != after.State():
 		return []line{says(rollout, toneOf(after.State()), "%s is %s: %s",
-			after.Version.Tag, after.State(), told(after.BakeStatusMessage))}
+			after.Version.Tag, after.State(), reported(after.BakeStatusMessage))}
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func narrateWaiting(before, after *v1alpha1.Rollout) []line {
 func beyondBake(r *v1alpha1.Rollout) string {
 	message := condition(r, v1alpha1.ReadyCondition).Message
 	if entry := r.Current(); entry != nil {
-		message = strings.TrimPrefix(message, entry.Version.Tag+": "+told(entry.BakeStatusMessage))
+		message = strings.TrimPrefix(message, entry.Version.Tag+": "+reported(entry.BakeStatusMessage))
 	}
 	return strings.TrimPrefix(message, "; ")
 }
@@ -93,8 +93,8 @@ func idOf(entry *v1alpha1.DeploymentHistoryEntry) int64 {
 	return *entry.ID
 }
 
-// told returns the text of an optional field.
-func told(s *string) string {
+// reported returns the text of an optional field.
+func reported(s *string) string {
 	if s == nil {
 		return ""
 	}
@@ -103,7 +103,7 @@ func told(s *string) string {
 
 func narrateHealthCheck(before, after *v1alpha1.HealthCheck) []line {
 	is := after.Status
-	if is.Status == "" || is.Status == before.Status.Status && told(is.Message) == told(before.Status.Message) {
+	if is.Status == "" || is.Status == before.Status.Status && reported(is.Message) == reported(before.Status.Message) {
 		return nil
 	}
 	t := plain
@@ -114,5 +114,5 @@ func narrateHealthCheck(before, after *v1alpha1.HealthCheck) []line {
 		t = bad
 	case v1alpha1.HealthStatusPending:
 	}
-	return []line{says(healthCheck, t, "%s: %s", is.Status, told(is.Message))}
+	return []line{says(healthCheck, t, "%s: %s", is.Status, reported(is.Message))}
 }

@@ -117,7 +117,7 @@ func TestBadInputIsNamedOnceBlocksNothingElseAndIsMended(t *testing.T) {
 			s.Await("Ready", func(r *v1alpha1.Rollout) bool {
 				return strings.HasPrefix(stage.Condition(r, v1alpha1.ReadyCondition), "Ready=True ")
 			})
-			if again := told(s.Events(s.Rollout()), mistake.event); len(again) != 1 {
+			if again := reported(s.Events(s.Rollout()), mistake.event); len(again) != 1 {
 				t.Errorf("told %d times: %q", len(again), again)
 			}
 		})
@@ -171,7 +171,7 @@ func TestATargetThatNamesNoRolloutIsToldOnce(t *testing.T) {
 }
 
 // warningsOf returns the warnings about the Rollout.
-func warningsOf(s *stage.Stage) []string { return told(s.Events(s.Rollout()), "Warning ") }
+func warningsOf(s *stage.Stage) []string { return reported(s.Events(s.Rollout()), "Warning ") }
 
 // offer publishes 1.0.0 and waits until the ImagePolicy names it.
 func offer(s *stage.Stage) {
@@ -238,8 +238,8 @@ func conditionsOf(r *v1alpha1.Rollout) []string {
 	return all
 }
 
-// told returns the lines that begin with a text.
-func told(lines []string, beginning string) []string {
+// reported returns the lines that begin with a text.
+func reported(lines []string, beginning string) []string {
 	var some []string
 	for _, line := range lines {
 		if strings.HasPrefix(line, beginning) {
@@ -251,7 +251,7 @@ func told(lines []string, beginning string) []string {
 
 // saysAll reports whether a line begins with a text and contains all words.
 func saysAll(lines []string, beginning string, words []string) bool {
-	for _, line := range told(lines, beginning) {
+	for _, line := range reported(lines, beginning) {
 		all := true
 		for _, word := range words {
 			all = all && strings.Contains(line, word)

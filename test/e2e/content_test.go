@@ -82,9 +82,9 @@ func TestATagThatIsPushedAgainBakesAgain(t *testing.T) {
 			if baked := bakedFor(done.Current()); baked < 2*time.Second {
 				t.Errorf("it baked for %s", baked)
 			}
-			told := stage.Told(s.Events(done), v1alpha1.TagMovedReason)
-			if !strings.Contains(strings.Join(told, "\n"), "it is "+other+" now, and was "+digest) {
-				t.Errorf("it is told as %q", told)
+			reported := stage.Told(s.Events(done), v1alpha1.TagMovedReason)
+			if !strings.Contains(strings.Join(reported, "\n"), "it is "+other+" now, and was "+digest) {
+				t.Errorf("it is told as %q", reported)
 			}
 		})
 	}

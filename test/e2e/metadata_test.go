@@ -63,13 +63,13 @@ func TestARegistryThatWantsALoginTellsWhatItsReleasesAre(t *testing.T) {
 // described returns the version and the revision of the releases whose metadata is
 // complete.
 func described(releases []v1alpha1.VersionInfo) []string {
-	var told []string
+	var reported []string
 	for _, r := range releases {
 		if r.Digest != nil && r.Version != nil && r.Revision != nil && r.Created != nil {
-			told = append(told, *r.Version+" of "+*r.Revision)
+			reported = append(reported, *r.Version+" of "+*r.Revision)
 		}
 	}
-	return told
+	return reported
 }
 
 // loginSecret returns a pull secret for the registry.

@@ -165,8 +165,8 @@ func TestAParentThatTakesTheTagBackIsNamedAndNotFought(t *testing.T) {
 	if after := p.Live(); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the Rollout was written during the conflict:\nbefore %+v\nafter %+v", before.Status, after.Status)
 	}
-	if told := stage.Told(p.Events(p.Rollout()), v1alpha1.TargetConflictReason); len(told) != 1 {
-		t.Errorf("the conflict was told as %q, want it once", told)
+	if reported := stage.Told(p.Events(p.Rollout()), v1alpha1.TargetConflictReason); len(reported) != 1 {
+		t.Errorf("the conflict was told as %q, want it once", reported)
 	}
 
 	p.commit(p.manifest("", ""))

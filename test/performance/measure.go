@@ -263,9 +263,9 @@ const leading = 1
 // access reviews, which are POST requests that change nothing, nor the event that reports
 // the leader.
 func writesOf(restart controlplane.Requests) int {
-	told := restart.Count(func(r controlplane.Request) bool { return r.Resource == events.name })
+	reported := restart.Count(func(r controlplane.Request) bool { return r.Resource == events.name })
 	writes := restart.Count(func(r controlplane.Request) bool { return r.IsWrite() && r.Group != "authorization.k8s.io" })
-	return writes - min(told, leading)
+	return writes - min(reported, leading)
 }
 
 func median(values []float64) float64 {

@@ -37,7 +37,7 @@ func TestTheFloorWritesForTheNextReleaseWhatTheControllerWroteForTheLast(t *test
 		BakeStatus string
 		Version    struct{ Tag string }
 	}
-	type told struct {
+	type reported struct {
 		Status struct {
 			History           []entry
 			AvailableReleases []struct{ Tag string }
@@ -45,7 +45,7 @@ func TestTheFloorWritesForTheNextReleaseWhatTheControllerWroteForTheLast(t *test
 		}
 	}
 	lines := func(patch []byte) (all []string) {
-		var p told
+		var p reported
 		if err := json.Unmarshal(patch, &p); err != nil {
 			t.Fatal(err)
 		}

@@ -90,12 +90,12 @@ func Add(ctx context.Context, mgr ctrl.Manager, installed *admission.Installed, 
 	if options.CertPath != "" {
 		s.certificates = &files{options: options}
 	} else {
-		keeper, err := certificates.NewKeeper(mgr.GetConfig(), mgr.GetHTTPClient(), names, s.clock, mgr.GetLogger().WithName("certificates"))
+		rotator, err := certificates.NewRotator(mgr.GetConfig(), mgr.GetHTTPClient(), names, s.clock, mgr.GetLogger().WithName("certificates"))
 		if err != nil {
 			return nil, err
 		}
-		s.configuration.OnChange(keeper.Look)
-		s.certificates = keeper
+		s.configuration.OnChange(rotator.Look)
+		s.certificates = rotator
 	}
 	s.configuration.OnChange(s.look)
 	if err := errors.Join(mgr.Add(s), mgr.AddReadyzCheck("webhook", s.Ready)); err != nil {

@@ -56,13 +56,13 @@ func (r *Reconciler) write(ctx context.Context, seen snapshot, w deployments.Wri
 		r.retries.failed(w.Deployment, err, r.Now())
 		note := w.Failed
 		note.Message += ": " + err.Error()
-		r.tellAll(ctx, seen, w.Coordinations, note)
+		r.emitAll(ctx, seen, w.Coordinations, note)
 		return fmt.Errorf("write Deployment %s: %w", w.Deployment, err)
 	}
 	r.retries.made(w.Deployment)
 	r.holds.wrote(before, w.Kind == deployments.WritePause)
 	r.writes.Wrote(after)
-	r.tellAll(ctx, seen, w.Coordinations, w.Done)
+	r.emitAll(ctx, seen, w.Coordinations, w.Done)
 	ctrl.LoggerFrom(ctx).V(1).Info("wrote a Deployment", "deployment", w.Deployment, "kind", w.Kind, "paused", w.Paused)
 	return nil
 }

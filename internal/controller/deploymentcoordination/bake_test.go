@@ -45,11 +45,11 @@ func TestTheNextWaitsForTheWholeOfMinReadySeconds(t *testing.T) {
 	s.Expect(s.rest()).To(Equal(time.Second))
 	s.stays("a")
 
-	s.told()
+	s.reported()
 	s.pass(time.Second)
 	s.rest()
 	s.stays("b")
-	s.Expect(s.told()).To(Equal([]string{
+	s.Expect(s.reported()).To(Equal([]string{
 		coordinationv1.ActiveDeploymentReadyEvent, coordinationv1.ActiveDeploymentChangedEvent,
 		coordinationv1.DeploymentActivatedEvent, coordinationv1.DeploymentPausedEvent, coordinationv1.DeploymentUnpausedEvent,
 	}))

@@ -100,7 +100,7 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 		seen = r.confirm(ctx, seen)
 		plan = r.decide(seen)
 	}
-	if !r.outages.worthTelling(seen.namespace, seen.Unreadable, r.Now()) {
+	if !r.outages.worthEmitting(seen.namespace, seen.Unreadable, r.Now()) {
 		return ctrl.Result{}, seen.Unreadable
 	}
 	pass.Decided(plan)

@@ -32,7 +32,7 @@ func three(t *testing.T, edits ...func(*coordinationv1.DeploymentCoordination)) 
 	s.rest()
 	s.Expect(s.active("shop")).To(BeEmpty())
 	s.writes()
-	s.told()
+	s.reported()
 	return s
 }
 
@@ -62,7 +62,7 @@ func TestWhoeverComesAfterACrashReleasesWhoHasTheTurn(t *testing.T) {
 	s.Expect(s.unpaused()).To(Equal([]string{"b"}))
 	s.Expect(s.active("shop")).To(Equal("b"))
 	s.Expect(s.state("shop", "b").LastRolloutFinished).To(BeNil(), "it has not even begun")
-	s.Expect(s.told()).To(Equal([]string{coordinationv1.DeploymentUnpausedEvent}))
+	s.Expect(s.reported()).To(Equal([]string{coordinationv1.DeploymentUnpausedEvent}))
 }
 
 // A write that succeeded although its response was lost is not made again.
@@ -97,10 +97,10 @@ func TestAReleaseThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 	}
 	_, err := s.try(s.reconciler)
 	s.Expect(err).To(MatchError(ContainSubstring("a quota says no")))
-	told := s.events.Take()
-	s.Expect(told).To(ContainElement(HaveField("Reason", coordinationv1.UnpauseFailedEvent)))
-	s.Expect(told[len(told)-1].Type).To(Equal("Warning"))
-	s.Expect(told[len(told)-1].Message).To(ContainSubstring("a quota says no"))
+	reported := s.events.Take()
+	s.Expect(reported).To(ContainElement(HaveField("Reason", coordinationv1.UnpauseFailedEvent)))
+	s.Expect(reported[len(reported)-1].Type).To(Equal("Warning"))
+	s.Expect(reported[len(reported)-1].Message).To(ContainSubstring("a quota says no"))
 
 	wait := s.rest()
 	s.Expect(wait).To(BeNumerically(">", 0))
@@ -164,18 +164,18 @@ func TestAReleaseThatAnAdmissionPluginUndoesIsNoRelease(t *testing.T) {
 	})
 	_, err := s.try(s.reconciler)
 	s.Expect(err).To(MatchError(errUndone))
-	s.Expect(s.told()).To(ContainElement(coordinationv1.UnpauseFailedEvent))
+	s.Expect(s.reported()).To(ContainElement(coordinationv1.UnpauseFailedEvent))
 	s.Expect(s.unpaused()).To(BeEmpty())
 	wait := s.rest()
 	s.Expect(s.active("shop")).To(Equal("a"))
 	s.Expect(s.state("shop", "a").LastRolloutFinished).To(BeNil())
-	s.Expect(s.told()).NotTo(ContainElement(coordinationv1.DeploymentUnpausedEvent))
+	s.Expect(s.reported()).NotTo(ContainElement(coordinationv1.DeploymentUnpausedEvent))
 
 	stale = false
 	s.pass(wait)
 	s.rest()
 	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
-	s.Expect(s.told()).To(ContainElement(coordinationv1.DeploymentUnpausedEvent))
+	s.Expect(s.reported()).To(ContainElement(coordinationv1.DeploymentUnpausedEvent))
 }
 
 // As long as a Deployment that has begun to roll out by itself cannot be paused, no other
@@ -195,7 +195,7 @@ func TestNobodyIsReleasedBesideOneThatCannotBeStopped(t *testing.T) {
 		return fixture.Fault{}
 	}
 	_, _ = s.try(s.reconciler)
-	s.Expect(s.told()).To(ContainElement(coordinationv1.PauseFailedEvent))
+	s.Expect(s.reported()).To(ContainElement(coordinationv1.PauseFailedEvent))
 	s.rest()
 	s.Expect(s.unpaused()).To(Equal([]string{"b"}), "a is not released on top of it")
 
@@ -273,7 +273,7 @@ func TestAChoiceThatCannotBeWrittenDownIsNotMade(t *testing.T) {
 	}
 	_, err := s.try(s.reconciler)
 	s.Expect(err).To(MatchError(ContainSubstring("the disk is full")))
-	s.Expect(s.told()).To(Equal([]string{coordinationv1.ActivationFailedEvent}))
+	s.Expect(s.reported()).To(Equal([]string{coordinationv1.ActivationFailedEvent}))
 	s.Expect(s.unpaused()).To(BeEmpty())
 	s.Expect(s.writes()).To(Equal([]string{"patch DeploymentCoordination/status shop"}), "nothing else is tried")
 }
@@ -286,7 +286,7 @@ func TestAStatusThatCannotBeWrittenIsTold(t *testing.T) {
 	}
 	_, err := s.try(s.reconciler)
 	s.Expect(err).To(HaveOccurred())
-	s.Expect(s.told()).To(Equal([]string{coordinationv1.StatusUpdateFailedEvent}))
+	s.Expect(s.reported()).To(Equal([]string{coordinationv1.StatusUpdateFailedEvent}))
 }
 
 // whenFirst calls a function once, before the first write of a coordination's status.
@@ -318,13 +318,13 @@ func TestOfTwoControllersOneGivesTheTurn(t *testing.T) {
 	result, err := s.try(s.reconciler)
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(result.RequeueAfter).To(Equal(recheck.AfterConflict))
-	s.Expect(s.told()).To(BeEmpty(), "a choice that was dropped is not told")
+	s.Expect(s.reported()).To(BeEmpty(), "a choice that was dropped is not told")
 	s.Expect(s.writes()).To(Equal([]string{"patch DeploymentCoordination/status shop"}))
 
 	s.rest()
 	s.Expect(s.active("shop")).To(Equal("a"))
 	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
-	s.Expect(s.told()).NotTo(ContainElement(coordinationv1.DeploymentActivatedEvent))
+	s.Expect(s.reported()).NotTo(ContainElement(coordinationv1.DeploymentActivatedEvent))
 	s.Expect(others.Take()).To(ContainElement(HaveField("Reason", coordinationv1.DeploymentActivatedEvent)))
 }
 
@@ -343,7 +343,7 @@ func TestAReleaseIsMadeOnlyToTheVersionThatWasDecidedUpon(t *testing.T) {
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(result.RequeueAfter).To(Equal(recheck.AfterConflict))
 	s.Expect(s.unpaused()).To(BeEmpty())
-	s.Expect(s.told()).NotTo(ContainElement(coordinationv1.UnpauseFailedEvent), "it is no failure")
+	s.Expect(s.reported()).NotTo(ContainElement(coordinationv1.UnpauseFailedEvent), "it is no failure")
 	s.rest()
 	s.Expect(s.unpaused()).To(BeEmpty())
 	s.Expect(s.condition("shop", coordinationv1.ReadyCondition)).To(HavePrefix("False ActiveDeploymentHeld"))

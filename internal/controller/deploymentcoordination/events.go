@@ -12,8 +12,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
 )
 
-// tell emits notes as events about a coordination.
-func (r *Reconciler) tell(ctx context.Context, c *coordinationv1.DeploymentCoordination, notes ...deployments.Note) {
+// emit emits notes as events about a coordination.
+func (r *Reconciler) emit(ctx context.Context, c *coordinationv1.DeploymentCoordination, notes ...deployments.Note) {
 	ctx = announce.About(ctx, coordinationv1.DeploymentCoordinationKind, c)
 	for _, note := range notes {
 		kind := corev1.EventTypeNormal
@@ -24,11 +24,11 @@ func (r *Reconciler) tell(ctx context.Context, c *coordinationv1.DeploymentCoord
 	}
 }
 
-// tellAll emits one note about several coordinations. It skips deleted coordinations.
-func (r *Reconciler) tellAll(ctx context.Context, seen snapshot, coordinations []string, note deployments.Note) {
+// emitAll emits one note about several coordinations. It skips deleted coordinations.
+func (r *Reconciler) emitAll(ctx context.Context, seen snapshot, coordinations []string, note deployments.Note) {
 	for _, name := range coordinations {
 		if c := seen.coordinations[name]; c != nil && note.Reason != "" {
-			r.tell(ctx, c, note)
+			r.emit(ctx, c, note)
 		}
 	}
 }

@@ -39,12 +39,12 @@ func factsOf(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) deployments.Deploy
 		Generation:         d.Generation,
 		ObservedGeneration: d.Status.ObservedGeneration,
 
-		Paused:    d.Spec.Paused,
-		HeldBy:    d.Annotations[coordinationv1.HeldByAnnotation],
-		UserPaused:  d.Annotations[coordinationv1.RolloutPausedAnnotation] == coordinationv1.RolloutPausedValue,
-		Order:     d.Annotations[coordinationv1.OrderAnnotation],
-		AppliedBy: appliedBy(d),
-		PausedBy:  pausedBy(d),
+		Paused:     d.Spec.Paused,
+		HeldBy:     d.Annotations[coordinationv1.HeldByAnnotation],
+		UserPaused: d.Annotations[coordinationv1.RolloutPausedAnnotation] == coordinationv1.RolloutPausedValue,
+		Order:      d.Annotations[coordinationv1.OrderAnnotation],
+		AppliedBy:  appliedBy(d),
+		PausedBy:   pausedBy(d),
 
 		Template: d.Spec.Template.Name,
 		Replicas: ptr.Deref(d.Spec.Replicas, 1),

@@ -61,7 +61,7 @@ func TestThePolicyCanBeChanged(t *testing.T) {
 	s.change("shop", resume)
 	s.rest()
 	s.Expect(s.unpaused()).To(Equal([]string{"a", "b", "c"}))
-	s.Expect(s.told()).To(ContainElement(coordinationv1.DeploymentUnpausedEvent))
+	s.Expect(s.reported()).To(ContainElement(coordinationv1.DeploymentUnpausedEvent))
 	s.change("shop", func(c *coordinationv1.DeploymentCoordination) { c.Spec.IdlePolicy = "" })
 	s.rest()
 	s.Expect(s.unpaused()).To(BeEmpty())
@@ -90,7 +90,7 @@ func TestAPausedDeploymentThatFluxAppliesIsToldOnce(t *testing.T) {
 	s.rest()
 	s.finishes("b")
 	s.rest()
-	s.Expect(s.told()).NotTo(ContainElement(coordinationv1.IdlePausedEvent), "it is no news")
+	s.Expect(s.reported()).NotTo(ContainElement(coordinationv1.IdlePausedEvent), "it is no news")
 }
 
 func TestUnderResumeNothingIsPausedForFluxToMiss(t *testing.T) {
@@ -100,6 +100,6 @@ func TestUnderResumeNothingIsPausedForFluxToMiss(t *testing.T) {
 	})
 	s.coordinate("shop", resume)
 	s.rest()
-	s.Expect(s.told()).NotTo(ContainElement(coordinationv1.IdlePausedEvent))
+	s.Expect(s.reported()).NotTo(ContainElement(coordinationv1.IdlePausedEvent))
 	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
 }

@@ -31,14 +31,14 @@ func (r *Reconciler) record(ctx context.Context, seen snapshot, plan deployments
 			continue
 		}
 		c := seen.coordinations[journal.Coordination]
-		news, err := r.store(ctx, c, journal.Status)
+		changed, err := r.store(ctx, c, journal.Status)
 		if err != nil {
 			unstored[journal.Component] = true
 			errs = append(errs, r.unrecorded(ctx, c, plan, err))
 			continue
 		}
-		stored = stored || news
-		r.tell(ctx, c, journal.Notes...)
+		stored = stored || changed
+		r.emit(ctx, c, journal.Notes...)
 	}
 	return stored, unstored, errs
 }
@@ -46,7 +46,7 @@ func (r *Reconciler) record(ctx context.Context, seen snapshot, plan deployments
 // errTooEarly means that storing a journal failed a moment ago.
 var errTooEarly = errors.New("it is too early to try again")
 
-func (r *Reconciler) store(ctx context.Context, c *coordinationv1.DeploymentCoordination, next coordinationv1.DeploymentCoordinationStatus) (news bool, err error) {
+func (r *Reconciler) store(ctx context.Context, c *coordinationv1.DeploymentCoordination, next coordinationv1.DeploymentCoordinationStatus) (changed bool, err error) {
 	key := client.ObjectKeyFromObject(c).String()
 	switch {
 	case equality.Semantic.DeepEqual(c.Status, next):
@@ -79,12 +79,12 @@ func (r *Reconciler) unrecorded(ctx context.Context, c *coordinationv1.Deploymen
 	}
 	key := client.ObjectKeyFromObject(c)
 	r.journals.failed(key.String(), err, r.Now())
-	r.tellUnrecorded(ctx, c, plan, err)
+	r.reportUnrecorded(ctx, c, plan, err)
 	return fmt.Errorf("write the status of DeploymentCoordination %s: %w", key, err)
 }
 
-// tellUnrecorded emits an event about a journal that could not be written.
-func (r *Reconciler) tellUnrecorded(ctx context.Context, c *coordinationv1.DeploymentCoordination, plan deployments.Plan, err error) {
+// reportUnrecorded emits an event about a journal that could not be written.
+func (r *Reconciler) reportUnrecorded(ctx context.Context, c *coordinationv1.DeploymentCoordination, plan deployments.Plan, err error) {
 	note := deployments.Note{
 		Reason: coordinationv1.StatusUpdateFailedEvent, Warning: true, Message: fmt.Sprintf("the status cannot be written: %v", err),
 	}
@@ -92,5 +92,5 @@ func (r *Reconciler) tellUnrecorded(ctx context.Context, c *coordinationv1.Deplo
 		note.Reason = coordinationv1.ActivationFailedEvent
 		note.Message = fmt.Sprintf("no turn is given, since it cannot be written down: %v", err)
 	}
-	r.tell(ctx, c, note)
+	r.emit(ctx, c, note)
 }

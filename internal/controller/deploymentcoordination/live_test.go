@@ -220,14 +220,14 @@ func (s *street) events(name string) []string {
 	list := &corev1.EventList{}
 	s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingFields{"involvedObject.name": name})).To(Succeed())
 	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return strings.Compare(a.Name, b.Name) })
-	var told []string
+	var reported []string
 	for i := range list.Items {
 		e := &list.Items[i]
 		s.Expect(e.Source.Component).To(Equal(component))
 		s.Expect(e.LastTimestamp.IsZero()).To(BeFalse(), "kubectl sorts by lastTimestamp")
-		told = append(told, slices.Repeat([]string{e.Type + " " + e.Reason}, int(max(e.Count, 1)))...)
+		reported = append(reported, slices.Repeat([]string{e.Type + " " + e.Reason}, int(max(e.Count, 1)))...)
 	}
-	return told
+	return reported
 }
 
 // story returns the events of a coordination with their messages.

@@ -108,12 +108,12 @@ func TestAManifestThatDoesNotSpellPausedLeavesItAsItIs(t *testing.T) {
 	s.rest()
 	s.Expect(s.unpaused()).To(BeEmpty())
 	s.writes()
-	s.told()
+	s.reported()
 	s.apply("a", nil)
 	s.rest()
 	s.Expect(s.unpaused()).To(BeEmpty())
 	s.Expect(s.writes()).To(BeEmpty())
-	s.Expect(s.told()).To(BeEmpty())
+	s.Expect(s.reported()).To(BeEmpty())
 
 	for _, entry := range s.deployment("a").ManagedFields {
 		if entry.Manager == "rollout-controller" {

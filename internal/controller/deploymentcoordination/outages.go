@@ -17,9 +17,9 @@ type outages struct {
 	since map[string]time.Time
 }
 
-// worthTelling reports whether a pass stores its results: the namespace is readable, or
+// worthEmitting reports whether a pass stores its results: the namespace is readable, or
 // has been unreadable for so long that users have to know.
-func (o *outages) worthTelling(namespace string, unreadable error, now time.Time) bool {
+func (o *outages) worthEmitting(namespace string, unreadable error, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if unreadable == nil {

@@ -27,7 +27,7 @@ func overlapping(t *testing.T, edits ...func(*coordinationv1.DeploymentCoordinat
 	s.coordinate("two")
 	s.rest()
 	s.writes()
-	s.told()
+	s.reported()
 	return s
 }
 

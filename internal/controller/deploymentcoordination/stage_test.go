@@ -356,8 +356,8 @@ func conditionText(c *coordinationv1.DeploymentCoordination, kind string) string
 	return fmt.Sprintf("%s %s: %s", found.Status, found.Reason, found.Message)
 }
 
-// told returns the events since the last call, as "Reason".
-func (s *stage) told() []string {
+// reported returns the events since the last call, as "Reason".
+func (s *stage) reported() []string {
 	reasons := []string{}
 	for _, e := range s.events.Take() {
 		reasons = append(reasons, e.Reason)

@@ -27,7 +27,7 @@ func TestOfSeveralThatRollAlreadyTheFurthestAlongGoesOn(t *testing.T) {
 	s.coordinate("shop")
 	s.rest()
 	s.stays("b")
-	s.Expect(s.told()).To(ContainElements(coordinationv1.DeploymentActivatedEvent, coordinationv1.DeploymentPausedEvent))
+	s.Expect(s.reported()).To(ContainElements(coordinationv1.DeploymentActivatedEvent, coordinationv1.DeploymentPausedEvent))
 	s.observes("a")
 	s.observes("c")
 	for _, next := range []string{"a", "c"} {
@@ -65,12 +65,12 @@ func TestWhoeverHasTheTurnAndIsGoneGivesItUpAtOnce(t *testing.T) {
 			s.edit("b", version("2"))
 			s.rest()
 			s.Expect(s.active("shop")).To(Equal("a"))
-			s.told()
+			s.reported()
 			goes(s)
 			s.rest()
 			s.Expect(s.active("shop")).To(Equal("b"))
 			s.Expect(s.unpaused()).To(ContainElement("b"))
-			s.Expect(s.told()).To(ContainElement(coordinationv1.ActiveDeploymentClearedEvent))
+			s.Expect(s.reported()).To(ContainElement(coordinationv1.ActiveDeploymentClearedEvent))
 			s.Expect(s.coordination("shop").Status.Deployments).To(HaveLen(2))
 		})
 	}
@@ -81,11 +81,11 @@ func TestTheTurnIsClearedWhenTheLastOneIsDeleted(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.rest()
-	s.told()
+	s.reported()
 	s.remove(&appsv1.Deployment{}, "a")
 	s.rest()
 	s.Expect(s.active("shop")).To(BeEmpty())
-	s.Expect(s.told()).To(Equal([]string{coordinationv1.ActiveDeploymentClearedEvent}))
+	s.Expect(s.reported()).To(Equal([]string{coordinationv1.ActiveDeploymentClearedEvent}))
 	s.Expect(s.condition("shop", coordinationv1.ReadyCondition)).To(HavePrefix("True AllDeploymentsReady"))
 }
 
@@ -98,7 +98,7 @@ func TestADeploymentThatIsCreatedAnewInheritsNothing(t *testing.T) {
 	s.rest()
 	before := s.state("shop", "a")
 	s.Expect(before.ReadySince).NotTo(BeNil())
-	s.told()
+	s.reported()
 
 	s.remove(&appsv1.Deployment{}, "a")
 	s.deploy("a", paused(true))
@@ -110,7 +110,7 @@ func TestADeploymentThatIsCreatedAnewInheritsNothing(t *testing.T) {
 	s.Expect(after.ReadySince).To(BeNil())
 	s.Expect(after.LastRolloutStarted.Time).To(BeTemporally("==", s.clock.Now()))
 	s.stays("a")
-	s.Expect(s.told()).To(ContainElements(coordinationv1.ActiveDeploymentClearedEvent, coordinationv1.DeploymentActivatedEvent))
+	s.Expect(s.reported()).To(ContainElements(coordinationv1.ActiveDeploymentClearedEvent, coordinationv1.DeploymentActivatedEvent))
 }
 
 func TestTwoBusyDeploymentsDoNotStarveOthers(t *testing.T) {

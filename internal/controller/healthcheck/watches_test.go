@@ -18,15 +18,15 @@ func TestChecksOfOtherClassesAreLeftAlone(t *testing.T) {
 	g := NewWithT(t)
 	r := &Reconciler{}
 	theirs := fixture.MakeHealthCheck("shop").Healthy().Obj()
-	sick := fixture.MakeHealthCheck("shop").Unhealthy().Obj()
+	unhealthy := fixture.MakeHealthCheck("shop").Unhealthy().Obj()
 	class := v1alpha1.HealthCheckClassKustomization
-	theirs.ResourceVersion, sick.ResourceVersion = "7", "8"
-	ours := sick.DeepCopy()
+	theirs.ResourceVersion, unhealthy.ResourceVersion = "7", "8"
+	ours := unhealthy.DeepCopy()
 	ours.Spec.Class = &class
 	p := r.checkPredicate()
 	g.Expect(p.Create(event.CreateEvent{Object: theirs})).To(BeFalse())
-	g.Expect(p.Update(event.UpdateEvent{ObjectOld: theirs, ObjectNew: sick})).To(BeFalse())
-	g.Expect(p.Update(event.UpdateEvent{ObjectOld: sick, ObjectNew: ours})).To(BeTrue())
+	g.Expect(p.Update(event.UpdateEvent{ObjectOld: theirs, ObjectNew: unhealthy})).To(BeFalse())
+	g.Expect(p.Update(event.UpdateEvent{ObjectOld: unhealthy, ObjectNew: ours})).To(BeTrue())
 	g.Expect(p.Update(event.UpdateEvent{ObjectOld: ours, ObjectNew: theirs})).To(BeTrue())
 	g.Expect(p.Create(event.CreateEvent{Object: ours})).To(BeTrue())
 }

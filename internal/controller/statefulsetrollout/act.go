@@ -35,7 +35,7 @@ func (r *Reconciler) act(ctx context.Context, g gathered, m *memory, plan statef
 	err := r.replace(ctx, g, m, plan)
 	if isRefusal(err) {
 		if r.refusals.first(g.key) {
-			r.tellRefusal(ctx, g, plan.Delete[0].Set, err)
+			r.emitRejection(ctx, g, plan.Delete[0].Set, err)
 		}
 		o.refused, o.again = true, r.refusals.wait(g.key)
 		return o, unpromoted
@@ -51,7 +51,7 @@ func (r *Reconciler) act(ctx context.Context, g gathered, m *memory, plan statef
 func (r *Reconciler) replace(ctx context.Context, g gathered, m *memory, plan statefulsets.Plan) error {
 	m.last = plan.Last
 	if plan.Starts {
-		r.tellStart(ctx, g, plan.Delete[0])
+		r.emitStart(ctx, g, plan.Delete[0])
 	}
 	for _, d := range plan.Delete {
 		switch err := r.remove(ctx, g.key.Namespace, d); {
@@ -61,7 +61,7 @@ func (r *Reconciler) replace(ctx context.Context, g gathered, m *memory, plan st
 			return fmt.Errorf("delete pod %s: %w", d.Pod, err)
 		}
 		m.deleted[d.UID] = true
-		r.tellReplaced(ctx, g, d)
+		r.emitReplaced(ctx, g, d)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (r *Reconciler) promote(ctx context.Context, g gathered, names []string) er
 			errs = append(errs, fmt.Errorf("write the revision of StatefulSet %s: %w", name, err))
 			continue
 		}
-		r.tellFinished(ctx, g, name)
+		r.emitFinished(ctx, g, name)
 	}
 	return errors.Join(errs...)
 }

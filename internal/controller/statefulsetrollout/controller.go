@@ -125,7 +125,7 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (o
 		}
 		plan = statefulsets.Decide(g.facts)
 	}
-	r.tell(ctx, g, m, plan)
+	r.emit(ctx, g, m, plan)
 	return r.act(ctx, g, m, plan)
 }
 

@@ -16,33 +16,33 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
 )
 
-// news is a fact that is reported once, until a pass finds it false.
-type news struct {
+// transition is a fact that is reported once, until a pass finds it false.
+type transition struct {
 	set, event, what string
 }
 
-// tell reports the facts that have become true since the last pass: mistakes in the sets,
+// emit reports the facts that have become true since the last pass: mistakes in the sets,
 // reasons why pods are not replaced, and a finished set.
-func (r *Reconciler) tell(ctx context.Context, g gathered, m *memory, plan statefulsets.Plan) {
-	current := map[news]bool{}
-	once := func(n news, kind, message string) {
-		if current[n] = true; !m.told[n] {
+func (r *Reconciler) emit(ctx context.Context, g gathered, m *memory, plan statefulsets.Plan) {
+	current := map[transition]bool{}
+	once := func(n transition, kind, message string) {
+		if current[n] = true; !m.reported[n] {
 			r.send(ctx, g, n.set, kind, n.event, message)
 		}
 	}
 	for _, w := range plan.Warnings {
-		once(news{w.Set, w.Reason, w.Message}, corev1.EventTypeWarning, w.Message)
+		once(transition{w.Set, w.Reason, w.Message}, corev1.EventTypeWarning, w.Message)
 	}
 	for name, set := range g.sets {
 		if keys := strings.Join(unsupported(set), ", "); keys != "" {
-			once(news{name, rolloutgroup.UnsupportedEvent, keys}, corev1.EventTypeWarning, "not obeyed by this controller: "+keys)
+			once(transition{name, rolloutgroup.UnsupportedEvent, keys}, corev1.EventTypeWarning, "not obeyed by this controller: "+keys)
 		}
 	}
 	for _, name := range plan.About {
-		once(news{name, eventOf(plan), plan.Reason}, kindOf(plan), plan.Message)
+		once(transition{name, eventOf(plan), plan.Reason}, kindOf(plan), plan.Message)
 	}
-	if m.told = current; plan.Finished != "" {
-		r.tellFinished(ctx, g, plan.Finished)
+	if m.reported = current; plan.Finished != "" {
+		r.emitFinished(ctx, g, plan.Finished)
 	}
 }
 
@@ -61,22 +61,22 @@ func kindOf(plan statefulsets.Plan) string {
 	return corev1.EventTypeWarning
 }
 
-func (r *Reconciler) tellStart(ctx context.Context, g gathered, d statefulsets.Deletion) {
+func (r *Reconciler) emitStart(ctx context.Context, g gathered, d statefulsets.Deletion) {
 	r.send(ctx, g, d.Set, corev1.EventTypeNormal, rolloutgroup.RolloutStartedEvent,
 		fmt.Sprintf("pods are replaced by those of revision %s", d.To))
 }
 
-func (r *Reconciler) tellReplaced(ctx context.Context, g gathered, d statefulsets.Deletion) {
+func (r *Reconciler) emitReplaced(ctx context.Context, g gathered, d statefulsets.Deletion) {
 	r.send(ctx, g, d.Set, corev1.EventTypeNormal, rolloutgroup.PodReplacedEvent,
 		fmt.Sprintf("pod %s of revision %s is deleted, to be created again", d.Pod, d.From))
 }
 
-func (r *Reconciler) tellFinished(ctx context.Context, g gathered, set string) {
+func (r *Reconciler) emitFinished(ctx context.Context, g gathered, set string) {
 	r.send(ctx, g, set, corev1.EventTypeNormal, rolloutgroup.RolloutFinishedEvent,
 		fmt.Sprintf("all pods are available with revision %s", g.sets[set].Status.UpdateRevision))
 }
 
-func (r *Reconciler) tellRefusal(ctx context.Context, g gathered, set string, err error) {
+func (r *Reconciler) emitRejection(ctx context.Context, g gathered, set string, err error) {
 	r.send(ctx, g, set, corev1.EventTypeWarning, rolloutgroup.RolloutBlockedEvent, refusal(err))
 }
 

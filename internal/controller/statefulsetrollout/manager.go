@@ -32,7 +32,7 @@ const controllerUID = "metadata.controllerUID"
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named("statefulsetrollout").
-		Watches(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(groupOf), builder.WithPredicates(changed(setNews))).
+		Watches(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(groupOf), builder.WithPredicates(changed(setTransition))).
 		WithEventFilter(r.writes.ForgetGone()).
 		WithOptions(options).
 		Build(r)
@@ -42,7 +42,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, optio
 	r.pods.cache, r.pods.controller = mgr.GetCache(), c
 	r.pods.source = func() source.SyncingSource {
 		return source.Kind[client.Object](mgr.GetCache(), &corev1.Pod{},
-			handler.EnqueueRequestsFromMapFunc(r.groupOfPod), changed(podNews))
+			handler.EnqueueRequestsFromMapFunc(r.groupOfPod), changed(podTransition))
 	}
 	return nil
 }
@@ -71,13 +71,13 @@ func (r *Reconciler) groupOfPod(ctx context.Context, pod client.Object) []reconc
 }
 
 // changed admits updates that change something that a plan depends on.
-func changed(news func(client.Object) any) predicate.Predicate {
+func changed(part func(client.Object) any) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return !reflect.DeepEqual(news(e.ObjectOld), news(e.ObjectNew))
+		return !reflect.DeepEqual(part(e.ObjectOld), part(e.ObjectNew))
 	}}
 }
 
-func podNews(o client.Object) any {
+func podTransition(o client.Object) any {
 	pod := o.(*corev1.Pod)
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
@@ -86,7 +86,7 @@ func podNews(o client.Object) any {
 	return []any{podFacts(pod), owner.UID}
 }
 
-func setNews(o client.Object) any {
+func setTransition(o client.Object) any {
 	set := o.(*appsv1.StatefulSet)
 	return []any{setFacts(set), set.Labels[rolloutgroup.Label], unsupported(set)}
 }

@@ -20,8 +20,8 @@ type memory struct {
 	last types.UID
 	// deleted are pods that this controller has deleted and that the cache still shows.
 	deleted map[types.UID]bool
-	// told is what has been reported already.
-	told map[news]bool
+	// reported is what has been reported already.
+	reported map[transition]bool
 }
 
 // memories contains the memories of all groups. The worker that has a group owns its
@@ -38,7 +38,7 @@ func (m *memories) of(group types.NamespacedName) *memory {
 		m.all = map[types.NamespacedName]*memory{}
 	}
 	if m.all[group] == nil {
-		m.all[group] = &memory{deleted: map[types.UID]bool{}, told: map[news]bool{}}
+		m.all[group] = &memory{deleted: map[types.UID]bool{}, reported: map[transition]bool{}}
 	}
 	return m.all[group]
 }

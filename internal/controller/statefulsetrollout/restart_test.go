@@ -102,7 +102,7 @@ func TestAnOldCachePromotesNoRevisionTwice(t *testing.T) {
 	asked := s.requests.about("")
 	s.step(r)
 	s.Expect(s.requests.about("")).To(Equal(asked), "it remembers what it wrote, and asks for nothing")
-	s.Expect(told(s.events.All())).To(Equal([]string{"zone-a RolloutFinished"}))
+	s.Expect(reported(s.events.All())).To(Equal([]string{"zone-a RolloutFinished"}))
 }
 
 // stepwise returns a reconciler that does one pass per call of step, with a cache in

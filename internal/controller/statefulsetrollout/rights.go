@@ -15,7 +15,7 @@ import (
 // each event would be refused, and the refusal logged.
 type rights struct {
 	mu      sync.Mutex
-	mayTell map[string]bool
+	mayEmit map[string]bool
 }
 
 // allowEvents asks the API server once per namespace. Without the permission to ask,
@@ -23,7 +23,7 @@ type rights struct {
 func (r *rights) allowEvents(ctx context.Context, c client.Client, namespace string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if allowed, known := r.mayTell[namespace]; known {
+	if allowed, known := r.mayEmit[namespace]; known {
 		return allowed
 	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -32,10 +32,10 @@ func (r *rights) allowEvents(ctx context.Context, c client.Client, namespace str
 	if err := c.Create(ctx, review); err != nil && !apierrors.IsForbidden(err) {
 		return false
 	}
-	if r.mayTell == nil {
-		r.mayTell = map[string]bool{}
+	if r.mayEmit == nil {
+		r.mayEmit = map[string]bool{}
 	}
-	r.mayTell[namespace] = review.Status.Allowed
+	r.mayEmit[namespace] = review.Status.Allowed
 	return review.Status.Allowed
 }
 
@@ -44,5 +44,5 @@ func (r *rights) allowEvents(ctx context.Context, c client.Client, namespace str
 func (r *rights) forget(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.mayTell, namespace)
+	delete(r.mayEmit, namespace)
 }

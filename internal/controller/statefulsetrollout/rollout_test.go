@@ -28,7 +28,7 @@ func TestZonesRollOneAfterTheOther(t *testing.T) {
 	for i := 0; i < 6; i += 2 {
 		s.Expect(took[i+1]).To(Equal(took[i][:len("zone-a-")]+"1"), "in %v", took)
 	}
-	s.Eventually(func() []string { return told(s.events.All()) }).Should(ConsistOf(
+	s.Eventually(func() []string { return reported(s.events.All()) }).Should(ConsistOf(
 		"zone-a RolloutStarted", "zone-b RolloutStarted", "zone-c RolloutStarted",
 		"zone-a RolloutFinished", "zone-b RolloutFinished", "zone-c RolloutFinished",
 	))
@@ -58,7 +58,7 @@ func TestAPodIsReadyWhenItsConditionSaysSo(t *testing.T) {
 	s.saysReady("zone-a-0", corev1.ConditionFalse) // as with an unmet readiness gate, although all containers are ready
 	s.play(t)
 	s.release("2.0.0", "zone-b")
-	s.Eventually(func() []string { return told(s.events.All()) }).Should(ContainElement("zone-b RolloutBlocked"))
+	s.Eventually(func() []string { return reported(s.events.All()) }).Should(ContainElement("zone-b RolloutBlocked"))
 	s.Consistently(s.guard.took).Should(BeEmpty())
 	s.saysReady("zone-a-0", corev1.ConditionTrue)
 	s.runs("2.0.0", "zone-b")
@@ -87,7 +87,7 @@ func TestGoingBackReplacesThePodsOfTheAbandonedRevision(t *testing.T) {
 	s.runs("1.0.0", "zone-a", "zone-b")
 	s.Expect(s.guard.took()).To(Equal([]string{"zone-a-0", "zone-a-0"}))
 	s.Expect([]any{s.pod("zone-a-1").UID, s.pod("zone-a-2").UID, s.pod("zone-b-0").UID}).To(Equal(untouched))
-	s.Eventually(func() []string { return told(s.events.All()) }).Should(ContainElement("zone-a RolloutFinished"),
+	s.Eventually(func() []string { return reported(s.events.All()) }).Should(ContainElement("zone-a RolloutFinished"),
 		"though there is no revision to promote")
 }
 
@@ -96,7 +96,7 @@ func TestABrokenVersionStopsAtTheFirstPodAndItsFixGoesThrough(t *testing.T) {
 	bad := s.broken("bad")
 	s.play(t)
 	s.release(bad, "zone-a", "zone-b")
-	s.Eventually(func() []string { return told(s.events.All()) }).Should(ContainElement(HaveSuffix(" RolloutBlocked")))
+	s.Eventually(func() []string { return reported(s.events.All()) }).Should(ContainElement(HaveSuffix(" RolloutBlocked")))
 	s.Eventually(func() string { return s.blocked("ingester") }).Should(Equal(rolloutgroup.PodsStuckReason))
 	s.Consistently(s.guard.took).Should(HaveLen(1), "neither another pod nor the stuck one again")
 	s.release("2.0.0", "zone-a", "zone-b")
@@ -212,7 +212,7 @@ func TestPodsOfOthersAreLeftAlone(t *testing.T) {
 	s.release("2.0.0", "alone", "zone-a")
 	s.Eventually(func() map[string]string { return s.pods("zone-a") }).Should(
 		Equal(map[string]string{"zone-a-0": "2.0.0", "zone-a-7": "0.0.1"}))
-	s.Eventually(func() []string { return told(s.events.All()) }).Should(ContainElement("zone-a RolloutFinished"), "the stray does not count")
+	s.Eventually(func() []string { return reported(s.events.All()) }).Should(ContainElement("zone-a RolloutFinished"), "the stray does not count")
 	s.Consistently(s.guard.took).Should(Equal([]string{"zone-a-0"}))
 }
 
@@ -305,7 +305,7 @@ func TestNothingIsAskedForAtRest(t *testing.T) {
 	s.play(t)
 	s.release("2.0.0", "zone-a", "zone-b")
 	s.runs("2.0.0", "zone-a", "zone-b")
-	s.Eventually(func() []string { return told(s.events.All()) }).Should(HaveLen(4))
+	s.Eventually(func() []string { return reported(s.events.All()) }).Should(HaveLen(4))
 	before := len(s.requests.about(""))
 	s.Consistently(func() int { return len(s.requests.about("")) }, moment).Should(Equal(before))
 	s.Expect(s.requests.about("DELETE ")).To(HaveLen(2))

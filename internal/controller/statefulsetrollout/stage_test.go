@@ -319,8 +319,8 @@ func (s *stage) series(name string) []map[string]string {
 	return all
 }
 
-// told returns the events so far, without those about replaced pods.
-func told(events []fixture.Event) []string {
+// reported returns the events so far, without those about replaced pods.
+func reported(events []fixture.Event) []string {
 	var all []string
 	for _, e := range events {
 		if e.Reason != rolloutgroup.PodReplacedEvent {

@@ -8,8 +8,8 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// tell keeps notes until the journal is stored.
-func (g *group) tell(notes ...Note) { g.notes = append(g.notes, notes...) }
+// emit keeps notes until the journal is stored.
+func (g *group) emit(notes ...Note) { g.notes = append(g.notes, notes...) }
 
 func activatedNote(m *member) Note {
 	why := "its turn has come"

@@ -50,7 +50,7 @@ func (c *component) keeper() *member {
 		switch {
 		case m == nil, m.superseded:
 		case m.judge(c.now) == done:
-			g.tell(readyNote(m))
+			g.emit(readyNote(m))
 		case !slices.Contains(holders, m):
 			holders = append(holders, m)
 		}
@@ -123,7 +123,7 @@ func (g *group) resume() {
 	}
 	if name != "" {
 		g.turned = true
-		g.tell(goneNote(name))
+		g.emit(goneNote(name))
 	}
 }
 
@@ -140,11 +140,11 @@ func (g *group) turn(next *member) {
 	g.active, g.turned = to, true
 	switch {
 	case to == nil:
-		g.tell(clearedNote(from, next))
+		g.emit(clearedNote(from, next))
 	case from == nil:
-		g.tell(activatedNote(to))
+		g.emit(activatedNote(to))
 	default:
-		g.tell(changedNote(from, to), activatedNote(to))
+		g.emit(changedNote(from, to), activatedNote(to))
 	}
 }
 

@@ -23,18 +23,18 @@ func (g *group) warnContested(m *member, w Write) {
 	case m.PausedBy == "":
 		g.warnRemoved(m, w)
 	case w.Kind == WriteUnpause && g.released(m):
-		g.tell(contestedNote(m, "true although it has the turn"))
+		g.emit(contestedNote(m, "true although it has the turn"))
 	case w.Kind == WritePause && m.outdated:
-		g.tell(contestedNote(m, "false although it waits for its turn"))
+		g.emit(contestedNote(m, "false although it waits for its turn"))
 	case m.spellsResume() && m.idlesPaused() && !g.knewResumed(m):
-		g.tell(contestedNote(m, "false, so it is not paused while it has nothing to roll out"))
+		g.emit(contestedNote(m, "false, so it is not paused while it has nothing to roll out"))
 	}
 }
 
 // warnRemoved warns that another writer has removed spec.paused, which then has no owner.
 func (g *group) warnRemoved(m *member, w Write) {
 	if w.Kind == WritePause && m.WasPaused {
-		g.tell(removedNote(m))
+		g.emit(removedNote(m))
 	}
 }
 
@@ -69,7 +69,7 @@ func (g *group) warnIdle() {
 	if len(names) == 0 {
 		return
 	}
-	g.tell(Note{Reason: coordinationv1.IdlePausedEvent, Warning: true, Message: "paused while there is nothing to roll out, which Flux never finds ready: " +
+	g.emit(Note{Reason: coordinationv1.IdlePausedEvent, Warning: true, Message: "paused while there is nothing to roll out, which Flux never finds ready: " +
 		enumerate(names) + "; set spec.idlePolicy to Resume"})
 }
 

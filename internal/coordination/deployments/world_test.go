@@ -218,7 +218,7 @@ func (w *world) storeJournal(v view, j deployments.Journal) error {
 	r := w.crs[j.Coordination]
 	text, next := store(w.t, j.Status)
 	if r != nil && text == r.stored && r.version == v.crs[j.Coordination] {
-		w.tell(j.Coordination, j.Notes...)
+		w.emit(j.Coordination, j.Notes...)
 		return nil
 	}
 	if err := w.fate(); err != nil {
@@ -237,7 +237,7 @@ func (w *world) storeJournal(v view, j deployments.Journal) error {
 	w.version++
 	r.version = w.version
 	w.writes++
-	w.tell(j.Coordination, j.Notes...)
+	w.emit(j.Coordination, j.Notes...)
 	if w.rough && w.chance(40) {
 		return errors.New("stored, but the answer was lost")
 	}
@@ -277,7 +277,7 @@ func (w *world) remember(p deployments.Write, err error) {
 		note.Message += ": " + err.Error()
 	}
 	for _, name := range p.Coordinations {
-		w.tell(name, note)
+		w.emit(name, note)
 	}
 }
 
@@ -347,8 +347,8 @@ func (w *world) fate() error {
 	return nil
 }
 
-// tell stores the events, and shows them in the story.
-func (w *world) tell(name string, notes ...deployments.Note) {
+// emit stores the events, and shows them in the story.
+func (w *world) emit(name string, notes ...deployments.Note) {
 	for _, note := range notes {
 		if note.Reason == "" {
 			continue

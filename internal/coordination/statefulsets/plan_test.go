@@ -330,20 +330,20 @@ func TestASetIsFinishedOnceThoughItsStatusIsLate(t *testing.T) {
 		t.Errorf("before its status tells of all pods: %+v", plan)
 	}
 	late.Sets[0] = zone("a", "new,new")
-	if got := told(statefulsets.Decide(late)); got != "Done ^a" {
+	if got := described(statefulsets.Decide(late)); got != "Done ^a" {
 		t.Errorf("after it: %s", got)
 	}
 }
 
 func TestWhatWeDeletedCountsUntilItsSuccessorIsSeen(t *testing.T) {
 	old := statefulsets.Group{Now: noon, Sets: sets{zone("a", "old,old")}, Deleted: map[types.UID]bool{"a-0": true}}
-	if got := told(statefulsets.Decide(old)); got != "Rolling" {
+	if got := described(statefulsets.Decide(old)); got != "Rolling" {
 		t.Errorf("from old pods: %s", got)
 	}
 	successor := pod("a-0", "new")
 	successor.UID = "another"
 	old.Sets[0].Pods[0] = successor
-	if got := told(statefulsets.Decide(old)); got != "Rolling -a-1" {
+	if got := described(statefulsets.Decide(old)); got != "Rolling -a-1" {
 		t.Errorf("with its successor: %s", got)
 	}
 }
@@ -351,13 +351,13 @@ func TestWhatWeDeletedCountsUntilItsSuccessorIsSeen(t *testing.T) {
 func TestThePlanSaysWhenTimeAloneChangesIt(t *testing.T) {
 	a := zone("a", "new:40,new:20,old", minReady(time.Minute), allows("2"))
 	plan := decide(a, zone("b", "old"))
-	if want := noon.Add(21 * time.Second); told(plan) != "Rolling" || !plan.RecheckAt.Equal(want) {
-		t.Fatalf("%s, again at %s, want %s", told(plan), plan.RecheckAt, want)
+	if want := noon.Add(21 * time.Second); described(plan) != "Rolling" || !plan.RecheckAt.Equal(want) {
+		t.Fatalf("%s, again at %s, want %s", described(plan), plan.RecheckAt, want)
 	}
 	for at, want := range map[int]string{20: "Rolling", 21: "Rolling -a-2"} {
 		plan := statefulsets.Decide(statefulsets.Group{Now: noon.Add(time.Duration(at) * time.Second), Sets: sets{a}})
-		if told(plan) != want {
-			t.Errorf("%d s later: %s, want %s", at, told(plan), want)
+		if described(plan) != want {
+			t.Errorf("%d s later: %s, want %s", at, described(plan), want)
 		}
 	}
 	if at := decide(zone("a", "old,old")).RecheckAt; !at.IsZero() {
@@ -386,7 +386,7 @@ func TestATurnLastsUntilTheSetIsComplete(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := statefulsets.Decide(statefulsets.Group{Now: noon, Sets: tt.sets, Last: tt.last})
-			if got := told(plan); got != tt.want || plan.Last != tt.next {
+			if got := described(plan); got != tt.want || plan.Last != tt.next {
 				t.Errorf("decided\n\t%s\nand then it is the turn of %q, want\n\t%s\nand %q", got, plan.Last, tt.want, tt.next)
 			}
 			if tt.last != "" && plan.Last != tt.last && !plan.Acts() {

@@ -416,7 +416,7 @@ func TestThePromisesHoldWhateverHappens(t *testing.T) {
 				}
 			}
 			if plan := s.decide((*simulatedZone).seen); plan.State != statefulsets.Done {
-				t.Errorf("in the end it is %s", told(plan))
+				t.Errorf("in the end it is %s", described(plan))
 			}
 			taken += s.taken
 		})

@@ -112,8 +112,8 @@ func deleting(s *statefulsets.Set) { s.Deleting = true }
 func unseen(s *statefulsets.Set)   { s.Generation++ }
 func unknown(s *statefulsets.Set)  { s.UpdateRevision = "" }
 
-// told returns the plan as one line.
-func told(p statefulsets.Plan) string {
+// described returns the plan as one line.
+func described(p statefulsets.Plan) string {
 	words := []string{string(p.State)}
 	if p.Reason != "" {
 		words = append(words, p.Reason+":", p.Message)
@@ -144,7 +144,7 @@ func check(t *testing.T, lines map[string]line) {
 	t.Helper()
 	for name, l := range lines {
 		t.Run(name, func(t *testing.T) {
-			if got := told(decide(l.sets...)); got != l.want {
+			if got := described(decide(l.sets...)); got != l.want {
 				t.Errorf("decided\n\t%s\nwant\n\t%s", got, l.want)
 			}
 		})

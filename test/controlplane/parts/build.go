@@ -197,11 +197,11 @@ func Lock(ctx context.Context, progress io.Writer, what string) (unlock func(), 
 	if err != nil {
 		return nil, fmt.Errorf("open the lock for building: %w", err)
 	}
-	for told := false; ; told = true {
+	for reported := false; ; reported = true {
 		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
 			return func() { _ = f.Close() }, nil
 		}
-		if !told {
+		if !reported {
 			fmt.Fprintln(progress, "Another process builds the "+what+"; waiting for it.")
 		}
 		select {

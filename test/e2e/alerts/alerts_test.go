@@ -31,7 +31,7 @@ func TestAnAlertThatKnowsNothingOfRolloutsHearsOfThem(t *testing.T) {
 	live(s)
 
 	var want []string
-	for _, line := range told(s) {
+	for _, line := range reported(s) {
 		want = append(want, "OCIRepository "+line[0]+" Rollout shop: "+line[1])
 	}
 	team.await(t, want)
@@ -54,14 +54,14 @@ func TestAnAlertOnRolloutsHearsOfThemOnceFluxIsPatched(t *testing.T) {
 	live(s)
 
 	var want []string
-	for _, line := range told(s) {
+	for _, line := range reported(s) {
 		want = append(want, "Rollout "+line[0]+" "+line[1])
 	}
 	team.await(t, want)
 }
 
-// told returns the events of live, each as "severity Reason:" and its message.
-func told(s *stage.Stage) [][2]string {
+// reported returns the events of live, each as "severity Reason:" and its message.
+func reported(s *stage.Stage) [][2]string {
 	return [][2]string{
 		{"info ReleaseDetected:", "release 1.1.0 was detected"},
 		{"info SomeGatesBlocking:", "1.1.0: not passing: RolloutGate manual"},

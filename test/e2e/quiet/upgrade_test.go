@@ -30,7 +30,7 @@ func TestAnUpgradeDuringABakeWritesNothing(t *testing.T) {
 	objects := func() []client.Object {
 		return []client.Object{s.Rollout(), s.HealthCheck(), s.OCIRepository(""), s.Kustomization()}
 	}
-	before, told := read(s, objects()), s.Events(s.Rollout())
+	before, reported := read(s, objects()), s.Events(s.Rollout())
 
 	stopController(t)
 	install(t)
@@ -44,7 +44,7 @@ func TestAnUpgradeDuringABakeWritesNothing(t *testing.T) {
 	if diff := cmp.Diff(before, read(s, objects())); diff != "" {
 		t.Errorf("the upgrade changed (-before +after):\n%s", diff)
 	}
-	if diff := cmp.Diff(told, s.Events(s.Rollout())); diff != "" {
+	if diff := cmp.Diff(reported, s.Events(s.Rollout())); diff != "" {
 		t.Errorf("the upgrade was told as something else (-before +after):\n%s", diff)
 	}
 	endsAsItWould(s, before[0].(*v1alpha1.Rollout).Current())

@@ -20,16 +20,16 @@ const component = "rollout-controller"
 
 // History returns the promotions of a Rollout, newest first, each as "id version state".
 func History(r *v1alpha1.Rollout) []string {
-	told := []string{}
+	reported := []string{}
 	for i := range r.Status.History {
 		e := &r.Status.History[i]
 		var id int64
 		if e.ID != nil {
 			id = *e.ID
 		}
-		told = append(told, fmt.Sprintf("%d %s %s", id, e.Version.Tag, e.State()))
+		reported = append(reported, fmt.Sprintf("%d %s %s", id, e.Version.Tag, e.State()))
 	}
-	return told
+	return reported
 }
 
 // Condition returns a condition of a Rollout, as "Type=Status Reason: message".
@@ -55,15 +55,15 @@ func (s *Stage) Events(object client.Object) []string {
 	}
 	// The names of an object's events end with the time in hexadecimal digits.
 	slices.SortFunc(events.Items, func(a, b corev1.Event) int { return strings.Compare(a.Name, b.Name) })
-	told := []string{}
+	reported := []string{}
 	for i := range events.Items {
 		e := &events.Items[i]
 		if e.Source.Component == component && e.InvolvedObject.Kind == gvk.Kind && e.InvolvedObject.Name == object.GetName() {
 			line := fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message)
-			told = append(told, slices.Repeat([]string{line}, int(max(e.Count, 1)))...)
+			reported = append(reported, slices.Repeat([]string{line}, int(max(e.Count, 1)))...)
 		}
 	}
-	return told
+	return reported
 }
 
 // Told returns the events with a reason.

@@ -145,14 +145,14 @@ func (f *fleet) journal() string {
 		return ""
 	}
 	c := f.coordination()
-	told := fmt.Sprintf("active: %q\n", c.Status.ActiveDeployment)
+	reported := fmt.Sprintf("active: %q\n", c.Status.ActiveDeployment)
 	for _, s := range c.Status.DeploymentStates {
-		told += fmt.Sprintf("%s: pending %t, started %s, finished %s\n", s.Name, s.HasPendingChanges, s.LastRolloutStarted, s.LastRolloutFinished)
+		reported += fmt.Sprintf("%s: pending %t, started %s, finished %s\n", s.Name, s.HasPendingChanges, s.LastRolloutStarted, s.LastRolloutFinished)
 	}
 	for _, condition := range c.Status.Conditions {
-		told += fmt.Sprintf("%s=%s %s: %s\n", condition.Type, condition.Status, condition.Reason, condition.Message)
+		reported += fmt.Sprintf("%s=%s %s: %s\n", condition.Type, condition.Status, condition.Reason, condition.Message)
 	}
-	return told
+	return reported
 }
 
 func conditionOf(c *coordinationv1.DeploymentCoordination, kind string) string {

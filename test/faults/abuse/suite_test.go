@@ -284,17 +284,17 @@ func promotions() int {
 // trial is a running attack.
 type trial struct {
 	*quiet
-	told   *report.Report
-	memory *memory
+	reported *report.Report
+	memory   *memory
 }
 
 // begin starts to watch the controller, which has restarted since the last attack, and
 // lets it promote for the quiet tenant without an attack.
 func begin(t *testing.T, attack string) *trial {
 	t.Helper()
-	told := report.Begin(t, "a tenant "+attack,
+	reported := report.Begin(t, "a tenant "+attack,
 		"other tenants' promotions, bakes, metadata and alerts go on at their pace; the controller keeps within its memory, and does not restart")
-	return &trial{quiet: quietBeside(t), told: told, memory: watchMemory(t)}
+	return &trial{quiet: quietBeside(t), reported: reported, memory: watchMemory(t)}
 }
 
 // passes releases during the attack. On a machine with other load a round may be slow, so
@@ -318,6 +318,6 @@ func (x *trial) passes(times int, seen string) {
 	if !plane.Controller.Running() || plane.Controller.PID() != x.memory.pid {
 		x.T.Error("the controller has ended")
 	}
-	x.told.Saw(times, "%s; the quiet tenant's median promotion took %.2f times what it takes alone, all of its alerts came; at most %d MiB, 0 restarts",
+	x.reported.Saw(times, "%s; the quiet tenant's median promotion took %.2f times what it takes alone, all of its alerts came; at most %d MiB, 0 restarts",
 		seen, slower, most>>20)
 }

@@ -51,10 +51,10 @@ func (m *memory) most() int64 {
 
 // inbox receives the controller's Flux events.
 type inbox struct {
-	mu   sync.Mutex
-	seen map[string]int // by namespace
-	last []string
-	told map[string]bool
+	mu       sync.Mutex
+	seen     map[string]int // by namespace
+	last     []string
+	reported map[string]bool
 }
 
 // ServeHTTP implements http.Handler.
@@ -66,12 +66,12 @@ func (i *inbox) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.seen == nil {
-		i.seen, i.told = map[string]int{}, map[string]bool{}
+		i.seen, i.reported = map[string]int{}, map[string]bool{}
 	}
 	namespace := event.InvolvedObject.Namespace
 	i.seen[namespace]++
 	version, _, _ := strings.Cut(strings.TrimPrefix(event.Message, "Rollout shop: "), ":")
-	i.told[fmt.Sprint(namespace, event.Reason, version)] = true
+	i.reported[fmt.Sprint(namespace, event.Reason, version)] = true
 	if i.last = append(i.last, namespace+" "+event.Reason+" "+event.Message); len(i.last) > 20 {
 		i.last = i.last[1:]
 	}
@@ -81,7 +81,7 @@ func (i *inbox) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 func (i *inbox) has(namespace, reason, version string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.told[fmt.Sprint(namespace, reason, version)]
+	return i.reported[fmt.Sprint(namespace, reason, version)]
 }
 
 // of returns the number of events of a namespace.

@@ -31,7 +31,7 @@ const (
 )
 
 func TestWhateverIsDoneToItsObjectsTheNewestReleaseIsOutInTheEnd(t *testing.T) {
-	told := report.Begin(t, "an adversary reverts targets, flaps health, re-tags releases, moves the policy back, and deletes and recreates targets, HealthChecks, gates, policies and annotations, at random",
+	reported := report.Begin(t, "an adversary reverts targets, flaps health, re-tags releases, moves the policy back, and deletes and recreates targets, HealthChecks, gates, policies and annotations, at random",
 		"no promise is broken meanwhile; when it stops, the newest release gets out everywhere and nothing is stuck; the writes are bounded by the disturbances")
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, stage.AsShipped...)
 	random := stage.Random(t)
@@ -67,7 +67,7 @@ func TestWhateverIsDoneToItsObjectsTheNewestReleaseIsOutInTheEnd(t *testing.T) {
 		t.Errorf("the controller wrote %d times in %d disturbances, want at most %d", writes, disturbances, most)
 	}
 	victims[0].Stays("as it is", func(*v1alpha1.Rollout) bool { return controllerWrites(t, plane) == writes })
-	told.Saw(disturbances, "%d promotions of %d applications; %d states broke no promise; the newest release was applied everywhere in the end; the controller wrote %.1f times for each disturbance, and then no more",
+	reported.Saw(disturbances, "%d promotions of %d applications; %d states broke no promise; the newest release was applied everywhere in the end; the controller wrote %.1f times for each disturbance, and then no more",
 		story.Promotions, len(victims), story.States, float64(writes)/disturbances)
 }
 

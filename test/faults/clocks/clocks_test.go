@@ -29,7 +29,7 @@ import (
 const bake = 2 * time.Second
 
 func TestTheClocksOfOthersAreAnHourOff(t *testing.T) {
-	told := report.Begin(t, "the clocks of Flux, of the writers of HealthChecks and of who builds releases are an hour ahead, or behind, or are set right meanwhile",
+	reported := report.Begin(t, "the clocks of Flux, of the writers of HealthChecks and of who builds releases are an hour ahead, or behind, or are set right meanwhile",
 		"what is true is decided by what comes after what, never by comparing their times: no bake on what was healthy before, no wait without end, no duration below zero")
 	plane := stage.StartFor(t, controlplane.Options{ImageScanner: true}, stage.AsShipped...)
 	var times, promotions atomic.Int32
@@ -50,7 +50,7 @@ func TestTheClocksOfOthersAreAnHourOff(t *testing.T) {
 			})
 		}
 	})
-	told.Saw(int(times.Load()), "%d promotions on times that were an hour off: bakes began on what was said after the release was applied, old errors failed none, new ones did, and every bake took its time", promotions.Load())
+	reported.Saw(int(times.Load()), "%d promotions on times that were an hour off: bakes began on what was said after the release was applied, old errors failed none, new ones did, and every bake took its time", promotions.Load())
 }
 
 // world is an application in which the test plays all parts except the controller, with a

@@ -32,7 +32,7 @@ var wanted = outcome{
 }
 
 func TestTheControllerMayBeKilledAtEachOfItsWrites(t *testing.T) {
-	told := report.Begin(t, "kill -9 at each write, before the API server sees it and after it has carried it out",
+	reported := report.Begin(t, "kill -9 at each write, before the API server sees it and after it has carried it out",
 		"the same history and status; each target is written once for each release")
 	seen := observer.Watch(t, shared.ControlPlane)
 	clean := openStory(t)
@@ -66,7 +66,7 @@ func TestTheControllerMayBeKilledAtEachOfItsWrites(t *testing.T) {
 		t.Errorf("the controller was killed %d times, want %d", kills.Load(), want)
 	}
 	stories := len(points(writes))
-	told.Saw(int(kills.Load()), "a story of 4 promotions, 2 targets and a HealthCheck makes %d writes; it ended the same %d times; "+
+	reported.Saw(int(kills.Load()), "a story of 4 promotions, 2 targets and a HealthCheck makes %d writes; it ended the same %d times; "+
 		"%d promotions, none twice; %d of %d events were told again", len(writes), stories, story.Promotions, again.Load(), stories*sum(events))
 }
 

@@ -173,12 +173,12 @@ func (s *story) timeless(text string) string {
 
 // history returns the promotions and their authors.
 func history(rollout *v1alpha1.Rollout) []string {
-	told := stage.History(rollout)
-	for i := range told {
+	reported := stage.History(rollout)
+	for i := range reported {
 		by := rollout.Status.History[i].TriggeredBy
-		told[i] += fmt.Sprintf(" %s %s", by.Kind, by.Name)
+		reported[i] += fmt.Sprintf(" %s %s", by.Kind, by.Name)
 	}
-	return told
+	return reported
 }
 
 // events counts the events that the controller emitted.
@@ -186,12 +186,12 @@ func (s *story) events() map[string]int {
 	s.t.Helper()
 	list := &corev1.EventList{}
 	s.must(shared.Client().List(s.t.Context(), list, client.InNamespace(s.namespace)))
-	told := map[string]int{}
+	reported := map[string]int{}
 	for i := range list.Items {
 		e := &list.Items[i]
-		told[s.timeless(fmt.Sprintf("%s %s: %s", e.InvolvedObject.Kind, e.Reason, e.Message))] += int(max(e.Count, 1))
+		reported[s.timeless(fmt.Sprintf("%s %s: %s", e.InvolvedObject.Kind, e.Reason, e.Message))] += int(max(e.Count, 1))
 	}
-	return told
+	return reported
 }
 
 func ignoreConflict(err error) error {

@@ -34,7 +34,7 @@ const (
 )
 
 func TestWhatHangsBesideThePromotionsHoldsNoneOfThem(t *testing.T) {
-	told := report.Begin(t, "the registry, for look-ups of metadata, and the endpoint for notifications take requests and never answer, both at once",
+	reported := report.Begin(t, "the registry, for look-ups of metadata, and the endpoint for notifications take requests and never answer, both at once",
 		"every promotion goes on as without, at the same cost; goroutines are bounded; metadata and events come when they answer again")
 	events := &staller{onwards: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), mayHang: func(*http.Request) bool { return true }}
 	metadata := &staller{mayHang: func(r *http.Request) bool {
@@ -90,7 +90,7 @@ func TestWhatHangsBesideThePromotionsHoldsNoneOfThem(t *testing.T) {
 		a.WroteEachTargetOnce(3)
 	}
 	story := observer.Replay(t, plane.ControlPlane, f.namespaces()...)
-	told.Saw(asked+sent, "%d promotions at once took %.1f times as long as while both answered, with %d status writes; %d look-ups at a time, %v goroutines more; "+
+	reported.Saw(asked+sent, "%d promotions at once took %.1f times as long as while both answered, with %d status writes; %d look-ups at a time, %v goroutines more; "+
 		"all metadata and %d events came afterwards; %d promotions in all, each once",
 		applications, hung.Seconds()/answered.Seconds(), cost, most, atOnce-goroutines, delivered.Load()-before, story.Promotions)
 }

@@ -135,7 +135,7 @@ func (s *Story) checkAdded(r *rollout, was *v1alpha1.Rollout, e *entry, gap bool
 		}
 	}
 	current := was.Current()
-	if !gap && current != nil && was.ChosenByHand() != e.Version.Tag && !newer(e.Version.Tag, current.Version.Tag) && !pushedAgain(current, e) {
+	if !gap && current != nil && was.ChosenManually() != e.Version.Tag && !newer(e.Version.Tag, current.Version.Tag) && !pushedAgain(current, e) {
 		s.complain("%s: %s was promoted by itself after %s", named(r.object), e.Version.Tag, current.Version.Tag)
 	}
 }

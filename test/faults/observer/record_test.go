@@ -54,15 +54,15 @@ func TestEveryStateIsSeenInOrderAndTheAPIServerMayBeAwayMeanwhile(t *testing.T) 
 		t.Fatal(err)
 	}
 
-	if diff := cmp.Diff([]string{"first ", "web ", "first 1", "web 1", "first 2", "web 2"}, told(before)); diff != "" {
+	if diff := cmp.Diff([]string{"first ", "web ", "first 1", "web 1", "first 2", "web 2"}, reported(before)); diff != "" {
 		t.Errorf("states before (-want +got):\n%s", diff)
 	}
-	after := told(observer.Sights()[len(before):])
+	after := reported(observer.Sights()[len(before):])
 	if diff := cmp.Diff([]string{"first 3", "second ", "web 2 gone"}, after); diff != "" {
 		t.Errorf("states after (-want +got):\n%s", diff)
 	}
 	all := Remembered(t, plane, fixture.Namespace)
-	if diff := cmp.Diff(append(told(before), after...), told(all)); diff != "" {
+	if diff := cmp.Diff(append(reported(before), after...), reported(all)); diff != "" {
 		t.Errorf("states that etcd remembers (-seen +remembered):\n%s", diff)
 	}
 }
@@ -86,7 +86,7 @@ func label(t *testing.T, plane *controlplane.ControlPlane, object client.Object,
 	}
 }
 
-func told(seen []Sight) []string {
+func reported(seen []Sight) []string {
 	var states []string
 	for _, s := range seen {
 		state := fmt.Sprintf("%s %s", s.Object.GetName(), s.Object.GetLabels()["step"])

@@ -40,7 +40,7 @@ const (
 const promise = "the same history, each release once, each target written once, bakes on fresh health; nobody restarts anything but the Deployments"
 
 func TestTheAPIServerIsKilledAndStarted(t *testing.T) {
-	told := report.Begin(t, "the API server is killed and started again in the midst of promotions and bakes", promise)
+	reported := report.Begin(t, "the API server is killed and started again in the midst of promotions and bakes", promise)
 	t.Parallel()
 	s := begin(t)
 	server := s.plane.Part(parts.APIServer)
@@ -49,11 +49,11 @@ func TestTheAPIServerIsKilledAndStarted(t *testing.T) {
 	s.round(baking, kill, moment, start)
 	s.round(deploying, kill, long, start)
 	s.round(baking, kill, long, start)
-	s.end(told)
+	s.end(reported)
 }
 
 func TestEtcdIsKilledAndFrozen(t *testing.T) {
-	told := report.Begin(t, "etcd is killed and started again, or frozen, in the midst of promotions and bakes", promise)
+	reported := report.Begin(t, "etcd is killed and started again, or frozen, in the midst of promotions and bakes", promise)
 	t.Parallel()
 	s := begin(t)
 	etcd := s.plane.Part(parts.Etcd)
@@ -61,7 +61,7 @@ func TestEtcdIsKilledAndFrozen(t *testing.T) {
 	s.round(baking, s.kill(etcd), long, s.start(etcd))
 	s.round(deploying, etcd.Pause, long, etcd.Resume)
 	s.round(baking, etcd.Pause, long, etcd.Resume)
-	s.end(told)
+	s.end(reported)
 }
 
 // story is a series of releases of some applications, one outage for each.
@@ -186,7 +186,7 @@ func (s *story) awaitOffer(a *stage.Application, version string) {
 	})
 }
 
-func (s *story) end(told *report.Report) {
+func (s *story) end(reported *report.Report) {
 	s.t.Helper()
 	for _, a := range s.all {
 		a.HasEveryReleaseOnce(s.released)
@@ -198,7 +198,7 @@ func (s *story) end(told *report.Report) {
 		namespaces = append(namespaces, a.Namespace)
 	}
 	story := observer.Replay(s.t, s.plane.ControlPlane, namespaces...)
-	told.Saw(s.outages, "%d releases of %d applications: %d promotions, each succeeded once, and each of %d targets was written once for each; "+
+	reported.Saw(s.outages, "%d releases of %d applications: %d promotions, each succeeded once, and each of %d targets was written once for each; "+
 		"%d states broke no promise; the program gave up %d times and was started again",
 		len(s.released), len(s.all), story.Promotions, len(story.Writes), story.States, s.keeper.Ended())
 }

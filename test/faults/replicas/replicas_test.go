@@ -58,7 +58,7 @@ type moment struct {
 const each = 2
 
 func TestALeaderThatWasFrozenDoesNothingTwice(t *testing.T) {
-	told := report.Begin(t, "of two controllers, the leader is frozen in the midst of a promotion (SIGSTOP), and woken when its lease is lost and the other has gone on",
+	reported := report.Begin(t, "of two controllers, the leader is frozen in the midst of a promotion (SIGSTOP), and woken when its lease is lost and the other has gone on",
 		"no release is promoted twice, no target goes back to an older version or is written twice; who was replaced ends itself")
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
 	if err := plane.Controller.Stop(t.Context()); err != nil { // pairs replace it
@@ -86,7 +86,7 @@ func TestALeaderThatWasFrozenDoesNothingTwice(t *testing.T) {
 			})
 		}
 	})
-	told.Saw(int(freezes.Load()), "%d releases, each promoted once, each of 2 targets written once for each; %d of %d writes that came late were refused; the leader ended itself %d times",
+	reported.Saw(int(freezes.Load()), "%d releases, each promoted once, each of 2 targets written once for each; %d of %d writes that came late were refused; the leader ended itself %d times",
 		releases.Load(), refused.Load(), len(moments), ended.Load())
 }
 

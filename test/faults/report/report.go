@@ -34,9 +34,9 @@ type Row struct {
 
 // Report is the row of a running test.
 type Report struct {
-	tb   testing.TB
-	row  Row
-	told bool
+	tb       testing.TB
+	row      Row
+	reported bool
 }
 
 // Begin must be the first call in a test of a fault. Its row is then stored after all
@@ -56,7 +56,7 @@ func Begin(tb testing.TB, fault, promise string) *Report {
 // Saw reports how often the fault was injected, and the result.
 func (r *Report) Saw(times int, format string, args ...any) {
 	r.tb.Helper()
-	r.row.Times, r.row.Seen, r.told = times, fmt.Sprintf(format, args...), true
+	r.row.Times, r.row.Seen, r.reported = times, fmt.Sprintf(format, args...), true
 	r.tb.Logf("%s, %d times: %s", r.row.Fault, times, r.row.Seen)
 }
 
@@ -78,7 +78,7 @@ func (r *Report) store() {
 // validate makes sure that no row shows a fault that never happened.
 func (r *Report) validate() error {
 	switch {
-	case !r.told:
+	case !r.reported:
 		return fmt.Errorf("%s passed, and did not say what it saw", r.row.Test)
 	case r.row.Times < 1:
 		return fmt.Errorf("%s passed without the fault: %s", r.row.Test, r.row.Fault)

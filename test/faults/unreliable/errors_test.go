@@ -32,7 +32,7 @@ const (
 )
 
 func TestAThirdOfAllRequestsMayFail(t *testing.T) {
-	told := report.Begin(t, "of all requests, reads and writes, a third is answered 409, 429, 500, 503, times out, is dropped, or loses its answer",
+	reported := report.Begin(t, "of all requests, reads and writes, a third is answered 409, 429, 500, 503, times out, is dropped, or loses its answer",
 		"the same history; each target is written once for each release; no event is told twice; no hot loop")
 	t.Parallel()
 	f := newFleet(t, 10)
@@ -49,7 +49,7 @@ func TestAThirdOfAllRequestsMayFail(t *testing.T) {
 	if perPromotion > most {
 		t.Errorf("%d requests were made for %d promotions", asked, f.promotions())
 	}
-	told.Saw(faults, "%d Rollouts, %d releases: %d promotions, none twice, no target written twice; %d requests, %.0f for each promotion; "+
+	reported.Saw(faults, "%d Rollouts, %d releases: %d promotions, none twice, no target written twice; %d requests, %.0f for each promotion; "+
 		"%d restarts of the controller", len(f.apps), len(f.released), story.Promotions, asked, perPromotion, f.keeper.Ended())
 }
 

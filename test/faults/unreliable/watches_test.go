@@ -29,7 +29,7 @@ const (
 )
 
 func TestWatchesMayBreakAllTheTime(t *testing.T) {
-	told := report.Begin(t, "all connections break again and again, as soon as all watches are up, and with them what is under way; then watches break off alone, or are too old",
+	reported := report.Begin(t, "all connections break again and again, as soon as all watches are up, and with them what is under way; then watches break off alone, or are too old",
 		"the same history; nothing is missed; each target is written once for each release")
 	t.Parallel()
 	f := newFleet(t, 6)
@@ -42,7 +42,7 @@ func TestWatchesMayBreakAllTheTime(t *testing.T) {
 	f.round()
 	ended += stop()
 	story := f.holds()
-	told.Saw(ended, "%d Rollouts, %d releases: %d promotions, none twice, no target written twice; %d requests",
+	reported.Saw(ended, "%d Rollouts, %d releases: %d promotions, none twice, no target written twice; %d requests",
 		len(f.apps), len(f.released), story.Promotions, len(f.wire.Log()))
 }
 
@@ -95,7 +95,7 @@ func (f *fleet) watchesAreUp(ctx context.Context, least int) int {
 }
 
 func TestWhatHappensWhileNoWatchIsUpIsSeen(t *testing.T) {
-	told := report.Begin(t, "no watch is up while a release is published, and while a gate is closed, opened and deleted: those that are opened break off, or are not answered",
+	reported := report.Begin(t, "no watch is up while a release is published, and while a gate is closed, opened and deleted: those that are opened break off, or are not answered",
 		"nothing is missed: what was released goes out, what was closed holds, what was opened lets go")
 	t.Parallel()
 	f := newFleet(t, 1)
@@ -128,7 +128,7 @@ func TestWhatHappensWhileNoWatchIsUpIsSeen(t *testing.T) {
 	app.AwaitState("1.3.0", v1alpha1.BakeSucceeded)
 
 	story := f.holds()
-	told.Saw(blind, "%d promotions, each seen as soon as watches were up again", story.Promotions)
+	reported.Saw(blind, "%d promotions, each seen as soon as watches were up again", story.Promotions)
 }
 
 // publish releases a version, and waits until Flux reports it.

@@ -120,15 +120,15 @@ func (c *client) ask(method, path, body string) string {
 	if err != nil {
 		return "no whole answer"
 	}
-	told := fmt.Sprint(response.StatusCode)
+	reported := fmt.Sprint(response.StatusCode)
 	if after := response.Header.Get("Retry-After"); after != "" {
-		told += " after " + after + "s"
+		reported += " after " + after + "s"
 	}
 	var said metav1.Status
 	if json.Unmarshal(text, &said) == nil {
-		return told + " " + string(said.Reason)
+		return reported + " " + string(said.Reason)
 	}
-	return told + " " + string(text)
+	return reported + " " + string(text)
 }
 
 // TestARequestIsJudgedWhenItHasComeWhole lets a client send half of a request, and make

@@ -36,9 +36,9 @@ const (
 	lastRetry  = 5 * time.Minute
 )
 
-// Keeper keeps a certificate in a Secret and makes its audience trust it. Every replica
+// Rotator keeps a certificate in a Secret and makes its audience trust it. Every replica
 // runs one. The first replica writes the Secret, and the others find what they need.
-type Keeper struct {
+type Rotator struct {
 	audience audience
 	core     coreclient.CoreV1Interface
 	secret   types.NamespacedName
@@ -52,9 +52,9 @@ type Keeper struct {
 	problem error
 }
 
-// NewKeeper returns a keeper for the webhook, with the configuration and the Secret of
+// NewRotator returns a keeper for the webhook, with the configuration and the Secret of
 // these names.
-func NewKeeper(config *rest.Config, transport *http.Client, names admission.Names, clock clock.Clock, log logr.Logger) (*Keeper, error) {
+func NewRotator(config *rest.Config, transport *http.Client, names admission.Names, clock clock.Clock, log logr.Logger) (*Rotator, error) {
 	registrations, err := admissionclient.NewForConfigAndClient(config, transport)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
@@ -69,22 +69,22 @@ func NewKeeper(config *rest.Config, transport *http.Client, names admission.Name
 
 // NewPublisher returns a keeper for a server that clients look for under a host name. The
 // clients read the authorities from the Secret. The Secret must exist.
-func NewPublisher(config *rest.Config, transport *http.Client, host string, secret types.NamespacedName, clock clock.Clock, log logr.Logger) (*Keeper, error) {
+func NewPublisher(config *rest.Config, transport *http.Client, host string, secret types.NamespacedName, clock clock.Clock, log logr.Logger) (*Rotator, error) {
 	core, err := coreclient.NewForConfigAndClient(config, transport)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	return &Keeper{
+	return &Rotator{
 		audience: readers{host}, core: core, secret: secret, clock: clock, log: log,
 		wake: make(chan struct{}, 1), problem: errors.New("there is no certificate yet"),
 	}, nil
 }
 
 // NeedLeaderElection returns false: every replica serves.
-func (*Keeper) NeedLeaderElection() bool { return false }
+func (*Rotator) NeedLeaderElection() bool { return false }
 
 // Certificate returns the certificate to serve now, or why there is none.
-func (k *Keeper) Certificate() (*tls.Certificate, error) {
+func (k *Rotator) Certificate() (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.serving == nil {
@@ -94,7 +94,7 @@ func (k *Keeper) Certificate() (*tls.Certificate, error) {
 }
 
 // Start maintains the certificate until ctx ends.
-func (k *Keeper) Start(ctx context.Context) error {
+func (k *Rotator) Start(ctx context.Context) error {
 	stored := singleobject.Watch(k.core.RESTClient(), "secrets", &corev1.Secret{}, k.secret)
 	stored.OnChange(k.Look)
 	var watching sync.WaitGroup
@@ -123,7 +123,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 
 // Look makes the keeper check everything again, because the configuration has changed. It
 // does not block.
-func (k *Keeper) Look() {
+func (k *Rotator) Look() {
 	select {
 	case k.wake <- struct{}{}:
 	default: // a check is already due
@@ -132,7 +132,7 @@ func (k *Keeper) Look() {
 
 // sleep returns false once ctx has ended. If the time came while the keeper worked, it
 // checks again at once. RecheckAt is always later than the time of a check, so this ends.
-func (k *Keeper) sleep(ctx context.Context, until time.Time) bool {
+func (k *Rotator) sleep(ctx context.Context, until time.Time) bool {
 	pause := until.Sub(k.clock.Now())
 	if pause <= 0 {
 		return ctx.Err() == nil
@@ -151,7 +151,7 @@ func (k *Keeper) sleep(ctx context.Context, until time.Time) bool {
 // keep updates the Secret, then the authorities that its audience trusts, then the
 // certificate that is served. It returns the time until which this stays correct if
 // nobody changes anything. It reads past the caches, because its own writes wake it.
-func (k *Keeper) keep(ctx context.Context) (time.Time, error) {
+func (k *Rotator) keep(ctx context.Context) (time.Time, error) {
 	now := k.clock.Now()
 	store, trusted, err := k.agree(ctx, now)
 	var serving *tls.Certificate
@@ -171,7 +171,7 @@ func (k *Keeper) keep(ctx context.Context) (time.Time, error) {
 
 // agree writes what must be written. It returns what is stored and which authorities the
 // audience trusts.
-func (k *Keeper) agree(ctx context.Context, now time.Time) (Store, []byte, error) {
+func (k *Rotator) agree(ctx context.Context, now time.Time) (Store, []byte, error) {
 	target, err := k.audience.look(ctx)
 	if err != nil {
 		return Store{}, nil, err
@@ -198,7 +198,7 @@ func (k *Keeper) agree(ctx context.Context, now time.Time) (Store, []byte, error
 }
 
 // read returns the stored Secret, or an empty Secret that may be created.
-func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
+func (k *Rotator) read(ctx context.Context) (*corev1.Secret, error) {
 	secret, err := k.core.Secrets(k.secret.Namespace).Get(ctx, k.secret.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && k.creates:
@@ -213,7 +213,7 @@ func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
 
 // store writes a store to the Secret, unless the Secret already contains it. A write that
 // is based on an old copy fails. The next attempt reads what another replica wrote.
-func (k *Keeper) store(ctx context.Context, secret *corev1.Secret, store Store) error {
+func (k *Rotator) store(ctx context.Context, secret *corev1.Secret, store Store) error {
 	data := store.Data()
 	if maps.EqualFunc(secret.Data, data, bytes.Equal) {
 		return nil

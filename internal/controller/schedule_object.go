@@ -23,9 +23,9 @@ const (
 	clusterScheduleKind = "ClusterRolloutSchedule"
 )
 
-// timetable contains what a RolloutSchedule and a ClusterRolloutSchedule have in common.
+// scheduleObject contains what a RolloutSchedule and a ClusterRolloutSchedule have in common.
 // Spec and status are those of the object itself.
-type timetable struct {
+type scheduleObject struct {
 	client.Object
 	kind       string
 	spec       *v1alpha1.RolloutScheduleSpec
@@ -33,46 +33,46 @@ type timetable struct {
 	namespaces *metav1.LabelSelector // of the cluster kind; nil selects all
 }
 
-func timetableOf(o client.Object) timetable {
+func scheduleObjectOf(o client.Object) scheduleObject {
 	if s, ok := o.(*v1alpha1.ClusterRolloutSchedule); ok {
-		return timetable{s, clusterScheduleKind, &s.Spec.RolloutScheduleSpec, &s.Status, s.Spec.NamespaceSelector}
+		return scheduleObject{s, clusterScheduleKind, &s.Spec.RolloutScheduleSpec, &s.Status, s.Spec.NamespaceSelector}
 	}
 	s := o.(*v1alpha1.RolloutSchedule)
-	return timetable{s, scheduleKind, &s.Spec, &s.Status, nil}
+	return scheduleObject{s, scheduleKind, &s.Spec, &s.Status, nil}
 }
 
 // schedulesIn returns the schedules of a namespace, including those that cannot be read:
 // what they select is known anyway.
-func schedulesIn(ctx context.Context, c client.Reader, namespace string) ([]timetable, error) {
+func schedulesIn(ctx context.Context, c client.Reader, namespace string) ([]scheduleObject, error) {
 	list := &v1alpha1.RolloutScheduleList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace), unreadable.Left{}); err != nil {
 		return nil, fmt.Errorf("list RolloutSchedules: %w", err)
 	}
-	var all []timetable
+	var all []scheduleObject
 	for i := range list.Items {
-		all = append(all, timetableOf(&list.Items[i]))
+		all = append(all, scheduleObjectOf(&list.Items[i]))
 	}
 	return all, nil
 }
 
-func clusterSchedules(ctx context.Context, c client.Reader) ([]timetable, error) {
+func clusterSchedules(ctx context.Context, c client.Reader) ([]scheduleObject, error) {
 	list := &v1alpha1.ClusterRolloutScheduleList{}
 	if err := c.List(ctx, list, unreadable.Left{}); err != nil {
 		return nil, fmt.Errorf("list ClusterRolloutSchedules: %w", err)
 	}
-	var all []timetable
+	var all []scheduleObject
 	for i := range list.Items {
-		all = append(all, timetableOf(&list.Items[i]))
+		all = append(all, scheduleObjectOf(&list.Items[i]))
 	}
 	return all, nil
 }
 
 // String returns the kind and name for messages.
-func (t timetable) String() string { return t.kind + " " + t.GetName() }
+func (t scheduleObject) String() string { return t.kind + " " + t.GetName() }
 
 // evaluate returns whether promotions may start, or the problem that must be corrected
 // first.
-func (t timetable) evaluate(now time.Time) (schedule.State, *promotion.Problem) {
+func (t scheduleObject) evaluate(now time.Time) (schedule.State, *promotion.Problem) {
 	parsed, err := schedule.Parse(t.spec)
 	if invalid := t.invalidSelector(); invalid != nil {
 		err = invalid
@@ -83,7 +83,7 @@ func (t timetable) evaluate(now time.Time) (schedule.State, *promotion.Problem) 
 	return parsed.At(now), nil
 }
 
-func (t timetable) invalidSelector() error {
+func (t scheduleObject) invalidSelector() error {
 	if _, err := metav1.LabelSelectorAsSelector(t.spec.RolloutSelector); err != nil {
 		return fmt.Errorf("spec.rolloutSelector cannot be used: %w", err)
 	}
@@ -94,7 +94,7 @@ func (t timetable) invalidSelector() error {
 }
 
 // window returns the state of the schedule for the Rollouts that it selects.
-func (t timetable) window(now time.Time) promotion.Window {
+func (t scheduleObject) window(now time.Time) promotion.Window {
 	state, problem := t.evaluate(now)
 	w := promotion.Window{Schedule: t.String(), Open: state.Open, Message: state.String(), Until: state.Next}
 	if problem != nil {
