@@ -592,11 +592,64 @@ func (w *world) tellNextLook() {
 func (w *world) endIteration() {
 	if len(w.news) > 0 {
 		w.story = append(w.story, fmt.Sprintf("[Rollout %s] iteration %d, %s", w.rollout.Name, w.iteration, clockText(w.now)))
-		for _, line := range w.news {
+		for _, line := range append(w.news, "= "+w.state()) {
 			w.story = append(w.story, "  "+line)
 		}
 	}
 	w.news = nil
+}
+
+// state returns what the next decision rests on, so that a reader can check it: what the
+// targets are set to and have applied, what the HealthChecks report, and which gates and
+// schedules are closed.
+func (w *world) state() string {
+	var targets, checks []string
+	for _, object := range w.targets {
+		targets = append(targets, object.name+" "+object.state())
+	}
+	for _, writer := range w.writers {
+		checks = append(checks, fmt.Sprintf("%s %s", writer.check.Name, writer.check.Status.Status))
+	}
+	parts := []string{"targets: " + strings.Join(targets, ", ")}
+	for _, part := range []struct {
+		title string
+		of    []string
+	}{{"checks", checks}, {"closed", w.closed()}} {
+		if len(part.of) > 0 {
+			parts = append(parts, part.title+": "+strings.Join(part.of, ", "))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// state returns the version that the object is set to, and the one that it runs if that is
+// another one.
+func (o *fluxObject) state() string {
+	switch {
+	case o.carries == "":
+		return "unset"
+	case o.applied == o.carries:
+		return o.carries
+	case o.applied == "":
+		return o.carries + " (runs nothing)"
+	}
+	return fmt.Sprintf("%s (runs %s)", o.carries, o.applied)
+}
+
+// closed returns the gates and schedules that let nothing through now.
+func (w *world) closed() []string {
+	var closed []string
+	for i := range w.gates {
+		if !w.gates[i].IsPassing() {
+			closed = append(closed, w.gates[i].Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.schedules)) {
+		if !w.schedules[name].At(w.now).Open {
+			closed = append(closed, name)
+		}
+	}
+	return closed
 }
 
 // clockText formats a time, with seconds only if there are any.
