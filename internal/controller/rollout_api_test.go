@@ -150,6 +150,21 @@ func TestKubectlGetShowsAScheduleThatCannotBeEvaluated(t *testing.T) {
 
 // table returns the first row of the output of kubectl get, by column.
 func (s *stage) table(resource string) map[string]string {
+	table := s.tableOf(resource)
+	s.Expect(table.Rows).To(HaveLen(1))
+	row := map[string]string{}
+	for i, column := range table.ColumnDefinitions {
+		row[column.Name] = ""
+		if cell := table.Rows[0].Cells[i]; cell != nil {
+			row[column.Name] = fmt.Sprint(cell)
+		}
+	}
+	return row
+}
+
+// tableOf returns what kubectl get shows: the API server makes the table from the print
+// columns of the CustomResourceDefinition.
+func (s *stage) tableOf(resource string) *metav1.Table {
 	httpClient, err := rest.HTTPClientFor(testPlane.RESTConfig())
 	s.Expect(err).NotTo(HaveOccurred())
 	path := fmt.Sprintf("%s/apis/kuberik.com/v1alpha1/namespaces/%s/%s", testPlane.RESTConfig().Host, s.namespace, resource)
@@ -161,13 +176,5 @@ func (s *stage) table(resource string) map[string]string {
 	defer func() { _ = response.Body.Close() }()
 	table := &metav1.Table{}
 	s.Expect(json.NewDecoder(response.Body).Decode(table)).To(Succeed())
-	s.Expect(table.Rows).To(HaveLen(1))
-	row := map[string]string{}
-	for i, column := range table.ColumnDefinitions {
-		row[column.Name] = ""
-		if cell := table.Rows[0].Cells[i]; cell != nil {
-			row[column.Name] = fmt.Sprint(cell)
-		}
-	}
-	return row
+	return table
 }
