@@ -3,15 +3,11 @@
 package controller
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"testing"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -150,7 +146,8 @@ func TestKubectlGetShowsAScheduleThatCannotBeEvaluated(t *testing.T) {
 
 // table returns the first row of the output of kubectl get, by column.
 func (s *stage) table(resource string) map[string]string {
-	table := s.tableOf(resource)
+	table, err := testPlane.TableOf(s.ctx, s.namespace, v1alpha1.GroupVersion.WithResource(resource))
+	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(table.Rows).To(HaveLen(1))
 	row := map[string]string{}
 	for i, column := range table.ColumnDefinitions {
@@ -160,21 +157,4 @@ func (s *stage) table(resource string) map[string]string {
 		}
 	}
 	return row
-}
-
-// tableOf returns what kubectl get shows: the API server makes the table from the print
-// columns of the CustomResourceDefinition.
-func (s *stage) tableOf(resource string) *metav1.Table {
-	httpClient, err := rest.HTTPClientFor(testPlane.RESTConfig())
-	s.Expect(err).NotTo(HaveOccurred())
-	path := fmt.Sprintf("%s/apis/kuberik.com/v1alpha1/namespaces/%s/%s", testPlane.RESTConfig().Host, s.namespace, resource)
-	request, err := http.NewRequestWithContext(s.ctx, http.MethodGet, path, http.NoBody)
-	s.Expect(err).NotTo(HaveOccurred())
-	request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
-	response, err := httpClient.Do(request)
-	s.Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = response.Body.Close() }()
-	table := &metav1.Table{}
-	s.Expect(json.NewDecoder(response.Body).Decode(table)).To(Succeed())
-	return table
 }

@@ -3,17 +3,16 @@
 package controller
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	. "github.com/onsi/gomega"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -49,35 +48,14 @@ func TestColumnsAreAsTheReadmeShowsThem(t *testing.T) {
 	s.checkFails("latency", "the 99th percentile is 1.2 s, and at most 0.5 s is allowed", s.clock.Now())
 	s.rest("payments")
 
+	table, err := testPlane.TableOf(s.ctx, s.namespace, v1alpha1.GroupVersion.WithResource("rollouts"))
+	s.Expect(err).NotTo(HaveOccurred())
+	printed := strings.ReplaceAll(controlplane.FormatTable(table), s.namespace, "shop")
 	page, err := os.ReadFile(filepath.Join(parts.Root(), "README.md"))
 	s.Expect(err).NotTo(HaveOccurred())
 	_, shown, _ := strings.Cut(string(page), "$ kubectl get rollouts\n")
 	shown, _, _ = strings.Cut(shown, "```")
-	s.Expect(withoutAges(shown)).To(Equal(withoutAges(strings.ReplaceAll(s.printed(), s.namespace, "shop"))), s.printed())
-}
-
-// printed returns what kubectl get rollouts prints.
-func (s *stage) printed() string {
-	table := s.tableOf("rollouts")
-	var text strings.Builder
-	lines := tabwriter.NewWriter(&text, 6, 4, 3, ' ', 0)
-	for row := -1; row < len(table.Rows); row++ {
-		var cells []string
-		for i, column := range table.ColumnDefinitions {
-			switch {
-			case column.Priority != 0:
-			case row < 0:
-				cells = append(cells, strings.ToUpper(column.Name))
-			case table.Rows[row].Cells[i] == nil:
-				cells = append(cells, "")
-			default:
-				cells = append(cells, fmt.Sprint(table.Rows[row].Cells[i]))
-			}
-		}
-		fmt.Fprintln(lines, strings.Join(cells, "\t"))
-	}
-	s.Expect(lines.Flush()).To(Succeed())
-	return text.String()
+	s.Expect(withoutAges(shown)).To(Equal(withoutAges(printed)), printed)
 }
 
 // withoutAges leaves out the columns SINCE and AGE, and how wide the columns are.

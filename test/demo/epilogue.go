@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 )
 
 // guide prints how to look at the same objects with kubectl.
@@ -37,11 +38,11 @@ func (s *story) epilogue(ctx context.Context) error {
 	seen, _ := s.look()
 	s.print("\n%s\n", summary(seen.rollout.Status.History))
 	for _, kind := range s.tables {
-		table, err := tableOf(ctx, s.plane.RESTConfig(), s.Namespace, kind)
+		table, err := s.plane.TableOf(ctx, s.Namespace, kind)
 		if err != nil {
 			return err
 		}
-		s.print("%s\n%s", s.style.bold("$ kubectl get "+kind.Resource+" -n "+s.Namespace), table)
+		s.print("%s\n%s", s.style.bold("$ kubectl get "+kind.Resource+" -n "+s.Namespace), controlplane.FormatTable(table))
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,15 +43,5 @@ func TestPlainOutputHasNoColours(t *testing.T) {
 	n.tell(line{rollout, bad, "text"})
 	if strings.Contains(out.String(), "\x1b") {
 		t.Errorf("got %q", out.String())
-	}
-}
-
-func TestTableIsWhatKubectlShows(t *testing.T) {
-	table := &metav1.Table{
-		ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Wide", Priority: 1}, {Name: "Ready"}, {Name: "Age"}},
-		Rows:              []metav1.TableRow{{Cells: []any{"shop", "much", nil, "3s"}}},
-	}
-	if got, want := format(table), "NAME   READY   AGE\nshop           3s\n"; got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

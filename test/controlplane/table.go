@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package controlplane
 
 import (
 	"context"
@@ -12,31 +12,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 )
 
-// tableOf returns the output of kubectl get. The API server makes the table from the
-// print columns of the CustomResourceDefinition.
-func tableOf(ctx context.Context, config *rest.Config, namespace string, kind schema.GroupVersionResource) (string, error) {
-	clients, err := kubernetes.NewForConfig(config)
+// TableOf returns what kubectl get shows of the objects in a namespace. The API server
+// makes the table from the print columns of the CustomResourceDefinition.
+func (c *ControlPlane) TableOf(ctx context.Context, namespace string, kind schema.GroupVersionResource) (*metav1.Table, error) {
+	clients, err := kubernetes.NewForConfig(c.RESTConfig())
 	if err != nil {
-		return "", fmt.Errorf("make a client: %w", err)
+		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	path := fmt.Sprintf("/apis/%s/namespaces/%s/%s", kind.GroupVersion(), namespace, kind.Resource)
 	answer, err := clients.RESTClient().Get().AbsPath(path).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(ctx)
 	if err != nil {
-		return "", fmt.Errorf("get the table of %s: %w", kind.Resource, err)
+		return nil, fmt.Errorf("get the table of %s: %w", kind.Resource, err)
 	}
-	var table metav1.Table
-	if err := json.Unmarshal(answer, &table); err != nil {
-		return "", fmt.Errorf("read the table of %s: %w", kind.Resource, err)
+	table := &metav1.Table{}
+	if err := json.Unmarshal(answer, table); err != nil {
+		return nil, fmt.Errorf("read the table of %s: %w", kind.Resource, err)
 	}
-	return format(&table), nil
+	return table, nil
 }
 
-// format lays out a table as kubectl does, without the columns of -o wide.
-func format(table *metav1.Table) string {
+// FormatTable lays out a table as kubectl does, without the columns of -o wide.
+func FormatTable(table *metav1.Table) string {
 	var text strings.Builder
 	columns := tabwriter.NewWriter(&text, 6, 4, 3, ' ', 0)
 	var names []string
