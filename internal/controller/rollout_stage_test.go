@@ -66,11 +66,6 @@ type stage struct {
 	answers        *atomic.Int64 // of registries
 }
 
-// liveClient is shared by the stages. It discovers once what the API server serves.
-var liveClient = sync.OnceValues(func() (client.WithWatch, error) {
-	return client.NewWithWatch(testPlane.RESTConfig(), client.Options{Scheme: testClient.Scheme()})
-})
-
 // beside contains the tests that run in parallel.
 var beside sync.Map
 
@@ -88,11 +83,8 @@ func openStage(t *testing.T, objects ...client.Object) *stage {
 // removes everything, to spare other tests the search through it.
 func openStageAlone(t *testing.T, objects ...client.Object) *stage {
 	t.Helper()
-	g := NewWithT(t)
-	live, err := liveClient()
-	g.Expect(err).NotTo(HaveOccurred())
 	s := &stage{
-		WithT: g, WithWatch: live, ctx: t.Context(),
+		WithT: NewWithT(t), WithWatch: testClient, ctx: t.Context(),
 		clock: &fixture.Clock{}, events: &fixture.Events{}, wire: &fixture.Wire{}, log: &fixture.Log{}, answers: &atomic.Int64{},
 		notifications: &fixture.Notifications{},
 	}
