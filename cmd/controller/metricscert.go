@@ -49,7 +49,7 @@ func (m *metricsCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	return m.alone()
 }
 
-// registerMetricsCertificate adds the keeper of the metrics certificate.
+// registerMetricsCertificate adds the rotator of the metrics certificate.
 func (w wiring) registerMetricsCertificate() error {
 	if w.metricsCertificate == nil {
 		return nil

@@ -47,7 +47,7 @@ func (o *options) release(ctx context.Context, config *rest.Config) error {
 	}
 	return once(ctx, mgr, func(ctx context.Context) error {
 		names := admission.NamesOf(o.installation(), o.namespace)
-		err := errors.Join(uninstall.StopHolding(ctx, c, names.Policy, names.Webhook), uninstall.UnpauseAll(ctx, c, o.onlyWatched()))
+		err := errors.Join(uninstall.StopAdmission(ctx, c, names.Policy, names.Webhook), uninstall.UnpauseAll(ctx, c, o.onlyWatched()))
 		if err != nil {
 			return err
 		}

@@ -98,7 +98,7 @@ func (r *RolloutReconciler) pass(ctx context.Context, req ctrl.Request, pass *an
 	case err != nil:
 		return ctrl.Result{}, err
 	case !rollout.DeletionTimestamp.IsZero(), rollout.Spec.Suspend:
-		r.rest(req.NamespacedName)
+		r.forgetInactive(req.NamespacedName)
 		pass.Ends("the Rollout is suspended or being deleted, and targets stay as they are")
 		return ctrl.Result{}, nil
 	case r.writes.Ahead(rollout):

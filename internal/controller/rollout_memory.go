@@ -65,15 +65,15 @@ func (m *perObject[T]) keep(rollout types.NamespacedName, wanted func(types.UID)
 // targets that still name it (orphans). This is the one place for it. Nothing of it is
 // needed to be right: a restart loses it all, and costs some requests.
 func (r *RolloutReconciler) forget(rollout types.NamespacedName) {
-	r.rest(rollout)
+	r.forgetInactive(rollout)
 	r.conflicts.forgetBut(rollout, nil)
 	r.rejections.forgetBut(rollout, nil)
 	r.resets.forgetBut(rollout, nil)
 }
 
-// rest drops what is remembered only for passes that decide: of a Rollout that is
-// suspended or being deleted, nobody waits for metadata, and no metric counts it.
-func (r *RolloutReconciler) rest(rollout types.NamespacedName) {
+// forgetInactive drops what is remembered only of a Rollout that is reconciled. One that
+// is suspended or being deleted waits for no metadata, and no metric counts it.
+func (r *RolloutReconciler) forgetInactive(rollout types.NamespacedName) {
 	r.forgetMetadata(rollout)
 	r.unwritable.forget(rollout)
 	r.Metrics.Forget(rollout)

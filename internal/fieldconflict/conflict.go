@@ -22,7 +22,7 @@
 //	                 Overwritten
 //
 // The pauses are 30 s, 1 min, 2 min, 4 min, 8 min, and then 10 min each. A field that was
-// overwritten after 4 minutes counts as kept for good once our value was there for
+// overwritten after 4 minutes counts as kept once our value was there for
 // 4 min + 1 min + 30 s: the longest time so far, a quarter more for schedules that are
 // late, and the shortest pause.
 package fieldconflict

@@ -62,9 +62,9 @@ func untilStopped(ctx context.Context, c client.WithWatch, self types.Namespaced
 	return false, ctx.Err()
 }
 
-// StopHolding deletes the objects that make the API server pause Deployments: the binding
+// StopAdmission deletes the objects that make the API server pause Deployments: the binding
 // of the policy with that name, and the configuration of the webhook with that name.
-func StopHolding(ctx context.Context, c client.Client, policy, webhook string) error {
+func StopAdmission(ctx context.Context, c client.Client, policy, webhook string) error {
 	var errs []error
 	for _, object := range []client.Object{
 		&admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy}},

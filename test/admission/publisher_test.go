@@ -51,8 +51,8 @@ func TestTheAuthorityOfTheMetricsIsReadFromTheSecret(t *testing.T) {
 	g.Expect(trusted(t, rotator, now)).To(Succeed())
 }
 
-// The keeper's own write triggers its last read of the Secret. That read lasts until the
-// next certificate is due. After it only time wakes the keeper.
+// The rotator's own write triggers its last read of the Secret. That read lasts until the
+// next certificate is due. After it only time wakes the rotator.
 func TestTimeThatPassesDuringALookIsNotLost(t *testing.T) {
 	installRights(t)
 	install(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: published.Namespace, Name: published.Name}})
@@ -86,13 +86,13 @@ func (l *longLook) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// publish runs a keeper with the installed permissions.
+// publish runs a rotator with the installed permissions.
 func publish(t *testing.T, now clock.Clock) *certificates.Rotator {
 	t.Helper()
 	return publishOver(t, now, func(rt http.RoundTripper) http.RoundTripper { return rt })
 }
 
-// publishOver runs a keeper like publish, with a wrapper around its transport.
+// publishOver runs a rotator like publish, with a wrapper around its transport.
 func publishOver(t *testing.T, now clock.Clock, around transport.WrapperFunc) *certificates.Rotator {
 	t.Helper()
 	g := NewWithT(t)

@@ -30,7 +30,7 @@ import (
 )
 
 // After a failed read or write, the next attempt follows after these pauses. A change by
-// another client wakes the keeper earlier.
+// another client wakes the rotator earlier.
 const (
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
@@ -52,7 +52,7 @@ type Rotator struct {
 	problem error
 }
 
-// NewRotator returns a keeper for the webhook, with the configuration and the Secret of
+// NewRotator returns a rotator for the webhook, with the configuration and the Secret of
 // these names.
 func NewRotator(config *rest.Config, transport *http.Client, names admission.Names, clock clock.Clock, log logr.Logger) (*Rotator, error) {
 	registrations, err := admissionclient.NewForConfigAndClient(config, transport)
@@ -67,7 +67,7 @@ func NewRotator(config *rest.Config, transport *http.Client, names admission.Nam
 	return k, nil
 }
 
-// NewPublisher returns a keeper for a server that clients look for under a host name. The
+// NewPublisher returns a rotator for a server that clients look for under a host name. The
 // clients read the authorities from the Secret. The Secret must exist.
 func NewPublisher(config *rest.Config, transport *http.Client, host string, secret types.NamespacedName, clock clock.Clock, log logr.Logger) (*Rotator, error) {
 	core, err := coreclient.NewForConfigAndClient(config, transport)
@@ -121,7 +121,7 @@ func (k *Rotator) Start(ctx context.Context) error {
 	}
 }
 
-// Look makes the keeper check everything again, because the configuration has changed. It
+// Look makes the rotator check everything again, because the configuration has changed. It
 // does not block.
 func (k *Rotator) Look() {
 	select {
@@ -130,7 +130,7 @@ func (k *Rotator) Look() {
 	}
 }
 
-// sleep returns false once ctx has ended. If the time came while the keeper worked, it
+// sleep returns false once ctx has ended. If the time came while the rotator worked, it
 // checks again at once. RecheckAt is always later than the time of a check, so this ends.
 func (k *Rotator) sleep(ctx context.Context, until time.Time) bool {
 	pause := until.Sub(k.clock.Now())
