@@ -21,6 +21,7 @@ monitor_name='s/^  name: rollout-controller/  name: {{ include "rollout-controll
 scraped='s/rollout-controller-metrics-/{{ include "rollout-controller.fullname" . }}-metrics-/; s/kuberik-system/{{ .Release.Namespace }}/'
 # A release reads its own metrics, not those of its shards, which have certificates of their own.
 own='s/^      app.kubernetes.io\/part-of: rollout-controller$/&\n      app.kubernetes.io\/instance: {{ .Release.Name }}/'
+pace='s/^    port: https$/&\n    {{- with .Values.monitoring.serviceMonitor.interval }}\n    interval: {{ . }}\n    {{- end }}\n    {{- with .Values.monitoring.serviceMonitor.scrapeTimeout }}\n    scrapeTimeout: {{ . }}\n    {{- end }}/'
 monitoring_namespace='s/chart-namespace/{{ .Values.monitoring.namespace | default .Release.Namespace }}/'
 selector='s/^    app.kubernetes.io\/(name|instance): rollout-controller$/    app.kubernetes.io\/\1: chart-\1/; s/chart-name$/{{ .Chart.Name }}/; s/chart-instance$/{{ .Release.Name }}/'
 
@@ -79,7 +80,7 @@ monitor() {
 }
 # What reads the metrics is where the controller is.
 documents '/\nkind: ServiceMonitor\n/ || /\n  name: rollout-controller-metrics-/' <<< "$monitoring" |
-	template servicemonitor .Values.monitoring.serviceMonitor.create "$more_labels" "$scraped" "$own" "$monitor_name" "$namespace"
+	template servicemonitor .Values.monitoring.serviceMonitor.create "$more_labels" "$scraped" "$own" "$pace" "$monitor_name" "$namespace"
 monitor prometheusRule PrometheusRule ""
 monitor dashboard ConfigMap -grafana-dashboards
 monitor kubeStateMetrics ConfigMap -kube-state-metrics-config

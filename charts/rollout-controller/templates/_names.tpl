@@ -26,6 +26,9 @@ app.kubernetes.io/part-of: {{ .Chart.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{/* The labels by which the pods are found; they cannot change later. */}}
@@ -60,6 +63,9 @@ control-plane: controller-manager
 {{- end }}
 {{- if .Values.statefulSetRollout.enabled }}
 - --controllers=*,statefulsetrollout
+{{- end }}
+{{- with .Values.logLevel }}
+- --log-level={{ . }}
 {{- end }}
 {{- with .Values.extraArgs }}
 {{ toYaml . }}

@@ -19,10 +19,14 @@ priorityClassName: {{ . }}
 {{- end }}
 serviceAccountName: {{ include "rollout-controller.serviceAccountName" . }}
 terminationGracePeriodSeconds: 10
+{{- with .Values.podSecurityContext }}
 securityContext:
-  runAsNonRoot: true
-  seccompProfile:
-    type: RuntimeDefault
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.extraVolumes }}
+volumes:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{- define "rollout-controller.container" -}}
@@ -32,11 +36,14 @@ imagePullPolicy: {{ . }}
 {{- end }}
 resources:
   {{- toYaml .Values.resources | nindent 2 }}
+{{- with .Values.securityContext }}
 securityContext:
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  capabilities:
-    drop: [ALL]
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+volumeMounts:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{- define "rollout-controller.env" -}}
