@@ -16,6 +16,22 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
+// What a HealthCheck reports counts for a promotion only if it was reported after the
+// release was applied. Clocks of different writers cannot show that. So the controller
+// resets the check once the release is applied, and then marks it with the promotion:
+//
+//	                      mark             status     proof of 1.1.0
+//	1.1.0 is applied      1.0.0            Healthy    Unreset
+//	1. mark, begun        1.1.0, begun     Healthy    Unreset
+//	2. status             1.1.0, begun     Pending    Unreset
+//	3. mark, complete     1.1.0            Pending    Undecided
+//	its writer reports    1.1.0            Healthy    Proven
+//
+// Write 1 is needed only if the status has a lastErrorTime. The mark keeps that time: if
+// the writer repeats the same error after the reset, it is not a new one. A later one
+// makes the check Disproven. After a crash between two writes the check is Unreset, and
+// is reset again.
+
 // ResetMessage is the message of a HealthCheck after it was reset. Some writers leave it
 // in place, so it must read well next to every status.
 const ResetMessage = "waiting for a result since the last release was applied"
