@@ -125,6 +125,10 @@ run: ## Run the controller against the current kubeconfig context, or an embedde
 	@exec bin/run -- $(RUN_ARGS)
 
 # The picture is drawn of a whole run, so that it shows the order and the times of one.
+.PHONY: docs
+docs: ## Build the pages of docs/ as a site in bin/site. It needs Node.
+	@hack/site/build.sh bin/site
+
 .PHONY: pictures
 pictures: ## Draw the picture of the README from what the demo prints.
 	@mkdir -p bin docs/pictures

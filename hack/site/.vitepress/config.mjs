@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The pages of docs/ as a site. docs/README.md is its table of contents, so a page that is
+// not listed there is not in the menu either. A link that leads to no page fails the build.
+import fs from 'node:fs'
+import path from 'node:path'
+import { defineConfig } from 'vitepress'
+
+const repository = 'https://github.com/fluxrollouts/rollout-controller'
+const docs = './docs'
+
+export default defineConfig({
+  title: 'Rollout Controller',
+  description: 'Promotes the releases that Flux finds: when gates and time windows allow it, with a bake and a history.',
+  srcDir: docs,
+  outDir: process.env.SITE,
+  cacheDir: './cache',
+  cleanUrls: true,
+  rewrites: (page) => page.replace(/README\.md$/, 'index.md'),
+  markdown: { config: (md) => md.core.ruler.push('outside', pointOutside) },
+  themeConfig: {
+    outline: [2, 3],
+    search: { provider: 'local' },
+    sidebar: menu(fs.readFileSync(path.join(docs, 'README.md'), 'utf8')),
+    socialLinks: [{ icon: 'github', link: repository }],
+    editLink: { pattern: `${repository}/edit/main/docs/:path` },
+  },
+})
+
+// pointOutside lets links to files outside docs/ lead to the repository.
+function pointOutside(state) {
+  for (const token of state.tokens.flatMap((block) => block.children ?? [])) {
+    const target = token.type === 'link_open' ? token.attrGet('href') : null
+    if (!target || /^([a-z]+:|#|\/)/.test(target)) continue
+    const file = path.posix.join('docs', path.posix.dirname(state.env.relativePath), target)
+    const isPage = /\.md(#|$)/.test(file)
+    if (!file.startsWith('docs/') || !isPage) token.attrSet('href', `${repository}/blob/main/${file}`)
+  }
+}
+
+// menu returns the lists of the table of contents as groups.
+function menu(contents) {
+  const groups = []
+  for (const line of contents.split('\n')) {
+    const heading = line.match(/^(\w[\w ]*):$/)
+    if (heading) groups.push({ text: heading[1], items: [] })
+    if (!groups.length) continue
+    for (const [, text, page] of line.matchAll(/\[([^\]]+)\]\(([^)]+\.md)\)/g)) {
+      if (!page.startsWith('..')) groups.at(-1).items.push({ text, link: `/${page.replace(/(README)?\.md$/, '')}` })
+    }
+  }
+  return groups
+}
