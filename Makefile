@@ -166,7 +166,7 @@ test-race: ## Test what else can have a data race under the race detector, and t
 	@$(say_no_race)
 	@go run ./test/controlplane/cmd/build -parts all
 	@$(step) "Race detector" $(watched) -shuffle=on -p $(AT_ONCE) -timeout 30m $(RACED)
-	@$(step) "Two hundred Rollouts" $(watched) -timeout 20m -run '^TestNothingWritesToTheCachesWhateverPeopleDo$$' ./internal/controller
+	@$(step) "Two hundred Rollouts" $(watched) -timeout 20m -run '^TestNothingWritesToTheCachesWhateverPeopleDo$$' ./internal/controller/rollout
 
 .PHONY: test-controlplane
 test-controlplane: controlplane ## Test the control plane that the other tests stand on.
@@ -223,7 +223,7 @@ controlplane: ## Build the parts of the control plane ahead of their use.
 generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copies of config/, and the API reference.
 	@$(call generate_api,v1alpha1,config/crd/bases)
 	@$(call generate_api,coordination/v1,config/coordination/crd/bases)
-	@$(TOOLS)/controller-gen paths="./internal/controller;./internal/controller/healthcheck" \
+	@$(TOOLS)/controller-gen paths="./internal/controller/rollout;./internal/controller/schedule;./internal/controller/healthcheck" \
 		rbac:roleName=manager-role output:rbac:dir=$(OUT)/config/rbac
 	@$(TOOLS)/controller-gen paths="./internal/controller/deploymentcoordination;./internal/admission" \
 		rbac:roleName=deploymentcoordination-role output:rbac:dir=$(OUT)/config/coordination/rbac

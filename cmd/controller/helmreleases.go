@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 
-	"github.com/fluxrollouts/rollout-controller/internal/controller"
+	"github.com/fluxrollouts/rollout-controller/internal/controller/rollout"
 )
 
 const (
@@ -68,7 +68,7 @@ func (c cluster) lacksReading(ctx context.Context, to right, namespace string) (
 
 // watchHelmReleases makes the controller wait for HelmReleases, now or as soon as they
 // are served.
-func (w wiring) watchHelmReleases(ctx context.Context, rollouts *controller.RolloutReconciler) error {
+func (w wiring) watchHelmReleases(ctx context.Context, rollouts *rollout.Reconciler) error {
 	plan, missing, err := w.cluster.planHelm(ctx, w.onlyWatched())
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (w wiring) watchHelmReleases(ctx context.Context, rollouts *controller.Roll
 	return nil
 }
 
-func (w wiring) awaitHelm(rollouts *controller.RolloutReconciler) error {
+func (w wiring) awaitHelm(rollouts *rollout.Reconciler) error {
 	client, err := metadata.NewForConfigAndClient(w.GetConfig(), w.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("prepare to watch the CRD of HelmReleases: %w", err)
@@ -96,7 +96,7 @@ func (w wiring) awaitHelm(rollouts *controller.RolloutReconciler) error {
 // awaitingHelm starts the watch of HelmReleases as soon as they are served.
 type awaitingHelm struct {
 	cluster
-	rollouts *controller.RolloutReconciler
+	rollouts *rollout.Reconciler
 	metadata metadata.Interface
 	log      func(message string, keysAndValues ...any)
 }

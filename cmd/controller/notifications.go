@@ -9,12 +9,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/fluxrollouts/rollout-controller/internal/controller"
+	"github.com/fluxrollouts/rollout-controller/internal/controller/rollout"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/notify"
 )
 
 // addNotifications adds the sender of Flux events if there is an address for them.
-func addNotifications(mgr ctrl.Manager, address string, rollouts *controller.RolloutReconciler) error {
+func addNotifications(mgr ctrl.Manager, address string, rollouts *rollout.Reconciler) error {
 	if address == "" {
 		return nil
 	}

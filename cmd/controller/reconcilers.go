@@ -18,8 +18,9 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
-	"github.com/fluxrollouts/rollout-controller/internal/controller"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/healthcheck"
+	"github.com/fluxrollouts/rollout-controller/internal/controller/rollout"
+	"github.com/fluxrollouts/rollout-controller/internal/controller/schedule"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/statefulsetrollout"
 	"github.com/fluxrollouts/rollout-controller/internal/fair"
 	"github.com/fluxrollouts/rollout-controller/internal/features"
@@ -123,7 +124,7 @@ func (w wiring) registerRollouts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rollouts := &controller.RolloutReconciler{
+	rollouts := &rollout.Reconciler{
 		Client:               w.GetClient(),
 		APIReader:            w.GetAPIReader(),
 		Events:               w.events(),
@@ -147,14 +148,14 @@ func (w wiring) registerSchedules(ctx context.Context) error {
 	if !w.starts[scheduleController] && !w.starts[clusterScheduleController] {
 		return nil
 	}
-	if err := controller.IndexGatesByOwner(ctx, fieldindex.Indexer{Cache: w.GetCache()}); err != nil {
+	if err := schedule.IndexGatesByOwner(ctx, fieldindex.Indexer{Cache: w.GetCache()}); err != nil {
 		return err
 	}
 	for _, name := range []string{scheduleController, clusterScheduleController} {
 		if !w.starts[name] {
 			continue
 		}
-		schedules := &controller.ScheduleReconciler{
+		schedules := &schedule.Reconciler{
 			Client: w.GetClient(), Events: w.events(), Now: time.Now, Cluster: name == clusterScheduleController,
 			Shard: w.shard, Durations: w.timed,
 		}

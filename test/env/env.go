@@ -1,78 +1,199 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package env gives the tests of a package their own API server. It is started before the
-// first test and stopped after the last one.
 package env
 
 import (
 	"context"
-	"flag"
-	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/fluxcd/pkg/runtime/conditions/check"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// testsAtOnce is more than there are processors, because tests wait for the API server.
-const testsAtOnce = "8"
+// Env is a namespace of its own on a real API server, with what the test of a reconciler
+// needs: a clock, and records of what the reconciler writes, announces and logs. The test
+// acts as users and as other controllers, through the embedded client.
+type Env struct {
+	*gomega.WithT
+	// WithWatch has all permissions and no cache.
+	client.WithWatch
 
-// Main starts an API server with the CRDs of Flux and of this API, runs the tests, and
-// exits. use receives the control plane, and a client without a cache that may do
-// everything.
-func Main(m *testing.M, use func(*controlplane.ControlPlane, client.WithWatch)) {
-	if err := flag.Set("test.parallel", testsAtOnce); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(os.Stderr)))
-	code, err := run(m, use)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	os.Exit(fixture.ExitCode(code))
+	Ctx       context.Context
+	Namespace string
+	Clock     *fixture.Clock
+	Events    *fixture.Events
+	Wire      *fixture.Wire
+	Log       *fixture.Log
+
+	opened []string // namespaces
 }
 
-func run(m *testing.M, use func(*controlplane.ControlPlane, client.WithWatch)) (int, error) {
-	plane, err := controlplane.Start(context.Background(), controlplane.Options{
-		HelmCRDs: true,
-		CRDPaths: []string{filepath.Join(parts.Root(), "config", "crd", "bases")},
-	})
-	if err != nil {
-		return 1, fmt.Errorf("start the control plane: %w", err)
+// Kinds returns an object of each kind that Rollouts depend on.
+func Kinds() []client.Object {
+	return []client.Object{
+		&v1alpha1.Rollout{}, &v1alpha1.RolloutGate{}, &v1alpha1.RolloutSchedule{}, &v1alpha1.HealthCheck{},
+		&imagev1.ImageRepository{}, &imagev1.ImagePolicy{}, &sourcev1.OCIRepository{}, &kustomizev1.Kustomization{},
+		&helmv2.HelmRelease{},
 	}
-	defer func() { _ = plane.Stop() }()
-	everything, err := client.NewWithWatch(plane.RESTConfig(), client.Options{Scheme: Scheme()})
-	if err != nil {
-		return 1, fmt.Errorf("make a client: %w", err)
-	}
-	use(plane, everything)
-	return m.Run(), nil
 }
 
-// Scheme returns a scheme with the kinds that the reconcilers of this API read and write.
-func Scheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, imagev1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, v1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			panic(err)
+// Open creates the namespace. At the end of the test it removes the objects of some kinds,
+// to spare other tests the search through them.
+func Open(t *testing.T, everything client.WithWatch, kinds ...client.Object) *Env {
+	t.Helper()
+	e := &Env{
+		WithT: gomega.NewWithT(t), WithWatch: everything, Ctx: t.Context(),
+		Clock: &fixture.Clock{}, Events: &fixture.Events{}, Wire: &fixture.Wire{}, Log: &fixture.Log{},
+	}
+	t.Cleanup(func() { e.clear(kinds) })
+	e.Namespace = e.OpenNamespace(nil)
+	return e
+}
+
+// OpenNamespace creates another namespace, and returns its name.
+func (e *Env) OpenNamespace(labels map[string]string) string {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: labels}}
+	e.Expect(e.Create(e.Ctx, namespace)).To(gomega.Succeed())
+	e.opened = append(e.opened, namespace.Name)
+	return namespace.Name
+}
+
+// clear removes the objects of the kinds. For a thousand objects that may take longer than
+// one request may.
+func (e *Env) clear(kinds []client.Object) {
+	ctx := context.WithoutCancel(e.Ctx)
+	for _, namespace := range e.opened {
+		for _, kind := range kinds {
+			e.Eventually(func() error { return e.DeleteAllOf(ctx, kind, client.InNamespace(namespace)) }).Should(gomega.Succeed())
 		}
 	}
-	return scheme
+}
+
+// LabelNamespace sets a label of the namespace; an empty value removes it.
+func (e *Env) LabelNamespace(key, value string) {
+	namespace := &corev1.Namespace{}
+	e.Expect(e.Get(e.Ctx, client.ObjectKey{Name: e.Namespace}, namespace)).To(gomega.Succeed())
+	namespace.Labels[key] = value
+	if value == "" {
+		delete(namespace.Labels, key)
+	}
+	e.Expect(e.Update(e.Ctx, namespace)).To(gomega.Succeed())
+}
+
+// Pass moves the clock forward.
+func (e *Env) Pass(d time.Duration) { e.Clock.Pass(d) }
+
+// Key returns the key of an object in the namespace.
+func (e *Env) Key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: e.Namespace, Name: name}
+}
+
+// own moves an object of the fixtures to the namespace.
+func (e *Env) own(o client.Object) {
+	if o.GetNamespace() == fixture.Namespace {
+		o.SetNamespace(e.Namespace)
+	}
+}
+
+// Add creates objects, with their status if they have one. Those of the fixtures are
+// created in the namespace.
+func (e *Env) Add(objects ...client.Object) {
+	for _, o := range objects {
+		e.own(o)
+		stated := o.DeepCopyObject().(client.Object)
+		e.Expect(e.Create(e.Ctx, o)).To(gomega.Succeed())
+		stated.SetResourceVersion(o.GetResourceVersion())
+		stated.SetUID(o.GetUID())
+		if err := e.Status().Update(e.Ctx, stated); err != nil {
+			e.Expect(client.IgnoreNotFound(err)).To(gomega.Succeed(), "the status of %s", o.GetName())
+		}
+	}
+}
+
+// Change edits an object as a user does.
+func (e *Env) Change(o client.Object, edit func(client.Object)) {
+	e.Expect(e.Get(e.Ctx, e.Key(o.GetName()), o)).To(gomega.Succeed())
+	edit(o)
+	e.Expect(e.Update(e.Ctx, o)).To(gomega.Succeed())
+}
+
+// ChangeStatus edits the status of an object as its controller does.
+func (e *Env) ChangeStatus(o client.Object, edit func(client.Object)) {
+	e.Expect(e.Get(e.Ctx, e.Key(o.GetName()), o)).To(gomega.Succeed())
+	edit(o)
+	e.Expect(e.Status().Update(e.Ctx, o)).To(gomega.Succeed())
+}
+
+// Merge edits an object with a JSON merge patch, although the controller may write it at
+// the same time.
+func (e *Env) Merge(o client.Object, patch string) {
+	e.own(o)
+	e.Expect(e.Patch(e.Ctx, o, client.RawPatch(types.MergePatchType, []byte(patch)))).To(gomega.Succeed())
+}
+
+// Remove deletes an object of the namespace.
+func (e *Env) Remove(o client.Object, name string) {
+	o.SetNamespace(e.Namespace)
+	o.SetName(name)
+	e.Expect(e.Delete(e.Ctx, o)).To(gomega.Succeed())
+}
+
+// CheckConditions checks that the conditions of an object are what Flux and kstatus
+// expect: Ready exists, and is not True beside Reconciling or Stalled, of which there is
+// at most one.
+func (e *Env) CheckConditions(o conditions.Setter) {
+	checker := check.NewChecker(e, &check.Conditions{
+		NegativePolarity: []string{v1alpha1.StalledCondition, v1alpha1.ReconcilingCondition},
+	})
+	checker.DisableFetch = true
+	fail, _ := checker.Check(e.Ctx, o)
+	e.Expect(fail).NotTo(gomega.HaveOccurred(), "the conditions are %+v", o.GetConditions())
+}
+
+// Stored returns an object of our API as clients without its type see it.
+func (e *Env) Stored(kind string, key client.ObjectKey) (*unstructured.Unstructured, error) {
+	stored := &unstructured.Unstructured{}
+	stored.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	return stored, e.Get(e.Ctx, key, stored)
+}
+
+// Kstatus returns what kstatus says of an object.
+func (e *Env) Kstatus(stored *unstructured.Unstructured) status.Status {
+	computed, err := status.Compute(stored)
+	e.Expect(err).NotTo(gomega.HaveOccurred())
+	return computed.Status
+}
+
+// Run starts a manager. The returned function or the end of the test stops it.
+func (e *Env) Run(t *testing.T, mgr ctrl.Manager) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stopped := false
+	stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			e.Expect(<-done).To(gomega.Succeed())
+		}
+	}
+	t.Cleanup(stop)
+	return stop
 }

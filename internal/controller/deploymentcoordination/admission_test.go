@@ -40,7 +40,7 @@ func (a *admission) Changes() source.Source {
 }
 
 func TestBesideAnotherCoordinatorNothingIsTouched(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	s.deployed("a")
 	s.edit("a", version("2"))
 	s.deploy("b")
@@ -69,7 +69,7 @@ func TestAChangeOfTheAdmissionWakesTheController(t *testing.T) {
 		Should(ContainSubstring("another one is installed"))
 	beside.other.Store("")
 	beside.queue.Load().(workqueue.TypedRateLimitingInterface[reconcile.Request]).
-		Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: s.namespace}})
+		Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: s.Namespace}})
 	s.idles("shop", "a")
 }
 

@@ -34,8 +34,8 @@ func TestWhatCannotBeMeantIsRefusedAtCreation(t *testing.T) {
 		"an idlePolicy of nobody's": {func(c *coordinationv1.DeploymentCoordination) { c.Spec.IdlePolicy = "Sleep" }, "Unsupported value"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := openStage(t)
-			err := s.Create(s.ctx, coordination(s.namespace, "shop", c.edit))
+			s := open(t)
+			err := s.Create(s.Ctx, coordination(s.Namespace, "shop", c.edit))
 			s.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 			s.Expect(err).To(MatchError(ContainSubstring(c.message)))
 		})
@@ -44,12 +44,12 @@ func TestWhatCannotBeMeantIsRefusedAtCreation(t *testing.T) {
 
 // The sample of the first implementation was a coordination without a spec.
 func TestACoordinationWithoutASpecIsRefusedAtCreation(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	c := &unstructured.Unstructured{}
 	c.SetGroupVersionKind(coordinationv1.GroupVersion.WithKind(coordinationv1.DeploymentCoordinationKind))
-	c.SetNamespace(s.namespace)
+	c.SetNamespace(s.Namespace)
 	c.SetName("shop")
-	s.Expect(s.Create(s.ctx, c)).To(MatchError(ContainSubstring("would select every Deployment of the namespace")))
+	s.Expect(s.Create(s.Ctx, c)).To(MatchError(ContainSubstring("would select every Deployment of the namespace")))
 }
 
 // No user leaves out a selector on purpose.
@@ -65,11 +65,11 @@ func TestASelectorCannotBecomeAMistake(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := openStage(t)
+			s := open(t)
 			s.coordinate("shop")
 			changed := s.coordination("shop")
 			changed.Spec.LabelSelector = c.selector
-			err := s.Update(s.ctx, changed)
+			err := s.Update(s.Ctx, changed)
 			s.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 			s.Expect(err).To(MatchError(ContainSubstring(c.message)))
 		})
@@ -81,7 +81,7 @@ func TestASelectorCannotBecomeAMistake(t *testing.T) {
 func TestAMistakeThatIsStoredCanBeChanged(t *testing.T) {
 	for name, selector := range mistakes {
 		t.Run(name, func(t *testing.T) {
-			s := openStage(t)
+			s := open(t)
 			s.coordinate("shop")
 			s.unchecked(func() { s.change("shop", selecting(selector)) })
 			s.change("shop", minReady(5))
@@ -101,26 +101,26 @@ var mistakes = map[string]metav1.LabelSelector{
 
 // unchecked calls do while the API server has no validation rules for coordinations, as
 // it was before the rules existed.
-func (s *stage) unchecked(do func()) {
+func (s *testEnv) unchecked(do func()) {
 	crd := &unstructured.Unstructured{}
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
 	crd.SetKind("CustomResourceDefinition")
 	crd.SetName("deploymentcoordinations." + coordinationv1.GroupVersion.Group)
-	s.Expect(s.Get(s.ctx, client.ObjectKeyFromObject(crd), crd)).To(Succeed())
+	s.Expect(s.Get(s.Ctx, client.ObjectKeyFromObject(crd), crd)).To(Succeed())
 	checked := crd.DeepCopy()
 	manifests.RemoveRules(crd.Object["spec"])
-	s.Expect(s.Update(s.ctx, crd)).To(Succeed())
+	s.Expect(s.Update(s.Ctx, crd)).To(Succeed())
 	defer func() {
 		checked.SetResourceVersion(crd.GetResourceVersion())
-		s.Expect(s.Update(s.ctx, checked)).To(Succeed())
+		s.Expect(s.Update(s.Ctx, checked)).To(Succeed())
 		s.Eventually(s.storesMistakes).ShouldNot(Succeed())
 	}()
 	s.Eventually(s.storesMistakes).Should(Succeed())
 	do()
 }
 
-func (s *stage) storesMistakes() error {
-	return s.Create(s.ctx, coordination(s.namespace, "probe", selecting(metav1.LabelSelector{})), client.DryRunAll)
+func (s *testEnv) storesMistakes() error {
+	return s.Create(s.Ctx, coordination(s.Namespace, "probe", selecting(metav1.LabelSelector{})), client.DryRunAll)
 }
 
 // A coordination that exists already reports its mistake.
@@ -130,7 +130,7 @@ func TestAMistakeTouchesNothingIsToldAndCanBeMended(t *testing.T) {
 		"an operator that does not exist": coordinationv1.InvalidSelectorReason,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := openStage(t)
+			s := open(t)
 			s.deploy("a")
 			s.deploy("b")
 			s.coordinate("store")
@@ -182,7 +182,7 @@ func TestAMistakeInAWaveReleasesNobody(t *testing.T) {
 }
 
 func TestExpressionsSelect(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	s.deploy("a", labelled("shop"))
 	s.deploy("b", labelled("shop", "no"))
 	s.coordinate("shop", selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
@@ -190,33 +190,33 @@ func TestExpressionsSelect(t *testing.T) {
 		{Key: "no", Operator: metav1.LabelSelectorOpDoesNotExist},
 	}}))
 	s.rest()
-	s.Expect(s.coordination("shop").Status.Deployments).To(Equal([]string{s.namespace + "/a"}))
+	s.Expect(s.coordination("shop").Status.Deployments).To(Equal([]string{s.Namespace + "/a"}))
 }
 
 func TestACoordinationSelectsInItsOwnNamespaceOnly(t *testing.T) {
-	s, elsewhere := openStage(t), openStage(t)
+	s, elsewhere := open(t), open(t)
 	s.deployed("a")
 	elsewhere.deploy("b")
 	s.coordinate("shop")
 	s.rest()
 	elsewhere.rest()
-	s.Expect(s.coordination("shop").Status.Deployments).To(Equal([]string{s.namespace + "/a"}))
+	s.Expect(s.coordination("shop").Status.Deployments).To(Equal([]string{s.Namespace + "/a"}))
 	s.Expect(elsewhere.unpaused()).To(Equal([]string{"b"}))
 }
 
 func TestTheControllersOwnDeploymentIsNoMember(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	s.deploy("controller")
 	s.deployed("a")
-	s.reconciler.Self = s.key("controller")
+	s.reconciler.Self = s.Key("controller")
 	s.coordinate("shop")
 	s.rest()
-	s.Expect(s.coordination("shop").Status.Deployments).To(Equal([]string{s.namespace + "/a"}))
+	s.Expect(s.coordination("shop").Status.Deployments).To(Equal([]string{s.Namespace + "/a"}))
 	s.Expect(s.unpaused()).To(Equal([]string{"controller"}))
 }
 
 func TestACoordinationThatNobodyHasSeenYetIsInProgress(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	s.deployed("a")
 	s.coordinate("shop")
 	s.Expect(s.coordination("shop").Status.ObservedGeneration).To(Equal(int64(-1)))

@@ -13,9 +13,9 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// baking opens a stage on which a has just been rolled out and bakes for an hour, and b
+// baking opens a env in which a has just been rolled out and bakes for an hour, and b
 // waits. All have been available for a day.
-func baking(t *testing.T) *stage {
+func baking(t *testing.T) *testEnv {
 	t.Helper()
 	s := three(t, minReady(3600))
 	s.pass(24 * time.Hour)
@@ -32,7 +32,7 @@ func baking(t *testing.T) *stage {
 }
 
 // stays verifies that a Deployment keeps the turn: the next one has not begun.
-func (s *stage) stays(name string) {
+func (s *testEnv) stays(name string) {
 	s.Expect(s.active("shop")).To(Equal(name))
 	s.Expect(s.unpaused()).To(Equal([]string{name}))
 }
@@ -40,7 +40,7 @@ func (s *stage) stays(name string) {
 func TestTheNextWaitsForTheWholeOfMinReadySeconds(t *testing.T) {
 	s := baking(t)
 	s.Expect(conditionOf(s.deployment("a"), appsv1.DeploymentAvailable).LastTransitionTime.Time).
-		To(BeTemporally("<", s.clock.Now().Add(-24*time.Hour)), "it never was unavailable")
+		To(BeTemporally("<", s.Clock.Now().Add(-24*time.Hour)), "it never was unavailable")
 	s.pass(time.Hour - time.Second)
 	s.Expect(s.rest()).To(Equal(time.Second))
 	s.stays("a")
@@ -58,11 +58,11 @@ func TestTheNextWaitsForTheWholeOfMinReadySeconds(t *testing.T) {
 // The example of a status in the documentation shows this moment.
 func TestWhileOneBakesItIsActiveAndFinishedAndNothingOfItIsPending(t *testing.T) {
 	s := baking(t)
-	finished := s.clock.Now()
+	finished := s.Clock.Now()
 	s.pass(time.Minute)
 	s.rest()
 	c := s.coordination("shop")
-	s.Expect(c.Status.ActiveDeployment).To(Equal(s.namespace + "/a"))
+	s.Expect(c.Status.ActiveDeployment).To(Equal(s.Namespace + "/a"))
 	a := s.state("shop", "a")
 	s.Expect(a.HasPendingChanges).To(BeFalse())
 	s.Expect(a.LastRolloutFinished.Time).To(BeTemporally("==", finished))
@@ -101,8 +101,8 @@ func TestTheClockOfABakeIgnoresAScale(t *testing.T) {
 }
 
 func TestABakeBeginsAgain(t *testing.T) {
-	for name, happens := range map[string]func(*stage){
-		"when the Deployment is not available in between": func(s *stage) {
+	for name, happens := range map[string]func(*testEnv){
+		"when the Deployment is not available in between": func(s *testEnv) {
 			s.say("a", func(st *appsv1.DeploymentStatus) {
 				st.AvailableReplicas, st.UnavailableReplicas = 0, 2
 				s.setAvailable(st, corev1.ConditionFalse)
@@ -114,14 +114,14 @@ func TestABakeBeginsAgain(t *testing.T) {
 			s.stays("a")
 			s.finishes("a")
 		},
-		"with a new template, if nobody else waits": func(s *stage) {
+		"with a new template, if nobody else waits": func(s *testEnv) {
 			s.edit("b", version("1"))
 			s.edit("a", version("3"))
 			s.rest()
 			s.begins("a")
 			s.rest()
 			s.Expect(s.pending("shop")).To(Equal([]string{"a"}))
-			s.Expect(s.state("shop", "a").LastRolloutStarted.Time).To(BeTemporally("==", s.clock.Now()))
+			s.Expect(s.state("shop", "a").LastRolloutStarted.Time).To(BeTemporally("==", s.Clock.Now()))
 			s.edit("b", version("2"))
 			s.pass(2 * time.Hour)
 			s.rest()

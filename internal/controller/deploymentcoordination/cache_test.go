@@ -17,7 +17,7 @@ import (
 
 // The cache must not drop anything that a plan depends on.
 func TestACachedDeploymentSaysTheSameAsTheStoredOne(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	s.deploy("a", replicas(3), annotated(coordinationv1.OrderAnnotation, "4"),
 		annotated(corev1.LastAppliedConfigAnnotation, "{}"), deadline(77))
 	s.finishes("a")

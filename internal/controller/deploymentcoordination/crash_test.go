@@ -21,10 +21,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// three opens a stage on which three Deployments of one group are rolled out and at rest.
-func three(t *testing.T, edits ...func(*coordinationv1.DeploymentCoordination)) *stage {
+// three opens a env in which three Deployments of one group are rolled out and at rest.
+func three(t *testing.T, edits ...func(*coordinationv1.DeploymentCoordination)) *testEnv {
 	t.Helper()
-	s := openStage(t)
+	s := open(t)
 	for _, name := range []string{"a", "b", "c"} {
 		s.deployed(name)
 	}
@@ -42,7 +42,7 @@ func TestWhoeverComesAfterACrashReleasesWhoHasTheTurn(t *testing.T) {
 	s := three(t)
 	s.edit("b", version("2"))
 	s.edit("c", version("2"))
-	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
 		if isRelease(write) {
 			return fixture.Fault{Err: fixture.ErrDead, Fatal: true}
 		}
@@ -51,13 +51,13 @@ func TestWhoeverComesAfterACrashReleasesWhoHasTheTurn(t *testing.T) {
 	for range 5 {
 		_, _ = s.try(s.reconciler)
 	}
-	s.Expect(s.wire.Dead()).To(BeTrue())
+	s.Expect(s.Wire.Dead()).To(BeTrue())
 	s.Expect(s.active("shop")).To(Equal("b"), "the choice was written down")
 	s.Expect(s.unpaused()).To(BeEmpty(), "and nothing done")
 
-	s.wire = &fixture.Wire{}
+	s.Wire = &fixture.Wire{}
 	s.restart()
-	s.events.Take()
+	s.Events.Take()
 	s.rest()
 	s.Expect(s.unpaused()).To(Equal([]string{"b"}))
 	s.Expect(s.active("shop")).To(Equal("b"))
@@ -69,7 +69,7 @@ func TestWhoeverComesAfterACrashReleasesWhoHasTheTurn(t *testing.T) {
 func TestAReleaseWhoseAnswerWasLostIsSeen(t *testing.T) {
 	s := three(t)
 	s.edit("b", version("2"))
-	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
 		if isRelease(write) {
 			return fixture.Fault{Err: fixture.ErrDead, Lost: true, Fatal: true}
 		}
@@ -78,7 +78,7 @@ func TestAReleaseWhoseAnswerWasLostIsSeen(t *testing.T) {
 	for range 5 {
 		_, _ = s.try(s.reconciler)
 	}
-	s.wire = &fixture.Wire{}
+	s.Wire = &fixture.Wire{}
 	s.restart()
 	s.rest()
 	s.Expect(s.unpaused()).To(Equal([]string{"b"}))
@@ -89,7 +89,7 @@ func TestAReleaseThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.edit("b", version("2"))
-	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
 		if isRelease(write) {
 			return fixture.Fault{Err: errRefused}
 		}
@@ -97,7 +97,7 @@ func TestAReleaseThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 	}
 	_, err := s.try(s.reconciler)
 	s.Expect(err).To(MatchError(ContainSubstring("a quota says no")))
-	reported := s.events.Take()
+	reported := s.Events.Take()
 	s.Expect(reported).To(ContainElement(HaveField("Reason", coordinationv1.UnpauseFailedEvent)))
 	s.Expect(reported[len(reported)-1].Type).To(Equal("Warning"))
 	s.Expect(reported[len(reported)-1].Message).To(ContainSubstring("a quota says no"))
@@ -107,16 +107,16 @@ func TestAReleaseThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 	s.Expect(s.active("shop")).To(Equal("a"), "it keeps its turn")
 	s.Expect(s.state("shop", "a").LastRolloutFinished).To(BeNil())
 	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(And(HavePrefix("True Error"), ContainSubstring("a quota says no")))
-	before := len(s.wire.Writes())
+	before := len(s.Wire.Writes())
 	s.reconcile()
-	s.Expect(s.wire.Writes()).To(HaveLen(before), "not before its time, whatever else happens")
+	s.Expect(s.Wire.Writes()).To(HaveLen(before), "not before its time, whatever else happens")
 
 	s.pass(wait)
 	_, err = s.try(s.reconciler)
 	s.Expect(err).To(HaveOccurred())
 	s.Expect(s.rest()).To(BeNumerically(">", wait), "the pause grows")
 
-	s.wire.Fail = nil
+	s.Wire.Fail = nil
 	s.pass(s.rest())
 	s.rest()
 	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
@@ -127,7 +127,7 @@ func TestAReleaseThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 func TestAWriteThatIsNotWantedAnyMoreIsNoErrorAnyMore(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
-	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
 		if isRelease(write) {
 			return fixture.Fault{Err: errRefused}
 		}
@@ -136,7 +136,7 @@ func TestAWriteThatIsNotWantedAnyMoreIsNoErrorAnyMore(t *testing.T) {
 	_, _ = s.try(s.reconciler)
 	s.rest()
 	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(HavePrefix("True Error"))
-	s.remove(&appsv1.Deployment{}, "a")
+	s.Remove(&appsv1.Deployment{}, "a")
 	s.Expect(s.rest()).To(BeZero())
 	s.Expect(s.condition("shop", coordinationv1.DegradedCondition)).To(HavePrefix("False NoErrors"))
 
@@ -188,7 +188,7 @@ func TestNobodyIsReleasedBesideOneThatCannotBeStopped(t *testing.T) {
 	s.edit("b", version("2"), paused(false))
 	s.begins("b")
 	s.edit("a", paused(true))
-	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
 		if write == "patch Deployment b" {
 			return fixture.Fault{Err: errRefused}
 		}
@@ -199,7 +199,7 @@ func TestNobodyIsReleasedBesideOneThatCannotBeStopped(t *testing.T) {
 	s.rest()
 	s.Expect(s.unpaused()).To(Equal([]string{"b"}), "a is not released on top of it")
 
-	s.wire.Fail = nil
+	s.Wire.Fail = nil
 	s.pass(time.Minute)
 	s.rest()
 	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
@@ -216,7 +216,7 @@ func TestOneThatCannotBePausedHoldsUpNobodyWhoMayGo(t *testing.T) {
 	s.observes("c")
 	s.edit("b", version("2"))
 	s.edit("x", version("2"))
-	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
 		if write == "patch Deployment c" {
 			return fixture.Fault{Err: errRefused}
 		}
@@ -237,7 +237,7 @@ func TestAStatusThatCannotBeWrittenHoldsUpNoOtherGroup(t *testing.T) {
 	s.deployed("y", labelled("store"))
 	s.coordinate("store", minReady(60))
 	s.rest()
-	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
 		if write == "patch DeploymentCoordination/status shop" {
 			return fixture.Fault{Err: apierrors.NewInternalError(errors.New("the disk is full"))}
 		}
@@ -259,7 +259,7 @@ func TestAStatusThatCannotBeWrittenHoldsUpNoOtherGroup(t *testing.T) {
 	s.Expect(s.active("store")).To(Equal("y"))
 	s.Expect(s.unpaused()).To(Equal([]string{"y"}))
 
-	s.wire.Fail = nil
+	s.Wire.Fail = nil
 	s.pass(5 * time.Minute)
 	s.rest()
 	s.Expect(s.active("shop")).To(Equal("a"))
@@ -268,7 +268,7 @@ func TestAStatusThatCannotBeWrittenHoldsUpNoOtherGroup(t *testing.T) {
 func TestAChoiceThatCannotBeWrittenDownIsNotMade(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
-	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
 		return fixture.Fault{Err: apierrors.NewInternalError(errors.New("the disk is full"))}
 	}
 	_, err := s.try(s.reconciler)
@@ -281,7 +281,7 @@ func TestAChoiceThatCannotBeWrittenDownIsNotMade(t *testing.T) {
 func TestAStatusThatCannotBeWrittenIsTold(t *testing.T) {
 	s := three(t)
 	s.change("shop", minReady(5))
-	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
 		return fixture.Fault{Err: apierrors.NewInternalError(errors.New("the disk is full"))}
 	}
 	_, err := s.try(s.reconciler)
@@ -307,8 +307,8 @@ func TestOfTwoControllersOneGivesTheTurn(t *testing.T) {
 	s.edit("b", version("2"))
 	s.edit("c", version("2"))
 	others := &fixture.Events{}
-	other := &Reconciler{Client: s.WithWatch, APIReader: s.WithWatch, Events: others, Now: s.clock.Now}
-	s.wire.Fail = whenFirst(func() {
+	other := &Reconciler{Client: s.WithWatch, APIReader: s.WithWatch, Events: others, Now: s.Clock.Now}
+	s.Wire.Fail = whenFirst(func() {
 		s.edit("a", version("2")) // the other controller decides differently because of this
 		for range 3 {
 			_, err := s.try(other)
@@ -333,7 +333,7 @@ func TestAReleaseIsMadeOnlyToTheVersionThatWasDecidedUpon(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	hold := sync.OnceFunc(func() { s.edit("a", userHeld(true)) })
-	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
 		if isRelease(write) {
 			hold()
 		}
@@ -366,7 +366,7 @@ func TestAReleaseRestsOnTheJournalAsItIsStoredNow(t *testing.T) {
 	s.writes()
 
 	s.restart()
-	s.reconciler.Client = interceptor.NewClient(s.wire.Through(s.WithWatch), interceptor.Funcs{
+	s.reconciler.Client = interceptor.NewClient(s.Wire.Through(s.WithWatch), interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			err := c.List(ctx, list, opts...)
 			if l, ok := list.(*coordinationv1.DeploymentCoordinationList); ok {

@@ -17,8 +17,8 @@ import (
 
 const tooLong = `ReplicaSet "a-hash1" has timed out progressing.`
 
-// failed opens a stage on which the rollout of a has failed, and b waits.
-func failed(t *testing.T) *stage {
+// failed opens a env in which the rollout of a has failed, and b waits.
+func failed(t *testing.T) *testEnv {
 	t.Helper()
 	s := three(t)
 	s.edit("a", version("2"))
@@ -39,7 +39,7 @@ func TestAFailedRolloutBlocksAndSaysSo(t *testing.T) {
 		coordinationv1.DegradedCondition: "True", coordinationv1.StalledCondition: "True",
 	} {
 		s.Expect(s.condition("shop", kind)).To(And(
-			HavePrefix(status+" "+coordinationv1.RolloutFailedReason+":"), ContainSubstring(s.namespace+"/a"), ContainSubstring(strings.TrimSuffix(tooLong, "."))))
+			HavePrefix(status+" "+coordinationv1.RolloutFailedReason+":"), ContainSubstring(s.Namespace+"/a"), ContainSubstring(strings.TrimSuffix(tooLong, "."))))
 	}
 	s.pass(time.Hour)
 	s.Expect(s.rest()).To(BeZero(), "nothing changes with time")
@@ -47,8 +47,8 @@ func TestAFailedRolloutBlocksAndSaysSo(t *testing.T) {
 }
 
 func TestAFailureEnds(t *testing.T) {
-	for name, ends := range map[string]func(*stage){
-		"when the next template is rolled out": func(s *stage) {
+	for name, ends := range map[string]func(*testEnv){
+		"when the next template is rolled out": func(s *testEnv) {
 			s.edit("a", version("3"))
 			s.rest()
 			s.stays("a")
@@ -56,12 +56,12 @@ func TestAFailureEnds(t *testing.T) {
 			s.begins("a")
 			s.finishes("a")
 		},
-		"when the template before it is restored": func(s *stage) {
+		"when the template before it is restored": func(s *testEnv) {
 			s.edit("a", version("1"))
 			s.rest()
 			s.finishes("a")
 		},
-		"by a success that comes late": func(s *stage) {
+		"by a success that comes late": func(s *testEnv) {
 			s.finishes("a")
 		},
 	} {

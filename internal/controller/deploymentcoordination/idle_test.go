@@ -71,20 +71,20 @@ func TestAPausedDeploymentThatFluxAppliesIsToldOnce(t *testing.T) {
 	flux := func(d *appsv1.Deployment) {
 		d.Labels["kustomize.toolkit.fluxcd.io/name"], d.Labels["kustomize.toolkit.fluxcd.io/namespace"] = "shop", "flux-system"
 	}
-	s := openStage(t)
+	s := open(t)
 	s.deployed("a", flux)
 	s.deployed("b")
 	s.coordinate("shop")
 	s.rest()
 	var warnings []string
-	for _, e := range s.events.Take() {
+	for _, e := range s.Events.Take() {
 		if e.Reason == coordinationv1.IdlePausedEvent {
 			s.Expect(e.Type).To(Equal("Warning"))
 			warnings = append(warnings, e.Message)
 		}
 	}
 	s.Expect(warnings).To(HaveLen(1))
-	s.Expect(warnings[0]).To(And(ContainSubstring(s.namespace+"/a"), ContainSubstring("Kustomization flux-system/shop"), ContainSubstring("Resume")))
+	s.Expect(warnings[0]).To(And(ContainSubstring(s.Namespace+"/a"), ContainSubstring("Kustomization flux-system/shop"), ContainSubstring("Resume")))
 
 	s.edit("b", version("2"))
 	s.rest()
@@ -94,7 +94,7 @@ func TestAPausedDeploymentThatFluxAppliesIsToldOnce(t *testing.T) {
 }
 
 func TestUnderResumeNothingIsPausedForFluxToMiss(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	s.deployed("a", annotated("x", "y"), func(d *appsv1.Deployment) {
 		d.Labels["helm.toolkit.fluxcd.io/name"], d.Labels["helm.toolkit.fluxcd.io/namespace"] = "shop", "flux-system"
 	})

@@ -17,11 +17,11 @@ import (
 var runtimeConverter = runtime.DefaultUnstructuredConverter
 
 // This file simulates the Deployment controller, one step at a time, with the clock of
-// the stage.
+// the env.
 
 // observes lets Kubernetes observe a Deployment without rolling it out, as it does while
 // the Deployment is paused: it only scales.
-func (s *stage) observes(name string) {
+func (s *testEnv) observes(name string) {
 	d := s.deployment(name)
 	for _, set := range s.sets(d) {
 		if *set.Spec.Replicas > 0 {
@@ -36,7 +36,7 @@ func (s *stage) observes(name string) {
 }
 
 // begins lets Kubernetes create the new ReplicaSet, whose Pods do not exist yet.
-func (s *stage) begins(name string) {
+func (s *testEnv) begins(name string) {
 	d := s.deployment(name)
 	s.Expect(d.Spec.Paused).To(BeFalse(), "%s is paused", name)
 	current := s.current(d)
@@ -48,7 +48,7 @@ func (s *stage) begins(name string) {
 }
 
 // finishes lets Kubernetes roll a Deployment out completely.
-func (s *stage) finishes(name string) {
+func (s *testEnv) finishes(name string) {
 	d := s.deployment(name)
 	s.Expect(d.Spec.Paused).To(BeFalse(), "%s is paused", name)
 	current := s.current(d)
@@ -67,24 +67,24 @@ func (s *stage) finishes(name string) {
 }
 
 // givesUp lets Kubernetes report that a rollout took too long.
-func (s *stage) givesUp(name, message string) {
+func (s *testEnv) givesUp(name, message string) {
 	s.say(name, func(st *appsv1.DeploymentStatus) {
 		s.setProgressing(st, corev1.ConditionFalse, progressDeadlineExceeded, message)
 	})
 }
 
 // say changes the status of a Deployment at its present generation.
-func (s *stage) say(name string, edit func(*appsv1.DeploymentStatus)) {
+func (s *testEnv) say(name string, edit func(*appsv1.DeploymentStatus)) {
 	d := s.deployment(name)
 	d.Status.ObservedGeneration = d.Generation
 	edit(&d.Status)
-	s.Expect(s.Status().Update(s.ctx, d)).To(Succeed())
+	s.Expect(s.Status().Update(s.Ctx, d)).To(Succeed())
 }
 
 // sets returns the ReplicaSets of a Deployment.
-func (s *stage) sets(d *appsv1.Deployment) []appsv1.ReplicaSet {
+func (s *testEnv) sets(d *appsv1.Deployment) []appsv1.ReplicaSet {
 	list := &appsv1.ReplicaSetList{}
-	s.Expect(s.List(s.ctx, list, client.InNamespace(d.Namespace))).To(Succeed())
+	s.Expect(s.List(s.Ctx, list, client.InNamespace(d.Namespace))).To(Succeed())
 	var own []appsv1.ReplicaSet
 	for _, set := range list.Items {
 		if metav1.IsControlledBy(&set, d) {
@@ -96,7 +96,7 @@ func (s *stage) sets(d *appsv1.Deployment) []appsv1.ReplicaSet {
 
 // current returns the ReplicaSet of a Deployment's template. It creates one if there is
 // none.
-func (s *stage) current(d *appsv1.Deployment) *appsv1.ReplicaSet {
+func (s *testEnv) current(d *appsv1.Deployment) *appsv1.ReplicaSet {
 	sets := s.sets(d)
 	for i := range sets {
 		if identityOf(&sets[i].Spec.Template) == identityOf(&d.Spec.Template) {
@@ -110,25 +110,25 @@ func (s *stage) current(d *appsv1.Deployment) *appsv1.ReplicaSet {
 	set.Spec.Template.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: set.Spec.Template.Labels}
 	set.Spec.Replicas = new(int32)
-	s.Expect(s.Create(s.ctx, set)).To(Succeed())
+	s.Expect(s.Create(s.Ctx, set)).To(Succeed())
 	return set
 }
 
-func (s *stage) scale(set *appsv1.ReplicaSet, to int32) {
+func (s *testEnv) scale(set *appsv1.ReplicaSet, to int32) {
 	set.Spec.Replicas = &to
-	s.Expect(s.Update(s.ctx, set)).To(Succeed())
+	s.Expect(s.Update(s.Ctx, set)).To(Succeed())
 }
 
-func (s *stage) setAvailable(st *appsv1.DeploymentStatus, to corev1.ConditionStatus) {
+func (s *testEnv) setAvailable(st *appsv1.DeploymentStatus, to corev1.ConditionStatus) {
 	s.setCondition(st, appsv1.DeploymentCondition{Type: appsv1.DeploymentAvailable, Status: to, Reason: "MinimumReplicas"})
 }
 
-func (s *stage) setProgressing(st *appsv1.DeploymentStatus, to corev1.ConditionStatus, reason, message string) {
+func (s *testEnv) setProgressing(st *appsv1.DeploymentStatus, to corev1.ConditionStatus, reason, message string) {
 	s.setCondition(st, appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: to, Reason: reason, Message: message})
 }
 
-func (s *stage) setCondition(st *appsv1.DeploymentStatus, c appsv1.DeploymentCondition) {
-	c.LastUpdateTime, c.LastTransitionTime = metav1.NewTime(s.clock.Now()), metav1.NewTime(s.clock.Now())
+func (s *testEnv) setCondition(st *appsv1.DeploymentStatus, c appsv1.DeploymentCondition) {
+	c.LastUpdateTime, c.LastTransitionTime = metav1.NewTime(s.Clock.Now()), metav1.NewTime(s.Clock.Now())
 	for i := range st.Conditions {
 		if st.Conditions[i].Type == c.Type {
 			if st.Conditions[i].Status == c.Status {
@@ -151,10 +151,10 @@ func progressing(st *appsv1.DeploymentStatus) appsv1.DeploymentCondition {
 }
 
 // pass advances the clock.
-func (s *stage) pass(d time.Duration) { s.clock.Pass(d) }
+func (s *testEnv) pass(d time.Duration) { s.Clock.Pass(d) }
 
 // progresses makes some of the updated Pods available.
-func (s *stage) progresses(name string, updated int32) {
+func (s *testEnv) progresses(name string, updated int32) {
 	s.say(name, func(st *appsv1.DeploymentStatus) {
 		st.Replicas = *s.deployment(name).Spec.Replicas
 		st.UpdatedReplicas, st.AvailableReplicas, st.UnavailableReplicas = updated, updated, st.Replicas-updated

@@ -12,7 +12,7 @@ import (
 )
 
 // free returns the unpaused Deployments without the annotation held-by.
-func (s *stage) free() []string {
+func (s *testEnv) free() []string {
 	names := []string{}
 	for _, name := range s.unpaused() {
 		if _, held := s.deployment(name).Annotations[coordinationv1.HeldByAnnotation]; !held {
@@ -24,23 +24,23 @@ func (s *stage) free() []string {
 
 func TestWhatIsLeftByItsCoordinationIsGivenBack(t *testing.T) {
 	for name, c := range map[string]struct {
-		leaves func(*stage)
+		leaves func(*testEnv)
 		free   []string
 	}{
 		"when the coordination is deleted": {
-			leaves: func(s *stage) { s.remove(&coordinationv1.DeploymentCoordination{}, "shop") },
+			leaves: func(s *testEnv) { s.Remove(&coordinationv1.DeploymentCoordination{}, "shop") },
 			free:   []string{"a", "b", "c"},
 		},
 		"when it is deleted while nobody looks": {
-			leaves: func(s *stage) { s.remove(&coordinationv1.DeploymentCoordination{}, "shop"); s.restart() },
+			leaves: func(s *testEnv) { s.Remove(&coordinationv1.DeploymentCoordination{}, "shop"); s.restart() },
 			free:   []string{"a", "b", "c"},
 		},
 		"when the label is removed": {
-			leaves: func(s *stage) { s.edit("b", labelled("other")) },
+			leaves: func(s *testEnv) { s.edit("b", labelled("other")) },
 			free:   []string{"b"},
 		},
 		"when the selector is narrowed": {
-			leaves: func(s *stage) {
+			leaves: func(s *testEnv) {
 				s.edit("a", labelled("shop", "vip"))
 				s.rest()
 				s.change("shop", func(c *coordinationv1.DeploymentCoordination) {
@@ -64,14 +64,14 @@ func TestWhatIsLeftByItsCoordinationIsGivenBack(t *testing.T) {
 // They get the annotation as soon as they are seen. Without it they could not be given
 // back.
 func TestDeploymentsThatArrivedPausedAreGivenBackToo(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	s.deploy("a", paused(true))
 	s.deploy("b", paused(true))
 	s.coordinate("shop")
 	s.rest()
 	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
 	s.Expect(s.deployment("b").Annotations).To(HaveKeyWithValue(coordinationv1.HeldByAnnotation, "shop"))
-	s.remove(&coordinationv1.DeploymentCoordination{}, "shop")
+	s.Remove(&coordinationv1.DeploymentCoordination{}, "shop")
 	s.rest()
 	s.Expect(s.free()).To(Equal([]string{"a", "b"}))
 }
@@ -79,19 +79,19 @@ func TestDeploymentsThatArrivedPausedAreGivenBackToo(t *testing.T) {
 // The first implementation of this API took an empty selector for the whole namespace,
 // and set no annotation.
 func TestWhatWasPausedUnderAnEmptySelectorIsReleasedWithItsCoordination(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	s.deploy("a", labelled("other"), paused(true))
 	s.deploy("b", labelled("other"), paused(true), userHeld(true))
 	s.coordinate("shop")
 	s.unchecked(func() { s.change("shop", selecting(metav1.LabelSelector{})) })
 	c := s.coordination("shop")
-	c.Status.Deployments = []string{s.namespace + "/a", s.namespace + "/b"}
-	s.Expect(s.Status().Update(s.ctx, c)).To(Succeed())
+	c.Status.Deployments = []string{s.Namespace + "/a", s.Namespace + "/b"}
+	s.Expect(s.Status().Update(s.Ctx, c)).To(Succeed())
 	s.deploy("later", labelled("other"), paused(true))
 	s.rest()
 	s.Expect(s.unpaused()).To(BeEmpty(), "nothing is released because of a mistake")
 
-	s.remove(&coordinationv1.DeploymentCoordination{}, "shop")
+	s.Remove(&coordinationv1.DeploymentCoordination{}, "shop")
 	s.rest()
 	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
 	s.Expect(s.free()).To(Equal([]string{"a"}))
@@ -101,7 +101,7 @@ func TestAPersonsHoldOutlivesTheCoordination(t *testing.T) {
 	s := three(t)
 	s.edit("b", userHeld(true))
 	s.rest()
-	s.remove(&coordinationv1.DeploymentCoordination{}, "shop")
+	s.Remove(&coordinationv1.DeploymentCoordination{}, "shop")
 	s.rest()
 	s.Expect(s.unpaused()).To(Equal([]string{"a", "c"}))
 	s.Expect(s.deployment("b").Annotations).NotTo(HaveKey(coordinationv1.HeldByAnnotation))
@@ -112,7 +112,7 @@ func TestWhatAnotherCoordinationSelectsStaysHeld(t *testing.T) {
 	s.edit("b", labelled("shop", "store"))
 	s.coordinate("store")
 	s.rest()
-	s.remove(&coordinationv1.DeploymentCoordination{}, "shop")
+	s.Remove(&coordinationv1.DeploymentCoordination{}, "shop")
 	s.rest()
 	s.Expect(s.free()).To(Equal([]string{"a", "c"}))
 	s.Expect(s.deployment("b").Spec.Paused).To(BeTrue())
@@ -120,7 +120,7 @@ func TestWhatAnotherCoordinationSelectsStaysHeld(t *testing.T) {
 }
 
 func TestPausesOfOthersAreNoneOfOurBusiness(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	s.deploy("theirs", labelled("other"), paused(true))
 	s.deploy("free", labelled("other"))
 	s.deployed("a")
@@ -128,7 +128,7 @@ func TestPausesOfOthersAreNoneOfOurBusiness(t *testing.T) {
 	s.rest()
 	s.Expect(s.deployment("theirs").Spec.Paused).To(BeTrue())
 	s.Expect(s.unpaused()).To(Equal([]string{"free"}))
-	s.remove(&coordinationv1.DeploymentCoordination{}, "shop")
+	s.Remove(&coordinationv1.DeploymentCoordination{}, "shop")
 	s.rest()
 	s.Expect(s.unpaused()).To(Equal([]string{"a", "free"}))
 }

@@ -17,7 +17,6 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,32 +27,27 @@ import (
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // component is the source of the events of this reconciler.
 const component = "deploymentcoordination-controller"
 
-// street is a namespace of its own, where Kubernetes itself rolls out Deployments, and
-// where the reconciler runs with the caches and watches of production.
+// street is an env in which Kubernetes itself rolls out Deployments, and in which the
+// reconciler runs with the caches and watches of production.
 type street struct {
-	*WithT
-	client.WithWatch
+	*env.Env
 
-	t         *testing.T
-	ctx       context.Context
-	plane     *controlplane.ControlPlane
-	namespace string
+	t     *testing.T
+	plane *controlplane.ControlPlane
 }
 
 func openStreet(t *testing.T) *street {
 	t.Helper()
 	plane, live := livePlane.open(t)
-	s := &street{WithT: NewWithT(t), WithWatch: live, t: t, ctx: t.Context(), plane: plane}
+	s := &street{Env: env.Open(t, live), t: t, plane: plane}
 	s.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "street-"}}
-	s.Expect(s.Create(s.ctx, namespace)).To(Succeed())
-	s.namespace = namespace.Name
 	return s
 }
 
@@ -66,7 +60,7 @@ func (s *street) play(edits ...func(*Reconciler)) (stop func()) {
 func (s *street) playAs(user *rest.Config, edits ...func(*Reconciler)) (stop func()) {
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
 		Scheme: testScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: fixture.ControllerConfig(),
-		Cache: cache.Options{ByObject: CacheByObject(), DefaultNamespaces: map[string]cache.Config{s.namespace: {}}},
+		Cache: cache.Options{ByObject: CacheByObject(), DefaultNamespaces: map[string]cache.Config{s.Namespace: {}}},
 	})
 	s.Expect(err).NotTo(HaveOccurred())
 	r := &Reconciler{
@@ -76,41 +70,29 @@ func (s *street) playAs(user *rest.Config, edits ...func(*Reconciler)) (stop fun
 	for _, edit := range edits {
 		edit(r)
 	}
-	s.Expect(r.SetupWithManager(s.ctx, mgr, controller.Options{})).To(Succeed())
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		s.Expect(<-done).To(Succeed())
-	})
-	s.t.Cleanup(stop)
-	return stop
+	s.Expect(r.SetupWithManager(s.Ctx, mgr, controller.Options{})).To(Succeed())
+	return s.Run(s.t, mgr)
 }
 
 func (s *street) coordinate(name string, edits ...func(*coordinationv1.DeploymentCoordination)) {
-	s.Expect(s.Create(s.ctx, coordination(s.namespace, name, edits...))).To(Succeed())
+	s.Expect(s.Create(s.Ctx, coordination(s.Namespace, name, edits...))).To(Succeed())
 }
 
 func (s *street) deploy(names []string, edits ...func(*appsv1.Deployment)) {
 	for _, name := range names {
-		s.Expect(s.Create(s.ctx, deployment(s.namespace, name, edits...))).To(Succeed())
+		s.Expect(s.Create(s.Ctx, deployment(s.Namespace, name, edits...))).To(Succeed())
 	}
-}
-
-func (s *street) key(name string) types.NamespacedName {
-	return types.NamespacedName{Namespace: s.namespace, Name: name}
 }
 
 func (s *street) deployment(name string) *appsv1.Deployment {
 	d := &appsv1.Deployment{}
-	s.Expect(s.Get(s.ctx, s.key(name), d)).To(Succeed())
+	s.Expect(s.Get(s.Ctx, s.Key(name), d)).To(Succeed())
 	return d
 }
 
 func (s *street) coordination(name string) *coordinationv1.DeploymentCoordination {
 	c := &coordinationv1.DeploymentCoordination{}
-	s.Expect(s.Get(s.ctx, s.key(name), c)).To(Succeed())
+	s.Expect(s.Get(s.Ctx, s.Key(name), c)).To(Succeed())
 	return c
 }
 
@@ -122,7 +104,7 @@ func (s *street) edit(names []string, edits ...func(*appsv1.Deployment)) {
 			for _, edit := range edits {
 				edit(d)
 			}
-			return s.Update(s.ctx, d)
+			return s.Update(s.Ctx, d)
 		}).Should(Succeed())
 	}
 }
@@ -148,7 +130,7 @@ func (s *street) idles(name string, members ...string) {
 func (s *street) activates(coordination, name string) {
 	s.t.Helper()
 	s.Eventually(func(g Gomega) {
-		g.Expect(s.coordination(coordination).Status.ActiveDeployment).To(Equal(s.namespace + "/" + name))
+		g.Expect(s.coordination(coordination).Status.ActiveDeployment).To(Equal(s.Namespace + "/" + name))
 		g.Expect(s.deployment(name).Spec.Paused).To(BeFalse())
 	}).Should(Succeed(), func() string { return s.describe(coordination) })
 }
@@ -156,13 +138,13 @@ func (s *street) activates(coordination, name string) {
 // scaled changes the replicas through the subresource, as an autoscaler does.
 func (s *street) scaled(name string, to int32) {
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: to}}
-	s.Expect(s.SubResource("scale").Update(s.ctx, deployment(s.namespace, name), client.WithSubResourceBody(scale))).To(Succeed())
+	s.Expect(s.SubResource("scale").Update(s.Ctx, deployment(s.Namespace, name), client.WithSubResourceBody(scale))).To(Succeed())
 }
 
 func (s *street) keys(names []string) []string {
 	var keys []string
 	for _, name := range names {
-		keys = append(keys, s.namespace+"/"+name)
+		keys = append(keys, s.Namespace+"/"+name)
 	}
 	return keys
 }
@@ -178,7 +160,7 @@ func (s *street) describe(name string) string {
 		text += fmt.Sprintf("%+v\n", state)
 	}
 	list := &appsv1.DeploymentList{}
-	s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace))).To(Succeed())
+	s.Expect(s.List(s.Ctx, list, client.InNamespace(s.Namespace))).To(Succeed())
 	for i := range list.Items {
 		d := &list.Items[i]
 		text += fmt.Sprintf("%s generation %d paused %t %v %+v\n", d.Name, d.Generation, d.Spec.Paused, d.Annotations, d.Status)
@@ -189,7 +171,7 @@ func (s *street) describe(name string) string {
 // versions returns how many Pods of a Deployment run each image.
 func (s *street) versions(name string) map[string]int {
 	pods := &corev1.PodList{}
-	s.Expect(s.List(s.ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels{"app": name})).To(Succeed())
+	s.Expect(s.List(s.Ctx, pods, client.InNamespace(s.Namespace), client.MatchingLabels{"app": name})).To(Succeed())
 	found := map[string]int{}
 	for i := range pods.Items {
 		if pods.Items[i].DeletionTimestamp.IsZero() {
@@ -202,8 +184,8 @@ func (s *street) versions(name string) map[string]int {
 
 // stuck returns a version whose Pods do not become ready before mend is called.
 func (s *street) stuck() (version string, mend func()) {
-	version = "stuck-" + s.namespace
-	s.Expect(s.plane.BreakVersion(s.ctx, version)).To(Succeed())
+	version = "stuck-" + s.Namespace
+	s.Expect(s.plane.BreakVersion(s.Ctx, version)).To(Succeed())
 	mended := false
 	mend = func() {
 		if !mended {
@@ -215,10 +197,10 @@ func (s *street) stuck() (version string, mend func()) {
 	return version, mend
 }
 
-// events returns the events of a coordination, oldest first, as "Type Reason".
-func (s *street) events(name string) []string {
+// emitted returns the events of a coordination, oldest first, as "Type Reason".
+func (s *street) emitted(name string) []string {
 	list := &corev1.EventList{}
-	s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingFields{"involvedObject.name": name})).To(Succeed())
+	s.Expect(s.List(s.Ctx, list, client.InNamespace(s.Namespace), client.MatchingFields{"involvedObject.name": name})).To(Succeed())
 	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return strings.Compare(a.Name, b.Name) })
 	var reported []string
 	for i := range list.Items {
@@ -233,7 +215,7 @@ func (s *street) events(name string) []string {
 // story returns the events of a coordination with their messages.
 func (s *street) story(name string) string {
 	list := &corev1.EventList{}
-	s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingFields{"involvedObject.name": name})).To(Succeed())
+	s.Expect(s.List(s.Ctx, list, client.InNamespace(s.Namespace), client.MatchingFields{"involvedObject.name": name})).To(Succeed())
 	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return strings.Compare(a.Name, b.Name) })
 	text := ""
 	for i := range list.Items {
@@ -245,7 +227,7 @@ func (s *street) story(name string) string {
 // tells waits until an event was emitted a number of times.
 func (s *street) tells(of, event string, times int) {
 	s.t.Helper()
-	s.Eventually(func() int { return count(s.events(of), event) }).Should(Equal(times), func() string { return s.story(of) + s.describe(of) })
+	s.Eventually(func() int { return count(s.emitted(of), event) }).Should(Equal(times), func() string { return s.story(of) + s.describe(of) })
 }
 
 // watched is what an observer saw, independently of the controller.
@@ -262,12 +244,12 @@ type watched struct {
 // observe observes every version of every Deployment from now on.
 func (s *street) observe() *watched {
 	list := &appsv1.DeploymentList{}
-	s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace))).To(Succeed())
+	s.Expect(s.List(s.Ctx, list, client.InNamespace(s.Namespace))).To(Succeed())
 	w := &watched{seen: map[string]*appsv1.Deployment{}}
 	for i := range list.Items {
 		w.seen[list.Items[i].Name] = &list.Items[i]
 	}
-	events, err := s.Watch(s.ctx, &appsv1.DeploymentList{}, client.InNamespace(s.namespace),
+	events, err := s.Watch(s.Ctx, &appsv1.DeploymentList{}, client.InNamespace(s.Namespace),
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
 	s.Expect(err).NotTo(HaveOccurred())
 	s.t.Cleanup(events.Stop)

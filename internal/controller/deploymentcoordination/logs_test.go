@@ -18,8 +18,8 @@ import (
 func TestTheLogSaysOnceWhatTheEventsSay(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "operations.md"))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	s, log := openStage(t), &fixture.Log{}
-	s.ctx = ctrl.LoggerInto(s.ctx, log.For("deploymentcoordination", ctrl.Request{NamespacedName: types.NamespacedName{Name: s.namespace}}))
+	s, log := open(t), &fixture.Log{}
+	s.Ctx = ctrl.LoggerInto(s.Ctx, log.For("deploymentcoordination", ctrl.Request{NamespacedName: types.NamespacedName{Name: s.Namespace}}))
 	s.deployed("a")
 	s.deployed("b")
 	s.coordinate("shop")
@@ -34,9 +34,9 @@ func TestTheLogSaysOnceWhatTheEventsSay(t *testing.T) {
 		logged = append(logged, fixture.Event{
 			On: "shop", Type: line.Values["type"].(string), Reason: line.Values["reason"].(string), Message: line.Message})
 	}
-	s.Expect(logged).To(Equal(s.events.All()))
+	s.Expect(logged).To(Equal(s.Events.All()))
 	s.Expect(logged).NotTo(BeEmpty())
-	s.Expect(log.Lacks(string(page), "deploymentcoordination", s.namespace)).To(BeEmpty(), "but: %v", logged)
+	s.Expect(log.Lacks(string(page), "deploymentcoordination", s.Namespace)).To(BeEmpty(), "but: %v", logged)
 
 	log.Forget()
 	s.rest()

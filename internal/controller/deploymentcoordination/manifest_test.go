@@ -17,15 +17,15 @@ import (
 
 // apply writes a Deployment as Flux does: by server-side apply, which takes over the
 // fields that the manifest sets.
-func (s *stage) apply(name string, spells *bool, edits ...func(*appsv1.Deployment)) {
-	applied, err := toUnstructured(deployment(s.namespace, name, edits...))
+func (s *testEnv) apply(name string, spells *bool, edits ...func(*appsv1.Deployment)) {
+	applied, err := toUnstructured(deployment(s.Namespace, name, edits...))
 	s.Expect(err).NotTo(HaveOccurred())
 	delete(applied.Object, "status")
 	if spells != nil {
 		s.Expect(unstructured.SetNestedField(applied.Object, *spells, "spec", "paused")).To(Succeed())
 	}
 	applied.SetCreationTimestamp(metav1.Time{})
-	s.Expect(s.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(applied),
+	s.Expect(s.Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(applied),
 		client.FieldOwner("kustomize-controller"), client.ForceOwnership)).To(Succeed())
 }
 
@@ -45,13 +45,13 @@ func TestAManifestThatSpellsPausedIsNotFoughtOverWhileIdle(t *testing.T) {
 	s.Expect(s.unpaused()).To(Equal([]string{"b"}))
 	s.Expect(count(s.writes(), "patch Deployment b")).To(Equal(1), "it is not marked as held any more")
 	s.Expect(s.deployment("b").Annotations).NotTo(HaveKey(coordinationv1.HeldByAnnotation))
-	s.Expect(s.events.Take()).To(And(Not(BeEmpty()), HaveEach(contested(s.namespace+"/b"))))
+	s.Expect(s.Events.Take()).To(And(Not(BeEmpty()), HaveEach(contested(s.Namespace+"/b"))))
 
 	s.apply("b", &off)
 	s.rest()
 	s.Expect(s.unpaused()).To(Equal([]string{"b"}))
 	s.Expect(s.writes()).To(BeEmpty())
-	s.Expect(s.events.Take()).To(BeEmpty())
+	s.Expect(s.Events.Take()).To(BeEmpty())
 }
 
 // While it waits, it is paused once for each time that the manifest is applied.
@@ -67,7 +67,7 @@ func TestAManifestThatSpellsPausedCannotTakeATurn(t *testing.T) {
 		s.rest()
 		s.Expect(s.unpaused()).To(Equal([]string{"a"}))
 		s.Expect(count(s.writes(), "patch Deployment b")).To(Equal(1))
-		s.Expect(s.events.Take()).To(ContainElement(contested(s.namespace+"/b")), "round %d", i)
+		s.Expect(s.Events.Take()).To(ContainElement(contested(s.Namespace+"/b")), "round %d", i)
 	}
 	s.finishes("a")
 	s.rest()
@@ -81,27 +81,27 @@ func TestWhoRemovesPausedAgainAndAgainIsNoticed(t *testing.T) {
 	s.edit("a", version("2"))
 	s.rest()
 	for i := range 3 {
-		whole := deployment(s.namespace, "b", version("2"))
+		whole := deployment(s.Namespace, "b", version("2"))
 		whole.ResourceVersion = s.deployment("b").ResourceVersion
-		s.Expect(s.Update(s.ctx, whole)).To(Succeed())
+		s.Expect(s.Update(s.Ctx, whole)).To(Succeed())
 		s.Expect(s.unpaused()).To(Equal([]string{"a", "b", "c"}))
-		s.events.Take()
+		s.Events.Take()
 		s.rest()
 		s.Expect(s.unpaused()).To(Equal([]string{"a", "c"}))
 		removed := And(HaveField("Reason", coordinationv1.PausedByManifestEvent),
-			HaveField("Message", ContainSubstring("somebody has removed spec.paused of "+s.namespace+"/b")))
+			HaveField("Message", ContainSubstring("somebody has removed spec.paused of "+s.Namespace+"/b")))
 		if i == 0 {
-			s.Expect(s.events.Take()).NotTo(ContainElement(removed))
+			s.Expect(s.Events.Take()).NotTo(ContainElement(removed))
 			continue
 		}
-		s.Expect(s.events.Take()).To(ContainElement(removed), "round %d", i)
+		s.Expect(s.Events.Take()).To(ContainElement(removed), "round %d", i)
 	}
 }
 
 // A manifest that leaves the field out causes no conflict, and the controller owns only
 // two fields.
 func TestAManifestThatDoesNotSpellPausedLeavesItAsItIs(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	s.apply("a", nil)
 	s.finishes("a")
 	s.coordinate("shop")

@@ -15,11 +15,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// overlapping opens a stage with two coordinations: one selects a and b, and two selects
+// overlapping opens a env with two coordinations: one selects a and b, and two selects
 // b and c. Everything is rolled out.
-func overlapping(t *testing.T, edits ...func(*coordinationv1.DeploymentCoordination)) *stage {
+func overlapping(t *testing.T, edits ...func(*coordinationv1.DeploymentCoordination)) *testEnv {
 	t.Helper()
-	s := openStage(t)
+	s := open(t)
 	s.deployed("a", labelled("one"))
 	s.deployed("b", labelled("one", "two"))
 	s.deployed("c", labelled("two"))
@@ -60,7 +60,7 @@ func TestCoordinationsThatShareADeploymentHaveOneTurn(t *testing.T) {
 }
 
 func TestThreeCoordinationsInATriangleHaveOneTurn(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	s.deployed("a", labelled("one", "three"))
 	s.deployed("b", labelled("one", "two"))
 	s.deployed("c", labelled("two", "three"))
@@ -81,7 +81,7 @@ func TestThreeCoordinationsInATriangleHaveOneTurn(t *testing.T) {
 }
 
 func TestCoordinationsThatShareNothingDoNotWaitForEachOther(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	s.deployed("a", labelled("one"))
 	s.deployed("b", labelled("two"))
 	s.coordinate("one")
@@ -114,7 +114,7 @@ func TestNobodyIsReleasedOnHalfAJournal(t *testing.T) {
 	s := overlapping(t)
 	s.edit("b", version("2"))
 	refuse := true
-	s.wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
 		if refuse && strings.HasSuffix(write, "status two") {
 			return fixture.Fault{Err: apierrors.NewServiceUnavailable("not now")}
 		}
@@ -139,7 +139,7 @@ func TestNobodyIsReleasedOnHalfAJournal(t *testing.T) {
 
 // A label joins two groups, and a Deployment rolls out in each of them.
 func TestWhenTwoGroupsBecomeOneTheFurthestAlongGoesOn(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	s.deployed("a", labelled("one"), replicas(2))
 	s.deployed("b", labelled("two"), replicas(2))
 	s.coordinate("one")

@@ -31,7 +31,7 @@ func TestWhatIsNoNewTemplateTakesNoTurn(t *testing.T) {
 			s.Eventually(func() int32 { return s.deployment("a").Status.UnavailableReplicas }).Should(BeZero())
 		},
 		"a Pod that is lost": func(s *street) {
-			s.Expect(s.Delete(s.ctx, s.pod("a"))).To(Succeed())
+			s.Expect(s.Delete(s.Ctx, s.pod("a"))).To(Succeed())
 			s.Eventually(func() map[string]int { return s.versions("a") }).Should(Equal(map[string]int{"1": 2}))
 		},
 		"a label": func(s *street) { s.edit([]string{"a"}, labelled("shop", "other")) },
@@ -70,7 +70,7 @@ func count(all []string, wanted string) int {
 
 func (s *street) pod(of string) *corev1.Pod {
 	pods := &corev1.PodList{}
-	s.Expect(s.List(s.ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels{"app": of})).To(Succeed())
+	s.Expect(s.List(s.Ctx, pods, client.InNamespace(s.Namespace), client.MatchingLabels{"app": of})).To(Succeed())
 	s.Expect(pods.Items).NotTo(BeEmpty())
 	return &pods.Items[0]
 }
@@ -83,7 +83,7 @@ func (s *street) sayReady(of string, is corev1.ConditionStatus) {
 			c.Status, c.LastTransitionTime = is, metav1.Now()
 		}
 	}
-	s.Expect(s.Status().Update(s.ctx, pod)).To(Succeed())
+	s.Expect(s.Status().Update(s.Ctx, pod)).To(Succeed())
 }
 
 func TestAScaleTogetherWithATemplateTakesATurn(t *testing.T) {

@@ -22,7 +22,7 @@ func TestTheRoleIsEnoughEvenWithoutEvents(t *testing.T) {
 	for name, events := range map[string]bool{"as it is generated": true, "without events": false} {
 		t.Run(name, func(t *testing.T) {
 			s := openStreet(t)
-			user := "user-of-" + s.namespace
+			user := "user-of-" + s.Namespace
 			s.grant(user, func(r rbacv1.PolicyRule) bool { return events || !slices.Contains(r.Resources, "events") })
 			config, err := s.plane.RESTConfigFor(user)
 			s.Expect(err).NotTo(HaveOccurred())
@@ -31,9 +31,9 @@ func TestTheRoleIsEnoughEvenWithoutEvents(t *testing.T) {
 			s.playAs(config)
 			s.idles("shop", "a", "b")
 			if events {
-				s.Eventually(func() []string { return s.events("shop") }).ShouldNot(BeEmpty())
+				s.Eventually(func() []string { return s.emitted("shop") }).ShouldNot(BeEmpty())
 			} else {
-				s.Expect(s.events("shop")).To(BeEmpty())
+				s.Expect(s.emitted("shop")).To(BeEmpty())
 			}
 		})
 	}
@@ -45,15 +45,15 @@ func (s *street) grant(user string, wanted func(rbacv1.PolicyRule) bool) {
 	s.Expect(err).NotTo(HaveOccurred())
 	generated := &rbacv1.ClusterRole{}
 	s.Expect(yaml.UnmarshalStrict(content, generated)).To(Succeed())
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "coordinator"}}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "coordinator"}}
 	for _, rule := range generated.Rules {
 		if wanted(rule) {
 			role.Rules = append(role.Rules, rule)
 		}
 	}
-	s.Expect(s.Create(s.ctx, role)).To(Succeed())
-	s.Expect(s.Create(s.ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: role.Name},
+	s.Expect(s.Create(s.Ctx, role)).To(Succeed())
+	s.Expect(s.Create(s.Ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
 	})).To(Succeed())

@@ -28,8 +28,8 @@ func TestTheSamplesRollOutInTurn(t *testing.T) {
 		if sample.GetObjectKind().GroupVersionKind().Kind == "Namespace" {
 			continue // the street has its own namespace
 		}
-		sample.SetNamespace(s.namespace)
-		s.Expect(s.Create(s.ctx, sample)).To(Succeed())
+		sample.SetNamespace(s.Namespace)
+		s.Expect(s.Create(s.Ctx, sample)).To(Succeed())
 	}
 	s.idles("shop", "cart", "store")
 	for _, name := range []string{"cart", "store"} {

@@ -153,7 +153,7 @@ func TestTheDeletionOfTheActiveDeploymentWakesTheController(t *testing.T) {
 	s.coordinate("shop")
 	s.play()
 	s.activates("shop", "a")
-	s.Expect(s.Delete(s.ctx, deployment(s.namespace, "a"))).To(Succeed())
+	s.Expect(s.Delete(s.Ctx, deployment(s.Namespace, "a"))).To(Succeed())
 	s.idles("shop", "b")
 	s.tells("shop", "Normal "+coordinationv1.ActiveDeploymentClearedEvent, 2) // and when b is done
 }
@@ -171,7 +171,7 @@ func TestACoordinationThatIsDeletedGivesAllBack(t *testing.T) {
 			if absent {
 				stop()
 			}
-			s.Expect(s.Delete(s.ctx, coordination(s.namespace, "shop"))).To(Succeed())
+			s.Expect(s.Delete(s.Ctx, coordination(s.Namespace, "shop"))).To(Succeed())
 			if absent {
 				s.play()
 			}
@@ -183,7 +183,7 @@ func TestACoordinationThatIsDeletedGivesAllBack(t *testing.T) {
 
 func (s *street) list() []appsv1.Deployment {
 	list := &appsv1.DeploymentList{}
-	s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace))).To(Succeed())
+	s.Expect(s.List(s.Ctx, list, client.InNamespace(s.Namespace))).To(Succeed())
 	return list.Items
 }
 
@@ -222,7 +222,7 @@ func TestWithoutTheControllerDeploymentsComeAndGo(t *testing.T) {
 	s.Eventually(func() map[string]int { return s.versions("c") }).Should(Equal(map[string]int{"1": 1}))
 	s.scaled("a", 3)
 	s.Eventually(func() map[string]int { return s.versions("a") }).Should(Equal(map[string]int{"1": 3}))
-	s.Expect(s.Delete(s.ctx, deployment(s.namespace, "b"))).To(Succeed())
+	s.Expect(s.Delete(s.Ctx, deployment(s.Namespace, "b"))).To(Succeed())
 	s.edit([]string{"a"}, version("2"))
 
 	s.play()

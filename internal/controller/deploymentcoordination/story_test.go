@@ -19,7 +19,7 @@ func TestTheStoryOfARolloutIsInTheEvents(t *testing.T) {
 	s.coordinate("shop")
 	s.play()
 	s.idles("shop", "a", "b")
-	s.Eventually(func() []string { return s.events("shop") }).Should(Equal([]string{
+	s.Eventually(func() []string { return s.emitted("shop") }).Should(Equal([]string{
 		"Normal " + coordinationv1.DeploymentActivatedEvent,
 		"Normal " + coordinationv1.DeploymentUnpausedEvent,
 		"Normal " + coordinationv1.ActiveDeploymentReadyEvent,
@@ -47,7 +47,7 @@ func TestAFailureInKubernetesBlocksAndAFixGoesThrough(t *testing.T) {
 			s.activates("shop", "a")
 			s.edit([]string{"b"}, version("2"))
 			s.Eventually(func() string { return conditionText(s.coordination("shop"), coordinationv1.StalledCondition) }).
-				Should(And(HavePrefix("True "+coordinationv1.RolloutFailedReason), ContainSubstring(s.namespace+"/a"), ContainSubstring("progressing")))
+				Should(And(HavePrefix("True "+coordinationv1.RolloutFailedReason), ContainSubstring(s.Namespace+"/a"), ContainSubstring("progressing")))
 			c := s.coordination("shop")
 			s.Expect(unlawful(c)).To(BeEmpty())
 			s.Expect(c.Status.ActiveDeployment).To(HaveSuffix("/a"))

@@ -16,7 +16,7 @@ import (
 )
 
 func TestOfSeveralThatRollAlreadyTheFurthestAlongGoesOn(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	for i, name := range []string{"a", "b", "c"} {
 		s.deploy(name, replicas(3))
 		s.finishes(name)
@@ -39,7 +39,7 @@ func TestOfSeveralThatRollAlreadyTheFurthestAlongGoesOn(t *testing.T) {
 
 // The Deployment was not paused, so its first ReplicaSet exists already.
 func TestAFirstInstallThatNobodyHeldCountsAsRolling(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	s.deployed("a")
 	s.deploy("b")
 	s.begins("b")
@@ -53,9 +53,9 @@ func TestAFirstInstallThatNobodyHeldCountsAsRolling(t *testing.T) {
 }
 
 func TestWhoeverHasTheTurnAndIsGoneGivesItUpAtOnce(t *testing.T) {
-	for name, goes := range map[string]func(*stage){
-		"deleted": func(s *stage) { s.remove(&appsv1.Deployment{}, "a") },
-		"relabelled": func(s *stage) {
+	for name, goes := range map[string]func(*testEnv){
+		"deleted": func(s *testEnv) { s.Remove(&appsv1.Deployment{}, "a") },
+		"relabelled": func(s *testEnv) {
 			s.edit("a", labelled("other"))
 		},
 	} {
@@ -82,7 +82,7 @@ func TestTheTurnIsClearedWhenTheLastOneIsDeleted(t *testing.T) {
 	s.edit("a", version("2"))
 	s.rest()
 	s.reported()
-	s.remove(&appsv1.Deployment{}, "a")
+	s.Remove(&appsv1.Deployment{}, "a")
 	s.rest()
 	s.Expect(s.active("shop")).To(BeEmpty())
 	s.Expect(s.reported()).To(Equal([]string{coordinationv1.ActiveDeploymentClearedEvent}))
@@ -100,7 +100,7 @@ func TestADeploymentThatIsCreatedAnewInheritsNothing(t *testing.T) {
 	s.Expect(before.ReadySince).NotTo(BeNil())
 	s.reported()
 
-	s.remove(&appsv1.Deployment{}, "a")
+	s.Remove(&appsv1.Deployment{}, "a")
 	s.deploy("a", paused(true))
 	s.pass(2 * time.Hour)
 	s.rest()
@@ -108,7 +108,7 @@ func TestADeploymentThatIsCreatedAnewInheritsNothing(t *testing.T) {
 	s.Expect(after.UID).To(Equal(s.deployment("a").UID))
 	s.Expect(after.LastRolloutFinished).To(BeNil())
 	s.Expect(after.ReadySince).To(BeNil())
-	s.Expect(after.LastRolloutStarted.Time).To(BeTemporally("==", s.clock.Now()))
+	s.Expect(after.LastRolloutStarted.Time).To(BeTemporally("==", s.Clock.Now()))
 	s.stays("a")
 	s.Expect(s.reported()).To(ContainElements(coordinationv1.ActiveDeploymentClearedEvent, coordinationv1.DeploymentActivatedEvent))
 }
@@ -155,7 +155,7 @@ func TestANewWaveBeginsWithTheFirstInTheAlphabet(t *testing.T) {
 }
 
 func TestTheOrderIsByAnnotationAndThenByName(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	for _, name := range []string{"d10", "d2", "d3", "d4"} {
 		s.deployed(name)
 	}
@@ -173,7 +173,7 @@ func TestTheOrderIsByAnnotationAndThenByName(t *testing.T) {
 }
 
 func TestOneThatIsHalfRolledGoesBeforeTheOrder(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	s.deployed("first", annotated(coordinationv1.OrderAnnotation, "-5"))
 	s.deployed("half", replicas(3))
 	s.edit("first", version("2"))

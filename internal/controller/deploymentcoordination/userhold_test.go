@@ -14,9 +14,9 @@ import (
 
 // A pause without the annotation looks like a pause by the controller.
 func TestABarePauseOfTheActiveDeploymentIsUndone(t *testing.T) {
-	for name, at := range map[string]func(*stage){
-		"half-way": func(*stage) {},
-		"with Pods that are not ready": func(s *stage) {
+	for name, at := range map[string]func(*testEnv){
+		"half-way": func(*testEnv) {},
+		"with Pods that are not ready": func(s *testEnv) {
 			s.say("a", func(st *appsv1.DeploymentStatus) { st.Replicas, st.UpdatedReplicas, st.AvailableReplicas = 1, 1, 0 })
 		},
 	} {
@@ -54,7 +54,7 @@ func TestAPersonHoldsTheActiveDeploymentByAnnotation(t *testing.T) {
 	s.Expect(s.unpaused()).To(BeEmpty(), "it is paused, and nobody else begins")
 	s.Expect(s.active("shop")).To(Equal("a"))
 	s.Expect(s.condition("shop", coordinationv1.ReadyCondition)).To(And(
-		HavePrefix("False "+coordinationv1.ActiveDeploymentHeldReason), ContainSubstring(s.namespace+"/a")))
+		HavePrefix("False "+coordinationv1.ActiveDeploymentHeldReason), ContainSubstring(s.Namespace+"/a")))
 
 	s.edit("a", userHeld(false))
 	s.rest()

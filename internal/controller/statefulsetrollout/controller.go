@@ -9,18 +9,18 @@
 //
 // The files in reading order:
 //
-//	controller.go       one pass over a group
-//	manager.go          the events that trigger a pass
-//	pods.go             the watch on pods, which begins once it is needed
-//	cache.go            the content of the cache
-//	gather.go           the sets and pods of a group
-//	facts.go            their facts, as plain values
-//	act.go              deletions and evictions
-//	revision_status.go  the only write of a status
-//	events.go           the events
-//	rights.go           whether events may be created
-//	memory.go           the memory of a group
-//	ready.go            the endpoint /ready
+//	controller.go  one pass over a group
+//	watches.go     the events that trigger a pass
+//	pods.go        the watch on pods, which begins once it is needed
+//	cache.go       the content of the cache
+//	gather.go      the sets and pods of a group
+//	facts.go       their facts, as plain values
+//	act.go         deletions and evictions
+//	status.go      the only write of a status
+//	events.go      the events
+//	rights.go      whether events may be created
+//	memory.go      the memory of a group
+//	ready.go       the endpoint /ready
 package statefulsetrollout
 
 import (

@@ -23,20 +23,20 @@ import (
 
 // TestAReplicaThatDoesNotLeadIsReady gives the Lease to another holder.
 func TestAReplicaThatDoesNotLeadIsReady(t *testing.T) {
-	s := openStage(t, zone("zone-a", 1))
+	s := open(t, zone("zone-a", 1))
 	other, seconds, now := "other", int32(3600), metav1.NowMicro()
-	s.Expect(s.Create(s.ctx, &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "leader"},
+	s.Expect(s.Create(s.Ctx, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "leader"},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
 	})).To(Succeed())
 	mgr, err := ctrl.NewManager(testPlane.RESTConfig(), ctrl.Options{
 		Scheme: clientgoscheme.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: fixture.ControllerConfig(),
-		Cache:          cache.Options{ByObject: CacheByObject(), DefaultNamespaces: map[string]cache.Config{s.namespace: {}}},
-		LeaderElection: true, LeaderElectionID: "leader", LeaderElectionNamespace: s.namespace,
+		Cache:          cache.Options{ByObject: CacheByObject(), DefaultNamespaces: map[string]cache.Config{s.Namespace: {}}},
+		LeaderElection: true, LeaderElectionID: "leader", LeaderElectionNamespace: s.Namespace,
 	})
 	s.Expect(err).NotTo(HaveOccurred())
-	r := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Events: s.events, Now: time.Now}
-	s.Expect(r.SetupWithManager(s.ctx, mgr, controller.Options{})).To(Succeed())
+	r := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Events: s.Events, Now: time.Now}
+	s.Expect(r.SetupWithManager(s.Ctx, mgr, controller.Options{})).To(Succeed())
 	endpoint := Ready(mgr.GetCache())
 	answer := func() int {
 		recorder := httptest.NewRecorder()
@@ -54,5 +54,5 @@ func TestAReplicaThatDoesNotLeadIsReady(t *testing.T) {
 	})
 	s.Eventually(answer).Should(Equal(http.StatusOK))
 	s.release("2.0.0", "zone-a")
-	s.Consistently(s.events.All).Should(BeEmpty(), "it does not lead")
+	s.Consistently(s.Events.All).Should(BeEmpty(), "it does not lead")
 }

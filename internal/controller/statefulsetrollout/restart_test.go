@@ -21,7 +21,7 @@ import (
 )
 
 func TestARestartDoesNotForgetAPodThatGoes(t *testing.T) {
-	s := openStage(t, zone("zone-a", 2), zone("zone-b", 1))
+	s := open(t, zone("zone-a", 2), zone("zone-b", 1))
 	s.hold("zone-a-0")
 	stop := s.play(t)
 	s.release("2.0.0", "zone-a", "zone-b")
@@ -36,7 +36,7 @@ func TestARestartDoesNotForgetAPodThatGoes(t *testing.T) {
 }
 
 func TestARolloutSurvivesRestartsAtEachDeletion(t *testing.T) {
-	s := openStage(t, zone("zone-a", 2), zone("zone-b", 2))
+	s := open(t, zone("zone-a", 2), zone("zone-b", 2))
 	s.release("2.0.0", "zone-a", "zone-b")
 	for n := 1; n <= 4; n++ {
 		stop := s.play(t)
@@ -49,7 +49,7 @@ func TestARolloutSurvivesRestartsAtEachDeletion(t *testing.T) {
 }
 
 func TestTwoInstancesAtOnceDeleteNoMoreThanOne(t *testing.T) {
-	s := openStage(t, zone("zone-a", 3), zone("zone-b", 3))
+	s := open(t, zone("zone-a", 3), zone("zone-b", 3))
 	s.play(t)
 	s.play(t)
 	s.release("2.0.0", "zone-a", "zone-b")
@@ -62,7 +62,7 @@ func TestTwoInstancesAtOnceDeleteNoMoreThanOne(t *testing.T) {
 // TestAnOldCacheDeletesNothing uses a cache that still shows all pods as Ready and
 // outdated, although a pod of the set is being deleted, no matter by whom.
 func TestAnOldCacheDeletesNothing(t *testing.T) {
-	s := openStage(t, zone("zone-a", 2), zone("zone-b", 1))
+	s := open(t, zone("zone-a", 2), zone("zone-b", 1))
 	s.release("2.0.0", "zone-a", "zone-b")
 	s.Eventually(func() bool {
 		status := s.set("zone-b").Status
@@ -70,7 +70,7 @@ func TestAnOldCacheDeletesNothing(t *testing.T) {
 	}).Should(BeTrue())
 	r := s.stepwise(&corev1.PodList{})
 	s.hold("zone-a-1")
-	s.Expect(s.Delete(s.ctx, s.pod("zone-a-1"))).To(Succeed())
+	s.Expect(s.Delete(s.Ctx, s.pod("zone-a-1"))).To(Succeed())
 
 	s.step(r)
 	s.Expect(s.guard.took()).To(BeEmpty())
@@ -89,9 +89,9 @@ func TestAnOldCacheDeletesNothing(t *testing.T) {
 // TestAnOldCachePromotesNoRevisionTwice uses a cache that does not show yet that a set
 // was finished.
 func TestAnOldCachePromotesNoRevisionTwice(t *testing.T) {
-	s := openStage(t, zone("zone-a", 1))
+	s := open(t, zone("zone-a", 1))
 	s.release("2.0.0", "zone-a")
-	s.Expect(s.Delete(s.ctx, s.pod("zone-a-0"))).To(Succeed())
+	s.Expect(s.Delete(s.Ctx, s.pod("zone-a-0"))).To(Succeed())
 	s.Eventually(func() map[string]string { return s.pods("zone-a") }).Should(HaveKeyWithValue("zone-a-0", "2.0.0"))
 	s.Eventually(func() int32 { return s.set("zone-a").Status.UpdatedReplicas }).Should(BeEquivalentTo(1))
 	s.comesUp("zone-a")
@@ -102,19 +102,19 @@ func TestAnOldCachePromotesNoRevisionTwice(t *testing.T) {
 	asked := s.requests.about("")
 	s.step(r)
 	s.Expect(s.requests.about("")).To(Equal(asked), "it remembers what it wrote, and asks for nothing")
-	s.Expect(reported(s.events.All())).To(Equal([]string{"zone-a RolloutFinished"}))
+	s.Expect(reported(s.Events.All())).To(Equal([]string{"zone-a RolloutFinished"}))
 }
 
 // stepwise returns a reconciler that does one pass per call of step, with a cache in
 // which the lists of some kinds never change.
-func (s *stage) stepwise(old ...client.ObjectList) *Reconciler {
+func (s *testEnv) stepwise(old ...client.ObjectList) *Reconciler {
 	user := testPlane.RESTConfig()
 	user.Wrap(s.requests.wrap)
 	live, err := client.NewWithWatch(user, client.Options{})
 	s.Expect(err).NotTo(HaveOccurred())
 	kept := map[reflect.Type]reflect.Value{}
 	for _, list := range old {
-		s.Expect(s.List(s.ctx, list, client.InNamespace(s.namespace))).To(Succeed())
+		s.Expect(s.List(s.Ctx, list, client.InNamespace(s.Namespace))).To(Succeed())
 		kept[reflect.TypeOf(list)] = reflect.ValueOf(list)
 	}
 	frozen := interceptor.NewClient(live, interceptor.Funcs{
@@ -129,29 +129,29 @@ func (s *stage) stepwise(old ...client.ObjectList) *Reconciler {
 		},
 	})
 	r := &Reconciler{
-		Client: s.guard.through(frozen), APIReader: live, Events: s.events, Now: time.Now, Metrics: metrics.NewGroups(),
+		Client: s.guard.through(frozen), APIReader: live, Events: s.Events, Now: time.Now, Metrics: metrics.NewGroups(),
 	}
 	r.pods.first = &podList{ended: make(chan struct{})}
 	close(r.pods.first.ended)
 	return r
 }
 
-func (s *stage) step(r *Reconciler) {
-	_, err := r.Reconcile(s.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: s.namespace, Name: "ingester"}})
+func (s *testEnv) step(r *Reconciler) {
+	_, err := r.Reconcile(s.Ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: "ingester"}})
 	s.Expect(err).NotTo(HaveOccurred())
 }
 
 // TestADeletionThatFailsIsTriedAgain makes one deletion fail.
 func TestADeletionThatFailsIsTriedAgain(t *testing.T) {
-	s := openStage(t, zone("zone-a", 1))
+	s := open(t, zone("zone-a", 1))
 	s.guard.refuse = 1
 	s.play(t)
 	s.release("2.0.0", "zone-a")
 	s.runs("2.0.0", "zone-a")
 	s.Eventually(func() []map[string]string { return s.series("rollout_operator_group_reconciles_failed_total") }).Should(
 		ConsistOf(HaveKeyWithValue("value", "1")))
-	s.Expect(s.events.All()).NotTo(ContainElement(HaveField("Type", "Warning")))
-	s.Expect(s.events.All()).To(HaveExactElements(
+	s.Expect(s.Events.All()).NotTo(ContainElement(HaveField("Type", "Warning")))
+	s.Expect(s.Events.All()).To(HaveExactElements(
 		fixture.Event{On: "zone-a", Type: "Normal", Reason: "RolloutStarted", Message: "pods are replaced by those of revision " + s.set("zone-a").Status.UpdateRevision},
 		HaveField("Reason", "PodReplaced"),
 		HaveField("Reason", "RolloutFinished"),

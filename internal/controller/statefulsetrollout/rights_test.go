@@ -28,11 +28,11 @@ var minimum = []rbacv1.PolicyRule{
 }
 
 // operator returns a ServiceAccount of the namespace that has exactly these permissions.
-func (s *stage) operator(rules ...rbacv1.PolicyRule) (*rest.Config, string) {
-	meta := metav1.ObjectMeta{Namespace: s.namespace, Name: "rollout-operator"}
-	s.Expect(s.Create(s.ctx, &corev1.ServiceAccount{ObjectMeta: meta})).To(Succeed())
-	s.Expect(s.Create(s.ctx, &rbacv1.Role{ObjectMeta: meta, Rules: rules})).To(Succeed())
-	s.Expect(s.Create(s.ctx, &rbacv1.RoleBinding{
+func (s *testEnv) operator(rules ...rbacv1.PolicyRule) (*rest.Config, string) {
+	meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: "rollout-operator"}
+	s.Expect(s.Create(s.Ctx, &corev1.ServiceAccount{ObjectMeta: meta})).To(Succeed())
+	s.Expect(s.Create(s.Ctx, &rbacv1.Role{ObjectMeta: meta, Rules: rules})).To(Succeed())
+	s.Expect(s.Create(s.Ctx, &rbacv1.RoleBinding{
 		ObjectMeta: meta,
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: meta.Namespace, Name: meta.Name}},
@@ -44,14 +44,14 @@ func (s *stage) operator(rules ...rbacv1.PolicyRule) (*rest.Config, string) {
 }
 
 // asked returns the requests of a user.
-func (s *stage) asked(user string) []controlplane.Audited {
+func (s *testEnv) asked(user string) []controlplane.Audited {
 	all, err := testPlane.Audited()
 	s.Expect(err).NotTo(HaveOccurred())
 	return slices.DeleteFunc(all, func(a controlplane.Audited) bool { return a.User != user })
 }
 
 func TestTheDocumentedRoleIsEnough(t *testing.T) {
-	s := openStage(t, zone("zone-a", 2), zone("zone-b", 2))
+	s := open(t, zone("zone-a", 2), zone("zone-b", 2))
 	user, name := s.operator(minimum...)
 	stop := s.playAs(t, user)
 	s.release("2.0.0", "zone-a", "zone-b")
@@ -67,7 +67,7 @@ func TestTheDocumentedRoleIsEnough(t *testing.T) {
 			reviews = append(reviews, a.String())
 			continue
 		}
-		s.Expect(a.Namespace).To(Equal(s.namespace), a.String())
+		s.Expect(a.Namespace).To(Equal(s.Namespace), a.String())
 		if kind := a.Verb + " " + a.Resource; !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)
 		}
@@ -75,13 +75,13 @@ func TestTheDocumentedRoleIsEnough(t *testing.T) {
 	s.Expect(kinds).To(ConsistOf("list apps/statefulsets", "watch apps/statefulsets", "list /pods", "watch /pods",
 		"delete /pods", "update apps/statefulsets/status"))
 	s.Expect(reviews).To(HaveLen(1), "whether events may be created is asked once")
-	s.Expect(s.events.All()).To(BeEmpty(), "nor is anything sent that would be refused")
+	s.Expect(s.Events.All()).To(BeEmpty(), "nor is anything sent that would be refused")
 }
 
 // The status of a complete set is for alerts. Without the permission to write it, the
 // next zone is still rolled out.
 func TestASetThatCannotBePromotedHoldsUpNoOther(t *testing.T) {
-	s := openStage(t, zone("zone-a", 1), zone("zone-b", 1))
+	s := open(t, zone("zone-a", 1), zone("zone-b", 1))
 	user, _ := s.operator(minimum[:2]...)
 	s.playAs(t, user)
 	s.release("2.0.0", "zone-a", "zone-b")
@@ -91,17 +91,17 @@ func TestASetThatCannotBePromotedHoldsUpNoOther(t *testing.T) {
 }
 
 func TestADisruptionBudgetIsRespectedWherePodsAreEvicted(t *testing.T) {
-	s := openStage(t, zone("zone-a", 2))
+	s := open(t, zone("zone-a", 2))
 	none := intstr.FromInt32(0)
 	budget := &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "zone-a"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "zone-a"},
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MaxUnavailable: &none, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "zone-a"}},
 		},
 	}
-	s.Expect(s.Create(s.ctx, budget)).To(Succeed())
+	s.Expect(s.Create(s.Ctx, budget)).To(Succeed())
 	s.Eventually(func() int32 {
-		s.Expect(s.Get(s.ctx, keyOf(budget), budget)).To(Succeed())
+		s.Expect(s.Get(s.Ctx, keyOf(budget), budget)).To(Succeed())
 		return budget.Status.CurrentHealthy
 	}).Should(BeEquivalentTo(2))
 	user, name := s.operator(append(minimum,
@@ -111,17 +111,17 @@ func TestADisruptionBudgetIsRespectedWherePodsAreEvicted(t *testing.T) {
 	s.playAs(t, user)
 	s.release("2.0.0", "zone-a")
 
-	s.Eventually(func() []fixture.Event { return s.events.All() }).Should(ContainElement(And(
+	s.Eventually(func() []fixture.Event { return s.Events.All() }).Should(ContainElement(And(
 		HaveField("On", "zone-a"), HaveField("Reason", rolloutgroup.RolloutBlockedEvent),
 		HaveField("Message", ContainSubstring("The disruption budget zone-a needs 2 healthy pods")))))
 	s.Eventually(func() string { return s.blocked("ingester") }).Should(Equal(rolloutgroup.EvictionRefusedReason))
 	s.Consistently(s.guard.took).Should(BeEmpty())
 
-	s.Expect(s.Delete(s.ctx, budget)).To(Succeed())
+	s.Expect(s.Delete(s.Ctx, budget)).To(Succeed())
 	s.runs("2.0.0", "zone-a")
 	s.Expect(s.guard.took()).To(Equal([]string{"zone-a-0", "zone-a-1"}))
 	s.Expect(s.blocked("ingester")).To(BeEmpty())
-	refusals := slices.DeleteFunc(s.events.All(), func(e fixture.Event) bool { return e.Reason != rolloutgroup.RolloutBlockedEvent })
+	refusals := slices.DeleteFunc(s.Events.All(), func(e fixture.Event) bool { return e.Reason != rolloutgroup.RolloutBlockedEvent })
 	s.Expect(refusals).To(HaveLen(1), "it is told once, however often it is tried")
 	for _, a := range s.asked(name) {
 		s.Expect(a.Verb+" "+a.Resource).NotTo(Equal("delete /pods"), "pods are evicted")
@@ -129,7 +129,7 @@ func TestADisruptionBudgetIsRespectedWherePodsAreEvicted(t *testing.T) {
 }
 
 func TestEvictionNeedsNoBudget(t *testing.T) {
-	s := openStage(t, zone("zone-a", 2))
+	s := open(t, zone("zone-a", 2))
 	s.evicts = true
 	s.play(t)
 	s.release("2.0.0", "zone-a")

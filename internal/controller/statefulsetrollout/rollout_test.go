@@ -16,7 +16,7 @@ import (
 )
 
 func TestZonesRollOneAfterTheOther(t *testing.T) {
-	s := openStage(t, zone("zone-c", 2), zone("zone-a", 2), zone("zone-b", 2))
+	s := open(t, zone("zone-c", 2), zone("zone-a", 2), zone("zone-b", 2))
 	s.play(t)
 	s.release("2.0.0", "zone-c", "zone-b", "zone-a")
 	s.runs("2.0.0", "zone-a", "zone-b", "zone-c")
@@ -28,14 +28,14 @@ func TestZonesRollOneAfterTheOther(t *testing.T) {
 	for i := 0; i < 6; i += 2 {
 		s.Expect(took[i+1]).To(Equal(took[i][:len("zone-a-")]+"1"), "in %v", took)
 	}
-	s.Eventually(func() []string { return reported(s.events.All()) }).Should(ConsistOf(
+	s.Eventually(func() []string { return reported(s.Events.All()) }).Should(ConsistOf(
 		"zone-a RolloutStarted", "zone-b RolloutStarted", "zone-c RolloutStarted",
 		"zone-a RolloutFinished", "zone-b RolloutFinished", "zone-c RolloutFinished",
 	))
 }
 
 func TestThePodsOfASetAreReplacedInNaturalOrderWithinTheBudget(t *testing.T) {
-	s := openStage(t, zone("zone-a", 4, annotated(rolloutgroup.MaxUnavailableAnnotation, "2")))
+	s := open(t, zone("zone-a", 4, annotated(rolloutgroup.MaxUnavailableAnnotation, "2")))
 	s.play(t)
 	s.release("2.0.0", "zone-a")
 	s.runs("2.0.0", "zone-a")
@@ -44,7 +44,7 @@ func TestThePodsOfASetAreReplacedInNaturalOrderWithinTheBudget(t *testing.T) {
 }
 
 func TestTheNextZoneWaitsUntilPodsHaveBeenReadyForMinReadySeconds(t *testing.T) {
-	s := openStage(t, zone("zone-a", 2, minReady(2)), zone("zone-b", 1))
+	s := open(t, zone("zone-a", 2, minReady(2)), zone("zone-b", 1))
 	s.play(t)
 	s.release("2.0.0", "zone-a")
 	s.Eventually(s.guard.took).ShouldNot(BeEmpty())
@@ -54,18 +54,18 @@ func TestTheNextZoneWaitsUntilPodsHaveBeenReadyForMinReadySeconds(t *testing.T) 
 }
 
 func TestAPodIsReadyWhenItsConditionSaysSo(t *testing.T) {
-	s := openStage(t, zone("zone-a", 1), zone("zone-b", 1))
+	s := open(t, zone("zone-a", 1), zone("zone-b", 1))
 	s.saysReady("zone-a-0", corev1.ConditionFalse) // as with an unmet readiness gate, although all containers are ready
 	s.play(t)
 	s.release("2.0.0", "zone-b")
-	s.Eventually(func() []string { return reported(s.events.All()) }).Should(ContainElement("zone-b RolloutBlocked"))
+	s.Eventually(func() []string { return reported(s.Events.All()) }).Should(ContainElement("zone-b RolloutBlocked"))
 	s.Consistently(s.guard.took).Should(BeEmpty())
 	s.saysReady("zone-a-0", corev1.ConditionTrue)
 	s.runs("2.0.0", "zone-b")
 }
 
 // saysReady sets the condition Ready of a pod and leaves its containers as they are.
-func (s *stage) saysReady(name string, status corev1.ConditionStatus) {
+func (s *testEnv) saysReady(name string, status corev1.ConditionStatus) {
 	pod := s.pod(name)
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == corev1.PodReady {
@@ -73,11 +73,11 @@ func (s *stage) saysReady(name string, status corev1.ConditionStatus) {
 			pod.Status.Conditions[i].LastTransitionTime = metav1.Now()
 		}
 	}
-	s.Expect(s.Status().Update(s.ctx, pod)).To(Succeed())
+	s.Expect(s.Status().Update(s.Ctx, pod)).To(Succeed())
 }
 
 func TestGoingBackReplacesThePodsOfTheAbandonedRevision(t *testing.T) {
-	s := openStage(t, zone("zone-a", 3), zone("zone-b", 3))
+	s := open(t, zone("zone-a", 3), zone("zone-b", 3))
 	bad := s.broken("bad")
 	untouched := []any{s.pod("zone-a-1").UID, s.pod("zone-a-2").UID, s.pod("zone-b-0").UID}
 	s.play(t)
@@ -87,16 +87,16 @@ func TestGoingBackReplacesThePodsOfTheAbandonedRevision(t *testing.T) {
 	s.runs("1.0.0", "zone-a", "zone-b")
 	s.Expect(s.guard.took()).To(Equal([]string{"zone-a-0", "zone-a-0"}))
 	s.Expect([]any{s.pod("zone-a-1").UID, s.pod("zone-a-2").UID, s.pod("zone-b-0").UID}).To(Equal(untouched))
-	s.Eventually(func() []string { return reported(s.events.All()) }).Should(ContainElement("zone-a RolloutFinished"),
+	s.Eventually(func() []string { return reported(s.Events.All()) }).Should(ContainElement("zone-a RolloutFinished"),
 		"though there is no revision to promote")
 }
 
 func TestABrokenVersionStopsAtTheFirstPodAndItsFixGoesThrough(t *testing.T) {
-	s := openStage(t, zone("zone-a", 2), zone("zone-b", 2))
+	s := open(t, zone("zone-a", 2), zone("zone-b", 2))
 	bad := s.broken("bad")
 	s.play(t)
 	s.release(bad, "zone-a", "zone-b")
-	s.Eventually(func() []string { return reported(s.events.All()) }).Should(ContainElement(HaveSuffix(" RolloutBlocked")))
+	s.Eventually(func() []string { return reported(s.Events.All()) }).Should(ContainElement(HaveSuffix(" RolloutBlocked")))
 	s.Eventually(func() string { return s.blocked("ingester") }).Should(Equal(rolloutgroup.PodsStuckReason))
 	s.Consistently(s.guard.took).Should(HaveLen(1), "neither another pod nor the stuck one again")
 	s.release("2.0.0", "zone-a", "zone-b")
@@ -111,7 +111,7 @@ func TestTheFixOfSetsThatNeverStartedGoesThrough(t *testing.T) {
 		"pods in order":    appsv1.OrderedReadyPodManagement,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := openStage(t)
+			s := open(t)
 			bad := s.broken("bad")
 			for _, set := range []string{"zone-a", "zone-b"} {
 				s.create(zone(set, 2, version(bad), func(set *appsv1.StatefulSet) { set.Spec.PodManagementPolicy = policy }))
@@ -132,8 +132,8 @@ func TestTheFixOfSetsThatNeverStartedGoesThrough(t *testing.T) {
 
 func TestASetThatGrowsOrShrinksIsNotReady(t *testing.T) {
 	t.Run("new pods are on their way", func(t *testing.T) {
-		s := openStage(t)
-		v := "1-" + s.namespace
+		s := open(t)
+		v := "1-" + s.Namespace
 		s.add(zone("zone-a", 1, version(v)), zone("zone-b", 1))
 		s.broken("1")
 		s.change("zone-a", scaled(2))
@@ -147,7 +147,7 @@ func TestASetThatGrowsOrShrinksIsNotReady(t *testing.T) {
 		s.Expect(s.guard.took()).To(Equal([]string{"zone-b-0"}))
 	})
 	t.Run("old pods have not gone", func(t *testing.T) {
-		s := openStage(t, zone("zone-a", 2), zone("zone-b", 1))
+		s := open(t, zone("zone-a", 2), zone("zone-b", 1))
 		s.hold("zone-a-1")
 		s.change("zone-a", scaled(1))
 		s.Eventually(func() map[string]string { return s.pods("zone-a") }).Should(HaveKeyWithValue("zone-a-1", "1.0.0~"))
@@ -161,13 +161,13 @@ func TestASetThatGrowsOrShrinksIsNotReady(t *testing.T) {
 }
 
 func TestASetWithAnotherStrategyStopsItsGroupUntilItIsMended(t *testing.T) {
-	s := openStage(t, zone("zone-a", 2))
+	s := open(t, zone("zone-a", 2))
 	s.hold("zone-a-0")
 	s.play(t)
 	s.release("2.0.0", "zone-a")
 	s.Eventually(s.guard.took).Should(Equal([]string{"zone-a-0"}))
 	s.add(zone("zone-b", 1, strategy(appsv1.RollingUpdateStatefulSetStrategyType)))
-	s.Eventually(func() []fixture.Event { return s.events.All() }).Should(ContainElement(And(
+	s.Eventually(func() []fixture.Event { return s.Events.All() }).Should(ContainElement(And(
 		HaveField("On", "zone-b"), HaveField("Type", "Warning"), HaveField("Reason", rolloutgroup.GroupInvalidEvent),
 		HaveField("Message", ContainSubstring("zone-b has RollingUpdate")))))
 	s.letGo("zone-a-0")
@@ -178,7 +178,7 @@ func TestASetWithAnotherStrategyStopsItsGroupUntilItIsMended(t *testing.T) {
 }
 
 func TestAPausedSetIsLeftAloneAndStillCounts(t *testing.T) {
-	s := openStage(t, zone("zone-a", 2, annotated(rolloutgroup.PausedAnnotation, "true")), zone("zone-b", 1))
+	s := open(t, zone("zone-a", 2, annotated(rolloutgroup.PausedAnnotation, "true")), zone("zone-b", 1))
 	s.play(t)
 	s.saysReady("zone-a-0", corev1.ConditionFalse)
 	s.release("2.0.0", "zone-a", "zone-b")
@@ -199,32 +199,32 @@ func TestPodsOfOthersAreLeftAlone(t *testing.T) {
 		}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "stray", Image: image("0.0.1")}}},
 	}
-	s := openStage(t, zone("zone-a", 1))
+	s := open(t, zone("zone-a", 1))
 	// The StatefulSet controller does not adopt a pod with a controller of another kind.
-	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: s.namespace}}
-	s.Expect(s.Create(s.ctx, owner)).To(Succeed())
-	stray.Namespace = s.namespace
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: s.Namespace}}
+	s.Expect(s.Create(s.Ctx, owner)).To(Succeed())
+	stray.Namespace = s.Namespace
 	stray.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
-	s.Expect(s.Create(s.ctx, stray)).To(Succeed())
+	s.Expect(s.Create(s.Ctx, stray)).To(Succeed())
 	ungrouped := zone("alone", 1, func(set *appsv1.StatefulSet) { set.Labels = nil })
 	s.add(ungrouped)
 	s.play(t)
 	s.release("2.0.0", "alone", "zone-a")
 	s.Eventually(func() map[string]string { return s.pods("zone-a") }).Should(
 		Equal(map[string]string{"zone-a-0": "2.0.0", "zone-a-7": "0.0.1"}))
-	s.Eventually(func() []string { return reported(s.events.All()) }).Should(ContainElement("zone-a RolloutFinished"), "the stray does not count")
+	s.Eventually(func() []string { return reported(s.Events.All()) }).Should(ContainElement("zone-a RolloutFinished"), "the stray does not count")
 	s.Consistently(s.guard.took).Should(Equal([]string{"zone-a-0"}))
 }
 
 func TestAPodThatWasReplacedMeanwhileLives(t *testing.T) {
-	s := openStage(t, zone("zone-a", 1))
+	s := open(t, zone("zone-a", 1))
 	var successor *corev1.Pod
 	s.guard.before = func(pod *corev1.Pod) {
 		if successor != nil {
 			return
 		}
 		now := int64(0)
-		s.Expect(testClient.Delete(s.ctx, pod, &client.DeleteOptions{GracePeriodSeconds: &now})).To(Succeed())
+		s.Expect(testClient.Delete(s.Ctx, pod, &client.DeleteOptions{GracePeriodSeconds: &now})).To(Succeed())
 		s.Eventually(func() any { return s.pods("zone-a")["zone-a-0"] }).Should(Equal("2.0.0"))
 		successor = s.pod("zone-a-0")
 	}
@@ -237,7 +237,7 @@ func TestAPodThatWasReplacedMeanwhileLives(t *testing.T) {
 
 func TestGroupsHaveNothingToDoWithEachOther(t *testing.T) {
 	other := labelled(rolloutgroup.Label, "store")
-	s := openStage(t, zone("zone-a", 1), zone("zone-b", 1), zone("store-a", 1, other), zone("store-b", 1, other))
+	s := open(t, zone("zone-a", 1), zone("zone-b", 1), zone("store-a", 1, other), zone("store-b", 1, other))
 	s.saysReady("zone-b-0", corev1.ConditionFalse)
 	s.play(t)
 	s.release("2.0.0", "zone-a", "store-a", "store-b")
@@ -248,21 +248,21 @@ func TestGroupsHaveNothingToDoWithEachOther(t *testing.T) {
 }
 
 func TestAGroupIsANamespaceAndAName(t *testing.T) {
-	one, two := openStage(t, zone("zone-a", 1)), openStage(t, zone("zone-a", 1), zone("zone-b", 1))
+	one, two := open(t, zone("zone-a", 1)), open(t, zone("zone-a", 1), zone("zone-b", 1))
 	two.saysReady("zone-b-0", corev1.ConditionFalse)
 	one.everywhere = true
 	one.play(t)
 	one.release("2.0.0", "zone-a")
 	two.release("2.0.0", "zone-a")
 	one.runs("2.0.0", "zone-a")
-	one.Eventually(func() string { return one.blockedIn(two.namespace, "ingester") }).Should(Equal(rolloutgroup.SetNotReadyReason))
+	one.Eventually(func() string { return one.blockedIn(two.Namespace, "ingester") }).Should(Equal(rolloutgroup.SetNotReadyReason))
 	one.Expect(two.pods("zone-a")).To(HaveKeyWithValue("zone-a-0", "1.0.0"))
 	two.saysReady("zone-b-0", corev1.ConditionTrue)
 	two.runs("2.0.0", "zone-a")
 }
 
 func TestASetOfNoPodsIsReadyAtOnce(t *testing.T) {
-	s := openStage(t, zone("zone-a", 0), zone("zone-b", 1))
+	s := open(t, zone("zone-a", 0), zone("zone-b", 1))
 	s.play(t)
 	s.release("2.0.0", "zone-a", "zone-b")
 	s.runs("2.0.0", "zone-a", "zone-b")
@@ -270,16 +270,16 @@ func TestASetOfNoPodsIsReadyAtOnce(t *testing.T) {
 }
 
 func TestWhatHoldsAGroupUpGoesWithItsSet(t *testing.T) {
-	for name, leave := range map[string]func(*stage){
-		"the set is deleted":     func(s *stage) { s.Expect(s.Delete(s.ctx, s.set("zone-b"))).To(Succeed()) },
-		"its label is removed":   func(s *stage) { s.change("zone-b", func(set *appsv1.StatefulSet) { set.Labels = nil }) },
-		"its pod is made anew":   func(s *stage) { s.Expect(s.Delete(s.ctx, s.pod("zone-b-0"))).To(Succeed()) },
-		"it joins another group": func(s *stage) { s.change("zone-b", labelled(rolloutgroup.Label, "store")) },
-		"its pod becomes ready":  func(s *stage) { s.saysReady("zone-b-0", corev1.ConditionTrue) },
-		"it is scaled to no pod": func(s *stage) { s.change("zone-b", scaled(0)) },
+	for name, leave := range map[string]func(*testEnv){
+		"the set is deleted":     func(s *testEnv) { s.Expect(s.Delete(s.Ctx, s.set("zone-b"))).To(Succeed()) },
+		"its label is removed":   func(s *testEnv) { s.change("zone-b", func(set *appsv1.StatefulSet) { set.Labels = nil }) },
+		"its pod is made anew":   func(s *testEnv) { s.Expect(s.Delete(s.Ctx, s.pod("zone-b-0"))).To(Succeed()) },
+		"it joins another group": func(s *testEnv) { s.change("zone-b", labelled(rolloutgroup.Label, "store")) },
+		"its pod becomes ready":  func(s *testEnv) { s.saysReady("zone-b-0", corev1.ConditionTrue) },
+		"it is scaled to no pod": func(s *testEnv) { s.change("zone-b", scaled(0)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := openStage(t, zone("zone-a", 1), zone("zone-b", 1))
+			s := open(t, zone("zone-a", 1), zone("zone-b", 1))
 			s.saysReady("zone-b-0", corev1.ConditionFalse)
 			s.play(t)
 			s.release("2.0.0", "zone-a")
@@ -291,9 +291,9 @@ func TestWhatHoldsAGroupUpGoesWithItsSet(t *testing.T) {
 }
 
 func TestASetIsFinishedThoughItsPodsWereReplacedByOthers(t *testing.T) {
-	s := openStage(t, zone("zone-a", 1))
+	s := open(t, zone("zone-a", 1))
 	s.release("2.0.0", "zone-a")
-	s.Expect(s.Delete(s.ctx, s.pod("zone-a-0"))).To(Succeed())
+	s.Expect(s.Delete(s.Ctx, s.pod("zone-a-0"))).To(Succeed())
 	s.Eventually(func() any { return s.pods("zone-a")["zone-a-0"] }).Should(Equal("2.0.0"))
 	s.play(t)
 	s.runs("2.0.0", "zone-a")
@@ -301,11 +301,11 @@ func TestASetIsFinishedThoughItsPodsWereReplacedByOthers(t *testing.T) {
 }
 
 func TestNothingIsAskedForAtRest(t *testing.T) {
-	s := openStage(t, zone("zone-a", 1), zone("zone-b", 1))
+	s := open(t, zone("zone-a", 1), zone("zone-b", 1))
 	s.play(t)
 	s.release("2.0.0", "zone-a", "zone-b")
 	s.runs("2.0.0", "zone-a", "zone-b")
-	s.Eventually(func() []string { return reported(s.events.All()) }).Should(HaveLen(4))
+	s.Eventually(func() []string { return reported(s.Events.All()) }).Should(HaveLen(4))
 	before := len(s.requests.about(""))
 	s.Consistently(func() int { return len(s.requests.about("")) }, moment).Should(Equal(before))
 	s.Expect(s.requests.about("DELETE ")).To(HaveLen(2))
@@ -313,7 +313,7 @@ func TestNothingIsAskedForAtRest(t *testing.T) {
 }
 
 func TestPodsAreWatchedOnlyWhereThereIsAGroup(t *testing.T) {
-	s := openStage(t, zone("alone", 1, func(set *appsv1.StatefulSet) { set.Labels = nil }))
+	s := open(t, zone("alone", 1, func(set *appsv1.StatefulSet) { set.Labels = nil }))
 	s.play(t)
 	s.Eventually(func() []string { return s.requests.about("/statefulsets") }).ShouldNot(BeEmpty())
 	s.Consistently(func() []string { return s.requests.about("/pods") }, moment).Should(BeEmpty())

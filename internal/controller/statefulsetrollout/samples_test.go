@@ -18,7 +18,7 @@ import (
 )
 
 func TestTheSampleRollsZoneByZone(t *testing.T) {
-	s := openStage(t)
+	s := open(t)
 	content, err := os.ReadFile(filepath.Join(parts.Root(), "config", "statefulset-rollout", "samples", "zones.yaml"))
 	s.Expect(err).NotTo(HaveOccurred())
 	decoder := serializer.NewCodecFactory(clientgoscheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
@@ -27,12 +27,12 @@ func TestTheSampleRollsZoneByZone(t *testing.T) {
 		object, _, err := decoder.Decode(document, nil, nil)
 		s.Expect(err).NotTo(HaveOccurred())
 		o := object.(client.Object)
-		o.SetNamespace(s.namespace)
+		o.SetNamespace(s.Namespace)
 		if set, ok := o.(*appsv1.StatefulSet); ok {
 			zones = append(zones, set.Name)
 			set.Spec.MinReadySeconds = 1 // enough for this test
 		}
-		s.Expect(s.Create(s.ctx, o)).To(Succeed())
+		s.Expect(s.Create(s.Ctx, o)).To(Succeed())
 	}
 	s.Expect(zones).To(Equal([]string{"store-zone-a", "store-zone-b"}))
 	for _, zone := range zones {

@@ -17,12 +17,12 @@ import (
 func keyOf(o client.Object) client.ObjectKey { return client.ObjectKeyFromObject(o) }
 
 // warnings returns the events of type Warning so far.
-func (s *stage) warnings() []fixture.Event {
-	return slices.DeleteFunc(s.events.All(), func(e fixture.Event) bool { return e.Type != corev1.EventTypeWarning })
+func (s *testEnv) warnings() []fixture.Event {
+	return slices.DeleteFunc(s.Events.All(), func(e fixture.Event) bool { return e.Type != corev1.EventTypeWarning })
 }
 
 func TestWhatIsWrittenWronglyIsSaidOnce(t *testing.T) {
-	s := openStage(t,
+	s := open(t,
 		zone("zone-a", 2, annotated(rolloutgroup.MaxUnavailableAnnotation, "many")),
 		zone("zone-b", 1, annotated("grafana.com/rollout-downscale-leader", "zone-a"), labelled("grafana.com/no-downscale", "true")),
 	)
@@ -35,13 +35,13 @@ func TestWhatIsWrittenWronglyIsSaidOnce(t *testing.T) {
 		fixture.Event{On: "zone-b", Type: "Warning", Reason: "Unsupported",
 			Message: "not obeyed by this controller: grafana.com/no-downscale, grafana.com/rollout-downscale-leader"},
 	))
-	s.events.Take()
+	s.Events.Take()
 	s.change("zone-a", annotated(rolloutgroup.MaxUnavailableAnnotation, "-2"))
 	s.Eventually(s.warnings).Should(ConsistOf(HaveField("Message", ContainSubstring(`"-2"`))))
 }
 
 func TestWhyAGroupIsBlockedIsSaid(t *testing.T) {
-	s := openStage(t, zone("zone-a", 1), zone("zone-b", 2))
+	s := open(t, zone("zone-a", 1), zone("zone-b", 2))
 	s.play(t)
 	s.saysReady("zone-b-0", corev1.ConditionFalse)
 	s.release("2.0.0", "zone-a")
@@ -65,7 +65,7 @@ func TestMetricsOfAGroupEndWithIt(t *testing.T) {
 		"rollout_operator_group_blocked",
 	}
 	broken := strategy("RollingUpdate")
-	s := openStage(t, zone("zone-a", 1), zone("store-a", 1, labelled(rolloutgroup.Label, "store"), broken))
+	s := open(t, zone("zone-a", 1), zone("store-a", 1, labelled(rolloutgroup.Label, "store"), broken))
 	s.play(t)
 	groups := func(name string) func() []string {
 		return func() []string {
@@ -90,7 +90,7 @@ func TestMetricsOfAGroupEndWithIt(t *testing.T) {
 		And(HaveKeyWithValue("rollout_group", "store"), Not(HaveKeyWithValue("value", "0"))),
 	), "an invalid group is no success")
 
-	s.Expect(s.Delete(s.ctx, s.set("zone-a"))).To(Succeed())
+	s.Expect(s.Delete(s.Ctx, s.set("zone-a"))).To(Succeed())
 	for _, name := range names {
 		s.Eventually(groups(name)).ShouldNot(ContainElement("ingester"), "though another group fails: "+name)
 	}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// othersWords returns which of the annotations deploy-user and deploy-message were not
+// written by the author of the choice that is about to be recorded. The caches do not
+// keep the owners of fields, so it reads the Rollout past them.
+func (r *Reconciler) othersWords(ctx context.Context, rollout *v1alpha1.Rollout) (map[string]bool, error) {
+	said := slices.DeleteFunc([]string{v1alpha1.DeployUserAnnotation, v1alpha1.DeployMessageAnnotation}, func(key string) bool {
+		return rollout.Annotations[key] == ""
+	})
+	if len(said) == 0 {
+		return nil, nil
+	}
+	live := &v1alpha1.Rollout{}
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(rollout), live); err != nil {
+		return nil, fmt.Errorf("read who chose the version: %w", err)
+	}
+	if live.UID != rollout.UID || live.ResourceVersion != rollout.ResourceVersion {
+		return nil, errStale
+	}
+	others := map[string]bool{}
+	for _, key := range said {
+		others[key] = !spokeOf(live, key)
+	}
+	return others, nil
+}
+
+// spokeOf reports whether an owner of the annotation also owns the choice. A choice that
+// nobody owns, for example after a restore, may be anyone's.
+func spokeOf(rollout *v1alpha1.Rollout, annotation string) bool {
+	choice := fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.ForceDeployAnnotation)
+	if rollout.Pinned() != "" {
+		choice = fieldpath.MakePathOrDie("spec", "wantedVersion")
+	}
+	choosers := writersOf(rollout, choice)
+	speakers := writersOf(rollout, fieldpath.MakePathOrDie("metadata", "annotations", annotation))
+	return len(choosers) == 0 || len(speakers) == 0 ||
+		slices.ContainsFunc(speakers, func(speaker string) bool { return slices.Contains(choosers, speaker) })
+}
+
+// writersOf returns the owners of a field. Each kubectl command has its own field
+// manager, but is the same user.
+func writersOf(rollout *v1alpha1.Rollout, field fieldpath.Path) []string {
+	var writers []string
+	for _, entry := range rollout.ManagedFields {
+		if owns(entry, field) {
+			writer, _, _ := strings.Cut(entry.Manager, "-")
+			if writer != "kubectl" {
+				writer = entry.Manager
+			}
+			writers = append(writers, writer)
+		}
+	}
+	return writers
+}
+
+func owns(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
+	fields := &fieldpath.Set{}
+	return entry.FieldsV1 != nil && fields.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) == nil && fields.Has(field)
+}
+
+// attribute decides again if others wrote the annotations next to a choice.
+func (r *Reconciler) attribute(ctx context.Context, s *gather.Snapshot, d promotion.Decision) (promotion.Decision, error) {
+	if !d.Manual {
+		return d, nil
+	}
+	others, err := r.othersWords(ctx, s.Rollout)
+	if err != nil || len(others) == 0 {
+		return d, err
+	}
+	s.OthersWords = others
+	return promotion.Decide(s.Input), nil
+}

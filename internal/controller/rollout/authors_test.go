@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/recheck"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// patchAs simulates a user or a dashboard with its own field manager.
+func (s *testEnv) patchAs(manager, patch string) {
+	s.Expect(s.Patch(s.Ctx, s.rollout("shop"),
+		client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(manager))).To(Succeed())
+}
+
+const (
+	sayAdmin = `{"metadata":{"annotations":{"rollout.kuberik.com/deploy-user":"admin","rollout.kuberik.com/deploy-message":"Cleared version pin"}}}`
+	pinFirst = `{"spec":{"wantedVersion":"1.0.0"}}`
+)
+
+// The dashboard leaves its annotations after an unpin. The next pin is not by their
+// author.
+func TestWordsCountOnlyForTheChoiceOfWhoSaidThem(t *testing.T) {
+	system := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: promotion.SystemName}
+	admin := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "admin"}
+	for name, tt := range map[string]struct {
+		says, chooses string
+		by            v1alpha1.TriggeredBy
+		message       string
+	}{
+		"somebody else pins":       {"dashboard", "on-call", system, "pinned manually in spec.wantedVersion"},
+		"the same one pins":        {"dashboard", "dashboard", admin, "Cleared version pin"},
+		"two verbs of kubectl are": {"kubectl-annotate", "kubectl-patch", admin, "Cleared version pin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, shopWith(fixture.MakeRollout("shop"), "1.1.0")...)
+			s.deploy("shop")
+			s.patchAs(tt.says, sayAdmin)
+			s.rest("shop")
+			s.patchAs(tt.chooses, pinFirst)
+			s.deploy("shop")
+			entry := s.rollout("shop").Current()
+			s.Expect(entry.Version.Tag).To(Equal("1.0.0"))
+			s.Expect(*entry.TriggeredBy).To(Equal(tt.by))
+			s.Expect(*entry.Message).To(Equal(tt.message))
+			s.Expect(s.asked()).To(BeEmpty(), "a promotion ends what was said, whoever said it")
+		})
+	}
+}
+
+// A cache that lags behind is not an error: the next pass reads again.
+func TestAChoiceThatACacheStillShowsIsLookedAtAgain(t *testing.T) {
+	s := open(t, shopWith(fixture.MakeRollout("shop").Pin("1.0.0").Annotate(v1alpha1.DeployUserAnnotation, "ann"), "1.0.0")...)
+	kept := s.rollout("shop")
+	s.reads = func(c client.WithWatch) client.WithWatch {
+		return interceptor.NewClient(c, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if rollout, ok := o.(*v1alpha1.Rollout); ok {
+					kept.DeepCopyInto(rollout)
+					return nil
+				}
+				return c.Get(ctx, key, o, opts...)
+			},
+		})
+	}
+	s.restart()
+	s.pin("shop", new("1.1.0"))
+	result, err := s.try("shop")
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(result.RequeueAfter).To(Equal(recheck.AfterConflict))
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// The README shows a healthy, a held and a failed Rollout, as kubectl prints them. Only the
+// columns that count from now differ from run to run.
+func TestColumnsAreAsTheReadmeShowsThem(t *testing.T) {
+	s := open(t)
+	held := map[string]string{"app": "checkout"}
+	for _, name := range []string{"checkout", "payments", "web"} {
+		rollout := fixture.MakeRollout(name).BakeTime(10 * time.Minute)
+		if name == "payments" {
+			rollout = rollout.SelectAllChecks()
+		}
+		object := rollout.Obj()
+		object.Labels = map[string]string{"app": name}
+		s.Add(fixture.MakeScan(name).Found("2.4.0").Obj(), fixture.MakePolicy(name).Latest("2.4.0").Obj(),
+			fixture.MakeRepository(name).DrivenBy(name).Obj(), object)
+	}
+	s.Add(fixture.MakeHealthCheck("latency").Obj(), fixture.MakeSchedule("year-end").Deny().Selecting(held).
+		Rules(v1alpha1.ScheduleRule{Name: "freeze", DateRange: &v1alpha1.DateRange{Start: "2026-03-01", End: "2026-03-08"}}).Obj())
+	for _, name := range []string{"checkout", "payments", "web"} {
+		s.deploy(name)
+	}
+	s.Pass(10 * time.Minute)
+	for _, name := range []string{"checkout", "payments", "web"} {
+		s.rest(name)
+	}
+	for _, name := range []string{"checkout", "payments"} {
+		s.release(name, "2.5.0")
+		s.deploy(name)
+	}
+	s.checkFails("latency", "the 99th percentile is 1.2 s, and at most 0.5 s is allowed", s.Clock.Now())
+	s.rest("payments")
+
+	table, err := testPlane.TableOf(s.Ctx, s.Namespace, v1alpha1.GroupVersion.WithResource("rollouts"))
+	s.Expect(err).NotTo(HaveOccurred())
+	printed := strings.ReplaceAll(controlplane.FormatTable(table), s.Namespace, "shop")
+	page, err := os.ReadFile(filepath.Join(parts.Root(), "README.md"))
+	s.Expect(err).NotTo(HaveOccurred())
+	_, shown, _ := strings.Cut(string(page), "$ kubectl get rollouts\n")
+	shown, _, _ = strings.Cut(shown, "```")
+	s.Expect(withoutAges(shown)).To(Equal(withoutAges(printed)), printed)
+}
+
+// withoutAges leaves out the columns SINCE and AGE, and how wide the columns are.
+func withoutAges(table string) [][]string {
+	var rows [][]string
+	for line := range strings.Lines(table) {
+		var cells []string
+		for cell := range strings.SplitSeq(strings.TrimRight(line, " \n"), "   ") {
+			if cell = strings.TrimSpace(cell); cell != "" && !isAge(cell) {
+				cells = append(cells, cell)
+			}
+		}
+		rows = append(rows, cells)
+	}
+	return rows
+}
+
+func isAge(cell string) bool {
+	_, err := time.ParseDuration(strings.ReplaceAll(cell, "d", "h"))
+	return err == nil
+}

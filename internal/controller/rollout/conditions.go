@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// setConditions sets the conditions except BakeFailureDisabled. Each has one setter.
+func setConditions(r report) {
+	setReleasesUpdated(r)
+	setGatesPassing(r)
+	setDeploymentBlocked(r)
+	setRequestAccepted(r)
+	setTargetsApplied(r)
+	setReady(r)
+}
+
+func (r report) set(kind string, status metav1.ConditionStatus, reason, message string) {
+	apimeta.SetStatusCondition(&r.status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: truncate.Message(message),
+		ObservedGeneration: r.Rollout.Generation,
+		LastTransitionTime: metav1.NewTime(r.Now),
+	})
+}
+
+// keep sets a condition again, for the current generation.
+func (r report) keep(c metav1.Condition) { r.set(c.Type, c.Status, c.Reason, c.Message) }
+
+func (r report) remove(kinds ...string) {
+	r.status.Conditions = slices.DeleteFunc(r.status.Conditions, func(c metav1.Condition) bool {
+		return slices.Contains(kinds, c.Type)
+	})
+}
+
+// setReleasesUpdated sets the condition True if the releases of the policy are known.
+func setReleasesUpdated(r report) {
+	if problem := r.Policy.Problem; problem != nil {
+		r.set(v1alpha1.ReleasesUpdatedCondition, metav1.ConditionFalse, problem.Reason, problem.Message)
+		return
+	}
+	message := fmt.Sprintf("%s known from ImagePolicy %s", promotion.Count(len(r.status.AvailableReleases), "release"), r.Policy.Name)
+	if r.decision.Full {
+		message += ", as many as the status has room for"
+	}
+	r.set(v1alpha1.ReleasesUpdatedCondition, metav1.ConditionTrue, v1alpha1.ReleasesUpdatedReason, message)
+}
+
+// setGatesPassing sets the condition False only while gates or schedules hold every
+// candidate.
+func setGatesPassing(r report) {
+	considered := promotion.Considered(r.verdicts)
+	passing := len(slices.DeleteFunc(slices.Clone(considered), promotion.Verdict.HeldByGates))
+	switch bypassed := promotion.Bypassed(r.Input, r.verdicts); {
+	case bypassed != "":
+		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionTrue, v1alpha1.GatesBypassedReason,
+			fmt.Sprintf("%s lets %s past every gate", v1alpha1.BypassGatesAnnotation, bypassed))
+	case len(considered) == 0:
+		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionTrue, v1alpha1.NoReleaseCandidatesReason,
+			"no newer release to gate")
+	case passing > 0:
+		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionTrue, v1alpha1.AllGatesPassingReason,
+			fmt.Sprintf("%d of %s let through", passing, promotion.Count(len(considered), "candidate")))
+	default:
+		holds := gateHolds(considered[0])
+		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionFalse, holds[0].Reason,
+			considered[0].Release.Tag+": "+allOf(holds))
+	}
+}
+
+// gateHolds returns the holds that come from gates and schedules.
+func gateHolds(v promotion.Verdict) []promotion.Hold {
+	return slices.DeleteFunc(slices.Clone(v.Holds), func(hold promotion.Hold) bool {
+		single := promotion.Verdict{Holds: []promotion.Hold{hold}}
+		return !single.HeldByGates()
+	})
+}
+
+// setDeploymentBlocked sets the condition True while the health of the running release
+// blocks automatic promotions.
+func setDeploymentBlocked(r report) {
+	unhealthy := promotion.Unhealthy(r.Health.Checks)
+	switch {
+	case r.Rollout.Current() == nil && !isReason(r.Health.Problem, v1alpha1.InvalidSelectorReason, v1alpha1.AccessDeniedReason):
+		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason,
+			"nothing was promoted yet whose health could matter")
+	case r.decision.Problem == nil && r.Rollout.ChosenManually() != "":
+		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.ManualDeploymentReason,
+			"does not apply: the version was chosen manually, which bypasses HealthChecks")
+	case r.Rollout.UnblocksFailed():
+		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.ManualDeploymentReason,
+			"does not apply: the next promotion bypasses HealthChecks, as requested")
+	case r.Health.Problem != nil:
+		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionTrue, r.Health.Problem.Reason, r.Health.Problem.Message)
+	case len(unhealthy) > 0:
+		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionTrue, v1alpha1.UnhealthyHealthChecksReason,
+			fmt.Sprintf("automatic promotions wait: %d of %s Unhealthy: %s", len(unhealthy), promotion.Count(len(r.Health.Checks), "HealthCheck"), namesOf(unhealthy)))
+	case r.Rollout.Spec.HealthCheckSelector != nil && r.Rollout.Spec.HealthCheckSelector.LabelSelector() == nil:
+		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason,
+			"spec.healthCheckSelector selects no HealthCheck at all: give it a selector or matchLabels, empty for all")
+	default:
+		r.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason,
+			"no selected HealthCheck is Unhealthy")
+	}
+}
+
+// setBakeFailureDisabled sets the condition when a promotion is recorded. It stays while
+// that promotion is current.
+func setBakeFailureDisabled(r report) {
+	standing := r.condition(v1alpha1.BakeFailureDisabledCondition)
+	switch why := r.decision.Recovery; {
+	case why != nil:
+		r.set(v1alpha1.BakeFailureDisabledCondition, metav1.ConditionTrue, why.Reason, why.Message)
+	case standing.Status != "" && !r.decision.Action.Promotes():
+		r.keep(standing)
+	case len(r.status.History) > 0:
+		r.set(v1alpha1.BakeFailureDisabledCondition, metav1.ConditionFalse, v1alpha1.NormalReason,
+			"the promotion can fail by its HealthChecks and its deadline")
+	}
+}
+
+// setRequestAccepted reports requests by annotation that could not be fulfilled. The
+// answer stays until the next promotion or retry.
+func setRequestAccepted(r report) {
+	answers, rejected := r.decision.Answers, r.decision.Declined
+	standing := r.condition(v1alpha1.RequestAcceptedCondition)
+	switch {
+	case len(answers) > 0:
+		last := answers[len(answers)-1]
+		r.set(v1alpha1.RequestAcceptedCondition, metav1.ConditionFalse, last.Reason, last.Message)
+	case rejected != nil:
+		r.set(v1alpha1.RequestAcceptedCondition, metav1.ConditionFalse, rejected.Reason, rejected.Message)
+	case r.decision.Action.Promotes(), r.decision.Action == promotion.Retry, onlyWhileAsked[standing.Reason]:
+		r.remove(v1alpha1.RequestAcceptedCondition)
+	case standing.Status != "":
+		r.keep(standing)
+	}
+}
+
+// onlyWhileAsked contains the reasons of answers that stay only until the request is
+// removed or has an effect.
+var onlyWhileAsked = map[string]bool{v1alpha1.InvalidRequestReason: true, v1alpha1.NoSuchCandidateReason: true}
+
+func namesOf(checks []v1alpha1.HealthCheck) string {
+	names := make([]string, 0, len(checks))
+	for i := range checks {
+		names = append(names, checks[i].Namespace+"/"+checks[i].Name)
+	}
+	return truncate.List(names)
+}
+
+// setTargetsApplied reports on all targets, the worst first. It does not count the
+// applied ones: the number would be outdated at the next write.
+func setTargetsApplied(r report) {
+	current := r.Rollout.Current()
+	byState := map[v1alpha1.TargetState][]string{}
+	for _, t := range r.status.Targets {
+		byState[t.State] = append(byState[t.State], fmt.Sprintf("%s %s: %s", t.Kind, t.Name, t.Message))
+	}
+	status, reason, message := metav1.ConditionFalse, v1alpha1.TargetsPendingReason, ""
+	switch {
+	case r.Targets.Problem != nil:
+		status, reason, message = metav1.ConditionUnknown, v1alpha1.RolloutFailedReason, r.Targets.Problem.Message
+	case current == nil:
+		message = "nothing was promoted yet"
+	case len(r.status.Targets) == 0:
+		status, reason = metav1.ConditionTrue, v1alpha1.NoTargetsReason
+		message = "no Flux object is annotated with this Rollout"
+	case len(byState[v1alpha1.TargetConflict]) > 0:
+		reason, message = r.conflictReason(), truncate.Join(byState[v1alpha1.TargetConflict], "; ")
+	case len(byState[v1alpha1.TargetFailed]) > 0:
+		reason, message = v1alpha1.TargetFailedReason, truncate.Join(byState[v1alpha1.TargetFailed], "; ")
+	case len(byState[v1alpha1.TargetPending]) > 0:
+		message = fmt.Sprintf("waiting for Flux to apply %s to %s%s", current.Version.Tag,
+			promotion.Count(len(r.status.Targets), "target"), pendingBecause(r.status.Targets))
+	default:
+		status, reason = metav1.ConditionTrue, v1alpha1.TargetsAppliedReason
+		message = fmt.Sprintf("applied %s to %s", current.Version.Tag, promotion.Count(len(r.status.Targets), "target"))
+	}
+	r.set(v1alpha1.TargetsAppliedCondition, status, reason, message)
+}
+
+// conflictReason returns DigestMismatchReason if every conflict is only content other
+// than the release, and otherwise TargetConflictReason.
+func (r report) conflictReason() string {
+	other := func(t promotion.Target) bool { return t.State == v1alpha1.TargetConflict && !t.Mismatch }
+	if slices.ContainsFunc(r.Targets.All, other) {
+		return v1alpha1.TargetConflictReason
+	}
+	return v1alpha1.DigestMismatchReason
+}
+
+// pendingBecause returns what keeps pending targets waiting, if that is known.
+func pendingBecause(targets []v1alpha1.TargetStatus) string {
+	var text strings.Builder
+	for _, t := range targets {
+		if t.State == v1alpha1.TargetPending && t.Message != "" {
+			fmt.Fprintf(&text, "; %s %s %s", t.Kind, t.Name, t.Message)
+		}
+	}
+	return text.String()
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rollout is the reconciler of Rollouts. Package gather reads what a decision
+// needs, and package promotion decides what a Rollout does next. This package records the
+// decision, carries it out and reports it.
+//
+// The files in reading order:
+//
+//	controller.go          one pass over a Rollout, step by step
+//	watches.go             the events that trigger a pass, and the Rollouts that they concern
+//	decide.go              the decision, and what is confirmed before it is taken
+//	status.go              the status that follows from the decision
+//	conditions.go, ready.go  its conditions
+//	limit.go               its size
+//	record.go              the only write of it
+//	events.go, notifications.go, metrics.go  what is emitted once it is stored
+//	act.go                 the writes to targets
+//	reset_status.go        the resets of HealthChecks
+//	memory.go              what is remembered from one pass to the next
+package rollout
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/expectations"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/metrics"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/recheck"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
+	"github.com/fluxrollouts/rollout-controller/internal/shard"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
+)
+
+// +kubebuilder:rbac:groups=kuberik.com,resources=rollouts,verbs=get;list;watch;patch;update
+// +kubebuilder:rbac:groups=kuberik.com,resources=rollouts/status,verbs=get;patch;update
+// +kubebuilder:rbac:groups=kuberik.com,resources=rolloutgates;rolloutschedules;clusterrolloutschedules,verbs=get;list;watch
+// +kubebuilder:rbac:groups=kuberik.com,resources=healthchecks,verbs=get;list;watch;patch;update
+// +kubebuilder:rbac:groups=kuberik.com,resources=healthchecks/status,verbs=get;patch;update
+// +kubebuilder:rbac:groups=image.toolkit.fluxcd.io,resources=imagepolicies;imagerepositories,verbs=get;list;watch
+// +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=ocirepositories,verbs=get;list;watch;patch;update
+// +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=get;list;watch;patch;update
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// Reconciler promotes releases as Rollouts specify.
+type Reconciler struct {
+	// Client reads from caches and writes.
+	Client client.Client
+	// APIReader reads past the caches, before a step that cannot be undone.
+	APIReader client.Reader
+	// Events announces transitions.
+	Events record.EventRecorder
+	// Now is the clock.
+	Now func() time.Time
+	// Metadata reads the metadata of releases from registries, in the background; nil
+	// leaves it out.
+	Metadata *imageinfo.Store
+	// Notifications takes Flux events; nil sends none.
+	Notifications Notifications
+	// Instance names this process in Flux events.
+	Instance string
+	// Metrics counts what Rollouts do; nil counts nothing.
+	Metrics *metrics.Rollouts
+	// Durations records how long reconciliations take; nil records nothing.
+	Durations *metrics.Durations
+	// Shard is the part of the Rollouts that this instance reconciles.
+	Shard shard.Shard
+	// NoCrossNamespaceRefs refuses HealthChecks, ImageRepositories and OCIRepositories of
+	// other namespaces.
+	NoCrossNamespaceRefs bool
+
+	writes     expectations.Versions
+	orphans    orphans
+	conflicts  fieldConflicts
+	rejections rejections
+	wakeups    wakeups
+	resets     resets
+	marks      markCounts
+	unwritable unwritable
+	helm       helmReleases
+}
+
+// Reconcile takes one decision for a Rollout and carries it out.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pass := &announce.Pass{}
+	result, err := r.pass(ctx, req, pass)
+	return pass.End(ctx, result, err)
+}
+
+func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.Pass) (ctrl.Result, error) {
+	rollout := &v1alpha1.Rollout{}
+	err := r.Client.Get(ctx, req.NamespacedName, rollout, client.UnsafeDisableDeepCopy) // only read
+	if apierrors.IsNotFound(err) {
+		r.forget(req.NamespacedName)
+		pass.Ends("the Rollout does not exist")
+		return r.reportOrphans(ctx, req.NamespacedName)
+	}
+	r.orphans.forgetBut(req.NamespacedName, nil)
+	switch {
+	case unreadable.Because(err) != nil:
+		pass.Ends("the Rollout cannot be read, and targets stay as they are until it is corrected")
+		return ctrl.Result{}, nil
+	case err != nil:
+		return ctrl.Result{}, err
+	case !rollout.DeletionTimestamp.IsZero(), rollout.Spec.Suspend:
+		r.forgetInactive(req.NamespacedName)
+		pass.Ends("the Rollout is suspended or being deleted, and targets stay as they are")
+		return ctrl.Result{}, nil
+	case r.writes.Ahead(rollout):
+		pass.Ends("the cache does not show the last write to the Rollout yet, whose event is on its way")
+		return ctrl.Result{}, nil
+	}
+	return r.reconcile(ctx, rollout, pass)
+}
+
+// reconcile takes the steps of a pass. The history states what to do (4) before any target
+// is written (6), so that any later pass can finish it, also after a crash.
+func (r *Reconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, pass *announce.Pass) (ctrl.Result, error) {
+	// 1. Gather everything that a decision needs. What cannot be read is a fact as well.
+	snapshot := r.gather(ctx, rollout)
+
+	// 2. Decide.
+	decision, err := r.decide(ctx, &snapshot)
+	pass.Decided(decision)
+	if err != nil {
+		return giveUp(pass, err)
+	}
+
+	// 3. Report: the status that follows from the decision.
+	status, err := statusAfter(snapshot.Input, decision)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+
+	// 4. Record that status, under an optimistic lock.
+	recorded, changed, err := r.record(ctx, rollout, status, decision.Overdue || decision.MetadataResolved)
+
+	// 5. Emit events, notifications and metrics, only of what is stored.
+	if pass.Stored(changed); changed {
+		r.announce(ctx, recorded, snapshot, transitions(recorded, snapshot.Input, decision))
+	}
+	if err == nil {
+		r.count(rollout, recorded, status, decision, changed)
+
+		// 6. Act: make the targets and HealthChecks follow what is recorded.
+		err = r.follow(ctx, recorded, snapshot, decision, changed)
+	}
+	if lostRace(err) {
+		return giveUp(pass, err)
+	}
+
+	// 7. Come back when time alone may change something.
+	next := r.requeue(snapshot.Now, earliest(decision.RecheckAt, r.conflicts.next(recorded, snapshot.Found)))
+	if err = errors.Join(err, snapshot.Err); err != nil {
+		r.wakeups.wake(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(rollout)}, next.RequeueAfter)
+		return ctrl.Result{}, err
+	}
+	return next, nil
+}
+
+// lostRace reports whether another client has changed what the pass depends on.
+func lostRace(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errStale) }
+
+// giveUp ends a pass. A lost race is no error: the next pass reads what was written.
+func giveUp(pass *announce.Pass, err error) (ctrl.Result, error) {
+	if !lostRace(err) {
+		return ctrl.Result{}, err
+	}
+	pass.Ends(errStale.Error())
+	return ctrl.Result{RequeueAfter: recheck.AfterConflict}, nil
+}
+
+// follow carries out the recorded decision. The release reaches its targets even if an
+// annotation cannot be removed.
+func (r *Reconciler) follow(ctx context.Context, recorded *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision, confirmed bool) error {
+	recorded, unconsumed := r.consume(ctx, recorded, d)
+	err := r.act(ctx, recorded, s, d, confirmed)
+	return errors.Join(unconsumed, err, r.reportRejections(ctx, recorded, s, d, err))
+}
+
+// requeue schedules a pass for when time alone may change something; zero means never.
+func (r *Reconciler) requeue(began, at time.Time) ctrl.Result {
+	if at.IsZero() {
+		return ctrl.Result{}
+	}
+	return ctrl.Result{RequeueAfter: recheck.In(at, began, r.Now())}
+}
+
+// earliest returns the earlier of two times; zero means never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// transition is a fact that was just stored. It is logged, and emitted as a Kubernetes
+// event, a Flux event, or both.
+type transition struct {
+	// reason of the Kubernetes event.
+	reason string
+	// eventType of the Kubernetes event; empty for none.
+	eventType string
+	// finer is a more precise reason for the Flux event, if any.
+	finer string
+	// severity of the Flux event; empty for none.
+	severity string
+	// message for users.
+	message string
+	// release that the transition is about; nil if there is none.
+	release *v1alpha1.VersionInfo
+	// metadata of the Flux event beyond the common metadata.
+	metadata map[string]string
+}
+
+// announce logs and emits transitions after they are stored.
+func (r *Reconciler) announce(ctx context.Context, rollout *v1alpha1.Rollout, s gather.Snapshot, emitted []transition) {
+	for i := range emitted {
+		emitted[i].message = truncate.Message(emitted[i].message)
+		if t := emitted[i]; t.eventType != "" {
+			announce.Event(ctx, r.Events, rollout, t.eventType, t.reason, t.message)
+		} else {
+			announce.Change(ctx, t.reason, t.message)
+		}
+	}
+	r.notify(ctx, rollout, s, emitted)
+}
+
+// transitions returns all that the decision caused, in the order in which they are
+// reported.
+func transitions(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) []transition {
+	changed := changedConditions(rollout, in, d)
+	return slices.Concat(detected(in, d, changed), noted(d), outcomes(rollout, in, d), changed)
+}
+
+// detected reports all new candidates in one transition, with the hold of the newest one
+// unless another transition reports that. It emits no Kubernetes event: the promotion or
+// the hold has one.
+func detected(in promotion.Input, d promotion.Decision, reported []transition) []transition {
+	var tags []string
+	before, after := promotion.TagsOf(in.Rollout.Status.AvailableReleases), promotion.TagsOf(d.Ledger)
+	for _, candidate := range d.Candidates {
+		if tag := candidate.Release.Tag; after[tag] && !before[tag] {
+			tags = append(tags, tag)
+		}
+	}
+	if len(tags) == 0 {
+		return nil
+	}
+	newest := d.Candidates[slices.IndexFunc(d.Candidates, func(v promotion.Verdict) bool { return v.Release.Tag == tags[0] })]
+	message := "release " + tags[0] + " was detected"
+	if older := len(tags) - 1; older > 0 {
+		message += fmt.Sprintf(", and %s before it", promotion.Count(older, "release"))
+	}
+	if !newest.Eligible() && !d.Action.Promotes() && !reports(reported, newest.Holds[0]) {
+		message += "; it waits: " + newest.Holds[0].Message
+	}
+	return []transition{{
+		reason: v1alpha1.ReleaseDetectedReason, severity: eventv1.EventSeverityInfo, message: message, release: &newest.Release,
+	}}
+}
+
+// reports says whether one of the transitions is about the hold.
+func reports(reported []transition, hold promotion.Hold) bool {
+	return slices.ContainsFunc(reported, func(t transition) bool { return strings.Contains(t.message, hold.Message) })
+}
+
+func noted(d promotion.Decision) []transition {
+	var all []transition
+	for _, note := range d.Notes {
+		all = append(all, transition{
+			reason: note.Reason, eventType: corev1.EventTypeWarning, severity: severityOf(note.Reason), message: note.Message,
+		})
+	}
+	return all
+}
+
+// outcomes reports the history entry that the decision added or changed.
+func outcomes(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) []transition {
+	current := rollout.Current()
+	switch d.Action {
+	case promotion.Promote, promotion.Supersede, promotion.Adopt:
+		return append(cancelled(rollout, in, d), promotedBy(rollout, in, d))
+	case promotion.StartBake, promotion.FinishBake, promotion.Retry:
+		return []transition{ofEntry(rollout, d.Reason, current.Version.Tag+": "+d.Message)}
+	case promotion.FailBake:
+		failed := ofEntry(rollout, d.Reason, failure(rollout, in.Policy, d.Message))
+		failed.eventType = corev1.EventTypeWarning
+		return []transition{failed}
+	case promotion.Nothing, promotion.Wait:
+	}
+	return nil
+}
+
+func cancelled(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) []transition {
+	if d.Action != promotion.Supersede {
+		return nil
+	}
+	t := ofEntry(rollout, v1alpha1.BakeTimeCancelledReason,
+		fmt.Sprintf("%s was superseded by %s", in.Rollout.Current().Version.Tag, promotion.Successor(in, d)))
+	t.release = &in.Rollout.Current().Version
+	return []transition{t}
+}
+
+// promotedBy reports a promotion. Only the reason of the Flux event shows whether a user
+// chose it or it is a rollback: other clients of this API read the reason of the
+// Kubernetes event.
+func promotedBy(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) transition {
+	current := rollout.Current()
+	verb, t := "promoted", ofEntry(rollout, v1alpha1.BakeTimeDeployingReason, "")
+	switch {
+	case d.Action == promotion.Adopt:
+		t.reason = v1alpha1.ReleaseAdoptedReason
+	case d.Backward(in):
+		verb, t.finer = "rolled back to", v1alpha1.RolledBackReason
+	case d.Manual:
+		t.finer = d.Reason
+	case d.Reason == v1alpha1.TagMovedReason:
+		verb, t.reason, t.eventType, t.severity = "recorded anew", d.Reason, corev1.EventTypeWarning, severityOf(d.Reason)
+	}
+	t.message = fmt.Sprintf("%s %s (%s); %s", verb, current.Version.Tag, d.Message, *current.BakeStatusMessage)
+	return t
+}
+
+// ofEntry reports on the newest history entry: the version before it, its ID and who
+// caused it.
+func ofEntry(rollout *v1alpha1.Rollout, reason, message string) transition {
+	current := rollout.Current()
+	metadata := map[string]string{}
+	if current.ID != nil {
+		metadata[metaDeployment] = fmt.Sprint(*current.ID)
+	}
+	if current.TriggeredBy != nil {
+		metadata[metaActor] = current.TriggeredBy.Name
+	}
+	if len(rollout.Status.History) > 1 {
+		metadata[metaFrom] = rollout.Status.History[1].Version.Tag
+	}
+	metadata[metaTo] = current.Version.Tag
+	return transition{
+		reason: reason, eventType: corev1.EventTypeNormal, severity: severityOf(reason), message: message,
+		release: &current.Version, metadata: metadata,
+	}
+}
+
+// alarms contains the condition states that are emitted as a Warning when they begin.
+var alarms = map[string]metav1.ConditionStatus{
+	v1alpha1.ReleasesUpdatedCondition:   metav1.ConditionFalse,
+	v1alpha1.GatesPassingCondition:      metav1.ConditionFalse,
+	v1alpha1.DeploymentBlockedCondition: metav1.ConditionTrue,
+	v1alpha1.RequestAcceptedCondition:   metav1.ConditionFalse,
+	v1alpha1.TargetsAppliedCondition:    metav1.ConditionFalse,
+	v1alpha1.StalledCondition:           metav1.ConditionTrue,
+}
+
+// changedConditions reports problems that have begun or have another reason now, and
+// gates that let candidates through again.
+func changedConditions(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) []transition {
+	var all []transition
+	for i := range rollout.Status.Conditions {
+		now := &rollout.Status.Conditions[i]
+		was := apimeta.FindStatusCondition(in.Rollout.Status.Conditions, now.Type)
+		if reportedElsewhere(now, d) {
+			continue
+		}
+		if eventType, reported := newsOf(was, now); reported {
+			t := ofCondition(rollout, in, now)
+			t.eventType = eventType
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// newsOf reports whether a condition is worth an event, and by which type of Kubernetes
+// event. A change of only the culprits is worth a Flux event.
+func newsOf(was, now *metav1.Condition) (eventType string, reported bool) {
+	switch same := was != nil && was.Status == now.Status && was.Reason == now.Reason; {
+	case same:
+		return "", culprits(was) != culprits(now)
+	case now.Status == alarms[now.Type] || now.Status == metav1.ConditionUnknown:
+		return corev1.EventTypeWarning, true
+	case now.Reason == v1alpha1.GatesBypassedReason,
+		now.Reason == v1alpha1.AllGatesPassingReason && was != nil && was.Status == metav1.ConditionFalse:
+		return corev1.EventTypeNormal, true
+	}
+	return "", false
+}
+
+// culprits returns the closed gates, or the HealthChecks that block releases, as the
+// message of the condition names them first; empty for other reasons.
+func culprits(c *metav1.Condition) string {
+	switch c.Reason {
+	case v1alpha1.SomeGatesBlockingReason, v1alpha1.UnhealthyHealthChecksReason:
+		first, _, _ := strings.Cut(c.Message, "; ")
+		return first[strings.LastIndex(first, ": ")+1:]
+	}
+	return ""
+}
+
+func ofCondition(rollout *v1alpha1.Rollout, in promotion.Input, c *metav1.Condition) transition {
+	t := transition{reason: eventReason(c), message: c.Message, severity: severityOf(eventReason(c)), metadata: map[string]string{}}
+	if current := rollout.Current(); current != nil {
+		t.release, t.metadata[metaFrom] = &current.Version, current.Version.Tag
+	}
+	switch c.Type {
+	case v1alpha1.RequestAcceptedCondition:
+		t.severity = "" // an answer for the user who asked
+	case v1alpha1.GatesPassingCondition:
+		t.about(rollout.Status.ReleaseCandidates)
+		t.metadata[metaGate] = truncate.List(in.Gates.Blocking(c.Reason, t.metadata[metaTo]))
+	case v1alpha1.DeploymentBlockedCondition:
+		t.about(rollout.Status.ReleaseCandidates)
+	case v1alpha1.TargetsAppliedCondition:
+		t.metadata[metaTo] = t.metadata[metaFrom]
+		delete(t.metadata, metaFrom)
+	}
+	return t
+}
+
+// about makes the newest candidate the release of the transition.
+func (t *transition) about(candidates []v1alpha1.ReleaseCandidate) {
+	if len(candidates) > 0 {
+		t.release, t.metadata[metaTo] = &candidates[0].VersionInfo, candidates[0].Tag
+	}
+}
+
+// errorReasons contains the reasons that should alert a user. Waiting for a gate, a
+// schedule or a registry is not among them: nobody wants to be paged because it is night.
+var errorReasons = map[string]bool{
+	v1alpha1.BakeTimeFailedReason:       true,
+	v1alpha1.HealthCheckBlockingReason:  true,
+	v1alpha1.TargetFailedReason:         true,
+	v1alpha1.TargetConflictReason:       true,
+	v1alpha1.DigestMismatchReason:       true,
+	v1alpha1.TagMovedReason:             true,
+	v1alpha1.TargetsDisagreeReason:      true,
+	v1alpha1.FirstReleaseUnknownReason:  true,
+	v1alpha1.InvalidScheduleReason:      true,
+	v1alpha1.InvalidSelectorReason:      true,
+	v1alpha1.InvalidWantedVersionReason: true,
+	v1alpha1.UnknownReleaseReason:       true,
+	v1alpha1.AccessDeniedReason:         true,
+	v1alpha1.InvalidImagePolicyReason:   true,
+	v1alpha1.ImagePolicyNotFoundReason:  true,
+}
+
+func severityOf(reason string) string {
+	if errorReasons[reason] {
+		return eventv1.EventSeverityError
+	}
+	return eventv1.EventSeverityInfo
+}
+
+// reportedElsewhere reports whether a condition needs no event: waiting is no alarm, a failed
+// bake has its own event with the HealthChecks, and a fact in two conditions is emitted
+// once.
+func reportedElsewhere(c *metav1.Condition, d promotion.Decision) bool {
+	switch c.Reason {
+	case v1alpha1.TargetsPendingReason, v1alpha1.BakeTimeFailedReason:
+		return true
+	case v1alpha1.TargetConflictReason, v1alpha1.DigestMismatchReason, v1alpha1.InvalidImagePolicyReason:
+		return c.Type == v1alpha1.StalledCondition
+	case v1alpha1.InvalidSelectorReason:
+		return c.Type == v1alpha1.DeploymentBlockedCondition
+	case v1alpha1.AccessDeniedReason:
+		return c.Type != v1alpha1.StalledCondition
+	case v1alpha1.RetryNotNeededReason, v1alpha1.ForceDeployNotNeededReason, v1alpha1.UnblockNotNeededReason, v1alpha1.BypassNotNeededReason:
+		return true // emitted for each request, once it is removed
+	case v1alpha1.UnhealthyHealthChecksReason:
+		return d.Action == promotion.FailBake
+	}
+	return false
+}
+
+func eventReason(c *metav1.Condition) string {
+	if c.Reason == v1alpha1.UnhealthyHealthChecksReason {
+		return v1alpha1.HealthCheckBlockingReason
+	}
+	return c.Reason
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+)
+
+// +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=helmreleases.helm.toolkit.fluxcd.io,verbs=list;watch
+
+// helmReleases knows whether HelmReleases are in the cache. Not every cluster serves
+// them, and where it does not, reading them costs requests and causes errors.
+type helmReleases struct {
+	cached atomic.Bool
+	cache  cache.Cache
+	watch  func(source.Source) error
+}
+
+// WatchHelmReleases makes the reconciler watch HelmReleases too. The API server must
+// serve them. It may be called once, after SetupWithManager, also while the manager runs.
+// In that case it returns when the cache is filled. Each existing HelmRelease wakes its
+// Rollout.
+func (r *Reconciler) WatchHelmReleases(ctx context.Context) error {
+	h := &r.helm
+	if err := targets.IndexHelmReleases(ctx, fieldindex.Indexer{Cache: h.cache}); err != nil {
+		return err
+	}
+	if _, err := h.cache.GetInformer(ctx, &helmv2.HelmRelease{}); err != nil {
+		return fmt.Errorf("watch HelmReleases: %w", err)
+	}
+	h.cached.Store(true)
+	on := handler.TypedEnqueueRequestsFromMapFunc[client.Object](r.rolloutsOfHelmRelease)
+	if err := h.watch(source.Kind[client.Object](h.cache, &helmv2.HelmRelease{}, on, contentChanged())); err != nil {
+		return fmt.Errorf("watch HelmReleases: %w", err)
+	}
+	return nil
+}
+
+// rolloutsOfHelmRelease maps a HelmRelease to the Rollout of the OCIRepository that
+// provides its chart.
+func (r *Reconciler) rolloutsOfHelmRelease(ctx context.Context, o client.Object) []reconcile.Request {
+	key, ok := targets.ChartOf(o.(*helmv2.HelmRelease))
+	if !ok || key.Namespace != o.GetNamespace() {
+		return nil
+	}
+	repository := &sourcev1.OCIRepository{}
+	if err := r.Client.Get(ctx, key, repository, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "get OCIRepository of a HelmRelease")
+	}
+	return named(o, targets.RolloutOf(repository))
+}

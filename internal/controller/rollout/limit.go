@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// Size limits of lists in a status, in bytes of JSON. Package promotion limits the known
+// releases and the history, and long texts are cut. Together these limits keep a status
+// below 200 KiB.
+const (
+	candidatesLimit = 32 << 10
+	gatedLimit      = 14 << 10
+	gatesLimit      = 12 << 10
+	targetsLimit    = 14 << 10
+)
+
+// explainedCandidates is the number of candidates whose holds the status shows.
+const explainedCandidates = 20
+
+// longestHold is the maximum length of the message of a hold in the status.
+const longestHold = 512
+
+// fitToLimits removes items from the lists that exceed their size limit, and counts
+// them. The conditions still cover all items.
+func fitToLimits(r report) {
+	s, all := r.status, v1alpha1.UnlistedCounts{}
+	s.ReleaseCandidates, all.ReleaseCandidates = fitCandidates(r, s.ReleaseCandidates)
+	s.GatedReleaseCandidates, all.GatedReleaseCandidates = truncate.Items(s.GatedReleaseCandidates, gatedLimit, r.goesNext())
+	s.Gates, all.Gates = truncate.Items(s.Gates, gatesLimit, r.blocks())
+	s.Unlisted = nil
+	if all != (v1alpha1.UnlistedCounts{}) {
+		s.Unlisted = &all
+	}
+	keepTargets(s, len(s.Targets))
+}
+
+// keepTargets applies the size limit to the targets; all is their total number.
+func keepTargets(s *v1alpha1.RolloutStatus, all int) {
+	s.Targets, _ = truncate.Items(s.Targets, targetsLimit, failing)
+	unlisted := int32(all - len(s.Targets))
+	switch {
+	case s.Unlisted != nil:
+		s.Unlisted.Targets = unlisted
+	case unlisted > 0:
+		s.Unlisted = &v1alpha1.UnlistedCounts{Targets: unlisted}
+	}
+}
+
+// fitCandidates returns the newest candidates and the one that goes next, with
+// their holds as far as the size limit allows.
+func fitCandidates(r report, candidates []v1alpha1.ReleaseCandidate) ([]v1alpha1.ReleaseCandidate, int32) {
+	next, left := r.goesNext(), candidatesLimit/2
+	for i := range candidates {
+		goes := next(candidates[i].VersionInfo)
+		if i >= explainedCandidates && !goes {
+			continue
+		}
+		explained := candidates[i]
+		explained.Holds = holdsOf(r.verdicts[i])
+		if size := truncate.ItemSize(explained); goes || size <= left {
+			candidates[i], left = explained, left-size
+		}
+	}
+	return truncate.Items(candidates, candidatesLimit, func(c v1alpha1.ReleaseCandidate) bool { return next(c.VersionInfo) })
+}
+
+func holdsOf(v promotion.Verdict) []v1alpha1.CandidateHold {
+	var holds []v1alpha1.CandidateHold
+	for _, hold := range v.Holds {
+		shown := v1alpha1.CandidateHold{Reason: hold.Reason, Message: truncate.Text(hold.Message, longestHold)}
+		if !hold.Until.IsZero() {
+			shown.Until = &metav1.Time{Time: hold.Until}
+		}
+		holds = append(holds, shown)
+	}
+	return holds
+}
+
+// goesNext returns a function that recognises the candidate that would be promoted first.
+// The others must not overtake it.
+func (r report) goesNext() func(v1alpha1.VersionInfo) bool {
+	considered := promotion.Considered(r.verdicts)
+	next := slices.IndexFunc(considered, promotion.Verdict.Eligible)
+	if next < 0 {
+		next = slices.IndexFunc(considered, letThrough)
+	}
+	return func(v v1alpha1.VersionInfo) bool {
+		return len(considered) > 0 && v.Tag == considered[max(0, next)].Release.Tag
+	}
+}
+
+// blocks returns a function that recognises the gates that block the next promotion.
+func (r report) blocks() func(v1alpha1.RolloutGateStatusSummary) bool {
+	considered := promotion.Considered(r.verdicts)
+	return func(gate v1alpha1.RolloutGateStatusSummary) bool {
+		switch {
+		case gate.Passing != nil && !*gate.Passing:
+			return true
+		case gate.AllowedVersions == nil || len(considered) == 0:
+			return false
+		}
+		return !slices.Contains(gate.AllowedVersions, considered[0].Release.Tag)
+	}
+}
+
+func failing(t v1alpha1.TargetStatus) bool {
+	return t.State == v1alpha1.TargetConflict || t.State == v1alpha1.TargetFailed
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// All samples together give an environment that waits for its first release and whose
+// schedules work as they describe.
+func TestTheSamplesWorkTogether(t *testing.T) {
+	s := openAlone(t)
+	for _, sample := range samples(t, "*.yaml") {
+		if sample.GetKind() == "Namespace" {
+			continue // the env has its own
+		}
+		if sample.GetNamespace() != "" {
+			sample.SetNamespace(s.Namespace)
+		}
+		s.Expect(s.apply(sample)).To(Succeed(), "%s %s", sample.GetKind(), sample.GetName())
+		t.Cleanup(func() { _ = testClient.Delete(context.WithoutCancel(s.Ctx), sample) })
+	}
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition)).To(Equal(condition{
+		metav1.ConditionFalse, v1alpha1.NoReleasesReason, "ImagePolicy shop-manifests names no release yet"}))
+
+	s.ChangeStatus(fixture.MakePolicy("shop-manifests").Obj(), func(o client.Object) { setLatest(o, "6.9.0") })
+	s.deploy("shop")
+	s.Expect(s.carried("shop-manifests")["tag"]).To(Equal("6.9.0"))
+	shown := s.rollout("shop").Status.Gates
+	s.Expect(shown).NotTo(BeEmpty(), "the sample of a gate is of this Rollout")
+}
+
+// The sample of a chart is separate: not every cluster has HelmReleases.
+func TestTheSampleOfAChartBakesOnceHelmIsDone(t *testing.T) {
+	s := openAlone(t)
+	s.applySamples(t, "helm")
+	s.ChangeStatus(fixture.MakePolicy("shop-search").Obj(), func(o client.Object) { setLatest(o, "1.0.0") })
+	s.deploy("shop-search")
+	s.Expect(s.history("shop-search")[0].State).To(Equal(v1alpha1.BakeDeploying))
+	s.helmDeploys("shop-search")
+	s.rest("shop-search")
+	s.Expect(s.history("shop-search")[0].State).To(Equal(v1alpha1.BakeInProgress))
+}
+
+// The sample of a running application does not change that application.
+func TestTheSampleOfARunningApplicationBeginsWithWhatRuns(t *testing.T) {
+	s := open(t)
+	s.applySamples(t, "running")
+	s.ChangeStatus(fixture.MakePolicy("shop-payments").Obj(), func(o client.Object) { setLatest(o, "4.3.0") })
+	s.deploy("shop-payments")
+	s.Expect(s.history("shop-payments")).To(Equal([]promoted{{ID: 1, Tag: "4.2.0", State: v1alpha1.BakeInProgress}}))
+
+	s.Pass(10 * time.Minute)
+	s.rest("shop-payments")
+	s.Expect(s.history("shop-payments")).To(Equal([]promoted{{ID: 1, Tag: "4.2.0", State: v1alpha1.BakeSucceeded}}))
+	s.Expect(s.carried("shop-payments")).To(HaveKeyWithValue("tag", "4.2.0"), "the gate holds 4.3.0")
+
+	s.Change(fixture.MakeGate("shop-payments-approval", "shop-payments").Obj(), func(o client.Object) {
+		o.(*v1alpha1.RolloutGate).Spec.Passing = new(true)
+	})
+	s.deploy("shop-payments")
+	s.Expect(s.carried("shop-payments")).To(HaveKeyWithValue("tag", "4.3.0"))
+}
+
+// applySamples applies the samples of a folder in the namespace of the env.
+func (s *testEnv) applySamples(t *testing.T, folder string) {
+	t.Helper()
+	for _, sample := range samples(t, filepath.Join(folder, "*.yaml")) {
+		sample.SetNamespace(s.Namespace)
+		s.Expect(s.apply(sample)).To(Succeed(), "%s %s", sample.GetKind(), sample.GetName())
+	}
+}
+
+// samples returns all sample manifests of a pattern, in the order of their files.
+func samples(t *testing.T, pattern string) []*unstructured.Unstructured {
+	t.Helper()
+	g := NewWithT(t)
+	paths, err := filepath.Glob(filepath.Join(parts.Root(), "config", "samples", pattern))
+	g.Expect(err).NotTo(HaveOccurred())
+	var all []*unstructured.Unstructured
+	for _, path := range paths {
+		if filepath.Base(path) == "kustomization.yaml" {
+			continue
+		}
+		content, err := os.ReadFile(path)
+		g.Expect(err).NotTo(HaveOccurred())
+		reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+		for {
+			document, err := reader.Read()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			sample := &unstructured.Unstructured{}
+			g.Expect(yaml.Unmarshal(document, &sample.Object)).To(Succeed(), path)
+			all = append(all, sample)
+		}
+	}
+	g.Expect(all).NotTo(BeEmpty())
+	return all
+}

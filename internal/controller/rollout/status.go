@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"maps"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// report is the basis of the conditions: the state after the decision was recorded, and
+// what was gathered for it.
+type report struct {
+	promotion.Input                     // its Rollout has the recorded history
+	decision        promotion.Decision  // the decision that was taken
+	verdicts        []promotion.Verdict // of the candidates after the decision
+	status          *v1alpha1.RolloutStatus
+}
+
+// statusAfter returns the complete status after the decision. It is a pure function: what
+// is stored, announced and shown all comes from it.
+func statusAfter(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutStatus, error) {
+	history, err := promotion.Record(in, d)
+	if err != nil {
+		return nil, err
+	}
+	rollout := in.Rollout.DeepCopy()
+	status := &rollout.Status
+	status.History = history
+	status.AvailableReleases = d.Ledger
+	promotion.ResolveMetadata(in, status)
+	status.ObservedGeneration = rollout.Generation
+	status.LastHandledReconcileAt = truncate.Message(rollout.Annotations[v1alpha1.ReconcileRequestAnnotation])
+	rep := report{Input: in, decision: d, verdicts: d.Candidates, status: status}
+	rep.Rollout = rollout
+	setBakeFailureDisabled(rep)
+	rollout.Annotations = without(rollout.Annotations, d.Consumed)
+	if d.Action != promotion.Nothing && d.Action != promotion.Wait {
+		rep.verdicts = promotion.Decide(rep.Input).Candidates
+	}
+	setCandidates(rep)
+	setTargets(rep, in)
+	setConditions(rep)
+	fitToLimits(rep)
+	return status, nil
+}
+
+func without(annotations map[string]string, keys []string) map[string]string {
+	rest := maps.Clone(annotations)
+	for _, key := range keys {
+		delete(rest, key)
+	}
+	return rest
+}
+
+// setCandidates publishes the candidates, and separately those that the gates let through
+// and that did not fail before.
+func setCandidates(r report) {
+	r.status.ReleaseCandidates, r.status.GatedReleaseCandidates = nil, nil
+	for _, verdict := range r.verdicts {
+		r.status.ReleaseCandidates = append(r.status.ReleaseCandidates, v1alpha1.ReleaseCandidate{VersionInfo: verdict.Release})
+		if letThrough(verdict) {
+			r.status.GatedReleaseCandidates = append(r.status.GatedReleaseCandidates, verdict.Release)
+		}
+	}
+	r.status.Gates = promotion.Summaries(r.Input, r.verdicts)
+}
+
+func letThrough(v promotion.Verdict) bool {
+	return !v.HeldByGates() && !v.HeldBy(v1alpha1.FailedBeforeReason, v1alpha1.GatesBypassedReason)
+}
+
+// setTargets shows the state of each target for the version of the newest entry.
+func setTargets(r report, in promotion.Input) {
+	before, allApplied := r.status.Targets, r.allWereApplied()
+	r.status.Targets = nil
+	current := r.Rollout.Current()
+	if current == nil {
+		return
+	}
+	for _, seen := range r.Targets.All {
+		next := v1alpha1.TargetStatus{
+			Kind: seen.Kind, Namespace: seen.Namespace, Name: seen.Name,
+			Version: current.Version.Tag, State: seen.State, Message: truncate.Message(seen.Message),
+		}
+		if r.decision.Action.Promotes() {
+			next = unproven(seen, next)
+		} else {
+			next = settle(before, seen, withoutNews(before, seen, next), allApplied)
+		}
+		next.Digest = in.DigestToStore(seen, r.decision)
+		r.status.Targets = append(r.status.Targets, next)
+	}
+}
+
+// unproven returns the status of a target that was just given a release: its report is
+// about the release before, except a conflict that affects every release.
+func unproven(seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
+	if seen.State != v1alpha1.TargetConflict || seen.Mismatch {
+		next.State, next.Message = v1alpha1.TargetPending, ""
+	}
+	return next
+}
+
+// withoutNews keeps the stored status of a target if only durations in its message have
+// changed: Flux tries again and again.
+func withoutNews(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
+	was := seen.StoredIn(before, next.Version)
+	if was != nil && was.State == next.State && truncate.SameButDurations(was.Message, next.Message) {
+		return *was
+	}
+	return next
+}
+
+// settle keeps an applied target applied while Flux only reconciles it again: Flux is not
+// Ready for a moment in each of its passes, and that is not a change. A target beyond the
+// size limit was applied if all were.
+func settle(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus, allApplied bool) v1alpha1.TargetStatus {
+	if next.State != v1alpha1.TargetPending || next.Message != "" {
+		return next
+	}
+	switch was := seen.StoredIn(before, next.Version); {
+	case was != nil && was.State == v1alpha1.TargetApplied:
+		return *was
+	case was == nil && allApplied:
+		next.State = v1alpha1.TargetApplied
+	}
+	return next
+}
+
+// allWereApplied reports whether the status lists only some targets, and all are applied.
+func (r report) allWereApplied() bool {
+	return r.status.UnlistedTargets() > 0 && !r.decision.Action.Promotes() &&
+		r.condition(v1alpha1.TargetsAppliedCondition).Reason == v1alpha1.TargetsAppliedReason
+}
+
+// withoutProgress returns the status as if no target had applied the version and no
+// registry had answered.
+func withoutProgress(status *v1alpha1.RolloutStatus) *v1alpha1.RolloutStatus {
+	plain := status.DeepCopy()
+	withoutMetadata(plain)
+	for i := range plain.Targets {
+		plain.Targets[i].Digest = ""
+		if plain.Targets[i].State == v1alpha1.TargetApplied {
+			plain.Targets[i].State = v1alpha1.TargetPending
+		}
+	}
+	for i := range plain.Conditions {
+		c := &plain.Conditions[i]
+		if c.Type == v1alpha1.TargetsAppliedCondition &&
+			(c.Reason == v1alpha1.TargetsAppliedReason || c.Reason == v1alpha1.TargetsPendingReason) {
+			c.Status, c.Reason, c.Message = "", "", ""
+			c.LastTransitionTime.Reset()
+		}
+	}
+	return plain
+}
+
+// withoutMetadata leaves only the tag of each release.
+func withoutMetadata(status *v1alpha1.RolloutStatus) {
+	for _, releases := range [][]v1alpha1.VersionInfo{status.AvailableReleases, status.GatedReleaseCandidates} {
+		for i := range releases {
+			releases[i] = v1alpha1.VersionInfo{Tag: releases[i].Tag}
+		}
+	}
+	for i := range status.ReleaseCandidates {
+		c := &status.ReleaseCandidates[i]
+		c.VersionInfo = v1alpha1.VersionInfo{Tag: c.Tag}
+	}
+	for i := range status.History {
+		status.History[i].Version = v1alpha1.VersionInfo{Tag: status.History[i].Version.Tag}
+	}
+	status.ArtifactType, status.Source, status.Title, status.Description = nil, nil, nil, nil
+}

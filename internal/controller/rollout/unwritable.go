@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
+)
+
+// unwritable remembers which version of a Rollout does not accept a status, to report
+// each version once. No condition could show it.
+type unwritable struct {
+	mu   sync.Mutex
+	seen map[types.NamespacedName]string
+}
+
+// reportUnwritable warns on a Rollout whose status the API server does not store as long as
+// the Rollout does not change. Attempts continue, with back-off.
+func (r *Reconciler) reportUnwritable(ctx context.Context, rollout *v1alpha1.Rollout, err error) {
+	if !isRejectedPermanently(err) || !r.unwritable.note(client.ObjectKeyFromObject(rollout), rollout.ResourceVersion) {
+		return
+	}
+	announce.Event(ctx, r.Events, rollout, corev1.EventTypeWarning, v1alpha1.StatusNotWrittenReason,
+		"nothing is promoted, since the status cannot be written: "+err.Error())
+}
+
+// isRejectedPermanently reports whether the object is too large, invalid or forbidden to
+// write. The limit of etcd, 1.5 MiB, can be recognised only by its message.
+func isRejectedPermanently(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err) ||
+		strings.Contains(err.Error(), "too large") || strings.Contains(err.Error(), "larger than max")
+}
+
+func (u *unwritable) note(rollout types.NamespacedName, version string) (changed bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.seen[rollout] == version {
+		return false
+	}
+	if u.seen == nil {
+		u.seen = map[types.NamespacedName]string{}
+	}
+	u.seen[rollout] = version
+	return true
+}
+
+func (u *unwritable) forget(rollout types.NamespacedName) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.seen, rollout)
+}

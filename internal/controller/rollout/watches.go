@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
+)
+
+// policyIndex finds Rollouts by their ImagePolicy.
+const policyIndex = ".spec.releasesImagePolicy.name"
+
+// SetupWithManager registers the indexes and the watches. Every input of a decision is
+// watched, and an index maps it to exactly the Rollouts that it concerns.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	if err := index(ctx, fieldindex.Indexer{Cache: mgr.GetCache()}); err != nil {
+		return err
+	}
+	on := handler.EnqueueRequestsFromMapFunc
+	build := ctrl.NewControllerManagedBy(mgr).WithEventFilter(r.writes.ForgetGone())
+	if r.Metadata != nil {
+		if err := mgr.Add(r.Metadata); err != nil {
+			return fmt.Errorf("add the metadata store: %w", err)
+		}
+		build = build.WatchesRawSource(r.Metadata.Source())
+	}
+	if r.Shard.AllRollouts != nil && r.Shard.TakesUnlabelled() {
+		// Objects that named a Rollout of another instance may now name none.
+		build = build.WatchesRawSource(source.Kind[client.Object](r.Shard.AllRollouts, &v1alpha1.Rollout{},
+			&handler.EnqueueRequestForObject{}, onlyDeleted()))
+	}
+	built, err := build.
+		WatchesRawSource(r.wakeups.source()).
+		Named("rollout").
+		For(&v1alpha1.Rollout{}).
+		Watches(&imagev1.ImagePolicy{}, on(r.rolloutsOfPolicy), builder.WithPredicates(contentChanged())).
+		Watches(&imagev1.ImageRepository{}, on(r.rolloutsOfRepository), builder.WithPredicates(scanChanged())).
+		Watches(&sourcev1.OCIRepository{}, on(r.rolloutsOfSource), builder.WithPredicates(contentChanged())).
+		Watches(&kustomizev1.Kustomization{}, on(r.rolloutsOfKustomization), builder.WithPredicates(contentChanged())).
+		Watches(&v1alpha1.RolloutGate{}, on(rolloutOfGate)).
+		Watches(&v1alpha1.HealthCheck{}, on(r.rolloutsOfCheck), builder.WithPredicates(r.marks.forgetGone())).
+		Watches(&v1alpha1.RolloutSchedule{}, on(r.rolloutsOfSchedule), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.ClusterRolloutSchedule{}, on(r.rolloutsOfSchedule), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesMetadata(&corev1.Namespace{}, on(r.rolloutsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		WithOptions(options).
+		Build(r.Durations.Of(v1alpha1.RolloutKind, r, nil, func() client.Object { return &v1alpha1.Rollout{} }))
+	if err != nil {
+		return err
+	}
+	r.helm.cache, r.helm.watch = mgr.GetCache(), built.Watch
+	return nil
+}
+
+// onlyDeleted passes only delete events.
+func onlyDeleted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// index adds the indexes of what is gathered, and of what the watches look up.
+func index(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := gather.Index(ctx, indexer); err != nil {
+		return err
+	}
+	err := indexer.IndexField(ctx, &v1alpha1.Rollout{}, policyIndex, func(o client.Object) []string {
+		return []string{o.(*v1alpha1.Rollout).Spec.ReleasesImagePolicy.Name}
+	})
+	if err != nil {
+		return fmt.Errorf("index Rollouts by ImagePolicy: %w", err)
+	}
+	return nil
+}
+
+// contentChanged passes an object if a field has changed that the caches keep. No other
+// field is read. Data that Flux records in every run, such as the time, wakes no Rollout.
+// The generation shows changes that were undone while the watch was interrupted.
+func contentChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := shallow(e.ObjectOld), e.ObjectNew
+		before.SetResourceVersion(after.GetResourceVersion())
+		return !equality.Semantic.DeepEqual(before, after)
+	}}
+}
+
+// shallow returns a copy. Only its own fields may be set, and nothing below them.
+func shallow(o client.Object) client.Object {
+	copied := reflect.New(reflect.TypeOf(o).Elem())
+	copied.Elem().Set(reflect.ValueOf(o).Elem())
+	return copied.Interface().(client.Object)
+}
+
+// scanChanged passes an ImageRepository if its spec, its tags or its failure message have
+// changed, and not for each scan with the same result.
+func scanChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*imagev1.ImageRepository), e.ObjectNew.(*imagev1.ImageRepository)
+		return before.Generation != after.Generation ||
+			scanRevision(before) != scanRevision(after) || readyMessage(before) != readyMessage(after)
+	}}
+}
+
+// scanRevision changes when a scan finds other tags. Flux provides it since 2.7. For
+// older versions it is built from the tags that the scan shows.
+func scanRevision(r *imagev1.ImageRepository) string {
+	scan := r.Status.LastScanResult
+	switch {
+	case scan == nil:
+		return ""
+	case scan.Revision != "":
+		return scan.Revision
+	}
+	return fmt.Sprintf("%d tags: %s", scan.TagCount, strings.Join(scan.LatestTags, " "))
+}
+
+func readyMessage(r *imagev1.ImageRepository) string {
+	for _, c := range r.Status.Conditions {
+		if c.Type == v1alpha1.ReadyCondition && c.Status == metav1.ConditionFalse {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+func (r *Reconciler) rolloutsOfPolicy(ctx context.Context, policy client.Object) []reconcile.Request {
+	return r.listRollouts(ctx, client.InNamespace(policy.GetNamespace()), client.MatchingFields{policyIndex: policy.GetName()})
+}
+
+func (r *Reconciler) rolloutsOfRepository(ctx context.Context, repository client.Object) []reconcile.Request {
+	policies := &imagev1.ImagePolicyList{}
+	key := client.ObjectKeyFromObject(repository).String()
+	if err := r.Client.List(ctx, policies, client.MatchingFields{imagepolicy.RepositoryIndex: key}, client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list ImagePolicies of an ImageRepository")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range policies.Items {
+		requests = append(requests, r.rolloutsOfPolicy(ctx, &policies.Items[i])...)
+	}
+	return requests
+}
+
+// rolloutsOfSource maps an OCIRepository to the Rollout that it names, and to the
+// Rollouts of the Kustomizations that consume it, in its namespace or in another.
+func (r *Reconciler) rolloutsOfSource(ctx context.Context, source client.Object) []reconcile.Request {
+	requests := named(source, targets.RolloutOf(source))
+	key := client.ObjectKeyFromObject(source).String()
+	return append(append(requests,
+		r.rolloutsOfConsumers(ctx, client.InNamespace(source.GetNamespace()), client.MatchingFields{targets.SourceIndex: key})...),
+		r.rolloutsOfConsumers(ctx, client.MatchingFields{targets.ForeignSourceIndex: key})...)
+}
+
+func (r *Reconciler) rolloutsOfConsumers(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+	consumers := &kustomizev1.KustomizationList{}
+	if err := r.Client.List(ctx, consumers, append(options, client.UnsafeDisableDeepCopy, unreadable.Left{})...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list Kustomizations of an OCIRepository")
+	}
+	var requests []reconcile.Request
+	for i := range consumers.Items {
+		requests = append(requests, named(&consumers.Items[i], targets.RolloutsOf(&consumers.Items[i])...)...)
+	}
+	return requests
+}
+
+// rolloutsOfKustomization maps a Kustomization to the Rollouts that it names, and to the
+// Rollout of the OCIRepository that it consumes.
+func (r *Reconciler) rolloutsOfKustomization(ctx context.Context, o client.Object) []reconcile.Request {
+	requests := named(o, targets.RolloutsOf(o)...)
+	key, ok := targets.SourceOf(o.(*kustomizev1.Kustomization))
+	if !ok || key.Namespace != o.GetNamespace() {
+		return requests
+	}
+	source := &sourcev1.OCIRepository{}
+	if err := r.Client.Get(ctx, key, source, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "get OCIRepository of a Kustomization")
+	}
+	return append(requests, named(o, targets.RolloutOf(source))...)
+}
+
+func rolloutOfGate(_ context.Context, gate client.Object) []reconcile.Request {
+	return named(gate, gate.(*v1alpha1.RolloutGate).RolloutName())
+}
+
+// rolloutsOfNamespace maps a namespace to the Rollouts in it, which schedules may select
+// by its labels, and to all Rollouts that select HealthChecks by namespace.
+func (r *Reconciler) rolloutsOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return append(r.listRollouts(ctx, client.InNamespace(namespace.GetName())),
+		r.listRollouts(ctx, gather.AcrossNamespaces)...)
+}
+
+// rolloutsOfCheck maps a HealthCheck to the Rollouts that select its labels.
+func (r *Reconciler) rolloutsOfCheck(ctx context.Context, check client.Object) []reconcile.Request {
+	rollouts, err := gather.Selecting(ctx, r.Client, check)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find the Rollouts of a HealthCheck")
+	}
+	return requestsFor(rollouts)
+}
+
+// rolloutsOfSchedule maps a schedule to the Rollouts that it may select.
+func (r *Reconciler) rolloutsOfSchedule(ctx context.Context, o client.Object) []reconcile.Request {
+	rollouts, err := gather.RolloutsOf(ctx, r.Client, gather.ScheduleOf(o))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find the Rollouts of a schedule")
+	}
+	return requestsFor(rollouts)
+}
+
+func requestsFor(rollouts []*v1alpha1.Rollout) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, rollout := range rollouts {
+		requests = append(requests, named(rollout, rollout.Name)...)
+	}
+	return requests
+}
+
+func (r *Reconciler) listRollouts(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+	list := &v1alpha1.RolloutList{}
+	if err := r.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy, unreadable.Left{})...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list Rollouts")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		requests = append(requests, named(&list.Items[i], list.Items[i].Name)...)
+	}
+	return requests
+}
+
+// named returns requests for Rollouts in the namespace of an object.
+func named(o client.Object, rollouts ...string) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, name := range rollouts {
+		if name != "" {
+			key := types.NamespacedName{Namespace: o.GetNamespace(), Name: name}
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+	}
+	return requests
+}

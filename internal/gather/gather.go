@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gather reads what a decision about a Rollout needs, through a reader: the caches
+// of the controller, or a snapshot of a cluster. Package promotion decides.
+//
+// What cannot be read is a fact in the result. It holds releases back and says why, and
+// the rest of the decision is taken all the same.
+package gather
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
+)
+
+// Gatherer reads what decisions need.
+type Gatherer struct {
+	// Client reads objects. It needs the field indexes of [Index].
+	Client client.Reader
+	// Live reads past the caches, where an old copy would do harm.
+	Live client.Reader
+	// NoCrossNamespaceRefs refuses HealthChecks, ImageRepositories and OCIRepositories of
+	// other namespaces.
+	NoCrossNamespaceRefs bool
+	// HelmReleases looks for targets among HelmReleases too. Not every cluster serves
+	// them. Client needs their index, see [targets.IndexHelmReleases].
+	HelmReleases bool
+	// Images knows what registries say; nil uses only what Flux shows.
+	Images Images
+	// Memory corrects what Client shows; nil corrects nothing.
+	Memory Memory
+}
+
+// Images knows what registries say of the images that ImagePolicies offer. It never
+// waits: it answers with what is known now.
+type Images interface {
+	// Policy returns the policy of an offer, with all tags of the registry if Flux shows
+	// only some of them.
+	Policy(rollout types.NamespacedName, offer imagepolicy.Offer) promotion.Policy
+	// Metadata returns what is known of the releases for which the status of the Rollout
+	// has no metadata.
+	Metadata(in promotion.Input, offer imagepolicy.Offer) []promotion.Metadata
+}
+
+// Memory is what a controller remembers of its own writes, and what no cache shows.
+type Memory interface {
+	// Ahead reports whether the copy of an object is older than the last write to it.
+	Ahead(copied client.Object) bool
+	// Judge returns the state of a target, given what its copy shows.
+	Judge(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) (promotion.Target, error)
+	// Checks returns HealthChecks as they count, and why some cannot be reset, by
+	// "namespace/name". It may change the slice, but nothing that its items refer to.
+	Checks(rollout *v1alpha1.Rollout, checks []v1alpha1.HealthCheck) (counted []v1alpha1.HealthCheck, rejected map[string]string)
+}
+
+// Snapshot is the input of a decision, and the objects behind it that the decision may ask
+// to write.
+type Snapshot struct {
+	promotion.Input
+	// Found are the targets, in the order of Input.Targets.All. It is empty if the targets
+	// could not be read.
+	Found []targets.Target
+	// Err joins the reads that failed and may succeed later. Each is a Problem in the
+	// Input as well.
+	Err error
+}
+
+// Gather reads the input of the decision about a Rollout at a time, mostly from caches and
+// field indexes.
+func (g Gatherer) Gather(ctx context.Context, rollout *v1alpha1.Rollout, now time.Time) Snapshot {
+	s := Snapshot{Input: promotion.Input{Now: now, Rollout: rollout}}
+	offer := g.gatherPolicy(ctx, &s)
+	s.failed(g.gatherTargets(ctx, &s))
+	s.Targets.All = s.Compared()
+	if g.Images != nil {
+		s.Metadata = g.Images.Metadata(s.Input, offer)
+		s.Targets.All = s.Compared() // now with the metadata from the registry
+	}
+	s.failed(g.gatherGates(ctx, &s))
+	s.failed(g.gatherHealth(ctx, &s))
+	return s
+}
+
+// failed notes an error. Of an object that cannot be decoded nothing is noted: trying
+// again does not help, and its correction is an event.
+func (s *Snapshot) failed(err error) { s.Err = errors.Join(s.Err, unreadable.Ignore(err)) }
+
+// gatherPolicy reads which releases there are.
+func (g Gatherer) gatherPolicy(ctx context.Context, s *Snapshot) imagepolicy.Offer {
+	key := types.NamespacedName{Namespace: s.Rollout.Namespace, Name: s.Rollout.Spec.ReleasesImagePolicy.Name}
+	policies := imagepolicy.Reader{Client: g.Client, NoCrossNamespaceRefs: g.NoCrossNamespaceRefs}
+	offer, err := policies.Read(ctx, key)
+	s.failed(err)
+	s.Policy = offer.Policy
+	if g.Images != nil {
+		s.Policy = g.Images.Policy(client.ObjectKeyFromObject(s.Rollout), offer)
+	}
+	return offer
+}
+
+// because returns why something could not be read, if the API server gives a standard
+// reason or an object is the cause. Other causes are only in the log. The text is the
+// same each time.
+func because(err error) string {
+	if object := unreadable.Because(err); object != nil {
+		return ": " + object.Error()
+	}
+	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
+		return ": " + string(reason)
+	}
+	return ""
+}

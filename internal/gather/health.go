@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gather
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// gatherHealth reads the HealthChecks that the Rollout selects. A selection that only a
+// user can correct is no error.
+func (g Gatherer) gatherHealth(ctx context.Context, s *Snapshot) error {
+	selection, err := selectionOf(s.Rollout)
+	if err != nil {
+		s.Health.Problem = &promotion.Problem{
+			Reason:  v1alpha1.InvalidSelectorReason,
+			Message: fmt.Sprintf("spec.healthCheckSelector cannot be used: %v", err),
+		}
+		return nil
+	}
+	if g.NoCrossNamespaceRefs && selection.namespaces != nil {
+		s.Health.Problem = &promotion.Problem{
+			Reason: v1alpha1.AccessDeniedReason,
+			Message: "spec.healthCheckSelector.namespaceSelector selects HealthChecks of other namespaces, " +
+				"but references across namespaces are not allowed: remove it, and select HealthChecks of this namespace",
+		}
+		return nil
+	}
+	checks, err := g.selectedChecks(ctx, selection)
+	if err == nil {
+		s.Health.Problem, err = g.denied(ctx, s.Rollout.Namespace, checks)
+	}
+	if err != nil {
+		s.Health.Problem = &promotion.Problem{
+			Reason: v1alpha1.HealthCheckListFailedReason, Message: "the HealthChecks could not be read" + because(err),
+		}
+		return err
+	}
+	if s.Health.Problem == nil {
+		s.Health.Checks = checks
+		if g.Memory != nil {
+			s.Health.Checks, s.Health.Rejected = g.Memory.Checks(s.Rollout, checks)
+		}
+	}
+	return nil
+}
+
+// denied returns a problem if a check in another namespace does not admit this one. A
+// Rollout also resets the checks that it selects, and then nobody can see what their
+// writers reported. The problem reveals only the namespace of such a check.
+func (g Gatherer) denied(ctx context.Context, namespace string, checks []v1alpha1.HealthCheck) (*promotion.Problem, error) {
+	foreign := func(check v1alpha1.HealthCheck) bool { return check.Namespace != namespace }
+	if !slices.ContainsFunc(checks, foreign) {
+		return nil, nil
+	}
+	own, err := namespaceLabels(ctx, g.Client, namespace)
+	if err != nil {
+		return nil, err
+	}
+	for i := range checks {
+		if foreign(checks[i]) && !checks[i].Spec.AccessFrom.Admits(own) {
+			return &promotion.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
+				"spec.healthCheckSelector selects a HealthCheck of namespace %s whose spec.accessFrom does not let in namespace %s: "+
+					"have the namespace added there, or select fewer HealthChecks", checks[i].Namespace, namespace)}, nil
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gather
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// gatherTargets finds the targets and observes their state for the current release.
+func (g Gatherer) gatherTargets(ctx context.Context, s *Snapshot) error {
+	found, err := g.Targets(ctx, client.ObjectKeyFromObject(s.Rollout))
+	if err == nil {
+		s.Found = found
+		err = g.gatherUnrecorded(ctx, s)
+	}
+	if err != nil {
+		return s.withoutTargets(err)
+	}
+	for _, t := range found {
+		seen, err := g.observe(ctx, s, t)
+		if err != nil {
+			return s.withoutTargets(err)
+		}
+		s.Targets.All = append(s.Targets.All, seen)
+	}
+	return nil
+}
+
+// Targets returns the targets of a Rollout.
+func (g Gatherer) Targets(ctx context.Context, rollout types.NamespacedName) ([]targets.Target, error) {
+	found, err := targets.Find(ctx, g.Client, rollout)
+	if err != nil || !g.HelmReleases {
+		return found, err
+	}
+	return targets.WithHelmReleases(ctx, g.Client, found)
+}
+
+// withoutTargets records that the targets could not be read. None is written.
+func (s *Snapshot) withoutTargets(err error) error {
+	s.Found, s.Input.Targets = nil, promotion.Targets{Problem: &promotion.Problem{
+		Reason: v1alpha1.RolloutFailedReason, Message: "the targets could not be read" + because(err),
+	}}
+	return err
+}
+
+// observe returns the state of a target for the version of the newest entry, or of the
+// possible first entry.
+func (g Gatherer) observe(ctx context.Context, s *Snapshot, t targets.Target) (promotion.Target, error) {
+	rollout, version := s.Rollout, s.version()
+	seen := g.permitted(t, t.Observe(rollout, version))
+	seen.Unset = rollout.Current() == nil && t.Unset()
+	if seen.State == v1alpha1.TargetApplied && g.Memory != nil && g.Memory.Ahead(t.Object()) {
+		seen.State = v1alpha1.TargetPending // the cache does not show our write yet
+	}
+	seen = remember(rollout.Status.Targets, t, seen, version)
+	if g.Memory == nil {
+		return seen, nil
+	}
+	return g.Memory.Judge(ctx, rollout, t, seen)
+}
+
+// permitted reports a conflict if the source of a target is in another namespace and that
+// is not allowed.
+func (g Gatherer) permitted(t targets.Target, seen promotion.Target) promotion.Target {
+	if source := t.ForeignSource(); g.NoCrossNamespaceRefs && source != "" {
+		seen.State = v1alpha1.TargetConflict
+		seen.Message = fmt.Sprintf("its source is OCIRepository %s, but references across namespaces are not allowed: "+
+			"use an OCIRepository of this namespace", source)
+	}
+	return seen
+}
+
+// remember keeps the last known failure of a target while Flux tries again. It drops a
+// rejected write once there is nothing left to write.
+func remember(before []v1alpha1.TargetStatus, t targets.Target, seen promotion.Target, version string) promotion.Target {
+	if seen.State != v1alpha1.TargetPending || seen.Message != "" {
+		return seen
+	}
+	was := seen.StoredIn(before, version)
+	if was == nil || was.State != v1alpha1.TargetFailed {
+		return seen
+	}
+	if written := !t.Writable(version) && !t.OwnsTooMuch(); written && targets.IsRejection(was.Message) {
+		return seen
+	}
+	seen.State, seen.Message = was.State, was.Message
+	return seen
+}
+
+// version returns the version that targets should have; empty if it is not known yet.
+func (s *Snapshot) version() string {
+	switch current := s.Rollout.Current(); {
+	case current != nil:
+		return current.Version.Tag
+	case len(s.Targets.Carried) == 1:
+		return s.Targets.Carried[0]
+	}
+	return ""
+}
+
+// gatherUnrecorded reads, while there is no history, which versions the targets have:
+// those written by the controller and, with spec.firstRelease Applied, those written by
+// anyone. It reads past the caches, because a history must not begin with an old copy.
+// That happens once in a Rollout's life.
+func (g Gatherer) gatherUnrecorded(ctx context.Context, s *Snapshot) error {
+	if len(s.Rollout.Status.History) > 0 {
+		return nil
+	}
+	for _, t := range s.Found {
+		live, err := t.Live(ctx, g.Live)
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return err
+		}
+		s.Targets.Owned = append(s.Targets.Owned, live.Owned()...)
+		if s.Rollout.Spec.FirstRelease == v1alpha1.FirstReleaseApplied {
+			s.Targets.Carried = append(s.Targets.Carried, live.Versions()...)
+		}
+	}
+	slices.Sort(s.Targets.Carried)
+	s.Targets.Carried = slices.Compact(s.Targets.Carried)
+	return nil
+}
