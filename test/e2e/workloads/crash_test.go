@@ -61,7 +61,7 @@ func TestKillingTheControllerLetsNoTwoRollAndForgetsNone(t *testing.T) {
 		round(all, fmt.Sprintf("1.%d.0", rounds))
 	}
 
-	o := observe(seen.sights())
+	o := observe(seen.Sights())
 	for _, broken := range o.broken {
 		t.Error(broken)
 	}

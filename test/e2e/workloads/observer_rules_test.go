@@ -14,13 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/test/faults/record"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
 // tale is an invented record: each step is a state of an object.
 type tale struct {
 	scenario.Fleet
-	seen []sight
+	seen []record.Sight
 }
 
 func newTale() *tale {
@@ -31,13 +32,13 @@ func newTale() *tale {
 func (t *tale) state(object client.Object) *tale {
 	object.SetNamespace("shop")
 	object.SetUID(types.UID(object.GetName()))
-	t.seen = append(t.seen, sight{at: uint64(len(t.seen) + 1), object: object.DeepCopyObject().(client.Object)})
+	t.seen = append(t.seen, record.Sight{At: uint64(len(t.seen) + 1), Object: object.DeepCopyObject().(client.Object)})
 	return t
 }
 
 func (t *tale) gone(object client.Object) *tale {
 	t.state(object)
-	t.seen[len(t.seen)-1].gone = true
+	t.seen[len(t.seen)-1].Gone = true
 	return t
 }
 

@@ -18,6 +18,7 @@ import (
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/faults/record"
 )
 
 // observer reads a record state by state, and checks each state against the promises of
@@ -42,7 +43,7 @@ type observer struct {
 }
 
 // observe reads all states.
-func observe(seen []sight) *observer {
+func observe(seen []record.Sight) *observer {
 	o := &observer{
 		coordinations: map[types.UID]*coordinationv1.DeploymentCoordination{},
 		members:       map[types.UID]*member{},
@@ -57,17 +58,17 @@ func observe(seen []sight) *observer {
 	return o
 }
 
-func (o *observer) see(s sight) {
-	o.at = s.at
-	switch object := s.object.(type) {
+func (o *observer) see(s record.Sight) {
+	o.at = s.At
+	switch object := s.Object.(type) {
 	case *coordinationv1.DeploymentCoordination:
-		o.seeCoordination(object, s.gone)
+		o.seeCoordination(object, s.Gone)
 	case *appsv1.Deployment:
-		o.seeDeployment(object, s.gone)
+		o.seeDeployment(object, s.Gone)
 	case *appsv1.StatefulSet:
-		o.seeStatefulSet(object, s.gone)
+		o.seeStatefulSet(object, s.Gone)
 	case *corev1.Pod:
-		o.seePod(object, s.gone)
+		o.seePod(object, s.Gone)
 	case *v1alpha1.Rollout:
 		o.seeRelease(object, stateOfRelease(object))
 	case *kustomizev1.Kustomization:

@@ -71,7 +71,7 @@ func (f *fleet) bakesAfterTheLast() {
 	f.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 	f.awaitRolledOut("1.1.0")
 
-	o := observe(seen.sights())
+	o := observe(seen.Sights())
 	if len(o.broken) > 0 {
 		f.T.Errorf("promises were broken: %q", o.broken)
 	}
@@ -117,7 +117,7 @@ func (f *fleet) stopsAtAFailure() {
 	f.Ask(v1alpha1.UnblockFailedAnnotation, "true")
 	f.AwaitState("1.2.1", v1alpha1.BakeSucceeded)
 	f.awaitRolledOut("1.2.1")
-	o := observe(seen.sights())
+	o := observe(seen.Sights())
 	if len(o.broken) > 0 {
 		f.T.Errorf("promises were broken: %q", o.broken)
 	}
@@ -144,7 +144,7 @@ func (f *fleet) zoneByZone() {
 	f.release("1.1.0", nil)
 	f.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 
-	o := observe(seen.sights())
+	o := observe(seen.Sights())
 	if len(o.broken) > 0 {
 		f.T.Errorf("promises were broken: %q", o.broken)
 	}

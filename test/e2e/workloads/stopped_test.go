@@ -49,7 +49,7 @@ func TestWithoutTheControllerDeploymentsCanBeWorkedWith(t *testing.T) {
 		f.Fleet.Members = []string{"a", "c"}
 		f.awaitMembers()
 		f.awaitRolledOut("2.0.0")
-		o := observe(seen.sights())
+		o := observe(seen.Sights())
 		if diff := cmp.Diff([]string{"released a", "finished a", "released c", "finished c"}, o.order); diff != "" || len(o.broken) > 0 {
 			t.Errorf("broken: %q, what happened (-want +got):\n%s", o.broken, diff)
 		}
@@ -74,7 +74,7 @@ func TestWithoutTheControllerDeploymentsCanBeWorkedWith(t *testing.T) {
 		if again := f.coordination().Status.DeploymentStates[0].LastRolloutStarted; !again.Equal(begun) {
 			t.Errorf("the roll-out of a began at %s, and again at %s", begun, again)
 		}
-		o := observe(seen.sights())
+		o := observe(seen.Sights())
 		if diff := cmp.Diff([]string{"released a", "finished a", "released b", "finished b"}, o.order); diff != "" || len(o.broken) > 0 {
 			t.Errorf("broken: %q, what happened (-want +got):\n%s", o.broken, diff)
 		}

@@ -11,18 +11,30 @@ import (
 	"os"
 	"testing"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/workload"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/faults/record"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
 func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
+
+// newRecord begins to record what the observer reads. An empty namespace means all.
+func newRecord(t *testing.T, plane *stage.Plane, namespace string) *record.Recorder {
+	t.Helper()
+	return record.Watch(t, plane.ControlPlane, namespace,
+		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.PodList{}, &coordinationv1.DeploymentCoordinationList{},
+		&v1alpha1.RolloutList{}, &kustomizev1.KustomizationList{})
+}
 
 // both returns a setting in which both coordinators run, with the roles of their
 // components.

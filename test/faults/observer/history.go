@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/faults/record"
 )
 
 // entry is a promotion.
@@ -26,7 +27,7 @@ type rollout struct {
 }
 
 // seeRollout checks that the history only grows, and that its entries only go forwards.
-func (s *Story) seeRollout(is *v1alpha1.Rollout, sight Sight) {
+func (s *Story) seeRollout(is *v1alpha1.Rollout, sight record.Sight) {
 	r := s.rollouts[is.UID]
 	if sight.Gone {
 		delete(s.rollouts, is.UID)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/faults/record"
 )
 
 // Story is the result of the states that were seen.
@@ -35,7 +36,7 @@ type Story struct {
 }
 
 // Judge checks states, which must be in their order.
-func Judge(seen []Sight) *Story {
+func Judge(seen []record.Sight) *Story {
 	s := &Story{
 		Writes:   map[string]map[int64]int{},
 		rollouts: map[types.UID]*rollout{},
@@ -59,7 +60,7 @@ func (s *Story) Repeated() int {
 	return n
 }
 
-func (s *Story) see(sight Sight) {
+func (s *Story) see(sight record.Sight) {
 	s.at = sight.At
 	s.States++
 	switch object := sight.Object.(type) {

@@ -13,12 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/faults/record"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // tale is an invented record: each step is a state of an object.
 type tale struct {
-	seen []Sight
+	seen []record.Sight
 	// shop builds the Rollout.
 	shop *fixture.RolloutBuilder
 	// tag and variable are the versions in the targets.
@@ -36,7 +37,7 @@ func newTale() *tale {
 // state adds a state of an object.
 func (t *tale) state(object client.Object) *tale {
 	object.SetUID(types.UID(fmt.Sprintf("%T", object)))
-	t.seen = append(t.seen, Sight{At: uint64(len(t.seen) + 1), Object: object})
+	t.seen = append(t.seen, record.Sight{At: uint64(len(t.seen) + 1), Object: object})
 	return t
 }
 

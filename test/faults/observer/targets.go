@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/faults/record"
 )
 
 // manager is the field manager of the controller.
@@ -82,7 +83,7 @@ func (t *target) drivenBy(rollout client.ObjectKey) bool {
 	return slices.ContainsFunc(t.fields(), func(f field) bool { return f.rollout == rollout })
 }
 
-func (s *Story) seeTarget(object client.Object, sight Sight) {
+func (s *Story) seeTarget(object client.Object, sight record.Sight) {
 	was := s.targets[object.GetUID()]
 	is := &target{object: object, written: map[string]int64{}}
 	if was != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package observer
+package record
 
 import (
 	"fmt"
@@ -35,13 +35,13 @@ func TestEveryStateIsSeenInOrderAndTheAPIServerMayBeAwayMeanwhile(t *testing.T) 
 	first, check := fixture.MakeRollout("first").Obj(), fixture.MakeHealthCheck("web").Obj()
 	create(t, plane, first)
 
-	observer := Watch(t, plane)
+	recorder := Watch(t, plane, "", &v1alpha1.RolloutList{}, &v1alpha1.HealthCheckList{})
 	create(t, plane, check)
 	for _, step := range []string{"1", "2"} {
 		label(t, plane, first, step)
 		label(t, plane, check, step)
 	}
-	before := observer.Sights()
+	before := recorder.Sights()
 	if err := plane.Part(parts.APIServer).Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestEveryStateIsSeenInOrderAndTheAPIServerMayBeAwayMeanwhile(t *testing.T) 
 	if diff := cmp.Diff([]string{"first ", "web ", "first 1", "web 1", "first 2", "web 2"}, reported(before)); diff != "" {
 		t.Errorf("states before (-want +got):\n%s", diff)
 	}
-	after := reported(observer.Sights()[len(before):])
+	after := reported(recorder.Sights()[len(before):])
 	if diff := cmp.Diff([]string{"first 3", "second ", "web 2 gone"}, after); diff != "" {
 		t.Errorf("states after (-want +got):\n%s", diff)
 	}

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observer checks the Rollout controller from outside. It watches the API server
-// over connections of its own, puts every state of every object in order, and checks each
-// state against the promises. It does not know how the controller keeps them.
-package observer
+// Package record records every state of objects while a test runs. It watches the API
+// server over connections of its own, also after the API server was away.
+package record
 
 import (
 	"cmp"
@@ -15,15 +14,12 @@ import (
 	"testing"
 	"time"
 
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 )
 
@@ -34,14 +30,6 @@ const (
 	// opened again.
 	pace = 100 * time.Millisecond
 )
-
-// observed returns the kinds of which every state is recorded.
-func observed() []client.ObjectList {
-	return []client.ObjectList{
-		&v1alpha1.RolloutList{}, &v1alpha1.HealthCheckList{},
-		&sourcev1.OCIRepositoryList{}, &kustomizev1.KustomizationList{},
-	}
-}
 
 // Sight is a state of an object.
 type Sight struct {
@@ -55,60 +43,62 @@ type Sight struct {
 	Gap bool
 }
 
-// Observer records every state of the observed objects while its test runs.
-type Observer struct {
-	t      testing.TB
-	client client.WithWatch
+// Recorder records every state of the objects of some kinds.
+type Recorder struct {
+	t         testing.TB
+	client    client.WithWatch
+	namespace string
+	kinds     []client.ObjectList
 
 	mu     sync.Mutex
 	seen   []Sight
 	latest map[types.UID]Sight
 }
 
-// Watch begins to observe all namespaces, starting with the present state. It continues
-// after the API server was away.
-func Watch(tb testing.TB, plane *controlplane.ControlPlane) *Observer {
+// Watch begins to record a namespace, starting with the present state of its objects. An
+// empty text means all namespaces. It ends with the test.
+func Watch(tb testing.TB, plane *controlplane.ControlPlane, namespace string, kinds ...client.ObjectList) *Recorder {
 	tb.Helper()
 	c, err := client.NewWithWatch(plane.RESTConfig(), client.Options{Scheme: plane.Client().Scheme()})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	o := &Observer{t: tb, client: c, latest: map[types.UID]Sight{}}
-	for _, kind := range observed() {
+	r := &Recorder{t: tb, client: c, namespace: namespace, kinds: kinds, latest: map[types.UID]Sight{}}
+	for _, kind := range kinds {
 		first := make(chan struct{})
-		go o.follow(kind, sync.OnceFunc(func() { close(first) }))
+		go r.follow(kind, sync.OnceFunc(func() { close(first) }))
 		select {
 		case <-first:
 		case <-tb.Context().Done():
-			tb.Fatal("the test is over before anything was observed")
+			tb.Fatal("the test is over before anything was recorded")
 		}
 	}
-	return o
+	return r
 }
 
 // follow lists the objects of a kind and watches their changes. It does so again when the
 // watch cannot continue.
-func (o *Observer) follow(kind client.ObjectList, listed func()) {
-	ctx := o.t.Context()
+func (r *Recorder) follow(kind client.ObjectList, listed func()) {
+	ctx := r.t.Context()
 	for again := false; ctx.Err() == nil; again = true {
 		list := kind.DeepCopyObject().(client.ObjectList)
-		if err := o.client.List(ctx, list); err != nil {
+		if err := r.client.List(ctx, list, client.InNamespace(r.namespace)); err != nil {
 			pause(ctx)
 			continue
 		}
-		o.noteAll(list, again)
+		r.noteAll(list, again)
 		listed()
 		for from := list.GetResourceVersion(); from != ""; pause(ctx) {
-			from = o.watch(ctx, kind, from)
+			from = r.watch(ctx, kind, from)
 		}
 	}
 }
 
 // watch notes the changes from a version on, until the watch ends. It returns the version
 // from which to continue, or an empty text if that version is too old.
-func (o *Observer) watch(ctx context.Context, kind client.ObjectList, from string) string {
-	options := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true}}
-	watcher, err := o.client.Watch(ctx, kind.DeepCopyObject().(client.ObjectList), options)
+func (r *Recorder) watch(ctx context.Context, kind client.ObjectList, from string) string {
+	options := &client.ListOptions{Namespace: r.namespace, Raw: &metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true}}
+	watcher, err := r.client.Watch(ctx, kind.DeepCopyObject().(client.ObjectList), options)
 	if err != nil {
 		return unlessOver(ctx, from)
 	}
@@ -120,7 +110,7 @@ func (o *Observer) watch(ctx context.Context, kind client.ObjectList, from strin
 		}
 		from = object.GetResourceVersion()
 		if event.Type != watch.Bookmark {
-			o.note(object, event.Type == watch.Deleted, false)
+			r.note(object, event.Type == watch.Deleted, false)
 		}
 	}
 	return unlessOver(ctx, from)
@@ -141,28 +131,28 @@ func pause(ctx context.Context) {
 }
 
 // noteAll notes a list. Objects that were seen before and are not in it were deleted.
-func (o *Observer) noteAll(list client.ObjectList, again bool) {
+func (r *Recorder) noteAll(list client.ObjectList, again bool) {
 	objects, err := meta.ExtractList(list)
 	if err != nil {
-		o.t.Errorf("read %T: %v", list, err)
+		r.t.Errorf("read %T: %v", list, err)
 	}
 	there := map[types.UID]bool{}
 	for _, item := range objects {
 		object := item.(client.Object)
 		there[object.GetUID()] = true
-		o.note(object, false, again)
+		r.note(object, false, again)
 	}
 	if again {
-		o.noteGone(list, there)
+		r.noteGone(list, there)
 	}
 }
 
-func (o *Observer) noteGone(list client.ObjectList, there map[types.UID]bool) {
-	for _, s := range o.present() {
+func (r *Recorder) noteGone(list client.ObjectList, there map[types.UID]bool) {
+	for _, s := range r.present() {
 		if sameKind(list, s.Object) && !there[s.Object.GetUID()] {
 			gone := s.Object.DeepCopyObject().(client.Object)
 			gone.SetResourceVersion(list.GetResourceVersion())
-			o.note(gone, true, true)
+			r.note(gone, true, true)
 		}
 	}
 }
@@ -171,11 +161,11 @@ func sameKind(list client.ObjectList, object client.Object) bool {
 	return fmt.Sprintf("%T", list) == fmt.Sprintf("%TList", object)
 }
 
-func (o *Observer) present() []Sight {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (r *Recorder) present() []Sight {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var there []Sight
-	for _, s := range o.latest {
+	for _, s := range r.latest {
 		if !s.Gone {
 			there = append(there, s)
 		}
@@ -183,84 +173,68 @@ func (o *Observer) present() []Sight {
 	return there
 }
 
-func (o *Observer) note(object client.Object, gone, gap bool) {
+func (r *Recorder) note(object client.Object, gone, gap bool) {
 	at, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
 	if err != nil {
-		o.t.Errorf("read a resourceVersion: %v", err)
+		r.t.Errorf("read a resourceVersion: %v", err)
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if before, known := o.latest[object.GetUID()]; known && before.At >= at {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if before, known := r.latest[object.GetUID()]; known && before.At >= at {
 		return
 	}
 	s := Sight{At: at, Object: object, Gone: gone, Gap: gap}
-	o.seen = append(o.seen, s)
-	o.latest[object.GetUID()] = s
+	r.seen = append(r.seen, s)
+	r.latest[object.GetUID()] = s
 }
 
 // Sights returns all states so far, in their order, once the record contains the present
 // state of all objects.
-func (o *Observer) Sights() []Sight {
-	o.t.Helper()
-	for _, kind := range observed() {
-		o.catchUp(kind)
+func (r *Recorder) Sights() []Sight {
+	r.t.Helper()
+	for _, kind := range r.kinds {
+		r.catchUp(kind)
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	seen := slices.Clone(o.seen)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen := slices.Clone(r.seen)
 	slices.SortStableFunc(seen, func(a, b Sight) int { return cmp.Compare(a.At, b.At) })
 	return seen
 }
 
-// Story checks all states so far.
-func (o *Observer) Story() *Story {
-	o.t.Helper()
-	return Judge(o.Sights())
-}
-
-// Holds fails the test if a promise was broken so far, and returns the story.
-func (o *Observer) Holds() *Story {
-	o.t.Helper()
-	story := o.Story()
-	for _, broken := range story.Broken {
-		o.t.Error(broken)
-	}
-	return story
-}
-
-func (o *Observer) catchUp(kind client.ObjectList) {
-	o.t.Helper()
-	ctx, cancel := context.WithTimeout(o.t.Context(), patience)
+func (r *Recorder) catchUp(kind client.ObjectList) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
 	for {
-		lacks := o.lacks(ctx, kind)
+		lacks := r.lacks(ctx, kind)
 		if lacks == "" {
 			return
 		}
 		if ctx.Err() != nil {
-			o.t.Fatalf("the record of %T is never complete: %s", kind, lacks)
+			r.t.Fatalf("the record of %T is never complete: %s", kind, lacks)
 		}
 		pause(ctx)
 	}
 }
 
 // lacks returns a stored object whose state was not seen yet, as text.
-func (o *Observer) lacks(ctx context.Context, kind client.ObjectList) string {
+func (r *Recorder) lacks(ctx context.Context, kind client.ObjectList) string {
 	list := kind.DeepCopyObject().(client.ObjectList)
-	if err := o.client.List(ctx, list); err != nil {
+	if err := r.client.List(ctx, list, client.InNamespace(r.namespace)); err != nil {
 		return err.Error()
 	}
 	objects, err := meta.ExtractList(list)
 	if err != nil {
 		return err.Error()
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, item := range objects {
 		object := item.(client.Object)
 		at, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
-		if seen := o.latest[object.GetUID()].At; err != nil || seen < at {
+		if seen := r.latest[object.GetUID()].At; err != nil || seen < at {
 			return fmt.Sprintf("%s at %d, seen at %d", client.ObjectKeyFromObject(object), at, seen)
 		}
 	}
