@@ -50,7 +50,7 @@ func TestEverySampleHasOnlyFieldsOfItsKind(t *testing.T) {
 		}
 	}
 	g.Expect(ours).To(Equal(map[string]int{
-		"Rollout": 4, "RolloutGate": 2, "HealthCheck": 1, "RolloutSchedule": 1, "ClusterRolloutSchedule": 1,
+		"Rollout": 5, "RolloutGate": 3, "HealthCheck": 2, "RolloutSchedule": 1, "ClusterRolloutSchedule": 1,
 	}))
 }
 
