@@ -72,9 +72,9 @@ func ClusterSchedules(ctx context.Context, c client.Reader) ([]Schedule, error) 
 	return all, nil
 }
 
-// RolloutsOf returns the Rollouts whose labels a schedule selects, whatever the labels of
+// RolloutsOfSchedule returns the Rollouts whose labels a schedule selects, whatever the labels of
 // their namespace. They belong to the cache and must not be changed.
-func RolloutsOf(ctx context.Context, c client.Reader, schedule Schedule) ([]*v1alpha1.Rollout, error) {
+func RolloutsOfSchedule(ctx context.Context, c client.Reader, schedule Schedule) ([]*v1alpha1.Rollout, error) {
 	list := &v1alpha1.RolloutList{}
 	if err := c.List(ctx, list, client.InNamespace(schedule.GetNamespace()), client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
 		return nil, fmt.Errorf("list Rollouts: %w", err)

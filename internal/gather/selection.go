@@ -214,11 +214,11 @@ func (g Gatherer) namespacesOf(ctx context.Context, s selection) ([]string, erro
 	return names, nil
 }
 
-// Selecting returns the Rollouts that select the labels of a HealthCheck. If it has too
+// RolloutsOfCheck returns the Rollouts that select the labels of a HealthCheck. If it has too
 // many labels, all Rollouts that may select it are examined. They belong to the cache and
 // must not be changed. If a read fails, the Rollouts that others found are returned with
 // the error.
-func Selecting(ctx context.Context, c client.Reader, check client.Object) ([]*v1alpha1.Rollout, error) {
+func RolloutsOfCheck(ctx context.Context, c client.Reader, check client.Object) ([]*v1alpha1.Rollout, error) {
 	within := client.InNamespace(check.GetNamespace())
 	queries := [][]client.ListOption{{within}, {AcrossNamespaces}}
 	if len(check.GetLabels()) <= mostLabels {

@@ -31,7 +31,7 @@ func TestALabelMoreIsNoLookUpMore(t *testing.T) {
 			return nil
 		},
 	})
-	_, err := Selecting(t.Context(), counted, check)
+	_, err := RolloutsOfCheck(t.Context(), counted, check)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(lists).To(Equal(2))
 }

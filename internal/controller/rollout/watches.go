@@ -218,7 +218,7 @@ func (r *Reconciler) rolloutsOfNamespace(ctx context.Context, namespace client.O
 
 // rolloutsOfCheck maps a HealthCheck to the Rollouts that select its labels.
 func (r *Reconciler) rolloutsOfCheck(ctx context.Context, check client.Object) []reconcile.Request {
-	rollouts, err := gather.Selecting(ctx, r.Client, check)
+	rollouts, err := gather.RolloutsOfCheck(ctx, r.Client, check)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find the Rollouts of a HealthCheck")
 	}
@@ -227,7 +227,7 @@ func (r *Reconciler) rolloutsOfCheck(ctx context.Context, check client.Object) [
 
 // rolloutsOfSchedule maps a schedule to the Rollouts that it may select.
 func (r *Reconciler) rolloutsOfSchedule(ctx context.Context, o client.Object) []reconcile.Request {
-	rollouts, err := gather.RolloutsOf(ctx, r.Client, gather.ScheduleOf(o))
+	rollouts, err := gather.RolloutsOfSchedule(ctx, r.Client, gather.ScheduleOf(o))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find the Rollouts of a schedule")
 	}

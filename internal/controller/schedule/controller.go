@@ -116,7 +116,7 @@ func (r *Reconciler) reconcile(ctx context.Context, s gather.Schedule, pass *ann
 // rolloutsOf returns the Rollouts of all instances that the schedule selects, sorted.
 // They are the objects in the cache.
 func (r *Reconciler) rolloutsOf(ctx context.Context, s gather.Schedule) ([]*v1alpha1.Rollout, error) {
-	rollouts, err := gather.RolloutsOf(ctx, r.Shard.Rollouts(r.Client), s)
+	rollouts, err := gather.RolloutsOfSchedule(ctx, r.Shard.Rollouts(r.Client), s)
 	if err != nil {
 		return nil, err
 	}
