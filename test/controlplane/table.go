@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 
@@ -34,10 +35,13 @@ func (c *ControlPlane) TableOf(ctx context.Context, namespace string, kind schem
 	return table, nil
 }
 
+// columnGap is what kubectl prints between two columns, at least.
+const columnGap = "   "
+
 // FormatTable lays out a table as kubectl does, without the columns of -o wide.
 func FormatTable(table *metav1.Table) string {
 	var text strings.Builder
-	columns := tabwriter.NewWriter(&text, 6, 4, 3, ' ', 0)
+	columns := tabwriter.NewWriter(&text, 6, 4, len(columnGap), ' ', 0)
 	var names []string
 	for _, column := range table.ColumnDefinitions {
 		if column.Priority == 0 {
@@ -64,4 +68,23 @@ func cells(table *metav1.Table, row int) []string {
 		}
 	}
 	return shown
+}
+
+// age matches the cells of columns that count the time since something.
+var age = regexp.MustCompile(`^(\d+[smhdy])+$`)
+
+// Cells returns the cells of a table as kubectl prints it, line by line, without empty
+// cells and without ages, which differ from run to run.
+func Cells(printed string) [][]string {
+	var rows [][]string
+	for line := range strings.Lines(strings.ReplaceAll(printed, "\t", columnGap)) {
+		var row []string
+		for cell := range strings.SplitSeq(line, columnGap) {
+			if cell = strings.TrimSpace(cell); cell != "" && !age.MatchString(cell) {
+				row = append(row, cell)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }

@@ -69,15 +69,13 @@ type quickStep struct {
 	command string
 	object  client.Object
 	patch   client.Patch
-	want    []string
+	want    [][]string
 }
 
 var (
 	block   = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
 	patches = regexp.MustCompile(`^kubectl -n podinfo patch (\w+) (\w+) (?:--field-manager=on-call )?--type merge -p '(.*)'$`)
 	printed = regexp.MustCompile(`-o jsonpath='(.*)'$`)
-	// ages are the cells of the columns SINCE and AGE.
-	ages = regexp.MustCompile(`^(\d+[smhd])+$`)
 )
 
 // resources are the kinds that the page patches.
@@ -103,7 +101,7 @@ func readQuickStart(t *testing.T) quickStart {
 			q.steps = append(q.steps, stepOf(t, content))
 		case "text":
 			last := &q.steps[len(q.steps)-1]
-			last.want = lines(strings.ReplaceAll(content, "1m0s", shortBake))
+			last.want = controlplane.Cells(strings.ReplaceAll(content, "1m0s", shortBake))
 		}
 	}
 	q.steps = q.steps[1:] // kubectl apply
@@ -159,16 +157,16 @@ func (q quickStart) manifest(t *testing.T, registry string) []client.Object {
 }
 
 // shown returns what a command shows. After a change it is the table of Rollouts.
-func (q quickStart) shown(t *testing.T, command string) []string {
+func (q quickStart) shown(t *testing.T, command string) [][]string {
 	t.Helper()
 	if template := printed.FindStringSubmatch(command); template != nil {
-		return lines(printRollout(t, template[1]))
+		return controlplane.Cells(printRollout(t, template[1]))
 	}
 	table, err := plane.TableOf(t.Context(), "podinfo", v1alpha1.GroupVersion.WithResource("rollouts"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lines(controlplane.FormatTable(table))
+	return controlplane.Cells(controlplane.FormatTable(table))
 }
 
 // printRollout prints the Rollout with a template, as kubectl does.
@@ -185,19 +183,4 @@ func printRollout(t *testing.T, template string) string {
 		t.Fatal(err)
 	}
 	return text.String()
-}
-
-// lines returns a text by lines, without the ages and the width of its columns.
-func lines(text string) []string {
-	var all []string
-	for line := range strings.Lines(text) {
-		var cells []string
-		for cell := range strings.SplitSeq(strings.ReplaceAll(line, "\t", "   "), "   ") {
-			if cell = strings.TrimSpace(cell); cell != "" && !ages.MatchString(cell) {
-				cells = append(cells, cell)
-			}
-		}
-		all = append(all, strings.Join(cells, " | "))
-	}
-	return all
 }

@@ -55,25 +55,5 @@ func TestColumnsAreAsTheReadmeShowsThem(t *testing.T) {
 	s.Expect(err).NotTo(HaveOccurred())
 	_, shown, _ := strings.Cut(string(page), "$ kubectl get rollouts\n")
 	shown, _, _ = strings.Cut(shown, "```")
-	s.Expect(withoutAges(shown)).To(Equal(withoutAges(printed)), printed)
-}
-
-// withoutAges leaves out the columns SINCE and AGE, and how wide the columns are.
-func withoutAges(table string) [][]string {
-	var rows [][]string
-	for line := range strings.Lines(table) {
-		var cells []string
-		for cell := range strings.SplitSeq(strings.TrimRight(line, " \n"), "   ") {
-			if cell = strings.TrimSpace(cell); cell != "" && !isAge(cell) {
-				cells = append(cells, cell)
-			}
-		}
-		rows = append(rows, cells)
-	}
-	return rows
-}
-
-func isAge(cell string) bool {
-	_, err := time.ParseDuration(strings.ReplaceAll(cell, "d", "h"))
-	return err == nil
+	s.Expect(controlplane.Cells(shown)).To(Equal(controlplane.Cells(printed)), printed)
 }
