@@ -4,6 +4,7 @@ package env
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,9 +19,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -180,20 +185,32 @@ func (e *Env) Kstatus(stored *unstructured.Unstructured) status.Status {
 	return computed.Status
 }
 
+// NewManager returns a manager as some user, with a cache of the namespace, and without
+// metrics. Each edit changes its options.
+func (e *Env) NewManager(user *rest.Config, scheme *runtime.Scheme, cached cache.Options, edits ...func(*ctrl.Options)) ctrl.Manager {
+	cached.DefaultNamespaces = map[string]cache.Config{e.Namespace: {}}
+	options := ctrl.Options{
+		Scheme: scheme, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: fixture.ControllerConfig(), Logger: e.Log.Logger(),
+	}
+	for _, edit := range edits {
+		edit(&options)
+	}
+	mgr, err := ctrl.NewManager(user, options)
+	e.Expect(err).NotTo(gomega.HaveOccurred())
+	return mgr
+}
+
 // Run starts a manager. The returned function or the end of the test stops it.
 func (e *Env) Run(t *testing.T, mgr ctrl.Manager) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	stopped := false
-	stop = func() {
-		if !stopped {
-			stopped = true
-			cancel()
-			e.Expect(<-done).To(gomega.Succeed())
-		}
-	}
+	stop = sync.OnceFunc(func() {
+		cancel()
+		e.Expect(<-done).To(gomega.Succeed())
+	})
 	t.Cleanup(stop)
 	return stop
 }

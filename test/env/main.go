@@ -32,35 +32,34 @@ import (
 const testsAtOnce = "8"
 
 // Main starts an API server with the CRDs of Flux and of this API, runs the tests, and
-// exits. use receives the control plane, and a client without a cache that may do
-// everything.
-func Main(m *testing.M, use func(*controlplane.ControlPlane, client.WithWatch)) {
+// exits. It sets plane to the control plane, and everything to a client that has all
+// permissions and no cache.
+func Main(m *testing.M, plane **controlplane.ControlPlane, everything *client.WithWatch) {
 	if err := flag.Set("test.parallel", testsAtOnce); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(os.Stderr)))
-	code, err := run(m, use)
+	code, err := run(m, plane, everything)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	os.Exit(fixture.ExitCode(code))
 }
 
-func run(m *testing.M, use func(*controlplane.ControlPlane, client.WithWatch)) (int, error) {
-	plane, err := controlplane.Start(context.Background(), controlplane.Options{
+func run(m *testing.M, plane **controlplane.ControlPlane, everything *client.WithWatch) (int, error) {
+	started, err := controlplane.Start(context.Background(), controlplane.Options{
 		HelmCRDs: true,
 		CRDPaths: []string{filepath.Join(parts.Root(), "config", "crd", "bases")},
 	})
 	if err != nil {
 		return 1, fmt.Errorf("start the control plane: %w", err)
 	}
-	defer func() { _ = plane.Stop() }()
-	everything, err := client.NewWithWatch(plane.RESTConfig(), client.Options{Scheme: Scheme()})
-	if err != nil {
+	defer func() { _ = started.Stop() }()
+	*plane = started
+	if *everything, err = client.NewWithWatch(started.RESTConfig(), client.Options{Scheme: Scheme()}); err != nil {
 		return 1, fmt.Errorf("make a client: %w", err)
 	}
-	use(plane, everything)
 	return m.Run(), nil
 }
 

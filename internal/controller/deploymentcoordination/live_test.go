@@ -19,16 +19,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/env"
-	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // component is the source of the events of this reconciler.
@@ -58,11 +55,7 @@ func (s *street) play(edits ...func(*Reconciler)) (stop func()) {
 
 // playAs runs the reconciler as the given user.
 func (s *street) playAs(user *rest.Config, edits ...func(*Reconciler)) (stop func()) {
-	mgr, err := ctrl.NewManager(user, ctrl.Options{
-		Scheme: testScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: fixture.ControllerConfig(),
-		Cache: cache.Options{ByObject: CacheByObject(), DefaultNamespaces: map[string]cache.Config{s.Namespace: {}}},
-	})
-	s.Expect(err).NotTo(HaveOccurred())
+	mgr := s.NewManager(user, testScheme(), cache.Options{ByObject: CacheByObject()})
 	r := &Reconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Now: time.Now,
 		Events: mgr.GetEventRecorderFor(component), //nolint:staticcheck // as the controller does

@@ -18,8 +18,4 @@ var (
 	testClient client.WithWatch
 )
 
-func TestMain(m *testing.M) {
-	env.Main(m, func(plane *controlplane.ControlPlane, everything client.WithWatch) {
-		testPlane, testClient = plane, everything
-	})
-}
+func TestMain(m *testing.M) { env.Main(m, &testPlane, &testClient) }

@@ -17,7 +17,6 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
@@ -32,7 +31,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// play runs the whole controller on the env, as some user, with the caches and watches
+// play runs the whole controller in the env, as some user, with the caches and watches
 // of production. The returned function stops it.
 func (s *testEnv) play(t *testing.T, user *rest.Config) (stop func()) {
 	t.Helper()
@@ -50,17 +49,12 @@ func (s *testEnv) playShard(t *testing.T, user *rest.Config, events *fixture.Eve
 // setUp prepares a complete shard, except HelmReleases.
 func (s *testEnv) setUp(t *testing.T, user *rest.Config, events *fixture.Events, selector labels.Selector) (ctrl.Manager, *Reconciler) {
 	t.Helper()
-	options := cache.Options(selector)
-	options.DefaultNamespaces = map[string]ctrlcache.Config{s.Namespace: {}}
 	s.unread = &unreadable.Objects{Report: announce.Unreadable(s.Log.Logger(), events)}
-	mgr, err := ctrl.NewManager(user, ctrl.Options{
-		Scheme: env.Scheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: fixture.ControllerConfig(), Logger: s.Log.Logger(),
-		NewCache: s.unread.NewCache, NewClient: unreadable.NewClient,
+	mgr := s.NewManager(user, env.Scheme(), cache.Options(selector), func(o *ctrl.Options) {
+		o.NewCache, o.NewClient = s.unread.NewCache, unreadable.NewClient
 	})
-	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(mgr.Add(s.unread)).To(Succeed())
-	shard, err := shard.New(mgr, s.unread.NewCache, selector, options.DefaultNamespaces)
+	shard, err := shard.New(mgr, s.unread.NewCache, selector, map[string]ctrlcache.Config{s.Namespace: {}})
 	s.Expect(err).NotTo(HaveOccurred())
 	r := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Events: events, Now: s.Clock.Now, Shard: shard}
 	if s.asksRegistries {

@@ -16,17 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cache"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/test/env"
-	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // testEnv is an env in which schedules are followed. Rollouts in it are only selected.
@@ -51,13 +48,7 @@ func open(t *testing.T, objects ...client.Object) *testEnv {
 // production.
 func (s *testEnv) play(t *testing.T, user *rest.Config, now func() time.Time) {
 	t.Helper()
-	options := cache.Options(nil)
-	options.DefaultNamespaces = map[string]ctrlcache.Config{s.Namespace: {}}
-	mgr, err := ctrl.NewManager(user, ctrl.Options{
-		Scheme: env.Scheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: fixture.ControllerConfig(), Logger: s.Log.Logger(),
-	})
-	s.Expect(err).NotTo(HaveOccurred())
+	mgr := s.NewManager(user, env.Scheme(), cache.Options(nil))
 	s.Expect(IndexGatesByOwner(s.Ctx, fieldindex.Indexer{Cache: mgr.GetCache()})).To(Succeed())
 	for _, cluster := range []bool{false, true} {
 		r := &Reconciler{Client: mgr.GetClient(), Events: s.Events, Now: now, Cluster: cluster}
@@ -149,5 +140,3 @@ func (c withoutGates) Get(ctx context.Context, key client.ObjectKey, o client.Ob
 	}
 	return c.Client.Get(ctx, key, o, opts...)
 }
-
-func yes() *bool { return new(true) }

@@ -34,9 +34,9 @@ func TestTheGateOfASchedule(t *testing.T) {
 	}))
 	s.Expect(gate.Annotations).To(Equal(map[string]string{"gate.kuberik.com/pretty-name": "Working hours"}))
 	s.Expect(gate.OwnerReferences).To(Equal([]metav1.OwnerReference{{
-		APIVersion: "kuberik.com/v1alpha1", Kind: "RolloutSchedule", Name: "days", UID: own.read().GetUID(), Controller: yes(), BlockOwnerDeletion: yes(),
+		APIVersion: "kuberik.com/v1alpha1", Kind: "RolloutSchedule", Name: "days", UID: own.read().GetUID(), Controller: new(true), BlockOwnerDeletion: new(true),
 	}}))
-	s.Expect(gate.Spec).To(Equal(v1alpha1.RolloutGateSpec{RolloutRef: &v1alpha1.LocalObjectReference{Name: "shop"}, Passing: yes()}))
+	s.Expect(gate.Spec).To(Equal(v1alpha1.RolloutGateSpec{RolloutRef: &v1alpha1.LocalObjectReference{Name: "shop"}, Passing: new(true)}))
 	s.Remove(own.object, "days")
 	s.Remove(gate, gate.Name)
 

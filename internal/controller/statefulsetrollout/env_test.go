@@ -25,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
@@ -230,15 +229,11 @@ func (s *testEnv) play(t *testing.T) (stop func()) {
 func (s *testEnv) playAs(t *testing.T, user *rest.Config) (stop func()) {
 	t.Helper()
 	user.Wrap(s.requests.wrap)
-	options := cache.Options{ByObject: CacheByObject()}
-	if !s.everywhere {
-		options.DefaultNamespaces = map[string]cache.Config{s.Namespace: {}}
-	}
-	mgr, err := ctrl.NewManager(user, ctrl.Options{
-		Scheme: clientgoscheme.Scheme, Cache: options, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: fixture.ControllerConfig(),
-		Logger: s.Log.Logger(),
+	mgr := s.NewManager(user, clientgoscheme.Scheme, cache.Options{ByObject: CacheByObject()}, func(o *ctrl.Options) {
+		if s.everywhere {
+			o.Cache.DefaultNamespaces = nil
+		}
 	})
-	s.Expect(err).NotTo(HaveOccurred())
 	r := &Reconciler{
 		Client: s.guarded(mgr), APIReader: mgr.GetAPIReader(), Events: s.Events, Now: time.Now,
 		UseEviction: s.evicts, Metrics: s.metrics,
