@@ -13,7 +13,7 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-// baking opens a env in which a has just been rolled out and bakes for an hour, and b
+// baking opens an env in which a has just been rolled out and bakes for an hour, and b
 // waits. All have been available for a day.
 func baking(t *testing.T) *testEnv {
 	t.Helper()

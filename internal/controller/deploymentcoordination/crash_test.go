@@ -21,7 +21,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// three opens a env in which three Deployments of one group are rolled out and at rest.
+// three opens an env in which three Deployments of one group are rolled out and at rest.
 func three(t *testing.T, edits ...func(*coordinationv1.DeploymentCoordination)) *testEnv {
 	t.Helper()
 	s := open(t)

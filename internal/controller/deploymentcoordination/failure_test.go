@@ -17,7 +17,7 @@ import (
 
 const tooLong = `ReplicaSet "a-hash1" has timed out progressing.`
 
-// failed opens a env in which the rollout of a has failed, and b waits.
+// failed opens an env in which the rollout of a has failed, and b waits.
 func failed(t *testing.T) *testEnv {
 	t.Helper()
 	s := three(t)

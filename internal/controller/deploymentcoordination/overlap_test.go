@@ -15,7 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// overlapping opens a env with two coordinations: one selects a and b, and two selects
+// overlapping opens an env with two coordinations: one selects a and b, and two selects
 // b and c. Everything is rolled out.
 func overlapping(t *testing.T, edits ...func(*coordinationv1.DeploymentCoordination)) *testEnv {
 	t.Helper()

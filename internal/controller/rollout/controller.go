@@ -6,17 +6,32 @@
 //
 // The files in reading order:
 //
-//	controller.go          one pass over a Rollout, step by step
-//	watches.go             the events that trigger a pass, and the Rollouts that they concern
-//	decide.go              the decision, and what is confirmed before it is taken
-//	status.go              the status that follows from the decision
-//	conditions.go, ready.go  its conditions
-//	limit.go               its size
-//	record.go              the only write of it
-//	events.go, notifications.go, metrics.go  what is emitted once it is stored
-//	act.go                 the writes to targets
-//	reset_status.go        the resets of HealthChecks
-//	memory.go              what is remembered from one pass to the next
+//	controller.go     one pass over a Rollout, step by step
+//	watches.go        the events that trigger a pass, and the Rollouts that they concern
+//	wakeups.go        how a failed pass is repeated in time
+//	helmreleases.go   the watch that begins once HelmReleases are served
+//	gather.go         what package gather cannot know: own writes, rejections, conflicts
+//	images.go         what registries say of images
+//	decide.go         the decision, and what is confirmed before it is taken
+//	authors.go        who wrote the texts next to a manual choice
+//	status.go         the status that follows from the decision
+//	conditions.go     its conditions
+//	ready.go          Ready, Reconciling and Stalled
+//	limit.go          its size
+//	record.go         the only write of it
+//	unwritable.go     a status that the API server does not store
+//	events.go         the transitions that are announced once they are stored
+//	notifications.go  the same as Flux events
+//	metrics.go        the same in numbers
+//	requests.go       the removal of requests that are used up
+//	act.go            the writes to targets
+//	confirm.go        the read that keeps an old cache from writing
+//	conflict.go       fields that others write too
+//	rejections.go     writes that the API server rejects
+//	reset_status.go   the resets of HealthChecks
+//	reset_marks.go    marks of resets whose Rollout is gone
+//	orphans.go        targets that name a Rollout that does not exist
+//	memory.go         what is remembered from one pass to the next
 package rollout
 
 import (

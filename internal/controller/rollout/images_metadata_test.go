@@ -23,7 +23,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// openStocked opens a env whose releases are in a registry.
+// openStocked opens an env whose releases are in a registry.
 func openStocked(t *testing.T, image func(*fixture.ScanBuilder) *fixture.ScanBuilder) *testEnv {
 	t.Helper()
 	s := openAlone(t)

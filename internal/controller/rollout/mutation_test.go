@@ -80,7 +80,7 @@ func runWithDetector(t *testing.T) {
 	}
 }
 
-// crowd is a env with many Rollouts, each with an OCIRepository and a Kustomization of
+// crowd is an env with many Rollouts, each with an OCIRepository and a Kustomization of
 // the same name. A quarter waits for a HealthCheck.
 type crowd struct {
 	*testEnv

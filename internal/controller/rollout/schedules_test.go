@@ -18,7 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// openLabelledShop opens a env on which 1.0.0 runs.
+// openLabelledShop opens an env in which 1.0.0 runs.
 func openLabelledShop(t *testing.T, labels map[string]string) *testEnv {
 	t.Helper()
 	s := openAlone(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// shards are two instances that share the work of a env by label, as in Flux, each with
+// shards are two instances that share the work of an env by label, as in Flux, each with
 // its own events.
 type shards struct {
 	*testEnv

@@ -97,7 +97,7 @@ var statesOfABake = []struct {
 	}, status.CurrentStatus},
 }
 
-// openBake opens a env with a Rollout and everything that protects a promotion.
+// openBake opens an env with a Rollout and everything that protects a promotion.
 func openBake(t *testing.T) *testEnv {
 	t.Helper()
 	rollout := baked().DeployTimeout(5*time.Minute).Annotate(v1alpha1.ReconcileRequestAnnotation, "token")
