@@ -114,7 +114,9 @@ func (s *street) idles(name string, members ...string) {
 		g.Expect(c.Status.Deployments).To(Equal(s.keys(members)))
 		for _, state := range c.Status.DeploymentStates {
 			_, of, _ := strings.Cut(state.Name, "/")
-			g.Expect(state.Generation).To(Equal(s.deployment(of).Generation), "of %s", of)
+			d := s.deployment(of)
+			g.Expect(state.Generation).To(Equal(d.Generation), "of %s", of)
+			g.Expect(d.Spec.Paused || c.Spec.IdlePolicy == coordinationv1.IdleResume).To(BeTrue(), "%s is to be paused, which follows the status", of)
 		}
 	}).Should(Succeed(), func() string { return s.describe(name) })
 }
