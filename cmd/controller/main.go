@@ -31,6 +31,7 @@ import (
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
@@ -80,7 +81,7 @@ func run(ctx context.Context, o *options) error {
 	managerOptions.Scheme = scheme
 	managerOptions.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return on.mapper, nil }
 	unread := &unreadable.Objects{}
-	managerOptions.NewCache, managerOptions.NewClient = unread.NewCache, unreadable.NewClient
+	managerOptions.NewCache, managerOptions.NewClient = fieldindex.NewCache(unread.NewCache), unreadable.NewClient
 	mgr, err := ctrl.NewManager(config, managerOptions)
 	if err != nil {
 		return fmt.Errorf("prepare the manager: %w", err)

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
-	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/healthcheck"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/rollout"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/schedule"
@@ -148,7 +147,7 @@ func (w wiring) registerSchedules(ctx context.Context) error {
 	if !w.starts[scheduleController] && !w.starts[clusterScheduleController] {
 		return nil
 	}
-	if err := schedule.IndexGatesByOwner(ctx, fieldindex.Indexer{Cache: w.GetCache()}); err != nil {
+	if err := schedule.IndexGatesByOwner(ctx, w.GetFieldIndexer()); err != nil {
 		return err
 	}
 	for _, name := range []string{scheduleController, clusterScheduleController} {

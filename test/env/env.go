@@ -28,6 +28,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -190,7 +191,7 @@ func (e *Env) Kstatus(stored *unstructured.Unstructured) status.Status {
 func (e *Env) NewManager(user *rest.Config, scheme *runtime.Scheme, cached cache.Options, edits ...func(*ctrl.Options)) ctrl.Manager {
 	cached.DefaultNamespaces = map[string]cache.Config{e.Namespace: {}}
 	options := ctrl.Options{
-		Scheme: scheme, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: scheme, Cache: cached, NewCache: fieldindex.NewCache(cache.New), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: fixture.ControllerConfig(), Logger: e.Log.Logger(),
 	}
 	for _, edit := range edits {

@@ -42,7 +42,7 @@ type Options struct {
 // by their Kustomization. It sets up watches for HealthChecks, for Kustomizations and for
 // the kinds in their inventories.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error {
-	if err := (fieldindex.Indexer{Cache: mgr.GetCache()}).IndexField(ctx, &v1alpha1.HealthCheck{}, indexKustomization,
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.HealthCheck{}, indexKustomization,
 		indexByKustomization); err != nil {
 		return fmt.Errorf("failed creating index %s: %w", indexKustomization, err)
 	}

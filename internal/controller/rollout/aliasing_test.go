@@ -70,10 +70,10 @@ func (s *testEnv) cachedClient(t *testing.T) client.Client {
 	options := cache.Options(nil)
 	options.DefaultNamespaces = map[string]ctrlcache.Config{s.Namespace: {}}
 	mgr, err := ctrl.NewManager(testPlane.RESTConfig(), ctrl.Options{
-		Scheme: env.Scheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: env.Scheme(), Cache: options, NewCache: fieldindex.NewCache(ctrlcache.New), Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(index(s.Ctx, fieldindex.Indexer{Cache: mgr.GetCache()})).To(Succeed())
+	s.Expect(index(s.Ctx, mgr.GetFieldIndexer())).To(Succeed())
 	s.Run(t, mgr)
 	s.Expect(mgr.GetCache().WaitForCacheSync(s.Ctx)).To(BeTrue())
 	return mgr.GetClient()

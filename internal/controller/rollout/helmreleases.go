@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 )
 
@@ -37,7 +36,7 @@ type helmReleases struct {
 // Rollout.
 func (r *Reconciler) WatchHelmReleases(ctx context.Context) error {
 	h := &r.helm
-	if err := targets.IndexHelmReleases(ctx, fieldindex.Indexer{Cache: h.cache}); err != nil {
+	if err := targets.IndexHelmReleases(ctx, h.cache); err != nil {
 		return err
 	}
 	if _, err := h.cache.GetInformer(ctx, &helmv2.HelmRelease{}); err != nil {

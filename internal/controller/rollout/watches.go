@@ -26,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
@@ -39,7 +38,7 @@ const policyIndex = ".spec.releasesImagePolicy.name"
 // SetupWithManager registers the indexes and the watches. Every input of a decision is
 // watched, and an index maps it to exactly the Rollouts that it concerns.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	if err := index(ctx, fieldindex.Indexer{Cache: mgr.GetCache()}); err != nil {
+	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	on := handler.EnqueueRequestsFromMapFunc

@@ -51,7 +51,7 @@ func (s *testEnv) setUp(t *testing.T, user *rest.Config, events *fixture.Events,
 	t.Helper()
 	s.unread = &unreadable.Objects{Report: announce.Unreadable(s.Log.Logger(), events)}
 	mgr := s.NewManager(user, env.Scheme(), cache.Options(selector), func(o *ctrl.Options) {
-		o.NewCache, o.NewClient = s.unread.NewCache, unreadable.NewClient
+		o.NewCache, o.NewClient = fieldindex.NewCache(s.unread.NewCache), unreadable.NewClient
 	})
 	s.Expect(mgr.Add(s.unread)).To(Succeed())
 	shard, err := shard.New(mgr, s.unread.NewCache, selector, map[string]ctrlcache.Config{s.Namespace: {}})
@@ -63,7 +63,7 @@ func (s *testEnv) setUp(t *testing.T, user *rest.Config, events *fixture.Events,
 		r.Metadata = imageinfo.New(s.counted(registries.Read), registries.List, logr.Discard())
 	}
 	s.Expect(r.SetupWithManager(s.Ctx, mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
-	s.Expect(schedule.IndexGatesByOwner(s.Ctx, fieldindex.Indexer{Cache: mgr.GetCache()})).To(Succeed())
+	s.Expect(schedule.IndexGatesByOwner(s.Ctx, mgr.GetFieldIndexer())).To(Succeed())
 	for _, cluster := range []bool{false, true} {
 		r := &schedule.Reconciler{Client: mgr.GetClient(), Events: events, Now: s.Clock.Now, Cluster: cluster, Shard: shard}
 		s.Expect(r.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())

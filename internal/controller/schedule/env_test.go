@@ -21,7 +21,6 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cache"
-	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/test/env"
 )
@@ -49,7 +48,7 @@ func open(t *testing.T, objects ...client.Object) *testEnv {
 func (s *testEnv) play(t *testing.T, user *rest.Config, now func() time.Time) {
 	t.Helper()
 	mgr := s.NewManager(user, env.Scheme(), cache.Options(nil))
-	s.Expect(IndexGatesByOwner(s.Ctx, fieldindex.Indexer{Cache: mgr.GetCache()})).To(Succeed())
+	s.Expect(IndexGatesByOwner(s.Ctx, mgr.GetFieldIndexer())).To(Succeed())
 	for _, cluster := range []bool{false, true} {
 		r := &Reconciler{Client: mgr.GetClient(), Events: s.Events, Now: now, Cluster: cluster}
 		s.Expect(r.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
