@@ -160,7 +160,7 @@ func connect(config *rest.Config) (cluster, error) {
 	if err != nil {
 		return cluster{}, fmt.Errorf("prepare asking for rights: %w", err)
 	}
-	return cluster{mapper: mapper, access: access.SelfSubjectAccessReviews()}, nil
+	return cluster{mapper: &mappings{RESTMapper: mapper}, access: access.SelfSubjectAccessReviews()}, nil
 }
 
 // newScheme returns a scheme with the kinds that the controllers read and write. The
