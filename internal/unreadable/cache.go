@@ -78,7 +78,7 @@ func (s source) of(example runtime.Object) (toolscache.ListerWatcher, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it is told nowhere
 	}
-	codec := s.codec()
+	codec := s.codec(kind)
 	api, err := s.api(kind, codec)
 	if err != nil {
 		return nil, err
@@ -94,8 +94,9 @@ func (s source) of(example runtime.Object) (toolscache.ListerWatcher, error) {
 	return &toolscache.ListWatch{ListWithContextFunc: r.List, WatchFuncWithContext: r.Watch}, nil
 }
 
-func (s source) codec() lenient {
-	return lenient{NegotiatedSerializer: serializer.NewCodecFactory(s.options.Scheme).WithoutConversion(), scheme: s.options.Scheme}
+func (s source) codec(kind schema.GroupVersionKind) lenient {
+	codecs := serializer.NewCodecFactory(s.options.Scheme).WithoutConversion()
+	return lenient{NegotiatedSerializer: codecs, scheme: s.options.Scheme, expects: kind}
 }
 
 func (s source) api(kind schema.GroupVersionKind, codec lenient) (rest.Interface, error) {

@@ -30,7 +30,8 @@ const longestCause = 200
 // lenient is a serializer that decodes as much as it can.
 type lenient struct {
 	runtime.NegotiatedSerializer
-	scheme *runtime.Scheme
+	scheme  *runtime.Scheme
+	expects schema.GroupVersionKind // nearly all objects are of this kind; may be empty
 }
 
 // ofJSON returns the decoder of JSON.
@@ -41,16 +42,22 @@ func (l lenient) ofJSON(version runtime.GroupVersioner) decoder {
 
 // DecoderToVersion returns a decoder that does not fail for objects of known kinds.
 func (l lenient) DecoderToVersion(d runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
-	return decoder{Decoder: l.NegotiatedSerializer.DecoderToVersion(d, version), scheme: l.scheme}
+	return decoder{Decoder: l.NegotiatedSerializer.DecoderToVersion(d, version), scheme: l.scheme, expects: l.expects}
 }
 
 type decoder struct {
 	runtime.Decoder
-	scheme *runtime.Scheme
+	scheme  *runtime.Scheme
+	expects schema.GroupVersionKind
 }
 
 // Decode decodes an object or a list. If that fails, it decodes the parts separately.
 func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if into == nil {
+		if object := d.expected(data); object != nil {
+			return object, &d.expects, nil
+		}
+	}
 	found, kind, err := d.Decoder.Decode(data, defaults, into)
 	if err == nil || kind == nil {
 		return found, kind, err
