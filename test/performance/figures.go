@@ -94,6 +94,7 @@ var catalogue = []figure{
 	{"restart.cpu", "s", "restart: CPU", "CPU time of the controller until all is quiet."},
 	{"memory.peak", "MiB", "peak memory", "The most memory of its own that a process of the controller had (`RssAnon`, every 50 ms), in all of the above: what a container needs at least."},
 	{"memory.resident", "MiB", "peak memory, with the program", "Likewise (`VmHWM`), with those pages of the program's file that are in memory. The kernel drops and reads them as it likes."},
+	{"metrics.size", "MB", "size of a scrape", "The text of `/metrics` at the end, uncompressed."},
 }
 
 // figureOf returns the figure with a key.

@@ -52,7 +52,12 @@ func (b *bench) measure(ctx context.Context, p plan) (measured, error) {
 		}
 	}
 	most, err := b.program.mostMemory()
+	if err != nil {
+		return m, err
+	}
 	m["memory.peak"], m["memory.resident"] = float64(most.Own)/mebi, float64(most.Resident)/mebi
+	scraped, err := b.program.scrape(ctx)
+	m["metrics.size"] = float64(scraped) / 1e6
 	return m, err
 }
 

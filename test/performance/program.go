@@ -90,22 +90,32 @@ func (p *program) mostMemory() (controlplane.Memory, error) {
 
 // profile saves a profile that the program's /debug/pprof serves.
 func (p *program) profile(ctx context.Context, name, path string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metrics+"/debug/pprof/"+name, http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("ask for a profile: %w", err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the program serves no profile %s: %s", name, response.Status)
-	}
 	file, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(file, response.Body)
+	_, err = p.fetch(ctx, "debug/pprof/"+name, file)
 	return errors.Join(err, file.Close())
+}
+
+// scrape returns how many bytes a scrape of the metrics has.
+func (p *program) scrape(ctx context.Context) (int64, error) {
+	return p.fetch(ctx, "metrics", io.Discard)
+}
+
+// fetch copies what the program serves, and returns its size in bytes.
+func (p *program) fetch(ctx context.Context, path string, to io.Writer) (int64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metrics+"/"+path, http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, fmt.Errorf("ask for %s: %w", path, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("the program serves no %s: %s", path, response.Status)
+	}
+	return io.Copy(to, response.Body)
 }
