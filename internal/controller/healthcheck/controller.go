@@ -4,8 +4,7 @@
 // the objects that a Flux Kustomization has applied, and writes whether they are healthy.
 //
 //	controller.go   one evaluation, from the read of the check to the write
-//	setup.go        options, indexes, and the controller that the manager runs
-//	watches.go      which events lead to an evaluation
+//	watches.go      options, indexes, and which events lead to an evaluation
 //	sharing.go      one look at a Kustomization serves all checks that name it
 //	evaluations.go  the state that is kept from one evaluation to the next
 //	status.go       the write

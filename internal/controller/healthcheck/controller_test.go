@@ -24,6 +24,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
+	"github.com/fluxrollouts/rollout-controller/test/env"
 )
 
 const (
@@ -50,7 +51,7 @@ func TestACheckFollowsTheObjectsOfItsKustomization(t *testing.T) {
 	s.Expect(s.check.Status.LastErrorTime.Time).To(BeTemporally("==", failedAt.Time))
 	s.Expect(*s.check.Status.Message).To(HavePrefix("Failed: Deployment " + s.check.Namespace + "/web: "))
 
-	s.Expect(testClient.Delete(s.ctx, s.deployment)).To(Succeed())
+	s.Expect(s.Delete(s.Ctx, s.deployment)).To(Succeed())
 	s.Eventually(s.status).Should(Equal(healthy), "an object that does not exist is skipped")
 	s.Expect(s.check.Status.LastErrorTime.Time).To(BeTemporally("==", failedAt.Time))
 	s.Expect(s.requests.Count("/secrets")).To(BeZero())
@@ -73,7 +74,7 @@ func TestACheckFollowsItsKustomization(t *testing.T) {
 	})
 	s.Eventually(s.status).Should(Equal(healthy))
 
-	s.Expect(testClient.Delete(s.ctx, s.kustomization)).To(Succeed())
+	s.Expect(s.Delete(s.Ctx, s.kustomization)).To(Succeed())
 	s.Eventually(s.status).Should(Equal(unhealthy))
 	s.Expect(s.check.Status.LastErrorTime).NotTo(BeNil())
 }
@@ -127,7 +128,7 @@ func TestManyChangesWithinAMomentAreOneEvaluation(t *testing.T) {
 	for i := range 40 {
 		change := client.MergeFrom(s.deployment.DeepCopy())
 		metav1.SetMetaDataAnnotation(&s.deployment.ObjectMeta, "change", fmt.Sprint(i))
-		s.Expect(testClient.Patch(s.ctx, s.deployment, change)).To(Succeed())
+		s.Expect(s.Patch(s.Ctx, s.deployment, change)).To(Succeed())
 	}
 	time.Sleep(1500 * time.Millisecond)
 	seconds := int(time.Since(began).Seconds())
@@ -141,9 +142,9 @@ func TestACheckOfAnotherClassIsNeverTouched(t *testing.T) {
 	for name, class := range map[string]*string{"none": nil, "other": &other} {
 		check := &v1alpha1.HealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: s.check.Namespace, Name: name}}
 		check.Spec.Class = class
-		s.Expect(testClient.Create(s.ctx, check)).To(Succeed())
+		s.Expect(s.Create(s.Ctx, check)).To(Succeed())
 		s.Consistently(func() v1alpha1.HealthCheckStatus {
-			s.Expect(testClient.Get(s.ctx, client.ObjectKeyFromObject(check), check)).To(Succeed())
+			s.Expect(s.Get(s.Ctx, client.ObjectKeyFromObject(check), check)).To(Succeed())
 			return check.Status
 		}, "500ms").Should(BeZero())
 	}
@@ -218,9 +219,8 @@ func (unwatched) Use(types.NamespacedName, []schema.GroupVersionResource) bool {
 func (unwatched) Drop(types.NamespacedName)                                    {}
 
 func TestAResetDuringAnEvaluationIsNotOverwritten(t *testing.T) {
-	s := &shop{WithT: NewWithT(t), ctx: context.Background()}
-	s.createCheck("default", map[string]string{})
-	t.Cleanup(func() { _ = testClient.Delete(context.WithoutCancel(s.ctx), s.check) })
+	s := &shop{Env: env.Open(t, testClient, env.Kinds()...)}
+	s.createCheck(nil)
 	resets := 0
 	r := &Reconciler{
 		Client: testClient, Now: time.Now, watches: unwatched{}, retries: newRetries(time.Minute),
@@ -233,21 +233,20 @@ func TestAResetDuringAnEvaluationIsNotOverwritten(t *testing.T) {
 	}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.check)}
 
-	result, err := r.Reconcile(s.ctx, request)
+	result, err := r.Reconcile(s.Ctx, request)
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(result.RequeueAfter).To(Equal(recheck.AfterConflict))
 	s.Expect(s.status()).To(Equal(pending))
 
-	result, err = r.Reconcile(s.ctx, request)
+	result, err = r.Reconcile(s.Ctx, request)
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(result).To(Equal(ctrl.Result{}))
 	s.Expect(s.status()).To(Equal(healthy))
 }
 
 func TestAReadThatFailsIsRepeatedWithPatience(t *testing.T) {
-	s := &shop{WithT: NewWithT(t), ctx: context.Background()}
-	s.createCheck("default", map[string]string{})
-	t.Cleanup(func() { _ = testClient.Delete(context.WithoutCancel(s.ctx), s.check) })
+	s := &shop{Env: env.Open(t, testClient, env.Kinds()...)}
+	s.createCheck(nil)
 	answer := health.Pending("unreadable")
 	answer.Err = errors.New("unreadable")
 	now := time.Now()
@@ -257,13 +256,13 @@ func TestAReadThatFailsIsRepeatedWithPatience(t *testing.T) {
 	}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.check)}
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second} {
-		result, err := r.Reconcile(s.ctx, request)
+		result, err := r.Reconcile(s.Ctx, request)
 		s.Expect(err).NotTo(HaveOccurred())
 		s.Expect(result.RequeueAfter).To(Equal(want))
 		now = now.Add(want)
 	}
 	answer = health.Healthy("fine")
-	result, err := r.Reconcile(s.ctx, request)
+	result, err := r.Reconcile(s.Ctx, request)
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(result).To(Equal(ctrl.Result{}))
 }
@@ -274,7 +273,7 @@ func TestACheckThatIsAskedForIsEvaluatedAndSaysSo(t *testing.T) {
 	s.Eventually(s.status).Should(Equal(healthy))
 	before := s.check.DeepCopy()
 	s.check.Annotations[v1alpha1.ReconcileRequestAnnotation] = "token"
-	s.Expect(testClient.Patch(s.ctx, s.check, client.MergeFrom(before))).To(Succeed())
+	s.Expect(s.Patch(s.Ctx, s.check, client.MergeFrom(before))).To(Succeed())
 	s.Eventually(func() string { s.read(); return s.check.Status.LastHandledReconcileAt }).Should(Equal("token"))
 	version := s.version()
 	s.Consistently(s.version, time.Second).Should(Equal(version), "once")

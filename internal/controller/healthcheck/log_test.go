@@ -18,6 +18,6 @@ func TestTheLogIsAsThePageShowsIt(t *testing.T) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	s := openShop(t, testPlane.RESTConfig(), nil)
 	s.deploy(1)
-	s.Eventually(func() ([]string, error) { return s.log.Lacks(string(page), "healthcheck", s.check.Namespace) }).Should(BeEmpty(),
-		func() string { return fmt.Sprint(s.log.Info()) })
+	s.Eventually(func() ([]string, error) { return s.Log.Lacks(string(page), "healthcheck", s.check.Namespace) }).Should(BeEmpty(),
+		func() string { return fmt.Sprint(s.Log.Info()) })
 }

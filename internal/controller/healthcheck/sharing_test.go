@@ -313,14 +313,14 @@ func TestManyChecksOfAKustomizationCostNoMoreReadsThanOne(t *testing.T) {
 			Namespace: s.check.Namespace, Name: fmt.Sprint("web-", i), Annotations: s.check.Annotations,
 		}}
 		check.Spec = s.check.Spec
-		s.Expect(testClient.Create(s.ctx, check)).To(Succeed())
+		s.Expect(s.Create(s.Ctx, check)).To(Succeed())
 		all = append(all, check)
 	}
 	say := func(want v1alpha1.HealthStatus) func() int {
 		return func() int {
 			n := 0
 			for _, check := range all {
-				s.Expect(testClient.Get(s.ctx, client.ObjectKeyFromObject(check), check)).To(Succeed())
+				s.Expect(s.Get(s.Ctx, client.ObjectKeyFromObject(check), check)).To(Succeed())
 				if check.Status.Status == want {
 					n++
 				}

@@ -3,7 +3,6 @@
 package healthcheck
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -16,9 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cache"
@@ -30,11 +27,9 @@ import (
 // shop is a namespace with a HealthCheck for the Kustomization web, which has applied the
 // Deployment web.
 type shop struct {
-	*WithT
+	*env.Env
 
-	ctx           context.Context
 	requests      *fixture.Requests
-	log           *fixture.Log
 	kustomization *kustomizev1.Kustomization
 	deployment    *appsv1.Deployment
 	check         *v1alpha1.HealthCheck
@@ -43,36 +38,29 @@ type shop struct {
 // openShop creates the shop and runs the controller for it as the given user.
 func openShop(t *testing.T, user *rest.Config, annotations map[string]string) *shop {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	s := &shop{WithT: NewWithT(t), ctx: ctx, requests: &fixture.Requests{}, log: &fixture.Log{}}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
-	s.Expect(testClient.Create(ctx, namespace)).To(Succeed())
-	s.createKustomization(namespace.Name)
-	s.createDeployment(namespace.Name)
-	s.createCheck(namespace.Name, annotations)
-	done := s.runController(user, namespace.Name)
-	t.Cleanup(func() {
-		cancel()
-		s.Expect(<-done).To(Succeed())
-	})
+	s := &shop{Env: env.Open(t, testClient, env.Kinds()...), requests: &fixture.Requests{}}
+	s.createKustomization()
+	s.createDeployment()
+	s.createCheck(annotations)
+	s.Run(t, s.newController(user))
 	return s
 }
 
-func (s *shop) createKustomization(namespace string) {
+func (s *shop) createKustomization() {
 	s.kustomization = &kustomizev1.Kustomization{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "web"},
 		Spec: kustomizev1.KustomizationSpec{
 			Interval:  metav1.Duration{Duration: time.Hour},
 			SourceRef: kustomizev1.CrossNamespaceSourceReference{Kind: "OCIRepository", Name: "web"},
 		},
 	}
-	s.Expect(testClient.Create(s.ctx, s.kustomization)).To(Succeed())
+	s.Expect(s.Create(s.Ctx, s.kustomization)).To(Succeed())
 	s.flux(func(k *kustomizev1.Kustomization) {
 		k.Status.ObservedGeneration = k.Generation
 		k.Status.LastAppliedRevision, k.Status.LastAttemptedRevision = "1", "1"
 		k.Status.Inventory = &kustomizev1.ResourceInventory{Entries: []kustomizev1.ResourceRef{
-			{ID: namespace + "_web_apps_Deployment", Version: "v1"},
-			{ID: namespace + "_key__Secret", Version: "v1"},
+			{ID: s.Namespace + "_web_apps_Deployment", Version: "v1"},
+			{ID: s.Namespace + "_key__Secret", Version: "v1"},
 		}}
 		sayReady(k, metav1.ConditionTrue, meta.ReconciliationSucceededReason, "Applied revision: 1")
 	})
@@ -81,11 +69,11 @@ func (s *shop) createKustomization(namespace string) {
 // flux acts as Flux: it changes the Kustomization's status.
 func (s *shop) flux(change func(*kustomizev1.Kustomization)) {
 	s.Eventually(func() error {
-		if err := testClient.Get(s.ctx, client.ObjectKeyFromObject(s.kustomization), s.kustomization); err != nil {
+		if err := s.Get(s.Ctx, client.ObjectKeyFromObject(s.kustomization), s.kustomization); err != nil {
 			return err
 		}
 		change(s.kustomization)
-		return testClient.Status().Update(s.ctx, s.kustomization)
+		return s.Status().Update(s.Ctx, s.kustomization)
 	}).Should(Succeed())
 }
 
@@ -101,11 +89,11 @@ func sayReady(k *kustomizev1.Kustomization, is metav1.ConditionStatus, reason, m
 	}
 }
 
-func (s *shop) createDeployment(namespace string) {
+func (s *shop) createDeployment() {
 	labels := map[string]string{"app": "web"}
 	s.deployment = &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", Labels: map[string]string{
-			kustomization.OwnerNameLabel: "web", kustomization.OwnerNamespaceLabel: namespace,
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "web", Labels: map[string]string{
+			kustomization.OwnerNameLabel: "web", kustomization.OwnerNamespaceLabel: s.Namespace,
 		}},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -115,7 +103,7 @@ func (s *shop) createDeployment(namespace string) {
 			},
 		},
 	}
-	s.Expect(testClient.Create(s.ctx, s.deployment)).To(Succeed())
+	s.Expect(s.Create(s.Ctx, s.deployment)).To(Succeed())
 }
 
 var (
@@ -130,7 +118,7 @@ func (s *shop) deploy(ready int32) { s.deployWith(ready, rolledOut) }
 
 func (s *shop) deployWith(ready int32, progressing appsv1.DeploymentCondition) {
 	s.Eventually(func() error {
-		if err := testClient.Get(s.ctx, client.ObjectKeyFromObject(s.deployment), s.deployment); err != nil {
+		if err := s.Get(s.Ctx, client.ObjectKeyFromObject(s.deployment), s.deployment); err != nil {
 			return err
 		}
 		s.deployment.Status = appsv1.DeploymentStatus{
@@ -138,14 +126,14 @@ func (s *shop) deployWith(ready int32, progressing appsv1.DeploymentCondition) {
 			ReadyReplicas: ready, AvailableReplicas: ready,
 			Conditions: []appsv1.DeploymentCondition{progressing, available},
 		}
-		return testClient.Status().Update(s.ctx, s.deployment)
+		return s.Status().Update(s.Ctx, s.deployment)
 	}).Should(Succeed())
 }
 
-func (s *shop) createCheck(namespace string, annotations map[string]string) {
+func (s *shop) createCheck(annotations map[string]string) {
 	class := v1alpha1.HealthCheckClassKustomization
 	s.check = &v1alpha1.HealthCheck{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", Annotations: map[string]string{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "web", Annotations: map[string]string{
 			v1alpha1.KustomizationAnnotation: "web",
 		}},
 		Spec: v1alpha1.HealthCheckSpec{Class: &class},
@@ -153,20 +141,20 @@ func (s *shop) createCheck(namespace string, annotations map[string]string) {
 	for key, value := range annotations {
 		s.check.Annotations[key] = value
 	}
-	s.Expect(testClient.Create(s.ctx, s.check)).To(Succeed())
+	s.Expect(s.Create(s.Ctx, s.check)).To(Succeed())
 }
 
 // reset acts as the controller of Rollouts.
 func (s *shop) reset() {
 	message := "reset"
 	s.Eventually(func() error {
-		if err := testClient.Get(s.ctx, client.ObjectKeyFromObject(s.check), s.check); err != nil {
+		if err := s.Get(s.Ctx, client.ObjectKeyFromObject(s.check), s.check); err != nil {
 			return err
 		}
 		s.check.Status = v1alpha1.HealthCheckStatus{
 			Status: v1alpha1.HealthStatusPending, Message: &message, LastChangeTime: &metav1.Time{Time: time.Now()},
 		}
-		return testClient.Status().Update(s.ctx, s.check)
+		return s.Status().Update(s.Ctx, s.check)
 	}).Should(Succeed())
 }
 
@@ -181,22 +169,15 @@ func (s *shop) version() string {
 }
 
 func (s *shop) read() {
-	s.Expect(testClient.Get(s.ctx, client.ObjectKeyFromObject(s.check), s.check)).To(Succeed())
+	s.Expect(s.Get(s.Ctx, client.ObjectKeyFromObject(s.check), s.check)).To(Succeed())
 }
 
-func (s *shop) runController(user *rest.Config, namespace string) <-chan error {
+// newController returns a manager that runs the controller as the given user.
+func (s *shop) newController(user *rest.Config) ctrl.Manager {
 	user = rest.CopyConfig(user)
 	user.Wrap(s.requests.Wrap)
-	options := cache.Options(nil)
-	options.DefaultNamespaces = map[string]ctrlcache.Config{namespace: {}}
-	mgr, err := ctrl.NewManager(user, ctrl.Options{
-		Scheme: env.Scheme(), Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: fixture.ControllerConfig(), Logger: s.log.Logger(),
-	})
-	s.Expect(err).NotTo(HaveOccurred())
+	mgr := s.NewManager(user, env.Scheme(), cache.Options(nil))
 	r := &Reconciler{Client: mgr.GetClient(), Now: time.Now}
-	s.Expect(r.SetupWithManager(s.ctx, mgr, Options{MaxRetryDelay: time.Minute})).To(Succeed())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(s.ctx) }()
-	return done
+	s.Expect(r.SetupWithManager(s.Ctx, mgr, Options{MaxRetryDelay: time.Minute})).To(Succeed())
+	return mgr
 }
