@@ -118,9 +118,9 @@ func without(all map[string]float64, prefixes ...string) map[string]float64 {
 }
 
 var (
-	promote = promotion.Decision{Action: promotion.Promote}
-	wait    = promotion.Decision{Action: promotion.Wait}
-	nothing = promotion.Decision{Action: promotion.Nothing}
+	promote = does(promotion.Promote)
+	wait    = does(promotion.Wait)
+	nothing = does(promotion.Nothing)
 )
 
 func TestPromotionsAreCountedAsTheyEnd(t *testing.T) {
@@ -133,9 +133,9 @@ func TestPromotionsAreCountedAsTheyEnd(t *testing.T) {
 		"a bake that succeeds": {
 			happens: func(p *play) {
 				p.stores(promote, first(p).Deploying())
-				p.stores(promotion.Decision{Action: promotion.StartBake}, first(p).Baking(p.at(20)))
+				p.stores(does(promotion.StartBake), first(p).Baking(p.at(20)))
 				p.looks(wait)
-				p.stores(promotion.Decision{Action: promotion.FinishBake}, first(p).Succeeded().BakeStart(p.at(20)).BakeEnd(p.at(320)))
+				p.stores(does(promotion.FinishBake), first(p).Succeeded().BakeStart(p.at(20)).BakeEnd(p.at(320)))
 				p.looks(nothing)
 			},
 			want: map[string]float64{
@@ -150,7 +150,7 @@ func TestPromotionsAreCountedAsTheyEnd(t *testing.T) {
 		"one without a bake time, and one with nothing to wait for": {
 			happens: func(p *play) {
 				p.stores(promote, first(p).Deploying())
-				p.stores(promotion.Decision{Action: promotion.FinishBake}, first(p).Succeeded().BakeEnd(p.at(7)))
+				p.stores(does(promotion.FinishBake), first(p).Succeeded().BakeEnd(p.at(7)))
 				p.stores(promote, second(p).Succeeded().BakeEnd(p.at(100)), first(p).Succeeded().BakeEnd(p.at(7)))
 			},
 			want: map[string]float64{
@@ -163,7 +163,7 @@ func TestPromotionsAreCountedAsTheyEnd(t *testing.T) {
 		"a deployment that never becomes healthy": {
 			happens: func(p *play) {
 				p.stores(promote, first(p).Deploying())
-				p.stores(promotion.Decision{Action: promotion.FailBake}, first(p).Failed().BakeEnd(p.at(600)))
+				p.stores(does(promotion.FailBake), first(p).Failed().BakeEnd(p.at(600)))
 			},
 			want: map[string]float64{
 				"rollout_promotions_started_total{trigger=automatic}":  1,
@@ -175,11 +175,11 @@ func TestPromotionsAreCountedAsTheyEnd(t *testing.T) {
 		"a failed bake, a rollback, and the time to restore": {
 			happens: func(p *play) {
 				p.stores(promote, first(p).Deploying())
-				p.stores(promotion.Decision{Action: promotion.StartBake}, first(p).Baking(p.at(10)))
+				p.stores(does(promotion.StartBake), first(p).Baking(p.at(10)))
 				failed := first(p).Failed().BakeStart(p.at(10)).BakeEnd(p.at(40))
-				p.stores(promotion.Decision{Action: promotion.FailBake}, failed)
-				p.stores(promotion.Decision{Action: promotion.Promote, Manual: true}, second(p).Deploying(), failed)
-				p.stores(promotion.Decision{Action: promotion.FinishBake}, second(p).Succeeded().BakeEnd(p.at(130)), failed)
+				p.stores(does(promotion.FailBake), failed)
+				p.stores(promotion.Decision{Outcome: promotion.Outcome{Action: promotion.Promote, Manual: true}}, second(p).Deploying(), failed)
+				p.stores(does(promotion.FinishBake), second(p).Succeeded().BakeEnd(p.at(130)), failed)
 			},
 			want: map[string]float64{
 				"rollout_promotions_started_total{trigger=automatic}":     1,
@@ -197,7 +197,7 @@ func TestPromotionsAreCountedAsTheyEnd(t *testing.T) {
 		"a tag that was pushed again": {
 			happens: func(p *play) {
 				p.stores(promote, first(p).Deploying())
-				moved := promotion.Decision{Action: promotion.Supersede, Reason: v1alpha1.TagMovedReason}
+				moved := promotion.Decision{Outcome: promotion.Outcome{Action: promotion.Supersede, Reason: v1alpha1.TagMovedReason}}
 				p.stores(moved, second(p).Deploying(), first(p).Cancelled())
 			},
 			want: map[string]float64{
@@ -210,9 +210,9 @@ func TestPromotionsAreCountedAsTheyEnd(t *testing.T) {
 		"a retry has a result of its own": {
 			happens: func(p *play) {
 				p.stores(promote, first(p).Deploying())
-				p.stores(promotion.Decision{Action: promotion.FailBake}, first(p).Failed().BakeEnd(p.at(60)))
-				p.stores(promotion.Decision{Action: promotion.Retry}, first(p).Deploying().Retried(p.at(100)))
-				p.stores(promotion.Decision{Action: promotion.FinishBake}, first(p).Succeeded().Retried(p.at(100)).BakeEnd(p.at(105)))
+				p.stores(does(promotion.FailBake), first(p).Failed().BakeEnd(p.at(60)))
+				p.stores(does(promotion.Retry), first(p).Deploying().Retried(p.at(100)))
+				p.stores(does(promotion.FinishBake), first(p).Succeeded().Retried(p.at(100)).BakeEnd(p.at(105)))
 			},
 			want: map[string]float64{
 				"rollout_promotions_started_total{trigger=automatic}":     1,
@@ -230,7 +230,7 @@ func TestPromotionsAreCountedAsTheyEnd(t *testing.T) {
 		"a running one is superseded": {
 			happens: func(p *play) {
 				p.stores(promote, first(p).Deploying())
-				p.stores(promotion.Decision{Action: promotion.Supersede}, second(p).Deploying(), first(p).Cancelled().BakeEnd(p.at(100)))
+				p.stores(does(promotion.Supersede), second(p).Deploying(), first(p).Cancelled().BakeEnd(p.at(100)))
 			},
 			want: map[string]float64{
 				"rollout_promotions_started_total{trigger=automatic}":     2,
@@ -242,7 +242,7 @@ func TestPromotionsAreCountedAsTheyEnd(t *testing.T) {
 		"a running one is superseded, and the history keeps one entry": {
 			happens: func(p *play) {
 				p.stores(promote, first(p).Deploying())
-				p.stores(promotion.Decision{Action: promotion.Supersede}, second(p).Deploying())
+				p.stores(does(promotion.Supersede), second(p).Deploying())
 			},
 			want: map[string]float64{
 				"rollout_promotions_started_total{trigger=automatic}": 2,
@@ -269,7 +269,7 @@ func TestPromotionsAreCountedAsTheyEnd(t *testing.T) {
 			happens: func(p *play) {
 				p.stores(promote, first(p).Deploying())
 				again := fixture.MakeEntry("1.0.0").ID(2).At(p.at(0)).Deploying()
-				p.stores(promotion.Decision{Action: promotion.Supersede}, again, first(p).Cancelled().BakeEnd(p.at(0)))
+				p.stores(does(promotion.Supersede), again, first(p).Cancelled().BakeEnd(p.at(0)))
 			},
 			want: map[string]float64{
 				"rollout_promotions_started_total{trigger=automatic}":     2,
@@ -280,7 +280,7 @@ func TestPromotionsAreCountedAsTheyEnd(t *testing.T) {
 		"another client marks it successful": {
 			happens: func(p *play) {
 				p.stores(promote, first(p).Deploying())
-				p.stores(promotion.Decision{Action: promotion.StartBake}, first(p).Baking(p.at(10)))
+				p.stores(does(promotion.StartBake), first(p).Baking(p.at(10)))
 				p.others(first(p).Succeeded().BakeStart(p.at(10)).BakeEnd(p.at(25)))
 				p.looks(nothing)
 				p.looks(nothing)
@@ -300,7 +300,7 @@ func TestPromotionsAreCountedAsTheyEnd(t *testing.T) {
 				p.others(second(p).Baking(p.at(110)), failed)
 				p.restart()
 				p.looks(wait)
-				p.stores(promotion.Decision{Action: promotion.FinishBake}, second(p).Succeeded().BakeStart(p.at(110)).BakeEnd(p.at(410)), failed)
+				p.stores(does(promotion.FinishBake), second(p).Succeeded().BakeStart(p.at(110)).BakeEnd(p.at(410)), failed)
 			},
 			want: map[string]float64{
 				"rollout_promotions_total{result=Succeeded}":            1,
@@ -321,7 +321,7 @@ func TestPromotionsAreCountedAsTheyEnd(t *testing.T) {
 		},
 		"a lost history is adopted": {
 			happens: func(p *play) {
-				p.stores(promotion.Decision{Action: promotion.Adopt}, first(p).Deploying())
+				p.stores(does(promotion.Adopt), first(p).Deploying())
 			},
 			want: map[string]float64{"rollout_promotions_started_total{trigger=adoption}": 1},
 		},
@@ -349,10 +349,15 @@ func TestPromotionsAreCountedAsTheyEnd(t *testing.T) {
 	}
 }
 
+// does returns the decision for an action.
+func does(a promotion.Action) promotion.Decision {
+	return promotion.Decision{Outcome: promotion.Outcome{Action: a}}
+}
+
 // held returns a decision not to promote candidates, each for the given reasons, newest
 // first.
 func held(candidates ...promotion.Verdict) promotion.Decision {
-	return promotion.Decision{Action: promotion.Nothing, Candidates: candidates}
+	return promotion.Decision{Outcome: promotion.Outcome{Action: promotion.Nothing}, Releases: promotion.Releases{Candidates: candidates}}
 }
 
 func candidate(tag string, reasons ...string) promotion.Verdict {
@@ -393,7 +398,7 @@ func TestBlockedTimeGrowsWithoutAPass(t *testing.T) {
 		"rollout_blocked_seconds_total{reason=SomeGatesBlocking}": 100,
 		"rollout_blocked{reason=ScheduleClosed}":                  1, "rollout_blocked_seconds_total{reason=ScheduleClosed}": 5})
 
-	p.stores(promotion.Decision{Action: promotion.Promote, Release: v1alpha1.VersionInfo{Tag: "1.2.0"}, Candidates: []promotion.Verdict{candidate("1.2.0")}},
+	p.stores(promotion.Decision{Outcome: promotion.Outcome{Action: promotion.Promote, Release: v1alpha1.VersionInfo{Tag: "1.2.0"}}, Releases: promotion.Releases{Candidates: []promotion.Verdict{candidate("1.2.0")}}},
 		fixture.MakeEntry("1.2.0").Deploying())
 	p.clock.Pass(time.Hour)
 	past := map[string]float64{
@@ -430,9 +435,7 @@ func TestAReleaseWaitsFromWhenItIsACandidate(t *testing.T) {
 		return without(series(t, p.metrics), "rollout_rollouts", "rollout_blocked", "rollout_promotions", "rollout_deploy")
 	}
 	release := func(tag string, manual bool, candidates ...promotion.Verdict) promotion.Decision {
-		return promotion.Decision{
-			Action: promotion.Promote, Manual: manual, Release: v1alpha1.VersionInfo{Tag: tag}, Candidates: candidates,
-		}
+		return promotion.Decision{Outcome: promotion.Outcome{Action: promotion.Promote, Manual: manual, Release: v1alpha1.VersionInfo{Tag: tag}}, Releases: promotion.Releases{Candidates: candidates}}
 	}
 	p.looks(held(candidate("1.1.0", v1alpha1.SomeGatesBlockingReason)))
 	p.clock.Pass(time.Minute)

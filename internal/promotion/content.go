@@ -103,12 +103,12 @@ func (in Input) accepted(t Target) string {
 	return ""
 }
 
-// DigestToStore returns the digest to store for a target with the decision: the one with
+// DigestToStore returns the digest to store for a target with the outcome: the one with
 // which it was last seen applied.
-func (in Input) DigestToStore(t Target, d Decision) string {
-	moved := d.Reason == v1alpha1.TagMovedReason
+func (in Input) DigestToStore(t Target, o Outcome) string {
+	moved := o.Reason == v1alpha1.TagMovedReason
 	switch {
-	case in.Rollout.Current() == nil, d.Action.Promotes() && !moved:
+	case in.Rollout.Current() == nil, o.Action.Promotes() && !moved:
 		return ""
 	case t.Digest != "" && (t.State == v1alpha1.TargetApplied || t.Moved != ""):
 		return t.Digest

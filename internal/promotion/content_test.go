@@ -161,7 +161,7 @@ func TestWhatOneTargetStillHasIsNoOtherPush(t *testing.T) {
 	in.Targets.All = in.Compared()
 	d := promotion.Decide(in)
 	diff(t, []any{promotion.Supersede, v1alpha1.TagMovedReason}, []any{d.Action, d.Reason})
-	diff(t, []string{"sha256:aaa", "sha256:bbb"}, []string{in.DigestToStore(in.Targets.All[0], d), in.DigestToStore(in.Targets.All[1], d)})
+	diff(t, []string{"sha256:aaa", "sha256:bbb"}, []string{in.DigestToStore(in.Targets.All[0], d.Outcome), in.DigestToStore(in.Targets.All[1], d.Outcome)})
 }
 
 // Two objects pulled the tag before and after it was pushed again, and nobody knows which
@@ -234,7 +234,7 @@ func TestWhatIsPulledWhileThePolicyCannotBeRead(t *testing.T) {
 			if made := d.Reason == v1alpha1.TagMovedReason; made != (test.becomes != nil) || made && d.Release != *test.becomes {
 				t.Errorf("it becomes %v for %q, want %v", d.Release, d.Reason, test.becomes)
 			}
-			stored := in.DigestToStore(in.Targets.All[0], d)
+			stored := in.DigestToStore(in.Targets.All[0], d.Outcome)
 			diff(t, test.stored, stored)
 
 			history, err := promotion.Record(in, d)

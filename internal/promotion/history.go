@@ -41,11 +41,11 @@ func Record(in Input, d Decision) ([]v1alpha1.DeploymentHistoryEntry, error) {
 	case Promote, Supersede, Adopt:
 		return recordPromotion(in, d, history)
 	case StartBake:
-		return recordOutcome(in, d, history, v1alpha1.BakeInProgress)
+		return recordOutcome(in, d.Outcome, history, v1alpha1.BakeInProgress)
 	case FinishBake:
-		return recordOutcome(in, d, history, v1alpha1.BakeSucceeded)
+		return recordOutcome(in, d.Outcome, history, v1alpha1.BakeSucceeded)
 	case FailBake:
-		return recordOutcome(in, d, history, v1alpha1.BakeFailed)
+		return recordOutcome(in, d.Outcome, history, v1alpha1.BakeFailed)
 	case Retry:
 		return recordRetry(in, history)
 	case Nothing, Wait:
@@ -81,16 +81,16 @@ func wholeSecond(t time.Time) time.Time {
 }
 
 func recordOutcome(
-	in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry, to v1alpha1.BakeStatus,
+	in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry, to v1alpha1.BakeStatus,
 ) ([]v1alpha1.DeploymentHistoryEntry, error) {
 	if !in.Rollout.Current().State().Running() {
 		return nil, fmt.Errorf("no promotion is under way that could become %q", to)
 	}
-	history[0].FailedHealthChecks = failedWithinRoom(d.Failed)
-	if version := &history[0].Version; version.Digest == nil && d.Action != FailBake {
+	history[0].FailedHealthChecks = failedWithinRoom(o.Failed)
+	if version := &history[0].Version; version.Digest == nil && o.Action != FailBake {
 		version.Digest = text(in.pulled())
 	}
-	return history, advance(&history[0], to, d.Message, in)
+	return history, advance(&history[0], to, o.Message, in)
 }
 
 // aMoment is how much later than now the timestamp of a retry may be and still be used as
@@ -131,31 +131,31 @@ func seenBefore(in Input, entry *v1alpha1.DeploymentHistoryEntry) []*metav1.Time
 
 func recordPromotion(in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha1.DeploymentHistoryEntry, error) {
 	if len(history) > 0 && history[0].State().Running() {
-		if err := advance(&history[0], v1alpha1.BakeCancelled, "superseded by "+Successor(in, d), in); err != nil {
+		if err := advance(&history[0], v1alpha1.BakeCancelled, "superseded by "+Successor(in, d.Outcome), in); err != nil {
 			return nil, err
 		}
 	}
-	entry := newEntry(in, d, history)
+	entry := newEntry(in, d.Outcome, history)
 	if err := advance(&entry, firstState(in), expectation(in, d.Release.Tag), in); err != nil {
 		return nil, err
 	}
-	return limit(append([]v1alpha1.DeploymentHistoryEntry{entry}, history...), in, d), nil
+	return limit(append([]v1alpha1.DeploymentHistoryEntry{entry}, history...), in, d.Ledger), nil
 }
 
 // Successor returns the name of what replaces the current release.
-func Successor(in Input, d Decision) string {
-	if d.Release.Tag == in.Rollout.Current().Version.Tag {
+func Successor(in Input, o Outcome) string {
+	if o.Release.Tag == in.Rollout.Current().Version.Tag {
 		return "other content of the same tag"
 	}
-	return d.Release.Tag
+	return o.Release.Tag
 }
 
-func newEntry(in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry) v1alpha1.DeploymentHistoryEntry {
+func newEntry(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) v1alpha1.DeploymentHistoryEntry {
 	id := nextID(in, history)
-	message, by := entryMessage(in, d), triggeredBy(in, d)
+	message, by := entryMessage(in, o), triggeredBy(in, o)
 	return v1alpha1.DeploymentHistoryEntry{
 		ID:          &id,
-		Version:     *d.Release.DeepCopy(),
+		Version:     *o.Release.DeepCopy(),
 		Timestamp:   metav1.NewTime(in.Now.Truncate(time.Second)),
 		Message:     &message,
 		TriggeredBy: &by,
@@ -202,13 +202,13 @@ func expectation(in Input, tag string) string {
 }
 
 // limit cuts the history to its limit. Entries that decide about candidates stay.
-func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, d Decision) []v1alpha1.DeploymentHistoryEntry {
+func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, ledger []v1alpha1.VersionInfo) []v1alpha1.DeploymentHistoryEntry {
 	most := in.Rollout.Spec.GetVersionHistoryLimit()
 	if len(history) <= most {
 		return history
 	}
 	kept := slices.Clone(history[:most])
-	retained := retainedEntries(history, d.Ledger, in.Policy)
+	retained := retainedEntries(history, ledger, in.Policy)
 	for i := most; i < len(history); i++ {
 		if retained[i] {
 			kept = append(kept, history[i])

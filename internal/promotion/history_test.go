@@ -300,7 +300,7 @@ func TestTransitionsThatAreNotAllowedFail(t *testing.T) {
 		for _, from := range states {
 			t.Run(string(action)+" from "+string(from), func(t *testing.T) {
 				in := given(rollout().BakeTime(time.Hour).Ledger("1.0.0", "1.1.0").History(entry("1.0.0").State(from))).in()
-				_, err := promotion.Record(in, promotion.Decision{Action: action, Release: release("1.1.0").Obj()})
+				_, err := promotion.Record(in, promotion.Decision{Outcome: promotion.Outcome{Action: action, Release: release("1.1.0").Obj()}})
 				want := false
 				for _, ok := range froms {
 					want = want || ok == from
@@ -316,7 +316,7 @@ func TestTransitionsThatAreNotAllowedFail(t *testing.T) {
 func TestAnOutcomeWithoutAPromotionFails(t *testing.T) {
 	for _, action := range []promotion.Action{promotion.StartBake, promotion.FinishBake, promotion.FailBake, promotion.Retry} {
 		t.Run(string(action), func(t *testing.T) {
-			_, err := promotion.Record(given(rollout()).in(), promotion.Decision{Action: action})
+			_, err := promotion.Record(given(rollout()).in(), promotion.Decision{Outcome: promotion.Outcome{Action: action}})
 			if err == nil || !strings.Contains(err.Error(), "no promotion") {
 				t.Errorf("got error %v, want one that says there is no promotion", err)
 			}

@@ -131,7 +131,7 @@ func usedTheWords(in Input, current *v1alpha1.DeploymentHistoryEntry) bool {
 	if unheard := notHeeded(in); unheard != "" && strings.HasSuffix(*current.Message, unheard) {
 		return true
 	}
-	manual := Decision{Manual: true, Message: *current.Message}
+	manual := Outcome{Manual: true, Message: *current.Message}
 	return *current.TriggeredBy == triggeredBy(in, manual) && *current.Message == entryMessage(in, manual)
 }
 
@@ -172,7 +172,7 @@ func (d *Decision) answerForce(in Input) {
 // if the controller died before it could remove the annotation. Such a request is not
 // reported as unnecessary.
 func usedTheForce(in Input, current *v1alpha1.DeploymentHistoryEntry) bool {
-	forced := Decision{Manual: true, Message: byForce}
+	forced := Outcome{Manual: true, Message: byForce}
 	return current.State().Running() && current.TriggeredBy != nil && *current.TriggeredBy == triggeredBy(in, forced) &&
 		current.Message != nil && *current.Message == entryMessage(in, forced)
 }
@@ -269,14 +269,14 @@ func has(rollout *v1alpha1.Rollout, annotation string) bool {
 
 // entryMessage returns why a release was promoted, for the history: the user's message,
 // or else the message of the decision.
-func entryMessage(in Input, d Decision) string {
+func entryMessage(in Input, o Outcome) string {
 	switch said := in.said(v1alpha1.DeployMessageAnnotation); {
-	case d.Manual && said != "":
+	case o.Manual && said != "":
 		return truncate.Text(said, longestMessage)
-	case !d.Manual && d.Action != Adopt && d.Reason != v1alpha1.TagMovedReason:
-		return d.Message + notHeeded(in)
+	case !o.Manual && o.Action != Adopt && o.Reason != v1alpha1.TagMovedReason:
+		return o.Message + notHeeded(in)
 	}
-	return d.Message
+	return o.Message
 }
 
 // notHeeded returns the end of the message of an automatic promotion: the texts that a
@@ -295,8 +295,8 @@ func notHeeded(in Input) string {
 
 // triggeredBy returns the user who claims to have caused a manual promotion. For all
 // other promotions it returns the controller.
-func triggeredBy(in Input, d Decision) v1alpha1.TriggeredBy {
-	if user := in.said(v1alpha1.DeployUserAnnotation); d.Manual && user != "" {
+func triggeredBy(in Input, o Outcome) v1alpha1.TriggeredBy {
+	if user := in.said(v1alpha1.DeployUserAnnotation); o.Manual && user != "" {
 		return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: truncate.Text(user, longestName)}
 	}
 	return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: SystemName}

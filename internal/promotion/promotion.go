@@ -181,6 +181,21 @@ func (a Action) Promotes() bool {
 
 // Decision is what to do now, why, and when to look again.
 type Decision struct {
+	Outcome
+	Releases
+	Requests
+
+	// Resets are the HealthChecks, by index into Input.Health.Checks, that must be reset
+	// before their result counts for the current promotion.
+	Resets []int
+	// Notes are facts that are worth an event and that no condition shows.
+	Notes []Note
+	// RecheckAt is when time alone can change the decision; zero means never.
+	RecheckAt time.Time
+}
+
+// Outcome is what happens to the promotion.
+type Outcome struct {
 	// Action to carry out.
 	Action Action
 	// Release that is promoted or adopted.
@@ -194,14 +209,14 @@ type Decision struct {
 	// Overdue is true if Wait lasts longer than a promotion usually takes at this point.
 	// Then it is worth reporting what Message waits for.
 	Overdue bool
-	// MetadataResolved is true if metadata from the registry has become known and is worth a write by
-	// itself.
-	MetadataResolved bool
 	// Failed lists the HealthChecks that failed the bake.
 	Failed []v1alpha1.FailedHealthCheck
-	// Resets are the HealthChecks, by index into Input.Health.Checks, that must be reset
-	// before their result counts for the current promotion.
-	Resets []int
+	// Recovery is set if the promoted release cannot fail. It explains why.
+	Recovery *Note
+}
+
+// Releases are the known releases, and what is said of the newer ones.
+type Releases struct {
 	// Ledger is the new value of status.availableReleases.
 	Ledger []v1alpha1.VersionInfo
 	// Full is true if a longer Ledger does not fit into the status. Candidates contains all
@@ -210,11 +225,16 @@ type Decision struct {
 	// Candidates are the releases newer than the current one, newest first, each with its
 	// verdict.
 	Candidates []Verdict
+	// MetadataResolved is true if metadata from the registry has become known and is worth a
+	// write by itself.
+	MetadataResolved bool
+}
+
+// Requests are the answers to what users have asked for.
+type Requests struct {
 	// Problem prevents a user's request or the whole Rollout from being carried out; nil if
 	// there is none.
 	Problem *Problem
-	// Recovery is set if the promoted release cannot fail. It explains why.
-	Recovery *Note
 	// Consumed are the annotations of the Rollout that are used up or answered. They are
 	// removed once the decision is recorded.
 	Consumed []string
@@ -223,10 +243,6 @@ type Decision struct {
 	// Declined explains why a request that stays on the Rollout has no effect; nil if there
 	// is none.
 	Declined *Problem
-	// Notes are facts that are worth an event and that no condition shows.
-	Notes []Note
-	// RecheckAt is when time alone can change the decision; zero means never.
-	RecheckAt time.Time
 }
 
 // Note is a fact that is worth reporting once.
@@ -240,7 +256,8 @@ type Note struct {
 // Decide returns what happens to the Rollout next.
 func Decide(in Input) Decision {
 	ledger, notes := grow(in)
-	d := Decision{Action: Nothing, Ledger: ledger, Notes: notes, Problem: impossible(in.Rollout, ledger)}
+	d := Decision{Notes: notes}
+	d.Action, d.Ledger, d.Problem = Nothing, ledger, impossible(in.Rollout, ledger)
 	d.Candidates = judge(in, ledger)
 	d.choose(in)
 	if d.Action.Promotes() {

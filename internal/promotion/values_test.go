@@ -19,22 +19,22 @@ func TestLogValuesSayWhatIsDoneOrWhatKeepsItFromBeingDone(t *testing.T) {
 		want     string
 	}{
 		"a promotion": {
-			Decision{Action: Promote, Release: v1alpha1.VersionInfo{Tag: "1.2.0"}, Reason: v1alpha1.EligibleReason, Message: "the next"},
+			Decision{Outcome: Outcome{Action: Promote, Release: v1alpha1.VersionInfo{Tag: "1.2.0"}, Reason: v1alpha1.EligibleReason, Message: "the next"}},
 			"[action Promote reason Eligible message the next release 1.2.0 candidates 0]",
 		},
 		"what holds the newest candidate": {
-			Decision{Action: Nothing, Candidates: []Verdict{closed}, RecheckAt: noon},
+			Decision{Outcome: Outcome{Action: Nothing}, Releases: Releases{Candidates: []Verdict{closed}}, RecheckAt: noon},
 			"[action Nothing reason SomeGatesBlocking message gate night is closed candidates 1 recheckAt 2026-03-02T12:00:00Z]",
 		},
 		"a problem counts more": {
-			Decision{Action: Nothing, Candidates: []Verdict{closed}, Problem: &Problem{Reason: v1alpha1.UnknownReleaseReason, Message: "2.0.0 is not known"}},
+			Decision{Outcome: Outcome{Action: Nothing}, Releases: Releases{Candidates: []Verdict{closed}}, Requests: Requests{Problem: &Problem{Reason: v1alpha1.UnknownReleaseReason, Message: "2.0.0 is not known"}}},
 			"[action Nothing reason UnknownRelease message 2.0.0 is not known candidates 1]",
 		},
 		"nothing is new": {
-			Decision{Action: Nothing}, "[action Nothing reason NoReleaseCandidates candidates 0]",
+			Decision{Outcome: Outcome{Action: Nothing}}, "[action Nothing reason NoReleaseCandidates candidates 0]",
 		},
 		"resets": {
-			Decision{Action: Wait, Reason: v1alpha1.ProgressingReason, Resets: []int{0, 1}},
+			Decision{Outcome: Outcome{Action: Wait, Reason: v1alpha1.ProgressingReason}, Resets: []int{0, 1}},
 			"[action Wait reason Progressing candidates 0 resets 2]",
 		},
 	} {
@@ -47,7 +47,7 @@ func TestLogValuesSayWhatIsDoneOrWhatKeepsItFromBeingDone(t *testing.T) {
 }
 
 func TestLogValuesAreBounded(t *testing.T) {
-	d := Decision{Action: FailBake, Reason: v1alpha1.BakeTimeFailedReason, Message: strings.Repeat("x", 100_000)}
+	d := Decision{Outcome: Outcome{Action: FailBake, Reason: v1alpha1.BakeTimeFailedReason, Message: strings.Repeat("x", 100_000)}}
 	if got := len(fmt.Sprint(d.LogValues())); got > 2000 {
 		t.Errorf("the values take %d bytes", got)
 	}

@@ -434,7 +434,7 @@ func (w *world) showTargets(in promotion.Input, d promotion.Decision) {
 	w.rollout.Status.Targets = nil
 	for _, t := range in.Targets.All {
 		w.rollout.Status.Targets = append(w.rollout.Status.Targets, v1alpha1.TargetStatus{
-			Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, Version: w.current().Version.Tag, Digest: in.DigestToStore(t, d),
+			Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, Version: w.current().Version.Tag, Digest: in.DigestToStore(t, d.Outcome),
 		})
 	}
 }

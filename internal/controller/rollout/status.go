@@ -90,7 +90,7 @@ func setTargets(r report, in promotion.Input) {
 		} else {
 			next = settle(before, seen, withoutNews(before, seen, next), allApplied)
 		}
-		next.Digest = in.DigestToStore(seen, r.decision)
+		next.Digest = in.DigestToStore(seen, r.decision.Outcome)
 		r.status.Targets = append(r.status.Targets, next)
 	}
 }
