@@ -29,7 +29,7 @@ func (d *Decision) chooseManually(in Input) bool {
 }
 
 // byForce is the reason in the message when a user forces a release.
-const byForce = "a person asked for it by " + v1alpha1.ForceDeployAnnotation
+const byForce = "requested with " + v1alpha1.ForceDeployAnnotation
 
 // Backward reports whether a user promotes a release that the policy's order ranks older
 // than the current one. If the order cannot compare them, the one that appeared earlier
@@ -72,7 +72,7 @@ func (d *Decision) chooseRetry(in Input) bool {
 		return false
 	}
 	d.Action, d.Reason = Retry, v1alpha1.RetryRequestedReason
-	d.Message = "a person asked to try it again"
+	d.Message = "a retry was requested"
 	return true
 }
 
@@ -285,12 +285,12 @@ func entryMessage(in Input, o Outcome) string {
 func notHeeded(in Input) string {
 	user := truncate.Text(in.said(v1alpha1.DeployUserAnnotation), longestName)
 	switch {
-	case user == "" && in.said(v1alpha1.DeployMessageAnnotation) == "":
-		return ""
-	case user == "":
-		user = "a person"
+	case user != "":
+		return "; not requested by " + user
+	case in.said(v1alpha1.DeployMessageAnnotation) != "":
+		return "; not requested by a user"
 	}
-	return fmt.Sprintf("; what %s said is not of it", user)
+	return ""
 }
 
 // triggeredBy returns the user who claims to have caused a manual promotion. For all

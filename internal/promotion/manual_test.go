@@ -112,7 +112,7 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 		},
 		"a force that was carried out, and not removed before the controller died, needs no answer": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(force, "1.0.0").Annotate(user, "ann").
-				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("a person asked for it by " + force))),
+				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("requested with " + force))),
 			settled{Does: "Wait", Consumed: []string{force, user}},
 		},
 		"nor does one with a message": {
@@ -122,7 +122,7 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 		},
 		"a force of what somebody else asked for is answered": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(force, "1.0.0").Annotate(user, "bob").
-				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("a person asked for it by " + force))),
+				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("requested with " + force))),
 			settled{Does: "Wait", Consumed: []string{force, user}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
 		},
 		"an empty force is none": {given(upgrade().Annotate(force, "")), settled{Does: "Promote 1.1.0"}},
@@ -279,13 +279,13 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 		"what an automatic promotion did not heed is removed as well": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(message, "now").Annotate(user, "ann").
 				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredBySystem, promotion.SystemName).
-					Message("the newest eligible release of ImagePolicy shop; what ann said is not of it"))),
+					Message("the newest eligible release of ImagePolicy shop; not requested by ann"))),
 			settled{Does: "Wait", Consumed: []string{message, user}},
 		},
 		"but not what was said since": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(user, "bob").
 				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredBySystem, promotion.SystemName).
-					Message("the newest eligible release of ImagePolicy shop; what ann said is not of it"))),
+					Message("the newest eligible release of ImagePolicy shop; not requested by ann"))),
 			settled{Does: "Wait"},
 		},
 		"a while later the same words are of the next one": {
@@ -321,15 +321,15 @@ func TestWhatAPromotionByHandSaysOfItself(t *testing.T) {
 		},
 		"what it rests on, if nothing was said": {upgrade().Pin("1.1.0"), "pinned manually in spec.wantedVersion", system},
 		"that it was forced": {
-			upgrade().Annotate(force, "1.1.0").Annotate(user, "ann"), "a person asked for it by rollout.kuberik.com/force-deploy", ann,
+			upgrade().Annotate(force, "1.1.0").Annotate(user, "ann"), "requested with rollout.kuberik.com/force-deploy", ann,
 		},
 		"blank means nothing": {upgrade().Pin("1.1.0").Annotate(message, " ").Annotate(user, "\t"), "pinned manually in spec.wantedVersion", system},
 		"an automatic one takes neither": {
-			upgrade().Annotate(message, "hello").Annotate(user, "ann"), "the newest eligible release of ImagePolicy shop; what ann said is not of it", system,
+			upgrade().Annotate(message, "hello").Annotate(user, "ann"), "the newest eligible release of ImagePolicy shop; not requested by ann", system,
 		},
 		"an automatic one says what was lifted for it": {
 			failed().Annotate(unblock, "true").Annotate(bypass, "1.1.1").Annotate(user, "ann"),
-			"the newest eligible release of ImagePolicy shop; gates bypassed manually; a failure bypassed manually; what ann said is not of it", system,
+			"the newest eligible release of ImagePolicy shop; gates bypassed manually; a failure bypassed manually; not requested by ann", system,
 		},
 		"text without an end is cut": {
 			upgrade().Pin("1.1.0").Annotate(message, strings.Repeat("é", 5000)).Annotate(user, strings.Repeat("u", 5000)),

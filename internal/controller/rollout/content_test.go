@@ -67,7 +67,7 @@ func TestATagThatIsPushedAgainIsAnEntryOfItsOwnThatBakes(t *testing.T) {
 	s.Expect(s.contents()).To(Equal([]string{otherContent, digestOf("1.0.0")}))
 	s.Expect(s.rollout("shop").Current().TriggeredBy).To(Equal(&v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: promotion.SystemName}))
 	s.Expect(s.Wire.Writes()).To(Equal([]string{"patch Rollout/status shop"}), "Flux has what it is to have")
-	message := "recorded anew 1.0.0 (tag 1.0.0 was pushed again, and OCIRepository " + s.Namespace + "/shop has pulled it: it is " +
+	message := "recorded again 1.0.0 (tag 1.0.0 was pushed again, and OCIRepository " + s.Namespace + "/shop has pulled it: it is " +
 		otherContent + " now, and was " + digestOf("1.0.0") + "); waiting for Flux to apply 1.0.0 to 2 targets, then for 1 HealthCheck"
 	s.Expect(s.Events.Take()).To(Equal([]fixture.Event{
 		{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.TagMovedReason, Message: message},

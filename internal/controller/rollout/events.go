@@ -142,7 +142,7 @@ func promotedBy(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decis
 	case d.Manual:
 		t.finer = d.Reason
 	case d.Reason == v1alpha1.TagMovedReason:
-		verb, t.reason, t.eventType, t.severity = "recorded anew", d.Reason, corev1.EventTypeWarning, severityOf(d.Reason)
+		verb, t.reason, t.eventType, t.severity = "recorded again", d.Reason, corev1.EventTypeWarning, severityOf(d.Reason)
 	}
 	t.message = fmt.Sprintf("%s %s (%s); %s", verb, current.Version.Tag, d.Message, *current.BakeStatusMessage)
 	return t

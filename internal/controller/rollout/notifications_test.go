@@ -219,7 +219,7 @@ func TestWhatAFluxEventSaysBesidesItsMessage(t *testing.T) {
 		Severity:       eventv1.EventSeverityInfo,
 		Timestamp:      metav1.NewTime(s.Clock.Now()),
 		Reason:         v1alpha1.ForcedReason,
-		Message: "Rollout shop: promoted 1.1.0 (a person asked for it by rollout.kuberik.com/force-deploy); " +
+		Message: "Rollout shop: promoted 1.1.0 (requested with rollout.kuberik.com/force-deploy); " +
 			"waiting for Flux to apply 1.1.0 to 2 targets",
 		Metadata: map[string]string{
 			"kustomize.toolkit.fluxcd.io/revision": "1.1.0@sha256:abc",

@@ -202,7 +202,7 @@ func TestARetryJudgesTheSameEntryAnew(t *testing.T) {
 		s.Expect(s.asked()).To(BeEmpty())
 		s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Reason).To(Equal(v1alpha1.BakeTimeRetryingReason))
 		s.Expect(s.Events.Take()).To(ContainElement(fixture.Event{
-			On: "shop", Type: corev1.EventTypeNormal, Reason: v1alpha1.RetryRequestedReason, Message: "1.0.0: a person asked to try it again"}))
+			On: "shop", Type: corev1.EventTypeNormal, Reason: v1alpha1.RetryRequestedReason, Message: "1.0.0: a retry was requested"}))
 		entry := s.rollout("shop").Current()
 		s.Expect(entry.State()).To(Equal(v1alpha1.BakeDeploying))
 		s.Expect(entry.FailedHealthChecks).To(BeEmpty())
