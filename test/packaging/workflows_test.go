@@ -66,6 +66,7 @@ func TestWorkflowsMayDoNoMoreThanTheyMust(t *testing.T) {
 		"ci/check":              {"contents": "read"},
 		"ci/controlplane":       {"contents": "read"},
 		"ci/test":               {"contents": "read"},
+		"ci/site":               {"contents": "read"},
 		"deflake/deflake":       {"contents": "read"},
 		"ci/race":               {"contents": "read"},
 		"ci/extended":           {"contents": "read"},
