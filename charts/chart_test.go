@@ -281,6 +281,59 @@ func TestChartsAndManifestsAreOfOneVersion(t *testing.T) {
 	}
 }
 
+// TestArtifactHubListsTheKindsThatAChartInstalls also checks that the page that a chart
+// links exists.
+func TestArtifactHubListsTheKindsThatAChartInstalls(t *testing.T) {
+	for _, folder := range folders(t) {
+		var chart struct{ Annotations map[string]string }
+		read(t, filepath.Join(folder, "Chart.yaml"), &chart)
+		var links []struct{ Name, URL string }
+		decode(t, chart.Annotations["artifacthub.io/links"], &links)
+		_, page, _ := strings.Cut(links[0].URL, "/blob/main/")
+		if _, err := os.Stat(filepath.Join(parts.Root(), page)); page == "" || err != nil {
+			t.Errorf("%s links the page %q: %v", folder, page, err)
+		}
+		var listed []struct{ Kind, Version, Name, DisplayName, Description string }
+		decode(t, chart.Annotations["artifacthub.io/crds"], &listed)
+		var names []string
+		for _, crd := range listed {
+			names = append(names, crd.Name+" "+crd.Version+" "+crd.Kind)
+			if crd.DisplayName != crd.Kind || crd.Description == "" {
+				t.Errorf("%s describes %s as %q, %q", folder, crd.Name, crd.DisplayName, crd.Description)
+			}
+		}
+		slices.Sort(names)
+		if diff := cmp.Diff(installedKinds(t, folder), names); diff != "" {
+			t.Errorf("%s (-installed +listed):\n%s", folder, diff)
+		}
+	}
+}
+
+// installedKinds returns the names, versions and kinds of the CRDs that a chart can
+// install, sorted.
+func installedKinds(t *testing.T, folder string) []string {
+	t.Helper()
+	args := []string{"template", "kinds", filepath.Join(parts.Root(), folder), "--kube-version", "1.36.0"}
+	if folder == "charts/rollout-controller" {
+		args = append(args, "--set", "deploymentCoordination.enabled=true")
+	}
+	printed, err := manifests.Helm(t.Context(), args...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, printed)
+	}
+	var names []string
+	for _, o := range objectsOf(t, string(printed)) {
+		if o.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+		versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
+		names = append(names, o.GetName()+" "+versions[0].(map[string]any)["name"].(string)+" "+kind)
+	}
+	slices.Sort(names)
+	return names
+}
+
 // template renders the chart with values of the form name=value.
 func template(t *testing.T, values ...string) []*unstructured.Unstructured {
 	t.Helper()
@@ -332,7 +385,12 @@ func read(t *testing.T, path string, into any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := yaml.Unmarshal(content, into); err != nil {
-		t.Fatalf("%s: %v", path, err)
+	decode(t, string(content), into)
+}
+
+func decode(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(text), into); err != nil {
+		t.Fatalf("%s\n%v", text, err)
 	}
 }
