@@ -5,11 +5,12 @@
 import fs from 'node:fs'
 import path from 'node:path'
 import { defineConfig } from 'vitepress'
+import { withMermaid } from 'vitepress-plugin-mermaid'
 
 const repository = 'https://github.com/fluxrollouts/rollout-controller'
 const docs = './docs'
 
-export default defineConfig({
+export default withMermaid(defineConfig({
   title: 'Rollout Controller',
   description: 'Promotes the releases that Flux finds: when gates and time windows allow it, with a bake and a history.',
   srcDir: docs,
@@ -25,7 +26,7 @@ export default defineConfig({
     socialLinks: [{ icon: 'github', link: repository }],
     editLink: { pattern: `${repository}/edit/main/docs/:path` },
   },
-})
+}))
 
 // pointOutside lets links to files outside docs/ lead to the repository.
 function pointOutside(state) {
