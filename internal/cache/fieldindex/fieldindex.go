@@ -8,8 +8,8 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -91,9 +91,19 @@ func (c *Cache) keeping(create informerFunc) informerFunc {
 		created, kind := create(from, example, resync, indexers), reflect.TypeOf(example)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.informers[kind] = append(slices.DeleteFunc(slices.Clone(c.informers[kind]), toolscache.SharedIndexInformer.IsStopped), created)
+		c.informers[kind] = append(c.informers[kind], created)
 		return created
 	}
+}
+
+// RemoveInformer removes the informer of a kind, and its indexes.
+func (c *Cache) RemoveInformer(ctx context.Context, object client.Object) error {
+	c.mu.Lock()
+	kind := reflect.TypeOf(object)
+	delete(c.informers, kind)
+	maps.DeleteFunc(c.indexes, func(_ place, x *index) bool { return reflect.TypeOf(x.object) == kind })
+	c.mu.Unlock()
+	return c.Cache.RemoveInformer(ctx, object) //nolint:wrapcheck // callers expect the cache's own errors
 }
 
 // IndexField adds an index. Lists with the field in [client.MatchingFields] use it.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -46,8 +47,9 @@ func colors(o client.Object) []string {
 	return all
 }
 
-// filled returns a cache with objects, which is indexed before it is filled.
-func filled(t *testing.T, objects []*corev1.ConfigMap) (*fieldindex.Cache, toolscache.SharedIndexInformer) {
+// filled returns a cache with objects, which is indexed before it is filled. It runs until
+// the context is done.
+func filled(ctx context.Context, t *testing.T, objects []*corev1.ConfigMap) (*fieldindex.Cache, toolscache.SharedIndexInformer) {
 	t.Helper()
 	source := fcache.NewFakeControllerSource()
 	for _, o := range objects {
@@ -70,8 +72,8 @@ func filled(t *testing.T, objects []*corev1.ConfigMap) (*fieldindex.Cache, tools
 	if unfilled := (*cache.ErrCacheNotStarted)(nil); !errors.As(err, &unfilled) {
 		t.Errorf("before the cache is filled a list says %v", err)
 	}
-	go informer.Run(t.Context().Done())
-	if !toolscache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) {
+	go informer.Run(ctx.Done())
+	if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 		t.Fatal("the cache is not filled")
 	}
 	return created.(*fieldindex.Cache), informer
@@ -122,7 +124,7 @@ func list(t *testing.T, c client.Reader, options ...client.ListOption) []string 
 // out.
 func TestListsFindWhatASearchFinds(t *testing.T) {
 	all := many(8000)
-	c, informer := filled(t, all)
+	c, informer := filled(t.Context(), t, all)
 	for _, field := range []string{near, far} {
 		if sets := len(informer.GetIndexer().ListIndexFuncValues("bucket:" + field)); sets == 0 || sets > 4096 {
 			t.Errorf("%s has %d sets", field, sets)
@@ -149,7 +151,7 @@ func TestListsFindWhatASearchFinds(t *testing.T) {
 
 func TestAListCopiesUnlessItIsToldNotTo(t *testing.T) {
 	stored := many(1)
-	c, informer := filled(t, stored)
+	c, informer := filled(t.Context(), t, stored)
 	kept, _, _ := informer.GetIndexer().GetByKey("shop-0/web-0")
 	for _, shared := range []bool{false, true} {
 		options := []client.ListOption{client.MatchingFields{far: "own-0"}}
@@ -172,7 +174,7 @@ func TestAListCopiesUnlessItIsToldNotTo(t *testing.T) {
 
 // Such a list would find nothing, and the mistake would pass for an empty answer.
 func TestAListMustNameANamespaceExactlyWhereTheIndexHasThem(t *testing.T) {
-	c, _ := filled(t, many(1))
+	c, _ := filled(t.Context(), t, many(1))
 	for field, options := range map[string][]client.ListOption{
 		near: nil,
 		far:  {client.InNamespace("shop-0")},
@@ -180,5 +182,18 @@ func TestAListMustNameANamespaceExactlyWhereTheIndexHasThem(t *testing.T) {
 		if err := c.List(t.Context(), &corev1.ConfigMapList{}, append(options, client.MatchingFields{field: "own-0"})...); err == nil {
 			t.Errorf("a list by %s with %d more options does not fail", field, len(options))
 		}
+	}
+}
+
+// A pass that runs when the process stops must not take everything for deleted.
+func TestACacheThatHasEndedStillAnswers(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	c, informer := filled(ctx, t, many(1))
+	stop()
+	for !informer.IsStopped() {
+		time.Sleep(time.Millisecond)
+	}
+	if got := list(t, c, client.MatchingFields{far: "own-0"}); len(got) != 1 {
+		t.Errorf("it finds %v", got)
 	}
 }

@@ -19,6 +19,7 @@ import (
 var (
 	errNoNamespace = errors.New("this index is for lists in one namespace, and the list names none")
 	errNamespace   = errors.New("this index is for lists in all namespaces, and the list names one")
+	errGone        = errors.New("the informer was removed")
 )
 
 // List uses the index of the field in [client.MatchingFields]. It returns an error if the
@@ -89,7 +90,9 @@ func (x *index) check(namespace string) error {
 	return nil
 }
 
-// stores returns the objects of the kind when the cache has read all of them.
+// stores returns the objects of the kind when the cache has read all of them. When the
+// process stops, the caches may end before the last pass, which still finds the objects:
+// it must not take them for deleted.
 func (c *Cache) stores(ctx context.Context, x *index) ([]toolscache.Indexer, error) {
 	informer, err := c.GetInformer(ctx, x.object)
 	if err != nil {
@@ -100,11 +103,13 @@ func (c *Cache) stores(ctx context.Context, x *index) ([]toolscache.Indexer, err
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	var stores []toolscache.Indexer
-	for _, one := range c.informers[reflect.TypeOf(x.object)] {
-		if !one.IsStopped() {
-			stores = append(stores, one.GetIndexer())
-		}
+	kept := c.informers[reflect.TypeOf(x.object)]
+	if len(kept) == 0 {
+		return nil, errGone
+	}
+	stores := make([]toolscache.Indexer, len(kept))
+	for i, one := range kept {
+		stores[i] = one.GetIndexer()
 	}
 	return stores, nil
 }
