@@ -18,5 +18,7 @@ rm -rf "$work/docs"
 mkdir -p "$work"
 cp -r "$here/." "$here/../../docs" "$work"
 cd "$work"
+# Keeps the Go files among the pages and in the packages out of ./... of the project.
+echo 'module site' >go.mod
 npm ci --no-audit --no-fund --loglevel=error
 exec npx vitepress build
