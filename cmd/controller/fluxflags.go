@@ -121,7 +121,7 @@ func (o *options) logger(flags *flag.FlagSet) (logr.Logger, error) {
 	if len(given(flags, "zap-")) > 0 {
 		return zap.New(zap.UseFlagOptions(&o.zap)), nil
 	}
-	return withLateValues(logger.NewLogger(o.log)), errors.Join(
+	return logger.NewLogger(o.log), errors.Join(
 		oneOf("log-level", o.log.LogLevel, "trace", "debug", "info", "error"),
 		oneOf("log-encoding", o.log.LogEncoding, "json", "console"))
 }

@@ -46,7 +46,7 @@ func main() {
 	flag.Parse()
 	errs := mergeFlags(flag.CommandLine)
 	log, err := o.logger(flag.CommandLine)
-	logger.SetLogger(log)
+	logger.SetLogger(withLateValues(log))
 	if err := errors.Join(errs, err, o.complete(flag.CommandLine)); err != nil {
 		ctrl.Log.Error(err, "the flags cannot be used")
 		os.Exit(2)
