@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -47,15 +47,14 @@ func colors(o client.Object) []string {
 	return all
 }
 
-// filled returns a cache with objects, which is indexed before it is filled. It runs until
-// the context is done.
-func filled(ctx context.Context, t *testing.T, objects []*corev1.ConfigMap) (*fieldindex.Cache, toolscache.SharedIndexInformer) {
+// filled returns a cache with objects, which is indexed before it is filled. The returned
+// function or the end of the test ends it.
+func filled(t *testing.T, objects []*corev1.ConfigMap) (c *fieldindex.Cache, informer toolscache.SharedIndexInformer, end func()) {
 	t.Helper()
 	source := fcache.NewFakeControllerSource()
 	for _, o := range objects {
 		source.Add(o)
 	}
-	var informer toolscache.SharedIndexInformer
 	created, err := fieldindex.NewCache(func(_ *rest.Config, options cache.Options) (cache.Cache, error) {
 		informer = options.NewInformer(source, &corev1.ConfigMap{}, 0, toolscache.Indexers{})
 		return informers{of: informer}, nil
@@ -72,11 +71,15 @@ func filled(ctx context.Context, t *testing.T, objects []*corev1.ConfigMap) (*fi
 	if unfilled := (*cache.ErrCacheNotStarted)(nil); !errors.As(err, &unfilled) {
 		t.Errorf("before the cache is filled a list says %v", err)
 	}
-	go informer.Run(ctx.Done())
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { informer.RunWithContext(ctx) })
+	end = func() { cancel(); running.Wait() }
+	t.Cleanup(end)
 	if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 		t.Fatal("the cache is not filled")
 	}
-	return created.(*fieldindex.Cache), informer
+	return created.(*fieldindex.Cache), informer, end
 }
 
 // many returns objects that share some of their colors, and have one of their own each.
@@ -124,7 +127,7 @@ func list(t *testing.T, c client.Reader, options ...client.ListOption) []string 
 // out.
 func TestListsFindWhatASearchFinds(t *testing.T) {
 	all := many(8000)
-	c, informer := filled(t.Context(), t, all)
+	c, informer, _ := filled(t, all)
 	for _, field := range []string{near, far} {
 		if sets := len(informer.GetIndexer().ListIndexFuncValues("bucket:" + field)); sets == 0 || sets > 4096 {
 			t.Errorf("%s has %d sets", field, sets)
@@ -149,9 +152,9 @@ func TestListsFindWhatASearchFinds(t *testing.T) {
 	}
 }
 
-func TestAListCopiesUnlessItIsToldNotTo(t *testing.T) {
+func TestAListCopiesUnlessDeepCopyIsDisabled(t *testing.T) {
 	stored := many(1)
-	c, informer := filled(t.Context(), t, stored)
+	c, informer, _ := filled(t, stored)
 	kept, _, _ := informer.GetIndexer().GetByKey("shop-0/web-0")
 	for _, shared := range []bool{false, true} {
 		options := []client.ListOption{client.MatchingFields{far: "own-0"}}
@@ -174,7 +177,7 @@ func TestAListCopiesUnlessItIsToldNotTo(t *testing.T) {
 
 // Such a list would find nothing, and the mistake would pass for an empty answer.
 func TestAListMustNameANamespaceExactlyWhereTheIndexHasThem(t *testing.T) {
-	c, _ := filled(t.Context(), t, many(1))
+	c, _, _ := filled(t, many(1))
 	for field, options := range map[string][]client.ListOption{
 		near: nil,
 		far:  {client.InNamespace("shop-0")},
@@ -187,11 +190,10 @@ func TestAListMustNameANamespaceExactlyWhereTheIndexHasThem(t *testing.T) {
 
 // A pass that runs when the process stops must not take everything for deleted.
 func TestACacheThatHasEndedStillAnswers(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	c, informer := filled(ctx, t, many(1))
-	stop()
-	for !informer.IsStopped() {
-		time.Sleep(time.Millisecond)
+	c, informer, end := filled(t, many(1))
+	end()
+	if !informer.IsStopped() {
+		t.Error("it has not ended")
 	}
 	if got := list(t, c, client.MatchingFields{far: "own-0"}); len(got) != 1 {
 		t.Errorf("it finds %v", got)
