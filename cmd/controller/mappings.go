@@ -10,8 +10,8 @@ import (
 )
 
 // mappings remembers the resources of kinds. A client looks up the resource for every
-// patch of metadata, and the mapper behind it, which also forgets none, composes each
-// answer anew.
+// patch of metadata. The mapper behind it also keeps every kind for good, but composes
+// each answer again.
 type mappings struct {
 	meta.RESTMapper
 	known sync.Map // *meta.RESTMapping by schema.GroupVersionKind

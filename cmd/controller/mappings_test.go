@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// countedMapper fails until it is told otherwise.
+// countedMapper fails until serves is set.
 type countedMapper struct {
 	meta.RESTMapper
 	serves bool
