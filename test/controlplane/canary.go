@@ -41,18 +41,25 @@ func (c *ControlPlane) awaitStages(ctx context.Context) error {
 		client.IgnoreNotFound(c.client.Delete(gone, pod, client.GracePeriodSeconds(0))))
 }
 
-// awaitCanary touches the stage and the pod until KWOK applies the stage to the pod. KWOK
-// looks at a pod only when something happens to it. It may also mistake the stages in its
-// store for the newest ones and not look again before another event: it compares the
-// resourceVersion that its watch has seen, which is ahead of its store.
+// awaitCanary touches the stage and the pod until KWOK applies the stage to the pod.
 func (c *ControlPlane) awaitCanary(ctx context.Context, stage client.Object, pod *corev1.Pod) error {
+	return c.untilSeen(ctx, func(ctx context.Context, touches int) (bool, error) {
+		err := errors.Join(c.touch(ctx, stage, touches), c.touch(ctx, pod, touches))
+		return pod.Status.Reason == canaryReason, err
+	})
+}
+
+// untilSeen touches objects until KWOK has seen them. KWOK looks at an object only when
+// something happens to it. It may also mistake the stages in its store for the newest
+// ones and not look again before another event: it compares the resourceVersion that its
+// watch has seen, which is ahead of its store.
+func (c *ControlPlane) untilSeen(ctx context.Context, touch func(ctx context.Context, touches int) (seen bool, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, canaryPatience)
 	defer cancel()
 	touches, pauses := 0, wait.Backoff{Duration: 10 * time.Millisecond, Factor: 2, Steps: 8}
 	return pauses.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		touches++
-		err := errors.Join(c.touch(ctx, stage, touches), c.touch(ctx, pod, touches))
-		return pod.Status.Reason == canaryReason, err
+		return touch(ctx, touches)
 	})
 }
 

@@ -23,7 +23,7 @@ import (
 const (
 	// startLimit limits one attempt to start the parts, after they are built.
 	startLimit = 2 * time.Minute
-	// attempts is how many times Start tries, each time with other ports.
+	// attempts is how many times Start tries, each time with other ports and processes.
 	attempts = 3
 )
 
@@ -71,9 +71,10 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	}
 	for attempt := 1; ; attempt++ {
 		c, err := startOnce(ctx, options, binaries)
-		if err == nil || attempt == attempts || !portWasTaken(err) {
+		if err == nil || attempt == attempts || !portWasTaken(err) && !errors.Is(err, errNoReplica) {
 			return c, err
 		}
+		_, _ = fmt.Fprintf(options.Progress, "==> Starting the control plane again: %v\n", err)
 	}
 }
 
@@ -205,8 +206,9 @@ func (c *ControlPlane) makeAdmin() (err error) {
 }
 
 // Stop kills all processes, in the reverse order of their start, and removes their files.
-// It may be called more than once. It returns an error if the race detector has found a
-// data race in a program that was started with StartProcess.
+// It may be called more than once. It returns an error if a part had ended by itself, or
+// if the race detector has found a data race in a program that was started with
+// StartProcess.
 func (c *ControlPlane) Stop() error {
 	c.mu.Lock()
 	if c.stopped {
@@ -219,13 +221,25 @@ func (c *ControlPlane) Stop() error {
 	close(c.stopping)
 	c.stalls()
 
-	err := stopAll(processes)
+	err := errors.Join(c.endedParts(processes), stopAll(processes))
 	if c.Registry != nil {
 		err = errors.Join(err, c.Registry.close())
 	}
 	c.starter.close()
 	c.ports.release()
 	return errors.Join(err, c.races(), c.dir.remove())
+}
+
+// endedParts returns an error for each part that ended by itself. Without it, tests fail
+// for reasons that do not name the part.
+func (c *ControlPlane) endedParts(processes []*Process) error {
+	var errs []error
+	for _, p := range processes {
+		if _, ok := c.binaries[parts.Name(p.Name)]; ok {
+			errs = append(errs, p.endedByItself())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // stopAll kills the processes. Nothing that they would still write is needed, and waiting

@@ -43,6 +43,7 @@ type Process struct {
 	cmd    *exec.Cmd
 	exited chan struct{}
 	result error
+	ending bool // Stop or Kill was called
 }
 
 // Start starts the process if it does not run, and waits until it is ready.
@@ -75,7 +76,7 @@ func (p *Process) launch() (<-chan struct{}, error) {
 	if err := p.starter.start(cmd); err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.Name, err)
 	}
-	p.cmd, p.exited, p.result = cmd, make(chan struct{}), nil
+	p.cmd, p.exited, p.result, p.ending = cmd, make(chan struct{}), nil, false
 	go p.reap(cmd, p.exited)
 	return p.exited, nil
 }
@@ -157,7 +158,7 @@ func (p *Process) Wait(ctx context.Context) error {
 func (p *Process) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopGrace)
 	defer cancel()
-	p.signal(syscall.SIGTERM)
+	p.end(syscall.SIGTERM)
 	p.signal(syscall.SIGCONT)
 	p.awaitExit(ctx)
 	return p.Kill()
@@ -168,7 +169,7 @@ func (p *Process) Kill() error {
 	if !p.Running() {
 		return nil
 	}
-	p.signal(syscall.SIGKILL)
+	p.end(syscall.SIGKILL)
 	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
 	defer cancel()
 	if !p.awaitExit(ctx) {
@@ -203,6 +204,26 @@ func (p *Process) Restart(ctx context.Context) error {
 		return err
 	}
 	return p.Start(ctx)
+}
+
+// end sends the signal after which the process ends.
+func (p *Process) end(s syscall.Signal) {
+	p.mu.Lock()
+	p.ending = p.runningLocked()
+	p.mu.Unlock()
+	p.signal(s)
+}
+
+// endedByItself returns an error if the process ended although neither Stop nor Kill was
+// called.
+func (p *Process) endedByItself() error {
+	p.mu.Lock()
+	ended := p.cmd != nil && !p.runningLocked() && !p.ending
+	p.mu.Unlock()
+	if !ended {
+		return nil
+	}
+	return errors.Join(errors.New(p.Name+" ended by itself"), p.exitError(), errors.New(string(p.logTail())))
 }
 
 // signal sends a signal to the process and its children.

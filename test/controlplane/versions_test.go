@@ -124,8 +124,10 @@ func TestAVersionChangesOnceKWOKHasSeenIt(t *testing.T) {
 	if err := s.Client().List(t.Context(), &canaries, client.InNamespace(metav1.NamespaceSystem)); err != nil {
 		t.Fatal(err)
 	}
-	if len(canaries.Items) > 0 {
-		t.Errorf("left behind: %+v", canaries.Items)
+	for _, canary := range canaries.Items {
+		if canary.OwnerReferences == nil { // those of a ReplicaSet are deleted a little later
+			t.Errorf("left behind: %+v", canary)
+		}
 	}
 }
 

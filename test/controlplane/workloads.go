@@ -25,11 +25,14 @@ func (c *ControlPlane) startWorkloads(ctx context.Context) error {
 	if !c.options.Workloads {
 		return nil
 	}
-	return inParallel(
+	if err := inParallel(
 		func() error { return c.startControllerManager(ctx) },
 		func() error { return c.startScheduler(ctx) },
 		func() error { return c.startKWOK(ctx) },
-	)
+	); err != nil {
+		return err
+	}
+	return c.awaitReplica(ctx)
 }
 
 // trusting calls parts on loopback, which sign their certificates themselves.
