@@ -27,7 +27,7 @@ var (
 	helmAnnotation = "helm.sh/resource-policy"
 )
 
-func TestTheChartInstallsWhatKustomizeInstalls(t *testing.T) {
+func TestChartInstallsWhatKustomizeInstalls(t *testing.T) {
 	for name, variant := range map[string]struct {
 		components []string
 		values     []string
@@ -64,7 +64,7 @@ func TestTheChartInstallsWhatKustomizeInstalls(t *testing.T) {
 
 // Except for labels, the alerts and the dashboard of the chart must equal those of
 // config/monitoring. That includes braces in texts.
-func TestTheChartHasTheSameMonitoring(t *testing.T) {
+func TestChartHasTheSameMonitoring(t *testing.T) {
 	want, err := manifests.Kustomize(t.Context(), "config/monitoring")
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestHelmMarksWhatItInstallsAsItsOwn(t *testing.T) {
 
 // Helm creates the namespace by itself. The installation fails if the chart has it as
 // well.
-func TestTheNamespaceIsLeftToHelm(t *testing.T) {
+func TestNamespaceIsLeftToHelm(t *testing.T) {
 	for _, o := range template(t) {
 		if o.GetKind() == "Namespace" {
 			t.Errorf("the chart has the Namespace %s", o.GetName())
@@ -121,7 +121,7 @@ func TestAnotherReleaseSharesNoNameWithTheFirst(t *testing.T) {
 }
 
 // A shard is a Helm release of its own. The first release installs the CRDs for it.
-func TestAShardDiffersInNamesAndSelector(t *testing.T) {
+func TestShardDiffersInNamesAndSelector(t *testing.T) {
 	all, err := manifests.WithComponents(t.Context(), "sharding")
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func forgetOwnName(t *testing.T, deployment *unstructured.Unstructured) {
 
 // After the uninstallation nothing can resume paused Deployments. So the Job removes the
 // policy or webhook that pauses them, and resumes them, while the roles still exist.
-func TestBeforeItIsUninstalledTheReleaseLetsGo(t *testing.T) {
+func TestUninstallationLetsGoFirst(t *testing.T) {
 	for _, o := range template(t, "statefulSetRollout.enabled=true") {
 		if isHook(o) {
 			t.Errorf("%s %s runs although nothing is ever held", o.GetKind(), o.GetName())
@@ -208,7 +208,7 @@ func TestBeforeItIsUninstalledTheReleaseLetsGo(t *testing.T) {
 	}
 }
 
-func TestWhatHoldsIsChosenByTheCluster(t *testing.T) {
+func TestAdmissionModeIsChosenByTheCluster(t *testing.T) {
 	for name, tt := range map[string]struct {
 		version, admission string
 		policy             bool

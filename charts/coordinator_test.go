@@ -96,7 +96,7 @@ var coordinatorChart = chart{
 const documented = "enableServiceMonitor=true,replicaCount=2,nodeSelector.pool=system,tolerations[0].operator=Exists," +
 	"affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1"
 
-func TestTheDocumentedHelmReleaseGivesTheNamesThatAreDocumented(t *testing.T) {
+func TestDocumentedHelmReleaseGivesTheNamesThatAreDocumented(t *testing.T) {
 	objects := objectsOf(t, coordinatorChart.rendered(t, "--set", documented))
 	deployment := deploymentOf(t, objects)
 	if got := deployment.Namespace + "/" + deployment.Name; got != "kube-deployment-coordinator-system/kube-deployment-coordinator-controller-manager" {
@@ -114,7 +114,7 @@ func TestTheDocumentedHelmReleaseGivesTheNamesThatAreDocumented(t *testing.T) {
 
 // Users may have copied all values of the first implementation's chart. They can keep
 // them.
-func TestTheValuesOfTheFirstImplementationAreAccepted(t *testing.T) {
+func TestValuesOfTheFirstImplementationAreAccepted(t *testing.T) {
 	plain := objectsOf(t, coordinatorChart.rendered(t))
 	kept := objectsOf(t, coordinatorChart.rendered(t, "--values", "testdata/containerinfra-values.yaml"))
 	before, after := deploymentOf(t, plain).Spec.Template.Spec, deploymentOf(t, kept).Spec.Template.Spec
@@ -135,7 +135,7 @@ func TestTheValuesOfTheFirstImplementationAreAccepted(t *testing.T) {
 }
 
 // Metrics must be served in the way in which they are scraped.
-func TestTheServiceMonitorFindsTheMetricsAsTheyAreServed(t *testing.T) {
+func TestServiceMonitorFindsTheMetricsAsTheyAreServed(t *testing.T) {
 	objects := objectsOf(t, coordinatorChart.rendered(t, "--set", documented))
 	deployment := deploymentOf(t, objects)
 	services, err := manifests.As[corev1.Service](objects, "Service")
@@ -166,7 +166,7 @@ func TestTheServiceMonitorFindsTheMetricsAsTheyAreServed(t *testing.T) {
 	}
 }
 
-func TestWithoutTheWebhookThereIsNoneAtAll(t *testing.T) {
+func TestWebhookLeavesNothingWhenItIsOff(t *testing.T) {
 	objects := objectsOf(t, coordinatorChart.rendered(t, "--set", "webhook.enabled=false,webhook.certManager.enabled=true"))
 	for _, o := range objects {
 		if kind := o.GetKind(); strings.HasSuffix(kind, "WebhookConfiguration") || kind == "Certificate" || strings.Contains(o.GetName(), "webhook") {
@@ -187,7 +187,7 @@ func TestAnotherNameForTheWebhookIsRefusedInWords(t *testing.T) {
 }
 
 // Except for the names, the roles are those of config/coordination.
-func TestTheCoordinatorMayDoWhatTheComponentsLetItDo(t *testing.T) {
+func TestCoordinatorMayDoWhatTheComponentsLetItDo(t *testing.T) {
 	for name, tt := range map[string]struct{ set, component string }{
 		"with the webhook":    {"webhook.enabled=true", "deployment-coordination-webhook"},
 		"without the webhook": {"webhook.enabled=false", "deployment-coordination"},
@@ -216,7 +216,7 @@ func TestTheCoordinatorMayDoWhatTheComponentsLetItDo(t *testing.T) {
 	}
 }
 
-func TestTheChartOfCRDsHasTheKindAndNoValues(t *testing.T) {
+func TestChartOfCRDsHasTheKindAndNoValues(t *testing.T) {
 	want, err := manifests.Kustomize(t.Context(), "config/coordination/crd")
 	if err != nil {
 		t.Fatal(err)

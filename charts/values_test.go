@@ -66,7 +66,7 @@ func TestEveryValueHasItsEffect(t *testing.T) {
 	}
 }
 
-func TestTheSchemaRefusesWrongValues(t *testing.T) {
+func TestSchemaRefusesWrongValues(t *testing.T) {
 	for _, c := range []chart{mainChart, coordinatorChart} {
 		for name, set := range c.refused {
 			t.Run(c.release+"/"+name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestTheSchemaRefusesWrongValues(t *testing.T) {
 	}
 }
 
-func TestTheReadmeListsEveryValueWithItsDefault(t *testing.T) {
+func TestReadmeListsEveryValueWithItsDefault(t *testing.T) {
 	for _, c := range []chart{mainChart, coordinatorChart} {
 		content, err := os.ReadFile(filepath.Join(parts.Root(), c.folder, "README.md"))
 		if err != nil {

@@ -26,7 +26,7 @@ import (
 
 var holdNames = admission.NamesOf(admission.Installation, manifests.Namespace)
 
-func TestTheWebhookIsAskedAsItAlwaysWas(t *testing.T) {
+func TestWebhookIsAskedAsItAlwaysWas(t *testing.T) {
 	g := NewWithT(t)
 	install := with(t, "../coordination/webhook")
 	configuration := decode[admissionv1.MutatingWebhookConfiguration](t, install, "MutatingWebhookConfiguration")[0]
@@ -58,7 +58,7 @@ func onlyDeployments() []admissionv1.RuleWithOperations {
 	}}
 }
 
-func TestTheWebhookCanBeReached(t *testing.T) {
+func TestWebhookCanBeReached(t *testing.T) {
 	g := NewWithT(t)
 	install := with(t, "../coordination/webhook")
 	deployment := decode[appsv1.Deployment](t, install, "Deployment")[0]
@@ -81,7 +81,7 @@ func TestTheWebhookCanBeReached(t *testing.T) {
 	g.Expect(admitted).To(ContainElement("webhook"))
 }
 
-func TestTheWebhookNeedsRightsToTwoNamedObjects(t *testing.T) {
+func TestWebhookNeedsRightsToTwoNamedObjects(t *testing.T) {
 	g := NewWithT(t)
 	install := with(t, "../coordination/webhook")
 	named := map[string]rbacv1.PolicyRule{}
@@ -104,7 +104,7 @@ func TestTheWebhookNeedsRightsToTwoNamedObjects(t *testing.T) {
 	g.Expect(named[holdNames.Certificate.Name].Verbs).To(ConsistOf("get", "list", "watch", "update"))
 }
 
-func TestThePolicyFailsOpenAndReadsTheCoordinationsOfTheNamespace(t *testing.T) {
+func TestPolicyFailsOpenAndReadsTheCoordinationsOfTheNamespace(t *testing.T) {
 	g := NewWithT(t)
 	install := with(t, "../coordination/admission-policy")
 	policy := decode[admissionv1.MutatingAdmissionPolicy](t, install, "MutatingAdmissionPolicy")[0]
@@ -122,7 +122,7 @@ func TestThePolicyFailsOpenAndReadsTheCoordinationsOfTheNamespace(t *testing.T) 
 	g.Expect(binding.Spec.ParamRef.ParameterNotFoundAction).To(HaveValue(Equal(admissionv1.AllowAction)))
 }
 
-func TestTheControllerIsExemptUnderWhateverNameItIsInstalled(t *testing.T) {
+func TestControllerIsExemptUnderWhateverNameItIsInstalled(t *testing.T) {
 	for name, c := range map[string]struct{ namespace, prefix, account string }{
 		"as it is": {manifests.Namespace, "", "rollout-controller-controller-manager"},
 		"changed":  {"delivery", "team-", "team-rollout-controller-controller-manager"},

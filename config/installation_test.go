@@ -18,7 +18,7 @@ import (
 )
 
 // Flux uses the root of the artifact if no other path is set.
-func TestTheRootInstallsWhatDefaultInstalls(t *testing.T) {
+func TestRootInstallsWhatDefaultInstalls(t *testing.T) {
 	g := NewWithT(t)
 	root, err := manifests.Kustomize(t.Context(), "config")
 	g.Expect(err).NotTo(HaveOccurred())

@@ -50,7 +50,7 @@ func TestAlertsAndReceiversMayNameRollouts(t *testing.T) {
 	}
 }
 
-func TestTheWrongPatchForAFluxReleaseIsAnError(t *testing.T) {
+func TestWrongPatchForAFluxReleaseIsAnError(t *testing.T) {
 	_, err := manifests.Patched(t.Context(), "config/notification/flux-2.6",
 		notificationCRDs(t, []string{"v1beta1", "v1beta2"})...)
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("/spec/versions/1/")))

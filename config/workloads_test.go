@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-func TestTheDefaultInstallationCannotTouchPods(t *testing.T) {
+func TestDefaultInstallationCannotTouchPods(t *testing.T) {
 	g := NewWithT(t)
 	for _, role := range installed(t).roles(t) {
 		for resource, most := range map[string][]string{
@@ -99,7 +99,7 @@ func TestStatefulSetsAloneNeedOneRoleInOneNamespace(t *testing.T) {
 	g.Expect(service.Spec.Selector).To(Equal(deployment.Spec.Selector.MatchLabels))
 }
 
-func TestTheControllerKnowsItsOwnDeployment(t *testing.T) {
+func TestControllerKnowsItsOwnDeployment(t *testing.T) {
 	g := NewWithT(t)
 	alone, err := manifests.Kustomize(t.Context(), "config/statefulset-rollout")
 	g.Expect(err).NotTo(HaveOccurred())

@@ -122,7 +122,7 @@ func TestEveryCommandNamesFieldsThatExist(t *testing.T) {
 }
 
 // Flux overwrites fields that kubectl sets under its own name on objects that come from
-// Git. TestAPinByHandOutlivesTheParentUnlessKubectlSignsIt shows this.
+// Git. TestPinByHandOutlivesTheParentUnlessKubectlSignsIt shows this.
 func TestEveryChangeByHandIsSignedSoThatFluxKeepsIt(t *testing.T) {
 	change := regexp.MustCompile(`^ *kubectl (?:-n [a-z-]+ )?(?:patch|annotate|label|edit) `)
 	changes := 0

@@ -112,7 +112,7 @@ func TestEveryRelativeLinkLeadsSomewhere(t *testing.T) {
 	}
 }
 
-func TestTheIndexHasEveryPageForUsers(t *testing.T) {
+func TestIndexHasEveryPageForUsers(t *testing.T) {
 	all := documents(t)
 	index := linksIn(all["docs/README.md"])
 	pages := 0

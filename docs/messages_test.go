@@ -199,7 +199,7 @@ func whatToAdd(name string, missing []message) string {
 	return text.String()
 }
 
-func TestTheTroubleshootingPageQuotesNoMessageThatIsGone(t *testing.T) {
+func TestTroubleshootingPageQuotesNoMessageThatIsGone(t *testing.T) {
 	var patterns []*regexp.Regexp
 	for _, m := range messages(t) {
 		if !isUnseen(m.text) {

@@ -19,7 +19,7 @@ import (
 // the state of two schedules at that moment.
 var saidOf = regexp.MustCompile(`(?m)^\| (\d{4}-\d\d-\d\d \d\d:\d\d) \| (open|closed) \| (open|closed) \|$`)
 
-func TestTheSchedulesOfTheGuideSayWhatItsTableSays(t *testing.T) {
+func TestSchedulesOfTheGuideSayWhatItsTableSays(t *testing.T) {
 	page := documents(t)["docs/guides/runbook.md"]
 	schedules := schedulesIn(t, page)
 	berlin, err := time.LoadLocation("Europe/Berlin")

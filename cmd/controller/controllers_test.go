@@ -56,7 +56,7 @@ func TestControllersAreChosenByName(t *testing.T) {
 	}
 }
 
-func TestAChoiceOfControllersThatCannotBeMeantIsRefused(t *testing.T) {
+func TestChoiceOfControllersThatCannotBeMeantIsRefused(t *testing.T) {
 	const known = "there are rollout, rolloutschedule, clusterrolloutschedule, healthcheck, deploymentcoordination, statefulsetrollout, and *"
 	for name, tt := range map[string]struct {
 		args []string

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-func TestWhatBecomesOfHelmReleases(t *testing.T) {
+func TestPlanForHelmReleases(t *testing.T) {
 	helm := []string{"v2 helm.toolkit.fluxcd.io HelmRelease"}
 	older := []string{"v2beta2 helm.toolkit.fluxcd.io HelmRelease"}
 	for name, tt := range map[string]struct {

@@ -25,7 +25,7 @@ func (m *countedMapper) RESTMapping(kind schema.GroupKind, versions ...string) (
 	return &meta.RESTMapping{GroupVersionKind: kind.WithVersion(versions[0])}, nil
 }
 
-func TestOnlyAnAnswerIsRemembered(t *testing.T) {
+func TestMappingsRememberOnlyAnswers(t *testing.T) {
 	inner := &countedMapper{}
 	m := &mappings{RESTMapper: inner}
 	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}

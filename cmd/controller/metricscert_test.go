@@ -21,7 +21,7 @@ func TestMetricsAreServedUnderTheNameOfTheSecretBeforeThatIsThere(t *testing.T) 
 	}
 }
 
-func TestACertificateInASecretNeedsANamespace(t *testing.T) {
+func TestCertificateInASecretNeedsANamespace(t *testing.T) {
 	_, _, err := parse(t, "", "--metrics-bind-address=:8443", "--metrics-cert-secret=metrics")
 	if err == nil || !strings.Contains(err.Error(), "--metrics-cert-secret needs the environment variable RUNTIME_NAMESPACE") {
 		t.Errorf("the error is %v", err)

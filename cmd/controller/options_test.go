@@ -34,7 +34,7 @@ func parse(t *testing.T, namespace string, args ...string) (*options, *flag.Flag
 	return o, flags, o.complete(flags)
 }
 
-func TestWithoutFlagsEverythingIsAsItEverWas(t *testing.T) {
+func TestDefaultsOfFlags(t *testing.T) {
 	o, _, err := parse(t, "")
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestWithoutFlagsEverythingIsAsItEverWas(t *testing.T) {
 	}
 }
 
-func TestAFlagHasTheSameEffectByEachOfItsNames(t *testing.T) {
+func TestFlagHasTheSameEffectByEachOfItsNames(t *testing.T) {
 	for _, args := range [][]string{
 		{"--metrics-addr=:8080", "--health-addr=:9440", "--enable-leader-election"},
 		{"--metrics-bind-address=:8080", "--health-probe-bind-address=:9440", "--leader-elect"},
@@ -121,7 +121,7 @@ func TestEachSelectorHasALeaseOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestTheRuntimeNamespaceSaysWhereTheLeaseIsAndWhatIsWatched(t *testing.T) {
+func TestRuntimeNamespaceSaysWhereTheLeaseIsAndWhatIsWatched(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args     []string
 		lease    string

@@ -58,7 +58,7 @@ func serving(apis ...[]string) meta.RESTMapper {
 	return mapper
 }
 
-func TestTheControllersStartThatCan(t *testing.T) {
+func TestControllersStartThatCan(t *testing.T) {
 	releases := []string{"clusterrolloutschedule", "healthcheck", "rollout", "rolloutschedule"}
 	for name, tt := range map[string]struct {
 		args   []string

@@ -99,7 +99,7 @@ func TestFlagsOfTheFirstCoordinatorsMeanWhatTheyMeant(t *testing.T) {
 }
 
 // Outside of a pod, nothing else defines the controller's own namespace.
-func TestTheOnlyNamespaceIsTheOwnOneIfThatIsUnknown(t *testing.T) {
+func TestOnlyNamespaceIsTheOwnOneIfThatIsUnknown(t *testing.T) {
 	o, _, err := parse(t, "", "-kubernetes.namespace=loki")
 	if err != nil {
 		t.Fatal(err)

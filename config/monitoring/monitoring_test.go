@@ -92,7 +92,7 @@ func TestQueriesSelectOnlyWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestTheParserFindsMistakes(t *testing.T) {
+func TestParserFindsMistakes(t *testing.T) {
 	g := NewWithT(t)
 	_, err := monitoring.Selectors(t.Context(), []monitoring.Query{{Of: "a good one", Expr: "up"}, {Of: "a bad one", Expr: "sum by (up"}})
 	g.Expect(err).To(MatchError(And(ContainSubstring("a bad one"), Not(ContainSubstring("a good one")))))
@@ -124,7 +124,7 @@ func TestEveryAlertSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestTheGuideExplainsEveryMetric(t *testing.T) {
+func TestGuideExplainsEveryMetric(t *testing.T) {
 	g := NewWithT(t)
 	guide, err := os.ReadFile("../../docs/guides/monitoring.md")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -146,7 +146,7 @@ func TestTheGuideExplainsEveryMetric(t *testing.T) {
 	}
 }
 
-func TestThePrometheusOperatorFindsTheController(t *testing.T) {
+func TestPrometheusOperatorFindsTheController(t *testing.T) {
 	g := NewWithT(t)
 	rendered, err := manifests.Kustomize(t.Context(), "config/monitoring")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -205,7 +205,7 @@ func TestServiceMonitorsShowNobodyATokenOfValue(t *testing.T) {
 	}
 }
 
-func TestTheTokenOfTheScraperReadsMetricsAndNothingElse(t *testing.T) {
+func TestTokenOfTheScraperReadsMetricsAndNothingElse(t *testing.T) {
 	for name, objects := range shipped(t) {
 		endpoints, _, err := unstructured.NestedSlice(pick(t, objects, "ServiceMonitor").Object, "spec", "endpoints")
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-func TestTheSameManifestsHaveTheSameDigest(t *testing.T) {
+func TestSameManifestsHaveTheSameDigest(t *testing.T) {
 	host := serve(t)
 	args := []string{"-path=../../config", "-tag=v1.2.0", "-source=https://example.com/it", "-revision=v1.2.0@sha1:abc", "-created=2026-01-02T15:04:05Z"}
 	first := push(t, append(args, "-repository="+host+"/first")...)
@@ -31,7 +31,7 @@ func TestTheSameManifestsHaveTheSameDigest(t *testing.T) {
 	}
 }
 
-func TestTheArtifactIsOneThatFluxTakes(t *testing.T) {
+func TestArtifactIsOneThatFluxTakes(t *testing.T) {
 	printed := push(t, "-path=../../config", "-repository="+serve(t)+"/manifests", "-tag=v1.2.0",
 		"-source=https://example.com/it", "-revision=v1.2.0@sha1:abc", "-created=2026-01-02T15:04:05Z")
 	image := pull(t, printed)
@@ -56,7 +56,7 @@ func TestTheArtifactIsOneThatFluxTakes(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBePushedIsSaid(t *testing.T) {
+func TestInvalidArgumentsAreExplained(t *testing.T) {
 	for name, wrong := range map[string]struct {
 		args []string
 		want string

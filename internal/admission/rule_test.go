@@ -13,7 +13,7 @@ import (
 	cases "github.com/fluxrollouts/rollout-controller/test/admission"
 )
 
-func TestTheRuleHoldsWhatMustWait(t *testing.T) {
+func TestRuleHoldsWhatMustWait(t *testing.T) {
 	const controller = "system:serviceaccount:kuberik-system:controller"
 	for name, c := range cases.Cases("shop") {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestNobodyIsTheControllerWhileItDoesNotKnowItsName(t *testing.T) {
 	NewWithT(t).Expect(paused).To(BeTrue())
 }
 
-func TestOfSeveralTheFirstByNameIsSaidToHold(t *testing.T) {
+func TestFirstCoordinationByNameIsSaidToHold(t *testing.T) {
 	c := cases.Cases("shop")["two select it: paused by either"]
 	coordinations := placed(c.Coordinations)
 	coordinations[0], coordinations[1] = coordinations[1], coordinations[0]

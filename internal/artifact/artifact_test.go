@@ -28,7 +28,7 @@ func TestManifestsAreTheYAMLFilesOfAllFoldersButTheSkipped(t *testing.T) {
 
 // The expected digest is fixed in the test to detect any change of the bytes: users see
 // an artifact with another digest as another release.
-func TestTheBytesOfAnArtifactStayTheSame(t *testing.T) {
+func TestBytesOfAnArtifactStayTheSame(t *testing.T) {
 	a := Artifact{
 		Files:       map[string]string{"b.yaml": "b: 2\n", "a/a.yaml": "a: 1\n"},
 		Annotations: map[string]string{RevisionAnnotation: "v1", CreatedAnnotation: "2026-01-02T15:04:05Z"},

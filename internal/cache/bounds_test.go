@@ -29,9 +29,9 @@ func many(prefix string) map[string]string {
 	return texts
 }
 
-// TestOfAnObjectThatIsTooLargeLittleIsKept checks that the object and its references
+// TestObjectThatIsTooLargeIsKeptInPart checks that the object and its references
 // stay, and that reading it returns an error.
-func TestOfAnObjectThatIsTooLargeLittleIsKept(t *testing.T) {
+func TestObjectThatIsTooLargeIsKeptInPart(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	labelled := fixture.MakeHealthCheck("laden").Obj()
 	labelled.Labels = many("label-")
@@ -71,8 +71,8 @@ func TestOfAnObjectThatIsTooLargeLittleIsKept(t *testing.T) {
 	g.Expect(policy.Spec.ImageRepositoryRef).To(Equal(fixture.MakePolicy("laden").Obj().Spec.ImageRepositoryRef))
 }
 
-// TestAnObjectThatIsOfAUsualSizeIsNotCut covers a Rollout with the largest status.
-func TestAnObjectThatIsOfAUsualSizeIsNotCut(t *testing.T) {
+// TestObjectThatIsOfAUsualSizeIsNotCut covers a Rollout with the largest status.
+func TestObjectThatIsOfAUsualSizeIsNotCut(t *testing.T) {
 	g := NewWithT(t)
 	rollout := fixture.MakeRollout("shop").Obj()
 	rollout.Status.Conditions = []metav1.Condition{{Type: "Any", Message: strings.Repeat("x", 200<<10)}}
@@ -82,9 +82,9 @@ func TestAnObjectThatIsOfAUsualSizeIsNotCut(t *testing.T) {
 	g.Expect(rollout.Status.Conditions[0].Message).To(HaveLen(200 << 10))
 }
 
-// TestANamespaceIsNotCutForItsAnnotations matters because nothing reads these
+// TestNamespaceIsNotCutForItsAnnotations matters because nothing reads these
 // annotations. A cut would break everything that selects by namespace.
-func TestANamespaceIsNotCutForItsAnnotations(t *testing.T) {
+func TestNamespaceIsNotCutForItsAnnotations(t *testing.T) {
 	g := NewWithT(t)
 	namespace := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
 	namespace.Name, namespace.Labels, namespace.Annotations = "shop", map[string]string{"team": "shop"}, many("note-")

@@ -71,10 +71,10 @@ func helmReleaseOf(spec helmv2.HelmReleaseSpec) *helmv2.HelmRelease {
 	return h
 }
 
-// TestTheCachesKeepNoMoreThanIsRead checks that of Flux's objects only the offered,
+// TestCachesKeepNoMoreThanIsRead checks that of Flux's objects only the offered,
 // wanted and applied versions are kept. All tests of the reconcilers show that this is
 // enough: they read through the same caches.
-func TestTheCachesKeepNoMoreThanIsRead(t *testing.T) {
+func TestCachesKeepNoMoreThanIsRead(t *testing.T) {
 	g := NewWithT(t)
 	fullKustomization := laden(fixture.MakeKustomization("shop").DrivenBy("shop", "VERSION").Substitute("VERSION", "1.0.0").Ready().Obj()).(*kustomizev1.Kustomization)
 	fullKustomization.Spec.Patches = []kustomize.Patch{{Patch: "large"}}
@@ -185,8 +185,8 @@ func TestObjectsOfFluxThatAreReadyShareThat(t *testing.T) {
 	g.Expect(&busy[0]).NotTo(BeIdenticalTo(&first[0]))
 }
 
-// TestWhatOthersWriteDoesNotFillTheMemory: every object may have a different reason.
-func TestWhatOthersWriteDoesNotFillTheMemory(t *testing.T) {
+// TestSharedWordsAreLimited: every object may have a different reason.
+func TestSharedWordsAreLimited(t *testing.T) {
 	g := NewWithT(t)
 	var w words
 	for i := range 2 * mostWords {

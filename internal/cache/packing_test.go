@@ -53,10 +53,10 @@ func TestPackingChangesNoObject(t *testing.T) {
 	}
 }
 
-// TestWhatIsPackedIsOnePiece checks that a text that an object contains twice is stored
+// TestPackedStringsAreOnePiece checks that a text that an object contains twice is stored
 // once, that a known text is not stored, and that the name, which is kept for longer,
 // stays separate.
-func TestWhatIsPackedIsOnePiece(t *testing.T) {
+func TestPackedStringsAreOnePiece(t *testing.T) {
 	g := NewWithT(t)
 	var w words
 	known := one(&w, "Succeeded")
@@ -83,10 +83,10 @@ func TestWhatIsPackedIsOnePiece(t *testing.T) {
 	g.Expect(at(o.Name)-first).To(Or(BeNumerically("<", 0), BeNumerically(">=", size)), "the name stays alone")
 }
 
-// TestWhatARolloutPointsToIsInRows checks that the digests of its releases are next to
+// TestPointersOfARolloutAreInRows checks that the digests of its releases are next to
 // each other, and that the digest of a release that is also in the history is stored
 // once.
-func TestWhatARolloutPointsToIsInRows(t *testing.T) {
+func TestPointersOfARolloutAreInRows(t *testing.T) {
 	g := NewWithT(t)
 	var w words
 	for range 2 { // the memory of the first pass is reused, and the contents do not mix

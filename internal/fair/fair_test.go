@@ -88,7 +88,7 @@ func TestWhoeverWaitsIsTheNextButOne(t *testing.T) {
 }
 
 // If one namespace has a thousand requests and another has one, that one is next.
-func TestAControllerTurnsToEachNamespace(t *testing.T) {
+func TestControllerTurnsToEachNamespace(t *testing.T) {
 	queue := fair.NewQueue("test", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	of := func(namespace string, n int) reconcile.Request {

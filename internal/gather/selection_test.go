@@ -15,8 +15,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// TestALabelMoreIsNoLookUpMore: only the size of an object limits its labels.
-func TestALabelMoreIsNoLookUpMore(t *testing.T) {
+// TestLabelMoreIsNoLookUpMore: only the size of an object limits its labels.
+func TestLabelMoreIsNoLookUpMore(t *testing.T) {
 	g := NewWithT(t)
 	check := fixture.MakeHealthCheck("laden").Obj()
 	check.Labels = map[string]string{}

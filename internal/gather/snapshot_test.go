@@ -67,7 +67,7 @@ func running() *v1alpha1.Rollout {
 
 // Objects in memory are enough for a decision: neither a cache, nor a registry, nor a
 // controller that remembers its writes is needed.
-func TestASnapshotOfObjectsIsDecidedLikeACluster(t *testing.T) {
+func TestSnapshotOfObjectsIsDecidedLikeACluster(t *testing.T) {
 	g := NewWithT(t)
 	reader := readerOf(t, shop()...)
 	s := Gatherer{Client: reader, Live: reader}.Gather(t.Context(), running(), fixture.Noon)
@@ -89,7 +89,7 @@ func TestASnapshotOfObjectsIsDecidedLikeACluster(t *testing.T) {
 }
 
 // What cannot be read is a fact in the input, and says why. The rest is gathered.
-func TestWhatCannotBeReadIsAFact(t *testing.T) {
+func TestReadErrorIsAFactOfTheSnapshot(t *testing.T) {
 	forbidden := apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("x").GroupResource(), "", nil)
 	for name, tt := range map[string]struct {
 		refuse  func(client.ObjectList) bool
@@ -135,7 +135,7 @@ func TestWhatCannotBeReadIsAFact(t *testing.T) {
 	}
 }
 
-func TestASelectorThatCannotBeUsedIsNoFailedRead(t *testing.T) {
+func TestSelectorThatCannotBeUsedIsNoFailedRead(t *testing.T) {
 	g := NewWithT(t)
 	reader, rollout := readerOf(t, shop()...), running()
 	rollout.Spec.HealthCheckSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Is"}}

@@ -32,7 +32,7 @@ func status(s v1alpha1.HealthStatus, message string, changed, failed time.Time) 
 	return out
 }
 
-func TestTheStatusThatFollowsFromAResult(t *testing.T) {
+func TestStatusThatFollowsFromAResult(t *testing.T) {
 	const (
 		healthy   = v1alpha1.HealthStatusHealthy
 		unhealthy = v1alpha1.HealthStatusUnhealthy
@@ -118,7 +118,7 @@ func TestTheStatusThatFollowsFromAResult(t *testing.T) {
 	}
 }
 
-func TestALongMessageIsCutBetweenCharacters(t *testing.T) {
+func TestLongMessageIsCutBetweenCharacters(t *testing.T) {
 	g := NewWithT(t)
 	got, _ := health.Next(v1alpha1.HealthCheckStatus{}, health.Pending(strings.Repeat("ü", 5000)), now)
 	g.Expect(utf8.RuneCountInString(*got.Message)).To(Equal(health.MaxMessageLength))

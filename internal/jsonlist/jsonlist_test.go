@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/jsonlist"
 )
 
-func TestTheItemsOfAListComeInTheirOrder(t *testing.T) {
+func TestItemsOfAListComeInTheirOrder(t *testing.T) {
 	for name, list := range map[string]string{
 		"metadata first": `{"kind":"JobList","metadata":{"continue":"more","resourceVersion":"7"},"items":[{"a":[1,{}]},{"b":"]"}]}`,
 		"metadata last":  `{"items":[{"a":[1,{}]},{"b":"]"}],"other":[{}],"metadata":{"resourceVersion":"7","continue":"more"}}`,
@@ -40,7 +40,7 @@ func TestTheItemsOfAListComeInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoListOrBreaksOffIsAnError(t *testing.T) {
+func TestInvalidListIsAnError(t *testing.T) {
 	for name, list := range map[string]string{
 		"nothing": "", "another type": `[]`, "items that are no list": `{"items":{}}`, "no JSON": "<html>",
 		"breaks off in an item": `{"items":[{"metadata":`, "breaks off after one": `{"items":[{}`, "breaks off after all": `{"items":[{}]`,
@@ -54,7 +54,7 @@ func TestWhatIsNoListOrBreaksOffIsAnError(t *testing.T) {
 	}
 }
 
-func TestAnErrorEndsTheList(t *testing.T) {
+func TestErrorEndsTheList(t *testing.T) {
 	enough, seen := errors.New("enough"), 0
 	_, err := jsonlist.Each(strings.NewReader(`{"items":[{},{},{}]}`), func(json.RawMessage) error {
 		seen++

@@ -51,9 +51,9 @@ func exposition(t *testing.T, collectors ...prometheus.Collector) []string {
 	return slices.DeleteFunc(strings.Split(text.String(), "\n"), func(line string) bool { return strings.Contains(line, "_sum{") })
 }
 
-// TestTheNumberOfSeriesIsLimited: whatever users create, a scrape stays below 3 MB, and a
+// TestNumberOfSeriesIsLimited: whatever users create, a scrape stays below 3 MB, and a
 // sum over the series of a kind counts all of its reconciliations.
-func TestTheNumberOfSeriesIsLimited(t *testing.T) {
+func TestNumberOfSeriesIsLimited(t *testing.T) {
 	now := time.Now()
 	for name, test := range map[string]struct {
 		objects, namespaces, series int

@@ -413,7 +413,7 @@ func TestBlockedTimeGrowsWithoutAPass(t *testing.T) {
 	expect("suspended or deleted: what has been counted stays, and no more comes", past)
 }
 
-func TestWhatIsConsideredCountsAsBlocked(t *testing.T) {
+func TestConsideredCandidatesCountAsBlocked(t *testing.T) {
 	p := newPlay()
 	p.looks(held(
 		candidate("1.3.0", v1alpha1.NotNextReason),
@@ -429,7 +429,7 @@ func TestWhatIsConsideredCountsAsBlocked(t *testing.T) {
 	}
 }
 
-func TestAReleaseWaitsFromWhenItIsACandidate(t *testing.T) {
+func TestReleaseWaitsFromWhenItIsACandidate(t *testing.T) {
 	p := newPlay()
 	waits := func() map[string]float64 {
 		return without(series(t, p.metrics), "rollout_rollouts", "rollout_blocked", "rollout_promotions", "rollout_deploy")
@@ -507,7 +507,7 @@ func TestRolloutsAndTargetsAreCountedByState(t *testing.T) {
 	}
 }
 
-func TestWithoutMetricsNothingIsCounted(t *testing.T) {
+func TestNothingIsCountedWithoutMetrics(t *testing.T) {
 	var none *metrics.Rollouts
 	none.Observe(metrics.Pass{Before: fixture.MakeRollout("shop").Obj()})
 	none.Forget(client.ObjectKey{})

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/pattern"
 )
 
-func TestWhatIsCompiled(t *testing.T) {
+func TestCompile(t *testing.T) {
 	const large = "it is too large: with its repetitions written out it may have 10000 steps"
 	for expression, want := range map[string]string{
 		`^main-[0-9a-f]+-(?P<ts>[0-9]+)$`:       "",

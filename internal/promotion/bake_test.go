@@ -396,7 +396,7 @@ func TestEachSettingAloneProtects(t *testing.T) {
 	}
 }
 
-func TestWhatIsSaidWhileARunningPromotionWaits(t *testing.T) {
+func TestMessagesWhileARunningPromotionWaits(t *testing.T) {
 	running := func() *fixture.RolloutBuilder {
 		return rollout().Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Deploying())
 	}
@@ -434,7 +434,7 @@ func TestWhatIsSaidWhileARunningPromotionWaits(t *testing.T) {
 	}
 }
 
-func TestTheEarliestMomentIsTheOneToLookAgain(t *testing.T) {
+func TestEarliestMomentIsTheOneToLookAgain(t *testing.T) {
 	r := rollout().BakeTime(2*time.Hour).Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Baking(eleven))
 	diff(t, one, promotion.Decide(given(r.ReleaseUpdateInterval(3*time.Hour)).in()).RecheckAt)
 	diff(t, noon.Add(time.Minute), promotion.Decide(given(r.ReleaseUpdateInterval(61*time.Minute)).in()).RecheckAt)

@@ -186,7 +186,7 @@ func (s *situation) latestWithComplaint(tag string) *situation {
 	return s
 }
 
-func TestAReleaseThatWasWithdrawnIsNoCandidate(t *testing.T) {
+func TestReleaseThatWasWithdrawnIsNoCandidate(t *testing.T) {
 	between := func() *fixture.RolloutBuilder {
 		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0").History(entry("1.0.0").Succeeded())
 	}
@@ -219,7 +219,7 @@ func tagsJudged(d promotion.Decision) []string {
 
 // The history cannot be ranked by the policy: the environment began with a custom build,
 // or a team has changed the scheme of its tags.
-func TestWithoutAPositionNothingGoesBackward(t *testing.T) {
+func TestNothingGoesBackwardWithoutAPosition(t *testing.T) {
 	unranked := func() *fixture.RolloutBuilder {
 		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0").History(entry("hotfix-bob").Succeeded())
 	}
@@ -280,7 +280,7 @@ func TestReasonsAreToldInOrder(t *testing.T) {
 	}
 }
 
-func TestWhichCandidateIsChosen(t *testing.T) {
+func TestChosenCandidate(t *testing.T) {
 	three := func() *fixture.RolloutBuilder {
 		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0", "1.3.0").History(entry("1.0.0").Succeeded())
 	}
@@ -336,7 +336,7 @@ func TestWhichCandidateIsChosen(t *testing.T) {
 	}
 }
 
-func TestWhatAPersonPinsIsPromoted(t *testing.T) {
+func TestPinnedReleaseIsPromoted(t *testing.T) {
 	pinned := func(action promotion.Action, tag string) outcome {
 		return outcome{
 			Action: action, Release: tag, Manual: true, Reason: v1alpha1.PinnedReason, Message: "pinned manually in spec.wantedVersion",
@@ -386,13 +386,13 @@ func withRecheck(o outcome, at time.Time) outcome {
 	return o
 }
 
-func TestAPinTakesWhatTheLedgerKnows(t *testing.T) {
+func TestPinTakesWhatTheLedgerKnows(t *testing.T) {
 	known := release("1.0.0").Digest("sha256:aa").Revision("3f2a").Obj()
 	d := promotion.Decide(given(rollout().Pin("1.0.0").Releases(known, release("1.1.0").Obj()).History(entry("1.1.0").Succeeded())).in())
 	diff(t, known, d.Release)
 }
 
-func TestAnInvalidPinIsAProblem(t *testing.T) {
+func TestInvalidPinIsAProblem(t *testing.T) {
 	long := "v" + string(make([]byte, 500))
 	for pin, want := range map[string]*promotion.Problem{
 		"1.0.0": nil,
@@ -409,7 +409,7 @@ func TestAnInvalidPinIsAProblem(t *testing.T) {
 	}
 }
 
-func TestOnlyPromotionsAddAnEntry(t *testing.T) {
+func TestEntriesAreAddedOnlyByPromotions(t *testing.T) {
 	for action, want := range map[promotion.Action]bool{
 		promotion.Promote: true, promotion.Supersede: true, promotion.Adopt: true, promotion.Retry: false,
 		promotion.Nothing: false, promotion.Wait: false,

@@ -45,7 +45,7 @@ func index(digest string, lists ...string) description {
 	return d
 }
 
-func TestWhatFluxHasPulledIsTheReleaseOrIsSaid(t *testing.T) {
+func TestPulledContentIsTheReleaseOrIsSaid(t *testing.T) {
 	const manifests = "registry.example.com/shop-manifests"
 	// of returns a situation in which 1.1.0 is an image with that digest.
 	of := func(digest string, state v1alpha1.BakeStatus) *situation {
@@ -119,9 +119,9 @@ func TestWhatFluxHasPulledIsTheReleaseOrIsSaid(t *testing.T) {
 	}
 }
 
-// TestATagThatWasPushedAgainIsAnEntryOfItsOwn checks that such an entry uses up and
+// TestTagThatWasPushedAgainIsAnEntryOfItsOwn checks that such an entry uses up and
 // answers no requests, because no user has decided it.
-func TestATagThatWasPushedAgainIsAnEntryOfItsOwn(t *testing.T) {
+func TestTagThatWasPushedAgainIsAnEntryOfItsOwn(t *testing.T) {
 	running := rollout().BakeTime(time.Hour).Releases(sha("1.1.0", "aaa")).History(entry("1.1.0").Version(full("1.1.0", "aaa")).Baking(eleven).ID(7)).
 		Annotate(user, "ann").Annotate(message, "for the next one").Annotate(unblock, "true").Annotate(retry, "")
 	s := given(running).seenWith("sha256:aaa").targets(pulls(image, "sha256:bbb"))
@@ -150,7 +150,7 @@ func TestATagThatWasPushedAgainIsAnEntryOfItsOwn(t *testing.T) {
 // While the controller was away, Flux pulled the tag into one object. Then the tag was
 // pushed again, and Flux pulled it into another object. The controller sees both at once,
 // and nothing is stored for either.
-func TestWhatOneTargetStillHasIsNoOtherPush(t *testing.T) {
+func TestOldContentOfOneTargetIsNoOtherPush(t *testing.T) {
 	behind, ahead := pulls(image, "sha256:aaa"), pulls(image, "sha256:bbb")
 	behind.Name, ahead.Name = "behind", "ahead"
 	running := rollout().BakeTime(time.Hour).Releases(sha("1.1.0", "bbb"), sha("1.1.0", "aaa")).History(entry("1.1.0").Version(sha("1.1.0", "aaa")).Baking(eleven).ID(7))
@@ -166,7 +166,7 @@ func TestWhatOneTargetStillHasIsNoOtherPush(t *testing.T) {
 
 // Two objects pulled the tag before and after it was pushed again, and nobody knows which
 // content is the release. A bake of both would prove neither.
-func TestWhatTwoTargetsPullMustBeTheSame(t *testing.T) {
+func TestPulledContentOfTwoTargetsMustBeTheSame(t *testing.T) {
 	for seen, stored := range map[string][]v1alpha1.TargetStatus{
 		"one after the other": {{Kind: "OCIRepository", Namespace: fixture.Namespace, Name: "behind", Version: "1.1.0", Digest: "sha256:aaa"}},
 		"both at once":        nil,
@@ -186,7 +186,7 @@ func TestWhatTwoTargetsPullMustBeTheSame(t *testing.T) {
 
 // The content of another image says nothing about the release. If it counted, the target
 // that pulls the release would seem to be behind, and nothing would ever fix that.
-func TestWhatWasPushedAgainIsReadFromTheReleasesOwnImage(t *testing.T) {
+func TestPushedAgainIsReadFromTheImageOfTheRelease(t *testing.T) {
 	manifests, release := pulls("registry.example/manifests", "sha256:mmm"), pulls(image, "sha256:bbb")
 	manifests.Name = "manifests"
 	manifests.Moved, release.Moved = "tag 1.1.0 was pushed again", "tag 1.1.0 was pushed again"
@@ -197,9 +197,9 @@ func TestWhatWasPushedAgainIsReadFromTheReleasesOwnImage(t *testing.T) {
 	diff(t, sha("1.1.0", "bbb"), d.Release)
 }
 
-// TestTheHistorySaysWhichContentRan covers a release whose content neither policy nor
+// TestHistorySaysWhichContentRan covers a release whose content neither policy nor
 // registry has reported.
-func TestTheHistorySaysWhichContentRan(t *testing.T) {
+func TestHistorySaysWhichContentRan(t *testing.T) {
 	s := given(deploying()).targets(pulls(image, "sha256:aaa"), applied("shop"))
 	s.input.Policy.Image = image
 	history, err := promotion.Record(s.in(), promotion.Decide(s.in()))
@@ -212,7 +212,7 @@ func TestTheHistorySaysWhichContentRan(t *testing.T) {
 // While the ImagePolicy cannot be read, nobody knows which target pulls the release. The
 // content that is recorded then must still be valid once the policy is back: a target
 // that seemed to be behind would wait forever.
-func TestWhatIsPulledWhileThePolicyCannotBeRead(t *testing.T) {
+func TestPulledContentWhileThePolicyCannotBeRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		given *situation
 		// becomes is the release of the new entry; nil if there is no new entry.

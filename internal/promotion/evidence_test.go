@@ -14,7 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-func TestWhatACheckProves(t *testing.T) {
+func TestEvidenceOfACheck(t *testing.T) {
 	shop := rollout().Obj()
 	other := fixture.MakeRollout("other").Obj()
 	deploying := entry("1.1.0").ID(7).Deploying()
@@ -125,7 +125,7 @@ func TestUnhealthyLeavesItsInputAlone(t *testing.T) {
 
 // A writer like the datadog-controller sets lastErrorTime about once a second while its
 // monitor alerts, and never sets lastChangeTime or message.
-func TestAWriterThatOnlySetsStatusAndErrorTime(t *testing.T) {
+func TestWriterThatOnlySetsStatusAndErrorTime(t *testing.T) {
 	e := entry("1.1.0").ID(7).Deploying().Obj()
 	shop := rollout().Obj()
 	c := check("datadog-check-latency").Unhealthy().ErrorAt(noon).Obj()
@@ -149,7 +149,7 @@ func TestAWriterThatOnlySetsStatusAndErrorTime(t *testing.T) {
 
 // A reset takes three writes if there is an error to remove, and two otherwise. Wherever
 // the controller dies between them, the removed error is not forgotten.
-func TestAResetSurvivesACrash(t *testing.T) {
+func TestResetSurvivesACrash(t *testing.T) {
 	e := entry("1.1.0").ID(7).Deploying().Obj()
 	shop := rollout().Obj()
 	for crash := range 4 {
@@ -174,7 +174,7 @@ func TestAResetSurvivesACrash(t *testing.T) {
 	}
 }
 
-func TestWhatACompleteResetRemembers(t *testing.T) {
+func TestCompletedReset(t *testing.T) {
 	this, before := to(entry("1.1.0").ID(7).Obj()), to(entry("1.0.0").ID(6).Obj())
 	for name, test := range map[string]struct {
 		begun string

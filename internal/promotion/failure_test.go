@@ -11,7 +11,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-func TestTheWayOutOfAFailureNamesTheLastGoodRelease(t *testing.T) {
+func TestWayOutOfAFailureNamesTheLastGoodRelease(t *testing.T) {
 	backTo := func(tag string) string {
 		return "last good release: " + tag + "; roll back with spec.wantedVersion, or annotate with retry or unblock-failed"
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-func TestTheFirstRelease(t *testing.T) {
+func TestFirstRelease(t *testing.T) {
 	first := func(tag string) outcome {
 		return outcome{
 			Action: promotion.Promote, Release: tag, Reason: v1alpha1.EligibleReason,
@@ -53,7 +53,7 @@ func TestTheFirstRelease(t *testing.T) {
 	}
 }
 
-func TestALostHistoryIsAdopted(t *testing.T) {
+func TestLostHistoryIsAdopted(t *testing.T) {
 	lost := func() *fixture.RolloutBuilder { return rollout().Ledger("1.0.0", "1.1.0") }
 	adopted := func(tag string) outcome {
 		return outcome{
@@ -98,7 +98,7 @@ func TestALostHistoryIsAdopted(t *testing.T) {
 	}
 }
 
-func TestAfterAdoptionTheGatesApply(t *testing.T) {
+func TestGatesApplyAfterAdoption(t *testing.T) {
 	in := given(rollout().Ledger("1.0.0", "1.1.0")).owned("1.0.0").gates(gate("manual").Closed()).targets(applied("apps")).in()
 	for _, want := range []promotion.Action{promotion.Adopt, promotion.FinishBake, promotion.Nothing} {
 		d := promotion.Decide(in)

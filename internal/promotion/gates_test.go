@@ -112,14 +112,14 @@ func TestSchedulesHoldReleasesBack(t *testing.T) {
 	}
 }
 
-func TestAScheduleIsJudgedWhenSomethingElseLetsGo(t *testing.T) {
+func TestScheduleIsJudgedWhenSomethingElseLetsGo(t *testing.T) {
 	shop := func() *situation { return given(upgrade().ReleaseUpdateInterval(2 * time.Hour)) }
 	diff(t, one, promotion.Decide(shop().schedules(openUntil(noon.Add(instant), "days")).in()).RecheckAt)
 	d := promotion.Decide(shop().at(one).schedules(closedUntil(never, "days")).in())
 	diff(t, promotion.Nothing, d.Action)
 }
 
-func TestTheCopyOfAScheduleIsShownAndNotJudged(t *testing.T) {
+func TestCopyOfAScheduleIsShownAndNotJudged(t *testing.T) {
 	in := given(upgrade()).gates(gate("a"), gate("z")).in()
 	in.Gates.Copies = []v1alpha1.RolloutGate{*gate("schedule-gate-1").Closed().Obj()}
 	diff(t, promotion.Promote, promotion.Decide(in).Action)
@@ -130,7 +130,7 @@ func TestTheCopyOfAScheduleIsShownAndNotJudged(t *testing.T) {
 	diff(t, []string{"a: lets every release through", "schedule-gate-1: holds back every release", "z: lets every release through"}, shown)
 }
 
-func TestAGateWithoutPassingPasses(t *testing.T) {
+func TestGateWithoutPassingPasses(t *testing.T) {
 	in := given(upgrade()).gates(gate("old")).in()
 	in.Gates.Gates[0].Spec.Passing = nil
 	diff(t, promotion.Promote, promotion.Decide(in).Action)
@@ -189,7 +189,7 @@ func TestGateSummaries(t *testing.T) {
 	}
 }
 
-func TestAnAllowedVersionsListOfNullStaysAnEmptyList(t *testing.T) {
+func TestAllowedVersionsListOfNullStaysAnEmptyList(t *testing.T) {
 	g := gate("qa").Obj()
 	g.Spec.AllowedVersions = to([]string(nil))
 	in := given(rollout()).in()

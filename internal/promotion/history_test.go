@@ -25,7 +25,7 @@ func decideAndRecord(t *testing.T, s *situation) []v1alpha1.DeploymentHistoryEnt
 	return history
 }
 
-func TestAPromotionIsRecorded(t *testing.T) {
+func TestPromotionIsRecorded(t *testing.T) {
 	const bySystem, byPerson = "the newest eligible release of ImagePolicy shop", "pinned manually in spec.wantedVersion"
 	recorded := func(tag, message string) *fixture.EntryBuilder {
 		return entry(tag).At(noon).Message(message).By(v1alpha1.TriggeredBySystem, promotion.SystemName)
@@ -128,7 +128,7 @@ func TestAPromotionIsRecorded(t *testing.T) {
 	}
 }
 
-func TestAnOutcomeIsRecorded(t *testing.T) {
+func TestOutcomeIsRecorded(t *testing.T) {
 	later := noon.Add(time.Second) // half a second past noon, rounded up
 	halfPast := noon.Add(500 * time.Millisecond)
 	for name, test := range map[string]struct {
@@ -190,7 +190,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-func TestTheHistoryIsLimited(t *testing.T) {
+func TestHistoryIsLimited(t *testing.T) {
 	for name, test := range map[string]struct {
 		rollout *fixture.RolloutBuilder
 		want    []string
@@ -313,7 +313,7 @@ func TestTransitionsThatAreNotAllowedFail(t *testing.T) {
 	}
 }
 
-func TestAnOutcomeWithoutAPromotionFails(t *testing.T) {
+func TestOutcomeWithoutAPromotionFails(t *testing.T) {
 	for _, action := range []promotion.Action{promotion.StartBake, promotion.FinishBake, promotion.FailBake, promotion.Retry} {
 		t.Run(string(action), func(t *testing.T) {
 			_, err := promotion.Record(given(rollout()).in(), promotion.Decision{Outcome: promotion.Outcome{Action: action}})
@@ -335,7 +335,7 @@ func TestRecordLeavesItsInputAlone(t *testing.T) {
 	diff(t, before, in.Rollout)
 }
 
-func TestASuccessAfterAFailureListsNoFailedChecks(t *testing.T) {
+func TestSuccessAfterAFailureListsNoFailedChecks(t *testing.T) {
 	continued := entry("1.0.0").Failed(v1alpha1.FailedHealthCheck{Name: "db", Namespace: "shop-prod"}).Deploying().BakeStart(eleven)
 	in := given(rollout().BakeTime(30 * time.Minute).History(continued)).targets(applied("apps")).in()
 	for _, want := range []v1alpha1.BakeStatus{v1alpha1.BakeInProgress, v1alpha1.BakeSucceeded} {

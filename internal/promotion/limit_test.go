@@ -197,10 +197,10 @@ func TestOneByOneNoneIsSkippedThatIsKept(t *testing.T) {
 	}
 }
 
-// TestARoomThatIsFullComesToRest: whatever a policy and a scan show, and in whatever
+// TestRoomThatIsFullComesToRest: whatever a policy and a scan show, and in whatever
 // order, a full list of known releases is not written in every pass, and the releases it
 // lost change no choice.
-func TestARoomThatIsFullComesToRest(t *testing.T) {
+func TestRoomThatIsFullComesToRest(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 6))

@@ -58,7 +58,7 @@ func settledBy(d promotion.Decision) settled {
 	return s
 }
 
-func TestWhatBecomesOfRequests(t *testing.T) {
+func TestRequests(t *testing.T) {
 	unhealthy := check("db").Unhealthy()
 	for name, test := range map[string]struct {
 		given *situation
@@ -308,7 +308,7 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 	}
 }
 
-func TestWhatAPromotionByHandSaysOfItself(t *testing.T) {
+func TestMessageAndAuthorOfAManualPromotion(t *testing.T) {
 	ann := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "ann"}
 	system := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: promotion.SystemName}
 	for name, test := range map[string]struct {
@@ -348,7 +348,7 @@ func TestWhatAPromotionByHandSaysOfItself(t *testing.T) {
 	}
 }
 
-func TestARetryBeginsTheSameEntryAnew(t *testing.T) {
+func TestRetryBeginsTheSameEntryAnew(t *testing.T) {
 	for name, test := range map[string]struct {
 		given *situation
 		at    time.Time
@@ -390,7 +390,7 @@ func TestARetryBeginsTheSameEntryAnew(t *testing.T) {
 	}
 }
 
-func TestOnlyTheNextReleaseIsTaken(t *testing.T) {
+func TestStrategyNextTakesTheNextReleaseOnly(t *testing.T) {
 	next := func() *fixture.RolloutBuilder {
 		return rollout().Strategy(v1alpha1.ReleaseNext).Ledger("1.0.0", "1.1.0", "1.2.0").History(entry("1.0.0").Succeeded())
 	}
@@ -421,7 +421,7 @@ func TestOnlyTheNextReleaseIsTaken(t *testing.T) {
 	diff(t, "the next release of ImagePolicy shop", d.Message)
 }
 
-func TestWhichCandidatesAreConsidered(t *testing.T) {
+func TestConsideredCandidates(t *testing.T) {
 	three := func() *fixture.RolloutBuilder {
 		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0").History(entry("1.0.0").Succeeded())
 	}
@@ -444,7 +444,7 @@ func TestWhichCandidatesAreConsidered(t *testing.T) {
 	}
 }
 
-func TestWhatCountsAsGoingBack(t *testing.T) {
+func TestGoingBack(t *testing.T) {
 	byAppearance := promotion.OrderSpec{Kind: promotion.ByAppearance}
 	running := func() *fixture.RolloutBuilder {
 		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0").History(entry("1.1.0").Succeeded())

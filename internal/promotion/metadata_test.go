@@ -144,7 +144,7 @@ func TestMetadataIsFilledIn(t *testing.T) {
 
 // When the registry is asked, the tag may point to other content than the one that runs.
 // Then the entry would claim that Flux has not deployed its content.
-func TestAnEntrySaysOnlyWhatIsKnownOfItsOwnContent(t *testing.T) {
+func TestEntrySaysOnlyWhatIsKnownOfItsOwnContent(t *testing.T) {
 	unknown := func(more ...*fixture.EntryBuilder) *situation {
 		s := given(rollout().Ledger("1.1.0").History(append([]*fixture.EntryBuilder{entry("1.1.0").Deploying()}, more...)...))
 		s.input.Policy.Image = image
@@ -186,7 +186,7 @@ func TestAnEntrySaysOnlyWhatIsKnownOfItsOwnContent(t *testing.T) {
 	}
 }
 
-func TestTheNewestReleaseDescribesTheRollout(t *testing.T) {
+func TestNewestReleaseDescribesTheRollout(t *testing.T) {
 	words := to[string]
 	before := v1alpha1.RolloutStatus{Title: words("Old"), Source: words("https://example.com/old")}
 	newest := described("1.1.0", "bb")
@@ -211,7 +211,7 @@ func TestTheNewestReleaseDescribesTheRollout(t *testing.T) {
 	}
 }
 
-func TestWhatTheRegistryIsAskedFor(t *testing.T) {
+func TestMetadataRequests(t *testing.T) {
 	describes := func(r *fixture.RolloutBuilder) *situation {
 		s := given(r)
 		s.input.Rollout.Status.ArtifactType = to("application/example")

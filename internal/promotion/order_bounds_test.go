@@ -10,9 +10,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// TestAnOrderTakesLittleMemory checks that this is true for any text in an ImagePolicy:
+// TestOrderTakesLittleMemory checks that this is true for any text in an ImagePolicy:
 // an order is prepared in each pass, together with those of all other policies.
-func TestAnOrderTakesLittleMemory(t *testing.T) {
+func TestOrderTakesLittleMemory(t *testing.T) {
 	const most = 4 << 20
 	for name, test := range map[string]struct {
 		spec promotion.OrderSpec

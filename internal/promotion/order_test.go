@@ -109,7 +109,7 @@ func TestOrderAdmits(t *testing.T) {
 	}
 }
 
-func TestAnOrderThatCannotBeParsedIsRefused(t *testing.T) {
+func TestOrderThatCannotBeParsedIsRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec promotion.OrderSpec
 		want string

@@ -11,7 +11,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-func TestWhichPromotionsCannotFail(t *testing.T) {
+func TestPromotionsThatCannotFail(t *testing.T) {
 	unhealthy := func() *fixture.HealthCheckBuilder { return check("db").Unhealthy() }
 	for name, test := range map[string]struct {
 		given *situation
@@ -46,7 +46,7 @@ func TestWhichPromotionsCannotFail(t *testing.T) {
 	}
 }
 
-func TestAPromotionThatCannotFailWaitsForHealth(t *testing.T) {
+func TestPromotionThatCannotFailWaitsForHealth(t *testing.T) {
 	deploying := func() *fixture.RolloutBuilder {
 		return rollout().Recovering().BakeTime(30 * time.Minute).DeployTimeout(10 * time.Minute).SelectAllChecks().History(entry("1.1.0").Deploying())
 	}

@@ -237,7 +237,7 @@ func listed(content remote.Taggable) []string {
 	return digests
 }
 
-func TestAnImageHasOneNameThatIsCompared(t *testing.T) {
+func TestImageHasOneNameThatIsCompared(t *testing.T) {
 	for image, want := range map[string]string{
 		"registry.example.com/shop":         "registry.example.com/shop",
 		"registry.example.com/shop/":        "registry.example.com/shop",
@@ -357,7 +357,7 @@ func TestNobodyIsLetInAsTheControllerItself(t *testing.T) {
 	s.Expect(err).To(MatchError(ContainSubstring("name a Secret in spec.secretRef")))
 }
 
-func TestHowTheRegistryIsReached(t *testing.T) {
+func TestReachingTheRegistry(t *testing.T) {
 	secret := func(data map[string][]byte) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "registry", Name: "way"}, Data: data}
 	}
@@ -464,7 +464,7 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-func TestAHungRegistryIsLeftWhenTheContextEnds(t *testing.T) {
+func TestHungRegistryIsLeftWhenTheContextEnds(t *testing.T) {
 	s := openSite(t)
 	asked := make(chan struct{})
 	s.handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

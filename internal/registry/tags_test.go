@@ -49,7 +49,7 @@ func numbered(count int) []string {
 	return tags
 }
 
-func TestWhichTagsARegistryHas(t *testing.T) {
+func TestTagsOfARegistry(t *testing.T) {
 	slow := "(a|b)"
 	for name, tt := range map[string]struct {
 		tags     http.Handler
@@ -101,7 +101,7 @@ func TestTagsAreListedWithTheLoginOfTheImageRepository(t *testing.T) {
 	s.Expect(s.list(t.Context())).To(Equal(ours.Tags{Names: []string{"1.0.0"}}))
 }
 
-func TestAListingIsLeftWhenTheContextEnds(t *testing.T) {
+func TestListingIsLeftWhenTheContextEnds(t *testing.T) {
 	s := openSite(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	s.handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

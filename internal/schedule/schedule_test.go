@@ -68,7 +68,7 @@ func diff(t *testing.T, want, got any) {
 // 2026 clocks go forward on 29 March in Berlin, on 8 March in New York and on 4 October
 // on Lord Howe Island, where they go by half an hour. They go back on 25 October, 1
 // November and 5 April.
-func TestWhenAScheduleChanges(t *testing.T) {
+func TestScheduleChanges(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec     *v1alpha1.RolloutScheduleSpec
 		from, to string
@@ -281,7 +281,7 @@ func TestOpenIsWhatTheActionMakesOfActive(t *testing.T) {
 	}
 }
 
-func TestAStateIsToldInASentence(t *testing.T) {
+func TestStateIsToldInASentence(t *testing.T) {
 	next := at(t, "2027-01-04T00:00:00Z")
 	for want, state := range map[string]schedule.State{
 		"closed by rule year-end until 2027-01-04T00:00:00Z": {Active: true, Rules: []string{"year-end"}, Next: next},
@@ -293,7 +293,7 @@ func TestAStateIsToldInASentence(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeEvaluatedNamesRuleAndField(t *testing.T) {
+func TestErrorsNameRuleAndField(t *testing.T) {
 	action := allow("UTC", "Mon")
 	action.Action = "Maybe"
 	weekday := allow("UTC", "Mon")

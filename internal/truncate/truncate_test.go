@@ -30,7 +30,7 @@ func TestTextIsCut(t *testing.T) {
 	}
 }
 
-func TestAListNamesSomeAndCountsTheRest(t *testing.T) {
+func TestListNamesSomeAndCountsTheRest(t *testing.T) {
 	var names []string
 	for i := range 1000 {
 		names = append(names, fmt.Sprintf("gate-%d", i))

@@ -121,9 +121,9 @@ func TestNothingInAnObjectKeepsOthersFromBeingRead(t *testing.T) {
 	}
 }
 
-// TestALongListIsDecodedObjectByObject: a page may have some hundred objects of a
+// TestLongListIsDecodedObjectByObject: a page may have some hundred objects of a
 // megabyte, and each is made small before the next is decoded.
-func TestALongListIsDecodedObjectByObject(t *testing.T) {
+func TestLongListIsDecodedObjectByObject(t *testing.T) {
 	codec, scheme := lenientDecoder(t)
 	kind := v1alpha1.GroupVersion.WithKind("HealthCheckList")
 	for name, size := range map[string]int{"short": 1 << 10, "long": 1 << 20} {

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// TestAnExpectedKindIsDecodedToTheSame checks that a decoder that expects a kind returns
+// TestExpectedKindIsDecodedToTheSame checks that a decoder that expects a kind returns
 // the object and the mark of one that looks for the kind first, whatever a field contains.
-func TestAnExpectedKindIsDecodedToTheSame(t *testing.T) {
+func TestExpectedKindIsDecodedToTheSame(t *testing.T) {
 	plain, scheme := lenientDecoder(t)
 	for _, example := range examples() {
 		sent := wire(t, scheme, example)

@@ -75,7 +75,7 @@ func asUnstructured(t *testing.T, object any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: content}
 }
 
-func TestAPausedDeployment(t *testing.T) {
+func TestPausedDeployment(t *testing.T) {
 	heldByShop := annotated(coordinationv1.HeldByAnnotation, "shop")
 	heldByPerson := annotated(coordinationv1.RolloutPausedAnnotation, "true")
 	for name, tc := range map[string]struct {
@@ -168,7 +168,7 @@ func TestAPausedDeployment(t *testing.T) {
 	}
 }
 
-func TestADeploymentThatMissedItsDeadlineIsFailedInTheWordsOfKubernetes(t *testing.T) {
+func TestDeploymentThatMissedItsDeadlineIsFailedInTheWordsOfKubernetes(t *testing.T) {
 	g := NewWithT(t)
 	got := workload.Deployment(deployment(2, counts{3, 1, 2, 2}, available, timedOut))
 	g.Expect(got.Phase).To(Equal(workload.Failed))
@@ -180,9 +180,9 @@ func TestADeploymentThatMissedItsDeadlineIsFailedInTheWordsOfKubernetes(t *testi
 	g.Expect(workload.Deployment(wordless).Message).To(Equal("Progress deadline exceeded"))
 }
 
-// TestOfDeploymentsThatAreNotPausedItThinksAsFlux tries all possible statuses with up to
+// TestDeploymentsThatAreNotPausedAreJudgedAsByFlux tries all possible statuses with up to
 // two pods.
-func TestOfDeploymentsThatAreNotPausedItThinksAsFlux(t *testing.T) {
+func TestDeploymentsThatAreNotPausedAreJudgedAsByFlux(t *testing.T) {
 	conditions := map[string][]func(*appsv1.Deployment){
 		"nothing": nil, "available": {available}, "complete": {complete}, "both": {available, complete},
 		"resumed":   {available, says(appsv1.DeploymentProgressing, corev1.ConditionUnknown, "DeploymentResumed", "")},

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestWhenAFailureBegan(t *testing.T) {
+func TestFailureBegan(t *testing.T) {
 	at := func(kind, status, when string) any {
 		return map[string]any{"type": kind, "status": status, "lastTransitionTime": when}
 	}

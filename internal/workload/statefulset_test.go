@@ -34,7 +34,7 @@ func statefulSet(wanted int32, has counts, changes ...func(*appsv1.StatefulSet))
 	return s
 }
 
-func TestAStatefulSetOfWhichPodsAreReplacedByDeletingThem(t *testing.T) {
+func TestStatefulSetOfWhichPodsAreReplacedByDeletingThem(t *testing.T) {
 	pausedInGroup := func(s *appsv1.StatefulSet) { s.Annotations["grafana.com/rollout-paused"] = "true" }
 	for name, tc := range map[string]struct {
 		of          *appsv1.StatefulSet

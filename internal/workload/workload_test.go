@@ -15,7 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
-func TestAnObjectOfAnyKind(t *testing.T) {
+func TestObjectOfAnyKind(t *testing.T) {
 	g := NewWithT(t)
 	d := deployment(1, counts{1, 0, 1, 1}, paused)
 	g.Expect(workload.Of(asUnstructured(t, d))).To(Equal(workload.Deployment(d)))
@@ -44,7 +44,7 @@ func TestAnObjectOfAnyKind(t *testing.T) {
 	))
 }
 
-func TestAnObjectThatIsNotWhatItsKindSaysIsUnknown(t *testing.T) {
+func TestObjectThatIsNotWhatItsKindSaysIsUnknown(t *testing.T) {
 	g := NewWithT(t)
 	for _, object := range []any{deployment(1, counts{1, 1, 1, 1}), statefulSet(1, counts{1, 1, 1, 1})} {
 		u := asUnstructured(t, object)
@@ -56,7 +56,7 @@ func TestAnObjectThatIsNotWhatItsKindSaysIsUnknown(t *testing.T) {
 	}
 }
 
-func TestAPodThatNobodySchedulesIsToBeLookedAtAgain(t *testing.T) {
+func TestPodThatNobodySchedulesIsToBeLookedAtAgain(t *testing.T) {
 	g := NewWithT(t)
 	created := time.Now().Truncate(time.Second)
 	pod := &corev1.Pod{

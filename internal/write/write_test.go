@@ -17,9 +17,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// TestWhatIsGivenIsOnlyRead: another client has written meanwhile, and its values in the
+// TestWriteOnlyReadsItsArgument: another client has written meanwhile, and its values in the
 // response must not be written into the given object, which belongs to a cache.
-func TestWhatIsGivenIsOnlyRead(t *testing.T) {
+func TestWriteOnlyReadsItsArgument(t *testing.T) {
 	ctx := context.Background()
 	for name, send := range map[string]func(c client.Client, pod *corev1.Pod) (*corev1.Pod, error){
 		"Patch": func(c client.Client, pod *corev1.Pod) (*corev1.Pod, error) {

@@ -26,7 +26,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-func TestTheModeSaysWhichFormIsInForce(t *testing.T) {
+func TestModeSaysWhichFormIsInForce(t *testing.T) {
 	g := NewWithT(t)
 	installRights(t)
 	r := startReplica(t, webhook.Options{})
@@ -50,7 +50,7 @@ func TestTheModeSaysWhichFormIsInForce(t *testing.T) {
 	eventually(t, r.mode).Should(Equal(v1.ControllerOnlyReason), "a binding alone does nothing")
 }
 
-func TestTheModeDoesNotClaimTheNamespacesThatAreLeftOut(t *testing.T) {
+func TestModeDoesNotClaimTheNamespacesThatAreLeftOut(t *testing.T) {
 	g := NewWithT(t)
 	installRights(t)
 	r := startReplica(t, webhook.Options{})
@@ -78,7 +78,7 @@ func TestTheModeDoesNotClaimTheNamespacesThatAreLeftOut(t *testing.T) {
 	eventually(t, said(metav1.NamespaceSystem)).Should(HavePrefix(v1.AdmissionPolicyReason))
 }
 
-func TestWhatMayNotBeReadCountsAsNotInstalled(t *testing.T) {
+func TestForbiddenReadCountsAsNotInstalled(t *testing.T) {
 	g := NewWithT(t)
 	policy, binding := policy(t)
 	install(t, policy, binding)
@@ -94,7 +94,7 @@ func TestWhatMayNotBeReadCountsAsNotInstalled(t *testing.T) {
 	eventually(t, r.mode).Should(Equal(v1.AdmissionPolicyReason), "it is found out by itself")
 }
 
-func TestAWebhookThatIsTurnedOffIsNotInForce(t *testing.T) {
+func TestWebhookThatIsTurnedOffIsNotInForce(t *testing.T) {
 	g := NewWithT(t)
 	installRights(t)
 	mgr := newManager(t)
@@ -111,7 +111,7 @@ func TestAWebhookThatIsTurnedOffIsNotInForce(t *testing.T) {
 	g.Expect(reason).To(Equal(v1.ControllerOnlyReason))
 }
 
-func TestAnOlderAPIServerHasNoPolicies(t *testing.T) {
+func TestOlderAPIServerHasNoPolicies(t *testing.T) {
 	g := NewWithT(t)
 	installRights(t)
 	policy, binding := policy(t)
@@ -155,7 +155,7 @@ func TestAnotherCoordinatorIsNoticed(t *testing.T) {
 	eventually(t, r.admission.Other).Should(BeEmpty(), "it may be ours under that name")
 }
 
-func TestTheOtherCoordinatorIsNoticedAsItsKustomizationInstallsIt(t *testing.T) {
+func TestOtherCoordinatorIsNoticedAsItsKustomizationInstallsIt(t *testing.T) {
 	installRights(t)
 	r := startReplica(t, webhook.Options{})
 	eventually(t, r.ready).Should(Succeed())
@@ -169,7 +169,7 @@ func TestTheOtherCoordinatorIsNoticedAsItsKustomizationInstallsIt(t *testing.T) 
 	eventually(t, r.admission.Other).Should(BeEmpty())
 }
 
-func TestAWebhookOfTheSameNameThatIsNotOursIsLeftAlone(t *testing.T) {
+func TestWebhookOfTheSameNameThatIsNotOursIsLeftAlone(t *testing.T) {
 	g := NewWithT(t)
 	installRights(t)
 	r := startReplica(t, webhook.Options{})
@@ -181,7 +181,7 @@ func TestAWebhookOfTheSameNameThatIsNotOursIsLeftAlone(t *testing.T) {
 	r.await(t)
 }
 
-func TestAChangeWakesTheNamespacesThatHaveCoordinations(t *testing.T) {
+func TestChangeWakesTheNamespacesThatHaveCoordinations(t *testing.T) {
 	g := NewWithT(t)
 	installRights(t)
 	r := startReplica(t, webhook.Options{})

@@ -15,7 +15,7 @@ import (
 
 const policyForm = "policy"
 
-func TestThePolicyHoldsWhatTheRuleHolds(t *testing.T) {
+func TestPolicyHoldsWhatTheRuleHolds(t *testing.T) {
 	installPolicy(t)
 	for name, c := range Cases(Elsewhere) {
 		t.Run(name, func(t *testing.T) {

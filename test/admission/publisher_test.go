@@ -29,7 +29,7 @@ var published = types.NamespacedName{Namespace: manifests.Namespace, Name: "roll
 
 const publishedHost = "rollout-controller-metrics-certificate.kuberik-system.svc"
 
-func TestTheAuthorityOfTheMetricsIsReadFromTheSecret(t *testing.T) {
+func TestAuthorityOfTheMetricsIsReadFromTheSecret(t *testing.T) {
 	g := NewWithT(t)
 	installRights(t)
 	now := clocktesting.NewFakeClock(time.Now())

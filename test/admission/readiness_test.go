@@ -68,7 +68,7 @@ func TestReadyWaitsForACertificateThatIsTrusted(t *testing.T) {
 	eventually(t, r.ready).Should(Succeed())
 }
 
-func TestWhatCertManagerProvidesIsLeftAlone(t *testing.T) {
+func TestCertificateOfCertManagerIsLeftAlone(t *testing.T) {
 	g := NewWithT(t)
 	installRights(t)
 	pair, err := certificates.Make("rollout-controller-webhook.kuberik-system.svc", time.Now())
@@ -96,7 +96,7 @@ func TestWhatCertManagerProvidesIsLeftAlone(t *testing.T) {
 	g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "there is no Secret")
 }
 
-func TestAFileIsServedInPlaceOfACertificateOfItsOwn(t *testing.T) {
+func TestFileIsServedInPlaceOfACertificateOfItsOwn(t *testing.T) {
 	g := NewWithT(t)
 	installRights(t)
 	pair, err := certificates.Make("rollout-controller-webhook.kuberik-system.svc", time.Now())

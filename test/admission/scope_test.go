@@ -148,7 +148,7 @@ func calls(t *testing.T) int {
 	return n
 }
 
-func TestWhileTheControllerIsDownNobodyIsHindered(t *testing.T) {
+func TestNobodyIsHinderedWhileTheControllerIsDown(t *testing.T) {
 	for form, install := range map[string]func(*testing.T){
 		policyForm: installPolicy,
 		webhookForm: func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestWhileTheControllerIsDownNobodyIsHindered(t *testing.T) {
 	}
 }
 
-func TestTheWebhookIsAskedForLessThanTheAPIServerStores(t *testing.T) {
+func TestWebhookIsAskedForLessThanTheAPIServerStores(t *testing.T) {
 	g := NewWithT(t)
 	startWebhook(t, nil)
 	s := newStage(t, webhookForm)

@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestTheWebhookHoldsWhatTheRuleHolds(t *testing.T) {
+func TestWebhookHoldsWhatTheRuleHolds(t *testing.T) {
 	startWebhook(t, nil)
 	for name := range Cases(Elsewhere) {
 		t.Run(name, func(t *testing.T) {
@@ -20,7 +20,7 @@ func TestTheWebhookHoldsWhatTheRuleHolds(t *testing.T) {
 	}
 }
 
-func TestTheCertificateNamesTheServiceThatIsCalled(t *testing.T) {
+func TestCertificateNamesTheServiceThatIsCalled(t *testing.T) {
 	g := NewWithT(t)
 	r := startWebhook(t, nil)
 	served, err := r.served()

@@ -256,7 +256,7 @@ func TestFluxFindsWhatIsPushed(t *testing.T) {
 	eventually(s, policy, "1.1.0 chosen", chose("1.1.0"))
 }
 
-func TestAScannerThatCannotReadItsKindsIsNotStarted(t *testing.T) {
+func TestScannerThatCannotReadItsKindsIsNotStarted(t *testing.T) {
 	_, err := controlplane.Start(t.Context(), controlplane.Options{ImageScanner: true, ImageVersion: controlplane.ImageV1Beta2})
 	if err == nil || !strings.Contains(err.Error(), "reads only v1") {
 		t.Errorf("started with %v", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-func TestTheHistoryHasEveryStateAcrossOutages(t *testing.T) {
+func TestHistoryHasEveryStateAcrossOutages(t *testing.T) {
 	s := start(t, controlplane.Options{})
 	s.create(shopRepository(s.Registry.Host(), "1.0.0"))
 	restart := func(name parts.Name) {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-func TestAKubeconfigIsNeverReadHalfWritten(t *testing.T) {
+func TestKubeconfigIsNeverReadHalfWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	var group sync.WaitGroup
 	for range 4 {

@@ -14,7 +14,7 @@ import (
 
 // A part that ends while or after the control plane starts is named, and so is what waits
 // for it.
-func TestAPartThatEndsIsNamed(t *testing.T) {
+func TestPartThatEndsIsNamed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a control plane")
 	}

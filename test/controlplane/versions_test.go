@@ -113,7 +113,7 @@ func TestPodsOfAVersionAreSlowOrCrashUntilItIsMended(t *testing.T) {
 
 // The change applies to the pods that are created later, however late KWOK sees the
 // stage.
-func TestAVersionChangesOnceKWOKHasSeenIt(t *testing.T) {
+func TestVersionChangesOnceKWOKHasSeenIt(t *testing.T) {
 	s := start(t, controlplane.Options{Workloads: true})
 	s.waitsForKWOK("BreakVersion", func() error { return s.BreakVersion(t.Context(), "1.0.0") })
 	s.shop("1.0.0")

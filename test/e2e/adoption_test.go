@@ -14,7 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-func TestWhatRunsIsAdoptedWhenTheHistoryIsLost(t *testing.T) {
+func TestRunningReleaseIsAdoptedWhenTheHistoryIsLost(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*stage.Stage){
 		"the status was emptied": func(s *stage.Stage) {

@@ -35,7 +35,7 @@ func breakVersion(t *testing.T, bad string) (s *stage.Stage, failed *v1alpha1.Ro
 	return s, s.AwaitState(bad, v1alpha1.BakeFailed)
 }
 
-func TestABadReleaseFailsAndNamesTheCulprit(t *testing.T) {
+func TestBadReleaseFailsAndNamesTheCulprit(t *testing.T) {
 	s, failed := breakRelease(t)
 	checks := failed.Status.History[0].FailedHealthChecks
 	if len(checks) != 1 || checks[0].Namespace != s.Namespace || checks[0].Name != s.Name || checks[0].Message == nil {
@@ -46,7 +46,7 @@ func TestABadReleaseFailsAndNamesTheCulprit(t *testing.T) {
 	}
 }
 
-func TestAFixWaitsForAPersonAfterAFailedBake(t *testing.T) {
+func TestFixWaitsForAPersonAfterAFailedBake(t *testing.T) {
 	s, failed := breakRelease(t)
 	s.Publish(s.Release("1.2.1"))
 	held := s.AwaitCandidate("1.2.1")
@@ -65,7 +65,7 @@ func TestAFixWaitsForAPersonAfterAFailedBake(t *testing.T) {
 	}
 }
 
-func TestABadReleaseDoesNotComeBackAfterARollback(t *testing.T) {
+func TestBadReleaseDoesNotComeBackAfterARollback(t *testing.T) {
 	s, _ := breakRelease(t)
 	s.Pin("1.0.0")
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)

@@ -124,7 +124,7 @@ func TestBadInputIsNamedOnceBlocksNothingElseAndIsMended(t *testing.T) {
 	}
 }
 
-func TestAHealthCheckOfAMissingKustomizationHoldsReleasesBackUntilMended(t *testing.T) {
+func TestHealthCheckOfAMissingKustomizationHoldsReleasesBackUntilMended(t *testing.T) {
 	s := newStage(t)
 	s.CreateFlux()
 	offer(s)
@@ -153,7 +153,7 @@ func TestAHealthCheckOfAMissingKustomizationHoldsReleasesBackUntilMended(t *test
 	}
 }
 
-func TestATargetThatNamesNoRolloutIsToldOnce(t *testing.T) {
+func TestTargetThatNamesNoRolloutIsToldOnce(t *testing.T) {
 	s := newStage(t)
 	s.CreateFlux()
 	stage.Eventually(t, "the event", func() (bool, string) {

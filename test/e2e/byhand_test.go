@@ -17,7 +17,7 @@ import (
 // A user may pin a Rollout that comes from Git by hand, in a way that Flux does not
 // overwrite.
 
-func TestAPinByHandOutlivesTheParentUnlessKubectlSignsIt(t *testing.T) {
+func TestPinByHandOutlivesTheParentUnlessKubectlSignsIt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		annotation, manager string

@@ -67,7 +67,7 @@ func contents(r *v1alpha1.Rollout) []string {
 	return all
 }
 
-func TestATagThatIsPushedAgainBakesAgain(t *testing.T) {
+func TestTagThatIsPushedAgainBakesAgain(t *testing.T) {
 	for _, policy := range reflections {
 		t.Run(string(policy), func(t *testing.T) {
 			s, digest := newReflecting(t, policy)

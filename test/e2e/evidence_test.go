@@ -12,7 +12,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-func TestAStaleHealthyDoesNotStartTheBake(t *testing.T) {
+func TestStaleHealthyDoesNotStartTheBake(t *testing.T) {
 	s := newStage(t)
 	s.CreateFlux()
 	check := foreignCheck(s)
@@ -40,7 +40,7 @@ func TestAStaleHealthyDoesNotStartTheBake(t *testing.T) {
 	s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 }
 
-func TestACheckThatWasHealthyAllAlongDoesNotHoldUp(t *testing.T) {
+func TestCheckThatWasHealthyAllAlongDoesNotHoldUp(t *testing.T) {
 	s := newStage(t)
 	s.CreateFlux()
 	check := s.HealthCheck()

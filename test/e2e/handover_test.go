@@ -25,7 +25,7 @@ import (
 // The stories follow the guide for the change from image automation to Rollouts. The
 // parent stands for Git, and the test for the user who commits.
 
-func TestATagGoesFromGitToTheRolloutAndBack(t *testing.T) {
+func TestTagGoesFromGitToTheRolloutAndBack(t *testing.T) {
 	p := ruled(t)
 	p.Push(p.ConfigRelease("1.0.0"))
 	p.Push(p.ConfigRelease("latest")) // Flux would pull this if the tag were missing for a moment
@@ -131,7 +131,7 @@ spec:
 `, annotations, p.Namespace, spec)
 }
 
-func TestAVariableTakesThePlaceOfAVersionInGit(t *testing.T) {
+func TestVariableTakesThePlaceOfAVersionInGit(t *testing.T) {
 	p := ruled(t)
 	publish := p.settings("1.0.0")
 	p.commit(p.worker("", ""))
@@ -163,7 +163,7 @@ func TestAVariableTakesThePlaceOfAVersionInGit(t *testing.T) {
 	p.awaitVersion("1.1.0")
 }
 
-func TestAVariableKeepsWhatItIsGivenIfTheParentIgnoresIt(t *testing.T) {
+func TestVariableKeepsWhatItIsGivenIfTheParentIgnoresIt(t *testing.T) {
 	p := ruled(t)
 	fleet := p.fleet.Kustomization()
 	p.Change(fleet, func() {

@@ -59,7 +59,7 @@ func failsSaying(s *stage.Stage, version, words string) {
 }
 
 // Pods of 4.1.0 are not ready until the test repairs the version.
-func TestABakeBeginsOnceHelmHasRolledOutTheChart(t *testing.T) {
+func TestBakeBeginsOnceHelmHasRolledOutTheChart(t *testing.T) {
 	if err := plane.BreakVersion(t.Context(), "4.1.0"); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func targetsOf(r *v1alpha1.Rollout) []string {
 }
 
 // Pods of 4.2.0 are never ready.
-func TestAReleaseFailsWhenTheUpgradeByHelmDoes(t *testing.T) {
+func TestReleaseFailsWhenTheUpgradeByHelmDoes(t *testing.T) {
 	if err := plane.BreakVersion(t.Context(), "4.2.0"); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestAReleaseFailsWhenTheUpgradeByHelmDoes(t *testing.T) {
 }
 
 // helm-controller does not install a chart whose version differs from its tag.
-func TestAReleaseFailsWhenItsTagIsNotTheVersionOfTheChart(t *testing.T) {
+func TestReleaseFailsWhenItsTagIsNotTheVersionOfTheChart(t *testing.T) {
 	s := charted(t, nil)
 	chart := s.Chart("4.4.0")
 	chart.Tag = "4.4.1"
@@ -122,7 +122,7 @@ func TestAReleaseFailsWhenItsTagIsNotTheVersionOfTheChart(t *testing.T) {
 // Pods of 4.3.0 are never ready, and Helm rolls back to 1.0.0 by itself. Helm then
 // reports no problem, but the release has failed. A rollback to 1.0.0 needs no upgrade
 // then.
-func TestAReleaseFailsWhenHelmRollsItBack(t *testing.T) {
+func TestReleaseFailsWhenHelmRollsItBack(t *testing.T) {
 	if err := plane.BreakVersion(t.Context(), "4.3.0"); err != nil {
 		t.Fatal(err)
 	}

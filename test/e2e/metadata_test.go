@@ -17,7 +17,7 @@ import (
 )
 
 // This story does not run in parallel with others, because they have no login.
-func TestARegistryThatWantsALoginTellsWhatItsReleasesAre(t *testing.T) {
+func TestRegistryThatWantsALoginTellsWhatItsReleasesAre(t *testing.T) {
 	s := stage.New(t, plane)
 	plane.Registry.RequireLogin("flux", "secret")
 	t.Cleanup(func() { plane.Registry.RequireLogin("", "") })

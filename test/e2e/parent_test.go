@@ -151,7 +151,7 @@ func written(tags []string) (n int) {
 	return n
 }
 
-func TestAParentThatTakesTheTagBackIsNamedAndNotFought(t *testing.T) {
+func TestParentThatTakesTheTagBackIsNamedAndNotFought(t *testing.T) {
 	p := fight(t)
 	before, tags, since := p.Live(), p.tags(), time.Now()
 	stage.Eventually(t, "the tag written once, and taken back", func() (bool, string) {
@@ -173,7 +173,7 @@ func TestAParentThatTakesTheTagBackIsNamedAndNotFought(t *testing.T) {
 	p.awaitRecovery()
 }
 
-func TestAParentStopsTakingTheTagBackWhenGitSays(t *testing.T) {
+func TestParentStopsTakingTheTagBackWhenGitSays(t *testing.T) {
 	t.Parallel()
 	for name, remedy := range map[string]func(parent){
 		"to ignore the field": func(p parent) {

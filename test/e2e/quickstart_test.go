@@ -27,10 +27,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// TestTheQuickStartGoesAsItsPageSays applies the manifest of docs/quickstart.md, runs the
+// TestQuickStartGoesAsItsPageSays applies the manifest of docs/quickstart.md, runs the
 // commands of the page in their order, and awaits what the page shows after each. Only the
 // registry is another one, and the bake is shorter.
-func TestTheQuickStartGoesAsItsPageSays(t *testing.T) {
+func TestQuickStartGoesAsItsPageSays(t *testing.T) {
 	t.Parallel()
 	page := readQuickStart(t)
 	s := &stage.Stage{App: scenario.NewApp("podinfo", "podinfo"), T: t, Plane: plane}

@@ -17,7 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-func TestAReleaseIsCarriedAllTheWay(t *testing.T) {
+func TestReleaseIsCarriedAllTheWay(t *testing.T) {
 	const bake = 2 * time.Second
 	s := newStage(t)
 	s.CreateFlux()

@@ -9,7 +9,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-func TestAFailedReleaseSucceedsWhenItIsRetriedAfterItsCauseIsGone(t *testing.T) {
+func TestFailedReleaseSucceedsWhenItIsRetriedAfterItsCauseIsGone(t *testing.T) {
 	s, failed := breakVersion(t, "1.3.0")
 	if err := plane.MendVersion(t.Context(), "1.3.0"); err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func TestAFailedReleaseSucceedsWhenItIsRetriedAfterItsCauseIsGone(t *testing.T) 
 	}
 }
 
-func TestAFixGoesOutPastTheFailureAndTheGate(t *testing.T) {
+func TestFixGoesOutPastTheFailureAndTheGate(t *testing.T) {
 	s, _ := breakRelease(t)
 	s.Create(closedGate(s))
 	s.Publish(s.Release("1.2.1"))

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-func TestAReleaseWaitsForAScheduleAndGoesWhenItOpens(t *testing.T) {
+func TestReleaseWaitsForAScheduleAndGoesWhenItOpens(t *testing.T) {
 	s := newStage(t)
 	s.CreateFlux()
 	s.Create(s.Rollout())

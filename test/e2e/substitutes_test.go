@@ -114,7 +114,7 @@ func owned(t *testing.T, object client.Object) []any {
 	return all
 }
 
-func TestATargetChangedByHandIsPutBack(t *testing.T) {
+func TestTargetChangedByHandIsPutBack(t *testing.T) {
 	s := substitute(t)
 	s.shop.Change(s.kustomization, func() {
 		s.kustomization.Spec.PostBuild.Substitute["SHOP"] = "9.9.9"
@@ -128,7 +128,7 @@ func TestATargetChangedByHandIsPutBack(t *testing.T) {
 	})
 }
 
-func TestATargetAnnotatedLaterIsBroughtUpToDate(t *testing.T) {
+func TestTargetAnnotatedLaterIsBroughtUpToDate(t *testing.T) {
 	s := substitute(t)
 	late := s.shop.OCIRepository(plane.Registry.Host())
 	late.Annotations = nil
@@ -152,7 +152,7 @@ func TestATargetAnnotatedLaterIsBroughtUpToDate(t *testing.T) {
 	}
 }
 
-func TestADeletedRolloutLeavesItsTargetsAsTheyAre(t *testing.T) {
+func TestDeletedRolloutLeavesItsTargetsAsTheyAre(t *testing.T) {
 	s := substitute(t)
 	s.shop.Read(s.kustomization)
 	before := s.kustomization.DeepCopy()

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-func TestAReleaseThatFluxCannotApplyNeverSucceeds(t *testing.T) {
+func TestReleaseThatFluxCannotApplyNeverSucceeds(t *testing.T) {
 	t.Parallel()
 	for name, story := range map[string]struct {
 		wait     bool          // the Kustomization waits for the health of what it applied
@@ -72,7 +72,7 @@ func TestAReleaseThatFluxCannotApplyNeverSucceeds(t *testing.T) {
 	}
 }
 
-func TestAnUnprotectedReleaseThatCannotBeAppliedGivesWayToAFix(t *testing.T) {
+func TestUnprotectedReleaseThatCannotBeAppliedGivesWayToAFix(t *testing.T) {
 	s := newStage(t)
 	s.CreateFlux()
 	s.Create(s.Rollout())

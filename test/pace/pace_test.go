@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestThePaceIsTheMeanOfTheBeatsMeanwhile(t *testing.T) {
+func TestPaceIsTheMeanOfTheBeatsMeanwhile(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(0, 0).Add(time.Duration(second) * time.Second) }
 	p := &Pacer{}
 	for second, took := range []time.Duration{90, 90, 10, 20, 30, 40, 90, 90} {
@@ -29,7 +29,7 @@ func TestThePaceIsTheMeanOfTheBeatsMeanwhile(t *testing.T) {
 	}
 }
 
-func TestThePacerMeasuresUntilItIsStopped(t *testing.T) {
+func TestPacerMeasuresUntilItIsStopped(t *testing.T) {
 	p, began := New(), time.Now()
 	ctx, stop := context.WithTimeout(t.Context(), beatEvery+beatEvery/2)
 	defer stop()

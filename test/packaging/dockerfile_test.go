@@ -20,7 +20,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-func TestTheImageRunsTheProgramAsNobody(t *testing.T) {
+func TestImageRunsTheProgramAsNobody(t *testing.T) {
 	final := stages(t)[1]
 	if final.of("FROM")[0] != "scratch" {
 		t.Errorf("the image is made from %v", final.of("FROM"))
@@ -44,7 +44,7 @@ func TestTheImageRunsTheProgramAsNobody(t *testing.T) {
 	}
 }
 
-func TestTheBuildContextHasAllThatTheProgramNeeds(t *testing.T) {
+func TestBuildContextHasAllThatTheProgramNeeds(t *testing.T) {
 	context := buildContext(t)
 	builder := stages(t)[0]
 	command := builder.of("RUN")[1]

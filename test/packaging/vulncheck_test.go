@@ -33,7 +33,7 @@ const report = `{
   }]
 }`
 
-func TestAKnownVulnerabilityFailsTheCheckIfItIsCalled(t *testing.T) {
+func TestKnownVulnerabilityFailsTheCheckIfItIsCalled(t *testing.T) {
 	tool, program := buildVulncheck(t), writeVulnerable(t)
 	printed, code := vulncheck(t, tool, "file://"+writeDatabase(t, "Getenv"), program)
 	if code == 0 || !strings.Contains(printed, "GO-2026-0001") || !strings.Contains(printed, "vulnerable.main calls os.Getenv") {
@@ -44,7 +44,7 @@ func TestAKnownVulnerabilityFailsTheCheckIfItIsCalled(t *testing.T) {
 	}
 }
 
-func TestTheCheckIsSkippedOnlyIfTheDatabaseCannotBeReached(t *testing.T) {
+func TestCheckIsSkippedOnlyIfTheDatabaseCannotBeReached(t *testing.T) {
 	tool, program := buildVulncheck(t), writeVulnerable(t)
 	nowhere := "HTTPS_PROXY=http://127.0.0.1:1"
 	if printed, code := vulncheck(t, tool, "https://vuln.go.dev", program, nowhere); code != 0 || !strings.Contains(printed, "SKIPPED: https://vuln.go.dev cannot be reached") {

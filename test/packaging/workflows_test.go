@@ -108,7 +108,7 @@ func TestNothingIsPublishedThatWasNotTested(t *testing.T) {
 
 // Code of the project, or of a module that it uses, could sign anything in the project's
 // name.
-func TestWhatSignsRunsNothingOfTheProject(t *testing.T) {
+func TestSigningJobRunsNothingOfTheProject(t *testing.T) {
 	signs := 0
 	for name, w := range workflows(t) {
 		for jobName, j := range w.Jobs {
@@ -129,7 +129,7 @@ func TestWhatSignsRunsNothingOfTheProject(t *testing.T) {
 }
 
 // A user who may push a tag must not be able to release code that nobody has reviewed.
-func TestOnlyWhatIsOnMainIsReleased(t *testing.T) {
+func TestReleasesComeFromMainOnly(t *testing.T) {
 	steps := workflows(t)["release"].Jobs["test"].Steps
 	if steps[0].With["fetch-depth"] != 0.0 || steps[1].Run != `git merge-base --is-ancestor "$GITHUB_SHA" origin/main` {
 		t.Errorf("the first steps are %v", steps[:2])
@@ -137,7 +137,7 @@ func TestOnlyWhatIsOnMainIsReleased(t *testing.T) {
 }
 
 // A skipped check must not look like a check that found nothing.
-func TestARequiredLookIsNotSkipped(t *testing.T) {
+func TestRequiredLookIsNotSkipped(t *testing.T) {
 	for _, path := range [][2]string{{"release", "test"}, {"vulnerabilities", "check"}} {
 		looks := func(s step) bool {
 			return strings.HasPrefix(s.Run, "make ") && s.Env["VULNCHECK_REQUIRED"] == "1"
@@ -162,9 +162,9 @@ func TestCosignIsPinned(t *testing.T) {
 	t.Error("nobody installs cosign")
 }
 
-// TestAPrereleaseDoesNotBecomeTheLatest runs the script as a runner does, with a gh that
+// TestPrereleaseDoesNotBecomeTheLatest runs the script as a runner does, with a gh that
 // records its arguments.
-func TestAPrereleaseDoesNotBecomeTheLatest(t *testing.T) {
+func TestPrereleaseDoesNotBecomeTheLatest(t *testing.T) {
 	script := workflows(t)["release"].Jobs["release"].Steps[0].Run
 	for tag, want := range map[string]string{
 		"v0.2.0":      "release edit v0.2.0 --draft=false --latest --repo o/r",
@@ -192,7 +192,7 @@ func TestAPrereleaseDoesNotBecomeTheLatest(t *testing.T) {
 
 // The image is run once, with the restrictions of the Deployment. The script is run as a
 // runner does, with a docker that records its arguments and may fail.
-func TestTheImageIsRunAsTheDeploymentRunsIt(t *testing.T) {
+func TestImageIsRunAsTheDeploymentRunsIt(t *testing.T) {
 	steps := workflows(t)["ci"].Jobs["image"].Steps
 	built, run := steps[len(steps)-2], steps[len(steps)-1]
 	image := fmt.Sprint(built.With["tags"])
@@ -236,7 +236,7 @@ func TestTheImageIsRunAsTheDeploymentRunsIt(t *testing.T) {
 
 // Dependabot updates the digest of an image but adds none. Therefore Renovate manages the
 // Dockerfile.
-func TestABotPinsTheImagesOfTheDockerfile(t *testing.T) {
+func TestBotPinsTheImagesOfTheDockerfile(t *testing.T) {
 	var renovate struct {
 		EnabledManagers []string `json:"enabledManagers"`
 		PinDigests      bool     `json:"pinDigests"`
@@ -334,7 +334,7 @@ func TestWorkflowsNameOnlyWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestTheImageIsPublishedUnderTheNameThatIsInstalled(t *testing.T) {
+func TestImageIsPublishedUnderTheNameThatIsInstalled(t *testing.T) {
 	image := workflows(t)["release"].Env["IMAGE"]
 	for _, path := range []string{"config/manager/kustomization.yaml", "config/manager/deployment.yaml", "charts/rollout-controller/values.yaml"} {
 		content, err := os.ReadFile(filepath.Join(parts.Root(), path))

@@ -20,9 +20,9 @@ var counts = []string{
 	"bake.status", "bake.events", "bake.checks", "bake.reads", "rest.requests", "storm.writes", "restart.writes",
 }
 
-// TestWhatIsAskedOfTheAPIServer runs the benchmark with small fleets. It checks only the
+// TestRequestsToTheAPIServer runs the benchmark with small fleets. It checks only the
 // counts, not the times.
-func TestWhatIsAskedOfTheAPIServer(t *testing.T) {
+func TestRequestsToTheAPIServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs a control plane")
 	}

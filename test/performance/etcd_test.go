@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestACopyHasNamesAndIdentitiesOfItsOwn(t *testing.T) {
+func TestCopyHasNamesAndIdentitiesOfItsOwn(t *testing.T) {
 	first := []pair{
 		{[]byte("/registry/kuberik.com/rollouts/team-000/app-00000"), []byte(`{"metadata":{"name":"app-00000","namespace":"team-000","uid":"one"}}`)},
 		{[]byte("/registry/kuberik.com/healthchecks/team-000/app-00000"), []byte(`{"metadata":{"uid":"two","annotations":{"reset-by-one":"x"}}}`)},

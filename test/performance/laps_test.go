@@ -4,9 +4,9 @@ package main
 
 import "testing"
 
-// TestARatioIsThatOfAMachineWithOnePace tests a machine that became half as fast during
+// TestRatioIsThatOfAMachineWithOnePace tests a machine that became half as fast during
 // the waves of the controller, but not during those of the bare client.
-func TestARatioIsThatOfAMachineWithOnePace(t *testing.T) {
+func TestRatioIsThatOfAMachineWithOnePace(t *testing.T) {
 	own := laps{targets: []float64{11, 22}, all: []float64{12, 24}, paces: []float64{4, 8}}
 	bare := laps{targets: []float64{10, 10}, all: []float64{10, 10}, paces: []float64{4, 4}}
 	m := measured{}

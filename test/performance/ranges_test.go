@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestARangeFileThatMeansNothingIsRefused(t *testing.T) {
+func TestRangeFileThatMeansNothingIsRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ content, says string }{
 		"a figure that nobody measures": {"- {figure: wave.tmie, most: 1}", `"wave.tmie", which is no figure`},
 		"no limit":                      {"- {figure: wave.time}", "expects nothing of wave.time"},

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-func TestTheFloorWritesForTheNextReleaseWhatTheControllerWroteForTheLast(t *testing.T) {
+func TestFloorWritesForTheNextReleaseWhatTheControllerWroteForTheLast(t *testing.T) {
 	status := func(newest *fixture.EntryBuilder, message string) v1alpha1.RolloutStatus {
 		s := fixture.MakeRollout("shop").Ledger("1.0.1000", "1.0.1001").History(newest, fixture.MakeEntry("1.0.1000").Succeeded()).Obj().Status
 		s.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Message: message}}

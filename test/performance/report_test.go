@@ -23,7 +23,7 @@ func reported() report {
 	}}
 }
 
-func TestTheTableComparesFleetsAndMarksWhatIsOutOfRange(t *testing.T) {
+func TestTableComparesFleetsAndMarksWhatIsOutOfRange(t *testing.T) {
 	want := [][]string{
 		{"Figure", "100 in 1 namespace", "10,000 in 100 namespaces", "Expected"},
 		{"wave: all targets written (s)", "1", "123", ""},
@@ -38,7 +38,7 @@ func TestTheTableComparesFleetsAndMarksWhatIsOutOfRange(t *testing.T) {
 	}
 }
 
-func TestAFleetIsComparedWithTheSmallestOnesBesideIt(t *testing.T) {
+func TestFleetIsComparedWithTheSmallestOnesBesideIt(t *testing.T) {
 	worked := func(s size, work float64) result { return result{size: s, Figures: measured{"wave.work": work}} }
 	large, other := size{10000, 1}, size{1000, 100}
 	results := []result{
@@ -58,7 +58,7 @@ func TestAFleetIsComparedWithTheSmallestOnesBesideIt(t *testing.T) {
 	}
 }
 
-func TestThePageHasTheTableThePlotsAndWhatTheyMean(t *testing.T) {
+func TestPageHasTheTableThePlotsAndWhatTheyMean(t *testing.T) {
 	var page bytes.Buffer
 	if err := reported().writePage(&page); err != nil {
 		t.Fatal(err)

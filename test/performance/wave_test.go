@@ -12,7 +12,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-func TestAWaveIsTimedFromTheFirstPolicyToTheLastTarget(t *testing.T) {
+func TestWaveIsTimedFromTheFirstPolicyToTheLastTarget(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	w := newWave(release{tag: "1"}, 7, 8)
 	w.named[0], w.named[1] = at(12), at(10)
@@ -47,7 +47,7 @@ func TestPercentilesAndMedians(t *testing.T) {
 
 // All repeated statuses of a prompt Rollout are counted. One of a slow Rollout is not
 // counted.
-func TestOnlySlowPromotionsMaySayThatTheyWait(t *testing.T) {
+func TestSlowPromotionsMaySayThatTheyWait(t *testing.T) {
 	w, noon := newWave(release{tag: "1"}, 7, 8), time.Unix(0, 0)
 	w.named[0], w.named[1] = noon, noon
 	for _, i := range []int{7, 8} {

@@ -30,7 +30,7 @@ func renewed(t *testing.T, after time.Duration) (Store, *Pair) {
 	return store, first.Newest
 }
 
-func TestACertificateIsRenewedAfterTwoThirdsOfItsLife(t *testing.T) {
+func TestCertificateIsRenewedAfterTwoThirdsOfItsLife(t *testing.T) {
 	g := NewWithT(t)
 	before, first := renewed(t, RenewAfter-time.Second)
 	g.Expect(before).To(Equal(Store{Newest: first}))
@@ -41,7 +41,7 @@ func TestACertificateIsRenewedAfterTwoThirdsOfItsLife(t *testing.T) {
 	g.Expect(after.Newest).NotTo(Equal(first))
 }
 
-func TestTheNewestIsServedOnceItIsKnownEverywhere(t *testing.T) {
+func TestNewestIsServedOnceItIsKnownEverywhere(t *testing.T) {
 	g := NewWithT(t)
 	store, first := renewed(t, RenewAfter)
 	made := noon.Add(RenewAfter)
@@ -55,7 +55,7 @@ func TestTheNewestIsServedOnceItIsKnownEverywhere(t *testing.T) {
 	g.Expect(store.Serving(nil, made)).To(Equal(store.Newest), "it trusts nothing yet")
 }
 
-func TestThePreviousAuthorityIsTrustedForAsLongAsItIsValid(t *testing.T) {
+func TestPreviousAuthorityIsTrustedForAsLongAsItIsValid(t *testing.T) {
 	g := NewWithT(t)
 	store, first := renewed(t, RenewAfter)
 	end := noon.Add(Life)
@@ -70,7 +70,7 @@ func TestThePreviousAuthorityIsTrustedForAsLongAsItIsValid(t *testing.T) {
 	g.Expect(after.Authorities()).To(Equal(store.Newest.Authority))
 }
 
-func TestAPairThatCannotBeUsedIsReplacedAtOnce(t *testing.T) {
+func TestPairThatCannotBeUsedIsReplacedAtOnce(t *testing.T) {
 	store, _ := renewed(t, hour)
 	for name, c := range map[string]struct {
 		host string
@@ -93,7 +93,7 @@ func TestAPairThatCannotBeUsedIsReplacedAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheSecretIsReadAsItWasWritten(t *testing.T) {
+func TestSecretIsReadAsItWasWritten(t *testing.T) {
 	store, first := renewed(t, RenewAfter)
 	for name, c := range map[string]struct {
 		spoil func(map[string][]byte)
@@ -117,7 +117,7 @@ func TestTheSecretIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestAnAddressCanBeInACertificate(t *testing.T) {
+func TestAddressCanBeInACertificate(t *testing.T) {
 	g := NewWithT(t)
 	pair, err := Make("127.0.0.1", noon)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -95,7 +95,7 @@ func coordinationsOf(c cases.Case) []v1.DeploymentCoordination {
 	return all
 }
 
-func TestTheAnswerHoldsAndChangesNothingElse(t *testing.T) {
+func TestAnswerHoldsAndChangesNothingElse(t *testing.T) {
 	for name, c := range cases.Cases("shop") {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -119,7 +119,7 @@ func TestTheAnswerHoldsAndChangesNothingElse(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeJudgedIsStoredAsAsked(t *testing.T) {
+func TestRequestsThatCannotBeJudgedAreStoredAsAsked(t *testing.T) {
 	waiting := cases.Cases("shop")["waiting, when it is created: paused"]
 	for name, reader := range map[string]client.Reader{
 		"there is no client":              nil,
@@ -133,7 +133,7 @@ func TestWhatCannotBeJudgedIsStoredAsAsked(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoDeploymentIsAnError(t *testing.T) {
+func TestRequestWithoutADeploymentIsAnError(t *testing.T) {
 	waiting := cases.Cases("shop")["waiting, when it is created: paused"]
 	for name, change := range map[string]func(*ctrladmission.Request){
 		"another kind":    func(r *ctrladmission.Request) { r.Kind.Kind = "StatefulSet" },
@@ -151,7 +151,7 @@ func TestWhatIsNoDeploymentIsAnError(t *testing.T) {
 }
 
 // The API server may be able to store a Deployment that this process cannot read.
-func TestADeploymentThatCannotBeReadIsStoredAsAsked(t *testing.T) {
+func TestDeploymentThatCannotBeReadIsStoredAsAsked(t *testing.T) {
 	waiting := cases.Cases("shop")["waiting, when it is created: paused"]
 	for name, change := range map[string]func(*ctrladmission.Request){
 		"no object":      func(r *ctrladmission.Request) { r.Object.Raw = nil },

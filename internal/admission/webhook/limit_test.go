@@ -63,7 +63,7 @@ func post(t *testing.T, url string, body io.Reader) int {
 	return response.StatusCode
 }
 
-func TestACallThatIsTooLargeIsNotRead(t *testing.T) {
+func TestCallThatIsTooLargeIsNotRead(t *testing.T) {
 	g := NewWithT(t)
 	e, url := opened(t, time.Minute)
 	close(e.out)
@@ -78,7 +78,7 @@ func TestACallThatIsTooLargeIsNotRead(t *testing.T) {
 	g.Expect(e.in).To(BeEmpty())
 }
 
-func TestOnlySomeCallsAreAnsweredAtATime(t *testing.T) {
+func TestCallsAtATimeAreLimited(t *testing.T) {
 	g := NewWithT(t)
 	e, url := opened(t, time.Second)
 	answers := make(chan int, maxCalls)
@@ -96,7 +96,7 @@ func TestOnlySomeCallsAreAnsweredAtATime(t *testing.T) {
 	g.Expect(post(t, url, strings.NewReader("c"))).To(Equal(http.StatusOK))
 }
 
-func TestWhoSendsSlowlyKeepsNobodyOut(t *testing.T) {
+func TestSlowSendersKeepNobodyOut(t *testing.T) {
 	g := NewWithT(t)
 	e, url := opened(t, 200*time.Millisecond)
 	close(e.out)

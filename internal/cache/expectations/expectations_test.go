@@ -18,7 +18,7 @@ func object(uid, version string) *v1alpha1.Rollout {
 	return r
 }
 
-func TestACopyThatDoesNotShowAWriteIsBehindIt(t *testing.T) {
+func TestCopyThatDoesNotShowAWriteIsBehindIt(t *testing.T) {
 	var writes Versions
 	writes.Wrote(object("a", "10"))
 	for _, look := range []struct {
@@ -47,7 +47,7 @@ func TestSoManyWritesAreRemembered(t *testing.T) {
 	}
 }
 
-func TestWhatIsDeletedIsForgotten(t *testing.T) {
+func TestDeletedObjectsAreForgotten(t *testing.T) {
 	var writes Versions
 	gone := writes.ForgetGone()
 	writes.Wrote(object("a", "10"))

@@ -152,7 +152,7 @@ func TestListsFindWhatASearchFinds(t *testing.T) {
 	}
 }
 
-func TestAListCopiesUnlessDeepCopyIsDisabled(t *testing.T) {
+func TestListCopiesUnlessDeepCopyIsDisabled(t *testing.T) {
 	stored := many(1)
 	c, informer, _ := filled(t, stored)
 	kept, _, _ := informer.GetIndexer().GetByKey("shop-0/web-0")
@@ -176,7 +176,7 @@ func TestAListCopiesUnlessDeepCopyIsDisabled(t *testing.T) {
 }
 
 // Such a list would find nothing, and the mistake would pass for an empty answer.
-func TestAListMustNameANamespaceExactlyWhereTheIndexHasThem(t *testing.T) {
+func TestListMustNameANamespaceExactlyWhereTheIndexHasThem(t *testing.T) {
 	c, _, _ := filled(t, many(1))
 	for field, options := range map[string][]client.ListOption{
 		near: nil,
@@ -189,7 +189,7 @@ func TestAListMustNameANamespaceExactlyWhereTheIndexHasThem(t *testing.T) {
 }
 
 // A pass that runs when the process stops must not take everything for deleted.
-func TestACacheThatHasEndedStillAnswers(t *testing.T) {
+func TestCacheThatHasEndedStillAnswers(t *testing.T) {
 	c, informer, end := filled(t, many(1))
 	end()
 	if !informer.IsStopped() {

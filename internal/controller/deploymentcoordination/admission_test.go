@@ -58,7 +58,7 @@ func TestBesideAnotherCoordinatorNothingIsTouched(t *testing.T) {
 	s.Expect(s.condition("shop", coordinationv1.HoldModeCondition)).To(Equal("True AdmissionPolicy: as the test says"))
 }
 
-func TestAChangeOfTheAdmissionWakesTheController(t *testing.T) {
+func TestChangeOfTheAdmissionWakesTheController(t *testing.T) {
 	s := openStreet(t)
 	s.deploy([]string{"a"}, paused(true))
 	s.coordinate("shop")
@@ -74,7 +74,7 @@ func TestAChangeOfTheAdmissionWakesTheController(t *testing.T) {
 }
 
 // A failure that lasts only a moment is retried, and no condition reports it.
-func TestWhatCannotBeReadForAMomentChangesNoCondition(t *testing.T) {
+func TestTransientReadErrorsChangeNoCondition(t *testing.T) {
 	s := three(t)
 	for _, name := range []string{"a", "b"} {
 		s.edit(name, version("2"))
@@ -98,7 +98,7 @@ func TestWhatCannotBeReadForAMomentChangesNoCondition(t *testing.T) {
 }
 
 // A read failure that lasts is reported, and no turn begins on a guess.
-func TestWhatCannotBeReadIsShownAndNothingBegins(t *testing.T) {
+func TestReadErrorsAreShownAndNothingBegins(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.reconciler.APIReader = refusingReader{s.WithWatch}

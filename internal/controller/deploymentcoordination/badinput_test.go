@@ -20,7 +20,7 @@ func selecting(selector metav1.LabelSelector) func(*coordinationv1.DeploymentCoo
 	return func(c *coordinationv1.DeploymentCoordination) { c.Spec.LabelSelector = selector }
 }
 
-func TestWhatCannotBeMeantIsRefusedAtCreation(t *testing.T) {
+func TestSpecThatCannotBeMeantIsRefusedAtCreation(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit    func(*coordinationv1.DeploymentCoordination)
 		message string
@@ -43,7 +43,7 @@ func TestWhatCannotBeMeantIsRefusedAtCreation(t *testing.T) {
 }
 
 // The sample of the first implementation was a coordination without a spec.
-func TestACoordinationWithoutASpecIsRefusedAtCreation(t *testing.T) {
+func TestCoordinationWithoutASpecIsRefusedAtCreation(t *testing.T) {
 	s := open(t)
 	c := &unstructured.Unstructured{}
 	c.SetGroupVersionKind(coordinationv1.GroupVersion.WithKind(coordinationv1.DeploymentCoordinationKind))
@@ -53,7 +53,7 @@ func TestACoordinationWithoutASpecIsRefusedAtCreation(t *testing.T) {
 }
 
 // No user leaves out a selector on purpose.
-func TestASelectorCannotBecomeAMistake(t *testing.T) {
+func TestSelectorCannotBecomeAMistake(t *testing.T) {
 	for name, c := range map[string]struct {
 		selector metav1.LabelSelector
 		message  string
@@ -78,7 +78,7 @@ func TestASelectorCannotBecomeAMistake(t *testing.T) {
 
 // A mistaken selector that was stored before the API server refused it can still be
 // changed and reported.
-func TestAMistakeThatIsStoredCanBeChanged(t *testing.T) {
+func TestMistakeThatIsStoredCanBeChanged(t *testing.T) {
 	for name, selector := range mistakes {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
@@ -124,7 +124,7 @@ func (s *testEnv) storesMistakes() error {
 }
 
 // A coordination that exists already reports its mistake.
-func TestAMistakeTouchesNothingIsToldAndCanBeMended(t *testing.T) {
+func TestMistakeTouchesNothingIsToldAndCanBeMended(t *testing.T) {
 	for name, reason := range map[string]string{
 		"an empty selector":               coordinationv1.EmptySelectorReason,
 		"an operator that does not exist": coordinationv1.InvalidSelectorReason,
@@ -156,7 +156,7 @@ func TestAMistakeTouchesNothingIsToldAndCanBeMended(t *testing.T) {
 
 // The waiting Deployments are not unpaused all at once, and the active one keeps the
 // turn.
-func TestAMistakeInAWaveReleasesNobody(t *testing.T) {
+func TestMistakeInAWaveReleasesNobody(t *testing.T) {
 	for name, selector := range mistakes {
 		t.Run(name, func(t *testing.T) {
 			s := three(t, resume)
@@ -193,7 +193,7 @@ func TestExpressionsSelect(t *testing.T) {
 	s.Expect(s.coordination("shop").Status.Deployments).To(Equal([]string{s.Namespace + "/a"}))
 }
 
-func TestACoordinationSelectsInItsOwnNamespaceOnly(t *testing.T) {
+func TestCoordinationSelectsInItsOwnNamespaceOnly(t *testing.T) {
 	s, elsewhere := open(t), open(t)
 	s.deployed("a")
 	elsewhere.deploy("b")
@@ -204,7 +204,7 @@ func TestACoordinationSelectsInItsOwnNamespaceOnly(t *testing.T) {
 	s.Expect(elsewhere.unpaused()).To(Equal([]string{"b"}))
 }
 
-func TestTheControllersOwnDeploymentIsNoMember(t *testing.T) {
+func TestControllersOwnDeploymentIsNoMember(t *testing.T) {
 	s := open(t)
 	s.deploy("controller")
 	s.deployed("a")
@@ -215,7 +215,7 @@ func TestTheControllersOwnDeploymentIsNoMember(t *testing.T) {
 	s.Expect(s.unpaused()).To(Equal([]string{"controller"}))
 }
 
-func TestACoordinationThatNobodyHasSeenYetIsInProgress(t *testing.T) {
+func TestCoordinationThatNobodyHasSeenYetIsInProgress(t *testing.T) {
 	s := open(t)
 	s.deployed("a")
 	s.coordinate("shop")

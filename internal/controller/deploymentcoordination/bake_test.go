@@ -37,7 +37,7 @@ func (s *testEnv) stays(name string) {
 	s.Expect(s.unpaused()).To(Equal([]string{name}))
 }
 
-func TestTheNextWaitsForTheWholeOfMinReadySeconds(t *testing.T) {
+func TestNextWaitsForTheWholeOfMinReadySeconds(t *testing.T) {
 	s := baking(t)
 	s.Expect(conditionOf(s.deployment("a"), appsv1.DeploymentAvailable).LastTransitionTime.Time).
 		To(BeTemporally("<", s.Clock.Now().Add(-24*time.Hour)), "it never was unavailable")
@@ -56,7 +56,7 @@ func TestTheNextWaitsForTheWholeOfMinReadySeconds(t *testing.T) {
 }
 
 // The example of a status in the documentation shows this moment.
-func TestWhileOneBakesItIsActiveAndFinishedAndNothingOfItIsPending(t *testing.T) {
+func TestBakingDeploymentIsActiveAndFinishedAndNothingOfItIsPending(t *testing.T) {
 	s := baking(t)
 	finished := s.Clock.Now()
 	s.pass(time.Minute)
@@ -74,7 +74,7 @@ func TestWhileOneBakesItIsActiveAndFinishedAndNothingOfItIsPending(t *testing.T)
 	s.Expect(conditionText(c, coordinationv1.ProgressingCondition)).To(HavePrefix("True DeploymentRollingOut"))
 }
 
-func TestTheClockOfABakeSurvivesARestart(t *testing.T) {
+func TestClockOfABakeSurvivesARestart(t *testing.T) {
 	s := baking(t)
 	s.pass(40 * time.Minute)
 	s.restart()
@@ -84,7 +84,7 @@ func TestTheClockOfABakeSurvivesARestart(t *testing.T) {
 	s.stays("b")
 }
 
-func TestTheClockOfABakeIgnoresAScale(t *testing.T) {
+func TestClockOfABakeIgnoresAScale(t *testing.T) {
 	for name, to := range map[string]int32{"up": 5, "down": 1} {
 		t.Run(name, func(t *testing.T) {
 			s := baking(t)
@@ -100,7 +100,7 @@ func TestTheClockOfABakeIgnoresAScale(t *testing.T) {
 	}
 }
 
-func TestABakeBeginsAgain(t *testing.T) {
+func TestBakeBeginsAgain(t *testing.T) {
 	for name, happens := range map[string]func(*testEnv){
 		"when the Deployment is not available in between": func(s *testEnv) {
 			s.say("a", func(st *appsv1.DeploymentStatus) {
@@ -143,7 +143,7 @@ func TestABakeBeginsAgain(t *testing.T) {
 }
 
 // A Deployment that changes more often than it bakes does not keep the turn for ever.
-func TestANewTemplateDuringTheBakeWaitsForThoseThatHadNoTurn(t *testing.T) {
+func TestNewTemplateDuringTheBakeWaitsForThoseThatHadNoTurn(t *testing.T) {
 	s := baking(t)
 	s.pass(40 * time.Minute)
 	s.edit("a", version("3"))
@@ -159,7 +159,7 @@ func TestANewTemplateDuringTheBakeWaitsForThoseThatHadNoTurn(t *testing.T) {
 }
 
 // As many replicas as wanted are available, but some of them are old.
-func TestABakeDoesNotBeginBeforeAllReplicasAreUpdated(t *testing.T) {
+func TestBakeDoesNotBeginBeforeAllReplicasAreUpdated(t *testing.T) {
 	s := three(t, minReady(60))
 	s.edit("a", version("2"), replicas(3))
 	s.edit("b", version("2"))

@@ -16,7 +16,7 @@ import (
 )
 
 // The cache must not drop anything that a plan depends on.
-func TestACachedDeploymentSaysTheSameAsTheStoredOne(t *testing.T) {
+func TestCachedDeploymentSaysTheSameAsTheStoredOne(t *testing.T) {
 	s := open(t)
 	s.deploy("a", replicas(3), annotated(coordinationv1.OrderAnnotation, "4"),
 		annotated(corev1.LastAppliedConfigAnnotation, "{}"), deadline(77))
@@ -69,7 +69,7 @@ func sameType(a, b client.Object) bool {
 
 // If several ReplicaSets have the template, the oldest is the Deployment's, and
 // Kubernetes scales the others down.
-func TestTheOldestReplicaSetWithTheTemplateIsTheDeployments(t *testing.T) {
+func TestOldestReplicaSetWithTheTemplateIsTheDeployments(t *testing.T) {
 	now := time.Now()
 	set := func(name, template string, age time.Duration, replicas int32) *appsv1.ReplicaSet {
 		s := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now.Add(-age))}}

@@ -66,7 +66,7 @@ func TestWhoeverComesAfterACrashReleasesWhoHasTheTurn(t *testing.T) {
 }
 
 // A write that succeeded although its response was lost is not made again.
-func TestAReleaseWhoseAnswerWasLostIsSeen(t *testing.T) {
+func TestReleaseWhoseAnswerWasLostIsSeen(t *testing.T) {
 	s := three(t)
 	s.edit("b", version("2"))
 	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
@@ -85,7 +85,7 @@ func TestAReleaseWhoseAnswerWasLostIsSeen(t *testing.T) {
 	s.Expect(s.writes()).NotTo(ContainElement("patch Deployment b"))
 }
 
-func TestAReleaseThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
+func TestReleaseThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.edit("b", version("2"))
@@ -124,7 +124,7 @@ func TestAReleaseThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 }
 
 // If a user fixes it by hand, no error remains.
-func TestAWriteThatIsNotWantedAnyMoreIsNoErrorAnyMore(t *testing.T) {
+func TestWriteThatIsNotWantedAnyMoreIsNoErrorAnyMore(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
@@ -148,7 +148,7 @@ func TestAWriteThatIsNotWantedAnyMoreIsNoErrorAnyMore(t *testing.T) {
 }
 
 // An admission plugin with an old state pauses a Deployment again after it was unpaused.
-func TestAReleaseThatAnAdmissionPluginUndoesIsNoRelease(t *testing.T) {
+func TestReleaseThatAnAdmissionPluginUndoesIsNoRelease(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.edit("b", version("2"))
@@ -231,7 +231,7 @@ func TestOneThatCannotBePausedHoldsUpNobodyWhoMayGo(t *testing.T) {
 }
 
 // A group does not wait for the status of another group, and its bake ends on time.
-func TestAStatusThatCannotBeWrittenHoldsUpNoOtherGroup(t *testing.T) {
+func TestStatusThatCannotBeWrittenHoldsUpNoOtherGroup(t *testing.T) {
 	s := three(t)
 	s.deployed("x", labelled("store"))
 	s.deployed("y", labelled("store"))
@@ -265,7 +265,7 @@ func TestAStatusThatCannotBeWrittenHoldsUpNoOtherGroup(t *testing.T) {
 	s.Expect(s.active("shop")).To(Equal("a"))
 }
 
-func TestAChoiceThatCannotBeWrittenDownIsNotMade(t *testing.T) {
+func TestChoiceThatCannotBeWrittenDownIsNotMade(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
@@ -278,7 +278,7 @@ func TestAChoiceThatCannotBeWrittenDownIsNotMade(t *testing.T) {
 	s.Expect(s.writes()).To(Equal([]string{"patch DeploymentCoordination/status shop"}), "nothing else is tried")
 }
 
-func TestAStatusThatCannotBeWrittenIsTold(t *testing.T) {
+func TestStatusThatCannotBeWrittenIsTold(t *testing.T) {
 	s := three(t)
 	s.change("shop", minReady(5))
 	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
@@ -302,7 +302,7 @@ func whenFirst(do func()) func(int, string, client.Object) fixture.Fault {
 
 // Two controllers decide on the same state, and the other one is faster: this one drops
 // its decision, and then sees who has the turn.
-func TestOfTwoControllersOneGivesTheTurn(t *testing.T) {
+func TestTurnIsGivenByOneOfTwoControllers(t *testing.T) {
 	s := three(t)
 	s.edit("b", version("2"))
 	s.edit("c", version("2"))
@@ -329,7 +329,7 @@ func TestOfTwoControllersOneGivesTheTurn(t *testing.T) {
 }
 
 // A user changes the Deployment between the decision and the write.
-func TestAReleaseIsMadeOnlyToTheVersionThatWasDecidedUpon(t *testing.T) {
+func TestReleaseIsMadeOnlyToTheVersionThatWasDecidedUpon(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	hold := sync.OnceFunc(func() { s.edit("a", userHeld(true)) })
@@ -350,7 +350,7 @@ func TestAReleaseIsMadeOnlyToTheVersionThatWasDecidedUpon(t *testing.T) {
 }
 
 // A cache that lags shows an old journal. The controller does not act on it.
-func TestAReleaseRestsOnTheJournalAsItIsStoredNow(t *testing.T) {
+func TestReleaseRestsOnTheJournalAsItIsStoredNow(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.edit("b", version("2"))

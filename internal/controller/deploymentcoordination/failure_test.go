@@ -31,7 +31,7 @@ func failed(t *testing.T) *testEnv {
 	return s
 }
 
-func TestAFailedRolloutBlocksAndSaysSo(t *testing.T) {
+func TestFailedRolloutBlocksAndSaysSo(t *testing.T) {
 	s := failed(t)
 	s.stays("a")
 	for kind, status := range map[string]string{
@@ -46,7 +46,7 @@ func TestAFailedRolloutBlocksAndSaysSo(t *testing.T) {
 	s.stays("a")
 }
 
-func TestAFailureEnds(t *testing.T) {
+func TestFailureEnds(t *testing.T) {
 	for name, ends := range map[string]func(*testEnv){
 		"when the next template is rolled out": func(s *testEnv) {
 			s.edit("a", version("3"))
@@ -79,7 +79,7 @@ func TestAFailureEnds(t *testing.T) {
 }
 
 // Kubernetes never gives up a rollout that has been complete once.
-func TestARolloutThatBreaksWhileItBakesBlocksAndSaysSo(t *testing.T) {
+func TestRolloutThatBreaksWhileItBakesBlocksAndSaysSo(t *testing.T) {
 	s := baking(t)
 	s.pass(20 * time.Second)
 	s.say("a", func(st *appsv1.DeploymentStatus) {
@@ -105,7 +105,7 @@ func TestARolloutThatBreaksWhileItBakesBlocksAndSaysSo(t *testing.T) {
 
 // Kubernetes keeps a timeout during a pause, and does not re-evaluate it before the
 // Deployment progresses.
-func TestATimeoutThatIsOlderThanTheRolloutIsNoFailureBeforeTheDeadline(t *testing.T) {
+func TestTimeoutThatIsOlderThanTheRolloutIsNoFailureBeforeTheDeadline(t *testing.T) {
 	s := three(t)
 	s.givesUp("a", "of the year before last")
 	s.pass(time.Hour)
@@ -121,7 +121,7 @@ func TestATimeoutThatIsOlderThanTheRolloutIsNoFailureBeforeTheDeadline(t *testin
 	s.stays("a")
 }
 
-func TestWithoutADeadlineNothingFails(t *testing.T) {
+func TestNothingFailsWithoutADeadline(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"), deadline(math.MaxInt32))
 	s.edit("b", version("2"))

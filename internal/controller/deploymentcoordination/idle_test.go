@@ -14,7 +14,7 @@ import (
 
 // Flux and Helm wait until kstatus reports an object as ready, and kubectl rollout
 // refuses to restart a paused Deployment.
-func TestWhileIdleOnlyResumeLetsFluxFindADeploymentReady(t *testing.T) {
+func TestIdleDeploymentIsReadyForFluxOnlyAfterResume(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit   func(*coordinationv1.DeploymentCoordination)
 		paused bool
@@ -37,7 +37,7 @@ func TestWhileIdleOnlyResumeLetsFluxFindADeploymentReady(t *testing.T) {
 	}
 }
 
-func TestARestartUnderResumeTakesTurns(t *testing.T) {
+func TestRestartUnderResumeTakesTurns(t *testing.T) {
 	s := openStreet(t)
 	s.deploy([]string{"a", "b"}, paused(true))
 	s.coordinate("shop", resume)
@@ -55,7 +55,7 @@ func TestARestartUnderResumeTakesTurns(t *testing.T) {
 	}
 }
 
-func TestThePolicyCanBeChanged(t *testing.T) {
+func TestPolicyCanBeChanged(t *testing.T) {
 	s := three(t)
 	s.Expect(s.unpaused()).To(BeEmpty())
 	s.change("shop", resume)
@@ -67,7 +67,7 @@ func TestThePolicyCanBeChanged(t *testing.T) {
 	s.Expect(s.unpaused()).To(BeEmpty())
 }
 
-func TestAPausedDeploymentThatFluxAppliesIsToldOnce(t *testing.T) {
+func TestPausedDeploymentThatFluxAppliesIsToldOnce(t *testing.T) {
 	flux := func(d *appsv1.Deployment) {
 		d.Labels["kustomize.toolkit.fluxcd.io/name"], d.Labels["kustomize.toolkit.fluxcd.io/namespace"] = "shop", "flux-system"
 	}

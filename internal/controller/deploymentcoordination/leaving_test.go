@@ -22,7 +22,7 @@ func (s *testEnv) free() []string {
 	return names
 }
 
-func TestWhatIsLeftByItsCoordinationIsGivenBack(t *testing.T) {
+func TestDeploymentsThatAreNoLongerSelectedAreGivenBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		leaves func(*testEnv)
 		free   []string
@@ -78,7 +78,7 @@ func TestDeploymentsThatArrivedPausedAreGivenBackToo(t *testing.T) {
 
 // The first implementation of this API took an empty selector for the whole namespace,
 // and set no annotation.
-func TestWhatWasPausedUnderAnEmptySelectorIsReleasedWithItsCoordination(t *testing.T) {
+func TestDeploymentsOfAnEmptySelectorAreReleasedWithTheirCoordination(t *testing.T) {
 	s := open(t)
 	s.deploy("a", labelled("other"), paused(true))
 	s.deploy("b", labelled("other"), paused(true), userHeld(true))
@@ -97,7 +97,7 @@ func TestWhatWasPausedUnderAnEmptySelectorIsReleasedWithItsCoordination(t *testi
 	s.Expect(s.free()).To(Equal([]string{"a"}))
 }
 
-func TestAPersonsHoldOutlivesTheCoordination(t *testing.T) {
+func TestPersonsHoldOutlivesTheCoordination(t *testing.T) {
 	s := three(t)
 	s.edit("b", userHeld(true))
 	s.rest()
@@ -107,7 +107,7 @@ func TestAPersonsHoldOutlivesTheCoordination(t *testing.T) {
 	s.Expect(s.deployment("b").Annotations).NotTo(HaveKey(coordinationv1.HeldByAnnotation))
 }
 
-func TestWhatAnotherCoordinationSelectsStaysHeld(t *testing.T) {
+func TestDeploymentsOfAnotherCoordinationStayHeld(t *testing.T) {
 	s := three(t)
 	s.edit("b", labelled("shop", "store"))
 	s.coordinate("store")

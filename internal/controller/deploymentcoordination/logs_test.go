@@ -15,7 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-func TestTheLogSaysOnceWhatTheEventsSay(t *testing.T) {
+func TestLogSaysOnceWhatTheEventsSay(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "operations.md"))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	s, log := open(t), &fixture.Log{}

@@ -37,7 +37,7 @@ func contested(name string) gomegatypes.GomegaMatcher {
 
 // A manifest that sets spec.paused overwrites it each time it is applied. As long as
 // there is nothing to roll out, the controller accepts that.
-func TestAManifestThatSpellsPausedIsNotFoughtOverWhileIdle(t *testing.T) {
+func TestManifestThatSpellsPausedIsNotFoughtOverWhileIdle(t *testing.T) {
 	s := three(t)
 	off := false
 	s.apply("b", &off)
@@ -55,7 +55,7 @@ func TestAManifestThatSpellsPausedIsNotFoughtOverWhileIdle(t *testing.T) {
 }
 
 // While it waits, it is paused once for each time that the manifest is applied.
-func TestAManifestThatSpellsPausedCannotTakeATurn(t *testing.T) {
+func TestManifestThatSpellsPausedCannotTakeATurn(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.rest()
@@ -76,7 +76,7 @@ func TestAManifestThatSpellsPausedCannotTakeATurn(t *testing.T) {
 
 // An update of the whole Deployment without spec.paused removes the field, and then it
 // has no owner. The first time is not a conflict.
-func TestWhoRemovesPausedAgainAndAgainIsNoticed(t *testing.T) {
+func TestRepeatedRemovalOfPausedIsNoticed(t *testing.T) {
 	s := three(t, resume)
 	s.edit("a", version("2"))
 	s.rest()
@@ -100,7 +100,7 @@ func TestWhoRemovesPausedAgainAndAgainIsNoticed(t *testing.T) {
 
 // A manifest that leaves the field out causes no conflict, and the controller owns only
 // two fields.
-func TestAManifestThatDoesNotSpellPausedLeavesItAsItIs(t *testing.T) {
+func TestManifestThatDoesNotSpellPausedLeavesItAsItIs(t *testing.T) {
 	s := open(t)
 	s.apply("a", nil)
 	s.finishes("a")

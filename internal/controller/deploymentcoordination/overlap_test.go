@@ -93,7 +93,7 @@ func TestCoordinationsThatShareNothingDoNotWaitForEachOther(t *testing.T) {
 	s.Expect(s.unpaused()).To(Equal([]string{"a", "b"}))
 }
 
-func TestTheLongestMinReadySecondsOfThoseThatSelectADeploymentCounts(t *testing.T) {
+func TestLongestMinReadySecondsOfThoseThatSelectADeploymentCounts(t *testing.T) {
 	s := overlapping(t, minReady(600))
 	s.change("two", minReady(60))
 	s.rest()
@@ -138,7 +138,7 @@ func TestNobodyIsReleasedOnHalfAJournal(t *testing.T) {
 }
 
 // A label joins two groups, and a Deployment rolls out in each of them.
-func TestWhenTwoGroupsBecomeOneTheFurthestAlongGoesOn(t *testing.T) {
+func TestFurthestAlongGoesOnWhenTwoGroupsBecomeOne(t *testing.T) {
 	s := open(t)
 	s.deployed("a", labelled("one"), replicas(2))
 	s.deployed("b", labelled("two"), replicas(2))

@@ -14,7 +14,7 @@ import (
 )
 
 // Only a new template makes a Deployment wait for a turn.
-func TestWhatIsNoNewTemplateTakesNoTurn(t *testing.T) {
+func TestTurnIsOnlyForANewTemplate(t *testing.T) {
 	for name, happens := range map[string]func(*street){
 		"a scale": func(s *street) {
 			s.scaled("a", 5)
@@ -86,7 +86,7 @@ func (s *street) sayReady(of string, is corev1.ConditionStatus) {
 	s.Expect(s.Status().Update(s.Ctx, pod)).To(Succeed())
 }
 
-func TestAScaleTogetherWithATemplateTakesATurn(t *testing.T) {
+func TestScaleTogetherWithATemplateTakesATurn(t *testing.T) {
 	s := openStreet(t)
 	s.deploy([]string{"a", "b"}, paused(true))
 	s.coordinate("shop")
@@ -99,7 +99,7 @@ func TestAScaleTogetherWithATemplateTakesATurn(t *testing.T) {
 
 // The Deployment is unpaused, Kubernetes creates the empty ReplicaSet, and the rollout is
 // done.
-func TestATemplateWithoutReplicasIsRolledOutAtOnce(t *testing.T) {
+func TestTemplateWithoutReplicasIsRolledOutAtOnce(t *testing.T) {
 	s := openStreet(t)
 	s.deploy([]string{"a", "b"}, paused(true))
 	s.coordinate("shop")
@@ -119,7 +119,7 @@ func TestATemplateWithoutReplicasIsRolledOutAtOnce(t *testing.T) {
 }
 
 // In the meantime the old ReplicaSet is scaled, to have the right capacity.
-func TestAnAutoscalerOfOneThatWaitsDoesNotTakeTheTurn(t *testing.T) {
+func TestAutoscalerOfOneThatWaitsDoesNotTakeTheTurn(t *testing.T) {
 	s := openStreet(t)
 	stuck, _ := s.stuck()
 	s.deploy([]string{"a", "b"}, paused(true))
@@ -135,7 +135,7 @@ func TestAnAutoscalerOfOneThatWaitsDoesNotTakeTheTurn(t *testing.T) {
 }
 
 // Until the new Pods are available, Kubernetes reports the Deployment as not available.
-func TestAnAutoscalerOfOneThatBakesDoesNotTouchItsClock(t *testing.T) {
+func TestAutoscalerOfOneThatBakesDoesNotTouchItsClock(t *testing.T) {
 	s := openStreet(t)
 	s.deploy([]string{"a", "b"}, paused(true))
 	s.coordinate("shop", minReady(3600))

@@ -18,7 +18,7 @@ import (
 
 // The generated role is sufficient. Without the permission to create events everything
 // else works, without errors.
-func TestTheRoleIsEnoughEvenWithoutEvents(t *testing.T) {
+func TestRoleIsEnoughEvenWithoutEvents(t *testing.T) {
 	for name, events := range map[string]bool{"as it is generated": true, "without events": false} {
 		t.Run(name, func(t *testing.T) {
 			s := openStreet(t)

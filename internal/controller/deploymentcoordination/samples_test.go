@@ -21,7 +21,7 @@ import (
 )
 
 // With the samples, the Deployment with the lower order rolls out first.
-func TestTheSamplesRollOutInTurn(t *testing.T) {
+func TestSamplesRollOutInTurn(t *testing.T) {
 	s := openStreet(t)
 	s.play()
 	for _, sample := range s.samples() {

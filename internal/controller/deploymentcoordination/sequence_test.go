@@ -91,7 +91,7 @@ func TestUnderResumeAllButOneAreStoppedWhenTheirTemplatesChange(t *testing.T) {
 	}
 }
 
-func TestADeploymentThatIsCreatedWhileAnotherRollsIsHeld(t *testing.T) {
+func TestDeploymentThatIsCreatedWhileAnotherRollsIsHeld(t *testing.T) {
 	s := openStreet(t)
 	stuck, mend := s.stuck()
 	s.deploy([]string{"a"}, paused(true), version(stuck))
@@ -125,7 +125,7 @@ func TestMinReadySecondsReallyPass(t *testing.T) {
 }
 
 // The status is up to date at any time, also during a rollout and a bake.
-func TestAMemberThatComesDuringARolloutOrABakeShowsAtOnce(t *testing.T) {
+func TestMemberThatComesDuringARolloutOrABakeShowsAtOnce(t *testing.T) {
 	s := openStreet(t)
 	stuck, mend := s.stuck()
 	s.deploy([]string{"a"}, paused(true), version(stuck))
@@ -145,7 +145,7 @@ func TestAMemberThatComesDuringARolloutOrABakeShowsAtOnce(t *testing.T) {
 }
 
 // No other event could trigger the controller.
-func TestTheDeletionOfTheActiveDeploymentWakesTheController(t *testing.T) {
+func TestDeletionOfTheActiveDeploymentWakesTheController(t *testing.T) {
 	s := openStreet(t)
 	stuck, _ := s.stuck()
 	s.deploy([]string{"a"}, paused(true), version(stuck))
@@ -158,7 +158,7 @@ func TestTheDeletionOfTheActiveDeploymentWakesTheController(t *testing.T) {
 	s.tells("shop", "Normal "+coordinationv1.ActiveDeploymentClearedEvent, 2) // and when b is done
 }
 
-func TestACoordinationThatIsDeletedGivesAllBack(t *testing.T) {
+func TestCoordinationThatIsDeletedGivesAllBack(t *testing.T) {
 	for name, absent := range map[string]bool{"while the controller runs": false, "while it does not": true} {
 		t.Run(name, func(t *testing.T) {
 			s := openStreet(t)
@@ -210,7 +210,7 @@ func (s *street) held() []string {
 }
 
 // While the controller is stopped, Kubernetes carries out every change.
-func TestWithoutTheControllerDeploymentsComeAndGo(t *testing.T) {
+func TestDeploymentsComeAndGoWithoutTheController(t *testing.T) {
 	s := openStreet(t)
 	s.deploy([]string{"a", "b"}, paused(true))
 	s.coordinate("shop")

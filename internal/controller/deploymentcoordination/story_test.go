@@ -13,7 +13,7 @@ import (
 
 // The documentation recommends kubectl get events --field-selector
 // involvedObject.name=NAME --sort-by=.lastTimestamp.
-func TestTheStoryOfARolloutIsInTheEvents(t *testing.T) {
+func TestStoryOfARolloutIsInTheEvents(t *testing.T) {
 	s := openStreet(t)
 	s.deploy([]string{"a", "b"}, paused(true))
 	s.coordinate("shop")
@@ -34,7 +34,7 @@ func TestTheStoryOfARolloutIsInTheEvents(t *testing.T) {
 }
 
 // Kubernetes itself gives the rollout up, after its own deadline.
-func TestAFailureInKubernetesBlocksAndAFixGoesThrough(t *testing.T) {
+func TestFailureInKubernetesBlocksAndAFixGoesThrough(t *testing.T) {
 	for name, fix := range map[string]string{"the next template": "3", "the template before it": "1"} {
 		t.Run(name, func(t *testing.T) {
 			s := openStreet(t)
@@ -64,7 +64,7 @@ func TestAFailureInKubernetesBlocksAndAFixGoesThrough(t *testing.T) {
 
 // The annotation rollout-paused stops Kubernetes half-way, and the rollout continues
 // afterwards.
-func TestAPersonStopsARolloutHalfWay(t *testing.T) {
+func TestPersonStopsARolloutHalfWay(t *testing.T) {
 	s := openStreet(t)
 	stuck, mend := s.stuck()
 	s.deploy([]string{"a", "b"}, paused(true), replicas(2))
@@ -91,7 +91,7 @@ func TestAPersonStopsARolloutHalfWay(t *testing.T) {
 }
 
 // Two coordinations share b.
-func TestInOverlappingCoordinationsNoTwoRollAtOnce(t *testing.T) {
+func TestOverlappingCoordinationsRollOneDeploymentAtOnce(t *testing.T) {
 	s := openStreet(t)
 	s.deploy([]string{"a"}, paused(true), labelled("one"))
 	s.deploy([]string{"b"}, paused(true), labelled("one", "two"))
@@ -106,7 +106,7 @@ func TestInOverlappingCoordinationsNoTwoRollAtOnce(t *testing.T) {
 	s.Expect(seen.atOnce()).To(HaveLen(1))
 }
 
-func TestWithoutAdmissionTheHoldModeIsTheController(t *testing.T) {
+func TestHoldModeIsTheControllerWithoutAdmission(t *testing.T) {
 	s := openStreet(t)
 	s.deploy([]string{"a"}, paused(true))
 	s.coordinate("shop")

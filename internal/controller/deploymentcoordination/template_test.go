@@ -16,7 +16,7 @@ import (
 
 // Two templates differ if and only if Kubernetes creates another ReplicaSet for the
 // second. Kubernetes does a semantic comparison without the label pod-template-hash.
-func TestATemplateIsIdentifiedAsKubernetesComparesIt(t *testing.T) {
+func TestTemplateIsIdentifiedAsKubernetesComparesIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*corev1.PodTemplateSpec)
 		other  bool
@@ -71,7 +71,7 @@ func TestATemplateIsIdentifiedAsKubernetesComparesIt(t *testing.T) {
 
 // The Deployments of all users pass through one goroutine, and one number must not block
 // it: written out, 1e1000000 has a million zeros.
-func TestALargeQuantityIsNotWrittenOut(t *testing.T) {
+func TestLargeQuantityIsNotWrittenOut(t *testing.T) {
 	known := map[string]string{}
 	for _, large := range []string{"1e1000000", "1e999999", "2e1000000", "1e2000000000", "1" + strings.Repeat("0", 1000), "1" + strings.Repeat("7", 1000)} {
 		t.Run(large[:7], func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestALargeQuantityIsNotWrittenOut(t *testing.T) {
 	}
 }
 
-func TestToIdentifyATemplateLeavesItAsItWas(t *testing.T) {
+func TestTemplateIsUnchangedByItsIdentification(t *testing.T) {
 	g := NewWithT(t)
 	one := template()
 	identityOf(one)

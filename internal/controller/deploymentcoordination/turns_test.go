@@ -15,7 +15,7 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
 
-func TestOfSeveralThatRollAlreadyTheFurthestAlongGoesOn(t *testing.T) {
+func TestFurthestAlongOfSeveralThatRollGoesOn(t *testing.T) {
 	s := open(t)
 	for i, name := range []string{"a", "b", "c"} {
 		s.deploy(name, replicas(3))
@@ -38,7 +38,7 @@ func TestOfSeveralThatRollAlreadyTheFurthestAlongGoesOn(t *testing.T) {
 }
 
 // The Deployment was not paused, so its first ReplicaSet exists already.
-func TestAFirstInstallThatNobodyHeldCountsAsRolling(t *testing.T) {
+func TestFirstInstallThatNobodyHeldCountsAsRolling(t *testing.T) {
 	s := open(t)
 	s.deployed("a")
 	s.deploy("b")
@@ -77,7 +77,7 @@ func TestWhoeverHasTheTurnAndIsGoneGivesItUpAtOnce(t *testing.T) {
 }
 
 // After the last one no Deployment has the turn.
-func TestTheTurnIsClearedWhenTheLastOneIsDeleted(t *testing.T) {
+func TestTurnIsClearedWhenTheLastOneIsDeleted(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.rest()
@@ -90,7 +90,7 @@ func TestTheTurnIsClearedWhenTheLastOneIsDeleted(t *testing.T) {
 }
 
 // A Deployment that is created again under the same name is another Deployment.
-func TestADeploymentThatIsCreatedAnewInheritsNothing(t *testing.T) {
+func TestDeploymentThatIsCreatedAnewInheritsNothing(t *testing.T) {
 	s := three(t, minReady(3600))
 	s.edit("a", version("2"))
 	s.rest()
@@ -137,7 +137,7 @@ func TestTwoBusyDeploymentsDoNotStarveOthers(t *testing.T) {
 	s.Expect(turns[:3]).To(Equal([]string{"a", "b", "c"}))
 }
 
-func TestANewWaveBeginsWithTheFirstInTheAlphabet(t *testing.T) {
+func TestNewWaveBeginsWithTheFirstInTheAlphabet(t *testing.T) {
 	s := three(t)
 	for _, wave := range []string{"2", "3"} {
 		s.edit("c", version(wave))
@@ -154,7 +154,7 @@ func TestANewWaveBeginsWithTheFirstInTheAlphabet(t *testing.T) {
 	}
 }
 
-func TestTheOrderIsByAnnotationAndThenByName(t *testing.T) {
+func TestOrderIsByAnnotationAndThenByName(t *testing.T) {
 	s := open(t)
 	for _, name := range []string{"d10", "d2", "d3", "d4"} {
 		s.deployed(name)

@@ -13,7 +13,7 @@ import (
 )
 
 // A pause without the annotation looks like a pause by the controller.
-func TestABarePauseOfTheActiveDeploymentIsUndone(t *testing.T) {
+func TestBarePauseOfTheActiveDeploymentIsUndone(t *testing.T) {
 	for name, at := range map[string]func(*testEnv){
 		"half-way": func(*testEnv) {},
 		"with Pods that are not ready": func(s *testEnv) {
@@ -40,7 +40,7 @@ func TestABarePauseOfTheActiveDeploymentIsUndone(t *testing.T) {
 	}
 }
 
-func TestAPersonHoldsTheActiveDeploymentByAnnotation(t *testing.T) {
+func TestPersonHoldsTheActiveDeploymentByAnnotation(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.edit("b", version("2"))
@@ -64,7 +64,7 @@ func TestAPersonHoldsTheActiveDeploymentByAnnotation(t *testing.T) {
 	s.stays("b")
 }
 
-func TestAPersonHoldsAWaitingDeploymentByAnnotation(t *testing.T) {
+func TestPersonHoldsAWaitingDeploymentByAnnotation(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"), userHeld(true))
 	s.edit("b", version("2"))

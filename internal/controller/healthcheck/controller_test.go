@@ -33,7 +33,7 @@ const (
 	pending   = v1alpha1.HealthStatusPending
 )
 
-func TestACheckFollowsTheObjectsOfItsKustomization(t *testing.T) {
+func TestCheckFollowsTheObjectsOfItsKustomization(t *testing.T) {
 	s := openShop(t, testPlane.RESTConfig(), nil)
 	s.deploy(0)
 	s.Eventually(s.status).Should(Equal(pending))
@@ -57,7 +57,7 @@ func TestACheckFollowsTheObjectsOfItsKustomization(t *testing.T) {
 	s.Expect(s.requests.Count("/secrets")).To(BeZero())
 }
 
-func TestACheckFollowsItsKustomization(t *testing.T) {
+func TestCheckFollowsItsKustomization(t *testing.T) {
 	s := openShop(t, testPlane.RESTConfig(), nil)
 	s.deploy(1)
 	s.Eventually(s.status).Should(Equal(healthy))
@@ -79,7 +79,7 @@ func TestACheckFollowsItsKustomization(t *testing.T) {
 	s.Expect(s.check.Status.LastErrorTime).NotTo(BeNil())
 }
 
-func TestACheckThatWasResetIsEvaluatedAgainAtOnce(t *testing.T) {
+func TestCheckThatWasResetIsEvaluatedAgainAtOnce(t *testing.T) {
 	s := openShop(t, testPlane.RESTConfig(), nil)
 	s.deploy(1)
 	s.Eventually(s.status).Should(Equal(healthy))
@@ -87,7 +87,7 @@ func TestACheckThatWasResetIsEvaluatedAgainAtOnce(t *testing.T) {
 	s.Eventually(s.status).Should(Equal(healthy))
 }
 
-func TestAnIdlePassOfFluxWritesNothing(t *testing.T) {
+func TestIdlePassOfFluxWritesNothing(t *testing.T) {
 	s := openShop(t, testPlane.RESTConfig(), nil)
 	s.deploy(1)
 	s.Eventually(s.status).Should(Equal(healthy))
@@ -136,7 +136,7 @@ func TestManyChangesWithinAMomentAreOneEvaluation(t *testing.T) {
 	s.Expect(evaluations() - before).To(And(BeNumerically(">=", 1), BeNumerically("<=", seconds+2)))
 }
 
-func TestACheckOfAnotherClassIsNeverTouched(t *testing.T) {
+func TestCheckOfAnotherClassIsNeverTouched(t *testing.T) {
 	s := openShop(t, testPlane.RESTConfig(), nil)
 	other := "prometheus-alert"
 	for name, class := range map[string]*string{"none": nil, "other": &other} {
@@ -150,7 +150,7 @@ func TestACheckOfAnotherClassIsNeverTouched(t *testing.T) {
 	}
 }
 
-func TestAKindThatMayBeReadAndNotWatchedIsLookedAtInIntervals(t *testing.T) {
+func TestKindThatMayBeReadAndNotWatchedIsLookedAtInIntervals(t *testing.T) {
 	g := NewWithT(t)
 	grant(t, "getter", rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}})
 	user, err := testPlane.RESTConfigFor("getter")
@@ -163,7 +163,7 @@ func TestAKindThatMayBeReadAndNotWatchedIsLookedAtInIntervals(t *testing.T) {
 	s.Eventually(s.status).Should(Equal(healthy), "the least interval is 5 seconds")
 }
 
-func TestAKindThatMayNotBeReadIsPendingAndNamed(t *testing.T) {
+func TestKindThatMayNotBeReadIsPendingAndNamed(t *testing.T) {
 	g := NewWithT(t)
 	grant(t, "stranger")
 	user, err := testPlane.RESTConfigFor("stranger")
@@ -218,7 +218,7 @@ type unwatched struct{}
 func (unwatched) Use(types.NamespacedName, []schema.GroupVersionResource) bool { return true }
 func (unwatched) Drop(types.NamespacedName)                                    {}
 
-func TestAResetDuringAnEvaluationIsNotOverwritten(t *testing.T) {
+func TestResetDuringAnEvaluationIsNotOverwritten(t *testing.T) {
 	s := &shop{Env: env.Open(t, testClient, env.Kinds()...)}
 	s.createCheck(nil)
 	resets := 0
@@ -244,7 +244,7 @@ func TestAResetDuringAnEvaluationIsNotOverwritten(t *testing.T) {
 	s.Expect(s.status()).To(Equal(healthy))
 }
 
-func TestAReadThatFailsIsRepeatedWithPatience(t *testing.T) {
+func TestReadThatFailsIsRepeatedWithPatience(t *testing.T) {
 	s := &shop{Env: env.Open(t, testClient, env.Kinds()...)}
 	s.createCheck(nil)
 	answer := health.Pending("unreadable")
@@ -267,7 +267,7 @@ func TestAReadThatFailsIsRepeatedWithPatience(t *testing.T) {
 	s.Expect(result).To(Equal(ctrl.Result{}))
 }
 
-func TestACheckThatIsAskedForIsEvaluatedAndSaysSo(t *testing.T) {
+func TestCheckThatIsAskedForIsEvaluatedAndSaysSo(t *testing.T) {
 	s := openShop(t, testPlane.RESTConfig(), nil)
 	s.deploy(1)
 	s.Eventually(s.status).Should(Equal(healthy))

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-func TestTheLogIsAsThePageShowsIt(t *testing.T) {
+func TestLogIsAsThePageShowsIt(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "operations.md"))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	s := openShop(t, testPlane.RESTConfig(), nil)

@@ -225,7 +225,7 @@ func (k *kiosk) status(name string) v1alpha1.HealthStatus { return k.check(name)
 
 // A look that hangs occupies only the worker that looks. The other checks of its
 // Kustomization wait without a worker, and checks of other Kustomizations are evaluated.
-func TestALookThatHangsHoldsOnlyThoseThatWaitForIt(t *testing.T) {
+func TestLookThatHangsHoldsOnlyThoseThatWaitForIt(t *testing.T) {
 	hangs, goOn := make(chan struct{}), make(chan struct{})
 	k := openKiosk(t, map[string]string{"a": "web", "b": "web", "c": "web", "other": "api"}, func(kustomization string) health.Result {
 		if kustomization == "web" {
@@ -257,7 +257,7 @@ func TestALookThatHangsHoldsOnlyThoseThatWaitForIt(t *testing.T) {
 
 // A reset comes during the look of another check: the finding of that look is no
 // evidence.
-func TestALookOfAnotherCheckIsNoEvidenceAfterAReset(t *testing.T) {
+func TestLookOfAnotherCheckIsNoEvidenceAfterAReset(t *testing.T) {
 	var k *kiosk
 	looks := 0
 	k = openKiosk(t, map[string]string{"a": "web", "b": "web"}, func(string) health.Result {
@@ -278,7 +278,7 @@ func TestALookOfAnotherCheckIsNoEvidenceAfterAReset(t *testing.T) {
 	k.Expect(looks).To(Equal(2))
 }
 
-func TestAReadThatFailsIsToldToAllChecksOfTheKustomization(t *testing.T) {
+func TestReadThatFailsIsToldToAllChecksOfTheKustomization(t *testing.T) {
 	k := openKiosk(t, map[string]string{"a": "web", "b": "web", "c": "web"}, func(string) health.Result {
 		unread := health.Pending("Could not observe it")
 		unread.Err = errors.New("broken")
@@ -293,7 +293,7 @@ func TestAReadThatFailsIsToldToAllChecksOfTheKustomization(t *testing.T) {
 
 // The result of a finding depends on the status of each check: an idle pass of Flux does
 // not change a check that is Healthy, and does not make another one Healthy.
-func TestALookSaysToEachCheckWhatFollowsFromItsOwnStatus(t *testing.T) {
+func TestLookSaysToEachCheckWhatFollowsFromItsOwnStatus(t *testing.T) {
 	g := NewWithT(t)
 	found := health.Finding{WasHealthy: health.Healthy("fine"), WasNot: health.Pending("waiting")}
 	g.Expect(found.For(healthy).Message).To(Equal("fine"))

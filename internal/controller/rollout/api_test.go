@@ -28,7 +28,7 @@ func (s *testEnv) apply(o *unstructured.Unstructured) error {
 	return s.Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("somebody"), client.ForceOwnership)
 }
 
-func TestTheAPIServerTakesARolloutOrSaysWhatIsWrong(t *testing.T) {
+func TestAPIServerTakesARolloutOrSaysWhatIsWrong(t *testing.T) {
 	const policy = "releasesImagePolicy: {name: shop}"
 	for name, tt := range map[string]struct {
 		spec      string
@@ -70,14 +70,14 @@ func TestTheAPIServerTakesARolloutOrSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestANewRolloutIsNotTakenForReady(t *testing.T) {
+func TestNewRolloutIsNotTakenForReady(t *testing.T) {
 	s := open(t)
 	s.Expect(s.apply(s.manifest("{releasesImagePolicy: {name: shop}}"))).To(Succeed())
 	s.Expect(s.rollout("shop").Status).To(Equal(v1alpha1.RolloutStatus{ObservedGeneration: -1}))
 	s.Expect(s.kstatus("shop").String()).To(Equal("InProgress"))
 }
 
-func TestTheShortFormSelectsWhatTheLongFormSelects(t *testing.T) {
+func TestShortFormSelectsWhatTheLongFormSelects(t *testing.T) {
 	for name, selector := range map[string]string{
 		"long":  "{selector: {matchLabels: {app: shop}}}",
 		"short": "{matchLabels: {app: shop}}",
@@ -109,8 +109,8 @@ func TestWritingTheStatusLeavesTheSpecAsItsAuthorWroteIt(t *testing.T) {
 	s.Expect(after.GetGeneration()).To(Equal(int64(1)))
 }
 
-// TestWhatKubectlGetShows requests the table that kubectl prints.
-func TestWhatKubectlGetShows(t *testing.T) {
+// TestKubectlGetShows requests the table that kubectl prints.
+func TestKubectlGetShows(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", fixture.MakeGate("approval", "shop").Closed().Obj())...)
 	s.deploy("shop")
 	s.release("shop", "1.1.0")

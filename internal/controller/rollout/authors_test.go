@@ -59,7 +59,7 @@ func TestWordsCountOnlyForTheChoiceOfWhoSaidThem(t *testing.T) {
 }
 
 // A cache that lags behind is not an error: the next pass reads again.
-func TestAChoiceThatACacheStillShowsIsLookedAtAgain(t *testing.T) {
+func TestChoiceThatACacheStillShowsIsLookedAtAgain(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").Pin("1.0.0").Annotate(v1alpha1.DeployUserAnnotation, "ann"), "1.0.0")...)
 	kept := s.rollout("shop")
 	s.reads = func(c client.WithWatch) client.WithWatch {

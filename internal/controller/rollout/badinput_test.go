@@ -214,7 +214,7 @@ var mistakes = map[string]mistake{
 	},
 }
 
-func TestAMistakeIsToldOnceAndBlocksNothingElseAndRecovers(t *testing.T) {
+func TestMistakeIsToldOnceAndBlocksNothingElseAndRecovers(t *testing.T) {
 	for name, tt := range mistakes {
 		t.Run("the mistake is "+name, func(t *testing.T) {
 			s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", fixture.MakeRepository("spare").DrivenBy("shop").Obj())...)
@@ -319,7 +319,7 @@ func (s *testEnv) waitForRollout(wait bool) {
 	s.fluxApplies()
 }
 
-func TestAnAnnotationThatNamesNoRolloutIsToldOnceOnTheObject(t *testing.T) {
+func TestAnnotationThatNamesNoRolloutIsToldOnceOnTheObject(t *testing.T) {
 	s := open(t,
 		fixture.MakeRepository("shop").DrivenBy("shpo").Tag("1.0.0").Obj(),
 		fixture.MakeKustomization("shop").DrivenBy("shpo", "VERSION").Obj(),
@@ -353,7 +353,7 @@ func TestAnAnnotationThatNamesNoRolloutIsToldOnceOnTheObject(t *testing.T) {
 	s.Expect(s.Events.Take()).To(Equal(reported))
 }
 
-func TestATargetThatRefusesTheWriteIsShownAndRecovers(t *testing.T) {
+func TestTargetThatRefusesTheWriteIsShownAndRecovers(t *testing.T) {
 	kustomizations := schema.GroupResource{Group: kustomizev1.GroupVersion.Group, Resource: "kustomizations"}
 	for name, rejected := range map[string]error{
 		"permission is missing":      apierrors.NewForbidden(kustomizations, "shop", nil),

@@ -17,9 +17,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// TestACacheIsFilledPageByPage checks that a cache loads all objects and then follows
+// TestCacheIsFilledPageByPage checks that a cache loads all objects and then follows
 // their changes.
-func TestACacheIsFilledPageByPage(t *testing.T) {
+func TestCacheIsFilledPageByPage(t *testing.T) {
 	s := open(t)
 	const all = 2*cache.PageSize + 1
 	for i := range all {

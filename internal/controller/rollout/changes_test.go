@@ -17,7 +17,7 @@ import (
 )
 
 // Data that Flux records in every run wakes no Rollout. Everything that is read does.
-func TestWhatFluxOnlyNotesInPassingWakesNobody(t *testing.T) {
+func TestUnreadFieldsOfFluxWakeNobody(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*kustomizev1.Kustomization)
 		wakes  bool

@@ -18,7 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-func TestAPinHoldsUntilItIsRemoved(t *testing.T) {
+func TestPinHoldsUntilItIsRemoved(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.1.0")...)
 	s.deploy("shop")
 	s.pinTo("1.0.0")
@@ -39,13 +39,13 @@ func TestAPinHoldsUntilItIsRemoved(t *testing.T) {
 	}))
 }
 
-func TestAnEmptyPinIsNone(t *testing.T) {
+func TestEmptyPinIsNone(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").Pin(""), "1.0.0")...)
 	s.deploy("shop")
 	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
 }
 
-func TestAPinnedBuildOutsideOfThePolicyIsLeftForNewerReleases(t *testing.T) {
+func TestPinnedBuildOutsideOfThePolicyIsLeftForNewerReleases(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	s.pinTo("hotfix-42")
@@ -59,7 +59,7 @@ func TestAPinnedBuildOutsideOfThePolicyIsLeftForNewerReleases(t *testing.T) {
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.1.0"))
 }
 
-func TestThePolicyGoingBackDowngradesNothing(t *testing.T) {
+func TestPolicyGoingBackDowngradesNothing(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.1.0")...)
 	s.deploy("shop")
 	s.release("shop", "1.0.0")
@@ -86,7 +86,7 @@ func TestReleasesComeNoFasterThanTheInterval(t *testing.T) {
 	}))
 }
 
-func TestTheHistoryIsCutAndIdsGoOn(t *testing.T) {
+func TestHistoryIsCutAndIdsGoOn(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").HistoryLimit(2), "1.0.0")...)
 	s.deploy("shop")
 	for _, tag := range []string{"1.1.0", "1.2.0", "1.3.0"} {
@@ -99,7 +99,7 @@ func TestTheHistoryIsCutAndIdsGoOn(t *testing.T) {
 	}))
 }
 
-func TestALostHistoryIsTakenOverFromTheTargets(t *testing.T) {
+func TestLostHistoryIsTakenOverFromTheTargets(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	s.Add(fixture.MakeGate("approval", "shop").Closed().Obj())
@@ -116,7 +116,7 @@ func TestALostHistoryIsTakenOverFromTheTargets(t *testing.T) {
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"), "the gate holds 1.1.0, although this history is new")
 }
 
-func TestALostHistoryOfTargetsThatDisagreeWaitsForAPerson(t *testing.T) {
+func TestLostHistoryOfTargetsThatDisagreeWaitsForAPerson(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	s.writeVariableAsOurs("0.9.0")
@@ -178,7 +178,7 @@ func TestEachTransitionIsToldOnce(t *testing.T) {
 	}))
 }
 
-func TestARequestToReconcileIsAcknowledged(t *testing.T) {
+func TestRequestToReconcileIsAcknowledged(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	s.Change(fixture.MakeRollout("shop").Obj(), func(o client.Object) {

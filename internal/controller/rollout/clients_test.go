@@ -83,10 +83,10 @@ func ownersOf(o client.Object, field string) []string {
 	return owners
 }
 
-// TestAnEnvironmentIsToldWhatItMayPromoteOn reads, through upstream's types, what a
+// TestEnvironmentIsToldWhatItMayPromoteOn reads, through upstream's types, what a
 // controller that promotes between environments needs. It skips entries without id or
 // revision, and stores the id in a key.
-func TestAnEnvironmentIsToldWhatItMayPromoteOn(t *testing.T) {
+func TestEnvironmentIsToldWhatItMayPromoteOn(t *testing.T) {
 	releases := []v1alpha1.VersionInfo{
 		fixture.MakeRelease("1.0.0").Revision("aaa").Obj(), fixture.MakeRelease("1.1.0").Revision("bbb").Obj(),
 		fixture.MakeRelease("1.2.0").Revision("ccc").Obj()}
@@ -122,7 +122,7 @@ func TestAnEnvironmentIsToldWhatItMayPromoteOn(t *testing.T) {
 	s.Expect(s.reported()).To(Equal([]string{"3 1.2.0 ccc Deploying", "2 1.1.0 bbb Cancelled", "1 1.0.0 aaa Succeeded"}))
 }
 
-func TestTheManifestsThatPeopleHaveApplyUnchanged(t *testing.T) {
+func TestManifestsThatPeopleHaveApplyUnchanged(t *testing.T) {
 	text, err := os.ReadFile("testdata/manifests.yaml")
 	s := open(t)
 	s.Expect(err).NotTo(HaveOccurred())

@@ -35,7 +35,7 @@ func (s *testEnv) keep(kept client.ObjectList) {
 	s.restart()
 }
 
-func TestABakeDoesNotEndWellOnTargetsThatACacheStillShows(t *testing.T) {
+func TestBakeDoesNotEndWellOnTargetsThatACacheStillShows(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").BakeTime(10*time.Minute), "1.0.0")...)
 	s.deploy("shop")
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
@@ -59,7 +59,7 @@ func TestNoDeadlineFailsWhatTheCacheHasNotSeenApplied(t *testing.T) {
 }
 
 // A node is lost for an hour, with the controller and the only replica on it.
-func TestAControllerThatWasAwayOverTheDeadlineFailsNothingThatIsWell(t *testing.T) {
+func TestControllerThatWasAwayOverTheDeadlineFailsNothingThatIsWell(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").DeployTimeout(10*time.Minute).SelectAllChecks(), "1.0.0",
 		fixture.MakeHealthCheck("web").Healthy().Obj())...)
 	s.rest("shop")
@@ -75,7 +75,7 @@ func TestAControllerThatWasAwayOverTheDeadlineFailsNothingThatIsWell(t *testing.
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeSucceeded))
 }
 
-func TestACheckThatWasAskedAfterTheDeadlineHasAsLongAgain(t *testing.T) {
+func TestCheckThatWasAskedAfterTheDeadlineHasAsLongAgain(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").DeployTimeout(10*time.Minute).SelectAllChecks(), "1.0.0",
 		fixture.MakeHealthCheck("web").Healthy().Obj())...)
 	s.rest("shop")

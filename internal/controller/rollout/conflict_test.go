@@ -100,7 +100,7 @@ func openContest(t *testing.T, more ...client.Object) *testEnv {
 	return s
 }
 
-func TestAFieldThatIsTakenBackAgainIsContested(t *testing.T) {
+func TestFieldThatIsTakenBackAgainIsContested(t *testing.T) {
 	s := openContest(t)
 	s.Expect(s.carried("shop")["tag"]).To(Equal("0.9.0"))
 	conflict := condition{metav1.ConditionFalse, v1alpha1.TargetConflictReason, "OCIRepository shop: " + takesTag}
@@ -119,7 +119,7 @@ func TestAFieldThatIsTakenBackAgainIsContested(t *testing.T) {
 	s.Expect(s.reconcile("shop").RequeueAfter).To(Equal(20 * time.Second))
 }
 
-func TestAFirstWriteThatCameLateBeginsNoContest(t *testing.T) {
+func TestFirstWriteThatCameLateBeginsNoContest(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
 		if write != "patch OCIRepository shop" {
@@ -142,7 +142,7 @@ func TestAFirstWriteThatCameLateBeginsNoContest(t *testing.T) {
 	}}))
 }
 
-func TestAContestedFieldIsWrittenEverMoreRarely(t *testing.T) {
+func TestContestedFieldIsWrittenEverMoreRarely(t *testing.T) {
 	s := openContest(t)
 	s.Events.Take()
 	s.Wire.Forget()
@@ -166,7 +166,7 @@ func TestAContestedFieldIsWrittenEverMoreRarely(t *testing.T) {
 
 // A digest takes precedence over the tag, and no write would take effect. Time alone
 // changes nothing, and the controller does not check again until Git changes.
-func TestAContestedTagThatADigestOutranksIsLeftAlone(t *testing.T) {
+func TestContestedTagThatADigestOutranksIsLeftAlone(t *testing.T) {
 	s := openContest(t)
 	s.parentApplies(gitSpellsDigest)
 	s.rest("shop")
@@ -179,7 +179,7 @@ func TestAContestedTagThatADigestOutranksIsLeftAlone(t *testing.T) {
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"))
 }
 
-func TestAContestEndsAtOnceWhenTheOtherManagerLetsGo(t *testing.T) {
+func TestContestEndsAtOnceWhenTheOtherManagerLetsGo(t *testing.T) {
 	s := openContest(t)
 	s.Events.Take()
 	s.parentApplies(gitSpellsNoTag)
@@ -194,7 +194,7 @@ func TestAContestEndsAtOnceWhenTheOtherManagerLetsGo(t *testing.T) {
 	s.Expect(s.reconcile("shop").RequeueAfter).To(BeZero())
 }
 
-func TestAWriteThatFailsWhenTheOtherManagerHasLetGoIsDoneAgain(t *testing.T) {
+func TestWriteThatFailsWhenTheOtherManagerHasLetGoIsDoneAgain(t *testing.T) {
 	s := openContest(t)
 	s.parentApplies(gitSpellsNoTag)
 	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
@@ -210,7 +210,7 @@ func TestAWriteThatFailsWhenTheOtherManagerHasLetGoIsDoneAgain(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))
 }
 
-func TestAContestEndsWhenTheOtherManagerWantsTheSame(t *testing.T) {
+func TestContestEndsWhenTheOtherManagerWantsTheSame(t *testing.T) {
 	s := openContest(t)
 	s.Wire.Forget()
 	s.parentApplies(strings.Replace(gitSpellsTag, "0.9.0", "1.0.0", 1))
@@ -219,7 +219,7 @@ func TestAContestEndsWhenTheOtherManagerWantsTheSame(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))
 }
 
-func TestAContestEndsWhenTheOtherManagerWantsTheNextRelease(t *testing.T) {
+func TestContestEndsWhenTheOtherManagerWantsTheNextRelease(t *testing.T) {
 	s := openContest(t)
 	s.Wire.Forget()
 	s.parentApplies(strings.Replace(gitSpellsTag, "0.9.0", "1.1.0", 1))
@@ -230,7 +230,7 @@ func TestAContestEndsWhenTheOtherManagerWantsTheNextRelease(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))
 }
 
-func TestAContestEndsWhenTheFieldIsKeptLongerThanBefore(t *testing.T) {
+func TestContestEndsWhenTheFieldIsKeptLongerThanBefore(t *testing.T) {
 	s := openContest(t)
 	s.Pass(20 * time.Second)
 	s.deploy("shop")
@@ -246,7 +246,7 @@ func TestAContestEndsWhenTheFieldIsKeptLongerThanBefore(t *testing.T) {
 	s.Expect(s.reconcile("shop").RequeueAfter).To(BeZero())
 }
 
-func TestANewReleaseIsWrittenOnceToAContestedTarget(t *testing.T) {
+func TestNewReleaseIsWrittenOnceToAContestedTarget(t *testing.T) {
 	s := openContest(t)
 	s.Wire.Forget()
 	s.release("shop", "1.1.0")
@@ -268,7 +268,7 @@ func TestANewReleaseIsWrittenOnceToAContestedTarget(t *testing.T) {
 	s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeSucceeded}))
 }
 
-func TestARestartDoesNotHurryAContest(t *testing.T) {
+func TestRestartDoesNotHurryAContest(t *testing.T) {
 	s := openContest(t)
 	s.Wire.Forget()
 	s.Events.Take()
@@ -287,7 +287,7 @@ func TestARestartDoesNotHurryAContest(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))
 }
 
-func TestARestartBetweenTwoRoundsDoesNotEndAContest(t *testing.T) {
+func TestRestartBetweenTwoRoundsDoesNotEndAContest(t *testing.T) {
 	s := openContest(t)
 	s.Pass(20 * time.Second)
 	s.deploy("shop")
@@ -298,7 +298,7 @@ func TestARestartBetweenTwoRoundsDoesNotEndAContest(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition).Reason).To(Equal(v1alpha1.TargetConflictReason))
 }
 
-func TestAContestedVariableNamesItsRival(t *testing.T) {
+func TestContestedVariableNamesItsRival(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	for range 2 {
@@ -356,7 +356,7 @@ func TestWhoeverTakesAFieldIsNamed(t *testing.T) {
 	}
 }
 
-func TestAPersonWhoChangesAFieldNowAndThenContestsNothing(t *testing.T) {
+func TestPersonWhoChangesAFieldNowAndThenContestsNothing(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	for range 3 {
@@ -368,7 +368,7 @@ func TestAPersonWhoChangesAFieldNowAndThenContestsNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsRememberedOfAContestGoesWithItsTargetAndItsRollout(t *testing.T) {
+func TestContestIsForgottenWithItsTargetAndItsRollout(t *testing.T) {
 	s := openContest(t)
 	s.Expect(s.reconciler.conflicts.all).To(HaveLen(1))
 	s.Remove(&sourcev1.OCIRepository{}, "shop")

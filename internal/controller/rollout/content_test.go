@@ -49,7 +49,7 @@ func (s *testEnv) contents() []string {
 	return all
 }
 
-func TestATagThatIsPushedAgainIsAnEntryOfItsOwnThatBakes(t *testing.T) {
+func TestTagThatIsPushedAgainIsAnEntryOfItsOwnThatBakes(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").BakeTime(10*time.Minute).SelectAllChecks(), "1.0.0",
 		fixture.MakeHealthCheck("web").Obj())...)
 	s.deployAndBake("shop")
@@ -82,7 +82,7 @@ func TestATagThatIsPushedAgainIsAnEntryOfItsOwnThatBakes(t *testing.T) {
 	}))
 }
 
-func TestATagThatIsPushedAgainDuringABakeEndsIt(t *testing.T) {
+func TestTagThatIsPushedAgainDuringABakeEndsIt(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").BakeTime(10*time.Minute), "1.0.0")...)
 	s.deploy("shop")
 	s.Pass(9 * time.Minute)

@@ -141,16 +141,16 @@ var firstChapter = outcome{
 	Ledger:      []string{"1.0.0"},
 }
 
-func TestTheStoryWithoutFaults(t *testing.T) {
+func TestStoryWithoutFaults(t *testing.T) {
 	s := openStory(t, len(pages))
 	s.Expect(s.tell(func() {})).To(Equal(fullStory))
 	s.Expect(s.Wire.Writes()).To(HaveLen(28))
 }
 
-// TestTheControllerMayDieBetweenAnyTwoWrites crashes the controller after each of its
+// TestControllerMayDieBetweenAnyTwoWrites crashes the controller after each of its
 // writes, and before the first. A new one continues. A crash just before a write is the
 // same as one just after the write before it.
-func TestTheControllerMayDieBetweenAnyTwoWrites(t *testing.T) {
+func TestControllerMayDieBetweenAnyTwoWrites(t *testing.T) {
 	clean := openStory(t, len(pages))
 	clean.tell(func() {})
 	for n, last := range append([]string{"nothing"}, clean.Wire.Writes()...) {
@@ -194,7 +194,7 @@ func TestEachWriteMayTimeOut(t *testing.T) {
 	}
 }
 
-func TestAnOldCopyOfTheRolloutNeverRevertsATarget(t *testing.T) {
+func TestOldCopyOfTheRolloutNeverRevertsATarget(t *testing.T) {
 	for name, tt := range map[string]struct {
 		turn func(*testEnv) // between the old copy and now
 	}{
@@ -223,7 +223,7 @@ func TestAnOldCopyOfTheRolloutNeverRevertsATarget(t *testing.T) {
 	}
 }
 
-func TestAnOldCopyOfADeletedRolloutWritesNothing(t *testing.T) {
+func TestOldCopyOfADeletedRolloutWritesNothing(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	old := s.rollout("shop")
@@ -238,7 +238,7 @@ func TestAnOldCopyOfADeletedRolloutWritesNothing(t *testing.T) {
 	s.Expect(s.carried("shop")["tag"]).To(Equal("0.0.9"))
 }
 
-func TestAnOldCopyOfATargetDoesNotCountAsApplied(t *testing.T) {
+func TestOldCopyOfATargetDoesNotCountAsApplied(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	stale := &sourcev1.OCIRepository{}

@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-func TestAClosedGateHoldsAReleaseUntilItOpens(t *testing.T) {
+func TestClosedGateHoldsAReleaseUntilItOpens(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	s.Add(fixture.MakeGate("approval", "shop").Closed().Obj())
@@ -118,7 +118,7 @@ func yes() *bool {
 	return &is
 }
 
-func TestAPinGoesPastAClosedGate(t *testing.T) {
+func TestPinGoesPastAClosedGate(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", fixture.MakeGate("approval", "shop").Closed().Obj())...)
 	s.deploy("shop")
 	s.pinTo("1.1.0")

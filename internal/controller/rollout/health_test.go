@@ -39,7 +39,7 @@ func marks(check *v1alpha1.HealthCheck) []string {
 	return all
 }
 
-func TestACheckIsResetOnceTheTargetsAreAppliedAndNotBefore(t *testing.T) {
+func TestCheckIsResetOnceTheTargetsAreAppliedAndNotBefore(t *testing.T) {
 	s := open(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Healthy().ErrorAt(fixture.Noon.Add(-time.Hour)).Obj())...)
 	s.rest("shop")
 	s.fluxPulls()
@@ -70,7 +70,7 @@ func TestACheckIsResetOnceTheTargetsAreAppliedAndNotBefore(t *testing.T) {
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeDeploying), "Healthy of before is no evidence")
 }
 
-func TestACheckThatWasJustResetCostsNothingUntilTheCacheShowsIt(t *testing.T) {
+func TestCheckThatWasJustResetCostsNothingUntilTheCacheShowsIt(t *testing.T) {
 	s := open(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())...)
 	s.rest("shop")
 	s.fluxApplies()
@@ -86,7 +86,7 @@ func TestACheckThatWasJustResetCostsNothingUntilTheCacheShowsIt(t *testing.T) {
 }
 
 // The writer of a check may report Unhealthy between the two writes of its reset.
-func TestWhatACheckSaidBeforeItsResetIsCompleteBlocksNothing(t *testing.T) {
+func TestReportBeforeACompleteResetBlocksNothing(t *testing.T) {
 	s := open(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())...)
 	s.rest("shop")
 	s.fluxApplies()
@@ -98,7 +98,7 @@ func TestWhatACheckSaidBeforeItsResetIsCompleteBlocksNothing(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.DeploymentBlockedCondition).Status).To(Equal(metav1.ConditionFalse))
 }
 
-func TestABakeEndsWellOnlyWhileAllChecksAreHealthy(t *testing.T) {
+func TestBakeEndsWellOnlyWhileAllChecksAreHealthy(t *testing.T) {
 	s := open(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.rest("shop")
 	s.fluxApplies()
@@ -117,7 +117,7 @@ func TestABakeEndsWellOnlyWhileAllChecksAreHealthy(t *testing.T) {
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeSucceeded))
 }
 
-func TestABakeDoesNotEndWellOnWhatACacheStillShows(t *testing.T) {
+func TestBakeDoesNotEndWellOnWhatACacheStillShows(t *testing.T) {
 	s := open(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj(), fixture.MakeHealthCheck("gone").Obj())...)
 	s.deploy("shop")
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
@@ -133,7 +133,7 @@ func TestABakeDoesNotEndWellOnWhatACacheStillShows(t *testing.T) {
 	s.Expect(*s.rollout("shop").Status.History[0].BakeStatusMessage).To(Equal("HealthCheck " + s.Namespace + "/web: it does not answer"))
 }
 
-func TestAFailedCheckFailsTheBakeAndIsNamed(t *testing.T) {
+func TestFailedCheckFailsTheBakeAndIsNamed(t *testing.T) {
 	s := open(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.deploy("shop")
 	s.Events.Take()
@@ -158,7 +158,7 @@ func TestAFailedCheckFailsTheBakeAndIsNamed(t *testing.T) {
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.1.0"))
 }
 
-func TestADeadlineFailsADeploymentThatFluxDoesNotApply(t *testing.T) {
+func TestDeadlineFailsADeploymentThatFluxDoesNotApply(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").DeployTimeout(5*time.Minute), "1.0.0")...)
 	s.reconcile("shop")
 	result := s.reconcile("shop") // woken by the status write
@@ -171,7 +171,7 @@ func TestADeadlineFailsADeploymentThatFluxDoesNotApply(t *testing.T) {
 			"OCIRepository " + s.Namespace + "/shop has not applied it"))
 }
 
-func TestOnlySelectedChecksAreResetAlsoInOtherNamespaces(t *testing.T) {
+func TestSelectedChecksAloneAreResetAlsoInOtherNamespaces(t *testing.T) {
 	rollout := protected().Obj()
 	rollout.Spec.HealthCheckSelector = &v1alpha1.HealthCheckSelector{MatchLabels: map[string]string{"app": "shop"}}
 	s := open(t)
@@ -198,9 +198,9 @@ func TestOnlySelectedChecksAreResetAlsoInOtherNamespaces(t *testing.T) {
 	))
 }
 
-// TestAHealthCheckOfAnotherNamespaceMustLetTheRolloutIn: a reset removes the writer's
+// TestHealthCheckOfAnotherNamespaceMustLetTheRolloutIn: a reset removes the writer's
 // report for everyone. Until the check admits the Rollout, nothing about it is revealed.
-func TestAHealthCheckOfAnotherNamespaceMustLetTheRolloutIn(t *testing.T) {
+func TestHealthCheckOfAnotherNamespaceMustLetTheRolloutIn(t *testing.T) {
 	s := open(t)
 	other := s.OpenNamespace(map[string]string{"of": s.Namespace})
 	check := fixture.MakeHealthCheck("private").InNamespace(other).Unhealthy().Message("a secret").Obj()
@@ -235,7 +235,7 @@ func TestAHealthCheckOfAnotherNamespaceMustLetTheRolloutIn(t *testing.T) {
 	s.Expect(s.Wire.Writes()).To(ContainElement("patch HealthCheck/status private"))
 }
 
-func TestACheckThatJoinsLaterIsResetOnceAndMustProveItself(t *testing.T) {
+func TestCheckThatJoinsLaterIsResetOnceAndMustProveItself(t *testing.T) {
 	s := open(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.deploy("shop")
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
@@ -251,7 +251,7 @@ func TestACheckThatJoinsLaterIsResetOnceAndMustProveItself(t *testing.T) {
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeSucceeded))
 }
 
-func TestAWriterThatRepeatsAnAlertEverySecondCostsNoWrite(t *testing.T) {
+func TestWriterThatRepeatsAnAlertEverySecondCostsNoWrite(t *testing.T) {
 	s := open(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.deployAndBake("shop")
 	s.checkFails("web", "alert", fixture.Noon.Add(time.Minute))
@@ -266,9 +266,9 @@ func TestAWriterThatRepeatsAnAlertEverySecondCostsNoWrite(t *testing.T) {
 	s.Expect(s.Events.Take()).To(BeEmpty())
 }
 
-// TestAnOldErrorThatIsSaidAgainDoesNotFailTheNewPromotion simulates a writer that, after
+// TestOldErrorThatIsSaidAgainDoesNotFailTheNewPromotion simulates a writer that, after
 // the reset, repeats the error from before it.
-func TestAnOldErrorThatIsSaidAgainDoesNotFailTheNewPromotion(t *testing.T) {
+func TestOldErrorThatIsSaidAgainDoesNotFailTheNewPromotion(t *testing.T) {
 	for name, n := range map[string]int{
 		"without a fault": 0,
 		"although the controller died before the error was remembered": 1,
@@ -305,7 +305,7 @@ func TestAnOldErrorThatIsSaidAgainDoesNotFailTheNewPromotion(t *testing.T) {
 	}
 }
 
-func TestAnUnhealthyCheckHoldsAutomaticPromotionsOnly(t *testing.T) {
+func TestUnhealthyCheckHoldsAutomaticPromotionsOnly(t *testing.T) {
 	s := open(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.deployAndBake("shop")
 	s.checkFails("web", "broken", fixture.Noon)
@@ -320,7 +320,7 @@ func TestAnUnhealthyCheckHoldsAutomaticPromotionsOnly(t *testing.T) {
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.1.0"), "recovery alone lets it go")
 }
 
-func TestAPinOfARunningBakeCancelsIt(t *testing.T) {
+func TestPinOfARunningBakeCancelsIt(t *testing.T) {
 	s := open(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.deploy("shop")
 	s.Events.Take()

@@ -65,7 +65,7 @@ func helmSays(h *helmv2.HelmRelease, ready metav1.ConditionStatus, reason, messa
 	})
 }
 
-func TestABakeBeginsOnceHelmIsDone(t *testing.T) {
+func TestBakeBeginsOnceHelmIsDone(t *testing.T) {
 	s := open(t, charted(fixture.MakeRollout("shop").BakeTime(10*time.Minute))...)
 	s.rest("shop")
 	s.fluxApplies()
@@ -85,7 +85,7 @@ func TestABakeBeginsOnceHelmIsDone(t *testing.T) {
 	}
 }
 
-func TestAnUpgradeThatFailsIsToldInHelmsWords(t *testing.T) {
+func TestUpgradeThatFailsIsToldInHelmsWords(t *testing.T) {
 	s := open(t, charted(fixture.MakeRollout("shop").DeployTimeout(10*time.Minute))...)
 	s.rest("shop")
 	s.fluxApplies()
@@ -104,7 +104,7 @@ func TestAnUpgradeThatFailsIsToldInHelmsWords(t *testing.T) {
 	s.Expect(*s.rollout("shop").Status.History[0].BakeStatusMessage).To(ContainSubstring("Helm rollback to previous release shop.v1 succeeded"))
 }
 
-func TestABakeDoesNotEndWellOnAHelmReleaseThatACacheStillShows(t *testing.T) {
+func TestBakeDoesNotEndWellOnAHelmReleaseThatACacheStillShows(t *testing.T) {
 	s := open(t, charted(fixture.MakeRollout("shop").BakeTime(10*time.Minute))...)
 	s.rest("shop")
 	s.fluxApplies()
@@ -120,7 +120,7 @@ func TestABakeDoesNotEndWellOnAHelmReleaseThatACacheStillShows(t *testing.T) {
 		"1.0.0: the bake time is over; HelmRelease " + s.Namespace + "/shop: Deployment shop is gone"))
 }
 
-func TestAHelmReleaseWakesTheRolloutOfItsChart(t *testing.T) {
+func TestHelmReleaseWakesTheRolloutOfItsChart(t *testing.T) {
 	s := open(t, charted(fixture.MakeRollout("shop"))...)
 	s.play(t, testPlane.RESTConfig())
 	s.Eventually(func() string { return s.carried("shop")["tag"] + s.carried("shop")["VERSION"] }).Should(Equal("1.0.01.0.0"))
@@ -159,7 +159,7 @@ func TestWhereHelmReleasesAreNotServedNobodyAsksForThem(t *testing.T) {
 	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
 }
 
-func TestAHelmReleaseLeadsToTheRolloutOfItsNamespaceOnly(t *testing.T) {
+func TestHelmReleaseLeadsToTheRolloutOfItsNamespaceOnly(t *testing.T) {
 	s := open(t, charted(fixture.MakeRollout("shop"))...)
 	elsewhere := s.OpenNamespace(nil)
 	for name, tt := range map[string]struct {

@@ -153,7 +153,7 @@ func TestMetadataIsStoredWhileAPromotionGoesOnForLong(t *testing.T) {
 	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying}}))
 }
 
-func TestTheLoginOfTheImageRepositoryIsUsed(t *testing.T) {
+func TestLoginOfTheImageRepositoryIsUsed(t *testing.T) {
 	s := openStocked(t, func(scan *fixture.ScanBuilder) *fixture.ScanBuilder { return scan.Secret("login") })
 	testPlane.Registry.RequireLogin("flux", "secret")
 	t.Cleanup(func() { testPlane.Registry.RequireLogin("", "") })
@@ -170,7 +170,7 @@ func TestTheLoginOfTheImageRepositoryIsUsed(t *testing.T) {
 	s.Eventually(func() [][]string { return s.revisions("shop") }).Should(Equal([][]string{{"1.0.0 of 1.0.0"}, {}, {"1.0.0 of 1.0.0"}}))
 }
 
-func TestARegistryThatHangsHoldsNoWorker(t *testing.T) {
+func TestRegistryThatHangsHoldsNoWorker(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = silent.Close() })
@@ -187,9 +187,9 @@ func TestARegistryThatHangsHoldsNoWorker(t *testing.T) {
 	s.comesTo("shop", promoted{ID: 6, Tag: "1.5.0", State: v1alpha1.BakeSucceeded})
 }
 
-// TestWhatIsAskedForIsNoPartOfAnObject: images are remembered when the objects that name
+// TestMetadataRequestsDoNotAliasCachedObjects: images are remembered when the objects that name
 // them are long deleted, and would keep all their strings in memory.
-func TestWhatIsAskedForIsNoPartOfAnObject(t *testing.T) {
+func TestMetadataRequestsDoNotAliasCachedObjects(t *testing.T) {
 	g := NewWithT(t)
 	text := func(s string) string { return string([]byte(s)) } // in its own piece of memory
 	digest := text("sha256:1")

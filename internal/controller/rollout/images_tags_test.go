@@ -67,8 +67,8 @@ func TestEveryTagOfTheRegistryIsKnownThoughFluxShowsTenOfThem(t *testing.T) {
 	s.Expect(s.candidateTags()).To(ContainElements("1.10.0", "1.12.0"))
 }
 
-// TestAnUnchangedScanAsksTheRegistryForNothing: neither for tags nor for metadata.
-func TestAnUnchangedScanAsksTheRegistryForNothing(t *testing.T) {
+// TestUnchangedScanAsksTheRegistryForNothing: neither for tags nor for metadata.
+func TestUnchangedScanAsksTheRegistryForNothing(t *testing.T) {
 	s := openStocked(t, asItIs)
 	s.play(t, testPlane.RESTConfig())
 	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying})
@@ -91,8 +91,8 @@ func TestAnUnchangedScanAsksTheRegistryForNothing(t *testing.T) {
 	s.Consistently(func() uint64 { return testPlane.Registry.Requests() }, time.Second).Should(Equal(asked))
 }
 
-// TestAScanOfAnOlderFluxWakesByWhatItShows: a scan has no revision before Flux 2.7.
-func TestAScanOfAnOlderFluxWakesByWhatItShows(t *testing.T) {
+// TestScanOfAnOlderFluxWakesByWhatItShows: a scan has no revision before Flux 2.7.
+func TestScanOfAnOlderFluxWakesByWhatItShows(t *testing.T) {
 	g := NewWithT(t)
 	older := func(scan *fixture.ScanBuilder) *imagev1.ImageRepository {
 		repository := scan.Obj()

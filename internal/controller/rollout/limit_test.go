@@ -28,9 +28,9 @@ var strange = []string{
 	"%s %d %!v(MISSING)", "${VAR:-x} $(id) {{ .Values }}", `"},{"tag":"9.9.9"`, "../../etc/passwd", "line\nbreak\r\n\ttab",
 }
 
-// TestAStatusStaysWithinItsRoomWhateverItIsMadeOf: the status becomes stable, and what
+// TestStatusStaysWithinItsRoomWhateverItIsMadeOf: the status becomes stable, and what
 // exceeds its size limit changes no choice.
-func TestAStatusStaysWithinItsRoomWhateverItIsMadeOf(t *testing.T) {
+func TestStatusStaysWithinItsRoomWhateverItIsMadeOf(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			g := NewWithT(t)

@@ -69,7 +69,7 @@ func TestEachTransitionOfAPromotionIsLoggedOnce(t *testing.T) {
 }
 
 // Every event is in the log, in the same order and with the same words.
-func TestTheLogSaysWhatTheEventsSay(t *testing.T) {
+func TestLogSaysWhatTheEventsSay(t *testing.T) {
 	s := open(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.listen()
 	s.deployAndBake("shop")
@@ -124,7 +124,7 @@ func TestEachPassSaysWhyItEnds(t *testing.T) {
 	s.Expect(s.Log.Info()).To(HaveLen(3), "the release, its promotion, and the bake")
 }
 
-func TestWhatOthersWriteDoesNotFloodTheLog(t *testing.T) {
+func TestLogIsNotFloodedByWhatOthersWrite(t *testing.T) {
 	s := open(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.listen()
 	s.deploy("shop")
@@ -135,8 +135,8 @@ func TestWhatOthersWriteDoesNotFloodTheLog(t *testing.T) {
 	}
 }
 
-// TestTheLogIsAsThePageShowsIt checks that the process writes what the page shows.
-func TestTheLogIsAsThePageShowsIt(t *testing.T) {
+// TestLogIsAsThePageShowsIt checks that the process writes what the page shows.
+func TestLogIsAsThePageShowsIt(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "operations.md"))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Run("of promotions and schedules", func(t *testing.T) {

@@ -26,10 +26,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// TestWhatAlertsAreToldInARolloutsLife plays a story and checks after each chapter what
+// TestAlertsInTheLifeOfARollout plays a story and checks after each chapter what
 // an Alert on the Rollout received. Each chapter is reconciled until nothing changes any
 // more, and then twice more: no fact is sent again.
-func TestWhatAlertsAreToldInARolloutsLife(t *testing.T) {
+func TestAlertsInTheLifeOfARollout(t *testing.T) {
 	s := open(t, shopWith(baked(), "1.0.0", fixture.MakeHealthCheck("smoke").Obj(), fixture.MakeHealthCheck("web").Obj())...)
 	gate := func(name string, o *fixture.GateBuilder) func() { return func() { s.Add(o.Obj()) } }
 	for _, chapter := range []struct {
@@ -109,14 +109,14 @@ func (s *testEnv) setDigest(digest string) {
 	s.setRef(func(ref *sourcev1.OCIRepositoryRef) { ref.Digest = digest })
 }
 
-func TestASetOfReleasesIsDetectedAtOnce(t *testing.T) {
+func TestSetOfReleasesIsDetectedAtOnce(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.2.0")...)
 	s.scanFinds("1.0.0", "1.1.0", "1.2.0")
 	s.rest("shop")
 	s.Expect(heard(s.notifications.Take(), "Rollout")[0]).To(Equal("info ReleaseDetected 1.2.0: release 1.2.0 was detected, and 2 releases before it"))
 }
 
-func TestAClosedScheduleIsToldWithoutAlarm(t *testing.T) {
+func TestClosedScheduleIsToldWithoutAlarm(t *testing.T) {
 	s := openLabelledShop(t, nil)
 	s.Add(fixture.MakeSchedule("nights").Deny().Obj())
 	s.notifications.Take()
@@ -135,7 +135,7 @@ func TestAClosedScheduleIsToldWithoutAlarm(t *testing.T) {
 	s.Expect(s.notifications.Take()).To(BeEmpty())
 }
 
-func TestABlockNamesTheGates(t *testing.T) {
+func TestBlockNamesTheGates(t *testing.T) {
 	for name, test := range map[string]struct {
 		gates []client.Object
 		want  string
@@ -196,7 +196,7 @@ func TestWhoseEventsAreSent(t *testing.T) {
 	}
 }
 
-func TestWhatAFluxEventSaysBesidesItsMessage(t *testing.T) {
+func TestFluxEventMetadata(t *testing.T) {
 	rollout := fixture.MakeRollout("shop").
 		Annotate("event.toolkit.fluxcd.io/team", "web").Annotate("event.toolkit.fluxcd.io/rollout", "another").
 		Annotate("example.com/team", "web")
@@ -240,7 +240,7 @@ func TestWhatAFluxEventSaysBesidesItsMessage(t *testing.T) {
 
 // A thousand events of all tenants may wait while notification-controller is not
 // reachable. The text of one tenant must not make each of them large.
-func TestWhatAFluxEventCarriesIsBounded(t *testing.T) {
+func TestFluxEventMetadataIsBounded(t *testing.T) {
 	rollout := fixture.MakeRollout("shop").Annotate(v1alpha1.DeployMessageAnnotation, strings.Repeat("x", 1<<15))
 	for n := range 100 {
 		rollout.Annotate(fmt.Sprintf("event.toolkit.fluxcd.io/%03d", n), strings.Repeat("y", 1<<10))
@@ -267,9 +267,9 @@ func TestWhatAFluxEventCarriesIsBounded(t *testing.T) {
 	s.Expect(size).To(BeNumerically("<", 8<<10), "bytes")
 }
 
-// TestTheSameWordsAreAnotherFact: notification-controller recognises duplicates by the
+// TestSameWordsAreAnotherFact: notification-controller recognises duplicates by the
 // message, the revision and the token, and drops them.
-func TestTheSameWordsAreAnotherFact(t *testing.T) {
+func TestSameWordsAreAnotherFact(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").SelectAllChecks(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.deploy("shop")
 	tokens := map[string]bool{}
@@ -330,7 +330,7 @@ func heard(events []eventv1.Event, kind string) []string {
 	return all
 }
 
-func TestThePageOfEventsTellsTheirSeverity(t *testing.T) {
+func TestPageOfEventsTellsTheirSeverity(t *testing.T) {
 	g := NewWithT(t)
 	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "spec", "v1alpha1", "rollouts.md"))
 	g.Expect(err).NotTo(HaveOccurred())

@@ -19,7 +19,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-func TestAPromotionIsRecordedBeforeAnyTargetIsTouched(t *testing.T) {
+func TestPromotionIsRecordedBeforeAnyTargetIsTouched(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	var seen []map[string]string
 	var recorded [][]promoted
@@ -43,7 +43,7 @@ func TestAPromotionIsRecordedBeforeAnyTargetIsTouched(t *testing.T) {
 	s.Expect(s.carried("shop")).To(Equal(map[string]string{"tag": "1.0.0", "TIER": "gold", "VERSION": "1.0.0"}))
 }
 
-func TestAConflictOnTheRecordTouchesNoTargetAndLosesNothing(t *testing.T) {
+func TestConflictOnTheRecordTouchesNoTargetAndLosesNothing(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	gr := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "rollouts"}
 	s.Wire.Fail = func(n int, _ string, _ client.Object) fixture.Fault {
@@ -61,7 +61,7 @@ func TestAConflictOnTheRecordTouchesNoTargetAndLosesNothing(t *testing.T) {
 	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
 }
 
-func TestARealConflictIsFoundByTheLockOfTheRecord(t *testing.T) {
+func TestRealConflictIsFoundByTheLockOfTheRecord(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.Wire.Fail = func(n int, _ string, _ client.Object) fixture.Fault {
 		if n == 1 { // another client is faster
@@ -78,9 +78,9 @@ func TestARealConflictIsFoundByTheLockOfTheRecord(t *testing.T) {
 	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
 }
 
-// TestAPatchOfTheStatusIsTheClients covers every field of the status, including future
+// TestPatchOfTheStatusIsTheClients covers every field of the status, including future
 // ones.
-func TestAPatchOfTheStatusIsTheClients(t *testing.T) {
+func TestPatchOfTheStatusIsTheClients(t *testing.T) {
 	one, other := filled(1), filled(2)
 	some := *one.DeepCopy()
 	some.Unlisted.Gates, some.Conditions, some.Title = 0, some.Conditions[:0], nil
@@ -117,7 +117,7 @@ func filled(seed int64) v1alpha1.RolloutStatus {
 	return status
 }
 
-func TestWhatIsWritten(t *testing.T) {
+func TestWritesOfAPromotion(t *testing.T) {
 	perPromotion := []string{
 		"patch Rollout/status shop", "patch Kustomization shop", "patch OCIRepository shop", "patch Rollout/status shop",
 	}
@@ -215,7 +215,7 @@ func (s *testEnv) withdraw() {
 	s.ChangeStatus(fixture.MakePolicy("shop").Obj(), func(o client.Object) { forgetLatest(o) })
 }
 
-func TestACheckThatKeepsAPromotionWaitingIsToldOnce(t *testing.T) {
+func TestCheckThatKeepsAPromotionWaitingIsToldOnce(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").SelectAllChecks(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.rest("shop")
 	s.fluxApplies()

@@ -82,8 +82,8 @@ func TestDeploymentBlockedTellsOfHealthWhateverElseHolds(t *testing.T) {
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.1.0"), "nor does a force")
 }
 
-// TestWhatCannotBeReadIsShownAndTriedAgain makes one kind of read fail at a time.
-func TestWhatCannotBeReadIsShownAndTriedAgain(t *testing.T) {
+// TestReadErrorsAreShownAndTriedAgain makes one kind of read fail at a time.
+func TestReadErrorsAreShownAndTriedAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
 		broken func(client.Object, client.ObjectList) bool
 		reason string
@@ -146,7 +146,7 @@ func (s *testEnv) failReads(broken func(client.Object, client.ObjectList) bool) 
 	s.restart()
 }
 
-func TestTheOrderOfACacheIsNoNews(t *testing.T) {
+func TestOrderOfACacheIsNoNews(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").SelectAllChecks(), "1.0.0",
 		fixture.MakeHealthCheck("a").Obj(), fixture.MakeHealthCheck("b").Obj(),
 		fixture.MakeGate("a", "shop").Closed().Obj(), fixture.MakeGate("b", "shop").Closed().Obj(),
@@ -175,7 +175,7 @@ func TestTheOrderOfACacheIsNoNews(t *testing.T) {
 	s.Expect(s.rollout("shop").Status).To(Equal(before))
 }
 
-func TestATagThatIsPushedAgainIsToldOnceAndPromotesNothing(t *testing.T) {
+func TestTagThatIsPushedAgainIsToldOnceAndPromotesNothing(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	digest := func(of string) {
 		s.ChangeStatus(fixture.MakePolicy("shop").Obj(), func(o client.Object) { o.(*imagev1.ImagePolicy).Status.LatestRef.Digest = of })
@@ -190,7 +190,7 @@ func TestATagThatIsPushedAgainIsToldOnceAndPromotesNothing(t *testing.T) {
 	s.Expect(s.history("shop")).To(HaveLen(1))
 }
 
-func TestACheckThatRecoversLetsARolloutGoOnThatOnlySelectsIt(t *testing.T) {
+func TestCheckThatRecoversLetsARolloutGoOnThatOnlySelectsIt(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").SelectAllChecks(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.deploy("shop")
 	s.checkFails("web", "broken", fixture.Noon)
@@ -208,9 +208,9 @@ const (
 	wayBack   = "; roll back with spec.wantedVersion, or annotate with retry or unblock-failed"
 )
 
-// TestWhatReadySaysOfEachState also covers entries from older versions of the controller
+// TestReadyInEachState also covers entries from older versions of the controller
 // and from other clients.
-func TestWhatReadySaysOfEachState(t *testing.T) {
+func TestReadyInEachState(t *testing.T) {
 	for name, tt := range map[string]struct {
 		entry *fixture.EntryBuilder
 		want  condition
@@ -241,7 +241,7 @@ func TestWhatReadySaysOfEachState(t *testing.T) {
 	}
 }
 
-func TestAFailedBakeSaysHowToGoOn(t *testing.T) {
+func TestFailedBakeSaysHowToGoOn(t *testing.T) {
 	s := open(t, shopWith(baked(), "1.0.0", fixture.MakeHealthCheck("smoke").Obj())...)
 	s.deployAndBake("shop")
 	s.release("shop", "1.1.0")

@@ -43,7 +43,7 @@ func (s *testEnv) fail() {
 	s.Expect(s.rollout("shop").Current().State()).To(Equal(v1alpha1.BakeFailed))
 }
 
-func TestAForcedReleaseGoesOutOnceAndAutomationComesBack(t *testing.T) {
+func TestForcedReleaseGoesOutOnceAndAutomationComesBack(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.1.0", fixture.MakeGate("manual", "shop").Closed().Obj())...)
 	s.deploy("shop")
 	s.scanFinds("1.0.0", "1.1.0")
@@ -63,7 +63,7 @@ func TestAForcedReleaseGoesOutOnceAndAutomationComesBack(t *testing.T) {
 	s.Expect(s.rollout("shop").Current().TriggeredBy.Kind).To(Equal(v1alpha1.TriggeredBySystem))
 }
 
-func TestAForceOfTheCurrentVersionIsAnswered(t *testing.T) {
+func TestForceOfTheCurrentVersionIsAnswered(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	s.Events.Take()
@@ -83,7 +83,7 @@ func TestAForceOfTheCurrentVersionIsAnswered(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.RequestAcceptedCondition)).To(BeZero(), "the next promotion ends the answer")
 }
 
-func TestAForceOfAnUnknownReleaseIsHeldAndSaidOnce(t *testing.T) {
+func TestForceOfAnUnknownReleaseIsHeldAndSaidOnce(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	s.Events.Take()
@@ -103,7 +103,7 @@ func TestAForceOfAnUnknownReleaseIsHeldAndSaidOnce(t *testing.T) {
 	s.Expect(s.asked()).To(BeEmpty())
 }
 
-func TestABypassIsUsedUpByItsReleaseOnly(t *testing.T) {
+func TestBypassIsUsedUpByItsReleaseOnly(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	s.Add(fixture.MakeGate("manual", "shop").Closed().Obj())
@@ -131,7 +131,7 @@ func TestABypassIsUsedUpByItsReleaseOnly(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition).Reason).To(Equal(v1alpha1.SomeGatesBlockingReason), "1.3.0 is gated as before")
 }
 
-func TestWhileACandidateIsBypassedTheStatusSaysSo(t *testing.T) {
+func TestStatusSaysThatACandidateIsBypassed(t *testing.T) {
 	s := open(t, shopWith(baked(), "1.0.0", fixture.MakeHealthCheck("smoke").Obj())...)
 	s.deploy("shop")
 	s.Pass(10 * time.Minute)
@@ -156,7 +156,7 @@ func TestWhileACandidateIsBypassedTheStatusSaysSo(t *testing.T) {
 	s.Expect(s.rollout("shop").Status.Gates[0].BypassGates).To(BeFalse())
 }
 
-func TestAFixGoesOutPastItsSickPredecessor(t *testing.T) {
+func TestFixGoesOutPastItsSickPredecessor(t *testing.T) {
 	s := open(t, shopWith(baked(), "1.0.0", fixture.MakeHealthCheck("smoke").Obj())...)
 	s.deploy("shop")
 	s.Pass(10 * time.Minute)
@@ -190,7 +190,7 @@ func TestAFixGoesOutPastItsSickPredecessor(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.BakeFailureDisabledCondition).Reason).To(Equal(v1alpha1.NormalReason))
 }
 
-func TestARetryJudgesTheSameEntryAnew(t *testing.T) {
+func TestRetryJudgesTheSameEntryAnew(t *testing.T) {
 	s := open(t, shopWith(baked().DeployTimeout(5*time.Minute), "1.0.0", fixture.MakeHealthCheck("smoke").Obj())...)
 	s.fail()
 	before := s.rollout("shop").Current()
@@ -224,7 +224,7 @@ func TestARetryJudgesTheSameEntryAnew(t *testing.T) {
 	s.Expect(s.rollout("shop").Current().LastRetryTimestamp).NotTo(BeNil(), "others use it as their cutoff")
 }
 
-func TestARetryWithNothingToRetryIsAnswered(t *testing.T) {
+func TestRetryWithNothingToRetryIsAnswered(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	s.Events.Take()
@@ -238,7 +238,7 @@ func TestARetryWithNothingToRetryIsAnswered(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.RequestAcceptedCondition)).To(Equal(condition{metav1.ConditionFalse, v1alpha1.RetryNotNeededReason, answer}))
 }
 
-func TestARequestThatIsMadeMeanwhileIsNotLost(t *testing.T) {
+func TestRequestThatIsMadeMeanwhileIsNotLost(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	s.scanFinds("1.0.0", "1.1.0", "1.2.0")
@@ -278,7 +278,7 @@ func TestReleasesAreTakenOneAfterAnother(t *testing.T) {
 	}))
 }
 
-func TestASelectorWithoutASelectorSaysThatItSelectsNothing(t *testing.T) {
+func TestSelectorWithoutASelectorSaysThatItSelectsNothing(t *testing.T) {
 	rollout := fixture.MakeRollout("shop").Obj()
 	rollout.Spec.HealthCheckSelector = &v1alpha1.HealthCheckSelector{NamespaceSelector: &metav1.LabelSelector{}}
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", fixture.MakeHealthCheck("smoke").Unhealthy().Obj())...)
@@ -288,7 +288,7 @@ func TestASelectorWithoutASelectorSaysThatItSelectsNothing(t *testing.T) {
 		"spec.healthCheckSelector selects no HealthCheck at all: give it a selector or matchLabels, empty for all"))
 }
 
-func TestAnAnnotationThatCannotBeRemovedDoesNotKeepTheReleaseFromItsTargets(t *testing.T) {
+func TestAnnotationThatCannotBeRemovedDoesNotKeepTheReleaseFromItsTargets(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	s.ask(v1alpha1.DeployMessageAnnotation, "hello")

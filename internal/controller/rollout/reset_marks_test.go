@@ -36,14 +36,14 @@ func TestMarksOfRolloutsThatAreGoneAreDropped(t *testing.T) {
 	s.Expect(marks(s.check("web"))).To(HaveLen(1), "that of the Rollout which exists")
 }
 
-func TestAFewMarksAreNotLookedInto(t *testing.T) {
+func TestFewMarksAreNotLookedInto(t *testing.T) {
 	s := open(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())...)
 	s.markedBy(10)
 	s.deploy("shop")
 	s.Expect(marks(s.check("web"))).To(HaveLen(11))
 }
 
-func TestACheckThatCannotBeResetSaysWhy(t *testing.T) {
+func TestCheckThatCannotBeResetSaysWhy(t *testing.T) {
 	s := open(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())...)
 	s.rest("shop")
 	s.fluxApplies()
@@ -77,7 +77,7 @@ func (u unlisted) List(context.Context, client.ObjectList, ...client.ListOption)
 	return apierrors.NewForbidden(schema.GroupResource{Group: "kuberik.com", Resource: "rollouts"}, "", nil)
 }
 
-func TestWhoMayNotListRolloutsDoesNotTryForEachMark(t *testing.T) {
+func TestResetMarksNeedOneListAlsoWhenItIsForbidden(t *testing.T) {
 	s := open(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())...)
 	s.markedBy(40)
 	tries := 0

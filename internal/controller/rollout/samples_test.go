@@ -27,7 +27,7 @@ import (
 
 // All samples together give an environment that waits for its first release and whose
 // schedules work as they describe.
-func TestTheSamplesWorkTogether(t *testing.T) {
+func TestSamplesWorkTogether(t *testing.T) {
 	s := openAlone(t)
 	for _, sample := range samples(t, "*.yaml") {
 		if sample.GetKind() == "Namespace" {
@@ -51,7 +51,7 @@ func TestTheSamplesWorkTogether(t *testing.T) {
 }
 
 // The sample of a chart is separate: not every cluster has HelmReleases.
-func TestTheSampleOfAChartBakesOnceHelmIsDone(t *testing.T) {
+func TestSampleOfAChartBakesOnceHelmIsDone(t *testing.T) {
 	s := openAlone(t)
 	s.applySamples(t, "helm")
 	s.ChangeStatus(fixture.MakePolicy("shop-search").Obj(), func(o client.Object) { setLatest(o, "1.0.0") })
@@ -63,7 +63,7 @@ func TestTheSampleOfAChartBakesOnceHelmIsDone(t *testing.T) {
 }
 
 // The sample of a running application does not change that application.
-func TestTheSampleOfARunningApplicationBeginsWithWhatRuns(t *testing.T) {
+func TestSampleOfARunningApplicationBeginsWithWhatRuns(t *testing.T) {
 	s := open(t)
 	s.applySamples(t, "running")
 	s.ChangeStatus(fixture.MakePolicy("shop-payments").Obj(), func(o client.Object) { setLatest(o, "4.3.0") })

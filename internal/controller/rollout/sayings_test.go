@@ -42,7 +42,7 @@ func TestReadySaysAllThatHoldsARelease(t *testing.T) {
 }
 
 // Flux reports with each attempt how long it took.
-func TestHowLongAFailureTookIsNoNews(t *testing.T) {
+func TestFailureThatTakesLongerIsNoNews(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.rest("shop")
 	s.fluxFails("shop", "health check failed after 25.062501ms: Deployment shop")
@@ -56,7 +56,7 @@ func TestHowLongAFailureTookIsNoNews(t *testing.T) {
 	s.Expect(s.Wire.Writes()).To(HaveLen(1))
 }
 
-func TestThatAPersonMarkedAPromotionSuccessfulOutlivesAnOutage(t *testing.T) {
+func TestMarkedSuccessfulIsSaidAfterAnOutage(t *testing.T) {
 	s := openBake(t)
 	s.deploy("shop")
 	s.markSuccessful()
@@ -75,7 +75,7 @@ func TestThatAPersonMarkedAPromotionSuccessfulOutlivesAnOutage(t *testing.T) {
 }
 
 // A Kustomization may consume an OCIRepository of another namespace.
-func TestASourceElsewhereWakesTheRolloutsOfItsConsumers(t *testing.T) {
+func TestSourceElsewhereWakesTheRolloutsOfItsConsumers(t *testing.T) {
 	s := open(t, fixture.MakeRollout("shop").Obj())
 	elsewhere := s.OpenNamespace(nil)
 	consumer := fixture.MakeKustomization("web").DrivenBy("shop", "VERSION").Obj()

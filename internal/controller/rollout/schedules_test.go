@@ -42,7 +42,7 @@ func labelled(key, value string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
 }
 
-func TestAClosedScheduleHoldsAReleaseUntilItOpens(t *testing.T) {
+func TestClosedScheduleHoldsAReleaseUntilItOpens(t *testing.T) {
 	for kind, build := range map[string]func(*testEnv, *fixture.ScheduleBuilder) client.Object{
 		"RolloutSchedule": func(_ *testEnv, b *fixture.ScheduleBuilder) client.Object { return b.Obj() },
 		"ClusterRolloutSchedule": func(s *testEnv, b *fixture.ScheduleBuilder) client.Object {
@@ -73,7 +73,7 @@ func TestAClosedScheduleHoldsAReleaseUntilItOpens(t *testing.T) {
 	}
 }
 
-func TestAScheduleThatSelectsOthersHoldsNothing(t *testing.T) {
+func TestScheduleThatSelectsOthersHoldsNothing(t *testing.T) {
 	s := openLabelledShop(t, team)
 	night := fixture.MakeSchedule("night").Deny()
 	s.AddSchedule(t, night.Selecting(map[string]string{"team": "cart"}).Obj())
@@ -83,7 +83,7 @@ func TestAScheduleThatSelectsOthersHoldsNothing(t *testing.T) {
 	s.Expect(s.history("shop")).To(HaveLen(2))
 }
 
-func TestASchedulesGateIsOnlyTheVisibleCopy(t *testing.T) {
+func TestSchedulesGateIsOnlyTheVisibleCopy(t *testing.T) {
 	for name, tt := range map[string]struct {
 		schedule *fixture.ScheduleBuilder
 		stale    bool
@@ -110,7 +110,7 @@ func TestASchedulesGateIsOnlyTheVisibleCopy(t *testing.T) {
 	}
 }
 
-func TestANewlyLabelledRolloutIsHeldBeforeItsGateExists(t *testing.T) {
+func TestNewlyLabelledRolloutIsHeldBeforeItsGateExists(t *testing.T) {
 	s := openLabelledShop(t, nil)
 	s.AddSchedule(t, fixture.MakeSchedule("days").Selecting(team).Deny().Obj())
 	s.release("shop", "1.1.0")
@@ -121,7 +121,7 @@ func TestANewlyLabelledRolloutIsHeldBeforeItsGateExists(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition).Reason).To(Equal(v1alpha1.ScheduleClosedReason))
 }
 
-func TestAGateWithoutItsScheduleIsAGateLikeAnyOther(t *testing.T) {
+func TestGateWithoutItsScheduleIsAGateLikeAnyOther(t *testing.T) {
 	s := openLabelledShop(t, nil)
 	c := s.AddSchedule(t, fixture.MakeSchedule("days").Deny().Obj())
 	s.tick(c)
@@ -135,7 +135,7 @@ func TestAGateWithoutItsScheduleIsAGateLikeAnyOther(t *testing.T) {
 	s.Expect(s.history("shop")).To(HaveLen(2))
 }
 
-func TestAScheduleThatIsBeingDeletedHoldsNothing(t *testing.T) {
+func TestScheduleThatIsBeingDeletedHoldsNothing(t *testing.T) {
 	s := openLabelledShop(t, nil)
 	freeze := fixture.MakeSchedule("freeze").Deny().Obj()
 	freeze.Finalizers = []string{"example.com/slow"}
@@ -147,7 +147,7 @@ func TestAScheduleThatIsBeingDeletedHoldsNothing(t *testing.T) {
 	s.EditSchedule(c, func(o gather.Schedule) { o.SetFinalizers(nil) })
 }
 
-func TestAScheduleThatCannotBeEvaluatedHoldsWhatItSelects(t *testing.T) {
+func TestScheduleThatCannotBeEvaluatedHoldsWhatItSelects(t *testing.T) {
 	s := openLabelledShop(t, nil)
 	c := s.AddSchedule(t, fixture.MakeSchedule("days").Zone("Mars/Olympus").Obj())
 	s.AddSchedule(t, fixture.MakeSchedule("also").Obj())
@@ -168,7 +168,7 @@ func TestAScheduleThatCannotBeEvaluatedHoldsWhatItSelects(t *testing.T) {
 	s.Expect(s.history("shop")).To(HaveLen(3))
 }
 
-func TestATransitionReachesGateAndRolloutByItself(t *testing.T) {
+func TestTransitionReachesGateAndRolloutByItself(t *testing.T) {
 	s := openLabelledShop(t, team)
 	s.Pass(time.Hour - time.Second)
 	s.play(t, testPlane.RESTConfig())

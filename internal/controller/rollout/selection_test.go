@@ -17,10 +17,10 @@ import (
 // manyLabels are more than are looked up one by one.
 const manyLabels = 33
 
-// TestWhichChecksARolloutSelects checks that only a selected check wakes the Rollout,
+// TestSelectedChecks checks that only a selected check wakes the Rollout,
 // because one selection serves all purposes. That includes checks with more labels than
 // are indexed.
-func TestWhichChecksARolloutSelects(t *testing.T) {
+func TestSelectedChecks(t *testing.T) {
 	s := openAlone(t)
 	near := s.OpenNamespace(map[string]string{"of": s.Namespace, "tier": "gold"})
 	far := s.OpenNamespace(map[string]string{"of": s.Namespace, "tier": "lead"})
@@ -95,7 +95,7 @@ func (s *testEnv) in(t *testing.T) *testEnv {
 	return &inner
 }
 
-func TestAPolicyWakesTheRolloutsThatNameItAndNoOthers(t *testing.T) {
+func TestPolicyWakesTheRolloutsThatNameItAndNoOthers(t *testing.T) {
 	other := fixture.MakeRollout("other").Obj()
 	other.Spec.ReleasesImagePolicy.Name = "shop"
 	s := openAlone(t, fixture.MakeRollout("shop").Obj(), other, fixture.MakeRollout("cart").Obj(),

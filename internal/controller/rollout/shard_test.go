@@ -77,7 +77,7 @@ func TestEachRolloutIsPromotedByTheInstanceThatItsLabelsName(t *testing.T) {
 	s.Expect(len(main)+len(one)).To(Equal(4), "%v %v", main, one)
 }
 
-func TestARolloutThatChangesInstancesMidwayIsPromotedOnce(t *testing.T) {
+func TestRolloutThatChangesInstancesMidwayIsPromotedOnce(t *testing.T) {
 	s := open(t, append(shopApart("shop"), fixture.MakeHealthCheck("web").Obj())...)
 	instances := s.shared(t)
 	s.Add(fixture.MakeRollout("shop").BakeTime(1 << 40).SelectAllChecks().Obj())
@@ -104,7 +104,7 @@ func TestARolloutThatChangesInstancesMidwayIsPromotedOnce(t *testing.T) {
 	}))
 }
 
-func TestARolloutOfAnotherInstanceIsNotMissing(t *testing.T) {
+func TestRolloutOfAnotherInstanceIsNotMissing(t *testing.T) {
 	s := open(t, append(shopApart("cart"), fixture.MakeRepository("shop").DrivenBy("shpo").Obj())...)
 	instances := s.shared(t)
 	s.Add(inShardOne(fixture.MakeRollout("cart").Obj()))
@@ -128,7 +128,7 @@ func TestARolloutOfAnotherInstanceIsNotMissing(t *testing.T) {
 	s.Expect(reported).To(ContainElement(HaveField("Type", corev1.EventTypeWarning)))
 }
 
-func TestAScheduleKeepsTheGatesOfRolloutsOfAllInstances(t *testing.T) {
+func TestScheduleKeepsTheGatesOfRolloutsOfAllInstances(t *testing.T) {
 	s := open(t, append(shopApart("shop"), shopApart("cart")...)...)
 	instances := s.shared(t)
 	s.Add(fixture.MakeRollout("shop").Obj(), inShardOne(fixture.MakeRollout("cart").Obj()))

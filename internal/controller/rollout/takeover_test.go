@@ -105,7 +105,7 @@ func (s *testEnv) shopTargets() (*sourcev1.OCIRepository, *kustomizev1.Kustomiza
 
 func asUpstreamLeftIt(map[string]any) {}
 
-func TestARolloutOfUpstreamIsTakenOverAsItIs(t *testing.T) {
+func TestRolloutOfUpstreamIsTakenOverAsItIs(t *testing.T) {
 	s := openAfterUpstream(t, fixture.MakeRollout("shop").BakeTime(10*time.Minute), asUpstreamLeftIt)
 	before := s.asSent("shop")
 	repository, kustomization := s.shopTargets()
@@ -134,7 +134,7 @@ func TestARolloutOfUpstreamIsTakenOverAsItIs(t *testing.T) {
 	s.Expect(kustomizationNow.Generation).To(Equal(kustomization.Generation))
 }
 
-func TestTheIdsOfUpstreamGoOn(t *testing.T) {
+func TestIdsOfUpstreamGoOn(t *testing.T) {
 	s := openAfterUpstream(t, fixture.MakeRollout("shop").BakeTime(10*time.Minute), asUpstreamLeftIt)
 	s.rest("shop")
 	s.Remove(&v1alpha1.RolloutGate{}, "approval")
@@ -154,7 +154,7 @@ func TestTheIdsOfUpstreamGoOn(t *testing.T) {
 		"tag": "1.15.0", "VERSION": "1.15.0", "CART": "2.0.0", "TIER": "gold", "REGION": "eu"}))
 }
 
-func TestWhatUpstreamOwnedTooMuchIsGivenBackOnce(t *testing.T) {
+func TestFieldsThatUpstreamOwnedAreGivenBackOnce(t *testing.T) {
 	s := openAfterUpstream(t, fixture.MakeRollout("shop"), asUpstreamLeftIt)
 	s.Expect(apierrors.IsConflict(s.appliesUnforced("somebody", userChangesKeys))).To(BeTrue(), "upstream owns the keys of others")
 	s.rest("shop")
@@ -173,7 +173,7 @@ func TestWhatUpstreamOwnedTooMuchIsGivenBackOnce(t *testing.T) {
 	s.Expect(s.Wire.Writes()).To(BeEmpty())
 }
 
-func TestAKeyWhoseAnnotationGoesIsHandedBackAsItIs(t *testing.T) {
+func TestKeyWhoseAnnotationGoesIsHandedBackAsItIs(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.Change(&kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, annotate("MORE", "shop"))
 	s.deploy("shop")
@@ -194,7 +194,7 @@ func TestAKeyWhoseAnnotationGoesIsHandedBackAsItIs(t *testing.T) {
 		"tag": "1.1.0", "VERSION": "1.1.0", "MORE": "1.0.0", "TIER": "gold"}))
 }
 
-func TestAKeyThatChangesItsRolloutFollowsTheOtherOne(t *testing.T) {
+func TestKeyThatChangesItsRolloutFollowsTheOtherOne(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0",
 		fixture.MakeScan("cart").Obj(), fixture.MakePolicy("cart").Latest("2.0.0").Obj(), fixture.MakeRollout("cart").Obj())...)
 	s.deploy("shop")
@@ -229,7 +229,7 @@ func inProgress(status map[string]any) {
 	entry["bakeStartTime"] = fixture.Noon.Format(time.RFC3339)
 }
 
-func TestABakeThatUpstreamBeganGoesOn(t *testing.T) {
+func TestBakeThatUpstreamBeganGoesOn(t *testing.T) {
 	baked := func() *fixture.RolloutBuilder {
 		return fixture.MakeRollout("shop").BakeTime(10 * time.Minute).SelectAllChecks()
 	}

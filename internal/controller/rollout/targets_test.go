@@ -19,7 +19,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-func TestATargetThatWasChangedByHandIsPutBack(t *testing.T) {
+func TestTargetThatWasChangedByHandIsPutBack(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	s.Events.Take()
@@ -36,7 +36,7 @@ func TestATargetThatWasChangedByHandIsPutBack(t *testing.T) {
 	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
 }
 
-func TestATargetThatWasChangedDuringAPromotionIsPutBack(t *testing.T) {
+func TestTargetThatWasChangedDuringAPromotionIsPutBack(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.rest("shop")
 	s.changeTag("0.9.0")
@@ -48,7 +48,7 @@ func TestATargetThatWasChangedDuringAPromotionIsPutBack(t *testing.T) {
 	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
 }
 
-func TestATargetThatIsAnnotatedLaterIsBroughtUpToDate(t *testing.T) {
+func TestTargetThatIsAnnotatedLaterIsBroughtUpToDate(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 
@@ -63,7 +63,7 @@ func TestATargetThatIsAnnotatedLaterIsBroughtUpToDate(t *testing.T) {
 	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
 }
 
-func TestADeletedTargetIsNotRecreatedAndHoldsNothingUp(t *testing.T) {
+func TestDeletedTargetIsNotRecreatedAndHoldsNothingUp(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", fixture.MakeRepository("doomed").DrivenBy("shop").Obj())...)
 	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
 		if write == "patch OCIRepository doomed" { // just before it is written
@@ -78,7 +78,7 @@ func TestADeletedTargetIsNotRecreatedAndHoldsNothingUp(t *testing.T) {
 	s.Expect(s.rollout("shop").Status.Targets).To(HaveLen(2))
 }
 
-func TestAKustomizationCarriesVariablesOfSeveralRollouts(t *testing.T) {
+func TestKustomizationCarriesVariablesOfSeveralRollouts(t *testing.T) {
 	s := open(t,
 		fixture.MakeScan("shop").Obj(), fixture.MakePolicy("shop").Latest("1.0.0").Obj(), fixture.MakeRollout("shop").Obj(),
 		fixture.MakeScan("cart").Obj(), fixture.MakePolicy("cart").Latest("2.0.0").Obj(), fixture.MakeRollout("cart").Obj(),
@@ -122,7 +122,7 @@ func TestTwoRolloutsThatWriteAtOnceKeepEachOthersVariables(t *testing.T) {
 	s.Expect(s.history("cart")).To(Equal([]promoted{{ID: 1, Tag: "2.0.0", State: v1alpha1.BakeSucceeded}}))
 }
 
-func TestOfATargetOnlyOurFieldIsOurs(t *testing.T) {
+func TestTargetKeepsEveryFieldButOurs(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	repository, kustomization := &sourcev1.OCIRepository{}, &kustomizev1.Kustomization{}
@@ -174,7 +174,7 @@ func leaves(fields map[string]any, path string) []string {
 	return all
 }
 
-func TestASuspendedTargetIsNamed(t *testing.T) {
+func TestSuspendedTargetIsNamed(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", fixture.MakeRepository("still").DrivenBy("shop").Suspended().Obj())...)
 	s.deploy("shop")
 	s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition)).To(Equal(condition{
@@ -184,7 +184,7 @@ func TestASuspendedTargetIsNamed(t *testing.T) {
 	s.Expect(s.carried("still")).To(Equal(map[string]string{"tag": "1.0.0"}))
 }
 
-func TestAFailureThatFluxReportsIsShownAndEndsWithIt(t *testing.T) {
+func TestFailureThatFluxReportsIsShownAndEndsWithIt(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.rest("shop")
 	s.fluxFails("shop", "Deployment/shop: no such field")
@@ -202,7 +202,7 @@ func TestAFailureThatFluxReportsIsShownAndEndsWithIt(t *testing.T) {
 
 // A reconciliation of Flux that began before the write ends after it, and reports its
 // failure with the generation of the write.
-func TestAPassOfFluxThatBeganBeforeTheWriteSaysNothingOfIt(t *testing.T) {
+func TestPassOfFluxThatBeganBeforeTheWriteSaysNothingOfIt(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.rest("shop")
 	s.Events.Take()
@@ -226,7 +226,7 @@ func TestAPassOfFluxThatBeganBeforeTheWriteSaysNothingOfIt(t *testing.T) {
 		Message: "OCIRepository shop: manifests/latest: not found"}}))
 }
 
-func TestASuspendedRolloutDoesNothing(t *testing.T) {
+func TestSuspendedRolloutDoesNothing(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	suspend := func(is bool) {

@@ -51,7 +51,7 @@ func (s *testEnv) patchStatus(o client.Object, status map[string]any) {
 	s.Expect(s.Status().Patch(s.Ctx, is, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
 }
 
-func TestAnObjectThatCannotBeReadStopsNothingElse(t *testing.T) {
+func TestObjectThatCannotBeReadStopsNothingElse(t *testing.T) {
 	for kind, named := range map[string]func(name string) client.Object{
 		"Rollout":         func(name string) client.Object { return fixture.MakeRollout(name).Obj() },
 		"HealthCheck":     func(name string) client.Object { return fixture.MakeHealthCheck(name).Obj() },
@@ -109,7 +109,7 @@ func (s *testEnv) isReported(o client.Object) {
 
 // Everything that depends on an object that cannot be read waits and reports why. It
 // continues by itself once the object is corrected.
-func TestWhatDependsOnAnObjectThatCannotBeReadWaits(t *testing.T) {
+func TestUnreadableObjectHoldsWhatDependsOnIt(t *testing.T) {
 	const cause = `cannot be read: parsing time "` + oddTime + `"`
 	ran := func(state v1alpha1.BakeStatus) []promoted { return []promoted{{ID: 1, Tag: "1.0.0", State: state}} }
 	for name, test := range map[string]struct {

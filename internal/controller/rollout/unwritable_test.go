@@ -13,9 +13,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// TestARolloutTooLargeForAStatusIsToldOnceAndPromotesNothing: users have filled the
+// TestRolloutTooLargeForAStatusIsToldOnceAndPromotesNothing: users have filled the
 // Rollout up to the limit of etcd, and a status does not fit any more.
-func TestARolloutTooLargeForAStatusIsToldOnceAndPromotesNothing(t *testing.T) {
+func TestRolloutTooLargeForAStatusIsToldOnceAndPromotesNothing(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	s.Events.Take()

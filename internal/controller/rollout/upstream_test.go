@@ -104,7 +104,7 @@ func openBake(t *testing.T) *testEnv {
 	return open(t, shopWith(rollout, "1.0.0", fixture.MakeHealthCheck("smoke").Healthy().Obj())...)
 }
 
-func TestAWriteThroughUpstreamsTypesChangesNoDecision(t *testing.T) {
+func TestWriteThroughUpstreamsTypesChangesNoDecision(t *testing.T) {
 	for _, state := range statesOfABake {
 		t.Run(state.name, func(t *testing.T) {
 			s := openBake(t)
@@ -179,7 +179,7 @@ func (s *testEnv) markSuccessful() {
 	})
 }
 
-func TestAPersonWhoMarksAPromotionSuccessfulIsBelieved(t *testing.T) {
+func TestPersonWhoMarksAPromotionSuccessfulIsBelieved(t *testing.T) {
 	for _, state := range statesOfABake {
 		if state.kstatus == status.CurrentStatus || state.name == "nothing promoted yet" {
 			continue // the dashboard offers it for running and failed promotions
@@ -218,7 +218,7 @@ func (s *testEnv) ready() condition {
 	return c
 }
 
-func TestAPromotionThatIsMarkedBeforeItsTargetsAreWrittenStillReachesThem(t *testing.T) {
+func TestPromotionThatIsMarkedBeforeItsTargetsAreWrittenStillReachesThem(t *testing.T) {
 	s := openBake(t)
 	s.Wire.Fail = func(n int, _ string, _ client.Object) fixture.Fault {
 		return fixture.Fault{Err: map[bool]error{true: fixture.ErrDead}[n > 1], Fatal: n > 1}
@@ -265,7 +265,7 @@ func failAfter(t *testing.T, d time.Duration) *testEnv {
 	return s
 }
 
-func TestABakeThatAPersonLetsGoOnGoesOnFromWhereItStarted(t *testing.T) {
+func TestBakeThatAPersonLetsGoOnGoesOnFromWhereItStarted(t *testing.T) {
 	s := failAfter(t, 4*time.Minute)
 	s.Pass(2 * time.Minute) // beyond the deadline of a promotion that has not started to bake
 	s.letGoOn()
@@ -291,7 +291,7 @@ func TestABakeThatAPersonLetsGoOnGoesOnFromWhereItStarted(t *testing.T) {
 	s.Expect(s.ready().Reason).To(Equal(v1alpha1.BakeTimePassedReason))
 }
 
-func TestABakeThatGoesOnAfterItsEndEndsOnceAllChecksAreHealthy(t *testing.T) {
+func TestBakeThatGoesOnAfterItsEndEndsOnceAllChecksAreHealthy(t *testing.T) {
 	s := failAfter(t, 9*time.Minute)
 	s.Pass(time.Hour)
 	s.letGoOn()
@@ -303,7 +303,7 @@ func TestABakeThatGoesOnAfterItsEndEndsOnceAllChecksAreHealthy(t *testing.T) {
 	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
 }
 
-func TestABakeThatGoesOnCanFailAgain(t *testing.T) {
+func TestBakeThatGoesOnCanFailAgain(t *testing.T) {
 	s := failAfter(t, 4*time.Minute)
 	s.letGoOn()
 	s.rest("shop")

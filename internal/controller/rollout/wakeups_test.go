@@ -28,7 +28,7 @@ func (p pauses) AddAfter(request reconcile.Request, after time.Duration) {
 
 // A refused write is tried again after longer and longer pauses. A bake still ends in
 // time.
-func TestAnErrorDoesNotPutOffTheEndOfABake(t *testing.T) {
+func TestErrorDoesNotPutOffTheEndOfABake(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").BakeTime(10*time.Minute), "1.0.0")...)
 	s.deploy("shop")
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))

@@ -117,7 +117,7 @@ func TestGatesPoliciesAndLateTargetsWakeTheRollout(t *testing.T) {
 	s.Eventually(func() string { return s.carried("late")["tag"] }).Should(Equal("1.1.0"))
 }
 
-func TestASettledControllerWritesNothingUntilSomethingHappens(t *testing.T) {
+func TestSettledControllerWritesNothingUntilSomethingHappens(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	requests := &fixture.Requests{}
 	user := testPlane.RESTConfig()
@@ -133,7 +133,7 @@ func TestASettledControllerWritesNothingUntilSomethingHappens(t *testing.T) {
 	s.Consistently(func() int { return requests.Count("") }, time.Second).Should(Equal(all))
 }
 
-func TestAControllerThatIsReplacedMidwayFinishesTheJob(t *testing.T) {
+func TestControllerThatIsReplacedMidwayFinishesTheJob(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	stop := s.play(t, testPlane.RESTConfig())
 	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying})
@@ -174,7 +174,7 @@ func TestMissingPermissionOnATargetIsShownAndRecovers(t *testing.T) {
 	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded})
 }
 
-func TestAMendedAnnotationReachesTheRolloutAtOnce(t *testing.T) {
+func TestMendedAnnotationReachesTheRolloutAtOnce(t *testing.T) {
 	s := open(t, fixture.MakeScan("shop").Obj(), fixture.MakePolicy("shop").Latest("1.0.0").Obj(), fixture.MakeRollout("shop").Obj(),
 		fixture.MakeRepository("shop").DrivenBy("shpo").Obj())
 	s.play(t, testPlane.RESTConfig())

@@ -27,7 +27,7 @@ func shopOf(name string, labels map[string]string) *v1alpha1.Rollout {
 	return rollout
 }
 
-func TestAScheduleKeepsAGateForEachRolloutThatItSelects(t *testing.T) {
+func TestScheduleKeepsAGateForEachRolloutThatItSelects(t *testing.T) {
 	for name, cluster := range map[string]bool{"RolloutSchedule": false, "ClusterRolloutSchedule": true} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, shopOf("shop", team), shopOf("cart", team), shopOf("other", nil))
@@ -81,7 +81,7 @@ func TestAScheduleKeepsAGateForEachRolloutThatItSelects(t *testing.T) {
 	}
 }
 
-func TestADenyingScheduleIsClosedWhileItIsActive(t *testing.T) {
+func TestDenyingScheduleIsClosedWhileItIsActive(t *testing.T) {
 	s := open(t, shopOf("shop", nil))
 	c := s.follow(t, fixture.MakeSchedule("freeze").Deny().Obj())
 	c.tick()
@@ -94,7 +94,7 @@ func TestADenyingScheduleIsClosedWhileItIsActive(t *testing.T) {
 	s.Expect(s.Events.Take()).To(ConsistOf(HaveField("Reason", v1alpha1.ScheduleOpenReason)))
 }
 
-func TestASettledScheduleWritesNothing(t *testing.T) {
+func TestSettledScheduleWritesNothing(t *testing.T) {
 	s := open(t, shopOf("cart", nil), shopOf("shop", nil))
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	c.tick()
@@ -113,7 +113,7 @@ func TestASettledScheduleWritesNothing(t *testing.T) {
 	s.Expect(s.Events.Take()).To(HaveLen(1))
 }
 
-func TestAScheduleThatNeverChangesSetsNoTimer(t *testing.T) {
+func TestScheduleThatNeverChangesSetsNoTimer(t *testing.T) {
 	over := v1alpha1.ScheduleRule{Name: "over", DateRange: &v1alpha1.DateRange{Start: "2020-01-01", End: "2020-12-31"}}
 	s := open(t, shopOf("shop", nil))
 	c := s.follow(t, fixture.MakeSchedule("past").Deny().Rules(over).Obj())
@@ -122,7 +122,7 @@ func TestAScheduleThatNeverChangesSetsNoTimer(t *testing.T) {
 	s.Expect(c.ready().Message).To(Equal("open (no end time)"))
 }
 
-func TestAScheduleFollowsTheClocksThatAreSet(t *testing.T) {
+func TestScheduleFollowsTheClocksThatAreSet(t *testing.T) {
 	// On 29 March 2026 the clocks in Berlin go from 02:00 to 03:00.
 	night := v1alpha1.ScheduleRule{TimeRange: &v1alpha1.TimeRange{Start: "02:30", End: "04:00"}}
 	s := open(t, shopOf("shop", nil))
@@ -140,7 +140,7 @@ func TestAScheduleFollowsTheClocksThatAreSet(t *testing.T) {
 	s.Expect(s.Passing()).To(Equal([]string{"shop closed"}))
 }
 
-func TestWhatCannotBeEvaluatedIsClosedUntilItIsMended(t *testing.T) {
+func TestScheduleThatCannotBeEvaluatedIsClosedUntilItIsMended(t *testing.T) {
 	bad := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: "Is"}}}
 	for name, tt := range map[string]struct {
 		spoil   func(gather.Schedule)
@@ -202,7 +202,7 @@ func TestWhatCannotBeEvaluatedIsClosedUntilItIsMended(t *testing.T) {
 	}
 }
 
-func TestWhichNamespacesAreSelected(t *testing.T) {
+func TestSelectedNamespaces(t *testing.T) {
 	for name, tt := range map[string]struct {
 		selector *metav1.LabelSelector
 		want     []string
@@ -225,7 +225,7 @@ func TestWhichNamespacesAreSelected(t *testing.T) {
 	}
 }
 
-func TestANamespaceThatLosesItsLabelLosesItsGates(t *testing.T) {
+func TestNamespaceThatLosesItsLabelLosesItsGates(t *testing.T) {
 	s := open(t, shopOf("shop", nil))
 	s.LabelNamespace("stage", s.Namespace)
 	c := s.follow(t, fixture.MakeSchedule("days").Cluster(labelled("stage", s.Namespace)))
@@ -236,7 +236,7 @@ func TestANamespaceThatLosesItsLabelLosesItsGates(t *testing.T) {
 	s.Expect(s.Passing()).To(BeEmpty())
 }
 
-func TestASuspendedRolloutKeepsItsGate(t *testing.T) {
+func TestSuspendedRolloutKeepsItsGate(t *testing.T) {
 	rollout := fixture.MakeRollout("shop").Obj()
 	rollout.Spec.Suspend = true
 	s := open(t, rollout)
@@ -247,7 +247,7 @@ func TestASuspendedRolloutKeepsItsGate(t *testing.T) {
 	s.Expect(s.Passing()).To(Equal([]string{"shop closed"}))
 }
 
-func TestAScheduleThatIsBeingDeletedLetsItsGatesGo(t *testing.T) {
+func TestScheduleThatIsBeingDeletedLetsItsGatesGo(t *testing.T) {
 	s := open(t, shopOf("shop", nil))
 	o := fixture.MakeSchedule("days").Obj()
 	o.Finalizers = []string{"example.com/slow"}
@@ -262,7 +262,7 @@ func TestAScheduleThatIsBeingDeletedLetsItsGatesGo(t *testing.T) {
 	s.Expect(err).NotTo(HaveOccurred(), "that it is gone is no error")
 }
 
-func TestAScheduleThatIsAskedForLooksAtOnceAndSaysSo(t *testing.T) {
+func TestScheduleThatIsAskedForLooksAtOnceAndSaysSo(t *testing.T) {
 	s := open(t, shopOf("shop", team))
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	c.tick()

@@ -21,7 +21,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-func TestTheGateOfASchedule(t *testing.T) {
+func TestGateOfASchedule(t *testing.T) {
 	s := open(t, shopOf("shop", nil))
 	s.LabelNamespace("stage", s.Namespace)
 	own := s.follow(t, fixture.MakeSchedule("days").Annotate(v1alpha1.PrettyNameAnnotation, "Working hours").Annotate("other", "stays").Obj())
@@ -47,7 +47,7 @@ func TestTheGateOfASchedule(t *testing.T) {
 	s.Expect(s.Gate().OwnerReferences).To(ConsistOf(And(HaveField("Kind", "ClusterRolloutSchedule"), HaveField("UID", cluster.read().GetUID()))))
 }
 
-func TestWhatIsDoneToAGateByHandIsUndone(t *testing.T) {
+func TestGateThatWasChangedByHandIsRestored(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.RolloutGate){
 		"another passing":           func(g *v1alpha1.RolloutGate) { *g.Spec.Passing = false },
 		"allowed versions":          func(g *v1alpha1.RolloutGate) { g.Spec.AllowedVersions = &[]string{"1.0.0"} },
@@ -81,7 +81,7 @@ func TestWhatIsDoneToAGateByHandIsUndone(t *testing.T) {
 	}
 }
 
-func TestWhatOthersAddToAGateStays(t *testing.T) {
+func TestGateKeepsWhatOthersAdd(t *testing.T) {
 	s := open(t, shopOf("shop", nil))
 	c := s.follow(t, fixture.MakeSchedule("days").Annotate(v1alpha1.PrettyNameAnnotation, "Days").Obj())
 	c.tick()
@@ -99,7 +99,7 @@ func TestWhatOthersAddToAGateStays(t *testing.T) {
 	s.Expect(s.Gate().Annotations).To(Equal(team), "though the cache does not show it")
 }
 
-func TestAGateThatIsDeletedComesBack(t *testing.T) {
+func TestGateThatIsDeletedComesBack(t *testing.T) {
 	s := open(t, shopOf("shop", nil))
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	c.tick()
@@ -109,7 +109,7 @@ func TestAGateThatIsDeletedComesBack(t *testing.T) {
 	s.Expect(s.Gate().Name).To(Equal(first.Name))
 }
 
-func TestTheScheduleOfAnotherControllerIsTakenOver(t *testing.T) {
+func TestScheduleOfAnotherControllerIsTakenOver(t *testing.T) {
 	made := func(c *followed, name, rollout string) *v1alpha1.RolloutGate {
 		gate := fixture.MakeGate(name, rollout).Closed().Obj()
 		gate.OwnerReferences = []metav1.OwnerReference{
@@ -157,7 +157,7 @@ func TestAnnotationsAreMirrored(t *testing.T) {
 	}
 }
 
-func TestAGateThatCannotBeWrittenIsTriedAgainAndHoldsUpNoOther(t *testing.T) {
+func TestGateThatCannotBeWrittenIsTriedAgainAndHoldsUpNoOther(t *testing.T) {
 	s := open(t, shopOf("a", nil), shopOf("b", nil), shopOf("c", nil))
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	s.Wire.Fail = func(_ int, write string, o client.Object) fixture.Fault {
@@ -181,7 +181,7 @@ func TestAGateThatCannotBeWrittenIsTriedAgainAndHoldsUpNoOther(t *testing.T) {
 	s.Expect(c.ready().Reason).To(Equal(v1alpha1.ScheduleOpenReason))
 }
 
-func TestALostAnswerOrAnOldCacheMakesNoSecondGate(t *testing.T) {
+func TestLostAnswerOrAnOldCacheMakesNoSecondGate(t *testing.T) {
 	s := open(t, shopOf("shop", nil))
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
@@ -202,7 +202,7 @@ func TestALostAnswerOrAnOldCacheMakesNoSecondGate(t *testing.T) {
 	s.Expect(s.Passing()).To(Equal([]string{"shop open"}))
 }
 
-func TestARolloutInANamespaceThatGoesNeedsNoGate(t *testing.T) {
+func TestRolloutInANamespaceThatGoesNeedsNoGate(t *testing.T) {
 	s := open(t, shopOf("shop", nil))
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	s.Expect(s.Delete(s.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}})).To(Succeed())

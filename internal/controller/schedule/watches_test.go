@@ -26,7 +26,7 @@ func (p *passes) now() time.Time {
 	return p.clock.Now()
 }
 
-func TestWhatASchedulesGatesDependOnWakesIt(t *testing.T) {
+func TestScheduleIsWokenByWhatItsGatesDependOn(t *testing.T) {
 	for name, build := range map[string]func(s *testEnv) client.Object{
 		"RolloutSchedule": func(*testEnv) client.Object { return fixture.MakeSchedule("days").Selecting(team).Obj() },
 		"ClusterRolloutSchedule": func(s *testEnv) client.Object {
@@ -64,7 +64,7 @@ func TestWhatASchedulesGatesDependOnWakesIt(t *testing.T) {
 	}
 }
 
-func TestTheLabelOfANamespaceWakesTheSchedulesOfTheCluster(t *testing.T) {
+func TestLabelOfANamespaceWakesTheSchedulesOfTheCluster(t *testing.T) {
 	s := open(t, shopOf("shop", team))
 	s.play(t, testPlane.RESTConfig(), s.Clock.Now)
 	c := s.follow(t, fixture.MakeSchedule("days").Selecting(team).Cluster(labelled("stage", s.Namespace)))
@@ -75,7 +75,7 @@ func TestTheLabelOfANamespaceWakesTheSchedulesOfTheCluster(t *testing.T) {
 	s.Eventually(func() []string { return s.Passing() }).Should(BeEmpty())
 }
 
-func TestOnlyTheStatusOfARolloutWakesNoSchedule(t *testing.T) {
+func TestStatusOfARolloutWakesNoSchedule(t *testing.T) {
 	s := open(t, shopOf("shop", team))
 	requests := &fixture.Requests{}
 	user := testPlane.RESTConfig()

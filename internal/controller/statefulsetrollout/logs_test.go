@@ -40,7 +40,7 @@ func TestEachTransitionOfAGroupIsLoggedOnce(t *testing.T) {
 	})).To(BeTrue(), "a line for a pass")
 }
 
-func TestTheLogIsAsThePageShowsIt(t *testing.T) {
+func TestLogIsAsThePageShowsIt(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "operations.md"))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	s := open(t, zone("zone-a", 1), zone("zone-b", 1, strategy("RollingUpdate")))

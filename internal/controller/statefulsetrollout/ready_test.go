@@ -21,8 +21,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// TestAReplicaThatDoesNotLeadIsReady gives the Lease to another holder.
-func TestAReplicaThatDoesNotLeadIsReady(t *testing.T) {
+// TestReplicaThatDoesNotLeadIsReady gives the Lease to another holder.
+func TestReplicaThatDoesNotLeadIsReady(t *testing.T) {
 	s := open(t, zone("zone-a", 1))
 	other, seconds, now := "other", int32(3600), metav1.NowMicro()
 	s.Expect(s.Create(s.Ctx, &coordinationv1.Lease{

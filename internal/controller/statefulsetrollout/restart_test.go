@@ -20,7 +20,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-func TestARestartDoesNotForgetAPodThatGoes(t *testing.T) {
+func TestRestartDoesNotForgetAPodThatGoes(t *testing.T) {
 	s := open(t, zone("zone-a", 2), zone("zone-b", 1))
 	s.hold("zone-a-0")
 	stop := s.play(t)
@@ -35,7 +35,7 @@ func TestARestartDoesNotForgetAPodThatGoes(t *testing.T) {
 	s.runs("2.0.0", "zone-b")
 }
 
-func TestARolloutSurvivesRestartsAtEachDeletion(t *testing.T) {
+func TestRolloutSurvivesRestartsAtEachDeletion(t *testing.T) {
 	s := open(t, zone("zone-a", 2), zone("zone-b", 2))
 	s.release("2.0.0", "zone-a", "zone-b")
 	for n := 1; n <= 4; n++ {
@@ -59,9 +59,9 @@ func TestTwoInstancesAtOnceDeleteNoMoreThanOne(t *testing.T) {
 	s.Expect(s.guard.taken()).To(HaveLen(6))
 }
 
-// TestAnOldCacheDeletesNothing uses a cache that still shows all pods as Ready and
+// TestOldCacheDeletesNothing uses a cache that still shows all pods as Ready and
 // outdated, although a pod of the set is being deleted, no matter by whom.
-func TestAnOldCacheDeletesNothing(t *testing.T) {
+func TestOldCacheDeletesNothing(t *testing.T) {
 	s := open(t, zone("zone-a", 2), zone("zone-b", 1))
 	s.release("2.0.0", "zone-a", "zone-b")
 	s.Eventually(func() bool {
@@ -86,9 +86,9 @@ func TestAnOldCacheDeletesNothing(t *testing.T) {
 	s.Expect(s.requests.about("/pods")).To(HaveLen(lists), "it remembers what it deleted, and asks for nothing")
 }
 
-// TestAnOldCachePromotesNoRevisionTwice uses a cache that does not show yet that a set
+// TestOldCachePromotesNoRevisionTwice uses a cache that does not show yet that a set
 // was finished.
-func TestAnOldCachePromotesNoRevisionTwice(t *testing.T) {
+func TestOldCachePromotesNoRevisionTwice(t *testing.T) {
 	s := open(t, zone("zone-a", 1))
 	s.release("2.0.0", "zone-a")
 	s.Expect(s.Delete(s.Ctx, s.pod("zone-a-0"))).To(Succeed())
@@ -141,8 +141,8 @@ func (s *testEnv) step(r *Reconciler) {
 	s.Expect(err).NotTo(HaveOccurred())
 }
 
-// TestADeletionThatFailsIsTriedAgain makes one deletion fail.
-func TestADeletionThatFailsIsTriedAgain(t *testing.T) {
+// TestDeletionThatFailsIsTriedAgain makes one deletion fail.
+func TestDeletionThatFailsIsTriedAgain(t *testing.T) {
 	s := open(t, zone("zone-a", 1))
 	s.guard.refuse = 1
 	s.play(t)

@@ -50,7 +50,7 @@ func (s *testEnv) asked(user string) []controlplane.Audited {
 	return slices.DeleteFunc(all, func(a controlplane.Audited) bool { return a.User != user })
 }
 
-func TestTheDocumentedRoleIsEnough(t *testing.T) {
+func TestDocumentedRoleIsEnough(t *testing.T) {
 	s := open(t, zone("zone-a", 2), zone("zone-b", 2))
 	user, name := s.operator(minimum...)
 	stop := s.playAs(t, user)
@@ -80,7 +80,7 @@ func TestTheDocumentedRoleIsEnough(t *testing.T) {
 
 // The status of a complete set is for alerts. Without the permission to write it, the
 // next zone is still rolled out.
-func TestASetThatCannotBePromotedHoldsUpNoOther(t *testing.T) {
+func TestSetThatCannotBePromotedHoldsUpNoOther(t *testing.T) {
 	s := open(t, zone("zone-a", 1), zone("zone-b", 1))
 	user, _ := s.operator(minimum[:2]...)
 	s.playAs(t, user)
@@ -90,7 +90,7 @@ func TestASetThatCannotBePromotedHoldsUpNoOther(t *testing.T) {
 	s.Expect(s.set("zone-a").Status.CurrentRevision).NotTo(Equal(s.set("zone-a").Status.UpdateRevision))
 }
 
-func TestADisruptionBudgetIsRespectedWherePodsAreEvicted(t *testing.T) {
+func TestDisruptionBudgetIsRespectedWherePodsAreEvicted(t *testing.T) {
 	s := open(t, zone("zone-a", 2))
 	none := intstr.FromInt32(0)
 	budget := &policyv1.PodDisruptionBudget{

@@ -34,7 +34,7 @@ func TestZonesRollOneAfterTheOther(t *testing.T) {
 	))
 }
 
-func TestThePodsOfASetAreReplacedInNaturalOrderWithinTheBudget(t *testing.T) {
+func TestPodsOfASetAreReplacedInNaturalOrderWithinTheBudget(t *testing.T) {
 	s := open(t, zone("zone-a", 4, annotated(rolloutgroup.MaxUnavailableAnnotation, "2")))
 	s.play(t)
 	s.release("2.0.0", "zone-a")
@@ -43,7 +43,7 @@ func TestThePodsOfASetAreReplacedInNaturalOrderWithinTheBudget(t *testing.T) {
 	s.Expect(s.guard.took()).To(ConsistOf("zone-a-0", "zone-a-1", "zone-a-2", "zone-a-3"))
 }
 
-func TestTheNextZoneWaitsUntilPodsHaveBeenReadyForMinReadySeconds(t *testing.T) {
+func TestNextZoneWaitsUntilPodsHaveBeenReadyForMinReadySeconds(t *testing.T) {
 	s := open(t, zone("zone-a", 2, minReady(2)), zone("zone-b", 1))
 	s.play(t)
 	s.release("2.0.0", "zone-a")
@@ -53,7 +53,7 @@ func TestTheNextZoneWaitsUntilPodsHaveBeenReadyForMinReadySeconds(t *testing.T) 
 	s.Expect(s.guard.took()).To(Equal([]string{"zone-a-0", "zone-a-1", "zone-b-0"}), "the guard counts the seconds")
 }
 
-func TestAPodIsReadyWhenItsConditionSaysSo(t *testing.T) {
+func TestPodIsReadyWhenItsConditionSaysSo(t *testing.T) {
 	s := open(t, zone("zone-a", 1), zone("zone-b", 1))
 	s.saysReady("zone-a-0", corev1.ConditionFalse) // as with an unmet readiness gate, although all containers are ready
 	s.play(t)
@@ -91,7 +91,7 @@ func TestGoingBackReplacesThePodsOfTheAbandonedRevision(t *testing.T) {
 		"though there is no revision to promote")
 }
 
-func TestABrokenVersionStopsAtTheFirstPodAndItsFixGoesThrough(t *testing.T) {
+func TestBrokenVersionStopsAtTheFirstPodAndItsFixGoesThrough(t *testing.T) {
 	s := open(t, zone("zone-a", 2), zone("zone-b", 2))
 	bad := s.broken("bad")
 	s.play(t)
@@ -105,7 +105,7 @@ func TestABrokenVersionStopsAtTheFirstPodAndItsFixGoesThrough(t *testing.T) {
 	s.Expect(s.blocked("ingester")).To(BeEmpty())
 }
 
-func TestTheFixOfSetsThatNeverStartedGoesThrough(t *testing.T) {
+func TestFixOfSetsThatNeverStartedGoesThrough(t *testing.T) {
 	for name, policy := range map[string]appsv1.PodManagementPolicyType{
 		"pods in parallel": appsv1.ParallelPodManagement,
 		"pods in order":    appsv1.OrderedReadyPodManagement,
@@ -130,7 +130,7 @@ func TestTheFixOfSetsThatNeverStartedGoesThrough(t *testing.T) {
 	}
 }
 
-func TestASetThatGrowsOrShrinksIsNotReady(t *testing.T) {
+func TestSetThatGrowsOrShrinksIsNotReady(t *testing.T) {
 	t.Run("new pods are on their way", func(t *testing.T) {
 		s := open(t)
 		v := "1-" + s.Namespace
@@ -160,7 +160,7 @@ func TestASetThatGrowsOrShrinksIsNotReady(t *testing.T) {
 	})
 }
 
-func TestASetWithAnotherStrategyStopsItsGroupUntilItIsMended(t *testing.T) {
+func TestSetWithAnotherStrategyStopsItsGroupUntilItIsMended(t *testing.T) {
 	s := open(t, zone("zone-a", 2))
 	s.hold("zone-a-0")
 	s.play(t)
@@ -177,7 +177,7 @@ func TestASetWithAnotherStrategyStopsItsGroupUntilItIsMended(t *testing.T) {
 	s.runs("2.0.0", "zone-a")
 }
 
-func TestAPausedSetIsLeftAloneAndStillCounts(t *testing.T) {
+func TestPausedSetIsLeftAloneAndStillCounts(t *testing.T) {
 	s := open(t, zone("zone-a", 2, annotated(rolloutgroup.PausedAnnotation, "true")), zone("zone-b", 1))
 	s.play(t)
 	s.saysReady("zone-a-0", corev1.ConditionFalse)
@@ -216,7 +216,7 @@ func TestPodsOfOthersAreLeftAlone(t *testing.T) {
 	s.Consistently(s.guard.took).Should(Equal([]string{"zone-a-0"}))
 }
 
-func TestAPodThatWasReplacedMeanwhileLives(t *testing.T) {
+func TestPodThatWasReplacedMeanwhileLives(t *testing.T) {
 	s := open(t, zone("zone-a", 1))
 	var successor *corev1.Pod
 	s.guard.before = func(pod *corev1.Pod) {
@@ -247,7 +247,7 @@ func TestGroupsHaveNothingToDoWithEachOther(t *testing.T) {
 	s.Expect(s.pods("zone-a")).To(HaveKeyWithValue("zone-a-0", "1.0.0"))
 }
 
-func TestAGroupIsANamespaceAndAName(t *testing.T) {
+func TestGroupIsANamespaceAndAName(t *testing.T) {
 	one, two := open(t, zone("zone-a", 1)), open(t, zone("zone-a", 1), zone("zone-b", 1))
 	two.saysReady("zone-b-0", corev1.ConditionFalse)
 	one.everywhere = true
@@ -261,7 +261,7 @@ func TestAGroupIsANamespaceAndAName(t *testing.T) {
 	two.runs("2.0.0", "zone-a")
 }
 
-func TestASetOfNoPodsIsReadyAtOnce(t *testing.T) {
+func TestSetOfNoPodsIsReadyAtOnce(t *testing.T) {
 	s := open(t, zone("zone-a", 0), zone("zone-b", 1))
 	s.play(t)
 	s.release("2.0.0", "zone-a", "zone-b")
@@ -269,7 +269,7 @@ func TestASetOfNoPodsIsReadyAtOnce(t *testing.T) {
 	s.Expect(s.guard.took()).To(Equal([]string{"zone-b-0"}))
 }
 
-func TestWhatHoldsAGroupUpGoesWithItsSet(t *testing.T) {
+func TestObstacleOfAGroupGoesWithItsSet(t *testing.T) {
 	for name, leave := range map[string]func(*testEnv){
 		"the set is deleted":     func(s *testEnv) { s.Expect(s.Delete(s.Ctx, s.set("zone-b"))).To(Succeed()) },
 		"its label is removed":   func(s *testEnv) { s.change("zone-b", func(set *appsv1.StatefulSet) { set.Labels = nil }) },
@@ -290,7 +290,7 @@ func TestWhatHoldsAGroupUpGoesWithItsSet(t *testing.T) {
 	}
 }
 
-func TestASetIsFinishedThoughItsPodsWereReplacedByOthers(t *testing.T) {
+func TestSetIsFinishedThoughItsPodsWereReplacedByOthers(t *testing.T) {
 	s := open(t, zone("zone-a", 1))
 	s.release("2.0.0", "zone-a")
 	s.Expect(s.Delete(s.Ctx, s.pod("zone-a-0"))).To(Succeed())

@@ -17,7 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-func TestTheSampleRollsZoneByZone(t *testing.T) {
+func TestSampleRollsZoneByZone(t *testing.T) {
 	s := open(t)
 	content, err := os.ReadFile(filepath.Join(parts.Root(), "config", "statefulset-rollout", "samples", "zones.yaml"))
 	s.Expect(err).NotTo(HaveOccurred())

@@ -21,7 +21,7 @@ func (s *testEnv) warnings() []fixture.Event {
 	return slices.DeleteFunc(s.Events.All(), func(e fixture.Event) bool { return e.Type != corev1.EventTypeWarning })
 }
 
-func TestWhatIsWrittenWronglyIsSaidOnce(t *testing.T) {
+func TestMistakeInAnAnnotationIsSaidOnce(t *testing.T) {
 	s := open(t,
 		zone("zone-a", 2, annotated(rolloutgroup.MaxUnavailableAnnotation, "many")),
 		zone("zone-b", 1, annotated("grafana.com/rollout-downscale-leader", "zone-a"), labelled("grafana.com/no-downscale", "true")),

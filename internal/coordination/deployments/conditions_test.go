@@ -171,7 +171,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForAnotherCoordination(t *testing.T) {
+func TestDeploymentsThatWaitForAnotherCoordination(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

@@ -286,7 +286,7 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-func TestWhenToLookAgain(t *testing.T) {
+func TestNextLook(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

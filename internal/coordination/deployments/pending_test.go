@@ -10,7 +10,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
 )
 
-func TestWhatIsPending(t *testing.T) {
+func TestPending(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

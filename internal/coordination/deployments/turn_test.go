@@ -353,7 +353,7 @@ func TestFailures(t *testing.T) {
 }
 
 // A rollout that breaks while it bakes blocks the group, and the conditions report it.
-func TestARolloutThatBreaksAfterItWasComplete(t *testing.T) {
+func TestRolloutThatBreaksAfterItWasComplete(t *testing.T) {
 	t.Parallel()
 
 	unavailable := func(since time.Duration) func(*coordinationv1.DeploymentState) {
@@ -408,7 +408,7 @@ func TestARolloutThatBreaksAfterItWasComplete(t *testing.T) {
 }
 
 // A crash loop has moments in which everything is available.
-func TestACrashLoopFailsTheRollout(t *testing.T) {
+func TestCrashLoopFailsTheRollout(t *testing.T) {
 	t.Parallel()
 
 	down := func(d *deployments.Deployment) { d.RolledOut, d.Available, d.AvailableReplicas = false, false, 0 }

@@ -58,7 +58,7 @@ func TestOneSetAfterTheOther(t *testing.T) {
 	})
 }
 
-func TestASetWaitsUntilAllOthersAreReady(t *testing.T) {
+func TestSetWaitsUntilAllOthersAreReady(t *testing.T) {
 	check(t, map[string]line{
 		"two are not, by their status": {
 			sets{zone("a", "old,old", status(1)), zone("b", "old,old", status(1))},
@@ -119,7 +119,7 @@ func TestASetWaitsUntilAllOthersAreReady(t *testing.T) {
 	})
 }
 
-func TestWhoIsTold(t *testing.T) {
+func TestToldSets(t *testing.T) {
 	for name, tt := range map[string]struct {
 		sets sets
 		want []string
@@ -154,7 +154,7 @@ func TestEverySetMustHaveOnDelete(t *testing.T) {
 	})
 }
 
-func TestTheBudgetIsCountedFromPods(t *testing.T) {
+func TestBudgetIsCountedFromPods(t *testing.T) {
 	check(t, map[string]line{
 		"as many as are allowed, in natural order": {
 			sets{zone("a", "new,new,old,old,old,old,old,old,old,old,old,old", allows("9"))},
@@ -297,7 +297,7 @@ func TestStuckPodsThatAreOutdatedAreReplaced(t *testing.T) {
 	})
 }
 
-func TestASetThatIsPausedIsLeftAsItIs(t *testing.T) {
+func TestSetThatIsPausedIsLeftAsItIs(t *testing.T) {
 	check(t, map[string]line{
 		"the next goes if all pods are ready": {
 			sets{zone("a", "new,old", paused), zone("b", "old,old")}, "Rolling -b-0",
@@ -312,7 +312,7 @@ func TestASetThatIsPausedIsLeftAsItIs(t *testing.T) {
 	})
 }
 
-func TestTheRevisionIsPromotedWhenAllPodsHaveIt(t *testing.T) {
+func TestRevisionIsPromotedWhenAllPodsHaveIt(t *testing.T) {
 	check(t, map[string]line{
 		"and are ready":              {sets{zone("a", "new,new")}, "Done ^a"},
 		"not while one is not":       {sets{zone("a", "new,new~")}, "Rolling"},
@@ -324,7 +324,7 @@ func TestTheRevisionIsPromotedWhenAllPodsHaveIt(t *testing.T) {
 	})
 }
 
-func TestASetIsFinishedOnceThoughItsStatusIsLate(t *testing.T) {
+func TestSetIsFinishedOnceThoughItsStatusIsLate(t *testing.T) {
 	late := statefulsets.Group{Now: noon, Last: "a", Sets: sets{zone("a", "new,new", reported(1))}}
 	if plan := statefulsets.Decide(late); plan.Finished != "" || plan.Acts() {
 		t.Errorf("before its status tells of all pods: %+v", plan)
@@ -335,7 +335,7 @@ func TestASetIsFinishedOnceThoughItsStatusIsLate(t *testing.T) {
 	}
 }
 
-func TestWhatWeDeletedCountsUntilItsSuccessorIsSeen(t *testing.T) {
+func TestDeletedPodCountsUntilItsSuccessorIsSeen(t *testing.T) {
 	old := statefulsets.Group{Now: noon, Sets: sets{zone("a", "old,old")}, Deleted: map[types.UID]bool{"a-0": true}}
 	if got := described(statefulsets.Decide(old)); got != "Rolling" {
 		t.Errorf("from old pods: %s", got)
@@ -348,7 +348,7 @@ func TestWhatWeDeletedCountsUntilItsSuccessorIsSeen(t *testing.T) {
 	}
 }
 
-func TestThePlanSaysWhenTimeAloneChangesIt(t *testing.T) {
+func TestPlanSaysWhenTimeAloneChangesIt(t *testing.T) {
 	a := zone("a", "new:40,new:20,old", minReady(time.Minute), allows("2"))
 	plan := decide(a, zone("b", "old"))
 	if want := noon.Add(21 * time.Second); described(plan) != "Rolling" || !plan.RecheckAt.Equal(want) {
@@ -365,7 +365,7 @@ func TestThePlanSaysWhenTimeAloneChangesIt(t *testing.T) {
 	}
 }
 
-func TestATurnLastsUntilTheSetIsComplete(t *testing.T) {
+func TestTurnLastsUntilTheSetIsComplete(t *testing.T) {
 	for name, tt := range map[string]struct {
 		sets sets
 		last types.UID
@@ -420,14 +420,14 @@ func TestBeginningAndEndOfATurnAreTold(t *testing.T) {
 	}
 }
 
-func TestADeletionNamesThePodThatIsMeant(t *testing.T) {
+func TestDeletionNamesThePodThatIsMeant(t *testing.T) {
 	want := []statefulsets.Deletion{{Set: "a", Pod: "a-0", UID: "a-0", From: "old", To: "new"}}
 	if diff := cmp.Diff(want, decide(zone("a", "old")).Delete); diff != "" {
 		t.Errorf("deletions (-want +got):\n%s", diff)
 	}
 }
 
-func TestTheOrderOfSetsAndPodsDecidesNothing(t *testing.T) {
+func TestOrderOfSetsAndPodsDecidesNothing(t *testing.T) {
 	all := sets{zone("a", "old,old,old", allows("2")), zone("b", "old,old"), zone("c", "new,old")}
 	want := decide(all...)
 	for range 2 {

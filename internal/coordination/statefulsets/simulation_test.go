@@ -394,7 +394,7 @@ func (s *simulation) settle(we bool) {
 	}
 }
 
-func TestThePromisesHoldWhateverHappens(t *testing.T) {
+func TestPromisesHoldWhateverHappens(t *testing.T) {
 	taken := 0
 	for seed := range uint64(300 * *more) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

@@ -50,7 +50,7 @@ func problem(reason, message string) *promotion.Problem {
 	return &promotion.Problem{Reason: reason, Message: message}
 }
 
-func TestAScanIsCompleteIfItShowsEveryTag(t *testing.T) {
+func TestScanIsCompleteIfItShowsEveryTag(t *testing.T) {
 	all, some := fixture.MakeScan("shop").Found("1.1.0", "1.0.0").Obj(), fixture.MakeScan("shop").Found("1.1.0", "1.0.0").Obj()
 	some.Status.LastScanResult.TagCount = 11 // Flux shows at most ten
 	for name, tt := range map[string]struct {
@@ -71,7 +71,7 @@ func TestAScanIsCompleteIfItShowsEveryTag(t *testing.T) {
 	}
 }
 
-func TestWhatAnImagePolicyOffers(t *testing.T) {
+func TestOfferedReleases(t *testing.T) {
 	digest := "sha256:1"
 	scan := fixture.MakeScan("shop").Found("1.1.0", "1.0.0").Obj()
 	scanned := []string{"1.1.0", "1.0.0"}
@@ -170,7 +170,7 @@ func TestWhatAnImagePolicyOffers(t *testing.T) {
 	}
 }
 
-func TestTheOrderOfAnImagePolicy(t *testing.T) {
+func TestOrderOfAnImagePolicy(t *testing.T) {
 	for name, tt := range map[string]struct {
 		policy *fixture.PolicyBuilder
 		kind   promotion.OrderKind
@@ -218,7 +218,7 @@ func TestTheOrderOfAnImagePolicy(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsAProblemAndAnError(t *testing.T) {
+func TestReadErrorIsAProblemAndAnError(t *testing.T) {
 	broken := errors.New("broken")
 	failing := func(kind client.Object) interceptor.Funcs {
 		return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -262,7 +262,7 @@ func home(labels map[string]string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fixture.Namespace, Labels: labels}}
 }
 
-func TestAForeignImageRepositoryThatLetsNobodyInShowsNothing(t *testing.T) {
+func TestForeignImageRepositoryThatLetsNobodyInShowsNothing(t *testing.T) {
 	denied := offer{
 		Latest: latest("1.1.0"), Blocking: true,
 		Problem: problem("AccessDenied", "ImagePolicy shop-prod/shop may not use ImageRepository registry/web: "+
@@ -313,7 +313,7 @@ func TestNamespacesThatCannotBeReadTellNothingOfImageRepositories(t *testing.T) 
 	}
 }
 
-func TestAnImageRepositoryIsForItsOwnNamespaceAndThoseThatItLetsIn(t *testing.T) {
+func TestImageRepositoryIsForItsOwnNamespaceAndThoseThatItLetsIn(t *testing.T) {
 	staging := map[string]string{"tier": "staging"}
 	scan := func() *fixture.ScanBuilder { return fixture.MakeScan("web").InNamespace("registry") }
 	for name, tt := range map[string]struct {

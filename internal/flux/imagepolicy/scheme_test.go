@@ -28,7 +28,7 @@ func serving(versions ...string) meta.RESTMapper {
 	return mapper
 }
 
-func TestTheImageAPIIsReadInTheVersionThatIsServed(t *testing.T) {
+func TestImageAPIIsReadInTheVersionThatIsServed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		served []string
 		want   string
@@ -56,7 +56,7 @@ func TestTheImageAPIIsReadInTheVersionThatIsServed(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerWithoutTheImageAPIIsAnError(t *testing.T) {
+func TestAPIServerWithoutTheImageAPIIsAnError(t *testing.T) {
 	for name, served := range map[string][]string{"none": nil, "only what is too old": {"v1beta1"}} {
 		t.Run(name, func(t *testing.T) {
 			_, err := imagepolicy.AddImageTypes(runtime.NewScheme(), serving(served...))
@@ -73,7 +73,7 @@ func (silent) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error
 	return nil, errors.New("no answer")
 }
 
-func TestAnAPIServerThatDoesNotAnswerIsNotTakenForAnOldOne(t *testing.T) {
+func TestAPIServerThatDoesNotAnswerIsNotTakenForAnOldOne(t *testing.T) {
 	_, err := imagepolicy.AddImageTypes(runtime.NewScheme(), silent{})
 	NewWithT(t).Expect(err).To(MatchError("look up ImagePolicy.image.toolkit.fluxcd.io: no answer"))
 }

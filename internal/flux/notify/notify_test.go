@@ -38,7 +38,7 @@ func TestEventsArriveInTheirOrder(t *testing.T) {
 	e.Expect(e.messages()).To(Equal(numbers(0, 100)))
 }
 
-func TestWhatBecomesOfAnEventByTheAnswer(t *testing.T) {
+func TestDeliveryByTheAnswer(t *testing.T) {
 	for name, test := range map[string]struct {
 		answers []int // the last one is repeated
 		posted  int
@@ -61,7 +61,7 @@ func TestWhatBecomesOfAnEventByTheAnswer(t *testing.T) {
 	}
 }
 
-func TestTheOldestGiveWayWhileTheEndpointHangs(t *testing.T) {
+func TestOldestGiveWayWhileTheEndpointHangs(t *testing.T) {
 	e := openEndpoint(t, hang)
 	s := e.sender(t, func(s *Sender) { s.patience, s.queue.most = time.Hour, 10 })
 	s.Send(event(0))
@@ -90,7 +90,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	e.Expect(waiting(s)).To(Equal([]string{"1000", "94", "2000", "1001", "95", "96", "97", "98", "99", "100"}))
 }
 
-func TestAnEventThatWasInterruptedIsTheNext(t *testing.T) {
+func TestEventThatWasInterruptedIsTheNext(t *testing.T) {
 	q := newQueue(10)
 	for n, namespace := range []string{"one", "one", "two"} {
 		q.push(of(namespace, event(n)))
@@ -100,7 +100,7 @@ func TestAnEventThatWasInterruptedIsTheNext(t *testing.T) {
 	NewWithT(t).Expect(waiting(&Sender{queue: q})).To(Equal([]string{"0", "2", "1"}))
 }
 
-func TestAHungEndpointCostsAttemptsAndIsToldOnce(t *testing.T) {
+func TestHungEndpointCostsAttemptsAndIsToldOnce(t *testing.T) {
 	e := openEndpoint(t, hang)
 	s := e.sender(t, func(s *Sender) { s.patience = 100 * time.Millisecond }) // enough for a request to arrive on a busy machine
 	for n := range 3 {
@@ -117,7 +117,7 @@ func TestAHungEndpointCostsAttemptsAndIsToldOnce(t *testing.T) {
 	e.Expect(e.logged("delivered again")).To(Equal(1))
 }
 
-func TestThePausesGrowFromOneEventToTheNext(t *testing.T) {
+func TestPausesGrowFromOneEventToTheNext(t *testing.T) {
 	g := NewWithT(t)
 	p := pauses()
 	var slept []time.Duration
@@ -129,7 +129,7 @@ func TestThePausesGrowFromOneEventToTheNext(t *testing.T) {
 		second, 2 * second, 4 * second, 8 * second, 15 * second, 15 * second, 15 * second, 15 * second}))
 }
 
-func TestARefusedConnectionIsTriedAgain(t *testing.T) {
+func TestRefusedConnectionIsTriedAgain(t *testing.T) {
 	e := openEndpoint(t, answer(http.StatusAccepted))
 	e.server.Close()
 	s := e.sender(t)
@@ -137,7 +137,7 @@ func TestARefusedConnectionIsTriedAgain(t *testing.T) {
 	e.Eventually(s.counts).Should(Equal(counts{undeliverable: 1}))
 }
 
-func TestWhatWaitsIsDeliveredBeforeTheProcessEnds(t *testing.T) {
+func TestWaitingEventsAreDeliveredBeforeTheProcessEnds(t *testing.T) {
 	e := openEndpoint(t, answer(http.StatusAccepted))
 	s := e.make(t)
 	for n := range 20 {
@@ -151,7 +151,7 @@ func TestWhatWaitsIsDeliveredBeforeTheProcessEnds(t *testing.T) {
 	e.Expect(s.counts()).To(Equal(counts{accepted: 20, shutdown: 1}), "what comes later is lost, and counted")
 }
 
-func TestTheProcessEndsThoughTheEndpointHangs(t *testing.T) {
+func TestProcessEndsThoughTheEndpointHangs(t *testing.T) {
 	e := openEndpoint(t, hang)
 	s := e.make(t, func(s *Sender) { s.patience = time.Hour })
 	ctx, end := context.WithCancel(t.Context())
@@ -166,7 +166,7 @@ func TestTheProcessEndsThoughTheEndpointHangs(t *testing.T) {
 	e.Expect(s.counts()).To(Equal(counts{shutdown: 3}))
 }
 
-func TestAnAddressMustBeAnHTTPURL(t *testing.T) {
+func TestAddressMustBeAnHTTPURL(t *testing.T) {
 	for _, address := range []string{"notification-controller", "://x", "localhost:9090", "ftp://x/"} {
 		_, err := New(address, logr.Discard(), prometheus.NewRegistry())
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("must be an HTTP URL")), address)

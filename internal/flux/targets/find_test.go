@@ -44,7 +44,7 @@ type found struct {
 
 var shop = types.NamespacedName{Namespace: fixture.Namespace, Name: "shop"}
 
-func TestTheTargetsOfARollout(t *testing.T) {
+func TestTargetsOfARollout(t *testing.T) {
 	for name, tt := range map[string]struct {
 		objects []client.Object
 		want    []found
@@ -120,7 +120,7 @@ func TestTheTargetsOfARollout(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsAnErrorAndNotAMissingTarget(t *testing.T) {
+func TestFindReturnsReadErrorsAndNoMissingTargets(t *testing.T) {
 	broken := errors.New("broken")
 	objects := []client.Object{
 		fixture.MakeRepository("web").DrivenBy("shop").Obj(), fixture.MakeKustomization("web").DrivenBy("shop", "A").Obj(),

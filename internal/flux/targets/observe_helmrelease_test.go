@@ -23,7 +23,7 @@ const (
 		"install the Rollout from elsewhere, or set spec.install.disableWait and spec.upgrade.disableWait to true"
 )
 
-func TestAHelmReleaseIsObserved(t *testing.T) {
+func TestHelmReleaseIsObserved(t *testing.T) {
 	now, before := fixture.Revision("1.1.0"), fixture.Revision("1.0.0")
 	_, digest, _ := strings.Cut(now, "@")
 	source := func() *fixture.RepositoryBuilder {
@@ -252,7 +252,7 @@ func TestAHelmReleaseIsObserved(t *testing.T) {
 
 // All reasons with which helm-controller 1.6 reports that a HelmRelease is not ready,
 // after it has tried the chart of this version.
-func TestWhichReasonsOfHelmAreFailuresOfTheVersion(t *testing.T) {
+func TestHelmReasonsThatAreFailuresOfTheVersion(t *testing.T) {
 	now := fixture.Revision("1.1.0")
 	source := fixture.MakeRepository("web").DrivenBy("shop").Tag("1.1.0").Pulled(now).Obj()
 	for reason, want := range map[string]v1alpha1.TargetState{
@@ -287,7 +287,7 @@ func TestWhichReasonsOfHelmAreFailuresOfTheVersion(t *testing.T) {
 	}
 }
 
-func TestAHelmReleaseIsOnlyRead(t *testing.T) {
+func TestHelmReleaseIsOnlyRead(t *testing.T) {
 	g := NewWithT(t)
 	release := targets.Target{HelmRelease: fixture.MakeHelmRelease("web").Obj()}
 	g.Expect(release.String()).To(Equal("HelmRelease " + fixture.Namespace + "/web"))

@@ -24,7 +24,7 @@ const (
 	unknown = metav1.ConditionUnknown
 )
 
-func TestARepositoryIsObserved(t *testing.T) {
+func TestRepositoryIsObserved(t *testing.T) {
 	pulled := func() *fixture.RepositoryBuilder {
 		return fixture.MakeRepository("web").Generation(2).Tag("1.1.0").Pulled(fixture.Revision("1.1.0")).Ready()
 	}
@@ -113,7 +113,7 @@ func TestARepositoryIsObserved(t *testing.T) {
 	}
 }
 
-func TestAKustomizationIsObserved(t *testing.T) {
+func TestKustomizationIsObserved(t *testing.T) {
 	now, before := fixture.Revision("1.1.0"), fixture.Revision("1.0.0")
 	source := fixture.MakeRepository("web").Tag("1.1.0").Pulled(now)
 	driven := func() *fixture.RepositoryBuilder { return fixture.MakeRepository("web").DrivenBy("shop").Tag("1.1.0") }
@@ -262,7 +262,7 @@ func TestAKustomizationIsObserved(t *testing.T) {
 	}
 }
 
-func TestWhatOurFieldManagerOwns(t *testing.T) {
+func TestFieldsOfOurManager(t *testing.T) {
 	ours := func(fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: write.FieldManager, FieldsV1: metav1.NewFieldsV1(fields)}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-func TestWhatIsOwnedTooMuch(t *testing.T) {
+func TestSurplusOwnership(t *testing.T) {
 	shared := func() *fixture.KustomizationBuilder {
 		return fixture.MakeKustomization("web").DrivenBy("shop", "A").DrivenBy("cart", "B")
 	}
@@ -60,7 +60,7 @@ func TestWhatIsOwnedTooMuch(t *testing.T) {
 	}
 }
 
-func TestOnlyOurOwnFieldsAreKept(t *testing.T) {
+func TestKeepOwnFields(t *testing.T) {
 	ours, ofStatus := updated(write.FieldManager, ownsTag), updated(write.FieldManager, ownsTag)
 	ofStatus.Subresource = "status"
 	web := repository(fixture.MakeRepository("web"))

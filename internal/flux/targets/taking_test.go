@@ -32,7 +32,7 @@ func updated(manager, fields string) metav1.ManagedFieldsEntry {
 	return entry
 }
 
-func TestWhoTookAField(t *testing.T) {
+func TestManagerThatTookAField(t *testing.T) {
 	for name, tt := range map[string]struct {
 		target targets.Target
 		labels map[string]string
@@ -88,7 +88,7 @@ func TestWhoTookAField(t *testing.T) {
 	}
 }
 
-func TestAMessageOfAnotherConflictIsNoTaking(t *testing.T) {
+func TestMessageOfAnotherConflictIsNoTaking(t *testing.T) {
 	semver := repository(fixture.MakeRepository("web").Semver(">=1.0.0"))
 	seen := semver.Observe(fixture.MakeRollout("shop").Obj(), "1.1.0")
 	NewWithT(t).Expect(targets.IsTaking(seen.Message)).To(BeFalse(), seen.Message)

@@ -73,9 +73,9 @@ func TestAnnotationsNameVariables(t *testing.T) {
 	}
 }
 
-// TestOfTooManyRolloutsTheFirstOnesCount: each change of a Kustomization wakes all
+// TestRolloutsOfATargetAreLimitedToTheFirst: each change of a Kustomization wakes all
 // Rollouts that it names.
-func TestOfTooManyRolloutsTheFirstOnesCount(t *testing.T) {
+func TestRolloutsOfATargetAreLimitedToTheFirst(t *testing.T) {
 	g := NewWithT(t)
 	b := fixture.MakeKustomization("web")
 	for i := range 5_000 {
@@ -89,13 +89,13 @@ func TestOfTooManyRolloutsTheFirstOnesCount(t *testing.T) {
 	g.Expect(state.Message).To(Equal("its annotations name 5000 Rollouts, and at most 50 may write into one Kustomization: divide it into several"))
 }
 
-func TestARepositoryNamesItsRollout(t *testing.T) {
+func TestRepositoryNamesItsRollout(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(targets.RolloutOf(fixture.MakeRepository("web").DrivenBy("shop").Obj())).To(Equal("shop"))
 	g.Expect(targets.RolloutOf(fixture.MakeRepository("web").Obj())).To(BeEmpty())
 }
 
-func TestATargetCarriesAndTakesVersions(t *testing.T) {
+func TestTargetCarriesAndTakesVersions(t *testing.T) {
 	for name, tt := range map[string]struct {
 		target   targets.Target
 		carries  bool
@@ -146,7 +146,7 @@ func TestATargetCarriesAndTakesVersions(t *testing.T) {
 
 // A user who may write the status of a Rollout must not be able to write YAML into the
 // objects that Flux applies.
-func TestWhatIsNoTagIsNeverWritten(t *testing.T) {
+func TestInvalidTagIsNeverWritten(t *testing.T) {
 	for _, target := range []targets.Target{
 		repository(fixture.MakeRepository("web").Tag("1.0.0")),
 		kustomization(fixture.MakeKustomization("web").DrivenBy("shop", "VERSION")),
@@ -162,7 +162,7 @@ func TestWhatIsNoTagIsNeverWritten(t *testing.T) {
 	}
 }
 
-func TestATargetIsNamed(t *testing.T) {
+func TestTargetIsNamed(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(repository(fixture.MakeRepository("web")).String()).To(Equal("OCIRepository shop-prod/web"))
 	g.Expect(kustomization(fixture.MakeKustomization("web")).String()).To(Equal("Kustomization shop-prod/web"))

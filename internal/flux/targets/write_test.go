@@ -73,7 +73,7 @@ func TestExactlyOurFieldsAreSent(t *testing.T) {
 	}
 }
 
-func TestAWriteTakesTheVersionOfTheObject(t *testing.T) {
+func TestWriteTakesTheVersionOfTheObject(t *testing.T) {
 	g := NewWithT(t)
 	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(fixture.MakeRepository("web").Tag("1.0.0").Obj()).Build()
 	web := targets.Target{Repository: &sourcev1.OCIRepository{}}
@@ -88,7 +88,7 @@ func TestAWriteTakesTheVersionOfTheObject(t *testing.T) {
 	g.Expect(web.Repository.ResourceVersion).To(Equal(now.ResourceVersion))
 }
 
-func TestAWriteOnWhatHasChangedOrIsGoneFails(t *testing.T) {
+func TestWriteOnWhatHasChangedOrIsGoneFails(t *testing.T) {
 	g := NewWithT(t)
 	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(fixture.MakeRepository("web").Tag("1.0.0").Obj()).Build()
 	stale := repository(fixture.MakeRepository("web").Tag("1.0.0"))

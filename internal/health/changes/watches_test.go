@@ -112,7 +112,7 @@ func object(name, version string) *metav1.PartialObjectMetadata {
 	}
 }
 
-func TestAKindIsWatchedFromWhenItIsFirstUsed(t *testing.T) {
+func TestKindIsWatchedFromWhenItIsFirstUsed(t *testing.T) {
 	g := NewWithT(t)
 	c := start(t, object("web", "1"))
 	g.Expect(c.Use(user, nil)).To(BeTrue(), "nothing to watch is watched")
@@ -149,7 +149,7 @@ func countWatches(c *cluster) int {
 	return n
 }
 
-func TestAKindThatMayNotBeWatchedIsLeftAlone(t *testing.T) {
+func TestKindThatMayNotBeWatchedIsLeftAlone(t *testing.T) {
 	for name, err := range map[string]error{
 		"forbidden":     apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("rbac")),
 		"gone":          apierrors.NewNotFound(widgets.GroupResource(), ""),
@@ -176,7 +176,7 @@ func TestAKindThatMayNotBeWatchedIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAKindThatNobodyUsesIsNotWatched(t *testing.T) {
+func TestKindThatNobodyUsesIsNotWatched(t *testing.T) {
 	g := NewWithT(t)
 	c := start(t)
 	some := []schema.GroupVersionResource{deployments}

@@ -206,7 +206,7 @@ func evaluate(checker *kustomization.Checker, hc *v1alpha1.HealthCheck) health.R
 	return checker.Look(context.Background(), subject).For(hc.Status.Status)
 }
 
-func TestWhatAKustomizationAndItsInventorySay(t *testing.T) {
+func TestHealthOfAKustomizationAndItsInventory(t *testing.T) {
 	const healthyMessage = "Kustomization shop/web is applied, and nothing of it is failed or in progress"
 	applied := []metav1.Condition{ready}
 	for name, tc := range map[string]struct {
@@ -371,7 +371,7 @@ func TestWhatAKustomizationAndItsInventorySay(t *testing.T) {
 	}
 }
 
-func TestAReferenceToNothingIsUnhealthyAndSaysWhatToDo(t *testing.T) {
+func TestReferenceToNothingIsUnhealthyAndSaysWhatToDo(t *testing.T) {
 	for _, value := range []string{"", "a/b/c"} {
 		t.Run(value, func(t *testing.T) {
 			g := NewWithT(t)
@@ -383,7 +383,7 @@ func TestAReferenceToNothingIsUnhealthyAndSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAReferenceToAnotherNamespaceMayBeRefused(t *testing.T) {
+func TestReferenceToAnotherNamespaceMayBeRefused(t *testing.T) {
 	g := NewWithT(t)
 	reader := fake.NewClientBuilder().WithScheme(scheme(t)).Build()
 	checker := kustomization.Checker{Objects: stored{reader}, Mapper: mapper(), Now: time.Now, NoCrossNamespaceRefs: true}
@@ -392,7 +392,7 @@ func TestAReferenceToAnotherNamespaceMayBeRefused(t *testing.T) {
 	g.Expect(got.Message).To(ContainSubstring("references across namespaces are not allowed"))
 }
 
-func TestAReadThatFailsIsPendingAndAsksToLookAgain(t *testing.T) {
+func TestReadThatFailsIsPendingAndAsksToLookAgain(t *testing.T) {
 	forbidden := apierrors.NewForbidden(deployments.GroupResource(), "web", errors.New("rbac"))
 	for name, tc := range map[string]struct {
 		kind  string
@@ -497,7 +497,7 @@ func TestObjectsThatTheKustomizationHasNotAppliedAreNotLookedAt(t *testing.T) {
 	}
 }
 
-func TestAnInventoryThatIsTooLargeIsNotRead(t *testing.T) {
+func TestInventoryThatIsTooLargeIsNotRead(t *testing.T) {
 	reads := 0
 	hooks := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		reads++
@@ -551,7 +551,7 @@ func TestKindsThatAreNotServedAreRarelyAskedFor(t *testing.T) {
 	g.Expect(asked.asked).To(Equal(2*120), "others, or the same")
 }
 
-func TestAPodThatNobodySchedulesIsLookedAtAgainInTime(t *testing.T) {
+func TestPodThatNobodySchedulesIsLookedAtAgainInTime(t *testing.T) {
 	g := NewWithT(t)
 	created := time.Now().Truncate(time.Second)
 	pod := &corev1.Pod{

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestAnInventoryEntryNamesAnObject(t *testing.T) {
+func TestInventoryEntryNamesAnObject(t *testing.T) {
 	for id, want := range map[string]objectID{
 		"shop_web_apps_Deployment": {"shop", "web", schema.GroupKind{Group: "apps", Kind: "Deployment"}},
 		"shop_web__Service":        {"shop", "web", schema.GroupKind{Kind: "Service"}},
@@ -28,7 +28,7 @@ func TestAnInventoryEntryNamesAnObject(t *testing.T) {
 	}
 }
 
-func TestAMalformedInventoryEntryIsNamed(t *testing.T) {
+func TestMalformedInventoryEntryIsNamed(t *testing.T) {
 	for _, id := range []string{"", "_", "__", "___", "shop_web", "shop_web_Service", "shop__apps_Deployment", "shop_web_apps_"} {
 		t.Run(id, func(t *testing.T) {
 			_, err := parseID(id)
@@ -48,7 +48,7 @@ func FuzzParseID(f *testing.F) {
 	})
 }
 
-func TestAnInventoryIsGroupedByKindAndNamespace(t *testing.T) {
+func TestInventoryIsGroupedByKindAndNamespace(t *testing.T) {
 	g := NewWithT(t)
 	got, err := groups(&kustomizev1.ResourceInventory{Entries: []kustomizev1.ResourceRef{
 		{ID: "shop_web__Service", Version: "v1"},

@@ -72,7 +72,7 @@ func TestObjectsAreAskedForWhereTheyAre(t *testing.T) {
 	}
 }
 
-func TestWhatTheAPIServerRefusesIsItsError(t *testing.T) {
+func TestRefusalOfTheAPIServerIsItsError(t *testing.T) {
 	live, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
@@ -85,7 +85,7 @@ func TestWhatTheAPIServerRefusesIsItsError(t *testing.T) {
 	}
 }
 
-func TestAListIsReadToItsEnd(t *testing.T) {
+func TestListIsReadToItsEnd(t *testing.T) {
 	pages := map[string]string{
 		"":     `{"kind":"JobList","metadata":{"continue":"more"},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]}`,
 		"more": `{"items":[{"metadata":{"name":"c"}}],"metadata":{"resourceVersion":"7","continue":"none"}}`,
@@ -107,7 +107,7 @@ func TestAListIsReadToItsEnd(t *testing.T) {
 	}
 }
 
-func TestAListThatBreaksOffIsAnError(t *testing.T) {
+func TestListThatBreaksOffIsAnError(t *testing.T) {
 	live, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"items":[{}`) })
 	if err := live.Each(t.Context(), jobs, "shop", nil, func(json.RawMessage) error { return nil }); err == nil {
 		t.Error("it is taken for a list")

@@ -49,7 +49,7 @@ func TestReferenceNamesAKustomization(t *testing.T) {
 	}
 }
 
-func TestTheIntervalForWhatCannotBeWatched(t *testing.T) {
+func TestIntervalForWhatCannotBeWatched(t *testing.T) {
 	for name, tc := range map[string]struct {
 		value string
 		want  time.Duration

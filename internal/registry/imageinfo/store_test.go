@@ -152,7 +152,7 @@ func TestAllThatARolloutAsksForIsToldAtOnce(t *testing.T) {
 	o.Expect(o.calls()).To(HaveLen(1))
 }
 
-func TestWhatSeveralRolloutsAskForIsFetchedOnce(t *testing.T) {
+func TestSameRequestOfSeveralRolloutsIsFetchedOnce(t *testing.T) {
 	o := openOffice(t)
 	o.Ask(shop, "", images("1"))
 	o.Ask(web, "", images("1"))
@@ -162,7 +162,7 @@ func TestWhatSeveralRolloutsAskForIsFetchedOnce(t *testing.T) {
 	o.Expect(o.questions()).To(Equal([]string{"1"}))
 }
 
-func TestAnImageThatFailsHoldsUpNoneOfTheOthers(t *testing.T) {
+func TestImageThatFailsHoldsUpNoneOfTheOthers(t *testing.T) {
 	o := openOffice(t)
 	o.fail("2", errAway)
 	o.Ask(shop, "", images("1", "2", "3"))
@@ -175,7 +175,7 @@ func TestAnImageThatFailsHoldsUpNoneOfTheOthers(t *testing.T) {
 	o.Expect(tags(o.Ask(shop, "", images("1", "2", "3")))).To(Equal([]string{"1", "2", "3"}))
 }
 
-func TestARegistryThatComesBackIsAskedForEverythingAtOnce(t *testing.T) {
+func TestRegistryThatComesBackIsAskedForEverythingAtOnce(t *testing.T) {
 	o := openOffice(t)
 	for _, tag := range []string{"1", "2", "3"} {
 		o.fail(tag, errAway)
@@ -195,7 +195,7 @@ func TestARegistryThatComesBackIsAskedForEverythingAtOnce(t *testing.T) {
 	o.Expect(o.calls()).NotTo(BeEmpty())
 }
 
-func TestWhatTheRegistryDoesNotHaveYetIsAskedForSoonAndThenSeldom(t *testing.T) {
+func TestMissingImageIsRequestedSoonAndThenSeldom(t *testing.T) {
 	o := openOffice(t)
 	o.fail("1", fmt.Errorf("read it: %w", registry.ErrNotFound))
 	o.Ask(shop, "", images("1"))
@@ -214,7 +214,7 @@ func TestWhatTheRegistryDoesNotHaveYetIsAskedForSoonAndThenSeldom(t *testing.T) 
 	o.Eventually(o.calls).Should(Equal([]types.NamespacedName{shop}))
 }
 
-func TestWhatWasMissingOnceIsAskedForSoonAgainWhenThatMayBeMended(t *testing.T) {
+func TestMissingImageIsRequestedSoonAgainWhenThatMayBeMended(t *testing.T) {
 	o := openOffice(t)
 	o.fail("1", registry.ErrNotFound)
 	o.Ask(shop, "broken", images("1"))
@@ -227,7 +227,7 @@ func TestWhatWasMissingOnceIsAskedForSoonAgainWhenThatMayBeMended(t *testing.T) 
 	o.Eventually(o.questions).Should(HaveLen(4))
 }
 
-func TestAFailureIsToldOnceForAsLongAsTheImageRepositoryIsAskedFor(t *testing.T) {
+func TestFailureIsToldOnceForAsLongAsTheImageRepositoryIsAskedFor(t *testing.T) {
 	o := openOffice(t)
 	o.fail("1", errAway)
 	o.fail("2", errAway)
@@ -247,7 +247,7 @@ func TestAFailureIsToldOnceForAsLongAsTheImageRepositoryIsAskedFor(t *testing.T)
 	o.Eventually(o.complaints, time.Second).Should(HaveLen(2), "it was created anew")
 }
 
-func TestWhatNobodyAsksForAnyMoreIsLeft(t *testing.T) {
+func TestAbandonedRequestIsNotContinued(t *testing.T) {
 	o := openOffice(t)
 	o.fail("1", errAway)
 	o.Ask(shop, "", images("1"))
@@ -258,7 +258,7 @@ func TestWhatNobodyAsksForAnyMoreIsLeft(t *testing.T) {
 	o.Expect(o.questions()).To(HaveLen(1))
 }
 
-func TestWhatCannotBeAskedForIsTriedAgainWhenThatIsMended(t *testing.T) {
+func TestImpossibleRequestIsTriedAgainWhenThatIsMended(t *testing.T) {
 	for name, err := range map[string]error{"invalid": registry.ErrInvalid, "not there": registry.ErrNotFound, "away": errAway} {
 		t.Run(name, func(t *testing.T) {
 			o := openOffice(t)
@@ -275,7 +275,7 @@ func TestWhatCannotBeAskedForIsTriedAgainWhenThatIsMended(t *testing.T) {
 	}
 }
 
-func TestAnAnswerAboutATagIsKeptForAsLongAsItIsAskedFor(t *testing.T) {
+func TestAnswerAboutATagIsKeptForAsLongAsItIsAskedFor(t *testing.T) {
 	o := openOffice(t)
 	o.Ask(shop, "", images("1"))
 	o.Eventually(o.calls).Should(HaveLen(1))
@@ -288,7 +288,7 @@ func TestAnAnswerAboutATagIsKeptForAsLongAsItIsAskedFor(t *testing.T) {
 	o.Expect(o.questions()).To(Equal([]string{"1", "1"}))
 }
 
-func TestWhatOneImageRepositoryMayReadIsNotForAnother(t *testing.T) {
+func TestMetadataIsOnlyForItsImageRepository(t *testing.T) {
 	o := openOffice(t)
 	o.Ask(shop, "", images("1"))
 	o.Eventually(o.calls).Should(HaveLen(1))
@@ -316,7 +316,7 @@ func TestAskingNeverWaitsForTheRegistryNorDoesStopping(t *testing.T) {
 	g.Expect(<-ended).To(Succeed())
 }
 
-func TestWhoAsksWhenThereIsTooMuchToDoIsCalledLater(t *testing.T) {
+func TestRequestIsDelayedWhenThereIsTooMuchToDo(t *testing.T) {
 	g := NewWithT(t)
 	var woken []types.NamespacedName
 	s := New(nil, nil, logr.Discard())
@@ -337,7 +337,7 @@ func TestWhoAsksWhenThereIsTooMuchToDoIsCalledLater(t *testing.T) {
 	g.Expect(woken).To(BeEmpty(), "web has asked anew")
 }
 
-func TestWhoAsksWhenAllAskForTooMuchIsCalledLater(t *testing.T) {
+func TestRequestIsDelayedWhenAllAskForTooMuch(t *testing.T) {
 	g := NewWithT(t)
 	var woken []types.NamespacedName
 	s := New(nil, nil, logr.Discard())

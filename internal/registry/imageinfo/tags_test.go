@@ -178,9 +178,9 @@ func TestTagsThatCannotBeListedAreTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAReplicaThatLagsIsAskedAgain: a tag that a replica lacks counts as withdrawn only
+// TestReplicaThatLagsIsAskedAgain: a tag that a replica lacks counts as withdrawn only
 // after ten minutes.
-func TestAReplicaThatLagsIsAskedAgain(t *testing.T) {
+func TestReplicaThatLagsIsAskedAgain(t *testing.T) {
 	for name, lagging := range map[string][]string{"fewer tags than the scan": {"1", "3"}, "not the one that it showed": {"0", "1", "2"}} {
 		t.Run(name, func(t *testing.T) {
 			o := openOffice(t)
@@ -212,7 +212,7 @@ func TestTagsThatStayAwayAreGoneInTheEnd(t *testing.T) {
 	o.listsNothing()
 }
 
-func TestWhatIsCutIsNeverComplete(t *testing.T) {
+func TestCutListIsNeverComplete(t *testing.T) {
 	o := openOffice(t)
 	o.mu.Lock()
 	o.has["shop"] = registry.Tags{Names: []string{"1"}, Cut: true}

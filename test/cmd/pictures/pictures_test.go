@@ -75,7 +75,7 @@ func TestDrawIsAnSVGWithEveryLineInItsOrder(t *testing.T) {
 }
 
 // The picture in the documentation is a run of the demo as it is now.
-func TestThePictureOfTheReadmeIsOneOfThese(t *testing.T) {
+func TestPictureOfTheReadmeIsOneOfThese(t *testing.T) {
 	g := NewWithT(t)
 	svg, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "pictures", "bad-release.svg"))
 	g.Expect(err).NotTo(HaveOccurred())

@@ -25,9 +25,9 @@ import (
 
 const credentialsRole = "rollout-controller-registry-credentials-role"
 
-// TestWithoutItsRolesTheControllerCanDoNothing makes sure that the other stories prove
+// TestControllerCanDoNothingWithoutItsRoles makes sure that the other stories prove
 // something: their controller has its rights only from its roles.
-func TestWithoutItsRolesTheControllerCanDoNothing(t *testing.T) {
+func TestControllerCanDoNothingWithoutItsRoles(t *testing.T) {
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
 	if err := plane.Controller.Kill(); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func endsInTime(t *testing.T, process *controlplane.Process) {
 	}
 }
 
-func TestACredentialThatMayNotBeReadHoldsNoPromotion(t *testing.T) {
+func TestCredentialThatMayNotBeReadHoldsNoPromotion(t *testing.T) {
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
 	plane.RefusalsAreMeant = true
 	everywhere := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "rollout-controller-registry-credentials-rolebinding"}}
@@ -87,7 +87,7 @@ func TestACredentialThatMayNotBeReadHoldsNoPromotion(t *testing.T) {
 	s.Await("its metadata", func(r *v1alpha1.Rollout) bool { return r.Current().Version.Revision != nil })
 }
 
-func TestWithoutTheFeatureNoCredentialIsRead(t *testing.T) {
+func TestNoCredentialIsReadWithoutTheFeature(t *testing.T) {
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, "--feature-gates=ReleaseMetadata=false")
 	s := stage.New(t, plane)
 	s.Delete(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "rollout-controller-registry-credentials-rolebinding"}})

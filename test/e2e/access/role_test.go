@@ -54,7 +54,7 @@ var unused = map[string]string{
 	"update kuberik.com/rolloutschedules/finalizers":        "the same",
 }
 
-func TestTheShippedRolesAllowWhatTheControllerDoesAndLittleElse(t *testing.T) {
+func TestShippedRolesAllowWhatTheControllerDoesAndLittleElse(t *testing.T) {
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, stage.AsShipped...)
 	s := stage.New(t, plane)
 	useEverything(s)

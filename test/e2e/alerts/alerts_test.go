@@ -24,7 +24,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
-func TestAnAlertThatKnowsNothingOfRolloutsHearsOfThem(t *testing.T) {
+func TestAlertThatKnowsNothingOfRolloutsHearsOfThem(t *testing.T) {
 	s := stage.New(t, plane)
 	prepare(s)
 	team := openChannel(s, "team", every("OCIRepository"), every("Kustomization"))
@@ -42,7 +42,7 @@ func TestAnAlertThatKnowsNothingOfRolloutsHearsOfThem(t *testing.T) {
 	}
 }
 
-func TestAnAlertOnRolloutsHearsOfThemOnceFluxIsPatched(t *testing.T) {
+func TestAlertOnRolloutsHearsOfThemOnceFluxIsPatched(t *testing.T) {
 	s := stage.New(t, plane)
 	prepare(s)
 	source := every("Rollout")

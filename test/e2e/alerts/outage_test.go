@@ -11,9 +11,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
 )
 
-// TestAnEndpointThatHangsHoldsNobody promotes five releases while events are answered,
+// TestEndpointThatHangsHoldsNobody promotes five releases while events are answered,
 // and five while no event is answered.
-func TestAnEndpointThatHangsHoldsNobody(t *testing.T) {
+func TestEndpointThatHangsHoldsNobody(t *testing.T) {
 	const series = 5
 	s := stage.New(t, plane)
 	s.CreateFlux()

@@ -27,7 +27,7 @@ import (
 // documented contains the values of the HelmRelease that is documented for the chart.
 const documented = "enableServiceMonitor=true,replicaCount=2,nodeSelector.pool=system,tolerations[0].operator=Exists"
 
-func TestTheCoordinatorStartsByItsChartAlone(t *testing.T) {
+func TestCoordinatorStartsByItsChartAlone(t *testing.T) {
 	for name, values := range map[string]string{
 		"default": "webhook.enabled=true", "documented": documented, "without-webhook": "webhook.enabled=false",
 	} {

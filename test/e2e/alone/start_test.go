@@ -18,7 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-func TestWhatCannotStartEndsAndSaysWhatIsMissing(t *testing.T) {
+func TestProgramThatCannotStartEndsAndSaysWhatIsMissing(t *testing.T) {
 	kubeconfig, err := plane.AddUser("system:serviceaccount:default:nobody", "system:serviceaccounts")
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestWhatCannotStartEndsAndSaysWhatIsMissing(t *testing.T) {
 
 // A user who installs Flux later, or in the same minute, does not need to restart
 // anything by hand.
-func TestWhatStaysOffForWantOfAKindBeginsOnceItIsServed(t *testing.T) {
+func TestFeatureThatLacksAKindBeginsOnceItIsServed(t *testing.T) {
 	kubeconfig, err := scenario.Install(t.Context(), plane, scenario.Account, "deployment-coordination")
 	if err != nil {
 		t.Fatal(err)

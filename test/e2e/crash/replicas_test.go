@@ -27,7 +27,7 @@ var elected = []string{
 
 const leaseDuration = 10 * time.Second
 
-func TestOfTwoReplicasOneActsAndTheOtherTakesOver(t *testing.T) {
+func TestSecondReplicaTakesOver(t *testing.T) {
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, elected...)
 	s := stage.NewApplication(t, plane, func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: 3 * time.Second} })
 	s.Release("1.0.0")

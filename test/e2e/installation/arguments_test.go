@@ -15,7 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-func TestTheControllerTakesTheArgumentsItIsGiven(t *testing.T) {
+func TestControllerTakesTheArgumentsItIsGiven(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "rollout-controller")
 	if err := scenario.BuildVersion(t.Context(), os.Stderr, program, "dev"); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ var strictly = []client.PatchOption{
 	client.DryRunAll, client.ForceOwnership, client.FieldOwner("installation"), client.FieldValidation(metav1.FieldValidationStrict),
 }
 
-func TestTheAPIServerAcceptsWhatIsInstalled(t *testing.T) {
+func TestAPIServerAcceptsWhatIsInstalled(t *testing.T) {
 	ensureNamespace(t, namespace())
 	for name, render := range map[string]func() ([]*unstructured.Unstructured, error){
 		"by kustomize": func() ([]*unstructured.Unstructured, error) {
@@ -62,7 +62,7 @@ func TestTheAPIServerAcceptsWhatIsInstalled(t *testing.T) {
 	}
 }
 
-func TestTheDryRunRefusesAFieldThatDoesNotExist(t *testing.T) {
+func TestDryRunRefusesAFieldThatDoesNotExist(t *testing.T) {
 	ensureNamespace(t, namespace())
 	objects, err := manifests.Kustomize(t.Context(), manifests.Default)
 	if err != nil {

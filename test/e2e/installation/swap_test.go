@@ -37,7 +37,7 @@ func keepingValues() []string {
 }
 
 // Each way follows the guide docs/guides/workloads.md.
-func TestTheFirstCoordinatorIsReplacedAsTheGuideSays(t *testing.T) {
+func TestFirstCoordinatorIsReplacedAsTheGuideSays(t *testing.T) {
 	for name, way := range map[string]struct{ install, replace func(*testing.T) }{
 		"chart":         {installFirstByHelm, replaceByHelm},
 		"kustomization": {installFirstByKustomize, replaceByDeleting},

@@ -32,7 +32,7 @@ import (
 // way is one way to install the coordinator and to switch it off.
 type way struct{ install, switchOff, remove func(*testing.T) }
 
-func TestWhenTheCoordinatorIsSwitchedOffNothingStaysPaused(t *testing.T) {
+func TestNothingStaysPausedWhenTheCoordinatorIsSwitchedOff(t *testing.T) {
 	for name, w := range map[string]func(*testing.T) way{"by Helm": byHelm, "by a HelmRelease": byHelmRelease, "by a Kustomization": byKustomization} {
 		t.Run(name, func(t *testing.T) {
 			way := w(t)
@@ -59,7 +59,7 @@ func TestWhenTheCoordinatorIsSwitchedOffNothingStaysPaused(t *testing.T) {
 
 // The coordinator starts although no argument names it, because its role still exists. In
 // each way this is the case for a moment.
-func TestTheCoordinatorEndsWithItsRole(t *testing.T) {
+func TestCoordinatorEndsWithItsRole(t *testing.T) {
 	way := byHelm(t)
 	way.install(t)
 	awaitController(t, 1, image+":v0.1.0")
@@ -89,7 +89,7 @@ func TestTheCoordinatorEndsWithItsRole(t *testing.T) {
 	awaitUninstalled(t, true)
 }
 
-func TestTheHookBeforeAnUninstallationDropsEveryRight(t *testing.T) {
+func TestHookBeforeAnUninstallationDropsEveryRight(t *testing.T) {
 	way := byHelm(t)
 	way.install(t)
 	awaitController(t, 1, image+":v0.1.0")

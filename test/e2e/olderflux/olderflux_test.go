@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 // published as a Go module, and the newer one that the other suites run reads only v1. So
 // the test itself writes the status of a scan, which has the same fields in both
 // versions.
-func TestAReleaseGoesAllTheWayWhereImagesAreServedAtV1Beta2Only(t *testing.T) {
+func TestReleaseGoesAllTheWayWhereImagesAreServedAtV1Beta2Only(t *testing.T) {
 	older := stage.StartFor(t, controlplane.Options{Flux: true, ImageVersion: controlplane.ImageV1Beta2})
 	s := stage.New(t, older)
 	s.CreateFlux()

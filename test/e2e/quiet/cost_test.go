@@ -22,7 +22,7 @@ var (
 	kustomization = controlplane.Request{Verb: "PATCH", Group: "kustomize.toolkit.fluxcd.io", Resource: "kustomizations"}
 )
 
-func TestWhatAPromotionCosts(t *testing.T) {
+func TestCostOfAPromotion(t *testing.T) {
 	for name, story := range map[string]struct {
 		baked        bool
 		statusWrites int

@@ -25,7 +25,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-func TestAnUpgradeDuringABakeWritesNothing(t *testing.T) {
+func TestUpgradeDuringABakeWritesNothing(t *testing.T) {
 	s := bake(t)
 	objects := func() []client.Object {
 		return []client.Object{s.Rollout(), s.HealthCheck(), s.OCIRepository(""), s.Kustomization()}
@@ -52,7 +52,7 @@ func TestAnUpgradeDuringABakeWritesNothing(t *testing.T) {
 
 // Fields that upstream's CRD does not have, such as status.targets, are lost while that
 // CRD is served and its controller writes.
-func TestAnUpgradeFromUpstreamsCRDKeepsTheBake(t *testing.T) {
+func TestUpgradeFromUpstreamsCRDKeepsTheBake(t *testing.T) {
 	s := bake(t)
 	before := s.Live()
 	stopController(t)

@@ -147,7 +147,7 @@ func moveAndPromote(t *testing.T, main, one *stage.Stage) {
 	}
 }
 
-func TestAnInstanceOfOneNamespaceActsThereAlone(t *testing.T) {
+func TestInstanceOfOneNamespaceActsThereAlone(t *testing.T) {
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, "--watch-label-selector=unused")
 	inside, outside := stage.New(t, plane), stage.New(t, plane)
 	for _, s := range []*stage.Stage{inside, outside} {

@@ -114,7 +114,7 @@ func twoZones() *tale {
 		set("a", "2").set("b", "2")
 }
 
-func TestTheObserverSeesEachBrokenPromiseAndNoOther(t *testing.T) {
+func TestObserverSeesEachBrokenPromiseAndNoOther(t *testing.T) {
 	for name, tc := range map[string]struct {
 		tale     *tale
 		broken   string // part of the only complaint; empty if there is none

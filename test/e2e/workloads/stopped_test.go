@@ -19,7 +19,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-func TestWithoutTheControllerDeploymentsCanBeWorkedWith(t *testing.T) {
+func TestDeploymentsCanBeWorkedWithWithoutTheController(t *testing.T) {
 	plane := both(controlplane.Options{}).For(t)
 	t.Run("where nothing holds them", func(t *testing.T) {
 		f := standing(t, plane, "a", "b")

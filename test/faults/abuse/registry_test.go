@@ -79,7 +79,7 @@ func TestManifestsOfMegabytes(t *testing.T) {
 	x.passes(images, "none of them was kept")
 }
 
-func TestARegistryThatHangs(t *testing.T) {
+func TestRegistryThatHangs(t *testing.T) {
 	x, a := begin(t, "has a registry take requests for 60 images, and never answer"), newAbuser(t)
 	over := make(chan struct{})
 	h := &hostile{manifest: func(_ http.ResponseWriter, r *http.Request) {

@@ -30,7 +30,7 @@ const (
 	writesEach = 6
 )
 
-func TestWhateverIsDoneToItsObjectsTheNewestReleaseIsOutInTheEnd(t *testing.T) {
+func TestNewestReleaseIsOutInTheEndWhateverIsDoneToItsObjects(t *testing.T) {
 	reported := report.Begin(t, "an adversary reverts targets, flaps health, re-tags releases, moves the policy back, and deletes and recreates targets, HealthChecks, gates, policies and annotations, at random",
 		"no promise is broken meanwhile; when it stops, the newest release gets out everywhere and nothing is stuck; the writes are bounded by the disturbances")
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, stage.AsShipped...)

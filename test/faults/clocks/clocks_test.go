@@ -28,7 +28,7 @@ import (
 // bake is how long a release bakes.
 const bake = 2 * time.Second
 
-func TestTheClocksOfOthersAreAnHourOff(t *testing.T) {
+func TestClocksOfOthersAreAnHourOff(t *testing.T) {
 	reported := report.Begin(t, "the clocks of Flux, of the writers of HealthChecks and of who builds releases are an hour ahead, or behind, or are set right meanwhile",
 		"what is true is decided by what comes after what, never by comparing their times: no bake on what was healthy before, no wait without end, no duration below zero")
 	plane := stage.StartFor(t, controlplane.Options{ImageScanner: true}, stage.AsShipped...)

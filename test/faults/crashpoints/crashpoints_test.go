@@ -31,7 +31,7 @@ var wanted = outcome{
 	Generations: map[string]int64{"OCIRepository": 5, "Kustomization": 5},
 }
 
-func TestTheControllerMayBeKilledAtEachOfItsWrites(t *testing.T) {
+func TestControllerMayBeKilledAtEachOfItsWrites(t *testing.T) {
 	reported := report.Begin(t, "kill -9 at each write, before the API server sees it and after it has carried it out",
 		"the same history and status; each target is written once for each release")
 	seen := observer.Watch(t, shared.ControlPlane)

@@ -33,7 +33,7 @@ const (
 	spare = 60
 )
 
-func TestWhatHangsBesideThePromotionsHoldsNoneOfThem(t *testing.T) {
+func TestHangingServicesHoldNoPromotion(t *testing.T) {
 	reported := report.Begin(t, "the registry, for look-ups of metadata, and the endpoint for notifications take requests and never answer, both at once",
 		"every promotion goes on as without, at the same cost; goroutines are bounded; metadata and events come when they answer again")
 	events := &staller{onwards: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), mayHang: func(*http.Request) bool { return true }}

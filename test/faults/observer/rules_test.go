@@ -14,7 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-func TestTheObserverFindsNothingWhereAllIsWell(t *testing.T) {
+func TestObserverFindsNothingWhereAllIsWell(t *testing.T) {
 	for name, tale := range map[string]*tale{
 		"one promotion":  firstPromotion(),
 		"two promotions": firstPromotion().history(two().Deploying(), done(one())).written("1.1.0").deployed("1.1.0").proven().history(two().Baking(noon), done(one())),
@@ -47,7 +47,7 @@ func TestTheObserverFindsNothingWhereAllIsWell(t *testing.T) {
 	}
 }
 
-func TestTheObserverSeesEachBrokenPromise(t *testing.T) {
+func TestObserverSeesEachBrokenPromise(t *testing.T) {
 	deploying := func() *tale { return newTale().history(one().Deploying()) }
 	for name, tt := range map[string]struct {
 		tale   *tale
@@ -101,7 +101,7 @@ func TestTheObserverSeesEachBrokenPromise(t *testing.T) {
 	}
 }
 
-func TestTheObserverCountsWhatTheControllerWrote(t *testing.T) {
+func TestObserverCountsWhatTheControllerWrote(t *testing.T) {
 	story := Judge(firstPromotion().tagged("kubectl", "6.6.6").tagged(manager, "1.0.0").
 		history(two().Deploying(), done(one())).substituted(manager, "1.1.0").tagged(manager, "1.1.0").seen)
 	want := map[string]map[int64]int{
@@ -116,7 +116,7 @@ func TestTheObserverCountsWhatTheControllerWrote(t *testing.T) {
 	}
 }
 
-func TestAWriteThatIsLateIsCountedAndNoBrokenPromise(t *testing.T) {
+func TestWriteThatIsLateIsCountedAndNoBrokenPromise(t *testing.T) {
 	story := Judge(newTale().history(one().Deploying()).history(two().Deploying(), one().Cancelled()).
 		tagged(manager, "1.0.0").tagged(manager, "1.1.0").seen)
 	if story.Late != 1 || len(story.Broken) > 0 {

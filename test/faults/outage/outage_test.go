@@ -39,7 +39,7 @@ const (
 
 const promise = "the same history, each release once, each target written once, bakes on fresh health; nobody restarts anything but the Deployments"
 
-func TestTheAPIServerIsKilledAndStarted(t *testing.T) {
+func TestAPIServerIsKilledAndStarted(t *testing.T) {
 	reported := report.Begin(t, "the API server is killed and started again in the midst of promotions and bakes", promise)
 	t.Parallel()
 	s := begin(t)

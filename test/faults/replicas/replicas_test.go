@@ -57,7 +57,7 @@ type moment struct {
 // is frozen once more at any other moment.
 const each = 2
 
-func TestALeaderThatWasFrozenDoesNothingTwice(t *testing.T) {
+func TestLeaderThatWasFrozenDoesNothingTwice(t *testing.T) {
 	reported := report.Begin(t, "of two controllers, the leader is frozen in the midst of a promotion (SIGSTOP), and woken when its lease is lost and the other has gone on",
 		"no release is promoted twice, no target goes back to an older version or is written twice; who was replaced ends itself")
 	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})

@@ -33,7 +33,7 @@ func (p *pretended) end() {
 	}
 }
 
-func TestARowIsStoredOfWhatPassedAndOfNothingElse(t *testing.T) {
+func TestRowIsStoredOfWhatPassedAndOfNothingElse(t *testing.T) {
 	whole := []Row{{Test: "report.TestX/a case", Fault: "fire", Times: 2, Promise: "nothing burns", Seen: "0 of 3 burnt"}}
 	saw := func(r *Report) { r.Saw(2, "%d of 3 burnt", 0) }
 	for name, tt := range map[string]struct {
@@ -88,7 +88,7 @@ var two = []Row{
 	{Test: "a.TestA", Fault: "fire", Times: 20, Promise: "cold", Seen: "cold"},
 }
 
-func TestATableStandsBetweenTheWords(t *testing.T) {
+func TestTableStandsBetweenTheWords(t *testing.T) {
 	want := "# Faults\n\nWords.\n\n" + begin + `
 Run today.
 
@@ -126,7 +126,7 @@ func TestRowsOfTestsThatWereNotRunCanBeKept(t *testing.T) {
 	}
 }
 
-func TestAnEmptyFolderIsNoReport(t *testing.T) {
+func TestEmptyFolderIsNoReport(t *testing.T) {
 	if rows, err := Read(t.TempDir()); err == nil {
 		t.Errorf("read %v", rows)
 	}

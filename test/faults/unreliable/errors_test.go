@@ -31,7 +31,7 @@ const (
 	most = 60
 )
 
-func TestAThirdOfAllRequestsMayFail(t *testing.T) {
+func TestThirdOfAllRequestsMayFail(t *testing.T) {
 	reported := report.Begin(t, "of all requests, reads and writes, a third is answered 409, 429, 500, 503, times out, is dropped, or loses its answer",
 		"the same history; each target is written once for each release; no event is told twice; no hot loop")
 	t.Parallel()

@@ -94,7 +94,7 @@ func (f *fleet) watchesAreUp(ctx context.Context, least int) int {
 	return up
 }
 
-func TestWhatHappensWhileNoWatchIsUpIsSeen(t *testing.T) {
+func TestChangesAreSeenThatHappenWhileNoWatchIsUp(t *testing.T) {
 	reported := report.Begin(t, "no watch is up while a release is published, and while a gate is closed, opened and deleted: those that are opened break off, or are not answered",
 		"nothing is missed: what was released goes out, what was closed holds, what was opened lets go")
 	t.Parallel()

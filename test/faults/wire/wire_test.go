@@ -131,9 +131,9 @@ func (c *client) ask(method, path, body string) string {
 	return reported + " " + string(text)
 }
 
-// TestARequestIsJudgedWhenItHasComeWhole lets a client send half of a request, and make
+// TestRequestIsJudgedWhenItHasComeWhole lets a client send half of a request, and make
 // another request meanwhile.
-func TestARequestIsJudgedWhenItHasComeWhole(t *testing.T) {
+func TestRequestIsJudgedWhenItHasComeWhole(t *testing.T) {
 	wire, server, client := openTo(t)
 	judged := make(chan string, 2)
 	wire.Inject(func(r Request) Fault {
@@ -206,7 +206,7 @@ func TestEachFaultIsWhatItSays(t *testing.T) {
 	}
 }
 
-func TestWhatFollowsAFaultHappensBeforeTheClientLearnsOfIt(t *testing.T) {
+func TestFaultIsFollowedUpBeforeTheClientLearnsOfIt(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fault Fault
 		asked int // requests that the API server has received at that time
@@ -287,7 +287,7 @@ func follow(t *testing.T, wire *Wire, server *apiServer, client *client) *bufio.
 	return events
 }
 
-func TestAWatchIsCutOffOrExpires(t *testing.T) {
+func TestWatchIsCutOffOrExpires(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end  func(*Wire) int
 		last string // part of the last event
@@ -344,7 +344,7 @@ func TestWatchesAreHeldUntilTheyAreAllowed(t *testing.T) {
 	follow(t, wire, server, client)
 }
 
-func TestAWatchThatIsAmidAnEventIsOnlyCut(t *testing.T) {
+func TestWatchThatIsAmidAnEventIsOnlyCut(t *testing.T) {
 	wire, server, client := openTo(t)
 	events := follow(t, wire, server, client)
 	server.events <- "half"
