@@ -190,6 +190,13 @@ deflake: ## Run PACKAGES again and again (RUNS), with busy processors and proces
 	@go run ./test/controlplane/cmd/build -parts all
 	@env $(race_controller) go run ./test/cmd/deflake -runs $(RUNS) -p $(AT_ONCE) -- -vet=off -timeout=60m $(PACKAGES)
 
+# WORDS selects the tests.
+WORDS ?=
+
+.PHONY: cases
+cases: ## List the tests and their cases that contain all WORDS.
+	@go run ./test/cmd/cases $(WORDS)
+
 # TIMED is what is measured.
 TIMED ?= $(sort $(RECONCILERS) $(STORIES) $(EXTENDED))
 

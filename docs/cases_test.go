@@ -15,10 +15,10 @@ import (
 	"testing"
 )
 
-// named matches a test in the table of cases: its package, function and case.
+// named matches a test in the table of mistakes: its package, function and case.
 var named = regexp.MustCompile("`([a-z0-9]+)\\.((?:Test|Fuzz)\\w+)(?:/([^`]+))?`")
 
-func TestEveryCaseNamesTestsThatExist(t *testing.T) {
+func TestMistakesNameTestsThatExist(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "contributing", "cases.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -31,8 +31,8 @@ func TestEveryCaseNamesTestsThatExist(t *testing.T) {
 		}
 		rows++
 		names := named.FindAllStringSubmatch(line, -1)
-		if len(names) == 0 && !strings.Contains(line, "*not yet*: ") {
-			t.Errorf("no test is named, nor said to be missing: %s", line)
+		if len(names) == 0 {
+			t.Errorf("no test is named: %s", line)
 		}
 		for _, name := range names {
 			if !tests[name[1]].has(name[2], name[3]) {
@@ -40,8 +40,8 @@ func TestEveryCaseNamesTestsThatExist(t *testing.T) {
 			}
 		}
 	}
-	if rows < 150 {
-		t.Errorf("found only %d cases", rows)
+	if rows < 48 {
+		t.Errorf("found only %d mistakes", rows)
 	}
 }
 
