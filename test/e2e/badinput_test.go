@@ -9,9 +9,7 @@ import (
 	"time"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
@@ -77,8 +75,7 @@ var mistakes = map[string]mistake{
 	"no ImagePolicy": {
 		make: func(s *stage.Stage) {
 			offer(s) // otherwise the policy would first report that it has no tags yet
-			s.Delete(s.ImagePolicy(""))
-			awaitGone(s)
+			deletePolicy(s)
 		},
 		mend:      func(s *stage.Stage) { s.Create(s.ImagePolicy(">=1.0.0")) },
 		condition: "ReleasesUpdated=False ImagePolicyNotFound: ",
@@ -179,13 +176,19 @@ func offer(s *stage.Stage) {
 	s.AwaitOffer("1.0.0")
 }
 
-// awaitGone waits until Flux has removed its finalizer and the ImagePolicy is deleted.
-func awaitGone(s *stage.Stage) {
+// deletePolicy deletes the ImagePolicy and waits until the controller has seen that it is
+// gone, which another Rollout shows. Otherwise a new Rollout might still be offered the
+// release.
+func deletePolicy(s *stage.Stage) {
 	s.T.Helper()
-	policy := s.ImagePolicy("")
-	stage.Eventually(s.T, "no ImagePolicy", func() (bool, string) {
-		err := s.Plane.Client().Get(s.T.Context(), client.ObjectKeyFromObject(policy), policy)
-		return apierrors.IsNotFound(err), fmt.Sprint(err)
+	witness := s.Rollout()
+	witness.Name = "witness"
+	s.Create(witness)
+	s.Delete(s.ImagePolicy(""))
+	stage.Eventually(s.T, "a Rollout that misses its ImagePolicy", func() (bool, string) {
+		s.Read(witness)
+		seen := stage.Condition(witness, v1alpha1.ReleasesUpdatedCondition)
+		return strings.Contains(seen, v1alpha1.ImagePolicyNotFoundReason), seen
 	})
 }
 
