@@ -127,8 +127,8 @@ func TestShardDiffersInNamesAndSelector(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := only(all, "Deployment", "rollout-controller-controller-manager-shard1")
-	printed, err := manifests.Helm(t.Context(), "template", "rollout-controller-shard1", filepath.Join(parts.Root(), manifests.Chart),
-		"--namespace="+manifests.Namespace, "--kube-version=1.36.0", "--set=crds.install=false,watchLabelSelector=sharding.fluxcd.io/key=shard1")
+	printed, err := manifests.Rendered(t.Context(), manifests.Chart, "rollout-controller-shard1", manifests.Namespace,
+		"--set=crds.install=false,watchLabelSelector=sharding.fluxcd.io/key=shard1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestAdmissionModeIsChosenByTheCluster(t *testing.T) {
 		"an older one":              {"1.33.0", "auto", false},
 		"1.36, and somebody's wish": {"1.36.0", "webhook", false},
 	} {
-		printed, err := manifests.Helm(t.Context(), "template", manifests.Release, filepath.Join(parts.Root(), manifests.Chart),
+		printed, err := manifests.Rendered(t.Context(), manifests.Chart, manifests.Release, manifests.Namespace,
 			"--kube-version="+tt.version, "--set=deploymentCoordination.enabled=true,deploymentCoordination.admission="+tt.admission)
 		if err != nil {
 			t.Fatal(err)
@@ -313,11 +313,11 @@ func TestArtifactHubListsTheKindsThatAChartInstalls(t *testing.T) {
 // install, sorted.
 func installedKinds(t *testing.T, folder string) []string {
 	t.Helper()
-	args := []string{"template", "kinds", filepath.Join(parts.Root(), folder), "--kube-version", "1.36.0"}
+	var args []string
 	if folder == "charts/rollout-controller" {
 		args = append(args, "--set", "deploymentCoordination.enabled=true")
 	}
-	printed, err := manifests.Helm(t.Context(), args...)
+	printed, err := manifests.Rendered(t.Context(), folder, "kinds", manifests.Namespace, args...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, printed)
 	}

@@ -5,7 +5,6 @@ package charts_test
 import (
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
@@ -221,7 +219,7 @@ func TestChartOfCRDsHasTheKindAndNoValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	printed, err := manifests.Helm(t.Context(), "template", "crds", filepath.Join(parts.Root(), "charts/kube-deployment-coordinator-crds"), "--kube-version=1.36.0")
+	printed, err := manifests.Rendered(t.Context(), "charts/kube-deployment-coordinator-crds", "crds", manifests.Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -221,7 +221,5 @@ func (c chart) rendered(t *testing.T, args ...string) string {
 
 func (c chart) template(t *testing.T, args ...string) ([]byte, error) {
 	t.Helper()
-	return manifests.Helm(t.Context(), append([]string{
-		"template", c.release, filepath.Join(parts.Root(), c.folder), "--namespace=" + c.namespace, "--kube-version=1.36.0",
-	}, args...)...)
+	return manifests.Rendered(t.Context(), c.folder, c.release, c.namespace, args...)
 }

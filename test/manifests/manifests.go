@@ -79,25 +79,29 @@ func Helm(ctx context.Context, args ...string) ([]byte, error) {
 	return run(ctx, helm, args...)
 }
 
+// Rendered returns what `helm template` prints for the chart in a folder of the
+// repository, as a release in a namespace. The other arguments are those of Helm. They may
+// name another --kube-version.
+func Rendered(ctx context.Context, chart, release, namespace string, args ...string) ([]byte, error) {
+	return Helm(ctx, append([]string{
+		"template", release, filepath.Join(parts.Root(), chart), "--namespace=" + namespace, "--kube-version=" + kubeVersion,
+	}, args...)...)
+}
+
 // Template renders the chart as the release rollout-controller in the namespace
 // kuberik-system. It passes more arguments to `helm template`.
 func Template(ctx context.Context, args ...string) ([]*unstructured.Unstructured, error) {
-	stream, err := Helm(ctx, append([]string{
-		"template", Release, filepath.Join(parts.Root(), Chart), "--namespace=" + Namespace, "--kube-version=" + kubeVersion,
-	}, args...)...)
-	if err != nil {
-		return nil, err
-	}
-	return Decode(stream)
+	return decoded(Rendered(ctx, Chart, Release, Namespace, args...))
 }
 
 // Coordinator renders the chart of the coordinator of Deployments into a namespace. It
 // passes more arguments to `helm template`.
 func Coordinator(ctx context.Context, namespace string, args ...string) ([]*unstructured.Unstructured, error) {
 	const name = "kube-deployment-coordinator"
-	stream, err := Helm(ctx, append([]string{
-		"template", name, filepath.Join(parts.Root(), "charts", name), "--namespace=" + namespace, "--kube-version=" + kubeVersion,
-	}, args...)...)
+	return decoded(Rendered(ctx, "charts/"+name, name, namespace, args...))
+}
+
+func decoded(stream []byte, err error) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
