@@ -4,15 +4,15 @@ package docs_test
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/fluxrollouts/rollout-controller/test/testfiles"
 )
 
 // named matches a test in the table of mistakes: its package, function and case.
@@ -63,19 +63,7 @@ func (f *testFunctions) has(function, testCase string) bool {
 func testsByPackage(t *testing.T) map[string]*testFunctions {
 	t.Helper()
 	packages := map[string]*testFunctions{}
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && path != root && (entry.Name() == "bin" || strings.HasPrefix(entry.Name(), ".")):
-			return filepath.SkipDir
-		case entry.IsDir() || !strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
+	err := testfiles.Each(root, func(path string, _ *token.FileSet, file *ast.File) error {
 		name := filepath.Base(filepath.Dir(path))
 		if packages[name] == nil {
 			packages[name] = &testFunctions{texts: map[string]map[string]bool{}, beside: map[string]bool{}}
@@ -92,8 +80,7 @@ func testsByPackage(t *testing.T) map[string]*testFunctions {
 func (f *testFunctions) read(file *ast.File) {
 	for _, declaration := range file.Decls {
 		function, ok := declaration.(*ast.FuncDecl)
-		isTest := ok && function.Recv == nil &&
-			(strings.HasPrefix(function.Name.Name, "Test") || strings.HasPrefix(function.Name.Name, "Fuzz"))
+		isTest := ok && testfiles.IsTest(function)
 		texts := f.beside
 		if isTest {
 			texts = map[string]bool{}

@@ -5,12 +5,12 @@ package main
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/fluxrollouts/rollout-controller/test/testfiles"
 )
 
 // test is a test function, with the names of its cases in the order of the source.
@@ -24,44 +24,23 @@ type test struct {
 // read returns the tests of all packages below a folder, in the order of their files.
 func read(root string) ([]test, error) {
 	var tests []test
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
+	err := testfiles.Each(root, func(path string, positions *token.FileSet, file *ast.File) error {
+		name, err := filepath.Rel(root, path)
+		if err != nil {
 			return err
-		case entry.IsDir() && path != root && (entry.Name() == "bin" || strings.HasPrefix(entry.Name(), ".")):
-			return filepath.SkipDir
-		case entry.IsDir() || !strings.HasSuffix(path, "_test.go"):
-			return nil
 		}
-		found, err := readFile(root, path)
-		tests = append(tests, found...)
-		return err
+		for _, declaration := range file.Decls {
+			if function, ok := declaration.(*ast.FuncDecl); ok && testfiles.IsTest(function) {
+				tests = append(tests, test{
+					file: filepath.ToSlash(name), line: positions.Position(function.Pos()).Line,
+					name: function.Name.Name, cases: casesOf(function),
+				})
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the tests: %w", err)
-	}
-	return tests, nil
-}
-
-func readFile(root, path string) ([]test, error) {
-	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-	if err != nil {
-		return nil, err
-	}
-	name, err := filepath.Rel(root, path)
-	if err != nil {
-		return nil, err
-	}
-	var tests []test
-	for _, declaration := range file.Decls {
-		function, ok := declaration.(*ast.FuncDecl)
-		if ok && function.Recv == nil && (strings.HasPrefix(function.Name.Name, "Test") || strings.HasPrefix(function.Name.Name, "Fuzz")) {
-			tests = append(tests, test{
-				file: filepath.ToSlash(name), line: files.Position(function.Pos()).Line,
-				name: function.Name.Name, cases: casesOf(function),
-			})
-		}
 	}
 	return tests, nil
 }
