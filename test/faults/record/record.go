@@ -174,9 +174,9 @@ func (r *Recorder) present() []Sight {
 }
 
 func (r *Recorder) note(object client.Object, gone, gap bool) {
-	at, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	at, err := version(object)
 	if err != nil {
-		r.t.Errorf("read a resourceVersion: %v", err)
+		r.t.Error(err)
 		return
 	}
 	r.mu.Lock()
@@ -219,7 +219,8 @@ func (r *Recorder) catchUp(kind client.ObjectList) {
 	}
 }
 
-// lacks returns a stored object whose state was not seen yet, as text.
+// lacks returns a stored object whose state was not seen yet, or an object whose deletion
+// was not, as text.
 func (r *Recorder) lacks(ctx context.Context, kind client.ObjectList) string {
 	list := kind.DeepCopyObject().(client.ObjectList)
 	if err := r.client.List(ctx, list, client.InNamespace(r.namespace)); err != nil {
@@ -229,14 +230,49 @@ func (r *Recorder) lacks(ctx context.Context, kind client.ObjectList) string {
 	if err != nil {
 		return err.Error()
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	there := map[types.UID]bool{}
 	for _, item := range objects {
 		object := item.(client.Object)
-		at, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
-		if seen := r.latest[object.GetUID()].At; err != nil || seen < at {
-			return fmt.Sprintf("%s at %d, seen at %d", client.ObjectKeyFromObject(object), at, seen)
+		there[object.GetUID()] = true
+		if lacks := r.lacksState(object); lacks != "" {
+			return lacks
+		}
+	}
+	return r.lacksDeletion(list, there)
+}
+
+func (r *Recorder) lacksState(object client.Object) string {
+	at, err := version(object)
+	if err != nil {
+		return err.Error()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if seen := r.latest[object.GetUID()].At; seen < at {
+		return fmt.Sprintf("%s at %d, seen at %d", client.ObjectKeyFromObject(object), at, seen)
+	}
+	return ""
+}
+
+// lacksDeletion is about objects that were seen before the list was made and are not in
+// it. Without it, a record would be called complete while a deletion is still on its way.
+func (r *Recorder) lacksDeletion(list client.ObjectList, there map[types.UID]bool) string {
+	listed, err := version(list)
+	if err != nil {
+		return err.Error()
+	}
+	for _, s := range r.present() {
+		if sameKind(list, s.Object) && !there[s.Object.GetUID()] && s.At <= listed {
+			return fmt.Sprintf("the deletion of %s, seen at %d", client.ObjectKeyFromObject(s.Object), s.At)
 		}
 	}
 	return ""
+}
+
+func version(of metav1.Common) (uint64, error) {
+	at, err := strconv.ParseUint(of.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read a resourceVersion: %w", err)
+	}
+	return at, nil
 }

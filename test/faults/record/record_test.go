@@ -4,11 +4,13 @@ package record
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -54,6 +56,13 @@ func TestEveryStateIsSeenInOrderAndTheAPIServerMayBeAwayMeanwhile(t *testing.T) 
 		t.Fatal(err)
 	}
 
+	late := &Recorder{t: t, client: recorder.client, latest: map[types.UID]Sight{}}
+	for _, s := range before {
+		late.latest[s.Object.GetUID()] = s
+	}
+	if got := late.lacks(t.Context(), &v1alpha1.HealthCheckList{}); !strings.Contains(got, "the deletion of ") {
+		t.Errorf("a record without the deletion lacks %q", got)
+	}
 	if diff := cmp.Diff([]string{"first ", "web ", "first 1", "web 1", "first 2", "web 2"}, reported(before)); diff != "" {
 		t.Errorf("states before (-want +got):\n%s", diff)
 	}
