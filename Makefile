@@ -133,7 +133,7 @@ docs: ## Build the pages of docs/ as a site in bin/site. It needs Node.
 pictures: ## Draw the picture of the README from what the demo prints.
 	@mkdir -p bin docs/pictures
 	@$(MAKE) --no-print-directory demo DEMO_ARGS=--once > bin/demo.txt
-	@go run ./test/cmd/pictures -chapter "3. A bad release" -in bin/demo.txt -out docs/pictures/bad-release.svg
+	@go run ./test/cmd/pictures -step "3. A bad release" -in bin/demo.txt -out docs/pictures/bad-release.svg
 
 ##@ Test
 
@@ -151,7 +151,7 @@ test-unit: ## Test what needs no API server.
 	@$(step) "Unit tests" $(brief) $(go_test) -short $(without_apiserver)
 
 .PHONY: test-controlled
-test-controlled: ## Test the reconcilers under the race detector, and the end-to-end stories.
+test-controlled: ## Test the reconcilers under the race detector, and the end-to-end tests.
 	@$(say_no_race)
 	@go run ./test/controlplane/cmd/build -parts all
 	@$(step) "Reconcilers" $(watched) -short -shuffle=on -p $(AT_ONCE) -timeout 30m $(RECONCILERS)

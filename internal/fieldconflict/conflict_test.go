@@ -193,7 +193,7 @@ func TestConflictKeepsItsPausesWhateverHappens(t *testing.T) {
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		c, now, last := &fieldconflict.Conflict{}, noon, time.Time{}
-		var story []string
+		var log []string
 		for range 40 {
 			now = now.Add(time.Duration(random.IntN(900)) * second)
 			switch random.IntN(4) {
@@ -206,37 +206,37 @@ func TestConflictKeepsItsPausesWhateverHappens(t *testing.T) {
 					continue
 				}
 				if c.Message() != "" && now.Sub(last) < fieldconflict.ShortestPause {
-					t.Fatalf("seed %d: written after %s: %v", seed, now.Sub(last), story)
+					t.Fatalf("seed %d: written after %s: %v", seed, now.Sub(last), log)
 				}
 				c.Wrote("1.0.0", now)
 				last = now
 			}
-			story = append(story, fmt.Sprintf("%s %q", now.Sub(noon), c.Message()))
-			checkNext(t, seed, *c, story)
+			log = append(log, fmt.Sprintf("%s %q", now.Sub(noon), c.Message()))
+			checkNext(t, seed, *c, log)
 		}
 	}
 }
 
 // checkNext expects that at Next a lost field may be written, and that a kept one has
 // proved that the other manager is gone.
-func checkNext(t *testing.T, seed uint64, c fieldconflict.Conflict, story []string) {
+func checkNext(t *testing.T, seed uint64, c fieldconflict.Conflict, log []string) {
 	t.Helper()
 	next := c.Next()
 	switch {
 	case c.Message() == "":
 		if !next.IsZero() {
-			t.Fatalf("seed %d: nothing is contested, and yet it waits until %s: %v", seed, next, story)
+			t.Fatalf("seed %d: nothing is contested, and yet it waits until %s: %v", seed, next, log)
 		}
 	case c.Lost():
 		if !c.MayWrite(c.Version(), next) || c.MayWrite(c.Version(), next.Add(-1)) {
-			t.Fatalf("seed %d: it may not be written first at %s: %v", seed, next, story)
+			t.Fatalf("seed %d: it may not be written first at %s: %v", seed, next, log)
 		}
 	default:
 		early := c
 		early.Kept(next.Add(-1))
 		c.Kept(next)
 		if early.Message() == "" || c.Message() != "" {
-			t.Fatalf("seed %d: it has not ended first at %s: %v", seed, next, story)
+			t.Fatalf("seed %d: it has not ended first at %s: %v", seed, next, log)
 		}
 	}
 }

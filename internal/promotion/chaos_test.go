@@ -90,7 +90,7 @@ func (w *world) pushAny() {
 	if w.chance(3) {
 		w.unhealthy[tag] = time.Duration(w.rng.IntN(60)) * time.Minute
 	}
-	w.tell("registry", "%s is pushed, bad: %t", tag, w.unhealthy[tag] > 0)
+	w.log("registry", "%s is pushed, bad: %t", tag, w.unhealthy[tag] > 0)
 }
 
 // pushAgain moves a tag to other content.
@@ -100,7 +100,7 @@ func (w *world) pushAgain() {
 		return
 	}
 	w.pushes[tag]++
-	w.tell("registry", "%s is pushed again", tag)
+	w.log("registry", "%s is pushed again", tag)
 }
 
 func (w *world) has(tag string) bool {
@@ -118,7 +118,7 @@ func (w *world) withdrawAny() {
 		return
 	}
 	i := w.rng.IntN(len(w.registry))
-	w.tell("registry", "%s is deleted", w.registry[i])
+	w.log("registry", "%s is deleted", w.registry[i])
 	w.registry = append(w.registry[:i:i], w.registry[i+1:]...)
 }
 
@@ -128,7 +128,7 @@ func (w *world) pinAny() {
 		tag = known[w.rng.IntN(len(known))].Tag
 	}
 	w.rollout.Spec.WantedVersion = &tag
-	w.tell("person", "pins %s", tag)
+	w.log("person", "pins %s", tag)
 }
 
 // askAny makes a request by annotation, valid or not.
@@ -143,13 +143,13 @@ func (w *world) askAny() {
 	request := requests[w.rng.IntN(len(requests))]
 	metav1.SetMetaDataAnnotation(&w.rollout.ObjectMeta, request[0], request[1])
 	w.memory.said = w.memory.said || request[0] == user
-	w.tell("person", "annotates %s=%s", request[0], request[1])
+	w.log("person", "annotates %s=%s", request[0], request[1])
 }
 
 func (w *world) unpin() {
 	if w.rollout.Pinned() != "" {
 		w.rollout.Spec.WantedVersion = nil
-		w.tell("person", "unpins")
+		w.log("person", "unpins")
 	}
 }
 
@@ -159,7 +159,7 @@ func (w *world) turnGate() {
 		turned.Closed()
 	}
 	w.gates = []v1alpha1.RolloutGate{*turned.Obj()}
-	w.tell("gates", "passing: %t", turned.Obj().IsPassing())
+	w.log("gates", "passing: %t", turned.Obj().IsPassing())
 }
 
 func (w *world) allowAny() {
@@ -170,7 +170,7 @@ func (w *world) allowAny() {
 		}
 	}
 	w.gates = []v1alpha1.RolloutGate{*gate("tests").Allow(some...).Obj()}
-	w.tell("gates", "allow %v", some)
+	w.log("gates", "allow %v", some)
 }
 
 func (w *world) crashSoon() { w.crashAfter = 1 + w.rng.IntN(8) }
@@ -178,13 +178,13 @@ func (w *world) crashSoon() { w.crashAfter = 1 + w.rng.IntN(8) }
 // losePolicy deletes the policy, and creates it again later.
 func (w *world) losePolicy() {
 	w.policyGoneUntil = w.iteration + 1 + w.rng.IntN(10)
-	w.tell("ImagePolicy", "cannot be read for %d iterations", w.policyGoneUntil-w.iteration)
+	w.log("ImagePolicy", "cannot be read for %d iterations", w.policyGoneUntil-w.iteration)
 }
 
 // goAway leaves the controller without a node for a while.
 func (w *world) goAway() {
 	w.awayUntil = w.iteration + 1 + w.rng.IntN(30)
-	w.tell("fate", "no controller for %d iterations", w.awayUntil-w.iteration)
+	w.log("fate", "no controller for %d iterations", w.awayUntil-w.iteration)
 }
 
 // changeByHand writes another version into a target as another user, who owns the field
@@ -196,13 +196,13 @@ func (w *world) changeByHand() {
 	object := w.targets[w.rng.IntN(len(w.targets))]
 	object.carries, object.written = "by-hand", false
 	w.memory.tampered = w.memory.lastID
-	w.tell("person", "changes %s", object.name)
+	w.log("person", "changes %s", object.name)
 }
 
 func (w *world) loseStatusRarely() {
 	if w.chance(4) && len(w.rollout.Status.History) > 0 {
 		w.loseStatus()
-		w.tell("fate", "loses the status")
+		w.log("fate", "loses the status")
 	}
 }
 
@@ -212,7 +212,7 @@ func (w *world) loseStatusRarely() {
 func (w *world) calmDown() {
 	w.gates, w.schedules, w.crashAfter, w.awayUntil, w.policyGoneUntil, w.rng, w.rollout.Annotations = nil, nil, 0, 0, 0, nil, nil
 	w.registry = append(w.registry, final)
-	w.tell("world", "calms down")
+	w.log("world", "calms down")
 }
 
 func (w *world) bringOutFinal() {

@@ -353,7 +353,7 @@ func (w *world) checkSuccess(in promotion.Input) {
 func (w *world) fail(format string, args ...any) {
 	w.t.Helper()
 	w.endIteration()
-	for _, line := range w.story {
+	for _, line := range w.lines {
 		w.t.Log(line)
 	}
 	w.t.Fatalf(format, args...)

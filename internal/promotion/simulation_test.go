@@ -20,37 +20,37 @@ import (
 )
 
 var (
-	update   = flag.Bool("update", false, "write the golden stories anew")
+	update   = flag.Bool("update", false, "write the golden files again")
 	onlySeed = flag.Uint64("seed", 0, "simulate with this seed instead of fresh ones")
 	more     = flag.Int("seeds", 1, "simulate with this many times as many fresh seeds")
 )
 
-// These numbers are how often a simulation runs with a random seed: each story, whose
+// These numbers are how often a simulation runs with a random seed: each scenario, whose
 // events are fixed, and the chaos run, in which anything may happen. make test-long runs
 // more.
 const (
-	freshSeedsOfAStory = 12
-	freshSeedsOfChaos  = 100
+	freshSeedsOfAScenario = 12
+	freshSeedsOfChaos     = 100
 )
 
-// The real engine runs while mutators play everyone else. Every story runs in fixed
+// The real engine runs while mutators play everyone else. Every scenario runs in fixed
 // order, and its events are compared with the golden file of its name. It also runs with
 // seed 0 and with fresh seeds: then everyone acts in any order and takes any time.
-// Invariants are checked after every step, and each run must end as the story says. To
+// Invariants are checked after every step, and each run must end as the scenario says. To
 // write the golden files again, and to look into a seed that failed:
 //
-//	go test ./internal/promotion -run TestStories -update
-//	go test ./internal/promotion -run TestStories -seed 6845808553626121445
-func TestStories(t *testing.T) {
-	for name, story := range stories {
+//	go test ./internal/promotion -run TestScenarios -update
+//	go test ./internal/promotion -run TestScenarios -seed 6845808553626121445
+func TestScenarios(t *testing.T) {
+	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Run("in fixed order", func(t *testing.T) {
-				w := story.play(t, nil)
-				compareGolden(t, name, w.story)
+				w := scenario.play(t, nil)
+				compareGolden(t, name, w.lines)
 			})
-			for _, seed := range seeds(freshSeedsOfAStory) {
+			for _, seed := range seeds(freshSeedsOfAScenario) {
 				t.Run(fmt.Sprintf("with seed %d", seed), func(t *testing.T) {
-					story.play(t, random(seed))
+					scenario.play(t, random(seed))
 				})
 			}
 		})
@@ -75,8 +75,8 @@ func seeds(fresh int) []uint64 {
 
 func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
-// story is what users do: each event once and in order, when its time comes.
-type story struct {
+// scenario is what users do: each event once and in order, when its time comes.
+type scenario struct {
 	rollout *fixture.RolloutBuilder
 	setUp   func(*world)
 	events  []event
@@ -91,7 +91,7 @@ type event struct {
 	do   func(*world)
 }
 
-func (s story) play(t *testing.T, rng *rand.Rand) *world {
+func (s scenario) play(t *testing.T, rng *rand.Rand) *world {
 	t.Helper()
 	w := newWorld(t, s.rollout, rng)
 	if s.setUp != nil {
@@ -100,7 +100,7 @@ func (s story) play(t *testing.T, rng *rand.Rand) *world {
 	left := slices.Clone(s.events)
 	people := func() {
 		for len(left) > 0 && left[0].when(w) {
-			w.tell(left[0].who, "%s", left[0].what)
+			w.log(left[0].who, "%s", left[0].what)
 			left[0].do(w)
 			left = left[1:]
 		}
@@ -139,10 +139,10 @@ func (w *world) staysAtRest() {
 	}
 }
 
-func compareGolden(t *testing.T, name string, story []string) {
+func compareGolden(t *testing.T, name string, lines []string) {
 	t.Helper()
 	file := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".golden")
-	got := "## " + name + "\n\n" + strings.Join(story, "\n") + "\n"
+	got := "## " + name + "\n\n" + strings.Join(lines, "\n") + "\n"
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)

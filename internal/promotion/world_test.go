@@ -61,8 +61,8 @@ type world struct {
 
 	memory    memory
 	iteration int
-	story     []string
-	news      []string
+	lines     []string
+	pending   []string
 	reported  map[string]string
 }
 
@@ -133,7 +133,7 @@ func (w *world) step(people func()) {
 	for _, act := range acting {
 		act()
 	}
-	w.tellNextLook()
+	w.logNextLook()
 	w.endIteration()
 	w.advanceClock()
 }
@@ -176,7 +176,7 @@ func (w *world) scan() {
 	if w.reflection == "Never" {
 		w.latest.Digest = nil
 	}
-	w.tell("ImagePolicy", "names %s", newest)
+	w.log("ImagePolicy", "names %s", newest)
 }
 
 // content returns the digest that a tag points to.
@@ -199,7 +199,7 @@ func (w *world) flux() {
 			if object.image != "" {
 				object.pulled, object.pulledAt = content, w.now
 			}
-			w.tell("Flux", "%s runs %s", object.name, object.applied)
+			w.log("Flux", "%s runs %s", object.name, object.applied)
 		}
 	}
 }
@@ -224,7 +224,7 @@ func (w *world) evaluateOne(by *writer) {
 		return
 	}
 	if stored.Status != status {
-		w.tell("HealthCheck "+by.check.Name, "%s", status)
+		w.log("HealthCheck "+by.check.Name, "%s", status)
 	}
 	stored.Status = status
 	if status == v1alpha1.HealthStatusUnhealthy {
@@ -269,7 +269,7 @@ func (w *world) reconcile() {
 func (w *world) pass() bool {
 	in := w.gather()
 	d := w.decide(in)
-	w.tellDecision(d)
+	w.logDecision(d)
 	w.recheckAt = d.RecheckAt
 	writes := w.record(in, d)
 	if w.dies(writes) {
@@ -291,7 +291,7 @@ func (w *world) dies(writes int) bool {
 	}
 	w.crashAfter = 0
 	w.memory.deaths++
-	w.tell("controller", "dies")
+	w.log("controller", "dies")
 	w.recheckAt = time.Time{}
 	return true
 }
@@ -375,7 +375,7 @@ func (w *world) answer(of question) promotion.Metadata {
 	if of.digest == "" {
 		of.digest = w.content(of.tag)
 	}
-	w.tell("registry", "describes %s as %s", of.tag, of.digest)
+	w.log("registry", "describes %s as %s", of.tag, of.digest)
 	return promotion.Metadata{Tag: of.tag, Digest: of.digest, Revision: "rev-" + of.digest}
 }
 
@@ -411,7 +411,7 @@ func (w *world) record(in promotion.Input, d promotion.Decision) int {
 	promotion.ResolveMetadata(in, &w.rollout.Status)
 	w.showTargets(in, d)
 	w.showCandidates(in)
-	w.tellTransitions(before, d)
+	w.logTransitions(before, d)
 	w.checkRecord(in, d)
 	if (d.Action == promotion.Nothing || d.Action == promotion.Wait) &&
 		len(before.Status.AvailableReleases) == len(d.Ledger) {
@@ -460,7 +460,7 @@ func (w *world) actions(d promotion.Decision) []func() {
 		complete := steps[len(steps)-1]
 		writes = append(append(writes, steps[:len(steps)-1]...), func() {
 			complete()
-			w.tell("controller", "resets HealthCheck %s", check.Name)
+			w.log("controller", "resets HealthCheck %s", check.Name)
 		})
 	}
 	return writes
@@ -469,15 +469,15 @@ func (w *world) actions(d promotion.Decision) []func() {
 // spend removes the annotations that were used up, if the API server accepts it.
 func (w *world) consume(d promotion.Decision) {
 	if w.chance(4) {
-		w.tell("API server", "does not answer")
+		w.log("API server", "does not answer")
 		return
 	}
 	for _, key := range d.Consumed {
 		delete(w.rollout.Annotations, key)
-		w.tell("controller", "removes the annotation %s", key)
+		w.log("controller", "removes the annotation %s", key)
 	}
 	for _, answer := range d.Answers {
-		w.tell("answer", "%s: %s", answer.Reason, answer.Message)
+		w.log("answer", "%s: %s", answer.Reason, answer.Message)
 	}
 }
 
@@ -501,7 +501,7 @@ func (w *world) setRecovery(why *promotion.Note) {
 	status, reason := metav1.ConditionFalse, v1alpha1.NormalReason
 	if why != nil {
 		status, reason = metav1.ConditionTrue, why.Reason
-		w.tell("recovery", "%s", why.Message)
+		w.log("recovery", "%s", why.Message)
 	}
 	w.rollout.Status.Conditions = []metav1.Condition{{Type: v1alpha1.BakeFailureDisabledCondition, Status: status, Reason: reason}}
 }
@@ -511,74 +511,74 @@ func (w *world) write(object *fluxObject, tag string) {
 	if w.rng != nil {
 		object.delay = w.rng.IntN(4)
 	}
-	w.tell("controller", "writes %s to %s", tag, object.name)
+	w.log("controller", "writes %s to %s", tag, object.name)
 }
 
-// The functions below write the story. tellOnce never repeats the previous text of its
+// The functions below write the scenario. logOnce never repeats the previous text of its
 // topic.
 
-func (w *world) tell(who, what string, args ...any) {
-	w.news = append(w.news, who+": "+fmt.Sprintf(what, args...))
+func (w *world) log(who, what string, args ...any) {
+	w.pending = append(w.pending, who+": "+fmt.Sprintf(what, args...))
 }
 
-func (w *world) tellOnce(topic, who, what string) {
+func (w *world) logOnce(topic, who, what string) {
 	if w.reported[topic] == what {
 		return
 	}
 	w.reported[topic] = what
 	if what != "" {
-		w.tell(who, "%s", what)
+		w.log(who, "%s", what)
 	}
 }
 
-func (w *world) tellDecision(d promotion.Decision) {
+func (w *world) logDecision(d promotion.Decision) {
 	waits := ""
 	if d.Action == promotion.Wait {
 		waits = "waits, " + d.Reason + ": " + d.Message
 	}
-	w.tellOnce("wait", w.current().Version.Tag, waits)
+	w.logOnce("wait", w.current().Version.Tag, waits)
 	for _, verdict := range d.Candidates {
 		var holds []string
 		for _, hold := range verdict.Holds {
 			holds = append(holds, "held, "+hold.Reason+": "+hold.Message)
 		}
-		w.tellOnce("hold "+verdict.Release.Tag, verdict.Release.Tag, strings.Join(holds, "; "))
+		w.logOnce("hold "+verdict.Release.Tag, verdict.Release.Tag, strings.Join(holds, "; "))
 	}
 	for _, note := range d.Notes {
-		w.tell("note", "%s: %s", note.Reason, note.Message)
+		w.log("note", "%s: %s", note.Reason, note.Message)
 	}
-	w.tellProblem("problem", d.Problem)
-	w.tellProblem("refused", d.Declined)
+	w.logProblem("problem", d.Problem)
+	w.logProblem("refused", d.Declined)
 }
 
-func (w *world) tellProblem(who string, problem *promotion.Problem) {
+func (w *world) logProblem(who string, problem *promotion.Problem) {
 	if problem != nil {
-		w.tellOnce(who, who, problem.Reason+": "+problem.Message)
+		w.logOnce(who, who, problem.Reason+": "+problem.Message)
 	}
 }
 
-// tellTransitions writes what the record changed.
-func (w *world) tellTransitions(before *v1alpha1.Rollout, d promotion.Decision) {
+// logTransitions writes what the record changed.
+func (w *world) logTransitions(before *v1alpha1.Rollout, d promotion.Decision) {
 	after := w.rollout.Status.History
 	if d.Action.Promotes() {
 		delete(w.reported, "hold "+d.Release.Tag)
 		if len(after) > 1 && before.Current().State() != after[1].State() {
-			w.tellTransition(before.Current().State(), &after[1])
+			w.logTransition(before.Current().State(), &after[1])
 		}
-		w.tell(d.Release.Tag, "%s (%s)", strings.ToLower(string(d.Action)), d.Message)
-		w.tell(d.Release.Tag, "%s (%s)", after[0].State(), *after[0].BakeStatusMessage)
+		w.log(d.Release.Tag, "%s (%s)", strings.ToLower(string(d.Action)), d.Message)
+		w.log(d.Release.Tag, "%s (%s)", after[0].State(), *after[0].BakeStatusMessage)
 		return
 	}
 	if len(after) > 0 && before.Current().State() != after[0].State() {
-		w.tellTransition(before.Current().State(), &after[0])
+		w.logTransition(before.Current().State(), &after[0])
 	}
 }
 
-func (w *world) tellTransition(from v1alpha1.BakeStatus, entry *v1alpha1.DeploymentHistoryEntry) {
-	w.tell(entry.Version.Tag, "%s -> %s (%s)", from, entry.State(), *entry.BakeStatusMessage)
+func (w *world) logTransition(from v1alpha1.BakeStatus, entry *v1alpha1.DeploymentHistoryEntry) {
+	w.log(entry.Version.Tag, "%s -> %s (%s)", from, entry.State(), *entry.BakeStatusMessage)
 }
 
-func (w *world) tellNextLook() {
+func (w *world) logNextLook() {
 	next := ""
 	if !w.recheckAt.IsZero() {
 		next = clockText(w.recheckAt)
@@ -586,17 +586,17 @@ func (w *world) tellNextLook() {
 			next = "just after " + next
 		}
 	}
-	w.tellOnce("next", "next look", next)
+	w.logOnce("next", "next look", next)
 }
 
 func (w *world) endIteration() {
-	if len(w.news) > 0 {
-		w.story = append(w.story, fmt.Sprintf("[Rollout %s] iteration %d, %s", w.rollout.Name, w.iteration, clockText(w.now)))
-		for _, line := range append(w.news, "= "+w.state()) {
-			w.story = append(w.story, "  "+line)
+	if len(w.pending) > 0 {
+		w.lines = append(w.lines, fmt.Sprintf("[Rollout %s] iteration %d, %s", w.rollout.Name, w.iteration, clockText(w.now)))
+		for _, line := range append(w.pending, "= "+w.state()) {
+			w.lines = append(w.lines, "  "+line)
 		}
 	}
-	w.news = nil
+	w.pending = nil
 }
 
 // state returns what the next decision rests on, so that a reader can check it: what the

@@ -185,7 +185,7 @@ func TestChangeWakesTheNamespacesThatHaveCoordinations(t *testing.T) {
 	g := NewWithT(t)
 	installRights(t)
 	r := startReplica(t, webhook.Options{})
-	s := newStage(t, "none")
+	s := newEnv(t, "none")
 	c := a()
 	c.Namespace = s.namespace
 	s.Expect(testClient.Create(s.ctx, c)).To(Succeed())

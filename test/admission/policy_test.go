@@ -19,7 +19,7 @@ func TestPolicyHoldsWhatTheRuleHolds(t *testing.T) {
 	installPolicy(t)
 	for name, c := range Cases(Elsewhere) {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t, policyForm)
+			s := newEnv(t, policyForm)
 			c = Cases(s.namespace)[name]
 			s.play(c)
 			paused := c.PausedBy

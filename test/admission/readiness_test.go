@@ -86,7 +86,7 @@ func TestCertificateOfCertManagerIsLeftAlone(t *testing.T) {
 
 	with.await(t)
 	eventually(t, without.ready).Should(MatchError(ContainSubstring("the certificate must come from a file")))
-	s := newStage(t, webhookForm)
+	s := newEnv(t, webhookForm)
 	s.coordinate(a())
 	s.create(testClient, web())
 	s.expectPaused(web(), []string{"a"})
@@ -123,7 +123,7 @@ func TestAtRestTheWebhookAsksForNothing(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		return len(requests)
 	}
-	s := newStage(t, webhookForm)
+	s := newEnv(t, webhookForm)
 	s.coordinate(a())
 	before := asked()
 	for range 20 { // requests of others are no reason to send requests either

@@ -81,7 +81,7 @@ func authorities(t *testing.T) int {
 // function waits for a call that begins and ends meanwhile.
 func callAllTheTime(t *testing.T) (goOn func()) {
 	t.Helper()
-	s := newStage(t, webhookForm)
+	s := newEnv(t, webhookForm)
 	s.coordinate(a())
 	done, ctx := make(chan struct{}), context.WithoutCancel(s.ctx) // the last call completes as well
 	var calls atomic.Int64
@@ -140,7 +140,7 @@ func TestSecretThatIsSpoiltOrDeletedIsMadeAnew(t *testing.T) {
 			eventually(t, func() []byte { return secret().Data["tls.crt"] }).Should(And(
 				ContainSubstring("END CERTIFICATE"), Not(Equal(before.Data["tls.crt"])), Not(Equal(first.Data["tls.crt"]))))
 			eventually(t, r.ready).Should(Succeed())
-			s := newStage(t, webhookForm)
+			s := newEnv(t, webhookForm)
 			s.coordinate(a())
 			s.create(testClient, web())
 			s.expectPaused(web(), []string{"a"})

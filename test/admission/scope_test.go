@@ -33,7 +33,7 @@ func TestServerSideApplyLeavesWhatAdmissionHolds(t *testing.T) {
 	for form, install := range forms {
 		t.Run(form, func(t *testing.T) {
 			install(t)
-			s := newStage(t, form)
+			s := newEnv(t, form)
 			s.coordinate(a())
 			for _, image := range []string{"web:1", "web:1", "web:2"} {
 				s.apply(t, image)
@@ -48,17 +48,17 @@ func TestServerSideApplyLeavesWhatAdmissionHolds(t *testing.T) {
 }
 
 // apply applies the manifest of web as Flux does. The manifest does not set paused.
-func (s *stage) apply(t *testing.T, image string) {
+func (e *env) apply(t *testing.T, image string) {
 	t.Helper()
 	manifest := web(func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = image })
-	manifest.Namespace = s.namespace
+	manifest.Namespace = e.namespace
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(manifest)
-	s.Expect(err).NotTo(HaveOccurred())
+	e.Expect(err).NotTo(HaveOccurred())
 	object := &unstructured.Unstructured{Object: content}
 	object.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 	unstructured.RemoveNestedField(object.Object, "status")
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
-	s.Expect(testClient.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(object),
+	e.Expect(testClient.Apply(e.ctx, client.ApplyConfigurationFromUnstructured(object),
 		client.FieldOwner("kustomize-controller"), client.ForceOwnership)).To(Succeed())
 }
 
@@ -67,13 +67,13 @@ func TestNobodyIsHeldWhereTheControllerLives(t *testing.T) {
 		t.Run(form, func(t *testing.T) {
 			install(t)
 			for _, name := range []string{metav1.NamespaceSystem, manifests.Namespace} {
-				s := newStage(t, form)
+				s := newEnv(t, form)
 				s.enter(t, name)
 				c := a()
 				c.Namespace = name
 				s.Expect(testClient.Create(s.ctx, c)).To(Succeed())
 				t.Cleanup(func() { uninstall(t, c) })
-				newStage(t, form).awaitSentinel() // what is known in another namespace is known in this one
+				newEnv(t, form).awaitSentinel() // what is known in another namespace is known in this one
 				d := s.create(testClient, web())
 				t.Cleanup(func() { uninstall(t, d) })
 				s.Expect(s.deployment().Spec.Paused).To(BeFalse(), name)
@@ -82,28 +82,28 @@ func TestNobodyIsHeldWhereTheControllerLives(t *testing.T) {
 	}
 }
 
-// enter makes an existing namespace the stage.
-func (s *stage) enter(t *testing.T, name string) {
+// enter makes the test use an existing namespace.
+func (e *env) enter(t *testing.T, name string) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := testClient.Create(s.ctx, namespace); !apierrors.IsAlreadyExists(err) {
-		s.Expect(err).NotTo(HaveOccurred())
+	if err := testClient.Create(e.ctx, namespace); !apierrors.IsAlreadyExists(err) {
+		e.Expect(err).NotTo(HaveOccurred())
 	}
 	label := func(value any) {
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{formLabel: value}}})
-		s.Expect(err).NotTo(HaveOccurred())
-		s.Expect(testClient.Patch(context.Background(), namespace, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
+		e.Expect(err).NotTo(HaveOccurred())
+		e.Expect(testClient.Patch(context.Background(), namespace, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
 	}
-	label(s.form)
+	label(e.form)
 	t.Cleanup(func() { label(nil) })
-	s.namespace = name
+	e.namespace = name
 }
 
 func TestScaleAndStatusPass(t *testing.T) {
 	for form, install := range forms {
 		t.Run(form, func(t *testing.T) {
 			install(t)
-			s := newStage(t, form)
+			s := newEnv(t, form)
 			s.create(testClient, web())
 			s.coordinate(a())
 			asked := calls(t)
@@ -124,10 +124,10 @@ func TestScaleAndStatusPass(t *testing.T) {
 
 // replicaSet returns an object that is not a Deployment, though the coordination would
 // select it.
-func (s *stage) replicaSet() *appsv1.ReplicaSet {
+func (e *env) replicaSet() *appsv1.ReplicaSet {
 	d := web()
 	return &appsv1.ReplicaSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: Name, Labels: d.Labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: Name, Labels: d.Labels},
 		Spec:       appsv1.ReplicaSetSpec{Selector: d.Spec.Selector, Template: d.Spec.Template},
 	}
 }
@@ -159,7 +159,7 @@ func TestNobodyIsHinderedWhileTheControllerIsDown(t *testing.T) {
 	} {
 		t.Run(form, func(t *testing.T) {
 			install(t)
-			s := newStage(t, form)
+			s := newEnv(t, form)
 			c := a()
 			c.Namespace = s.namespace
 			s.Expect(testClient.Create(s.ctx, c)).To(Succeed())
@@ -179,7 +179,7 @@ func TestNobodyIsHinderedWhileTheControllerIsDown(t *testing.T) {
 func TestWebhookIsAskedForLessThanTheAPIServerStores(t *testing.T) {
 	g := NewWithT(t)
 	startWebhook(t, nil)
-	s := newStage(t, webhookForm)
+	s := newEnv(t, webhookForm)
 	s.coordinate(a())
 	asked := calls(t)
 	s.create(testClient, web(paused))

@@ -12,7 +12,7 @@ func TestWebhookHoldsWhatTheRuleHolds(t *testing.T) {
 	startWebhook(t, nil)
 	for name := range Cases(Elsewhere) {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t, webhookForm)
+			s := newEnv(t, webhookForm)
 			c := Cases(s.namespace)[name]
 			s.play(c)
 			s.expectPaused(c.New, c.PausedBy)

@@ -27,10 +27,10 @@ const (
 	deployTimeout = time.Minute
 )
 
-// demo is one run of a story, from the start of the control plane to its removal.
+// demo is one run of a script, from the start of the control plane to its removal.
 type demo struct {
-	*narrator
-	plot
+	*printer
+	script
 	once   bool
 	logDir string
 
@@ -39,8 +39,8 @@ type demo struct {
 	leftBehind error // what could not be removed
 }
 
-// play starts the control plane, tells the story and removes everything again, even if
-// the story failed.
+// play starts the control plane, runs the script and removes everything again, even if
+// the script failed.
 func (d *demo) play(ctx context.Context) error {
 	silenceLogs()
 	d.note("A rollout controller for Flux, seen at work: %s.", d.about)
@@ -103,7 +103,7 @@ func (d *demo) install(ctx context.Context, program string) (err error) {
 	return err
 }
 
-// perform tells the story while the controller runs. Then it keeps everything running for
+// perform runs the script while the controller runs. Then it keeps everything running for
 // the user, unless once is set.
 func (d *demo) perform(ctx context.Context) error {
 	watched, cancel := context.WithCancelCause(ctx)
@@ -113,12 +113,12 @@ func (d *demo) perform(ctx context.Context) error {
 			cancel(fmt.Errorf("the controller ended: %w\n%s", err, lastWords(d.controller.LogFile)))
 		}
 	}()
-	s, err := newStory(watched, d)
+	s, err := newSession(watched, d)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	if err := s.tell(watched); err != nil {
+	if err := s.playAll(watched); err != nil {
 		return err
 	}
 	if !d.once {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo tells the story of some releases on a real control plane: real Flux, a
+// Command demo shows some releases on a real control plane: real Flux, a
 // real Kubernetes API and the controller as it is installed. It needs only Go.
 //
 //	go run ./test/demo                     stays up for the user until Ctrl-C
 //	go run ./test/demo --once              ends by itself
-//	go run ./test/demo --story=workloads   shows what happens inside one release
+//	go run ./test/demo --scenario=workloads   shows what happens inside one release
 //
-// The exit status is 0 only if the story had the expected result.
+// The exit status is 0 only if the scenario had the expected result.
 package main
 
 import (
@@ -29,8 +29,8 @@ func main() {
 func run(args []string) int {
 	var d demo
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
-	flags.BoolVar(&d.once, "once", false, "End when the story is told, instead of staying up until Ctrl-C.")
-	story := flags.String("story", releases, "The story to tell: "+strings.Join(slices.Sorted(maps.Keys(plots)), " or ")+".")
+	flags.BoolVar(&d.once, "once", false, "End after the last step, instead of staying up until Ctrl-C.")
+	name := flags.String("scenario", releases, "The scenario to show: "+strings.Join(slices.Sorted(maps.Keys(scripts)), " or ")+".")
 	flags.StringVar(&d.logDir, "logs", "", "The folder in which to keep a log file of each program.")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -38,19 +38,19 @@ func run(args []string) int {
 		return 2
 	}
 	var known bool
-	if d.plot, known = plots[*story]; !known {
-		fmt.Fprintf(os.Stderr, "demo: there is no story %q\n", *story)
+	if d.script, known = scripts[*name]; !known {
+		fmt.Fprintf(os.Stderr, "demo: there is no scenario %q\n", *name)
 		return 2
 	}
 	ctx, release := interruptible(context.Background())
 	defer release()
-	d.narrator = newNarrator(os.Stdout)
+	d.printer = newPrinter(os.Stdout)
 	err := d.play(ctx)
 	return d.exitStatus(ctx, err)
 }
 
 // exitStatus returns the exit status and prints why the demo ended. An interruption is
-// not a failure of the story.
+// not a failure of the scenario.
 func (d *demo) exitStatus(ctx context.Context, err error) int {
 	var by interruption
 	switch {

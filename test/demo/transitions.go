@@ -17,7 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// actor is the object or user that a line of the story is about.
+// actor is the object or user that a printed line is about.
 type actor string
 
 const (
@@ -48,16 +48,16 @@ const (
 	order // a user's command
 )
 
-// line is one line of the story.
+// line is one printed line.
 type line struct {
 	actor actor
 	tone  tone
 	text  string
 }
 
-// narrate describes the changes between two versions of an object. before is nil when the
+// describe describes the changes between two versions of an object. before is nil when the
 // object is new. It is a pure function.
-func narrate(before, after client.Object) []line {
+func describe(before, after client.Object) []line {
 	switch after := after.(type) {
 	case *v1alpha1.Rollout:
 		return narrateRollout(orEmpty[v1alpha1.Rollout](before), after)

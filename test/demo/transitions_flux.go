@@ -22,7 +22,7 @@ func narrateImagePolicy(before, after *imagev1.ImagePolicy) []line {
 func narrateOCIRepository(before, after *sourcev1.OCIRepository) []line {
 	var lines []line
 	if tag := tagOf(after); tag != "" && tag != tagOf(before) {
-		lines = append(lines, says(ociRepository, plain, "is told to pull %s (spec.ref.tag)", tag))
+		lines = append(lines, says(ociRepository, plain, "is set to %s (spec.ref.tag)", tag))
 	}
 	if revision := pulled(after); revision != "" && revision != pulled(before) {
 		lines = append(lines, says(ociRepository, plain, "has pulled %s", short(revision)))

@@ -27,7 +27,7 @@ func TestNarrate(t *testing.T) {
 		before, after client.Object
 		want          []line
 	}{
-		"a promotion is told with its reason and what it waits for": {
+		"a promotion is shown with its reason and what it waits for": {
 			before: &v1alpha1.Rollout{},
 			after:  promoted(1, "1.0.0", v1alpha1.BakeDeploying, "waiting for Flux"),
 			want: []line{
@@ -43,7 +43,7 @@ func TestNarrate(t *testing.T) {
 				{rollout, plain, "1.0.0 is Deploying: waiting for Flux"},
 			},
 		},
-		"the evidence is told before what it leads to": {
+		"the evidence is shown before what it leads to": {
 			before: promoted(1, "1.0.0", v1alpha1.BakeDeploying, "waiting for Flux"),
 			after:  applied(promoted(1, "1.0.0", v1alpha1.BakeInProgress, "baking for 8s")),
 			want: []line{
@@ -61,17 +61,17 @@ func TestNarrate(t *testing.T) {
 			after:  promoted(1, "1.0.0", v1alpha1.BakeFailed, "HealthCheck demo/shop: no"),
 			want:   []line{{rollout, bad, "1.0.0 is Failed: HealthCheck demo/shop: no"}},
 		},
-		"a candidate that waits is told by Ready": {
+		"a candidate that waits is shown by Ready": {
 			before: promoted(1, "1.0.0", v1alpha1.BakeFailed, "no"),
 			after:  ready(promoted(1, "1.0.0", v1alpha1.BakeFailed, "no"), "1.0.0: no; 1.0.1 waits: for you"),
 			want:   []line{{rollout, plain, "1.0.1 waits: for you (Ready=False, BakeTimeFailed)"}},
 		},
-		"what a candidate waits for is told once": {
+		"what a candidate waits for is shown once": {
 			before: ready(promoted(1, "1.0.0", v1alpha1.BakeInProgress, "baking"), "1.0.0: baking; 1.0.1 waits: for you"),
 			after:  ready(promoted(1, "1.0.0", v1alpha1.BakeFailed, "no"), "1.0.0: no; 1.0.1 waits: for you"),
 			want:   []line{{rollout, bad, "1.0.0 is Failed: no"}},
 		},
-		"Ready that repeats the bake is not told twice": {
+		"Ready that repeats the bake is not shown twice": {
 			before: promoted(1, "1.0.0", v1alpha1.BakeFailed, "no"),
 			after:  ready(promoted(1, "1.0.0", v1alpha1.BakeFailed, "no"), "1.0.0: no"),
 		},
@@ -93,9 +93,9 @@ func TestNarrate(t *testing.T) {
 			want: []line{{imagePolicy, plain, "names 1.1.0 as the latest release"}},
 		},
 		"a policy that is scanned again is silent": {before: policy("1.0.0"), after: policy("1.0.0")},
-		"a source is told its tag": {
+		"a source is set to a tag": {
 			before: source("1.0.0", "1.0.0"+digest), after: source("1.1.0", "1.0.0"+digest),
-			want: []line{{ociRepository, plain, "is told to pull 1.1.0 (spec.ref.tag)"}},
+			want: []line{{ociRepository, plain, "is set to 1.1.0 (spec.ref.tag)"}},
 		},
 		"a source has pulled": {
 			before: source("1.1.0", "1.0.0"+digest), after: source("1.1.0", "1.1.0"+digest),
@@ -174,16 +174,16 @@ func TestNarrate(t *testing.T) {
 			after: event(corev1.EventTypeWarning, "HealthCheckBlocking"),
 			want:  []line{{rollout, bad, "warns, HealthCheckBlocking: look"}},
 		},
-		"a warning that comes again is told once": {
+		"a warning that comes again is shown once": {
 			before: event(corev1.EventTypeWarning, "HealthCheckBlocking"),
 			after:  event(corev1.EventTypeWarning, "HealthCheckBlocking"),
 		},
-		"a failed bake was told already": {after: event(corev1.EventTypeWarning, v1alpha1.BakeTimeFailedReason)},
-		"what is normal is silent":       {after: event(corev1.EventTypeNormal, "Scheduled")},
+		"a failed bake was shown already": {after: event(corev1.EventTypeWarning, v1alpha1.BakeTimeFailedReason)},
+		"what is normal is silent":        {after: event(corev1.EventTypeNormal, "Scheduled")},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := narrate(test.before, test.after)
+			got := describe(test.before, test.after)
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(line{})); diff != "" {
 				t.Errorf("lines (-want +got):\n%s", diff)
 			}
@@ -254,7 +254,7 @@ func event(kind, reason string) *corev1.Event {
 	}
 }
 
-// fleet contains the workloads of the second story.
+// fleet contains the workloads of the second scenario.
 var fleet = scenario.Fleet{App: scenario.NewApp("demo", "shop")}
 
 // member returns a Deployment that takes turns. Some of its two pods are updated.

@@ -23,7 +23,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
-// ofReleases are the kinds whose objects tell the story of releases.
+// ofReleases are the kinds whose objects show what happens to releases.
 var ofReleases = []client.Object{
 	&imagev1.ImagePolicy{}, &v1alpha1.Rollout{}, &v1alpha1.HealthCheck{}, &sourcev1.OCIRepository{},
 	&kustomizev1.Kustomization{}, &appsv1.Deployment{}, &corev1.Event{},
@@ -76,7 +76,7 @@ func forward(ctx context.Context, to chan<- change) clientgocache.ResourceEventH
 	}
 }
 
-// sights are the newest versions of the story's objects that were seen. An object that
+// sights are the newest versions of the scenario's objects that were seen. An object that
 // was never seen is empty.
 type sights struct {
 	imagePolicy   imagev1.ImagePolicy
@@ -108,33 +108,33 @@ func (s *sights) see(object client.Object) {
 	}
 }
 
-// witness sees the changes one by one and tells them. Others can wait for an expectation.
-type witness struct {
-	tell func(...line)
+// observer sees the changes one by one and shows them. Others can wait for an expectation.
+type observer struct {
+	show func(...line)
 
 	mu      sync.Mutex
 	seen    sights
 	changed chan struct{} // closed at the next change
 }
 
-func newWitness(tell func(...line)) *witness {
-	return &witness{tell: tell, changed: make(chan struct{})}
+func newObserver(show func(...line)) *observer {
+	return &observer{show: show, changed: make(chan struct{})}
 }
 
-// run is the only loop that tells the story.
-func (w *witness) run(ctx context.Context, changes <-chan change) {
+// run is the only loop that shows changes.
+func (w *observer) run(ctx context.Context, changes <-chan change) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case c := <-changes:
-			w.tell(narrate(c.before, c.after)...)
+			w.show(describe(c.before, c.after)...)
 			w.remember(c.after)
 		}
 	}
 }
 
-func (w *witness) remember(object client.Object) {
+func (w *observer) remember(object client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen.see(object)
@@ -142,7 +142,7 @@ func (w *witness) remember(object client.Object) {
 	w.changed = make(chan struct{})
 }
 
-func (w *witness) look() (sights, <-chan struct{}) {
+func (w *observer) look() (sights, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.seen, w.changed
@@ -150,7 +150,7 @@ func (w *witness) look() (sights, <-chan struct{}) {
 
 // await waits until an expectation is met. If ctx ends first, it returns what was seen
 // instead.
-func (w *witness) await(ctx context.Context, e expectation) error {
+func (w *observer) await(ctx context.Context, e expectation) error {
 	for {
 		seen, changed := w.look()
 		lacks := e.lacks(&seen)
@@ -166,7 +166,7 @@ func (w *witness) await(ctx context.Context, e expectation) error {
 }
 
 // stays makes sure that an expectation stays met for the given time.
-func (w *witness) stays(ctx context.Context, lasting time.Duration, e expectation) error {
+func (w *observer) stays(ctx context.Context, lasting time.Duration, e expectation) error {
 	over := time.After(lasting)
 	for {
 		seen, changed := w.look()
@@ -185,7 +185,7 @@ func (w *witness) stays(ctx context.Context, lasting time.Duration, e expectatio
 
 // settle waits until nothing has happened for a moment. Thus the last lines about one
 // release come before the first lines about the next.
-func (w *witness) settle(ctx context.Context) {
+func (w *observer) settle(ctx context.Context) {
 	const moment, most = 500 * time.Millisecond, 5 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

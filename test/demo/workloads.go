@@ -22,25 +22,25 @@ import (
 )
 
 const (
-	// podsTake is how long a new pod needs to become Ready in this story.
+	// podsTake is how long a new pod needs to become Ready.
 	podsTake = time.Second
 	// readyFor is how many seconds a workload must have been ready before the next one
 	// may begin.
 	readyFor = 2
 	// turnsTimeout is when a release fails whose workloads take turns.
-	turnsTimeout = chapterLimit
+	turnsTimeout = stepLimit
 )
 
-// The workloads of the story, in the order in which they have to roll out.
+// The workloads of the scenario, in the order in which they have to roll out.
 var (
 	members = []string{"basket", "orders", "web"}
 	zones   = []string{"store-a", "store-b", "store-c"}
 )
 
-// workloadsPlot is the story of what happens inside a release.
-var workloadsPlot = plot{
-	about:    "what happens inside a release, when Deployments and StatefulSets roll out in turn",
-	chapters: workloadsChapters,
+// workloadsScript is the scenario of what happens inside a release.
+var workloadsScript = script{
+	about: "what happens inside a release, when Deployments and StatefulSets roll out in turn",
+	steps: workloadsSteps,
 	ending: []expectation{
 		history("1: 1.0.0 Succeeded", "2: 1.1.0 Succeeded", "3: 1.2.0 Succeeded"), targetsCarry("1.2.0"), atRest,
 	},
@@ -61,35 +61,35 @@ var workloadsPlot = plot{
 	args:       scenario.CoordinatorArgs,
 }
 
-var workloadsChapters = []chapter{
+var workloadsSteps = []step{
 	{
 		title: "Three Deployments and three zones",
 		intro: "shop has three Deployments and a store of three StatefulSets, one for each zone. A DeploymentCoordination " +
 			"selects the Deployments by a label; the StatefulSets have the label rollout-group, and pods that are " +
 			"replaced only when somebody deletes them. Flux applies all of it, and waits for its health.",
-		play: (*story).standUp,
+		play: (*session).standUp,
 	},
 	{
 		title: "One Deployment at a time",
 		intro: "1.1.0 has a new image for each of the Deployments. Flux applies them at once. The API server holds " +
 			"those that have to wait, and the next begins when the one before is rolled out and has been ready for " +
 			fmt.Sprint(readyFor) + " seconds. The release bakes when the last is done.",
-		play: func(s *story, ctx context.Context) error { return s.turns(ctx, 2, "1.1.0", members, "1.0.0", zones) },
+		play: func(s *session, ctx context.Context) error { return s.turns(ctx, 2, "1.1.0", members, "1.0.0", zones) },
 	},
 	{
 		title: "Zone by zone",
 		intro: "1.2.0 has a new image for the store. Pods are deleted one by one, those of the next zone only when all " +
 			"of the others are ready. Flux takes such StatefulSets for done at once; the HealthCheck does not.",
-		play: func(s *story, ctx context.Context) error { return s.turns(ctx, 3, "1.2.0", zones, "1.1.0", members) },
+		play: func(s *session, ctx context.Context) error { return s.turns(ctx, 3, "1.2.0", zones, "1.1.0", members) },
 	},
 }
 
-func (s *story) fleet() scenario.Fleet {
+func (s *session) fleet() scenario.Fleet {
 	return scenario.Fleet{App: s.App, Members: members, Zones: zones, MinReadySeconds: readyFor, IdlePolicy: coordinationv1.IdleResume}
 }
 
 // standUp deploys the first release. No workload waits for another one yet.
-func (s *story) standUp(ctx context.Context) error {
+func (s *session) standUp(ctx context.Context) error {
 	artifact, err := s.fleet().Release("1.0.0", nil)
 	if err != nil {
 		return err
@@ -98,18 +98,18 @@ func (s *story) standUp(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("push 1.0.0: %w", err)
 	}
-	s.narrator.tell(
+	s.printer.show(
 		says(registry, plain, "has a first artifact, %s:1.0.0 (%s)", s.Name, short(digest)),
 		says(you, plain, "create the Flux objects, a HealthCheck and the Rollout, all named %s", s.Name))
-	if err := s.create(ctx, s.waitingCast()...); err != nil {
+	if err := s.create(ctx, s.waitingObjects()...); err != nil {
 		return err
 	}
 	return s.must(ctx, current(1, "1.0.0", v1alpha1.BakeSucceeded), allRun("1.0.0", append(slices.Clone(members), zones...)...))
 }
 
-// waitingCast returns the cast with a Kustomization that waits for health. It waits long
+// waitingObjects returns the objects with a Kustomization that waits for health. It waits long
 // enough for all workloads in turn.
-func (s *story) waitingCast() []client.Object {
+func (s *session) waitingObjects() []client.Object {
 	kustomization := s.Kustomization()
 	kustomization.Spec.Wait = true
 	kustomization.Spec.Timeout.Duration = turnsTimeout
@@ -122,7 +122,7 @@ func (s *story) waitingCast() []client.Object {
 
 // turns releases a version for some workloads, while others stay at another version, and
 // checks that they take turns.
-func (s *story) turns(ctx context.Context, id int64, version string, some []string, other string, others []string) error {
+func (s *session) turns(ctx context.Context, id int64, version string, some []string, other string, others []string) error {
 	if err := s.plane.SlowVersion(ctx, version, podsTake); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (s *story) turns(ctx context.Context, id int64, version string, some []stri
 }
 
 // release returns a version in which some workloads stay as they are.
-func (s *story) release(version, other string, unchanged []string) (controlplane.Artifact, error) {
+func (s *session) release(version, other string, unchanged []string) (controlplane.Artifact, error) {
 	tags := map[string]string{}
 	for _, name := range unchanged {
 		tags[name] = other
@@ -182,7 +182,7 @@ func cloneOf[V any](m map[string]V) map[string]V {
 }
 
 // forget empties the list of workloads that are done.
-func (w *witness) forget() {
+func (w *observer) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen.workloads.done = nil

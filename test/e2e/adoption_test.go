@@ -11,23 +11,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 func TestRunningReleaseIsAdoptedWhenTheHistoryIsLost(t *testing.T) {
 	t.Parallel()
-	for name, lose := range map[string]func(*stage.Stage){
-		"the status was emptied": func(s *stage.Stage) {
+	for name, lose := range map[string]func(*env.Env){
+		"the status was emptied": func(s *env.Env) {
 			rollout := s.Rollout()
 			s.ChangeStatus(rollout, func() { rollout.Status = v1alpha1.RolloutStatus{} })
 		},
-		"the Rollout was deleted and created again": func(s *stage.Stage) {
+		"the Rollout was deleted and created again": func(s *env.Env) {
 			s.Delete(s.Rollout())
 			s.Create(s.Rollout())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
+			s := newEnv(t)
 			gate := closedGate(s)
 			s.CreateFlux()
 			s.Create(s.Rollout())
@@ -41,7 +41,7 @@ func TestRunningReleaseIsAdoptedWhenTheHistoryIsLost(t *testing.T) {
 			lose(s)
 			adopted := s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 			if entries := adopted.Status.History; len(entries) != 1 || *entries[0].ID < lostAt.Unix() {
-				t.Fatalf("history %v: want one entry with an id from %d on", stage.History(adopted), lostAt.Unix())
+				t.Fatalf("history %v: want one entry with an id from %d on", env.History(adopted), lostAt.Unix())
 			}
 			s.AwaitCandidate("1.1.0")
 			s.Stays("at 1.0.0 behind the gate", func(r *v1alpha1.Rollout) bool { return len(r.Status.History) == 1 })
@@ -58,7 +58,7 @@ func TestRunningReleaseIsAdoptedWhenTheHistoryIsLost(t *testing.T) {
 	}
 }
 
-func closedGate(s *stage.Stage) *v1alpha1.RolloutGate {
+func closedGate(s *env.Env) *v1alpha1.RolloutGate {
 	return &v1alpha1.RolloutGate{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "freeze"},
 		Spec: v1alpha1.RolloutGateSpec{
@@ -69,7 +69,7 @@ func closedGate(s *stage.Stage) *v1alpha1.RolloutGate {
 }
 
 // generations returns how often the specs of the targets have been changed.
-func generations(s *stage.Stage) map[string]int64 {
+func generations(s *env.Env) map[string]int64 {
 	repository, kustomization := s.OCIRepository(""), s.Kustomization()
 	s.Read(repository)
 	s.Read(kustomization)
@@ -79,7 +79,7 @@ func generations(s *stage.Stage) map[string]int64 {
 // The controller adopts an application that was deployed without it, and changes nothing.
 // It needs only its default rights and the status that Flux reports.
 func TestFirstReleaseAppliedBeginsWithWhatFluxHasApplied(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	gate := closedGate(s)
 	s.CreateFlux()
 	s.Publish(s.ConfigRelease("1.0.0"))
@@ -95,7 +95,7 @@ func TestFirstReleaseAppliedBeginsWithWhatFluxHasApplied(t *testing.T) {
 	s.Scan()
 	adopted := s.AwaitCandidate("1.1.0")
 	if entries := adopted.Status.History; len(entries) != 1 || *entries[0].ID != 1 || entries[0].Version.Digest == nil {
-		t.Fatalf("history %v: want one entry, the first, with what Flux has pulled", stage.History(adopted))
+		t.Fatalf("history %v: want one entry, the first, with what Flux has pulled", env.History(adopted))
 	}
 	s.Stays("at 1.0.0 behind the gate", func(r *v1alpha1.Rollout) bool { return len(r.Status.History) == 1 })
 

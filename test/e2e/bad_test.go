@@ -10,20 +10,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 // breakRelease publishes 1.0.0, which works, and 1.2.0, whose pods never become ready.
-func breakRelease(t *testing.T) (s *stage.Stage, failed *v1alpha1.Rollout) {
+func breakRelease(t *testing.T) (s *env.Env, failed *v1alpha1.Rollout) {
 	t.Helper()
 	return breakVersion(t, "1.2.0")
 }
 
 // breakVersion does the same as breakRelease with another version than the one that is
-// broken for all stories at once.
-func breakVersion(t *testing.T, bad string) (s *stage.Stage, failed *v1alpha1.Rollout) {
+// broken for all tests at once.
+func breakVersion(t *testing.T, bad string) (s *env.Env, failed *v1alpha1.Rollout) {
 	t.Helper()
-	s = newStage(t)
+	s = newEnv(t)
 	if err := plane.BreakVersion(t.Context(), bad); err != nil {
 		t.Fatal(err)
 	}
@@ -50,11 +50,11 @@ func TestFixWaitsForAPersonAfterAFailedBake(t *testing.T) {
 	s, failed := breakRelease(t)
 	s.Publish(s.Release("1.2.1"))
 	held := s.AwaitCandidate("1.2.1")
-	if ready := stage.Condition(held, v1alpha1.ReadyCondition); !strings.Contains(ready, "1.2.1 waits") ||
+	if ready := env.Condition(held, v1alpha1.ReadyCondition); !strings.Contains(ready, "1.2.1 waits") ||
 		!strings.Contains(ready, "last good release: 1.0.0; roll back with spec.wantedVersion, or annotate with retry or unblock-failed") {
 		t.Errorf("%q does not say that 1.2.1 waits, and what to do", ready)
 	}
-	s.Stays("at the failed 1.2.0", isHistory(stage.History(failed)...))
+	s.Stays("at the failed 1.2.0", isHistory(env.History(failed)...))
 
 	s.Pin("1.2.1")
 	s.AwaitState("1.2.1", v1alpha1.BakeSucceeded)
@@ -86,5 +86,5 @@ func TestBadReleaseDoesNotComeBackAfterARollback(t *testing.T) {
 // isHistory returns a function that reports whether a Rollout has exactly these
 // promotions.
 func isHistory(want ...string) func(*v1alpha1.Rollout) bool {
-	return func(r *v1alpha1.Rollout) bool { return cmp.Equal(want, stage.History(r)) }
+	return func(r *v1alpha1.Rollout) bool { return cmp.Equal(want, env.History(r)) }
 }

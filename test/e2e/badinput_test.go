@@ -12,7 +12,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 // nowhere is an address that refuses every connection.
@@ -21,7 +21,7 @@ const nowhere = "127.0.0.1:1"
 // mistake is something in the cluster that keeps release 1.0.0 from being deployed until
 // it is fixed.
 type mistake struct {
-	make, mend func(*stage.Stage)
+	make, mend func(*env.Env)
 	// condition is the beginning of the condition, as "Type=Status Reason: ".
 	condition string
 	// event is the beginning of the event, as "Type Reason: ".
@@ -32,52 +32,52 @@ type mistake struct {
 
 var mistakes = map[string]mistake{
 	"ref.semver beside the tag": {
-		make: func(s *stage.Stage) {
+		make: func(s *env.Env) {
 			offer(s)
 			refer(s, sourcev1.OCIRepositoryRef{SemVer: ">=1.0.0"})
 		},
-		mend:      func(s *stage.Stage) { refer(s, sourcev1.OCIRepositoryRef{}) },
+		mend:      func(s *env.Env) { refer(s, sourcev1.OCIRepositoryRef{}) },
 		condition: "TargetsApplied=False TargetConflict: ",
 		event:     "Warning TargetConflict: ",
 		says:      []string{"OCIRepository shop", "spec.ref.semver", "remove it"},
 	},
 	"ref.digest beside the tag": {
-		make: func(s *stage.Stage) {
+		make: func(s *env.Env) {
 			offer(s)
 			refer(s, sourcev1.OCIRepositoryRef{Digest: s.Push(s.ConfigRelease("0.9.0"))})
 		},
-		mend:      func(s *stage.Stage) { refer(s, sourcev1.OCIRepositoryRef{}) },
+		mend:      func(s *env.Env) { refer(s, sourcev1.OCIRepositoryRef{}) },
 		condition: "TargetsApplied=False TargetConflict: ",
 		event:     "Warning TargetConflict: ",
 		says:      []string{"OCIRepository shop", "spec.ref.digest", "remove it"},
 	},
 	"a variable that Flux does not accept": {
-		make: func(s *stage.Stage) {
+		make: func(s *env.Env) {
 			offer(s)
 			annotate(s, substituteFrom("1ST"), s.Name)
 		},
-		mend:      func(s *stage.Stage) { annotate(s, substituteFrom("1ST"), "") },
+		mend:      func(s *env.Env) { annotate(s, substituteFrom("1ST"), "") },
 		condition: "TargetsApplied=False TargetConflict: ",
 		event:     "Warning TargetConflict: ",
 		says:      []string{"Kustomization shop", `"1ST"`, "rename the annotation"},
 	},
 	"a registry that cannot be reached": {
-		make: func(s *stage.Stage) {
+		make: func(s *env.Env) {
 			s.Push(s.ConfigRelease("1.0.0"))
 			scan(s, nowhere)
 			awaitRefusal(s)
 		},
-		mend:      func(s *stage.Stage) { scan(s, plane.Registry.Host()) },
+		mend:      func(s *env.Env) { scan(s, plane.Registry.Host()) },
 		condition: "ReleasesUpdated=False ImagePolicyNotReady: ",
 		event:     "Warning ImagePolicyNotReady: ImageRepository ", // the ImagePolicy may report that it is not up to date yet
 		says:      []string{nowhere, "ImageRepository", "connection refused"},
 	},
 	"no ImagePolicy": {
-		make: func(s *stage.Stage) {
+		make: func(s *env.Env) {
 			offer(s) // otherwise the policy would first report that it has no tags yet
 			deletePolicy(s)
 		},
-		mend:      func(s *stage.Stage) { s.Create(s.ImagePolicy(">=1.0.0")) },
+		mend:      func(s *env.Env) { s.Create(s.ImagePolicy(">=1.0.0")) },
 		condition: "ReleasesUpdated=False ImagePolicyNotFound: ",
 		event:     "Warning ImagePolicyNotFound: ",
 		says:      []string{"/shop does not exist", "create it"},
@@ -88,7 +88,7 @@ func TestBadInputIsNamedOnceBlocksNothingElseAndIsMended(t *testing.T) {
 	t.Parallel()
 	for name, mistake := range mistakes {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
+			s := newEnv(t)
 			s.CreateFlux()
 			mistake.make(s)
 			s.Create(s.Rollout())
@@ -96,7 +96,7 @@ func TestBadInputIsNamedOnceBlocksNothingElseAndIsMended(t *testing.T) {
 				return saysAll(conditionsOf(r), mistake.condition, mistake.says)
 			})
 
-			neighbour := s.Beside("till")
+			neighbour := s.Another("till")
 			neighbour.Create(neighbour.Flux(plane.Registry.Host())[1:]...) // the namespace exists already
 			neighbour.Create(neighbour.Rollout())
 			neighbour.Publish(neighbour.ConfigRelease("1.0.0"))
@@ -112,7 +112,7 @@ func TestBadInputIsNamedOnceBlocksNothingElseAndIsMended(t *testing.T) {
 			mistake.mend(s)
 			s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 			s.Await("Ready", func(r *v1alpha1.Rollout) bool {
-				return strings.HasPrefix(stage.Condition(r, v1alpha1.ReadyCondition), "Ready=True ")
+				return strings.HasPrefix(env.Condition(r, v1alpha1.ReadyCondition), "Ready=True ")
 			})
 			if again := reported(s.Events(s.Rollout()), mistake.event); len(again) != 1 {
 				t.Errorf("told %d times: %q", len(again), again)
@@ -122,7 +122,7 @@ func TestBadInputIsNamedOnceBlocksNothingElseAndIsMended(t *testing.T) {
 }
 
 func TestHealthCheckOfAMissingKustomizationHoldsReleasesBackUntilMended(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.CreateFlux()
 	offer(s)
 	s.Create(s.Rollout(s.Baked(0, time.Minute)))
@@ -151,9 +151,9 @@ func TestHealthCheckOfAMissingKustomizationHoldsReleasesBackUntilMended(t *testi
 }
 
 func TestTargetThatNamesNoRolloutIsToldOnce(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.CreateFlux()
-	stage.Eventually(t, "the event", func() (bool, string) {
+	env.Eventually(t, "the event", func() (bool, string) {
 		events := s.Events(s.OCIRepository(""))
 		return saysAll(events, "Warning RolloutNotFound: ", []string{s.Namespace + "/shop", "create it"}), strings.Join(events, "\n")
 	})
@@ -168,10 +168,10 @@ func TestTargetThatNamesNoRolloutIsToldOnce(t *testing.T) {
 }
 
 // warningsOf returns the warnings about the Rollout.
-func warningsOf(s *stage.Stage) []string { return reported(s.Events(s.Rollout()), "Warning ") }
+func warningsOf(s *env.Env) []string { return reported(s.Events(s.Rollout()), "Warning ") }
 
 // offer publishes 1.0.0 and waits until the ImagePolicy names it.
-func offer(s *stage.Stage) {
+func offer(s *env.Env) {
 	s.Publish(s.ConfigRelease("1.0.0"))
 	s.AwaitOffer("1.0.0")
 }
@@ -179,21 +179,21 @@ func offer(s *stage.Stage) {
 // deletePolicy deletes the ImagePolicy and waits until the controller has seen that it is
 // gone, which another Rollout shows. Otherwise a new Rollout might still be offered the
 // release.
-func deletePolicy(s *stage.Stage) {
+func deletePolicy(s *env.Env) {
 	s.T.Helper()
 	witness := s.Rollout()
 	witness.Name = "witness"
 	s.Create(witness)
 	s.Delete(s.ImagePolicy(""))
-	stage.Eventually(s.T, "a Rollout that misses its ImagePolicy", func() (bool, string) {
+	env.Eventually(s.T, "a Rollout that misses its ImagePolicy", func() (bool, string) {
 		s.Read(witness)
-		seen := stage.Condition(witness, v1alpha1.ReleasesUpdatedCondition)
+		seen := env.Condition(witness, v1alpha1.ReleasesUpdatedCondition)
 		return strings.Contains(seen, v1alpha1.ImagePolicyNotFoundReason), seen
 	})
 }
 
 // refer sets the reference of the OCIRepository, except its tag.
-func refer(s *stage.Stage, ref sourcev1.OCIRepositoryRef) {
+func refer(s *env.Env, ref sourcev1.OCIRepositoryRef) {
 	repository := s.OCIRepository("")
 	s.Change(repository, func() {
 		if repository.Spec.Reference != nil {
@@ -204,7 +204,7 @@ func refer(s *stage.Stage, ref sourcev1.OCIRepositoryRef) {
 }
 
 // annotate sets an annotation of the Kustomization, or removes it.
-func annotate(s *stage.Stage, key, value string) {
+func annotate(s *env.Env, key, value string) {
 	kustomization := s.Kustomization()
 	s.Change(kustomization, func() {
 		if kustomization.Annotations == nil {
@@ -218,15 +218,15 @@ func annotate(s *stage.Stage, key, value string) {
 }
 
 // scan makes the ImageRepository scan a registry.
-func scan(s *stage.Stage, host string) {
+func scan(s *env.Env, host string) {
 	repository := s.ImageRepository("")
 	s.Change(repository, func() { repository.Spec.Image = host + "/" + s.Repository })
 }
 
 // awaitRefusal waits until Flux reports that the registry does not answer.
-func awaitRefusal(s *stage.Stage) {
+func awaitRefusal(s *env.Env) {
 	repository := s.ImageRepository("")
-	stage.Eventually(s.T, "a refused scan", func() (bool, string) {
+	env.Eventually(s.T, "a refused scan", func() (bool, string) {
 		s.Read(repository)
 		ready := apimeta.FindStatusCondition(repository.Status.Conditions, v1alpha1.ReadyCondition)
 		return ready != nil && strings.Contains(ready.Message, nowhere), fmt.Sprintf("%+v", ready)
@@ -236,7 +236,7 @@ func awaitRefusal(s *stage.Stage) {
 func conditionsOf(r *v1alpha1.Rollout) []string {
 	var all []string
 	for _, c := range r.Status.Conditions {
-		all = append(all, stage.Condition(r, c.Type))
+		all = append(all, env.Condition(r, c.Type))
 	}
 	return all
 }

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 // A user may pin a Rollout that comes from Git by hand, in a way that Flux does not
@@ -30,7 +30,7 @@ func TestPinByHandOutlivesTheParentUnlessKubectlSignsIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := ruled(t)
 			p.commit(p.rollout(c.annotation, 1))
-			stage.Eventually(t, "the Rollout", func() (bool, string) {
+			env.Eventually(t, "the Rollout", func() (bool, string) {
 				err := p.Plane.Client().Get(t.Context(), client.ObjectKeyFromObject(p.Rollout()), &v1alpha1.Rollout{})
 				return err == nil, fmt.Sprint(err)
 			})
@@ -38,7 +38,7 @@ func TestPinByHandOutlivesTheParentUnlessKubectlSignsIt(t *testing.T) {
 			p.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 			p.pinAs(c.manager, "0.9.0")
 			p.Await("promoted by the pin", func(r *v1alpha1.Rollout) bool {
-				return slices.Contains(stage.History(r), "2 0.9.0 Succeeded")
+				return slices.Contains(env.History(r), "2 0.9.0 Succeeded")
 			})
 
 			p.commit(p.rollout(c.annotation, 2)) // once this is applied, the parent has reconciled

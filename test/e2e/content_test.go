@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 // reflections are the values of spec.digestReflectionPolicy of an ImagePolicy. They
@@ -20,10 +20,10 @@ import (
 // Flux, or repeatedly from Flux.
 var reflections = []imagev1.ReflectionPolicy{imagev1.ReflectNever, imagev1.ReflectIfNotPresent, imagev1.ReflectAlways}
 
-// newReflecting returns a stage on which 1.0.0 was promoted.
-func newReflecting(t *testing.T, policy imagev1.ReflectionPolicy) (s *stage.Stage, digest string) {
+// newReflecting returns an application of which 1.0.0 was promoted.
+func newReflecting(t *testing.T, policy imagev1.ReflectionPolicy) (s *env.Env, digest string) {
 	t.Helper()
-	s = newStage(t)
+	s = newEnv(t)
 	for _, object := range s.Flux(plane.Registry.Host()) {
 		if p, ok := object.(*imagev1.ImagePolicy); ok {
 			p.Spec.DigestReflectionPolicy = policy
@@ -41,14 +41,14 @@ func newReflecting(t *testing.T, policy imagev1.ReflectionPolicy) (s *stage.Stag
 }
 
 // pushAgain pushes other content under a tag.
-func pushAgain(s *stage.Stage, tag string) string {
+func pushAgain(s *env.Env, tag string) string {
 	again := s.ConfigRelease(tag)
 	again.Files["more.yaml"] = strings.ReplaceAll(again.Files["configmap.yaml"], "name: "+s.Name, "name: more")
 	return s.Push(again)
 }
 
 // pull makes Flux pull, as `flux reconcile source oci` does.
-func pull(s *stage.Stage) {
+func pull(s *env.Env) {
 	if err := plane.RequestReconcile(s.T.Context(), s.OCIRepository("")); err != nil {
 		s.T.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestTagThatIsPushedAgainBakesAgain(t *testing.T) {
 			if baked := bakedFor(done.Current()); baked < 2*time.Second {
 				t.Errorf("it baked for %s", baked)
 			}
-			reported := stage.Told(s.Events(done), v1alpha1.TagMovedReason)
+			reported := env.WithReason(s.Events(done), v1alpha1.TagMovedReason)
 			if !strings.Contains(strings.Join(reported, "\n"), "it is "+other+" now, and was "+digest) {
 				t.Errorf("it is told as %q", reported)
 			}
@@ -114,7 +114,7 @@ func TestOtherContentAtThePullIsNotTheRelease(t *testing.T) {
 				return
 			}
 			s.Await("the mismatch", func(r *v1alpha1.Rollout) bool {
-				return strings.Contains(stage.Condition(r, v1alpha1.TargetsAppliedCondition), v1alpha1.DigestMismatchReason)
+				return strings.Contains(env.Condition(r, v1alpha1.TargetsAppliedCondition), v1alpha1.DigestMismatchReason)
 			})
 			s.Stays("Deploying, for nothing is proven", func(r *v1alpha1.Rollout) bool {
 				return len(r.Status.History) == 2 && r.Current().State() == v1alpha1.BakeDeploying

@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 func TestStaleHealthyDoesNotStartTheBake(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.CreateFlux()
 	check := foreignCheck(s)
 	s.Create(check, s.Rollout(s.Baked(time.Second, time.Minute)))
@@ -41,7 +41,7 @@ func TestStaleHealthyDoesNotStartTheBake(t *testing.T) {
 }
 
 func TestCheckThatWasHealthyAllAlongDoesNotHoldUp(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.CreateFlux()
 	check := s.HealthCheck()
 	s.Create(check, s.Rollout(s.Baked(time.Second, time.Minute)))
@@ -60,14 +60,14 @@ func TestCheckThatWasHealthyAllAlongDoesNotHoldUp(t *testing.T) {
 
 // foreignCheck returns a HealthCheck whose status the test writes, as a controller of its
 // own would.
-func foreignCheck(s *stage.Stage) *v1alpha1.HealthCheck {
+func foreignCheck(s *env.Env) *v1alpha1.HealthCheck {
 	check, class := s.HealthCheck(), "example"
 	check.Spec.Class, check.Annotations = &class, nil
 	return check
 }
 
 // say writes only the status, as some controllers do.
-func say(s *stage.Stage, check *v1alpha1.HealthCheck, health v1alpha1.HealthStatus) {
+func say(s *env.Env, check *v1alpha1.HealthCheck, health v1alpha1.HealthStatus) {
 	s.T.Helper()
 	s.ChangeStatus(check, func() {
 		check.Status.Status = health
@@ -79,14 +79,14 @@ func say(s *stage.Stage, check *v1alpha1.HealthCheck, health v1alpha1.HealthStat
 
 // awaitReset waits until the check has been reset for the current promotion, and has the
 // mark of the reset.
-func awaitReset(s *stage.Stage, check *v1alpha1.HealthCheck) {
+func awaitReset(s *env.Env, check *v1alpha1.HealthCheck) {
 	s.T.Helper()
 	mark := check.Annotations[markOf(s)]
-	stage.Eventually(s.T, "the reset of the check", func() (bool, string) {
+	env.Eventually(s.T, "the reset of the check", func() (bool, string) {
 		s.Read(check)
 		now := check.Annotations[markOf(s)]
 		return check.Status.Status == v1alpha1.HealthStatusPending && now != mark, string(check.Status.Status) + " " + now
 	})
 }
 
-func markOf(s *stage.Stage) string { return v1alpha1.ResetAnnotationPrefix + string(s.Live().UID) }
+func markOf(s *env.Env) string { return v1alpha1.ResetAnnotationPrefix + string(s.Live().UID) }

@@ -19,10 +19,10 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
-// The stories follow the guide for the change from image automation to Rollouts. The
+// The tests follow the guide for the change from image automation to Rollouts. The
 // parent stands for Git, and the test for the user who commits.
 
 func TestTagGoesFromGitToTheRolloutAndBack(t *testing.T) {
@@ -49,7 +49,7 @@ func TestTagGoesFromGitToTheRolloutAndBack(t *testing.T) {
 	}})
 	p.commit(p.repository("rollout.kuberik.com/rollout: shop", ""))
 	p.Await("the target applied", func(r *v1alpha1.Rollout) bool {
-		return len(r.Status.Targets) == 2 && stage.Condition(r, v1alpha1.StalledCondition) == "" &&
+		return len(r.Status.Targets) == 2 && env.Condition(r, v1alpha1.StalledCondition) == "" &&
 			r.Status.Targets[1].State == v1alpha1.TargetApplied
 	})
 	p.Stays("at 1.0.0", isHistory("1 1.0.0 Succeeded"))
@@ -96,7 +96,7 @@ func (p parent) own(fields *unstructured.Unstructured) {
 func (p parent) awaitVersion(version string) {
 	p.T.Helper()
 	applied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "shop"}}
-	stage.Eventually(p.T, "version "+version, func() (bool, string) {
+	env.Eventually(p.T, "version "+version, func() (bool, string) {
 		err := p.Plane.Client().Get(p.T.Context(), client.ObjectKeyFromObject(applied), applied)
 		return err == nil && applied.Data["version"] == version, fmt.Sprint(applied.Data, err)
 	})
@@ -104,7 +104,7 @@ func (p parent) awaitVersion(version string) {
 
 func (p parent) awaitUnannotated() {
 	p.T.Helper()
-	stage.Eventually(p.T, "no annotation", func() (bool, string) {
+	env.Eventually(p.T, "no annotation", func() (bool, string) {
 		source := p.OCIRepository("")
 		p.Read(source)
 		return source.Annotations[v1alpha1.RolloutAnnotation] == "", fmt.Sprint(source.Annotations)
@@ -180,12 +180,12 @@ func TestVariableKeepsWhatItIsGivenIfTheParentIgnoresIt(t *testing.T) {
 	p.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 
 	p.commit(p.worker(substitutesShop, "  postBuild:\n    substitute:\n      SHOP: 1.0.1\n      REGION: eu"))
-	stage.Eventually(t, "what else Git says", func() (bool, string) {
+	env.Eventually(t, "what else Git says", func() (bool, string) {
 		k := p.Kustomization()
 		p.Read(k)
 		return k.Spec.PostBuild.Substitute["REGION"] == "eu", fmt.Sprint(k.Spec.PostBuild.Substitute)
 	})
-	p.Stays("in peace", func(r *v1alpha1.Rollout) bool { return stage.Condition(r, v1alpha1.StalledCondition) == "" })
+	p.Stays("in peace", func(r *v1alpha1.Rollout) bool { return env.Condition(r, v1alpha1.StalledCondition) == "" })
 	p.awaitVersion("1.1.0")
 }
 
@@ -195,7 +195,7 @@ const substitutesShop = "  annotations:\n    rollout.kuberik.com/substitute.SHOP
 // with a variable. The returned function publishes another one.
 func (p parent) settings(version string) (publish func(version string)) {
 	p.T.Helper()
-	base := p.Beside("base")
+	base := p.Another("base")
 	publish = func(version string) {
 		base.Push(controlplane.Artifact{Repository: base.Repository, Tag: "main", Files: map[string]string{
 			"settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shop\ndata:\n  version: \"" + version + "\"\n",

@@ -13,15 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
-// charted returns a stage for an application that is released as a chart, after the first
-// release was promoted. Helm installs the chart. A Kustomization of the same
-// OCIRepository applies the manifests that Helm ignores.
-func charted(t *testing.T, release func(*helmv2.HelmRelease), options ...func(*v1alpha1.RolloutSpec)) *stage.Stage {
+// charted returns an application that is released as a chart, after the first release was
+// promoted. Helm installs the chart. A Kustomization of the same OCIRepository applies the
+// manifests that Helm ignores.
+func charted(t *testing.T, release func(*helmv2.HelmRelease), options ...func(*v1alpha1.RolloutSpec)) *env.Env {
 	t.Helper()
-	s := newStage(t)
+	s := newEnv(t)
 	helm := s.HelmRelease()
 	if release != nil {
 		release(helm)
@@ -34,7 +34,7 @@ func charted(t *testing.T, release func(*helmv2.HelmRelease), options ...func(*v
 	return s
 }
 
-func publishChart(s *stage.Stage, version string) {
+func publishChart(s *env.Env, version string) {
 	s.T.Helper()
 	if err := plane.Registry.PushChart(s.T.Context(), s.Chart(version)); err != nil {
 		s.T.Fatal(err)
@@ -44,10 +44,10 @@ func publishChart(s *stage.Stage, version string) {
 
 // failsSaying waits until Helm's message about a version is reported, shortens the
 // deadline, and checks that the release fails with this message.
-func failsSaying(s *stage.Stage, version, words string) {
+func failsSaying(s *env.Env, version, words string) {
 	s.T.Helper()
 	s.Await("the words: "+words, func(r *v1alpha1.Rollout) bool {
-		return strings.Contains(stage.Condition(r, v1alpha1.TargetsAppliedCondition), "TargetFailed: HelmRelease shop: "+words)
+		return strings.Contains(env.Condition(r, v1alpha1.TargetsAppliedCondition), "TargetFailed: HelmRelease shop: "+words)
 	})
 	rollout := s.Rollout()
 	s.Change(rollout, func() { rollout.Spec.DeployTimeout = &metav1.Duration{Duration: time.Second} })
@@ -66,7 +66,7 @@ func TestBakeBeginsOnceHelmHasRolledOutTheChart(t *testing.T) {
 	s := charted(t, nil, func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: time.Second} })
 	publishChart(s, "4.1.0")
 	kustomization := s.Kustomization()
-	stage.Eventually(t, "the Kustomization applied and Helm at work", func() (bool, string) {
+	env.Eventually(t, "the Kustomization applied and Helm at work", func() (bool, string) {
 		s.Read(kustomization)
 		applied := strings.HasPrefix(kustomization.Status.LastAppliedRevision, "4.1.0@")
 		return applied && imageOf(s) == "registry.example/shop:4.1.0", kustomization.Status.LastAppliedRevision
@@ -140,7 +140,7 @@ func TestReleaseFailsWhenHelmRollsItBack(t *testing.T) {
 	s.Pin("4.3.1")
 	done := s.AwaitState("4.3.1", v1alpha1.BakeSucceeded)
 	want := []string{"4 4.3.1 Succeeded", "3 1.0.0 Succeeded", "2 4.3.0 Failed", "1 1.0.0 Succeeded"}
-	if diff := cmp.Diff(want, stage.History(done)); diff != "" {
+	if diff := cmp.Diff(want, env.History(done)); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}
 }

@@ -13,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
-// This story does not run in parallel with others, because they have no login.
+// This test does not run in parallel with others, because they have no login.
 func TestRegistryThatWantsALoginTellsWhatItsReleasesAre(t *testing.T) {
-	s := stage.New(t, plane)
+	s := env.New(t, plane)
 	plane.Registry.RequireLogin("flux", "secret")
 	t.Cleanup(func() { plane.Registry.RequireLogin("", "") })
 	login := meta.LocalObjectReference{Name: "login"}
@@ -73,7 +73,7 @@ func described(releases []v1alpha1.VersionInfo) []string {
 }
 
 // loginSecret returns a pull secret for the registry.
-func loginSecret(s *stage.Stage, name string) *corev1.Secret {
+func loginSecret(s *env.Env, name string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name},
 		Type:       corev1.SecretTypeDockerConfigJson,

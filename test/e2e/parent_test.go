@@ -17,14 +17,14 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 // parent is the Kustomization fleet. Every five seconds it applies the OCIRepository shop
 // of the Rollout shop from an artifact that stands for Git.
 type parent struct {
-	*stage.Stage
-	fleet *stage.Stage
+	*env.Env
+	fleet *env.Env
 	names string // its name in messages
 }
 
@@ -67,8 +67,8 @@ func (p parent) commit(manifest string) {
 // ruled returns the parent with the sources that Flux scans, and without a Rollout.
 func ruled(t *testing.T) parent {
 	t.Helper()
-	s := newStage(t)
-	p := parent{Stage: s, fleet: s.Beside("fleet"), names: s.Namespace + "/fleet"}
+	s := newEnv(t)
+	p := parent{Env: s, fleet: s.Another("fleet"), names: s.Namespace + "/fleet"}
 	host := plane.Registry.Host()
 	source, fleet := p.fleet.OCIRepository(host), p.fleet.Kustomization()
 	source.Annotations, source.Spec.Reference = nil, &sourcev1.OCIRepositoryRef{Tag: "main"}
@@ -96,7 +96,7 @@ func (p parent) awaitConflict() *v1alpha1.Rollout {
 	want := "TargetsApplied=False TargetConflict: OCIRepository shop: spec.ref.tag is overwritten by kustomize-controller " +
 		"for Kustomization " + p.names + ": remove it from the manifest that this Kustomization applies, or name it in its spec.ignore"
 	return p.Await("the conflict", func(r *v1alpha1.Rollout) bool {
-		return stage.Condition(r, v1alpha1.TargetsAppliedCondition) == want && stage.Condition(r, v1alpha1.StalledCondition) != ""
+		return env.Condition(r, v1alpha1.TargetsAppliedCondition) == want && env.Condition(r, v1alpha1.StalledCondition) != ""
 	})
 }
 
@@ -154,7 +154,7 @@ func written(tags []string) (n int) {
 func TestParentThatTakesTheTagBackIsNamedAndNotFought(t *testing.T) {
 	p := fight(t)
 	before, tags, since := p.Live(), p.tags(), time.Now()
-	stage.Eventually(t, "the tag written once, and taken back", func() (bool, string) {
+	env.Eventually(t, "the tag written once, and taken back", func() (bool, string) {
 		seen := tags()
 		return written(seen) > 0 && seen[len(seen)-1] == "1.0.0", fmt.Sprint(seen)
 	})
@@ -165,7 +165,7 @@ func TestParentThatTakesTheTagBackIsNamedAndNotFought(t *testing.T) {
 	if after := p.Live(); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the Rollout was written during the conflict:\nbefore %+v\nafter %+v", before.Status, after.Status)
 	}
-	if reported := stage.Told(p.Events(p.Rollout()), v1alpha1.TargetConflictReason); len(reported) != 1 {
+	if reported := env.WithReason(p.Events(p.Rollout()), v1alpha1.TargetConflictReason); len(reported) != 1 {
 		t.Errorf("the conflict was told as %q, want it once", reported)
 	}
 
@@ -199,7 +199,7 @@ func (p parent) awaitRecovery() {
 	p.T.Helper()
 	p.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 	p.Await("no conflict any more", func(r *v1alpha1.Rollout) bool {
-		return stage.Condition(r, v1alpha1.StalledCondition) == "" && r.Status.Targets[0].State == v1alpha1.TargetApplied
+		return env.Condition(r, v1alpha1.StalledCondition) == "" && r.Status.Targets[0].State == v1alpha1.TargetApplied
 	})
-	p.Stays("so", func(r *v1alpha1.Rollout) bool { return stage.Condition(r, v1alpha1.StalledCondition) == "" })
+	p.Stays("so", func(r *v1alpha1.Rollout) bool { return env.Condition(r, v1alpha1.StalledCondition) == "" })
 }

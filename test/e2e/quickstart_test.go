@@ -23,7 +23,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
@@ -33,7 +33,7 @@ import (
 func TestQuickStartGoesAsItsPageSays(t *testing.T) {
 	t.Parallel()
 	page := readQuickStart(t)
-	s := &stage.Stage{App: scenario.NewApp("podinfo", "podinfo"), T: t, Plane: plane}
+	s := &env.Env{App: scenario.NewApp("podinfo", "podinfo"), T: t, Plane: plane}
 	s.Repository = "stefanprodan/manifests/podinfo"
 	for _, version := range []string{"6.7.0", "6.7.1", "6.8.0", "latest"} {
 		s.Push(s.Release(version))
@@ -50,7 +50,7 @@ func TestQuickStartGoesAsItsPageSays(t *testing.T) {
 		if step.want == nil {
 			continue
 		}
-		stage.Eventually(t, step.command, func() (bool, string) {
+		env.Eventually(t, step.command, func() (bool, string) {
 			shown := page.shown(t, step.command)
 			return cmp.Equal(step.want, shown), cmp.Diff(step.want, shown)
 		})

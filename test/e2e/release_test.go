@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 func TestReleaseIsCarriedAllTheWay(t *testing.T) {
 	const bake = 2 * time.Second
-	s := newStage(t)
+	s := newEnv(t)
 	s.CreateFlux()
 	s.Create(s.HealthCheck(), s.Rollout(s.Baked(bake, time.Minute)))
 	s.Publish(s.Release("1.0.0"))
@@ -35,7 +35,7 @@ func TestReleaseIsCarriedAllTheWay(t *testing.T) {
 		t.Errorf("in the end kstatus says %s, want %s", got, status.CurrentStatus)
 	}
 
-	if diff := cmp.Diff([]string{"2 1.1.0 Succeeded", "1 1.0.0 Succeeded"}, stage.History(done)); diff != "" {
+	if diff := cmp.Diff([]string{"2 1.1.0 Succeeded", "1 1.0.0 Succeeded"}, env.History(done)); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}
 	for _, entry := range done.Status.History {
@@ -73,7 +73,7 @@ func bakedFor(e *v1alpha1.DeploymentHistoryEntry) time.Duration {
 }
 
 // imageOf returns the image that the application's Deployment runs.
-func imageOf(s *stage.Stage) string {
+func imageOf(s *env.Env) string {
 	s.T.Helper()
 	deployment := &appsv1.Deployment{}
 	if err := plane.Client().Get(s.T.Context(), client.ObjectKey{Namespace: s.Namespace, Name: s.Name}, deployment); err != nil {

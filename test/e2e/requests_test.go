@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 func TestFailedReleaseSucceedsWhenItIsRetriedAfterItsCauseIsGone(t *testing.T) {
@@ -14,11 +14,11 @@ func TestFailedReleaseSucceedsWhenItIsRetriedAfterItsCauseIsGone(t *testing.T) {
 	if err := plane.MendVersion(t.Context(), "1.3.0"); err != nil {
 		t.Fatal(err)
 	}
-	s.Stays("Failed without a retry", isHistory(stage.History(failed)...))
+	s.Stays("Failed without a retry", isHistory(env.History(failed)...))
 
 	s.Ask(v1alpha1.RetryAnnotation, "")
 	done := s.AwaitState("1.3.0", v1alpha1.BakeSucceeded)
-	if got := stage.History(done); !isHistory("2 1.3.0 Succeeded", "1 1.0.0 Succeeded")(done) {
+	if got := env.History(done); !isHistory("2 1.3.0 Succeeded", "1 1.0.0 Succeeded")(done) {
 		t.Errorf("the history is %v, want the same entry to have succeeded", got)
 	}
 	if _, asked := done.Annotations[v1alpha1.RetryAnnotation]; asked {
@@ -43,7 +43,7 @@ func TestFixGoesOutPastTheFailureAndTheGate(t *testing.T) {
 		t.Errorf("requests that were used up are still there: %v", done.Annotations)
 	}
 	want := "BakeFailureDisabled=True PreviousBakeFailed: failure detection is off for 1.2.1: it replaces 1.2.0, which failed"
-	if got := stage.Condition(done, v1alpha1.BakeFailureDisabledCondition); got != want {
+	if got := env.Condition(done, v1alpha1.BakeFailureDisabledCondition); got != want {
 		t.Errorf("the condition says %q, want %q", got, want)
 	}
 	if got, want := imageOf(s), "registry.example/shop:1.2.1"; got != want {

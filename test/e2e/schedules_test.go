@@ -10,11 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 func TestReleaseWaitsForAScheduleAndGoesWhenItOpens(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.CreateFlux()
 	s.Create(s.Rollout())
 	s.Publish(s.Release("1.0.0"))
@@ -31,12 +31,12 @@ func TestReleaseWaitsForAScheduleAndGoesWhenItOpens(t *testing.T) {
 	s.Publish(s.Release("1.1.0"))
 	const closed = "GatesPassing=False ScheduleClosed: 1.1.0: RolloutSchedule freeze is closed by rule always (no end time)"
 	held := s.Await("held by the schedule", func(r *v1alpha1.Rollout) bool {
-		return stage.Condition(r, v1alpha1.GatesPassingCondition) == closed && len(r.Status.Gates) == 1
+		return env.Condition(r, v1alpha1.GatesPassingCondition) == closed && len(r.Status.Gates) == 1
 	})
 	if gate := held.Status.Gates[0]; !strings.HasPrefix(gate.Name, "schedule-gate-freeze-") || *gate.Passing {
 		t.Errorf("the gate of the schedule is shown as %+v", gate)
 	}
-	s.Stays("at 1.0.0", isHistory(stage.History(held)...))
+	s.Stays("at 1.0.0", isHistory(env.History(held)...))
 
 	s.Change(freeze, func() { freeze.Spec.Action = v1alpha1.ScheduleAllow })
 	s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)

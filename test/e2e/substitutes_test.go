@@ -16,7 +16,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 // settings is the manifest that the shared Kustomization applies: a ConfigMap with the
@@ -35,28 +35,28 @@ data:
 // substituted is a Kustomization to which two Rollouts write: shop, which promotes 1.0.0,
 // and till, which promotes 2.0.0.
 type substituted struct {
-	shop, till    *stage.Stage
+	shop, till    *env.Env
 	kustomization *kustomizev1.Kustomization
 }
 
 func substitute(t *testing.T) substituted {
 	t.Helper()
-	s := newStage(t)
-	story := substituted{shop: s, till: s.Beside("till"), kustomization: s.Kustomization()}
+	s := newEnv(t)
+	both := substituted{shop: s, till: s.Another("till"), kustomization: s.Kustomization()}
 	host := plane.Registry.Host()
 	s.Create(s.NamespaceObject())
-	for app, version := range map[*stage.Stage]string{s: "1.0.0", story.till: "2.0.0"} {
+	for app, version := range map[*env.Env]string{s: "1.0.0", both.till: "2.0.0"} {
 		app.Create(app.ImageRepository(host), app.ImagePolicy(">=1.0.0"), app.Rollout())
 		app.Publish(app.ConfigRelease(version))
 	}
-	base := s.Beside("base")
+	base := s.Another("base")
 	base.Push(controlplane.Artifact{
 		Repository: base.Repository, Tag: "stable", Files: map[string]string{"settings.yaml": settings},
 	})
 	source := base.OCIRepository(host)
 	source.Annotations, source.Spec.Reference = nil, &sourcev1.OCIRepositoryRef{Tag: "stable"}
 
-	k := story.kustomization
+	k := both.kustomization
 	k.Spec.SourceRef.Name = base.Name
 	k.Spec.PostBuild = &kustomizev1.PostBuild{Substitute: map[string]string{"REGION": "eu"}}
 	k.Annotations = map[string]string{
@@ -66,8 +66,8 @@ func substitute(t *testing.T) substituted {
 	}
 	s.Create(source, k)
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
-	story.till.AwaitState("2.0.0", v1alpha1.BakeSucceeded)
-	return story
+	both.till.AwaitState("2.0.0", v1alpha1.BakeSucceeded)
+	return both
 }
 
 func substituteFrom(variable string) string {
@@ -122,8 +122,8 @@ func TestTargetChangedByHandIsPutBack(t *testing.T) {
 	})
 	s.awaitSubstitutes(map[string]string{"SHOP": "1.0.0", "SHOP_IMAGE": "1.0.0", "TILL": "2.0.0", "REGION": "us"})
 	want := []string{"Normal TargetRestored: Kustomization " + s.shop.Namespace + "/shop had drifted and was set to 1.0.0 again"}
-	stage.Eventually(t, "the event", func() (bool, string) {
-		diff := cmp.Diff(want, stage.Told(s.shop.Events(s.shop.Rollout()), v1alpha1.TargetRestoredReason))
+	env.Eventually(t, "the event", func() (bool, string) {
+		diff := cmp.Diff(want, env.WithReason(s.shop.Events(s.shop.Rollout()), v1alpha1.TargetRestoredReason))
 		return diff == "", diff
 	})
 }
@@ -143,7 +143,7 @@ func TestTargetAnnotatedLaterIsBroughtUpToDate(t *testing.T) {
 		applied := apimeta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.TargetsAppliedCondition)
 		return applied && len(r.Status.Targets) == 2
 	})
-	if diff := cmp.Diff([]string{"1 1.0.0 Succeeded"}, stage.History(s.shop.Live())); diff != "" {
+	if diff := cmp.Diff([]string{"1 1.0.0 Succeeded"}, env.History(s.shop.Live())); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}
 	s.shop.Read(late)
@@ -169,7 +169,7 @@ func TestDeletedRolloutLeavesItsTargetsAsTheyAre(t *testing.T) {
 
 func (s substituted) awaitSubstitutes(want map[string]string) {
 	s.shop.T.Helper()
-	stage.Eventually(s.shop.T, "the substitutes", func() (bool, string) {
+	env.Eventually(s.shop.T, "the substitutes", func() (bool, string) {
 		s.shop.Read(s.kustomization)
 		diff := cmp.Diff(want, s.kustomization.Spec.PostBuild.Substitute)
 		return diff == "", "(-want +got):\n" + diff

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e tests whole stories on a real control plane: a registry, the real Flux
+// Package e2e tests complete scenarios on a real control plane: a registry, the real Flux
 // controllers, real Deployments on simulated nodes, and the controller as a process of
 // its own.
 //
-// The stories share the control plane. Each has a namespace and a repository of its own.
-// The pods of a broken version are broken in all stories: 1.2.0 and 1.3.0 belong to the
-// stories that use breakVersion of bad_test.go, 3.0.0 to that of unapplied_test.go, 4.1.0
+// The tests share the control plane. Each has a namespace and a repository of its own.
+// The pods of a broken version are broken in all tests: 1.2.0 and 1.3.0 belong to the
+// tests that use breakVersion of bad_test.go, 3.0.0 to that of unapplied_test.go, 4.1.0
 // to 4.3.0 to those of helm_test.go.
 package e2e
 
@@ -17,27 +17,27 @@ import (
 	"testing"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
-// storiesAtOnce is greater than the number of processors, because stories mostly wait.
-const storiesAtOnce = "6"
+// testsAtOnce is greater than the number of processors, because tests mostly wait.
+const testsAtOnce = "6"
 
-// plane is shared by the stories.
-var plane *stage.Plane
+// plane is shared by the tests.
+var plane *env.Plane
 
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", storiesAtOnce); err != nil {
+	if err := flag.Set("test.parallel", testsAtOnce); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(stage.Main(m, &plane, controlplane.Options{Workloads: true, Flux: true, Helm: true, ImageScanner: true}))
+	os.Exit(env.Main(m, &plane, controlplane.Options{Workloads: true, Flux: true, Helm: true, ImageScanner: true}))
 }
 
-// newStage returns a stage for a story that runs in parallel with the others and does not
-// disturb them.
-func newStage(t *testing.T) *stage.Stage {
+// newEnv returns an application for a test that runs in parallel with the others and does
+// not disturb them.
+func newEnv(t *testing.T) *env.Env {
 	t.Helper()
 	t.Parallel()
-	return stage.New(t, plane)
+	return env.New(t, plane)
 }

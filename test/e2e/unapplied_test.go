@@ -12,60 +12,60 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 func TestReleaseThatFluxCannotApplyNeverSucceeds(t *testing.T) {
 	t.Parallel()
-	for name, story := range map[string]struct {
+	for name, tt := range map[string]struct {
 		wait     bool          // the Kustomization waits for the health of what it applied
 		progress time.Duration // when Kubernetes reports that the Deployment makes no progress
 		deadline time.Duration // spec.deployTimeout
-		bad      func(*stage.Stage) controlplane.Artifact
+		bad      func(*env.Env) controlplane.Artifact
 		because  string // a part of Flux's message
 	}{
 		"refused by the API server": {
 			deadline: 10 * time.Second,
-			bad:      func(s *stage.Stage) controlplane.Artifact { return s.BrokenRelease("3.0.0") },
+			bad:      func(s *env.Env) controlplane.Artifact { return s.BrokenRelease("3.0.0") },
 			because:  "spec.selector",
 		},
 		"never healthy": {
 			wait:     true,
 			progress: 5 * time.Second,
 			deadline: 20 * time.Second,
-			bad:      func(s *stage.Stage) controlplane.Artifact { return s.Release("3.0.0") },
+			bad:      func(s *env.Env) controlplane.Artifact { return s.Release("3.0.0") },
 			because:  "Deployment/",
 		},
 		"not healthy within Flux's timeout of 30 seconds, and under way again": {
 			wait:     true,
 			progress: time.Hour,
 			deadline: 40 * time.Second,
-			bad:      func(s *stage.Stage) controlplane.Artifact { return s.Release("3.0.0") },
+			bad:      func(s *env.Env) controlplane.Artifact { return s.Release("3.0.0") },
 			because:  "Deployment/",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
+			s := newEnv(t)
 			if err := plane.BreakVersion(t.Context(), "3.0.0"); err != nil {
 				t.Fatal(err)
 			}
 			s.CreateFlux()
 			kustomization := s.Kustomization()
 			s.Change(kustomization, func() {
-				kustomization.Spec.Wait = story.wait
+				kustomization.Spec.Wait = tt.wait
 				kustomization.Spec.RetryInterval.Duration = time.Second
 			})
-			s.ProgressDeadline = max(s.ProgressDeadline, story.progress)
-			s.Create(s.Rollout(withDeployTimeout(story.deadline)))
+			s.ProgressDeadline = max(s.ProgressDeadline, tt.progress)
+			s.Create(s.Rollout(withDeployTimeout(tt.deadline)))
 			s.Publish(s.Release("1.0.0"))
 			s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 
-			s.Publish(story.bad(s))
+			s.Publish(tt.bad(s))
 			failed := s.AwaitState("3.0.0", v1alpha1.BakeFailed)
-			if why := *failed.Current().BakeStatusMessage; !strings.Contains(why, story.because) {
-				t.Errorf("the failed promotion says %q, which does not say what Flux does: %q", why, story.because)
+			if why := *failed.Current().BakeStatusMessage; !strings.Contains(why, tt.because) {
+				t.Errorf("the failed promotion says %q, which does not say what Flux does: %q", why, tt.because)
 			}
-			if diff := cmp.Diff([]string{"2 3.0.0 Failed", "1 1.0.0 Succeeded"}, stage.History(failed)); diff != "" {
+			if diff := cmp.Diff([]string{"2 3.0.0 Failed", "1 1.0.0 Succeeded"}, env.History(failed)); diff != "" {
 				t.Errorf("history (-want +got):\n%s", diff)
 			}
 		})
@@ -73,7 +73,7 @@ func TestReleaseThatFluxCannotApplyNeverSucceeds(t *testing.T) {
 }
 
 func TestUnprotectedReleaseThatCannotBeAppliedGivesWayToAFix(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.CreateFlux()
 	s.Create(s.Rollout())
 	s.Publish(s.Release("1.0.0"))
@@ -81,14 +81,14 @@ func TestUnprotectedReleaseThatCannotBeAppliedGivesWayToAFix(t *testing.T) {
 
 	s.Publish(s.BrokenRelease("1.1.0"))
 	s.Await("what Flux says of 1.1.0", func(r *v1alpha1.Rollout) bool {
-		applied := stage.Condition(r, v1alpha1.TargetsAppliedCondition)
+		applied := env.Condition(r, v1alpha1.TargetsAppliedCondition)
 		return strings.HasPrefix(applied, "TargetsApplied=False TargetFailed: ") && strings.Contains(applied, "spec.selector")
 	})
 	s.Stays("Deploying", isHistory("2 1.1.0 Deploying", "1 1.0.0 Succeeded"))
 
 	s.Publish(s.Release("1.1.1"))
 	fixed := s.AwaitState("1.1.1", v1alpha1.BakeSucceeded)
-	if diff := cmp.Diff([]string{"3 1.1.1 Succeeded", "2 1.1.0 Cancelled", "1 1.0.0 Succeeded"}, stage.History(fixed)); diff != "" {
+	if diff := cmp.Diff([]string{"3 1.1.1 Succeeded", "2 1.1.0 Cancelled", "1 1.0.0 Succeeded"}, env.History(fixed)); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}
 }

@@ -207,8 +207,8 @@ func (s *street) emitted(name string) []string {
 	return reported
 }
 
-// story returns the events of a coordination with their messages.
-func (s *street) story(name string) string {
+// messages returns the events of a coordination with their messages.
+func (s *street) messages(name string) string {
 	list := &corev1.EventList{}
 	s.Expect(s.List(s.Ctx, list, client.InNamespace(s.Namespace), client.MatchingFields{"involvedObject.name": name})).To(Succeed())
 	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return strings.Compare(a.Name, b.Name) })
@@ -222,7 +222,7 @@ func (s *street) story(name string) string {
 // tells waits until an event was emitted a number of times.
 func (s *street) tells(of, event string, times int) {
 	s.t.Helper()
-	s.Eventually(func() int { return count(s.emitted(of), event) }).Should(Equal(times), func() string { return s.story(of) + s.describe(of) })
+	s.Eventually(func() int { return count(s.emitted(of), event) }).Should(Equal(times), func() string { return s.messages(of) + s.describe(of) })
 }
 
 // watched is what an observer saw, independently of the controller.

@@ -48,15 +48,15 @@ func valueOf(metric *dto.Metric) float64 {
 	return metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
 }
 
-func TestMetricsTellTheStoryOfARollout(t *testing.T) {
+func TestMetricsInTheLifeOfARollout(t *testing.T) {
 	s := open(t, shopWith(baked(), "1.0.0", fixture.MakeHealthCheck("smoke").Healthy().Obj())...)
 	s.reconciler.Metrics = metrics.NewRollouts(s.Clock.Now)
 	want := map[string]float64{}
-	expect := func(chapter string, changes map[string]float64) {
+	expect := func(step string, changes map[string]float64) {
 		t.Helper()
 		maps.Copy(want, changes)
 		maps.DeleteFunc(want, func(_ string, value float64) bool { return value == 0 })
-		s.Expect(s.measured()).To(Equal(want), chapter)
+		s.Expect(s.measured()).To(Equal(want), step)
 	}
 
 	s.rest("shop")

@@ -26,13 +26,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// TestAlertsInTheLifeOfARollout plays a story and checks after each chapter what
-// an Alert on the Rollout received. Each chapter is reconciled until nothing changes any
+// TestAlertsInTheLifeOfARollout plays a scenario and checks after each step what
+// an Alert on the Rollout received. Each step is reconciled until nothing changes any
 // more, and then twice more: no fact is sent again.
 func TestAlertsInTheLifeOfARollout(t *testing.T) {
 	s := open(t, shopWith(baked(), "1.0.0", fixture.MakeHealthCheck("smoke").Obj(), fixture.MakeHealthCheck("web").Obj())...)
 	gate := func(name string, o *fixture.GateBuilder) func() { return func() { s.Add(o.Obj()) } }
-	for _, chapter := range []struct {
+	for _, step := range []struct {
 		name     string
 		happen   func()
 		reported []string
@@ -96,11 +96,11 @@ func TestAlertsInTheLifeOfARollout(t *testing.T) {
 		}},
 		{"a request has no effect", func() { s.ask(v1alpha1.RetryAnnotation, "") }, nil},
 	} {
-		chapter.happen()
+		step.happen()
 		for range 3 {
 			s.rest("shop")
 		}
-		s.Expect(heard(s.notifications.Take(), "Rollout")).To(Equal(chapter.reported), chapter.name)
+		s.Expect(heard(s.notifications.Take(), "Rollout")).To(Equal(step.reported), step.name)
 	}
 }
 

@@ -35,14 +35,14 @@ func setReady(r report) {
 	case current == nil:
 		r.wait(metav1.ConditionFalse, v1alpha1.NoReleasesReason, r.noReleases())
 	case current.State() == v1alpha1.BakeFailed:
-		r.stall(v1alpha1.BakeTimeFailedReason, r.story(current))
+		r.stall(v1alpha1.BakeTimeFailedReason, r.summary(current))
 	case current.State().Running():
-		r.wait(metav1.ConditionTrue, runningReason(current), r.story(current))
+		r.wait(metav1.ConditionTrue, runningReason(current), r.summary(current))
 	case r.targetsTrail():
 		r.trail(current)
 	default:
 		r.remove(v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition)
-		r.set(v1alpha1.ReadyCondition, metav1.ConditionTrue, r.successReason(current), r.story(current))
+		r.set(v1alpha1.ReadyCondition, metav1.ConditionTrue, r.successReason(current), r.summary(current))
 	}
 }
 
@@ -79,10 +79,10 @@ func (r report) waitForFirst() {
 // successful, the reason stays: other clients read it.
 func (r report) trail(current *v1alpha1.DeploymentHistoryEntry) {
 	if r.markedSuccessful() {
-		r.wait(metav1.ConditionTrue, v1alpha1.DeploymentMarkedSuccessfulReason, r.story(current))
+		r.wait(metav1.ConditionTrue, v1alpha1.DeploymentMarkedSuccessfulReason, r.summary(current))
 		return
 	}
-	r.wait(metav1.ConditionFalse, r.condition(v1alpha1.TargetsAppliedCondition).Reason, r.story(current))
+	r.wait(metav1.ConditionFalse, r.condition(v1alpha1.TargetsAppliedCondition).Reason, r.summary(current))
 }
 
 // markedManually is the message that the dashboard writes into the entry of a promotion
@@ -200,9 +200,9 @@ func allOf(holds []promotion.Hold) string {
 	return truncate.Join(messages, "; ")
 }
 
-// story returns one line about the current release and what the newest candidate waits
+// summary returns one line about the current release and what the newest candidate waits
 // for.
-func (r report) story(current *v1alpha1.DeploymentHistoryEntry) string {
+func (r report) summary(current *v1alpha1.DeploymentHistoryEntry) string {
 	parts := append([]string{r.headline(current)}, r.troubles(current)...)
 	if considered := promotion.Considered(r.verdicts); len(considered) > 0 && !considered[0].Eligible() {
 		parts = append(parts, waiting(considered[0]))

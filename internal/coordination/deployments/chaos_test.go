@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	update   = flag.Bool("update", false, "write the golden stories anew")
+	update   = flag.Bool("update", false, "write the golden files again")
 	onlySeed = flag.Uint64("seed", 0, "simulate with this seed instead of fresh ones")
 	more     = flag.Int("seeds", 1, "simulate with this many times as many fresh seeds")
 )
@@ -72,7 +72,7 @@ func playChaos(t *testing.T, seed uint64) {
 
 // calmDown repairs most of what users and fate have broken.
 func (w *world) calmDown() {
-	w.say("everything calms down")
+	w.log("everything calms down")
 	w.rough, w.dies = false, -1
 	for _, name := range w.crNames() {
 		if isMistake(w.crs[name].Coordination) && w.chance(2) {
@@ -98,13 +98,13 @@ func (w *world) refuseOne() {
 	if w.chance(2) {
 		refused = w.anyCR().Name
 	}
-	w.say("fate: writes to %s are refused", refused)
+	w.log("fate: writes to %s are refused", refused)
 	w.refused[refused] = "a policy says no"
 	for range 200 {
 		w.step(5 * time.Second)
 	}
 	w.checkNeighbours(refused)
-	w.say("fate: writes to %s are made again", refused)
+	w.log("fate: writes to %s are made again", refused)
 	clear(w.refused)
 }
 
@@ -134,7 +134,7 @@ func (w *world) createAny() *app {
 			labels = append(labels, group)
 		}
 	}
-	w.say("people: create %s in %v", name, labels)
+	w.log("people: create %s in %v", name, labels)
 	replicas := int32(w.rng.IntN(5))
 	var a *app
 	if w.chance(2) {
@@ -160,7 +160,7 @@ func (w *world) freshTemplate() string {
 
 func (w *world) coordinateAny() *cr {
 	name := groups[w.rng.IntN(len(groups))]
-	w.say("people: create coordination %s", name)
+	w.log("people: create coordination %s", name)
 	r := w.coordinate(name)
 	r.Spec.MinReadySeconds = int32(w.rng.IntN(3) * 7)
 	if w.chance(2) {
@@ -180,7 +180,7 @@ func (w *world) anything() {
 }
 
 func (w *world) touch(a *app, what string, change func(*app)) {
-	w.say("people: %s %s", what, a.Key)
+	w.log("people: %s %s", what, a.Key)
 	w.touched[a.Key] = true
 	w.edit(a, change)
 }
@@ -202,7 +202,7 @@ func (w *world) scaleAny() {
 func (w *world) blinkAny() {
 	a := w.anyApp()
 	a.blinks = int32(w.rng.IntN(2))
-	w.say("fate: %d Pods of %s are not ready", a.blinks, a.Key)
+	w.log("fate: %d Pods of %s are not ready", a.blinks, a.Key)
 	w.touched[a.Key] = true
 }
 
@@ -210,7 +210,7 @@ func (w *world) blinkAny() {
 func (w *world) resumeAny() {
 	a := w.anyApp()
 	a.blinks = 1
-	w.say("fate: a Pod of %s is not ready", a.Key)
+	w.log("fate: a Pod of %s is not ready", a.Key)
 	w.touched[a.Key] = true
 	for _, name := range w.crNames() {
 		w.changeCR(w.crs[name], "idlePolicy Resume on", func(r *cr) { r.Spec.IdlePolicy = coordinationv1.IdleResume })
@@ -247,7 +247,7 @@ func (w *world) relabelAny() {
 
 func (w *world) deleteAny() {
 	a := w.anyApp()
-	w.say("people: delete %s", a.Key)
+	w.log("people: delete %s", a.Key)
 	w.touched[a.Key] = true
 	delete(w.apps, a.Key[len("shop/"):])
 	w.version++
@@ -257,7 +257,7 @@ func (w *world) deleteAny() {
 }
 
 func (w *world) changeCR(r *cr, what string, change func(*cr)) {
-	w.say("people: %s coordination %s", what, r.Name)
+	w.log("people: %s coordination %s", what, r.Name)
 	w.touched["cr"] = true
 	change(r)
 	r.Generation++
@@ -288,7 +288,7 @@ func (w *world) selectorAny() {
 
 func (w *world) coordinationAny() {
 	if r := w.anyCR(); w.chance(2) {
-		w.say("people: delete coordination %s", r.Name)
+		w.log("people: delete coordination %s", r.Name)
 		delete(w.crs, r.Name)
 		w.version++
 	} else {
@@ -306,10 +306,10 @@ func (w *world) fateAny() {
 	key := w.anyApp().Key
 	switch w.rng.IntN(4) {
 	case 0:
-		w.say("fate: the next release of %s comes back paused", key)
+		w.log("fate: the next release of %s comes back paused", key)
 		w.stale[key] = "once"
 	case 1:
-		w.say("fate: writes to %s are refused", key)
+		w.log("fate: writes to %s are refused", key)
 		w.refused[key] = "admission says no"
 	case 2:
 		clear(w.refused)
@@ -320,5 +320,5 @@ func (w *world) fateAny() {
 
 func (w *world) admissionAny() {
 	w.holdForm = []string{"", "policy"}[w.rng.IntN(2)]
-	w.say("fate: admission is %q", w.holdForm)
+	w.log("fate: admission is %q", w.holdForm)
 }

@@ -116,7 +116,7 @@ func (g *group) idle() verdict {
 }
 
 func (g *group) rolling() verdict {
-	text := g.sum() + "; " + g.active.story(g.component.phase)
+	text := g.sum() + "; " + g.active.describe(g.component.phase)
 	return verdict{
 		ready:       claim{false, coordinationv1.DeploymentsInProgressReason, text},
 		progressing: claim{true, coordinationv1.DeploymentRollingOutReason, text},
@@ -205,8 +205,8 @@ func (m *member) remarks(active bool) string {
 	return text
 }
 
-// story returns a text about the progress of the member that has the turn.
-func (m *member) story(p phase) string {
+// describe returns a text about the progress of the member that has the turn.
+func (m *member) describe(p phase) string {
 	switch p {
 	case activating:
 		return m.Key + " is about to be unpaused"

@@ -51,7 +51,7 @@ type world struct {
 	// writes counts all writes of the controller, and notes contains its events.
 	writes int
 	notes  []string
-	story  strings.Builder
+	lines  strings.Builder
 	saidAt time.Time
 }
 
@@ -74,13 +74,13 @@ func newWorld(t *testing.T, rng *rand.Rand) *world {
 	return w
 }
 
-// say adds a line to the story, below the time at which it happens.
-func (w *world) say(format string, args ...any) {
+// log adds a line to the golden file, below the time at which it happens.
+func (w *world) log(format string, args ...any) {
 	if !w.saidAt.Equal(w.now) {
 		w.saidAt = w.now
-		fmt.Fprintf(&w.story, "[%s]\n", w.now.Format(time.TimeOnly))
+		fmt.Fprintf(&w.lines, "[%s]\n", w.now.Format(time.TimeOnly))
 	}
-	fmt.Fprintf(&w.story, "  "+format+"\n", args...)
+	fmt.Fprintf(&w.lines, "  "+format+"\n", args...)
 }
 
 // chance returns true once in n times.
@@ -121,7 +121,7 @@ func (w *world) wake() bool {
 	if err := w.pass(); err != nil {
 		w.unfinished = true
 		if errors.Is(err, errDied) {
-			w.say("controller: dies")
+			w.log("controller: dies")
 			w.dies, w.cache = -1, view{}
 			clear(w.errors)
 			for _, a := range w.apps {
@@ -232,7 +232,7 @@ func (w *world) storeJournal(v view, j deployments.Journal) error {
 	}
 	r = w.crs[j.Coordination]
 	w.checkConditions(r.Journal, next)
-	w.tellJournal(r, next)
+	w.logJournal(r, next)
 	r.Journal, r.stored = next, text
 	w.version++
 	r.version = w.version
@@ -301,7 +301,7 @@ func (w *world) write(v view, p deployments.Write) error {
 	}
 	w.wrote(a, before)
 	w.writes++
-	w.say("controller: %s", describe(p))
+	w.log("controller: %s", describe(p))
 	if _, stale := w.stale[p.Deployment]; stale && p.Kind == deployments.WriteUnpause {
 		delete(w.stale, p.Deployment)
 		a.Paused = true
@@ -347,7 +347,7 @@ func (w *world) fate() error {
 	return nil
 }
 
-// emit stores the events, and shows them in the story.
+// emit stores the events, and shows them in the scenario.
 func (w *world) emit(name string, notes ...deployments.Note) {
 	for _, note := range notes {
 		if note.Reason == "" {
@@ -358,12 +358,12 @@ func (w *world) emit(name string, notes ...deployments.Note) {
 			kind = "Warning "
 		}
 		w.notes = append(w.notes, name+" "+note.Reason)
-		w.say("event on %s: %s%s: %s", name, kind, note.Reason, note.Message)
+		w.log("event on %s: %s%s: %s", name, kind, note.Reason, note.Message)
 	}
 }
 
-// tellJournal shows the changes of the Ready condition.
-func (w *world) tellJournal(r *cr, next coordinationv1.DeploymentCoordinationStatus) {
+// logJournal shows the changes of the Ready condition.
+func (w *world) logJournal(r *cr, next coordinationv1.DeploymentCoordinationStatus) {
 	before, after := ready(r.Journal), ready(next)
 	if before.Reason == after.Reason && before.Message == after.Message && r.Journal.ActiveDeployment == next.ActiveDeployment {
 		return
@@ -372,7 +372,7 @@ func (w *world) tellJournal(r *cr, next coordinationv1.DeploymentCoordinationSta
 	if active == "" {
 		active = "nobody"
 	}
-	w.say("%s: %s has the turn; %s: %s", r.Name, active, after.Reason, after.Message)
+	w.log("%s: %s has the turn; %s: %s", r.Name, active, after.Reason, after.Message)
 }
 
 func ready(s coordinationv1.DeploymentCoordinationStatus) metav1.Condition {
@@ -415,7 +415,7 @@ func (w *world) rest(most int) {
 }
 
 func (w *world) tail() string {
-	lines := strings.Split(w.story.String(), "\n")
+	lines := strings.Split(w.lines.String(), "\n")
 	return strings.Join(lines[max(0, len(lines)-80):], "\n")
 }
 

@@ -39,7 +39,7 @@ type simulation struct {
 	open      *simulatedZone
 	forgotten bool
 	taken     int
-	story     []string
+	log       []string
 	breaches  []string
 }
 
@@ -73,8 +73,8 @@ func newSimulation(seed uint64) *simulation {
 	return s
 }
 
-func (s *simulation) tell(format string, args ...any) {
-	s.story = append(s.story, fmt.Sprintf(format, args...))
+func (s *simulation) record(format string, args ...any) {
+	s.log = append(s.log, fmt.Sprintf(format, args...))
 }
 
 // happen makes one thing happen, mostly one that advances a rollout.
@@ -104,33 +104,33 @@ func (s *simulation) disturb(z *simulatedZone) {
 	switch s.IntN(10) {
 	case 0:
 		z.apply(s.IntN(6))
-		s.tell("%s gets %s", z.Name, revision(z.wanted))
+		s.record("%s gets %s", z.Name, revision(z.wanted))
 	case 1, 2:
 		template := s.IntN(6)
 		for _, z := range s.zones {
 			z.apply(template)
 		}
-		s.tell("all get %s", revision(template))
+		s.record("all get %s", revision(template))
 	case 3:
 		z.Replicas = int32(s.IntN(5))
 		z.Generation++
-		s.tell("%s is scaled to %d", z.Name, z.Replicas)
+		s.record("%s is scaled to %d", z.Name, z.Replicas)
 	case 4:
 		z.Paused = true
-		s.tell("%s is paused", z.Name)
+		s.record("%s is paused", z.Name)
 	case 5:
 		z.Strategy = "RollingUpdate"
-		s.tell("%s has another strategy", z.Name)
+		s.record("%s has another strategy", z.Name)
 	case 6:
 		for _, z := range s.zones {
 			z.Paused, z.Strategy = false, "OnDelete"
 		}
-		s.tell("nothing is paused, and all have OnDelete")
+		s.record("nothing is paused, and all have OnDelete")
 	case 7, 8:
 		s.accident(z)
 	case 9:
 		s.last, s.deleted, s.forgotten = "", map[types.UID]bool{}, true
-		s.tell("we crash")
+		s.record("we crash")
 	}
 }
 
@@ -152,17 +152,17 @@ func (s *simulation) accident(z *simulatedZone) {
 	switch s.IntN(4) {
 	case 0:
 		pod.Ready, pod.Stuck = false, ""
-		s.tell("%s is not ready any more", pod.Name)
+		s.record("%s is not ready any more", pod.Name)
 	case 1:
 		pod.Terminating, pod.Ready = true, false
-		s.tell("%s is deleted by somebody", pod.Name)
+		s.record("%s is deleted by somebody", pod.Name)
 	case 2:
-		s.tell("%s is gone", pod.Name)
+		s.record("%s is gone", pod.Name)
 		z.Pods = slices.Delete(z.Pods, i, i+1)
 	case 3:
 		if pod.Ready {
 			pod.ReadySince = s.now
-			s.tell("%s was not ready between two looks", pod.Name)
+			s.record("%s was not ready between two looks", pod.Name)
 		}
 	}
 }
@@ -249,15 +249,15 @@ func (s *simulation) pass() {
 		switch s.IntN(10) {
 		case 0:
 			s.last, s.deleted, s.forgotten = "", map[types.UID]bool{}, true
-			s.tell("we crash after %d deletions", i)
+			s.record("we crash after %d deletions", i)
 			return
 		case 1:
 			s.sent(d)
-			s.tell("the deletion of %s is lost", d.Pod)
+			s.record("the deletion of %s is lost", d.Pod)
 			return
 		case 2:
 			s.remove(d)
-			s.tell("only its answer is lost")
+			s.record("only its answer is lost")
 			return
 		}
 		s.remove(d)
@@ -303,7 +303,7 @@ func (s *simulation) remove(d statefulsets.Deletion) {
 	if pod == nil {
 		return
 	}
-	s.tell("we delete %s of %s", pod.Name, pod.Revision)
+	s.record("we delete %s of %s", pod.Name, pod.Revision)
 	s.taken++
 	s.inspect(z, *pod)
 	pod.Terminating, pod.Ready = true, false
@@ -333,7 +333,7 @@ func (s *simulation) inspect(z *simulatedZone, pod statefulsets.Pod) {
 
 func (s *simulation) breach(format string, args ...any) {
 	s.breaches = append(s.breaches, fmt.Sprintf(format, args...))
-	s.tell("BREACH: "+format, args...)
+	s.record("BREACH: "+format, args...)
 }
 
 func (z *simulatedZone) wants(pod statefulsets.Pod) bool {
@@ -433,12 +433,12 @@ func (s *simulation) mend() {
 		z.apply(10 + 2*s.IntN(2))
 		z.Paused, z.Strategy = false, "OnDelete"
 	}
-	s.tell("people mend everything")
+	s.record("people mend everything")
 }
 
 func (s *simulation) recently() string {
 	text := ""
-	for _, line := range s.story[max(0, len(s.story)-25):] {
+	for _, line := range s.log[max(0, len(s.log)-25):] {
 		text += "\t" + line + "\n"
 	}
 	return text

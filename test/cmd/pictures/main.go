@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command pictures draws a chapter of what the demo prints as an SVG file: a terminal in
+// Command pictures draws a step of what the demo prints as an SVG file: a terminal in
 // which the lines appear in the order, and roughly at the times, in which they were
 // printed.
 //
 //	bin/demo --once > demo.txt
-//	go run ./test/cmd/pictures -chapter "3. A bad release" -in demo.txt -out picture.svg
+//	go run ./test/cmd/pictures -step "3. A bad release" -in demo.txt -out picture.svg
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 func main() {
 	in := flag.String("in", "", "The file with what the demo printed.")
 	out := flag.String("out", "", "The file to write.")
-	title := flag.String("chapter", "", "The first line of the chapter.")
+	title := flag.String("step", "", "The title of the step.")
 	flag.Parse()
 	if err := run(*in, *out, *title); err != nil {
 		fmt.Fprintln(os.Stderr, "draw a picture:", err)
@@ -30,7 +30,7 @@ func run(in, out, title string) error {
 	if err != nil {
 		return fmt.Errorf("read what the demo printed: %w", err)
 	}
-	lines, err := chapter(string(printed), title)
+	lines, err := step(string(printed), title)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ const printed = `A rollout controller for Flux
 
 func TestChapterHasItsLinesAndTimes(t *testing.T) {
 	g := NewWithT(t)
-	lines, err := chapter(printed, "3. A bad release")
+	lines, err := step(printed, "3. A bad release")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(lines).To(Equal([]line{
 		{text: "3. A bad release"},
@@ -53,14 +53,14 @@ func TestChapterHasItsLinesAndTimes(t *testing.T) {
 
 func TestChapterThatIsNotThereIsAnError(t *testing.T) {
 	for _, title := range []string{"", "3. A bad", "5. You decide"} {
-		_, err := chapter(printed, title)
+		_, err := step(printed, title)
 		NewWithT(t).Expect(err).To(HaveOccurred(), title)
 	}
 }
 
 func TestDrawIsAnSVGWithEveryLineInItsOrder(t *testing.T) {
 	g := NewWithT(t)
-	lines, err := chapter(printed, "3. A bad release")
+	lines, err := step(printed, "3. A bad release")
 	g.Expect(err).NotTo(HaveOccurred())
 	svg := draw(lines)
 	g.Expect(wellFormed(svg)).To(Succeed())

@@ -19,16 +19,16 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
 const credentialsRole = "rollout-controller-registry-credentials-role"
 
-// TestControllerCanDoNothingWithoutItsRoles makes sure that the other stories prove
+// TestControllerCanDoNothingWithoutItsRoles makes sure that the other tests prove
 // something: their controller has its rights only from its roles.
 func TestControllerCanDoNothingWithoutItsRoles(t *testing.T) {
-	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
+	plane := env.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
 	if err := plane.Controller.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestControllerCanDoNothingWithoutItsRoles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := stage.New(t, plane)
+	s := env.New(t, plane)
 	s.CreateFlux()
 	s.Create(s.Rollout())
 	s.Publish(s.ConfigRelease("1.0.0"))
@@ -68,10 +68,10 @@ func endsInTime(t *testing.T, process *controlplane.Process) {
 }
 
 func TestCredentialThatMayNotBeReadHoldsNoPromotion(t *testing.T) {
-	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
+	plane := env.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
 	plane.RefusalsAreMeant = true
 	everywhere := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "rollout-controller-registry-credentials-rolebinding"}}
-	s := stage.New(t, plane)
+	s := env.New(t, plane)
 	s.Delete(everywhere)
 	createWithLogin(s)
 	s.Publish(s.ConfigRelease("1.0.0"))
@@ -88,8 +88,8 @@ func TestCredentialThatMayNotBeReadHoldsNoPromotion(t *testing.T) {
 }
 
 func TestNoCredentialIsReadWithoutTheFeature(t *testing.T) {
-	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, "--feature-gates=ReleaseMetadata=false")
-	s := stage.New(t, plane)
+	plane := env.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, "--feature-gates=ReleaseMetadata=false")
+	s := env.New(t, plane)
 	s.Delete(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "rollout-controller-registry-credentials-rolebinding"}})
 	createWithLogin(s)
 	s.Publish(s.ConfigRelease("1.0.0"))
@@ -109,7 +109,7 @@ func TestNoCredentialIsReadWithoutTheFeature(t *testing.T) {
 }
 
 // createWithLogin creates an application whose ImageRepository names a Secret.
-func createWithLogin(s *stage.Stage) {
+func createWithLogin(s *env.Env) {
 	s.T.Helper()
 	s.CreateFlux()
 	s.Create(login(s))
@@ -121,7 +121,7 @@ func createWithLogin(s *stage.Stage) {
 // awaitLog waits until a process logs a text.
 func awaitLog(t *testing.T, process *controlplane.Process, text string) {
 	t.Helper()
-	stage.Eventually(t, "the log line "+text, func() (bool, string) {
+	env.Eventually(t, "the log line "+text, func() (bool, string) {
 		log, err := os.ReadFile(process.LogFile)
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func awaitLog(t *testing.T, process *controlplane.Process, text string) {
 }
 
 // statuses returns the status codes that the API server sent to an account.
-func statuses(t *testing.T, plane *stage.Plane, account string) []int {
+func statuses(t *testing.T, plane *env.Plane, account string) []int {
 	t.Helper()
 	audited, err := plane.Audited()
 	if err != nil {

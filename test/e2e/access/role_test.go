@@ -22,7 +22,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
@@ -55,8 +55,8 @@ var unused = map[string]string{
 }
 
 func TestShippedRolesAllowWhatTheControllerDoesAndLittleElse(t *testing.T) {
-	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, stage.AsShipped...)
-	s := stage.New(t, plane)
+	plane := env.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, env.AsShipped...)
+	s := env.New(t, plane)
 	useEverything(s)
 
 	audited, err := plane.Audited()
@@ -91,7 +91,7 @@ func TestShippedRolesAllowWhatTheControllerDoesAndLittleElse(t *testing.T) {
 // useEverything makes the controller use all its features: promote with a bake and
 // checks, write both kinds of targets and restore one, read a registry with credentials,
 // create, update and delete gates, answer a request.
-func useEverything(s *stage.Stage) {
+func useEverything(s *env.Env) {
 	objects := s.Flux(s.Plane.Registry.Host())
 	for _, o := range objects {
 		switch o := o.(type) {
@@ -126,7 +126,7 @@ func useEverything(s *stage.Stage) {
 	awaitGates(s, 0)
 	repository := s.OCIRepository("")
 	s.Change(repository, func() { repository.Spec.Reference.Tag = "1.0.0" })
-	stage.Eventually(s.T, "the target put back", func() (bool, string) {
+	env.Eventually(s.T, "the target put back", func() (bool, string) {
 		s.Read(repository)
 		return repository.Spec.Reference.Tag == "1.1.0", repository.Spec.Reference.Tag
 	})
@@ -134,7 +134,7 @@ func useEverything(s *stage.Stage) {
 
 // login returns a Secret for the registry of the control plane, which accepts every
 // login.
-func login(s *stage.Stage) *corev1.Secret {
+func login(s *env.Env) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "login"},
 		Type:       corev1.SecretTypeDockerConfigJson,
@@ -142,7 +142,7 @@ func login(s *stage.Stage) *corev1.Secret {
 	}
 }
 
-func freezes(s *stage.Stage) (own, cluster client.Object) {
+func freezes(s *env.Env) (own, cluster client.Object) {
 	spec := v1alpha1.RolloutScheduleSpec{
 		RolloutSelector: &metav1.LabelSelector{}, Rules: []v1alpha1.ScheduleRule{{}}, Action: v1alpha1.ScheduleDeny,
 	}
@@ -163,7 +163,7 @@ func selectNothing(schedule client.Object) {
 	}
 }
 
-func gates(s *stage.Stage) []v1alpha1.RolloutGate {
+func gates(s *env.Env) []v1alpha1.RolloutGate {
 	list := &v1alpha1.RolloutGateList{}
 	if err := s.Plane.Client().List(s.T.Context(), list, client.InNamespace(s.Namespace)); err != nil {
 		s.T.Fatal(err)
@@ -171,15 +171,15 @@ func gates(s *stage.Stage) []v1alpha1.RolloutGate {
 	return list.Items
 }
 
-func awaitGates(s *stage.Stage, want int) {
-	stage.Eventually(s.T, "the gates of the schedules", func() (bool, string) {
+func awaitGates(s *env.Env, want int) {
+	env.Eventually(s.T, "the gates of the schedules", func() (bool, string) {
 		got := gates(s)
 		return len(got) == want, cmp.Diff(want, len(got))
 	})
 }
 
-func awaitPretty(s *stage.Stage) {
-	stage.Eventually(s.T, "gates with the name of their schedule", func() (bool, string) {
+func awaitPretty(s *env.Env) {
+	env.Eventually(s.T, "gates with the name of their schedule", func() (bool, string) {
 		without := slices.DeleteFunc(gates(s), func(g v1alpha1.RolloutGate) bool {
 			return g.Annotations[v1alpha1.PrettyNameAnnotation] == "Freeze"
 		})
@@ -189,7 +189,7 @@ func awaitPretty(s *stage.Stage) {
 
 // rights returns the rights of the roles that only the controller has, as "verb
 // resource", sorted.
-func rights(t *testing.T, plane *stage.Plane) []string {
+func rights(t *testing.T, plane *env.Plane) []string {
 	t.Helper()
 	var rules []rbacv1.PolicyRule
 	for _, name := range []string{"manager-role", "registry-credentials-role"} {

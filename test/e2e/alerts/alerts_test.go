@@ -20,12 +20,12 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
 func TestAlertThatKnowsNothingOfRolloutsHearsOfThem(t *testing.T) {
-	s := stage.New(t, plane)
+	s := env.New(t, plane)
 	prepare(s)
 	team := openChannel(s, "team", every("OCIRepository"), every("Kustomization"))
 	live(s)
@@ -43,7 +43,7 @@ func TestAlertThatKnowsNothingOfRolloutsHearsOfThem(t *testing.T) {
 }
 
 func TestAlertOnRolloutsHearsOfThemOnceFluxIsPatched(t *testing.T) {
-	s := stage.New(t, plane)
+	s := env.New(t, plane)
 	prepare(s)
 	source := every("Rollout")
 	source.APIVersion, source.MatchLabels = v1alpha1.GroupVersion.String(), map[string]string{"team": "web"}
@@ -61,7 +61,7 @@ func TestAlertOnRolloutsHearsOfThemOnceFluxIsPatched(t *testing.T) {
 }
 
 // reported returns the events of live, each as "severity Reason:" and its message.
-func reported(s *stage.Stage) [][2]string {
+func reported(s *env.Env) [][2]string {
 	return [][2]string{
 		{"info ReleaseDetected:", "release 1.1.0 was detected"},
 		{"info SomeGatesBlocking:", "1.1.0: not passing: RolloutGate manual"},
@@ -79,8 +79,8 @@ func reported(s *stage.Stage) [][2]string {
 	}
 }
 
-// prepare deploys 1.0.0 with a HealthCheck whose status the story writes.
-func prepare(s *stage.Stage) {
+// prepare deploys 1.0.0 with a HealthCheck whose status the test writes.
+func prepare(s *env.Env) {
 	s.T.Helper()
 	s.CreateFlux()
 	check, class := s.HealthCheck(), "example"
@@ -93,7 +93,7 @@ func prepare(s *stage.Stage) {
 
 // live promotes a release that a gate holds at first and that succeeds, then a release
 // that fails, and then rolls back.
-func live(s *stage.Stage) {
+func live(s *env.Env) {
 	s.T.Helper()
 	passing := false
 	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "manual"}}
@@ -118,10 +118,10 @@ func live(s *stage.Stage) {
 // reset for the newest promotion is complete: the mark is written after the status. A
 // HealthCheck that is Unhealthy between the two writes may be reported as blocking
 // promotions before it fails the bake.
-func says(s *stage.Stage, status v1alpha1.HealthStatus, message string) {
+func says(s *env.Env, status v1alpha1.HealthStatus, message string) {
 	s.T.Helper()
 	check := s.HealthCheck()
-	stage.Eventually(s.T, "the reset of the HealthCheck", func() (bool, string) {
+	env.Eventually(s.T, "the reset of the HealthCheck", func() (bool, string) {
 		s.Read(check)
 		rollout := s.Live()
 		mark := check.Annotations[v1alpha1.ResetAnnotationPrefix+string(rollout.UID)]
@@ -138,7 +138,7 @@ func says(s *stage.Stage, status v1alpha1.HealthStatus, message string) {
 
 // checkMetadata compares the metadata that is delivered with a failed bake. The token is
 // no longer needed and not part of it.
-func checkMetadata(t *testing.T, s *stage.Stage, e eventv1.Event) {
+func checkMetadata(t *testing.T, s *env.Env, e eventv1.Event) {
 	t.Helper()
 	digests, err := plane.Registry.Digests(t.Context(), s.Repository)
 	if err != nil {
@@ -159,7 +159,7 @@ func every(kind string) notificationv1.CrossNamespaceObjectReference {
 
 // letAlertsNameRollouts applies the component for the version of Flux that runs here. The
 // API server refuses the Alert before that, and admits it afterwards.
-func letAlertsNameRollouts(s *stage.Stage, alert *alertv1.Alert) {
+func letAlertsNameRollouts(s *env.Env, alert *alertv1.Alert) {
 	s.T.Helper()
 	if err := alertv1.AddToScheme(plane.Client().Scheme()); err != nil {
 		s.T.Fatal(err)
@@ -181,14 +181,14 @@ func letAlertsNameRollouts(s *stage.Stage, alert *alertv1.Alert) {
 			s.T.Fatal(err)
 		}
 	}
-	stage.Eventually(s.T, "an Alert on Rollouts that is admitted", func() (bool, string) {
+	env.Eventually(s.T, "an Alert on Rollouts that is admitted", func() (bool, string) {
 		err := admitted()
 		return err == nil, fmt.Sprint(err)
 	})
 }
 
 // notificationCRDs returns the CRDs of Alerts and Receivers from the API server.
-func notificationCRDs(s *stage.Stage) []*unstructured.Unstructured {
+func notificationCRDs(s *env.Env) []*unstructured.Unstructured {
 	s.T.Helper()
 	var crds []*unstructured.Unstructured
 	for _, name := range []string{"alerts.notification.toolkit.fluxcd.io", "receivers.notification.toolkit.fluxcd.io"} {

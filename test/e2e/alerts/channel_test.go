@@ -19,7 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 // channel is a webhook that stands for the chat room of a team.
@@ -29,9 +29,9 @@ type channel struct {
 	heard []eventv1.Event
 }
 
-// openChannel creates a Provider for a webhook and an Alert on the sources in the stage's
+// openChannel creates a Provider for a webhook and an Alert on the sources in the test's
 // namespace. It waits until events about them arrive.
-func openChannel(s *stage.Stage, name string, sources ...notificationv1.CrossNamespaceObjectReference) *channel {
+func openChannel(s *env.Env, name string, sources ...notificationv1.CrossNamespaceObjectReference) *channel {
 	s.T.Helper()
 	if err := alertv1.AddToScheme(plane.Client().Scheme()); err != nil {
 		s.T.Fatal(err)
@@ -49,7 +49,7 @@ func openChannel(s *stage.Stage, name string, sources ...notificationv1.CrossNam
 	return c
 }
 
-func alert(s *stage.Stage, name string, sources ...notificationv1.CrossNamespaceObjectReference) *alertv1.Alert {
+func alert(s *env.Env, name string, sources ...notificationv1.CrossNamespaceObjectReference) *alertv1.Alert {
 	a := &alertv1.Alert{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
 	a.Spec.ProviderRef.Name = name
 	a.Spec.EventSeverity = eventv1.EventSeverityInfo
@@ -59,14 +59,14 @@ func alert(s *stage.Stage, name string, sources ...notificationv1.CrossNamespace
 
 // awaitAlert sends events until one arrives: notification-controller reads a new Alert
 // only after some time.
-func (c *channel) awaitAlert(s *stage.Stage, source notificationv1.CrossNamespaceObjectReference) {
+func (c *channel) awaitAlert(s *env.Env, source notificationv1.CrossNamespaceObjectReference) {
 	s.T.Helper()
 	request, err := http.NewRequestWithContext(s.T.Context(), http.MethodPost, plane.EventsURL(), http.NoBody)
 	if err != nil {
 		s.T.Fatal(err)
 	}
 	words := 0
-	stage.Eventually(s.T, "an Alert that is heard", func() (bool, string) {
+	env.Eventually(s.T, "an Alert that is heard", func() (bool, string) {
 		words++
 		test := eventv1.Event{
 			InvolvedObject: corev1.ObjectReference{APIVersion: source.APIVersion, Kind: source.Kind, Namespace: s.Namespace, Name: s.Name},
@@ -120,7 +120,7 @@ func lines(events []eventv1.Event) []string {
 func (c *channel) await(t *testing.T, want []string) {
 	t.Helper()
 	slices.Sort(want)
-	stage.Eventually(t, strings.Join(want, "\n"), func() (bool, string) {
+	env.Eventually(t, strings.Join(want, "\n"), func() (bool, string) {
 		got := lines(c.ours())
 		return slices.Equal(got, want), strings.Join(got, "\n")
 	})

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 // TestEndpointThatHangsHoldsNobody promotes five releases while events are answered,
 // and five while no event is answered.
 func TestEndpointThatHangsHoldsNobody(t *testing.T) {
 	const series = 5
-	s := stage.New(t, plane)
+	s := env.New(t, plane)
 	s.CreateFlux()
 	s.Create(s.Rollout())
 	promote(s, "1.0.0")
@@ -39,12 +39,12 @@ func TestEndpointThatHangsHoldsNobody(t *testing.T) {
 		t.Errorf("%v events wait, want at least one per promotion", waiting)
 	}
 
-	stage.Eventually(t, "an event that is given up", func() (bool, string) {
+	env.Eventually(t, "an event that is given up", func() (bool, string) {
 		dropped := metric(t, "rollout_notifications_dropped_total")
 		return dropped > 0, fmt.Sprint(dropped)
 	})
 	relay.answerAgain()
-	stage.Eventually(t, "what still waited being delivered", func() (bool, string) {
+	env.Eventually(t, "what still waited being delivered", func() (bool, string) {
 		waiting := metric(t, "rollout_notifications_queue_length")
 		return waiting == 0 && metric(t, "rollout_notifications_sent_total") > sent, fmt.Sprint(waiting)
 	})
@@ -52,7 +52,7 @@ func TestEndpointThatHangsHoldsNobody(t *testing.T) {
 
 // promoteAll promotes some releases one after another, and returns the time that this
 // took.
-func promoteAll(s *stage.Stage, major, n int) time.Duration {
+func promoteAll(s *env.Env, major, n int) time.Duration {
 	s.T.Helper()
 	start := time.Now()
 	for minor := range n {
@@ -61,7 +61,7 @@ func promoteAll(s *stage.Stage, major, n int) time.Duration {
 	return time.Since(start)
 }
 
-func promote(s *stage.Stage, version string) {
+func promote(s *env.Env, version string) {
 	s.T.Helper()
 	s.Publish(s.ConfigRelease(version))
 	s.AwaitState(version, v1alpha1.BakeSucceeded)
@@ -70,5 +70,5 @@ func promote(s *stage.Stage, version string) {
 // metric returns the sum of a metric of the controller over all labels.
 func metric(t *testing.T, name string) float64 {
 	t.Helper()
-	return stage.Metric(t, metricsAddress, name)
+	return env.Metric(t, metricsAddress, name)
 }

@@ -12,12 +12,12 @@ import (
 	"testing"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 var (
-	// plane is shared by the stories.
-	plane *stage.Plane
+	// plane is shared by the tests.
+	plane *env.Plane
 	// relay is the endpoint to which the controller sends events.
 	relay *endpoint
 	// metricsAddress is the address at which the controller serves its metrics.
@@ -36,6 +36,6 @@ func run(m *testing.M) int {
 	server := httptest.NewServer(relay)
 	defer server.Close()
 	defer relay.answerAgain()
-	return stage.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true, Notifications: true},
+	return env.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true, Notifications: true},
 		"--events-addr="+server.URL, "--metrics-bind-address="+metricsAddress, "--metrics-secure=false")
 }

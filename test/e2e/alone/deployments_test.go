@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
@@ -60,7 +60,7 @@ func TestDeploymentsTakeTurnsAndAreLetGoBeforeTheUninstallation(t *testing.T) {
 		o.SetNamespace(fleet.Namespace)
 		ensure(t, o)
 	}
-	stage.AwaitDeployments(t, plane.Client(), fleet, "all rolled out, and paused since they are idle", func(d *appsv1.Deployment) bool {
+	env.AwaitDeployments(t, plane.Client(), fleet, "all rolled out, and paused since they are idle", func(d *appsv1.Deployment) bool {
 		return d.Spec.Paused && d.Status.AvailableReplicas == 1 && d.Annotations[coordinationv1.HeldByAnnotation] == "shop"
 	})
 	holdByHand(t, fleet, "front")
@@ -77,7 +77,7 @@ func TestDeploymentsTakeTurnsAndAreLetGoBeforeTheUninstallation(t *testing.T) {
 	if err := hook.Wait(t.Context()); err != nil {
 		t.Fatalf("the hook failed: %v", err)
 	}
-	stage.AwaitDeployments(t, plane.Client(), fleet, "all let go, but for the one that is held by hand", func(d *appsv1.Deployment) bool {
+	env.AwaitDeployments(t, plane.Client(), fleet, "all let go, but for the one that is held by hand", func(d *appsv1.Deployment) bool {
 		_, held := d.Annotations[coordinationv1.HeldByAnnotation]
 		return !held && d.Spec.Paused == (d.Name == "front")
 	})
@@ -91,7 +91,7 @@ func TestDeploymentsTakeTurnsAndAreLetGoBeforeTheUninstallation(t *testing.T) {
 	}
 }
 
-// unused contains the rights in the chart's roles that a story need not use. Each has a
+// unused contains the rights in the chart's roles that a test need not use. Each has a
 // reason to be there.
 var unused = map[string]string{
 	"get admissionregistration.k8s.io/mutatingadmissionpolicies":       "reading and watching go together",
@@ -162,7 +162,7 @@ func holdByHand(t *testing.T, fleet scenario.Fleet, name string) {
 // awaitStopped waits until no replica of the controller is wanted.
 func awaitStopped(t *testing.T, own appsv1.Deployment) {
 	t.Helper()
-	stage.Eventually(t, "the controller's Deployment at zero", func() (bool, string) {
+	env.Eventually(t, "the controller's Deployment at zero", func() (bool, string) {
 		d := &appsv1.Deployment{}
 		if err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(&own), d); err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
@@ -124,7 +124,7 @@ func beginsToWaitForHelm(t *testing.T, process *controlplane.Process) {
 
 func awaitLog(t *testing.T, process *controlplane.Process, text string) {
 	t.Helper()
-	stage.Eventually(t, "the log line "+text, func() (bool, string) {
+	env.Eventually(t, "the log line "+text, func() (bool, string) {
 		log := logOf(t, process)
 		return strings.Contains(log, text), log
 	})

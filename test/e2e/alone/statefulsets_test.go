@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
@@ -54,7 +54,7 @@ func TestStatefulSetsRollByZoneUnderTheLeastOfRoles(t *testing.T) {
 // awaitPods waits until a number of pods run a version, and there are no other pods.
 func awaitPods(t *testing.T, namespace, version string, number int) {
 	t.Helper()
-	stage.Eventually(t, fmt.Sprintf("%d pods of %s", number, version), func() (bool, string) {
+	env.Eventually(t, fmt.Sprintf("%d pods of %s", number, version), func() (bool, string) {
 		list := &corev1.PodList{}
 		if err := plane.Client().List(t.Context(), list, client.InNamespace(namespace), client.HasLabels{"statefulset.kubernetes.io/pod-name"}); err != nil {
 			t.Fatal(err)

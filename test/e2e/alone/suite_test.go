@@ -24,7 +24,7 @@ import (
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
@@ -40,7 +40,7 @@ var (
 
 func TestMain(m *testing.M) {
 	options := controlplane.Options{Workloads: true, HelmCRDs: true, CRDPaths: []string{scenario.CoordinationCRDs()}}
-	os.Exit(stage.Bare(m, &plane, options, prepare))
+	os.Exit(env.WithoutController(m, &plane, options, prepare))
 }
 
 func prepare(ctx context.Context) (err error) {
@@ -143,20 +143,20 @@ func (i installation) run(t *testing.T, name string, pod corev1.PodSpec, more ..
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := []string{}
+	variables := []string{}
 	for _, v := range pod.Containers[0].Env {
 		switch {
 		case v.ValueFrom == nil:
-			env = append(env, v.Name+"="+v.Value)
+			variables = append(variables, v.Name+"="+v.Value)
 		case v.ValueFrom.FieldRef != nil && v.ValueFrom.FieldRef.FieldPath == "metadata.namespace":
-			env = append(env, v.Name+"="+i.namespace)
+			variables = append(variables, v.Name+"="+i.namespace)
 		}
 	}
 	args := []string{"--kubeconfig=" + kubeconfig}
 	for _, arg := range pod.Containers[0].Args {
 		args = append(args, strings.ReplaceAll(arg, "$(RUNTIME_NAMESPACE)", i.namespace))
 	}
-	process, err := plane.StartProcess(name, program, append(args, more...), env)
+	process, err := plane.StartProcess(name, program, append(args, more...), variables)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func freePort(t *testing.T) string {
 // awaitOK waits until a path answers with 200.
 func awaitOK(t *testing.T, port, path string) {
 	t.Helper()
-	stage.Eventually(t, "200 from "+path, func() (bool, string) {
+	env.Eventually(t, "200 from "+path, func() (bool, string) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+path, http.NoBody)
 		if err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 const kills = 50
 
 func TestKillingTheControllerLosesNothingAndRepeatsNothing(t *testing.T) {
-	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
-	killer, err := stage.NewKiller(plane, stage.Random(t), &v1alpha1.RolloutList{})
+	plane := env.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
+	killer, err := env.NewKiller(plane, env.Random(t), &v1alpha1.RolloutList{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,12 +72,12 @@ type cast struct {
 }
 
 // application adds a check of the whole history.
-type application struct{ *stage.Application }
+type application struct{ *env.Application }
 
-func raise(t *testing.T, plane *stage.Plane) cast {
+func raise(t *testing.T, plane *env.Plane) cast {
 	t.Helper()
 	app := func(options ...func(*v1alpha1.RolloutSpec)) *application {
-		return &application{stage.NewApplication(t, plane, options...)}
+		return &application{env.NewApplication(t, plane, options...)}
 	}
 	baked := func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: time.Second} }
 	checked := scenario.App{Name: "shop"}.Baked(time.Second, time.Hour)
@@ -117,7 +117,7 @@ func (a *application) hasNoneTwice() {
 		inOrder := i == 0 || semver.MustParse(e.Version.Tag).LessThan(semver.MustParse(entries[i-1].Version.Tag))
 		ended := e.State() == v1alpha1.BakeSucceeded || e.State() == v1alpha1.BakeCancelled
 		if *e.ID != int64(len(entries)-i) || !inOrder || !ended {
-			a.T.Errorf("%s: the history goes wrong at id %d: %q", a.Namespace, *e.ID, stage.History(rollout))
+			a.T.Errorf("%s: the history goes wrong at id %d: %q", a.Namespace, *e.ID, env.History(rollout))
 			return
 		}
 	}

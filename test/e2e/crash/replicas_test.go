@@ -14,7 +14,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
@@ -28,12 +28,12 @@ var elected = []string{
 const leaseDuration = 10 * time.Second
 
 func TestSecondReplicaTakesOver(t *testing.T) {
-	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, elected...)
-	s := stage.NewApplication(t, plane, func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: 3 * time.Second} })
+	plane := env.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, elected...)
+	s := env.NewApplication(t, plane, func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: 3 * time.Second} })
 	s.Release("1.0.0")
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded) // the first one leads now
 
-	probes, metrics := stage.FreeAddress(t), stage.FreeAddress(t)
+	probes, metrics := env.FreeAddress(t), env.FreeAddress(t)
 	second := append([]string{
 		"--health-probe-bind-address=" + probes, "--metrics-addr=" + metrics, "--metrics-secure=false",
 	}, elected...)
@@ -53,10 +53,10 @@ func TestSecondReplicaTakesOver(t *testing.T) {
 	if err := plane.Controller.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	dead := lease(s.Stage)
+	dead := lease(s.Env)
 	s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 	answers(t, "http://"+metrics+"/metrics", "leader_election_master_status{name=\"8108ddc4.kuberik.com\"} 1")
-	waited := lease(s.Stage).handedOverFrom(t, dead)
+	waited := lease(s.Env).handedOverFrom(t, dead)
 	if waited < leaseDuration-time.Second || waited > 2*leaseDuration {
 		t.Errorf("the Lease says that the second replica began %s after the first one's last sign of life; the lease is %s", waited, leaseDuration)
 	}
@@ -64,7 +64,7 @@ func TestSecondReplicaTakesOver(t *testing.T) {
 	s.AwaitState("1.2.0", v1alpha1.BakeSucceeded)
 
 	s.HasEveryReleaseOnce([]string{"1.0.0", "1.1.0", "1.2.0"})
-	promoted := stage.Told(s.Events(s.Rollout()), v1alpha1.BakeTimeDeployingReason)
+	promoted := env.WithReason(s.Events(s.Rollout()), v1alpha1.BakeTimeDeployingReason)
 	if len(promoted) != 3 {
 		t.Errorf("promotions were told %d times, want 3: %q", len(promoted), promoted)
 	}
@@ -74,7 +74,7 @@ func TestSecondReplicaTakesOver(t *testing.T) {
 // leaseRecord is the spec of the replicas' Lease.
 type leaseRecord struct{ coordinationv1.LeaseSpec }
 
-func lease(s *stage.Stage) leaseRecord {
+func lease(s *env.Env) leaseRecord {
 	s.T.Helper()
 	record := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: scenario.Namespace, Name: "8108ddc4.kuberik.com"}}
 	s.Read(record)
@@ -95,7 +95,7 @@ func (l leaseRecord) handedOverFrom(t *testing.T, before leaseRecord) time.Durat
 // answers waits until the response from the URL contains a text.
 func answers(t *testing.T, url, text string) {
 	t.Helper()
-	stage.Eventually(t, url+" answers "+text, func() (bool, string) {
+	env.Eventually(t, url+" answers "+text, func() (bool, string) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 		if err != nil {
 			t.Fatal(err)

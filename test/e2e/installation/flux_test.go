@@ -18,7 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/artifact"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 const (
@@ -119,7 +119,7 @@ func fluxObjects() (*sourcev1.OCIRepository, *kustomizev1.Kustomization) {
 // awaitApplied waits until Flux has applied a revision and found it healthy.
 func awaitApplied(t *testing.T, k *kustomizev1.Kustomization, revision string) {
 	t.Helper()
-	stage.Eventually(t, "Flux has applied "+revision, func() (bool, string) {
+	env.Eventually(t, "Flux has applied "+revision, func() (bool, string) {
 		if err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(k), k); err != nil {
 			return false, err.Error()
 		}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/internal/admission/certificates"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
@@ -61,7 +61,7 @@ func createScraper(t *testing.T) {
 func awaitData(t *testing.T, name, key string) []byte {
 	t.Helper()
 	secret := &corev1.Secret{}
-	stage.Eventually(t, key+" in the Secret "+name, func() (bool, string) {
+	env.Eventually(t, key+" in the Secret "+name, func() (bool, string) {
 		err := plane.Client().Get(t.Context(), client.ObjectKey{Namespace: manifests.Namespace, Name: name}, secret)
 		return len(secret.Data[key]) > 0, fmt.Sprint(err)
 	})
@@ -70,7 +70,7 @@ func awaitData(t *testing.T, name, key string) []byte {
 
 func awaitAnswer(t *testing.T, as *http.Client, address, token string, want int) {
 	t.Helper()
-	stage.Eventually(t, fmt.Sprintf("the answer %d", want), func() (bool, string) {
+	env.Eventually(t, fmt.Sprintf("the answer %d", want), func() (bool, string) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/metrics", http.NoBody)
 		if err != nil {
 			t.Fatal(err)

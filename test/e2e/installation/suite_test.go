@@ -25,7 +25,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
 
@@ -43,7 +43,7 @@ const coordinations = "deploymentcoordinations.apps.containerinfra.nl"
 var plane *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
-	os.Exit(stage.Bare(m, &plane, controlplane.Options{Workloads: true, Flux: true, Helm: true}, func(context.Context) error {
+	os.Exit(env.WithoutController(m, &plane, controlplane.Options{Workloads: true, Flux: true, Helm: true}, func(context.Context) error {
 		return errors.Join(v1alpha1.AddToScheme(plane.Client().Scheme()), coordinationv1.AddToScheme(plane.Client().Scheme()))
 	}))
 }
@@ -74,7 +74,7 @@ func deployment() *appsv1.Deployment {
 func awaitController(t *testing.T, replicas int32, image string) {
 	t.Helper()
 	d := deployment()
-	stage.Eventually(t, fmt.Sprintf("%d replicas of %s", replicas, image), func() (bool, string) {
+	env.Eventually(t, fmt.Sprintf("%d replicas of %s", replicas, image), func() (bool, string) {
 		if err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
 			return false, err.Error()
 		}
@@ -87,7 +87,7 @@ func awaitController(t *testing.T, replicas int32, image string) {
 // awaitGone waits until an object does not exist.
 func awaitGone(t *testing.T, object client.Object) {
 	t.Helper()
-	stage.Eventually(t, fmt.Sprintf("no %s %s", object.GetObjectKind().GroupVersionKind().Kind, object.GetName()), func() (bool, string) {
+	env.Eventually(t, fmt.Sprintf("no %s %s", object.GetObjectKind().GroupVersionKind().Kind, object.GetName()), func() (bool, string) {
 		err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(object), object)
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
 	})

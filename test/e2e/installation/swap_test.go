@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
@@ -53,7 +53,7 @@ func TestFirstCoordinatorIsReplacedAsTheGuideSays(t *testing.T) {
 			way.replace(t)
 			own := coordinatorDeployment()
 			process := runAs(t, own, "swapped")
-			stage.AwaitDeployments(t, plane.Client(), fleet, "rolled out one after the other", func(d *appsv1.Deployment) bool {
+			env.AwaitDeployments(t, plane.Client(), fleet, "rolled out one after the other", func(d *appsv1.Deployment) bool {
 				return d.Spec.Paused && d.Annotations[coordinationv1.HeldByAnnotation] == c.Name && d.Status.AvailableReplicas == 1
 			})
 			stop(t, process)

@@ -24,7 +24,7 @@ import (
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
@@ -200,7 +200,7 @@ func heldFleet(t *testing.T, namespace string) scenario.Fleet {
 		}
 		create(t, o)
 	}
-	stage.AwaitDeployments(t, plane.Client(), fleet, "all paused", func(d *appsv1.Deployment) bool {
+	env.AwaitDeployments(t, plane.Client(), fleet, "all paused", func(d *appsv1.Deployment) bool {
 		return d.Spec.Paused && (d.Name == "front" || d.Annotations[coordinationv1.HeldByAnnotation] == "shop" && d.Status.AvailableReplicas == 1)
 	})
 	return fleet
@@ -209,7 +209,7 @@ func heldFleet(t *testing.T, namespace string) scenario.Fleet {
 // awaitLetGo waits until only the Deployment that is paused by hand is paused.
 func awaitLetGo(t *testing.T, fleet scenario.Fleet) {
 	t.Helper()
-	stage.AwaitDeployments(t, plane.Client(), fleet, "none held", func(d *appsv1.Deployment) bool {
+	env.AwaitDeployments(t, plane.Client(), fleet, "none held", func(d *appsv1.Deployment) bool {
 		_, held := d.Annotations[coordinationv1.HeldByAnnotation]
 		return !held && d.Spec.Paused == (d.Name == "front")
 	})
@@ -265,15 +265,15 @@ func runServing(t *testing.T, d *appsv1.Deployment, name, metrics string, more .
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"RUNTIME_NAMESPACE=" + d.Namespace}
+	variables := []string{"RUNTIME_NAMESPACE=" + d.Namespace}
 	for _, v := range c.Env {
 		if v.ValueFrom == nil {
-			env = append(env, v.Name+"="+v.Value)
+			variables = append(variables, v.Name+"="+v.Value)
 		}
 	}
 	arguments := slices.Concat([]string{"--kubeconfig=" + kubeconfig}, more, c.Args,
 		[]string{"--metrics-bind-address=" + metrics, "--health-probe-bind-address=0"}) // the ports may be taken here
-	process, err := plane.StartProcess(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())+"-"+name, program, arguments, env)
+	process, err := plane.StartProcess(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())+"-"+name, program, arguments, variables)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func create(t *testing.T, objects ...client.Object) {
 // change changes an object in the API server.
 func change(t *testing.T, object client.Object, do func()) {
 	t.Helper()
-	stage.Eventually(t, fmt.Sprintf("%T %s changed", object, object.GetName()), func() (bool, string) {
+	env.Eventually(t, fmt.Sprintf("%T %s changed", object, object.GetName()), func() (bool, string) {
 		if err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 			t.Fatal(err)
 		}
@@ -353,7 +353,7 @@ func deleteAll(t *testing.T, objects ...client.Object) {
 // spec.
 func awaitReleased(t *testing.T, release *helmv2.HelmRelease) {
 	t.Helper()
-	stage.Eventually(t, "the HelmRelease ready", func() (bool, string) {
+	env.Eventually(t, "the HelmRelease ready", func() (bool, string) {
 		if err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(release), release); err != nil {
 			return false, err.Error()
 		}

@@ -21,12 +21,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/monitoring"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// alarms is how often the story raises each alert. An alert counts if it is pending or
+// alarms is how often the scenario raises each alert. An alert counts if it is pending or
 // firing.
 var alarms = map[string]int{
 	"RolloutBakeFailed":        1,
@@ -50,12 +50,12 @@ const (
 	lost = "RolloutNotificationsDropped"
 )
 
-func TestAlertsAndDashboardTellTheStory(t *testing.T) {
+func TestAlertsAndDashboardShowTheReleases(t *testing.T) {
 	prometheus := watch(t)
 	play(t)
 
 	t.Run("alerts are raised", func(t *testing.T) {
-		stage.Eventually(t, "just the alerts of the story", func() (bool, string) {
+		env.Eventually(t, "just the alerts of the scenario", func() (bool, string) {
 			alerts := alertsOf(t, prometheus)
 			delete(alerts, lost)
 			alerts[failing] = min(alerts[failing], 1)
@@ -66,7 +66,7 @@ func TestAlertsAndDashboardTellTheStory(t *testing.T) {
 	t.Run("panels show something", func(t *testing.T) { panelsShow(t, prometheus) })
 	t.Run("metrics and labels exist", func(t *testing.T) { everythingExists(t, prometheus) })
 	t.Run("the guide explains all metrics", func(t *testing.T) { guideIsComplete(t, prometheus) })
-	t.Run("the numbers are those of the story", func(t *testing.T) { numbers(t, prometheus) })
+	t.Run("the numbers are those of the scenario", func(t *testing.T) { numbers(t, prometheus) })
 
 	t.Run("the controller is gone", func(t *testing.T) {
 		if err := plane.Controller.Kill(); err != nil {
@@ -89,7 +89,7 @@ func TestAlertsAndDashboardTellTheStory(t *testing.T) {
 // raised waits for an alert.
 func raised(t *testing.T, prometheus prometheusv1.API, want string) {
 	t.Helper()
-	stage.Eventually(t, "the alert "+want, func() (bool, string) {
+	env.Eventually(t, "the alert "+want, func() (bool, string) {
 		alerts := alertsOf(t, prometheus)
 		return alerts[want] > 0, fmt.Sprint(alerts)
 	})
@@ -150,7 +150,7 @@ func panelsShow(t *testing.T, prometheus prometheusv1.API) {
 		t.Fatal(err)
 	}
 	for _, q := range queries {
-		stage.Eventually(t, "panel "+q.Of+" shows something", func() (bool, string) { // a rate needs two samples
+		env.Eventually(t, "panel "+q.Of+" shows something", func() (bool, string) { // a rate needs two samples
 			value, warnings, err := prometheus.Query(t.Context(), q.Expr, time.Now())
 			series, isVector := value.(model.Vector)
 			return err == nil && len(warnings) == 0 && !(isVector && len(series) == 0),
@@ -219,7 +219,7 @@ func guideIsComplete(t *testing.T, prometheus prometheusv1.API) {
 	}
 }
 
-// numbers checks the values of the metrics after the story.
+// numbers checks the values of the metrics after the scenario.
 func numbers(t *testing.T, prometheus prometheusv1.API) {
 	t.Helper()
 	for query, want := range map[string]map[string]float64{

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 // play causes all situations that alerts and panels report.
@@ -37,7 +37,7 @@ func play(t *testing.T) {
 // creates schedules, of which one cannot be evaluated.
 func succeedsThenWaits(t *testing.T) {
 	t.Helper()
-	s := stage.New(t, plane)
+	s := env.New(t, plane)
 	s.CreateFlux()
 	s.Create(s.Rollout())
 	s.Publish(s.ConfigRelease("1.0.0"))
@@ -67,7 +67,7 @@ func succeedsThenWaits(t *testing.T) {
 // bakeFails makes a HealthCheck Unhealthy during the bake.
 func bakeFails(t *testing.T) {
 	t.Helper()
-	s := stage.New(t, plane)
+	s := env.New(t, plane)
 	s.CreateFlux()
 	check, rollout := s.HealthCheck(), s.Rollout(s.Baked(time.Hour, time.Hour))
 	class := "smoke"
@@ -77,7 +77,7 @@ func bakeFails(t *testing.T) {
 		s.ChangeStatus(check, func() { check.Status.Status, check.Status.LastErrorTime = status, at })
 	}
 	s.Publish(s.ConfigRelease("1.0.0"))
-	stage.Eventually(t, "the reset of the HealthCheck", func() (bool, string) {
+	env.Eventually(t, "the reset of the HealthCheck", func() (bool, string) {
 		s.Read(check)
 		return check.Status.Status == v1alpha1.HealthStatusPending, string(check.Status.Status)
 	})
@@ -91,7 +91,7 @@ func bakeFails(t *testing.T) {
 // isRestored replaces a release that cannot be applied by one that can.
 func isRestored(t *testing.T) {
 	t.Helper()
-	s := stage.New(t, plane)
+	s := env.New(t, plane)
 	s.CreateFlux()
 	s.Create(s.Rollout(func(spec *v1alpha1.RolloutSpec) { spec.DeployTimeout = &metav1.Duration{Duration: time.Second} }))
 	s.Publish(s.BrokenRelease("1.0.0"))
@@ -103,7 +103,7 @@ func isRestored(t *testing.T) {
 
 func isNeverApplied(t *testing.T) {
 	t.Helper()
-	s := stage.New(t, plane)
+	s := env.New(t, plane)
 	s.CreateFlux()
 	s.Create(s.Rollout())
 	s.Publish(s.BrokenRelease("1.0.0"))
@@ -113,7 +113,7 @@ func isNeverApplied(t *testing.T) {
 // isInConflict creates a target that has a semver range of its own.
 func isInConflict(t *testing.T) {
 	t.Helper()
-	s := stage.New(t, plane)
+	s := env.New(t, plane)
 	s.CreateFlux()
 	target := s.OCIRepository("")
 	s.Change(target, func() { target.Spec.Reference = &sourcev1.OCIRepositoryRef{SemVer: ">=1.0.0"} })
@@ -124,9 +124,9 @@ func isInConflict(t *testing.T) {
 	})
 }
 
-func isStalled(t *testing.T) *stage.Stage {
+func isStalled(t *testing.T) *env.Env {
 	t.Helper()
-	s := stage.New(t, plane)
+	s := env.New(t, plane)
 	s.CreateFlux()
 	impossible := "no tag at all"
 	s.Create(s.Rollout(func(spec *v1alpha1.RolloutSpec) { spec.WantedVersion = &impossible }))
@@ -148,7 +148,7 @@ func isStalledAndSuspended(t *testing.T) {
 // cannotBeStored creates a Rollout whose status an admission policy refuses.
 func cannotBeStored(t *testing.T) {
 	t.Helper()
-	s := stage.New(t, plane)
+	s := env.New(t, plane)
 	s.Name = "refused"
 	fail := admissionv1.Fail
 	s.Create(
@@ -179,7 +179,7 @@ func cannotBeStored(t *testing.T) {
 	)
 	rollout := s.Rollout()
 	s.Read(rollout)
-	stage.Eventually(t, "a status that is refused", func() (bool, string) {
+	env.Eventually(t, "a status that is refused", func() (bool, string) {
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"title":"shop"}}`))
 		err := plane.Client().Status().Patch(t.Context(), rollout.DeepCopy(), patch, client.DryRunAll)
 		return apierrors.IsInvalid(err) || apierrors.IsForbidden(err), fmt.Sprint(err)
@@ -191,7 +191,7 @@ func cannotBeStored(t *testing.T) {
 // controller cannot decode. No Rollout selects it.
 func cannotBeRead(t *testing.T) {
 	t.Helper()
-	s := stage.New(t, plane)
+	s := env.New(t, plane)
 	check, class := s.HealthCheck(), "smoke" // the controller does not write this class
 	check.Spec.Class = &class
 	s.Create(s.NamespaceObject(), check)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoring runs a story of good and bad releases on a control plane of its own.
+// Package monitoring runs a scenario of good and bad releases on a control plane of its own.
 // A real Prometheus and kube-state-metrics watch it and evaluate every alert and every
 // panel of the dashboard.
 package monitoring
@@ -16,12 +16,12 @@ import (
 	prometheusv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/monitoring"
 )
 
-// plane is the control plane of the story.
-var plane *stage.Plane
+// plane is the control plane of the scenario.
+var plane *env.Plane
 
 // metricsAddress is the address at which the controller serves its metrics.
 var metricsAddress string
@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	args := append([]string{
 		"--metrics-bind-address=" + metricsAddress, "--metrics-secure=false",
 		"--events-addr=http://127.0.0.1:9/", // no process listens there
-	}, stage.AsShipped...)
-	os.Exit(stage.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true}, args...))
+	}, env.AsShipped...)
+	os.Exit(env.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true}, args...))
 }
 
 // watch starts the programs that watch the control plane, and returns a client for

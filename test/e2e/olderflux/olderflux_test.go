@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package olderflux tests a story with the API versions for images that Flux served
+// Package olderflux tests a scenario with the API versions for images that Flux served
 // before 2.7.
 package olderflux
 
@@ -13,7 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -24,8 +24,8 @@ func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 // the test itself writes the status of a scan, which has the same fields in both
 // versions.
 func TestReleaseGoesAllTheWayWhereImagesAreServedAtV1Beta2Only(t *testing.T) {
-	older := stage.StartFor(t, controlplane.Options{Flux: true, ImageVersion: controlplane.ImageV1Beta2})
-	s := stage.New(t, older)
+	older := env.StartFor(t, controlplane.Options{Flux: true, ImageVersion: controlplane.ImageV1Beta2})
+	s := env.New(t, older)
 	s.CreateFlux()
 	s.Create(s.Rollout())
 	publish(s, "1.0.0")
@@ -41,7 +41,7 @@ func TestReleaseGoesAllTheWayWhereImagesAreServedAtV1Beta2Only(t *testing.T) {
 }
 
 // publish pushes a version and writes the status that a scan would write.
-func publish(s *stage.Stage, version string, older ...string) {
+func publish(s *env.Env, version string, older ...string) {
 	s.T.Helper()
 	digest := s.Push(s.ConfigRelease(version))
 	repository, policy := s.ImageRepository(""), s.ImagePolicy("")

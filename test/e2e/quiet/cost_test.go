@@ -13,7 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 var (
@@ -23,7 +23,7 @@ var (
 )
 
 func TestCostOfAPromotion(t *testing.T) {
-	for name, story := range map[string]struct {
+	for name, tt := range map[string]struct {
 		baked        bool
 		statusWrites int
 		events       []string
@@ -41,8 +41,8 @@ func TestCostOfAPromotion(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := stage.New(t, plane)
-			prepare(s, story.baked)
+			s := env.New(t, plane)
+			prepare(s, tt.baked)
 			eventsBefore := events(s)
 
 			got := requestsDuring(t, func() {
@@ -50,12 +50,12 @@ func TestCostOfAPromotion(t *testing.T) {
 				s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 			})
 
-			want := controlplane.Requests{rolloutStatus: story.statusWrites, repository: 1, kustomization: 1}
+			want := controlplane.Requests{rolloutStatus: tt.statusWrites, repository: 1, kustomization: 1}
 			if diff := cmp.Diff(want, promotionWrites(got)); diff != "" {
 				t.Errorf("writes of the Rollout and its targets (-want +got):\n%s", diff)
 			}
 			sent := events(s)[len(eventsBefore):]
-			if diff := cmp.Diff(story.events, reasons(sent, "rollout-controller")); diff != "" {
+			if diff := cmp.Diff(tt.events, reasons(sent, "rollout-controller")); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 			if counted := got.Count(isEventWrite); counted != len(sent) {
@@ -67,7 +67,7 @@ func TestCostOfAPromotion(t *testing.T) {
 
 // prepare deploys 1.0.0 to two targets, an OCIRepository and a Kustomization with a
 // variable, and waits until there are no more requests.
-func prepare(s *stage.Stage, baked bool) {
+func prepare(s *env.Env, baked bool) {
 	s.T.Helper()
 	objects := s.Flux(plane.Registry.Host())
 	objects[len(objects)-1].SetAnnotations(map[string]string{
@@ -100,9 +100,9 @@ func promotionWrites(all controlplane.Requests) controlplane.Requests {
 
 func isEventWrite(r controlplane.Request) bool { return r.Resource == "events" && r.IsWrite() }
 
-// events returns the events in the story's namespace, including Flux's, in the order in
+// events returns the events in the test's namespace, including Flux's, in the order in
 // which they were written.
-func events(s *stage.Stage) []corev1.Event {
+func events(s *env.Env) []corev1.Event {
 	s.T.Helper()
 	list := &corev1.EventList{}
 	if err := plane.Client().List(s.T.Context(), list, client.InNamespace(s.Namespace)); err != nil {

@@ -10,18 +10,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
-// TestStoriesLeaveNoGoroutineBehind compares with the number of goroutines after a first
-// story, because some connections and watches begin when they are first needed.
-func TestStoriesLeaveNoGoroutineBehind(t *testing.T) {
-	goroutines := func() float64 { return stage.Metric(t, metricsAddress, "go_goroutines") }
+// TestRolloutsThatComeAndGoLeaveNoGoroutines compares with the number of goroutines after
+// a first Rollout, because some connections and watches begin when they are first needed.
+func TestRolloutsThatComeAndGoLeaveNoGoroutines(t *testing.T) {
+	goroutines := func() float64 { return env.Metric(t, metricsAddress, "go_goroutines") }
 	comeAndGo(t, 1)
 	awaitQuiet(t)
 	before := goroutines()
 	comeAndGo(t, 5)
-	stage.Eventually(t, fmt.Sprintf("%.0f goroutines, as there were before", before), func() (bool, string) {
+	env.Eventually(t, fmt.Sprintf("%.0f goroutines, as there were before", before), func() (bool, string) {
 		now := goroutines()
 		return now <= before, fmt.Sprintf("%.0f", now)
 	})
@@ -32,7 +32,7 @@ func TestStoriesLeaveNoGoroutineBehind(t *testing.T) {
 func comeAndGo(t *testing.T, number int) {
 	t.Helper()
 	for range number {
-		s := stage.New(t, plane)
+		s := env.New(t, plane)
 		s.CreateFlux()
 		s.Create(s.HealthCheck(), s.Rollout(s.Baked(time.Second, time.Minute)))
 		for _, version := range []string{"1.0.0", "1.1.0"} {

@@ -14,16 +14,16 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 func TestAtRestNobodyAsksAnything(t *testing.T) {
-	finished := stage.New(t, plane)
+	finished := env.New(t, plane)
 	finished.CreateFlux()
 	finished.Create(finished.HealthCheck(), finished.Rollout(finished.Baked(time.Second, time.Minute)))
 	finished.Publish(finished.ConfigRelease("1.0.0"))
 
-	pending := stage.New(t, plane)
+	pending := env.New(t, plane)
 	pending.CreateFlux()
 	foreign, class := pending.HealthCheck(), "example"
 	foreign.Name, foreign.Spec.Class, foreign.Annotations = "foreign", &class, nil

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 // plane is shared by the tests.
-var plane *stage.Plane
+var plane *env.Plane
 
 // metricsAddress is the address at which the controller serves its metrics.
 var metricsAddress string
@@ -27,12 +27,12 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(stage.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true}, flags()...))
+	os.Exit(env.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true}, flags()...))
 }
 
 // flags returns the flags of the controller.
 func flags() []string {
-	return append([]string{"--metrics-bind-address=" + metricsAddress, "--metrics-secure=false"}, stage.AsShipped...)
+	return append([]string{"--metrics-bind-address=" + metricsAddress, "--metrics-secure=false"}, env.AsShipped...)
 }
 
 // requestsDuring counts the requests to the API server while a function runs, and until
@@ -50,7 +50,7 @@ func awaitQuiet(t *testing.T) {
 	t.Helper()
 	const long = 3 * time.Second
 	before, since := requests(t), time.Now()
-	stage.Eventually(t, "a quiet API server", func() (bool, string) {
+	env.Eventually(t, "a quiet API server", func() (bool, string) {
 		now := requests(t)
 		if len(now.Since(before)) > 0 {
 			before, since = now, time.Now()

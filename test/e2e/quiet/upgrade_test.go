@@ -20,7 +20,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
@@ -76,11 +76,11 @@ func TestUpgradeFromUpstreamsCRDKeepsTheBake(t *testing.T) {
 	endsAsItWould(s, before.Current())
 }
 
-// bake returns a stage on which 1.0.0 bakes for an hour, after all other requests have
-// ended.
-func bake(t *testing.T) *stage.Stage {
+// bake returns an application of which 1.0.0 bakes for an hour, after all other requests
+// have ended.
+func bake(t *testing.T) *env.Env {
 	t.Helper()
-	s := stage.New(t, plane)
+	s := env.New(t, plane)
 	s.CreateFlux()
 	s.Create(s.HealthCheck(), s.Rollout(s.Baked(time.Hour, time.Minute)))
 	s.Publish(s.ConfigRelease("1.0.0"))
@@ -91,7 +91,7 @@ func bake(t *testing.T) *stage.Stage {
 
 // endsAsItWould ends the bake by making it short, and compares the entry with the entry
 // before the upgrade.
-func endsAsItWould(s *stage.Stage, before *v1alpha1.DeploymentHistoryEntry) {
+func endsAsItWould(s *env.Env, before *v1alpha1.DeploymentHistoryEntry) {
 	s.T.Helper()
 	rollout := s.Rollout()
 	s.Change(rollout, func() { rollout.Spec.BakeTime = &metav1.Duration{Duration: time.Second} })
@@ -110,7 +110,7 @@ func endsAsItWould(s *stage.Stage, before *v1alpha1.DeploymentHistoryEntry) {
 }
 
 // read returns objects as they are stored, with their resource versions.
-func read(s *stage.Stage, objects []client.Object) []client.Object {
+func read(s *env.Env, objects []client.Object) []client.Object {
 	s.T.Helper()
 	for _, o := range objects {
 		s.Read(o)
@@ -161,7 +161,7 @@ func startNextVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	plane.Controller = process
-	stage.Eventually(t, "another leader than "+holder, func() (bool, string) {
+	env.Eventually(t, "another leader than "+holder, func() (bool, string) {
 		now := leader(t)
 		return now != "" && now != holder, now
 	})
@@ -184,7 +184,7 @@ func leader(t *testing.T) string {
 
 // serveUpstreamsCRD removes the fields that upstream does not know from the CRD of
 // Rollouts.
-func serveUpstreamsCRD(t *testing.T, s *stage.Stage) {
+func serveUpstreamsCRD(t *testing.T, s *env.Env) {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "rollouts.kuberik.com"}}
 	s.Read(crd)
@@ -225,9 +225,9 @@ func narrow(schema *apiextensionsv1.JSONSchemaProps, upstream reflect.Type) {
 
 // awaitSuspendServed waits until the API server serves a field that upstream's CRD lacks,
 // or no longer serves it.
-func awaitSuspendServed(s *stage.Stage, want bool) {
+func awaitSuspendServed(s *env.Env, want bool) {
 	s.T.Helper()
-	stage.Eventually(s.T, "the CRD to be served", func() (bool, string) {
+	env.Eventually(s.T, "the CRD to be served", func() (bool, string) {
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":true}}`))
 		err := plane.Client().Patch(s.T.Context(), s.Rollout(), patch, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
 		return (err == nil) == want, ""
@@ -235,7 +235,7 @@ func awaitSuspendServed(s *stage.Stage, want bool) {
 }
 
 // throughUpstream reads the Rollout and writes its status as upstream would.
-func throughUpstream(s *stage.Stage) {
+func throughUpstream(s *env.Env) {
 	s.T.Helper()
 	object, err := json.Marshal(s.Live())
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
@@ -34,34 +34,34 @@ const shardKey = "sharding.fluxcd.io/key"
 const longerThanOrphans = 12 * time.Second
 
 func TestEachInstanceActsForItsOwnObjectsAndNoOthers(t *testing.T) {
-	mainMetrics, oneMetrics := stage.FreeAddress(t), stage.FreeAddress(t)
-	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true},
+	mainMetrics, oneMetrics := env.FreeAddress(t), env.FreeAddress(t)
+	plane := env.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true},
 		"--enable-leader-election", "--watch-label-selector=!"+shardKey, "--metrics-bind-address="+mainMetrics, "--metrics-secure=false")
 	start(t, plane, "shard-one", nil, "--enable-leader-election", "--watch-label-selector="+shardKey+"=one",
 		"--metrics-bind-address="+oneMetrics, "--metrics-secure=false")
 
-	main, one := stage.New(t, plane), stage.New(t, plane)
+	main, one := env.New(t, plane), env.New(t, plane)
 	everywhere := &v1alpha1.ClusterRolloutSchedule{
 		ObjectMeta: metav1.ObjectMeta{Name: "shards", Labels: map[string]string{shardKey: "one"}},
 	}
 	everywhere.Spec.RolloutSelector, everywhere.Spec.Rules = &metav1.LabelSelector{}, []v1alpha1.ScheduleRule{{}}
 	everywhere.Spec.Action = v1alpha1.ScheduleAllow
 	main.Create(everywhere)
-	for s, shard := range map[*stage.Stage]string{main: "", one: "one"} {
+	for s, shard := range map[*env.Env]string{main: "", one: "one"} {
 		s.CreateFlux()
 		s.Create(in(shard, s.HealthCheck()), in(shard, s.Rollout(s.Baked(longerThanOrphans, time.Minute))))
 		s.Publish(s.ConfigRelease("1.0.0"))
 	}
-	for _, s := range []*stage.Stage{main, one} {
+	for _, s := range []*env.Env{main, one} {
 		done := s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
-		if diff := gocmp.Diff([]string{"1 1.0.0 Succeeded"}, stage.History(done)); diff != "" {
+		if diff := gocmp.Diff([]string{"1 1.0.0 Succeeded"}, env.History(done)); diff != "" {
 			t.Errorf("history (-want +got):\n%s", diff)
 		}
-		if missing := stage.Told(s.Events(s.OCIRepository("")), v1alpha1.RolloutNotFoundReason); len(missing) > 0 {
+		if missing := env.WithReason(s.Events(s.OCIRepository("")), v1alpha1.RolloutNotFoundReason); len(missing) > 0 {
 			t.Errorf("a Rollout of another instance is said to be missing: %q", missing)
 		}
 	}
-	stage.Eventually(t, "the schedule's gates for the Rollouts of both", func() (bool, string) {
+	env.Eventually(t, "the schedule's gates for the Rollouts of both", func() (bool, string) {
 		main.Read(everywhere)
 		return everywhere.Status.MatchingRollouts == 2 && len(everywhere.Status.ManagedGates) == 2, gocmp.Diff(2, len(everywhere.Status.ManagedGates))
 	})
@@ -91,7 +91,7 @@ func TestEachInstanceActsForItsOwnObjectsAndNoOthers(t *testing.T) {
 
 	awaitTimed(t, mainMetrics, "HealthCheck "+main.Namespace, "Rollout "+main.Namespace)
 	awaitTimed(t, oneMetrics, "ClusterRolloutSchedule ", "HealthCheck "+one.Namespace, "Rollout "+one.Namespace)
-	passes := scenario.Labelled(stage.Metrics(t, mainMetrics)["controller_runtime_reconcile_total"], "controller", "clusterrolloutschedule")
+	passes := scenario.Labelled(env.Metrics(t, mainMetrics)["controller_runtime_reconcile_total"], "controller", "clusterrolloutschedule")
 	if n := scenario.Total(passes); n > 0 {
 		t.Errorf("schedules of another instance led to %v passes", n)
 	}
@@ -109,9 +109,9 @@ func TestEachInstanceActsForItsOwnObjectsAndNoOthers(t *testing.T) {
 func awaitTimed(t *testing.T, address string, want ...string) {
 	t.Helper()
 	slices.Sort(want)
-	stage.Eventually(t, "durations of nothing but what the instance acts for", func() (bool, string) {
+	env.Eventually(t, "durations of nothing but what the instance acts for", func() (bool, string) {
 		var got []string
-		for _, m := range stage.Metrics(t, address)["gotk_reconcile_duration_seconds"].GetMetric() {
+		for _, m := range env.Metrics(t, address)["gotk_reconcile_duration_seconds"].GetMetric() {
 			got = append(got, scenario.Label(m, "kind")+" "+scenario.Label(m, "namespace"))
 		}
 		slices.Sort(got)
@@ -121,7 +121,7 @@ func awaitTimed(t *testing.T, address string, want ...string) {
 
 // moveAndPromote gives a Rollout to another instance in the middle of a bake, and checks
 // that this instance promotes its next release.
-func moveAndPromote(t *testing.T, main, one *stage.Stage) {
+func moveAndPromote(t *testing.T, main, one *env.Env) {
 	t.Helper()
 	main.Publish(main.ConfigRelease("1.1.0"))
 	main.AwaitState("1.1.0", v1alpha1.BakeInProgress)
@@ -130,7 +130,7 @@ func moveAndPromote(t *testing.T, main, one *stage.Stage) {
 	main.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 	main.Publish(main.ConfigRelease("1.2.0"))
 	done := main.AwaitState("1.2.0", v1alpha1.BakeInProgress)
-	if diff := gocmp.Diff([]string{"3 1.2.0 InProgress", "2 1.1.0 Succeeded", "1 1.0.0 Succeeded"}, stage.History(done)); diff != "" {
+	if diff := gocmp.Diff([]string{"3 1.2.0 InProgress", "2 1.1.0 Succeeded", "1 1.0.0 Succeeded"}, env.History(done)); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}
 	repository := main.OCIRepository("")
@@ -142,15 +142,15 @@ func moveAndPromote(t *testing.T, main, one *stage.Stage) {
 	if !slices.Contains(got, "patch kuberik.com/rollouts/status") || !slices.Contains(got, "patch source.toolkit.fluxcd.io/ocirepositories") {
 		t.Errorf("the new instance has written only %v", got)
 	}
-	if diff := gocmp.Diff([]string{"1 1.0.0 Succeeded"}, stage.History(one.Live())); diff != "" {
+	if diff := gocmp.Diff([]string{"1 1.0.0 Succeeded"}, env.History(one.Live())); diff != "" {
 		t.Errorf("history of the other one (-want +got):\n%s", diff)
 	}
 }
 
 func TestInstanceOfOneNamespaceActsThereAlone(t *testing.T) {
-	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, "--watch-label-selector=unused")
-	inside, outside := stage.New(t, plane), stage.New(t, plane)
-	for _, s := range []*stage.Stage{inside, outside} {
+	plane := env.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, "--watch-label-selector=unused")
+	inside, outside := env.New(t, plane), env.New(t, plane)
+	for _, s := range []*env.Env{inside, outside} {
 		s.CreateFlux()
 		s.Create(s.HealthCheck(), s.Rollout(s.Baked(time.Second, time.Minute)))
 		s.Publish(s.ConfigRelease("1.0.0"))
@@ -176,9 +176,9 @@ func TestInstanceOfOneNamespaceActsThereAlone(t *testing.T) {
 	}
 }
 
-func start(t *testing.T, plane *stage.Plane, account string, env []string, args ...string) {
+func start(t *testing.T, plane *env.Plane, account string, variables []string, args ...string) {
 	t.Helper()
-	if _, err := plane.StartBeside(t.Context(), account, account, env, args...); err != nil {
+	if _, err := plane.StartAnother(t.Context(), account, account, variables, args...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -198,7 +198,7 @@ func in[T client.Object](shard string, o T) T {
 
 // writes returns what each account has written in each namespace: "verb resource" by
 // "account namespace". Leases are left out.
-func writes(t *testing.T, plane *stage.Plane, accounts ...string) map[string][]string {
+func writes(t *testing.T, plane *env.Plane, accounts ...string) map[string][]string {
 	t.Helper()
 	audited, err := plane.Audited()
 	if err != nil {
@@ -223,7 +223,7 @@ func writes(t *testing.T, plane *stage.Plane, accounts ...string) map[string][]s
 }
 
 // leases returns the Leases of the controllers by name, with their holders.
-func leases(t *testing.T, plane *stage.Plane) map[string]string {
+func leases(t *testing.T, plane *env.Plane) map[string]string {
 	t.Helper()
 	list := &coordinationv1.LeaseList{}
 	if err := plane.Client().List(t.Context(), list, client.InNamespace(scenario.Namespace)); err != nil {

@@ -23,7 +23,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
@@ -32,12 +32,12 @@ func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 
 // tenant is a team with an application. It acts with its own rights.
 type tenant struct {
-	*stage.Stage
+	*env.Env
 	own client.Client
 }
 
 func TestTenantsCannotReachEachOther(t *testing.T) {
-	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, "--no-cross-namespace-refs")
+	plane := env.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, "--no-cross-namespace-refs")
 	letTenantsUseFlux(t, plane)
 	anna, bert := settle(t, plane, "anna"), settle(t, plane, "bert")
 	for name, pair := range map[string][2]tenant{"anna reaches for bert's": {anna, bert}, "bert reaches for anna's": {bert, anna}} {
@@ -46,7 +46,7 @@ func TestTenantsCannotReachEachOther(t *testing.T) {
 }
 
 // settle gives a tenant a namespace, rights in it, and an application that runs.
-func settle(t *testing.T, plane *stage.Plane, name string) tenant {
+func settle(t *testing.T, plane *env.Plane, name string) tenant {
 	t.Helper()
 	config, err := plane.RESTConfigFor(name)
 	if err != nil {
@@ -56,9 +56,9 @@ func settle(t *testing.T, plane *stage.Plane, name string) tenant {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := tenant{stage.New(t, plane), own}
+	s := tenant{env.New(t, plane), own}
 	objects := s.Flux(plane.Registry.Host())
-	s.Stage.Create(objects[0])
+	s.Env.Create(objects[0])
 	for _, role := range []string{"rollout-editor-role", "rolloutgate-editor-role", "healthcheck-editor-role", "rolloutschedule-editor-role"} {
 		grant(t, plane, name, "rollout-controller-"+role, s.Namespace)
 	}
@@ -74,7 +74,7 @@ func settle(t *testing.T, plane *stage.Plane, name string) tenant {
 // on returns the tenant for use in another test.
 func (s tenant) on(t *testing.T) tenant {
 	t.Helper()
-	there := *s.Stage
+	there := *s.Env
 	there.T = t
 	return tenant{&there, s.own}
 }
@@ -84,15 +84,15 @@ func (s tenant) on(t *testing.T) tenant {
 func reach(t *testing.T, from, into tenant) {
 	t.Helper()
 	before := atRest(t, into)
-	spy := from.Beside("spy").Rollout()
+	spy := from.Another("spy").Rollout()
 	spy.Spec.ReleasesImagePolicy.Name = from.Name
 	spy.Spec.HealthCheckSelector = &v1alpha1.HealthCheckSelector{Selector: &metav1.LabelSelector{}, NamespaceSelector: &metav1.LabelSelector{}}
-	thief := from.Beside("thief").Rollout()
-	policy := from.Beside("thief").ImagePolicy(">=1.0.0")
+	thief := from.Another("thief").Rollout()
+	policy := from.Another("thief").ImagePolicy(">=1.0.0")
 	policy.Spec.ImageRepositoryRef = meta.NamespacedObjectReference{Namespace: into.Namespace, Name: "vault"}
-	peek := from.Beside("peek").HealthCheck()
+	peek := from.Another("peek").HealthCheck()
 	peek.Annotations[v1alpha1.KustomizationAnnotation] = into.Namespace + "/" + into.Name
-	bait := from.Beside("bait").OCIRepository(from.Plane.Registry.Host())
+	bait := from.Another("bait").OCIRepository(from.Plane.Registry.Host())
 	bait.Annotations[v1alpha1.RolloutAnnotation] = into.Namespace + "/" + into.Name
 	fishing := vault(from, from.Plane)
 	fishing.Name, fishing.Spec.SecretRef.Name = "fishing", into.Namespace+"-secret"
@@ -100,7 +100,7 @@ func reach(t *testing.T, from, into tenant) {
 
 	denied(t, from, spy, "spec.healthCheckSelector.namespaceSelector")
 	denied(t, from, thief, "ImageRepository "+into.Namespace+"/vault")
-	stage.Eventually(t, "a HealthCheck that is refused", func() (bool, string) {
+	env.Eventually(t, "a HealthCheck that is refused", func() (bool, string) {
 		from.Read(peek)
 		message := peek.Status.Message
 		return message != nil && strings.Contains(*message, "references across namespaces are not allowed"), cmp.Diff("", message)
@@ -130,9 +130,9 @@ func (s tenant) mends(t *testing.T, spy *v1alpha1.Rollout, policy *imagev1.Image
 	s.changes(t, spy, func() { spy.Spec.HealthCheckSelector = nil })
 	s.changes(t, policy, func() { policy.Spec.ImageRepositoryRef = meta.NamespacedObjectReference{Name: s.Name} })
 	for _, name := range []string{"spy", "thief"} {
-		other := tenant{s.Beside(name), s.own}
+		other := tenant{s.Another(name), s.own}
 		other.Await("no refusal any more", func(r *v1alpha1.Rollout) bool {
-			return stage.Condition(r, v1alpha1.StalledCondition) == "" && r.Current().State() == v1alpha1.BakeSucceeded
+			return env.Condition(r, v1alpha1.StalledCondition) == "" && r.Current().State() == v1alpha1.BakeSucceeded
 		})
 	}
 	for _, object := range []client.Object{closed(s), frozen(s)} {
@@ -168,17 +168,17 @@ func (s tenant) refusedTo(t *testing.T, other tenant) {
 // denied waits until a Rollout reports the reference that is refused.
 func denied(t *testing.T, s tenant, rollout *v1alpha1.Rollout, words string) {
 	t.Helper()
-	other := tenant{s.Beside(rollout.Name), s.own}
+	other := tenant{s.Another(rollout.Name), s.own}
 	other.Await("a refusal", func(r *v1alpha1.Rollout) bool {
-		stalled := stage.Condition(r, v1alpha1.StalledCondition)
+		stalled := env.Condition(r, v1alpha1.StalledCondition)
 		return strings.HasPrefix(stalled, "Stalled=True AccessDenied: ") && strings.Contains(stalled, words) &&
 			(r.Current() == nil || r.Current().State() == v1alpha1.BakeDeploying)
 	})
 }
 
 // vault returns an ImageRepository with a login that all namespaces may refer to.
-func vault(s tenant, plane *stage.Plane) *imagev1.ImageRepository {
-	repository := s.Stage.ImageRepository(plane.Registry.Host())
+func vault(s tenant, plane *env.Plane) *imagev1.ImageRepository {
+	repository := s.Env.ImageRepository(plane.Registry.Host())
 	repository.Name = "vault"
 	repository.Spec.SecretRef = &meta.LocalObjectReference{Name: "vault"}
 	repository.Spec.AccessFrom = &acl.AccessFrom{NamespaceSelectors: []acl.NamespaceSelector{{}}}
@@ -232,7 +232,7 @@ func (s tenant) changes(t *testing.T, o client.Object, change func()) {
 
 // letTenantsUseFlux creates the roles of Flux and Kubernetes for tenants, which are
 // aggregated into edit.
-func letTenantsUseFlux(t *testing.T, plane *stage.Plane) {
+func letTenantsUseFlux(t *testing.T, plane *env.Plane) {
 	t.Helper()
 	secrets := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "flux-tenant-secrets"},
@@ -247,7 +247,7 @@ func letTenantsUseFlux(t *testing.T, plane *stage.Plane) {
 	}
 }
 
-func grant(t *testing.T, plane *stage.Plane, user, role, namespace string) {
+func grant(t *testing.T, plane *env.Plane, user, role, namespace string) {
 	t.Helper()
 	if err := scenario.Grant(t.Context(), plane.ControlPlane, user, role, namespace); err != nil {
 		t.Fatal(err)
@@ -275,7 +275,7 @@ func audited(t *testing.T, s tenant) []controlplane.Audited {
 func atRest(t *testing.T, s tenant) int {
 	t.Helper()
 	writes, since := -1, time.Now()
-	stage.Eventually(t, "no write for a while", func() (bool, string) {
+	env.Eventually(t, "no write for a while", func() (bool, string) {
 		if now := len(controllersWritesIn(t, s)); now != writes {
 			writes, since = now, time.Now()
 		}

@@ -15,7 +15,7 @@ import (
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
@@ -34,7 +34,7 @@ func TestKillingTheControllerLetsNoTwoRollAndForgetsNone(t *testing.T) {
 	installPolicy(t, plane)
 	all := raise(t, plane)
 	seen := newRecord(t, plane, all[0].Namespace)
-	killer, err := stage.NewKiller(plane, stage.Random(t),
+	killer, err := env.NewKiller(plane, env.Random(t),
 		&coordinationv1.DeploymentCoordinationList{}, &appsv1.DeploymentList{}, &corev1.PodList{})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestKillingTheControllerLetsNoTwoRollAndForgetsNone(t *testing.T) {
 
 // countHalfway adds one if the killed controller has given a Deployment the turn and not
 // resumed it.
-func countHalfway(ctx context.Context, plane *stage.Plane, before int) (int, error) {
+func countHalfway(ctx context.Context, plane *env.Plane, before int) (int, error) {
 	var coordinations coordinationv1.DeploymentCoordinationList
 	var deployments appsv1.DeploymentList
 	for _, list := range []client.ObjectList{&coordinations, &deployments} {
@@ -94,7 +94,7 @@ func countHalfway(ctx context.Context, plane *stage.Plane, before int) (int, err
 
 // raise creates two coordinations and two rollout groups of three workloads, each with
 // one of the possible settings, and waits until they are rolled out.
-func raise(t *testing.T, plane *stage.Plane) []*fleet {
+func raise(t *testing.T, plane *env.Plane) []*fleet {
 	t.Helper()
 	paused := newFleet(t, plane, func(f *scenario.Fleet) {
 		f.Members, f.IdlePolicy = []string{"p-a", "p-b", "p-c"}, coordinationv1.IdlePause

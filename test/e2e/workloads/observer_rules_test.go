@@ -18,32 +18,32 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
-// tale is an invented record: each step is a state of an object.
-type tale struct {
+// recording is an invented record: each step is a state of an object.
+type recording struct {
 	scenario.Fleet
 	seen []record.Sight
 }
 
-func newTale() *tale {
+func newRecording() *recording {
 	f := scenario.Fleet{App: scenario.NewApp("shop", "shop")}
-	return &tale{Fleet: f}
+	return &recording{Fleet: f}
 }
 
-func (t *tale) state(object client.Object) *tale {
+func (t *recording) state(object client.Object) *recording {
 	object.SetNamespace("shop")
 	object.SetUID(types.UID(object.GetName()))
 	t.seen = append(t.seen, record.Sight{At: uint64(len(t.seen) + 1), Object: object.DeepCopyObject().(client.Object)})
 	return t
 }
 
-func (t *tale) gone(object client.Object) *tale {
+func (t *recording) gone(object client.Object) *recording {
 	t.state(object)
 	t.seen[len(t.seen)-1].Gone = true
 	return t
 }
 
 // deployment adds a Deployment of which some pods have the version.
-func (t *tale) deployment(name, version string, paused bool, updated int32) *tale {
+func (t *recording) deployment(name, version string, paused bool, updated int32) *recording {
 	d := t.Deployment(name, "registry.example/"+name+":"+version)
 	d.Spec.Paused = paused
 	d.Status = appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: updated, AvailableReplicas: 2}
@@ -51,7 +51,7 @@ func (t *tale) deployment(name, version string, paused bool, updated int32) *tal
 }
 
 // journal adds a journal that names the active Deployment, and those that are finished.
-func (t *tale) journal(active string, finished ...string) *tale {
+func (t *recording) journal(active string, finished ...string) *recording {
 	c := t.Coordination()
 	if active != "" {
 		c.Status.ActiveDeployment = "shop/" + active
@@ -68,7 +68,7 @@ func (t *tale) journal(active string, finished ...string) *tale {
 	return t.state(c)
 }
 
-func (t *tale) set(name, revision string) *tale {
+func (t *recording) set(name, revision string) *recording {
 	s := t.StatefulSet(name, "registry.example/"+name+":1")
 	s.Status.UpdateRevision = revision
 	return t.state(s)
@@ -85,84 +85,84 @@ func podOf(set, name, revision string, ready corev1.ConditionStatus) *corev1.Pod
 	}
 }
 
-func (t *tale) pod(set, name, revision string) *tale {
+func (t *recording) pod(set, name, revision string) *recording {
 	return t.state(podOf(set, name, revision, corev1.ConditionTrue))
 }
 
-func (t *tale) unready(set, name, revision string) *tale {
+func (t *recording) unready(set, name, revision string) *recording {
 	return t.state(podOf(set, name, revision, corev1.ConditionFalse))
 }
 
-func (t *tale) ends(set, name, revision string) *tale {
+func (t *recording) ends(set, name, revision string) *recording {
 	pod := podOf(set, name, revision, corev1.ConditionTrue)
 	pod.DeletionTimestamp = &metav1.Time{}
 	t.state(pod)
 	return t.gone(pod)
 }
 
-// twoDeployments returns a tale with two Deployments that are rolled out, and wait with
+// twoDeployments returns a recording with two Deployments that are rolled out, and wait with
 // another version.
-func twoDeployments() *tale {
-	return newTale().journal("").deployment("a", "1", true, 2).deployment("b", "1", true, 2).
+func twoDeployments() *recording {
+	return newRecording().journal("").deployment("a", "1", true, 2).deployment("b", "1", true, 2).
 		deployment("a", "2", true, 0).deployment("b", "2", true, 0)
 }
 
-// twoZones returns a tale with two zones that have two pods each, and another version to
+// twoZones returns a recording with two zones that have two pods each, and another version to
 // roll out.
-func twoZones() *tale {
-	return newTale().set("a", "1").set("b", "1").pod("a", "a-0", "1").pod("a", "a-1", "1").pod("b", "b-0", "1").pod("b", "b-1", "1").
+func twoZones() *recording {
+	return newRecording().set("a", "1").set("b", "1").pod("a", "a-0", "1").pod("a", "a-1", "1").pod("b", "b-0", "1").pod("b", "b-1", "1").
 		set("a", "2").set("b", "2")
 }
 
 func TestObserverSeesEachBrokenPromiseAndNoOther(t *testing.T) {
 	for name, tc := range map[string]struct {
-		tale     *tale
-		broken   string // part of the only complaint; empty if there is none
-		finished map[string]int
+		recording *recording
+		broken    string // part of the only complaint; empty if there is none
+		finished  map[string]int
 	}{
 		"none in a wave of Deployments": {
-			tale: twoDeployments().journal("a").deployment("a", "2", false, 0).deployment("a", "2", false, 1).deployment("a", "2", false, 2).
+			recording: twoDeployments().journal("a").deployment("a", "2", false, 0).deployment("a", "2", false, 1).deployment("a", "2", false, 2).
 				journal("a", "a").deployment("a", "2", true, 2).journal("b", "a").deployment("b", "2", false, 0).deployment("b", "2", false, 2).
 				journal("", "a", "b"),
 			finished: map[string]int{"a": 1, "b": 1},
 		},
 		"none when a pod of a finished Deployment is lost while another rolls": {
-			tale: twoDeployments().journal("a").deployment("a", "2", false, 2).deployment("a", "2", false, 1).
+			recording: twoDeployments().journal("a").deployment("a", "2", false, 2).deployment("a", "2", false, 1).
 				journal("b").deployment("b", "2", false, 0),
 			finished: map[string]int{"a": 1},
 		},
 		"two Deployments roll at once": {
-			tale:   twoDeployments().journal("a").deployment("a", "2", false, 1).journal("b").deployment("b", "2", false, 0),
-			broken: "of shop a and b roll at once",
+			recording: twoDeployments().journal("a").deployment("a", "2", false, 1).journal("b").deployment("b", "2", false, 0),
+			broken:    "of shop a and b roll at once",
 		},
 		"a Deployment is released before it is written down": {
-			tale:   twoDeployments().deployment("a", "2", false, 0).journal("a"),
-			broken: `shop/a was released while the journal of shop named ""`,
+			recording: twoDeployments().deployment("a", "2", false, 0).journal("a"),
+			broken:    `shop/a was released while the journal of shop named ""`,
 		},
 		"a rollout is called finished that is not": {
-			tale:   twoDeployments().journal("a").deployment("a", "2", false, 1).journal("a", "a"),
-			broken: "the journal of shop calls shop/a finished, which it is not",
+			recording: twoDeployments().journal("a").deployment("a", "2", false, 1).journal("a", "a"),
+			broken:    "the journal of shop calls shop/a finished, which it is not",
 		},
 		"none in a wave of zones": {
-			tale: twoZones().ends("a", "a-0", "1").unready("a", "a-0", "2").pod("a", "a-0", "2").
+			recording: twoZones().ends("a", "a-0", "1").unready("a", "a-0", "2").pod("a", "a-0", "2").
 				ends("a", "a-1", "1").pod("a", "a-1", "2").ends("b", "b-0", "1").pod("b", "b-0", "2").ends("b", "b-1", "1").pod("b", "b-1", "2"),
 			finished: map[string]int{"a": 1, "b": 1},
 		},
 		"too many pods are missing": {
-			tale:   twoZones().ends("a", "a-0", "1").ends("a", "a-1", "1"),
-			broken: "of a 2 pods are missing, at most 1 may be",
+			recording: twoZones().ends("a", "a-0", "1").ends("a", "a-1", "1"),
+			broken:    "of a 2 pods are missing, at most 1 may be",
 		},
 		"a pod is deleted while another is not Ready": {
-			tale:   twoZones().ends("a", "a-0", "1").unready("a", "a-0", "2").ends("a", "a-1", "1"),
-			broken: "of a 2 pods are missing, at most 1 may be",
+			recording: twoZones().ends("a", "a-0", "1").unready("a", "a-0", "2").ends("a", "a-1", "1"),
+			broken:    "of a 2 pods are missing, at most 1 may be",
 		},
 		"two zones roll at once": {
-			tale:   twoZones().ends("a", "a-0", "1").pod("a", "a-0", "2").ends("b", "b-0", "1").pod("b", "b-0", "2"),
-			broken: "of the group shop a and b roll at once",
+			recording: twoZones().ends("a", "a-0", "1").pod("a", "a-0", "2").ends("b", "b-0", "1").pod("b", "b-0", "2"),
+			broken:    "of the group shop a and b roll at once",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := observe(tc.tale.seen)
+			o := observe(tc.recording.seen)
 			switch {
 			case tc.broken == "" && len(o.broken) > 0:
 				t.Errorf("it complains: %q", o.broken)

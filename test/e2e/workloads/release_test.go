@@ -22,14 +22,14 @@ var members = []string{"basket", "orders", "web"}
 func TestInsideOneRelease(t *testing.T) {
 	plane := both(controlplane.Options{Flux: true, ImageScanner: true}).For(t)
 	installPolicy(t, plane)
-	for name, story := range map[string]func(*fleet){
+	for name, run := range map[string]func(*fleet){
 		"its Deployments roll out in turn, and it bakes when the last is done": (*fleet).bakesAfterTheLast,
 		"a Deployment that fails stops the others, and its fix goes through":   (*fleet).stopsAtAFailure,
 		"its StatefulSets roll out zone by zone":                               (*fleet).zoneByZone,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			story(newFleet(t, plane, func(*scenario.Fleet) {}))
+			run(newFleet(t, plane, func(*scenario.Fleet) {}))
 		})
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
@@ -82,7 +82,7 @@ func TestDeploymentsCanBeWorkedWithWithoutTheController(t *testing.T) {
 }
 
 // standing returns an application whose version 1.0.0 is rolled out.
-func standing(t *testing.T, plane *stage.Plane, members ...string) *fleet {
+func standing(t *testing.T, plane *env.Plane, members ...string) *fleet {
 	t.Helper()
 	f := newFleet(t, plane, func(f *scenario.Fleet) { f.Members, f.ProgressDeadline = members, time.Minute })
 	f.Create(f.NamespaceObject())
@@ -125,7 +125,7 @@ func (f *fleet) remove(name string) {
 	f.T.Helper()
 	f.Delete(f.deployment(name))
 	f.awaitPods(name, 0, "1.0.0")
-	stage.Eventually(f.T, name+" gone", func() (bool, string) {
+	env.Eventually(f.T, name+" gone", func() (bool, string) {
 		err := f.Plane.Client().Get(f.T.Context(), client.ObjectKeyFromObject(f.deployment(name)), &appsv1.Deployment{})
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
 	})
@@ -135,7 +135,7 @@ func (f *fleet) remove(name string) {
 // the version.
 func (f *fleet) awaitPods(name string, wanted int, version string) {
 	f.T.Helper()
-	stage.Eventually(f.T, fmt.Sprintf("%d pods of %s at %s", wanted, name, version), func() (bool, string) {
+	env.Eventually(f.T, fmt.Sprintf("%d pods of %s at %s", wanted, name, version), func() (bool, string) {
 		var pods corev1.PodList
 		if err := f.Plane.Client().List(f.T.Context(), &pods, client.InNamespace(f.Namespace), client.MatchingLabels{"app": name}); err != nil {
 			f.T.Fatal(err)
@@ -157,7 +157,7 @@ func (f *fleet) awaitMembers() {
 	for _, name := range f.Fleet.Members {
 		want = append(want, f.Namespace+"/"+name)
 	}
-	stage.Eventually(f.T, fmt.Sprintf("the members %v", want), func() (bool, string) {
+	env.Eventually(f.T, fmt.Sprintf("the members %v", want), func() (bool, string) {
 		return cmp.Equal(want, f.coordination().Status.Deployments), f.journal()
 	})
 }
@@ -165,7 +165,7 @@ func (f *fleet) awaitMembers() {
 // awaitActive waits until a Deployment has the turn and is not paused.
 func (f *fleet) awaitActive(name string) {
 	f.T.Helper()
-	stage.Eventually(f.T, name+" active", func() (bool, string) {
+	env.Eventually(f.T, name+" active", func() (bool, string) {
 		d := f.deployment(name)
 		f.Read(d)
 		return f.coordination().Status.ActiveDeployment == key(d) && !d.Spec.Paused, f.journal()

@@ -20,7 +20,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/workload"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/faults/record"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
@@ -29,7 +29,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 
 // newRecord begins to record what the observer reads. An empty namespace means all.
-func newRecord(t *testing.T, plane *stage.Plane, namespace string) *record.Recorder {
+func newRecord(t *testing.T, plane *env.Plane, namespace string) *record.Recorder {
 	t.Helper()
 	return record.Watch(t, plane.ControlPlane, namespace,
 		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.PodList{}, &coordinationv1.DeploymentCoordinationList{},
@@ -38,30 +38,30 @@ func newRecord(t *testing.T, plane *stage.Plane, namespace string) *record.Recor
 
 // both returns a setting in which both coordinators run, with the roles of their
 // components.
-func both(options controlplane.Options) stage.Setting {
+func both(options controlplane.Options) env.Setting {
 	options.Workloads = true
 	options.CRDPaths = []string{scenario.CoordinationCRDs()}
-	return stage.Setting{Options: options, Components: scenario.Coordinators, Args: scenario.CoordinatorArgs}
+	return env.Setting{Options: options, Components: scenario.Coordinators, Args: scenario.CoordinatorArgs}
 }
 
 // fleet is an application of several workloads, and the test that uses it.
 type fleet struct {
-	*stage.Stage
+	*env.Env
 	Fleet scenario.Fleet
 }
 
 // newFleet returns an application without any objects in the cluster.
-func newFleet(t *testing.T, plane *stage.Plane, change func(*scenario.Fleet)) *fleet {
+func newFleet(t *testing.T, plane *env.Plane, change func(*scenario.Fleet)) *fleet {
 	t.Helper()
-	s := stage.New(t, plane)
-	f := &fleet{Stage: s, Fleet: scenario.Fleet{App: s.App, IdlePolicy: coordinationv1.IdleResume}}
+	s := env.New(t, plane)
+	f := &fleet{Env: s, Fleet: scenario.Fleet{App: s.App, IdlePolicy: coordinationv1.IdleResume}}
 	change(&f.Fleet)
 	return f
 }
 
 // besides returns another application in the same namespace.
 func (f *fleet) besides(name string, change func(*scenario.Fleet)) *fleet {
-	other := &fleet{Stage: f.Beside(name), Fleet: f.Fleet}
+	other := &fleet{Env: f.Another(name), Fleet: f.Fleet}
 	other.Fleet.App, other.Fleet.Members, other.Fleet.Zones = other.App, nil, nil
 	change(&other.Fleet)
 	return other
@@ -118,7 +118,7 @@ func (f *fleet) coordination() *coordinationv1.DeploymentCoordination {
 // at rest.
 func (f *fleet) awaitRolledOut(version string) {
 	f.T.Helper()
-	stage.Eventually(f.T, f.Namespace+"/"+f.Name+" rolled out at "+version, func() (bool, string) {
+	env.Eventually(f.T, f.Namespace+"/"+f.Name+" rolled out at "+version, func() (bool, string) {
 		for _, name := range f.Fleet.Members {
 			d := f.deployment(name)
 			f.Read(d)
@@ -178,7 +178,7 @@ func conditionOf(c *coordinationv1.DeploymentCoordination, kind string) string {
 
 // installPolicy installs the admission policy with which the API server pauses
 // Deployments, and waits until it is in effect.
-func installPolicy(t *testing.T, plane *stage.Plane) {
+func installPolicy(t *testing.T, plane *env.Plane) {
 	t.Helper()
 	if err := scenario.InstallAdmission(t.Context(), plane.ControlPlane); err != nil {
 		t.Fatal(err)
@@ -187,14 +187,14 @@ func installPolicy(t *testing.T, plane *stage.Plane) {
 }
 
 // awaitPolicy creates a Deployment in a dry run until the API server pauses it.
-func awaitPolicy(t *testing.T, plane *stage.Plane) {
+func awaitPolicy(t *testing.T, plane *env.Plane) {
 	t.Helper()
 	f := newFleet(t, plane, func(f *scenario.Fleet) { f.Members = []string{"probe"} })
 	f.Create(f.NamespaceObject())
 	c := f.Fleet.Coordination()
 	c.Namespace = f.Namespace
 	f.Create(c)
-	stage.Eventually(t, "the API server holding Deployments", func() (bool, string) {
+	env.Eventually(t, "the API server holding Deployments", func() (bool, string) {
 		d := f.Fleet.Deployment("probe", imageOf("probe", "1.0.0"))
 		d.Namespace = f.Namespace
 		if err := plane.Client().Create(t.Context(), d, client.DryRunAll); err != nil {

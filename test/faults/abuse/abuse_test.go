@@ -21,7 +21,7 @@ import (
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
@@ -39,7 +39,7 @@ func texts(prefix string, count, size int) map[string]string {
 // eventually waits for the effect of the attack.
 func (a abuser) eventually(what string, of client.Object, done func() bool) {
 	a.T.Helper()
-	stage.Eventually(a.T, what, func() (bool, string) {
+	env.Eventually(a.T, what, func() (bool, string) {
 		a.Read(of)
 		shown, _ := json.Marshal(of)
 		return done(), string(shown[:min(len(shown), 2000)])
@@ -48,7 +48,7 @@ func (a abuser) eventually(what string, of client.Object, done func() bool) {
 
 // suspended returns a Kustomization that Flux does not reconcile.
 func (a abuser) suspended(name string) *kustomizev1.Kustomization {
-	k := a.Beside(name).Kustomization()
+	k := a.Another(name).Kustomization()
 	k.Spec.Suspend = true
 	return k
 }
@@ -56,7 +56,7 @@ func (a abuser) suspended(name string) *kustomizev1.Kustomization {
 // tellsOf waits until the controller reports that it cannot read an object.
 func (a abuser) tellsOf(o client.Object) {
 	a.T.Helper()
-	stage.Eventually(a.T, "an event about "+o.GetName(), func() (bool, string) {
+	env.Eventually(a.T, "an event about "+o.GetName(), func() (bool, string) {
 		events := &corev1.EventList{}
 		if err := plane.Client().List(a.T.Context(), events, client.InNamespace(a.Namespace)); err != nil {
 			return false, err.Error()
@@ -80,14 +80,14 @@ func TestTimesThatNobodyCanDecode(t *testing.T) {
 	}
 	const checks = 50
 	for i := range checks {
-		check := a.Beside(fmt.Sprint("odd-", i)).HealthCheck()
+		check := a.Another(fmt.Sprint("odd-", i)).HealthCheck()
 		a.makes(check)
 		odd := client.RawPatch(types.MergePatchType, []byte(`{"status":{"lastErrorTime":"2026-03-02t12:00:00z"}}`))
 		if err := a.own.Status().Patch(t.Context(), check, odd); err != nil && !strings.Contains(err.Error(), "cannot parse") {
 			t.Fatal(err) // the test's own client cannot read the response either
 		}
 	}
-	a.tellsOf(a.Beside("odd-0").HealthCheck())
+	a.tellsOf(a.Another("odd-0").HealthCheck())
 	x.passes(checks, "each is told by an event, and stops nothing")
 }
 
@@ -95,20 +95,20 @@ func TestPatternsThatCompileToHundredsOfMegabytes(t *testing.T) {
 	x, a := begin(t, "filters tags by patterns of 23 KB, each of which compiles to some 300 MB, and has them looked at again and again"), newAbuser(t)
 	const policies = 20
 	for i := range policies {
-		other := a.Beside(fmt.Sprint("pattern-", i))
+		other := a.Another(fmt.Sprint("pattern-", i))
 		policy := other.ImagePolicy(">=1.0.0")
 		policy.Spec.Suspend = true // keeps Flux from compiling it as well
 		policy.Spec.FilterTags = &imagev1.TagFilter{Pattern: strings.Repeat("a{1000}", 3_300)}
 		a.makes(policy, other.Rollout())
 		a.says(policy, func() { policy.Status.LatestRef = &imagev1.ImageRef{Name: "any", Tag: "1.0.0"} })
 	}
-	rollout := a.Beside("pattern-0").Rollout()
+	rollout := a.Another("pattern-0").Rollout()
 	a.eventually("a refusal", rollout, func() bool {
-		return strings.Contains(stage.Condition(rollout, v1alpha1.StalledCondition), v1alpha1.InvalidImagePolicyReason)
+		return strings.Contains(env.Condition(rollout, v1alpha1.StalledCondition), v1alpha1.InvalidImagePolicyReason)
 	})
 	for round := range 5 {
 		for i := range policies {
-			poked := a.Beside(fmt.Sprint("pattern-", i)).Rollout()
+			poked := a.Another(fmt.Sprint("pattern-", i)).Rollout()
 			patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, v1alpha1.ReconcileRequestAnnotation, round)
 			a.changes(poked, patch)
 		}
@@ -172,11 +172,11 @@ func (a abuser) unknownKinds(objects int) *kustomizev1.Kustomization {
 func (a abuser) looksAt(x *trial, k *kustomizev1.Kustomization, checks int) {
 	a.T.Helper()
 	for i := range checks {
-		check := a.Beside(fmt.Sprint("look-", i)).HealthCheck()
+		check := a.Another(fmt.Sprint("look-", i)).HealthCheck()
 		check.Annotations[v1alpha1.KustomizationAnnotation] = k.Name
 		a.makes(check)
 	}
-	last := a.Beside(fmt.Sprint("look-", checks-1)).HealthCheck()
+	last := a.Another(fmt.Sprint("look-", checks-1)).HealthCheck()
 	a.eventually("a verdict", last, func() bool { return last.Status.Message != nil })
 	x.passes(checks, fmt.Sprintf("they say %s: %q", last.Status.Status, (*last.Status.Message)[:min(len(*last.Status.Message), 60)]+"…"))
 }
@@ -239,10 +239,10 @@ func TestNamesByTheThousand(t *testing.T) {
 		a.makes(k)
 		all = append(all, k)
 	}
-	named := a.Beside("r1").Rollout()
+	named := a.Another("r1").Rollout()
 	a.makes(named)
 	a.eventually("a Rollout that says so", named, func() bool {
-		return strings.Contains(stage.Condition(named, v1alpha1.StalledCondition), "at most 50 may write into one Kustomization") || len(named.Status.Conditions) > 0
+		return strings.Contains(env.Condition(named, v1alpha1.StalledCondition), "at most 50 may write into one Kustomization") || len(named.Status.Conditions) > 0
 	})
 	for round := range rounds {
 		for _, k := range all {
@@ -259,7 +259,7 @@ func TestObjectsOfAMegabyte(t *testing.T) {
 	var last client.Object
 	for i := range ofEach {
 		name := fmt.Sprint("large-", i)
-		other := a.Beside(name)
+		other := a.Another(name)
 		check := other.HealthCheck()
 		check.Labels = texts("label-", 8_000, 60)
 		rollout := other.Rollout(func(spec *v1alpha1.RolloutSpec) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 // hostile is a registry that has one tag of each repository that a client asks for.
@@ -49,12 +49,12 @@ func (h *hostile) open(t *testing.T, end func()) (host string) {
 func (a abuser) asksFor(h *hostile, host string, images, atLeast int) {
 	a.T.Helper()
 	for i := range images {
-		other := a.Beside(fmt.Sprint("image-", i))
+		other := a.Another(fmt.Sprint("image-", i))
 		policy := other.ImagePolicy(">=1.0.0")
 		policy.Spec.DigestReflectionPolicy = "" // Flux itself asks only for tags
 		a.makes(other.ImageRepository(host), policy, other.Rollout())
 	}
-	stage.Eventually(a.T, fmt.Sprintf("%d manifests being asked for", atLeast), func() (bool, string) {
+	env.Eventually(a.T, fmt.Sprintf("%d manifests being asked for", atLeast), func() (bool, string) {
 		return h.asked.Load() >= int64(atLeast), fmt.Sprint(h.asked.Load())
 	})
 }

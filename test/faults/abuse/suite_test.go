@@ -33,7 +33,7 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/faults/report"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
@@ -42,14 +42,14 @@ import (
 const memoryLimit = 128 << 20
 
 var (
-	plane  *stage.Plane
+	plane  *env.Plane
 	alerts = &inbox{}
 )
 
 func TestMain(m *testing.M) {
 	_ = os.Unsetenv("CONTROLLER_RACE") // the race detector needs many times the memory
 	server := httptest.NewServer(alerts)
-	setting := stage.Setting{
+	setting := env.Setting{
 		Options:    controlplane.Options{Flux: true, ImageScanner: true, CRDPaths: []string{scenario.CoordinationCRDs()}},
 		Components: scenario.Coordinators,
 		Args: append([]string{
@@ -65,7 +65,7 @@ func TestMain(m *testing.M) {
 // quiet is a tenant with an application that releases. One tenant serves all attacks,
 // because it takes longer to create one than most attacks take.
 type quiet struct {
-	*stage.Application
+	*env.Application
 	released *int
 	alone    time.Duration // the time of its median promotion without an attack
 }
@@ -81,7 +81,7 @@ func quietBeside(t *testing.T) *quiet {
 	isNew := shared == nil
 	if isNew {
 		shared = &quiet{
-			Application: stage.NewApplication(t, plane, scenario.NewApp("", "shop").Baked(time.Second, time.Hour)),
+			Application: env.NewApplication(t, plane, scenario.NewApp("", "shop").Baked(time.Second, time.Hour)),
 			released:    new(int),
 		}
 	}
@@ -90,9 +90,9 @@ func quietBeside(t *testing.T) *quiet {
 			shared = nil
 		}
 	})
-	beside := *shared.Stage
+	beside := *shared.Env
 	beside.T = t
-	q := &quiet{Application: &stage.Application{Stage: &beside}, released: shared.released, alone: shared.alone}
+	q := &quiet{Application: &env.Application{Env: &beside}, released: shared.released, alone: shared.alone}
 	q.promote() // the first one also waits for a controller that has just started
 	if isNew || measures() {
 		q.alone = q.pace(max(promotions(), 2))
@@ -115,7 +115,7 @@ func (q *quiet) promote() time.Duration {
 		revision := r.Current().Version.Revision
 		return revision != nil && *revision == version
 	})
-	stage.Eventually(q.T, "an alert that "+version+" has passed its bake", func() (bool, string) {
+	env.Eventually(q.T, "an alert that "+version+" has passed its bake", func() (bool, string) {
 		return alerts.has(q.Namespace, v1alpha1.BakeTimePassedReason, version), alerts.String()
 	})
 	return took
@@ -134,13 +134,13 @@ func (q *quiet) pace(promotions int) time.Duration {
 
 // abuser is a tenant with the rights of the role edit in its namespace.
 type abuser struct {
-	*stage.Stage
+	*env.Env
 	own client.Client
 }
 
 func newAbuser(t *testing.T) abuser {
 	t.Helper()
-	a := abuser{Stage: stage.New(t, plane)}
+	a := abuser{Env: env.New(t, plane)}
 	a.Create(a.NamespaceObject())
 	user := "tenant-of-" + a.Namespace
 	config, err := plane.RESTConfigFor(user)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/faults/observer"
 	"github.com/fluxrollouts/rollout-controller/test/faults/report"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
@@ -33,8 +33,8 @@ const (
 func TestNewestReleaseIsOutInTheEndWhateverIsDoneToItsObjects(t *testing.T) {
 	reported := report.Begin(t, "an adversary reverts targets, flaps health, re-tags releases, moves the policy back, and deletes and recreates targets, HealthChecks, gates, policies and annotations, at random",
 		"no promise is broken meanwhile; when it stops, the newest release gets out everywhere and nothing is stuck; the writes are bounded by the disturbances")
-	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, stage.AsShipped...)
-	random := stage.Random(t)
+	plane := env.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, env.AsShipped...)
+	random := env.Random(t)
 	victims := raise(t, plane, random)
 	done := map[string]int{}
 	for n := range disturbances {
@@ -61,24 +61,24 @@ func TestNewestReleaseIsOutInTheEndWhateverIsDoneToItsObjects(t *testing.T) {
 		v.getsOut()
 		v.Agrees()
 	}
-	story := observer.Replay(t, plane.ControlPlane, namespaces...)
+	found := observer.Replay(t, plane.ControlPlane, namespaces...)
 	writes := controllerWrites(t, plane)
 	if most := writesEach * disturbances; writes > most {
 		t.Errorf("the controller wrote %d times in %d disturbances, want at most %d", writes, disturbances, most)
 	}
 	victims[0].Stays("as it is", func(*v1alpha1.Rollout) bool { return controllerWrites(t, plane) == writes })
 	reported.Saw(disturbances, "%d promotions of %d applications; %d states broke no promise; the newest release was applied everywhere in the end; the controller wrote %.1f times for each disturbance, and then no more",
-		story.Promotions, len(victims), story.States, float64(writes)/disturbances)
+		found.Promotions, len(victims), found.States, float64(writes)/disturbances)
 }
 
 // raise creates applications, each with a HealthCheck whose status the test writes.
-func raise(t *testing.T, plane *stage.Plane, random *rand.Rand) []*victim {
+func raise(t *testing.T, plane *env.Plane, random *rand.Rand) []*victim {
 	t.Helper()
 	baked := scenario.App{Name: "shop"}.Baked(time.Second, time.Hour)
 	checked := func(spec *v1alpha1.RolloutSpec) { baked(spec); spec.BakeTime = nil }
 	var all []*victim
 	for _, options := range [][]func(*v1alpha1.RolloutSpec){{baked}, {checked}, nil} {
-		v := &victim{Application: stage.NewApplication(t, plane, options...), random: random}
+		v := &victim{Application: env.NewApplication(t, plane, options...), random: random}
 		check, class := v.HealthCheck(), "example"
 		v.Change(check, func() { check.Spec.Class, check.Annotations = &class, nil })
 		v.release()
@@ -89,7 +89,7 @@ func raise(t *testing.T, plane *stage.Plane, random *rand.Rand) []*victim {
 
 // controllerWrites counts the changes that the controller has made so far, without events
 // and its Lease.
-func controllerWrites(t *testing.T, plane *stage.Plane) int {
+func controllerWrites(t *testing.T, plane *env.Plane) int {
 	t.Helper()
 	audited, err := plane.Audited()
 	if err != nil {
@@ -107,7 +107,7 @@ func controllerWrites(t *testing.T, plane *stage.Plane) int {
 
 // victim is an application that is disturbed.
 type victim struct {
-	*stage.Application
+	*env.Application
 	random   *rand.Rand
 	released int
 }
@@ -142,7 +142,7 @@ func (v *victim) getsOut() {
 	newest := v.version(v.released - 1)
 	v.Await("the newest release, "+newest, func(r *v1alpha1.Rollout) bool {
 		v.saysOf(v1alpha1.HealthStatusHealthy)
-		if strings.Contains(stage.Condition(r, v1alpha1.TargetsAppliedCondition), v1alpha1.DigestMismatchReason) {
+		if strings.Contains(env.Condition(r, v1alpha1.TargetsAppliedCondition), v1alpha1.DigestMismatchReason) {
 			v.Ask(v1alpha1.ForceDeployAnnotation, newest)
 		}
 		current := r.Current()

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
 // move is something that the adversary may do.
@@ -120,7 +120,7 @@ func (v *victim) movePolicyBack() {
 func (v *victim) recreate(object client.Object) {
 	v.T.Helper()
 	v.Delete(object.DeepCopyObject().(client.Object))
-	stage.Eventually(v.T, fmt.Sprintf("%T created anew", object), func() (bool, string) {
+	env.Eventually(v.T, fmt.Sprintf("%T created anew", object), func() (bool, string) {
 		err := v.Plane.Client().Create(v.T.Context(), object.DeepCopyObject().(client.Object))
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			v.T.Fatal(err)

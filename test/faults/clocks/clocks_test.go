@@ -20,7 +20,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/artifact"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/faults/observer"
 	"github.com/fluxrollouts/rollout-controller/test/faults/report"
 )
@@ -31,18 +31,18 @@ const bake = 2 * time.Second
 func TestClocksOfOthersAreAnHourOff(t *testing.T) {
 	reported := report.Begin(t, "the clocks of Flux, of the writers of HealthChecks and of who builds releases are an hour ahead, or behind, or are set right meanwhile",
 		"what is true is decided by what comes after what, never by comparing their times: no bake on what was healthy before, no wait without end, no duration below zero")
-	plane := stage.StartFor(t, controlplane.Options{ImageScanner: true}, stage.AsShipped...)
+	plane := env.StartFor(t, controlplane.Options{ImageScanner: true}, env.AsShipped...)
 	var times, promotions atomic.Int32
 	t.Run("clocks", func(t *testing.T) {
 		for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				w := raise(t, plane, off)
-				for _, story := range []func(*world){
+				for _, check := range []func(*world){
 					(*world).goesWell, (*world).doesNotBakeOnOldHealth, (*world).doesNotFailByAnOldError,
 					(*world).failsByANewError, (*world).failsByAnErrorOfAClockThatWasSetRight,
 				} {
-					story(w)
+					check(w)
 				}
 				w.isSane()
 				promotions.Add(int32(observer.Replay(t, plane.ControlPlane, w.Namespace).Promotions))
@@ -56,7 +56,7 @@ func TestClocksOfOthersAreAnHourOff(t *testing.T) {
 // world is an application in which the test plays all parts except the controller, with a
 // clock that is off.
 type world struct {
-	*stage.Stage
+	*env.Env
 	off time.Duration
 	// digests of the pushed artifacts, by version.
 	digests map[string]string
@@ -64,9 +64,9 @@ type world struct {
 	times int
 }
 
-func raise(t *testing.T, plane *stage.Plane, off time.Duration) *world {
+func raise(t *testing.T, plane *env.Plane, off time.Duration) *world {
 	t.Helper()
-	w := &world{Stage: stage.New(t, plane), off: off, digests: map[string]string{}}
+	w := &world{Env: env.New(t, plane), off: off, digests: map[string]string{}}
 	w.CreateFlux()
 	check, class := w.HealthCheck(), "example"
 	check.Spec.Class, check.Annotations = &class, nil
@@ -89,7 +89,7 @@ func (w *world) release(version string) {
 	w.Scan()
 	w.AwaitState(version, v1alpha1.BakeDeploying)
 	repository := w.OCIRepository("")
-	stage.Eventually(w.T, version+" in the OCIRepository", func() (bool, string) {
+	env.Eventually(w.T, version+" in the OCIRepository", func() (bool, string) {
 		w.Read(repository)
 		return repository.Spec.Reference != nil && repository.Spec.Reference.Tag == version, fmt.Sprintf("%+v", repository.Spec)
 	})
@@ -125,7 +125,7 @@ func (w *world) applied(version string) {
 func (w *world) awaitReset() {
 	w.T.Helper()
 	check := w.HealthCheck()
-	stage.Eventually(w.T, "the reset of the HealthCheck", func() (bool, string) {
+	env.Eventually(w.T, "the reset of the HealthCheck", func() (bool, string) {
 		w.Read(check)
 		return check.Status.Status == v1alpha1.HealthStatusPending, fmt.Sprintf("%+v", check.Status)
 	})
@@ -217,7 +217,7 @@ func (w *world) isSane() {
 	w.T.Helper()
 	rollout := w.Live()
 	want := []string{"5 1.4.0 Failed", "4 1.3.0 Succeeded", "3 1.2.0 Succeeded", "2 1.1.0 Succeeded", "1 1.0.0 Succeeded"}
-	if diff := cmp.Diff(want, stage.History(rollout)); diff != "" {
+	if diff := cmp.Diff(want, env.History(rollout)); diff != "" {
 		w.T.Errorf("history (-want +got):\n%s", diff)
 	}
 	for i := range rollout.Status.History {

@@ -58,16 +58,16 @@ func TestControllerMayBeKilledAtEachOfItsWrites(t *testing.T) {
 			again.Add(int32(toldAgain(t, events, s.events(), len(p.faults))))
 		})
 	})
-	story := seen.Holds()
-	if story.Repeated()+story.Late > 0 {
-		t.Errorf("%d writes of targets were one too many, %d came late", story.Repeated(), story.Late)
+	found := seen.Holds()
+	if found.Repeated()+found.Late > 0 {
+		t.Errorf("%d writes of targets were one too many, %d came late", found.Repeated(), found.Late)
 	}
 	if want := 2 * len(writes); int(kills.Load()) != want {
 		t.Errorf("the controller was killed %d times, want %d", kills.Load(), want)
 	}
 	stories := len(points(writes))
 	reported.Saw(int(kills.Load()), "a story of 4 promotions, 2 targets and a HealthCheck makes %d writes; it ended the same %d times; "+
-		"%d promotions, none twice; %d of %d events were told again", len(writes), stories, story.Promotions, again.Load(), stories*sum(events))
+		"%d promotions, none twice; %d of %d events were told again", len(writes), stories, found.Promotions, again.Load(), stories*sum(events))
 }
 
 // point is a write at which the controller is killed. If there is another fault, the next

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -68,7 +68,7 @@ func (s *story) tell(mayEnd func() bool) {
 	s.t.Helper()
 	for begin := time.Now(); s.chapter < len(pages) || !mayEnd(); time.Sleep(pace) {
 		if time.Since(begin) > patience {
-			s.t.Fatalf("the story did not end; history %q, writes %q", stage.History(s.rollout()), s.wire.Writes())
+			s.t.Fatalf("the story did not end; history %q, writes %q", env.History(s.rollout()), s.wire.Writes())
 		}
 		s.revive()
 		s.fluxActs()
@@ -89,7 +89,7 @@ func (s *story) turnPage() {
 	if !s.look(rollout) {
 		return
 	}
-	history, page := stage.History(rollout), pages[s.chapter]
+	history, page := env.History(rollout), pages[s.chapter]
 	if len(history) == 0 || history[0] != page.until || !s.followed(rollout.Current().Version.Tag) {
 		return
 	}
@@ -173,7 +173,7 @@ func (s *story) timeless(text string) string {
 
 // history returns the promotions and their authors.
 func history(rollout *v1alpha1.Rollout) []string {
-	reported := stage.History(rollout)
+	reported := env.History(rollout)
 	for i := range reported {
 		by := rollout.Status.History[i].TriggeredBy
 		reported[i] += fmt.Sprintf(" %s %s", by.Kind, by.Name)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/faults/observer"
 	"github.com/fluxrollouts/rollout-controller/test/faults/report"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
@@ -42,8 +42,8 @@ func TestHangingServicesHoldNoPromotion(t *testing.T) {
 	}}
 	var delivered atomic.Int64
 	events.onwards = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { delivered.Add(1) })
-	address := stage.FreeAddress(t)
-	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true},
+	address := env.FreeAddress(t)
+	plane := env.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true},
 		"--leader-elect", "--events-addr="+serve(t, events), "--metrics-bind-address="+address, "--metrics-secure=false")
 	metadata.onwards = plane.Registry
 	f := raise(t, plane, strings.TrimPrefix(serve(t, metadata), "http://"))
@@ -52,12 +52,12 @@ func TestHangingServicesHoldNoPromotion(t *testing.T) {
 	f.awaitMetadata("1.0.0")
 	answered := f.release("1.1.0")
 	f.awaitMetadata("1.1.0")
-	goroutines, costs := stage.Metric(t, address, "go_goroutines"), f.statusWrites()
+	goroutines, costs := env.Metric(t, address, "go_goroutines"), f.statusWrites()
 
 	events.hang()
 	metadata.hang()
 	hung := f.release("1.2.0")
-	atOnce := stage.Metric(t, address, "go_goroutines")
+	atOnce := env.Metric(t, address, "go_goroutines")
 	if atOnce > goroutines+spare {
 		t.Errorf("%v goroutines while everything hung, %v before", atOnce, goroutines)
 	}
@@ -80,8 +80,8 @@ func TestHangingServicesHoldNoPromotion(t *testing.T) {
 	f.awaitMetadata("1.2.0")
 	f.all[0].Release("1.3.0")
 	f.all[0].AwaitState("1.3.0", v1alpha1.BakeSucceeded)
-	stage.Eventually(t, "events being delivered again, until none waits", func() (bool, string) {
-		waiting := stage.Metric(t, address, "rollout_notifications_queue_length")
+	env.Eventually(t, "events being delivered again, until none waits", func() (bool, string) {
+		waiting := env.Metric(t, address, "rollout_notifications_queue_length")
 		return waiting == 0 && delivered.Load() > before, fmt.Sprintf("%v wait, %d delivered", waiting, delivered.Load())
 	})
 	f.all[0].HasEveryReleaseOnce([]string{"1.0.0", "1.1.0", "1.2.0", "1.3.0"})
@@ -89,10 +89,10 @@ func TestHangingServicesHoldNoPromotion(t *testing.T) {
 		a.HasEveryReleaseOnce([]string{"1.0.0", "1.1.0", "1.2.0"})
 		a.WroteEachTargetOnce(3)
 	}
-	story := observer.Replay(t, plane.ControlPlane, f.namespaces()...)
+	found := observer.Replay(t, plane.ControlPlane, f.namespaces()...)
 	reported.Saw(asked+sent, "%d promotions at once took %.1f times as long as while both answered, with %d status writes; %d look-ups at a time, %v goroutines more; "+
 		"all metadata and %d events came afterwards; %d promotions in all, each once",
-		applications, hung.Seconds()/answered.Seconds(), cost, most, atOnce-goroutines, delivered.Load()-before, story.Promotions)
+		applications, hung.Seconds()/answered.Seconds(), cost, most, atOnce-goroutines, delivered.Load()-before, found.Promotions)
 }
 
 func serve(t *testing.T, s *staller) string {
@@ -108,17 +108,17 @@ func serve(t *testing.T, s *staller) string {
 // fleet contains applications that are released at once.
 type fleet struct {
 	t     *testing.T
-	plane *stage.Plane
-	all   []*stage.Application
+	plane *env.Plane
+	all   []*env.Application
 }
 
 // raise creates applications whose metadata comes from another registry than the one that
 // Flux pulls from.
-func raise(t *testing.T, plane *stage.Plane, metadataHost string) *fleet {
+func raise(t *testing.T, plane *env.Plane, metadataHost string) *fleet {
 	t.Helper()
 	f := &fleet{t: t, plane: plane}
 	for range applications {
-		a := stage.NewApplication(t, plane)
+		a := env.NewApplication(t, plane)
 		repository := a.ImageRepository("")
 		a.Change(repository, func() { repository.Spec.Image = metadataHost + "/" + a.Repository })
 		f.all = append(f.all, a)

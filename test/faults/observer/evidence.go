@@ -38,7 +38,7 @@ const (
 )
 
 // gather begins to collect evidence for the newest promotion.
-func (s *Story) gather(r *rollout) {
+func (s *Findings) gather(r *rollout) {
 	r.evidence = nil
 	current := r.object.Current()
 	if current == nil {
@@ -60,7 +60,7 @@ func (s *Story) gather(r *rollout) {
 
 // concerns reports whether the Rollout drives a target, or the source that the target
 // consumes.
-func (s *Story) concerns(t *target, r *rollout) bool {
+func (s *Findings) concerns(t *target, r *rollout) bool {
 	key := client.ObjectKeyFromObject(r.object)
 	if t.drivenBy(key) {
 		return true
@@ -70,7 +70,7 @@ func (s *Story) concerns(t *target, r *rollout) bool {
 }
 
 // sourceOf returns the OCIRepository that a Kustomization consumes.
-func (s *Story) sourceOf(object client.Object) *target {
+func (s *Findings) sourceOf(object client.Object) *target {
 	k, ok := object.(*kustomizev1.Kustomization)
 	if !ok || k.Spec.SourceRef.Kind != sourcev1.OCIRepositoryKind {
 		return nil
@@ -88,7 +88,7 @@ func (s *Story) sourceOf(object client.Object) *target {
 }
 
 // weigh updates the evidence with the present state of the targets.
-func (s *Story) weigh(r *rollout) {
+func (s *Findings) weigh(r *rollout) {
 	e := r.evidence
 	if e == nil {
 		return
@@ -111,7 +111,7 @@ func (s *Story) weigh(r *rollout) {
 }
 
 // hear updates the evidence with the present state of a HealthCheck.
-func (s *Story) hear(e *evidence, uid types.UID) {
+func (s *Findings) hear(e *evidence, uid types.UID) {
 	check := s.checks[uid]
 	healthy := check != nil && check.Status.Status == v1alpha1.HealthStatusHealthy
 	switch {
@@ -135,7 +135,7 @@ func (e *evidence) allApplied() bool {
 
 // checkEvidence checks that a healthy promotion was applied everywhere, and was seen to
 // be healthy after that. It also checks that a bake is not too short.
-func (s *Story) checkEvidence(r *rollout, is *entry, from, to v1alpha1.BakeStatus) {
+func (s *Findings) checkEvidence(r *rollout, is *entry, from, to v1alpha1.BakeStatus) {
 	id := idOf(is)
 	if to == v1alpha1.BakeSucceeded && tooShort(is, r.object.Spec.BakeTime) {
 		s.complain("%s: the bake of promotion %d took less than %s", named(r.object), id, r.object.Spec.BakeTime.Duration)
@@ -147,7 +147,7 @@ func (s *Story) checkEvidence(r *rollout, is *entry, from, to v1alpha1.BakeStatu
 	}
 }
 
-func (s *Story) checkApplied(r *rollout, is *entry) {
+func (s *Findings) checkApplied(r *rollout, is *entry) {
 	for uid, applied := range r.evidence.applied {
 		if !applied {
 			s.complain("%s: promotion %d is %s, and %s has never applied %s",
@@ -158,7 +158,7 @@ func (s *Story) checkApplied(r *rollout, is *entry) {
 
 // checkProven checks the HealthChecks. They count only after all targets have applied the
 // version.
-func (s *Story) checkProven(r *rollout, is *entry) {
+func (s *Findings) checkProven(r *rollout, is *entry) {
 	for uid, proof := range r.evidence.proven {
 		check := s.checks[uid]
 		if r.evidence.allApplied() && proof != proven && selected(r.object, check) {
@@ -168,7 +168,7 @@ func (s *Story) checkProven(r *rollout, is *entry) {
 	}
 }
 
-func (s *Story) seeCheck(check *v1alpha1.HealthCheck, gone bool) {
+func (s *Findings) seeCheck(check *v1alpha1.HealthCheck, gone bool) {
 	s.checks[check.UID] = check
 	if gone {
 		delete(s.checks, check.UID)
@@ -204,7 +204,7 @@ func suspended(object client.Object) bool {
 
 // hasApplied reports whether a target has applied the newest promotion, by the status
 // that Flux reports.
-func (s *Story) hasApplied(t *target, r *rollout) bool {
+func (s *Findings) hasApplied(t *target, r *rollout) bool {
 	for _, f := range t.fields() {
 		if f.rollout == client.ObjectKeyFromObject(r.object) && f.value != r.evidence.tag {
 			return false
@@ -222,7 +222,7 @@ func (s *Story) hasApplied(t *target, r *rollout) bool {
 
 // isCurrent reports whether a Kustomization has applied the artifact of its source. If
 // the Rollout drives the source, the artifact must be that of the promotion.
-func (s *Story) isCurrent(k *kustomizev1.Kustomization, r *rollout) bool {
+func (s *Findings) isCurrent(k *kustomizev1.Kustomization, r *rollout) bool {
 	if k.Spec.SourceRef.Kind != sourcev1.OCIRepositoryKind {
 		return true
 	}

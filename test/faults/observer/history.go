@@ -27,7 +27,7 @@ type rollout struct {
 }
 
 // seeRollout checks that the history only grows, and that its entries only go forwards.
-func (s *Story) seeRollout(is *v1alpha1.Rollout, sight record.Sight) {
+func (s *Findings) seeRollout(is *v1alpha1.Rollout, sight record.Sight) {
 	r := s.rollouts[is.UID]
 	if sight.Gone {
 		delete(s.rollouts, is.UID)
@@ -78,7 +78,7 @@ func begun(r *v1alpha1.Rollout) string {
 
 // checkOrder checks that ids fall from the newest to the oldest, and that all except the
 // newest have ended.
-func (s *Story) checkOrder(is *v1alpha1.Rollout) {
+func (s *Findings) checkOrder(is *v1alpha1.Rollout) {
 	history := is.Status.History
 	for i := 1; i < len(history); i++ {
 		if idOf(&history[i]) >= idOf(&history[i-1]) {
@@ -92,7 +92,7 @@ func (s *Story) checkOrder(is *v1alpha1.Rollout) {
 
 // checkKept checks that recorded promotions stay in the history, unless the history has
 // reached its limit.
-func (s *Story) checkKept(was, is *v1alpha1.Rollout) {
+func (s *Findings) checkKept(was, is *v1alpha1.Rollout) {
 	if len(is.Status.History) >= is.Spec.GetVersionHistoryLimit() {
 		return
 	}
@@ -110,7 +110,7 @@ func hasID(history []entry, id int64) bool {
 // checkNew checks that promotions are added one at a time, with a higher id than all
 // before. A promotion must not repeat the one before it. If no user chose it, it must be
 // newer than that.
-func (s *Story) checkNew(r *rollout, was *v1alpha1.Rollout, gap bool) {
+func (s *Findings) checkNew(r *rollout, was *v1alpha1.Rollout, gap bool) {
 	var added []*entry
 	for i := range r.object.Status.History {
 		if e := &r.object.Status.History[i]; !hasID(was.Status.History, idOf(e)) {
@@ -126,7 +126,7 @@ func (s *Story) checkNew(r *rollout, was *v1alpha1.Rollout, gap bool) {
 	}
 }
 
-func (s *Story) checkAdded(r *rollout, was *v1alpha1.Rollout, e *entry, gap bool) {
+func (s *Findings) checkAdded(r *rollout, was *v1alpha1.Rollout, e *entry, gap bool) {
 	for id, before := range r.ever {
 		switch {
 		case id >= idOf(e):
@@ -180,7 +180,7 @@ var steps = map[v1alpha1.BakeStatus][]v1alpha1.BakeStatus{
 }
 
 // checkStep checks that only the state of a promotion changes, and only forwards.
-func (s *Story) checkStep(r *rollout, was, is *entry, newest, gap bool) {
+func (s *Findings) checkStep(r *rollout, was, is *entry, newest, gap bool) {
 	if identity(was) != identity(is) || !sameDigest(was, is) {
 		s.complain("%s: promotion %d was rewritten", named(r.object), idOf(is))
 	}
@@ -198,7 +198,7 @@ func (s *Story) checkStep(r *rollout, was, is *entry, newest, gap bool) {
 
 // checkEnd checks that a promotion that has ended does not end again, unless it was
 // retried meanwhile.
-func (s *Story) checkEnd(r *rollout, was, is *entry) {
+func (s *Findings) checkEnd(r *rollout, was, is *entry) {
 	retried := !is.LastRetryTimestamp.Equal(was.LastRetryTimestamp)
 	if !is.State().Running() && !retried && !is.BakeEndTime.Equal(was.BakeEndTime) {
 		s.complain("%s: promotion %d ended twice", named(r.object), idOf(is))

@@ -30,18 +30,18 @@ func Watch(tb testing.TB, plane *controlplane.ControlPlane) *Observer {
 		&sourcev1.OCIRepositoryList{}, &kustomizev1.KustomizationList{})}
 }
 
-// Story checks all states so far.
-func (o *Observer) Story() *Story {
+// Findings checks all states so far.
+func (o *Observer) Findings() *Findings {
 	o.t.Helper()
 	return Judge(o.Sights())
 }
 
-// Holds fails the test if a promise was broken so far, and returns the story.
-func (o *Observer) Holds() *Story {
+// Holds fails the test if a promise was broken so far, and returns the found.
+func (o *Observer) Holds() *Findings {
 	o.t.Helper()
-	story := o.Story()
-	for _, broken := range story.Broken {
+	found := o.Findings()
+	for _, broken := range found.Broken {
 		o.t.Error(broken)
 	}
-	return story
+	return found
 }

@@ -11,11 +11,11 @@ import (
 
 // Replay checks every state that the objects of some namespaces have ever had, and fails
 // the test if a promise was broken.
-func Replay(tb testing.TB, plane *controlplane.ControlPlane, namespaces ...string) *Story {
+func Replay(tb testing.TB, plane *controlplane.ControlPlane, namespaces ...string) *Findings {
 	tb.Helper()
-	story := Judge(record.Remembered(tb, plane, namespaces...))
-	for _, broken := range story.Broken {
+	found := Judge(record.Remembered(tb, plane, namespaces...))
+	for _, broken := range found.Broken {
 		tb.Error(broken)
 	}
-	return story
+	return found
 }

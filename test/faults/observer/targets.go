@@ -83,7 +83,7 @@ func (t *target) drivenBy(rollout client.ObjectKey) bool {
 	return slices.ContainsFunc(t.fields(), func(f field) bool { return f.rollout == rollout })
 }
 
-func (s *Story) seeTarget(object client.Object, sight record.Sight) {
+func (s *Findings) seeTarget(object client.Object, sight record.Sight) {
 	was := s.targets[object.GetUID()]
 	is := &target{object: object, written: map[string]int64{}}
 	if was != nil {
@@ -105,7 +105,7 @@ func (s *Story) seeTarget(object client.Object, sight record.Sight) {
 // checkWrite checks a change if the controller made it. The controller must write a
 // version that the history names, not an older one than it wrote before, and no other
 // field.
-func (s *Story) checkWrite(was, is *target) {
+func (s *Findings) checkWrite(was, is *target) {
 	before := was.fields()
 	wrote := false
 	for _, f := range is.fields() {
@@ -120,7 +120,7 @@ func (s *Story) checkWrite(was, is *target) {
 	}
 }
 
-func (s *Story) checkVersion(t *target, f field) {
+func (s *Findings) checkVersion(t *target, f field) {
 	r := s.rolloutOf(f.rollout)
 	if r == nil {
 		s.complain("%s: %s became %s, for a Rollout that is not there", named(t.object), f, f.value)

@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/faults/observer"
 	"github.com/fluxrollouts/rollout-controller/test/faults/report"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
@@ -64,31 +64,31 @@ func TestEtcdIsKilledAndFrozen(t *testing.T) {
 	s.end(reported)
 }
 
-// story is a series of releases of some applications, one outage for each.
-type story struct {
-	t      *testing.T
-	plane  *stage.Plane
-	random *rand.Rand
-	keeper *stage.Keeper
+// series contains the releases of some applications, with one outage for each.
+type series struct {
+	t         *testing.T
+	plane     *env.Plane
+	random    *rand.Rand
+	restarter *env.Restarter
 	// baked is the application whose state decides when an outage begins.
-	baked    *stage.Application
-	all      []*stage.Application
+	baked    *env.Application
+	all      []*env.Application
 	released []string
 	outages  int
 }
 
 // begin starts a control plane and releases the first version. The controller is started
 // again whenever it has ended.
-func begin(t *testing.T) *story {
+func begin(t *testing.T) *series {
 	t.Helper()
-	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, elected...)
-	s := &story{t: t, plane: plane, random: stage.Random(t), keeper: stage.Keep(t, plane.Controller)}
+	plane := env.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, elected...)
+	s := &series{t: t, plane: plane, random: env.Random(t), restarter: env.KeepRunning(t, plane.Controller)}
 	plane.RefusalsAreMeant = true // an API server that has just started knows no rights for a moment
 	checked := scenario.App{Name: "shop"}.Baked(bake, time.Hour)
-	s.baked = stage.NewApplication(t, plane, checked)
-	s.all = []*stage.Application{
-		s.baked, stage.NewApplication(t, plane),
-		stage.NewApplication(t, plane, func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: bake} }),
+	s.baked = env.NewApplication(t, plane, checked)
+	s.all = []*env.Application{
+		s.baked, env.NewApplication(t, plane),
+		env.NewApplication(t, plane, func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: bake} }),
 	}
 	s.release(func(string) {})
 	return s
@@ -104,7 +104,7 @@ func baking(r *v1alpha1.Rollout, version string) bool {
 	return deploying(r, version) && r.Current().State() == v1alpha1.BakeInProgress
 }
 
-func (s *story) kill(part *controlplane.Process) func() {
+func (s *series) kill(part *controlplane.Process) func() {
 	return func() {
 		if err := part.Kill(); err != nil {
 			s.t.Fatal(err)
@@ -112,7 +112,7 @@ func (s *story) kill(part *controlplane.Process) func() {
 	}
 }
 
-func (s *story) start(part *controlplane.Process) func() {
+func (s *series) start(part *controlplane.Process) func() {
 	return func() {
 		if err := part.Start(s.t.Context()); err != nil {
 			s.t.Fatal(err)
@@ -121,7 +121,7 @@ func (s *story) start(part *controlplane.Process) func() {
 }
 
 // round promotes a release with an outage at a moment of the promotion.
-func (s *story) round(at func(*v1alpha1.Rollout, string) bool, begins func(), away time.Duration, ends func()) {
+func (s *series) round(at func(*v1alpha1.Rollout, string) bool, begins func(), away time.Duration, ends func()) {
 	s.t.Helper()
 	s.release(func(version string) {
 		s.baked.Await("the moment for an outage", func(r *v1alpha1.Rollout) bool { return at(r, version) })
@@ -138,9 +138,9 @@ func (s *story) round(at func(*v1alpha1.Rollout, string) bool, begins func(), aw
 
 // restartFlux restarts Flux after a long outage, as its Deployments do. An installed Flux
 // also has leases, but the Flux of this test has none.
-func (s *story) restartFlux() {
+func (s *series) restartFlux() {
 	s.t.Helper()
-	stage.Eventually(s.t, "the API server serving again", func() (bool, string) {
+	env.Eventually(s.t, "the API server serving again", func() (bool, string) {
 		err := s.plane.Client().List(s.t.Context(), &v1alpha1.RolloutList{})
 		return err == nil, fmt.Sprint(err)
 	})
@@ -152,7 +152,7 @@ func (s *story) restartFlux() {
 }
 
 // release publishes a version in all applications, and waits until it has succeeded.
-func (s *story) release(meanwhile func(version string)) {
+func (s *series) release(meanwhile func(version string)) {
 	s.t.Helper()
 	version := fmt.Sprintf("1.%d.0", len(s.released))
 	for _, a := range s.all {
@@ -170,10 +170,10 @@ func (s *story) release(meanwhile func(version string)) {
 
 // awaitOffer waits until Flux reports a version. It requests a scan again that an outage
 // may have prevented, because the next regular scan is an hour away.
-func (s *story) awaitOffer(a *stage.Application, version string) {
+func (s *series) awaitOffer(a *env.Application, version string) {
 	s.t.Helper()
 	policy, asked := a.ImagePolicy(""), time.Now()
-	stage.Eventually(s.t, "an ImagePolicy that names "+version, func() (bool, string) {
+	env.Eventually(s.t, "an ImagePolicy that names "+version, func() (bool, string) {
 		if time.Since(asked) > 10*time.Second {
 			asked = time.Now()
 			for _, object := range []client.Object{a.ImageRepository(""), a.ImagePolicy("")} {
@@ -186,7 +186,7 @@ func (s *story) awaitOffer(a *stage.Application, version string) {
 	})
 }
 
-func (s *story) end(reported *report.Report) {
+func (s *series) end(reported *report.Report) {
 	s.t.Helper()
 	for _, a := range s.all {
 		a.HasEveryReleaseOnce(s.released)
@@ -197,8 +197,8 @@ func (s *story) end(reported *report.Report) {
 	for _, a := range s.all {
 		namespaces = append(namespaces, a.Namespace)
 	}
-	story := observer.Replay(s.t, s.plane.ControlPlane, namespaces...)
+	found := observer.Replay(s.t, s.plane.ControlPlane, namespaces...)
 	reported.Saw(s.outages, "%d releases of %d applications: %d promotions, each succeeded once, and each of %d targets was written once for each; "+
 		"%d states broke no promise; the program gave up %d times and was started again",
-		len(s.released), len(s.all), story.Promotions, len(story.Writes), story.States, s.keeper.Ended())
+		len(s.released), len(s.all), found.Promotions, len(found.Writes), found.States, s.restarter.Ended())
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/faults/observer"
 	"github.com/fluxrollouts/rollout-controller/test/faults/report"
 	"github.com/fluxrollouts/rollout-controller/test/faults/wire"
@@ -60,7 +60,7 @@ const each = 2
 func TestLeaderThatWasFrozenDoesNothingTwice(t *testing.T) {
 	reported := report.Begin(t, "of two controllers, the leader is frozen in the midst of a promotion (SIGSTOP), and woken when its lease is lost and the other has gone on",
 		"no release is promoted twice, no target goes back to an older version or is written twice; who was replaced ends itself")
-	plane := stage.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
+	plane := env.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true})
 	if err := plane.Controller.Stop(t.Context()); err != nil { // pairs replace it
 		t.Fatal(err)
 	}
@@ -90,9 +90,9 @@ func TestLeaderThatWasFrozenDoesNothingTwice(t *testing.T) {
 		releases.Load(), refused.Load(), len(moments), ended.Load())
 }
 
-// story is a series of releases. The leader freezes during some of them.
-type story struct {
-	*stage.Application
+// series consists of releases. The leader freezes during some of them.
+type series struct {
+	*env.Application
 	pair     *pair
 	released []string
 	freezes  int
@@ -100,17 +100,17 @@ type story struct {
 	refused int
 }
 
-func begin(t *testing.T, plane *stage.Plane, kubeconfig string) *story {
+func begin(t *testing.T, plane *env.Plane, kubeconfig string) *series {
 	t.Helper()
-	app := stage.NewApplication(t, plane, scenario.App{Name: "shop"}.Baked(time.Second, time.Hour))
-	s := &story{Application: app, pair: raise(t, plane, kubeconfig, app.Namespace)}
+	app := env.NewApplication(t, plane, scenario.App{Name: "shop"}.Baked(time.Second, time.Hour))
+	s := &series{Application: app, pair: raise(t, plane, kubeconfig, app.Namespace)}
 	s.release()
 	return s
 }
 
 // freezeAt freezes the leader when it makes a write. That write arrives late and must be
 // refused.
-func (s *story) freezeAt(moment moment) {
+func (s *series) freezeAt(moment moment) {
 	s.T.Helper()
 	trap := newTrap(s.T, moment.resource, moment.nth)
 	s.pair.trap.Store(trap)
@@ -124,9 +124,9 @@ func (s *story) freezeAt(moment moment) {
 	})
 }
 
-func (s *story) freezeAtRandom() {
+func (s *series) freezeAtRandom() {
 	s.T.Helper()
-	random := stage.Random(s.T)
+	random := env.Random(s.T)
 	s.goesOnWithout(func() *replica {
 		time.Sleep(time.Duration(random.Int64N(int64(1500 * time.Millisecond))))
 		leader := s.pair.leader.Load()
@@ -135,7 +135,7 @@ func (s *story) freezeAtRandom() {
 	}, func() {})
 }
 
-func (s *story) end() {
+func (s *series) end() {
 	s.T.Helper()
 	s.HasEveryReleaseOnce(s.released)
 	s.WroteEachTargetOnce(len(s.released))
@@ -147,7 +147,7 @@ func (s *story) end() {
 }
 
 // publish publishes the next release.
-func (s *story) publish() string {
+func (s *series) publish() string {
 	s.T.Helper()
 	version := fmt.Sprintf("1.%d.0", len(s.released))
 	s.Release(version)
@@ -155,7 +155,7 @@ func (s *story) publish() string {
 	return version
 }
 
-func (s *story) release() {
+func (s *series) release() {
 	s.T.Helper()
 	s.AwaitState(s.publish(), v1alpha1.BakeSucceeded)
 }
@@ -163,12 +163,12 @@ func (s *story) release() {
 // goesOnWithout publishes a release, freezes the leader during its promotion, and wakes
 // it after that release and the next one have succeeded. The leader's late write arrives
 // just before it wakes.
-func (s *story) goesOnWithout(freeze func() *replica, late func()) {
+func (s *series) goesOnWithout(freeze func() *replica, late func()) {
 	s.T.Helper()
 	version := s.publish()
 	frozen := freeze()
 	s.freezes++
-	ended := frozen.keeper.Ended()
+	ended := frozen.restarter.Ended()
 	s.AwaitState(version, v1alpha1.BakeSucceeded)
 	s.release()
 	if leads := s.pair.leader.Load(); leads == frozen {
@@ -176,8 +176,8 @@ func (s *story) goesOnWithout(freeze func() *replica, late func()) {
 	}
 	late()
 	frozen.program.Resume()
-	stage.Eventually(s.T, "the end of a leader that was replaced", func() (bool, string) {
-		return frozen.keeper.Ended() > ended && frozen.program.Running(), frozen.program.Name + " runs"
+	env.Eventually(s.T, "the end of a leader that was replaced", func() (bool, string) {
+		return frozen.restarter.Ended() > ended && frozen.program.Running(), frozen.program.Name + " runs"
 	})
 }
 
@@ -189,13 +189,13 @@ type pair struct {
 }
 
 type replica struct {
-	program *controlplane.Process
-	keeper  *stage.Keeper
-	wire    *wire.Wire
+	program   *controlplane.Process
+	restarter *env.Restarter
+	wire      *wire.Wire
 }
 
 // raise starts a pair that acts in one namespace, under a Lease of its own.
-func raise(t *testing.T, plane *stage.Plane, kubeconfig, namespace string) *pair {
+func raise(t *testing.T, plane *env.Plane, kubeconfig, namespace string) *pair {
 	t.Helper()
 	p := &pair{}
 	for _, name := range []string{"one", "two"} {
@@ -218,7 +218,7 @@ func raise(t *testing.T, plane *stage.Plane, kubeconfig, namespace string) *pair
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = r.program.Kill() })
-		r.keeper = stage.Keep(t, r.program)
+		r.restarter = env.KeepRunning(t, r.program)
 	}
 	return p
 }
@@ -241,7 +241,7 @@ func (p *pair) judge(r *replica, request wire.Request) wire.Fault {
 func (p *pair) ended() int {
 	n := 0
 	for _, r := range p.all {
-		n += r.keeper.Ended()
+		n += r.restarter.Ended()
 	}
 	return n
 }
@@ -273,7 +273,7 @@ func (h *trap) springs(request wire.Request) bool {
 // catch waits for the trap to spring.
 func (h *trap) catch(t *testing.T, what string) (caught *replica) {
 	t.Helper()
-	stage.Eventually(t, "the leader frozen "+what, func() (bool, string) {
+	env.Eventually(t, "the leader frozen "+what, func() (bool, string) {
 		select {
 		case caught = <-h.sprung:
 			return true, ""
@@ -293,7 +293,7 @@ type held struct {
 // answer returns the status code of the API server's response to the request.
 func (h held) answer(t *testing.T) (code int) {
 	t.Helper()
-	stage.Eventually(t, "an answer to "+h.request.String(), func() (bool, string) {
+	env.Eventually(t, "an answer to "+h.request.String(), func() (bool, string) {
 		for _, entry := range h.replica.wire.Writes() {
 			if entry.Write == h.request.Write {
 				code = entry.Code

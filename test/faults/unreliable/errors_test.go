@@ -44,13 +44,13 @@ func TestThirdOfAllRequestsMayFail(t *testing.T) {
 	}
 	f.wire.Inject(nil)
 
-	story, asked, faults := f.holds(), len(f.wire.Log())-before, f.wire.Faults()
+	found, asked, faults := f.holds(), len(f.wire.Log())-before, f.wire.Faults()
 	perPromotion := float64(asked) / float64(f.promotions())
 	if perPromotion > most {
 		t.Errorf("%d requests were made for %d promotions", asked, f.promotions())
 	}
 	reported.Saw(faults, "%d Rollouts, %d releases: %d promotions, none twice, no target written twice; %d requests, %.0f for each promotion; "+
-		"%d restarts of the controller", len(f.apps), len(f.released), story.Promotions, asked, perPromotion, f.keeper.Ended())
+		"%d restarts of the controller", len(f.apps), len(f.released), found.Promotions, asked, perPromotion, f.restarter.Ended())
 }
 
 // chance decides which requests fail, and how. The decision depends only on the seed, on

@@ -16,7 +16,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/faults/observer"
 	"github.com/fluxrollouts/rollout-controller/test/faults/wire"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
@@ -26,13 +26,13 @@ import (
 // reaches the API server through a wire.
 type fleet struct {
 	t        *testing.T
-	plane    *stage.Plane
+	plane    *env.Plane
 	wire     *wire.Wire
 	observer *observer.Observer
-	apps     []*stage.Application
+	apps     []*env.Application
 	released []string
-	// keeper starts the controller again whenever it has ended.
-	keeper *stage.Keeper
+	// restarter starts the controller again whenever it has ended.
+	restarter *env.Restarter
 }
 
 // newFleet starts the controller and creates applications. Every third has no
@@ -40,12 +40,12 @@ type fleet struct {
 func newFleet(t *testing.T, size int) *fleet {
 	t.Helper()
 	f := &fleet{t: t}
-	setting := stage.Setting{
+	setting := env.Setting{
 		Options: controlplane.Options{Flux: true, ImageScanner: true}, Between: f.connect,
 		Args: []string{"--max-retry-delay=1s"}, // instead of 30 s, to save time
 	}
 	f.plane = setting.For(t)
-	f.keeper = stage.Keep(t, f.plane.Controller)
+	f.restarter = env.KeepRunning(t, f.plane.Controller)
 	f.observer = observer.Watch(t, f.plane.ControlPlane)
 	kinds := [][]func(*v1alpha1.RolloutSpec){
 		nil,
@@ -53,7 +53,7 @@ func newFleet(t *testing.T, size int) *fleet {
 		{scenario.App{Name: "shop"}.Baked(time.Second, time.Hour)},
 	}
 	for i := range size {
-		f.apps = append(f.apps, stage.NewApplication(t, f.plane, kinds[i%len(kinds)]...))
+		f.apps = append(f.apps, env.NewApplication(t, f.plane, kinds[i%len(kinds)]...))
 	}
 	return f
 }
@@ -87,25 +87,25 @@ func (f *fleet) promotions() int { return len(f.apps) * len(f.released) }
 
 // holds checks the result: the history is that of a run without faults, each target was
 // written once for each release, and no event was emitted twice.
-func (f *fleet) holds() *observer.Story {
+func (f *fleet) holds() *observer.Findings {
 	f.t.Helper()
-	story := f.observer.Holds()
-	if story.Repeated()+story.Late > 0 || story.Promotions != f.promotions() {
+	found := f.observer.Holds()
+	if found.Repeated()+found.Late > 0 || found.Promotions != f.promotions() {
 		f.t.Errorf("%d promotions of %d; %d writes of targets were one too many, %d came late",
-			story.Promotions, f.promotions(), story.Repeated(), story.Late)
+			found.Promotions, f.promotions(), found.Repeated(), found.Late)
 	}
 	for _, s := range f.apps {
 		s.HasEveryReleaseOnce(f.released)
 		s.WroteEachTargetOnce(len(f.released))
 		f.toldOnce(s)
 	}
-	return story
+	return found
 }
 
 // toldOnce checks that no two events of a promotion are the same. If the response to an
 // event was lost, the event is sent again under its name, and the API server refuses it.
 // A warning comes again when its cause does.
-func (f *fleet) toldOnce(s *stage.Application) {
+func (f *fleet) toldOnce(s *env.Application) {
 	f.t.Helper()
 	times := map[string]int{}
 	for _, event := range s.Events(s.Rollout()) {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/e2e/stage"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/faults/report"
 	"github.com/fluxrollouts/rollout-controller/test/faults/wire"
 )
@@ -41,9 +41,9 @@ func TestWatchesMayBreakAllTheTime(t *testing.T) {
 	stop = f.endWatches(2, f.wire.CutWatches, f.wire.ExpireWatches)
 	f.round()
 	ended += stop()
-	story := f.holds()
+	found := f.holds()
 	reported.Saw(ended, "%d Rollouts, %d releases: %d promotions, none twice, no target written twice; %d requests",
-		len(f.apps), len(f.released), story.Promotions, len(f.wire.Log()))
+		len(f.apps), len(f.released), found.Promotions, len(f.wire.Log()))
 }
 
 // forEver is more often than the time allows.
@@ -127,8 +127,8 @@ func TestChangesAreSeenThatHappenWhileNoWatchIsUp(t *testing.T) {
 	})
 	app.AwaitState("1.3.0", v1alpha1.BakeSucceeded)
 
-	story := f.holds()
-	reported.Saw(blind, "%d promotions, each seen as soon as watches were up again", story.Promotions)
+	found := f.holds()
+	reported.Saw(blind, "%d promotions, each seen as soon as watches were up again", found.Promotions)
 }
 
 // publish releases a version, and waits until Flux reports it.
@@ -141,7 +141,7 @@ func (f *fleet) publish(version string) {
 	}
 }
 
-func closedGate(s *stage.Application) *v1alpha1.RolloutGate {
+func closedGate(s *env.Application) *v1alpha1.RolloutGate {
 	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "closed"}}
 	gate.Spec.RolloutRef = &v1alpha1.LocalObjectReference{Name: s.Name}
 	gate.Spec.Passing = new(false)
