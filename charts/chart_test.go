@@ -213,9 +213,9 @@ func TestAdmissionModeIsChosenByTheCluster(t *testing.T) {
 		version, admission string
 		policy             bool
 	}{
-		"1.36":                      {"1.36.0", "auto", true},
-		"an older one":              {"1.33.0", "auto", false},
-		"1.36, and somebody's wish": {"1.36.0", "webhook", false},
+		"1.36":                {"1.36.0", "auto", true},
+		"an older one":        {"1.33.0", "auto", false},
+		"1.36, and a setting": {"1.36.0", "webhook", false},
 	} {
 		printed, err := manifests.Rendered(t.Context(), manifests.Chart, manifests.Release, manifests.Namespace,
 			"--kube-version="+tt.version, "--set=deploymentCoordination.enabled=true,deploymentCoordination.admission="+tt.admission)

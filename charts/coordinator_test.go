@@ -173,7 +173,7 @@ func TestWebhookLeavesNothingWhenItIsOff(t *testing.T) {
 	}
 	container := deploymentOf(t, objects).Spec.Template.Spec.Containers[0]
 	if !slices.Contains(container.Env, corev1.EnvVar{Name: "ENABLE_WEBHOOKS", Value: "false"}) {
-		t.Errorf("the controller is not told: %v", container.Env)
+		t.Errorf("the controller does not get its name: %v", container.Env)
 	}
 }
 

@@ -46,7 +46,7 @@ var quietPackages = map[string]string{
 // entry, target or status, by the reason.
 var unseen = map[string][]string{
 	"the controller looks for it in what etcd and the API server say": {"too large", "larger than max"},
-	"the reconciler tells itself by it to wait a moment":              {"it is too early to try again"},
+	"the reconciler waits a moment because of it":                     {"it is too early to try again"},
 	"client-go logs it with what was to be listed, and tries again":   {"list a page: …"},
 	"the controller exits with it when it starts, because of the API server's own complaint": {
 		"add a cache of all Rollouts: …",
@@ -134,7 +134,7 @@ var unseen = map[string][]string{
 	"it stands in a certificate": {
 		"PRIVATE KEY",
 	},
-	"nobody is told of an object that is as it should be": {
+	"nothing is reported about an object that is as it should be": {
 		"All pods are updated and available. Replicas: …",
 		"Deployment is paused, rolled out and available. Replicas: …",
 	},
@@ -170,8 +170,8 @@ func TestEveryMessageIsOnTheTroubleshootingPage(t *testing.T) {
 		t.Error(whatToAdd(name, all))
 	}
 	for name, reason := range quietPackages {
-		if told, ok := strings.CutPrefix(reason, logs); ok && !slices.Contains(quotes, told) {
-			t.Errorf("%s does not quote %q, behind which %s tells the rest", troubleshooting, told, name)
+		if logged, ok := strings.CutPrefix(reason, logs); ok && !slices.Contains(quotes, logged) {
+			t.Errorf("%s does not quote %q, behind which %s says the rest", troubleshooting, logged, name)
 		}
 	}
 	for reason, texts := range unseen {

@@ -11,7 +11,7 @@ set -euo pipefail
 govulncheck=$1 database=$2
 shift 2
 
-# It tells when the database was changed last, if it can read it.
+# It prints when the database was changed last, if it can read it.
 about=$("$govulncheck" -db "$database" -version)
 if [[ $about != *'DB updated: '* ]]; then
 	echo "    SKIPPED: $database cannot be reached, so nobody has looked for known vulnerabilities."

@@ -31,18 +31,18 @@ func TestControllersAreChosenByName(t *testing.T) {
 		args []string
 		want string
 	}{
-		"all by default":               {nil, every},
-		"all by an asterisk":           {[]string{"--controllers=*"}, every},
-		"one alone":                    {[]string{"--controllers=deploymentcoordination"}, "deploymentcoordination!"},
-		"two alone":                    {[]string{"--controllers=healthcheck, rollout"}, "rollout! healthcheck!"},
-		"all but one":                  {[]string{"--controllers=*,-healthcheck"}, strings.ReplaceAll(every, "healthcheck ", "")},
-		"all, and one for certain":     {[]string{"--controllers=*,statefulsetrollout"}, every + "!"},
-		"an asterisk at the end":       {[]string{"--controllers=-rollout,*"}, strings.TrimPrefix(every, "rollout ")},
-		"the flag twice":               {[]string{"--controllers=rollout", "--controllers=healthcheck"}, "rollout! healthcheck!"},
-		"the same twice":               {[]string{"--controllers=rollout,rollout"}, "rollout!"},
-		"a shard coordinates nothing":  {[]string{"--watch-label-selector=a=b"}, strings.TrimSuffix(every, " deploymentcoordination statefulsetrollout")},
-		"a shard that is told to does": {[]string{"--watch-label-selector=a=b", "--controllers=*,deploymentcoordination"}, strings.TrimSuffix(every, " statefulsetrollout") + "!"},
-		"one namespace":                {[]string{"--watch-all-namespaces=false"}, strings.ReplaceAll(every, "clusterrolloutschedule ", "")},
+		"all by default":                     {nil, every},
+		"all by an asterisk":                 {[]string{"--controllers=*"}, every},
+		"one alone":                          {[]string{"--controllers=deploymentcoordination"}, "deploymentcoordination!"},
+		"two alone":                          {[]string{"--controllers=healthcheck, rollout"}, "rollout! healthcheck!"},
+		"all but one":                        {[]string{"--controllers=*,-healthcheck"}, strings.ReplaceAll(every, "healthcheck ", "")},
+		"all, and one for certain":           {[]string{"--controllers=*,statefulsetrollout"}, every + "!"},
+		"an asterisk at the end":             {[]string{"--controllers=-rollout,*"}, strings.TrimPrefix(every, "rollout ")},
+		"the flag twice":                     {[]string{"--controllers=rollout", "--controllers=healthcheck"}, "rollout! healthcheck!"},
+		"the same twice":                     {[]string{"--controllers=rollout,rollout"}, "rollout!"},
+		"a shard coordinates nothing":        {[]string{"--watch-label-selector=a=b"}, strings.TrimSuffix(every, " deploymentcoordination statefulsetrollout")},
+		"a shard that is configured to does": {[]string{"--watch-label-selector=a=b", "--controllers=*,deploymentcoordination"}, strings.TrimSuffix(every, " statefulsetrollout") + "!"},
+		"one namespace":                      {[]string{"--watch-all-namespaces=false"}, strings.ReplaceAll(every, "clusterrolloutschedule ", "")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, _, err := parse(t, "apps", tt.args...)

@@ -10,7 +10,7 @@ import (
 )
 
 // mappings remembers the resources of kinds. A client looks up the resource for every
-// patch of metadata. The mapper behind it also keeps every kind for good, but composes
+// patch of metadata. The mapper behind it also keeps every kind forever, but composes
 // each answer again.
 type mappings struct {
 	meta.RESTMapper

@@ -24,7 +24,7 @@ func TestTurnsGoInOrder(t *testing.T) {
 			members: []member{{Name: "d2"}, {Name: "d10"}, {Name: "d1"}},
 			want:    []string{"d1", "d10", "d2"},
 		},
-		"the order that people wish comes before the name": {
+		"the order that is set comes before the name": {
 			members: []member{{Name: "a", Order: 2}, {Name: "b"}, {Name: "c", Order: -1}},
 			want:    []string{"c", "b", "a"},
 		},

@@ -385,7 +385,7 @@ func TestBlockedTimeGrowsWithoutAPass(t *testing.T) {
 
 	p.looks(held(candidate("1.1.0", v1alpha1.SomeGatesBlockingReason, v1alpha1.ScheduleClosedReason)))
 	p.clock.Pass(90 * time.Second)
-	expect("a gate is closed; it is told first, and alone", map[string]float64{
+	expect("a gate is closed; it is reported first, and alone", map[string]float64{
 		"rollout_blocked{reason=SomeGatesBlocking}": 1, "rollout_blocked_seconds_total{reason=SomeGatesBlocking}": 90})
 	p.clock.Pass(10 * time.Second)
 	expect("later, without a pass", map[string]float64{
@@ -485,7 +485,7 @@ func TestRolloutsAndTargetsAreCountedByState(t *testing.T) {
 	add("old", "Pending", metav1.ConditionTrue)
 	add("shop", v1alpha1.BakeSucceeded, metav1.ConditionTrue, v1alpha1.TargetApplied, v1alpha1.TargetApplied)
 	add("cart", v1alpha1.BakeDeploying, metav1.ConditionTrue, v1alpha1.TargetApplied, v1alpha1.TargetPending)
-	unhealthy := add("sick", v1alpha1.BakeFailed, metav1.ConditionFalse, v1alpha1.TargetConflict)
+	unhealthy := add("unhealthy", v1alpha1.BakeFailed, metav1.ConditionFalse, v1alpha1.TargetConflict)
 	want := map[string]float64{
 		"rollout_rollouts{bake_status=None,ready=Unknown}":   1,
 		"rollout_rollouts{bake_status=None,ready=True}":      1,

@@ -39,9 +39,9 @@ func newWaits() waits {
 				12*time.Hour, day, 2*day, 7*day, 14*day),
 		}, []string{"trigger"}),
 		blocked: prometheus.NewDesc("rollout_blocked",
-			"Rollouts whose newest candidate is not promoted at present, by the reason told first.", []string{"reason"}, nil),
+			"Rollouts whose newest candidate is not promoted at present, by the first reason.", []string{"reason"}, nil),
 		time: prometheus.NewDesc("rollout_blocked_seconds_total",
-			"Time that Rollouts had a candidate that was not promoted, added up, by the reason told first.", []string{"reason"}, nil),
+			"Time that Rollouts had a candidate that was not promoted, added up, by the first reason.", []string{"reason"}, nil),
 		past: map[string]time.Duration{},
 	}
 	for _, trigger := range []string{automatic, manual} {

@@ -106,7 +106,7 @@ func TestDeploying(t *testing.T) {
 				resetChecks(check("db").Pending().ChangedAt(noon.Add(-9 * time.Second))),
 			withRecheck(waiting(v1alpha1.ProgressingReason, "waiting for HealthCheck shop-prod/db"), noon.Add(time.Second)),
 		},
-		"ten seconds after the reset the wait is overdue, and told": {
+		"ten seconds after the reset the wait is overdue, and reported": {
 			given(deploying().BakeTime(time.Hour)).targets(applied("apps")).at(noon).
 				resetChecks(check("db").Pending().ChangedAt(noon.Add(-10 * time.Second))),
 			overdue(waiting(v1alpha1.ProgressingReason, "applied; waiting for HealthCheck shop-prod/db")),

@@ -113,7 +113,7 @@ func TestPulledContentIsTheReleaseOrIsSaid(t *testing.T) {
 			d := promotion.Decide(in)
 			reported := d.Reason == v1alpha1.TagMovedReason
 			if reported != (test.want.moved != "") || reported && !strings.HasSuffix(d.Message, "it is sha256:bbb now, and was "+test.want.moved) {
-				t.Errorf("it is told as %q: %s", d.Reason, d.Message)
+				t.Errorf("it is reported as %q: %s", d.Reason, d.Message)
 			}
 		})
 	}

@@ -77,7 +77,7 @@ func TestSchedulesHoldReleasesBack(t *testing.T) {
 	}{
 		"an open one lets everything through":         {[]promotion.Window{openUntil(one, "days")}, nil},
 		"a closed one holds everything till it opens": {[]promotion.Window{closedUntil(one, "nights")}, closed(one, "RolloutSchedule nights is closed for now")},
-		"or for good": {[]promotion.Window{closedUntil(never, "nights")}, closed(never, "RolloutSchedule nights is closed for now")},
+		"or forever": {[]promotion.Window{closedUntil(never, "nights")}, closed(never, "RolloutSchedule nights is closed for now")},
 		"one of several is enough": {
 			[]promotion.Window{openUntil(one, "days"), closedUntil(two, "nights")}, closed(two, "RolloutSchedule nights is closed for now"),
 		},
@@ -85,11 +85,11 @@ func TestSchedulesHoldReleasesBack(t *testing.T) {
 			[]promotion.Window{closedUntil(two, "a"), closedUntil(one, "b")},
 			closed(two, "RolloutSchedule a is closed for now, RolloutSchedule b is closed for now"),
 		},
-		"one that never opens holds for good": {
+		"one that never opens holds forever": {
 			[]promotion.Window{closedUntil(never, "a"), closedUntil(one, "b")},
 			closed(never, "RolloutSchedule a is closed for now, RolloutSchedule b is closed for now"),
 		},
-		"what cannot be evaluated holds, and is told before what is closed": {
+		"what cannot be evaluated holds, and is reported before what is closed": {
 			[]promotion.Window{closedUntil(one, "a"), invalid},
 			append([]promotion.Hold{{Reason: v1alpha1.InvalidScheduleReason, Message: "it is invalid"}},
 				closed(one, "RolloutSchedule a is closed for now")...),

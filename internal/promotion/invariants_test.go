@@ -233,8 +233,8 @@ func (w *world) checkRecord(in promotion.Input, d promotion.Decision) {
 func (w *world) checkOnce(d promotion.Decision) {
 	w.t.Helper()
 	again := promotion.Decide(w.gather())
-	learned := d.Release.Digest == nil && again.Reason == v1alpha1.TagMovedReason
-	if again.Action.Promotes() && again.Release.Tag == d.Release.Tag && !learned {
+	resolved := d.Release.Digest == nil && again.Reason == v1alpha1.TagMovedReason
+	if again.Action.Promotes() && again.Release.Tag == d.Release.Tag && !resolved {
 		w.fail("%s would be promoted twice in a row", d.Release.Tag)
 	}
 }

@@ -70,11 +70,11 @@ func TestLedgerGrows(t *testing.T) {
 			given(rollout().Releases(sha("1.0.0", "aa"))).latest("1.0.0"),
 			result{Ledger: []v1alpha1.VersionInfo{sha("1.0.0", "aa")}},
 		},
-		"the same digest again is nothing to tell": {
+		"the same digest again is nothing to report": {
 			given(rollout().Releases(sha("1.0.0", "aa"))).names(sha("1.0.0", "aa")),
 			result{Ledger: []v1alpha1.VersionInfo{sha("1.0.0", "aa")}},
 		},
-		"a tag that was pushed again is corrected and told, and nothing else is known of it": {
+		"a tag that was pushed again is corrected and reported, and nothing else is known of it": {
 			given(rollout().Releases(release("1.0.0").Digest("sha256:aa").Created(eleven).Obj())).names(sha("1.0.0", "bb")),
 			result{
 				Ledger: []v1alpha1.VersionInfo{sha("1.0.0", "bb")},

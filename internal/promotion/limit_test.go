@@ -143,7 +143,7 @@ func checkKept(t *testing.T, s *situation, wanted ...string) {
 		t.Errorf("only %d releases are kept", len(ledger))
 	}
 	if !promotion.Decide(s.in()).Full {
-		t.Error("nobody is told that there was no room for more")
+		t.Error("nobody is informed that there was no room for more")
 	}
 	for _, tag := range wanted {
 		if !slices.Contains(ledger, tag) {

@@ -180,7 +180,7 @@ func TestEntrySaysOnlyWhatIsKnownOfItsOwnContent(t *testing.T) {
 			in.Rollout.Status.AvailableReleases = []v1alpha1.VersionInfo{full("1.1.0", "aaa")}
 			in.Rollout.Status.ArtifactType = to(known.ArtifactType)
 			if d := promotion.Decide(in); d.MetadataResolved {
-				t.Error("what was learned is learned again")
+				t.Error("what was resolved is resolved again")
 			}
 		})
 	}

@@ -442,7 +442,7 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 		"that there is none":              {is: ours.ErrNotFound},
 		"that its name is none":           {image: "Not a name", is: ours.ErrInvalid},
 		"that its name has a tag":         {image: "example.com/shop:1.0.0", is: ours.ErrInvalid},
-		"that the registry is sick":       {handler: answers(http.StatusInternalServerError, "")},
+		"that the registry is unhealthy":  {handler: answers(http.StatusInternalServerError, "")},
 		"that it is no manifest":          {handler: answers(http.StatusOK, "<html>")},
 		"that it is larger than any":      {handler: answers(http.StatusOK, strings.Repeat(" ", 5<<20))},
 		"that the registry has gone away": {image: "127.0.0.1:1/shop"},

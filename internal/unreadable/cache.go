@@ -72,11 +72,11 @@ func (s source) of(example runtime.Object) (toolscache.ListerWatcher, error) {
 	}
 	kind, err := apiutil.GVKForObject(object, s.options.Scheme)
 	if err != nil || clientgoscheme.Scheme.Recognizes(kind) {
-		return nil, err //nolint:wrapcheck // it is told nowhere
+		return nil, err //nolint:wrapcheck // it is reported nowhere
 	}
 	mapping, err := s.options.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it is told nowhere
+		return nil, err //nolint:wrapcheck // it is reported nowhere
 	}
 	codec := s.codec(kind)
 	api, err := s.api(kind, codec)
@@ -105,7 +105,7 @@ func (s source) api(kind schema.GroupVersionKind, codec lenient) (rest.Interface
 	config.GroupVersion, config.APIPath, config.ContentType = &version, "/apis", runtime.ContentTypeJSON
 	config.AcceptContentTypes = runtime.ContentTypeJSON
 	config.NegotiatedSerializer = codec
-	return rest.RESTClientForConfigAndClient(config, s.options.HTTPClient) //nolint:wrapcheck // it is told nowhere
+	return rest.RESTClientForConfigAndClient(config, s.options.HTTPClient) //nolint:wrapcheck // it is reported nowhere
 }
 
 func (s source) namespace() string {

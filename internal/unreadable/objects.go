@@ -16,16 +16,16 @@ type Objects struct {
 	// not block.
 	Report func(object client.Object, err error)
 
-	mu      sync.Mutex
-	telling bool
-	known   map[string]map[client.ObjectKey]client.Object // by kind
+	mu        sync.Mutex
+	reporting bool
+	known     map[string]map[client.ObjectKey]client.Object // by kind
 }
 
 // Start reports all recorded objects, and from then on each new one. Only one of several
 // replicas should run it.
 func (o *Objects) Start(ctx context.Context) error {
 	o.mu.Lock()
-	o.telling = true
+	o.reporting = true
 	var all []client.Object
 	for _, objects := range o.known {
 		for _, object := range objects {
@@ -99,5 +99,5 @@ func (o *Objects) note(object client.Object, err error) bool {
 	}
 	before := o.known[kind][key]
 	o.known[kind][key] = object
-	return o.telling && (before == nil || before.GetAnnotations()[Annotation] != object.GetAnnotations()[Annotation])
+	return o.reporting && (before == nil || before.GetAnnotations()[Annotation] != object.GetAnnotations()[Annotation])
 }

@@ -160,10 +160,10 @@ func TestFluxDeploysWhatIsPushed(t *testing.T) {
 		t.Errorf("of the pods that were ready, %d are left; want %d", len(now), len(pods))
 	}
 
-	if err := s.MendVersion(t.Context(), "2.0.0"); err != nil {
+	if err := s.FixVersion(t.Context(), "2.0.0"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(s, shop, "the mended version ready", func(d *appsv1.Deployment) bool {
+	eventually(s, shop, "the fixed version ready", func(d *appsv1.Deployment) bool {
 		return d.Status.UpdatedReplicas == 2 && d.Status.ReadyReplicas == 2 && d.Status.Replicas == 2
 	})
 	s.deletesGoThrough(shop)

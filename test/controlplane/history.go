@@ -50,7 +50,7 @@ func (c *ControlPlane) History(ctx context.Context) ([]State, error) {
 			return nil, fmt.Errorf("read etcd's history: %w", err)
 		}
 		if answer.Result.Canceled {
-			return nil, fmt.Errorf("etcd does not tell its history: %s", answer.Result.Reason)
+			return nil, fmt.Errorf("etcd does not show its history: %s", answer.Result.Reason)
 		}
 		for _, event := range answer.Result.Events {
 			state, err := event.state()

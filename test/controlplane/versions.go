@@ -19,7 +19,7 @@ import (
 // A pod has a version if the tag of one of its images, or its label
 // app.kubernetes.io/version, is that version. Stages define what happens to the new pods
 // of a version. They take precedence over the stage that makes pods Ready: that stage has
-// no weight. Pods that are already Ready stay as they are. MendVersion removes these
+// no weight. Pods that are already Ready stay as they are. FixVersion removes these
 // stages. All of these functions return after KWOK has seen the change. Therefore the
 // change applies to every pod that is created afterwards.
 
@@ -60,16 +60,16 @@ const MaxRestarts = 5
 // restartDelay is how long a crashed container waits for its restart.
 const restartDelay = 500 * time.Millisecond
 
-// MendVersion makes a version behave like any other: its waiting and crashing pods become
+// FixVersion makes a version behave like any other: its waiting and crashing pods become
 // Ready.
-func (c *ControlPlane) MendVersion(ctx context.Context, version string) error {
+func (c *ControlPlane) FixVersion(ctx context.Context, version string) error {
 	for _, kind := range []string{"broken", "slow", "crashed", "crashing"} {
 		stage := &unstructured.Unstructured{}
 		stage.SetAPIVersion("kwok.x-k8s.io/v1alpha1")
 		stage.SetKind("Stage")
 		stage.SetName(versionStageName(kind, version))
 		if err := c.client.Delete(ctx, stage); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("mend version %s: %w", version, err)
+			return fmt.Errorf("fix version %s: %w", version, err)
 		}
 	}
 	if err := c.awaitStages(ctx); err != nil {
@@ -120,11 +120,11 @@ func versionStageName(kind, version string) string {
 func (c *ControlPlane) wakeUnreadyPods(ctx context.Context) error {
 	var pods corev1.PodList
 	if err := c.client.List(ctx, &pods); err != nil {
-		return fmt.Errorf("list the pods to mend: %w", err)
+		return fmt.Errorf("list the pods to fix: %w", err)
 	}
 	for i := range pods.Items {
 		if err := c.wake(ctx, &pods.Items[i]); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("mend the pod %s: %w", pods.Items[i].Name, err)
+			return fmt.Errorf("fix the pod %s: %w", pods.Items[i].Name, err)
 		}
 	}
 	return nil
@@ -138,7 +138,7 @@ func (c *ControlPlane) wake(ctx context.Context, pod *corev1.Pod) error {
 		pod.Status = corev1.PodStatus{Phase: corev1.PodPending}
 		return c.client.Status().Patch(ctx, pod, client.MergeFrom(before))
 	case pod.Status.Phase == corev1.PodPending:
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "controlplane/mended-at", time.Now().Format(time.RFC3339Nano))
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "controlplane/fixed-at", time.Now().Format(time.RFC3339Nano))
 		return c.client.Patch(ctx, pod, client.MergeFrom(before))
 	}
 	return nil

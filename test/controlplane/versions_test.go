@@ -102,7 +102,7 @@ func TestPodsOfAVersionAreSlowOrCrashUntilItIsMended(t *testing.T) {
 			}
 			d := s.shop(tc.version)
 			s.eventuallyPods(name, tc.spoilt)
-			if err := s.MendVersion(t.Context(), tc.version); err != nil {
+			if err := s.FixVersion(t.Context(), tc.version); err != nil {
 				t.Fatal(err)
 			}
 			s.eventuallyPods("that are ready", isReady)
@@ -118,7 +118,7 @@ func TestVersionChangesOnceKWOKHasSeenIt(t *testing.T) {
 	s.waitsForKWOK("BreakVersion", func() error { return s.BreakVersion(t.Context(), "1.0.0") })
 	s.shop("1.0.0")
 	s.eventuallyPods("that cannot get their image", cannotGetImage)
-	s.waitsForKWOK("MendVersion", func() error { return s.MendVersion(t.Context(), "1.0.0") })
+	s.waitsForKWOK("FixVersion", func() error { return s.FixVersion(t.Context(), "1.0.0") })
 	s.eventuallyPods("that are ready", isReady)
 	var canaries corev1.PodList
 	if err := s.Client().List(t.Context(), &canaries, client.InNamespace(metav1.NamespaceSystem)); err != nil {

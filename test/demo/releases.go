@@ -58,7 +58,7 @@ var releasesSteps = []step{
 	},
 	{
 		title: "The fix waits for a person",
-		intro: "1.2.1 mends it. But after a failed bake the Rollout promotes nothing by itself: somebody should " +
+		intro: "1.2.1 fixes it. But after a failed bake the Rollout promotes nothing by itself: somebody should " +
 			"look first. It says what it waits for.",
 		play: (*session).heldRelease,
 	},

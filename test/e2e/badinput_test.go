@@ -21,7 +21,7 @@ const nowhere = "127.0.0.1:1"
 // mistake is something in the cluster that keeps release 1.0.0 from being deployed until
 // it is fixed.
 type mistake struct {
-	make, mend func(*env.Env)
+	make, fix func(*env.Env)
 	// condition is the beginning of the condition, as "Type=Status Reason: ".
 	condition string
 	// event is the beginning of the event, as "Type Reason: ".
@@ -36,7 +36,7 @@ var mistakes = map[string]mistake{
 			offer(s)
 			refer(s, sourcev1.OCIRepositoryRef{SemVer: ">=1.0.0"})
 		},
-		mend:      func(s *env.Env) { refer(s, sourcev1.OCIRepositoryRef{}) },
+		fix:       func(s *env.Env) { refer(s, sourcev1.OCIRepositoryRef{}) },
 		condition: "TargetsApplied=False TargetConflict: ",
 		event:     "Warning TargetConflict: ",
 		says:      []string{"OCIRepository shop", "spec.ref.semver", "remove it"},
@@ -46,7 +46,7 @@ var mistakes = map[string]mistake{
 			offer(s)
 			refer(s, sourcev1.OCIRepositoryRef{Digest: s.Push(s.ConfigRelease("0.9.0"))})
 		},
-		mend:      func(s *env.Env) { refer(s, sourcev1.OCIRepositoryRef{}) },
+		fix:       func(s *env.Env) { refer(s, sourcev1.OCIRepositoryRef{}) },
 		condition: "TargetsApplied=False TargetConflict: ",
 		event:     "Warning TargetConflict: ",
 		says:      []string{"OCIRepository shop", "spec.ref.digest", "remove it"},
@@ -56,7 +56,7 @@ var mistakes = map[string]mistake{
 			offer(s)
 			annotate(s, substituteFrom("1ST"), s.Name)
 		},
-		mend:      func(s *env.Env) { annotate(s, substituteFrom("1ST"), "") },
+		fix:       func(s *env.Env) { annotate(s, substituteFrom("1ST"), "") },
 		condition: "TargetsApplied=False TargetConflict: ",
 		event:     "Warning TargetConflict: ",
 		says:      []string{"Kustomization shop", `"1ST"`, "rename the annotation"},
@@ -67,7 +67,7 @@ var mistakes = map[string]mistake{
 			scan(s, nowhere)
 			awaitRefusal(s)
 		},
-		mend:      func(s *env.Env) { scan(s, plane.Registry.Host()) },
+		fix:       func(s *env.Env) { scan(s, plane.Registry.Host()) },
 		condition: "ReleasesUpdated=False ImagePolicyNotReady: ",
 		event:     "Warning ImagePolicyNotReady: ImageRepository ", // the ImagePolicy may report that it is not up to date yet
 		says:      []string{nowhere, "ImageRepository", "connection refused"},
@@ -77,7 +77,7 @@ var mistakes = map[string]mistake{
 			offer(s) // otherwise the policy would first report that it has no tags yet
 			deletePolicy(s)
 		},
-		mend:      func(s *env.Env) { s.Create(s.ImagePolicy(">=1.0.0")) },
+		fix:       func(s *env.Env) { s.Create(s.ImagePolicy(">=1.0.0")) },
 		condition: "ReleasesUpdated=False ImagePolicyNotFound: ",
 		event:     "Warning ImagePolicyNotFound: ",
 		says:      []string{"/shop does not exist", "create it"},
@@ -109,13 +109,13 @@ func TestBadInputIsNamedOnceBlocksNothingElseAndIsMended(t *testing.T) {
 				t.Errorf("warnings: %q, want one that says %s… %q", warnings, mistake.event, mistake.says)
 			}
 
-			mistake.mend(s)
+			mistake.fix(s)
 			s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 			s.Await("Ready", func(r *v1alpha1.Rollout) bool {
 				return strings.HasPrefix(env.Condition(r, v1alpha1.ReadyCondition), "Ready=True ")
 			})
 			if again := reported(s.Events(s.Rollout()), mistake.event); len(again) != 1 {
-				t.Errorf("told %d times: %q", len(again), again)
+				t.Errorf("reported %d times: %q", len(again), again)
 			}
 		})
 	}

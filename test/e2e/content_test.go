@@ -84,7 +84,7 @@ func TestTagThatIsPushedAgainBakesAgain(t *testing.T) {
 			}
 			reported := env.WithReason(s.Events(done), v1alpha1.TagMovedReason)
 			if !strings.Contains(strings.Join(reported, "\n"), "it is "+other+" now, and was "+digest) {
-				t.Errorf("it is told as %q", reported)
+				t.Errorf("it is reported as %q", reported)
 			}
 		})
 	}

@@ -74,7 +74,7 @@ func TestBakeBeginsOnceHelmHasRolledOutTheChart(t *testing.T) {
 	s.Stays("Deploying while Helm waits", func(r *v1alpha1.Rollout) bool {
 		return r.Current().Version.Tag == "4.1.0" && r.Current().State() == v1alpha1.BakeDeploying
 	})
-	if err := plane.MendVersion(t.Context(), "4.1.0"); err != nil {
+	if err := plane.FixVersion(t.Context(), "4.1.0"); err != nil {
 		t.Fatal(err)
 	}
 	baking := s.AwaitState("4.1.0", v1alpha1.BakeInProgress)

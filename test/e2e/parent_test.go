@@ -166,7 +166,7 @@ func TestParentThatTakesTheTagBackIsNamedAndNotFought(t *testing.T) {
 		t.Errorf("the Rollout was written during the conflict:\nbefore %+v\nafter %+v", before.Status, after.Status)
 	}
 	if reported := env.WithReason(p.Events(p.Rollout()), v1alpha1.TargetConflictReason); len(reported) != 1 {
-		t.Errorf("the conflict was told as %q, want it once", reported)
+		t.Errorf("the conflict was reported as %q, want it once", reported)
 	}
 
 	p.commit(p.manifest("", ""))

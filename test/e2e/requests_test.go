@@ -11,7 +11,7 @@ import (
 
 func TestFailedReleaseSucceedsWhenItIsRetriedAfterItsCauseIsGone(t *testing.T) {
 	s, failed := breakVersion(t, "1.3.0")
-	if err := plane.MendVersion(t.Context(), "1.3.0"); err != nil {
+	if err := plane.FixVersion(t.Context(), "1.3.0"); err != nil {
 		t.Fatal(err)
 	}
 	s.Stays("Failed without a retry", isHistory(env.History(failed)...))

@@ -90,7 +90,7 @@ var catalogue = []figure{
 	{"storm.cpuratio", "", "storm: the same, to that among 100", "As above."},
 	{"storm.writes", "", "storm: writes", "All writes by the controller during the storm."},
 	{"restart.ready", "s", "restart: ready after", "From the start of the process until it leads, every Rollout was looked at and nothing is left to do."},
-	{"restart.writes", "", "restart: writes", "All writes by the controller since then but those of its lease: what tells of the lease, and questions about its own rights, change nothing."},
+	{"restart.writes", "", "restart: writes", "All writes by the controller since then but those of its lease: events about the lease, and questions about its own rights, change nothing."},
 	{"restart.cpu", "s", "restart: CPU", "CPU time of the controller until all is quiet."},
 	{"memory.peak", "MiB", "peak memory", "The most memory of its own that a process of the controller had (`RssAnon`, every 50 ms), in all of the above: what a container needs at least."},
 	{"memory.resident", "MiB", "peak memory, with the program", "Likewise (`VmHWM`), with those pages of the program's file that are in memory. The kernel drops and reads them as it likes."},

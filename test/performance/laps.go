@@ -16,7 +16,7 @@ func (b *bench) lap(l *laps, title string, w *wave) error {
 	if err != nil {
 		return err
 	}
-	b.tell("%s: targets %s, all %s, at a pace of %.2f ms", title, w.targets(), w.all(), millis(pace))
+	b.print("%s: targets %s, all %s, at a pace of %.2f ms", title, w.targets(), w.all(), millis(pace))
 	latencies := w.latencies()
 	l.targets, l.all = append(l.targets, seconds(w.targets())), append(l.all, seconds(w.all()))
 	l.p50, l.p99 = append(l.p50, seconds(percentile(latencies, 50))), append(l.p99, seconds(percentile(latencies, 99)))

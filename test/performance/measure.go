@@ -43,7 +43,7 @@ func (b *bench) measure(ctx context.Context, p plan) (measured, error) {
 	if err != nil {
 		return m, err
 	}
-	b.tell("began: ready after %s", took)
+	b.print("began: ready after %s", took)
 	for _, step := range []func(context.Context, plan, measured) error{
 		b.measureWaves, b.measureRest, b.measureSingles, b.measureBakes, b.measureStorm, b.measureRestart,
 	} {
@@ -70,7 +70,7 @@ func (b *bench) measureWaves(ctx context.Context, p plan, m measured) error {
 	for range p.Waves {
 		w, spent, err := b.profiled(ctx, p)
 		if err == nil {
-			b.tell("wave: %s", spent.each(b.rollouts))
+			b.print("wave: %s", spent.each(b.rollouts))
 			total.add(spent)
 			err = b.lap(&own, "wave", w)
 		}
@@ -116,7 +116,7 @@ func (b *bench) measureRest(ctx context.Context, p plan, m measured) error {
 		return nil
 	}
 	spent, err := b.costOf(ctx, func() error { return pause(ctx, p.Rest) })
-	b.tell("rest: %v", spent.requests)
+	b.print("rest: %v", spent.requests)
 	m["rest.requests"] = float64(spent.requests.Count(all))
 	return err
 }
@@ -130,7 +130,7 @@ func (b *bench) measureSingles(ctx context.Context, p plan, m measured) error {
 		return err
 	}
 	m["single.p50"], m["single.p99"] = millis(percentile(latencies, 50)), millis(percentile(latencies, 99))
-	b.tell("singles: median %.0f ms, 99%% %.0f ms", m["single.p50"], m["single.p99"])
+	b.print("singles: median %.0f ms, 99%% %.0f ms", m["single.p50"], m["single.p99"])
 	return nil
 }
 
@@ -150,7 +150,7 @@ func (b *bench) measureBakes(ctx context.Context, p plan, m measured) error {
 		if err != nil {
 			return err
 		}
-		b.tell("wave with a bake: targets %s, all %s, %s", w.targets(), w.all(), spent.each(len(some)))
+		b.print("wave with a bake: targets %s, all %s, %s", w.targets(), w.all(), spent.each(len(some)))
 		times = append(times, seconds(w.targets()))
 		total.add(spent)
 		late += b.observer.late(w)
@@ -179,7 +179,7 @@ func (b *bench) measureStorm(ctx context.Context, p plan, m measured) error {
 	if err != nil {
 		return err
 	}
-	b.tell("storm: CPU %s, %v", spent.cpu, spent.requests)
+	b.print("storm: CPU %s, %v", spent.cpu, spent.requests)
 	spent.show(m, "storm", 2*p.Storm*len(some))
 	m["storm.writes"] = float64(spent.requests.Count(controlplane.Request.IsWrite))
 	return nil
@@ -190,14 +190,14 @@ func (b *bench) measureRestart(ctx context.Context, _ plan, m measured) error {
 	if err != nil {
 		return err
 	}
-	b.tell("restart: ready after %s, CPU %s, %v", took, spent.cpu, spent.requests)
+	b.print("restart: ready after %s, CPU %s, %v", took, spent.cpu, spent.requests)
 	m["restart.ready"], m["restart.cpu"] = seconds(took), seconds(spent.cpu)
 	m["restart.writes"] = float64(writesOf(spent.requests))
 	return nil
 }
 
-// tell prints the progress.
-func (b *bench) tell(format string, args ...any) {
+// print prints the progress.
+func (b *bench) print(format string, args ...any) {
 	for i, arg := range args {
 		if d, ok := arg.(time.Duration); ok {
 			args[i] = d.Round(time.Millisecond)

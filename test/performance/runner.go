@@ -155,14 +155,14 @@ func (r *runner) measure(ctx context.Context, p plan, path string, found *report
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.size, err)
 	}
-	b.tell("made the fleet in %s", time.Since(began))
+	b.print("made the fleet in %s", time.Since(began))
 	*programs = filepath.Base(b.plane.Part(parts.APIServer).Path) + ", " + filepath.Base(b.plane.Part(parts.Etcd).Path)
 	figures, err := b.measure(ctx, p)
 	found.results = append(found.results, result{size: p.size, Figures: figures})
 	if err = errors.Join(err, b.close()); err != nil {
 		return fmt.Errorf("%s: %w", p.size, err)
 	}
-	b.tell("done in %s", time.Since(began))
+	b.print("done in %s", time.Since(began))
 	return nil
 }
 

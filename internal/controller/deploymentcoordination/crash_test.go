@@ -318,7 +318,7 @@ func TestTurnIsGivenByOneOfTwoControllers(t *testing.T) {
 	result, err := s.try(s.reconciler)
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(result.RequeueAfter).To(Equal(recheck.AfterConflict))
-	s.Expect(s.reported()).To(BeEmpty(), "a choice that was dropped is not told")
+	s.Expect(s.reported()).To(BeEmpty(), "a choice that was dropped is not reported")
 	s.Expect(s.writes()).To(Equal([]string{"patch DeploymentCoordination/status shop"}))
 
 	s.rest()

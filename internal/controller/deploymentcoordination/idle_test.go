@@ -43,12 +43,12 @@ func TestRestartUnderResumeTakesTurns(t *testing.T) {
 	s.coordinate("shop", resume)
 	s.play()
 	s.idles("shop", "a", "b")
-	stuck, mend := s.stuck()
+	stuck, fix := s.stuck()
 	s.edit([]string{"a", "b"}, version(stuck), func(d *appsv1.Deployment) {
 		d.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}
 	})
 	s.Eventually(func() []string { return s.unpaused() }).Should(HaveLen(1))
-	mend()
+	fix()
 	s.idles("shop", "a", "b")
 	for _, name := range []string{"a", "b"} {
 		s.Expect(s.versions(name)).To(Equal(map[string]int{stuck: 1}))
@@ -90,7 +90,7 @@ func TestPausedDeploymentThatFluxAppliesIsToldOnce(t *testing.T) {
 	s.rest()
 	s.finishes("b")
 	s.rest()
-	s.Expect(s.reported()).NotTo(ContainElement(coordinationv1.IdlePausedEvent), "it is no news")
+	s.Expect(s.reported()).NotTo(ContainElement(coordinationv1.IdlePausedEvent), "nothing has changed")
 }
 
 func TestUnderResumeNothingIsPausedForFluxToMiss(t *testing.T) {

@@ -177,19 +177,19 @@ func (s *street) versions(name string) map[string]int {
 	return found
 }
 
-// stuck returns a version whose Pods do not become ready before mend is called.
-func (s *street) stuck() (version string, mend func()) {
+// stuck returns a version whose Pods do not become ready before fix is called.
+func (s *street) stuck() (version string, fix func()) {
 	version = "stuck-" + s.Namespace
 	s.Expect(s.plane.BreakVersion(s.Ctx, version)).To(Succeed())
-	mended := false
-	mend = func() {
-		if !mended {
-			mended = true
-			s.Expect(s.plane.MendVersion(context.Background(), version)).To(Succeed())
+	fixed := false
+	fix = func() {
+		if !fixed {
+			fixed = true
+			s.Expect(s.plane.FixVersion(context.Background(), version)).To(Succeed())
 		}
 	}
-	s.t.Cleanup(mend)
-	return version, mend
+	s.t.Cleanup(fix)
+	return version, fix
 }
 
 // emitted returns the events of a coordination, oldest first, as "Type Reason".
@@ -219,8 +219,8 @@ func (s *street) messages(name string) string {
 	return text
 }
 
-// tells waits until an event was emitted a number of times.
-func (s *street) tells(of, event string, times int) {
+// awaitEvents waits until an event was emitted a number of times.
+func (s *street) awaitEvents(of, event string, times int) {
 	s.t.Helper()
 	s.Eventually(func() int { return count(s.emitted(of), event) }).Should(Equal(times), func() string { return s.messages(of) + s.describe(of) })
 }

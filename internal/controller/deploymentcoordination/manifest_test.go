@@ -17,12 +17,12 @@ import (
 
 // apply writes a Deployment as Flux does: by server-side apply, which takes over the
 // fields that the manifest sets.
-func (s *testEnv) apply(name string, spells *bool, edits ...func(*appsv1.Deployment)) {
+func (s *testEnv) apply(name string, paused *bool, edits ...func(*appsv1.Deployment)) {
 	applied, err := toUnstructured(deployment(s.Namespace, name, edits...))
 	s.Expect(err).NotTo(HaveOccurred())
 	delete(applied.Object, "status")
-	if spells != nil {
-		s.Expect(unstructured.SetNestedField(applied.Object, *spells, "spec", "paused")).To(Succeed())
+	if paused != nil {
+		s.Expect(unstructured.SetNestedField(applied.Object, *paused, "spec", "paused")).To(Succeed())
 	}
 	applied.SetCreationTimestamp(metav1.Time{})
 	s.Expect(s.Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(applied),
@@ -37,7 +37,7 @@ func contested(name string) gomegatypes.GomegaMatcher {
 
 // A manifest that sets spec.paused overwrites it each time it is applied. As long as
 // there is nothing to roll out, the controller accepts that.
-func TestManifestThatSpellsPausedIsNotFoughtOverWhileIdle(t *testing.T) {
+func TestManifestThatSetsPausedIsNotFoughtOverWhileIdle(t *testing.T) {
 	s := three(t)
 	off := false
 	s.apply("b", &off)
@@ -55,7 +55,7 @@ func TestManifestThatSpellsPausedIsNotFoughtOverWhileIdle(t *testing.T) {
 }
 
 // While it waits, it is paused once for each time that the manifest is applied.
-func TestManifestThatSpellsPausedCannotTakeATurn(t *testing.T) {
+func TestManifestThatSetsPausedCannotTakeATurn(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.rest()

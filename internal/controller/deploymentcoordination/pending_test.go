@@ -52,7 +52,7 @@ func TestTurnIsOnlyForANewTemplate(t *testing.T) {
 					s.Expect(after.Status.DeploymentStates[i].LastRolloutStarted).
 						To(Equal(before.Status.DeploymentStates[i].LastRolloutStarted), "under %s", policy)
 				}
-				s.tells("shop", "Normal "+coordinationv1.DeploymentActivatedEvent, 2)
+				s.awaitEvents("shop", "Normal "+coordinationv1.DeploymentActivatedEvent, 2)
 			}
 		})
 	}
@@ -109,7 +109,7 @@ func TestTemplateWithoutReplicasIsRolledOutAtOnce(t *testing.T) {
 	s.idles("shop", "a", "b")
 	s.edit([]string{"a"}, version("2"))
 	s.idles("shop", "a", "b")
-	s.tells("shop", "Normal "+coordinationv1.DeploymentActivatedEvent, 3) // one for each, and one for this rollout
+	s.awaitEvents("shop", "Normal "+coordinationv1.DeploymentActivatedEvent, 3) // one for each, and one for this rollout
 	started := s.coordination("shop").Status.DeploymentStates[0].LastRolloutStarted
 
 	s.scaled("a", 2)

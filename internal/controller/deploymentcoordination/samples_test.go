@@ -35,10 +35,10 @@ func TestSamplesRollOutInTurn(t *testing.T) {
 	for _, name := range []string{"cart", "store"} {
 		s.Eventually(func() map[string]int { return s.versions(name) }).Should(Equal(map[string]int{"6.9.0": 1}))
 	}
-	stuck, mend := s.stuck()
+	stuck, fix := s.stuck()
 	s.edit([]string{"cart", "store"}, version(stuck))
 	s.Eventually(func() []string { return s.unpaused() }).Should(HaveLen(1))
-	mend()
+	fix()
 	s.idles("shop", "cart", "store")
 }
 

@@ -71,7 +71,7 @@ func TestUnderResumeAllButOneAreStoppedWhenTheirTemplatesChange(t *testing.T) {
 	s.coordinate("shop", resume)
 	s.play()
 	s.idles("shop", members...)
-	stuck, mend := s.stuck()
+	stuck, fix := s.stuck()
 	s.edit(members, version(stuck))
 	s.Eventually(func() int {
 		running := 0
@@ -82,7 +82,7 @@ func TestUnderResumeAllButOneAreStoppedWhenTheirTemplatesChange(t *testing.T) {
 		}
 		return running
 	}).Should(Equal(1), func() string { return s.describe("shop") })
-	mend()
+	fix()
 	s.idles("shop", members...)
 	for _, name := range members {
 		// The status reports all as idle before the paused ones are unpaused.
@@ -93,7 +93,7 @@ func TestUnderResumeAllButOneAreStoppedWhenTheirTemplatesChange(t *testing.T) {
 
 func TestDeploymentThatIsCreatedWhileAnotherRollsIsHeld(t *testing.T) {
 	s := openStreet(t)
-	stuck, mend := s.stuck()
+	stuck, fix := s.stuck()
 	s.deploy([]string{"a"}, paused(true), version(stuck))
 	s.coordinate("shop")
 	s.play()
@@ -102,7 +102,7 @@ func TestDeploymentThatIsCreatedWhileAnotherRollsIsHeld(t *testing.T) {
 	s.Eventually(func() bool { return s.deployment("b").Spec.Paused }).Should(BeTrue())
 	s.Eventually(func() []string { return s.coordination("shop").Status.Deployments }).Should(Equal(s.keys([]string{"a", "b"})))
 	s.Expect(s.coordination("shop").Status.ActiveDeployment).To(HaveSuffix("/a"))
-	mend()
+	fix()
 	s.idles("shop", "a", "b")
 	s.Expect(s.versions("b")).To(Equal(map[string]int{"1": 1}))
 }
@@ -127,14 +127,14 @@ func TestMinReadySecondsReallyPass(t *testing.T) {
 // The status is up to date at any time, also during a rollout and a bake.
 func TestMemberThatComesDuringARolloutOrABakeShowsAtOnce(t *testing.T) {
 	s := openStreet(t)
-	stuck, mend := s.stuck()
+	stuck, fix := s.stuck()
 	s.deploy([]string{"a"}, paused(true), version(stuck))
 	s.coordinate("shop", minReady(3600))
 	s.play()
 	s.activates("shop", "a")
 	s.deploy([]string{"b"}, paused(true))
 	s.Eventually(func() []string { return s.coordination("shop").Status.Deployments }).Should(Equal(s.keys([]string{"a", "b"})))
-	mend()
+	fix()
 	s.Eventually(func() *metav1.Time { return s.coordination("shop").Status.DeploymentStates[0].ReadySince }).ShouldNot(BeNil())
 	s.deploy([]string{"c"}, paused(true))
 	s.Eventually(func() []string { return s.coordination("shop").Status.Deployments }).Should(Equal(s.keys([]string{"a", "b", "c"})))
@@ -155,7 +155,7 @@ func TestDeletionOfTheActiveDeploymentWakesTheController(t *testing.T) {
 	s.activates("shop", "a")
 	s.Expect(s.Delete(s.Ctx, deployment(s.Namespace, "a"))).To(Succeed())
 	s.idles("shop", "b")
-	s.tells("shop", "Normal "+coordinationv1.ActiveDeploymentClearedEvent, 2) // and when b is done
+	s.awaitEvents("shop", "Normal "+coordinationv1.ActiveDeploymentClearedEvent, 2) // and when b is done
 }
 
 func TestCoordinationThatIsDeletedGivesAllBack(t *testing.T) {

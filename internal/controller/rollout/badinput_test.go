@@ -25,7 +25,7 @@ import (
 // env's namespace.
 type mistake struct {
 	make func(*testEnv)
-	mend func(*testEnv)
+	fix  func(*testEnv)
 	// condition reports the mistake; want and recovered are its states before and after
 	// the fix.
 	condition string
@@ -46,7 +46,7 @@ var (
 var mistakes = map[string]mistake{
 	"an ImagePolicy that does not exist": {
 		make:      func(s *testEnv) { s.Remove(&imagev1.ImagePolicy{}, "shop") },
-		mend:      func(s *testEnv) { s.Add(fixture.MakePolicy("shop").Obj()) },
+		fix:       func(s *testEnv) { s.Add(fixture.MakePolicy("shop").Obj()) },
 		condition: v1alpha1.ReleasesUpdatedCondition,
 		want: condition{metav1.ConditionFalse, v1alpha1.ImagePolicyNotFoundReason,
 			"ImagePolicy NS/shop does not exist: create it in this namespace, or correct spec.releasesImagePolicy.name"},
@@ -55,7 +55,7 @@ var mistakes = map[string]mistake{
 	},
 	"an ImagePolicy that is not ready": {
 		make: func(s *testEnv) { s.policySays("no tags in database") },
-		mend: func(*testEnv) {},
+		fix:  func(*testEnv) {},
 
 		condition: v1alpha1.ReleasesUpdatedCondition,
 		want: condition{metav1.ConditionFalse, v1alpha1.ImagePolicyNotReadyReason,
@@ -65,7 +65,7 @@ var mistakes = map[string]mistake{
 	},
 	"a tag that is no semver under a semver policy": {
 		make:      func(s *testEnv) { s.release("shop", "latest") },
-		mend:      func(*testEnv) {},
+		fix:       func(*testEnv) {},
 		condition: v1alpha1.ReleasesUpdatedCondition,
 		want: condition{metav1.ConditionFalse, v1alpha1.InvalidReleaseTagReason,
 			`ImagePolicy shop orders by semver but names tag "latest", which is no semantic version: correct its range or filterTags`},
@@ -74,7 +74,7 @@ var mistakes = map[string]mistake{
 	},
 	"a semver range that cannot be parsed": {
 		make:      func(s *testEnv) { s.setRange("newest") },
-		mend:      func(s *testEnv) { s.setRange("*") },
+		fix:       func(s *testEnv) { s.setRange("*") },
 		condition: v1alpha1.ReleasesUpdatedCondition,
 		want: condition{metav1.ConditionFalse, v1alpha1.InvalidImagePolicyReason,
 			`ImagePolicy NS/shop cannot be used: semver range "newest": improper constraint: "newest"`},
@@ -83,7 +83,7 @@ var mistakes = map[string]mistake{
 	},
 	"an ImageRepository that does not exist": {
 		make:      func(s *testEnv) { s.Remove(&imagev1.ImageRepository{}, "shop") },
-		mend:      func(s *testEnv) { s.Add(fixture.MakeScan("shop").Found("1.0.0").Obj()) },
+		fix:       func(s *testEnv) { s.Add(fixture.MakeScan("shop").Found("1.0.0").Obj()) },
 		condition: v1alpha1.ReleasesUpdatedCondition,
 		want: condition{metav1.ConditionFalse, v1alpha1.ImagePolicyNotReadyReason,
 			"ImageRepository NS/shop does not exist: create it, or correct spec.imageRepositoryRef of ImagePolicy shop"},
@@ -92,7 +92,7 @@ var mistakes = map[string]mistake{
 	},
 	"an ImageRepository of another namespace that lets nobody in": {
 		make:      func(s *testEnv) { s.setRepository("elsewhere") },
-		mend:      func(s *testEnv) { s.setRepository("") },
+		fix:       func(s *testEnv) { s.setRepository("") },
 		condition: v1alpha1.ReleasesUpdatedCondition,
 		want: condition{metav1.ConditionFalse, v1alpha1.AccessDeniedReason,
 			"ImagePolicy NS/shop may not use ImageRepository elsewhere/shop: it does not exist, or its spec.accessFrom " +
@@ -102,7 +102,7 @@ var mistakes = map[string]mistake{
 	},
 	"a registry that cannot be reached": {
 		make:      func(s *testEnv) { s.scanSays(metav1.ConditionFalse, "dial tcp: no route to host") },
-		mend:      func(s *testEnv) { s.scanSays(metav1.ConditionTrue, "scanned") },
+		fix:       func(s *testEnv) { s.scanSays(metav1.ConditionTrue, "scanned") },
 		condition: v1alpha1.ReleasesUpdatedCondition,
 		want: condition{metav1.ConditionFalse, v1alpha1.ImagePolicyNotReadyReason,
 			"ImageRepository NS/shop cannot scan the registry: dial tcp: no route to host; check its spec.image, the registry and its credentials"},
@@ -111,7 +111,7 @@ var mistakes = map[string]mistake{
 	},
 	"a variable that Flux does not accept": {
 		make:      func(s *testEnv) { s.Add(fixture.MakeKustomization("bad").DrivenBy("shop", "MY-VAR").Obj()) },
-		mend:      func(s *testEnv) { s.Remove(&kustomizev1.Kustomization{}, "bad") },
+		fix:       func(s *testEnv) { s.Remove(&kustomizev1.Kustomization{}, "bad") },
 		condition: v1alpha1.TargetsAppliedCondition,
 		want: condition{metav1.ConditionFalse, v1alpha1.TargetConflictReason,
 			`Kustomization bad: Flux does not accept "MY-VAR" as the name of a variable: ` +
@@ -123,7 +123,7 @@ var mistakes = map[string]mistake{
 		make: func(s *testEnv) {
 			s.setRef(func(r *sourcev1.OCIRepositoryRef) { r.Digest = "sha256:" + strings.Repeat("a", 64) })
 		},
-		mend:      func(s *testEnv) { s.setRef(func(r *sourcev1.OCIRepositoryRef) { r.Digest = "" }) },
+		fix:       func(s *testEnv) { s.setRef(func(r *sourcev1.OCIRepositoryRef) { r.Digest = "" }) },
 		condition: v1alpha1.TargetsAppliedCondition,
 		want: condition{metav1.ConditionFalse, v1alpha1.TargetConflictReason,
 			"OCIRepository shop: spec.ref.digest outranks spec.ref.tag in Flux: remove it"},
@@ -132,7 +132,7 @@ var mistakes = map[string]mistake{
 	},
 	"a semver range beside the tag": {
 		make:      func(s *testEnv) { s.setRef(func(r *sourcev1.OCIRepositoryRef) { r.SemVer = "1.x" }) },
-		mend:      func(s *testEnv) { s.setRef(func(r *sourcev1.OCIRepositoryRef) { r.SemVer = "" }) },
+		fix:       func(s *testEnv) { s.setRef(func(r *sourcev1.OCIRepositoryRef) { r.SemVer = "" }) },
 		condition: v1alpha1.TargetsAppliedCondition,
 		want: condition{metav1.ConditionFalse, v1alpha1.TargetConflictReason,
 			"OCIRepository shop: spec.ref.semver outranks spec.ref.tag in Flux: remove it"},
@@ -145,7 +145,7 @@ var mistakes = map[string]mistake{
 				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Resembles"}},
 			})
 		},
-		mend:      func(s *testEnv) { s.selectChecks(nil) },
+		fix:       func(s *testEnv) { s.selectChecks(nil) },
 		condition: v1alpha1.DeploymentBlockedCondition,
 		want: condition{metav1.ConditionTrue, v1alpha1.InvalidSelectorReason,
 			`spec.healthCheckSelector cannot be used: "Resembles" is not a valid label selector operator`},
@@ -159,7 +159,7 @@ var mistakes = map[string]mistake{
 				Selector: &metav1.LabelSelector{}, NamespaceSelector: &metav1.LabelSelector{},
 			})
 		},
-		mend:      func(s *testEnv) { s.selectChecks(nil) },
+		fix:       func(s *testEnv) { s.selectChecks(nil) },
 		condition: v1alpha1.StalledCondition,
 		want: condition{metav1.ConditionTrue, v1alpha1.AccessDeniedReason,
 			"spec.healthCheckSelector.namespaceSelector selects HealthChecks of other namespaces, " +
@@ -172,7 +172,7 @@ var mistakes = map[string]mistake{
 			s.reconciler.NoCrossNamespaceRefs = true
 			s.setRepository("elsewhere")
 		},
-		mend:      func(s *testEnv) { s.setRepository("") },
+		fix:       func(s *testEnv) { s.setRepository("") },
 		condition: v1alpha1.StalledCondition,
 		want: condition{metav1.ConditionTrue, v1alpha1.AccessDeniedReason,
 			"ImagePolicy NS/shop refers to ImageRepository elsewhere/shop, but references across namespaces are not allowed: " +
@@ -185,7 +185,7 @@ var mistakes = map[string]mistake{
 			s.reconciler.NoCrossNamespaceRefs = true
 			s.setSource("elsewhere")
 		},
-		mend:      func(s *testEnv) { s.setSource("") },
+		fix:       func(s *testEnv) { s.setSource("") },
 		condition: v1alpha1.TargetsAppliedCondition,
 		want: condition{metav1.ConditionFalse, v1alpha1.TargetConflictReason,
 			"Kustomization shop: its source is OCIRepository elsewhere/shop, but references across namespaces are not allowed: " +
@@ -195,7 +195,7 @@ var mistakes = map[string]mistake{
 	},
 	"a pin that cannot be a tag": {
 		make:      func(s *testEnv) { s.pinTo("the newest") },
-		mend:      func(s *testEnv) { s.pin("shop", nil) },
+		fix:       func(s *testEnv) { s.pin("shop", nil) },
 		condition: v1alpha1.StalledCondition,
 		want: condition{metav1.ConditionTrue, v1alpha1.InvalidWantedVersionReason,
 			`spec.wantedVersion "the newest" cannot be a tag in an OCI registry: correct or remove it`},
@@ -204,7 +204,7 @@ var mistakes = map[string]mistake{
 	},
 	"a Kustomization that waits for the Rollout that it applies": {
 		make:      func(s *testEnv) { s.waitForRollout(true) },
-		mend:      func(s *testEnv) { s.waitForRollout(false) },
+		fix:       func(s *testEnv) { s.waitForRollout(false) },
 		condition: v1alpha1.TargetsAppliedCondition,
 		want: condition{metav1.ConditionFalse, v1alpha1.TargetConflictReason,
 			"Kustomization shop: applies this Rollout and waits for it, while the Rollout waits for what it applies: " +
@@ -225,7 +225,7 @@ func TestMistakeIsToldOnceAndBlocksNothingElseAndRecovers(t *testing.T) {
 			s.staysTold(tt)
 			s.putsBackTheSpare()
 
-			tt.mend(s)
+			tt.fix(s)
 			s.release("shop", "1.1.0")
 			s.deploy("shop")
 			s.Expect(s.condition("shop", tt.condition)).To(Equal(tt.recovered))

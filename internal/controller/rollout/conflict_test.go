@@ -31,27 +31,27 @@ const (
 
 // The manifests in the Git repository of the Kustomization flux-system/apps.
 const (
-	gitSpellsTag = `
+	gitSetsTag = `
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: OCIRepository
 spec: {ref: {tag: 0.9.0}}
 `
-	gitSpellsDigest = `
+	gitSetsDigest = `
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: OCIRepository
 spec: {ref: {tag: 0.9.0, digest: "sha256:0000000000000000000000000000000000000000000000000000000000000000"}}
 `
-	gitSpellsNoTag = `
+	gitSetsNoTag = `
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: OCIRepository
 spec: {insecure: false}
 `
-	gitSpellsVersion = `
+	gitSetsVersion = `
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 spec: {postBuild: {substitute: {VERSION: 0.9.0}}}
 `
-	gitSpellsNoVersion = `
+	gitSetsNoVersion = `
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 spec: {postBuild: {substitute: {TIER: gold}}}
@@ -91,11 +91,11 @@ func openContest(t *testing.T, more ...client.Object) *testEnv {
 	t.Helper()
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", more...)...)
 	s.deploy("shop")
-	s.parentApplies(gitSpellsTag)
+	s.parentApplies(gitSetsTag)
 	s.deploy("shop")
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"), "the first time it is put back at once")
 	s.Pass(10 * time.Second)
-	s.parentApplies(gitSpellsTag)
+	s.parentApplies(gitSetsTag)
 	s.deploy("shop")
 	return s
 }
@@ -126,14 +126,14 @@ func TestFirstWriteThatCameLateBeginsNoContest(t *testing.T) {
 			return fixture.Fault{}
 		}
 		s.Wire.Fail = nil
-		s.parentApplies(gitSpellsNoTag) // another writer was a moment earlier
+		s.parentApplies(gitSetsNoTag) // another writer was a moment earlier
 		return fixture.Fault{}
 	}
 	s.deploy("shop")
 	s.Events.Take()
 
 	s.Pass(10 * time.Second)
-	s.parentApplies(gitSpellsTag)
+	s.parentApplies(gitSetsTag)
 	s.deploy("shop")
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"), "the first time it is put back at once")
 	s.Expect(s.Events.Take()).To(Equal([]fixture.Event{{
@@ -157,7 +157,7 @@ func TestContestedFieldIsWrittenEverMoreRarely(t *testing.T) {
 			wrote = append(wrote, s.Clock.Now().Sub(began).String())
 		}
 		s.Pass(20 * time.Second)
-		s.parentApplies(gitSpellsTag)
+		s.parentApplies(gitSetsTag)
 	}
 	s.Expect(wrote).To(Equal([]string{"20s", "1m20s", "3m20s", "7m20s", "15m20s", "25m20s", "35m20s", "45m20s", "55m20s"}))
 	s.Expect(s.Wire.Writes()).To(HaveEach("patch OCIRepository shop"), "no status is written")
@@ -168,13 +168,13 @@ func TestContestedFieldIsWrittenEverMoreRarely(t *testing.T) {
 // changes nothing, and the controller does not check again until Git changes.
 func TestContestedTagThatADigestOutranksIsLeftAlone(t *testing.T) {
 	s := openContest(t)
-	s.parentApplies(gitSpellsDigest)
+	s.parentApplies(gitSetsDigest)
 	s.rest("shop")
 	s.Pass(time.Hour)
 	s.Wire.Forget()
 	s.Expect(s.reconcile("shop").RequeueAfter).To(BeZero())
 	s.Expect(s.Wire.Writes()).To(BeEmpty())
-	s.parentApplies(gitSpellsTag)
+	s.parentApplies(gitSetsTag)
 	s.rest("shop")
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"))
 }
@@ -182,7 +182,7 @@ func TestContestedTagThatADigestOutranksIsLeftAlone(t *testing.T) {
 func TestContestEndsAtOnceWhenTheOtherManagerLetsGo(t *testing.T) {
 	s := openContest(t)
 	s.Events.Take()
-	s.parentApplies(gitSpellsNoTag)
+	s.parentApplies(gitSetsNoTag)
 	s.deploy("shop")
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"))
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))
@@ -196,13 +196,13 @@ func TestContestEndsAtOnceWhenTheOtherManagerLetsGo(t *testing.T) {
 
 func TestWriteThatFailsWhenTheOtherManagerHasLetGoIsDoneAgain(t *testing.T) {
 	s := openContest(t)
-	s.parentApplies(gitSpellsNoTag)
+	s.parentApplies(gitSetsNoTag)
 	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
 		if write != "patch OCIRepository shop" {
 			return fixture.Fault{}
 		}
 		s.Wire.Fail = nil
-		s.parentApplies(gitSpellsNoTag + "metadata: {annotations: {note: changed}}")
+		s.parentApplies(gitSetsNoTag + "metadata: {annotations: {note: changed}}")
 		return fixture.Fault{}
 	}
 	s.deploy("shop")
@@ -213,7 +213,7 @@ func TestWriteThatFailsWhenTheOtherManagerHasLetGoIsDoneAgain(t *testing.T) {
 func TestContestEndsWhenTheOtherManagerWantsTheSame(t *testing.T) {
 	s := openContest(t)
 	s.Wire.Forget()
-	s.parentApplies(strings.Replace(gitSpellsTag, "0.9.0", "1.0.0", 1))
+	s.parentApplies(strings.Replace(gitSetsTag, "0.9.0", "1.0.0", 1))
 	s.deploy("shop")
 	s.Expect(s.Wire.Writes()).To(HaveEach("patch Rollout/status shop"))
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))
@@ -222,7 +222,7 @@ func TestContestEndsWhenTheOtherManagerWantsTheSame(t *testing.T) {
 func TestContestEndsWhenTheOtherManagerWantsTheNextRelease(t *testing.T) {
 	s := openContest(t)
 	s.Wire.Forget()
-	s.parentApplies(strings.Replace(gitSpellsTag, "0.9.0", "1.1.0", 1))
+	s.parentApplies(strings.Replace(gitSetsTag, "0.9.0", "1.1.0", 1))
 	s.release("shop", "1.1.0")
 	s.deploy("shop")
 	s.Expect(s.Wire.Writes()).NotTo(ContainElement("patch OCIRepository shop"))
@@ -252,9 +252,9 @@ func TestNewReleaseIsWrittenOnceToAContestedTarget(t *testing.T) {
 	s.release("shop", "1.1.0")
 	s.rest("shop")
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.1.0"))
-	s.parentApplies(gitSpellsTag)
+	s.parentApplies(gitSetsTag)
 	s.deploy("shop")
-	s.parentApplies(gitSpellsTag)
+	s.parentApplies(gitSetsTag)
 	s.deploy("shop")
 	s.Expect(s.carried("shop")["tag"]).To(Equal("0.9.0"))
 	s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeDeploying}))
@@ -263,7 +263,7 @@ func TestNewReleaseIsWrittenOnceToAContestedTarget(t *testing.T) {
 	s.Expect(s.Wire.Writes()).To(ConsistOf(
 		"patch Rollout/status shop", "patch OCIRepository shop", "patch Kustomization shop"))
 
-	s.parentApplies(gitSpellsNoTag)
+	s.parentApplies(gitSetsNoTag)
 	s.deploy("shop")
 	s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeSucceeded}))
 }
@@ -276,13 +276,13 @@ func TestRestartDoesNotHurryAContest(t *testing.T) {
 		s.restart()
 		s.Expect(s.reconcile("shop").RequeueAfter).To(Equal(30 * time.Second))
 		s.Pass(time.Second)
-		s.parentApplies(gitSpellsTag)
+		s.parentApplies(gitSetsTag)
 	}
 	s.Expect(s.Wire.Writes()).To(BeEmpty())
 	s.Expect(s.Events.Take()).To(BeEmpty())
 
 	s.restart()
-	s.parentApplies(gitSpellsNoTag)
+	s.parentApplies(gitSetsNoTag)
 	s.deploy("shop")
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))
 }
@@ -303,17 +303,17 @@ func TestContestedVariableNamesItsRival(t *testing.T) {
 	s.deploy("shop")
 	for range 2 {
 		s.Pass(time.Hour)
-		s.parentApplies(gitSpellsVersion)
+		s.parentApplies(gitSetsVersion)
 		s.deploy("shop")
 	}
 	s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition)).To(Equal(condition{
 		metav1.ConditionFalse, v1alpha1.TargetConflictReason, "Kustomization shop: " + takesVersion}))
 	s.Expect(s.carried("shop")["VERSION"]).To(Equal("1.0.0"), "the pause is long over")
-	s.parentApplies(gitSpellsVersion)
+	s.parentApplies(gitSetsVersion)
 	s.rest("shop")
 	s.Expect(s.carried("shop")["VERSION"]).To(Equal("0.9.0"))
 
-	s.parentApplies(gitSpellsNoVersion)
+	s.parentApplies(gitSetsNoVersion)
 	s.deploy("shop")
 	s.Expect(s.carried("shop")).To(Equal(map[string]string{"tag": "1.0.0", "VERSION": "1.0.0", "TIER": "gold"}))
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))
@@ -325,7 +325,7 @@ func TestWhoeverTakesAFieldIsNamed(t *testing.T) {
 		want string
 	}{
 		"another applier": {
-			take: func(s *testEnv) { s.appliesAs("argocd-controller", gitSpellsTag, nil) },
+			take: func(s *testEnv) { s.appliesAs("argocd-controller", gitSetsTag, nil) },
 			want: "spec.ref.tag is overwritten by argocd-controller: remove it from what that field manager writes",
 		},
 		"a client that writes it": {

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,178 +16,117 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
+	"github.com/fluxrollouts/rollout-controller/test/crashscenario"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// story contains four promotions with a bake and a HealthCheck. The third is a pin that
-// supersedes the second, the fourth is forced.
-type story struct {
+// crashRun plays the scenario of the crash tests in one process.
+type crashRun struct {
 	*testEnv
-	chapter int
-	last    int // the chapter after which it ends
+	*crashscenario.Scenario
 }
 
-// outcome is the result that must not depend on crashes of the controller.
-type outcome struct {
-	History     []promoted
-	Carried     map[string]string
-	Generations map[string]int64
-	Ledger      []string
-	ForcedBy    string
-	Asked       int // requests that are left
-}
-
-func openStory(t *testing.T, chapters int) *story {
+func openCrashRun(t *testing.T, of *crashscenario.Scenario) *crashRun {
 	t.Helper()
-	rollout := fixture.MakeRollout("shop").BakeTime(10 * time.Minute).SelectAllChecks()
-	objects := shopWith(rollout, "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())
-	return &story{testEnv: open(t, objects...), last: chapters}
+	return &crashRun{testEnv: open(t, crashscenario.Objects()...), Scenario: of}
 }
 
-// tell lets everyone act, one step at a time, until the story ends.
-func (s *story) tell(afterStep func()) outcome {
+// play lets everyone act, one step at a time, until the scenario is over. Users act as
+// soon as they can, so that no bake ends before.
+func (r *crashRun) play(afterStep func()) {
 	for range 80 {
-		result, _ := s.try("shop")
+		result, _ := r.try(crashscenario.App)
 		afterStep()
-		s.fluxApplies()
-		s.checkRecovers()
-		s.Pass(max(result.RequeueAfter, time.Second))
-		if s.turnPage() {
-			return s.outcome()
+		r.fluxActs()
+		r.checkRecovers()
+		pause := max(result.RequeueAfter, time.Second)
+		if r.Act(r, r.state()) {
+			pause = time.Second
+		}
+		r.Pass(pause)
+		if r.Over() {
+			r.Expect(r.state()).To(Equal(r.Want()))
+			return
 		}
 	}
-	s.Expect(errors.New("the story did not end")).NotTo(HaveOccurred(), "history: %v", s.history("shop"))
-	return outcome{}
+	r.Expect(errors.New("the scenario did not end")).NotTo(HaveOccurred(), "history: %v", r.state().History)
 }
 
-// pages contains the state that a promotion must reach, and what happens then.
-var pages = []struct {
-	until promoted
-	then  func(*story)
-}{
-	{promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}, func(s *story) { s.release("shop", "1.1.0") }},
-	{promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeInProgress}, func(s *story) { s.pinTo("1.2.0") }},
-	{promoted{ID: 3, Tag: "1.2.0", State: v1alpha1.BakeSucceeded}, func(s *story) {
-		s.pin("shop", nil)
-		s.ask(v1alpha1.ForceDeployAnnotation, "1.0.0", v1alpha1.DeployUserAnnotation, "ann")
-	}},
-	{promoted{ID: 4, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}, func(*story) {}},
+// Release simulates image-reflector-controller, which has found a tag.
+func (r *crashRun) Release(tag string) { r.release(crashscenario.App, tag) }
+
+// ChangeRollout edits the Rollout as a user does.
+func (r *crashRun) ChangeRollout(change func(*v1alpha1.Rollout)) {
+	r.Change(r.rollout(crashscenario.App), func(o client.Object) { change(o.(*v1alpha1.Rollout)) })
 }
 
-// turnPage continues once the promotion and its targets have reached the state of the
-// page. It reports whether the story is over.
-func (s *story) turnPage() bool {
-	page := pages[s.chapter]
-	history := s.history("shop")
-	if len(history) == 0 || history[0] != page.until || !s.followed(page.until.Tag) {
-		return false
+// fluxActs simulates Flux, which does not find every tag.
+func (r *crashRun) fluxActs() {
+	if crashscenario.FluxPulls(r.carried(crashscenario.App)["tag"]) {
+		r.fluxPulls()
 	}
-	page.then(s)
-	s.chapter++
-	return s.chapter == s.last
-}
-
-// followed reports whether the targets have the release.
-func (s *story) followed(tag string) bool {
-	carried := s.carried("shop")
-	return carried["tag"] == tag && carried["VERSION"] == tag
+	r.fluxAppliesKustomizations()
 }
 
 // checkRecovers simulates a writer that reports Healthy after each reset.
-func (s *story) checkRecovers() {
-	check := &v1alpha1.HealthCheck{}
-	s.Expect(s.Get(s.Ctx, s.Key("web"), check)).To(Succeed())
-	if check.Status.Status == v1alpha1.HealthStatusPending {
-		s.checksSay(v1alpha1.HealthStatusHealthy)
+func (r *crashRun) checkRecovers() {
+	if r.check(crashscenario.App).Status.Status == v1alpha1.HealthStatusPending {
+		r.checksSay(v1alpha1.HealthStatusHealthy)
 	}
 }
 
-func (s *story) outcome() outcome {
-	o := outcome{History: s.history("shop"), Carried: s.carried("shop"), Generations: map[string]int64{}, Asked: len(s.asked())}
-	if by := s.rollout("shop").Current().TriggeredBy; by.Kind == v1alpha1.TriggeredByUser {
-		o.ForcedBy = by.Name
-	}
-	for _, object := range []client.Object{&sourcev1.OCIRepository{}, &kustomizev1.Kustomization{}} {
-		s.Expect(s.Get(s.Ctx, s.Key("shop"), object)).To(Succeed())
-		o.Generations[fmt.Sprintf("%T", object)] = object.GetGeneration()
-	}
-	for _, release := range s.rollout("shop").Status.AvailableReleases {
-		o.Ledger = append(o.Ledger, release.Tag)
-	}
-	return o
+func (r *crashRun) state() crashscenario.State {
+	repository, kustomization := r.shopTargets()
+	return crashscenario.See(r.rollout(crashscenario.App), repository, kustomization)
 }
 
-// fullStory is the expected outcome: each promotion is in the history once, and each
-// target was written once per promotion.
-var fullStory = outcome{
-	History: []promoted{
-		{ID: 4, Tag: "1.0.0", State: v1alpha1.BakeSucceeded},
-		{ID: 3, Tag: "1.2.0", State: v1alpha1.BakeSucceeded},
-		{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeCancelled},
-		{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded},
-	},
-	Carried:     map[string]string{"tag": "1.0.0", "VERSION": "1.0.0", "TIER": "gold"},
-	Generations: map[string]int64{"*v1.OCIRepository": 5, "*v1.Kustomization": 5},
-	Ledger:      []string{"1.0.0", "1.1.0"}, // the ImagePolicy does not know the pinned release
-	ForcedBy:    "ann",
-}
-
-// firstChapter is the expected outcome of the first promotion.
-var firstChapter = outcome{
-	History:     []promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}},
-	Carried:     map[string]string{"tag": "1.0.0", "VERSION": "1.0.0", "TIER": "gold"},
-	Generations: map[string]int64{"*v1.OCIRepository": 2, "*v1.Kustomization": 2},
-	Ledger:      []string{"1.0.0"},
-}
-
-func TestStoryWithoutFaults(t *testing.T) {
-	s := openStory(t, len(pages))
-	s.Expect(s.tell(func() {})).To(Equal(fullStory))
-	s.Expect(s.Wire.Writes()).To(HaveLen(28))
+func TestCrashScenarioWithoutFaults(t *testing.T) {
+	r := openCrashRun(t, crashscenario.New())
+	r.play(func() {})
+	r.Expect(r.Wire.Writes()).To(HaveLen(24))
 }
 
 // TestControllerMayDieBetweenAnyTwoWrites crashes the controller after each of its
 // writes, and before the first. A new one continues. A crash just before a write is the
 // same as one just after the write before it.
 func TestControllerMayDieBetweenAnyTwoWrites(t *testing.T) {
-	clean := openStory(t, len(pages))
-	clean.tell(func() {})
+	clean := openCrashRun(t, crashscenario.New())
+	clean.play(func() {})
 	for n, last := range append([]string{"nothing"}, clean.Wire.Writes()...) {
 		t.Run(fmt.Sprintf("after write %d, %s", n, last), func(t *testing.T) {
-			s := openStory(t, len(pages))
-			s.Wire.Fail = func(write int, _ string, _ client.Object) fixture.Fault {
+			r := openCrashRun(t, crashscenario.New())
+			r.Wire.Fail = func(write int, _ string, _ client.Object) fixture.Fault {
 				if write == max(n, 1) {
 					return fixture.Fault{Err: fixture.ErrDead, Lost: n > 0, Fatal: true}
 				}
 				return fixture.Fault{}
 			}
-			got := s.tell(func() {
-				if s.Wire.Dead() {
-					s.Wire = &fixture.Wire{}
-					s.restart()
+			r.play(func() {
+				if r.Wire.Dead() {
+					r.Wire = &fixture.Wire{}
+					r.restart()
 				}
 			})
-			s.Expect(got).To(Equal(fullStory))
 		})
 	}
 }
 
-// TestEachWriteMayTimeOut lets each write fail once, before or after it was carried out,
-// while the controller continues to run.
+// TestEachWriteMayTimeOut lets each write of the first promotion fail once, before or after
+// it was carried out, while the controller continues to run.
 func TestEachWriteMayTimeOut(t *testing.T) {
-	clean := openStory(t, 1)
-	clean.tell(func() {})
+	clean := openCrashRun(t, crashscenario.FirstPromotion())
+	clean.play(func() {})
 	for n, write := range clean.Wire.Writes() {
 		for name, lost := range map[string]bool{"before": false, "after": true} {
 			t.Run(fmt.Sprintf("%s write %d, %s", name, n+1, write), func(t *testing.T) {
-				s := openStory(t, 1)
-				s.Wire.Fail = func(write int, _ string, _ client.Object) fixture.Fault {
+				r := openCrashRun(t, crashscenario.FirstPromotion())
+				r.Wire.Fail = func(write int, _ string, _ client.Object) fixture.Fault {
 					if write == n+1 {
 						return fixture.Fault{Err: apierrors.NewTimeoutError("injected", 1), Lost: lost}
 					}
 					return fixture.Fault{}
 				}
-				s.Expect(s.tell(func() {})).To(Equal(firstChapter))
+				r.play(func() {})
 			})
 		}
 	}

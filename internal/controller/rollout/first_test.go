@@ -77,7 +77,7 @@ func TestFirstReleaseAppliedWritesNothingWhileItIsNotKnownWhatRuns(t *testing.T)
 	for name, test := range map[string]struct {
 		arrange func(*testEnv)
 		want    func(*testEnv) condition
-		mend    func(*testEnv)
+		fix     func(*testEnv)
 	}{
 		"targets disagree": {
 			func(s *testEnv) { s.somebodySets("1.0.0", "0.9.0") },
@@ -111,7 +111,7 @@ func TestFirstReleaseAppliedWritesNothingWhileItIsNotKnownWhatRuns(t *testing.T)
 			s.Expect(s.history("shop")).To(BeEmpty())
 			s.Expect(s.Wire.Writes()).To(Equal([]string{"patch Rollout/status shop"}))
 
-			test.mend(s)
+			test.fix(s)
 			s.deploy("shop")
 			s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
 		})

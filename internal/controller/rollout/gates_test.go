@@ -55,7 +55,7 @@ func TestGatesPassingNamesAllThatHold(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition)).To(Equal(condition{
 		metav1.ConditionFalse, v1alpha1.SomeGatesBlockingReason, all}))
 	s.Expect(heard(s.notifications.Take(), "Rollout")).To(Equal([]string{
-		"info ReleaseDetected 1.1.0: release 1.1.0 was detected", "info SomeGatesBlocking 1.1.0: " + all}), "each is told once")
+		"info ReleaseDetected 1.1.0: release 1.1.0 was detected", "info SomeGatesBlocking 1.1.0: " + all}), "each is reported once")
 
 	s.Remove(&v1alpha1.RolloutSchedule{}, "nights")
 	s.rest("shop")

@@ -43,7 +43,7 @@ func TestStatusStaysWithinItsRoomWhateverItIsMadeOf(t *testing.T) {
 				g.Expect(after.History[0].Version.Tag).To(Equal(wanted.Release.Tag))
 			}
 			for pass := 0; ; pass++ {
-				g.Expect(pass).To(BeNumerically("<", 6), "there is news in every pass")
+				g.Expect(pass).To(BeNumerically("<", 6), "something changes in every pass")
 				in.Rollout.Status = *after
 				d := promotion.Decide(in)
 				after, err = statusAfter(in, d)

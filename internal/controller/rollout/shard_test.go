@@ -116,7 +116,7 @@ func TestRolloutOfAnotherInstanceIsNotMissing(t *testing.T) {
 		s.Pass(orphanGrace)
 		return reasonsOn(instances.main.Take(), "shop")
 	}, "30s", "1s").Should(Equal([]string{v1alpha1.RolloutNotFoundReason}))
-	s.Expect(reasonsOn(instances.one.Take(), "shop")).To(BeEmpty(), "one instance tells")
+	s.Expect(reasonsOn(instances.one.Take(), "shop")).To(BeEmpty(), "one instance reports")
 
 	s.Remove(&v1alpha1.Rollout{}, "cart")
 	var reported []fixture.Event

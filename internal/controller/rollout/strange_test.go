@@ -30,15 +30,15 @@ func said(text string) string {
 func TestStrangeTextsAreRefusedInAFewWordsAndRecovers(t *testing.T) {
 	const forced, bypass = v1alpha1.ForceDeployAnnotation, v1alpha1.BypassGatesAnnotation
 	for way, tt := range map[string]struct {
-		say  func(*testEnv, string)
-		mend func(*testEnv)
+		say func(*testEnv, string)
+		fix func(*testEnv)
 		// reported is the condition that answers.
 		reported string
 		want     func(text string) condition
 	}{
 		"a pin": {
 			say:      func(s *testEnv, text string) { s.pinTo(text) },
-			mend:     func(s *testEnv) { s.pin("shop", nil) },
+			fix:      func(s *testEnv) { s.pin("shop", nil) },
 			reported: v1alpha1.StalledCondition,
 			want: func(text string) condition {
 				return condition{metav1.ConditionTrue, v1alpha1.InvalidWantedVersionReason,
@@ -47,7 +47,7 @@ func TestStrangeTextsAreRefusedInAFewWordsAndRecovers(t *testing.T) {
 		},
 		"a force": {
 			say:      func(s *testEnv, text string) { s.asks(forced, text) },
-			mend:     func(s *testEnv) { s.asks(forced, "") },
+			fix:      func(s *testEnv) { s.asks(forced, "") },
 			reported: v1alpha1.StalledCondition,
 			want: func(text string) condition {
 				return condition{metav1.ConditionTrue, v1alpha1.UnknownReleaseReason,
@@ -56,7 +56,7 @@ func TestStrangeTextsAreRefusedInAFewWordsAndRecovers(t *testing.T) {
 		},
 		"a bypass": {
 			say:      func(s *testEnv, text string) { s.asks(bypass, text) },
-			mend:     func(s *testEnv) { s.asks(bypass, "") },
+			fix:      func(s *testEnv) { s.asks(bypass, "") },
 			reported: v1alpha1.RequestAcceptedCondition,
 			want: func(text string) condition {
 				return condition{metav1.ConditionFalse, v1alpha1.NoSuchCandidateReason,
@@ -65,7 +65,7 @@ func TestStrangeTextsAreRefusedInAFewWordsAndRecovers(t *testing.T) {
 		},
 		"an unblock": {
 			say:      func(s *testEnv, text string) { s.asks(v1alpha1.UnblockFailedAnnotation, text) },
-			mend:     func(s *testEnv) { s.asks(v1alpha1.UnblockFailedAnnotation, "") },
+			fix:      func(s *testEnv) { s.asks(v1alpha1.UnblockFailedAnnotation, "") },
 			reported: v1alpha1.RequestAcceptedCondition,
 			want: func(text string) condition {
 				return condition{metav1.ConditionFalse, v1alpha1.InvalidRequestReason,
@@ -89,7 +89,7 @@ func TestStrangeTextsAreRefusedInAFewWordsAndRecovers(t *testing.T) {
 				s.Expect(s.condition("shop", tt.reported)).To(Equal(tt.want(text)))
 				s.Expect(s.Wire.Writes()).To(Equal([]string{"patch Rollout/status shop"}))
 				s.Expect(s.Events.Take()).To(HaveLen(1))
-				tt.mend(s)
+				tt.fix(s)
 				next := fmt.Sprintf("1.%d.0", i+1)
 				s.release("shop", next)
 				s.deploy("shop")

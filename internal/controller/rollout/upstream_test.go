@@ -71,7 +71,7 @@ var statesOfABake = []struct {
 		s.Pass(10 * time.Second)
 		s.rest("shop")
 	}, status.InProgressStatus},
-	{"in recovery, and sick", func(s *testEnv) {
+	{"in recovery, and unhealthy", func(s *testEnv) {
 		s.fail()
 		s.release("shop", "1.1.0")
 		s.ask(v1alpha1.UnblockFailedAnnotation, "true")

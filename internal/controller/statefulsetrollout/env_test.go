@@ -166,7 +166,7 @@ func (s *testEnv) broken(name string) string {
 	return v
 }
 
-func (s *testEnv) mend(v string) { s.Expect(testPlane.MendVersion(s.Ctx, v)).To(Succeed()) }
+func (s *testEnv) fix(v string) { s.Expect(testPlane.FixVersion(s.Ctx, v)).To(Succeed()) }
 
 // hold sets a finalizer on a pod, which blocks its deletion, and letGo removes it.
 func (s *testEnv) hold(pod string)  { s.finalizers(pod, []string{"example.com/hold"}) }

@@ -122,7 +122,7 @@ func TestDisruptionBudgetIsRespectedWherePodsAreEvicted(t *testing.T) {
 	s.Expect(s.guard.took()).To(Equal([]string{"zone-a-0", "zone-a-1"}))
 	s.Expect(s.blocked("ingester")).To(BeEmpty())
 	refusals := slices.DeleteFunc(s.Events.All(), func(e fixture.Event) bool { return e.Reason != rolloutgroup.RolloutBlockedEvent })
-	s.Expect(refusals).To(HaveLen(1), "it is told once, however often it is tried")
+	s.Expect(refusals).To(HaveLen(1), "it is reported once, however often it is tried")
 	for _, a := range s.asked(name) {
 		s.Expect(a.Verb+" "+a.Resource).NotTo(Equal("delete /pods"), "pods are evicted")
 	}

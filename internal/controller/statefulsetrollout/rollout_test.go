@@ -142,7 +142,7 @@ func TestSetThatGrowsOrShrinksIsNotReady(t *testing.T) {
 		s.play(t)
 		s.Eventually(func() string { return s.blocked("ingester") }).Should(Equal(rolloutgroup.SetNotReadyReason))
 		s.Consistently(s.guard.took).Should(BeEmpty())
-		s.mend(v)
+		s.fix(v)
 		s.runs("2.0.0", "zone-b")
 		s.Expect(s.guard.took()).To(Equal([]string{"zone-b-0"}))
 	})

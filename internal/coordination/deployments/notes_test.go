@@ -113,7 +113,7 @@ func TestEvents(t *testing.T) {
 				"west Normal DeploymentUnpaused: shop/c is unpaused: it has the turn",
 			},
 		},
-		"half an end is told once to each": {
+		"half an end is reported once on each": {
 			in: of(coordination("east", wrote("c", justStarted("c"))), coordination("west", wrote("b", longDone("b"))),
 				but(deployment("b", "east", "west"), idle, func(d *deployments.Deployment) { d.Paused, d.RolledOut = false, true; d.HeldBy = "" }), but(deployment("c", "east"), rolling(1))),
 			want: []string{
@@ -160,7 +160,7 @@ func TestEvents(t *testing.T) {
 				"web Normal DeploymentUnpaused: shop/a is unpaused: it has the turn (kubectl had paused it)",
 			},
 		},
-		"the write against a manifest could not be made, which was told": {
+		"the write against a manifest could not be made, which was reported": {
 			in: of(coordination("web", wrote("a", justStarted("a"))), but(deployment("a", "web"), rolling(1), paused("kustomize-controller"), func(d *deployments.Deployment) {
 				d.WriteError = "conflict"
 			})),
@@ -201,7 +201,7 @@ func TestEvents(t *testing.T) {
 				"web Warning PausedByManifest: kustomize-controller sets spec.paused of shop/a to false, so it is not paused while it has nothing to roll out; take the field out of the manifest",
 			},
 		},
-		"and told once": {
+		"and reported once": {
 			in: of(coordination("web", wrote("", state("a", "t1"))), but(deployment("a", "web"), spelled, func(d *deployments.Deployment) { d.Generation = 1 })),
 		},
 		"and not at all under Resume": {
@@ -213,10 +213,10 @@ func TestEvents(t *testing.T) {
 				"web Warning IdlePaused: paused while there is nothing to roll out, which Flux never finds ready: shop/a of Kustomization flux-system/shop; set spec.idlePolicy to Resume",
 			},
 		},
-		"told once": {
+		"reported once": {
 			in: of(coordination("web", wrote("", state("a", "t1"))), but(deployment("a", "web"), idle, flux)),
 		},
-		"told again when its turn is over": {
+		"reported again when its turn is over": {
 			in: of(coordination("web", wrote("a", longDone("a"))), but(deployment("a", "web"), flux)),
 			want: []string{
 				"web Normal ActiveDeploymentReady: shop/a is rolled out",
@@ -225,7 +225,7 @@ func TestEvents(t *testing.T) {
 				"web Normal DeploymentPaused: shop/a is paused: it has nothing to roll out",
 			},
 		},
-		"told when the policy was changed": {
+		"reported when the policy was changed": {
 			in: of(coordination("web", wrote("", state("a", "t1")), func(c *deployments.Coordination) { c.Generation = 2 }), but(deployment("a", "web"), idle, flux)),
 			want: []string{
 				"web Warning IdlePaused: paused while there is nothing to roll out, which Flux never finds ready: shop/a of Kustomization flux-system/shop; set spec.idlePolicy to Resume",
@@ -280,7 +280,7 @@ func TestFailuresAreTold(t *testing.T) {
 			t.Parallel()
 			writes := deployments.Decide(of(coordination("web"), tt.member)).Writes
 			if len(writes) != 1 || writes[0].Failed != tt.want || !slices.Equal(writes[0].Coordinations, []string{"web"}) {
-				t.Errorf("the writes are %+v, want one whose failure tells %+v", writes, tt.want)
+				t.Errorf("the writes are %+v, want one whose failure is reported as %+v", writes, tt.want)
 			}
 		})
 	}

@@ -58,7 +58,7 @@ func (c *component) wantsPaused(m *member) bool {
 		return false
 	case m.outdated:
 		return true
-	case m.spellsResume():
+	case m.keepsUnpaused():
 		return false
 	}
 	return m.idlesPaused()

@@ -52,11 +52,11 @@ func TestTurns(t *testing.T) {
 			in:   of(coordination("web"), but(deployment("d2", "web"), waiting), but(deployment("d10", "web"), waiting)),
 			want: []string{"web: d10, DeploymentsInProgress", "Unpause d10"},
 		},
-		"a wish for an order comes before the name": {
+		"an order that is set comes before the name": {
 			in:   of(coordination("web"), but(deployment("a", "web"), waiting), but(deployment("b", "web"), waiting, order("-1"))),
 			want: []string{"web: b, DeploymentsInProgress", "Unpause b"},
 		},
-		"who is half-way comes before any wish": {
+		"one that is half-way comes before any order": {
 			in: of(coordination("web"), but(deployment("a", "web"), waiting, order("-1")),
 				but(deployment("b", "web"), waiting, func(d *deployments.Deployment) { d.TemplateHasSet, d.UpdatedReplicas = true, 1 })),
 			want: []string{"web: b, DeploymentsInProgress", "Unpause b"},
@@ -264,7 +264,7 @@ func TestOverlap(t *testing.T) {
 			in:   of(coordination("east", resume), coordination("west"), deployment("a", "east"), deployment("b", "east", "west")),
 			want: []string{"east: nobody, AllDeploymentsReady", "west: nobody, AllDeploymentsReady", "Pause b"},
 		},
-		"who waits for a failure is told where it is": {
+		"one that waits for a failure names its place": {
 			in: of(coordination("east", wrote("a", justStarted("a"))), coordination("west", wrote("")),
 				but(deployment("a", "east"), rolling(1), func(d *deployments.Deployment) {
 					d.Failure = &deployments.Failure{Message: "gave up.", At: noon}

@@ -26,7 +26,7 @@ func (g *group) warnContested(m *member, w Write) {
 		g.emit(contestedNote(m, "true although it has the turn"))
 	case w.Kind == WritePause && m.outdated:
 		g.emit(contestedNote(m, "false although it waits for its turn"))
-	case m.spellsResume() && m.idlesPaused() && !g.knewResumed(m):
+	case m.keepsUnpaused() && m.idlesPaused() && !g.knewResumed(m):
 		g.emit(contestedNote(m, "false, so it is not paused while it has nothing to roll out"))
 	}
 }
@@ -51,9 +51,9 @@ func removedNote(m *member) Note {
 			"or use a patch or server-side apply", m.Key, m.whyPaused())}
 }
 
-// spellsResume reports whether another writer keeps the member unpaused while it has
+// keepsUnpaused reports whether another writer keeps the member unpaused while it has
 // nothing to roll out. To pause it would mean to write again and again, without any use.
-func (m *member) spellsResume() bool {
+func (m *member) keepsUnpaused() bool {
 	return !m.Paused && m.PausedBy != "" && m.idle()
 }
 
@@ -62,7 +62,7 @@ func (m *member) spellsResume() bool {
 func (g *group) warnIdle() {
 	var names []string
 	for _, m := range g.members {
-		if m.AppliedBy != "" && m.idle() && m.idlesPaused() && !m.spellsResume() && !g.knewIdle(m) {
+		if m.AppliedBy != "" && m.idle() && m.idlesPaused() && !m.keepsUnpaused() && !g.knewIdle(m) {
 			names = append(names, fmt.Sprintf("%s of %s", m.Key, m.AppliedBy))
 		}
 	}

@@ -62,7 +62,7 @@ func TestSetWaitsUntilAllOthersAreReady(t *testing.T) {
 	check(t, map[string]line{
 		"two are not, by their status": {
 			sets{zone("a", "old,old", status(1)), zone("b", "old,old", status(1))},
-			"Blocked SetNotReady: a waits until all other sets are ready: b has 1 of 2 pods ready by its status (not told)",
+			"Blocked SetNotReady: a waits until all other sets are ready: b has 1 of 2 pods ready by its status (not reported)",
 		},
 		"two are not, by their pods": {
 			sets{zone("a", "old,old~"), zone("b", "-,old")},
@@ -107,11 +107,11 @@ func TestSetWaitsUntilAllOthersAreReady(t *testing.T) {
 		},
 		"a set whose status is old is not ready": {
 			sets{zone("a", "old,old", unseen), zone("b", "old,old")},
-			"Blocked SetNotReady: b waits until all other sets are ready: a has changed, and its status does not say how yet (not told)",
+			"Blocked SetNotReady: b waits until all other sets are ready: a has changed, and its status does not say how yet (not reported)",
 		},
 		"a set without an update revision is not ready": {
 			sets{zone("a", "old,old", unknown), zone("b", "old,old")},
-			"Blocked SetNotReady: b waits until all other sets are ready: a has changed, and its status does not say how yet (not told)",
+			"Blocked SetNotReady: b waits until all other sets are ready: a has changed, and its status does not say how yet (not reported)",
 		},
 		"nothing is outdated, and pods are not ready": {
 			sets{zone("a", "new,new~", current("new")), zone("b", "new")}, "Waiting ^b",
@@ -133,7 +133,7 @@ func TestToldSets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, decide(tt.sets...).About); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+				t.Errorf("reported (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -327,7 +327,7 @@ func TestRevisionIsPromotedWhenAllPodsHaveIt(t *testing.T) {
 func TestSetIsFinishedOnceThoughItsStatusIsLate(t *testing.T) {
 	late := statefulsets.Group{Now: noon, Last: "a", Sets: sets{zone("a", "new,new", reported(1))}}
 	if plan := statefulsets.Decide(late); plan.Finished != "" || plan.Acts() {
-		t.Errorf("before its status tells of all pods: %+v", plan)
+		t.Errorf("before its status counts all pods: %+v", plan)
 	}
 	late.Sets[0] = zone("a", "new,new")
 	if got := described(statefulsets.Decide(late)); got != "Done ^a" {
@@ -408,7 +408,7 @@ func TestBeginningAndEndOfATurnAreTold(t *testing.T) {
 		"more pods while the first go":            {sets{zone("a", "old,old/", allows("2"))}, "a", false, ""},
 		"more pods, after a restart":              {sets{zone("a", "new,old")}, "", false, ""},
 		"the end, if there is nothing to promote": {sets{zone("a", "new", current("new"))}, "a", false, "a"},
-		"a promotion tells it otherwise":          {sets{zone("a", "new")}, "a", false, ""},
+		"a promotion overrides it":                {sets{zone("a", "new")}, "a", false, ""},
 		"nothing, at rest":                        {sets{zone("a", "new", current("new"))}, "", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -405,7 +405,7 @@ func TestPromisesHoldWhateverHappens(t *testing.T) {
 					t.Fatalf("%v after\n%s", s.breaches, s.recently())
 				}
 			}
-			s.mend()
+			s.fix()
 			s.settle(true)
 			if len(s.breaches) > 0 {
 				t.Fatalf("%v after\n%s", s.breaches, s.recently())
@@ -426,14 +426,14 @@ func TestPromisesHoldWhateverHappens(t *testing.T) {
 	}
 }
 
-// mend ends every reason to block: users give every zone a version that starts, and undo
+// fix ends every reason to block: users give every zone a version that starts, and undo
 // pauses and other strategies.
-func (s *simulation) mend() {
+func (s *simulation) fix() {
 	for _, z := range s.zones {
 		z.apply(10 + 2*s.IntN(2))
 		z.Paused, z.Strategy = false, "OnDelete"
 	}
-	s.record("people mend everything")
+	s.record("people fix everything")
 }
 
 func (s *simulation) recently() string {

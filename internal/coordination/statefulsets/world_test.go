@@ -118,7 +118,7 @@ func described(p statefulsets.Plan) string {
 	if p.Reason != "" {
 		words = append(words, p.Reason+":", p.Message)
 		if len(p.About) == 0 {
-			words = append(words, "(not told)")
+			words = append(words, "(not reported)")
 		}
 	}
 	for _, d := range p.Delete {

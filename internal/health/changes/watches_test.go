@@ -74,7 +74,7 @@ func (c *cluster) note(list *[]types.NamespacedName, keys ...types.NamespacedNam
 	*list = append(*list, keys...)
 }
 
-func (c *cluster) told(list *[]types.NamespacedName) func() []types.NamespacedName {
+func (c *cluster) names(list *[]types.NamespacedName) func() []types.NamespacedName {
 	return func() []types.NamespacedName {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -117,7 +117,7 @@ func TestKindIsWatchedFromWhenItIsFirstUsed(t *testing.T) {
 	c := start(t, object("web", "1"))
 	g.Expect(c.Use(user, nil)).To(BeTrue(), "nothing to watch is watched")
 	c.Use(user, []schema.GroupVersionResource{deployments})
-	g.Eventually(c.told(&c.changed)).Should(Equal([]types.NamespacedName{web}))
+	g.Eventually(c.names(&c.changed)).Should(Equal([]types.NamespacedName{web}))
 	g.Eventually(func() bool { return c.Use(user, []schema.GroupVersionResource{deployments}) }).Should(BeTrue())
 	g.Expect(c.lists(deployments)).To(Equal(1))
 }
@@ -130,13 +130,13 @@ func TestEveryChangeOfAnObjectIsTold(t *testing.T) {
 	tracker := c.api.Tracker()
 	g.Eventually(func() int { return countWatches(c) }).Should(Equal(1))
 	g.Expect(tracker.Create(deployments, object("web", "1"), "shop")).To(Succeed())
-	g.Eventually(c.told(&c.changed)).Should(HaveLen(1))
+	g.Eventually(c.names(&c.changed)).Should(HaveLen(1))
 	g.Expect(tracker.Update(deployments, object("web", "2"), "shop")).To(Succeed())
-	g.Eventually(c.told(&c.changed)).Should(HaveLen(2))
+	g.Eventually(c.names(&c.changed)).Should(HaveLen(2))
 	g.Expect(tracker.Update(deployments, object("web", "2"), "shop")).To(Succeed())
-	g.Consistently(c.told(&c.changed), "200ms").Should(HaveLen(2), "the same version again is no change")
+	g.Consistently(c.names(&c.changed), "200ms").Should(HaveLen(2), "the same version again is no change")
 	g.Expect(tracker.Delete(deployments, "shop", "web")).To(Succeed())
-	g.Eventually(c.told(&c.changed)).Should(HaveLen(3))
+	g.Eventually(c.names(&c.changed)).Should(HaveLen(3))
 }
 
 func countWatches(c *cluster) int {
@@ -161,7 +161,7 @@ func TestKindThatMayNotBeWatchedIsLeftAlone(t *testing.T) {
 			c.refuse(widgets, err)
 			both := []schema.GroupVersionResource{deployments, widgets}
 			c.Use(user, both)
-			g.Eventually(c.told(&c.lost)).Should(Equal([]types.NamespacedName{user}))
+			g.Eventually(c.names(&c.lost)).Should(Equal([]types.NamespacedName{user}))
 			g.Eventually(func() bool { return c.Use(other, []schema.GroupVersionResource{deployments}) }).
 				Should(BeTrue(), "other kinds are watched")
 			g.Consistently(func() bool { return c.Use(user, both) }, "200ms").Should(BeFalse())

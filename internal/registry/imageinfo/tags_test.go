@@ -168,7 +168,7 @@ func TestTagsThatCannotBeListedAreTriedAgain(t *testing.T) {
 				o.later(firstRetry)
 				o.Eventually(o.listings).Should(HaveLen(2))
 				o.listsNothing()
-				o.Expect(o.complaints()).To(HaveLen(1), "told once")
+				o.Expect(o.complaints()).To(HaveLen(1), "reported once")
 			}
 			o.fail("shop", nil)
 			o.Expect(o.Tags(shop, "accessChanged", scan("1", 1)).Complete).To(BeFalse())

@@ -21,7 +21,7 @@ func TestBake(t *testing.T) {
 	} {
 		t.Run(name, nil)
 	}
-	t.Run("a check is sick", func(t *testing.T) {})
+	t.Run("a check is unhealthy", func(t *testing.T) {})
 }
 
 func TestGates(t *testing.T) {}
@@ -40,13 +40,13 @@ func TestRunListsTestsAndCases(t *testing.T) {
 		}
 	}
 	bake, gates := "shop/shop_test.go:3 TestBake\n", "shop/shop_test.go:14 TestGates\n"
-	deadline, well, sick := "    it ends at its deadline\n", "    it ends well\n", "    a check is sick\n"
+	deadline, well, unhealthy := "    it ends at its deadline\n", "    it ends well\n", "    a check is unhealthy\n"
 	for name, tt := range map[string]struct {
 		words []string
 		want  string
 	}{
-		"everything":                      {nil, bake + deadline + well + sick + gates},
-		"a test that is about the words":  {[]string{"bake"}, bake + deadline + well + sick},
+		"everything":                      {nil, bake + deadline + well + unhealthy + gates},
+		"a test that is about the words":  {[]string{"bake"}, bake + deadline + well + unhealthy},
 		"only the cases about the words":  {[]string{"bake", "ENDS"}, bake + deadline + well},
 		"nothing, where no case has them": {[]string{"gates", "ends"}, ""},
 	} {

@@ -66,7 +66,7 @@ func TestSecondReplicaTakesOver(t *testing.T) {
 	s.HasEveryReleaseOnce([]string{"1.0.0", "1.1.0", "1.2.0"})
 	promoted := env.WithReason(s.Events(s.Rollout()), v1alpha1.BakeTimeDeployingReason)
 	if len(promoted) != 3 {
-		t.Errorf("promotions were told %d times, want 3: %q", len(promoted), promoted)
+		t.Errorf("promotions were reported %d times, want 3: %q", len(promoted), promoted)
 	}
 	s.WroteEachTargetOnce(3)
 }

@@ -45,7 +45,7 @@ func TestUpgradeDuringABakeWritesNothing(t *testing.T) {
 		t.Errorf("the upgrade changed (-before +after):\n%s", diff)
 	}
 	if diff := cmp.Diff(reported, s.Events(s.Rollout())); diff != "" {
-		t.Errorf("the upgrade was told as something else (-before +after):\n%s", diff)
+		t.Errorf("the upgrade was reported as something else (-before +after):\n%s", diff)
 	}
 	endsAsItWould(s, before[0].(*v1alpha1.Rollout).Current())
 }

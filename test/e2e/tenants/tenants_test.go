@@ -121,11 +121,11 @@ func reach(t *testing.T, from, into tenant) {
 	if got := from.Live().Current().Version.Tag; !strings.HasPrefix(got, "1.") || len(from.Live().Status.Gates) == 0 {
 		t.Errorf("the tenant's own gate is not shown at its own Rollout, which runs %s", got)
 	}
-	from.mends(t, spy, policy)
+	from.fixes(t, spy, policy)
 }
 
-// mends removes the references that were refused. The Rollouts recover by themselves.
-func (s tenant) mends(t *testing.T, spy *v1alpha1.Rollout, policy *imagev1.ImagePolicy) {
+// fixes removes the references that were refused. The Rollouts recover by themselves.
+func (s tenant) fixes(t *testing.T, spy *v1alpha1.Rollout, policy *imagev1.ImagePolicy) {
 	t.Helper()
 	s.changes(t, spy, func() { spy.Spec.HealthCheckSelector = nil })
 	s.changes(t, policy, func() { policy.Spec.ImageRepositoryRef = meta.NamespacedObjectReference{Name: s.Name} })

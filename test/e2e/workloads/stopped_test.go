@@ -64,7 +64,7 @@ func TestDeploymentsCanBeWorkedWithWithoutTheController(t *testing.T) {
 		f.awaitActive("a")
 		begun := f.coordination().Status.DeploymentStates[0].LastRolloutStarted
 		f.whileStopped(func() {
-			if err := plane.MendVersion(t.Context(), "3.0.0"); err != nil {
+			if err := plane.FixVersion(t.Context(), "3.0.0"); err != nil {
 				t.Fatal(err)
 			}
 			f.awaitPods("a", 2, "3.0.0")

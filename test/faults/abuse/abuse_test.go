@@ -53,8 +53,8 @@ func (a abuser) suspended(name string) *kustomizev1.Kustomization {
 	return k
 }
 
-// tellsOf waits until the controller reports that it cannot read an object.
-func (a abuser) tellsOf(o client.Object) {
+// awaitUnreadable waits until the controller reports that it cannot read an object.
+func (a abuser) awaitUnreadable(o client.Object) {
 	a.T.Helper()
 	env.Eventually(a.T, "an event about "+o.GetName(), func() (bool, string) {
 		events := &corev1.EventList{}
@@ -87,8 +87,8 @@ func TestTimesThatNobodyCanDecode(t *testing.T) {
 			t.Fatal(err) // the test's own client cannot read the response either
 		}
 	}
-	a.tellsOf(a.Another("odd-0").HealthCheck())
-	x.passes(checks, "each is told by an event, and stops nothing")
+	a.awaitUnreadable(a.Another("odd-0").HealthCheck())
+	x.passes(checks, "each is reported by an event, and stops nothing")
 }
 
 func TestPatternsThatCompileToHundredsOfMegabytes(t *testing.T) {
@@ -286,8 +286,8 @@ func TestObjectsOfAMegabyte(t *testing.T) {
 			a.changes(o, `{"metadata":{"annotations":{"changed":"yes"}}}`)
 		}
 	}
-	a.tellsOf(last)
-	x.passes(7*ofEach, "each is told by an event, and little of it is kept")
+	a.awaitUnreadable(last)
+	x.passes(7*ofEach, "each is reported by an event, and little of it is kept")
 	restarts(x)
 }
 

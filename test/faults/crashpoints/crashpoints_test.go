@@ -18,29 +18,14 @@ import (
 // atOnce is how many worlds exist at the same time.
 const atOnce = 8
 
-// wanted is the end of the story: each release is in the history once, and each target
-// was written once for each.
-var wanted = outcome{
-	History: []string{
-		"4 1.1.0 Succeeded User ann",
-		"3 0.9.0 Succeeded System rollout-controller",
-		"2 1.1.0 Cancelled System rollout-controller",
-		"1 1.0.0 Succeeded System rollout-controller",
-	},
-	Carried:     map[string]string{"tag": slow, "VERSION": slow, "TIER": "gold"},
-	Generations: map[string]int64{"OCIRepository": 5, "Kustomization": 5},
-}
-
 func TestControllerMayBeKilledAtEachOfItsWrites(t *testing.T) {
 	reported := report.Begin(t, "kill -9 at each write, before the API server sees it and after it has carried it out",
 		"the same history and status; each target is written once for each release")
 	seen := observer.Watch(t, shared.ControlPlane)
-	clean := openStory(t)
-	clean.tell(func() bool { return true })
+	clean := open(t)
+	clean.play(func() bool { return true })
 	want, writes, events := clean.outcome(), clean.wire.Writes(), clean.events()
-	expected := want
-	expected.Status = ""
-	if diff := cmp.Diff(wanted, expected); diff != "" {
+	if diff := cmp.Diff(clean.Want(), want.State); diff != "" {
 		t.Fatalf("without a fault it ends otherwise (-want +got):\n%s", diff)
 	}
 	_ = clean.controller.Kill()
@@ -48,14 +33,14 @@ func TestControllerMayBeKilledAtEachOfItsWrites(t *testing.T) {
 	var kills, again atomic.Int32
 	inParallel(points(writes), func(p point) {
 		t.Run(p.name, func(t *testing.T) {
-			s := openStory(t)
-			s.killAt(p)
-			s.tell(func() bool { return s.kills.Load() == int32(len(p.faults)) })
-			if diff := cmp.Diff(want, s.outcome()); diff != "" {
+			r := open(t)
+			r.killAt(p)
+			r.play(func() bool { return r.kills.Load() == int32(len(p.faults)) })
+			if diff := cmp.Diff(want, r.outcome()); diff != "" {
 				t.Errorf("it ends otherwise (-want +got):\n%s", diff)
 			}
-			kills.Add(s.kills.Load())
-			again.Add(int32(toldAgain(t, events, s.events(), len(p.faults))))
+			kills.Add(r.kills.Load())
+			again.Add(int32(repeatedEvents(t, events, r.events(), len(p.faults))))
 		})
 	})
 	found := seen.Holds()
@@ -65,9 +50,9 @@ func TestControllerMayBeKilledAtEachOfItsWrites(t *testing.T) {
 	if want := 2 * len(writes); int(kills.Load()) != want {
 		t.Errorf("the controller was killed %d times, want %d", kills.Load(), want)
 	}
-	stories := len(points(writes))
-	reported.Saw(int(kills.Load()), "a story of 4 promotions, 2 targets and a HealthCheck makes %d writes; it ended the same %d times; "+
-		"%d promotions, none twice; %d of %d events were told again", len(writes), stories, found.Promotions, again.Load(), stories*sum(events))
+	runs := len(points(writes))
+	reported.Saw(int(kills.Load()), "a scenario of 4 promotions, 2 targets and a HealthCheck makes %d writes; it ended the same %d times; "+
+		"%d promotions, none twice; %d of %d events were repeated", len(writes), runs, found.Promotions, again.Load(), runs*sum(events))
 }
 
 // point is a write at which the controller is killed. If there is another fault, the next
@@ -78,7 +63,7 @@ type point struct {
 	faults []wire.Fault
 }
 
-// points returns two kills at each write. Both are in one story if the next controller
+// points returns two kills at each write. Both are in one run if the next controller
 // makes the write again. An event is not sent again if the controller is killed before
 // the event is stored.
 func points(writes []wire.Entry) []point {
@@ -113,19 +98,19 @@ func inParallel(all []point, do func(point)) {
 	group.Wait()
 }
 
-// toldAgain counts the events that were emitted more often than without a fault. Each
+// repeatedEvents counts the events that were emitted more often than without a fault. Each
 // kill may cause one: the event of the write that was in progress.
-func toldAgain(t *testing.T, want, got map[string]int, deaths int) int {
+func repeatedEvents(t *testing.T, want, got map[string]int, deaths int) int {
 	t.Helper()
 	again := 0
 	for event, times := range got {
 		if want[event] == 0 {
-			t.Errorf("it was told: %s", event)
+			t.Errorf("an event that is not expected: %s", event)
 		}
 		again += max(times-want[event], 0)
 	}
 	if again > deaths {
-		t.Errorf("%d events were told again (-want +got):\n%s", again, cmp.Diff(want, got))
+		t.Errorf("%d events were repeated (-want +got):\n%s", again, cmp.Diff(want, got))
 	}
 	return again
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/crashscenario"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -19,8 +20,8 @@ import (
 func (w *world) fluxActs() {
 	w.t.Helper()
 	repository, kustomization, check := &sourcev1.OCIRepository{}, &kustomizev1.Kustomization{}, &v1alpha1.HealthCheck{}
-	repository.Name, kustomization.Name, check.Name = app, app, app
-	if !w.look(repository) || !w.look(kustomization) || !w.look(check) {
+	repository.Name, kustomization.Name, check.Name = crashscenario.App, crashscenario.App, crashscenario.App
+	if !w.get(repository) || !w.get(kustomization) || !w.get(check) {
 		return
 	}
 	w.pulls(repository)
@@ -35,7 +36,7 @@ func (w *world) pulls(repository *sourcev1.OCIRepository) {
 	tag := repository.Spec.Reference.Tag
 	current := repository.Status.ObservedGeneration == repository.Generation && repository.Status.Artifact != nil &&
 		repository.Status.Artifact.Revision == fixture.Revision(tag)
-	if current || tag == w.slow {
+	if current || !crashscenario.FluxPulls(tag) {
 		return
 	}
 	repository.Status.ObservedGeneration = repository.Generation

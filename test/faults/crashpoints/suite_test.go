@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package crashpoints kills the controller at each of its writes, and checks that the
-// next controller ends the story as if nothing had happened.
+// next controller ends the scenario as if nothing had happened.
 package crashpoints
 
 import (

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
+	"github.com/fluxrollouts/rollout-controller/test/crashscenario"
 	"github.com/fluxrollouts/rollout-controller/test/faults/wire"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
@@ -26,7 +27,7 @@ const (
 	pace = 50 * time.Millisecond
 	// stillness is how long a world must be without requests to be at rest.
 	stillness = time.Second
-	// patience is how long a story may take.
+	// patience is how long a run may take.
 	patience = 2 * time.Minute
 )
 
@@ -39,8 +40,6 @@ type world struct {
 	controller *controlplane.Process
 	// kills of the controller so far.
 	kills atomic.Int32
-	// slow is a tag that Flux does not pull yet.
-	slow string
 
 	mu sync.Mutex
 	// died is the write at which the controller was last killed.
@@ -96,9 +95,9 @@ func (w *world) read(object client.Object) {
 	w.must(shared.Client().Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: object.GetName()}, object))
 }
 
-// look fills an object with a recent state from the cache, and reports whether it
+// get fills an object with a recent state from the cache, and reports whether it
 // existed.
-func (w *world) look(object client.Object) bool {
+func (w *world) get(object client.Object) bool {
 	return shared.reader.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: object.GetName()}, object) == nil
 }
 
@@ -111,16 +110,16 @@ func (w *world) change(object client.Object, change func()) {
 	w.must(shared.Client().Patch(w.t.Context(), object, client.MergeFrom(before), client.FieldOwner("person")))
 }
 
-// release acts in the place of image-reflector-controller, which has found another tag.
-func (w *world) release(tag string) {
+// Release acts in the place of image-reflector-controller, which has found another tag.
+func (w *world) Release(tag string) {
 	w.t.Helper()
 	scan, policy := &imagev1.ImageRepository{}, &imagev1.ImagePolicy{}
-	scan.Name, policy.Name = app, app
+	scan.Name, policy.Name = crashscenario.App, crashscenario.App
 	w.read(scan)
 	scan.Status.LastScanResult.LatestTags = append([]string{tag}, scan.Status.LastScanResult.LatestTags...)
 	w.must(shared.Client().Status().Update(w.t.Context(), scan))
 	w.read(policy)
-	policy.Status.LatestRef = fixture.MakePolicy(app).Latest(tag).Obj().Status.LatestRef
+	policy.Status.LatestRef = fixture.MakePolicy(crashscenario.App).Latest(tag).Obj().Status.LatestRef
 	w.must(shared.Client().Status().Update(w.t.Context(), policy))
 }
 

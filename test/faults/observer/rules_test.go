@@ -68,7 +68,7 @@ func TestObserverSeesEachBrokenPromise(t *testing.T) {
 		"an entry has another time":          {deploying().history(one().At(noon).Deploying()), "promotion 1 was rewritten"},
 		"what has succeeded fails":           {firstPromotion().history(one().Failed()), "promotion 1 went from Succeeded to Failed"},
 		"what was cancelled runs again":      {newRecording().history(one().Cancelled()).history(one().Deploying()), "promotion 1 went from Cancelled to Deploying"},
-		"an outcome is told again":           {firstPromotion().history(done(one()).BakeEnd(noon.Add(time.Hour))), "promotion 1 ended twice"},
+		"an outcome is recorded again":       {firstPromotion().history(done(one()).BakeEnd(noon.Add(time.Hour))), "promotion 1 ended twice"},
 		"a bake that is cut short":           {deploying().written("1.0.0").deployed("1.0.0").proven().history(one().Baking(noon)).history(done(one()).BakeEnd(noon)), "took less than 1m0s"},
 		"a bake before anything was applied": {deploying().written("1.0.0").proven().history(one().Baking(noon)), "has never applied 1.0.0"},
 		"a bake before all was applied":      {deploying().written("1.0.0").pulled("1.0.0").proven().history(one().Baking(noon)), "Kustomization shop-prod/shop has never applied 1.0.0"},

@@ -33,7 +33,7 @@ const (
 
 func TestThirdOfAllRequestsMayFail(t *testing.T) {
 	reported := report.Begin(t, "of all requests, reads and writes, a third is answered 409, 429, 500, 503, times out, is dropped, or loses its answer",
-		"the same history; each target is written once for each release; no event is told twice; no hot loop")
+		"the same history; each target is written once for each release; no event is repeated; no hot loop")
 	t.Parallel()
 	f := newFleet(t, 10)
 	chance := newChance(t)

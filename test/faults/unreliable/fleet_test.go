@@ -97,21 +97,21 @@ func (f *fleet) holds() *observer.Findings {
 	for _, s := range f.apps {
 		s.HasEveryReleaseOnce(f.released)
 		s.WroteEachTargetOnce(len(f.released))
-		f.toldOnce(s)
+		f.reportedOnce(s)
 	}
 	return found
 }
 
-// toldOnce checks that no two events of a promotion are the same. If the response to an
+// reportedOnce checks that no two events of a promotion are the same. If the response to an
 // event was lost, the event is sent again under its name, and the API server refuses it.
 // A warning comes again when its cause does.
-func (f *fleet) toldOnce(s *env.Application) {
+func (f *fleet) reportedOnce(s *env.Application) {
 	f.t.Helper()
 	times := map[string]int{}
 	for _, event := range s.Events(s.Rollout()) {
 		times[event]++
 		if times[event] == 2 && strings.HasPrefix(event, corev1.EventTypeNormal) {
-			f.t.Errorf("%s: it was told twice: %s", s.Namespace, event)
+			f.t.Errorf("%s: an event was repeated: %s", s.Namespace, event)
 		}
 	}
 }

@@ -190,7 +190,7 @@ func TestEachFaultIsWhatItSays(t *testing.T) {
 			wire, server, client := openTo(t)
 			wire.Inject(func(Request) Fault { return tt.fault })
 			if got := client.ask(http.MethodPatch, rollout, "{}"); got != tt.answer {
-				t.Errorf("the client was told %q, want %q", got, tt.answer)
+				t.Errorf("the client got %q, want %q", got, tt.answer)
 			}
 			if got := len(server.wasAsked()) == 1; got != tt.seen {
 				t.Errorf("the API server was asked %q", server.wasAsked())

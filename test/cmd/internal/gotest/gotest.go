@@ -61,7 +61,7 @@ func Run(test *exec.Cmd, ended func(Suite)) ([]Suite, error) {
 }
 
 func read(from io.Reader, other io.Writer, ended func(Suite)) ([]Suite, error) {
-	r := reader{output: map[string]*strings.Builder{}, tests: map[string][]Test{}, tell: ended}
+	r := reader{output: map[string]*strings.Builder{}, tests: map[string][]Test{}, report: ended}
 	for lines := json.NewDecoder(from); ; {
 		var e event
 		switch err := lines.Decode(&e); {
@@ -79,7 +79,7 @@ func read(from io.Reader, other io.Writer, ended func(Suite)) ([]Suite, error) {
 
 type reader struct {
 	ended  []Suite
-	tell   func(Suite)
+	report func(Suite)
 	output map[string]*strings.Builder
 	tests  map[string][]Test
 }
@@ -109,5 +109,5 @@ func (r *reader) end(s Suite, name string) {
 	}
 	delete(r.output, name)
 	r.ended = append(r.ended, s)
-	r.tell(s)
+	r.report(s)
 }

@@ -13,7 +13,7 @@ import (
 
 // The documentation recommends kubectl get events --field-selector
 // involvedObject.name=NAME --sort-by=.lastTimestamp.
-func TestStoryOfARolloutIsInTheEvents(t *testing.T) {
+func TestEventsShowEachStepOfARollout(t *testing.T) {
 	s := openStreet(t)
 	s.deploy([]string{"a", "b"}, paused(true))
 	s.coordinate("shop")
@@ -66,7 +66,7 @@ func TestFailureInKubernetesBlocksAndAFixGoesThrough(t *testing.T) {
 // afterwards.
 func TestPersonStopsARolloutHalfWay(t *testing.T) {
 	s := openStreet(t)
-	stuck, mend := s.stuck()
+	stuck, fix := s.stuck()
 	s.deploy([]string{"a", "b"}, paused(true), replicas(2))
 	s.coordinate("shop")
 	s.play()
@@ -79,7 +79,7 @@ func TestPersonStopsARolloutHalfWay(t *testing.T) {
 	s.Eventually(func() string { return conditionText(s.coordination("shop"), coordinationv1.ReadyCondition) }).
 		Should(HavePrefix("False " + coordinationv1.ActiveDeploymentHeldReason))
 	s.Eventually(func() bool { return s.deployment("a").Spec.Paused }).Should(BeTrue())
-	mend()
+	fix()
 	s.Eventually(func() int64 { d := s.deployment("a"); return d.Generation - d.Status.ObservedGeneration }).Should(BeZero())
 	s.Expect(s.versions("a")).To(HaveKey("1"), "the old Pods are still there")
 	s.Expect(s.versions("b")).To(Equal(map[string]int{"1": 2}))

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package crashscenario has the one scenario of the tests that crash the controller at
+// each of its writes: four promotions to two targets, with a bake and a HealthCheck. A
+// user cancels the second during its bake by a pin, and the third, which Flux never
+// applies, by forcing a release. Whatever happens to the controller meanwhile, the result
+// must be the same.
+//
+// The tests of the reconciler run it step by step in one process. The fault suite runs it
+// with the program, and kills that.
+package crashscenario
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+const (
+	// App is the name of all objects.
+	App = "shop"
+
+	first, second, pinned = "1.0.0", "1.1.0", "0.9.0"
+
+	user = "ann"
+	// short is a bake that ends while the test runs, and long is one that does not.
+	short, long = time.Second, time.Hour
+)
+
+// Env acts as users and as image-reflector-controller do.
+type Env interface {
+	// Release makes the ImagePolicy name a tag that a scan has found.
+	Release(tag string)
+	// ChangeRollout changes the Rollout.
+	ChangeRollout(change func(*v1alpha1.Rollout))
+}
+
+// Scenario is a run of the scenario, or of its beginning.
+type Scenario struct {
+	steps []step
+	done  int
+	want  State
+}
+
+// step is a promotion that must be reached, and what happens then.
+type step struct {
+	until string
+	then  func(Env)
+}
+
+// New returns the whole scenario.
+func New() *Scenario { return &Scenario{steps: steps, want: end} }
+
+// FirstPromotion returns the scenario up to the end of the first promotion.
+func FirstPromotion() *Scenario { return &Scenario{steps: steps[:1:1], want: firstEnd} }
+
+// Objects returns the objects of the application, with their status.
+func Objects() []client.Object {
+	return []client.Object{
+		fixture.MakeScan(App).Image("127.0.0.1:1/shop").Found(first).Obj(), // no registry answers
+		fixture.MakePolicy(App).Latest(first).Obj(),
+		fixture.MakeRepository(App).DrivenBy(App).Tag("0.0.1").Obj(),
+		fixture.MakeKustomization(App).DrivenBy(App, "VERSION").Substitute("TIER", "gold").Obj(),
+		fixture.MakeHealthCheck(App).Healthy().Obj(),
+		fixture.MakeRollout(App).BakeTime(short).DeployTimeout(long).SelectAllChecks().Obj(),
+	}
+}
+
+// FluxPulls reports whether Flux finds a tag in the registry.
+func FluxPulls(tag string) bool { return tag != pinned }
+
+var steps = []step{
+	{"1 1.0.0 Succeeded", func(e Env) {
+		e.ChangeRollout(bakes(long))
+		e.Release(second)
+	}},
+	{"2 1.1.0 InProgress", func(e Env) {
+		e.ChangeRollout(func(r *v1alpha1.Rollout) { r.Spec.WantedVersion = new(pinned) })
+	}},
+	{"3 0.9.0 Deploying", func(e Env) { e.ChangeRollout(forceSecond) }},
+	{"4 1.1.0 Succeeded", func(Env) {}},
+}
+
+func bakes(d time.Duration) func(*v1alpha1.Rollout) {
+	return func(r *v1alpha1.Rollout) { r.Spec.BakeTime = &metav1.Duration{Duration: d} }
+}
+
+func forceSecond(r *v1alpha1.Rollout) {
+	bakes(short)(r)
+	r.Spec.WantedVersion = nil
+	r.Annotations = map[string]string{v1alpha1.ForceDeployAnnotation: second, v1alpha1.DeployUserAnnotation: user}
+}
+
+// Act does what the scenario has next if the newest promotion and its targets are so far,
+// and reports whether it did.
+func (s *Scenario) Act(e Env, now State) bool {
+	if s.Over() || !now.reached(s.steps[s.done].until) {
+		return false
+	}
+	if s.done++; !s.Over() {
+		s.steps[s.done-1].then(e)
+	}
+	return true
+}
+
+// Over reports whether the last promotion has been reached.
+func (s *Scenario) Over() bool { return s.done == len(s.steps) }
+
+// Want returns the state in which the scenario must end: each promotion is in the history
+// once, and each target was written once for each.
+func (s *Scenario) Want() State { return s.want }
+
+// reached reports whether the newest promotion is this one, and its version is in all
+// targets.
+func (s State) reached(promotion string) bool {
+	version := strings.Fields(promotion)[1]
+	return len(s.History) > 0 && strings.HasPrefix(s.History[0], promotion+" ") &&
+		s.Carried["tag"] == version && s.Carried["VERSION"] == version
+}
+
+var (
+	history = []string{
+		"4 1.1.0 Succeeded User ann",
+		"3 0.9.0 Cancelled System rollout-controller",
+		"2 1.1.0 Cancelled System rollout-controller",
+		"1 1.0.0 Succeeded System rollout-controller",
+	}
+	end      = stateOf(history, second, first, second)
+	firstEnd = stateOf(history[3:], first, first)
+)
+
+// stateOf returns the state after a history. The ImagePolicy has never named the release
+// that was pinned, so the ledger does not contain it.
+func stateOf(history []string, carried string, ledger ...string) State {
+	writes := int64(len(history)) + 1 // the first is the creation
+	return State{
+		History:     slices.Clone(history),
+		Carried:     map[string]string{"tag": carried, "VERSION": carried, "TIER": "gold"},
+		Generations: map[string]int64{"OCIRepository": writes, "Kustomization": writes},
+		Ledger:      ledger,
+	}
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crashscenario
+
+import (
+	"fmt"
+	"maps"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// State is what must not depend on crashes of the controller.
+type State struct {
+	// History has the promotions, newest first, each as "id version state" and who
+	// requested it.
+	History []string
+	// Carried has the versions in the targets: the tag, and the variables.
+	Carried map[string]string
+	// Generations are how often the specs of the targets were written, by kind.
+	Generations map[string]int64
+	// Ledger has the tags that are known as releases.
+	Ledger []string
+	// Requests are the annotations of the Rollout that are left.
+	Requests map[string]string
+}
+
+// See returns the state of the Rollout and its targets.
+func See(rollout *v1alpha1.Rollout, repository *sourcev1.OCIRepository, kustomization *kustomizev1.Kustomization) State {
+	s := State{
+		Carried:     map[string]string{"tag": repository.Spec.Reference.Tag},
+		Generations: map[string]int64{"OCIRepository": repository.Generation, "Kustomization": kustomization.Generation},
+		Requests:    maps.Clone(rollout.Annotations),
+	}
+	if build := kustomization.Spec.PostBuild; build != nil {
+		maps.Copy(s.Carried, build.Substitute)
+	}
+	for i := range rollout.Status.History {
+		s.History = append(s.History, describe(&rollout.Status.History[i]))
+	}
+	for _, release := range rollout.Status.AvailableReleases {
+		s.Ledger = append(s.Ledger, release.Tag)
+	}
+	return s
+}
+
+func describe(e *v1alpha1.DeploymentHistoryEntry) string {
+	return fmt.Sprintf("%d %s %s %s %s", *e.ID, e.Version.Tag, e.State(), e.TriggeredBy.Kind, e.TriggeredBy.Name)
+}
