@@ -48,15 +48,15 @@ func TestMistakesNameTestsThatExist(t *testing.T) {
 // testFunctions contains the texts in each test function of a package. A case is named by
 // one of them, or by a text outside the functions, for example in a table.
 type testFunctions struct {
-	texts  map[string]map[string]bool
-	beside map[string]bool
+	texts     map[string]map[string]bool
+	elsewhere map[string]bool
 }
 
 func (f *testFunctions) has(function, testCase string) bool {
 	if f == nil || f.texts[function] == nil {
 		return false
 	}
-	return testCase == "" || f.texts[function][testCase] || f.beside[testCase]
+	return testCase == "" || f.texts[function][testCase] || f.elsewhere[testCase]
 }
 
 // testsByPackage reads every test file of the repository.
@@ -66,7 +66,7 @@ func testsByPackage(t *testing.T) map[string]*testFunctions {
 	err := testfiles.Each(root, func(path string, _ *token.FileSet, file *ast.File) error {
 		name := filepath.Base(filepath.Dir(path))
 		if packages[name] == nil {
-			packages[name] = &testFunctions{texts: map[string]map[string]bool{}, beside: map[string]bool{}}
+			packages[name] = &testFunctions{texts: map[string]map[string]bool{}, elsewhere: map[string]bool{}}
 		}
 		packages[name].read(file)
 		return nil
@@ -81,7 +81,7 @@ func (f *testFunctions) read(file *ast.File) {
 	for _, declaration := range file.Decls {
 		function, ok := declaration.(*ast.FuncDecl)
 		isTest := ok && testfiles.IsTest(function)
-		texts := f.beside
+		texts := f.elsewhere
 		if isTest {
 			texts = map[string]bool{}
 			f.texts[function.Name.Name] = texts

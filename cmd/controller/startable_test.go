@@ -95,11 +95,11 @@ func TestControllersStartThatCan(t *testing.T) {
 		"StatefulSets by name, where nothing is": {
 			args: []string{"--controllers=statefulsetrollout"}, served: serving(), want: []string{"statefulsetrollout"},
 		},
-		"without Flux, beside a coordinator": {
+		"without Flux, next to a coordinator": {
 			served: serving(kuberik, ordering), may: []string{"deploy"}, want: []string{"deploymentcoordination"},
 			waits: []string{"rollout", "rolloutschedule", "clusterrolloutschedule", "healthcheck"},
 		},
-		"without the reader of images, beside a coordinator": {
+		"without the reader of images, next to a coordinator": {
 			served: serving(kuberik, flux, ordering), may: []string{"deploy"}, want: []string{"deploymentcoordination"},
 			waits: []string{"rollout", "rolloutschedule", "clusterrolloutschedule", "healthcheck"},
 		},

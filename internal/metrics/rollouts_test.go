@@ -461,7 +461,7 @@ func TestReleaseWaitsFromWhenItIsACandidate(t *testing.T) {
 	want["rollout_promotion_wait_seconds_count{trigger=manual}"] = 1
 	want["rollout_promotion_wait_seconds_sum{trigger=manual}"] = 1
 	if diff := cmp.Diff(want, waits()); diff != "" {
-		t.Error("a person's choice may be a candidate:", diff)
+		t.Error("a user's choice may be a candidate:", diff)
 	}
 }
 

@@ -130,7 +130,7 @@ func TestDeploying(t *testing.T) {
 			given(deploying().BakeTime(time.Hour)).at(noon.Add(-time.Millisecond)),
 			started("nothing to deploy; baking for 1h0m0s, until 2026-03-02T13:00:00Z", one),
 		},
-		"a bake that a person let go on keeps its start": {
+		"a bake that a user let go on keeps its start": {
 			given(rollout().BakeTime(2 * time.Hour).Ledger("1.1.0").History(entry("1.1.0").Deploying().BakeStart(eleven))),
 			started("nothing to deploy; baking for 2h0m0s, until 2026-03-02T13:00:00Z", one),
 		},
@@ -211,7 +211,7 @@ func TestDeploying(t *testing.T) {
 				failedCheck("d", "warming up"),
 			),
 		},
-		"and beside a target that is not applied those that have failed": {
+		"and next to a target that is not applied those that have failed": {
 			given(deploying().DeployTimeout(time.Hour)).at(one).targets(pending("apps")).resetChecks(check("e").Unhealthy()),
 			failed("not applied and healthy within 1h0m0s: Kustomization shop-prod/apps has not applied it; "+
 				"HealthCheck shop-prod/e: reported an error without a message",
@@ -265,7 +265,7 @@ func TestDeploying(t *testing.T) {
 			given(deploying().DeployTimeout(3 * time.Hour)).at(one).targets(pending("apps")),
 			withRecheck(waiting(v1alpha1.TargetsPendingReason, applying), eleven.Add(3*time.Hour+instant)),
 		},
-		"a bake that a person let go on has met its deadline": {
+		"a bake that a user let go on has met its deadline": {
 			given(rollout().DeployTimeout(time.Minute).Ledger("1.1.0").History(entry("1.1.0").Deploying().BakeStart(eleven))).
 				targets(pending("apps")),
 			waiting(v1alpha1.TargetsPendingReason, applying),

@@ -128,7 +128,7 @@ func (w *world) pinAny() {
 		tag = known[w.rng.IntN(len(known))].Tag
 	}
 	w.rollout.Spec.WantedVersion = &tag
-	w.log("person", "pins %s", tag)
+	w.log("user", "pins %s", tag)
 }
 
 // askAny makes a request by annotation, valid or not.
@@ -143,13 +143,13 @@ func (w *world) askAny() {
 	request := requests[w.rng.IntN(len(requests))]
 	metav1.SetMetaDataAnnotation(&w.rollout.ObjectMeta, request[0], request[1])
 	w.memory.said = w.memory.said || request[0] == user
-	w.log("person", "annotates %s=%s", request[0], request[1])
+	w.log("user", "annotates %s=%s", request[0], request[1])
 }
 
 func (w *world) unpin() {
 	if w.rollout.Pinned() != "" {
 		w.rollout.Spec.WantedVersion = nil
-		w.log("person", "unpins")
+		w.log("user", "unpins")
 	}
 }
 
@@ -196,7 +196,7 @@ func (w *world) changeByHand() {
 	object := w.targets[w.rng.IntN(len(w.targets))]
 	object.carries, object.written = "by-hand", false
 	w.memory.tampered = w.memory.lastID
-	w.log("person", "changes %s", object.name)
+	w.log("user", "changes %s", object.name)
 }
 
 func (w *world) loseStatusRarely() {

@@ -438,6 +438,6 @@ func TestWorkDoesNotMultiply(t *testing.T) {
 	}
 	alone, together := work(), work(checks...)
 	if most := 2*alone + 10*unhealthy; together > most {
-		t.Errorf("%d candidates take %.0f allocations, and beside %d checks %.0f, want at most %.0f", candidates, alone, unhealthy, together, most)
+		t.Errorf("%d candidates take %.0f allocations, and next to %d checks %.0f, want at most %.0f", candidates, alone, unhealthy, together, most)
 	}
 }

@@ -48,7 +48,7 @@ func TestPromotionIsRecorded(t *testing.T) {
 				recorded("1.1.0", bySystem).Deploying().Because("waiting for Flux to apply 1.1.0 to 2 targets, then for 2 HealthChecks"), before,
 			},
 		},
-		"as a person's choice": {
+		"as a user's choice": {
 			given(rollout().Pin("1.1.0").Ledger("1.0.0", "1.1.0").History(before)).targets(pending("apps")),
 			[]*fixture.EntryBuilder{
 				recorded("1.1.0", byPerson).Deploying().Because("waiting for Flux to apply 1.1.0 to 1 target"), before,

@@ -100,7 +100,7 @@ func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 	}
 	tag := d.Release.Tag
 	if wanted := in.Rollout.ChosenManually(); wanted != "" {
-		w.fail("%s is promoted while a person chose %s", tag, wanted)
+		w.fail("%s is promoted while a user chose %s", tag, wanted)
 	}
 	if len(in.Rollout.Status.History) == 0 {
 		return // the first release is promoted past the gates

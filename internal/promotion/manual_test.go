@@ -405,7 +405,7 @@ func TestStrategyNextTakesTheNextReleaseOnly(t *testing.T) {
 		"a pin may skip":                                      {given(next().Pin("1.2.0")), "Promote 1.2.0"},
 		"the first is the newest, for nothing is skipped":     {given(rollout().Strategy(v1alpha1.ReleaseNext).Ledger("1.0.0", "1.1.0")), "Promote 1.1.0"},
 		"none may be hidden among tags that are not known":    {given(next()).partial("they are being listed"), "Nothing"},
-		"nor is one waited for that a person skips":           {given(next().Pin("1.2.0")).partial("they are being listed"), "Promote 1.2.0"},
+		"nor is one waited for that a user skips":             {given(next().Pin("1.2.0")).partial("they are being listed"), "Promote 1.2.0"},
 		"what was withdrawn is not the next one":              {given(next()).registryHas("1.0.0", "1.2.0"), "Promote 1.2.0"},
 		"what a scan of some tags does not show may be there": {given(next()).scanned("1.0.0", "1.2.0"), "Promote 1.1.0"},
 		"each is applied before the next, unprotected too": {
@@ -429,10 +429,10 @@ func TestConsideredCandidates(t *testing.T) {
 		rollout *fixture.RolloutBuilder
 		want    []string
 	}{
-		"all":                                   {three(), []string{"1.2.0", "1.1.0"}},
-		"the one that a person lets past gates": {three().Annotate(bypass, "1.1.0"), []string{"1.1.0"}},
-		"the next one":                          {three().Strategy(v1alpha1.ReleaseNext), []string{"1.1.0"}},
-		"all, where none can go":                {three().Strategy(v1alpha1.ReleaseNext).Annotate(bypass, "1.2.0"), []string{"1.2.0", "1.1.0"}},
+		"all":                                 {three(), []string{"1.2.0", "1.1.0"}},
+		"the one that a user lets past gates": {three().Annotate(bypass, "1.1.0"), []string{"1.1.0"}},
+		"the next one":                        {three().Strategy(v1alpha1.ReleaseNext), []string{"1.1.0"}},
+		"all, where none can go":              {three().Strategy(v1alpha1.ReleaseNext).Annotate(bypass, "1.2.0"), []string{"1.2.0", "1.1.0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

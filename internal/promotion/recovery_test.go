@@ -18,10 +18,10 @@ func TestPromotionsThatCannotFail(t *testing.T) {
 		want  string
 	}{
 		"not the first":                            {given(rollout().Ledger("1.0.0")).checks(unhealthy()), ""},
-		"the first by hand, beside Unhealthy":      {given(rollout().Pin("1.0.0")).checks(unhealthy()), v1alpha1.DeployedWithUnhealthyHealthChecksReason},
+		"the first by hand, next to Unhealthy":     {given(rollout().Pin("1.0.0")).checks(unhealthy()), v1alpha1.DeployedWithUnhealthyHealthChecksReason},
 		"not after a success":                      {given(upgrade()), ""},
 		"not by hand while all is well":            {given(upgrade().Pin("1.1.0")).checks(check("db").Healthy()), ""},
-		"by hand, beside Unhealthy":                {given(upgrade().Pin("1.1.0")).checks(unhealthy()), v1alpha1.DeployedWithUnhealthyHealthChecksReason},
+		"by hand, next to Unhealthy":               {given(upgrade().Pin("1.1.0")).checks(unhealthy()), v1alpha1.DeployedWithUnhealthyHealthChecksReason},
 		"by hand, after a failure":                 {given(failed().Pin("1.0.0")), v1alpha1.PreviousBakeFailedReason},
 		"automatic, after a failure was unblocked": {given(failed().Annotate(unblock, "true")), v1alpha1.PreviousBakeFailedReason},
 		"not after a cancelled one": {

@@ -180,18 +180,18 @@ func pushedBad(when func(*world) bool, tag string) event {
 }
 
 func pinned(when func(*world) bool, tag string) event {
-	return event{when, "person", "sets spec.wantedVersion to " + tag, func(w *world) { w.rollout.Spec.WantedVersion = &tag }}
+	return event{when, "user", "sets spec.wantedVersion to " + tag, func(w *world) { w.rollout.Spec.WantedVersion = &tag }}
 }
 
 func asked(when func(*world) bool, key, value string) event {
-	return event{when, "person", "annotates " + key + "=" + value, func(w *world) {
+	return event{when, "user", "annotates " + key + "=" + value, func(w *world) {
 		metav1.SetMetaDataAnnotation(&w.rollout.ObjectMeta, key, value)
 		w.memory.said = w.memory.said || key == user
 	}}
 }
 
 func unpinned(when func(*world) bool) event {
-	return event{when, "person", "removes spec.wantedVersion", func(w *world) { w.rollout.Spec.WantedVersion = nil }}
+	return event{when, "user", "removes spec.wantedVersion", func(w *world) { w.rollout.Spec.WantedVersion = nil }}
 }
 
 func gateSet(when func(*world) bool, what string, gates ...*fixture.GateBuilder) event {

@@ -105,11 +105,11 @@ func TestPausedDeployment(t *testing.T) {
 			of:    deployment(3, counts{}, paused, heldByShop),
 			phase: workload.Held, message: "held by DeploymentCoordination shop until its turn (updated: 0/3)", unavailable: 3,
 		},
-		"is Held by a person half-way": {
+		"is Held by a user half-way": {
 			of:    deployment(3, counts{4, 2, 3, 3}, paused, heldByPerson, available),
 			phase: workload.Held, message: "held by the annotation apps.containerinfra.nl/rollout-paused (updated: 2/3)", outdated: 2,
 		},
-		"is Held by a person first, and by its coordination after that": {
+		"is Held by a user first, and by its coordination after that": {
 			of:    deployment(1, counts{1, 0, 1, 1}, paused, heldByPerson, heldByShop),
 			phase: workload.Held, message: "held by the annotation apps.containerinfra.nl/rollout-paused (updated: 0/1)", outdated: 1,
 		},

@@ -65,7 +65,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("image version " + string(o.ImageVersion) + " is not one Flux ever served alone")
 	}
 	if o.ImageScanner && o.ImageVersion != ImageV1 {
-		return o, errors.New("image-reflector-controller reads only " + string(ImageV1) + ", which is not served beside image version " + string(o.ImageVersion))
+		return o, errors.New("image-reflector-controller reads only " + string(ImageV1) + ", which is not served next to image version " + string(o.ImageVersion))
 	}
 	return o, nil
 }

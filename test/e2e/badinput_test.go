@@ -31,7 +31,7 @@ type mistake struct {
 }
 
 var mistakes = map[string]mistake{
-	"ref.semver beside the tag": {
+	"ref.semver next to the tag": {
 		make: func(s *env.Env) {
 			offer(s)
 			refer(s, sourcev1.OCIRepositoryRef{SemVer: ">=1.0.0"})
@@ -41,7 +41,7 @@ var mistakes = map[string]mistake{
 		event:     "Warning TargetConflict: ",
 		says:      []string{"OCIRepository shop", "spec.ref.semver", "remove it"},
 	},
-	"ref.digest beside the tag": {
+	"ref.digest next to the tag": {
 		make: func(s *env.Env) {
 			offer(s)
 			refer(s, sourcev1.OCIRepositoryRef{Digest: s.Push(s.ConfigRelease("0.9.0"))})

@@ -161,7 +161,7 @@ func (e *Env) Remove(o client.Object, name string) {
 }
 
 // CheckConditions checks that the conditions of an object are what Flux and kstatus
-// expect: Ready exists, and is not True beside Reconciling or Stalled, of which there is
+// expect: Ready exists, and is not True together with Reconciling or Stalled, of which there is
 // at most one.
 func (e *Env) CheckConditions(o conditions.Setter) {
 	checker := check.NewChecker(e, &check.Conditions{

@@ -39,7 +39,7 @@ func relate(results []result) {
 			continue
 		}
 		for of, ratio := range compared {
-			small, large := beside(results, i, of), r.Figures[of]
+			small, large := neighbours(results, i, of), r.Figures[of]
 			if small > 0 && large > 0 {
 				r.Figures[ratio] = large / small
 			}
@@ -47,9 +47,9 @@ func relate(results []result) {
 	}
 }
 
-// beside returns the mean of a figure of the smallest fleets next to a result, in the
+// neighbours returns the mean of a figure of the smallest fleets next to a result, in the
 // order in which they were measured. It returns 0 if there are none.
-func beside(results []result, i int, key string) float64 {
+func neighbours(results []result, i int, key string) float64 {
 	var sum, n float64
 	for _, step := range []int{-1, 1} {
 		for j := i; j >= 0 && j < len(results); j += step {

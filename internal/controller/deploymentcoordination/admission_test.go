@@ -44,9 +44,9 @@ func TestBesideAnotherCoordinatorNothingIsTouched(t *testing.T) {
 	s.deployed("a")
 	s.edit("a", version("2"))
 	s.deploy("b")
-	beside := &admission{reason: coordinationv1.AdmissionPolicyReason}
-	beside.other.Store("another one is installed")
-	s.reconciler.Admission = beside
+	second := &admission{reason: coordinationv1.AdmissionPolicyReason}
+	second.other.Store("another one is installed")
+	s.reconciler.Admission = second
 	s.coordinate("shop")
 	s.Expect(s.rest()).To(BeZero())
 	s.Expect(s.unpaused()).To(Equal([]string{"b"}))
@@ -62,13 +62,13 @@ func TestChangeOfTheAdmissionWakesTheController(t *testing.T) {
 	s := openStreet(t)
 	s.deploy([]string{"a"}, paused(true))
 	s.coordinate("shop")
-	beside := &admission{reason: coordinationv1.AdmissionWebhookReason}
-	beside.other.Store("another one is installed")
-	s.play(func(r *Reconciler) { r.Admission = beside })
+	second := &admission{reason: coordinationv1.AdmissionWebhookReason}
+	second.other.Store("another one is installed")
+	s.play(func(r *Reconciler) { r.Admission = second })
 	s.Eventually(func() string { return conditionText(s.coordination("shop"), coordinationv1.StalledCondition) }).
 		Should(ContainSubstring("another one is installed"))
-	beside.other.Store("")
-	beside.queue.Load().(workqueue.TypedRateLimitingInterface[reconcile.Request]).
+	second.other.Store("")
+	second.queue.Load().(workqueue.TypedRateLimitingInterface[reconcile.Request]).
 		Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: s.Namespace}})
 	s.idles("shop", "a")
 }

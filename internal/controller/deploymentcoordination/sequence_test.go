@@ -176,7 +176,7 @@ func TestCoordinationThatIsDeletedGivesAllBack(t *testing.T) {
 				s.play()
 			}
 			s.Eventually(func() []string { return s.held() }).Should(BeEmpty())
-			s.Expect(s.unpaused()).To(Equal([]string{"a"}), "a person holds b, and theirs was never ours")
+			s.Expect(s.unpaused()).To(Equal([]string{"a"}), "a user holds b, and theirs was never ours")
 		})
 	}
 }

@@ -119,7 +119,7 @@ var mistakes = map[string]mistake{
 		recovered: applied,
 		kstatus:   status.FailedStatus,
 	},
-	"a digest beside the tag": {
+	"a digest next to the tag": {
 		make: func(s *testEnv) {
 			s.setRef(func(r *sourcev1.OCIRepositoryRef) { r.Digest = "sha256:" + strings.Repeat("a", 64) })
 		},
@@ -130,7 +130,7 @@ var mistakes = map[string]mistake{
 		recovered: applied,
 		kstatus:   status.FailedStatus,
 	},
-	"a semver range beside the tag": {
+	"a semver range next to the tag": {
 		make:      func(s *testEnv) { s.setRef(func(r *sourcev1.OCIRepositoryRef) { r.SemVer = "1.x" }) },
 		fix:       func(s *testEnv) { s.setRef(func(r *sourcev1.OCIRepositoryRef) { r.SemVer = "" }) },
 		condition: v1alpha1.TargetsAppliedCondition,

@@ -50,14 +50,14 @@ type testEnv struct {
 	answers        *atomic.Int64 // of registries
 }
 
-// beside contains the tests that run in parallel.
-var beside sync.Map
+// parallel contains the tests that run in parallel.
+var parallel sync.Map
 
 // open opens an env in parallel with those of other tests. A test that touches shared
 // objects, such as cluster-scoped ones, uses openAlone.
 func open(t *testing.T, objects ...client.Object) *testEnv {
 	t.Helper()
-	if _, already := beside.LoadOrStore(t, true); !already {
+	if _, already := parallel.LoadOrStore(t, true); !already {
 		t.Parallel()
 	}
 	return openAlone(t, objects...)

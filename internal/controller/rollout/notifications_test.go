@@ -64,7 +64,7 @@ func TestAlertsInTheLifeOfARollout(t *testing.T) {
 		{"the release is ill", s.fail, []string{
 			"error BakeTimeFailed 1.2.0: 1.2.0: HealthCheck " + s.Namespace + "/smoke: it does not answer; last good release: 1.0.0" + wayBack,
 		}},
-		{"a person rolls back", func() { s.pinTo("1.0.0") }, []string{
+		{"a user rolls back", func() { s.pinTo("1.0.0") }, []string{
 			"info RolledBack 1.0.0: rolled back to 1.0.0 (pinned manually in spec.wantedVersion); " +
 				"waiting for Flux to apply 1.0.0 to 2 targets, then for 2 HealthChecks",
 		}},
@@ -74,7 +74,7 @@ func TestAlertsInTheLifeOfARollout(t *testing.T) {
 			"info Pinned 1.1.0: promoted 1.1.0 (pinned manually in spec.wantedVersion); " +
 				"waiting for Flux to apply 1.1.0 to 2 targets, then for 2 HealthChecks",
 		}},
-		{"a check falls ill beside a pin", func() {
+		{"a check becomes unhealthy during a pin", func() {
 			s.deployAndBake("shop")
 			s.checkFails("web", "slow", s.Clock.Now())
 		}, []string{

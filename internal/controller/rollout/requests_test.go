@@ -94,7 +94,7 @@ func TestForceOfAnUnknownReleaseIsHeldAndSaidOnce(t *testing.T) {
 	s.Expect(s.Events.Take()).To(Equal([]fixture.Event{{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.UnknownReleaseReason, Message: said}}))
 	s.release("shop", "1.1.0")
 	s.rest("shop")
-	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"), "a person wants another version")
+	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"), "a user wants another version")
 	s.Expect(s.Events.Take()).To(BeEmpty())
 
 	s.release("shop", "2.0.0")

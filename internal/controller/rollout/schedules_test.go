@@ -159,7 +159,7 @@ func TestScheduleThatCannotBeEvaluatedHoldsWhatItSelects(t *testing.T) {
 			`spec.timezone "Mars/Olympus" is no zone of the IANA database, such as Europe/Berlin`}))
 	s.pinTo("1.1.0")
 	s.deploy("shop")
-	s.Expect(s.history("shop")).To(HaveLen(2), "a person may")
+	s.Expect(s.history("shop")).To(HaveLen(2), "a user may")
 
 	s.EditSchedule(c, func(o gather.Schedule) { o.Spec.Timezone = "Europe/London" })
 	s.pin("shop", nil)

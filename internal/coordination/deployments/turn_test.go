@@ -178,7 +178,7 @@ func TestTurns(t *testing.T) {
 			in:   of(coordination("web"), but(deployment("a", "web"), waiting, userHeld), but(deployment("b", "web"), waiting)),
 			want: []string{"web: b, DeploymentsInProgress", "Unpause b"},
 		},
-		"people hold one that rolls beside the active one": {
+		"people hold one that rolls next to the active one": {
 			in:   of(coordination("web", wrote("b", justStarted("b"))), but(deployment("a", "web"), rolling(1), userHeld), but(deployment("b", "web"), rolling(1))),
 			want: []string{"web: b, DeploymentsInProgress", "Pause a"},
 		},
@@ -626,7 +626,7 @@ func TestNothingIsTouched(t *testing.T) {
 			in:   of(coordination("bad", empty), coordination("web"), held),
 			want: []string{"bad: nobody, EmptySelector", "web: a, DeploymentsInProgress", "Unpause a"},
 		},
-		"beside another coordinator": {
+		"next to another coordinator": {
 			in: func() deployments.Input {
 				in := of(coordination("web", wrote("a", justStarted("a"))), held, but(deployment("b"), idle, func(d *deployments.Deployment) { d.HeldBy = "gone" }))
 				in.Other = "another coordinator is installed"
@@ -698,7 +698,7 @@ func TestGivingBack(t *testing.T) {
 			in:   of(coordination("web", mistaken, selected("a")), but(deployment("a"), gone, func(d *deployments.Deployment) { d.UID = "another" })),
 			want: []deployments.Write{{Kind: deployments.WriteRestore, Deployment: "shop/a", UID: "another"}},
 		},
-		"beside a mistake in another coordination": {
+		"next to a mistake in another coordination": {
 			in:   of(coordination("web", mistaken, selected("b")), but(deployment("a"), gone)),
 			want: []deployments.Write{{Kind: deployments.WriteRestore, Deployment: "shop/a", UID: "uid-a"}},
 		},

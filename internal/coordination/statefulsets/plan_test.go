@@ -189,10 +189,10 @@ func TestBudgetIsCountedFromPods(t *testing.T) {
 		"but not more of them than the budget has": {
 			sets{zone("a", "mid:5,mid:5,old", minReady(time.Hour))}, "Rolling -a-0",
 		},
-		"nor beside a new one that is not either": {
+		"nor if a new one is not either": {
 			sets{zone("a", "new:5,mid:5,old", minReady(time.Hour))}, "Rolling",
 		},
-		"nor beside one that is not ready": {
+		"nor if another one is not ready": {
 			sets{zone("a", "new~,mid:5,old", minReady(time.Hour))}, "Rolling",
 		},
 	})
@@ -268,11 +268,11 @@ func TestStuckPodsThatAreOutdatedAreReplaced(t *testing.T) {
 		"where those behind them were never created": {
 			sets{zone("a", "bad!,-,-"), zone("b", "bad!,-,-"), zone("c", "bad!,-,-")}, "Rolling -a-0",
 		},
-		"beside a set that is not ready otherwise they wait": {
+		"if another set is not ready they wait": {
 			sets{zone("a", "bad!,old"), zone("b", "old~,old")},
 			"Blocked SetNotReady: a waits until all other sets are ready: b has 1 of 2 pods available: b-0 is not ready",
 		},
-		"beside a set that lacks a pod they wait": {
+		"if another set lacks a pod they wait": {
 			sets{zone("a", "bad!,old"), zone("b", "-,old")},
 			"Blocked SetNotReady: a waits until all other sets are ready: b has 1 of 2 pods available: 1 do not exist",
 		},

@@ -152,9 +152,9 @@ func TestTagsThatCannotBeListedAreTriedAgain(t *testing.T) {
 		err   error
 		again bool
 	}{
-		"a registry that is away":    {errAway, true},
-		"no such image":              {registry.ErrNotFound, true},
-		"what a person must correct": {registry.ErrInvalid, false},
+		"a registry that is away":  {errAway, true},
+		"no such image":            {registry.ErrNotFound, true},
+		"what a user must correct": {registry.ErrInvalid, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := openOffice(t)

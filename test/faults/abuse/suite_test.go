@@ -74,9 +74,9 @@ type quiet struct {
 // blocked.
 var shared *quiet
 
-// quietBeside returns the quiet tenant for a test, after the controller has promoted a
+// quietTenant returns the quiet tenant for a test, after the controller has promoted a
 // release for it.
-func quietBeside(t *testing.T) *quiet {
+func quietTenant(t *testing.T) *quiet {
 	t.Helper()
 	isNew := shared == nil
 	if isNew {
@@ -90,9 +90,9 @@ func quietBeside(t *testing.T) *quiet {
 			shared = nil
 		}
 	})
-	beside := *shared.Env
-	beside.T = t
-	q := &quiet{Application: &env.Application{Env: &beside}, released: shared.released, alone: shared.alone}
+	e := *shared.Env
+	e.T = t
+	q := &quiet{Application: &env.Application{Env: &e}, released: shared.released, alone: shared.alone}
 	q.promote() // the first one also waits for a controller that has just started
 	if isNew || measures() {
 		q.alone = q.pace(max(promotions(), 2))
@@ -294,22 +294,22 @@ func begin(t *testing.T, attack string) *trial {
 	t.Helper()
 	reported := report.Begin(t, "a tenant "+attack,
 		"other tenants' promotions, bakes, metadata and alerts go on at their pace; the controller keeps within its memory, and does not restart")
-	return &trial{quiet: quietBeside(t), reported: reported, memory: watchMemory(t)}
+	return &trial{quiet: quietTenant(t), reported: reported, memory: watchMemory(t)}
 }
 
 // passes releases during the attack. On a machine with other load a round may be slow, so
 // one of three rounds is enough.
 func (x *trial) passes(times int, seen string) {
 	x.T.Helper()
-	var beside time.Duration
+	var attacked time.Duration
 	for range 3 {
-		if beside = x.pace(promotions()); beside.Seconds() <= mostRatio()*x.alone.Seconds() {
+		if attacked = x.pace(promotions()); attacked.Seconds() <= mostRatio()*x.alone.Seconds() {
 			break
 		}
 	}
-	slower := beside.Seconds() / x.alone.Seconds()
+	slower := attacked.Seconds() / x.alone.Seconds()
 	if slower > mostRatio() {
-		x.T.Errorf("the quiet tenant's median promotion takes %.2f times what it takes alone (%v, alone %v), three times in a row", slower, beside, x.alone)
+		x.T.Errorf("the quiet tenant's median promotion takes %.2f times what it takes alone (%v, alone %v), three times in a row", slower, attacked, x.alone)
 	}
 	most := x.memory.most()
 	if most > mostMemory() {

@@ -97,8 +97,8 @@ func controllerWrites(t *testing.T, plane *env.Plane) int {
 	}
 	n := 0
 	for _, request := range audited {
-		beside := request.Resource == "/events" || request.Resource == "coordination.k8s.io/leases"
-		if request.User == scenario.User(scenario.Account) && request.IsWrite() && !beside {
+		incidental := request.Resource == "/events" || request.Resource == "coordination.k8s.io/leases"
+		if request.User == scenario.User(scenario.Account) && request.IsWrite() && !incidental {
 			n++
 		}
 	}

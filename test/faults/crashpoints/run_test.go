@@ -73,7 +73,7 @@ func (r *run) ChangeRollout(change func(*v1alpha1.Rollout)) {
 	rollout := r.rollout()
 	before := rollout.DeepCopy()
 	change(rollout)
-	r.must(shared.Client().Patch(r.t.Context(), rollout, client.MergeFrom(before), client.FieldOwner("person")))
+	r.must(shared.Client().Patch(r.t.Context(), rollout, client.MergeFrom(before), client.FieldOwner("user")))
 }
 
 func (r *run) rollout() *v1alpha1.Rollout {

@@ -107,7 +107,7 @@ func (w *world) change(object client.Object, change func()) {
 	w.read(object)
 	before := object.DeepCopyObject().(client.Object)
 	change()
-	w.must(shared.Client().Patch(w.t.Context(), object, client.MergeFrom(before), client.FieldOwner("person")))
+	w.must(shared.Client().Patch(w.t.Context(), object, client.MergeFrom(before), client.FieldOwner("user")))
 }
 
 // Release acts in the place of image-reflector-controller, which has found another tag.

@@ -18,7 +18,7 @@ func TestObserverFindsNothingWhereAllIsWell(t *testing.T) {
 	for name, recording := range map[string]*recording{
 		"one promotion":  firstPromotion(),
 		"two promotions": firstPromotion().history(two().Deploying(), done(one())).written("1.1.0").deployed("1.1.0").proven().history(two().Baking(noon), done(one())),
-		"a person goes back": firstPromotion().history(two().Deploying(), done(one())).written("1.1.0").
+		"a user goes back": firstPromotion().history(two().Deploying(), done(one())).written("1.1.0").
 			chosen("1.0.0", two().Deploying(), done(one())).history(pinned(3).Deploying(), two().Cancelled(), done(one())).written("1.0.0"),
 		"a retry": firstPromotion().history(two().Deploying(), done(one())).written("1.1.0").history(two().Failed(), done(one())).
 			history(two().Deploying().Retried(noon), done(one())),
@@ -57,10 +57,10 @@ func TestObserverSeesEachBrokenPromise(t *testing.T) {
 		"two at once":                 {newRecording().history(two().Deploying(), done(one())), "2 promotions were recorded at once"},
 		"an id that was there before": {firstPromotion().history(done(one()), two().ID(0).Cancelled()), "promotion 0 was recorded after 1"},
 		"out of order":                {newRecording().history(done(one())).history(done(one()), two().Cancelled()), "promotion 2 stands before 1"},
-		"a tag that a person is said to have pushed again": {newRecording().history(done(content(one(), "a"))).history(
+		"a tag that a user is said to have pushed again": {newRecording().history(done(content(one(), "a"))).history(
 			content(one().ID(2), "b").By(v1alpha1.TriggeredByUser, "ann").Deploying(), done(content(one(), "a"))), "1.0.0 was promoted by itself after 1.0.0"},
 		"a release twice":                    {firstPromotion().history(one().ID(2).Deploying(), done(one())), "1.0.0 was promoted"},
-		"a person's choice twice":            {firstPromotion().chosen("1.0.0", done(one())).history(one().ID(2).Deploying(), done(one())), "1.0.0 was promoted twice in a row, as 1 and 2"},
+		"a user's choice twice":              {firstPromotion().chosen("1.0.0", done(one())).history(one().ID(2).Deploying(), done(one())), "1.0.0 was promoted twice in a row, as 1 and 2"},
 		"back to an older one":               {newRecording().history(done(one())).history(two().Deploying(), done(one())).history(one().ID(3).Deploying(), two().Cancelled(), done(one())), "1.0.0 was promoted by itself after 1.1.0"},
 		"an older one still runs":            {deploying().history(two().Deploying(), one().Deploying()), "promotion 1 is Deploying though it is not the newest"},
 		"an entry becomes another":           {deploying().history(two().ID(1).Deploying()), "promotion 1 was rewritten"},

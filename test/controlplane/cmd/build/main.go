@@ -30,8 +30,8 @@ func main() {
 	}
 }
 
-// beside lists the parts that the demo does not need.
-var beside = []parts.Name{parts.NotificationController, parts.HelmController, parts.KubeStateMetrics, parts.Prometheus}
+// optional lists the parts that the demo does not need.
+var optional = []parts.Name{parts.NotificationController, parts.HelmController, parts.KubeStateMetrics, parts.Prometheus}
 
 func choose(wanted string) []parts.Name {
 	var names []parts.Name
@@ -40,7 +40,7 @@ func choose(wanted string) []parts.Name {
 		return parts.All()
 	case "demo":
 		for _, name := range parts.All() {
-			if !slices.Contains(beside, name) {
+			if !slices.Contains(optional, name) {
 				names = append(names, name)
 			}
 		}
