@@ -47,7 +47,7 @@ RECONCILERS := ./internal/controller/... ./test/admission
 RACED := ./test/performance ./test/pace ./test/controlplane/... ./test/demo/... ./test/faults/wire ./cmd/... $$(go list ./internal/... | grep -v -e /controller -e /promotion -e /coordination)
 
 # What `make test` proves with everything running: each capability once.
-STORIES := ./test/e2e $(addprefix ./test/e2e/,quiet workloads access alerts alone installation monitoring)
+E2E := ./test/e2e $(addprefix ./test/e2e/,quiet workloads access alerts alone installation monitoring)
 
 # What `make test-all` adds: what takes long, or goes wrong in ways that are rare. Those
 # that take longest come first.
@@ -155,7 +155,7 @@ test-controlled: ## Test the reconcilers under the race detector, and the end-to
 	@$(say_no_race)
 	@go run ./test/controlplane/cmd/build -parts all
 	@$(step) "Reconcilers" $(watched) -short -shuffle=on -p $(AT_ONCE) -timeout 30m $(RECONCILERS)
-	@$(step) "Stories" env $(race_controller) $(go_test) -short -shuffle=on -count=1 -p $(AT_ONCE) -timeout 20m $(STORIES)
+	@$(step) "End-to-end tests" env $(race_controller) $(go_test) -short -shuffle=on -count=1 -p $(AT_ONCE) -timeout 20m $(E2E)
 
 .PHONY: test-long
 test-long: ## Simulate with ten times as many seeds.
@@ -183,7 +183,7 @@ test-extended: ## Test that promises hold whatever fails, and for whomever: cras
 
 # RUNS is how often, PACKAGES is what.
 RUNS ?= 10
-PACKAGES ?= $(sort $(RECONCILERS) $(STORIES) $(EXTENDED))
+PACKAGES ?= $(sort $(RECONCILERS) $(E2E) $(EXTENDED))
 
 .PHONY: deflake
 deflake: ## Run PACKAGES again and again (RUNS), with busy processors and processes that are stopped and woken.
@@ -198,7 +198,7 @@ cases: ## List the tests and their cases that contain all WORDS.
 	@go run ./test/cmd/cases $(WORDS)
 
 # TIMED is what is measured.
-TIMED ?= $(sort $(RECONCILERS) $(STORIES) $(EXTENDED))
+TIMED ?= $(sort $(RECONCILERS) $(E2E) $(EXTENDED))
 
 .PHONY: timings
 timings: ## Measure how long the packages TIMED take, and what CPU time and control planes.
