@@ -258,7 +258,7 @@ func holdsOf(d promotion.Decision) map[string]string {
 	return holds
 }
 
-func TestReasonsAreToldInOrder(t *testing.T) {
+func TestReasonsAreReportedInOrder(t *testing.T) {
 	// The worst case: every possible reason holds 1.1.0.
 	in := given(rollout().Pin("1.0.0").ReleaseUpdateInterval(2*time.Hour).Ledger("1.0.0", "1.1.0").
 		History(entry("1.0.0").Failed(), entry("1.1.0").Failed())).

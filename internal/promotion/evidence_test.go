@@ -79,7 +79,7 @@ func TestEvidenceOfACheck(t *testing.T) {
 	}
 }
 
-func TestResetMarkTellsPromotionsApart(t *testing.T) {
+func TestResetMarkDistinguishesPromotions(t *testing.T) {
 	for name, test := range map[string]struct {
 		entry   *fixture.EntryBuilder
 		removed *metav1.Time

@@ -95,7 +95,7 @@ func usual(tag string) promotion.Metadata {
 	}
 }
 
-func TestThousandsOfReleasesStayWithinTheirRoomAndChooseTheSame(t *testing.T) {
+func TestThousandsOfReleasesStayWithinTheirLimitAndChooseTheSame(t *testing.T) {
 	for name, world := range map[string]struct {
 		padding  string
 		metadata func(string) promotion.Metadata

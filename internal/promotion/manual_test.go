@@ -348,7 +348,7 @@ func TestMessageAndAuthorOfAManualPromotion(t *testing.T) {
 	}
 }
 
-func TestRetryBeginsTheSameEntryAnew(t *testing.T) {
+func TestRetryBeginsTheSameEntryAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		given *situation
 		at    time.Time

@@ -281,7 +281,7 @@ func TestOpenIsWhatTheActionMakesOfActive(t *testing.T) {
 	}
 }
 
-func TestStateIsToldInASentence(t *testing.T) {
+func TestStateIsReportedInASentence(t *testing.T) {
 	next := at(t, "2027-01-04T00:00:00Z")
 	for want, state := range map[string]schedule.State{
 		"closed by rule year-end until 2027-01-04T00:00:00Z": {Active: true, Rules: []string{"year-end"}, Next: next},

@@ -8,7 +8,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-func TestDurationsAreNoNews(t *testing.T) {
+func TestDurationsAreNoChange(t *testing.T) {
 	for name, tt := range map[string]struct {
 		a, b string
 		same bool

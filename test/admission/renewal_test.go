@@ -110,7 +110,7 @@ func callAllTheTime(t *testing.T) (goOn func()) {
 	}
 }
 
-func TestSecretThatIsSpoiltOrDeletedIsMadeAnew(t *testing.T) {
+func TestSecretThatIsSpoiltOrDeletedIsMadeAgain(t *testing.T) {
 	g := NewWithT(t)
 	r := startWebhook(t, nil)
 	secret := func() *corev1.Secret {

@@ -29,7 +29,7 @@ func main() {
 }
 `
 
-func TestStopTellsOfADataRaceInAProgramThatWasKilled(t *testing.T) {
+func TestStopReportsADataRaceInAProgramThatWasKilled(t *testing.T) {
 	program := buildRacer(t)
 	c, err := prepare(Options{}, nil)
 	if err != nil {

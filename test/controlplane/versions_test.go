@@ -76,7 +76,7 @@ func restarts(pod corev1.Pod, reason string) int32 {
 	return c.RestartCount
 }
 
-func TestPodsOfAVersionAreSlowOrCrashUntilItIsMended(t *testing.T) {
+func TestPodsOfAVersionAreSlowOrCrashUntilItIsFixed(t *testing.T) {
 	s := start(t, controlplane.Options{Workloads: true})
 	for name, tc := range map[string]struct {
 		version string

@@ -46,7 +46,7 @@ func TestBadReleaseFailsAndNamesTheCulprit(t *testing.T) {
 	}
 }
 
-func TestFixWaitsForAPersonAfterAFailedBake(t *testing.T) {
+func TestFixWaitsForAUserAfterAFailedBake(t *testing.T) {
 	s, failed := breakRelease(t)
 	s.Publish(s.Release("1.2.1"))
 	held := s.AwaitCandidate("1.2.1")

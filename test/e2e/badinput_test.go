@@ -84,7 +84,7 @@ var mistakes = map[string]mistake{
 	},
 }
 
-func TestBadInputIsNamedOnceBlocksNothingElseAndIsMended(t *testing.T) {
+func TestBadInputIsNamedOnceBlocksNothingElseAndIsFixed(t *testing.T) {
 	t.Parallel()
 	for name, mistake := range mistakes {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestBadInputIsNamedOnceBlocksNothingElseAndIsMended(t *testing.T) {
 	}
 }
 
-func TestHealthCheckOfAMissingKustomizationHoldsReleasesBackUntilMended(t *testing.T) {
+func TestHealthCheckOfAMissingKustomizationHoldsReleasesBackUntilFixed(t *testing.T) {
 	s := newEnv(t)
 	s.CreateFlux()
 	offer(s)
@@ -150,7 +150,7 @@ func TestHealthCheckOfAMissingKustomizationHoldsReleasesBackUntilMended(t *testi
 	}
 }
 
-func TestTargetThatNamesNoRolloutIsToldOnce(t *testing.T) {
+func TestTargetThatNamesNoRolloutIsReportedOnce(t *testing.T) {
 	s := newEnv(t)
 	s.CreateFlux()
 	env.Eventually(t, "the event", func() (bool, string) {

@@ -17,7 +17,7 @@ import (
 )
 
 // This test does not run in parallel with others, because they have no login.
-func TestRegistryThatWantsALoginTellsWhatItsReleasesAre(t *testing.T) {
+func TestRegistryThatWantsALoginGivesTheMetadata(t *testing.T) {
 	s := env.New(t, plane)
 	plane.Registry.RequireLogin("flux", "secret")
 	t.Cleanup(func() { plane.Registry.RequireLogin("", "") })

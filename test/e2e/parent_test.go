@@ -151,7 +151,7 @@ func written(tags []string) (n int) {
 	return n
 }
 
-func TestParentThatTakesTheTagBackIsNamedAndNotFought(t *testing.T) {
+func TestParentThatTakesTheTagBackIsNamedAndNotOverwritten(t *testing.T) {
 	p := fight(t)
 	before, tags, since := p.Live(), p.tags(), time.Now()
 	env.Eventually(t, "the tag written once, and taken back", func() (bool, string) {

@@ -29,7 +29,7 @@ func TestFailedReleaseSucceedsWhenItIsRetriedAfterItsCauseIsGone(t *testing.T) {
 	}
 }
 
-func TestFixGoesOutPastTheFailureAndTheGate(t *testing.T) {
+func TestFixIsPromotedPastTheFailureAndTheGate(t *testing.T) {
 	s, _ := breakRelease(t)
 	s.Create(closedGate(s))
 	s.Publish(s.Release("1.2.1"))

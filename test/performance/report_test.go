@@ -38,7 +38,7 @@ func TestTableComparesFleetsAndMarksWhatIsOutOfRange(t *testing.T) {
 	}
 }
 
-func TestFleetIsComparedWithTheSmallestOnesBesideIt(t *testing.T) {
+func TestFleetIsComparedWithItsSmallestNeighbours(t *testing.T) {
 	worked := func(s size, work float64) result { return result{size: s, Figures: measured{"wave.work": work}} }
 	large, other := size{10000, 1}, size{1000, 100}
 	results := []result{

@@ -39,7 +39,7 @@ func (a *admission) Changes() source.Source {
 	})
 }
 
-func TestBesideAnotherCoordinatorNothingIsTouched(t *testing.T) {
+func TestNothingIsTouchedNextToAnotherCoordinator(t *testing.T) {
 	s := open(t)
 	s.deployed("a")
 	s.edit("a", version("2"))

@@ -124,7 +124,7 @@ func (s *testEnv) storesMistakes() error {
 }
 
 // A coordination that exists already reports its mistake.
-func TestMistakeTouchesNothingIsToldAndCanBeMended(t *testing.T) {
+func TestMistakeTouchesNothingIsReportedAndCanBeFixed(t *testing.T) {
 	for name, reason := range map[string]string{
 		"an empty selector":               coordinationv1.EmptySelectorReason,
 		"an operator that does not exist": coordinationv1.InvalidSelectorReason,
@@ -156,7 +156,7 @@ func TestMistakeTouchesNothingIsToldAndCanBeMended(t *testing.T) {
 
 // The waiting Deployments are not unpaused all at once, and the active one keeps the
 // turn.
-func TestMistakeInAWaveReleasesNobody(t *testing.T) {
+func TestMistakeInAWaveUnpausesNothing(t *testing.T) {
 	for name, selector := range mistakes {
 		t.Run(name, func(t *testing.T) {
 			s := three(t, resume)

@@ -38,7 +38,7 @@ func three(t *testing.T, edits ...func(*coordinationv1.DeploymentCoordination)) 
 
 func isRelease(write string) bool { return strings.HasPrefix(write, "patch Deployment ") }
 
-func TestWhoeverComesAfterACrashReleasesWhoHasTheTurn(t *testing.T) {
+func TestControllerAfterACrashUnpausesWhatHasTheTurn(t *testing.T) {
 	s := three(t)
 	s.edit("b", version("2"))
 	s.edit("c", version("2"))
@@ -66,7 +66,7 @@ func TestWhoeverComesAfterACrashReleasesWhoHasTheTurn(t *testing.T) {
 }
 
 // A write that succeeded although its response was lost is not made again.
-func TestReleaseWhoseAnswerWasLostIsSeen(t *testing.T) {
+func TestUnpausingWhoseAnswerWasLostIsSeen(t *testing.T) {
 	s := three(t)
 	s.edit("b", version("2"))
 	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
@@ -85,7 +85,7 @@ func TestReleaseWhoseAnswerWasLostIsSeen(t *testing.T) {
 	s.Expect(s.writes()).NotTo(ContainElement("patch Deployment b"))
 }
 
-func TestReleaseThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
+func TestUnpausingThatIsRejectedIsReportedAndTriedAgain(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.edit("b", version("2"))
@@ -148,7 +148,7 @@ func TestWriteThatIsNotWantedAnyMoreIsNoErrorAnyMore(t *testing.T) {
 }
 
 // An admission plugin with an old state pauses a Deployment again after it was unpaused.
-func TestReleaseThatAnAdmissionPluginUndoesIsNoRelease(t *testing.T) {
+func TestUnpausingThatAnAdmissionPluginUndoesIsNone(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.edit("b", version("2"))
@@ -180,7 +180,7 @@ func TestReleaseThatAnAdmissionPluginUndoesIsNoRelease(t *testing.T) {
 
 // As long as a Deployment that has begun to roll out by itself cannot be paused, no other
 // Deployment is unpaused.
-func TestNobodyIsReleasedBesideOneThatCannotBeStopped(t *testing.T) {
+func TestNothingIsUnpausedWhileOneCannotBeStopped(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.rest()
@@ -278,7 +278,7 @@ func TestChoiceThatCannotBeWrittenDownIsNotMade(t *testing.T) {
 	s.Expect(s.writes()).To(Equal([]string{"patch DeploymentCoordination/status shop"}), "nothing else is tried")
 }
 
-func TestStatusThatCannotBeWrittenIsTold(t *testing.T) {
+func TestStatusThatCannotBeWrittenIsReported(t *testing.T) {
 	s := three(t)
 	s.change("shop", minReady(5))
 	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
@@ -329,7 +329,7 @@ func TestTurnIsGivenByOneOfTwoControllers(t *testing.T) {
 }
 
 // A user changes the Deployment between the decision and the write.
-func TestReleaseIsMadeOnlyToTheVersionThatWasDecidedUpon(t *testing.T) {
+func TestOnlyTheVersionThatWasDecidedUponIsUnpaused(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	hold := sync.OnceFunc(func() { s.edit("a", userHeld(true)) })
@@ -350,7 +350,7 @@ func TestReleaseIsMadeOnlyToTheVersionThatWasDecidedUpon(t *testing.T) {
 }
 
 // A cache that lags shows an old journal. The controller does not act on it.
-func TestReleaseRestsOnTheJournalAsItIsStoredNow(t *testing.T) {
+func TestUnpausingRestsOnTheJournalAsItIsStoredNow(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.edit("b", version("2"))

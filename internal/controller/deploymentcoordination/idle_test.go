@@ -67,7 +67,7 @@ func TestPolicyCanBeChanged(t *testing.T) {
 	s.Expect(s.unpaused()).To(BeEmpty())
 }
 
-func TestPausedDeploymentThatFluxAppliesIsToldOnce(t *testing.T) {
+func TestPausedDeploymentThatFluxAppliesIsReportedOnce(t *testing.T) {
 	flux := func(d *appsv1.Deployment) {
 		d.Labels["kustomize.toolkit.fluxcd.io/name"], d.Labels["kustomize.toolkit.fluxcd.io/namespace"] = "shop", "flux-system"
 	}

@@ -22,7 +22,7 @@ func (s *testEnv) free() []string {
 	return names
 }
 
-func TestDeploymentsThatAreNoLongerSelectedAreGivenBack(t *testing.T) {
+func TestDeploymentsThatAreNoLongerSelectedAreUnpaused(t *testing.T) {
 	for name, c := range map[string]struct {
 		leaves func(*testEnv)
 		free   []string
@@ -63,7 +63,7 @@ func TestDeploymentsThatAreNoLongerSelectedAreGivenBack(t *testing.T) {
 
 // They get the annotation as soon as they are seen. Without it they could not be given
 // back.
-func TestDeploymentsThatArrivedPausedAreGivenBackToo(t *testing.T) {
+func TestDeploymentsThatArrivedPausedAreUnpausedToo(t *testing.T) {
 	s := open(t)
 	s.deploy("a", paused(true))
 	s.deploy("b", paused(true))
@@ -78,7 +78,7 @@ func TestDeploymentsThatArrivedPausedAreGivenBackToo(t *testing.T) {
 
 // The first implementation of this API took an empty selector for the whole namespace,
 // and set no annotation.
-func TestDeploymentsOfAnEmptySelectorAreReleasedWithTheirCoordination(t *testing.T) {
+func TestDeploymentsOfAnEmptySelectorAreUnpausedWithTheirCoordination(t *testing.T) {
 	s := open(t)
 	s.deploy("a", labelled("other"), paused(true))
 	s.deploy("b", labelled("other"), paused(true), userHeld(true))
@@ -97,7 +97,7 @@ func TestDeploymentsOfAnEmptySelectorAreReleasedWithTheirCoordination(t *testing
 	s.Expect(s.free()).To(Equal([]string{"a"}))
 }
 
-func TestPersonsHoldOutlivesTheCoordination(t *testing.T) {
+func TestPauseByAUserOutlivesTheCoordination(t *testing.T) {
 	s := three(t)
 	s.edit("b", userHeld(true))
 	s.rest()
@@ -119,7 +119,7 @@ func TestDeploymentsOfAnotherCoordinationStayHeld(t *testing.T) {
 	s.Expect(s.deployment("b").Annotations).To(HaveKeyWithValue(coordinationv1.HeldByAnnotation, "store"))
 }
 
-func TestPausesOfOthersAreNoneOfOurBusiness(t *testing.T) {
+func TestPausesOfOthersAreLeftAlone(t *testing.T) {
 	s := open(t)
 	s.deploy("theirs", labelled("other"), paused(true))
 	s.deploy("free", labelled("other"))

@@ -64,7 +64,7 @@ func TestFailureInKubernetesBlocksAndAFixGoesThrough(t *testing.T) {
 
 // The annotation rollout-paused stops Kubernetes half-way, and the rollout continues
 // afterwards.
-func TestPersonStopsARolloutHalfWay(t *testing.T) {
+func TestUserStopsARolloutHalfWay(t *testing.T) {
 	s := openStreet(t)
 	stuck, fix := s.stuck()
 	s.deploy([]string{"a", "b"}, paused(true), replicas(2))

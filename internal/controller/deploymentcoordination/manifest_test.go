@@ -37,7 +37,7 @@ func contested(name string) gomegatypes.GomegaMatcher {
 
 // A manifest that sets spec.paused overwrites it each time it is applied. As long as
 // there is nothing to roll out, the controller accepts that.
-func TestManifestThatSetsPausedIsNotFoughtOverWhileIdle(t *testing.T) {
+func TestManifestThatSetsPausedIsNotOverwrittenWhileIdle(t *testing.T) {
 	s := three(t)
 	off := false
 	s.apply("b", &off)
@@ -100,7 +100,7 @@ func TestRepeatedRemovalOfPausedIsNoticed(t *testing.T) {
 
 // A manifest that leaves the field out causes no conflict, and the controller owns only
 // two fields.
-func TestManifestThatDoesNotSpellPausedLeavesItAsItIs(t *testing.T) {
+func TestManifestThatDoesNotSetPausedLeavesItAsItIs(t *testing.T) {
 	s := open(t)
 	s.apply("a", nil)
 	s.finishes("a")

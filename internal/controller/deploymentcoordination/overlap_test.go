@@ -110,7 +110,7 @@ func TestLongestMinReadySecondsOfThoseThatSelectADeploymentCounts(t *testing.T) 
 	s.Expect(s.rest()).To(Equal(time.Minute))
 }
 
-func TestNobodyIsReleasedOnHalfAJournal(t *testing.T) {
+func TestNothingIsUnpausedOnHalfAJournal(t *testing.T) {
 	s := overlapping(t)
 	s.edit("b", version("2"))
 	refuse := true

@@ -158,7 +158,7 @@ func TestDeletionOfTheActiveDeploymentWakesTheController(t *testing.T) {
 	s.awaitEvents("shop", "Normal "+coordinationv1.ActiveDeploymentClearedEvent, 2) // and when b is done
 }
 
-func TestCoordinationThatIsDeletedGivesAllBack(t *testing.T) {
+func TestCoordinationThatIsDeletedUnpausesAll(t *testing.T) {
 	for name, absent := range map[string]bool{"while the controller runs": false, "while it does not": true} {
 		t.Run(name, func(t *testing.T) {
 			s := openStreet(t)

@@ -90,7 +90,7 @@ func TestTurnIsClearedWhenTheLastOneIsDeleted(t *testing.T) {
 }
 
 // A Deployment that is created again under the same name is another Deployment.
-func TestDeploymentThatIsCreatedAnewInheritsNothing(t *testing.T) {
+func TestDeploymentThatIsCreatedAgainInheritsNothing(t *testing.T) {
 	s := three(t, minReady(3600))
 	s.edit("a", version("2"))
 	s.rest()

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 )
 
-func TestEventIsNewsUntilAnEvaluationHasSeenIt(t *testing.T) {
+func TestEventIsAChangeUntilAnEvaluationHasSeenIt(t *testing.T) {
 	g := NewWithT(t)
 	key := types.NamespacedName{Namespace: "shop", Name: "web"}
 	k := &kustomizev1.Kustomization{Status: kustomizev1.KustomizationStatus{History: meta.History{{Digest: "a"}}}}

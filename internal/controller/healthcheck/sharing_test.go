@@ -278,7 +278,7 @@ func TestLookOfAnotherCheckIsNoEvidenceAfterAReset(t *testing.T) {
 	k.Expect(looks).To(Equal(2))
 }
 
-func TestReadThatFailsIsToldToAllChecksOfTheKustomization(t *testing.T) {
+func TestReadThatFailsIsReportedOnAllChecksOfTheKustomization(t *testing.T) {
 	k := openKiosk(t, map[string]string{"a": "web", "b": "web", "c": "web"}, func(string) health.Result {
 		unread := health.Pending("Could not observe it")
 		unread.Err = errors.New("broken")

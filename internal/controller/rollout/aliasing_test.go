@@ -26,7 +26,7 @@ import (
 // Objects in the cache for which Flux reports only Ready share that condition. A change
 // of one object after the read must not be written into the others: the client empties an
 // object before it decodes a response into it.
-func TestFieldsAreGivenBackWithoutAWriteToTheCache(t *testing.T) {
+func TestFieldsAreRelinquishedWithoutAWriteToTheCache(t *testing.T) {
 	s := openAfterUpstream(t, fixture.MakeRollout("shop"), nil)
 	s.Add(fixture.MakeKustomization("other").Obj())
 	for _, name := range []string{"shop", "other"} {

@@ -214,7 +214,7 @@ var mistakes = map[string]mistake{
 	},
 }
 
-func TestMistakeIsToldOnceAndBlocksNothingElseAndRecovers(t *testing.T) {
+func TestMistakeIsReportedOnceAndBlocksNothingElseAndRecovers(t *testing.T) {
 	for name, tt := range mistakes {
 		t.Run("the mistake is "+name, func(t *testing.T) {
 			s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", fixture.MakeRepository("spare").DrivenBy("shop").Obj())...)
@@ -319,7 +319,7 @@ func (s *testEnv) waitForRollout(wait bool) {
 	s.fluxApplies()
 }
 
-func TestAnnotationThatNamesNoRolloutIsToldOnceOnTheObject(t *testing.T) {
+func TestAnnotationThatNamesNoRolloutIsReportedOnceOnTheObject(t *testing.T) {
 	s := open(t,
 		fixture.MakeRepository("shop").DrivenBy("shpo").Tag("1.0.0").Obj(),
 		fixture.MakeKustomization("shop").DrivenBy("shpo", "VERSION").Obj(),

@@ -116,7 +116,7 @@ func TestLostHistoryIsTakenOverFromTheTargets(t *testing.T) {
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"), "the gate holds 1.1.0, although this history is new")
 }
 
-func TestLostHistoryOfTargetsThatDisagreeWaitsForAPerson(t *testing.T) {
+func TestLostHistoryOfTargetsThatDisagreeWaitsForAUser(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	s.writeVariableAsOurs("0.9.0")
@@ -163,7 +163,7 @@ func withoutTimes(status v1alpha1.RolloutStatus) map[string]any {
 	return map[string]any{"status": status, "conditions": conditions}
 }
 
-func TestEachTransitionIsToldOnce(t *testing.T) {
+func TestEachTransitionIsReportedOnce(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").BakeTime(10*time.Minute), "1.0.0")...)
 	for range 3 {
 		s.deployAndBake("shop")

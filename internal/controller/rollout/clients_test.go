@@ -83,10 +83,10 @@ func ownersOf(o client.Object, field string) []string {
 	return owners
 }
 
-// TestEnvironmentIsToldWhatItMayPromoteOn reads, through upstream's types, what a
+// TestEnvironmentSeesWhatItMayPromote reads, through upstream's types, what a
 // controller that promotes between environments needs. It skips entries without id or
 // revision, and stores the id in a key.
-func TestEnvironmentIsToldWhatItMayPromoteOn(t *testing.T) {
+func TestEnvironmentSeesWhatItMayPromote(t *testing.T) {
 	releases := []v1alpha1.VersionInfo{
 		fixture.MakeRelease("1.0.0").Revision("aaa").Obj(), fixture.MakeRelease("1.1.0").Revision("bbb").Obj(),
 		fixture.MakeRelease("1.2.0").Revision("ccc").Obj()}

@@ -356,7 +356,7 @@ func TestWhoeverTakesAFieldIsNamed(t *testing.T) {
 	}
 }
 
-func TestPersonWhoChangesAFieldNowAndThenContestsNothing(t *testing.T) {
+func TestUserWhoChangesAFieldNowAndThenContestsNothing(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	for range 3 {

@@ -124,7 +124,7 @@ func TestOtherContentAtThePullIsNoProof(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.StalledCondition)).To(Equal(condition{}))
 }
 
-func TestContentThatOnlyACacheStillShowsIsNoNews(t *testing.T) {
+func TestContentThatOnlyACacheStillShowsIsNoChange(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	s.keep(&sourcev1.OCIRepositoryList{})

@@ -39,9 +39,9 @@ func (s *testEnv) addAll(objects []client.Object) {
 	}
 }
 
-// TestThousandGatesAreToldInAFewWords: the status stays small, the blocking gates come
+// TestThousandGatesAreReportedInAFewWords: the status stays small, the blocking gates come
 // first, one event reports them, and the removal of a gate is noticed.
-func TestThousandGatesAreToldInAFewWords(t *testing.T) {
+func TestThousandGatesAreReportedInAFewWords(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	var gates []client.Object

@@ -85,7 +85,7 @@ func TestBakeBeginsOnceHelmIsDone(t *testing.T) {
 	}
 }
 
-func TestUpgradeThatFailsIsToldInHelmsWords(t *testing.T) {
+func TestUpgradeThatFailsIsReportedInHelmsWords(t *testing.T) {
 	s := open(t, charted(fixture.MakeRollout("shop").DeployTimeout(10*time.Minute))...)
 	s.rest("shop")
 	s.fluxApplies()

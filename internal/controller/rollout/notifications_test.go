@@ -116,7 +116,7 @@ func TestSetOfReleasesIsDetectedAtOnce(t *testing.T) {
 	s.Expect(heard(s.notifications.Take(), "Rollout")[0]).To(Equal("info ReleaseDetected 1.2.0: release 1.2.0 was detected, and 2 releases before it"))
 }
 
-func TestClosedScheduleIsToldWithoutAlarm(t *testing.T) {
+func TestClosedScheduleIsReportedWithoutAlarm(t *testing.T) {
 	s := openLabelledShop(t, nil)
 	s.Add(fixture.MakeSchedule("nights").Deny().Obj())
 	s.notifications.Take()
@@ -267,9 +267,9 @@ func TestFluxEventMetadataIsBounded(t *testing.T) {
 	s.Expect(size).To(BeNumerically("<", 8<<10), "bytes")
 }
 
-// TestSameWordsAreAnotherFact: notification-controller recognises duplicates by the
+// TestSameMessageIsAnotherFact: notification-controller recognises duplicates by the
 // message, the revision and the token, and drops them.
-func TestSameWordsAreAnotherFact(t *testing.T) {
+func TestSameMessageIsAnotherFact(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").SelectAllChecks(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.deploy("shop")
 	tokens := map[string]bool{}
@@ -286,7 +286,7 @@ func TestSameWordsAreAnotherFact(t *testing.T) {
 	s.Expect(tokens).To(HaveLen(3))
 }
 
-func TestNothingIsToldThatWasNotStored(t *testing.T) {
+func TestNothingIsReportedThatWasNotStored(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.Wire.Fail = func(int, string, client.Object) fixture.Fault { return fixture.Fault{Err: errors.New("out of order")} }
 	_, err := s.try("shop")
@@ -330,7 +330,7 @@ func heard(events []eventv1.Event, kind string) []string {
 	return all
 }
 
-func TestPageOfEventsTellsTheirSeverity(t *testing.T) {
+func TestPageOfEventsHasTheirSeverity(t *testing.T) {
 	g := NewWithT(t)
 	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "spec", "v1alpha1", "rollouts.md"))
 	g.Expect(err).NotTo(HaveOccurred())

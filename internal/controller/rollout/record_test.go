@@ -166,7 +166,7 @@ func (s *testEnv) deployAndBake(name string) {
 	s.rest(name)
 }
 
-func TestTargetsThatComeAlongOneByOneAreNoNewsByThemselves(t *testing.T) {
+func TestTargetsThatAreAppliedOneByOneAreNoChangeByThemselves(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.rest("shop")
 	s.Wire.Forget()
@@ -215,7 +215,7 @@ func (s *testEnv) withdraw() {
 	s.ChangeStatus(fixture.MakePolicy("shop").Obj(), func(o client.Object) { forgetLatest(o) })
 }
 
-func TestCheckThatKeepsAPromotionWaitingIsToldOnce(t *testing.T) {
+func TestCheckThatKeepsAPromotionWaitingIsReportedOnce(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").SelectAllChecks(), "1.0.0", fixture.MakeHealthCheck("web").Obj())...)
 	s.rest("shop")
 	s.fluxApplies()

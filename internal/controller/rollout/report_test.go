@@ -52,7 +52,7 @@ func TestCandidatesAndGatesAreShownInEachState(t *testing.T) {
 	}
 }
 
-func TestDeploymentBlockedTellsOfHealthWhateverElseHolds(t *testing.T) {
+func TestDeploymentBlockedShowsHealthWhateverElseHolds(t *testing.T) {
 	s := open(t, shopWith(baked(), "1.0.0", fixture.MakeHealthCheck("smoke").Obj())...)
 	s.deployAndBake("shop")
 	blocked := func() condition {
@@ -146,7 +146,7 @@ func (s *testEnv) failReads(broken func(client.Object, client.ObjectList) bool) 
 	s.restart()
 }
 
-func TestOrderOfACacheIsNoNews(t *testing.T) {
+func TestOrderOfACacheIsNoChange(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").SelectAllChecks(), "1.0.0",
 		fixture.MakeHealthCheck("a").Obj(), fixture.MakeHealthCheck("b").Obj(),
 		fixture.MakeGate("a", "shop").Closed().Obj(), fixture.MakeGate("b", "shop").Closed().Obj(),
@@ -175,7 +175,7 @@ func TestOrderOfACacheIsNoNews(t *testing.T) {
 	s.Expect(s.rollout("shop").Status).To(Equal(before))
 }
 
-func TestTagThatIsPushedAgainIsToldOnceAndPromotesNothing(t *testing.T) {
+func TestTagThatIsPushedAgainIsReportedOnceAndPromotesNothing(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	digest := func(of string) {
 		s.ChangeStatus(fixture.MakePolicy("shop").Obj(), func(o client.Object) { o.(*imagev1.ImagePolicy).Status.LatestRef.Digest = of })

@@ -43,7 +43,7 @@ func (s *testEnv) fail() {
 	s.Expect(s.rollout("shop").Current().State()).To(Equal(v1alpha1.BakeFailed))
 }
 
-func TestForcedReleaseGoesOutOnceAndAutomationComesBack(t *testing.T) {
+func TestForcedReleaseIsPromotedOnceAndAutomationComesBack(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.1.0", fixture.MakeGate("manual", "shop").Closed().Obj())...)
 	s.deploy("shop")
 	s.scanFinds("1.0.0", "1.1.0")
@@ -156,7 +156,7 @@ func TestStatusSaysThatACandidateIsBypassed(t *testing.T) {
 	s.Expect(s.rollout("shop").Status.Gates[0].BypassGates).To(BeFalse())
 }
 
-func TestFixGoesOutPastItsSickPredecessor(t *testing.T) {
+func TestFixIsPromotedAfterItsUnhealthyPredecessor(t *testing.T) {
 	s := open(t, shopWith(baked(), "1.0.0", fixture.MakeHealthCheck("smoke").Obj())...)
 	s.deploy("shop")
 	s.Pass(10 * time.Minute)
@@ -190,7 +190,7 @@ func TestFixGoesOutPastItsSickPredecessor(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.BakeFailureDisabledCondition).Reason).To(Equal(v1alpha1.NormalReason))
 }
 
-func TestRetryJudgesTheSameEntryAnew(t *testing.T) {
+func TestRetryJudgesTheSameEntryAgain(t *testing.T) {
 	s := open(t, shopWith(baked().DeployTimeout(5*time.Minute), "1.0.0", fixture.MakeHealthCheck("smoke").Obj())...)
 	s.fail()
 	before := s.rollout("shop").Current()

@@ -24,10 +24,10 @@ func said(text string) string {
 	return strconv.Quote(text)
 }
 
-// TestStrangeTextsAreRefusedInAFewWordsAndRecovers passes each text in each way in which
+// TestStrangeTextsAreRejectedInAFewWordsAndRecover passes each text in each way in which
 // a user can pass one. Nothing panics. Each text is answered where it was set, in bounds,
 // with one write. Once it is fixed, the Rollout continues.
-func TestStrangeTextsAreRefusedInAFewWordsAndRecovers(t *testing.T) {
+func TestStrangeTextsAreRejectedInAFewWordsAndRecover(t *testing.T) {
 	const forced, bypass = v1alpha1.ForceDeployAnnotation, v1alpha1.BypassGatesAnnotation
 	for way, tt := range map[string]struct {
 		say func(*testEnv, string)

@@ -154,7 +154,7 @@ func TestIdsOfUpstreamGoOn(t *testing.T) {
 		"tag": "1.15.0", "VERSION": "1.15.0", "CART": "2.0.0", "TIER": "gold", "REGION": "eu"}))
 }
 
-func TestFieldsThatUpstreamOwnedAreGivenBackOnce(t *testing.T) {
+func TestFieldsThatUpstreamOwnedAreRelinquishedOnce(t *testing.T) {
 	s := openAfterUpstream(t, fixture.MakeRollout("shop"), asUpstreamLeftIt)
 	s.Expect(apierrors.IsConflict(s.appliesUnforced("somebody", userChangesKeys))).To(BeTrue(), "upstream owns the keys of others")
 	s.rest("shop")
@@ -173,7 +173,7 @@ func TestFieldsThatUpstreamOwnedAreGivenBackOnce(t *testing.T) {
 	s.Expect(s.Wire.Writes()).To(BeEmpty())
 }
 
-func TestKeyWhoseAnnotationGoesIsHandedBackAsItIs(t *testing.T) {
+func TestKeyWhoseAnnotationIsRemovedIsRelinquishedAsItIs(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.Change(&kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, annotate("MORE", "shop"))
 	s.deploy("shop")

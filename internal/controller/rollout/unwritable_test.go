@@ -13,9 +13,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// TestRolloutTooLargeForAStatusIsToldOnceAndPromotesNothing: users have filled the
+// TestRolloutTooLargeForAStatusIsReportedOnceAndPromotesNothing: users have filled the
 // Rollout up to the limit of etcd, and a status does not fit any more.
-func TestRolloutTooLargeForAStatusIsToldOnceAndPromotesNothing(t *testing.T) {
+func TestRolloutTooLargeForAStatusIsReportedOnceAndPromotesNothing(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
 	s.Events.Take()

@@ -179,7 +179,7 @@ func (s *testEnv) markSuccessful() {
 	})
 }
 
-func TestPersonWhoMarksAPromotionSuccessfulIsBelieved(t *testing.T) {
+func TestUserWhoMarksAPromotionSuccessfulIsBelieved(t *testing.T) {
 	for _, state := range statesOfABake {
 		if state.kstatus == status.CurrentStatus || state.name == "nothing promoted yet" {
 			continue // the dashboard offers it for running and failed promotions
@@ -265,7 +265,7 @@ func failAfter(t *testing.T, d time.Duration) *testEnv {
 	return s
 }
 
-func TestBakeThatAPersonLetsGoOnGoesOnFromWhereItStarted(t *testing.T) {
+func TestBakeThatAUserLetsGoOnGoesOnFromWhereItStarted(t *testing.T) {
 	s := failAfter(t, 4*time.Minute)
 	s.Pass(2 * time.Minute) // beyond the deadline of a promotion that has not started to bake
 	s.letGoOn()

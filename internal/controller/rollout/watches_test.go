@@ -174,7 +174,7 @@ func TestMissingPermissionOnATargetIsShownAndRecovers(t *testing.T) {
 	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded})
 }
 
-func TestMendedAnnotationReachesTheRolloutAtOnce(t *testing.T) {
+func TestFixedAnnotationReachesTheRolloutAtOnce(t *testing.T) {
 	s := open(t, fixture.MakeScan("shop").Obj(), fixture.MakePolicy("shop").Latest("1.0.0").Obj(), fixture.MakeRollout("shop").Obj(),
 		fixture.MakeRepository("shop").DrivenBy("shpo").Obj())
 	s.play(t, testPlane.RESTConfig())

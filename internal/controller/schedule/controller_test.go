@@ -140,7 +140,7 @@ func TestScheduleFollowsTheClocksThatAreSet(t *testing.T) {
 	s.Expect(s.Passing()).To(Equal([]string{"shop closed"}))
 }
 
-func TestScheduleThatCannotBeEvaluatedIsClosedUntilItIsMended(t *testing.T) {
+func TestScheduleThatCannotBeEvaluatedIsClosedUntilItIsFixed(t *testing.T) {
 	bad := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: "Is"}}}
 	for name, tt := range map[string]struct {
 		spoil   func(gather.Schedule)

@@ -67,7 +67,7 @@ func TestPodsAreWatchedOnceHoweverLongTheirListTakes(t *testing.T) {
 	g.Expect(watched.sources).To(Equal(1))
 }
 
-func TestWatchOnPodsThatCannotBeBeginsAnew(t *testing.T) {
+func TestWatchOnPodsThatCannotBeBeginsAgain(t *testing.T) {
 	g := NewWithT(t)
 	watched, pods := &watching{}, slowSource{listed: make(chan error, 1)}
 	w := &podWatch{cache: indexless{}, controller: watched, source: func() source.SyncingSource { return pods }}

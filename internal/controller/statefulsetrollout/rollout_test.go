@@ -160,7 +160,7 @@ func TestSetThatGrowsOrShrinksIsNotReady(t *testing.T) {
 	})
 }
 
-func TestSetWithAnotherStrategyStopsItsGroupUntilItIsMended(t *testing.T) {
+func TestSetWithAnotherStrategyStopsItsGroupUntilItIsFixed(t *testing.T) {
 	s := open(t, zone("zone-a", 2))
 	s.hold("zone-a-0")
 	s.play(t)

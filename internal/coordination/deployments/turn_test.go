@@ -651,7 +651,7 @@ func TestNothingIsTouched(t *testing.T) {
 	}
 }
 
-func TestGivingBack(t *testing.T) {
+func TestUnpausingThoseThatLeave(t *testing.T) {
 	t.Parallel()
 
 	gone := func(d *deployments.Deployment) { idle(d); d.HeldBy = "gone" }

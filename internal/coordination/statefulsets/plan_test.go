@@ -119,7 +119,7 @@ func TestSetWaitsUntilAllOthersAreReady(t *testing.T) {
 	})
 }
 
-func TestToldSets(t *testing.T) {
+func TestReportedSets(t *testing.T) {
 	for name, tt := range map[string]struct {
 		sets sets
 		want []string
@@ -396,7 +396,7 @@ func TestTurnLastsUntilTheSetIsComplete(t *testing.T) {
 	}
 }
 
-func TestBeginningAndEndOfATurnAreTold(t *testing.T) {
+func TestBeginningAndEndOfATurnAreReported(t *testing.T) {
 	for name, tt := range map[string]struct {
 		sets     sets
 		last     types.UID

@@ -296,7 +296,7 @@ func letsNobodyIn(repository *imagev1.ImageRepository) *imagev1.ImageRepository 
 	return repository
 }
 
-func TestNamespacesThatCannotBeReadTellNothingOfImageRepositories(t *testing.T) {
+func TestNamespacesThatCannotBeReadRevealNothingOfImageRepositories(t *testing.T) {
 	for name, repository := range map[string][]client.Object{
 		"there is none": nil,
 		"there is one":  {fixture.MakeScan("web").InNamespace("registry").AccessFrom(nil).Found("1.1.0").Obj()},

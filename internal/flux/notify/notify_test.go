@@ -100,7 +100,7 @@ func TestEventThatWasInterruptedIsTheNext(t *testing.T) {
 	NewWithT(t).Expect(waiting(&Sender{queue: q})).To(Equal([]string{"0", "2", "1"}))
 }
 
-func TestHungEndpointCostsAttemptsAndIsToldOnce(t *testing.T) {
+func TestHungEndpointCostsAttemptsAndIsReportedOnce(t *testing.T) {
 	e := openEndpoint(t, hang)
 	s := e.sender(t, func(s *Sender) { s.patience = 100 * time.Millisecond }) // enough for a request to arrive on a busy machine
 	for n := range 3 {

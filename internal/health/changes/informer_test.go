@@ -11,7 +11,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 )
 
-func TestInformerKeepsOnlyWhatTellsOfAChange(t *testing.T) {
+func TestInformerKeepsOnlyWhatShowsAChange(t *testing.T) {
 	g := NewWithT(t)
 	labels := map[string]string{kustomization.OwnerNameLabel: "web", kustomization.OwnerNamespaceLabel: "shop"}
 	want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{

@@ -122,7 +122,7 @@ func TestKindIsWatchedFromWhenItIsFirstUsed(t *testing.T) {
 	g.Expect(c.lists(deployments)).To(Equal(1))
 }
 
-func TestEveryChangeOfAnObjectIsTold(t *testing.T) {
+func TestEveryChangeOfAnObjectIsReported(t *testing.T) {
 	g := NewWithT(t)
 	c := start(t)
 	use := func() bool { return c.Use(user, []schema.GroupVersionResource{deployments}) }

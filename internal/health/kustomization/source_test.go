@@ -13,7 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 )
 
-func TestEventsOfAKustomizationThatAreNews(t *testing.T) {
+func TestEventsOfAKustomizationThatAreChanges(t *testing.T) {
 	type change = func(*kustomizev1.Kustomization)
 	conditions := func(c ...metav1.Condition) change {
 		return func(k *kustomizev1.Kustomization) { k.Status.Conditions = c }
@@ -50,9 +50,9 @@ func TestEventsOfAKustomizationThatAreNews(t *testing.T) {
 	}
 }
 
-// TestMessageOfSuccessIsNoNews verifies that the message of a Ready condition does
+// TestMessageOfSuccessIsNoChange verifies that the message of a Ready condition does
 // not count: a cached copy does not contain it.
-func TestMessageOfSuccessIsNoNews(t *testing.T) {
+func TestMessageOfSuccessIsNoChange(t *testing.T) {
 	g := NewWithT(t)
 	full := source([]metav1.Condition{ready, condition(meta.ReconcilingCondition, metav1.ConditionTrue, "Progressing", "x")}, webID)
 	full.Status.Conditions[0].Message = "Applied revision: 1"

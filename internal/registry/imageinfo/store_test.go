@@ -142,7 +142,7 @@ func tags(answers []promotion.Metadata) []string {
 	return all
 }
 
-func TestAllThatARolloutAsksForIsToldAtOnce(t *testing.T) {
+func TestAllRequestsOfARolloutAreAnsweredAtOnce(t *testing.T) {
 	o := openOffice(t)
 	o.Expect(o.Ask(shop, "", images("1", "2", "3"))).To(BeEmpty())
 	o.Eventually(o.calls).Should(Equal([]types.NamespacedName{shop}))
@@ -214,7 +214,7 @@ func TestMissingImageIsRequestedSoonAndThenSeldom(t *testing.T) {
 	o.Eventually(o.calls).Should(Equal([]types.NamespacedName{shop}))
 }
 
-func TestMissingImageIsRequestedSoonAgainWhenThatMayBeMended(t *testing.T) {
+func TestMissingImageIsRequestedSoonAgainWhenItMayBeThere(t *testing.T) {
 	o := openOffice(t)
 	o.fail("1", registry.ErrNotFound)
 	o.Ask(shop, "broken", images("1"))
@@ -227,7 +227,7 @@ func TestMissingImageIsRequestedSoonAgainWhenThatMayBeMended(t *testing.T) {
 	o.Eventually(o.questions).Should(HaveLen(4))
 }
 
-func TestFailureIsToldOnceForAsLongAsTheImageRepositoryIsAskedFor(t *testing.T) {
+func TestFailureIsReportedOnceForAsLongAsTheImageRepositoryIsAskedFor(t *testing.T) {
 	o := openOffice(t)
 	o.fail("1", errAway)
 	o.fail("2", errAway)
@@ -258,7 +258,7 @@ func TestAbandonedRequestIsNotContinued(t *testing.T) {
 	o.Expect(o.questions()).To(HaveLen(1))
 }
 
-func TestImpossibleRequestIsTriedAgainWhenThatIsMended(t *testing.T) {
+func TestImpossibleRequestIsTriedAgainWhenThatIsFixed(t *testing.T) {
 	for name, err := range map[string]error{"invalid": registry.ErrInvalid, "not there": registry.ErrNotFound, "away": errAway} {
 		t.Run(name, func(t *testing.T) {
 			o := openOffice(t)

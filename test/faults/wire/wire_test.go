@@ -226,7 +226,7 @@ func TestFaultIsFollowedUpBeforeTheClientLearnsOfIt(t *testing.T) {
 	}
 }
 
-func TestRequestsAreToldApartAndWritesAreNumbered(t *testing.T) {
+func TestRequestsAreDistinguishedAndWritesAreNumbered(t *testing.T) {
 	wire, _, client := openTo(t)
 	for _, r := range [][2]string{
 		{"GET", "/api"},

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestReadTellsSuitesAndTheirTests(t *testing.T) {
+func TestReadReturnsSuitesAndTheirTests(t *testing.T) {
 	const printed = `
 {"ImportPath":"x","Action":"build-output","Output":"# x\n"}
 {"Action":"start","Package":"github.com/fluxrollouts/rollout-controller/internal/a"}
@@ -56,7 +56,7 @@ func TestReadRefusesWhatIsNoJSON(t *testing.T) {
 	}
 }
 
-func TestRunReturnsTheSuitesBesideAFailure(t *testing.T) {
+func TestRunReturnsTheSuitesAlsoAfterAFailure(t *testing.T) {
 	const line = `{"Action":"fail","Package":"p","Elapsed":1}`
 	var failed *exec.ExitError
 	suites, err := Run(exec.CommandContext(t.Context(), "sh", "-c", "echo '"+line+"'; exit 1"), func(Suite) {})

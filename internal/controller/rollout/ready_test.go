@@ -42,7 +42,7 @@ func TestReadySaysAllThatHoldsARelease(t *testing.T) {
 }
 
 // Flux reports with each attempt how long it took.
-func TestFailureThatTakesLongerIsNoNews(t *testing.T) {
+func TestFailureThatTakesLongerIsNoChange(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.rest("shop")
 	s.fluxFails("shop", "health check failed after 25.062501ms: Deployment shop")

@@ -254,8 +254,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestFailuresAreTold verifies the notes about writes that fail.
-func TestFailuresAreTold(t *testing.T) {
+// TestFailuresAreReported verifies the notes about writes that fail.
+func TestFailuresAreReported(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

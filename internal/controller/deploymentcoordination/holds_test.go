@@ -13,7 +13,7 @@ import (
 )
 
 // A pause without the annotation looks like a pause by the controller.
-func TestBarePauseOfTheActiveDeploymentIsUndone(t *testing.T) {
+func TestPauseOfTheActiveDeploymentWithoutAnnotationIsUndone(t *testing.T) {
 	for name, at := range map[string]func(*testEnv){
 		"half-way": func(*testEnv) {},
 		"with Pods that are not ready": func(s *testEnv) {
@@ -40,7 +40,7 @@ func TestBarePauseOfTheActiveDeploymentIsUndone(t *testing.T) {
 	}
 }
 
-func TestPersonHoldsTheActiveDeploymentByAnnotation(t *testing.T) {
+func TestAnnotationOfAUserPausesTheActiveDeployment(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"))
 	s.edit("b", version("2"))
@@ -64,7 +64,7 @@ func TestPersonHoldsTheActiveDeploymentByAnnotation(t *testing.T) {
 	s.stays("b")
 }
 
-func TestPersonHoldsAWaitingDeploymentByAnnotation(t *testing.T) {
+func TestAnnotationOfAUserKeepsAWaitingDeploymentPaused(t *testing.T) {
 	s := three(t)
 	s.edit("a", version("2"), userHeld(true))
 	s.edit("b", version("2"))
