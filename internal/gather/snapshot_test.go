@@ -3,7 +3,6 @@
 package gather
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -16,21 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
-
-// builder makes a reader of objects in memory, with the indexes that caches have.
-type builder struct{ *fake.ClientBuilder }
-
-func (b builder) IndexField(_ context.Context, o client.Object, field string, values client.IndexerFunc) error {
-	b.WithIndex(o, field, values)
-	return nil
-}
 
 func scheme(g Gomega) *runtime.Scheme {
 	scheme := runtime.NewScheme()
@@ -39,12 +29,14 @@ func scheme(g Gomega) *runtime.Scheme {
 	return scheme
 }
 
-func readerOf(t *testing.T, objects ...client.Object) client.WithWatch {
+// readerOf returns a reader of objects in memory, with the indexes that caches have.
+func readerOf(t *testing.T, objects ...client.Object) *snapshot.Snapshot {
 	t.Helper()
 	g := NewWithT(t)
-	b := builder{fake.NewClientBuilder().WithScheme(scheme(g)).WithObjects(objects...)}
-	g.Expect(Index(t.Context(), b)).To(Succeed())
-	return b.Build()
+	s, err := snapshot.New(scheme(g), objects...)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(Index(t.Context(), s)).To(Succeed())
+	return s
 }
 
 // shop returns what an environment consists of in which 1.0.0 runs and 1.1.0 waits.
@@ -92,41 +84,35 @@ func TestSnapshotOfObjectsIsDecidedLikeACluster(t *testing.T) {
 func TestReadErrorIsAFactOfTheSnapshot(t *testing.T) {
 	forbidden := apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("x").GroupResource(), "", nil)
 	for name, tt := range map[string]struct {
-		refuse  func(client.ObjectList) bool
+		refused client.ObjectList
 		problem func(Snapshot) *promotion.Problem
 		want    promotion.Problem
 	}{
 		"gates": {
-			func(list client.ObjectList) bool { _, is := list.(*v1alpha1.RolloutGateList); return is },
+			&v1alpha1.RolloutGateList{},
 			func(s Snapshot) *promotion.Problem { return s.Gates.Problem },
 			promotion.Problem{Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read: Forbidden"},
 		},
 		"schedules": {
-			func(list client.ObjectList) bool { _, is := list.(*v1alpha1.ClusterRolloutScheduleList); return is },
+			&v1alpha1.ClusterRolloutScheduleList{},
 			func(s Snapshot) *promotion.Problem { return s.Gates.Problem },
 			promotion.Problem{Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read: Forbidden"},
 		},
 		"HealthChecks": {
-			func(list client.ObjectList) bool { _, is := list.(*v1alpha1.HealthCheckList); return is },
+			&v1alpha1.HealthCheckList{},
 			func(s Snapshot) *promotion.Problem { return s.Health.Problem },
 			promotion.Problem{Reason: v1alpha1.HealthCheckListFailedReason, Message: "the HealthChecks could not be read: Forbidden"},
 		},
 		"targets": {
-			func(list client.ObjectList) bool { _, is := list.(*sourcev1.OCIRepositoryList); return is },
+			&sourcev1.OCIRepositoryList{},
 			func(s Snapshot) *promotion.Problem { return s.Targets.Problem },
 			promotion.Problem{Reason: v1alpha1.RolloutFailedReason, Message: "the targets could not be read: Forbidden"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			reader := interceptor.NewClient(readerOf(t, shop()...), interceptor.Funcs{
-				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-					if tt.refuse(list) {
-						return forbidden
-					}
-					return c.List(ctx, list, options...)
-				},
-			})
+			reader := readerOf(t, shop()...)
+			g.Expect(reader.Fail(tt.refused, forbidden)).To(Succeed())
 			s := Gatherer{Client: reader, Live: reader}.Gather(t.Context(), running(), fixture.Noon)
 			g.Expect(s.Err).To(MatchError(forbidden))
 			g.Expect(tt.problem(s)).To(Equal(&tt.want))

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var _ client.Reader = (*Snapshot)(nil)
+
+// Get fills an object. It returns a NotFound error if there is none, and the error of the
+// kind if that could not be read.
+func (s *Snapshot) Get(_ context.Context, key client.ObjectKey, out client.Object, _ ...client.GetOption) error {
+	s.prepare()
+	of, err := s.kindOf(out)
+	if err != nil {
+		return err
+	}
+	k := s.kinds[of]
+	switch {
+	case k == nil || k.err == nil && k.objects[key] == nil:
+		plural, _ := meta.UnsafeGuessKindToResource(of.WithVersion(""))
+		return apierrors.NewNotFound(plural.GroupResource(), key.Name)
+	case k.err != nil:
+		return k.err
+	}
+	return fill(out, k.objects[key])
+}
+
+// fill copies an object into another one, which has the same type or only metadata.
+func fill(out, from client.Object) error {
+	if metadata, ok := out.(*metav1.PartialObjectMetadata); ok {
+		of := metadata.GroupVersionKind()
+		*metadata = *metadataOf(from, of)
+		return nil
+	}
+	to, stored := reflect.ValueOf(out), reflect.ValueOf(from.DeepCopyObject())
+	if to.Type() != stored.Type() {
+		return fmt.Errorf("a %T cannot be read as a %T", from, out)
+	}
+	to.Elem().Set(stored.Elem())
+	return nil
+}
+
+func metadataOf(o client.Object, of schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	metadata := meta.AsPartialObjectMetadata(o.DeepCopyObject().(client.Object))
+	metadata.SetGroupVersionKind(of)
+	return metadata
+}
+
+// List fills a list with the objects of a kind, sorted by namespace and name. It serves
+// namespaces, labels and the fields of its indexes, and ignores limits.
+func (s *Snapshot) List(_ context.Context, out client.ObjectList, options ...client.ListOption) error {
+	s.prepare()
+	of, err := s.kindOf(out)
+	if err != nil {
+		return err
+	}
+	k := s.kinds[of]
+	if k == nil {
+		return meta.SetList(out, nil) //nolint:wrapcheck // only a type that is no list fails
+	}
+	if k.err != nil {
+		return k.err
+	}
+	o := (&client.ListOptions{}).ApplyOptions(options)
+	objects, err := k.matching(o.FieldSelector)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", of, err)
+	}
+	return setItems(out, objects, o)
+}
+
+// matching returns the objects that a selector of an indexed field selects.
+func (k *kind) matching(selector fields.Selector) ([]client.Object, error) {
+	if selector == nil || selector.Empty() {
+		return k.sorted, nil
+	}
+	all := selector.Requirements()
+	if len(all) != 1 || all[0].Operator != selection.Equals && all[0].Operator != selection.DoubleEquals {
+		return nil, fmt.Errorf("%q does not ask for one value of one field", selector)
+	}
+	found, ok := k.found[all[0].Field]
+	if !ok {
+		return nil, fmt.Errorf("%s has no index", all[0].Field)
+	}
+	return found[all[0].Value], nil
+}
+
+func setItems(out client.ObjectList, objects []client.Object, o *client.ListOptions) error {
+	partial, metadata := out.(*metav1.PartialObjectMetadataList)
+	var items []runtime.Object
+	for _, object := range objects {
+		if !selected(object, o) {
+			continue
+		}
+		switch {
+		case metadata:
+			of := partial.GroupVersionKind()
+			of.Kind = of.Kind[:len(of.Kind)-len("List")]
+			items = append(items, metadataOf(object, of))
+		case o.UnsafeDisableDeepCopy != nil && *o.UnsafeDisableDeepCopy:
+			items = append(items, object)
+		default:
+			items = append(items, object.DeepCopyObject())
+		}
+	}
+	return meta.SetList(out, items) //nolint:wrapcheck // it names both types
+}
+
+func selected(object client.Object, o *client.ListOptions) bool {
+	return (o.Namespace == "" || o.Namespace == object.GetNamespace()) &&
+		(o.LabelSelector == nil || o.LabelSelector.Matches(labels.Set(object.GetLabels())))
+}
