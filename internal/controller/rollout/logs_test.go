@@ -49,7 +49,7 @@ func TestEachTransitionOfAPromotionIsLoggedOnce(t *testing.T) {
 	}))
 	s.fluxApplies()
 	s.rest("shop")
-	s.Expect(s.heard()).To(BeEmpty(), "that that targets progress is reported with what follows")
+	s.Expect(s.heard()).To(BeEmpty(), "that targets progress is reported with what follows")
 	s.checksSay(v1alpha1.HealthStatusHealthy)
 	s.rest("shop")
 	s.Expect(s.heard()).To(Equal([]string{

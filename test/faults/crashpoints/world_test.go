@@ -101,15 +101,6 @@ func (w *world) get(object client.Object) bool {
 	return shared.reader.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: object.GetName()}, object) == nil
 }
 
-// change changes an object as a user does.
-func (w *world) change(object client.Object, change func()) {
-	w.t.Helper()
-	w.read(object)
-	before := object.DeepCopyObject().(client.Object)
-	change()
-	w.must(shared.Client().Patch(w.t.Context(), object, client.MergeFrom(before), client.FieldOwner("user")))
-}
-
 // Release acts in the place of image-reflector-controller, which has found another tag.
 func (w *world) Release(tag string) {
 	w.t.Helper()
