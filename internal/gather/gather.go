@@ -55,8 +55,8 @@ type Images interface {
 
 // Memory is what a controller remembers of its own writes, and what no cache shows.
 type Memory interface {
-	// Ahead reports whether the copy of an object is older than the last write to it.
-	Ahead(copied client.Object) bool
+	// Stale reports whether the copy of an object is older than the last write to it.
+	Stale(copied client.Object) bool
 	// Judge returns the state of a target, given what its copy shows.
 	Judge(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) (promotion.Target, error)
 	// Checks returns HealthChecks as they count, and why some cannot be reset, by

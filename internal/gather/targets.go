@@ -59,7 +59,7 @@ func (g Gatherer) observe(ctx context.Context, s *Snapshot, t targets.Target) (p
 	rollout, version := s.Rollout, s.version()
 	seen := g.permitted(t, t.Observe(rollout, version))
 	seen.Unset = rollout.Current() == nil && t.Unset()
-	if seen.State == v1alpha1.TargetApplied && g.Memory != nil && g.Memory.Ahead(t.Object()) {
+	if seen.State == v1alpha1.TargetApplied && g.Memory != nil && g.Memory.Stale(t.Object()) {
 		seen.State = v1alpha1.TargetPending // the cache does not show our write yet
 	}
 	seen = remember(rollout.Status.Targets, t, seen, version)

@@ -238,7 +238,7 @@ type Requests struct {
 	// Consumed are the annotations of the Rollout that are used up or answered. They are
 	// removed once the decision is recorded.
 	Consumed []string
-	// Answers report those of the spent requests that had no effect.
+	// Answers report those of the consumed requests that had no effect.
 	Answers []Note
 	// Declined explains why a request that stays on the Rollout has no effect; nil if there
 	// is none.

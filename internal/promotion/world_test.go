@@ -466,7 +466,7 @@ func (w *world) actions(d promotion.Decision) []func() {
 	return writes
 }
 
-// spend removes the annotations that were used up, if the API server accepts it.
+// consume removes the annotations that were used up, if the API server accepts it.
 func (w *world) consume(d promotion.Decision) {
 	if w.chance(4) {
 		w.log("API server", "does not answer")

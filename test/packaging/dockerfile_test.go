@@ -26,7 +26,7 @@ func TestImageRunsTheProgramAsNobody(t *testing.T) {
 		t.Errorf("the image is made from %v", final.of("FROM"))
 	}
 	if user := final.of("USER"); !regexp.MustCompile(`^[1-9][0-9]*:[1-9][0-9]*$`).MatchString(strings.Join(user, " ")) {
-		t.Errorf("user %v: the kubelet can tell only from a number that it is not root", user)
+		t.Errorf("user %v: the kubelet can see only from a number that it is not root", user)
 	}
 	if got := final.of("ENTRYPOINT"); !slices.Equal(got, []string{`["/rollout-controller"]`}) {
 		t.Errorf("entry point %v", got)

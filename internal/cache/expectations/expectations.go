@@ -41,8 +41,8 @@ func (v *Versions) Wrote(object client.Object) {
 	v.known().Add(object.GetUID(), object.GetResourceVersion())
 }
 
-// Ahead reports whether this process wrote the object after the given copy was read.
-func (v *Versions) Ahead(cached client.Object) bool {
+// Stale reports whether this process wrote the object after the given copy was read.
+func (v *Versions) Stale(cached client.Object) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	written, ok := v.known().Get(cached.GetUID())

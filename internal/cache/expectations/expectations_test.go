@@ -23,12 +23,12 @@ func TestCopyThatDoesNotShowAWriteIsBehindIt(t *testing.T) {
 	writes.Wrote(object("a", "10"))
 	for _, look := range []struct {
 		uid, version string
-		ahead        bool
+		stale        bool
 	}{
 		{"a", "9", true}, {"b", "9", false}, {"a", "10", false}, {"a", "9", false}, // forgotten after it was seen once
 	} {
-		if got := writes.Ahead(object(look.uid, look.version)); got != look.ahead {
-			t.Errorf("%s at %s: ahead is %t", look.uid, look.version, got)
+		if got := writes.Stale(object(look.uid, look.version)); got != look.stale {
+			t.Errorf("%s at %s: stale is %t", look.uid, look.version, got)
 		}
 	}
 }
@@ -42,7 +42,7 @@ func TestSoManyWritesAreRemembered(t *testing.T) {
 	if got := writes.Len(); got != most {
 		t.Errorf("%d are remembered", got)
 	}
-	if writes.Ahead(object("0", "9")) || !writes.Ahead(object("1", "9")) {
+	if writes.Stale(object("0", "9")) || !writes.Stale(object("1", "9")) {
 		t.Error("it is not the oldest one that was forgotten")
 	}
 }
@@ -58,7 +58,7 @@ func TestDeletedObjectsAreForgotten(t *testing.T) {
 	if !gone.Delete(event.DeleteEvent{Object: object("a", "11")}) {
 		t.Error("it keeps a deletion back")
 	}
-	if writes.Len() != 1 || writes.Ahead(object("a", "9")) || !writes.Ahead(object("b", "9")) {
+	if writes.Len() != 1 || writes.Stale(object("a", "9")) || !writes.Stale(object("b", "9")) {
 		t.Error("not just what was deleted is forgotten")
 	}
 }

@@ -144,12 +144,12 @@ func (r *Reconciler) decide(seen snapshot) deployments.Plan {
 // behind reports whether an object in the cache is older than a write of this controller.
 func (r *Reconciler) behind(seen snapshot) bool {
 	for _, c := range seen.coordinations {
-		if r.writes.Ahead(c) {
+		if r.writes.Stale(c) {
 			return true
 		}
 	}
 	for _, d := range seen.deployments {
-		if r.writes.Ahead(d) {
+		if r.writes.Stale(d) {
 			return true
 		}
 	}

@@ -56,7 +56,7 @@ func (r *Reconciler) outdated(rollout *v1alpha1.Rollout, all []targets.Target) [
 	version := rollout.Current().Version.Tag
 	var outdated []targets.Target
 	for _, t := range all {
-		if t.Writable(version) && !r.writes.Ahead(t.Object()) && r.conflicts.mayWrite(rollout, t, version, r.Now()) {
+		if t.Writable(version) && !r.writes.Stale(t.Object()) && r.conflicts.mayWrite(rollout, t, version, r.Now()) {
 			outdated = append(outdated, t)
 		}
 	}
@@ -67,7 +67,7 @@ func (r *Reconciler) outdated(rollout *v1alpha1.Rollout, all []targets.Target) [
 // owns more than it should.
 func (r *Reconciler) overOwned(all []targets.Target) []targets.Target {
 	return slices.DeleteFunc(slices.Clone(all), func(t targets.Target) bool {
-		return !t.OwnsTooMuch() || r.writes.Ahead(t.Object())
+		return !t.OwnsTooMuch() || r.writes.Stale(t.Object())
 	})
 }
 

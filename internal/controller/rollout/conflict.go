@@ -59,7 +59,7 @@ func (r *Reconciler) judgeConflict(ctx context.Context, rollout *v1alpha1.Rollou
 	switch {
 	case c == nil:
 		return seen, nil
-	case r.writes.Ahead(t.Object()):
+	case r.writes.Stale(t.Object()):
 		// the copy is older than the last write, and shows nothing of what followed
 	case !c.IsWritten(current.Version.Tag):
 		if t.Carries(current.Version.Tag) { // another writer has set it, and so agrees

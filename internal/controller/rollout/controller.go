@@ -131,7 +131,7 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 		r.forgetInactive(req.NamespacedName)
 		pass.Ends("the Rollout is suspended or being deleted, and targets stay as they are")
 		return ctrl.Result{}, nil
-	case r.writes.Ahead(rollout):
+	case r.writes.Stale(rollout):
 		pass.Ends("the cache does not show the last write to the Rollout yet, whose event is on its way")
 		return ctrl.Result{}, nil
 	}

@@ -36,7 +36,7 @@ func (r *Reconciler) gatherer() gather.Gatherer {
 // memory is what the reconciler knows that no cache shows.
 type memory struct{ *Reconciler }
 
-func (m memory) Ahead(copied client.Object) bool { return m.writes.Ahead(copied) }
+func (m memory) Stale(copied client.Object) bool { return m.writes.Stale(copied) }
 
 // Judge reports a target as contested or failed, as the last write to it ended.
 func (m memory) Judge(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) (promotion.Target, error) {

@@ -25,7 +25,7 @@ func TestRefusedWriteIsReportedOnceWhateverTheTargetSays(t *testing.T) {
 		open  func(t *testing.T) *testEnv
 		write string
 	}{
-		"applied, and fields are to be given back": {
+		"applied, and fields are to be relinquished": {
 			func(t *testing.T) *testEnv {
 				t.Helper()
 				return openAfterUpstream(t, fixture.MakeRollout("shop"), asUpstreamLeftIt)

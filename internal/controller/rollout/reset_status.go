@@ -21,7 +21,7 @@ import (
 func (r *Reconciler) unreset(checks []v1alpha1.HealthCheck, resets []int) []v1alpha1.HealthCheck {
 	var unreset []v1alpha1.HealthCheck
 	for _, i := range resets {
-		if !r.writes.Ahead(&checks[i]) {
+		if !r.writes.Stale(&checks[i]) {
 			unreset = append(unreset, checks[i])
 		}
 	}
@@ -33,7 +33,7 @@ func (r *Reconciler) unreset(checks []v1alpha1.HealthCheck, resets []int) []v1al
 // promotion and blocks nothing.
 func (r *Reconciler) asReset(checks []v1alpha1.HealthCheck) []v1alpha1.HealthCheck {
 	for i := range checks { // shallow copies of the objects in the cache
-		if r.writes.Ahead(&checks[i]) {
+		if r.writes.Stale(&checks[i]) {
 			checks[i].Status.Status = v1alpha1.HealthStatusPending
 		}
 	}

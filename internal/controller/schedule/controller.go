@@ -73,7 +73,7 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 		pass.Ends("the schedule does not exist, and the garbage collector removes its gates, or it cannot be read")
 		return ctrl.Result{}, unreadable.Ignore(client.IgnoreNotFound(err))
 	}
-	if !r.Shard.Handles(o) || !o.GetDeletionTimestamp().IsZero() || r.writes.Ahead(o) {
+	if !r.Shard.Handles(o) || !o.GetDeletionTimestamp().IsZero() || r.writes.Stale(o) {
 		pass.Ends("the schedule is another instance's, being deleted, or newer than the cache shows")
 		return ctrl.Result{}, nil
 	}

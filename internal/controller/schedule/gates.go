@@ -130,7 +130,7 @@ func (r *Reconciler) keep(ctx context.Context, s gather.Schedule, rollout *v1alp
 	if !gate.DeletionTimestamp.IsZero() {
 		return nil, nil // once it is deleted, a new one is created
 	}
-	if r.writes.Ahead(gate) {
+	if r.writes.Stale(gate) {
 		return gate, nil
 	}
 	wanted := gate.DeepCopy()

@@ -33,7 +33,7 @@ const (
 	longestRule = 256
 )
 
-func everyOne(string) bool { return true }
+func everyItem(string) bool { return true }
 
 // observation contains the results of a pass for a schedule.
 type observation struct {
@@ -81,7 +81,7 @@ func (f observation) fill(status *v1alpha1.RolloutScheduleStatus) {
 	for _, rule := range f.state.Rules {
 		status.ActiveRules = append(status.ActiveRules, truncate.Text(rule, longestRule))
 	}
-	status.ActiveRules, _ = truncate.Items(status.ActiveRules, activeRulesLimit, everyOne)
+	status.ActiveRules, _ = truncate.Items(status.ActiveRules, activeRulesLimit, everyItem)
 	status.NextTransition = nil
 	if !f.state.Next.IsZero() {
 		status.NextTransition = &metav1.Time{Time: f.state.Next}
@@ -96,7 +96,7 @@ func (f observation) fill(status *v1alpha1.RolloutScheduleStatus) {
 		status.ManagedGates = append(status.ManagedGates, name)
 	}
 	slices.Sort(status.ManagedGates)
-	status.ManagedGates, _ = truncate.Items(status.ManagedGates, managedGatesLimit, everyOne)
+	status.ManagedGates, _ = truncate.Items(status.ManagedGates, managedGatesLimit, everyItem)
 	f.setReady(&status.Conditions)
 }
 

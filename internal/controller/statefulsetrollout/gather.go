@@ -40,7 +40,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName, m *me
 	}
 	m.prune(g.facts.Sets)
 	for i := range g.facts.Sets {
-		if set := &g.facts.Sets[i]; r.writes.Ahead(g.sets[set.Name]) {
+		if set := &g.facts.Sets[i]; r.writes.Stale(g.sets[set.Name]) {
 			set.CurrentRevision = set.UpdateRevision
 		}
 	}

@@ -155,7 +155,7 @@ func checkPlan(t *testing.T, in deployments.Input, p deployments.Plan) {
 		if w.Kind == deployments.WriteRestore && slices.ContainsFunc(in.Coordinations, func(co deployments.Coordination) bool {
 			return co.Name == d.HeldBy && isMistake(co)
 		}) {
-			t.Errorf("%s is given back because of a mistake", w.Deployment)
+			t.Errorf("%s is unpaused because of a mistake", w.Deployment)
 		}
 		seen[w.Deployment] = true
 	}

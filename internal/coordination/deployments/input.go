@@ -21,7 +21,7 @@
 //	bake.go        when a rollout is complete, and for how long it has been
 //	failure.go     when Kubernetes has given up a rollout
 //	hold.go        the writes to Deployments
-//	leave.go       which Deployments to give back
+//	leave.go       which Deployments to unpause
 //	journal.go     the next journals
 //	conditions.go  the conditions
 //	notes.go       the events
@@ -44,7 +44,7 @@ type Input struct {
 	// Coordinations are all of the namespace that are not being deleted, in any order.
 	Coordinations []Coordination
 	// Deployments are all of the namespace, selected or not, in any order: those that no
-	// coordination selects any more are given back. The controller's own Deployment and
+	// coordination selects any more are unpaused. The controller's own Deployment and
 	// those that are being deleted are left out.
 	Deployments []Deployment
 	// HoldMode is the reason and message of the condition HoldMode.

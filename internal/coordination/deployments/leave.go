@@ -18,7 +18,7 @@ func (n *namespace) leftovers() []Write {
 	for _, m := range n.strays {
 		switch g := n.claimant(m); {
 		case g == nil && m.HeldBy != "":
-			writes = append(writes, m.giveBack())
+			writes = append(writes, m.restore())
 		case g != nil && m.Paused && m.HeldBy == "":
 			mark := m.mark(g.Name)
 			mark.Coordinations = []string{g.Name}
@@ -28,7 +28,7 @@ func (n *namespace) leftovers() []Write {
 	return writes
 }
 
-func (m *member) giveBack() Write {
+func (m *member) restore() Write {
 	return Write{Kind: WriteRestore, Deployment: m.Key, UID: m.UID, Paused: m.Paused && m.UserPaused}
 }
 

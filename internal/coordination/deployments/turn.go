@@ -32,7 +32,7 @@ const (
 
 // decide determines which member has the turn.
 func (c *component) decide() {
-	to := c.keeper()
+	to := c.turnHolder()
 	if to == nil {
 		to = c.next()
 	}
@@ -40,10 +40,10 @@ func (c *component) decide() {
 	c.recheckAt = c.active.recheckAt(c.now, c.phase)
 }
 
-// keeper returns the member that has the turn according to the journals and is not done;
+// turnHolder returns the member that has the turn according to the journals and is not done;
 // nil if there is none. Several may have it, because not all journals could be written or
 // because their components were joined. Then the furthest one keeps it.
-func (c *component) keeper() *member {
+func (c *component) turnHolder() *member {
 	var holders []*member
 	for _, g := range c.groups {
 		m := g.active

@@ -694,7 +694,7 @@ func TestUnpausingThoseThatLeave(t *testing.T) {
 		"what it left running is not": {
 			in: of(coordination("web", mistaken, selected("a")), deployment("a")),
 		},
-		"another of its name is given back": {
+		"another of its name is unpaused": {
 			in:   of(coordination("web", mistaken, selected("a")), but(deployment("a"), gone, func(d *deployments.Deployment) { d.UID = "another" })),
 			want: []deployments.Write{{Kind: deployments.WriteRestore, Deployment: "shop/a", UID: "another"}},
 		},

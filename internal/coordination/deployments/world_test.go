@@ -468,7 +468,7 @@ func (w *world) checkWrite(v view, p deployments.Write, a *app) {
 		w.t.Fatalf("%s is unpaused although a user has paused it:\n%s", p.Deployment, w.tail())
 	}
 	if p.Kind == deployments.WriteRestore && mistakenHolder(v, a) {
-		w.t.Fatalf("%s is given back because of a mistake in the selector of %s:\n%s", p.Deployment, a.HeldBy, w.tail())
+		w.t.Fatalf("%s is unpaused because of a mistake in the selector of %s:\n%s", p.Deployment, a.HeldBy, w.tail())
 	}
 	if p.Kind != deployments.WriteUnpause || !a.left() {
 		return

@@ -181,14 +181,14 @@ func TestTagsThatCannotBeListedAreTriedAgain(t *testing.T) {
 // TestReplicaThatLagsIsAskedAgain: a tag that a replica lacks counts as withdrawn only
 // after ten minutes.
 func TestReplicaThatLagsIsAskedAgain(t *testing.T) {
-	for name, lagging := range map[string][]string{"fewer tags than the scan": {"1", "3"}, "not the one that it showed": {"0", "1", "2"}} {
+	for name, incomplete := range map[string][]string{"fewer tags than the scan": {"1", "3"}, "not the one that it showed": {"0", "1", "2"}} {
 		t.Run(name, func(t *testing.T) {
 			o := openOffice(t)
-			o.stock("shop", lagging...)
+			o.stock("shop", incomplete...)
 			found := scan("1", 3, "3")
 			o.Tags(shop, "", found)
 			o.Eventually(o.calls).Should(HaveLen(1))
-			o.Expect(o.Tags(shop, "", found)).To(Equal(Listing{Tags: lagging}))
+			o.Expect(o.Tags(shop, "", found)).To(Equal(Listing{Tags: incomplete}))
 			o.stock("shop", "1", "2", "3")
 			o.later(firstRetry)
 			o.Eventually(func() Listing { return o.Tags(shop, "", found) }).Should(
