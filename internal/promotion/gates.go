@@ -186,14 +186,14 @@ func summary(gate *v1alpha1.RolloutGate, wanted map[string]bool) v1alpha1.Rollou
 	return s
 }
 
-// versionsRoom is the size limit in the status for the versions that one gate allows, in
+// versionsLimit is the size limit in the status for the versions that one gate allows, in
 // bytes of JSON.
-const versionsRoom = 2 << 10
+const versionsLimit = 2 << 10
 
 // listedVersions returns as many of the allowed versions as the size limit permits.
 // Wanted versions (the candidates) take precedence. The versions keep their order.
 func listedVersions(allowed []string, wanted map[string]bool) []string {
-	listed, left := make([]bool, len(allowed)), versionsRoom
+	listed, left := make([]bool, len(allowed)), versionsLimit
 	for _, first := range []bool{true, false} {
 		for i, version := range allowed {
 			size := truncate.Size(version) + len(`"",`)

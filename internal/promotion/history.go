@@ -86,7 +86,7 @@ func recordOutcome(
 	if !in.Rollout.Current().State().Running() {
 		return nil, fmt.Errorf("no promotion is under way that could become %q", to)
 	}
-	history[0].FailedHealthChecks = failedWithinRoom(o.Failed)
+	history[0].FailedHealthChecks = failedToLimit(o.Failed)
 	if version := &history[0].Version; version.Digest == nil && o.Action != FailBake {
 		version.Digest = text(in.pulled())
 	}

@@ -14,10 +14,10 @@ import (
 // per object, and every client that watches a Rollout receives all of it with every
 // change.
 const (
-	// ledgerRoom is the limit of all known releases together.
-	ledgerRoom = 60 << 10
-	// tagRoom is the limit for tags and dates alone, within ledgerRoom.
-	tagRoom = 30 << 10
+	// ledgerLimit is the limit of all known releases together.
+	ledgerLimit = 60 << 10
+	// tagLimit is the limit for tags and dates alone, within ledgerLimit.
+	tagLimit = 30 << 10
 	// largestTag is the largest size of a release of which only tag and date are kept: a tag
 	// of 128 characters.
 	largestTag = 184
@@ -45,22 +45,22 @@ type fitted struct {
 // Only the order of importance decides what stays, not the size of the next release. If a
 // scan shows a release again that was left out, it is left out again, without a write.
 func fitToLimit(in Input, ledger []v1alpha1.VersionInfo, promoted string) fitted {
-	if len(ledger)*(largestTag+largestMetadata) <= ledgerRoom && !slices.ContainsFunc(ledger, oversized) {
+	if len(ledger)*(largestTag+largestMetadata) <= ledgerLimit && !slices.ContainsFunc(ledger, oversized) {
 		return fitted{ledger: ledger}
 	}
 	kept := fitted{omitted: map[string]bool{}}
 	byImportance, size := rank(in, ledger, promoted), 0
 	for i := range byImportance {
-		if size+largestTag > tagRoom && byImportance[i].class != referredClass {
+		if size+largestTag > tagLimit && byImportance[i].class != referredClass {
 			byImportance = byImportance[:i]
 			break
 		}
 		size += byImportance[i].tagSize()
 	}
-	kept.full = size+largestTag > tagRoom
+	kept.full = size+largestTag > tagLimit
 	for i := range byImportance {
 		r := &byImportance[i]
-		if size+largestMetadata > ledgerRoom || r.metadataSize() > largestMetadata {
+		if size+largestMetadata > ledgerLimit || r.metadataSize() > largestMetadata {
 			r.VersionInfo = v1alpha1.VersionInfo{Tag: r.Tag, Created: r.Created}
 			kept.omitted[r.Tag] = true
 			continue

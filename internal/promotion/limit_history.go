@@ -11,22 +11,22 @@ import (
 
 // Size limits of the history in a status, in bytes of JSON.
 const (
-	// historyRoom is the limit of the whole history.
-	historyRoom = 48 << 10
-	// failedRoom is the limit for the failed HealthChecks of one entry, within historyRoom.
-	failedRoom = 6 << 10
+	// historyLimit is the limit of the whole history.
+	historyLimit = 48 << 10
+	// failedLimit is the limit for the failed HealthChecks of one entry, within historyLimit.
+	failedLimit = 6 << 10
 	// longestOfOld is how many characters of a text are kept if its entry does not fit
 	// otherwise.
 	longestOfOld = 128
 )
 
-// historyWithinRoom cuts a history that does not fit into the status. An entry that does
+// historyToLimit cuts a history that does not fit into the status. An entry that does
 // not fit first loses its long texts and its failed HealthChecks. If it still does not
 // fit, it is dropped, the oldest first. Entries that decide about candidates are dropped
 // last.
-func historyWithinRoom(in Input, status *v1alpha1.RolloutStatus) []v1alpha1.DeploymentHistoryEntry {
+func historyToLimit(in Input, status *v1alpha1.RolloutStatus) []v1alpha1.DeploymentHistoryEntry {
 	history := status.History
-	if sizeOfHistory(history) <= historyRoom {
+	if sizeOfHistory(history) <= historyLimit {
 		return history
 	}
 	retained, left := setAside(history, retainedEntries(history, status.AvailableReleases, in.Policy))
@@ -52,7 +52,7 @@ func historyWithinRoom(in Input, status *v1alpha1.RolloutStatus) []v1alpha1.Depl
 // setAside reserves space for the retained entries without their texts, the newest first.
 // It returns which entries have space, and how much is left for the others.
 func setAside(history []v1alpha1.DeploymentHistoryEntry, retained []bool) ([]bool, int) {
-	left := historyRoom
+	left := historyLimit
 	for i := range history {
 		size := sizeOfEntry(shortEntry(history[i]))
 		retained[i] = retained[i] && (i == 0 || size <= left)
@@ -123,11 +123,11 @@ func sizeOfFailed(f v1alpha1.FailedHealthCheck) int {
 	return size
 }
 
-// failedWithinRoom returns as many of the failed HealthChecks as fit into one entry.
-func failedWithinRoom(failed []v1alpha1.FailedHealthCheck) []v1alpha1.FailedHealthCheck {
+// failedToLimit returns as many of the failed HealthChecks as fit into one entry.
+func failedToLimit(failed []v1alpha1.FailedHealthCheck) []v1alpha1.FailedHealthCheck {
 	size := 0
 	for i := range failed {
-		if size += sizeOfFailed(failed[i]); size > failedRoom {
+		if size += sizeOfFailed(failed[i]); size > failedLimit {
 			return slices.Clone(failed[:i])
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// roomOfTheLedger is the size limit of availableReleases, in bytes of JSON.
-const roomOfTheLedger = 60 << 10
+// ledgerBound is the size limit of availableReleases, in bytes of JSON.
+const ledgerBound = 60 << 10
 
 // versions returns n releases, oldest first: 1.0.0, 1.1.0, and so on. Padding makes them
 // longer.
@@ -58,19 +58,19 @@ func stored(t *testing.T, s *situation, metadata func(tag string) promotion.Meta
 			return len(seen)
 		}
 		s.input.Rollout.Status = *status
-		checkRoom(t, d.Ledger)
+		checkLimit(t, d.Ledger)
 	}
 	t.Fatal("there is something new to store in every pass")
 	return 0
 }
 
-func checkRoom(t *testing.T, ledger []v1alpha1.VersionInfo) {
+func checkLimit(t *testing.T, ledger []v1alpha1.VersionInfo) {
 	t.Helper()
 	wire, err := json.Marshal(ledger)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(wire) > roomOfTheLedger {
+	if len(wire) > ledgerBound {
 		t.Fatalf("the ledger takes %d bytes", len(wire))
 	}
 }
@@ -143,7 +143,7 @@ func checkKept(t *testing.T, s *situation, wanted ...string) {
 		t.Errorf("only %d releases are kept", len(ledger))
 	}
 	if !promotion.Decide(s.in()).Full {
-		t.Error("nobody is informed that there was no room for more")
+		t.Error("nothing says that more do not fit")
 	}
 	for _, tag := range wanted {
 		if !slices.Contains(ledger, tag) {
@@ -171,7 +171,7 @@ func TestReleasesThatComeOneByOneAreKeptInOrder(t *testing.T) {
 				d := promotion.Decide(s.latest(tag).in())
 				s.input.Rollout.Status.AvailableReleases = d.Ledger
 			}
-			checkRoom(t, s.input.Rollout.Status.AvailableReleases)
+			checkLimit(t, s.input.Rollout.Status.AvailableReleases)
 			checkKept(t, s, all[0], want, "1.1999.0")
 			s.input.Rollout.Spec.WantedVersion = nil
 			diff(t, want, promotion.Decide(s.in()).Release.Tag)
@@ -193,14 +193,14 @@ func TestOneByOneNoneIsSkippedThatIsKept(t *testing.T) {
 		}
 		s.input.Rollout.Status.History, s.input.Rollout.Status.AvailableReleases = history, d.Ledger
 		s.input.Rollout.Status.History[0].BakeStatus = to(v1alpha1.BakeSucceeded)
-		checkRoom(t, d.Ledger)
+		checkLimit(t, d.Ledger)
 	}
 }
 
-// TestRoomThatIsFullComesToRest: whatever a policy and a scan show, and in whatever
+// TestFullLedgerComesToRest: whatever a policy and a scan show, and in whatever
 // order, a full list of known releases is not written in every pass, and the releases it
 // lost change no choice.
-func TestRoomThatIsFullComesToRest(t *testing.T) {
+func TestFullLedgerComesToRest(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 6))

@@ -80,7 +80,7 @@ func ResolveMetadata(in Input, status *v1alpha1.RolloutStatus) {
 	for i := range status.History {
 		status.History[i].Version = completedEntry(in, status.History, i)
 	}
-	status.History = historyWithinRoom(in, status)
+	status.History = historyToLimit(in, status)
 	if len(status.AvailableReleases) == 0 {
 		return
 	}

@@ -48,7 +48,7 @@ func TestCachedDeploymentSaysTheSameAsTheStoredOne(t *testing.T) {
 	s.Expect(facts.Order).To(Equal("4"))
 	s.Expect(facts.PausedBy).NotTo(BeEmpty())
 	s.Expect(facts.ProgressDeadline).To(Equal(77 * time.Second))
-	s.Expect(trimmed.Spec.Template.Spec.Containers).To(BeEmpty(), "templates take most room")
+	s.Expect(trimmed.Spec.Template.Spec.Containers).To(BeEmpty(), "templates take most memory")
 	s.Expect(trimmed.Annotations).NotTo(HaveKey(corev1.LastAppliedConfigAnnotation))
 	s.Expect(sets[0].Status).To(BeZero())
 }

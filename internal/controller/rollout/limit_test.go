@@ -18,8 +18,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// roomOfAStatus is the size limit of a status in JSON.
-const roomOfAStatus = 200 << 10
+// statusLimit is the size limit of a status in JSON.
+const statusLimit = 200 << 10
 
 // strange contains texts that users may write, some of them very long.
 var strange = []string{
@@ -28,9 +28,9 @@ var strange = []string{
 	"%s %d %!v(MISSING)", "${VAR:-x} $(id) {{ .Values }}", `"},{"tag":"9.9.9"`, "../../etc/passwd", "line\nbreak\r\n\ttab",
 }
 
-// TestStatusStaysWithinItsRoomWhateverItIsMadeOf: the status becomes stable, and what
+// TestStatusStaysWithinItsLimitWhateverItIsMadeOf: the status becomes stable, and what
 // exceeds its size limit changes no choice.
-func TestStatusStaysWithinItsRoomWhateverItIsMadeOf(t *testing.T) {
+func TestStatusStaysWithinItsLimitWhateverItIsMadeOf(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			g := NewWithT(t)
@@ -65,7 +65,7 @@ func TestStatusStaysWithinItsRoomWhateverItIsMadeOf(t *testing.T) {
 func checkSize(g Gomega, status *v1alpha1.RolloutStatus) {
 	wire, err := json.Marshal(status)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(len(wire)).To(BeNumerically("<=", roomOfAStatus))
+	g.Expect(len(wire)).To(BeNumerically("<=", statusLimit))
 }
 
 func known(ledger []v1alpha1.VersionInfo, tag string) bool { return promotion.TagsOf(ledger)[tag] }

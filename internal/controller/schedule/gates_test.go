@@ -162,16 +162,16 @@ func TestGateThatCannotBeWrittenIsTriedAgainAndHoldsUpNoOther(t *testing.T) {
 	c := s.follow(t, fixture.MakeSchedule("days").Obj())
 	s.Wire.Fail = func(_ int, write string, o client.Object) fixture.Fault {
 		if gate, ok := o.(*v1alpha1.RolloutGate); ok && gate.RolloutName() == "b" {
-			return fixture.Fault{Err: errors.New("no room")}
+			return fixture.Fault{Err: errors.New("no space")}
 		}
 		return fixture.Fault{}
 	}
 	_, err := c.tryTick()
-	s.Expect(err).To(MatchError(ContainSubstring("no room")), "it comes back by itself")
+	s.Expect(err).To(MatchError(ContainSubstring("no space")), "it comes back by itself")
 	s.Expect(s.Passing()).To(Equal([]string{"a open", "c open"}))
 	s.Expect(c.ready()).To(And(
 		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", v1alpha1.GateWriteFailedReason), HaveField("Message", MatchRegexp(
-			"^open by rule mornings until 2026-03-02T13:00:00Z; 1 gate could not be written: create RolloutGate .*: no room$"))))
+			"^open by rule mornings until 2026-03-02T13:00:00Z; 1 gate could not be written: create RolloutGate .*: no space$"))))
 	s.Expect(c.read().Status.ManagedGates).To(HaveLen(2))
 	s.Expect(s.Events.Take()).To(ConsistOf(And(HaveField("Type", corev1.EventTypeWarning), HaveField("Reason", v1alpha1.GateWriteFailedReason))))
 
