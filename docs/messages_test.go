@@ -48,7 +48,15 @@ var quietPackages = map[string]string{
 var unseen = map[string][]string{
 	"the controller looks for it in what etcd and the API server say": {"too large", "larger than max"},
 	"the reconciler waits a moment because of it":                     {"it is too early to try again"},
-	"client-go logs it with what was to be listed, and tries again":   {"list a page: …"},
+	"a user who asks about a tag gets it; no object has it": {
+		"… is deployed: …",
+		"… does not admit …: its range or filter leaves the tag out",
+		"… has not reported …: it is not in the registry, or Flux has not seen it yet",
+		"… was deleted from the registry",
+		"… is not newer than …, which is deployed",
+		"… is known, and is no candidate",
+	},
+	"client-go logs it with what was to be listed, and tries again": {"list a page: …"},
 	"the controller exits with it when it starts, because of the API server's own complaint": {
 		"add a cache of all Rollouts: …",
 		"add the webhook: …",

@@ -25,6 +25,7 @@
 //	limit.go          which known releases fit into the status
 //	metadata.go       what the registry reports about a release
 //	candidates.go     which known releases are newer than the current one
+//	standing.go       what can be said of any tag, candidate or not
 //
 //	Which of them is promoted:
 //

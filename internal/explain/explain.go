@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package explain says why a release is not promoted, and which requests would let it go.
+// Package promotion decides; this package only asks it, with and without each request.
+//
+// It is pure: it reads nothing and sends nothing.
+package explain
+
+import (
+	"slices"
+
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/request"
+)
+
+// Remedy is a request that changes what holds a candidate.
+type Remedy struct {
+	Request request.Request
+	// Promotes is true if the candidate is promoted at once.
+	Promotes bool
+	// Left are the holds that remain, if it is not.
+	Left []promotion.Hold
+}
+
+// Remedies returns requests that change what holds a candidate, the weakest first. It
+// ends with the first one that lets the candidate go. Every remedy was tried: the engine
+// has decided on the input as it is after the request.
+func Remedies(in promotion.Input, held promotion.Verdict) []Remedy {
+	var all []Remedy
+	for _, r := range requests(in, held) {
+		remedy := try(in, r, held.Release.Tag)
+		if remedy.Promotes || helps(held.Holds, remedy.Left) {
+			all = append(all, remedy)
+		}
+		if remedy.Promotes {
+			break
+		}
+	}
+	return all
+}
+
+// requests returns what a user could ask for, from what changes least to what changes
+// most. Which of it helps is for the engine to say.
+func requests(in promotion.Input, held promotion.Verdict) []request.Request {
+	tag := held.Release.Tag
+	var all []request.Request
+	for i := range in.Gates.Gates {
+		all = append(all, request.Approve(in.Gates.Gates[i].Name, tag))
+	}
+	for _, left := range []string{"force", "bypass"} {
+		if r, ok := request.Withdraw(left); ok {
+			all = append(all, r)
+		}
+	}
+	return append(all, request.Unpin(), request.Unblock(), request.PromotePastGates(tag), request.Promote(tag), request.Pin(tag))
+}
+
+// try returns what the engine decides after a request.
+func try(in promotion.Input, r request.Request, tag string) Remedy {
+	d := promotion.Decide(r.Apply(in))
+	if d.Action.Promotes() && d.Release.Tag == tag {
+		return Remedy{Request: r, Promotes: true}
+	}
+	return Remedy{Request: r, Left: promotion.StandingOf(in, d, tag).Holds()}
+}
+
+// helps reports whether a hold ends or becomes weaker, and no other one comes.
+func helps(before, after []promotion.Hold) bool {
+	reasons := func(holds []promotion.Hold) (all []string) {
+		for _, hold := range holds {
+			all = append(all, hold.Reason)
+		}
+		return all
+	}
+	was, is := reasons(before), reasons(after)
+	more := slices.ContainsFunc(is, func(reason string) bool { return !slices.Contains(was, reason) })
+	return !more && len(after) > 0 && !slices.Equal(before, after)
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/explain"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// waits returns the input of a decision about 1.1.0, while 1.0.0 runs.
+func waits(t *testing.T, rollout *fixture.RolloutBuilder, changes ...func(*promotion.Input)) promotion.Input {
+	t.Helper()
+	order, err := promotion.NewOrder(promotion.OrderSpec{Kind: promotion.BySemver, Range: ">=0.0.0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := promotion.Input{Now: fixture.Noon, Rollout: rollout.Ledger("1.0.0", "1.1.0").Obj()}
+	if in.Rollout.Current() == nil {
+		in.Rollout.Status.History = []v1alpha1.DeploymentHistoryEntry{fixture.MakeEntry("1.0.0").Succeeded().Obj()}
+	}
+	latest := fixture.MakeRelease("1.1.0").Obj()
+	in.Policy = promotion.Policy{Name: "shop", Order: order, Latest: &latest}
+	for _, change := range changes {
+		change(&in)
+	}
+	return in
+}
+
+func gates(all ...*fixture.GateBuilder) func(*promotion.Input) {
+	return func(in *promotion.Input) {
+		for _, gate := range all {
+			in.Gates.Gates = append(in.Gates.Gates, *gate.Obj())
+		}
+	}
+}
+
+func closedSchedule(in *promotion.Input) {
+	in.Gates.Schedules = []promotion.Window{{Schedule: "RolloutSchedule nights", Message: "closed", Until: fixture.Noon.Add(time.Hour)}}
+}
+
+func unhealthy(in *promotion.Input) {
+	in.Health.Checks = []v1alpha1.HealthCheck{*fixture.MakeHealthCheck("web").Unhealthy().Obj()}
+}
+
+func TestRemediesAreTheWeakestThatHelp(t *testing.T) {
+	shop := func() *fixture.RolloutBuilder { return fixture.MakeRollout("shop") }
+	closed, open := fixture.MakeGate("qa", "shop").Closed(), fixture.MakeGate("open", "shop")
+	failed := fixture.MakeEntry("1.0.0").Failed()
+	for name, tt := range map[string]struct {
+		in   promotion.Input
+		want []string
+	}{
+		"a gate": {
+			waits(t, shop(), gates(open, closed)),
+			[]string{"approve --gate qa --version 1.1.0: goes"},
+		},
+		"a gate that allows other versions": {
+			waits(t, shop(), gates(fixture.MakeGate("qa", "shop").Allow("1.0.0"))),
+			[]string{"approve --gate qa --version 1.1.0: goes"},
+		},
+		"two gates": {
+			waits(t, shop(), gates(closed, fixture.MakeGate("legal", "shop").Closed())),
+			[]string{
+				"approve --gate qa --version 1.1.0: SomeGatesBlocking", "approve --gate legal --version 1.1.0: SomeGatesBlocking",
+				"promote --version 1.1.0 --past-gates: goes",
+			},
+		},
+		"a gate and a schedule": {
+			waits(t, shop(), gates(closed), closedSchedule),
+			[]string{"approve --gate qa --version 1.1.0: ScheduleClosed", "promote --version 1.1.0 --past-gates: goes"},
+		},
+		"a failure": {
+			waits(t, shop().History(failed)), []string{"unblock: goes"},
+		},
+		"a failure and a gate": {
+			waits(t, shop().History(failed), gates(closed)),
+			[]string{
+				"approve --gate qa --version 1.1.0: PreviousBakeFailed", "unblock: SomeGatesBlocking",
+				"promote --version 1.1.0 --past-gates: PreviousBakeFailed", "promote --version 1.1.0 --force: goes",
+			},
+		},
+		"an unhealthy check": {
+			waits(t, shop(), unhealthy), []string{"unblock: goes"},
+		},
+		"a pin":                      {waits(t, shop().Pin("1.0.0")), []string{"unpin: goes"}},
+		"a bypass for another":       {waits(t, shop().Annotate(v1alpha1.BypassGatesAnnotation, "0.9.0"), gates(closed)), []string{"approve --gate qa --version 1.1.0: goes"}},
+		"an interval":                {waits(t, shop().History(fixture.MakeEntry("1.0.0").Succeeded().At(fixture.Noon)).ReleaseUpdateInterval(time.Hour)), []string{"promote --version 1.1.0 --force: goes"}},
+		"nothing: it goes by itself": {waits(t, shop()), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := tt.in.Rollout.DeepCopy()
+			d := promotion.Decide(tt.in)
+			if len(d.Candidates) == 0 {
+				t.Fatalf("there is no candidate: %+v", d)
+			}
+			if d.Candidates[0].Eligible() {
+				if tt.want != nil {
+					t.Fatal("nothing holds it")
+				}
+				return
+			}
+			var got []string
+			for _, remedy := range explain.Remedies(tt.in, d.Candidates[0]) {
+				got = append(got, describe(remedy))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, tt.in.Rollout); diff != "" {
+				t.Errorf("the Rollout was changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func describe(r explain.Remedy) string {
+	effect := []string{"goes"}
+	if !r.Promotes {
+		effect = nil
+		for _, hold := range r.Left {
+			effect = append(effect, hold.Reason)
+		}
+	}
+	return strings.Join(append([]string{r.Request.Verb}, r.Request.Args...), " ") + ": " + strings.Join(effect, ", ")
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// Position is where a tag is, seen from what is deployed.
+type Position string
+
+const (
+	// NoTag: the text cannot be a tag in an OCI registry.
+	NoTag Position = "NoTag"
+	// Deployed: it is the current release.
+	Deployed Position = "Deployed"
+	// Candidate: it is newer than the current release, and has a [Verdict].
+	Candidate Position = "Candidate"
+	// NotAdmitted: the range or the filter of the ImagePolicy leaves it out.
+	NotAdmitted Position = "NotAdmitted"
+	// Withdrawn: it was deleted from the registry.
+	Withdrawn Position = "Withdrawn"
+	// Older: it is known, and not newer than the current release.
+	Older Position = "Older"
+	// NotSeen: Flux has not reported it.
+	NotSeen Position = "NotSeen"
+)
+
+// Standing is what can be said of a tag.
+type Standing struct {
+	Position Position
+	// Message says in one sentence why the tag is no candidate; empty if it is one.
+	Message string
+	// Verdict is set if it is a candidate.
+	Verdict *Verdict
+	// Entry is the newest promotion of the tag; nil if it is not in the history.
+	Entry *v1alpha1.DeploymentHistoryEntry
+}
+
+// Holds returns what holds the tag; nil if it is no candidate, or nothing holds it.
+func (s Standing) Holds() []Hold {
+	if s.Verdict == nil {
+		return nil
+	}
+	return s.Verdict.Holds
+}
+
+// StandingOf returns what can be said of any tag, given the decision on the input.
+func StandingOf(in Input, d Decision, tag string) Standing {
+	s := Standing{Entry: newestEntry(in.Rollout, tag)}
+	s.Verdict = verdictOf(d, tag)
+	s.Position, s.Message = stands(in, d, s, tag)
+	return s
+}
+
+func stands(in Input, d Decision, s Standing, tag string) (Position, string) {
+	policy := "ImagePolicy " + in.Policy.Name
+	switch current := in.Rollout.Current(); {
+	case !IsTag(tag):
+		return NoTag, quote(tag) + " cannot be a tag in an OCI registry"
+	case current != nil && current.Version.Tag == tag:
+		return Deployed, fmt.Sprintf("%s is deployed: %s", tag, current.State())
+	case s.Verdict != nil:
+		return Candidate, ""
+	case in.Policy.Order.isKnown() && !in.Policy.Order.Admits(tag):
+		return NotAdmitted, fmt.Sprintf("%s does not admit %s: its range or filter leaves the tag out", policy, tag)
+	case !contains(d.Ledger, tag):
+		return NotSeen, fmt.Sprintf("%s has not reported %s: it is not in the registry, or Flux has not seen it yet", policy, tag)
+	case in.Policy.withdrawn()(tag):
+		return Withdrawn, fmt.Sprintf("%s was deleted from the registry", tag)
+	case current != nil:
+		return Older, fmt.Sprintf("%s is not newer than %s, which is deployed", tag, current.Version.Tag)
+	}
+	return Older, fmt.Sprintf("%s is known, and is no candidate", tag)
+}
+
+func newestEntry(rollout *v1alpha1.Rollout, tag string) *v1alpha1.DeploymentHistoryEntry {
+	for i := range rollout.Status.History {
+		if entry := &rollout.Status.History[i]; entry.Version.Tag == tag {
+			return entry
+		}
+	}
+	return nil
+}
+
+func verdictOf(d Decision, tag string) *Verdict {
+	for i := range d.Candidates {
+		if d.Candidates[i].Release.Tag == tag {
+			return &d.Candidates[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package request has what users ask of a Rollout: each request is a change of the Rollout
+// or of one of its gates. The effect of a request is predicted by deciding with the
+// changed objects, and the change that was predicted is the one that is sent.
+//
+// It is pure: it reads nothing and sends nothing.
+package request
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// Request is a change that a user asks for.
+type Request struct {
+	// Verb and Args are what a user types: the verb, the name of the Rollout, Args.
+	Verb string
+	Args []string
+	// Gate is the name of the gate that is changed; empty if the Rollout is changed.
+	Gate string
+
+	changeRollout func(*v1alpha1.Rollout)
+	changeGate    func(*v1alpha1.RolloutGate)
+}
+
+// Pin deploys a tag, and holds back all others until [Unpin].
+func Pin(tag string) Request {
+	return Request{Verb: "pin", Args: []string{tag}, changeRollout: func(r *v1alpha1.Rollout) { r.Spec.WantedVersion = &tag }}
+}
+
+// Unpin ends a pin. Automatic promotions go on.
+func Unpin() Request {
+	return Request{Verb: "unpin", changeRollout: func(r *v1alpha1.Rollout) { r.Spec.WantedVersion = nil }}
+}
+
+// Promote deploys a known release at once, whatever holds it, and pins nothing.
+func Promote(tag string) Request {
+	return annotate(v1alpha1.ForceDeployAnnotation, tag, "promote", "--version", tag, "--force")
+}
+
+// PromotePastGates lets a candidate go past gates and schedules. Its HealthChecks and its
+// bake still count.
+func PromotePastGates(tag string) Request {
+	return annotate(v1alpha1.BypassGatesAnnotation, tag, "promote", "--version", tag, "--past-gates")
+}
+
+// Retry judges the failed current release again.
+func Retry() Request { return annotate(v1alpha1.RetryAnnotation, "true", "retry") }
+
+// Unblock lets one automatic promotion go past a failure.
+func Unblock() Request { return annotate(v1alpha1.UnblockFailedAnnotation, "true", "unblock") }
+
+// What can be withdrawn, and the annotation that requested it.
+var withdrawable = map[string]string{
+	"bypass":  v1alpha1.BypassGatesAnnotation,
+	"force":   v1alpha1.ForceDeployAnnotation,
+	"unblock": v1alpha1.UnblockFailedAnnotation,
+}
+
+// Withdraw takes back a request that has had no effect so far: bypass, force or unblock.
+// It reports whether there is a request of this name.
+func Withdraw(name string) (Request, bool) {
+	key, known := withdrawable[name]
+	return Request{Verb: "withdraw", Args: []string{name}, changeRollout: func(r *v1alpha1.Rollout) { delete(r.Annotations, key) }}, known
+}
+
+// Suspend stops everything that the controller does for the Rollout.
+func Suspend() Request {
+	return Request{Verb: "suspend", changeRollout: func(r *v1alpha1.Rollout) { r.Spec.Suspend = true }}
+}
+
+// Resume ends a suspension.
+func Resume() Request {
+	return Request{Verb: "resume", changeRollout: func(r *v1alpha1.Rollout) { r.Spec.Suspend = false }}
+}
+
+// Approve makes a gate pass for a tag. A gate that allows only some tags allows this one
+// as well; one that is closed opens for this tag alone, so that the next release waits
+// again.
+func Approve(gate, tag string) Request {
+	return Request{
+		Verb: "approve", Args: []string{"--gate", gate, "--version", tag}, Gate: gate,
+		changeGate: func(g *v1alpha1.RolloutGate) { approve(g, tag) },
+	}
+}
+
+func approve(g *v1alpha1.RolloutGate, tag string) {
+	var allowed []string
+	if g.IsPassing() && g.Spec.AllowedVersions == nil {
+		return // it allows every tag already
+	}
+	if g.Spec.AllowedVersions != nil {
+		allowed = slices.Clone(*g.Spec.AllowedVersions)
+	}
+	if !slices.Contains(allowed, tag) {
+		allowed = append(allowed, tag)
+	}
+	g.Spec.Passing, g.Spec.AllowedVersions = new(true), &allowed
+}
+
+// Revoke takes an approval back: the gate does not allow the tag any more.
+func Revoke(gate, tag string) Request {
+	return Request{
+		Verb: "approve", Args: []string{"--gate", gate, "--version", tag, "--revoke"}, Gate: gate,
+		changeGate: func(g *v1alpha1.RolloutGate) {
+			if g.Spec.AllowedVersions != nil {
+				kept := slices.DeleteFunc(slices.Clone(*g.Spec.AllowedVersions), func(v string) bool { return v == tag })
+				g.Spec.AllowedVersions = &kept
+			}
+		},
+	}
+}
+
+// By returns the request with the user who makes it and the reason, for the history. Only
+// a choice of a version has both there: of the other requests nobody is named.
+func (r Request) By(user, message string) Request {
+	change := r.changeRollout
+	if !r.choosesAVersion() {
+		return r
+	}
+	r.changeRollout = func(rollout *v1alpha1.Rollout) {
+		change(rollout)
+		say(rollout, v1alpha1.DeployUserAnnotation, user)
+		say(rollout, v1alpha1.DeployMessageAnnotation, message)
+	}
+	return r
+}
+
+func (r Request) choosesAVersion() bool {
+	return r.Verb == "pin" || r.Verb == "promote" && slices.Contains(r.Args, "--force")
+}
+
+// say sets or removes an annotation. A text that an earlier request has left must not be
+// taken for this one.
+func say(rollout *v1alpha1.Rollout, key, text string) {
+	delete(rollout.Annotations, key)
+	if text != "" {
+		metav1.SetMetaDataAnnotation(&rollout.ObjectMeta, key, text)
+	}
+}
+
+func annotate(key, value, verb string, args ...string) Request {
+	return Request{Verb: verb, Args: args, changeRollout: func(r *v1alpha1.Rollout) {
+		metav1.SetMetaDataAnnotation(&r.ObjectMeta, key, value)
+	}}
+}
+
+// ChangeRollout makes the change, unless the request is about a gate.
+func (r Request) ChangeRollout(rollout *v1alpha1.Rollout) {
+	if r.changeRollout != nil {
+		r.changeRollout(rollout)
+	}
+}
+
+// ChangeGate makes the change, if the request is about this gate.
+func (r Request) ChangeGate(gate *v1alpha1.RolloutGate) {
+	if r.changeGate != nil && gate.Name == r.Gate {
+		r.changeGate(gate)
+	}
+}
+
+// Apply returns the input of a decision as it is after the request. The objects of the
+// given input stay as they are.
+func (r Request) Apply(in promotion.Input) promotion.Input {
+	in.Rollout = in.Rollout.DeepCopy()
+	r.ChangeRollout(in.Rollout)
+	gates := make([]v1alpha1.RolloutGate, len(in.Gates.Gates))
+	for i := range in.Gates.Gates {
+		in.Gates.Gates[i].DeepCopyInto(&gates[i])
+		r.ChangeGate(&gates[i])
+	}
+	in.Gates.Gates = gates
+	if r.choosesAVersion() {
+		in.OthersWords = nil
+	}
+	return in
+}
