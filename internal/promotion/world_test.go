@@ -215,7 +215,7 @@ func (w *world) evaluate() {
 
 func (w *world) evaluateOne(by *writer) {
 	status, says := v1alpha1.HealthStatusHealthy, "all is well"
-	if w.isSick() {
+	if w.isUnhealthy() {
 		status, says = v1alpha1.HealthStatusUnhealthy, w.targets[0].applied+" does not answer"
 	}
 	by.truth.version, by.truth.allApplied = w.targets[0].applied, w.allApplied()
@@ -235,8 +235,8 @@ func (w *world) evaluateOne(by *writer) {
 	}
 }
 
-// isSick reports whether the running release has become unhealthy.
-func (w *world) isSick() bool {
+// isUnhealthy reports whether the running release has become unhealthy.
+func (w *world) isUnhealthy() bool {
 	app := w.targets[0]
 	after, bad := w.unhealthy[app.applied]
 	return bad && !w.now.Before(app.appliedAt.Add(after))

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// world is what the engine sees, and what will change in it.
+type world struct {
+	in        promotion.Input
+	applies   time.Duration
+	schedules func(time.Time) []promotion.Window
+	events    []Event
+	// appliedAt is when Flux has applied the current release; zero if it has already.
+	appliedAt time.Time
+	result    Result
+}
+
+func newWorld(in promotion.Input, a Assumptions) *world {
+	w := &world{in: in, applies: a.Applies, schedules: a.Schedules, events: byTime(a.Events)}
+	w.in.Rollout = in.Rollout.DeepCopy()
+	w.in.Gates.Gates = copied(in.Gates.Gates, (*v1alpha1.RolloutGate).DeepCopy)
+	w.in.Health.Checks = copied(in.Health.Checks, (*v1alpha1.HealthCheck).DeepCopy)
+	w.in.Targets.All = slices.Clone(in.Targets.All)
+	if w.isPending() {
+		w.appliedAt = in.Now.Add(a.Applies)
+	}
+	return w
+}
+
+func copied[T any](all []T, deepCopy func(*T) *T) []T {
+	result := make([]T, len(all))
+	for i := range all {
+		result[i] = *deepCopy(&all[i])
+	}
+	return result
+}
+
+func (w *world) isPending() bool {
+	return slices.ContainsFunc(w.in.Targets.All, func(t promotion.Target) bool { return t.State == v1alpha1.TargetPending })
+}
+
+// carryOut does what the controller does with a decision, and reports whether there may
+// be more to do.
+func (w *world) carryOut(d promotion.Decision) (again bool, err error) {
+	history, err := promotion.Record(w.in, d)
+	if err != nil {
+		return false, err
+	}
+	status := &w.in.Rollout.Status
+	status.History, status.AvailableReleases = history, d.Ledger
+	promotion.ResolveMetadata(w.in, status)
+	for _, key := range d.Consumed {
+		delete(w.in.Rollout.Annotations, key)
+	}
+	if d.Action.Promotes() {
+		w.promoted(d)
+	}
+	for _, i := range d.Resets {
+		w.reset(&w.in.Health.Checks[i])
+	}
+	if acts := d.Action != promotion.Nothing && d.Action != promotion.Wait; acts {
+		w.result.Steps = append(w.result.Steps, Step{At: w.in.Now, Decision: d, Current: w.in.Rollout.Current().DeepCopy()})
+		return true, nil
+	}
+	return len(d.Resets)+len(d.Consumed) > 0, nil
+}
+
+// promoted makes the targets wait for Flux, unless they have the release already.
+func (w *world) promoted(d promotion.Decision) {
+	status, reason := metav1.ConditionFalse, v1alpha1.NormalReason
+	if d.Recovery != nil {
+		status, reason = metav1.ConditionTrue, d.Recovery.Reason
+	}
+	w.in.Rollout.Status.Conditions = slices.DeleteFunc(w.in.Rollout.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == v1alpha1.BakeFailureDisabledCondition
+	})
+	w.in.Rollout.Status.Conditions = append(w.in.Rollout.Status.Conditions,
+		metav1.Condition{Type: v1alpha1.BakeFailureDisabledCondition, Status: status, Reason: reason})
+	if d.Action == promotion.Adopt {
+		return
+	}
+	for i := range w.in.Targets.All {
+		w.in.Targets.All[i].State, w.in.Targets.All[i].Digest = v1alpha1.TargetPending, ""
+		w.in.Targets.All[i].Message, w.in.Targets.All[i].Moved, w.in.Targets.All[i].Mismatch = "", "", false
+	}
+	w.in.Targets.Owned, w.in.Targets.Carried = nil, nil
+	w.appliedAt = w.in.Now.Add(w.applies)
+}
+
+// apply makes Flux apply the current release, if the time has come. Targets that wait for
+// something else stay as they are.
+func (w *world) apply() {
+	if w.appliedAt.IsZero() || w.appliedAt.After(w.in.Now) {
+		return
+	}
+	w.appliedAt = time.Time{}
+	for i := range w.in.Targets.All {
+		if t := &w.in.Targets.All[i]; t.State == v1alpha1.TargetPending {
+			t.State, t.Message = v1alpha1.TargetApplied, ""
+		}
+	}
+}
+
+// reset does what the controller does to a check, and what its writer does then: it
+// reports the same again, an error with a time of now.
+func (w *world) reset(check *v1alpha1.HealthCheck) {
+	current := w.in.Rollout.Current()
+	if current == nil {
+		return
+	}
+	if check.Annotations == nil {
+		check.Annotations = map[string]string{}
+	}
+	check.Annotations[v1alpha1.ResetAnnotationPrefix+string(w.in.Rollout.UID)] = promotion.ResetMark(current, check.Status.LastErrorTime)
+	if check.Status.Status == v1alpha1.HealthStatusUnhealthy {
+		check.Status.LastErrorTime = &metav1.Time{Time: w.in.Now.Add(time.Second)}
+	}
+}
