@@ -3,6 +3,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -28,15 +29,16 @@ func (s *Snapshot) Get(_ context.Context, key client.ObjectKey, out client.Objec
 	if err != nil {
 		return err
 	}
-	k := s.kinds[of]
-	switch {
-	case k == nil || k.err == nil && k.objects[key] == nil:
-		plural, _ := meta.UnsafeGuessKindToResource(of.WithVersion(""))
-		return apierrors.NewNotFound(plural.GroupResource(), key.Name)
-	case k.err != nil:
-		return k.err
+	if k := s.kinds[of]; k != nil {
+		if err := cmp.Or(k.err, k.failed[key]); err != nil {
+			return err
+		}
+		if stored := k.objects[key]; stored != nil {
+			return fill(out, stored)
+		}
 	}
-	return fill(out, k.objects[key])
+	plural, _ := meta.UnsafeGuessKindToResource(of.WithVersion(""))
+	return apierrors.NewNotFound(plural.GroupResource(), key.Name)
 }
 
 // fill copies an object into another one, which has the same type or only metadata.
@@ -108,9 +110,7 @@ func setItems(out client.ObjectList, objects []client.Object, o *client.ListOpti
 		}
 		switch {
 		case metadata:
-			of := partial.GroupVersionKind()
-			of.Kind = of.Kind[:len(of.Kind)-len("List")]
-			items = append(items, metadataOf(object, of))
+			items = append(items, metadataOf(object, itemKind(partial.GroupVersionKind())))
 		case o.UnsafeDisableDeepCopy != nil && *o.UnsafeDisableDeepCopy:
 			items = append(items, object)
 		default:

@@ -35,6 +35,8 @@ type kind struct {
 	objects map[types.NamespacedName]client.Object
 	// err is why the kind could not be read; nil if it could.
 	err error
+	// failed is why single objects could not be read.
+	failed map[types.NamespacedName]error
 	// sorted and found are made from objects before the first read.
 	sorted []client.Object
 	found  map[string]map[string][]client.Object // by field and value
@@ -61,7 +63,7 @@ func (s *Snapshot) With(objects ...client.Object) (*Snapshot, error) {
 		next.indexes[of] = maps.Clone(by)
 	}
 	for of, k := range s.kinds {
-		next.kinds[of] = &kind{objects: maps.Clone(k.objects), err: k.err}
+		next.kinds[of] = &kind{objects: maps.Clone(k.objects), err: k.err, failed: k.failed}
 	}
 	return next, next.add(objects)
 }
@@ -87,6 +89,16 @@ func (s *Snapshot) Fail(example runtime.Object, err error) error {
 		return kindErr
 	}
 	s.kind(of).err = err
+	return nil
+}
+
+// FailOne makes reads of one object fail with an error. Lists do not contain it.
+func (s *Snapshot) FailOne(object client.Object, err error) error {
+	of, kindErr := s.kindOf(object)
+	if kindErr != nil {
+		return kindErr
+	}
+	s.kind(of).failed[client.ObjectKeyFromObject(object)] = err
 	return nil
 }
 
@@ -121,14 +133,38 @@ func (s *Snapshot) kindOf(o runtime.Object) (schema.GroupKind, error) {
 		return schema.GroupKind{}, fmt.Errorf("find the kind of a %T: %w", o, err)
 	}
 	if _, isList := o.(client.ObjectList); isList {
-		of.Kind = strings.TrimSuffix(of.Kind, "List")
+		of = itemKind(of)
 	}
 	return of.GroupKind(), nil
 }
 
+// itemKind returns the kind of the items of a list.
+func itemKind(list schema.GroupVersionKind) schema.GroupVersionKind {
+	list.Kind = strings.TrimSuffix(list.Kind, "List")
+	return list
+}
+
+// errorOf returns why the kind of an object could not be read; nil if it could.
+func (s *Snapshot) errorOf(example runtime.Object) error {
+	of, err := s.kindOf(example)
+	if err != nil || s.kinds[of] == nil {
+		return err
+	}
+	return s.kinds[of].err
+}
+
+// all returns the objects of all kinds.
+func (s *Snapshot) all() []client.Object {
+	var all []client.Object
+	for _, k := range s.kinds {
+		all = slices.AppendSeq(all, maps.Values(k.objects))
+	}
+	return all
+}
+
 func (s *Snapshot) kind(of schema.GroupKind) *kind {
 	if s.kinds[of] == nil {
-		s.kinds[of] = &kind{objects: map[types.NamespacedName]client.Object{}}
+		s.kinds[of] = &kind{objects: map[types.NamespacedName]client.Object{}, failed: map[types.NamespacedName]error{}}
 	}
 	return s.kinds[of]
 }
