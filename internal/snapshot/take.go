@@ -163,10 +163,12 @@ func (t *taker) follow(ctx context.Context, namespace string) {
 	if namespace == "" {
 		return
 	}
-	for _, object := range t.foreign(namespace) {
+	// Both look at the snapshot, so no read may add to it yet.
+	foreign, elsewhere := t.foreign(namespace), t.selectsElsewhere()
+	for _, object := range foreign {
 		t.get(ctx, object)
 	}
-	if t.selectsElsewhere() {
+	if elsewhere {
 		t.listAll(ctx, nil, &v1alpha1.HealthCheckList{}, namespaces())
 	}
 }
