@@ -63,7 +63,7 @@ func (s *Snapshot) With(objects ...client.Object) (*Snapshot, error) {
 		next.indexes[of] = maps.Clone(by)
 	}
 	for of, k := range s.kinds {
-		next.kinds[of] = &kind{objects: maps.Clone(k.objects), err: k.err, failed: k.failed}
+		next.kinds[of] = &kind{objects: maps.Clone(k.objects), err: k.err, failed: maps.Clone(k.failed)}
 	}
 	return next, next.add(objects)
 }

@@ -156,6 +156,13 @@ func TestOverlayLeavesTheSnapshotAsItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	one := client.ObjectKey{Namespace: "b", Name: "one"}
+	if err := with.FailOne(pod(one.Namespace, one.Name, "", nil), errors.New("refused")); err != nil {
+		t.Fatal(err)
+	}
+	if err := before.Get(t.Context(), one, &corev1.Pod{}); err != nil {
+		t.Errorf("a failure in the overlay reached the snapshot: %v", err)
+	}
 	for name, tt := range map[string]struct {
 		of   *snapshot.Snapshot
 		want []string
