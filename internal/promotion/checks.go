@@ -282,20 +282,13 @@ func everyTagKnown(in Input, _ v1alpha1.VersionInfo) *Hold {
 
 // notFailedBefore checks that the newest promotion of this release did not fail here.
 func notFailedBefore(in Input, release v1alpha1.VersionInfo) *Hold {
-	for i := range in.Rollout.Status.History {
-		entry := &in.Rollout.Status.History[i]
-		if entry.Version.Tag != release.Tag {
-			continue
-		}
-		if entry.State() != v1alpha1.BakeFailed {
-			return nil
-		}
-		return &Hold{
-			Reason:  v1alpha1.FailedBeforeReason,
-			Message: fmt.Sprintf("%s failed here before; pin it, or annotate the Rollout with unblock-failed, to try it again", release.Tag),
-		}
+	if newestEntry(in.Rollout, release.Tag).State() != v1alpha1.BakeFailed {
+		return nil
 	}
-	return nil
+	return &Hold{
+		Reason:  v1alpha1.FailedBeforeReason,
+		Message: fmt.Sprintf("%s failed here before; pin it, or annotate the Rollout with unblock-failed, to try it again", release.Tag),
+	}
 }
 
 // noBakeRunning checks that the previous promotion has its outcome. If nothing protects a
