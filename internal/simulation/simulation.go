@@ -73,7 +73,8 @@ type Result struct {
 }
 
 // Run simulates from the time of the input on. The objects of the input stay as they are.
-// It fails if the history of the Rollout does not allow what the engine decides.
+// It fails if the history of the Rollout does not allow what the engine decides, or if the
+// engine finds more to do at one moment again and again.
 func Run(in promotion.Input, a Assumptions) (Result, error) {
 	w := newWorld(in, a)
 	for range mostSteps {
@@ -105,14 +106,16 @@ func (w *world) settle() error {
 		w.result.Last, w.result.At = d, w.in.Now
 		again, err := w.carryOut(d)
 		if err != nil {
-			return fmt.Errorf("simulate %s at %s: %w", d.Action, w.in.Now.UTC().Format(time.RFC3339), err)
+			return fmt.Errorf("simulate %s at %s: %w", d.Action, clock(w.in.Now), err)
 		}
 		if !again {
 			return nil
 		}
 	}
-	return nil
+	return fmt.Errorf("the engine does not come to rest at %s: %s %s", clock(w.in.Now), w.result.Last.Action, w.result.Last.Message)
 }
+
+func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // next returns the next moment at which something may change; zero if there is none.
 func (w *world) next() time.Time {
