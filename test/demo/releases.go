@@ -57,7 +57,7 @@ var releasesSteps = []step{
 		play: (*session).badRelease,
 	},
 	{
-		title: "The fix waits for a user",
+		title: "The fix waits for a decision",
 		intro: "1.2.1 fixes it. But after a failed bake the Rollout promotes nothing by itself: somebody should " +
 			"look first. It says what it waits for.",
 		play: (*session).heldRelease,
