@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
@@ -154,17 +153,6 @@ func reference(image Image, insecure bool) (name.Reference, error) {
 
 func imageName(image string, insecure bool) (name.Repository, error) {
 	return name.NewRepository(image, scheme(insecure)...)
-}
-
-// Canonical returns the full name of an image without its tag, including the registry.
-// Full names can be compared, while there are several short names. A string that is not a
-// name is returned unchanged.
-func Canonical(image string) string {
-	repository, err := name.NewRepository(strings.TrimSuffix(image, "/"))
-	if err != nil {
-		return image
-	}
-	return repository.Name()
 }
 
 func scheme(insecure bool) []name.Option {

@@ -237,23 +237,6 @@ func listed(content remote.Taggable) []string {
 	return digests
 }
 
-func TestImageHasOneNameThatIsCompared(t *testing.T) {
-	for image, want := range map[string]string{
-		"registry.example.com/shop":         "registry.example.com/shop",
-		"registry.example.com/shop/":        "registry.example.com/shop",
-		"registry.example.com:5000/a/shop":  "registry.example.com:5000/a/shop",
-		"shop":                              "index.docker.io/library/shop",
-		"docker.io/acme/shop":               "index.docker.io/acme/shop",
-		"acme/shop":                         "index.docker.io/acme/shop",
-		"index.docker.io/acme/shop":         "index.docker.io/acme/shop",
-		"no name at all":                    "no name at all",
-		"":                                  "",
-		"registry.example.com/shop:with-it": "registry.example.com/shop:with-it",
-	} {
-		NewWithT(t).Expect(ours.Canonical(image)).To(Equal(want), image)
-	}
-}
-
 // pull returns a Secret with a login to a registry.
 func pull(namespace, name, host, password string) client.Object {
 	return &corev1.Secret{

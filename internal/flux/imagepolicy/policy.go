@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/imagename"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -130,7 +130,7 @@ func deny(offer *Offer, policy *imagev1.ImagePolicy) {
 
 func show(offer *Offer, repository *imagev1.ImageRepository) {
 	offer.Repository = repository
-	offer.Image = registry.Canonical(repository.Spec.Image)
+	offer.Image = imagename.Canonical(repository.Spec.Image)
 	if complaint := complaintOf(repository.Status.Conditions); complaint != "" {
 		complain(offer, fmt.Sprintf("ImageRepository %s cannot scan the registry: %s; check its spec.image, the registry and its credentials",
 			client.ObjectKeyFromObject(repository), complaint))

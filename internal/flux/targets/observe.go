@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/imagename"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -33,7 +33,7 @@ func (t Target) Observe(rollout *v1alpha1.Rollout, version string) promotion.Tar
 			strconv.Quote(truncate.Text(version, 80)))
 	case t.Repository != nil:
 		seen.State, seen.Message = observeRepository(t.Repository, version)
-		seen.Image = registry.Canonical(strings.TrimPrefix(t.Repository.Spec.URL, sourcev1.OCIRepositoryPrefix))
+		seen.Image = imagename.Canonical(strings.TrimPrefix(t.Repository.Spec.URL, sourcev1.OCIRepositoryPrefix))
 		if seen.State == v1alpha1.TargetApplied {
 			seen.Digest = pulled(t.Repository, version)
 		}
