@@ -273,6 +273,14 @@ build: ## Build bin/rollout-controller.
 	@$(step) "Building bin/rollout-controller $(VERSION)" \
 		go build -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/rollout-controller ./cmd/controller
 
+# One program with three names: see cmd/cli/names.go.
+.PHONY: build-cli
+build-cli: ## Build the command line: bin/flux-rollout, and its names for kubectl.
+	@$(step) "Building bin/flux-rollout $(VERSION)" \
+		go build -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/flux-rollout ./cmd/cli
+	@ln -sf flux-rollout bin/kubectl-rollouts
+	@ln -sf flux-rollout bin/kubectl_complete-rollouts
+
 .PHONY: clean
 clean: ## Remove everything that was built here.
 	@rm -rf bin

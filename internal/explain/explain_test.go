@@ -23,6 +23,7 @@ func waits(t *testing.T, rollout *fixture.RolloutBuilder, changes ...func(*promo
 		t.Fatal(err)
 	}
 	in := promotion.Input{Now: fixture.Noon, Rollout: rollout.Ledger("1.0.0", "1.1.0").Obj()}
+	in.Rollout.Status.ObservedGeneration = in.Rollout.Generation
 	if in.Rollout.Current() == nil {
 		in.Rollout.Status.History = []v1alpha1.DeploymentHistoryEntry{fixture.MakeEntry("1.0.0").Succeeded().Obj()}
 	}

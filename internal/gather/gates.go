@@ -37,7 +37,7 @@ func (g Gatherer) gatherGates(ctx context.Context, s *Snapshot) error {
 // not that of their gates: a gate may be missing or outdated. A gate whose schedule was
 // deleted, or selects the Rollout no more, counts like any other until it is removed.
 func (g Gatherer) gatherSchedules(ctx context.Context, s *Snapshot) error {
-	schedules, err := g.schedulesOf(ctx, s.Rollout)
+	schedules, err := g.SchedulesOf(ctx, s.Rollout)
 	open := map[types.UID]bool{}
 	for _, schedule := range schedules {
 		window := schedule.Window(s.Now)
@@ -66,9 +66,9 @@ func OwnerOf(o client.Object) types.UID {
 	return ""
 }
 
-// schedulesOf returns the schedules that select a Rollout, sorted by kind and name. A
+// SchedulesOf returns the schedules that select a Rollout, sorted by kind and name. A
 // schedule that is being deleted selects nothing any more.
-func (g Gatherer) schedulesOf(ctx context.Context, rollout *v1alpha1.Rollout) ([]Schedule, error) {
+func (g Gatherer) SchedulesOf(ctx context.Context, rollout *v1alpha1.Rollout) ([]Schedule, error) {
 	own, err := SchedulesIn(ctx, g.Client, rollout.Namespace)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/request"
+	"github.com/fluxrollouts/rollout-controller/internal/show"
+)
+
+// changing is what all verbs that change something do: predict, ask, send what was
+// predicted, and nothing else.
+type changing struct {
+	*program
+	why    string
+	yes    bool
+	dryRun string
+}
+
+// newChanging adds the flags of a change to a verb.
+func newChanging(p *program, cmd *cobra.Command) *changing {
+	c := &changing{program: p}
+	flags := cmd.Flags()
+	flags.StringVarP(&c.why, "message", "m", "", "why you do this, for the history")
+	flags.BoolVarP(&c.yes, "yes", "y", false, "do not ask, even if something goes out at once")
+	flags.StringVar(&c.dryRun, "dry-run", "", "client: only say what would happen; server: send the change, but store nothing")
+	flags.Lookup("dry-run").NoOptDefVal = dryRunClient
+	cmd.Args, cmd.ValidArgsFunction = oneName(0, "the name of a Rollout"), p.completeRollouts
+	return c
+}
+
+const (
+	dryRunClient = "client"
+	dryRunServer = "server"
+)
+
+// asked makes a request from what is there, or says why there is nothing to request.
+type asked func(v view) (request.Request, error)
+
+// mostConflicts is how often a change is predicted again because the object has changed.
+const mostConflicts = 5
+
+func (c *changing) run(ctx context.Context, name string, ask asked) error {
+	if !slices.Contains([]string{"", dryRunClient, dryRunServer}, c.dryRun) {
+		return fmt.Errorf("--dry-run is client or server, not %q", c.dryRun)
+	}
+	open, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	user := c.user(ctx, open)
+	var before *prediction
+	for range mostConflicts {
+		now, err := c.predict(ctx, open, name, user, ask)
+		if err != nil {
+			return err
+		}
+		if err := c.agree(before, now); err != nil {
+			return err
+		}
+		if c.dryRun == dryRunClient {
+			return nil
+		}
+		if err = c.send(ctx, open, now); !apierrors.IsConflict(err) {
+			return err
+		}
+		before = now
+	}
+	return fmt.Errorf("%s changes all the time: nothing was sent; try again", name)
+}
+
+// prediction is a change and its effect.
+type prediction struct {
+	// from is the object as it was read, and to as it will be.
+	from, to client.Object
+	// effect is in words, without times.
+	effect string
+	// promotes is true if a release goes out at once.
+	promotes bool
+}
+
+// predict decides as after the request.
+func (c *changing) predict(ctx context.Context, open cluster, name, user string, ask asked) (*prediction, error) {
+	namespace, err := c.namespace()
+	if err != nil {
+		return nil, err
+	}
+	facts, err := take(ctx, open, namespace)
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.viewIn(ctx, facts, client.ObjectKey{Namespace: namespace, Name: name}, c.now())
+	if err != nil {
+		return nil, err
+	}
+	r, err := ask(v)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.effectOf(v, r.By(user, c.why))
+	if err != nil {
+		return nil, err
+	}
+	return p, undoneByGit(p)
+}
+
+func (c *changing) effectOf(v view, r request.Request) (*prediction, error) {
+	after := promotion.Decide(r.Apply(v.Input))
+	if objection := objection(v.Decision, after); objection != "" {
+		return nil, refuse("%s", objection)
+	}
+	p := &prediction{from: v.Rollout, effect: describe(v, after), promotes: after.Action.Promotes()}
+	if r.Gate == "" {
+		to := v.Rollout.DeepCopy()
+		r.ChangeRollout(to)
+		p.to = to
+		return p, nil
+	}
+	for i := range v.Gates.Gates {
+		if gate := &v.Gates.Gates[i]; gate.Name == r.Gate {
+			to := gate.DeepCopy()
+			r.ChangeGate(to)
+			p.from, p.to = gate, to
+			return p, nil
+		}
+	}
+	return nil, noSuchGate(v, r.Gate)
+}
+
+// objection returns what the engine would answer to a request instead of doing it.
+func objection(before, after promotion.Decision) string {
+	isNew := func(p, was *promotion.Problem) bool { return p != nil && (was == nil || *p != *was) }
+	switch {
+	case isNew(after.Problem, before.Problem):
+		return after.Problem.Message
+	case isNew(after.Declined, before.Declined):
+		return after.Declined.Message
+	case len(after.Answers) > len(before.Answers):
+		return after.Answers[len(after.Answers)-1].Message
+	}
+	return ""
+}
+
+// describe says what the engine does after a change.
+func describe(v view, after promotion.Decision) string {
+	runs := "nothing"
+	if current := v.Rollout.Current(); current != nil {
+		runs = current.Version.Tag
+	}
+	text := fmt.Sprintf("%s/%s: ", v.Rollout.Namespace, v.Rollout.Name)
+	switch {
+	case after.Action.Promotes():
+		text += fmt.Sprintf("%s → %s: %s", runs, after.Release.Tag, after.Message)
+		if after.Recovery != nil {
+			text += "; " + after.Recovery.Message
+		}
+	case after.Action != promotion.Nothing:
+		text += fmt.Sprintf("%s: %s", runs, after.Message)
+	case len(after.Candidates) > 0 && !after.Candidates[0].Eligible():
+		text += fmt.Sprintf("%s stays; %s is held: %s", runs, after.Candidates[0].Release.Tag, messages(after.Candidates[0].Holds))
+	default:
+		text += runs + " stays"
+	}
+	if v.Rollout.Spec.Suspend {
+		text += " (once the Rollout is resumed: it is suspended)"
+	}
+	return text
+}
+
+func messages(holds []promotion.Hold) string {
+	all := make([]string, 0, len(holds))
+	for _, hold := range holds {
+		all = append(all, hold.Message)
+	}
+	return strings.Join(all, "; ")
+}
+
+// agree shows the effect, and asks if a release goes out at once. An effect that was
+// agreed to is not shown again.
+func (c *changing) agree(before, now *prediction) error {
+	if before != nil && before.effect == now.effect {
+		return nil
+	}
+	if before != nil {
+		c.err.Sentence(show.Warns, "the Rollout has changed in between. Now:")
+	}
+	c.out.Sentence(show.Do, "%s", now.effect)
+	switch {
+	case before == nil && (c.yes || c.dryRun != "" || !now.promotes):
+		return nil
+	case !c.asks:
+		return errors.New("nothing was changed: with -y it is, without a question")
+	}
+	return c.askUser()
+}
+
+func (c *changing) askUser() error {
+	fmt.Fprintf(c.err.Out, "%s go on? [y/N] ", c.err.Sign(show.Asks))
+	answer, err := bufio.NewReader(c.in).ReadString('\n')
+	if yes := strings.ToLower(strings.TrimSpace(answer)); err != nil || yes != "y" && yes != "yes" {
+		return errors.New("nothing was changed")
+	}
+	return nil
+}
+
+// fieldManager owns what the program writes. Flux removes the fields of managers whose
+// name begins with "kubectl" from objects that it applies (fluxcd/pkg ssa), so the name of
+// the file must not be the name of the manager.
+const fieldManager = "rollouts-cli"
+
+// send sends the change as one merge patch, on condition that the object is the one of
+// the prediction.
+func (c *changing) send(ctx context.Context, open cluster, p *prediction) error {
+	patch := client.MergeFromWithOptions(p.from, client.MergeFromWithOptimisticLock{})
+	changes, err := changesIn(patch, p.to)
+	if err != nil {
+		return err
+	}
+	if len(changes) == 0 {
+		c.out.Sentence(show.Well, "it is so already: nothing was sent")
+		return nil
+	}
+	options := []client.PatchOption{client.FieldOwner(fieldManager)}
+	if c.dryRun == dryRunServer {
+		options = append(options, client.DryRunAll)
+	}
+	switch err := open.client.Patch(ctx, p.to.DeepCopyObject().(client.Object), patch, options...); {
+	case apierrors.IsConflict(err):
+		return err //nolint:wrapcheck // the caller predicts again
+	case err != nil:
+		return fmt.Errorf("change %s %s: %w", kindOf(p.to), p.to.GetName(), err)
+	}
+	c.out.Sentence(show.Well, "%s %s: %s%s", kindOf(p.to), p.to.GetName(), strings.Join(changes, ", "), c.dryRunNote())
+	return nil
+}
+
+func (c *changing) dryRunNote() string {
+	if c.dryRun != "" {
+		return " (dry run: nothing was stored)"
+	}
+	return ""
+}
+
+func kindOf(object client.Object) string {
+	switch object.(type) {
+	case *v1alpha1.RolloutGate:
+		return "RolloutGate"
+	case *v1alpha1.Rollout:
+		return "Rollout"
+	}
+	return fmt.Sprintf("%T", object)
+}
+
+// user returns who the API server says the user is, for the history; nobody if it does
+// not say.
+func (c *changing) user(ctx context.Context, open cluster) string {
+	review := &authenticationv1.SelfSubjectReview{}
+	err := open.client.Create(ctx, review)
+	if err != nil && (apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || apierrors.IsForbidden(err)) {
+		c.err.Sentence(show.Warns, "the API server does not say who you are: the history will not name you")
+	}
+	return review.Status.UserInfo.Username
+}

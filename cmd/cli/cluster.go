@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
+)
+
+// cluster is an API server, as the identity of the user sees it.
+type cluster struct {
+	client client.WithWatch
+	scheme *runtime.Scheme
+}
+
+// Limits of requests by one call. The API server has its own, and the program makes few.
+const (
+	requestsPerSecond = 50
+	requestsAtOnce    = 100
+)
+
+// openCluster connects with the identity of kubeconfig. It makes one request: for the
+// served version of Flux's image API.
+func (p *program) openCluster(ctx context.Context) (cluster, error) {
+	config, err := p.kubeconfig.ToRESTConfig()
+	if err != nil {
+		return cluster{}, fmt.Errorf("kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
+	config.UserAgent = "flux-rollout/" + version
+	http, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return cluster{}, fmt.Errorf("kubeconfig: %w", err)
+	}
+	images, err := servedImages(ctx, config)
+	if err != nil {
+		return cluster{}, err
+	}
+	scheme, mapper, err := newScheme(images)
+	if err != nil {
+		return cluster{}, err
+	}
+	c, err := client.NewWithWatch(config, client.Options{HTTPClient: http, Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return cluster{}, fmt.Errorf("kubeconfig: %w", err)
+	}
+	return cluster{client: c, scheme: scheme}, nil
+}
+
+// servedImages returns the version of Flux's image API that is served; the newest one if
+// none is, so that reads say what is missing.
+func servedImages(ctx context.Context, config *rest.Config) (string, error) {
+	plain := rest.CopyConfig(config)
+	plain.GroupVersion = &schema.GroupVersion{Version: "v1"}
+	plain.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
+	c, err := rest.UnversionedRESTClientFor(plain)
+	if err != nil {
+		return "", fmt.Errorf("kubeconfig: %w", err)
+	}
+	group := &metav1.APIGroup{}
+	err = c.Get().AbsPath("/apis/" + imagev1.GroupVersion.Group).Do(ctx).Into(group)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		return imagev1.GroupVersion.Version, nil
+	case err != nil:
+		return "", fmt.Errorf("ask the API server for the versions of %s: %w", imagev1.GroupVersion.Group, err)
+	}
+	for _, served := range group.Versions {
+		if served.Version == imagev1.GroupVersion.Version {
+			return served.Version, nil
+		}
+	}
+	return group.PreferredVersion.Version, nil
+}
+
+// newScheme returns the kinds that are read or changed, and how they are named in
+// requests. Nothing of that is asked for: discovery is slow where many kinds are served.
+func newScheme(images string) (*runtime.Scheme, meta.RESTMapper, error) {
+	scheme := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, sourcev1.AddToScheme, kustomizev1.AddToScheme, helmv2.AddToScheme)
+	if err := builder.AddToScheme(scheme); err != nil {
+		return nil, nil, fmt.Errorf("register kinds: %w", err)
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	gv := schema.GroupVersion{Group: imagev1.GroupVersion.Group, Version: images}
+	mapper.Add(gv.WithKind(imagev1.ImagePolicyKind), meta.RESTScopeNamespace)
+	mapper.Add(gv.WithKind(imagev1.ImageRepositoryKind), meta.RESTScopeNamespace)
+	if _, err := imagepolicy.AddImageTypes(scheme, mapper); err != nil {
+		return nil, nil, err
+	}
+	for kind := range scheme.AllKnownTypes() {
+		mapper.Add(kind, scopeOf(kind))
+	}
+	return scheme, mapper, nil
+}
+
+func scopeOf(kind schema.GroupVersionKind) meta.RESTScope {
+	switch kind.Kind {
+	case "ClusterRolloutSchedule", "Namespace", "SelfSubjectReview", "SelfSubjectAccessReview":
+		return meta.RESTScopeRoot
+	}
+	return meta.RESTScopeNamespace
+}

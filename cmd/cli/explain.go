@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/explain"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/show"
+)
+
+// remedied is how many candidates get remedies.
+const remedied = 10
+
+type explaining struct {
+	*program
+	out     *output
+	tag, at string
+	check   bool
+}
+
+func newExplain(p *program) *cobra.Command {
+	e := &explaining{program: p}
+	cmd := &cobra.Command{
+		Use: "explain NAME", Short: "Say why a release is not out, and what would let it go",
+		Long: `Say what holds each candidate of a Rollout, and which commands would let it go.
+
+The decision is made here and now, by the same function as in the controller, on
+objects that are read now. Each command that is suggested was tried on them first.`,
+		Example: fmt.Sprintf(`  # Why is nothing newer out?
+  %[1]s explain shop
+  # What about this release? It may be any tag
+  %[1]s explain shop --version 1.5.0
+  # In a script: exit code 2 if it is held
+  %[1]s explain shop --version 1.5.0 --check`, p.called),
+		Args: oneName(0, "the name of a Rollout"), ValidArgsFunction: p.completeRollouts,
+		RunE: func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), args[0]) },
+	}
+	e.out = newOutput(cmd)
+	cmd.Flags().StringVar(&e.tag, "version", "", "explain only this release, which may be any tag")
+	cmd.Flags().BoolVar(&e.check, "check", false, "exit with 2 if the release, or without --version every candidate, is held")
+	cmd.Flags().StringVar(&e.at, "at", "", "decide as at this time (RFC 3339), or in a while (+2h)")
+	p.readsFiles(cmd.Flags())
+	return cmd
+}
+
+func (e *explaining) run(ctx context.Context, name string) error {
+	now, err := timeOf(e.at, e.now(), e.zone)
+	if err != nil {
+		return err
+	}
+	v, err := e.view(ctx, name, now)
+	if err != nil {
+		return err
+	}
+	explanation := explain.Explain(v.Input, v.Decision, remedied)
+	explanation.TypeMeta = answerKind("Explanation")
+	if e.tag != "" {
+		return e.one(v, explanation)
+	}
+	if !e.out.isText() {
+		err = e.out.print(e.program, explanation)
+	} else {
+		e.all(v, explanation)
+	}
+	if err == nil && e.check && isHeld(explanation) {
+		return exit{code: no}
+	}
+	return err
+}
+
+// isHeld reports whether there are candidates, and none of them can go.
+func isHeld(e explain.Explanation) bool {
+	for _, candidate := range e.Candidates {
+		if len(candidate.Holds) == 0 {
+			return false
+		}
+	}
+	return len(e.Candidates) > 0
+}
+
+// all explains the Rollout with all candidates.
+func (e *explaining) all(v view, x explain.Explanation) {
+	e.program.out.Line("%s", show.Text(e.headline(v, x)))
+	e.problems(x)
+	for _, candidate := range x.Candidates {
+		e.program.out.Line("")
+		e.candidate(v, candidate)
+	}
+	e.differences(x)
+	e.program.out.Line("")
+	e.forecast(v)
+}
+
+func (e *explaining) headline(v view, x explain.Explanation) string {
+	p := e.program.out
+	runs := "has no release yet"
+	if x.Current != nil {
+		runs = fmt.Sprintf("runs %s%s, %s", show.Clean(x.Current.Version.Tag), idOf(x.Current), x.Current.State())
+	}
+	line := fmt.Sprintf("Rollout %s %s.", p.Bold(x.Namespace+"/"+x.Name), runs)
+	switch n := len(x.Candidates); {
+	case n == 0:
+		line += " There is no newer release."
+	case isHeld(x):
+		line += fmt.Sprintf(" %s, none can go now.", promotion.Count(n, "candidate"))
+	default:
+		line += fmt.Sprintf(" %s.", promotion.Count(n, "candidate"))
+	}
+	if x.Changes != nil {
+		line += fmt.Sprintf(" Time alone changes something at %s.", show.Moment(x.Changes.Time, v.Now, e.zone))
+	}
+	if doing := doing(v); doing != "" {
+		line += fmt.Sprintf("\n%s %s", p.Sign(show.Do), show.Clean(doing))
+	}
+	return line
+}
+
+// doing returns what the engine does now; empty if that is nothing.
+func doing(v view) string {
+	d := v.Decision
+	switch {
+	case v.Rollout.Spec.Suspend, d.Action == promotion.Nothing:
+		return ""
+	case d.Action.Promotes():
+		return fmt.Sprintf("%s goes out now: %s", d.Release.Tag, d.Message)
+	}
+	return d.Message
+}
+
+func idOf(entry *v1alpha1.DeploymentHistoryEntry) string {
+	if entry == nil || entry.ID == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (#%d)", *entry.ID)
+}
+
+func (e *explaining) problems(x explain.Explanation) {
+	for _, problem := range x.Problems {
+		e.program.out.Sentence(show.Warns, "%s: %s", problem.Reason, problem.Message)
+	}
+}
+
+func (e *explaining) candidate(v view, c explain.Candidate) {
+	p := e.program.out
+	if len(c.Holds) == 0 {
+		p.Line("%s   nothing holds it", p.Bold(c.Version))
+		return
+	}
+	p.Line("%s   held by %d", p.Bold(c.Version), len(c.Holds))
+	for _, hold := range c.Holds {
+		sign, ends := show.Bad, ""
+		if hold.Until != nil {
+			sign, ends = show.Waits, fmt.Sprintf(" (ends by itself in %s)", show.Span(hold.Until.Sub(v.Now)))
+		}
+		p.Line("  %s %s  %s%s", p.Sign(sign), hold.Reason, hold.Message, ends)
+	}
+	for _, remedy := range c.Remedies {
+		p.Line("    %s %s%s", p.Sign(show.Do), e.command(v, remedy), effect(remedy))
+	}
+}
+
+// command returns what a user types for a request.
+func (e *explaining) command(v view, c explain.Command) string {
+	return e.commandLine(v.Rollout.Namespace, append([]string{c.Verb, v.Rollout.Name}, c.Args...)...)
+}
+
+func effect(c explain.Command) string {
+	if c.Promotes {
+		return ""
+	}
+	return "   (then still held: " + strings.Join(c.Left, ", ") + ")"
+}
+
+// differences says what the status claims otherwise.
+func (e *explaining) differences(x explain.Explanation) {
+	if len(x.Differences) == 0 {
+		return
+	}
+	p := e.program.out
+	p.Line("")
+	p.Sentence(show.Warns, "the status of the Rollout says something else. The controller may not run, may not have seen the newest objects yet, or has the flag --no-cross-namespace-refs:")
+	for _, d := range x.Differences {
+		status := "no candidate"
+		if d.Known {
+			status = reasonsOr(d.Status)
+		}
+		p.Line("  %s   status: %s; now: %s", d.Version, status, reasonsOr(d.Decision))
+	}
+}
+
+func reasonsOr(reasons []string) string {
+	if len(reasons) == 0 {
+		return "not held"
+	}
+	return strings.Join(reasons, ", ")
+}
+
+// one explains one tag.
+func (e *explaining) one(v view, x explain.Explanation) error {
+	standing := promotion.StandingOf(v.Input, v.Decision, e.tag)
+	if !e.out.isText() {
+		if err := e.out.print(e.program, answerOn(standing, e.tag, x)); err != nil {
+			return err
+		}
+	} else {
+		e.problems(x)
+		e.standing(v, standing)
+	}
+	if e.check && (standing.Position != promotion.Candidate && standing.Position != promotion.Deployed || len(standing.Holds()) > 0) {
+		return exit{code: no}
+	}
+	return nil
+}
+
+// standing says where a tag is, and what holds it if it is a candidate.
+func (e *explaining) standing(v view, s promotion.Standing) {
+	p := e.program.out
+	if s.Verdict == nil {
+		p.Line("%s", s.Message)
+	} else {
+		candidate := explain.Candidate{Version: e.tag, Holds: explain.Holds(s.Holds())}
+		if !s.Verdict.Eligible() {
+			candidate.Remedies = explain.Commands(v.Input, *s.Verdict)
+		}
+		e.candidate(v, candidate)
+	}
+	if entry := s.Entry; entry != nil {
+		p.Line("  it was promoted here%s on %s: %s", idOf(entry), show.Moment(entry.Timestamp.Time, v.Now, e.zone), entry.State())
+	}
+}
+
+// tagAnswer is what can be said of one tag.
+type tagAnswer struct {
+	explain.Explanation `json:",inline"`
+	Version             string                           `json:"version"`
+	Position            promotion.Position               `json:"position"`
+	Message             string                           `json:"message,omitempty"`
+	Entry               *v1alpha1.DeploymentHistoryEntry `json:"entry,omitempty"`
+}
+
+func answerOn(s promotion.Standing, tag string, x explain.Explanation) tagAnswer {
+	all := x.Candidates
+	x.Candidates = []explain.Candidate{}
+	for _, candidate := range all {
+		if candidate.Version == tag {
+			x.Candidates = append(x.Candidates, candidate)
+		}
+	}
+	return tagAnswer{x, tag, s.Position, s.Message, s.Entry}
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
+)
+
+// largestFile is how many bytes of a file are read.
+const largestFile = 64 << 20
+
+// facts returns what is known of a namespace: the objects of the files if a Rollout is
+// among them, and else those of the cluster with those of the files over them.
+func (p *program) facts(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
+	scheme, _, err := newScheme(imagev1.GroupVersion.Version)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := p.decodeFiles(scheme, namespace)
+	if err != nil {
+		return nil, err
+	}
+	if hasRollout(objects) {
+		facts, err := snapshot.New(scheme, objects...)
+		return facts, errors.Join(err, index(ctx, facts))
+	}
+	c, err := p.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := take(ctx, c, namespace)
+	if err != nil || len(objects) == 0 {
+		return facts, err
+	}
+	return facts.With(objects...)
+}
+
+// take reads what the decisions about the Rollouts of a namespace need.
+func take(ctx context.Context, c cluster, namespace string) (*snapshot.Snapshot, error) {
+	facts, err := snapshot.Take(ctx, c.client, c.scheme, namespace)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what could not be read
+	}
+	return facts, index(ctx, facts)
+}
+
+// index adds the indexes that gather needs.
+func index(ctx context.Context, facts *snapshot.Snapshot) error {
+	return errors.Join(gather.Index(ctx, facts), targets.IndexHelmReleases(ctx, facts))
+}
+
+func hasRollout(objects []client.Object) bool {
+	for _, object := range objects {
+		if _, ok := object.(*v1alpha1.Rollout); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// decodeFiles reads the files. As with kubectl, an object without a namespace is in that
+// of the context.
+func (p *program) decodeFiles(scheme *runtime.Scheme, namespace string) ([]client.Object, error) {
+	var all []client.Object
+	for _, file := range p.files {
+		content, err := p.readFile(file)
+		if err != nil {
+			return nil, err
+		}
+		objects, err := snapshot.Decode(scheme, content)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		all = append(all, objects...)
+	}
+	for _, object := range all {
+		if _, isGlobal := object.(*v1alpha1.ClusterRolloutSchedule); object.GetNamespace() == "" && !isGlobal {
+			object.SetNamespace(namespace)
+		}
+	}
+	return all, nil
+}
+
+func (p *program) readFile(name string) ([]byte, error) {
+	from := p.in
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // it names the file
+		}
+		defer file.Close()
+		from = file
+	}
+	content, err := io.ReadAll(io.LimitReader(from, largestFile+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	case len(content) > largestFile:
+		return nil, fmt.Errorf("%s is larger than %d MiB", name, largestFile>>20)
+	}
+	return content, nil
+}

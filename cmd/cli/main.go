@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command cli answers three questions about Rollouts: what runs, why is my release not
+// out, and what happens if I do this. Every answer comes from package promotion, as every
+// decision of the controller does.
+//
+// It is one program with three names. As kubectl-rollouts on the PATH it is "kubectl
+// rollouts", as flux-rollout in the plugins of Flux it is "flux rollout", and as
+// kubectl_complete-rollouts it completes commands for kubectl.
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // identities that kubeconfig can name
+
+	"github.com/fluxrollouts/rollout-controller/internal/show"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	called, args := calledAs(os.Args, os.Getenv)
+	p := newProgram(called, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	p.out.Style, p.err.Style = styleOf(os.Stdout), styleOf(os.Stderr)
+	p.asks = term.IsTerminal(int(os.Stdin.Fd()))
+	code := p.run(ctx, args)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		code = interrupted
+	}
+	stop()
+	os.Exit(code)
+}
+
+func styleOf(file *os.File) show.Style {
+	width, _, err := term.GetSize(int(file.Fd()))
+	return show.StyleOf(err == nil, width, os.Getenv)
+}
+
+// realClock is the only place where the program reads the clock.
+func realClock() time.Time { return time.Now() }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/ptr"
+
+	"github.com/fluxrollouts/rollout-controller/internal/show"
+)
+
+// program is one call of the command line.
+type program struct {
+	// called is what a user types to call it, such as "kubectl rollouts".
+	called string
+	// in is where answers to questions are read; asks is true if somebody can answer.
+	in   io.Reader
+	asks bool
+	// out gets the answer, and err what is said about it.
+	out, err show.Printer
+	// now and zone are the clock and the time zone of the user.
+	now  func() time.Time
+	zone *time.Location
+	// kubeconfig is the only identity.
+	kubeconfig *genericclioptions.ConfigFlags
+	// connect opens the cluster that kubeconfig names.
+	connect func(context.Context) (cluster, error)
+	// files are read instead of a cluster, or over what it has.
+	files []string
+	// noCrossNamespaceRefs is the controller's flag of this name, which no object shows.
+	noCrossNamespaceRefs bool
+}
+
+// requestTimeout is how long one request may take if the user gives no other limit.
+const requestTimeout = "30s"
+
+func newProgram(called string, streams genericiooptions.IOStreams) *program {
+	p := &program{
+		called: called, in: streams.In, out: show.Printer{Out: streams.Out}, err: show.Printer{Out: streams.ErrOut},
+		now: realClock, zone: time.Local, kubeconfig: genericclioptions.NewConfigFlags(true),
+	}
+	p.kubeconfig.Timeout = ptr.To(requestTimeout)
+	p.connect = p.openCluster
+	return p
+}
+
+// run returns the exit code.
+func (p *program) run(ctx context.Context, args []string) int {
+	root := newRoot(p)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var end exit
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &end):
+		if end.err != nil {
+			p.err.Sentence(show.Bad, "%s", end.err)
+		}
+		return end.code
+	}
+	p.err.Sentence(show.Bad, "%s", err)
+	return failed
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// newRoot returns the command tree.
+func newRoot(p *program) *cobra.Command {
+	root := &cobra.Command{
+		Use:   p.called,
+		Short: "Say what runs, why a release is not out, and what happens next",
+		Long: `Say what runs, why a release is not out, and what happens next.
+
+"` + p.called + `" is about Rollouts of the Rollout Controller for Flux. It is not
+"kubectl rollout", which is about Deployments.
+
+Exit codes: 0 it is so; 1 the command failed; 2 the answer is no; 3 it ended
+otherwise; 4 time ran out; 130 interrupted.`,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: p.called},
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		Args:              cobra.NoArgs,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetOut(p.out.Out)
+	root.SetErr(p.err.Out)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see: %s --help", err, cmd.CommandPath())
+	})
+	p.kubeconfig.AddFlags(root.PersistentFlags())
+	root.AddGroup(&cobra.Group{ID: look, Title: "Look:"}, &cobra.Group{ID: change, Title: "Change:"}, &cobra.Group{ID: about, Title: "About this program:"})
+	for group, verbs := range map[string][]*cobra.Command{
+		look:   {newGet(p), newExplain(p), newHistory(p), newSimulate(p), newWait(p)},
+		change: {newPromote(p), newPin(p), newUnpin(p), newRollback(p), newRetry(p), newUnblock(p), newWithdraw(p), newApprove(p), newSuspend(p), newResume(p), newReconcile(p)},
+		about:  {newVersion(p), newCompletion(p)},
+	} {
+		for _, verb := range verbs {
+			verb.GroupID = group
+			root.AddCommand(verb)
+		}
+	}
+	root.SetHelpCommandGroupID(about)
+	return root
+}
+
+// Groups of verbs in the help.
+const (
+	look   = "look"
+	change = "change"
+	about  = "about"
+)
+
+// oneName accepts the name of one Rollout, and so many arguments after it.
+func oneName(more int, names string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1+more {
+			return fmt.Errorf("expected %s after %q, got %s; see: %s --help", names, cmd.CommandPath(), arguments(args), cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+func arguments(args []string) string {
+	switch len(args) {
+	case 0:
+		return "nothing"
+	case 1:
+		return fmt.Sprintf("only %q", args[0])
+	}
+	return fmt.Sprintf("%q", args)
+}

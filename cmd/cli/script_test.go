@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/fluxrollouts/rollout-controller/internal/show"
+)
+
+var update = flag.Bool("update", false, "write the expected outputs in testdata/script")
+
+// noon is the time in all scripts, on a Saturday in Central Europe.
+var noon = time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
+
+// TestScripts runs the files in testdata/script, each a case: objects, commands, and what
+// they print. No script has a cluster: what is read comes from files.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			if _, err := os.Stat(env.WorkDir + "/kubeconfig"); err == nil {
+				return nil
+			}
+			return os.WriteFile(env.WorkDir+"/kubeconfig", nil, 0o600)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"rollouts": rollouts},
+	})
+}
+
+// rollouts runs the program. "rollouts 2 explain shop" expects exit code 2; without a
+// number it expects 0.
+func rollouts(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("write the exit code in place of !")
+	}
+	want := 0
+	if len(args) > 0 {
+		if code, err := strconv.Atoi(args[0]); err == nil {
+			want, args = code, args[1:]
+		}
+	}
+	p := scripted(ts)
+	if code := p.run(context.Background(), inFolder(ts, args)); code != want {
+		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+}
+
+func scripted(ts *testscript.TestScript) *program {
+	p := newProgram("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(ts.Getenv("STDIN")), Out: ts.Stdout(), ErrOut: ts.Stderr()})
+	p.out.Style = show.StyleOf(ts.Getenv("COLUMNS") != "", atoi(ts.Getenv("COLUMNS")), ts.Getenv)
+	p.err.Style = p.out.Style
+	p.now, p.zone = func() time.Time { return noon }, time.FixedZone("CET", 3600)
+	config := ts.MkAbs("kubeconfig")
+	p.kubeconfig.KubeConfig = &config
+	p.connect = func(context.Context) (cluster, error) {
+		return cluster{}, errors.New("this script has no cluster")
+	}
+	return p
+}
+
+func atoi(text string) int {
+	n, _ := strconv.Atoi(text) // no number means no width
+	return n
+}
+
+// inFolder makes the names of files absolute: all scripts run in one process, which has
+// one working directory.
+func inFolder(ts *testscript.TestScript, args []string) []string {
+	all := make([]string, len(args))
+	for i, arg := range args {
+		all[i] = arg
+		if _, err := os.Stat(ts.MkAbs(arg)); err == nil && arg != "" && i > 0 && args[i-1] == "-f" {
+			all[i] = ts.MkAbs(arg)
+		}
+	}
+	return all
+}

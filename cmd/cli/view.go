@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
+)
+
+// view is a Rollout, what a decision about it needs, and the decision.
+type view struct {
+	gather.Snapshot
+	Decision promotion.Decision
+	// schedules select the Rollout.
+	schedules []gather.Schedule
+}
+
+// namespace returns the namespace of -n, or else of the context, or else "default".
+func (p *program) namespace() (string, error) {
+	name, _, err := p.kubeconfig.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("kubeconfig: %w", err)
+	}
+	return name, nil
+}
+
+// readsFiles adds the flag for answers that need no cluster.
+func (p *program) readsFiles(flags *pflag.FlagSet) {
+	flags.StringArrayVarP(&p.files, "filename", "f", nil, "read objects from this file, or - for standard input; without a Rollout in it, they are laid over those of the cluster")
+	flags.BoolVar(&p.noCrossNamespaceRefs, "no-cross-namespace-refs", false, "decide as a controller with this flag does")
+}
+
+// view looks at a Rollout at a time.
+func (p *program) view(ctx context.Context, name string, now time.Time) (view, error) {
+	namespace, err := p.namespace()
+	if err != nil {
+		return view{}, err
+	}
+	facts, err := p.facts(ctx, namespace)
+	if err != nil {
+		return view{}, err
+	}
+	return p.viewIn(ctx, facts, client.ObjectKey{Namespace: namespace, Name: name}, now)
+}
+
+// viewIn looks at a Rollout of a snapshot.
+func (p *program) viewIn(ctx context.Context, facts *snapshot.Snapshot, key client.ObjectKey, now time.Time) (view, error) {
+	rollout := &v1alpha1.Rollout{}
+	if err := facts.Get(ctx, key, rollout); apierrors.IsNotFound(err) {
+		return view{}, p.noSuchRollout(key.Namespace, key.Name)
+	} else if err != nil {
+		return view{}, fmt.Errorf("read Rollout %s: %w", key, err)
+	}
+	g := gather.Gatherer{Client: facts, Live: facts, HelmReleases: true, NoCrossNamespaceRefs: p.noCrossNamespaceRefs}
+	v := view{Snapshot: g.Gather(ctx, rollout, now)}
+	// Where schedules could not be read, the input has the problem.
+	v.schedules, _ = g.SchedulesOf(ctx, rollout)
+	v.Decision = promotion.Decide(v.Input)
+	return v, nil
+}
+
+// windows returns the state of the schedules at a time.
+func (v view) windows(now time.Time) []promotion.Window {
+	var all []promotion.Window
+	for _, s := range v.schedules {
+		all = append(all, s.Window(now))
+	}
+	return all
+}
+
+// completeRollouts completes the first argument from the cluster. Where that fails, it
+// completes nothing: a shell cannot show an error.
+func (p *program) completeRollouts(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	const none = cobra.ShellCompDirectiveNoFileComp
+	if len(args) > 0 {
+		return nil, none
+	}
+	ctx, stop := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer stop()
+	namespace, err := p.namespace()
+	if err != nil {
+		return nil, none
+	}
+	names, err := p.rolloutNames(ctx, namespace)
+	if err != nil {
+		return nil, none
+	}
+	return names, none
+}
+
+// completionTimeout is how long a user waits for names after pressing the tab key.
+const completionTimeout = 3 * time.Second
+
+func (p *program) rolloutNames(ctx context.Context, namespace string) ([]string, error) {
+	c, err := p.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := &v1alpha1.RolloutList{}
+	if err := c.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list Rollouts: %w", err)
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, nil
+}

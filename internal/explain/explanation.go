@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// Explanation says what happens to a Rollout, and what holds each candidate. All reasons,
+// messages and times are those of the decision.
+type Explanation struct {
+	metav1.TypeMeta `json:",inline"`
+	// Namespace and Name of the Rollout.
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// At is the time of the decision.
+	At metav1.Time `json:"at"`
+	// Current is the newest entry of the history; absent if nothing is deployed.
+	Current *v1alpha1.DeploymentHistoryEntry `json:"current,omitempty"`
+	// Problems are what prevents more than one candidate, or makes the answer incomplete.
+	Problems []Problem `json:"problems,omitempty"`
+	// Now is what the engine does at this moment.
+	Now Step `json:"now"`
+	// Candidates are the releases newer than the current one, newest first.
+	Candidates []Candidate `json:"candidates"`
+	// Changes is when time alone may change something; absent if it never does.
+	Changes *metav1.Time `json:"changes,omitempty"`
+	// Differences are what the status of the Rollout says otherwise.
+	Differences []Difference `json:"differences,omitempty"`
+}
+
+// Problem is what stands above all candidates.
+type Problem struct {
+	// Reason is one of the v1alpha1 reasons, or one of this package.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Reasons of problems that the engine does not know, because they are about whether it is
+// asked at all.
+const (
+	// SuspendedReason: the controller does nothing for the Rollout.
+	SuspendedReason = "Suspended"
+	// BehindReason: the controller has not seen the newest spec of the Rollout.
+	BehindReason = "StatusBehind"
+)
+
+// Step is what the engine does.
+type Step struct {
+	Action  string `json:"action"`
+	Version string `json:"version,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// Candidate is a release with what holds it.
+type Candidate struct {
+	Version string `json:"version"`
+	Digest  string `json:"digest,omitempty"`
+	// Holds are empty if the candidate may go.
+	Holds []Hold `json:"holds,omitempty"`
+	// Remedies are requests that were tried, the weakest first.
+	Remedies []Command `json:"remedies,omitempty"`
+}
+
+// Hold is one reason against promoting a candidate now.
+type Hold struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// Until is when time alone ends it; absent if it never does.
+	Until *metav1.Time `json:"until,omitempty"`
+}
+
+// Command is a request as a user types it, and its effect.
+type Command struct {
+	// Verb and Args are typed with the name of the Rollout between them.
+	Verb string   `json:"verb"`
+	Args []string `json:"args,omitempty"`
+	// Promotes is true if the candidate is promoted at once.
+	Promotes bool `json:"promotes"`
+	// Left are the reasons of the holds that remain, if it is not.
+	Left []string `json:"left,omitempty"`
+}
+
+// Explain explains a decision on an input. Only the first candidates get remedies, as many
+// as given: each remedy takes a decision.
+func Explain(in promotion.Input, d promotion.Decision, remedies int) Explanation {
+	e := Explanation{
+		Namespace: in.Rollout.Namespace, Name: in.Rollout.Name, At: metav1.NewTime(in.Now), Current: in.Rollout.Current(),
+		Problems: problems(in, d), Now: Step{string(d.Action), d.Release.Tag, d.Reason, d.Message},
+		Candidates: []Candidate{}, Changes: timeOrNil(d.RecheckAt), Differences: differences(in.Rollout, d.Candidates),
+	}
+	for i, verdict := range d.Candidates {
+		candidate := Candidate{Version: verdict.Release.Tag, Holds: Holds(verdict.Holds)}
+		if verdict.Release.Digest != nil {
+			candidate.Digest = *verdict.Release.Digest
+		}
+		if i < remedies && !verdict.Eligible() {
+			candidate.Remedies = Commands(in, verdict)
+		}
+		e.Candidates = append(e.Candidates, candidate)
+	}
+	return e
+}
+
+// Holds returns holds as they are shown.
+func Holds(holds []promotion.Hold) []Hold {
+	var all []Hold
+	for _, hold := range holds {
+		all = append(all, Hold{hold.Reason, hold.Message, timeOrNil(hold.Until)})
+	}
+	return all
+}
+
+// Commands returns the remedies of a held candidate as they are shown.
+func Commands(in promotion.Input, held promotion.Verdict) []Command {
+	var all []Command
+	for _, remedy := range Remedies(in, held) {
+		command := Command{Verb: remedy.Request.Verb, Args: remedy.Request.Args, Promotes: remedy.Promotes}
+		for _, hold := range remedy.Left {
+			command.Left = append(command.Left, hold.Reason)
+		}
+		all = append(all, command)
+	}
+	return all
+}
+
+// problems returns each problem once, those of the whole Rollout first.
+func problems(in promotion.Input, d promotion.Decision) []Problem {
+	var all []Problem
+	add := func(p Problem) {
+		if !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	if in.Rollout.Spec.Suspend {
+		add(Problem{SuspendedReason, "the Rollout is suspended: nothing happens until it is resumed"})
+	}
+	if observed := in.Rollout.Status.ObservedGeneration; observed != in.Rollout.Generation {
+		add(Problem{BehindReason, "the controller has not seen the newest spec of the Rollout yet"})
+	}
+	for _, p := range []*promotion.Problem{d.Problem, d.Declined, in.Policy.Problem, in.Gates.Problem, in.Health.Problem, in.Targets.Problem} {
+		if p != nil {
+			add(Problem{p.Reason, p.Message})
+		}
+	}
+	return all
+}
+
+func timeOrNil(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &metav1.Time{Time: t}
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
+)
+
+// masters may do everything; audited makes the API server record the requests of a user.
+const (
+	masters = "system:masters"
+	audited = "system:serviceaccounts"
+)
+
+// suggested finds the commands that an explanation suggests.
+var suggested = regexp.MustCompile(`► (kubectl rollouts \S+ .*)`)
+
+func TestCommandLineExplainsAHoldAndItsRemedyLetsTheReleaseGo(t *testing.T) {
+	s := newEnv(t)
+	s.CreateFlux()
+	s.Create(s.Rollout())
+	s.Publish(s.Release("1.0.0"))
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	s.Create(closedGate(s))
+	s.Publish(s.Release("1.1.0"))
+	s.AwaitCandidate("1.1.0")
+
+	alice := s.CommandLine(s.Namespace+":alice", masters, audited)
+	explanation := alice.MustRun("explain", s.Name)
+	for _, part := range []string{
+		"Rollout " + s.Namespace + "/shop runs 1.0.0 (#1), Succeeded. 1 candidate, none can go now.",
+		"1.1.0   held by 1", "✗ SomeGatesBlocking  not passing: RolloutGate freeze",
+	} {
+		if !strings.Contains(explanation, part) {
+			t.Errorf("the explanation does not say %q:\n%s", part, explanation)
+		}
+	}
+	if strings.Contains(explanation, "the status of the Rollout says something else") {
+		t.Errorf("the controller and the command line disagree:\n%s", explanation)
+	}
+	remedies := suggested.FindAllStringSubmatch(explanation, -1)
+	if len(remedies) != 1 {
+		t.Fatalf("there are %d remedies, want 1:\n%s", len(remedies), explanation)
+	}
+	requests, err := requestsOf(s.Namespace + ":alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(requests) > 12 {
+		t.Errorf("explain made %d requests: %q", len(requests), requests)
+	}
+
+	if answer := alice.Shell(remedies[0][1] + " -y"); answer.Code != 0 {
+		t.Fatalf("%s: %+v", remedies[0][1], answer)
+	}
+	if answer := alice.Run("wait", s.Name, "--for=version=1.1.0"); answer.Code != 0 {
+		t.Fatalf("wait: %+v", answer)
+	}
+	s.Publish(s.Release("1.2.0"))
+	s.AwaitCandidate("1.2.0")
+	if answer := alice.Run("explain", s.Name, "--version", "1.2.0", "--check"); answer.Code != 2 {
+		t.Errorf("an approval of 1.1.0 let 1.2.0 through: %+v", answer)
+	}
+}
+
+// requestsOf returns what a user has requested, except the reads of API versions.
+func requestsOf(user string) ([]string, error) {
+	all, err := plane.Audited()
+	var own []string
+	for _, request := range all {
+		if request.User == user {
+			own = append(own, request.String())
+		}
+	}
+	return own, err
+}
+
+func TestCommandLinePinsRollsBackAndNamesWhoDidIt(t *testing.T) {
+	s := newEnv(t)
+	s.CreateFlux()
+	s.Create(s.Rollout())
+	for _, version := range []string{"1.0.0", "1.1.0"} {
+		s.Publish(s.Release(version))
+		s.AwaitState(version, v1alpha1.BakeSucceeded)
+	}
+	bob := s.CommandLine(s.Namespace+":bob", masters, audited)
+
+	unasked := bob.Run("rollback", s.Name, "-m", "1.1.0 is slow")
+	if unasked.Code != 1 || s.Live().Pinned() != "" {
+		t.Errorf("without -y, where nobody can be asked, it went on: %+v", unasked)
+	}
+	bob.MustRun("rollback", s.Name, "-m", "1.1.0 is slow", "-y")
+	done := s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	entry := done.Current()
+	if *entry.Message != "1.1.0 is slow" || entry.TriggeredBy.Name != s.Namespace+":bob" {
+		t.Errorf("the history says %q by %q", *entry.Message, entry.TriggeredBy.Name)
+	}
+	if got := managersOf(done, "f:wantedVersion"); len(got) != 1 || got[0] != "rollouts-cli" {
+		t.Errorf("spec.wantedVersion belongs to %q", got)
+	}
+	for _, refused := range [][]string{{"rollback", s.Name, "-y", "-m", "again", "--to", "#7"}, {"retry", s.Name}, {"resume", s.Name}} {
+		if answer := bob.Run(refused...); answer.Code != 2 {
+			t.Errorf("%q: %+v", refused, answer)
+		}
+	}
+	bob.MustRun("unpin", s.Name, "-y")
+	s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+	history := bob.MustRun("history", s.Name, "-o", "jsonpath={range .entries[*]}{.version.tag} {.bakeStatus}{\"\\n\"}{end}")
+	if diff := cmp.Diff("1.0.0 Succeeded\n1.1.0 Succeeded\n1.0.0 Succeeded\n1.1.0 Succeeded\n", history); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+	var writes []string
+	requests, err := plane.Audited()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range requests {
+		if request.User == s.Namespace+":bob" && request.IsWrite() && request.Resource != "authentication.k8s.io/selfsubjectreviews" {
+			writes = append(writes, request.String())
+		}
+	}
+	patch := "patch kuberik.com/rollouts " + s.Namespace + "/shop"
+	if diff := cmp.Diff([]string{patch, patch}, writes); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+// managersOf returns the managers of a field of the spec.
+func managersOf(r *v1alpha1.Rollout, field string) []string {
+	var all []string
+	for _, entry := range r.ManagedFields {
+		if entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"`+field+`"`) {
+			all = append(all, entry.Manager)
+		}
+	}
+	return all
+}
+
+func TestCommandLineRefusesWhatGitWouldUndo(t *testing.T) {
+	s := newEnv(t)
+	s.CreateFlux()
+	rollout := s.Rollout()
+	s.Create(rollout)
+	s.Publish(s.Release("1.0.0"))
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	applyFromGit(t, rollout, "1.0.0")
+
+	carol := s.CommandLine(s.Namespace+":carol", masters)
+	answer := carol.Run("unpin", s.Name, "-y")
+	want := "✗ spec.wantedVersion of Rollout shop comes from a manifest, by field manager kustomize-controller, which would set it again" +
+		". Change it in the source of Kustomization flux-system/apps; see: flux trace rollout shop -n " + s.Namespace + "\n"
+	if diff := cmp.Diff(env.Answer{Stderr: want, Code: 2}, answer); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if s.Live().Pinned() != "1.0.0" {
+		t.Error("the pin was removed")
+	}
+}
+
+// applyFromGit applies a pin as kustomize-controller does.
+func applyFromGit(t *testing.T, rollout *v1alpha1.Rollout, pinned string) {
+	t.Helper()
+	applied := &v1alpha1.Rollout{}
+	applied.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Rollout"))
+	applied.Name, applied.Namespace = rollout.Name, rollout.Namespace
+	applied.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
+	applied.Spec = *rollout.Spec.DeepCopy()
+	applied.Spec.WantedVersion = &pinned
+	applied.ObjectMeta = metav1.ObjectMeta{Name: applied.Name, Namespace: applied.Namespace, Labels: applied.Labels}
+	if err := plane.Client().Patch(t.Context(), applied, client.Apply, client.FieldOwner("kustomize-controller"), client.ForceOwnership); err != nil { //nolint:staticcheck // typed objects have no apply configuration here
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+)
+
+// CommandLine runs the command-line program as a user of the API server.
+type CommandLine struct {
+	t          *testing.T
+	program    string
+	kubeconfig string
+}
+
+// Answer is what a command has printed, and its exit code.
+type Answer struct {
+	Stdout, Stderr string
+	Code           int
+}
+
+// buildCommandLine builds the program once for all tests of a process, under the name by
+// which kubectl finds it.
+var buildCommandLine = sync.OnceValues(func() (string, error) {
+	program := filepath.Join(parts.Root(), "bin", "kubectl-rollouts")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "./cmd/cli")
+	build.Dir = parts.Root()
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the command-line program: %w\n%s", err, output)
+	}
+	return program, nil
+})
+
+// CommandLine returns the program for a user, with the application's namespace in the
+// context of its kubeconfig.
+func (e *Env) CommandLine(user string, groups ...string) *CommandLine {
+	e.T.Helper()
+	program, err := buildCommandLine()
+	if err != nil {
+		e.T.Fatal(err)
+	}
+	kubeconfig, err := e.Plane.AddUser(user, groups...)
+	if err != nil {
+		e.T.Fatal(err)
+	}
+	config := filepath.Join(e.T.TempDir(), "kubeconfig")
+	if err := inNamespace(kubeconfig, e.Namespace, config); err != nil {
+		e.T.Fatal(err)
+	}
+	return &CommandLine{e.T, program, config}
+}
+
+// inNamespace writes a kubeconfig whose context has a namespace.
+func inNamespace(from, namespace, to string) error {
+	config, err := clientcmd.LoadFromFile(from)
+	if err != nil {
+		return fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	config.Contexts[config.CurrentContext].Namespace = namespace
+	return clientcmd.WriteToFile(*config, to)
+}
+
+// Run runs the program, and returns what it answers.
+func (c *CommandLine) Run(args ...string) Answer {
+	c.t.Helper()
+	return c.answer(exec.CommandContext(c.t.Context(), c.program, args...))
+}
+
+// Shell runs a line that the program has printed, word for word.
+func (c *CommandLine) Shell(line string) Answer {
+	c.t.Helper()
+	const asPlugin = `kubectl() { shift; "$PROGRAM" "$@"; }; `
+	return c.answer(exec.CommandContext(c.t.Context(), "sh", "-c", asPlugin+line))
+}
+
+func (c *CommandLine) answer(command *exec.Cmd) Answer {
+	c.t.Helper()
+	var out, err bytes.Buffer
+	command.Stdout, command.Stderr = &out, &err
+	command.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig, "PROGRAM="+c.program, "TZ=UTC")
+	failure := command.Run()
+	var exit *exec.ExitError
+	if failure != nil && !errors.As(failure, &exit) {
+		c.t.Fatalf("run %s: %v", command, failure)
+	}
+	return Answer{out.String(), err.String(), command.ProcessState.ExitCode()}
+}
+
+// MustRun runs the program, and fails the test if the exit code is not 0.
+func (c *CommandLine) MustRun(args ...string) string {
+	c.t.Helper()
+	answer := c.Run(args...)
+	if answer.Code != 0 {
+		c.t.Fatalf("%q exited with %d\n%s%s", args, answer.Code, answer.Stdout, answer.Stderr)
+	}
+	return answer.Stdout
+}
