@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -21,8 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
-	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 )
 
 // pageSize is how many objects are requested at a time.
@@ -30,33 +27,36 @@ const pageSize = 500
 
 // Take reads what the decisions about the Rollouts of a namespace need; of all namespaces
 // if the name is empty. All lists are requested at once, and after them only what they
-// refer to in other namespaces.
+// refer to. What is laid over the snapshot later, see [Snapshot.With], may refer to more:
+// those objects are given here too, and are not part of the result.
+//
+// For one Rollout whose objects are in its namespace, that is ten requests.
 //
 // A kind that may not be read, or could not be, fails in the snapshot as it did now. It
 // fails here only if the Rollouts themselves could not be read.
-func Take(ctx context.Context, from client.Reader, scheme *runtime.Scheme, namespace string) (*Snapshot, error) {
+func Take(ctx context.Context, from client.Reader, scheme *runtime.Scheme, namespace string, laid ...client.Object) (*Snapshot, error) {
 	t := &taker{from: from, snapshot: empty(scheme)}
 	t.listAll(ctx, client.InNamespace(namespace), namespaced()...)
 	t.listAll(ctx, nil, &v1alpha1.ClusterRolloutScheduleList{})
 	if namespace == "" {
-		t.listAll(ctx, nil, namespaces())
-	} else {
-		t.get(ctx, namespaceOf(namespace))
+		t.listAll(ctx, nil, &v1alpha1.HealthCheckList{}, &imagev1.ImageRepositoryList{}, namespaces())
 	}
 	t.wait()
-	t.follow(ctx, namespace)
-	t.wait()
+	if namespace != "" {
+		t.follow(ctx, references{namespace: namespace, objects: append(t.snapshot.all(), laid...)})
+		t.wait()
+	}
 	if err := t.snapshot.errorOf(&v1alpha1.Rollout{}); err != nil {
 		return nil, fmt.Errorf("list Rollouts: %w", err)
 	}
 	return t.snapshot, t.err
 }
 
-// namespaced returns the kinds of which the objects in the namespace of a Rollout count.
+// namespaced returns the kinds of which the objects in the namespace of a Rollout count,
+// whether or not another object refers to them.
 func namespaced() []client.ObjectList {
 	return []client.ObjectList{
-		&v1alpha1.RolloutList{}, &v1alpha1.RolloutGateList{}, &v1alpha1.RolloutScheduleList{}, &v1alpha1.HealthCheckList{},
-		&imagev1.ImagePolicyList{}, &imagev1.ImageRepositoryList{},
+		&v1alpha1.RolloutList{}, &v1alpha1.RolloutGateList{}, &v1alpha1.RolloutScheduleList{}, &imagev1.ImagePolicyList{},
 		&sourcev1.OCIRepositoryList{}, &kustomizev1.KustomizationList{}, &helmv2.HelmReleaseList{},
 	}
 }
@@ -138,12 +138,13 @@ func withKind(item client.Object, list client.ObjectList) client.Object {
 	return item
 }
 
-// took adds what was read of a kind. A kind that is not served has no objects.
+// took adds what was read of a kind. A kind that is not served has no objects: then the
+// client does not know it, or the API server does not find the list.
 func (t *taker) took(example runtime.Object, objects []client.Object, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case isNotServed(err):
+	case isNotServed(err), apierrors.IsNotFound(err):
 	case err != nil:
 		t.failed(t.snapshot.Fail(example, err))
 	default:
@@ -158,57 +159,24 @@ func isNotServed(err error) bool {
 	return meta.IsNoMatchError(err) || runtime.IsNotRegisteredError(err)
 }
 
-// follow reads what the objects of the namespace refer to in others.
-func (t *taker) follow(ctx context.Context, namespace string) {
-	if namespace == "" {
-		return
+// follow reads what objects refer to.
+func (t *taker) follow(ctx context.Context, r references) {
+	if some := r.repositories(); len(some) == 1 {
+		t.get(ctx, some[0])
+	} else if len(some) > 1 {
+		t.listAll(ctx, client.InNamespace(r.namespace), &imagev1.ImageRepositoryList{})
 	}
-	// Both look at the snapshot, so no read may add to it yet.
-	foreign, elsewhere := t.foreign(namespace), t.selectsElsewhere()
-	for _, object := range foreign {
+	for _, object := range r.elsewhere() {
 		t.get(ctx, object)
 	}
-	if elsewhere {
+	switch near, far := r.checks(); {
+	case far:
 		t.listAll(ctx, nil, &v1alpha1.HealthCheckList{}, namespaces())
+		return
+	case near:
+		t.listAll(ctx, client.InNamespace(r.namespace), &v1alpha1.HealthCheckList{})
 	}
-}
-
-// foreign returns the objects of other namespaces that ImagePolicies, Kustomizations and
-// HelmReleases name, each once.
-func (t *taker) foreign(namespace string) []client.Object {
-	found := map[string]client.Object{}
-	add := func(o client.Object, key client.ObjectKey) {
-		if key.Namespace != namespace {
-			o.SetNamespace(key.Namespace)
-			o.SetName(key.Name)
-			found[fmt.Sprintf("%T %s", o, key)] = o
-		}
+	if r.needsNamespace() {
+		t.get(ctx, namespaceOf(r.namespace))
 	}
-	for _, o := range t.snapshot.all() {
-		switch o := o.(type) {
-		case *imagev1.ImagePolicy:
-			add(&imagev1.ImageRepository{}, imagepolicy.RepositoryOf(o))
-		case *kustomizev1.Kustomization:
-			if key, ok := targets.SourceOf(o); ok {
-				add(&sourcev1.OCIRepository{}, key)
-			}
-		case *helmv2.HelmRelease:
-			if key, ok := targets.ChartOf(o); ok {
-				add(&sourcev1.OCIRepository{}, key)
-			}
-		}
-	}
-	all := make([]client.Object, 0, len(found))
-	for _, o := range found {
-		all = append(all, o)
-	}
-	return all
-}
-
-// selectsElsewhere reports whether a Rollout selects HealthChecks of other namespaces.
-func (t *taker) selectsElsewhere() bool {
-	return slices.ContainsFunc(t.snapshot.all(), func(o client.Object) bool {
-		rollout, ok := o.(*v1alpha1.Rollout)
-		return ok && rollout.Spec.HealthCheckSelector != nil && rollout.Spec.HealthCheckSelector.NamespaceSelector != nil
-	})
 }

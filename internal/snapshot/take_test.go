@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
@@ -151,19 +153,122 @@ func TestTakenSnapshotIsDecidedLikeTheCluster(t *testing.T) {
 	}
 }
 
-func TestTakeAsksOnceForEachKindAndThenForWhatIsElsewhere(t *testing.T) {
-	server := shops(t)
-	if _, err := take(t, server, fixture.Namespace); err != nil {
+// own is everything that a decision can depend on, in the namespace of one Rollout.
+func own(t *testing.T, more ...client.Object) *cluster {
+	t.Helper()
+	s, err := snapshot.New(clusterScheme(t), append([]client.Object{
+		fixture.MakeRollout("shop").SelectAllChecks().Ledger("1.0.0", "1.1.0").History(fixture.MakeEntry("1.0.0").Succeeded()).Obj(),
+		fixture.MakeHealthCheck("web").Healthy().Obj(), fixture.MakeGate("qa", "shop").Closed().Obj(),
+		fixture.MakeSchedule("nights").Obj(), fixture.MakeSchedule("freeze").Cluster(nil),
+		fixture.MakeScan("shop").Found("1.0.0", "1.1.0").Obj(), fixture.MakePolicy("shop").Latest("1.1.0").Obj(),
+		fixture.MakeRepository("shop").DrivenBy("shop").Tag("1.0.0").Obj(),
+		fixture.MakeKustomization("shop").DrivenBy("shop", "VERSION").Obj(),
+		fixture.MakeHelmRelease("shop").From("OCIRepository", "shop").Obj(), namespace(fixture.Namespace),
+	}, more...)...)
+	if err != nil {
 		t.Fatal(err)
 	}
-	slices.Sort(server.requests)
-	want := []string{
-		"get ImageRepository", "get Namespace", "list ClusterRolloutScheduleList", "list HealthCheckList", "list HealthCheckList",
-		"list HelmReleaseList", "list ImagePolicyList", "list ImageRepositoryList", "list KustomizationList", "list NamespaceList",
-		"list OCIRepositoryList", "list RolloutGateList", "list RolloutList", "list RolloutScheduleList",
+	return &cluster{Reader: s, failing: map[string]error{}}
+}
+
+// always is what is requested whatever the objects refer to.
+var always = []string{
+	"list ClusterRolloutScheduleList", "list HelmReleaseList", "list ImagePolicyList", "list KustomizationList",
+	"list OCIRepositoryList", "list RolloutGateList", "list RolloutList", "list RolloutScheduleList",
+}
+
+func TestTakeRequestsOnlyWhatObjectsReferTo(t *testing.T) {
+	selects := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
+	for name, tt := range map[string]struct {
+		server *cluster
+		laid   []client.Object
+		want   []string
+	}{
+		"a Rollout with all in its namespace: ten requests": {
+			server: own(t), want: []string{"get ImageRepository", "list HealthCheckList"},
+		},
+		"a Rollout without HealthChecks": {
+			server: own(t, fixture.MakeRollout("shop").Obj()), want: []string{"get ImageRepository"},
+		},
+		"two ImageRepositories are listed": {
+			server: own(t, fixture.MakePolicy("cart").Of("", "cart").Obj()), want: []string{"list HealthCheckList", "list ImageRepositoryList"},
+		},
+		"a schedule that selects namespaces": {
+			server: own(t, fixture.MakeSchedule("freeze").Cluster(selects)),
+			want:   []string{"get ImageRepository", "get Namespace", "list HealthCheckList"},
+		},
+		"an ImageRepository and a source of other namespaces": {
+			server: own(t, fixture.MakePolicy("shop").Of("images", "shop").Obj(),
+				fixture.MakeKustomization("shop").From("OCIRepository", "shop").FromNamespace("sources").Obj()),
+			want: []string{"get ImageRepository", "get Namespace", "get OCIRepository", "list HealthCheckList"},
+		},
+		"HealthChecks of other namespaces": {
+			server: shops(t), want: []string{"get ImageRepository", "list HealthCheckList", "list NamespaceList"},
+		},
+		"what is laid over it counts": {
+			server: own(t, fixture.MakeRollout("shop").Obj()),
+			laid: []client.Object{
+				fixture.MakeRollout("shop").SelectAllChecks().Obj(), fixture.MakeSchedule("freeze").Cluster(selects),
+				fixture.MakePolicy("cart").Of("images", "cart").Obj(),
+			},
+			want: []string{"get ImageRepository", "get ImageRepository", "get Namespace", "list HealthCheckList"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := snapshot.Take(t.Context(), tt.server, clusterScheme(t), fixture.Namespace, tt.laid...); err != nil {
+				t.Fatal(err)
+			}
+			got, want := slices.Sorted(slices.Values(tt.server.requests)), slices.Sorted(slices.Values(append(tt.want, always...)))
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
 	}
-	if diff := cmp.Diff(want, server.requests); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
+}
+
+// slow is a reader that needs a second for each request.
+type slow struct{ client.Reader }
+
+func (s slow) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	<-time.After(time.Second)
+	return s.Reader.List(ctx, list, options...)
+}
+
+func (s slow) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	<-time.After(time.Second)
+	return s.Reader.Get(ctx, key, o, options...)
+}
+
+func TestTakeRequestsInTwoParallelRounds(t *testing.T) {
+	server, known := slow{shops(t)}, clusterScheme(t)
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		if _, err := snapshot.Take(t.Context(), server, known, fixture.Namespace); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took != 2*time.Second {
+			t.Errorf("requests of a second each took %s, want two rounds of one second", took)
+		}
+	})
+}
+
+func TestKindThatIsNotServedHasNoObjects(t *testing.T) {
+	for name, err := range map[string]error{
+		"unknown to the client":       &meta.NoKindMatchError{},
+		"not found by the API server": apierrors.NewNotFound(schema.GroupResource{Resource: "helmreleases"}, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := own(t)
+			server.failing["HelmReleaseList"] = err
+			s, err := take(t, server, fixture.Namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			releases := &helmv2.HelmReleaseList{}
+			if err := s.List(t.Context(), releases); err != nil || len(releases.Items) != 0 {
+				t.Errorf("got %d HelmReleases and error %v, want none", len(releases.Items), err)
+			}
+		})
 	}
 }
 

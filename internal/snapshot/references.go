@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+)
+
+// references are what objects of a namespace refer to.
+type references struct {
+	namespace string
+	objects   []client.Object
+}
+
+// repositories returns the ImageRepositories of the namespace that ImagePolicies name.
+func (r references) repositories() []client.Object {
+	return r.named(func(key client.ObjectKey, o client.Object) bool {
+		_, scans := o.(*imagev1.ImageRepository)
+		return scans && key.Namespace == r.namespace
+	})
+}
+
+// elsewhere returns the objects of other namespaces that ImagePolicies, Kustomizations
+// and HelmReleases name.
+func (r references) elsewhere() []client.Object {
+	return r.named(func(key client.ObjectKey, _ client.Object) bool { return key.Namespace != r.namespace })
+}
+
+// named returns the objects that others name, each once, if they are wanted.
+func (r references) named(wanted func(client.ObjectKey, client.Object) bool) []client.Object {
+	found := map[string]client.Object{}
+	for _, o := range r.objects {
+		named, key := nameIn(o)
+		if named == nil || !wanted(key, named) {
+			continue
+		}
+		named.SetNamespace(key.Namespace)
+		named.SetName(key.Name)
+		found[fmt.Sprintf("%T %s", named, key)] = named
+	}
+	return slices.Collect(maps.Values(found))
+}
+
+// nameIn returns the key of the object that another one names, and an empty object of its
+// kind; nil if it names none.
+func nameIn(o client.Object) (client.Object, client.ObjectKey) {
+	switch o := o.(type) {
+	case *imagev1.ImagePolicy:
+		return &imagev1.ImageRepository{}, imagepolicy.RepositoryOf(o)
+	case *kustomizev1.Kustomization:
+		if key, ok := targets.SourceOf(o); ok {
+			return &sourcev1.OCIRepository{}, key
+		}
+	case *helmv2.HelmRelease:
+		if key, ok := targets.ChartOf(o); ok {
+			return &sourcev1.OCIRepository{}, key
+		}
+	}
+	return nil, client.ObjectKey{}
+}
+
+// checks reports whether Rollouts select HealthChecks of their own namespace, and of
+// others.
+func (r references) checks() (near, far bool) {
+	for _, o := range r.objects {
+		rollout, ok := o.(*v1alpha1.Rollout)
+		if !ok || rollout.Spec.HealthCheckSelector == nil {
+			continue
+		}
+		near, far = true, far || rollout.Spec.HealthCheckSelector.NamespaceSelector != nil
+	}
+	return near, far
+}
+
+// needsNamespace reports whether a decision depends on the labels of the namespace.
+func (r references) needsNamespace() bool {
+	return slices.ContainsFunc(r.objects, func(o client.Object) bool {
+		switch o := o.(type) {
+		case *v1alpha1.ClusterRolloutSchedule:
+			return o.Spec.NamespaceSelector != nil
+		case *imagev1.ImagePolicy:
+			return imagepolicy.RepositoryOf(o).Namespace != r.namespace
+		}
+		return false
+	})
+}
