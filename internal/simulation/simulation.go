@@ -20,6 +20,9 @@ import (
 type Assumptions struct {
 	// Applies is how long Flux takes to apply a release to all targets.
 	Applies time.Duration
+	// Reports is how long the writers of HealthChecks take to report the same again after
+	// the controller has reset a check.
+	Reports time.Duration
 	// Schedules returns the state of the schedules at a time; nil if there are none.
 	Schedules func(time.Time) []promotion.Window
 	// Events are what else happens, in any order.
@@ -69,40 +72,63 @@ type Result struct {
 	// Last is the decision at the last moment, and At is that moment.
 	Last promotion.Decision
 	At   time.Time
-	End  End
+	// Rollout is what the Rollout is at that moment.
+	Rollout *v1alpha1.Rollout
+	// End is why the simulation ended. It is empty if it failed.
+	End End
+}
+
+// Message says why the simulation ended, and what to do about it.
+func (r Result) Message() string {
+	switch r.End {
+	case AtRest:
+		return "nothing more happens"
+	case OutOfTime:
+		return "nothing more happens until the end of the simulation"
+	case OutOfSteps:
+		return fmt.Sprintf("too much happens: the simulation stopped at %s, after %d moments; simulate a shorter time", clock(r.At), mostSteps)
+	}
+	return "the simulation failed"
 }
 
 // Run simulates from the time of the input on. The objects of the input stay as they are.
 // It fails if the history of the Rollout does not allow what the engine decides, or if the
 // engine finds more to do at one moment again and again.
 func Run(in promotion.Input, a Assumptions) (Result, error) {
-	w := newWorld(in, a)
+	return newWorld(in, a).run(a.Until)
+}
+
+func (w *world) run(until time.Time) (Result, error) {
+	end, err := w.runUntil(until)
+	w.result.End, w.result.Rollout = end, w.in.Rollout
+	return w.result, err
+}
+
+func (w *world) runUntil(until time.Time) (End, error) {
 	for range mostSteps {
 		if err := w.settle(); err != nil {
-			return w.result, err
+			return "", err
 		}
 		next := w.next()
 		switch {
 		case next.IsZero():
-			w.result.End = AtRest
-			return w.result, nil
-		case next.After(a.Until):
-			w.result.End = OutOfTime
-			return w.result, nil
+			return AtRest, nil
+		case next.After(until):
+			return OutOfTime, nil
 		}
 		w.in.Now = next
 	}
-	w.result.End = OutOfSteps
-	return w.result, nil
+	return OutOfSteps, nil
 }
 
 // settle lets everyone act at one moment, until nobody does any more.
 func (w *world) settle() error {
 	w.happen()
-	w.apply()
 	for range mostPasses {
+		w.apply()
+		w.report()
 		w.look()
-		d := promotion.Decide(w.in)
+		d := w.decide(w.in)
 		w.result.Last, w.result.At = d, w.in.Now
 		again, err := w.carryOut(d)
 		if err != nil {
@@ -122,6 +148,9 @@ func (w *world) next() time.Time {
 	moments := []time.Time{w.result.Last.RecheckAt, w.appliedAt}
 	if len(w.events) > 0 {
 		moments = append(moments, w.events[0].At)
+	}
+	for _, report := range w.reports {
+		moments = append(moments, report.at)
 	}
 	var next time.Time
 	for _, moment := range moments {

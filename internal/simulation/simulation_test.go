@@ -19,7 +19,7 @@ import (
 const applies = 45 * time.Second
 
 // shop returns the input of a decision while 1.0.0 runs, with one target and one check.
-func shop(t *testing.T, rollout *fixture.RolloutBuilder, latest string, changes ...func(*promotion.Input)) promotion.Input {
+func shop(t testing.TB, rollout *fixture.RolloutBuilder, latest string, changes ...func(*promotion.Input)) promotion.Input {
 	t.Helper()
 	order, err := promotion.NewOrder(promotion.OrderSpec{Kind: promotion.BySemver, Range: ">=0.0.0"})
 	if err != nil {
@@ -69,10 +69,21 @@ func nightly(now time.Time) []promotion.Window {
 	return []promotion.Window{{Schedule: "RolloutSchedule nights", Message: "closed", Until: opening}}
 }
 
-func TestRun(t *testing.T) {
-	at := func(d time.Duration, change func(*promotion.Input)) simulation.Event {
-		return simulation.Event{At: fixture.Noon.Add(d), Change: change}
+// at returns an event some time after noon.
+func at(d time.Duration, change func(*promotion.Input)) simulation.Event {
+	return simulation.Event{At: fixture.Noon.Add(d), Change: change}
+}
+
+// steps says when the engine did what, and what became of the current release.
+func steps(result simulation.Result) (all []string) {
+	for _, step := range result.Steps {
+		all = append(all, fmt.Sprintf("%s %s %s %s",
+			step.At.Sub(fixture.Noon).Truncate(time.Second), step.Decision.Action, step.Current.Version.Tag, step.Current.State()))
 	}
+	return all
+}
+
+func TestRun(t *testing.T) {
 	for name, tt := range map[string]struct {
 		in   promotion.Input
 		with simulation.Assumptions
@@ -123,6 +134,41 @@ func TestRun(t *testing.T) {
 			}),
 			want: []string{"45s StartBake 1.0.0 InProgress", "30m45s FinishBake 1.0.0 Succeeded"}, end: simulation.AtRest,
 		},
+		"a writer needs time to report again": {
+			in: shop(t, baked(), "1.1.0"), with: simulation.Assumptions{Reports: 5 * time.Minute},
+			want: []string{"0s Promote 1.1.0 Deploying", "5m45s StartBake 1.1.0 InProgress", "35m45s FinishBake 1.1.0 Succeeded"},
+			end:  simulation.AtRest,
+		},
+		"a check fails before its writer would report the same again": {
+			in: shop(t, baked(), "1.1.0"), with: simulation.Assumptions{
+				Reports: 5 * time.Minute, Events: []simulation.Event{at(2*time.Minute, fails)},
+			},
+			want: []string{"0s Promote 1.1.0 Deploying", "2m0s FailBake 1.1.0 Failed"}, end: simulation.AtRest,
+		},
+		"an unhealthy check reports an error again": {
+			in:   shop(t, baked().Annotate(v1alpha1.UnblockFailedAnnotation, "true"), "1.1.0", fails),
+			with: simulation.Assumptions{Reports: time.Minute},
+			want: []string{"0s Promote 1.1.0 Deploying", "1m45s FailBake 1.1.0 Failed"}, end: simulation.AtRest,
+		},
+		"a check that has reported nothing goes on like that": {
+			in:   shop(t, baked(), "1.1.0", func(in *promotion.Input) { in.Health.Checks[0].Status = v1alpha1.HealthCheckStatus{} }),
+			want: []string{"0s Promote 1.1.0 Deploying"}, end: simulation.AtRest,
+		},
+		"the controller was away until after the deadline": {
+			in: shop(t, baked().DeployTimeout(time.Hour), "1.0.0", func(in *promotion.Input) {
+				in.Rollout.Status.History[0] = fixture.MakeEntry("1.0.0").At(fixture.Noon.Add(-2 * time.Hour)).ID(1).Deploying().Obj()
+			}),
+			with: simulation.Assumptions{Reports: 20 * time.Minute},
+			want: []string{"20m0s StartBake 1.0.0 InProgress", "50m0s FinishBake 1.0.0 Succeeded"}, end: simulation.AtRest,
+		},
+		"a release appears, and a check fails during its bake: nothing newer goes": {
+			in: shop(t, fixture.MakeRollout("shop").BakeTime(4*time.Hour).SelectAllChecks(), "1.0.0"),
+			with: simulation.Assumptions{Events: []simulation.Event{
+				at(2*time.Hour, appears("1.6.0")), at(3*time.Hour, fails), at(4*time.Hour, appears("1.7.0")),
+			}},
+			want: []string{"2h0m0s Promote 1.6.0 Deploying", "2h0m45s StartBake 1.6.0 InProgress", "3h0m0s FailBake 1.6.0 Failed"},
+			end:  simulation.AtRest,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tt.with.Until.IsZero() {
@@ -136,11 +182,7 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got []string
-			for _, step := range result.Steps {
-				got = append(got, fmt.Sprintf("%s %s %s %s", step.At.Sub(fixture.Noon).Truncate(time.Second), step.Decision.Action, step.Current.Version.Tag, step.Current.State()))
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
+			if diff := cmp.Diff(tt.want, steps(result)); diff != "" {
 				t.Errorf("steps (-want +got):\n%s", diff)
 			}
 			if result.End != tt.end {
@@ -151,4 +193,45 @@ func TestRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestFluxMayApplyAtOnce(t *testing.T) {
+	result, err := simulation.Run(shop(t, baked(), "1.1.0"), simulation.Assumptions{Until: fixture.Noon.Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"0s Promote 1.1.0 Deploying", "0s StartBake 1.1.0 InProgress", "30m0s FinishBake 1.1.0 Succeeded"}
+	if diff := cmp.Diff(want, steps(result)); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+}
+
+func TestLastDecisionSaysWhyNothingNewerGoes(t *testing.T) {
+	in := shop(t, fixture.MakeRollout("shop").BakeTime(4*time.Hour).SelectAllChecks(), "1.0.0")
+	result, err := simulation.Run(in, simulation.Assumptions{Applies: applies, Until: fixture.Noon.Add(24 * time.Hour), Events: []simulation.Event{
+		at(2*time.Hour, appears("1.6.0")), at(3*time.Hour, fails), at(4*time.Hour, appears("1.7.0")),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []promotion.Verdict{{Release: fixture.MakeRelease("1.7.0").Obj(), Holds: []promotion.Hold{
+		{
+			Reason:  v1alpha1.PreviousBakeFailedReason,
+			Message: "the bake of 1.6.0 failed; to go on, pin a version, or annotate the Rollout with retry or unblock-failed",
+		},
+		{Reason: v1alpha1.UnhealthyHealthChecksReason, Message: "Unhealthy: HealthCheck shop-prod/smoke"},
+	}}}
+	if diff := cmp.Diff(want, result.Last.Candidates); diff != "" {
+		t.Errorf("candidates (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"1.6.0 Failed", "1.0.0 Succeeded"}, history(result.Rollout)); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+}
+
+func history(rollout *v1alpha1.Rollout) (all []string) {
+	for i := range rollout.Status.History {
+		all = append(all, rollout.Status.History[i].Version.Tag+" "+string(rollout.Status.History[i].State()))
+	}
+	return all
 }

@@ -15,16 +15,21 @@ import (
 // world is what the engine sees, and what will change in it.
 type world struct {
 	in        promotion.Input
+	decide    func(promotion.Input) promotion.Decision
 	applies   time.Duration
 	schedules func(time.Time) []promotion.Window
 	events    []Event
 	// appliedAt is when Flux has applied the current release; zero if it has already.
 	appliedAt time.Time
-	result    Result
+	// reportsAfter is how long writers of HealthChecks take, and reports are what they will
+	// report.
+	reportsAfter time.Duration
+	reports      []report
+	result       Result
 }
 
 func newWorld(in promotion.Input, a Assumptions) *world {
-	w := &world{in: in, applies: a.Applies, schedules: a.Schedules, events: byTime(a.Events)}
+	w := &world{in: in, decide: promotion.Decide, applies: a.Applies, reportsAfter: a.Reports, schedules: a.Schedules, events: byTime(a.Events)}
 	w.in.Rollout = in.Rollout.DeepCopy()
 	w.in.Gates.Gates = copied(in.Gates.Gates, (*v1alpha1.RolloutGate).DeepCopy)
 	w.in.Health.Checks = copied(in.Health.Checks, (*v1alpha1.HealthCheck).DeepCopy)
@@ -63,6 +68,7 @@ func (w *world) carryOut(d promotion.Decision) (again bool, err error) {
 	if d.Action.Promotes() {
 		w.promoted(d)
 	}
+	w.showApplied()
 	for _, i := range d.Resets {
 		w.reset(&w.in.Health.Checks[i])
 	}
@@ -79,11 +85,8 @@ func (w *world) promoted(d promotion.Decision) {
 	if d.Recovery != nil {
 		status, reason = metav1.ConditionTrue, d.Recovery.Reason
 	}
-	w.in.Rollout.Status.Conditions = slices.DeleteFunc(w.in.Rollout.Status.Conditions, func(c metav1.Condition) bool {
-		return c.Type == v1alpha1.BakeFailureDisabledCondition
-	})
-	w.in.Rollout.Status.Conditions = append(w.in.Rollout.Status.Conditions,
-		metav1.Condition{Type: v1alpha1.BakeFailureDisabledCondition, Status: status, Reason: reason})
+	w.set(v1alpha1.BakeFailureDisabledCondition, status, reason)
+	w.in.Targets.Owned, w.in.Targets.Carried = nil, nil
 	if d.Action == promotion.Adopt {
 		return
 	}
@@ -91,8 +94,31 @@ func (w *world) promoted(d promotion.Decision) {
 		w.in.Targets.All[i].State, w.in.Targets.All[i].Digest = v1alpha1.TargetPending, ""
 		w.in.Targets.All[i].Message, w.in.Targets.All[i].Moved, w.in.Targets.All[i].Mismatch = "", "", false
 	}
-	w.in.Targets.Owned, w.in.Targets.Carried = nil, nil
 	w.appliedAt = w.in.Now.Add(w.applies)
+}
+
+// showApplied shows in the status since when all targets have applied the release: the
+// time of a deadline that was missed counts from there.
+func (w *world) showApplied() {
+	status, reason := metav1.ConditionTrue, v1alpha1.TargetsAppliedReason
+	if w.in.Targets.Problem != nil || slices.ContainsFunc(w.in.Targets.All, func(t promotion.Target) bool { return t.State != v1alpha1.TargetApplied }) {
+		status, reason = metav1.ConditionFalse, v1alpha1.TargetsPendingReason
+	}
+	w.set(v1alpha1.TargetsAppliedCondition, status, reason)
+}
+
+// set sets a condition. Its time stays while its status does.
+func (w *world) set(kind string, status metav1.ConditionStatus, reason string) {
+	conditions := &w.in.Rollout.Status.Conditions
+	i := slices.IndexFunc(*conditions, func(c metav1.Condition) bool { return c.Type == kind })
+	if i < 0 {
+		*conditions, i = append(*conditions, metav1.Condition{Type: kind}), len(*conditions)
+	}
+	c := &(*conditions)[i]
+	if c.Status != status {
+		c.LastTransitionTime = *w.second()
+	}
+	c.Status, c.Reason = status, reason
 }
 
 // apply makes Flux apply the current release, if the time has come. Targets that wait for
@@ -106,21 +132,5 @@ func (w *world) apply() {
 		if t := &w.in.Targets.All[i]; t.State == v1alpha1.TargetPending {
 			t.State, t.Message = v1alpha1.TargetApplied, ""
 		}
-	}
-}
-
-// reset does what the controller does to a check, and what its writer does then: it
-// reports the same again, an error with a time of now.
-func (w *world) reset(check *v1alpha1.HealthCheck) {
-	current := w.in.Rollout.Current()
-	if current == nil {
-		return
-	}
-	if check.Annotations == nil {
-		check.Annotations = map[string]string{}
-	}
-	check.Annotations[v1alpha1.ResetAnnotationPrefix+string(w.in.Rollout.UID)] = promotion.ResetMark(current, check.Status.LastErrorTime)
-	if check.Status.Status == v1alpha1.HealthStatusUnhealthy {
-		check.Status.LastErrorTime = &metav1.Time{Time: w.in.Now.Add(time.Second)}
 	}
 }
