@@ -53,6 +53,10 @@ func fails(in *promotion.Input) {
 	in.Health.Checks[0].Status.LastErrorTime = &metav1.Time{Time: in.Now}
 }
 
+func recovers(in *promotion.Input) {
+	in.Health.Checks[0].Status = v1alpha1.HealthCheckStatus{Status: v1alpha1.HealthStatusHealthy}
+}
+
 func appears(tag string) func(*promotion.Input) {
 	return func(in *promotion.Input) {
 		release := fixture.MakeRelease(tag).Obj()
@@ -149,6 +153,12 @@ func TestRun(t *testing.T) {
 			in:   shop(t, baked().Annotate(v1alpha1.UnblockFailedAnnotation, "true"), "1.1.0", fails),
 			with: simulation.Assumptions{Reports: time.Minute},
 			want: []string{"0s Promote 1.1.0 Deploying", "1m45s FailBake 1.1.0 Failed"}, end: simulation.AtRest,
+		},
+		"what is reported after the reset counts, not what was before it": {
+			in: shop(t, baked().Annotate(v1alpha1.UnblockFailedAnnotation, "true"), "1.1.0", fails),
+			with: simulation.Assumptions{Reports: 5 * time.Minute, Events: []simulation.Event{at(2*time.Minute, recovers)}},
+			want: []string{"0s Promote 1.1.0 Deploying", "2m0s StartBake 1.1.0 InProgress", "32m0s FinishBake 1.1.0 Succeeded"},
+			end:  simulation.AtRest,
 		},
 		"a check that has reported nothing goes on like that": {
 			in:   shop(t, baked(), "1.1.0", func(in *promotion.Input) { in.Health.Checks[0].Status = v1alpha1.HealthCheckStatus{} }),
