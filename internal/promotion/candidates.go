@@ -13,7 +13,8 @@ import (
 // tag is not a candidate, however it got into the list of known releases.
 //
 // The policy's order decides which release is newer. Among equals, and where the order
-// cannot compare, the one that is listed later is newer.
+// cannot compare, the one that is listed later is newer. If a tag is listed twice, only
+// the newest of its releases counts.
 func Candidates(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHistoryEntry, order Order) []v1alpha1.VersionInfo {
 	position := positionOf(ledger, history, order)
 	at, place := lastIndex(ledger, position), order.place(position)
@@ -25,7 +26,17 @@ func Candidates(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHist
 		}
 	}
 	slices.Reverse(newer)
-	return newer
+	return eachOnce(newer)
+}
+
+// eachOnce returns the first release of each tag.
+func eachOnce(releases []v1alpha1.VersionInfo) []v1alpha1.VersionInfo {
+	seen := make(map[string]bool, len(releases))
+	return slices.DeleteFunc(releases, func(v v1alpha1.VersionInfo) bool {
+		again := seen[v.Tag]
+		seen[v.Tag] = true
+		return again
+	})
 }
 
 // candidatesOf returns the candidates of the Rollout's policy. While the policy does not

@@ -105,6 +105,11 @@ func TestCandidates(t *testing.T) {
 			history: []*fixture.EntryBuilder{entry("custom").Succeeded(), entry("zeta").Succeeded()},
 			want:    []string{"mid", "alpha"},
 		},
+		"a release that is listed twice is one candidate, at its newest place": {
+			spec: byAppearance, ledger: []string{"a", "b", "c", "b"},
+			history: []*fixture.EntryBuilder{entry("a").Succeeded()},
+			want:    []string{"b", "c"},
+		},
 		"a release that is listed twice is as new as its last place says": {
 			spec: byAppearance, ledger: []string{"zeta", "alpha", "zeta"},
 			history: []*fixture.EntryBuilder{entry("alpha").Succeeded()},
