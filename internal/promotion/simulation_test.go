@@ -93,21 +93,29 @@ type event struct {
 
 func (s scenario) play(t *testing.T, rng *rand.Rand) *world {
 	t.Helper()
-	w := newWorld(t, s.rollout, rng)
+	w, people, done := s.begin(t, rng)
+	w.runUntil(1000, people, done)
+	w.staysAtRest()
+	return w
+}
+
+// begin returns the world before its first step, what users do in each step, and whether
+// the scenario has come to its end.
+func (s scenario) begin(t *testing.T, rng *rand.Rand) (w *world, people func(), done func() bool) {
+	t.Helper()
+	w = newWorld(t, s.rollout, rng)
 	if s.setUp != nil {
 		s.setUp(w)
 	}
 	left := slices.Clone(s.events)
-	people := func() {
+	people = func() {
 		for len(left) > 0 && left[0].when(w) {
 			w.log(left[0].who, "%s", left[0].what)
 			left[0].do(w)
 			left = left[1:]
 		}
 	}
-	w.runUntil(1000, people, func() bool { return len(left) == 0 && w.describeHistory() == s.ends && w.atRest() })
-	w.staysAtRest()
-	return w
+	return w, people, func() bool { return len(left) == 0 && w.describeHistory() == s.ends && w.atRest() }
 }
 
 // runUntil steps until done reports true. It fails if that takes too many steps.

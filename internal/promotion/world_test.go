@@ -58,6 +58,8 @@ type world struct {
 	// awayUntil is the iteration until which no controller runs.
 	awayUntil int
 	recheckAt time.Time
+	// watched is called before the controller looks; nil if nobody watches.
+	watched func()
 
 	memory    memory
 	iteration int
@@ -252,6 +254,9 @@ func (w *world) allApplied() bool {
 // reconcile plays the controller: it looks again until there is nothing to do, because
 // each of its writes triggers it.
 func (w *world) reconcile() {
+	if w.watched != nil {
+		w.watched()
+	}
 	if w.iteration < w.awayUntil {
 		w.recheckAt = time.Time{}
 		return
@@ -305,12 +310,7 @@ func (w *world) gather() promotion.Input {
 	for i := range w.gates {
 		in.Gates.Gates = append(in.Gates.Gates, *w.gates[i].DeepCopy())
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.schedules)) {
-		state := w.schedules[name].At(w.now)
-		in.Gates.Schedules = append(in.Gates.Schedules, promotion.Window{
-			Schedule: "RolloutSchedule " + name, Open: state.Open, Message: state.String(), Until: state.Next,
-		})
-	}
+	in.Gates.Schedules = windowsAt(w.schedules, w.now)
 	for _, writer := range w.writers {
 		in.Health.Checks = append(in.Health.Checks, *writer.check.DeepCopy())
 	}
@@ -330,6 +330,17 @@ func (w *world) gather() promotion.Input {
 	in.Targets.All = in.Compared()
 	in.Metadata = w.ask(in)
 	return in
+}
+
+// windowsAt evaluates schedules as the controller does.
+func windowsAt(schedules map[string]*schedule.Schedule, now time.Time) (all []promotion.Window) {
+	for _, name := range slices.Sorted(maps.Keys(schedules)) {
+		state := schedules[name].At(now)
+		all = append(all, promotion.Window{
+			Schedule: "RolloutSchedule " + name, Open: state.Open, Message: state.String(), Until: state.Next,
+		})
+	}
+	return all
 }
 
 // version returns the version that the targets must have applied. While there is no
@@ -406,6 +417,8 @@ func (w *world) record(in promotion.Input, d promotion.Decision) int {
 	}
 	if d.Action.Promotes() {
 		w.setRecovery(d.Recovery)
+	} else {
+		w.setApplied(in)
 	}
 	w.rollout.Status.AvailableReleases = d.Ledger
 	promotion.ResolveMetadata(in, &w.rollout.Status)
@@ -496,7 +509,24 @@ func (w *world) scheduled(name string, action v1alpha1.ScheduleAction, zone stri
 	w.schedules[name] = parsed
 }
 
-// setRecovery sets the only condition by which the engine remembers anything.
+// setApplied sets the condition that shows since when all targets have applied the current
+// release.
+func (w *world) setApplied(in promotion.Input) {
+	conditions := &w.rollout.Status.Conditions
+	i := slices.IndexFunc(*conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.TargetsAppliedCondition })
+	applied := !slices.ContainsFunc(in.Targets.All, func(t promotion.Target) bool { return t.State != v1alpha1.TargetApplied })
+	switch {
+	case applied && i < 0:
+		*conditions = append(*conditions, metav1.Condition{
+			Type: v1alpha1.TargetsAppliedCondition, Status: metav1.ConditionTrue, LastTransitionTime: *wireTime(w.now.Truncate(time.Second)),
+		})
+	case !applied && i >= 0:
+		*conditions = slices.Delete(*conditions, i, i+1)
+	}
+}
+
+// setRecovery sets the condition by which the engine remembers that a promotion cannot
+// fail. What was applied before no longer counts.
 func (w *world) setRecovery(why *promotion.Note) {
 	status, reason := metav1.ConditionFalse, v1alpha1.NormalReason
 	if why != nil {
