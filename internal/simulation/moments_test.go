@@ -142,28 +142,33 @@ func TestTooMuchToSimulateIsSaid(t *testing.T) {
 }
 
 func TestMessageSaysWhyItEnded(t *testing.T) {
-	for end, want := range map[simulation.End]string{
-		simulation.AtRest:    "nothing more happens",
-		simulation.OutOfTime: "nothing more happens until the end of the simulation",
-		"":                   "the simulation failed",
+	for name, tt := range map[string]struct {
+		end  simulation.End
+		want string
+	}{
+		"at rest":     {simulation.AtRest, "nothing more happens"},
+		"out of time": {simulation.OutOfTime, "nothing more happens until the end of the simulation"},
+		"failed":      {"", "the simulation failed"},
 	} {
-		if got := (simulation.Result{End: end}).Message(); got != want {
-			t.Errorf("end %q: %q, want %q", end, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := (simulation.Result{End: tt.end}).Message(); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
 	}
 }
 
 // aYear is a release each day, which bakes for half an hour when the schedules open.
-func aYear(t testing.TB) (promotion.Input, simulation.Assumptions) {
-	t.Helper()
+func aYear(tb testing.TB) (promotion.Input, simulation.Assumptions) {
+	tb.Helper()
 	a := simulation.Assumptions{Applies: applies, Reports: time.Minute, Until: fixture.Noon.Add(year)}
-	a.Schedules = windows(t, []v1alpha1.RolloutScheduleSpec{
+	a.Schedules = windows(tb, []v1alpha1.RolloutScheduleSpec{
 		allow("Europe/Berlin", "22:00", "06:00"), deny("America/New_York", "23:15", "02:30", "Saturday", "Sunday"),
 	})
 	for day := range 366 {
 		a.Events = append(a.Events, at(time.Duration(day)*24*time.Hour, appears(fmt.Sprintf("1.%d.0", day+1))))
 	}
-	return shop(t, baked(), "1.0.0"), a
+	return shop(tb, baked(), "1.0.0"), a
 }
 
 // For each release of a year the engine is asked: when it appears, when a schedule may

@@ -92,13 +92,13 @@ func releasesOfAYear() (all []simulation.Event) {
 }
 
 // windows evaluates the schedules as the controller does.
-func windows(t testing.TB, specs []v1alpha1.RolloutScheduleSpec) func(time.Time) []promotion.Window {
-	t.Helper()
+func windows(tb testing.TB, specs []v1alpha1.RolloutScheduleSpec) func(time.Time) []promotion.Window {
+	tb.Helper()
 	var parsed []*schedule.Schedule
 	for i := range specs {
 		s, err := schedule.Parse(&specs[i])
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		parsed = append(parsed, s)
 	}

@@ -19,11 +19,11 @@ import (
 const applies = 45 * time.Second
 
 // shop returns the input of a decision while 1.0.0 runs, with one target and one check.
-func shop(t testing.TB, rollout *fixture.RolloutBuilder, latest string, changes ...func(*promotion.Input)) promotion.Input {
-	t.Helper()
+func shop(tb testing.TB, rollout *fixture.RolloutBuilder, latest string, changes ...func(*promotion.Input)) promotion.Input {
+	tb.Helper()
 	order, err := promotion.NewOrder(promotion.OrderSpec{Kind: promotion.BySemver, Range: ">=0.0.0"})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	named := fixture.MakeRelease(latest).Obj()
 	in := promotion.Input{
@@ -155,7 +155,7 @@ func TestRun(t *testing.T) {
 			want: []string{"0s Promote 1.1.0 Deploying", "1m45s FailBake 1.1.0 Failed"}, end: simulation.AtRest,
 		},
 		"what is reported after the reset counts, not what was before it": {
-			in: shop(t, baked().Annotate(v1alpha1.UnblockFailedAnnotation, "true"), "1.1.0", fails),
+			in:   shop(t, baked().Annotate(v1alpha1.UnblockFailedAnnotation, "true"), "1.1.0", fails),
 			with: simulation.Assumptions{Reports: 5 * time.Minute, Events: []simulation.Event{at(2*time.Minute, recovers)}},
 			want: []string{"0s Promote 1.1.0 Deploying", "2m0s StartBake 1.1.0 InProgress", "32m0s FinishBake 1.1.0 Succeeded"},
 			end:  simulation.AtRest,
