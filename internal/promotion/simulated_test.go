@@ -39,9 +39,9 @@ func TestSimulationEndsWithTheHistoryOfTheScenario(t *testing.T) {
 	}
 }
 
-// untold is longer than any scenario: Flux and the writers of HealthChecks do what the
+// endless is longer than any scenario: Flux and the writers of HealthChecks do what the
 // events say, and nothing else.
-const untold = 10 * 365 * 24 * time.Hour
+const endless = 10 * 365 * 24 * time.Hour
 
 // recording is what happened in the world of a scenario.
 type recording struct {
@@ -112,7 +112,7 @@ func (r *recording) simulate(t *testing.T, step int) {
 	start := r.starts[step]
 	later := slices.DeleteFunc(slices.Clone(r.events), func(e simulation.Event) bool { return e.At.Before(start.Now) })
 	result, err := simulation.Run(start, simulation.Assumptions{
-		Applies: untold, Reports: untold, Events: later, Until: r.w.now,
+		Applies: endless, Reports: endless, Events: later, Until: r.w.now,
 		Schedules: func(now time.Time) []promotion.Window { return windowsAt(r.w.schedules, now) },
 	})
 	if err != nil {

@@ -98,7 +98,7 @@ func trimmedAll[T any, P interface {
 	return kept
 }
 
-// cachedEverywhere returns a client that reads from the caches of a manager.
+// cachedEverywhere returns a client that reads from the same caches as in production.
 func (s *testEnv) cachedEverywhere(t *testing.T) client.Client {
 	t.Helper()
 	mgr, err := ctrl.NewManager(testPlane.RESTConfig(), ctrl.Options{
