@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,12 +42,19 @@ func (s *Snapshot) Get(_ context.Context, key client.ObjectKey, out client.Objec
 	return apierrors.NewNotFound(plural.GroupResource(), key.Name)
 }
 
-// fill copies an object into another one, which has the same type or only metadata.
+// fill copies an object into another one, which has the same type, no type, or only
+// metadata.
 func fill(out, from client.Object) error {
-	if metadata, ok := out.(*metav1.PartialObjectMetadata); ok {
-		of := metadata.GroupVersionKind()
-		*metadata = *metadataOf(from, of)
+	switch into := out.(type) {
+	case *metav1.PartialObjectMetadata:
+		*into = *metadataOf(from, into.GroupVersionKind())
 		return nil
+	case *unstructured.Unstructured:
+		untyped, err := untypedOf(from, into.GroupVersionKind())
+		if err == nil {
+			*into = *untyped
+		}
+		return err
 	}
 	to, stored := reflect.ValueOf(out), reflect.ValueOf(from.DeepCopyObject())
 	if to.Type() != stored.Type() {
@@ -60,6 +68,20 @@ func metadataOf(o client.Object, of schema.GroupVersionKind) *metav1.PartialObje
 	metadata := meta.AsPartialObjectMetadata(o.DeepCopyObject().(client.Object))
 	metadata.SetGroupVersionKind(of)
 	return metadata
+}
+
+// untypedOf returns an object as it is read without its Go type.
+func untypedOf(o client.Object, of schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	if untyped, ok := o.(*unstructured.Unstructured); ok {
+		return untyped.DeepCopy(), nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("read a %T without its type: %w", o, err)
+	}
+	untyped := &unstructured.Unstructured{Object: content}
+	untyped.SetGroupVersionKind(of)
+	return untyped, nil
 }
 
 // List fills a list with the objects of a kind, sorted by namespace and name. It serves
@@ -102,22 +124,32 @@ func (k *kind) matching(selector fields.Selector) ([]client.Object, error) {
 }
 
 func setItems(out client.ObjectList, objects []client.Object, o *client.ListOptions) error {
-	partial, metadata := out.(*metav1.PartialObjectMetadataList)
 	var items []runtime.Object
 	for _, object := range objects {
 		if !selected(object, o) {
 			continue
 		}
-		switch {
-		case metadata:
-			items = append(items, metadataOf(object, itemKind(partial.GroupVersionKind())))
-		case o.UnsafeDisableDeepCopy != nil && *o.UnsafeDisableDeepCopy:
-			items = append(items, object)
-		default:
-			items = append(items, object.DeepCopyObject())
+		item, err := itemOf(out, object, o)
+		if err != nil {
+			return err
 		}
+		items = append(items, item)
 	}
 	return meta.SetList(out, items) //nolint:wrapcheck // it names both types
+}
+
+// itemOf returns an object in the form that a list has.
+func itemOf(list client.ObjectList, object client.Object, o *client.ListOptions) (runtime.Object, error) {
+	switch list := list.(type) {
+	case *metav1.PartialObjectMetadataList:
+		return metadataOf(object, itemKind(list.GroupVersionKind())), nil
+	case *unstructured.UnstructuredList:
+		return untypedOf(object, itemKind(list.GroupVersionKind()))
+	}
+	if o.UnsafeDisableDeepCopy != nil && *o.UnsafeDisableDeepCopy {
+		return object, nil
+	}
+	return object.DeepCopyObject(), nil
 }
 
 func selected(object client.Object, o *client.ListOptions) bool {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -192,5 +193,48 @@ func onNode(t *testing.T, r client.Reader, node string) (names []string) {
 func TestTypeThatTheSchemeDoesNotKnowIsAnError(t *testing.T) {
 	if _, err := snapshot.New(runtime.NewScheme(), &corev1.Pod{}); err == nil {
 		t.Error("a pod was taken without its scheme")
+	}
+}
+
+// TestObjectIsReadWithoutItsType also verifies that a change of what was read leaves the
+// snapshot as it is.
+func TestObjectIsReadWithoutItsType(t *testing.T) {
+	widget := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Widget",
+		"metadata": map[string]any{"namespace": "a", "name": "one"},
+		"spec":     map[string]any{"nodeName": "n3"},
+	}}
+	s, err := four(t).With(widget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		kind schema.GroupVersionKind
+		node string
+	}{
+		"an object of a Go type":        {corev1.SchemeGroupVersion.WithKind("Pod"), "n1"},
+		"an object that never had one":  {widget.GroupVersionKind(), "n3"},
+		"the same after another's read": {widget.GroupVersionKind(), "n3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, list := &unstructured.Unstructured{}, &unstructured.UnstructuredList{}
+			one.SetGroupVersionKind(tt.kind)
+			list.SetGroupVersionKind(tt.kind.GroupVersion().WithKind(tt.kind.Kind + "List"))
+			if err := s.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "one"}, one); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.List(t.Context(), list, client.InNamespace("a")); err != nil {
+				t.Fatal(err)
+			}
+			for from, got := range map[string]*unstructured.Unstructured{"get": one, "list": &list.Items[0]} {
+				node, _, _ := unstructured.NestedString(got.Object, "spec", "nodeName")
+				if node != tt.node || got.GroupVersionKind() != tt.kind {
+					t.Errorf("%s: a %s on node %q, want a %s on %q", from, got.GroupVersionKind(), node, tt.kind, tt.node)
+				}
+				if err := unstructured.SetNestedField(got.Object, "changed", "spec", "nodeName"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
 	}
 }
