@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kustomization
+package inventory
 
 import (
+	"slices"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -14,16 +16,10 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
 // kindsWithoutHealth are the built-in kinds that are always Current for kstatus, because
-// nothing in their status distinguishes a working object from a broken one. They are not
-// read: so this controller needs no permission to read Secrets.
-//
-// The cost is that such an object may be about to be deleted without this being noticed.
-// A Namespace that is being deleted shows in the objects inside it.
+// nothing in their status distinguishes a working object from a broken one.
 var kindsWithoutHealth = map[string][]string{
 	corev1.GroupName: {
 		"ConfigMap", "Endpoints", "LimitRange", "Namespace", "PersistentVolume",
@@ -43,17 +39,12 @@ var kindsWithoutHealth = map[string][]string{
 	storagev1.GroupName:      {"CSIDriver", "StorageClass"},
 }
 
-// hasHealth reports whether objects of a kind have a health of their own. The kinds of
-// this API do not: a Rollout that waits for the check would wait for itself, and whether
-// releases may be promoted is independent of whether the deployed release works.
-func hasHealth(gk schema.GroupKind) bool {
-	if gk.Group == v1alpha1.GroupVersion.Group {
-		return false
-	}
-	for _, kind := range kindsWithoutHealth[gk.Group] {
-		if kind == gk.Kind {
-			return false
-		}
-	}
-	return true
+// HasHealth reports whether objects of a kind have a health of their own. It returns true
+// for every kind that is not built into Kubernetes.
+//
+// There is no need to read the others, and so no need for a permission to read Secrets.
+// The cost is that such an object may be about to be deleted without this being noticed.
+// A Namespace that is being deleted shows in the objects inside it.
+func HasHealth(gk schema.GroupKind) bool {
+	return !slices.Contains(kindsWithoutHealth[gk.Group], gk.Kind)
 }

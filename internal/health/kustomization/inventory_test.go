@@ -10,44 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestInventoryEntryNamesAnObject(t *testing.T) {
-	for id, want := range map[string]objectID{
-		"shop_web_apps_Deployment": {"shop", "web", schema.GroupKind{Group: "apps", Kind: "Deployment"}},
-		"shop_web__Service":        {"shop", "web", schema.GroupKind{Kind: "Service"}},
-		"_shop__Namespace":         {"", "shop", schema.GroupKind{Kind: "Namespace"}},
-		"_system__reader_rbac.authorization.k8s.io_ClusterRole": {
-			"", "system:reader", schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
-		},
-	} {
-		t.Run(id, func(t *testing.T) {
-			g := NewWithT(t)
-			got, err := parseID(id)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(got).To(Equal(want))
-		})
-	}
-}
-
-func TestMalformedInventoryEntryIsNamed(t *testing.T) {
-	for _, id := range []string{"", "_", "__", "___", "shop_web", "shop_web_Service", "shop__apps_Deployment", "shop_web_apps_"} {
-		t.Run(id, func(t *testing.T) {
-			_, err := parseID(id)
-			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("malformed")))
-		})
-	}
-}
-
-func FuzzParseID(f *testing.F) {
-	f.Add("shop_web_apps_Deployment")
-	f.Add("_a__b__C")
-	f.Fuzz(func(t *testing.T, id string) {
-		got, err := parseID(id)
-		if err == nil && (got.name == "" || got.kind.Kind == "") {
-			t.Errorf("%q reads as %v", id, got)
-		}
-	})
-}
-
 func TestInventoryIsGroupedByKindAndNamespace(t *testing.T) {
 	g := NewWithT(t)
 	got, err := groups(&kustomizev1.ResourceInventory{Entries: []kustomizev1.ResourceRef{
