@@ -14,7 +14,6 @@
 //	pods.go        the watch on pods, which begins once it is needed
 //	cache.go       the content of the cache
 //	gather.go      the sets and pods of a group
-//	facts.go       their facts, as plain values
 //	act.go         deletions and evictions
 //	status.go      the only write of a status
 //	events.go      the events

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -103,4 +105,22 @@ func (r *Reconciler) send(ctx context.Context, g gathered, set, kind, reason, me
 		return
 	}
 	announce.Event(ctx, r.Events, g.sets[set], kind, reason, message)
+}
+
+// unsupported returns the labels and annotations that have a meaning for other
+// controllers only.
+func unsupported(set *appsv1.StatefulSet) []string {
+	var keys []string
+	for _, key := range rolloutgroup.UnsupportedAnnotations() {
+		if _, ok := set.Annotations[key]; ok {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range rolloutgroup.UnsupportedLabels() {
+		if _, ok := set.Labels[key]; ok {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
+	"github.com/fluxrollouts/rollout-controller/internal/workload/facts"
 )
 
 // gathered is a group as it was read.
@@ -67,7 +68,7 @@ func (r *Reconciler) read(
 	}
 	for i := range sets {
 		set := &sets[i]
-		facts := setFacts(set)
+		known := facts.OfSet(set)
 		which, err := podsOf(set)
 		if err != nil {
 			return g, fmt.Errorf("read the selector of StatefulSet %s: %w", set.Name, err)
@@ -78,11 +79,11 @@ func (r *Reconciler) read(
 		}
 		for j := range pods.Items {
 			if metav1.IsControlledBy(&pods.Items[j], set) {
-				facts.Pods = append(facts.Pods, podFacts(&pods.Items[j]))
+				known.Pods = append(known.Pods, facts.OfPod(&pods.Items[j]))
 			}
 		}
 		g.sets[set.Name] = set
-		g.facts.Sets = append(g.facts.Sets, facts)
+		g.facts.Sets = append(g.facts.Sets, known)
 	}
 	return g, nil
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
+	"github.com/fluxrollouts/rollout-controller/internal/workload/facts"
 )
 
 // controllerUID is the index of pods by the UID of their controller.
@@ -81,12 +82,12 @@ func podTransition(o client.Object) any {
 	pod := o.(*corev1.Pod)
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
-		return podFacts(pod)
+		return facts.OfPod(pod)
 	}
-	return []any{podFacts(pod), owner.UID}
+	return []any{facts.OfPod(pod), owner.UID}
 }
 
 func setTransition(o client.Object) any {
 	set := o.(*appsv1.StatefulSet)
-	return []any{setFacts(set), set.Labels[rolloutgroup.Label], unsupported(set)}
+	return []any{facts.OfSet(set), set.Labels[rolloutgroup.Label], unsupported(set)}
 }

@@ -440,3 +440,23 @@ func TestOrderOfSetsAndPodsDecidesNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestTurnNamesTheSetThatGoesNow(t *testing.T) {
+	for name, tt := range map[string]struct {
+		sets sets
+		want string
+	}{
+		"nothing is outdated":                     {sets{zone("a", "new,new", current("new"))}, ""},
+		"none has begun":                          {sets{zone("b", "old,old"), zone("a", "old,old")}, "a"},
+		"one has begun":                           {sets{zone("a", "old,old"), zone("b", "new,old")}, "b"},
+		"its last new pod is not ready":           {sets{zone("a", "new,new~"), zone("b", "old,old")}, "a"},
+		"another one is in its way":               {sets{zone("a", "old,old"), zone("b", "new~", current("new"))}, "a"},
+		"what is outdated is paused by its owner": {sets{zone("a", "old,old", paused)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := statefulsets.Turn(statefulsets.Group{Now: noon, Sets: tt.sets}); got != tt.want {
+				t.Errorf("it is the turn of %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

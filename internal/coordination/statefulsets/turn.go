@@ -56,3 +56,12 @@ func rescue(sets []*tally) *tally {
 	}
 	return turn(candidates)
 }
+
+// Turn returns the name of the set that has the turn: the one whose pods are replaced now,
+// or next once nothing is in the way. It is empty if no set has anything to roll out.
+func Turn(g Group) string {
+	if next := turn(tallies(g)); next != nil {
+		return next.Name
+	}
+	return ""
+}

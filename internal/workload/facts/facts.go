@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package statefulsetrollout
+// Package facts turns StatefulSets and pods into the plain values on which decisions about
+// rollout groups depend. The controller and whoever explains its decisions both use it, and
+// so cannot disagree.
+package facts
 
 import (
 	"slices"
@@ -24,8 +27,8 @@ var stuckReasons = []string{
 	"CreateContainerError",
 }
 
-// setFacts returns the facts about a set that a plan depends on, except its pods.
-func setFacts(set *appsv1.StatefulSet) statefulsets.Set {
+// OfSet returns the facts about a set that a plan depends on, except its pods.
+func OfSet(set *appsv1.StatefulSet) statefulsets.Set {
 	facts := statefulsets.Set{
 		Name:               set.Name,
 		UID:                set.UID,
@@ -49,8 +52,8 @@ func setFacts(set *appsv1.StatefulSet) statefulsets.Set {
 	return facts
 }
 
-// podFacts returns the facts about a pod that a plan depends on.
-func podFacts(pod *corev1.Pod) statefulsets.Pod {
+// OfPod returns the facts about a pod that a plan depends on.
+func OfPod(pod *corev1.Pod) statefulsets.Pod {
 	facts := statefulsets.Pod{
 		Name:        pod.Name,
 		UID:         pod.UID,
@@ -79,22 +82,4 @@ func stuckIn(pod *corev1.Pod) string {
 		}
 	}
 	return ""
-}
-
-// unsupported returns the labels and annotations that have a meaning for other
-// controllers only.
-func unsupported(set *appsv1.StatefulSet) []string {
-	var keys []string
-	for _, key := range rolloutgroup.UnsupportedAnnotations() {
-		if _, ok := set.Annotations[key]; ok {
-			keys = append(keys, key)
-		}
-	}
-	for _, key := range rolloutgroup.UnsupportedLabels() {
-		if _, ok := set.Labels[key]; ok {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return keys
 }
