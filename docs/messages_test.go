@@ -43,6 +43,7 @@ var quietPackages = map[string]string{
 	"internal/show":               "the command line says it to its user",
 	"internal/explain":            "the command line says it to its user",
 	"internal/snapshot":           "no controller reads through it",
+	"internal/tree":               "no controller shows trees",
 	"internal/uninstall":          logs + "the controller stopped",
 	"internal/registry":           logs + "metadata of a release cannot be read",
 }

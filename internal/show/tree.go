@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package show writes text for a terminal.
+package show
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/fluxrollouts/rollout-controller/internal/tree"
+)
+
+// TreeStyle is how a tree is drawn. The zero value draws in ASCII, without colours, in UTC
+// and with lines of any length.
+type TreeStyle struct {
+	// Unicode draws with signs and lines that are not ASCII.
+	Unicode bool
+	// Width is the number of columns; 0 if lines may have any length. Lines that are longer
+	// are cut, never inside a character.
+	Width int
+	// Zone is where times are shown; nil for UTC.
+	Zone *time.Location
+	// Paint colours a sign or a word by a sign; nil for no colours.
+	Paint func(tree.Sign, string) string
+	// Explain is the command that says more about holds, as the user types it; empty if
+	// none is named.
+	Explain string
+}
+
+// leftColumn is how wide the column with the names is, unless a name needs more.
+const leftColumn = 22
+
+// Tree draws a tree: a head, a line for what is next, and a line for each node. Texts of
+// the cluster cannot control the terminal. The error is the one of the writer.
+func Tree(w io.Writer, t tree.Tree, s TreeStyle) error {
+	d := &drawing{TreeStyle: s, namespace: t.Root.Object.Namespace}
+	d.head(t)
+	d.conditions(t.Root, d.bar())
+	d.children(t.Root, "")
+	if _, err := io.WriteString(w, d.text.String()); err != nil {
+		return fmt.Errorf("write the tree: %w", err)
+	}
+	return nil
+}
+
+// Origin writes each path of an origin as one line, and below it why it ends early.
+func Origin(w io.Writer, o tree.Origin, s TreeStyle) error {
+	d := &drawing{TreeStyle: s}
+	for _, path := range o.Paths {
+		var steps []string
+		for _, step := range path.Steps {
+			steps = append(steps, strings.TrimSpace(namespaced(step.Object)+" "+inBrackets(step.Text)))
+		}
+		d.text.WriteString(harmless(strings.Join(steps, " "+d.pick("◀", "<-")+" ")) + "\n")
+		if path.End != "" {
+			d.text.WriteString(d.sign(tree.Failed) + " " + harmless(path.End) + "\n")
+		}
+	}
+	if _, err := io.WriteString(w, d.text.String()); err != nil {
+		return fmt.Errorf("write the trace: %w", err)
+	}
+	return nil
+}
+
+// inBrackets puts a text into brackets, except the number of a promotion.
+func inBrackets(text string) string {
+	if text == "" || strings.HasPrefix(text, "#") {
+		return text
+	}
+	return "(" + text + ")"
+}
+
+// drawing is a tree as text.
+type drawing struct {
+	TreeStyle
+
+	// namespace is the one that names leave out.
+	namespace string
+	text      strings.Builder
+}
+
+func (d *drawing) pick(drawn, ascii string) string {
+	if d.Unicode {
+		return drawn
+	}
+	return ascii
+}
+
+func (d *drawing) bar() string { return d.pick("│", "|") }
+
+// branches returns how a line begins and how the lines below it do.
+func (d *drawing) branches(last bool) (this, below string) {
+	if last {
+		return d.pick("└─ ", "`- "), "   "
+	}
+	return d.pick("├─ ", "|- "), d.bar() + "  "
+}
+
+var treeSigns = map[tree.Sign]struct{ drawn, ascii string }{
+	tree.Well:      {"✔", "ok"},
+	tree.Waits:     {"◎", "o"},
+	tree.Failed:    {"✗", "x"},
+	tree.Suspended: {"‖", "="},
+	tree.Unknown:   {"?", "?"},
+}
+
+func (d *drawing) sign(s tree.Sign) string {
+	return d.paint(s, d.pick(treeSigns[s].drawn, treeSigns[s].ascii))
+}
+
+func (d *drawing) paint(s tree.Sign, text string) string {
+	if d.Paint == nil {
+		return text
+	}
+	return d.Paint(s, text)
+}
+
+// line writes a line of two columns: names, and what is said. What is said begins with a
+// sign, unless that is empty.
+func (d *drawing) line(left string, sign tree.Sign, right string) {
+	left, right = harmless(left), harmless(right)
+	if right != "" || sign != "" {
+		left += strings.Repeat(" ", max(leftColumn-columns(left), 2))
+	}
+	left = d.cut(left, 0)
+	used := columns(left)
+	if sign != "" && (d.Width == 0 || used+3 <= d.Width) {
+		mark := d.pick(treeSigns[sign].drawn, treeSigns[sign].ascii)
+		left, used = left+d.sign(sign)+" ", used+columns(mark)+1
+	}
+	d.text.WriteString(strings.TrimRight(left+d.cut(right, used), " ") + "\n")
+}
+
+// cut cuts a text to the columns that are left in a line.
+func (d *drawing) cut(text string, used int) string {
+	if d.Width == 0 || columns(text) <= d.Width-used {
+		return text
+	}
+	end := d.pick("…", "...")
+	left := d.Width - used - columns(end)
+	var kept strings.Builder
+	for _, r := range text {
+		if left -= columnsOf(r); left < 0 {
+			break
+		}
+		kept.WriteRune(r)
+	}
+	if d.Width-used < columns(end) {
+		return ""
+	}
+	return kept.String() + end
+}
+
+// head writes what runs, and what comes next.
+func (d *drawing) head(t tree.Tree) {
+	title := "Rollout " + t.Root.Object.Namespace + "/" + t.Root.Object.Name
+	d.line(title, "", d.runs(t))
+	if message := t.Head.StateMessage; message != "" && t.Root.Sign != tree.Well {
+		d.line(d.bar()+" ", t.Root.Sign, message)
+	}
+	if t.Head.Suspended {
+		d.line(d.bar()+" ", tree.Suspended, "is suspended: nothing is promoted until you resume it")
+	}
+	if t.Head.Problem != "" {
+		d.line(d.bar()+" ", tree.Failed, t.Head.Problem)
+	}
+	if t.Head.Next != nil {
+		d.line(d.bar()+" Next", "", d.next(*t.Head.Next))
+	}
+}
+
+// runs returns the version that runs, its state, since when, by whom, and the message.
+func (d *drawing) runs(t tree.Tree) string {
+	h := t.Head
+	if h.Version == "" {
+		return "no release yet"
+	}
+	text := h.Version
+	if h.State != "" {
+		text += "  " + d.pick(treeSigns[t.Root.Sign].drawn, treeSigns[t.Root.Sign].ascii) + " " + h.State
+	}
+	if h.Since != nil {
+		text += fmt.Sprintf("  since %s (%s)", d.moment(h.Since.Time), duration.HumanDuration(t.Time.Sub(h.Since.Time)))
+	}
+	if h.By != "" {
+		text += ", by " + h.By
+	}
+	if h.Message != "" {
+		text += fmt.Sprintf(": %q", h.Message)
+	}
+	return text
+}
+
+func (d *drawing) moment(t time.Time) string {
+	zone := d.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	return t.In(zone).Format("Mon 2 Jan 15:04 MST")
+}
+
+func (d *drawing) next(n tree.Next) string {
+	switch {
+	case n.Promotes:
+		return n.Version + ", goes now: " + n.Message
+	case len(n.Holds) == 0:
+		return n.Version
+	}
+	text := fmt.Sprintf("%s, held by %d", n.Version, len(n.Holds))
+	if d.Explain != "" {
+		text += "; see: " + d.Explain
+	}
+	return text
+}
+
+// children writes a line for each node below, and everything below these.
+func (d *drawing) children(of *tree.Node, prefix string) {
+	for i, child := range of.Children {
+		this, below := d.branches(i == len(of.Children)-1)
+		if text, ok := d.inOneLine(child, this); ok && prefix == "" {
+			d.line(prefix+this+child.Name, "", text)
+			continue
+		}
+		d.line(prefix+this+d.title(child), child.Sign, said(child))
+		d.conditions(child, prefix+below)
+		d.children(child, prefix+below)
+	}
+}
+
+// conditions writes the conditions of a node.
+func (d *drawing) conditions(of *tree.Node, prefix string) {
+	for _, c := range of.Conditions {
+		d.line(fmt.Sprintf("%s   %s=%s", prefix, c.Type, c.Status), "", strings.TrimSuffix(c.Reason+": "+c.Message, ": "))
+	}
+}
+
+// inOneLine returns the children of a group as one text, if there is place for it.
+func (d *drawing) inOneLine(group *tree.Node, before string) (string, bool) {
+	if group.Name == "" || len(group.Children) == 0 || !slices.ContainsFunc(group.Children, isBrief) {
+		return "", false
+	}
+	var all []string
+	for _, child := range group.Children {
+		if !isBrief(child) {
+			return "", false
+		}
+		text := d.title(child)
+		if more := said(child); more != "" && !(child.Sign == tree.Well && child.Object == nil) {
+			text += ": " + more
+		}
+		all = append(all, d.pick(treeSigns[child.Sign].drawn, treeSigns[child.Sign].ascii)+" "+text)
+	}
+	text := strings.Join(all, "   ")
+	width := max(leftColumn, columns(before+group.Name)+2) + columns(harmless(text))
+	return text, d.Width == 0 && len(all) <= 2 || width <= d.Width
+}
+
+// isBrief reports whether a node is only one line, and no target.
+func isBrief(n *tree.Node) bool {
+	return len(n.Children) == 0 && len(n.Conditions) == 0 && !n.Target
+}
+
+// title returns the name of a node.
+func (d *drawing) title(n *tree.Node) string {
+	switch {
+	case n.Object != nil && (n.Object.Namespace == "" || n.Object.Namespace == d.namespace):
+		return n.Object.String()
+	case n.Object != nil:
+		return namespaced(*n.Object)
+	case n.Name != "":
+		return n.Name
+	case n.Sign == tree.Well:
+		return others(n.Folded.Count)
+	}
+	return many(*n.Folded) + names(*n.Folded)
+}
+
+func others(count int) string {
+	if count == 1 {
+		return "1 other"
+	}
+	return fmt.Sprintf("%d others", count)
+}
+
+// names returns the first names of what is folded, in brackets.
+func names(f tree.Folded) string {
+	if len(f.Names) == 0 {
+		return ""
+	}
+	text := strings.Join(f.Names, ", ")
+	if more := f.Count - len(f.Names); more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return " (" + text + ")"
+}
+
+func namespaced(o tree.Object) string {
+	if o.Namespace == "" {
+		return o.String()
+	}
+	return o.Kind + "/" + o.Namespace + "/" + o.Name
+}
+
+// said returns the text of a node, and what is folded in it.
+func said(n *tree.Node) string {
+	if n.Folded == nil || n.Object == nil && n.Name == "" || n.Sign == tree.Unknown {
+		return n.Text
+	}
+	folded := many(*n.Folded)
+	if n.Object != nil {
+		folded += ", all current"
+	}
+	if n.Text == "" {
+		return folded
+	}
+	return n.Text + "; " + folded
+}
+
+// many returns the number of what is folded, and its kind.
+func many(f tree.Folded) string {
+	kind := f.Kind
+	switch {
+	case kind == "" && f.Count == 1:
+		kind = "object"
+	case kind == "":
+		kind = "objects"
+	case f.Count > 1:
+		kind = plural(kind)
+	}
+	return fmt.Sprintf("%d %s", f.Count, kind)
+}
+
+func plural(kind string) string {
+	switch last := kind[len(kind)-1]; {
+	case strings.HasSuffix(kind, "Policy"), strings.HasSuffix(kind, "Repository"):
+		return kind[:len(kind)-1] + "ies"
+	case last == 's':
+		return kind + "es"
+	}
+	return kind + "s"
+}
+
+// harmless returns a text on one line that cannot control a terminal: characters that
+// control it, or that change the direction of text, are shown as a question mark.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t', r == '\u2028', r == '\u2029':
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// columns returns how many columns a text takes.
+func columns(text string) (n int) {
+	for _, r := range text {
+		n += columnsOf(r)
+	}
+	return n
+}
+
+// wide are the characters that take two columns, except emoji.
+var wide = []*unicode.RangeTable{unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana}
+
+func columnsOf(r rune) int {
+	const firstEmoji, lastEmoji, firstFull, lastFull = 0x1F300, 0x1FAFF, 0xFF01, 0xFF60
+	switch {
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return 0
+	case unicode.In(r, wide...), r >= firstEmoji && r <= lastEmoji, r >= firstFull && r <= lastFull:
+		return 2
+	}
+	return 1
+}

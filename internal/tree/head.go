@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+func headOf(in promotion.Input, d promotion.Decision) Head {
+	h := Head{Suspended: in.Rollout.Spec.Suspend, Next: nextOf(d)}
+	if d.Problem != nil {
+		h.Problem = d.Problem.Message
+	}
+	entry := in.Rollout.Current()
+	if entry == nil {
+		return h
+	}
+	h.Version, h.ID, h.State, h.Since = entry.Version.Tag, entry.ID, string(entry.State()), timeOf(entry.Timestamp.Time)
+	h.Message, h.StateMessage = ptr.Deref(entry.Message, ""), ptr.Deref(entry.BakeStatusMessage, "")
+	if entry.TriggeredBy != nil {
+		h.By = entry.TriggeredBy.Name
+	}
+	return h
+}
+
+// nextOf returns the release that is promoted now; else the newest candidate that does not
+// wait for an older one.
+func nextOf(d promotion.Decision) *Next {
+	if d.Action.Promotes() {
+		return &Next{Version: d.Release.Tag, Promotes: true, Message: d.Message}
+	}
+	for _, candidate := range d.Candidates {
+		if !candidate.HeldBy(v1alpha1.NotNextReason) {
+			return heldNext(candidate)
+		}
+	}
+	return nil
+}
+
+func heldNext(candidate promotion.Verdict) *Next {
+	next := &Next{Version: candidate.Release.Tag}
+	for _, hold := range candidate.Holds {
+		next.Holds = append(next.Holds, Hold{Reason: hold.Reason, Message: hold.Message, Until: timeOf(hold.Until)})
+	}
+	return next
+}
+
+// timeOf returns a time in UTC; nil if it is zero.
+func timeOf(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &metav1.Time{Time: t.UTC()}
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"fmt"
+	"strings"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// targetsOf shows each target in the state that was gathered from the Flux object itself:
+// status.targets of the Rollout may be behind. Below an OCIRepository are those that
+// consume it.
+//
+// It also returns what the Kustomizations and HelmReleases have applied.
+func targetsOf(s gather.Snapshot) (*Node, []applied) {
+	group := &Node{Name: "Targets", Children: problem(s.Targets.Problem)}
+	repositories := map[types.NamespacedName]*Node{}
+	var consumers []int
+	var all []applied
+	for i, t := range s.Found {
+		if t.Repository == nil {
+			consumers = append(consumers, i)
+			continue
+		}
+		node := targetNode(t, s.Targets.All[i])
+		repositories[client.ObjectKeyFromObject(t.Repository)] = node
+		group.Children = append(group.Children, node)
+	}
+	for _, i := range consumers {
+		parent := group
+		if source := s.Found[i].Source; source != nil && repositories[client.ObjectKeyFromObject(source)] != nil {
+			parent = repositories[client.ObjectKeyFromObject(source)]
+		}
+		node := targetNode(s.Found[i], s.Targets.All[i])
+		parent.Children = append(parent.Children, node)
+		all = append(all, appliedOf(node, s.Found[i].Object()))
+	}
+	group.Sign, group.Text = appliedBy(s.Input)
+	return group, all
+}
+
+// appliedBy counts the targets that have applied the release. Its sign is the one that
+// matters most among them.
+func appliedBy(in promotion.Input) (Sign, string) {
+	if in.Targets.Problem != nil {
+		return Unknown, ""
+	}
+	if len(in.Targets.All) == 0 {
+		return Waits, "no Flux object is annotated with the name of this Rollout"
+	}
+	applied := 0
+	var nodes []*Node
+	for _, t := range in.Targets.All {
+		nodes = append(nodes, &Node{Sign: targetSign(t.State)})
+		if t.State == v1alpha1.TargetApplied {
+			applied++
+		}
+	}
+	text := fmt.Sprintf("%d of %d applied", applied, len(in.Targets.All))
+	if current := in.Rollout.Current(); current != nil {
+		text += " " + current.Version.Tag
+	}
+	return worst(nodes), text
+}
+
+func targetNode(t targets.Target, seen promotion.Target) *Node {
+	node := &Node{Object: fluxObject(t.Object()), Target: true, Sign: targetSign(seen.State), Conditions: conditionsOf(t.Object())}
+	node.Text = targetText(t, seen, node.Conditions)
+	node.Message = node.Text
+	if ready := apimeta.FindStatusCondition(node.Conditions, meta.ReadyCondition); node.Message == "" && ready != nil {
+		node.Message = ready.Message
+	}
+	if isSuspended(t.Object()) && node.Sign == Waits {
+		node.Sign = Suspended
+	}
+	return node
+}
+
+// targetText returns what keeps a target from having applied the release, in the words of
+// the engine, or else in those of Flux. An OCIRepository that has applied it shows what
+// Flux has pulled.
+func targetText(t targets.Target, seen promotion.Target, conditions []metav1.Condition) string {
+	ready := apimeta.FindStatusCondition(conditions, meta.ReadyCondition)
+	switch {
+	case seen.Message != "":
+		return seen.Message
+	case seen.State != v1alpha1.TargetApplied && ready != nil && ready.Status != metav1.ConditionTrue:
+		return ready.Message
+	case seen.State != v1alpha1.TargetApplied:
+		return "has not applied it"
+	case t.Repository != nil && t.Repository.Status.Artifact != nil:
+		return shortRevision(t.Repository.Status.Artifact.Revision)
+	}
+	return ""
+}
+
+// shortRevision shortens the digest in a revision to what usually distinguishes it.
+func shortRevision(revision string) string {
+	const enough = len("sha256:") + 8
+	tag, digest, ok := strings.Cut(revision, "@")
+	if !ok || len(digest) <= enough {
+		return revision
+	}
+	return tag + "@" + digest[:enough]
+}
+
+func targetSign(s v1alpha1.TargetState) Sign {
+	switch s {
+	case v1alpha1.TargetApplied:
+		return Well
+	case v1alpha1.TargetFailed, v1alpha1.TargetConflict:
+		return Failed
+	case v1alpha1.TargetPending, "":
+		return Waits
+	}
+	return Unknown
+}
+
+// fluxObject refers to a Flux object. Objects of a list do not contain their kind.
+func fluxObject(o client.Object) *Object {
+	object := &Object{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()}
+	switch o.(type) {
+	case *sourcev1.OCIRepository:
+		object.Group, object.Version, object.Kind = sourcev1.GroupVersion.Group, sourcev1.GroupVersion.Version, sourcev1.OCIRepositoryKind
+	case *kustomizev1.Kustomization:
+		object.Group, object.Version, object.Kind = kustomizev1.GroupVersion.Group, kustomizev1.GroupVersion.Version, kustomizev1.KustomizationKind
+	case *helmv2.HelmRelease:
+		object.Group, object.Version, object.Kind = helmv2.GroupVersion.Group, helmv2.GroupVersion.Version, helmv2.HelmReleaseKind
+	}
+	return object
+}
+
+func conditionsOf(o client.Object) []metav1.Condition {
+	switch o := o.(type) {
+	case *sourcev1.OCIRepository:
+		return o.Status.Conditions
+	case *kustomizev1.Kustomization:
+		return o.Status.Conditions
+	case *helmv2.HelmRelease:
+		return o.Status.Conditions
+	}
+	return nil
+}
+
+func isSuspended(o client.Object) bool {
+	switch o := o.(type) {
+	case *sourcev1.OCIRepository:
+		return o.Spec.Suspend
+	case *kustomizev1.Kustomization:
+		return o.Spec.Suspend
+	case *helmv2.HelmRelease:
+		return o.Spec.Suspend
+	}
+	return false
+}
