@@ -171,7 +171,7 @@ func (d *drawing) head(t tree.Tree) {
 		d.line(d.bar()+" ", tree.Failed, t.Head.Problem)
 	}
 	if t.Head.Next != nil {
-		d.line(d.bar()+" Next", "", d.next(*t.Head.Next))
+		d.line(d.bar()+" Next", "", d.next(t.Head))
 	}
 }
 
@@ -205,8 +205,12 @@ func (d *drawing) moment(t time.Time) string {
 	return t.In(zone).Format("Mon 2 Jan 15:04 MST")
 }
 
-func (d *drawing) next(n tree.Next) string {
+// next returns the release that is next, and whether it goes.
+func (d *drawing) next(h tree.Head) string {
+	n := h.Next
 	switch {
+	case n.Promotes && h.Suspended:
+		return n.Version + ", goes once you resume it: " + n.Message
 	case n.Promotes:
 		return n.Version + ", goes now: " + n.Message
 	case len(n.Holds) == 0:

@@ -125,6 +125,46 @@ Rollout shop/shop     1.3.2  ✔ Succeede…
 	}
 }
 
+func TestHeadIsDrawn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		head tree.Head
+		sign tree.Sign
+		want []string
+	}{
+		"no release": {tree.Head{}, tree.Waits, []string{"Rollout shop/shop     no release yet"}},
+		"goes now": {
+			tree.Head{Next: &tree.Next{Version: "1.5.0", Promotes: true, Message: "the newest eligible release of ImagePolicy shop"}}, tree.Waits,
+			[]string{"Rollout shop/shop     no release yet", "| Next                1.5.0, goes now: the newest eligible release of ImagePolicy shop"},
+		},
+		"suspended": {
+			tree.Head{Suspended: true, Next: &tree.Next{Version: "1.5.0", Promotes: true, Message: "pinned"}}, tree.Suspended,
+			[]string{
+				"Rollout shop/shop     no release yet", "|                     = is suspended: nothing is promoted until you resume it",
+				"| Next                1.5.0, goes once you resume it: pinned",
+			},
+		},
+		"failed, and a request that cannot be fulfilled": {
+			tree.Head{Version: "1.3.2", State: "Failed", StateMessage: "HealthCheck smoke: 502", Problem: "spec.wantedVersion cannot be a tag", Next: &tree.Next{Version: "1.5.0"}},
+			tree.Failed,
+			[]string{
+				"Rollout shop/shop     1.3.2  x Failed", "|                     x HealthCheck smoke: 502",
+				"|                     x spec.wantedVersion cannot be a tag", "| Next                1.5.0",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var text strings.Builder
+			of := tree.Tree{Head: tt.head, Root: &tree.Node{Object: &tree.Object{Kind: "Rollout", Namespace: "shop", Name: "shop"}, Sign: tt.sign}}
+			if err := show.Tree(&text, of, show.TreeStyle{}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.Join(tt.want, "\n")+"\n", text.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestLinesAreAsWideAsTheTerminal(t *testing.T) {
 	for width := 1; width < 120; width++ {
 		var text strings.Builder

@@ -264,7 +264,11 @@ func fluxIn(node *Node, object *unstructured.Unstructured) *applied {
 
 // unread returns a node for objects that were not read.
 func unread(count int, why string) *Node {
-	node := missing("not read", fmt.Sprintf("%d objects were not read: %s", count, why))
+	noun := "objects"
+	if count == 1 {
+		noun = "object"
+	}
+	node := missing("not read", fmt.Sprintf("%d %s not read: %s", count, noun, why))
 	node.Folded = &Folded{Count: count}
 	return node
 }

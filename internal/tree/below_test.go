@@ -4,6 +4,8 @@ package tree_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -123,14 +125,24 @@ type counting struct {
 	requests, most atomic.Int32
 	mu             sync.Mutex
 	now            int32
+	// full, if it is set, makes the first requests wait until as many as until are under
+	// way.
+	full  chan struct{}
+	until int32
 }
 
 func (c *counting) begin() func() {
 	c.requests.Add(1)
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.now++
 	c.most.Store(max(c.most.Load(), c.now))
+	if c.full != nil && c.now == c.until && c.requests.Load() == c.until {
+		close(c.full)
+	}
+	c.mu.Unlock()
+	if c.full != nil {
+		<-c.full
+	}
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -148,22 +160,132 @@ func (c *counting) List(ctx context.Context, l client.ObjectList, options ...cli
 	return c.Reader.List(ctx, l, options...)
 }
 
-func TestManyObjectsOfAKindTakeOneRequest(t *testing.T) {
-	cluster := clusterOf(t, shop(workloads(300)...)...)
-	s := gather.Gatherer{Client: cluster, Live: cluster}.Gather(t.Context(), running(), fixture.Noon)
-	reader := &counting{Reader: cluster}
-	tree.Builder{Reader: reader, Limits: tree.Limits{Requests: 2}}.Build(t.Context(), s, promotion.Decide(s.Input))
-	if got := reader.requests.Load(); got != 2 { // Deployments and DeploymentCoordinations
-		t.Errorf("%d requests, want 2", got)
+func TestManyObjectsOfAKindTakeFewRequests(t *testing.T) {
+	for name, tt := range map[string]struct {
+		applied []client.Object
+		failed  client.ObjectList
+		want    int32
+	}{
+		"one list, and the coordinations":             {workloads(300), nil, 2},
+		"a list and a get, if none may be read":       {workloads(300), &appsv1.DeploymentList{}, 2},
+		"a get for each of three":                     {[]client.Object{configMap("a"), configMap("b"), configMap("c")}, nil, 3},
+		"none for Secrets":                            {[]client.Object{secret("a")}, nil, 0},
+		"one for the pods of a Deployment that fails": {[]client.Object{broken("a")}, nil, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := clusterOf(t, shop(tt.applied...)...)
+			if tt.failed != nil {
+				if err := cluster.Fail(tt.failed, apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "", nil)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := gather.Gatherer{Client: cluster, Live: cluster}.Gather(t.Context(), running(), fixture.Noon)
+			reader := &counting{Reader: cluster}
+			tree.Builder{Reader: reader}.Build(t.Context(), s, promotion.Decide(s.Input))
+			if got := reader.requests.Load(); got != tt.want {
+				t.Errorf("%d requests, want %d", got, tt.want)
+			}
+		})
 	}
-	if got := reader.most.Load(); got > 2 {
-		t.Errorf("%d requests at the same time, want at most 2", got)
+}
+
+func TestFewRequestsAreUnderWayAtTheSameTime(t *testing.T) {
+	var applied []client.Object
+	for i := range 20 {
+		web := deployment("web")
+		web.Namespace = fmt.Sprintf("shop-%02d", i)
+		applied = append(applied, web)
+	}
+	cluster := clusterOf(t, shop(applied...)...)
+	s := gather.Gatherer{Client: cluster, Live: cluster}.Gather(t.Context(), running(), fixture.Noon)
+	reader := &counting{Reader: cluster, full: make(chan struct{}), until: 3}
+	built := tree.Builder{Reader: reader, Limits: tree.Limits{Requests: 3}}.Build(t.Context(), s, promotion.Decide(s.Input))
+	if got := reader.most.Load(); got != 3 {
+		t.Errorf("%d requests at the same time, want 3", got)
+	}
+	want := []string{"Unknown: turns in 10 more namespaces and rollout groups were not read"}
+	if diff := cmp.Diff(want, find(built, "not read")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTreeIsTheSameEachTime(t *testing.T) {
+	cluster := clusterOf(t, shop(append(workloads(20), broken("a"), broken("b"), configMap("c"), secret("d"))...)...)
+	var first []byte
+	for range 10 {
+		text, err := json.Marshal(build(t, cluster, running(), tree.Limits{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = text
+		}
+		if diff := cmp.Diff(string(first), string(text)); diff != "" {
+			t.Fatalf("(-first +later):\n%s", diff)
+		}
+	}
+}
+
+// endless is a cluster whose lists always have a next page.
+type endless struct{ client.Reader }
+
+func (e endless) List(ctx context.Context, l client.ObjectList, options ...client.ListOption) error {
+	err := e.Reader.List(ctx, l, options...)
+	l.SetContinue("more")
+	return err
+}
+
+func TestListsAreReadUpToALimit(t *testing.T) {
+	web := broken("web")
+	set, pods := zone("store", "new")
+	cluster := clusterOf(t, append(shop(append(workloads(4), web, set)...), append(pods, podOf(web, "web-7d4b-x", crashing),
+		event("Scaled", "apps/v1", "Deployment", "web", func(*corev1.Event) {}))...)...)
+	s := gather.Gatherer{Client: cluster, Live: cluster}.Gather(t.Context(), running(), fixture.Noon)
+	built := tree.Builder{Reader: endless{cluster}, Limits: tree.Limits{Objects: 7}}.Build(t.Context(), s, promotion.Decide(s.Input))
+	for title, want := range map[string][]string{
+		"pods":                          {"Unknown: only the first 1 of its pods were read"},
+		"coordinations":                 {"Unknown: only the first 0 DeploymentCoordinations of namespace shop-prod were read"},
+		"rollout group shop-prod/store": {"Unknown: it could not be read: StatefulSet store has more than 500 pods, and no more are read"},
+	} {
+		if diff := cmp.Diff(want, find(built, title)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", title, diff)
+		}
+	}
+	events := tree.Events(t.Context(), endless{cluster}, built)
+	if diff := cmp.Diff([]string{"events of namespace shop-prod: only the first 5000 were read"}, events.Incomplete); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestPodsOfManyWorkloadsAreNotRead(t *testing.T) {
+	var applied []client.Object
+	for i := range 26 {
+		applied = append(applied, broken(fmt.Sprintf("web-%02d", i)))
+	}
+	built := build(t, clusterOf(t, shop(applied...)...), running(), tree.Limits{})
+	want := []string{`Failed: ReplicaSet "web-25-7d4b" has timed out progressing.; its pods were not read: at most 25 workloads are looked into`}
+	if diff := cmp.Diff(want, find(built, "Deployment/web-25")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestFluxObjectsAreFollowedOnlySoDeep(t *testing.T) {
+	var chain []client.Object
+	var last client.Object = deployment("web")
+	for i := range 6 {
+		k := having(fixture.MakeKustomization(fmt.Sprintf("level-%d", i)).From("GitRepository", "shop").Applied("main@sha1:1").Ready().Obj(), last)
+		chain, last = append(chain, last), k
+	}
+	built := build(t, clusterOf(t, append(shop(last), chain...)...), running(), tree.Limits{})
+	want := []string{"Unknown: 1 object not read: at most 5 levels of Flux objects are followed"}
+	if diff := cmp.Diff(want, find(built, "not read")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestWhatIsNotReadIsSaid(t *testing.T) {
 	built := build(t, clusterOf(t, shop(workloads(7)...)...), running(), tree.Limits{Objects: 5})
-	want := []string{"Unknown: 2 objects were not read: at most 5 are read for one tree"}
+	want := []string{"Unknown: 2 objects not read: at most 5 are read for one tree"}
 	if diff := cmp.Diff(want, find(built, "not read")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -38,7 +38,7 @@ func (b *below) readPods(ctx context.Context) {
 	troubled := slices.DeleteFunc(slices.Clone(b.workloads), func(w read) bool { return w.node.Sign != Failed && w.node.Sign != Waits })
 	for i, w := range troubled {
 		if i >= mostTroubled {
-			w.node.Message = joined(w.node.Message, fmt.Sprintf("its pods were not read: those of %d other workloads were", mostTroubled))
+			w.node.Text = joined(w.node.Text, fmt.Sprintf("its pods were not read: at most %d workloads are looked into", mostTroubled))
 			continue
 		}
 		b.start(func() { w.node.Children = b.pods(ctx, w.object) })
