@@ -307,3 +307,11 @@ func TestFluxObjectsThatApplyFluxObjectsAreFollowed(t *testing.T) {
 	objects := append(shop(inner, release, older, circle), web, chart, old)
 	golden(t, "nested", draw(t, build(t, clusterOf(t, objects...), running(), tree.Limits{}), tree.Folding{All: true}))
 }
+
+func TestTargetThatATargetAppliesIsShownOnce(t *testing.T) {
+	inner := appliedKustomization("inner", deployment("web"))
+	objects := append(shop(inner), deployment("web"))
+	if got := find(build(t, clusterOf(t, objects...), running(), tree.Limits{}), "Kustomization/inner"); len(got) != 1 {
+		t.Errorf("it is shown as %q, want once", got)
+	}
+}

@@ -3,6 +3,7 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -127,7 +128,8 @@ func podNode(pod *corev1.Pod) *Node {
 }
 
 // whyNotReady returns the first of these that there is: that the pod is being deleted, the
-// scheduler's message, what a container waits for, and the message of the pod.
+// scheduler's message, what a container waits for, the message of the condition Ready, and
+// the reason and message of the pod.
 func whyNotReady(pod *corev1.Pod) string {
 	if !pod.DeletionTimestamp.IsZero() {
 		return "is being deleted"
@@ -147,7 +149,7 @@ func whyNotReady(pod *corev1.Pod) string {
 			return c.Message
 		}
 	}
-	return strings.TrimSuffix(string(pod.Status.Phase)+": "+pod.Status.Message, ": ")
+	return strings.TrimSuffix(cmp.Or(pod.Status.Reason, string(pod.Status.Phase))+": "+pod.Status.Message, ": ")
 }
 
 // whyWaits returns why a container does not run, and how it ended before; empty if it

@@ -46,7 +46,7 @@ func TestWhyAPodDoesNotStart(t *testing.T) {
 		"ended":         {container(ended("Error", 2), corev1.ContainerState{}, false), []string{"Waits: container web: Error, exit code 2"}},
 		"runs again":    {container(runs, ended("Error", 2), false), []string{"Waits: container web: ended before with Error, exit code 2"}},
 		"not ready":     {notReady, []string{"Waits: containers with unready status: [web]"}},
-		"evicted":       {corev1.PodStatus{Phase: corev1.PodFailed, Message: "The node was low on resource: memory."}, []string{"Failed: Failed: The node was low on resource: memory."}},
+		"evicted":       {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}, []string{"Failed: Evicted: The node was low on resource: memory."}},
 		"new":           {corev1.PodStatus{Phase: corev1.PodPending}, []string{"Waits: Pending"}},
 		"ready":         {ready, nil},
 	} {
