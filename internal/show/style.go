@@ -58,17 +58,20 @@ const (
 	Waits
 	// Warns is something to look at.
 	Warns
+	// Paused is something that a user has stopped.
+	Paused
 	// Asks is a question.
 	Asks
 )
 
 var signs = map[Sign]struct{ unicode, ascii, colour string }{
-	Do:    {"►", ">", blue},
-	Well:  {"✔", "ok", green},
-	Bad:   {"✗", "x", red},
-	Waits: {"◎", "o", yellow},
-	Warns: {"⚠", "!", yellow},
-	Asks:  {"?", "?", bold},
+	Do:     {"►", ">", blue},
+	Well:   {"✔", "ok", green},
+	Bad:    {"✗", "x", red},
+	Waits:  {"◎", "o", yellow},
+	Warns:  {"⚠", "!", yellow},
+	Paused: {"‖", "=", dim},
+	Asks:   {"?", "?", bold},
 }
 
 // Colours of ECMA-48, as parameters of SGR. They are the basic ones, which every
@@ -83,12 +86,13 @@ const (
 )
 
 // Sign returns a sign.
-func (s Style) Sign(sign Sign) Text {
-	is := signs[sign]
+func (s Style) Sign(sign Sign) Text { return s.paint(signs[sign].colour, s.symbol(sign)) }
+
+func (s Style) symbol(sign Sign) string {
 	if s.Unicode {
-		return s.paint(is.colour, is.unicode)
+		return signs[sign].unicode
 	}
-	return s.paint(is.colour, is.ascii)
+	return signs[sign].ascii
 }
 
 // Bold returns a text that stands out.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package show writes text for a terminal.
 package show
 
 import (
@@ -9,9 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
-	"k8s.io/apimachinery/pkg/util/duration"
+	"github.com/mattn/go-runewidth"
 
 	"github.com/fluxrollouts/rollout-controller/internal/tree"
 )
@@ -19,15 +17,9 @@ import (
 // TreeStyle is how a tree is drawn. The zero value draws in ASCII, without colours, in UTC
 // and with lines of any length.
 type TreeStyle struct {
-	// Unicode draws with signs and lines that are not ASCII.
-	Unicode bool
-	// Width is the number of columns; 0 if lines may have any length. Lines that are longer
-	// are cut, never inside a character.
-	Width int
+	Style
 	// Zone is where times are shown; nil for UTC.
 	Zone *time.Location
-	// Paint colours a sign or a word by a sign; nil for no colours.
-	Paint func(tree.Sign, string) string
 	// Explain is the command that says more about holds, as the user types it; empty if
 	// none is named.
 	Explain string
@@ -57,9 +49,9 @@ func Origin(w io.Writer, o tree.Origin, s TreeStyle) error {
 		for _, step := range path.Steps {
 			steps = append(steps, strings.TrimSpace(namespaced(step.Object)+" "+inBrackets(step.Text)))
 		}
-		d.text.WriteString(harmless(strings.Join(steps, " "+d.pick("◀", "<-")+" ")) + "\n")
+		d.text.WriteString(Clean(strings.Join(steps, " "+d.pick("◀", "<-")+" ")) + "\n")
 		if path.End != "" {
-			d.text.WriteString(d.sign(tree.Failed) + " " + harmless(path.End) + "\n")
+			d.text.WriteString(d.sign(tree.Failed) + " " + Clean(path.End) + "\n")
 		}
 	}
 	if _, err := io.WriteString(w, d.text.String()); err != nil {
@@ -102,59 +94,41 @@ func (d *drawing) branches(last bool) (this, below string) {
 	return d.pick("├─ ", "|- "), d.bar() + "  "
 }
 
-var treeSigns = map[tree.Sign]struct{ drawn, ascii string }{
-	tree.Well:      {"✔", "ok"},
-	tree.Waits:     {"◎", "o"},
-	tree.Failed:    {"✗", "x"},
-	tree.Suspended: {"‖", "="},
-	tree.Unknown:   {"?", "?"},
+var treeSigns = map[tree.Sign]Sign{
+	tree.Well: Well, tree.Waits: Waits, tree.Failed: Bad, tree.Suspended: Paused, tree.Unknown: Asks,
 }
 
-func (d *drawing) sign(s tree.Sign) string {
-	return d.paint(s, d.pick(treeSigns[s].drawn, treeSigns[s].ascii))
-}
+func (d *drawing) sign(s tree.Sign) string { return string(d.Sign(treeSigns[s])) }
 
-func (d *drawing) paint(s tree.Sign, text string) string {
-	if d.Paint == nil {
-		return text
-	}
-	return d.Paint(s, text)
-}
+// mark is a sign without its colour.
+func (d *drawing) mark(s tree.Sign) string { return d.symbol(treeSigns[s]) }
 
 // line writes a line of two columns: names, and what is said. What is said begins with a
 // sign, unless that is empty.
 func (d *drawing) line(left string, sign tree.Sign, right string) {
-	left, right = harmless(left), harmless(right)
+	left, right = Clean(left), Clean(right)
 	if right != "" || sign != "" {
-		left += strings.Repeat(" ", max(leftColumn-columns(left), 2))
+		left += strings.Repeat(" ", max(leftColumn-runewidth.StringWidth(left), 2))
 	}
 	left = d.cut(left, 0)
-	used := columns(left)
+	used := runewidth.StringWidth(left)
 	if sign != "" && (d.Width == 0 || used+3 <= d.Width) {
-		mark := d.pick(treeSigns[sign].drawn, treeSigns[sign].ascii)
-		left, used = left+d.sign(sign)+" ", used+columns(mark)+1
+		mark := d.mark(sign)
+		left, used = left+d.sign(sign)+" ", used+runewidth.StringWidth(mark)+1
 	}
 	d.text.WriteString(strings.TrimRight(left+d.cut(right, used), " ") + "\n")
 }
 
 // cut cuts a text to the columns that are left in a line.
 func (d *drawing) cut(text string, used int) string {
-	if d.Width == 0 || columns(text) <= d.Width-used {
+	if d.Width == 0 {
 		return text
 	}
 	end := d.pick("…", "...")
-	left := d.Width - used - columns(end)
-	var kept strings.Builder
-	for _, r := range text {
-		if left -= columnsOf(r); left < 0 {
-			break
-		}
-		kept.WriteRune(r)
+	if left := max(d.Width-used, 0); runewidth.StringWidth(text) <= left || runewidth.StringWidth(end) <= left {
+		return runewidth.Truncate(text, left, end)
 	}
-	if d.Width-used < columns(end) {
-		return ""
-	}
-	return kept.String() + end
+	return ""
 }
 
 // head writes what runs, and what comes next.
@@ -183,10 +157,10 @@ func (d *drawing) runs(t tree.Tree) string {
 	}
 	text := h.Version
 	if h.State != "" {
-		text += "  " + d.pick(treeSigns[t.Root.Sign].drawn, treeSigns[t.Root.Sign].ascii) + " " + h.State
+		text += "  " + d.mark(t.Root.Sign) + " " + h.State
 	}
 	if h.Since != nil {
-		text += fmt.Sprintf("  since %s (%s)", d.moment(h.Since.Time), duration.HumanDuration(t.Time.Sub(h.Since.Time)))
+		text += fmt.Sprintf("  since %s (%s)", d.moment(h.Since.Time, t.Time.Time), Ago(h.Since.Time, t.Time.Time))
 	}
 	if h.By != "" {
 		text += ", by " + h.By
@@ -197,12 +171,12 @@ func (d *drawing) runs(t tree.Tree) string {
 	return text
 }
 
-func (d *drawing) moment(t time.Time) string {
+func (d *drawing) moment(t, now time.Time) string {
 	zone := d.Zone
 	if zone == nil {
 		zone = time.UTC
 	}
-	return t.In(zone).Format("Mon 2 Jan 15:04 MST")
+	return Moment(t, now, zone)
 }
 
 // next returns the release that is next, and whether it goes.
@@ -258,10 +232,10 @@ func (d *drawing) inOneLine(group *tree.Node, before string) (string, bool) {
 		if more := said(child); more != "" && !(child.Sign == tree.Well && child.Object == nil) {
 			text += ": " + more
 		}
-		all = append(all, d.pick(treeSigns[child.Sign].drawn, treeSigns[child.Sign].ascii)+" "+text)
+		all = append(all, d.mark(child.Sign)+" "+text)
 	}
 	text := strings.Join(all, "   ")
-	width := max(leftColumn, columns(before+group.Name)+2) + columns(harmless(text))
+	width := max(leftColumn, runewidth.StringWidth(before+group.Name)+2) + runewidth.StringWidth(Clean(text))
 	return text, d.Width == 0 && len(all) <= 2 || width <= d.Width
 }
 
@@ -348,40 +322,4 @@ func plural(kind string) string {
 		return kind + "es"
 	}
 	return kind + "s"
-}
-
-// harmless returns a text on one line that cannot control a terminal: characters that
-// control it, or that change the direction of text, are shown as a question mark.
-func harmless(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t', r == '\u2028', r == '\u2029':
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
-			return '?'
-		}
-		return r
-	}, text)
-}
-
-// columns returns how many columns a text takes.
-func columns(text string) (n int) {
-	for _, r := range text {
-		n += columnsOf(r)
-	}
-	return n
-}
-
-// wide are the characters that take two columns, except emoji.
-var wide = []*unicode.RangeTable{unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana}
-
-func columnsOf(r rune) int {
-	const firstEmoji, lastEmoji, firstFull, lastFull = 0x1F300, 0x1FAFF, 0xFF01, 0xFF60
-	switch {
-	case unicode.In(r, unicode.Mn, unicode.Me):
-		return 0
-	case unicode.In(r, wide...), r >= firstEmoji && r <= lastEmoji, r >= firstFull && r <= lastFull:
-		return 2
-	}
-	return 1
 }

@@ -72,7 +72,7 @@ func build(t *testing.T, from *snapshot.Snapshot, rollout *v1alpha1.Rollout, lim
 func draw(t *testing.T, of tree.Tree, f tree.Folding) string {
 	t.Helper()
 	var text strings.Builder
-	if err := show.Tree(&text, of.Fold(f), show.TreeStyle{Unicode: true}); err != nil {
+	if err := show.Tree(&text, of.Fold(f), show.TreeStyle{Style: show.Style{Unicode: true}}); err != nil {
 		t.Fatal(err)
 	}
 	return text.String()

@@ -56,7 +56,7 @@ func TestTraceGoesUpToTheRelease(t *testing.T) {
 				t.Fatal(err)
 			}
 			var text strings.Builder
-			if err := show.Origin(&text, origin, show.TreeStyle{Unicode: true}); err != nil {
+			if err := show.Origin(&text, origin, show.TreeStyle{Style: show.Style{Unicode: true}}); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, "trace "+name, text.String())
