@@ -18,7 +18,9 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
 )
@@ -27,6 +29,7 @@ import (
 type cluster struct {
 	client client.WithWatch
 	scheme *runtime.Scheme
+	mapper meta.RESTMapper
 }
 
 // Limits of requests by one call. The API server has its own, and the program makes few.
@@ -56,11 +59,18 @@ func (p *program) openCluster(ctx context.Context) (cluster, error) {
 	if err != nil {
 		return cluster{}, err
 	}
+	// Below the targets may be objects of any kind. Their names are asked for when they are
+	// needed.
+	others, err := apiutil.NewDynamicRESTMapper(config, http)
+	if err != nil {
+		return cluster{}, fmt.Errorf("kubeconfig: %w", err)
+	}
+	mapper = meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{mapper, others}}
 	c, err := client.NewWithWatch(config, client.Options{HTTPClient: http, Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return cluster{}, fmt.Errorf("kubeconfig: %w", err)
 	}
-	return cluster{client: c, scheme: scheme}, nil
+	return cluster{client: c, scheme: scheme, mapper: mapper}, nil
 }
 
 // servedImages returns the version of Flux's image API that is served; the newest one if
@@ -94,7 +104,7 @@ func servedImages(ctx context.Context, config *rest.Config) (string, error) {
 func newScheme(images string) (*runtime.Scheme, meta.RESTMapper, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(
-		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, sourcev1.AddToScheme, kustomizev1.AddToScheme, helmv2.AddToScheme)
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, coordinationv1.AddToScheme, sourcev1.AddToScheme, kustomizev1.AddToScheme, helmv2.AddToScheme)
 	if err := builder.AddToScheme(scheme); err != nil {
 		return nil, nil, fmt.Errorf("register kinds: %w", err)
 	}

@@ -35,22 +35,25 @@ func (p *program) facts(ctx context.Context, namespace string) (*snapshot.Snapsh
 	}
 	if hasRollout(objects) {
 		facts, err := snapshot.New(scheme, objects...)
+		p.below = facts
 		return facts, errors.Join(err, index(ctx, facts))
 	}
 	c, err := p.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	facts, err := take(ctx, c, namespace)
+	p.below = c.client
+	facts, err := take(ctx, c, namespace, objects...)
 	if err != nil || len(objects) == 0 {
 		return facts, err
 	}
 	return facts.With(objects...)
 }
 
-// take reads what the decisions about the Rollouts of a namespace need.
-func take(ctx context.Context, c cluster, namespace string) (*snapshot.Snapshot, error) {
-	facts, err := snapshot.Take(ctx, c.client, c.scheme, namespace)
+// take reads what the decisions about the Rollouts of a namespace need, and what the
+// objects that are laid over it refer to.
+func take(ctx context.Context, c cluster, namespace string, laid ...client.Object) (*snapshot.Snapshot, error) {
+	facts, err := snapshot.Take(ctx, c.client, c.scheme, namespace, laid...)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it says what could not be read
 	}

@@ -66,6 +66,22 @@ func TestCommandLineExplainsAHoldAndItsRemedyLetsTheReleaseGo(t *testing.T) {
 	if answer := alice.Run("wait", s.Name, "--for=version=1.1.0"); answer.Code != 0 {
 		t.Fatalf("wait: %+v", answer)
 	}
+	for verb, parts := range map[string][]string{
+		"status " + s.Name:   {"Rollout " + s.Namespace + "/shop", "1.1.0  ✔ Succeeded", "OCIRepository/shop", "Kustomization/shop", "all current"},
+		"events " + s.Name:   {"Rollout/shop", "BakeTimeDeploying", "promoted 1.1.0", "Kustomization/shop"},
+		"trace deploy/shop":  {"Deployment/" + s.Namespace + "/shop ◀ Kustomization/", "◀ Rollout/", "#2 ◀ ImagePolicy/"},
+		"get":                {"shop  1.1.0    Succeeded", "up to date"},
+		"get -o name":        {"rollout.kuberik.com/shop\n"},
+		"version":            {"flux-rollout dev"},
+		"simulate " + s.Name: {"then nothing more, however long one waits"},
+	} {
+		answer := alice.MustRun(strings.Fields(verb)...)
+		for _, part := range parts {
+			if !strings.Contains(answer, part) {
+				t.Errorf("%s does not say %q:\n%s", verb, part, answer)
+			}
+		}
+	}
 	s.Publish(s.Release("1.2.0"))
 	s.AwaitCandidate("1.2.0")
 	if answer := alice.Run("explain", s.Name, "--version", "1.2.0", "--check"); answer.Code != 2 {
