@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -89,7 +90,7 @@ func (b *below) coordinations(ctx context.Context, namespace string) []*Node {
 	list := &coordinationv1.DeploymentCoordinationList{}
 	err := b.from.List(ctx, list, client.InNamespace(namespace), client.Limit(pageSize))
 	switch {
-	case meta.IsNoMatchError(err):
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
 		return []*Node{missing("coordinations", "DeploymentCoordinations of namespace "+namespace+": "+because(err))}

@@ -4,12 +4,16 @@ package tree_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -76,4 +80,21 @@ func TestTurnsOfARolloutGroup(t *testing.T) {
 	podsOfC[1].(*corev1.Pod).Status.Conditions = nil
 	objects := append(append(append(shop(a, b, c), podsOfA...), podsOfB...), podsOfC...)
 	golden(t, "group", draw(t, build(t, clusterOf(t, objects...), running(), tree.Limits{}), tree.Folding{}))
+}
+
+func TestCoordinationsThatAreNotServedAreNone(t *testing.T) {
+	for name, notServed := range map[string]error{
+		"by the mapping": &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "DeploymentCoordination"}},
+		"by the answer":  apierrors.NewNotFound(schema.GroupResource{Resource: "deploymentcoordinations"}, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := clusterOf(t, shop(deployment("a"))...)
+			if err := cluster.Fail(&coordinationv1.DeploymentCoordination{}, notServed); err != nil {
+				t.Fatal(err)
+			}
+			if text := draw(t, build(t, cluster, running(), tree.Limits{}), tree.Folding{}); strings.Contains(text, "Turns") {
+				t.Errorf("there are turns:\n%s", text)
+			}
+		})
+	}
 }

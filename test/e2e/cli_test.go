@@ -67,7 +67,7 @@ func TestCommandLineExplainsAHoldAndItsRemedyLetsTheReleaseGo(t *testing.T) {
 		t.Fatalf("wait: %+v", answer)
 	}
 	for verb, parts := range map[string][]string{
-		"status " + s.Name:   {"Rollout " + s.Namespace + "/shop", "1.1.0  ✔ Succeeded", "OCIRepository/shop", "Kustomization/shop", "all current"},
+		"status " + s.Name:   {"Rollout " + s.Namespace + "/shop", "1.1.0  ✔ Succeeded", "└─ OCIRepository/shop  ✔ 1.1.0@sha256:", "└─ Kustomization/shop  ✔"},
 		"events " + s.Name:   {"Rollout/shop", "BakeTimeDeploying", "promoted 1.1.0", "Kustomization/shop"},
 		"trace deploy/shop":  {"Deployment/" + s.Namespace + "/shop ◀ Kustomization/", "◀ Rollout/", "#2 ◀ ImagePolicy/"},
 		"get":                {"shop  1.1.0    Succeeded", "up to date"},
