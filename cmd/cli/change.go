@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -202,6 +203,8 @@ func (c *changing) agree(before, now *prediction) error {
 	switch {
 	case before == nil && (c.yes || c.dryRun != "" || !now.promotes):
 		return nil
+	case !c.asks && before != nil:
+		return errors.New("nothing was changed, because this is not what was shown before; run it again")
 	case !c.asks:
 		return errors.New("nothing was changed: with -y it is, without a question")
 	}
@@ -211,7 +214,7 @@ func (c *changing) agree(before, now *prediction) error {
 func (c *changing) askUser() error {
 	fmt.Fprintf(c.err.Out, "%s go on? [y/N] ", c.err.Sign(show.Asks))
 	answer, err := bufio.NewReader(c.in).ReadString('\n')
-	if yes := strings.ToLower(strings.TrimSpace(answer)); err != nil || yes != "y" && yes != "yes" {
+	if yes := strings.ToLower(strings.TrimSpace(answer)); err != nil && !errors.Is(err, io.EOF) || yes != "y" && yes != "yes" {
 		return errors.New("nothing was changed")
 	}
 	return nil

@@ -220,4 +220,3 @@ func (c *comparing) text(answer Comparison) {
 	}
 	p.Line("%s, %d unchanged", promotion.Count(len(answer.Rollouts), "Rollout"), same)
 }
-

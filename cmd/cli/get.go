@@ -128,7 +128,7 @@ func (g *getting) matches(r *v1alpha1.Rollout, names []string) bool {
 		{len(names) > 0, slices.Contains(names, r.Name)},
 		{g.held, waitsFor(r) != ""},
 		{g.failed, state == v1alpha1.BakeFailed},
-		{g.moving, state.Running()},
+		{g.moving, state.Running() && !r.Spec.Suspend},
 		{g.suspends, r.Spec.Suspend},
 		{g.ready != "", strings.EqualFold(g.ready, "ready="+string(readyOf(r)))},
 	} {

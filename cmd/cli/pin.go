@@ -13,6 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/request"
+	"github.com/fluxrollouts/rollout-controller/internal/show"
 )
 
 func newPin(p *program) *cobra.Command {
@@ -23,14 +24,21 @@ func newPin(p *program) *cobra.Command {
 	c := newChanging(p, cmd)
 	cmd.Args = oneName(1, "the name of a Rollout and a version")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.run(cmd.Context(), args[0], func(view) (request.Request, error) {
-			if !promotion.IsTag(args[1]) {
-				return request.Request{}, fmt.Errorf("%q cannot be a tag in an OCI registry", args[1])
-			}
-			return request.Pin(args[1]), nil
-		})
+		return c.run(cmd.Context(), args[0], func(v view) (request.Request, error) { return c.pin(v, args[1]) })
 	}
 	return cmd
+}
+
+// pin warns of a version that nobody has seen: Flux would wait for it.
+func (c *changing) pin(v view, tag string) (request.Request, error) {
+	switch standing := promotion.StandingOf(v.Input, v.Decision, tag); standing.Position {
+	case promotion.NoTag:
+		return request.Request{}, errors.New(standing.Message)
+	case promotion.NotSeen, promotion.Withdrawn:
+		c.err.Sentence(show.Warns, "%s", standing.Message)
+	case promotion.Deployed, promotion.Candidate, promotion.NotAdmitted, promotion.Older:
+	}
+	return request.Pin(tag), nil
 }
 
 func newUnpin(p *program) *cobra.Command {
@@ -64,7 +72,10 @@ it with your name and your reason, and nothing newer goes out until you unpin.`,
 		}
 		return c.run(cmd.Context(), args[0], func(v view) (request.Request, error) {
 			tag, err := before(v.Rollout, to)
-			return request.Pin(tag), err
+			if err != nil {
+				return request.Request{}, err
+			}
+			return c.pin(v, tag)
 		})
 	}
 	return cmd

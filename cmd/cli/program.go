@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -63,11 +64,21 @@ func (p *program) run(ctx context.Context, args []string) int {
 	case err == nil:
 		return 0
 	case errors.As(err, &end):
-		if end.err != nil {
-			p.err.Sentence(show.Bad, "%s", end.err)
-		}
+		p.fail(end.err)
 		return end.code
 	}
-	p.err.Sentence(show.Bad, "%s", err)
+	p.fail(err)
 	return failed
+}
+
+// fail says what is wrong. What can be done about it is in the lines below the first.
+func (p *program) fail(err error) {
+	if err == nil {
+		return
+	}
+	first, more, _ := strings.Cut(err.Error(), "\n")
+	p.err.Sentence(show.Bad, "%s", first)
+	for line := range strings.Lines(more) {
+		p.err.Line("    %s %s", p.err.Sign(show.Do), strings.TrimSuffix(line, "\n"))
+	}
 }

@@ -77,7 +77,7 @@ func (r *promoting) enough(v view, verdict promotion.Verdict) error {
 	case verdict.Eligible():
 		return refuse("nothing holds %s: it goes out by itself, after newer ones that may go too; to choose it, pin it", tag)
 	case verdict.HeldByGates():
-		return refuse("%s is held: %s.\nPast gates and schedules: %s\nPast everything: %s", tag, messages(verdict.Holds), line("--past-gates"), line("--force", "-m", "..."))
+		return refuse("%s is held: %s\n%s (past gates and schedules)\n%s (past everything)", tag, messages(verdict.Holds), line("--past-gates"), line("--force", "-m", "..."))
 	}
-	return refuse("%s is held: %s.\nPast everything: %s", tag, messages(verdict.Holds), line("--force", "-m", "..."))
+	return refuse("%s is held: %s\n%s (past everything)", tag, messages(verdict.Holds), line("--force", "-m", "..."))
 }

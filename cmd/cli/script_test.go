@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/fluxrollouts/rollout-controller/internal/show"
+	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
 )
 
 var update = flag.Bool("update", false, "write the expected outputs in testdata/script")
@@ -24,7 +25,8 @@ var update = flag.Bool("update", false, "write the expected outputs in testdata/
 var noon = time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
 
 // TestScripts runs the files in testdata/script, each a case: objects, commands, and what
-// they print. No script has a cluster: what is read comes from files.
+// they print. A script with a file cluster.yaml has a cluster of these objects, which
+// stores the last patch in the file patch.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true,
@@ -63,10 +65,40 @@ func scripted(ts *testscript.TestScript) *program {
 	p.now, p.zone = func() time.Time { return noon }, time.FixedZone("CET", 3600)
 	config := ts.MkAbs("kubeconfig")
 	p.kubeconfig.KubeConfig = &config
+	p.asks = ts.Getenv("STDIN") != ""
 	p.connect = func(context.Context) (cluster, error) {
-		return cluster{}, errors.New("this script has no cluster")
+		if _, err := os.Stat(ts.MkAbs("cluster.yaml")); err != nil {
+			return cluster{}, errors.New("this script has no cluster")
+		}
+		c, fake, err := openRecording(ts.MkAbs("cluster.yaml"), ts.MkAbs("patch"))
+		if err != nil {
+			return cluster{}, err
+		}
+		fake.before = changesMeanwhile(ts, fake)
+		return c, nil
 	}
 	return p
+}
+
+// changesMeanwhile returns what happens before a patch: in a script with a file
+// meanwhile.yaml, its objects replace those of the cluster once, which is a conflict.
+func changesMeanwhile(ts *testscript.TestScript, fake *recording) func() error {
+	done := false
+	return func() error {
+		content, err := os.ReadFile(ts.MkAbs("meanwhile.yaml"))
+		if err != nil || done {
+			return nil
+		}
+		done = true
+		objects, err := snapshot.Decode(fake.scheme, content)
+		if err != nil {
+			return err
+		}
+		if fake.facts, err = fake.facts.With(objects...); err != nil {
+			return err
+		}
+		return conflict
+	}
 }
 
 func atoi(text string) int {

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
+)
+
+// recording is a cluster made of the objects in a file. It changes nothing: it records
+// the patches that it gets.
+type recording struct {
+	client.WithWatch // whatever the scripts do not need
+
+	facts  *snapshot.Snapshot
+	scheme *runtime.Scheme
+	// patches is the file that gets them.
+	patches string
+	// before is called before a patch is answered.
+	before func() error
+}
+
+func openRecording(objects, patches string) (cluster, *recording, error) {
+	scheme, mapper, err := newScheme(imagev1.GroupVersion.Version)
+	if err != nil {
+		return cluster{}, nil, err
+	}
+	content, err := os.ReadFile(objects)
+	if err != nil {
+		return cluster{}, nil, err
+	}
+	decoded, err := snapshot.Decode(scheme, content)
+	if err != nil {
+		return cluster{}, nil, err
+	}
+	facts, err := snapshot.New(scheme, decoded...)
+	r := &recording{facts: facts, scheme: scheme, patches: patches}
+	return cluster{client: r, scheme: scheme, mapper: mapper}, r, err
+}
+
+func (r *recording) Get(ctx context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	return r.facts.Get(ctx, key, object)
+}
+
+func (r *recording) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return r.facts.List(ctx, list, options...)
+}
+
+// Create answers who the user is.
+func (r *recording) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
+	object.(*authenticationv1.SelfSubjectReview).Status.UserInfo.Username = "alice@example.com"
+	return nil
+}
+
+func (r *recording) Patch(_ context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if r.before != nil {
+		if err := r.before(); err != nil {
+			return err
+		}
+	}
+	var applied client.PatchOptions
+	applied.ApplyOptions(options)
+	raw, err := patch.Data(object)
+	if err != nil {
+		return err
+	}
+	readable, err := yaml.JSONToYAML(raw)
+	text := fmt.Sprintf("%T %s by %s%s\n%s", object, object.GetName(), applied.FieldManager, strings.Join(applied.DryRun, " dry run "), readable)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(r.patches, []byte(text), 0o600)
+}
+
+// conflict is what the API server answers to a patch of another version of an object.
+var conflict = apierrors.NewConflict(schema.GroupResource{Group: "kuberik.com", Resource: "rollouts"}, "shop", fmt.Errorf("it was changed"))
