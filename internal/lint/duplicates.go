@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// defined are the kinds of which two definitions of one object are a mistake. Of other
+// kinds, overlays often have several.
+var defined = []schema.GroupKind{
+	rolloutKind, gateKind, healthCheckKind, scheduleKind, clusterScheduleKind, coordinationKind,
+	imagePolicyKind, repositoryKind, kustomizationKind,
+}
+
+// checkDuplicates finds objects that are defined twice, differently. An object without a
+// namespace may be a part of several environments, and is not compared.
+func (r *report) checkDuplicates() {
+	for _, kind := range defined {
+		first := map[string]*object{}
+		for _, o := range r.byKind[kind] {
+			if o.namespace() == "" && kind != clusterScheduleKind || o.isUnknown("metadata", "name") || o.isUnknown("metadata", "namespace") {
+				continue
+			}
+			other := first[o.key()]
+			if other == nil {
+				first[o.key()] = o
+				continue
+			}
+			if !reflect.DeepEqual(o.content, other.content) {
+				r.find(at{object: o}, fmt.Sprintf("%s is defined differently in %s:%d", o, other.file, other.line()),
+					"keep one of them; if they are for different clusters, lint these separately")
+			}
+		}
+	}
+}

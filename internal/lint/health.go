@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+var selectorPath = []string{"spec", "healthCheckSelector"}
+
+// checkSelection finds Rollouts that are meant to wait for HealthChecks, and wait for
+// none.
+func checkSelection(r *report) {
+	for _, o := range r.byKind[rolloutKind] {
+		where := at{o, selectorPath}
+		switch {
+		case o.fields(selectorPath...) == nil:
+		case o.isUnknown(selectorPath...):
+			r.skip(where, "spec.healthCheckSelector has variables whose values are not known")
+		default:
+			r.checkSelected(where)
+		}
+	}
+}
+
+func (r *report) checkSelected(where at) {
+	spec := &v1alpha1.HealthCheckSelector{}
+	if where.object.decode(where.object.fields(selectorPath...), spec) != nil {
+		return // the schema has a finding
+	}
+	if spec.LabelSelector() == nil {
+		r.find(where, "spec.healthCheckSelector has no selector for HealthChecks, so that none is selected",
+			"set selector, for example selector: {} for all, or remove spec.healthCheckSelector")
+		return
+	}
+	checks, err := metav1.LabelSelectorAsSelector(spec.LabelSelector())
+	if err != nil {
+		return // R401 finds it
+	}
+	namespaces, err := metav1.LabelSelectorAsSelector(spec.NamespaceSelector)
+	if err != nil {
+		return
+	}
+	if spec.NamespaceSelector == nil {
+		namespaces = nil
+	}
+	switch r.selectsCheck(where.object, checks, namespaces) {
+	case maybe:
+		r.skip(where, "which HealthChecks it selects depends on labels or objects that are not known")
+	case no:
+		r.find(where, "spec.healthCheckSelector selects no HealthCheck, so that a release counts as healthy once it is applied",
+			"add a HealthCheck with these labels, or correct the selector")
+	case yes:
+	}
+}
+
+// selectsCheck reports whether a Rollout selects a HealthCheck. Without a selector for
+// namespaces, only those of its own namespace count.
+func (r *report) selectsCheck(rollout *object, checks, namespaces labels.Selector) certainty {
+	answer := no
+	candidates := r.byKind[healthCheckKind]
+	if namespaces == nil {
+		candidates = r.in(healthCheckKind, rollout.namespace())
+	}
+	for _, check := range candidates {
+		matching := sameNamespace(rollout.namespace(), check.namespace())
+		if namespaces != nil {
+			matching = r.selectsNamespace(namespaces, check.namespace())
+		}
+		if answer = max(answer, min(matching, selectsLabels(checks, check))); answer == yes {
+			return yes
+		}
+	}
+	if !r.live && (namespaces != nil || r.hasExternal(healthCheckKind, rollout.namespace())) {
+		answer = max(answer, maybe)
+	}
+	return answer
+}
+
+func selectsLabels(selector labels.Selector, o *object) certainty {
+	switch {
+	case o.isUnknown("metadata", "labels"):
+		return maybe
+	case selector.Matches(o.labels()):
+		return yes
+	}
+	return no
+}
+
+func checkSelectorForms(r *report) {
+	for _, o := range r.byKind[rolloutKind] {
+		short := o.has(child(selectorPath, "matchLabels")...) || o.has(child(selectorPath, "matchExpressions")...)
+		if short && o.has(child(selectorPath, "selector")...) {
+			r.find(at{o, selectorPath}, "spec.healthCheckSelector has selector, and matchLabels or matchExpressions as well: the API server rejects both",
+				"move all of it below selector")
+		}
+	}
+}
+
+func checkEvaluated(r *report) {
+	for _, o := range r.byKind[healthCheckKind] {
+		if o.text("spec", "class") != v1alpha1.HealthCheckClassKustomization {
+			continue
+		}
+		where := at{o, []string{"metadata", "annotations", v1alpha1.KustomizationAnnotation}}
+		namespace, name := kustomizationOf(o)
+		switch {
+		case name == "":
+			r.find(where, fmt.Sprintf("%s has the class kustomization, and names no Kustomization", o),
+				"set the annotation "+v1alpha1.KustomizationAnnotation+" to the name of a Kustomization")
+		case r.missing(where, kustomizationKind, namespace, name):
+			r.find(where, fmt.Sprintf("Kustomization %s, which %s evaluates, does not exist", keyOf(namespace, name), o),
+				r.remedyFor(kustomizationKind, namespace, name))
+		}
+	}
+}
+
+// kustomizationOf returns the Kustomization that a HealthCheck names.
+func kustomizationOf(check *object) (namespace, name string) {
+	text := check.annotation(v1alpha1.KustomizationAnnotation)
+	if before, after, both := strings.Cut(text, "/"); both {
+		return before, after
+	}
+	return check.namespace(), text
+}
+
+func checkClass(r *report) {
+	for _, o := range r.byKind[healthCheckKind] {
+		if o.text("spec", "class") == "" {
+			r.find(at{o, []string{"spec"}}, fmt.Sprintf("%s has no class: this controller does not evaluate it, and perhaps no other", o),
+				"set spec.class: kustomization for this controller, or a name of your own for the program that writes its status")
+		}
+	}
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import "slices"
+
+// unreadable is the rule about what cannot be read. It has no check: reading finds it.
+const unreadable = "R100"
+
+// Rule is what can be found.
+type Rule struct {
+	// ID is the letter R and three digits. It never changes.
+	ID string `json:"id"`
+	// Severity is that of all findings of the rule.
+	Severity Severity `json:"severity"`
+	// Title says in one sentence what the rule finds.
+	Title string `json:"title"`
+}
+
+// checkedRule is a rule and how it is checked.
+type checkedRule struct {
+	Rule
+	check func(*report)
+	// filesOnly is true if the rule is about what is written in Git: in a cluster, the
+	// controller has written it.
+	filesOnly bool
+}
+
+var rules = []checkedRule{
+	{Rule: Rule{unreadable, SeverityError, "A file cannot be read."}},
+	{Rule: Rule{"R101", SeverityError, "A field is unknown, or its value is not allowed."}, check: checkSchema},
+	{Rule: Rule{"R102", SeverityWarning, "An object has a version of Flux's image API that newer versions of Flux do not serve."}, check: checkImageVersion},
+	{Rule: Rule{"R201", SeverityError, "The ImagePolicy of a Rollout does not exist in its namespace."}, check: checkImagePolicy},
+	{Rule: Rule{"R202", SeverityError, "An annotation names a Rollout that does not exist."}, check: checkAnnotations},
+	{Rule: Rule{"R203", SeverityError, "A manifest sets the field that a Rollout writes."}, check: checkOwnership, filesOnly: true},
+	{Rule: Rule{"R204", SeverityError, "Another field takes precedence over the tag that a Rollout writes."}, check: checkPrecedence},
+	{Rule: Rule{"R205", SeverityError, "An annotation has a variable name that cannot be used."}, check: checkVariableNames},
+	{Rule: Rule{"R206", SeverityError, "Image automation and a Rollout write the same field."}, check: checkMarkers, filesOnly: true},
+	{Rule: Rule{"R207", SeverityWarning, "A Rollout has no target."}, check: checkTargets},
+	{Rule: Rule{"R208", SeverityWarning, "A variable that a Rollout writes is not used, or has no value before the first promotion."}, check: checkVariableUse, filesOnly: true},
+	{Rule: Rule{"R209", SeverityError, "A Rollout and the Kustomization that applies it wait for each other."}, check: checkCycle},
+	{Rule: Rule{"R301", SeverityWarning, "A Rollout selects no HealthCheck."}, check: checkSelection},
+	{Rule: Rule{"R302", SeverityError, "A healthCheckSelector has both forms."}, check: checkSelectorForms},
+	{Rule: Rule{"R303", SeverityError, "A HealthCheck has no Kustomization to evaluate."}, check: checkEvaluated},
+	{Rule: Rule{"R304", SeverityWarning, "A HealthCheck has no class, so that no controller may evaluate it."}, check: checkClass},
+	{Rule: Rule{"R305", SeverityWarning, "A release that never becomes healthy never fails."}, check: checkDeployTimeout},
+	{Rule: Rule{"R306", SeverityWarning, "A bake takes longer than every window of the schedules."}, check: checkBakeTime},
+	{Rule: Rule{"R401", SeverityError, "A time zone, a date or a selector cannot be evaluated."}, check: checkEvaluation},
+	{Rule: Rule{"R402", SeverityWarning, "A schedule selects nothing, or is over."}, check: checkUselessSchedules},
+	{Rule: Rule{"R403", SeverityWarning, "The schedules of a Rollout are never open together in the next 366 days."}, check: checkNeverOpen},
+	{Rule: Rule{"R404", SeverityError, "A gate is for a Rollout that does not exist, or an object is defined twice."}, check: checkGatesAndDuplicates},
+	{Rule: Rule{"R501", SeverityError, "A DeploymentCoordination selects every Deployment."}, check: checkCoordinationSelector},
+	{Rule: Rule{"R502", SeverityWarning, "A workload works against the controller that orders its rollout."}, check: checkWorkloads},
+}
+
+// Rules returns all rules, sorted by ID.
+func Rules() []Rule {
+	all := make([]Rule, 0, len(rules))
+	for i := range rules {
+		all = append(all, rules[i].Rule)
+	}
+	return all
+}
+
+// IsRule reports whether a rule has the ID.
+func IsRule(id string) bool {
+	return slices.ContainsFunc(Rules(), func(r Rule) bool { return r.ID == id })
+}

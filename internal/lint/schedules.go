@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/schedule"
+)
+
+var (
+	scheduleKinds         = []schema.GroupKind{scheduleKind, clusterScheduleKind}
+	rolloutSelectorPath   = []string{"spec", "rolloutSelector"}
+	namespaceSelectorPath = []string{"spec", "namespaceSelector"}
+)
+
+// eachSchedule visits the schedules of both kinds.
+func (s *set) eachSchedule(visit func(*object)) {
+	for _, kind := range scheduleKinds {
+		for _, o := range s.byKind[kind] {
+			visit(o)
+		}
+	}
+}
+
+// selectorFields are the fields with selectors that the controller evaluates.
+var selectorFields = map[schema.GroupKind][][]string{
+	rolloutKind: {
+		selectorPath, child(selectorPath, "selector"), child(selectorPath, "namespaceSelector"),
+	},
+	scheduleKind:        {rolloutSelectorPath},
+	clusterScheduleKind: {rolloutSelectorPath, namespaceSelectorPath},
+	coordinationKind:    {{"spec", "labelSelector"}},
+}
+
+func checkEvaluation(r *report) {
+	for kind, fields := range selectorFields {
+		for _, o := range r.byKind[kind] {
+			for _, path := range fields {
+				r.checkSelector(at{o, path})
+			}
+		}
+	}
+	r.eachSchedule(func(o *object) {
+		spec, reason := specOf(o)
+		if reason != "" {
+			r.skip(at{o, []string{"spec"}}, reason)
+			return
+		}
+		if spec == nil {
+			return
+		}
+		if _, err := schedule.Parse(spec); err != nil {
+			path := placeInSchedule(err.Error())
+			r.find(at{o, path}, fmt.Sprintf("%s is closed at all times: %v", o, err), "correct the value")
+		}
+	})
+}
+
+// placeInSchedule returns the field at the beginning of an error of package schedule.
+func placeInSchedule(text string) []string {
+	field, rest, _ := strings.Cut(text, " ")
+	path := pathOf(strings.TrimSuffix(field, ":"))
+	if len(path) == 3 { // a rule, then perhaps its name, then a field of it
+		if _, after, named := strings.Cut(rest, "): "); named {
+			rest = after
+		}
+		part, _, _ := strings.Cut(rest, " ")
+		path = append(path, pathOf(strings.TrimSuffix(part, ":"))...)
+	}
+	return path
+}
+
+func (r *report) checkSelector(where at) {
+	if where.object.isUnknown(where.path...) {
+		return
+	}
+	if selector := where.object.selector(where.path...); selector != nil {
+		if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
+			r.find(where, fmt.Sprintf("%s cannot be used: %v", strings.Join(where.path, "."), err), "correct the selector")
+		}
+	}
+}
+
+// specOf returns the spec of a schedule, or the reason why it is not known. It returns
+// neither if the schema has a finding.
+func specOf(o *object) (*v1alpha1.RolloutScheduleSpec, string) {
+	spec := &v1alpha1.RolloutScheduleSpec{}
+	switch {
+	case o.isUnknown("spec"):
+		return nil, "it has variables whose values are not known"
+	case len(o.problems) > 0 || o.decode(o.fields("spec"), spec) != nil:
+		return nil, ""
+	}
+	return spec, ""
+}
+
+func checkUselessSchedules(r *report) {
+	r.eachSchedule(func(o *object) {
+		spec, reason := specOf(o)
+		if reason != "" {
+			r.skip(at{o, []string{"spec"}}, reason)
+		}
+		if spec == nil {
+			return
+		}
+		r.checkSelectsRollouts(o)
+		parsed, err := schedule.Parse(spec)
+		if err != nil {
+			return // R401 finds it
+		}
+		if state := parsed.At(r.now); !state.Active && state.Next.IsZero() {
+			r.find(at{o, []string{"spec", "rules"}}, fmt.Sprintf("the dates of %s are over: no rule will ever be active again", o),
+				"remove it, or correct the dates")
+		}
+	})
+}
+
+func (r *report) checkSelectsRollouts(o *object) {
+	answer := no
+	for _, rollout := range r.byKind[rolloutKind] {
+		answer = max(answer, r.selectsRollout(o, rollout))
+	}
+	where := at{o, rolloutSelectorPath}
+	switch {
+	case answer == yes:
+	case answer == maybe || !r.live && (len(r.byKind[rolloutKind]) == 0 || o.groupKind() == clusterScheduleKind || r.hasExternal(rolloutKind, o.namespace())):
+		r.skip(where, "it may select Rollouts that are elsewhere")
+	default:
+		r.find(where, fmt.Sprintf("%s selects no Rollout", o), "correct spec.rolloutSelector, or the labels of the Rollouts")
+	}
+}
+
+// selectsRollout reports whether a schedule applies to a Rollout. A selector that cannot
+// be evaluated selects everything, as in the controller.
+func (s *set) selectsRollout(o, rollout *object) certainty {
+	if o.isUnknown(rolloutSelectorPath...) || o.isUnknown(namespaceSelectorPath...) {
+		return maybe
+	}
+	answer := yes
+	if selector, err := metav1.LabelSelectorAsSelector(o.selector(rolloutSelectorPath...)); err == nil {
+		answer = selectsLabels(selector, rollout)
+	}
+	if o.groupKind() == scheduleKind {
+		return min(answer, sameNamespace(o.namespace(), rollout.namespace()))
+	}
+	if o.has(namespaceSelectorPath...) {
+		selector, err := metav1.LabelSelectorAsSelector(o.selector(namespaceSelectorPath...))
+		if err == nil {
+			answer = min(answer, s.selectsNamespace(selector, rollout.namespace()))
+		}
+	}
+	return answer
+}
+
+// schedulesOf are the schedules that certainly apply to a Rollout and can be evaluated.
+func (s *set) schedulesOf(rollout *object) []*object {
+	var all []*object
+	s.eachSchedule(func(o *object) {
+		if s.selectsRollout(o, rollout) == yes && s.parsed(o) != nil {
+			all = append(all, o)
+		}
+	})
+	return all
+}
+
+// parsed returns a schedule that can be evaluated, or nil. It parses each one once.
+func (s *set) parsed(o *object) *schedule.Schedule {
+	known, ok := s.schedules[o]
+	if !ok {
+		if spec, _ := specOf(o); spec != nil {
+			known, _ = schedule.Parse(spec)
+		}
+		s.schedules[o] = known
+	}
+	return known
+}
+
+func names(objects []*object) string {
+	var all []string
+	for _, o := range objects {
+		all = append(all, o.String())
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
