@@ -28,6 +28,8 @@ type object struct {
 	node   *yaml.Node
 	// overlay is the namespace that a kustomization.yaml gives it.
 	overlay string
+	// selectors are those that were compiled, by their field.
+	selectors map[string]compiledSelector
 	// problems are what its schema does not allow. They are found before any rule runs.
 	problems []schemaProblem
 }
@@ -146,18 +148,29 @@ func (o *object) isUnknown(path ...string) bool {
 	})
 }
 
-// selector returns the selector in a field. It is nil if there is none, or if it is no
-// selector: then the schema has a finding.
-func (o *object) selector(path ...string) *metav1.LabelSelector {
-	values, ok := o.value(path...).(map[string]any)
+// compiledSelector is a selector that was compiled, or why it cannot be.
+type compiledSelector struct {
+	selector labels.Selector
+	err      error
+}
+
+// compiled returns the selector in a field. It selects nothing if there is none, or if the
+// schema has a finding about it.
+func (o *object) compiled(path []string) (labels.Selector, error) {
+	key := strings.Join(path, ".")
+	known, ok := o.selectors[key]
 	if !ok {
-		return nil
+		spec := &metav1.LabelSelector{}
+		if values := o.fields(path...); values == nil || o.decode(values, spec) != nil {
+			spec = nil
+		}
+		known.selector, known.err = metav1.LabelSelectorAsSelector(spec)
+		if o.selectors == nil {
+			o.selectors = map[string]compiledSelector{}
+		}
+		o.selectors[key] = known
 	}
-	selector := &metav1.LabelSelector{}
-	if o.decode(values, selector) != nil {
-		return nil
-	}
-	return selector
+	return known.selector, known.err
 }
 
 func (*object) decode(values map[string]any, into any) error {

@@ -71,8 +71,8 @@ func split(content []byte) []chunk {
 	return all
 }
 
-// chunk reads the documents of a part. It has more than one only after a line that ends
-// one, "...".
+// chunk reads the document of a part. It reads on after it, because YAML allows nothing
+// after the line that ends a document, "...".
 func (r *reader) chunk(name string, c chunk, values *converter) {
 	decoder := yaml.NewDecoder(bytes.NewReader(c.content))
 	for {

@@ -47,16 +47,16 @@ func checkImagePolicy(r *report) {
 		case name == "":
 			r.find(where, "spec.releasesImagePolicy names no ImagePolicy", "set spec.releasesImagePolicy.name")
 		case r.missing(where, imagePolicyKind, o.namespace(), name):
-			r.find(where, fmt.Sprintf("ImagePolicy %s does not exist%s", keyOf(o.namespace(), name), r.elsewhere(name)),
+			r.find(where, fmt.Sprintf("ImagePolicy %s does not exist%s", keyOf(o.namespace(), name), r.elsewhere(imagePolicyKind, o.namespace(), name)),
 				r.remedyFor(imagePolicyKind, o.namespace(), name))
 		}
 	}
 }
 
-// elsewhere says where there is an ImagePolicy of that name.
-func (r *report) elsewhere(name string) string {
-	for _, o := range r.byName[imagePolicyKind][name] {
-		return fmt.Sprintf(" (one of that name is in %s: a policy must be in the Rollout's namespace)", o.namespace())
+// elsewhere says where there is an object of that name.
+func (r *report) elsewhere(kind schema.GroupKind, namespace, name string) string {
+	for _, o := range r.byName[kind][name] {
+		return fmt.Sprintf(" (one of that name is in %s, and must be in %s)", o.namespace(), namespace)
 	}
 	return ""
 }
@@ -81,7 +81,7 @@ func (r *report) checkRolloutName(o *object, annotation string) {
 	case name == "":
 		r.find(where, fmt.Sprintf("the annotation %s names no Rollout", annotation), "write the name of a Rollout in the same namespace")
 	case r.missing(where, rolloutKind, o.namespace(), name):
-		r.find(where, fmt.Sprintf("the annotation names Rollout %s, which does not exist", keyOf(o.namespace(), name)),
+		r.find(where, fmt.Sprintf("the annotation names Rollout %s, which does not exist%s", keyOf(o.namespace(), name), r.elsewhere(rolloutKind, o.namespace(), name)),
 			r.remedyFor(rolloutKind, o.namespace(), name))
 	}
 }
@@ -100,7 +100,7 @@ func (r *report) checkGates() {
 		case name == "":
 			r.find(where, "spec.rolloutRef names no Rollout", "set spec.rolloutRef.name")
 		case r.missing(where, rolloutKind, o.namespace(), name):
-			r.find(where, fmt.Sprintf("the gate is for Rollout %s, which does not exist", keyOf(o.namespace(), name)),
+			r.find(where, fmt.Sprintf("the gate is for Rollout %s, which does not exist%s", keyOf(o.namespace(), name), r.elsewhere(rolloutKind, o.namespace(), name)),
 				r.remedyFor(rolloutKind, o.namespace(), name))
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -81,10 +80,8 @@ func (r *report) checkSelector(where at) {
 	if where.object.isUnknown(where.path...) {
 		return
 	}
-	if selector := where.object.selector(where.path...); selector != nil {
-		if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
-			r.find(where, fmt.Sprintf("%s cannot be used: %v", strings.Join(where.path, "."), err), "correct the selector")
-		}
+	if _, err := where.object.compiled(where.path); err != nil {
+		r.find(where, fmt.Sprintf("%s cannot be used: %v", strings.Join(where.path, "."), err), "correct the selector")
 	}
 }
 
@@ -130,11 +127,17 @@ func (r *report) checkSelectsRollouts(o *object) {
 	where := at{o, rolloutSelectorPath}
 	switch {
 	case answer == yes:
-	case answer == maybe || !r.live && (len(r.byKind[rolloutKind]) == 0 || o.groupKind() == clusterScheduleKind || r.hasExternal(rolloutKind, o.namespace())):
+	case answer == maybe || !r.live && r.mayMissRollouts(o):
 		r.skip(where, "it may select Rollouts that are elsewhere")
 	default:
 		r.find(where, fmt.Sprintf("%s selects no Rollout", o), "correct spec.rolloutSelector, or the labels of the Rollouts")
 	}
+}
+
+// mayMissRollouts reports whether Rollouts that a schedule could select may be elsewhere:
+// files that have none of its namespace say nothing about it.
+func (r *report) mayMissRollouts(o *object) bool {
+	return o.groupKind() == clusterScheduleKind || len(r.in(rolloutKind, o.namespace())) == 0 || r.hasExternal(rolloutKind, o.namespace())
 }
 
 // selectsRollout reports whether a schedule applies to a Rollout. A selector that cannot
@@ -144,14 +147,14 @@ func (s *set) selectsRollout(o, rollout *object) certainty {
 		return maybe
 	}
 	answer := yes
-	if selector, err := metav1.LabelSelectorAsSelector(o.selector(rolloutSelectorPath...)); err == nil {
+	if selector, err := o.compiled(rolloutSelectorPath); err == nil {
 		answer = selectsLabels(selector, rollout)
 	}
 	if o.groupKind() == scheduleKind {
 		return min(answer, sameNamespace(o.namespace(), rollout.namespace()))
 	}
 	if o.has(namespaceSelectorPath...) {
-		selector, err := metav1.LabelSelectorAsSelector(o.selector(namespaceSelectorPath...))
+		selector, err := o.compiled(namespaceSelectorPath)
 		if err == nil {
 			answer = min(answer, s.selectsNamespace(selector, rollout.namespace()))
 		}

@@ -132,7 +132,7 @@ func unknownKind(o *object) schemaProblem {
 
 func (k kindSchema) problems(o *object) []schemaProblem {
 	content := runtime.DeepCopyJSON(o.content)
-	problems := append(k.unknownFields(content), malformedMetadata(o, content)...)
+	problems := append(k.unknownFields(content), metadataProblems(o, content)...)
 	defaulting.Default(content, k.structural)
 	errs := validation.ValidateCustomResource(nil, content, k.validator)
 	if len(errs) == 0 && k.rules != nil {
@@ -179,10 +179,15 @@ func (k kindSchema) unknownFields(content map[string]any) []schemaProblem {
 	return problems
 }
 
-func malformedMetadata(o *object, content map[string]any) []schemaProblem {
+func metadataProblems(o *object, content map[string]any) []schemaProblem {
 	path := []string{"metadata"}
-	if _, _, _, err := objectmeta.GetObjectMetaWithOptions(content, objectmeta.ObjectMetaOptions{}); err != nil && !o.isUnknown(path...) {
+	switch _, _, _, err := objectmeta.GetObjectMetaWithOptions(content, objectmeta.ObjectMetaOptions{}); {
+	case o.isUnknown(path...):
+		return nil
+	case err != nil:
 		return []schemaProblem{{path: path, message: "metadata cannot be read: " + err.Error(), remedy: "correct the value"}}
+	case o.name() == "" && !o.has("metadata", "generateName"):
+		return []schemaProblem{{path: path, message: "metadata.name is not set", remedy: "set it"}}
 	}
 	return nil
 }

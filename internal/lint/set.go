@@ -58,6 +58,9 @@ type set struct {
 	byName      map[schema.GroupKind]map[string][]*object
 	// unnamed have a name that is not known.
 	unnamed map[schema.GroupKind][]*object
+	// writtenBy has the objects whose annotations name a Rollout, by the Rollout's name.
+	// consumersOf has the Kustomizations of an OCIRepository, by its name.
+	writtenBy, consumersOf map[string][]*object
 	// variables are those in the text of a file, by the file's name.
 	variables map[string]map[string]bool
 	// schedules and openings are what was evaluated: nil is a schedule that cannot be.
@@ -70,6 +73,7 @@ type set struct {
 func newSet(o Options) *set {
 	s := &set{
 		now: o.Now, schedules: map[*object]*schedule.Schedule{}, openings: map[string]opening{},
+		writtenBy: map[string][]*object{}, consumersOf: map[string][]*object{},
 		external: map[External]bool{}, externalIn: map[External]bool{}, variables: map[string]map[string]bool{},
 		byKind: map[schema.GroupKind][]*object{}, byNamespace: map[schema.GroupKind]map[string][]*object{},
 		byName: map[schema.GroupKind]map[string][]*object{}, unnamed: map[schema.GroupKind][]*object{},
@@ -104,6 +108,7 @@ func (s *set) index() {
 		s.byNamespace[kind][namespace] = append(s.byNamespace[kind][namespace], o)
 		o.problems = schemaProblems(o)
 	}
+	s.indexTargets()
 }
 
 func knownOrEmpty(namespace string) string {

@@ -18,29 +18,56 @@ func (t targetsOf) none() bool { return len(t.repositories)+len(t.kustomizations
 // targets returns the targets of a Rollout, as the controller finds them.
 func (s *set) targets(rollout *object) targetsOf {
 	var t targetsOf
-	names := map[string]bool{}
-	for _, o := range s.in(repositoryKind, rollout.namespace()) {
-		if o.annotation(rolloutAnnotation) == rollout.name() {
+	near := func(o *object) bool { return sameNamespace(o.namespace(), rollout.namespace()) != no }
+	for _, o := range s.writtenBy[rollout.name()] {
+		switch {
+		case !near(o):
+		case o.groupKind() == repositoryKind:
 			t.repositories = append(t.repositories, o)
-			names[o.name()] = true
+		default:
+			t.kustomizations = append(t.kustomizations, o)
 		}
 	}
-	for _, o := range s.in(kustomizationKind, rollout.namespace()) {
-		writes := slices.ContainsFunc(substituteAnnotations(o), func(a substituteAnnotation) bool { return a.rollout == rollout.name() })
-		if writes || o.consumes(rollout.namespace(), names) {
-			t.kustomizations = append(t.kustomizations, o)
+	for _, repository := range t.repositories {
+		for _, o := range s.consumersOf[repository.name()] {
+			if near(o) && o.consumesFrom(repository.namespace()) && !slices.Contains(t.kustomizations, o) {
+				t.kustomizations = append(t.kustomizations, o)
+			}
 		}
 	}
 	return t
 }
 
-// consumes reports whether a Kustomization applies what one of the OCIRepositories in a
-// namespace has pulled.
-func (o *object) consumes(namespace string, repositories map[string]bool) bool {
-	source := []string{"spec", "sourceRef"}
-	from := o.text(child(source, "namespace")...)
-	return o.text(child(source, "kind")...) == repositoryKind.Kind && repositories[o.text(child(source, "name")...)] &&
-		(from == "" || sameNamespace(from, namespace) != no)
+// indexTargets finds who writes what, and who consumes it.
+func (s *set) indexTargets() {
+	for _, o := range s.byKind[repositoryKind] {
+		if rollout := o.annotation(rolloutAnnotation); rollout != "" {
+			s.writtenBy[rollout] = append(s.writtenBy[rollout], o)
+		}
+	}
+	for _, o := range s.byKind[kustomizationKind] {
+		var rollouts []string
+		for _, a := range substituteAnnotations(o) {
+			rollouts = append(rollouts, a.rollout)
+		}
+		slices.Sort(rollouts)
+		for _, rollout := range slices.Compact(rollouts) {
+			s.writtenBy[rollout] = append(s.writtenBy[rollout], o)
+		}
+		if o.text("spec", "sourceRef", "kind") == repositoryKind.Kind {
+			source := o.text("spec", "sourceRef", "name")
+			s.consumersOf[source] = append(s.consumersOf[source], o)
+		}
+	}
+}
+
+// consumesFrom reports whether the source of a Kustomization is in a namespace.
+func (o *object) consumesFrom(namespace string) bool {
+	from := o.text("spec", "sourceRef", "namespace")
+	if from == "" {
+		from = o.namespace()
+	}
+	return sameNamespace(from, namespace) != no
 }
 
 func checkTargets(r *report) {

@@ -138,9 +138,6 @@ func (w *walk) scalar(node *yaml.Node, path []string) (any, *unusable) {
 	if w.bytes -= len(node.Value); w.bytes < 0 {
 		return nil, &unusable{node.Line, fmt.Sprintf("with aliases and variables replaced the file has more than %d bytes", mostText)}
 	}
-	if node.ShortTag() == "!!str" && isFlag(node) {
-		return node.Value == "yes" || node.Value == "on", nil
-	}
 	text, known := substitute(node.Value, w.vars, w.bytes)
 	switch {
 	case !known:
@@ -153,38 +150,37 @@ func (w *walk) scalar(node *yaml.Node, path []string) (any, *unusable) {
 	return plain(&yaml.Node{Kind: yaml.ScalarNode, Value: text}), nil
 }
 
-// isFlag reports whether an API server reads a text as true or false, although YAML 1.2
-// does not.
-func isFlag(node *yaml.Node) bool {
-	if node.Style != 0 {
-		return false
-	}
-	switch node.Value {
-	case "yes", "on", "no", "off":
-		return true
-	}
-	return false
-}
-
-// plain returns the value of a scalar as in JSON, which has no dates.
+// plain returns the value of a scalar as in JSON, which has no dates. Like an API server,
+// it reads yes and no as true and false, although YAML 1.2 does not.
 func plain(node *yaml.Node) any {
-	var value any
-	if node.ShortTag() == "!!timestamp" || node.Decode(&value) != nil {
+	switch tag := node.ShortTag(); {
+	case tag == "!!str" && node.Style == 0 && (node.Value == "yes" || node.Value == "on"):
+		return true
+	case tag == "!!str" && node.Style == 0 && (node.Value == "no" || node.Value == "off"):
+		return false
+	case tag == "!!str" || tag == "!!timestamp":
 		return node.Value
 	}
+	var value any
+	if node.Decode(&value) != nil {
+		return node.Value
+	}
+	return jsonValue(value, node.Value)
+}
+
+// jsonValue returns a scalar as JSON has it, or its text if JSON has no such value.
+func jsonValue(value any, text string) any {
 	switch v := value.(type) {
-	case nil, bool, string:
+	case nil, bool, string, int64:
 		return v
 	case int:
 		return int64(v)
-	case int64:
-		return v
 	case float64:
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
 			return v
 		}
 	}
-	return node.Value
+	return text
 }
 
 // child returns a path with one more step. It does not share memory with others.

@@ -5,8 +5,6 @@ package lint
 import (
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
 )
 
@@ -54,7 +52,7 @@ func (r *report) checkPaused() {
 // coordinationOf returns a DeploymentCoordination that selects a Deployment, or nil.
 func (s *set) coordinationOf(deployment *object) *object {
 	for _, o := range s.in(coordinationKind, deployment.namespace()) {
-		selector, err := metav1.LabelSelectorAsSelector(o.selector(labelSelectorPath...))
+		selector, err := o.compiled(labelSelectorPath)
 		if err == nil && !selector.Empty() && !o.isUnknown(labelSelectorPath...) && selectsLabels(selector, deployment) == yes {
 			return o
 		}
