@@ -39,16 +39,9 @@ func (r *report) checkSelected(where at) {
 			"set selector, for example selector: {} for all, or remove spec.healthCheckSelector")
 		return
 	}
-	checks, err := metav1.LabelSelectorAsSelector(spec.LabelSelector())
-	if err != nil {
+	checks, namespaces, ok := selectorsOf(spec)
+	if !ok {
 		return // R401 finds it
-	}
-	namespaces, err := metav1.LabelSelectorAsSelector(spec.NamespaceSelector)
-	if err != nil {
-		return
-	}
-	if spec.NamespaceSelector == nil {
-		namespaces = nil
 	}
 	switch r.selectsCheck(where.object, checks, namespaces) {
 	case maybe:
@@ -58,6 +51,16 @@ func (r *report) checkSelected(where at) {
 			"add a HealthCheck with these labels, or correct the selector")
 	case yes:
 	}
+}
+
+// selectorsOf returns the selectors of HealthChecks and of namespaces; namespaces is nil if
+// there is none. It returns false if one of them is invalid.
+func selectorsOf(spec *v1alpha1.HealthCheckSelector) (checks, namespaces labels.Selector, ok bool) {
+	checks, err := metav1.LabelSelectorAsSelector(spec.LabelSelector())
+	if err == nil && spec.NamespaceSelector != nil {
+		namespaces, err = metav1.LabelSelectorAsSelector(spec.NamespaceSelector)
+	}
+	return checks, namespaces, err == nil
 }
 
 // selectsCheck reports whether a Rollout selects a HealthCheck. Without a selector for

@@ -82,7 +82,7 @@ func (s *set) ignoreRules() []map[string]any {
 
 func isIgnored(field at, rules []map[string]any) bool {
 	return slices.ContainsFunc(rules, func(rule map[string]any) bool {
-		return ignoresPath(rule, pointer(field.path)) && targets(rule, field.object)
+		return ignoresPath(rule, pointer(field.path)) && isAbout(rule, field.object)
 	})
 }
 
@@ -96,9 +96,9 @@ func ignoresPath(rule map[string]any, pointer string) bool {
 	return false
 }
 
-// targets reports whether a rule is about the object. Selectors of labels and annotations
+// isAbout reports whether a rule is about the object. Selectors of labels and annotations
 // count as if they matched.
-func targets(rule map[string]any, o *object) bool {
+func isAbout(rule map[string]any, o *object) bool {
 	target, ok := rule["target"].(map[string]any)
 	if !ok {
 		return true
@@ -148,21 +148,28 @@ func checkMarkers(r *report) {
 	}
 	for _, o := range r.all {
 		eachScalar(o.node, nil, func(node *yaml.Node, path []string) {
-			if !hasMarker(node) {
-				return
-			}
-			for _, u := range usesIn(node.Value) {
-				if rollout := variables[u.name]; rollout != "" {
-					r.findMarker(at{o, path}, rollout)
-					return
-				}
+			if rollout := writerOf(node, variables); rollout != "" {
+				r.findMarker(at{o, path}, rollout)
 			}
 		})
 	}
 }
 
+// writerOf returns the Rollout that writes a variable in a text with a marker, if any.
+func writerOf(node *yaml.Node, variables map[string]string) string {
+	if !hasMarker(node) {
+		return ""
+	}
+	for _, u := range usesIn(node.Value) {
+		if rollout := variables[u.name]; rollout != "" {
+			return rollout
+		}
+	}
+	return ""
+}
+
 func hasMarker(node *yaml.Node) bool {
-	return strings.Contains(node.LineComment, marker) || strings.Contains(strings.ReplaceAll(node.LineComment, " ", ""), marker)
+	return strings.Contains(strings.ReplaceAll(node.LineComment, " ", ""), marker)
 }
 
 func (r *report) findMarker(where at, rollout string) {

@@ -22,20 +22,29 @@ func (s *set) appliedFiles(k *object) (files map[string]bool, reason string) {
 			roots[root] = true
 		}
 	}
+	if reason := notApplied(k, below, files, roots); reason != "" {
+		return nil, reason
+	}
+	return files, ""
+}
+
+// notApplied returns why it is not certain that the files are those of a Kustomization. A
+// folder of that name may be in another repository, or in another part of this one.
+func notApplied(k *object, below string, files, roots map[string]bool) string {
 	switch {
 	case len(files) == 0:
-		return nil, fmt.Sprintf("no file below %s is given", below)
+		return fmt.Sprintf("no file below %s is given", below)
 	case len(roots) > 1:
-		return nil, fmt.Sprintf("several folders are named %s", below)
+		return fmt.Sprintf("several folders are named %s", below)
 	case files[k.file]:
-		return nil, fmt.Sprintf("%s is below its own path", k)
+		return fmt.Sprintf("%s is below its own path", k)
 	}
 	for root := range roots {
 		if !strings.HasPrefix(k.file, root) {
-			return nil, fmt.Sprintf("%s is not in the same tree of files as %s%s", k, root, below)
+			return fmt.Sprintf("%s is not in the same tree of files as %s%s", k, root, below)
 		}
 	}
-	return files, ""
+	return ""
 }
 
 // relativePath returns the path of a Kustomization in its source, without "./", or the

@@ -46,18 +46,22 @@ func checkEvaluation(r *report) {
 			}
 		}
 	}
+	r.eachSpec(func(o *object, spec *v1alpha1.RolloutScheduleSpec) {
+		if _, err := schedule.Parse(spec); err != nil {
+			r.find(at{o, placeInSchedule(err.Error())}, fmt.Sprintf("%s is closed at all times: %v", o, err), "correct the value")
+		}
+	})
+}
+
+// eachSpec visits the schedules whose spec is known and has the right fields.
+func (r *report) eachSpec(visit func(*object, *v1alpha1.RolloutScheduleSpec)) {
 	r.eachSchedule(func(o *object) {
 		spec, reason := specOf(o)
 		if reason != "" {
 			r.skip(at{o, []string{"spec"}}, reason)
-			return
 		}
-		if spec == nil {
-			return
-		}
-		if _, err := schedule.Parse(spec); err != nil {
-			path := placeInSchedule(err.Error())
-			r.find(at{o, path}, fmt.Sprintf("%s is closed at all times: %v", o, err), "correct the value")
+		if spec != nil {
+			visit(o, spec)
 		}
 	})
 }
@@ -99,17 +103,10 @@ func specOf(o *object) (*v1alpha1.RolloutScheduleSpec, string) {
 }
 
 func checkUselessSchedules(r *report) {
-	r.eachSchedule(func(o *object) {
-		spec, reason := specOf(o)
-		if reason != "" {
-			r.skip(at{o, []string{"spec"}}, reason)
-		}
-		if spec == nil {
-			return
-		}
+	r.eachSpec(func(o *object, _ *v1alpha1.RolloutScheduleSpec) {
 		r.checkSelectsRollouts(o)
-		parsed, err := schedule.Parse(spec)
-		if err != nil {
+		parsed := r.parsed(o)
+		if parsed == nil {
 			return // R401 finds it
 		}
 		if state := parsed.At(r.now); !state.Active && state.Next.IsZero() {

@@ -12,7 +12,7 @@ import (
 
 const (
 	// mostNodes is how many values a file may have after its aliases are expanded.
-	mostNodes = 1_000_000
+	mostNodes = 500_000
 	// mostText is how many bytes the texts of a file may have, with aliases expanded and
 	// variables substituted.
 	mostText = 4 * MostBytes
