@@ -351,3 +351,21 @@ func TestVariablesAreReadAsByTheController(t *testing.T) {
 		}
 	}
 }
+
+func TestSchedulesThatChangeTooOftenAreNotEvaluated(t *testing.T) {
+	rules := func(n int) string {
+		var all strings.Builder
+		for i := range n {
+			fmt.Fprintf(&all, "\n  - timeRange: {start: \"%02d:%02d\", end: \"%02d:%02d\"}", i/30, i%30*2, i/30, i%30*2+1)
+		}
+		return "\napiVersion: kuberik.com/v1alpha1\nkind: ClusterRolloutSchedule\nmetadata: {name: busy}\nspec:\n  rolloutSelector: {}\n  rules:" + all.String() + "\n"
+	}
+	for n, want := range map[int][]string{
+		10:  nil,
+		500: {"R306? Rollout shop/shop", "R403? Rollout shop/shop"},
+	} {
+		if diff := cmp.Diff(want, described(lintText(join(policy, rollout, repository, rules(n))))); diff != "" {
+			t.Errorf("%d rules: %s", n, diff)
+		}
+	}
+}
