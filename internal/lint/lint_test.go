@@ -137,6 +137,10 @@ func TestRulesDoNotGuess(t *testing.T) {
 			text: join(policy, selecting("{selector: {}, namespaceSelector: {matchLabels: {team: shop}}}"), repository, check),
 			want: []string{"R301? Rollout shop/shop"},
 		},
+		"checks of namespaces, of which there are none": {
+			text: join(policy, selecting("{selector: {}, namespaceSelector: {matchLabels: {team: shop}}}"), repository),
+			want: []string{"R301? Rollout shop/shop"},
+		},
 		"checks of a namespace that is known": {
 			text: join(policy, selecting("{selector: {}, namespaceSelector: {matchLabels: {team: shop}}}"), repository, check,
 				change(t, change(t, namespace, "name: shop", "name: tests"), "env: production", "team: shop")),
@@ -170,6 +174,10 @@ func TestRulesDoNotGuess(t *testing.T) {
 		"a rule that the schema rejects is found once": {
 			text: join(all, schedule(`{rolloutSelector: {}, rules: [{timeRange: {start: "8", end: "17:00"}}]}`)),
 			want: []string{"R101 ClusterRolloutSchedule freeze"},
+		},
+		"a window that is over": {
+			text: join(all, schedule(`{rolloutSelector: {}, action: Allow, rules: [{dateRange: {start: "2026-11-20", end: "2026-11-23"}}]}`)),
+			want: []string{"R402 ClusterRolloutSchedule freeze", "R403 Rollout shop/shop"},
 		},
 		"a selector that is invalid": {
 			text: join(all, schedule("{rolloutSelector: {matchExpressions: [{key: app, operator: Is}]}, rules: [{daysOfWeek: [Monday]}]}")),
@@ -278,6 +286,17 @@ func TestFilesBelowAPath(t *testing.T) {
 				t.Errorf("%s\n%+v", diff, result)
 			}
 		})
+	}
+}
+
+// TestAKustomizationBelowItsOwnPathSaysNothing: such a path is in another repository, or
+// the Kustomization applies itself.
+func TestAKustomizationBelowItsOwnPathSaysNothing(t *testing.T) {
+	k := change(t, change(t, kustomization, "namespace: shop", "namespace: shop, annotations: {rollout.kuberik.com/substitute.TAG.from: shop}"),
+		"sourceRef: {kind: OCIRepository, name: shop}", "path: ./apps, sourceRef: {kind: GitRepository, name: shop}")
+	result := lint.Files([]lint.File{{Name: "apps/shop.yaml", Content: []byte(join(k, policy, rollout))}}, lint.Options{Now: noon})
+	if diff := cmp.Diff([]string{"R208? Kustomization shop/shop"}, described(result)); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -229,6 +229,7 @@ func descend(node *yaml.Node, step string) (key, value *yaml.Node) {
 		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(node.Content) {
 			return node.Content[i], node.Content[i]
 		}
+	case yaml.DocumentNode, yaml.ScalarNode, yaml.AliasNode: // has no fields
 	}
 	return nil, nil
 }
@@ -246,5 +247,6 @@ func eachScalar(node *yaml.Node, path []string, visit func(node *yaml.Node, path
 		for i, each := range node.Content {
 			eachScalar(each, child(path, strconv.Itoa(i)), visit)
 		}
+	case yaml.DocumentNode, yaml.AliasNode: // its scalars are elsewhere
 	}
 }

@@ -102,7 +102,7 @@ func TestLinesAreThoseOfTheFile(t *testing.T) {
 }
 
 func TestWhatIsTooLargeIsAFinding(t *testing.T) {
-	bomb := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+	bomb := "a0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
 	for i := 1; i < 10; i++ {
 		bomb += fmt.Sprintf("a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 10), ", "))
 	}

@@ -55,10 +55,11 @@ func checkImagePolicy(r *report) {
 
 // elsewhere says where there is an object of that name.
 func (r *report) elsewhere(kind schema.GroupKind, namespace, name string) string {
-	for _, o := range r.byName[kind][name] {
-		return fmt.Sprintf(" (one of that name is in %s, and must be in %s)", o.namespace(), namespace)
+	others := r.byName[kind][name]
+	if len(others) == 0 {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf(" (one of that name is in %s, and must be in %s)", others[0].namespace(), namespace)
 }
 
 func checkAnnotations(r *report) {

@@ -3,7 +3,6 @@
 package lint_test
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -107,7 +106,7 @@ func TestEveryManifestOfTheDocumentsHasNoFindings(t *testing.T) {
 		for _, match := range block.FindAllStringSubmatch(text, -1) {
 			blocks++
 			content := regexp.MustCompile("(?m)^"+match[1]).ReplaceAllString(match[2], "")
-			files = append(files, lint.File{Name: fmt.Sprintf("%s", name), Content: []byte(content)})
+			files = append(files, lint.File{Name: name, Content: []byte(content)})
 		}
 	}
 	if blocks < 30 {

@@ -176,16 +176,14 @@ func (s *set) selectsNamespace(selector labels.Selector, name string) certainty 
 	if selector.Empty() {
 		return yes
 	}
-	for _, o := range s.byName[namespaceKind][name] {
-		switch {
-		case o.isUnknown("metadata", "labels"):
-			return maybe
-		case selector.Matches(namespaceLabels(o)):
-			return yes
-		}
-		return no
+	known := s.byName[namespaceKind][name]
+	switch {
+	case len(known) == 0 || known[0].isUnknown("metadata", "labels"):
+		return maybe
+	case selector.Matches(namespaceLabels(known[0])):
+		return yes
 	}
-	return maybe
+	return no
 }
 
 // namespaceLabels returns the labels of a namespace, with the one that Kubernetes adds.

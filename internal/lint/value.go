@@ -68,8 +68,9 @@ func (w *walk) value(node *yaml.Node, path []string) (any, *unusable) {
 		return w.mapping(node, path)
 	case yaml.SequenceNode:
 		return w.sequence(node, path)
+	default:
+		return w.scalar(node, path)
 	}
-	return w.scalar(node, path)
 }
 
 func (w *walk) sequence(node *yaml.Node, path []string) (any, *unusable) {
@@ -150,15 +151,12 @@ func (w *walk) scalar(node *yaml.Node, path []string) (any, *unusable) {
 	return plain(&yaml.Node{Kind: yaml.ScalarNode, Value: text}), nil
 }
 
-// plain returns the value of a scalar as in JSON, which has no dates. Like an API server,
-// it reads yes and no as true and false, although YAML 1.2 does not.
+// plain returns the value of a scalar as in JSON, which has no dates.
 func plain(node *yaml.Node) any {
-	switch tag := node.ShortTag(); {
-	case tag == "!!str" && node.Style == 0 && (node.Value == "yes" || node.Value == "on"):
-		return true
-	case tag == "!!str" && node.Style == 0 && (node.Value == "no" || node.Value == "off"):
-		return false
-	case tag == "!!str" || tag == "!!timestamp":
+	switch node.ShortTag() {
+	case "!!str":
+		return textOrFlag(node)
+	case "!!timestamp":
 		return node.Value
 	}
 	var value any
@@ -166,6 +164,20 @@ func plain(node *yaml.Node) any {
 		return node.Value
 	}
 	return jsonValue(value, node.Value)
+}
+
+// textOrFlag returns a text. Like an API server, it reads yes and no as true and false,
+// although YAML 1.2 does not.
+func textOrFlag(node *yaml.Node) any {
+	if node.Style == 0 {
+		switch node.Value {
+		case "yes", "on":
+			return true
+		case "no", "off":
+			return false
+		}
+	}
+	return node.Value
 }
 
 // jsonValue returns a scalar as JSON has it, or its text if JSON has no such value.
