@@ -3,9 +3,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -59,7 +61,7 @@ func rollouts(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func scripted(ts *testscript.TestScript) *program {
-	p := newProgram("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(ts.Getenv("STDIN")), Out: ts.Stdout(), ErrOut: ts.Stderr()})
+	p := newProgram("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(ts.Getenv("STDIN")), Out: shortened{ts.Stdout(), ts.MkAbs("")}, ErrOut: ts.Stderr()})
 	p.out.Style = show.StyleOf(ts.Getenv("COLUMNS") != "", atoi(ts.Getenv("COLUMNS")), ts.Getenv)
 	p.err.Style = p.out.Style
 	p.now, p.zone = func() time.Time { return noon }, time.FixedZone("CET", 3600)
@@ -101,6 +103,19 @@ func changesMeanwhile(ts *testscript.TestScript, fake *recording) func() error {
 	}
 }
 
+// shortened leaves the folder of the script out of what is written.
+type shortened struct {
+	to     io.Writer
+	folder string
+}
+
+func (s shortened) Write(text []byte) (int, error) {
+	if _, err := s.to.Write(bytes.ReplaceAll(text, []byte(s.folder+"/"), nil)); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
 func atoi(text string) int {
 	n, _ := strconv.Atoi(text) // no number means no width
 	return n
@@ -112,7 +127,8 @@ func inFolder(ts *testscript.TestScript, args []string) []string {
 	all := make([]string, len(args))
 	for i, arg := range args {
 		all[i] = arg
-		if _, err := os.Stat(ts.MkAbs(arg)); err == nil && arg != "" && i > 0 && args[i-1] == "-f" {
+		isFile := i > 0 && (args[i-1] == "-f" || args[i-1] == "lint")
+		if isFile && !strings.HasPrefix(arg, "-") {
 			all[i] = ts.MkAbs(arg)
 		}
 	}
