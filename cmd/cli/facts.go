@@ -113,6 +113,10 @@ func (p *program) readFile(name string) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	case len(content) > largestFile:
 		return nil, fmt.Errorf("%s is larger than %d MiB", name, largestFile>>20)
+	case isReport(name):
+		if content, err = objectsOfReport(content); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	return content, nil
 }

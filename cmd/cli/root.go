@@ -36,7 +36,7 @@ otherwise; 4 time ran out; 130 interrupted.`,
 	for group, verbs := range map[string][]*cobra.Command{
 		look:   {newGet(p), newExplain(p), newHistory(p), newSimulate(p), newWait(p), newStatus(p), newTrace(p), newEvents(p), newDiff(p), newLint(p), newDoctor(p)},
 		change: {newPromote(p), newPin(p), newUnpin(p), newRollback(p), newRetry(p), newUnblock(p), newWithdraw(p), newApprove(p), newSuspend(p), newResume(p), newReconcile(p)},
-		about:  {newVersion(p), newCompletion(p)},
+		about:  {newBugReport(p), newVersion(p), newCompletion(p)},
 	} {
 		for _, verb := range verbs {
 			verb.GroupID = group

@@ -9,6 +9,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -127,7 +128,7 @@ func inFolder(ts *testscript.TestScript, args []string) []string {
 	all := make([]string, len(args))
 	for i, arg := range args {
 		all[i] = arg
-		isFile := i > 0 && (args[i-1] == "-f" || args[i-1] == "lint")
+		isFile := i > 0 && slices.Contains([]string{"-f", "-O", "lint"}, args[i-1])
 		if isFile && !strings.HasPrefix(arg, "-") {
 			all[i] = ts.MkAbs(arg)
 		}

@@ -22,6 +22,8 @@ import (
 type view struct {
 	gather.Snapshot
 	Decision promotion.Decision
+	// facts are what was read.
+	facts *snapshot.Snapshot
 	// schedules select the Rollout.
 	schedules []gather.Schedule
 }
@@ -63,7 +65,7 @@ func (p *program) viewIn(ctx context.Context, facts *snapshot.Snapshot, key clie
 		return view{}, fmt.Errorf("read Rollout %s: %w", key, err)
 	}
 	g := gather.Gatherer{Client: facts, Live: facts, HelmReleases: true, NoCrossNamespaceRefs: p.noCrossNamespaceRefs}
-	v := view{Snapshot: g.Gather(ctx, rollout, now)}
+	v := view{Snapshot: g.Gather(ctx, rollout, now), facts: facts}
 	// Where schedules could not be read, the input has the problem.
 	v.schedules, _ = g.SchedulesOf(ctx, rollout)
 	v.Decision = promotion.Decide(v.Input)

@@ -6,8 +6,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -160,6 +162,35 @@ func managersOf(r *v1alpha1.Rollout, field string) []string {
 		}
 	}
 	return all
+}
+
+func TestCommandLineFindsWhatIsWrongInACluster(t *testing.T) {
+	s := newEnv(t)
+	lost := s.Rollout()
+	lost.Spec.ReleasesImagePolicy.Name = "nowhere"
+	s.Create(s.NamespaceObject(), lost)
+	dave := s.CommandLine(s.Namespace+":dave", masters)
+	missing := "ImagePolicy " + s.Namespace + "/nowhere does not exist"
+	if answer := dave.Run("doctor"); answer.Code != 2 || !strings.Contains(answer.Stdout, "R201") || !strings.Contains(answer.Stdout, missing) {
+		t.Errorf("doctor does not say that %s: %+v", missing, answer)
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "8108ddc4.kuberik.com"}}
+	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now().Add(-time.Hour)}
+	s.Create(lease)
+	late := "Lease " + s.Namespace + "/8108ddc4.kuberik.com: was last renewed 60m ago: this controller does not run"
+	if answer := dave.Run("doctor"); answer.Code != 2 || !strings.Contains(answer.Stdout, late) {
+		t.Errorf("doctor does not say %q: %+v", late, answer)
+	}
+	s.Delete(lease)
+
+	nobody := s.CommandLine(s.Namespace + ":nobody")
+	if answer := nobody.Run("doctor"); !strings.Contains(answer.Stdout, "D102  you may not list Rollouts") {
+		t.Errorf("doctor does not say what may not be read: %+v", answer)
+	}
+	want := env.Answer{Code: 1, Stderr: `✗ list Rollouts: rollouts.kuberik.com is forbidden: User "` + s.Namespace + `:nobody" cannot list resource "rollouts" in API group "kuberik.com" in the namespace "` + s.Namespace + `"` + "\n"}
+	if diff := cmp.Diff(want, nobody.Run("explain", s.Name)); diff != "" {
+		t.Errorf("explain without rights (-want +got):\n%s", diff)
+	}
 }
 
 func TestCommandLineRefusesWhatGitWouldUndo(t *testing.T) {

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxrollouts/rollout-controller/internal/explain"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/show"
+	"github.com/fluxrollouts/rollout-controller/internal/tree"
+)
+
+// reportSuffix is how the name of a report ends. Verbs that read files know it by that.
+const reportSuffix = ".tar.gz"
+
+// objectsFile is the file in a report that other verbs read.
+const objectsFile = "objects.yaml"
+
+type reporting struct {
+	*program
+	file   string
+	redact bool
+}
+
+func newBugReport(p *program) *cobra.Command {
+	r := &reporting{program: p}
+	cmd := &cobra.Command{
+		Use: "bug-report NAME", Short: "Collect what a decision depends on in one file",
+		Long: `Collect the objects that the decision about a Rollout depends on, their events, and the
+explanation in one file. There is never a Secret or a ConfigMap in it.
+
+explain, simulate, status and history read it with -f, without a cluster.`,
+		Example: fmt.Sprintf(`  %[1]s bug-report shop --redact
+  %[1]s explain shop -n shop -f shop-20261121-1405.tar.gz`, p.called),
+		Args: oneName(0, "the name of a Rollout"), ValidArgsFunction: p.completeRollouts,
+		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), args[0]) },
+	}
+	cmd.Flags().StringVarP(&r.file, "output-file", "O", "", "the file to write; NAME-DATE-TIME.tar.gz if it is not given")
+	cmd.Flags().BoolVar(&r.redact, "redact", false, "replace names of objects, users and images, each by the same word everywhere")
+	return cmd
+}
+
+func (r *reporting) run(ctx context.Context, name string) error {
+	v, err := r.view(ctx, name, r.now())
+	if err != nil {
+		return err
+	}
+	whole := tree.Builder{Reader: r.below}.Build(ctx, v.Snapshot, v.Decision)
+	events := tree.Events(ctx, r.below, whole)
+	objects, err := objectsOf(ctx, v)
+	if err != nil {
+		return err
+	}
+	explanation := explain.Explain(v.Input, v.Decision, remedied)
+	explanation.TypeMeta = answerKind("Explanation")
+	words := redactionsOf(nil)
+	if r.redact {
+		words = redactionsOf(objects, v.Rollout.Namespace, v.Rollout.Name)
+	}
+	content, err := r.pack(objects, events, explanation, words)
+	if err != nil {
+		return err
+	}
+	if r.file == "" {
+		r.file = fmt.Sprintf("%s-%s%s", name, r.now().In(r.zone).Format("20060102-1504"), reportSuffix)
+	}
+	if err := os.WriteFile(r.file, content, 0o600); err != nil {
+		return err //nolint:wrapcheck // it names the file
+	}
+	r.out.Sentence(show.Well, "%s: Rollout %s/%s, %s, %s, the explanation; no Secrets, no ConfigMaps. Look through it before you send it",
+		r.file, words.in(v.Rollout.Namespace), words.in(v.Rollout.Name), promotion.Count(len(objects), "object"), promotion.Count(len(events.Items), "event"))
+	return nil
+}
+
+// objectsOf returns what the decision depends on, as it was read.
+func objectsOf(ctx context.Context, v view) ([]map[string]any, error) {
+	scheme, _, err := newScheme(imagev1.GroupVersion.Version)
+	if err != nil {
+		return nil, err
+	}
+	all, err := dependenciesOf(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	var generic []map[string]any
+	for _, object := range all {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", object.GetName(), err)
+		}
+		kind, err := apiutil.GVKForObject(object, scheme)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", object.GetName(), err)
+		}
+		content["apiVersion"], content["kind"] = kind.ToAPIVersionAndKind()
+		generic = append(generic, content)
+	}
+	return generic, nil
+}
+
+// pack returns a report as bytes.
+func (r *reporting) pack(objects []map[string]any, events tree.EventList, explanation explain.Explanation, words redactions) ([]byte, error) {
+	files := map[string]any{"events.yaml": events, "explanation.yaml": explanation, "version.yaml": map[string]string{"flux-rollout": version}}
+	for name, content := range files {
+		generic, err := toJSON(content)
+		if err != nil {
+			return nil, err
+		}
+		files[name] = generic
+	}
+	for _, object := range objects {
+		words.redact(object)
+	}
+	for _, content := range files {
+		words.redact(content)
+	}
+	documents, err := asDocuments(objects)
+	if err != nil {
+		return nil, err
+	}
+	var packed bytes.Buffer
+	compressed := gzip.NewWriter(&packed)
+	archive := tar.NewWriter(compressed)
+	err = r.add(archive, objectsFile, documents)
+	for _, name := range []string{"events.yaml", "explanation.yaml", "version.yaml"} {
+		text, failed := yaml.Marshal(files[name])
+		err = errors.Join(err, failed, r.add(archive, name, text))
+	}
+	err = errors.Join(err, archive.Close(), compressed.Close())
+	return packed.Bytes(), err
+}
+
+func toJSON(content any) (any, error) {
+	raw, err := json.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("encode the report: %w", err)
+	}
+	var generic any
+	return generic, json.Unmarshal(raw, &generic) //nolint:wrapcheck // it was written above
+}
+
+func asDocuments(objects []map[string]any) ([]byte, error) {
+	var all bytes.Buffer
+	for _, object := range objects {
+		text, err := yaml.Marshal(object)
+		if err != nil {
+			return nil, fmt.Errorf("encode the report: %w", err)
+		}
+		all.WriteString("---\n")
+		all.Write(text)
+	}
+	return all.Bytes(), nil
+}
+
+func (r *reporting) add(archive *tar.Writer, name string, content []byte) error {
+	header := &tar.Header{Name: name, Mode: 0o600, Size: int64(len(content)), ModTime: r.now().Truncate(time.Second)}
+	if err := archive.WriteHeader(header); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	_, err := archive.Write(content)
+	return err //nolint:wrapcheck // a buffer takes everything
+}
+
+// objectsOfReport returns the objects of a report.
+func objectsOfReport(content []byte) ([]byte, error) {
+	compressed, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		return nil, fmt.Errorf("it is no report: %w", err)
+	}
+	archive := tar.NewReader(io.LimitReader(compressed, largestFile))
+	for {
+		header, err := archive.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, fmt.Errorf("it is no report: it has no file %s", objectsFile)
+		case err != nil:
+			return nil, fmt.Errorf("it is no report: %w", err)
+		case path.Base(header.Name) == objectsFile:
+			return io.ReadAll(archive) //nolint:wrapcheck // the caller names the file
+		}
+	}
+}
+
+func isReport(file string) bool { return strings.HasSuffix(file, reportSuffix) }

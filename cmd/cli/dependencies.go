@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+)
+
+// dependenciesOf returns the objects that a decision depends on: those that were gathered,
+// and what they refer to.
+func dependenciesOf(ctx context.Context, v view) ([]client.Object, error) {
+	d := &dependencies{from: v.facts, all: []client.Object{v.Rollout}}
+	for i := range v.Gates.Gates {
+		d.all = append(d.all, &v.Gates.Gates[i])
+	}
+	for i := range v.Gates.Copies {
+		d.all = append(d.all, &v.Gates.Copies[i])
+	}
+	for i := range v.Health.Checks {
+		d.all = append(d.all, &v.Health.Checks[i])
+	}
+	for _, schedule := range v.schedules {
+		d.all = append(d.all, schedule.Object)
+	}
+	for _, target := range v.Found {
+		d.all = append(d.all, target.Object())
+		d.source(ctx, target)
+	}
+	d.images(ctx, v)
+	d.namespaces(ctx)
+	return d.all, d.err
+}
+
+// dependencies collects objects that others refer to.
+type dependencies struct {
+	from client.Reader
+	all  []client.Object
+	err  error
+}
+
+// add reads an object. One that does not exist is a part of the answer.
+func (d *dependencies) add(ctx context.Context, object client.Object, key types.NamespacedName) bool {
+	switch err := d.from.Get(ctx, key, object); {
+	case apierrors.IsNotFound(err):
+		return false
+	case err != nil:
+		d.err = fmt.Errorf("read %s: %w", key, err)
+		return false
+	}
+	d.all = append(d.all, object)
+	return true
+}
+
+// source adds the OCIRepository that a target applies.
+func (d *dependencies) source(ctx context.Context, target targets.Target) {
+	var key types.NamespacedName
+	var is bool
+	switch {
+	case target.Kustomization != nil:
+		key, is = targets.SourceOf(target.Kustomization)
+	case target.HelmRelease != nil:
+		key, is = targets.ChartOf(target.HelmRelease)
+	}
+	if is && !d.has(key) {
+		d.add(ctx, &sourcev1.OCIRepository{}, key)
+	}
+}
+
+func (d *dependencies) has(key types.NamespacedName) bool {
+	for _, object := range d.all {
+		if _, is := object.(*sourcev1.OCIRepository); is && client.ObjectKeyFromObject(object) == key {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *dependencies) images(ctx context.Context, v view) {
+	policy := &imagev1.ImagePolicy{}
+	if d.add(ctx, policy, types.NamespacedName{Namespace: v.Rollout.Namespace, Name: v.Rollout.Spec.ReleasesImagePolicy.Name}) {
+		d.add(ctx, &imagev1.ImageRepository{}, imagepolicy.RepositoryOf(policy))
+	}
+}
+
+// namespaces adds the namespaces of the objects: selectors are about their labels.
+func (d *dependencies) namespaces(ctx context.Context) {
+	seen := map[string]bool{"": true}
+	for _, object := range d.all {
+		if name := object.GetNamespace(); !seen[name] {
+			seen[name] = true
+			namespace := &metav1.PartialObjectMetadata{}
+			namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+			d.add(ctx, namespace, types.NamespacedName{Name: name})
+		}
+	}
+}
