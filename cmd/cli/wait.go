@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
@@ -68,7 +66,7 @@ func (w *waiting) run(ctx context.Context, name string) error {
 	}
 	limited, stop := context.WithTimeout(ctx, w.timeout)
 	defer stop()
-	_, err = watchtools.UntilWithSync(limited, w.one(c, namespace, name), &v1alpha1.Rollout{}, w.exists(namespace, name),
+	_, err = watchtools.UntilWithSync(limited, one(c, namespace, name), &v1alpha1.Rollout{}, w.exists(namespace, name),
 		func(event watch.Event) (bool, error) { return w.look(goal, event) })
 	if limited.Err() != nil && ctx.Err() == nil {
 		return exit{timeRanOut, fmt.Errorf("time ran out: %s", w.said)}
@@ -76,21 +74,10 @@ func (w *waiting) run(ctx context.Context, name string) error {
 	return err //nolint:wrapcheck // it is an answer of this program
 }
 
-// one lists and watches one Rollout. The informer above it begins again where a watch
-// ends, also when the API server was away.
-func (w *waiting) one(c cluster, namespace, name string) cache.ListerWatcher {
-	options := func(raw metav1.ListOptions) *client.ListOptions {
-		return &client.ListOptions{Namespace: namespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", name), Raw: &raw}
-	}
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
-			list := &v1alpha1.RolloutList{}
-			return list, c.client.List(ctx, list, options(raw))
-		},
-		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
-			return c.client.Watch(ctx, &v1alpha1.RolloutList{}, options(raw))
-		},
-	}
+// one reads one Rollout. The informer above it begins again where a watch ends, also when
+// the API server was away.
+func one(c cluster, namespace, name string) cache.ListerWatcher {
+	return listsAndWatches(c, client.ListOptions{Namespace: namespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", name)})
 }
 
 // exists ends the wait if there is no such Rollout.

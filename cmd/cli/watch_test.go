@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/show"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// watched returns a screen, and what is written to it.
+func watched(style show.Style, now time.Time) (*screen, *strings.Builder) {
+	out := &strings.Builder{}
+	p := newProgram("kubectl rollouts", genericiooptions.IOStreams{Out: out, ErrOut: out})
+	p.out.Style, p.now = style, func() time.Time { return now }
+	return &screen{watching: &watching{program: p}, lines: map[string]*v1alpha1.Rollout{}, last: map[string]string{}}, out
+}
+
+func baking(name string) *v1alpha1.Rollout {
+	return fixture.MakeRollout(name).BakeTime(30 * time.Minute).
+		History(fixture.MakeEntry("1.5.0").ID(42).Baking(fixture.Noon).Because("baking for 30m0s")).Obj()
+}
+
+func TestWatchWritesALineForEachChange(t *testing.T) {
+	s, out := watched(show.Style{Unicode: true}, fixture.Noon)
+	done := fixture.MakeRollout("shop").History(fixture.MakeEntry("1.5.0").ID(42).Succeeded()).Obj()
+	for _, c := range []changed{{rollout: baking("shop")}, {rollout: baking("shop")}, {rollout: done}, {rollout: fixture.MakeRollout("new").Obj()}} {
+		s.take(c)
+	}
+	want := "" +
+		"shop-prod/shop  1.5.0 (#42)  InProgress  baking for 30m0s\n" +
+		"shop-prod/shop  1.5.0 (#42)  Succeeded  -\n" +
+		"shop-prod/new  -  nothing is deployed  up to date\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWatchDrawsOverItsLines(t *testing.T) {
+	s, out := watched(show.Style{Width: 60}, fixture.Noon.Add(10*time.Minute))
+	s.take(changed{rollout: baking("shop")})
+	s.take(changed{rollout: baking("web")})
+	s.draw()
+	s.take(changed{rollout: baking("web"), gone: true})
+	s.draw()
+	want := "\n" +
+		"shop-prod/shop  1.5.0 (#42)  ########----------------  33...\n" +
+		"shop-prod/web   1.5.0 (#42)  ########----------------  33...\n" +
+		"\x1b[3A\x1b[J\n" +
+		"shop-prod/shop  1.5.0 (#42)  ########----------------  33...\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWatchOfWhatMovesLeavesOutWhatHasEnded(t *testing.T) {
+	s, _ := watched(show.Style{Width: 80}, fixture.Noon)
+	s.moving = true
+	if !s.take(changed{rollout: baking("shop")}) || !s.anyMoves() {
+		t.Error("a bake does not move")
+	}
+	done := fixture.MakeRollout("shop").History(fixture.MakeEntry("1.5.0").Succeeded()).Obj()
+	if !s.take(changed{rollout: done}) || len(s.lines) != 0 || s.anyMoves() {
+		t.Errorf("what has ended is still there: %v", s.lines)
+	}
+	if s.take(changed{rollout: done}) {
+		t.Error("what was not shown has changed what is")
+	}
+}
