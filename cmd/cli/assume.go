@@ -76,13 +76,15 @@ func gateChange(v *view, text string) (func(*promotion.Input), string, error) {
 	if !slices.ContainsFunc(v.Gates.Gates, func(g v1alpha1.RolloutGate) bool { return g.Name == name }) {
 		return nil, "", fmt.Errorf("the Rollout has no gate %s%s", name, gatesOf(v))
 	}
-	spec := v1alpha1.RolloutGateSpec{}
+	spec, said := v1alpha1.RolloutGateSpec{}, "opens"
 	switch to {
-	case "open", "closed":
-		spec.Passing = new(to == "open")
+	case "open":
+		spec.Passing = new(true)
+	case "closed":
+		spec.Passing, said = new(false), "closes"
 	default:
 		tags := strings.Split(to, ",")
-		spec.Passing, spec.AllowedVersions = new(true), &tags
+		spec.Passing, spec.AllowedVersions, said = new(true), &tags, "allows "+to
 	}
 	return func(in *promotion.Input) {
 		for i := range in.Gates.Gates {
@@ -90,7 +92,7 @@ func gateChange(v *view, text string) (func(*promotion.Input), string, error) {
 				gate.Spec.Passing, gate.Spec.AllowedVersions = spec.Passing, spec.AllowedVersions
 			}
 		}
-	}, fmt.Sprintf("gate %s is %s", name, to), nil
+	}, fmt.Sprintf("gate %s %s", name, said), nil
 }
 
 func gatesOf(v *view) string {

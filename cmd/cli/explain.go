@@ -61,6 +61,9 @@ func (e *explaining) run(ctx context.Context, name string) error {
 	}
 	explanation := explain.Explain(v.Input, v.Decision, remedied)
 	explanation.TypeMeta = answerKind("Explanation")
+	if v.Err != nil {
+		explanation.Problems = append(explanation.Problems, explain.Problem{Reason: readFailed, Message: incomplete(v.Err)})
+	}
 	if e.tag != "" {
 		return e.one(v, explanation)
 	}
@@ -73,6 +76,14 @@ func (e *explaining) run(ctx context.Context, name string) error {
 		return exit{code: no}
 	}
 	return err
+}
+
+// readFailed is the reason of what a user may not read, or could not.
+const readFailed = "ReadFailed"
+
+// incomplete says in one line what could not be read.
+func incomplete(err error) string {
+	return "this answer may be incomplete: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
 // isHeld reports whether there are candidates, and none of them can go.

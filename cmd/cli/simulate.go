@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -29,6 +30,8 @@ type simulating struct {
 	gates     []string
 	health    []string
 	pin       string
+	// everywhere is about all namespaces.
+	everywhere bool
 }
 
 // Simulation is the answer of the verb simulate.
@@ -54,14 +57,16 @@ type SimulatedStep struct {
 	Version string      `json:"version"`
 	State   string      `json:"state"`
 	Action  string      `json:"action"`
-	Message string      `json:"message"`
+	// Promotes is true if a release goes out.
+	Promotes bool   `json:"promotes,omitempty"`
+	Message  string `json:"message"`
 }
 
 func newSimulate(p *program) *cobra.Command {
 	s := &simulating{program: p}
 	cmd := &cobra.Command{
-		Use: "simulate NAME", Short: "Say what happens when, under assumptions",
-		Long: `Say what the controller will do with a Rollout, and when.
+		Use: "simulate [NAME]", Short: "Say what happens when, under assumptions",
+		Long: `Say what the controller will do with a Rollout, or with all of a namespace, and when.
 
 The engine of the controller decides at each moment at which something may change.
 What others do is assumed, and the assumptions are printed: Flux applies a release as
@@ -73,13 +78,24 @@ the flags below.`,
   %[1]s simulate shop --gate qa=open@+2h
   # If a release appears tomorrow, and its check fails an hour later
   %[1]s simulate shop --release 1.6.0@+24h --health smoke=Unhealthy@+25h
+  # The next seven days of all Rollouts
+  %[1]s simulate -A --next 7d
   # With a schedule that is not applied yet
   %[1]s simulate shop -f nights.yaml`, p.called),
-		Args: oneName(0, "the name of a Rollout"), ValidArgsFunction: p.completeRollouts,
-		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), args[0]) },
+		Args: cobra.MaximumNArgs(1), ValidArgsFunction: p.completeRollouts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return s.fleet(cmd.Context())
+			case s.everywhere:
+				return errors.New("a name and -A do not go together")
+			}
+			return s.run(cmd.Context(), args[0])
+		},
 	}
 	s.out = newOutput(cmd)
 	flags := cmd.Flags()
+	flags.BoolVarP(&s.everywhere, "all-namespaces", "A", false, "simulate the Rollouts of all namespaces")
 	flags.StringVar(&s.next, "next", "7d", "how far to look ahead")
 	flags.StringVar(&s.at, "at", "", "begin at this time (RFC 3339), or in a while (+2h)")
 	flags.StringVar(&s.takes, "apply-takes", "", "how long Flux takes to apply a release; the default is the median here")
@@ -100,15 +116,10 @@ func (s *simulating) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	assumptions, said, err := s.assumptions(&v)
+	answer, err := s.simulate(&v)
 	if err != nil {
 		return err
 	}
-	result, err := simulation.Run(v.Input, assumptions)
-	if err != nil {
-		return fmt.Errorf("simulate: %w", err)
-	}
-	answer := simulated(v, result, said, assumptions.Until)
 	if !s.out.isText() {
 		return s.out.print(s.program, answer)
 	}
@@ -131,7 +142,7 @@ func simulated(v view, result simulation.Result, said []string, until time.Time)
 }
 
 func stepOf(step simulation.Step) SimulatedStep {
-	one := SimulatedStep{At: metav1.NewTime(step.At), Action: string(step.Decision.Action), Message: step.Decision.Message}
+	one := SimulatedStep{At: metav1.NewTime(step.At), Action: string(step.Decision.Action), Promotes: step.Decision.Action.Promotes(), Message: step.Decision.Message}
 	if current := step.Current; current != nil {
 		one.ID, one.Version, one.State = current.ID, current.Version.Tag, string(current.State())
 	}

@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,11 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
@@ -58,7 +63,7 @@ func TestCommandLineExplainsAHoldAndItsRemedyLetsTheReleaseGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(requests) > 12 {
+	if len(requests) > 10 {
 		t.Errorf("explain made %d requests: %q", len(requests), requests)
 	}
 
@@ -191,6 +196,54 @@ func TestCommandLineFindsWhatIsWrongInACluster(t *testing.T) {
 	if diff := cmp.Diff(want, nobody.Run("explain", s.Name)); diff != "" {
 		t.Errorf("explain without rights (-want +got):\n%s", diff)
 	}
+}
+
+func TestCommandLineSaysWhatItMayNotRead(t *testing.T) {
+	s := newEnv(t)
+	s.CreateFlux()
+	s.Create(s.Rollout())
+	s.Publish(s.Release("1.0.0"))
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	s.Create(closedGate(s))
+	s.Publish(s.Release("1.1.0"))
+	s.AwaitCandidate("1.1.0")
+	approver := s.Namespace + ":approver"
+	bind(t, s, "rollout_approver_role.yaml", approver)
+
+	erin := s.CommandLine(approver)
+	explanation := erin.MustRun("explain", s.Name)
+	for _, part := range []string{
+		"⚠ ReadFailed: this answer may be incomplete", "clusterrolloutschedules.kuberik.com is forbidden",
+		"the status of the Rollout says something else", "1.1.0   status: SomeGatesBlocking",
+	} {
+		if !strings.Contains(explanation, part) {
+			t.Errorf("the explanation does not say %q:\n%s", part, explanation)
+		}
+	}
+	if answer := erin.Run("pin", s.Name, "1.1.0", "-y"); answer.Code != 1 || !strings.Contains(answer.Stderr, `cannot patch resource "rollouts"`) {
+		t.Errorf("an approver pins: %+v", answer)
+	}
+	erin.MustRun("approve", s.Name, "--gate", "freeze", "--version", "1.1.0", "-y")
+	s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+}
+
+// bind gives a user one of the shipped roles in the application's namespace.
+func bind(t *testing.T, s *env.Env, file, user string) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(parts.Root(), "config", "rbac", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(content, role); err != nil {
+		t.Fatal(err)
+	}
+	role.Name = s.Namespace
+	s.Create(role, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "user"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})
 }
 
 func TestCommandLineRefusesWhatGitWouldUndo(t *testing.T) {
