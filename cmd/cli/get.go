@@ -231,7 +231,7 @@ func stateOf(r *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry, now ti
 }
 
 func byWhom(entry *v1alpha1.DeploymentHistoryEntry) string {
-	if by := entry.TriggeredBy; by != nil && by.Name != "" {
+	if by := entry.TriggeredBy; by != nil && by.Kind != v1alpha1.TriggeredBySystem && by.Name != "" {
 		return by.Name
 	}
 	return "system"

@@ -29,15 +29,18 @@ func timeOf(text string, now time.Time, zone *time.Location) (time.Time, error) 
 // spanOf parses a duration as Go does, and days: "7d".
 func spanOf(text string) (time.Duration, error) {
 	if days, isDays := strings.CutSuffix(text, "d"); isDays {
-		if d, err := time.ParseDuration(days + "h"); err == nil {
+		if d, err := time.ParseDuration(days + "h"); err == nil && d.Abs() <= longestSpan/hoursPerDay {
 			return hoursPerDay * d, nil
 		}
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil {
-		return 0, fmt.Errorf("%q is no duration; write 30m, 2h or 7d", text)
+	if err != nil || d.Abs() > longestSpan {
+		return 0, fmt.Errorf("%q is no duration of at most ten years; write 30m, 2h or 7d", text)
 	}
 	return d, nil
 }
 
 const hoursPerDay = 24
+
+// longestSpan is about ten years. Nobody plans releases for longer.
+const longestSpan = 3653 * hoursPerDay * time.Hour

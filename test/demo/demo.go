@@ -34,9 +34,11 @@ type demo struct {
 	once   bool
 	logDir string
 
-	plane      *controlplane.ControlPlane
-	controller *controlplane.Process
-	leftBehind error // what could not be removed
+	// commandLine is the program that kubectl finds as a plugin.
+	commandLine string
+	plane       *controlplane.ControlPlane
+	controller  *controlplane.Process
+	leftBehind  error // what could not be removed
 }
 
 // play starts the control plane, runs the script and removes everything again, even if
@@ -51,6 +53,9 @@ func (d *demo) play(ctx context.Context) error {
 	if err := d.start(ctx, program); err != nil {
 		return err
 	}
+	if err := os.Symlink(d.commandLine, d.plugin()); err != nil {
+		return errors.Join(fmt.Errorf("install the command line: %w", err), d.clear())
+	}
 	err = d.perform(ctx)
 	d.leftBehind = d.clear()
 	return err
@@ -64,7 +69,10 @@ func silenceLogs() {
 }
 
 func (d *demo) build(ctx context.Context) (program string, err error) {
-	err = d.during("Building the controller", func() (err error) {
+	err = d.during("Building the controller and the command line", func() (err error) {
+		if d.commandLine, err = scenario.BuildCommandLine(ctx, d); err != nil {
+			return err
+		}
 		program, err = scenario.BuildController(ctx, d)
 		return err
 	})

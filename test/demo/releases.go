@@ -25,14 +25,19 @@ var releasesScript = script{
 		targetsCarry("1.2.1"), runs("registry.example/shop:1.2.1"), atRest,
 	},
 	commands: []string{
-		"kubectl get rollouts -n demo --watch",
-		"kubectl describe rollout shop -n demo",
-		"kubectl get events -n demo --field-selector involvedObject.kind=Rollout",
+		"kubectl rollouts watch shop -n demo",
+		"kubectl rollouts explain shop -n demo",
+		"kubectl rollouts status shop -n demo",
 		"kubectl get ocirepository,kustomization,healthcheck,deployment -n demo",
 	},
 	tables:  []schema.GroupVersionResource{v1alpha1.GroupVersion.WithResource("rollouts")},
 	invite:  "Send shop back, for example:",
-	command: `kubectl patch rollout shop -n demo --type=merge -p '{"spec":{"wantedVersion":"1.1.0"}}'`,
+	command: `kubectl rollouts pin shop 1.1.0 -n demo -m "1.2.1 is slow"`,
+	questions: [][]string{
+		{"history", "shop", "-n", "demo"},
+		{"explain", "shop", "-n", "demo"},
+		{"simulate", "shop", "-n", "demo", "--release", "1.3.0@+1h"},
+	},
 	watched: ofReleases,
 }
 
@@ -133,17 +138,17 @@ func (s *session) heldRelease(ctx context.Context) error {
 	}
 	held.what += fmt.Sprintf(", and it stays so for %s", heldFor)
 	s.passed(held)
-	return nil
+	return s.rollouts(ctx, "explain", s.Name, "-n", s.Namespace)
 }
 
 func (s *session) manualRelease(ctx context.Context) error {
-	if err := s.patch(ctx, `{"spec":{"wantedVersion":"1.2.1"}}`); err != nil {
+	if err := s.rollouts(ctx, "pin", s.Name, "1.2.1", "-n", s.Namespace, "-m", "it fixes 1.2.0", "-y"); err != nil {
 		return err
 	}
 	if err := s.proves(ctx, 4, "1.2.1"); err != nil {
 		return err
 	}
-	if err := s.patch(ctx, `{"spec":{"wantedVersion":null}}`); err != nil {
+	if err := s.rollouts(ctx, "unpin", s.Name, "-n", s.Namespace, "-y"); err != nil {
 		return err
 	}
 	return s.must(ctx, atRest)

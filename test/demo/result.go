@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,7 +17,8 @@ import (
 // guide prints how to look at the same objects with kubectl.
 func (d *demo) guide() {
 	d.print("\nTo look around in a second terminal meanwhile:\n\n")
-	for _, command := range append([]string{"export KUBECONFIG=" + d.plane.Kubeconfig()}, d.commands...) {
+	environment := fmt.Sprintf("export KUBECONFIG=%s PATH=%s:$PATH", d.plane.Kubeconfig(), filepath.Dir(d.plugin()))
+	for _, command := range append([]string{environment}, d.commands...) {
 		d.print("   %s\n", d.style.bold(command))
 	}
 }
@@ -43,6 +45,11 @@ func (s *session) showResult(ctx context.Context) error {
 			return err
 		}
 		s.print("%s\n%s", s.style.bold("$ kubectl get "+kind.Resource+" -n "+s.Namespace), controlplane.FormatTable(table))
+	}
+	for _, questions := range s.questions {
+		if err := s.rollouts(ctx, questions...); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
@@ -35,6 +34,8 @@ type script struct {
 	// commands show the same with kubectl. The tables are shown at the end.
 	commands []string
 	tables   []schema.GroupVersionResource
+	// questions are asked at the end, with the command line.
+	questions [][]string
 	// invite and command show what the user can do afterwards.
 	invite  string
 	command string
@@ -124,16 +125,6 @@ func (s *session) push(ctx context.Context, artifact controlplane.Artifact) erro
 	}
 	s.printer.show(says(registry, plain, "has a new artifact, %s:%s (%s)", s.Name, artifact.Tag, short(digest)))
 	return s.plane.RequestReconcile(ctx, s.ImageRepository(s.plane.Registry.Host()))
-}
-
-// patch patches the Rollout as kubectl patch does, and shows the command.
-func (s *session) patch(ctx context.Context, body string) error {
-	s.printer.show(says(you, order, "$ kubectl patch rollout %s -n %s --type=merge -p '%s'", s.Name, s.Namespace, body))
-	patch := client.RawPatch(types.MergePatchType, []byte(body))
-	if err := s.plane.Client().Patch(ctx, s.Rollout(), patch, client.FieldOwner("kubectl-patch")); err != nil {
-		return fmt.Errorf("patch the Rollout: %w", err)
-	}
-	return nil
 }
 
 func (s *session) image(version string) string { return "registry.example/" + s.Name + ":" + version }

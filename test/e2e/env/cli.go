@@ -4,6 +4,7 @@ package env
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,7 +15,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
 // CommandLine runs the command-line program as a user of the API server.
@@ -30,16 +31,9 @@ type Answer struct {
 	Code           int
 }
 
-// buildCommandLine builds the program once for all tests of a process, under the name by
-// which kubectl finds it.
+// buildCommandLine builds the program once for all tests of a process.
 var buildCommandLine = sync.OnceValues(func() (string, error) {
-	program := filepath.Join(parts.Root(), "bin", "kubectl-rollouts")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "./cmd/cli")
-	build.Dir = parts.Root()
-	if output, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the command-line program: %w\n%s", err, output)
-	}
-	return program, nil
+	return scenario.BuildCommandLine(context.Background(), os.Stderr)
 })
 
 // CommandLine returns the program for a user, with the application's namespace in the
