@@ -43,6 +43,7 @@ var quietPackages = map[string]string{
 	"cmd/cli":                     "the command line says it to its user",
 	"internal/show":               "the command line says it to its user",
 	"internal/explain":            "the command line says it to its user",
+	"internal/freeze":             "the command line says it to its user",
 	"internal/snapshot":           "no controller reads through it",
 	"internal/tree":               "no controller shows trees",
 	"internal/uninstall":          logs + "the controller stopped",
