@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/request"
 	"github.com/fluxrollouts/rollout-controller/internal/show"
@@ -34,9 +35,15 @@ type changing struct {
 
 // newChanging adds the flags of a change to a verb.
 func newChanging(p *program, cmd *cobra.Command) *changing {
+	c := newUnsigned(p, cmd)
+	cmd.Flags().StringVarP(&c.why, "message", "m", "", "why you do this, for the history")
+	return c
+}
+
+// newUnsigned adds the flags of a change for which no reason is stored.
+func newUnsigned(p *program, cmd *cobra.Command) *changing {
 	c := &changing{program: p}
 	flags := cmd.Flags()
-	flags.StringVarP(&c.why, "message", "m", "", "why you do this, for the history")
 	flags.BoolVarP(&c.yes, "yes", "y", false, "do not ask, even if something goes out at once")
 	flags.StringVar(&c.dryRun, "dry-run", "", "client: only say what would happen; server: send the change, but store nothing")
 	flags.Lookup("dry-run").NoOptDefVal = dryRunClient
@@ -56,8 +63,8 @@ type asked func(v view) (request.Request, error)
 const mostConflicts = 5
 
 func (c *changing) run(ctx context.Context, name string, ask asked) error {
-	if !slices.Contains([]string{"", dryRunClient, dryRunServer}, c.dryRun) {
-		return fmt.Errorf("--dry-run is client or server, not %q", c.dryRun)
+	if err := c.checkDryRun(); err != nil {
+		return err
 	}
 	open, err := c.connect(ctx)
 	if err != nil {
@@ -82,6 +89,13 @@ func (c *changing) run(ctx context.Context, name string, ask asked) error {
 		before = now
 	}
 	return fmt.Errorf("%s changes all the time: nothing was sent; try again", name)
+}
+
+func (c *changing) checkDryRun() error {
+	if !slices.Contains([]string{"", dryRunClient, dryRunServer}, c.dryRun) {
+		return fmt.Errorf("--dry-run is client or server, not %q", c.dryRun)
+	}
+	return nil
 }
 
 // prediction is a change and its effect.
@@ -201,17 +215,21 @@ func (c *changing) agree(before, now *prediction) error {
 	}
 	c.out.Sentence(show.Do, "%s", now.effect)
 	switch {
-	case before == nil && (c.yes || c.dryRun != "" || !now.promotes):
+	case before == nil && !c.mustAsk(now.promotes):
 		return nil
-	case !c.asks && before != nil:
+	case before != nil && !c.asks:
 		return errors.New("nothing was changed, because this is not what was shown before; run it again")
-	case !c.asks:
-		return errors.New("nothing was changed: with -y it is, without a question")
 	}
 	return c.askUser()
 }
 
+// mustAsk reports whether a change is made only if the user agrees.
+func (c *changing) mustAsk(promotes bool) bool { return promotes && !c.yes && c.dryRun == "" }
+
 func (c *changing) askUser() error {
+	if !c.asks {
+		return errors.New("nothing was changed: with -y it is, without a question")
+	}
 	fmt.Fprintf(c.err.Out, "%s go on? [y/N] ", c.err.Sign(show.Asks))
 	answer, err := bufio.NewReader(c.in).ReadString('\n')
 	if yes := strings.ToLower(strings.TrimSpace(answer)); err != nil && !errors.Is(err, io.EOF) || yes != "y" && yes != "yes" {
@@ -264,6 +282,8 @@ func kindOf(object client.Object) string {
 		return "RolloutGate"
 	case *v1alpha1.Rollout:
 		return "Rollout"
+	case *v1alpha1.RolloutSchedule, *v1alpha1.ClusterRolloutSchedule:
+		return gather.ScheduleOf(object).Kind
 	}
 	return fmt.Sprintf("%T", object)
 }
