@@ -80,7 +80,7 @@ type Head struct {
 	StateMessage string `json:"stateMessage,omitempty"`
 	// Since is when the release was promoted.
 	Since *metav1.Time `json:"since,omitempty"`
-	// By is who promoted it; empty if that is not recorded.
+	// By is the user who promoted it; empty if no user did, or it is not recorded.
 	By string `json:"by,omitempty"`
 	// Message is the message of the promotion.
 	Message string `json:"message,omitempty"`
