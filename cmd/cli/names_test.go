@@ -22,6 +22,8 @@ func TestNameIsTheOneThatTheUserTypes(t *testing.T) {
 		"kubectl with a path":        {[]string{"/usr/local/bin/kubectl-rollouts", "get"}, nil, called{"kubectl rollouts", []string{"get"}}},
 		"kubectl on Windows":         {[]string{"kubectl-rollouts.exe"}, nil, called{"kubectl rollouts", []string{}}},
 		"completion for kubectl":     {[]string{"kubectl_complete-rollouts", "get", "sh"}, nil, called{"kubectl rollouts", []string{"__complete", "get", "sh"}}},
+		"installed by krew":          {[]string{"/home/a/.krew/bin/kubectl-flux_rollouts", "get"}, nil, called{"kubectl flux-rollouts", []string{"get"}}},
+		"completion for krew":        {[]string{"kubectl_complete-flux_rollouts", "get", ""}, nil, called{"kubectl flux-rollouts", []string{"__complete", "get", ""}}},
 		"a plugin of flux":           {[]string{"/home/a/.fluxcd/plugins/flux-rollout", "get"}, map[string]string{"HOME": "/home/a"}, called{"flux rollout", []string{"get"}}},
 		"a plugin of flux elsewhere": {[]string{"/opt/plugins/flux-rollout"}, map[string]string{"FLUXCD_PLUGINS": "/opt/plugins/", "HOME": "/home/a"}, called{"flux rollout", []string{}}},
 		"by itself":                  {[]string{"/usr/bin/flux-rollout", "get"}, map[string]string{"HOME": "/home/a"}, called{"flux-rollout", []string{"get"}}},
@@ -33,6 +35,19 @@ func TestNameIsTheOneThatTheUserTypes(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestFileIsTheOneBehindTheCommand(t *testing.T) {
+	for called, want := range map[string]string{
+		"kubectl rollouts":      "kubectl-rollouts",
+		"kubectl flux-rollouts": "kubectl-flux_rollouts",
+		"flux rollout":          "flux-rollout",
+		"flux-rollout":          "flux-rollout",
+	} {
+		if got := fileOf(called); got != want {
+			t.Errorf("%q: got %s, want %s", called, got, want)
+		}
 	}
 }
 

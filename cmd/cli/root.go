@@ -11,7 +11,7 @@ import (
 // newRoot returns the command tree.
 func newRoot(p *program) *cobra.Command {
 	root := &cobra.Command{
-		Use:   p.called,
+		Use:   fileOf(p.called),
 		Short: "Say what runs, why a release is not out, and what happens next",
 		Long: `Say what runs, why a release is not out, and what happens next.
 
