@@ -41,6 +41,7 @@ var quietPackages = map[string]string{
 	"internal/lint":               "the command line prints it; docs/cli/lint.md has a section for each rule",
 	"internal/simulation":         "no controller simulates",
 	"cmd/cli":                     "the command line says it to its user",
+	"internal/manual":             "it is for make generate and for releases, and no part of the controller",
 	"internal/show":               "the command line says it to its user",
 	"internal/explain":            "the command line says it to its user",
 	"internal/freeze":             "the command line says it to its user",

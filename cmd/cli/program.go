@@ -50,6 +50,7 @@ func newProgram(called string, streams genericiooptions.IOStreams) *program {
 		now: realClock, zone: time.Local, kubeconfig: genericclioptions.NewConfigFlags(true),
 	}
 	p.kubeconfig.Timeout = ptr.To(requestTimeout)
+	p.kubeconfig.CacheDir = nil // nothing is cached, so there is no flag for it
 	p.connect = p.openCluster
 	return p
 }

@@ -43,6 +43,7 @@ otherwise; 4 time ran out; 130 interrupted.`,
 			root.AddCommand(verb)
 		}
 	}
+	root.AddCommand(newManual(p))
 	root.SetHelpCommandGroupID(about)
 	return root
 }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manual writes the reference of a command line from its command tree, as pages
+// in Markdown and as man pages.
+//
+// A page depends on the tree and on nothing else: it is the same on each machine. Flags of
+// the root, which each verb has, are on its own page only.
+package manual
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Page is a file of the reference.
+type Page struct {
+	// Name is the name of the file, without a folder.
+	Name string
+	// Text is what is in it.
+	Text string
+}
+
+// Write writes pages to a folder, which it creates. Other files in it stay.
+func Write(folder string, pages []Page) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // pages are for everybody
+		return fmt.Errorf("create the folder of the pages: %w", err)
+	}
+	for _, page := range pages {
+		if err := os.WriteFile(filepath.Join(folder, page.Name), []byte(page.Text), 0o644); err != nil { //nolint:gosec // pages are for everybody
+			return fmt.Errorf("write a page: %w", err)
+		}
+	}
+	return nil
+}
+
+// verb is what a page says of a command.
+type verb struct {
+	name, command, usage string
+	short, long, example string
+	aliases              []string
+	flags                []flag
+}
+
+// flag is what a page says of a flag.
+type flag struct {
+	// short is the form with one letter; empty if there is none.
+	short, name string
+	// value stands for what the user gives; empty if nothing is given.
+	value string
+	usage string
+	// standard is the value without the flag; empty if it says nothing.
+	standard string
+}
+
+// verbsOf returns the verbs that users see, by their names.
+func verbsOf(root *cobra.Command) []verb {
+	var all []verb
+	for _, command := range root.Commands() {
+		if command.IsAvailableCommand() && command.Name() != "help" {
+			all = append(all, verbOf(command))
+		}
+	}
+	slices.SortFunc(all, func(a, b verb) int { return cmp.Compare(a.name, b.name) })
+	return all
+}
+
+func verbOf(command *cobra.Command) verb {
+	v := verb{
+		name: command.Name(), command: command.CommandPath(), usage: strings.TrimSuffix(command.UseLine(), " [flags]"),
+		short: command.Short, long: command.Long, example: withoutIndent(command.Example), aliases: command.Aliases,
+	}
+	command.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && f.Name != "help" {
+			v.flags = append(v.flags, flagOf(f))
+		}
+	})
+	return v
+}
+
+func flagOf(f *pflag.Flag) flag {
+	value, usage := pflag.UnquoteUsage(f)
+	is := flag{short: f.Shorthand, name: f.Name, value: value, usage: usage, standard: f.DefValue}
+	switch f.DefValue {
+	case "false", "[]", "0", "0s":
+		is.standard = ""
+	}
+	return is
+}
+
+// written returns the flag as a user writes it.
+func (f flag) written() string {
+	text := "--" + f.name
+	if f.short != "" {
+		text = "-" + f.short + ", " + text
+	}
+	if f.value != "" {
+		text += " " + f.value
+	}
+	return text
+}
+
+// described returns what the flag means, and its standard value.
+func (f flag) described() string {
+	if f.standard == "" || strings.Contains(f.usage, "default") {
+		return f.usage
+	}
+	return f.usage + " (default " + f.standard + ")"
+}
+
+// description returns the long text of a verb, or its short one as a sentence.
+func (v verb) description() string {
+	if v.long != "" {
+		return strings.TrimSpace(v.long)
+	}
+	return v.short + "."
+}
+
+// withoutIndent removes the indentation that examples have in the help.
+func withoutIndent(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimPrefix(lines[i], "  ")
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}
