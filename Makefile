@@ -88,6 +88,10 @@ created = $$(TZ=UTC git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%
 # The chart that is pushed.
 CHART ?= rollout-controller
 
+# What `make release-cli` builds, and the folder that it writes to.
+PLATFORMS ?= $(foreach os,linux darwin windows,$(os)/amd64 $(os)/arm64)
+RELEASE ?= bin/release
+
 # What `make controlplane` builds: all, demo, or names with commas between.
 PARTS ?= all
 
@@ -158,8 +162,9 @@ test-controlled: ## Test the reconcilers under the race detector, and the end-to
 	@$(step) "End-to-end tests" env $(race_controller) $(go_test) -short -shuffle=on -count=1 -p $(AT_ONCE) -timeout 20m $(E2E)
 
 .PHONY: test-long
-test-long: ## Simulate with ten times as many seeds.
+test-long: ## Simulate with ten times as many seeds, and build the release of the command line.
 	@$(step) "Long simulations" $(go_test) -count=1 -timeout 20m $(PURE) -args -seeds=10
+	@$(step) "Release of the command line" $(go_test) -count=1 -timeout 30m -run '^TestReleaseOfTheCommandLine$$' ./test/packaging
 
 .PHONY: test-race
 test-race: ## Test what else can have a data race under the race detector, and two hundred Rollouts at once.
@@ -309,10 +314,18 @@ release-check: ## Fail unless the manifests and the charts are those of the vers
 		grep -qx '  newTag: $(TAG)' config/manager/kustomization.yaml || \
 		{ echo "A chart or config/manager/kustomization.yaml is of another version than $(TAG)." >&2; exit 1; }
 
+.PHONY: release-cli
+release-cli: ## Write the command line VERSION for PLATFORMS to RELEASE, with checksums and manifests for krew, Flux and Homebrew.
+	@rm -rf bin/man
+	@go run -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' ./cmd/cli __manual man bin/man --made "$(created)"
+	@$(step) "Building the command line $(VERSION) for $(PLATFORMS)" \
+		go run -buildvcs=false ./hack/release -version "$(VERSION)" -created "$(created)" -source "$(SOURCE)" \
+		-platforms "$(PLATFORMS)" -man bin/man -out "$(RELEASE)"
+
 .PHONY: release-files
-release-files: $(TOOLS) $(HELM) ## Write what a release offers for download to bin/release.
+release-files: $(TOOLS) $(HELM) ## Write what a release of VERSION offers for download to bin/release.
 	@rm -rf bin/release && mkdir -p bin/release
 	@$(TOOLS)/kustomize build config/default > bin/release/install.yaml
 	@$(HELM)/helm package $(dir $(wildcard charts/*/Chart.yaml)) --destination bin/release
 	@go run -buildvcs=false ./hack/archive -created "$(created)" bin/release/*.tgz
-	@cd bin/release && sha256sum install.yaml *.tgz > checksums.txt
+	@$(MAKE) --no-print-directory release-cli RELEASE=bin/release
