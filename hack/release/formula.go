@@ -11,6 +11,7 @@ import (
 // homebrew names systems and processors in its own words. Windows is not among them.
 var homebrew = map[string]string{"darwin": "macos", "linux": "linux", "arm64": "arm", "amd64": "intel"}
 
+//nolint:dupword // Ruby closes each block
 var formula = template.Must(template.New("formula").Parse(`# Generated for each release. Do not edit it.
 class FluxRollout < Formula
   desc "{{ .Summary }}"
@@ -30,7 +31,7 @@ class FluxRollout < Formula
     bin.install_symlink "flux-rollout" => "kubectl-rollouts"
     bin.install_symlink "flux-rollout" => "kubectl_complete-rollouts"
     man1.install Dir["man/*.1"]
-    generate_completions_from_executable(bin/"flux-rollout", "completion", shells: [:bash, :zsh, :fish, :pwsh])
+    generate_completions_from_executable(bin/"flux-rollout", shell_parameter_format: :cobra)
   end
 
   test do

@@ -276,6 +276,7 @@ versions:
 }
 
 func TestHomebrewInstallsEachNameOfTheProgram(t *testing.T) {
+	//nolint:dupword // Ruby closes each block
 	want := `# Generated for each release. Do not edit it.
 class FluxRollout < Formula
   desc "Say why a release is held by Flux, and promote it"
@@ -302,7 +303,7 @@ class FluxRollout < Formula
     bin.install_symlink "flux-rollout" => "kubectl-rollouts"
     bin.install_symlink "flux-rollout" => "kubectl_complete-rollouts"
     man1.install Dir["man/*.1"]
-    generate_completions_from_executable(bin/"flux-rollout", "completion", shells: [:bash, :zsh, :fish, :pwsh])
+    generate_completions_from_executable(bin/"flux-rollout", shell_parameter_format: :cobra)
   end
 
   test do
