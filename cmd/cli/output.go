@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,11 +25,14 @@ type output struct {
 	own []string
 }
 
-// newOutput adds -o with the formats of kubectl.
+// newOutput adds -o with the formats of kubectl, and with own ones.
 func newOutput(cmd *cobra.Command, own ...string) *output {
 	o := &output{genericclioptions.NewPrintFlags(""), own}
 	o.flags.OutputFlagSpecified = func() bool { return cmd.Flag("output").Changed }
 	o.flags.AddFlags(cmd)
+	if len(own) > 0 {
+		cmd.Flag("output").Usage += " Also: " + strings.Join(own, ", ") + "."
+	}
 	return o
 }
 
