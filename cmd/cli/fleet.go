@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/show"
 	"github.com/fluxrollouts/rollout-controller/internal/simulation"
+	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
 )
 
 // SimulationList is the answer of the verb simulate for several Rollouts.
@@ -43,21 +45,9 @@ func (s *simulating) fleet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all := &v1alpha1.RolloutList{}
-	if err := facts.List(ctx, all); err != nil {
-		return fmt.Errorf("list Rollouts: %w", err)
-	}
-	answer := SimulationList{TypeMeta: answerKind("SimulationList"), Items: []Simulation{}}
-	for i := range all.Items {
-		v, err := s.viewIn(ctx, facts, client.ObjectKeyFromObject(&all.Items[i]), now)
-		if err != nil {
-			return err
-		}
-		one, err := s.simulate(&v)
-		if err != nil {
-			return fmt.Errorf("Rollout %s/%s: %w", v.Rollout.Namespace, v.Rollout.Name, err) //nolint:staticcheck // a kind begins it
-		}
-		answer.Items = append(answer.Items, one)
+	answer, err := s.simulateAll(ctx, facts, now)
+	if err != nil {
+		return err
 	}
 	if !s.out.isText() {
 		return s.out.print(s.program, answer)
@@ -66,29 +56,37 @@ func (s *simulating) fleet(ctx context.Context) error {
 	return nil
 }
 
+func (s *simulating) simulateAll(ctx context.Context, facts *snapshot.Snapshot, now time.Time) (SimulationList, error) {
+	answer := SimulationList{TypeMeta: answerKind("SimulationList"), Items: []Simulation{}}
+	all := &v1alpha1.RolloutList{}
+	if err := facts.List(ctx, all); err != nil {
+		return answer, fmt.Errorf("list Rollouts: %w", err)
+	}
+	for i := range all.Items {
+		v, err := s.viewIn(ctx, facts, client.ObjectKeyFromObject(&all.Items[i]), now)
+		if err != nil {
+			return answer, err
+		}
+		one, err := s.simulate(&v)
+		if err != nil {
+			return answer, fmt.Errorf("Rollout %s/%s: %w", v.Rollout.Namespace, v.Rollout.Name, err) //nolint:staticcheck // a kind begins it
+		}
+		answer.Items = append(answer.Items, one)
+	}
+	return answer, nil
+}
+
 // fleetTable shows the next promotions, in the order in which they come, and then what is
 // held to the end.
 func (s *simulating) fleetTable(answer SimulationList) {
-	var goes [][]string
-	held := [][]string{}
-	type moment struct {
-		step SimulatedStep
-		of   Simulation
+	var goes, held [][]string
+	for _, next := range promotionsOf(answer) {
+		goes = append(goes, []string{show.Moment(next.At.Time, s.now(), s.zone), next.rollout, next.Version, next.Message})
 	}
-	var moments []moment
 	for _, one := range answer.Items {
-		for _, step := range one.Steps {
-			if step.Promotes {
-				moments = append(moments, moment{step, one})
-			}
-		}
 		if one.Held != nil {
 			held = append(held, []string{"not by " + show.Moment(one.Until.Time, s.now(), s.zone), one.Namespace + "/" + one.Name, one.Held.Version, firstHold(*one.Held)})
 		}
-	}
-	slices.SortStableFunc(moments, func(a, b moment) int { return a.step.At.Compare(b.step.At.Time) })
-	for _, m := range moments {
-		goes = append(goes, []string{show.Moment(m.step.At.Time, s.now(), s.zone), m.of.Namespace + "/" + m.of.Name, m.step.Version, m.step.Message})
 	}
 	rows := slices.Concat(goes, held)
 	if len(rows) == 0 {
@@ -96,6 +94,27 @@ func (s *simulating) fleetTable(answer SimulationList) {
 		return
 	}
 	show.Table{Header: []string{"WHEN", "ROLLOUT", "VERSION", "WHY"}, Rows: rows}.Write(s.program.out)
+}
+
+// nextPromotion is a step of a Rollout.
+type nextPromotion struct {
+	SimulatedStep
+
+	rollout string
+}
+
+// promotionsOf returns the promotions of all Rollouts by time.
+func promotionsOf(answer SimulationList) []nextPromotion {
+	var all []nextPromotion
+	for _, one := range answer.Items {
+		for _, step := range one.Steps {
+			if step.Promotes {
+				all = append(all, nextPromotion{step, one.Namespace + "/" + one.Name})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b nextPromotion) int { return a.At.Compare(b.At.Time) })
+	return all
 }
 
 func firstHold(c explain.Candidate) string {
