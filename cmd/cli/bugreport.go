@@ -69,7 +69,7 @@ func (r *reporting) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	explanation := explain.Explain(v.Input, v.Decision, remedied)
+	explanation := explain.Explain(v.Input, v.Decision, remedied, v.possible)
 	explanation.TypeMeta = answerKind("Explanation")
 	words := redactionsOf(nil)
 	if r.redact {

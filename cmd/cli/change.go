@@ -130,7 +130,7 @@ func (c *changing) predict(ctx context.Context, open cluster, name, user string,
 	if err != nil {
 		return nil, err
 	}
-	return p, undoneByGit(p)
+	return p, undoneByGit(p.from, p.to)
 }
 
 func (c *changing) effectOf(v view, r request.Request) (*prediction, error) {
@@ -138,22 +138,31 @@ func (c *changing) effectOf(v view, r request.Request) (*prediction, error) {
 	if objection := objection(v.Decision, after); objection != "" {
 		return nil, refuse("%s", objection)
 	}
-	p := &prediction{from: v.Rollout, effect: describe(v, after), promotes: after.Action.Promotes()}
+	from, to, err := v.change(r)
+	return &prediction{from: from, to: to, effect: describe(v, after), promotes: after.Action.Promotes()}, err
+}
+
+// change returns the object that a request changes, and how it is after the change.
+func (v view) change(r request.Request) (from, to client.Object, err error) {
 	if r.Gate == "" {
-		to := v.Rollout.DeepCopy()
-		r.ChangeRollout(to)
-		p.to = to
-		return p, nil
+		changed := v.Rollout.DeepCopy()
+		r.ChangeRollout(changed)
+		return v.Rollout, changed, nil
 	}
 	for i := range v.Gates.Gates {
 		if gate := &v.Gates.Gates[i]; gate.Name == r.Gate {
-			to := gate.DeepCopy()
-			r.ChangeGate(to)
-			p.from, p.to = gate, to
-			return p, nil
+			changed := gate.DeepCopy()
+			r.ChangeGate(changed)
+			return gate, changed, nil
 		}
 	}
-	return nil, noSuchGate(v, r.Gate)
+	return nil, nil, noSuchGate(v, r.Gate)
+}
+
+// possible reports whether a request would last: Flux does not undo it.
+func (v view) possible(r request.Request) bool {
+	from, to, err := v.change(r)
+	return err == nil && undoneByGit(from, to) == nil
 }
 
 // objection returns what the engine would answer to a request instead of doing it.

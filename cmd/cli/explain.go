@@ -59,7 +59,7 @@ func (e *explaining) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	explanation := explain.Explain(v.Input, v.Decision, remedied)
+	explanation := explain.Explain(v.Input, v.Decision, remedied, v.possible)
 	explanation.TypeMeta = answerKind("Explanation")
 	if v.Err != nil {
 		explanation.Problems = append(explanation.Problems, explain.Problem{Reason: readFailed, Message: incomplete(v.Err)})
@@ -238,7 +238,7 @@ func (e *explaining) standing(v view, s promotion.Standing) {
 	} else {
 		candidate := explain.Candidate{Version: e.tag, Holds: explain.Holds(s.Holds())}
 		if !s.Verdict.Eligible() {
-			candidate.Remedies = explain.Commands(v.Input, *s.Verdict)
+			candidate.Remedies = explain.Commands(v.Input, *s.Verdict, v.possible)
 		}
 		e.candidate(v, candidate)
 	}

@@ -28,6 +28,8 @@ type recording struct {
 	scheme *runtime.Scheme
 	// patches is the file that gets them.
 	patches string
+	// anonymous is true for an API server that does not say who the user is.
+	anonymous bool
 	// before is called before a patch is answered.
 	before func() error
 }
@@ -60,6 +62,9 @@ func (r *recording) List(ctx context.Context, list client.ObjectList, options ..
 
 // Create answers who the user is.
 func (r *recording) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
+	if r.anonymous {
+		return apierrors.NewNotFound(schema.GroupResource{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}, "")
+	}
 	object.(*authenticationv1.SelfSubjectReview).Status.UserInfo.Username = "alice@example.com"
 	return nil
 }

@@ -77,15 +77,15 @@ func changesIn(patch client.Patch, to client.Object) ([]string, error) {
 
 // undoneByGit refuses a change of a field that somebody applies from manifests: Flux would
 // set it again at its next interval.
-func undoneByGit(p *prediction) error {
-	fields, err := fieldsIn(client.MergeFrom(p.from), p.to)
+func undoneByGit(from, to client.Object) error {
+	fields, err := fieldsIn(client.MergeFrom(from), to)
 	if err != nil {
 		return err
 	}
 	for _, field := range fields {
-		if manager := applierOf(p.from, field.path); manager != "" {
+		if manager := applierOf(from, field.path); manager != "" {
 			return refuse("%s of %s %s comes from a manifest, by field manager %s, which would set it again%s",
-				strings.Join(field.path, "."), kindOf(p.from), p.from.GetName(), manager, whereToChange(p.from))
+				strings.Join(field.path, "."), kindOf(from), from.GetName(), manager, whereToChange(from))
 		}
 	}
 	return nil

@@ -77,7 +77,7 @@ func scripted(ts *testscript.TestScript) *program {
 		if err != nil {
 			return cluster{}, err
 		}
-		fake.before = changesMeanwhile(ts, fake)
+		fake.before, fake.anonymous = changesMeanwhile(ts, fake), ts.Getenv("ANONYMOUS") != ""
 		return c, nil
 	}
 	return p

@@ -24,10 +24,14 @@ type Remedy struct {
 
 // Remedies returns requests that change what holds a candidate, the weakest first. It
 // ends with the first one that lets the candidate go. Every remedy was tried: the engine
-// has decided on the input as it is after the request.
-func Remedies(in promotion.Input, held promotion.Verdict) []Remedy {
+// has decided on the input as it is after the request. Requests that are not possible for
+// another reason are left out; nil takes all as possible.
+func Remedies(in promotion.Input, held promotion.Verdict, possible func(request.Request) bool) []Remedy {
 	var all []Remedy
 	for _, r := range requests(in, held) {
+		if possible != nil && !possible(r) {
+			continue
+		}
 		remedy := try(in, r, held.Release.Tag)
 		if remedy.Promotes || helps(held.Holds, remedy.Left) {
 			all = append(all, remedy)

@@ -12,6 +12,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/request"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -109,7 +110,7 @@ func TestRemediesAreTheWeakestThatHelp(t *testing.T) {
 				return
 			}
 			var got []string
-			for _, remedy := range explain.Remedies(tt.in, d.Candidates[0]) {
+			for _, remedy := range explain.Remedies(tt.in, d.Candidates[0], nil) {
 				got = append(got, describe(remedy))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -119,6 +120,18 @@ func TestRemediesAreTheWeakestThatHelp(t *testing.T) {
 				t.Errorf("the Rollout was changed (-before +after):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestWhatIsNotPossibleIsNoRemedy(t *testing.T) {
+	in := waits(t, fixture.MakeRollout("shop"), gates(fixture.MakeGate("qa", "shop").Closed()))
+	isNoGate := func(r request.Request) bool { return r.Gate == "" }
+	var got []string
+	for _, remedy := range explain.Remedies(in, promotion.Decide(in).Candidates[0], isNoGate) {
+		got = append(got, describe(remedy))
+	}
+	if diff := cmp.Diff([]string{"promote --version 1.1.0 --past-gates: goes"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

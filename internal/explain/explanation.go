@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/request"
 )
 
 // Explanation says what happens to a Rollout, and what holds each candidate. All reasons,
@@ -89,8 +90,8 @@ type Command struct {
 }
 
 // Explain explains a decision on an input. Only the first candidates get remedies, as many
-// as given: each remedy takes a decision.
-func Explain(in promotion.Input, d promotion.Decision, remedies int) Explanation {
+// as given: each remedy takes a decision. See [Remedies] for those that are possible.
+func Explain(in promotion.Input, d promotion.Decision, remedies int, possible func(request.Request) bool) Explanation {
 	e := Explanation{
 		Namespace: in.Rollout.Namespace, Name: in.Rollout.Name, At: metav1.NewTime(in.Now), Current: in.Rollout.Current(),
 		Problems: problems(in, d), Now: Step{string(d.Action), d.Release.Tag, d.Reason, d.Message},
@@ -102,7 +103,7 @@ func Explain(in promotion.Input, d promotion.Decision, remedies int) Explanation
 			candidate.Digest = *verdict.Release.Digest
 		}
 		if i < remedies && !verdict.Eligible() {
-			candidate.Remedies = Commands(in, verdict)
+			candidate.Remedies = Commands(in, verdict, possible)
 		}
 		e.Candidates = append(e.Candidates, candidate)
 	}
@@ -119,9 +120,9 @@ func Holds(holds []promotion.Hold) []Hold {
 }
 
 // Commands returns the remedies of a held candidate as they are shown.
-func Commands(in promotion.Input, held promotion.Verdict) []Command {
+func Commands(in promotion.Input, held promotion.Verdict, possible func(request.Request) bool) []Command {
 	var all []Command
-	for _, remedy := range Remedies(in, held) {
+	for _, remedy := range Remedies(in, held, possible) {
 		command := Command{Verb: remedy.Request.Verb, Args: remedy.Request.Args, Promotes: remedy.Promotes}
 		for _, hold := range remedy.Left {
 			command.Left = append(command.Left, hold.Reason)

@@ -18,7 +18,7 @@ import (
 func TestExplanationHasWhatTheEngineDecides(t *testing.T) {
 	in := waits(t, fixture.MakeRollout("shop"), gates(fixture.MakeGate("qa", "shop").Closed()), closedSchedule)
 	d := promotion.Decide(in)
-	got := explain.Explain(in, d, 1)
+	got := explain.Explain(in, d, 1, nil)
 	until := metav1.NewTime(fixture.Noon.Add(time.Hour))
 	want := explain.Explanation{
 		Namespace: in.Rollout.Namespace, Name: "shop", At: metav1.NewTime(fixture.Noon), Current: in.Rollout.Current(),
@@ -39,7 +39,7 @@ func TestExplanationHasWhatTheEngineDecides(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(explain.Explain(in, d, 0).Candidates[0].Remedies) > 0 {
+	if len(explain.Explain(in, d, 0, nil).Candidates[0].Remedies) > 0 {
 		t.Error("there are remedies although none were asked for")
 	}
 }
@@ -74,7 +74,7 @@ func TestStatusThatSaysSomethingElseIsADifference(t *testing.T) {
 		"a status that left some out": {short, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := explain.Explain(tt.in, promotion.Decide(tt.in), 0).Differences
+			got := explain.Explain(tt.in, promotion.Decide(tt.in), 0, nil).Differences
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -88,7 +88,7 @@ func TestProblemsOfTheWholeRolloutComeFirst(t *testing.T) {
 	problem := &promotion.Problem{Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read"}
 	in.Gates.Problem, in.Health.Problem = problem, problem
 	var got []string
-	for _, p := range explain.Explain(in, promotion.Decide(in), 0).Problems {
+	for _, p := range explain.Explain(in, promotion.Decide(in), 0, nil).Problems {
 		got = append(got, p.Reason)
 	}
 	if diff := cmp.Diff([]string{"Suspended", "StatusBehind", "GateListFailed"}, got); diff != "" {

@@ -33,14 +33,7 @@ const (
 var suggested = regexp.MustCompile(`► (kubectl rollouts \S+ .*)`)
 
 func TestCommandLineExplainsAHoldAndItsRemedyLetsTheReleaseGo(t *testing.T) {
-	s := newEnv(t)
-	s.CreateFlux()
-	s.Create(s.Rollout())
-	s.Publish(s.Release("1.0.0"))
-	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
-	s.Create(closedGate(s))
-	s.Publish(s.Release("1.1.0"))
-	s.AwaitCandidate("1.1.0")
+	s := gated(t)
 
 	alice := s.CommandLine(s.Namespace+":alice", masters, audited)
 	explanation := alice.MustRun("explain", s.Name)
@@ -94,6 +87,20 @@ func TestCommandLineExplainsAHoldAndItsRemedyLetsTheReleaseGo(t *testing.T) {
 	if answer := alice.Run("explain", s.Name, "--version", "1.2.0", "--check"); answer.Code != 2 {
 		t.Errorf("an approval of 1.1.0 let 1.2.0 through: %+v", answer)
 	}
+}
+
+// gated returns an application that runs 1.0.0, while a gate holds 1.1.0.
+func gated(t *testing.T) *env.Env {
+	t.Helper()
+	s := newEnv(t)
+	s.CreateFlux()
+	s.Create(s.Rollout())
+	s.Publish(s.Release("1.0.0"))
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	s.Create(closedGate(s))
+	s.Publish(s.Release("1.1.0"))
+	s.AwaitCandidate("1.1.0")
+	return s
 }
 
 // requestsOf returns what a user has requested, except the reads of API versions.
@@ -199,14 +206,7 @@ func TestCommandLineFindsWhatIsWrongInACluster(t *testing.T) {
 }
 
 func TestCommandLineSaysWhatItMayNotRead(t *testing.T) {
-	s := newEnv(t)
-	s.CreateFlux()
-	s.Create(s.Rollout())
-	s.Publish(s.Release("1.0.0"))
-	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
-	s.Create(closedGate(s))
-	s.Publish(s.Release("1.1.0"))
-	s.AwaitCandidate("1.1.0")
+	s := gated(t)
 	approver := s.Namespace + ":approver"
 	bind(t, s, "rollout_approver_role.yaml", approver)
 
