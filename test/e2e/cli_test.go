@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -174,6 +175,49 @@ func managersOf(r *v1alpha1.Rollout, field string) []string {
 		}
 	}
 	return all
+}
+
+// Cases 22 and 23.
+func TestCommandLineWaitsForWhatHappens(t *testing.T) {
+	s, _ := breakRelease(t)
+	frank := s.CommandLine(s.Namespace+":frank", masters, audited)
+	for goal, want := range map[string]int{"version=1.0.0": 0, "version=1.2.0": 3, "idle": 0, "version=9.9.9 --timeout=1s": 4} {
+		args := append([]string{"wait", s.Name}, strings.Fields("--for="+goal)...)
+		if answer := frank.Run(args...); answer.Code != want {
+			t.Errorf("%s: exit code %d, want %d: %+v", goal, answer.Code, want, answer)
+		}
+	}
+	if answer := frank.Run("wait", "nobody", "--for=idle"); answer.Code != 1 || !strings.Contains(answer.Stderr, "there is no Rollout nobody") {
+		t.Errorf("a Rollout that does not exist: %+v", answer)
+	}
+
+	grace := s.CommandLine(s.Namespace+":grace", masters, audited)
+	ended := make(chan env.Answer, 1)
+	go func() { ended <- grace.Run("wait", s.Name, "--for=version=9.9.9") }()
+	env.Eventually(t, "the wait to watch", func() (bool, string) {
+		requests, err := requestsOf(s.Namespace + ":grace")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(requests, func(r string) bool { return strings.HasPrefix(r, "watch ") }), strings.Join(requests, "\n")
+	})
+	s.Delete(s.Rollout())
+	if answer := <-ended; answer.Code != 1 || !strings.Contains(answer.Stderr, "the Rollout was deleted") {
+		t.Errorf("a Rollout that was deleted: %+v", answer)
+	}
+	requests, err := requestsOf(s.Namespace + ":grace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, watch := "list kuberik.com/rollouts "+s.Namespace+"/", "watch kuberik.com/rollouts "+s.Namespace+"/"
+	count := map[string]int{}
+	for _, request := range requests {
+		count[strings.TrimSuffix(request, s.Name)]++
+	}
+	// A watch is recorded when it begins, and again when it has ended.
+	if count[list] > 1 || count[watch] < 1 || count[watch] > 2 || count[list]+count[watch] != len(requests) {
+		t.Errorf("a wait has made the requests %q", requests)
+	}
 }
 
 func TestCommandLineFindsWhatIsWrongInACluster(t *testing.T) {
