@@ -31,7 +31,7 @@ type getting struct {
 	selector                       string
 	held, failed, moving, suspends bool
 	ready                          string
-	noHeader                       bool
+	noHeader, watch                bool
 }
 
 func newGet(p *program) *cobra.Command {
@@ -42,7 +42,12 @@ func newGet(p *program) *cobra.Command {
   %[1]s get -A --held
   # For a script
   %[1]s get shop -o jsonpath='{.items[0].status.history[0].version.tag}'`, p.called),
-		RunE:              func(cmd *cobra.Command, args []string) error { return g.run(cmd.Context(), args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if g.watch {
+				return (&watching{program: p, everywhere: g.everywhere, moving: g.moving}).run(cmd.Context(), args)
+			}
+			return g.run(cmd.Context(), args)
+		},
 		ValidArgsFunction: p.completeRollouts,
 	}
 	g.out = newOutput(cmd, "wide")
@@ -54,6 +59,7 @@ func newGet(p *program) *cobra.Command {
 	flags.BoolVar(&g.moving, "moving", false, "only those that deploy or bake")
 	flags.BoolVar(&g.suspends, "suspended", false, "only those that are suspended")
 	flags.StringVar(&g.ready, "status-selector", "", "only those with this status of the condition Ready, as in flux: ready=false")
+	flags.BoolVarP(&g.watch, "watch", "w", false, "go on and show changes, as the verb watch does")
 	flags.BoolVar(&g.noHeader, "no-header", false, "leave out the names of the columns")
 	return cmd
 }

@@ -153,7 +153,7 @@ func (s *screen) follow(ctx context.Context, changes <-chan changed) {
 	}
 }
 
-func (s *screen) redraws() bool { return s.out.Width > 0 && !s.plain }
+func (s *screen) redraws() bool { return s.out.Redraws && !s.plain }
 
 func (s *screen) anyMoves() bool {
 	for _, rollout := range s.lines {

@@ -43,8 +43,16 @@ func TestWatchWritesALineForEachChange(t *testing.T) {
 	}
 }
 
+func TestWatchOnADumbTerminalWritesNoEscapeCodes(t *testing.T) {
+	s, out := watched(show.StyleOf(true, 40, func(name string) string { return map[string]string{"TERM": "dumb"}[name] }), fixture.Noon)
+	s.take(changed{rollout: baking("shop")})
+	if s.redraws() || strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), "baking for 30m0s") {
+		t.Errorf("it wrote %q", out)
+	}
+}
+
 func TestWatchDrawsOverItsLines(t *testing.T) {
-	s, out := watched(show.Style{Width: 60}, fixture.Noon.Add(10*time.Minute))
+	s, out := watched(show.Style{Redraws: true, Width: 60}, fixture.Noon.Add(10*time.Minute))
 	s.take(changed{rollout: baking("shop")})
 	s.take(changed{rollout: baking("web")})
 	s.draw()
@@ -61,7 +69,7 @@ func TestWatchDrawsOverItsLines(t *testing.T) {
 }
 
 func TestWatchOfWhatMovesLeavesOutWhatHasEnded(t *testing.T) {
-	s, _ := watched(show.Style{Width: 80}, fixture.Noon)
+	s, _ := watched(show.Style{Redraws: true, Width: 80}, fixture.Noon)
 	s.moving = true
 	if !s.take(changed{rollout: baking("shop")}) || !s.anyMoves() {
 		t.Error("a bake does not move")

@@ -21,11 +21,11 @@ func TestStyleFollowsTheTerminalAndItsEnvironment(t *testing.T) {
 		env      map[string]string
 		want     show.Style
 	}{
-		"a terminal":                  {true, nil, show.Style{Colours: true, Unicode: true, Width: 80}},
+		"a terminal":                  {true, nil, show.Style{Colours: true, Unicode: true, Redraws: true, Width: 80}},
 		"a pipe":                      {false, nil, show.Style{Unicode: true}},
-		"NO_COLOR":                    {true, map[string]string{"NO_COLOR": "1"}, show.Style{Unicode: true, Width: 80}},
+		"NO_COLOR":                    {true, map[string]string{"NO_COLOR": "1"}, show.Style{Unicode: true, Redraws: true, Width: 80}},
 		"a dumb terminal":             {true, map[string]string{"TERM": "dumb"}, show.Style{Unicode: true, Width: 80}},
-		"a locale of Latin letters":   {true, map[string]string{"LANG": "de_DE.ISO-8859-1"}, show.Style{Colours: true, Width: 80}},
+		"a locale of Latin letters":   {true, map[string]string{"LANG": "de_DE.ISO-8859-1"}, show.Style{Colours: true, Redraws: true, Width: 80}},
 		"LC_ALL counts before LANG":   {false, map[string]string{"LC_ALL": "C", "LANG": "en_US.UTF-8"}, show.Style{}},
 		"an empty LC_ALL says naught": {false, map[string]string{"LC_ALL": "", "LANG": "en_US.utf8"}, show.Style{Unicode: true}},
 	} {

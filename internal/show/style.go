@@ -13,6 +13,8 @@ type Style struct {
 	Colours bool
 	// Unicode allows signs and lines that are not ASCII.
 	Unicode bool
+	// Redraws is true if lines can be drawn again in place.
+	Redraws bool
 	// Width is the number of columns; 0 if lines may have any length.
 	Width int
 }
@@ -25,8 +27,8 @@ func StyleOf(terminal bool, width int, env func(string) string) Style {
 	if !terminal {
 		return style
 	}
-	style.Width = width
-	style.Colours = env("NO_COLOR") == "" && env("TERM") != "dumb"
+	style.Width, style.Redraws = width, env("TERM") != "dumb"
+	style.Colours = style.Redraws && env("NO_COLOR") == ""
 	return style
 }
 

@@ -21,6 +21,7 @@ const (
 	APIServer                Name = "kube-apiserver"
 	ControllerManager        Name = "kube-controller-manager"
 	Scheduler                Name = "kube-scheduler"
+	Kubectl                  Name = "kubectl"
 	KWOK                     Name = "kwok"
 	SourceController         Name = "source-controller"
 	KustomizeController      Name = "kustomize-controller"
@@ -48,6 +49,7 @@ var all = []part{
 	{name: APIServer, folder: "core", module: "k8s.io/kubernetes", main: "k8s.io/kubernetes/cmd/kube-apiserver"},
 	{name: ControllerManager, folder: "core", module: "k8s.io/kubernetes", main: "k8s.io/kubernetes/cmd/kube-controller-manager"},
 	{name: Scheduler, folder: "core", module: "k8s.io/kubernetes", main: "k8s.io/kubernetes/cmd/kube-scheduler"},
+	{name: Kubectl, folder: "core", module: "k8s.io/kubernetes", main: "k8s.io/kubernetes/cmd/kubectl"},
 	{name: KWOK, folder: "core", module: "sigs.k8s.io/kwok", main: "sigs.k8s.io/kwok/cmd/kwok"},
 	{name: KustomizeController, folder: "core", module: "github.com/fluxcd/kustomize-controller", main: "github.com/fluxcd/kustomize-controller"},
 	{name: SourceController, folder: "source", module: "github.com/fluxcd/source-controller", main: "github.com/fluxcd/source-controller"},

@@ -71,6 +71,24 @@ func (c *CommandLine) Run(args ...string) Answer {
 	return c.answer(exec.CommandContext(c.t.Context(), c.program, args...))
 }
 
+// Under returns a function that runs a program which finds the command line on its PATH,
+// under its names as a plugin of kubectl.
+func (c *CommandLine) Under(program string) func(args ...string) Answer {
+	c.t.Helper()
+	folder := c.t.TempDir()
+	for _, name := range []string{scenario.CommandLineName, "kubectl_complete-rollouts"} {
+		if err := os.Symlink(c.program, filepath.Join(folder, name)); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	return func(args ...string) Answer {
+		c.t.Helper()
+		command := exec.CommandContext(c.t.Context(), program, args...)
+		command.Env = append(os.Environ(), "PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+		return c.answer(command)
+	}
+}
+
 // Shell runs a line that the program has printed, word for word.
 func (c *CommandLine) Shell(line string) Answer {
 	c.t.Helper()
@@ -82,7 +100,10 @@ func (c *CommandLine) answer(command *exec.Cmd) Answer {
 	c.t.Helper()
 	var out, err bytes.Buffer
 	command.Stdout, command.Stderr = &out, &err
-	command.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig, "PROGRAM="+c.program, "TZ=UTC")
+	if command.Env == nil {
+		command.Env = os.Environ()
+	}
+	command.Env = append(command.Env, "KUBECONFIG="+c.kubeconfig, "PROGRAM="+c.program, "TZ=UTC")
 	failure := command.Run()
 	var exit *exec.ExitError
 	if failure != nil && !errors.As(failure, &exit) {
