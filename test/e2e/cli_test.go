@@ -61,11 +61,15 @@ func TestCommandLineExplainsAHoldAndItsRemedyLetsTheReleaseGo(t *testing.T) {
 		t.Errorf("explain made %d requests: %q", len(requests), requests)
 	}
 
+	simulated := alice.MustRun("simulate", s.Name, "--gate", "freeze=open", "-o", "jsonpath={.steps[-1:].id} {.steps[-1:].version} {.steps[-1:].state}")
 	if answer := alice.Shell(remedies[0][1] + " -y"); answer.Code != 0 {
 		t.Fatalf("%s: %+v", remedies[0][1], answer)
 	}
 	if answer := alice.Run("wait", s.Name, "--for=version=1.1.0"); answer.Code != 0 {
 		t.Fatalf("wait: %+v", answer)
+	}
+	if got := env.History(s.Live()); got[0] != simulated {
+		t.Errorf("%q was simulated, and the history is %q", simulated, got)
 	}
 	for verb, parts := range map[string][]string{
 		"status " + s.Name:   {"Rollout " + s.Namespace + "/shop", "1.1.0  ✔ Succeeded", "└─ OCIRepository/shop  ✔ 1.1.0@sha256:", "└─ Kustomization/shop  ✔"},
