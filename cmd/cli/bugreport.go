@@ -69,8 +69,7 @@ func (r *reporting) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	explanation := explain.Explain(v.Input, v.Decision, remedied, v.possible)
-	explanation.TypeMeta = answerKind("Explanation")
+	explanation := v.explanation(remedied)
 	words := redactionsOf(nil)
 	if r.redact {
 		words = redactionsOf(objects, v.Rollout.Namespace, v.Rollout.Name)

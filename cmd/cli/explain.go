@@ -59,14 +59,10 @@ func (e *explaining) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	explanation := explain.Explain(v.Input, v.Decision, remedied, v.possible)
-	explanation.TypeMeta = answerKind("Explanation")
-	if v.Err != nil {
-		explanation.Problems = append(explanation.Problems, explain.Problem{Reason: readFailed, Message: incomplete(v.Err)})
-	}
 	if e.tag != "" {
-		return e.one(v, explanation)
+		return e.one(v)
 	}
+	explanation := v.explanation(remedied)
 	if !e.out.isText() {
 		err = e.out.print(e.program, explanation)
 	} else {
@@ -76,6 +72,16 @@ func (e *explaining) run(ctx context.Context, name string) error {
 		return exit{code: no}
 	}
 	return err
+}
+
+// explanation explains the decision, with remedies for so many candidates.
+func (v view) explanation(remedies int) explain.Explanation {
+	x := explain.Explain(v.Input, v.Decision, remedies, v.possible)
+	x.TypeMeta = answerKind("Explanation")
+	if v.Err != nil {
+		x.Problems = append(x.Problems, explain.Problem{Reason: readFailed, Message: incomplete(v.Err)})
+	}
+	return x
 }
 
 // readFailed is the reason of what a user may not read, or could not.
@@ -214,35 +220,45 @@ func reasonsOr(reasons []string) string {
 }
 
 // one explains one tag.
-func (e *explaining) one(v view, x explain.Explanation) error {
-	standing := promotion.StandingOf(v.Input, v.Decision, e.tag)
+func (e *explaining) one(v view) error {
+	answer := e.answer(v)
 	if !e.out.isText() {
-		if err := e.out.print(e.program, answerOn(standing, e.tag, x)); err != nil {
+		if err := e.out.print(e.program, answer); err != nil {
 			return err
 		}
 	} else {
-		e.problems(x)
-		e.standing(v, standing)
+		e.problems(answer.Explanation)
+		e.standing(v, answer)
 	}
-	if e.check && (standing.Position != promotion.Candidate && standing.Position != promotion.Deployed || len(standing.Holds()) > 0) {
+	goes := answer.Position == promotion.Deployed || len(answer.Candidates) > 0 && len(answer.Candidates[0].Holds) == 0
+	if e.check && !goes {
 		return exit{code: no}
 	}
 	return nil
 }
 
-// standing says where a tag is, and what holds it if it is a candidate.
-func (e *explaining) standing(v view, s promotion.Standing) {
+// answer says where the tag is, and what holds it if it is a candidate.
+func (e *explaining) answer(v view) tagAnswer {
+	standing := promotion.StandingOf(v.Input, v.Decision, e.tag)
+	x := v.explanation(0)
+	x.Candidates = []explain.Candidate{}
+	if standing.Verdict != nil {
+		candidate := explain.CandidateOf(*standing.Verdict)
+		candidate.Remedies = explain.Commands(v.Input, *standing.Verdict, v.possible)
+		x.Candidates = append(x.Candidates, candidate)
+	}
+	return tagAnswer{x, e.tag, standing.Position, standing.Message, standing.Entry}
+}
+
+func (e *explaining) standing(v view, a tagAnswer) {
 	p := e.program.out
-	if s.Verdict == nil {
-		p.Line("%s", s.Message)
-	} else {
-		candidate := explain.Candidate{Version: e.tag, Holds: explain.Holds(s.Holds())}
-		if !s.Verdict.Eligible() {
-			candidate.Remedies = explain.Commands(v.Input, *s.Verdict, v.possible)
-		}
+	if a.Message != "" {
+		p.Line("%s", a.Message)
+	}
+	for _, candidate := range a.Candidates {
 		e.candidate(v, candidate)
 	}
-	if entry := s.Entry; entry != nil {
+	if entry := a.Entry; entry != nil {
 		p.Line("  it was promoted here%s on %s: %s", idOf(entry), show.Moment(entry.Timestamp.Time, v.Now, e.zone), entry.State())
 	}
 }
@@ -254,15 +270,4 @@ type tagAnswer struct {
 	Position            promotion.Position               `json:"position"`
 	Message             string                           `json:"message,omitempty"`
 	Entry               *v1alpha1.DeploymentHistoryEntry `json:"entry,omitempty"`
-}
-
-func answerOn(s promotion.Standing, tag string, x explain.Explanation) tagAnswer {
-	all := x.Candidates
-	x.Candidates = []explain.Candidate{}
-	for _, candidate := range all {
-		if candidate.Version == tag {
-			x.Candidates = append(x.Candidates, candidate)
-		}
-	}
-	return tagAnswer{x, tag, s.Position, s.Message, s.Entry}
 }

@@ -146,7 +146,7 @@ func (g *getting) matches(r *v1alpha1.Rollout, names []string) bool {
 }
 
 func readyOf(r *v1alpha1.Rollout) metav1.ConditionStatus {
-	if condition := apimeta.FindStatusCondition(r.Status.Conditions, "Ready"); condition != nil {
+	if condition := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ReadyCondition); condition != nil {
 		return condition.Status
 	}
 	return metav1.ConditionUnknown

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -113,7 +114,7 @@ func applierOf(object client.Object, path []string) string {
 // whereToChange names the Kustomization that applies an object, by the labels that Flux
 // sets on it.
 func whereToChange(object client.Object) string {
-	const prefix = "kustomize.toolkit.fluxcd.io/"
+	prefix := kustomizev1.GroupVersion.Group + "/"
 	labels := object.GetLabels()
 	if name := labels[prefix+"name"]; name != "" {
 		return fmt.Sprintf(". Change it in the source of Kustomization %s/%s; see: flux trace %s %s -n %s",

@@ -78,7 +78,7 @@ func newApprove(p *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "approve NAME --gate GATE --version VERSION", Short: "Make a gate pass for one version",
 		Long: `Make a gate pass for one version and for nothing else: the next release waits again.
-It changes only the RolloutGate, and needs no rights on the Rollout.`,
+It changes only the RolloutGate, and needs no right to change the Rollout.`,
 		Example: fmt.Sprintf(`  %[1]s approve shop --gate qa --version 1.5.0`, p.called),
 	}
 	c := newChanging(p, cmd)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/show"
@@ -136,7 +137,7 @@ func simulated(v view, result simulation.Result, said []string, until time.Time)
 		answer.Steps = append(answer.Steps, stepOf(step))
 	}
 	if candidates := result.Last.Candidates; len(candidates) > 0 && !candidates[0].Eligible() {
-		answer.Held = &explain.Candidate{Version: candidates[0].Release.Tag, Holds: explain.Holds(candidates[0].Holds)}
+		answer.Held = new(explain.CandidateOf(candidates[0]))
 	}
 	return answer
 }
@@ -153,7 +154,7 @@ func (s *simulating) text(v view, answer Simulation) {
 	p := s.program.out
 	p.Line("Assuming: %s.", strings.Join(answer.Assumes, ", "))
 	if len(v.Decision.Candidates) > 0 && !v.Decision.Candidates[0].Eligible() {
-		s.holds(v.Now, explain.Candidate{Version: v.Decision.Candidates[0].Release.Tag, Holds: explain.Holds(v.Decision.Candidates[0].Holds)})
+		s.holds(v.Now, explain.CandidateOf(v.Decision.Candidates[0]))
 	}
 	for _, step := range answer.Steps {
 		id := ""
@@ -167,9 +168,9 @@ func (s *simulating) text(v view, answer Simulation) {
 
 func signOf(state string) show.Sign {
 	switch state {
-	case "Succeeded":
+	case string(v1alpha1.BakeSucceeded):
 		return show.Well
-	case "Failed":
+	case string(v1alpha1.BakeFailed):
 		return show.Bad
 	}
 	return show.Waits

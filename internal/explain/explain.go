@@ -70,12 +70,6 @@ func try(in promotion.Input, r request.Request, tag string) Remedy {
 
 // helps reports whether a hold ends or becomes weaker, and no other one comes.
 func helps(before, after []promotion.Hold) bool {
-	reasons := func(holds []promotion.Hold) (all []string) {
-		for _, hold := range holds {
-			all = append(all, hold.Reason)
-		}
-		return all
-	}
 	was, is := reasons(before), reasons(after)
 	more := slices.ContainsFunc(is, func(reason string) bool { return !slices.Contains(was, reason) })
 	return !more && len(after) > 0 && !slices.Equal(before, after)

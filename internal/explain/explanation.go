@@ -98,11 +98,8 @@ func Explain(in promotion.Input, d promotion.Decision, remedies int, possible fu
 		Candidates: []Candidate{}, Changes: timeOrNil(d.RecheckAt), Differences: differences(in.Rollout, d.Candidates),
 	}
 	for i, verdict := range d.Candidates {
-		candidate := Candidate{Version: verdict.Release.Tag, Holds: Holds(verdict.Holds)}
-		if verdict.Release.Digest != nil {
-			candidate.Digest = *verdict.Release.Digest
-		}
-		if i < remedies && !verdict.Eligible() {
+		candidate := CandidateOf(verdict)
+		if i < remedies {
 			candidate.Remedies = Commands(in, verdict, possible)
 		}
 		e.Candidates = append(e.Candidates, candidate)
@@ -110,24 +107,31 @@ func Explain(in promotion.Input, d promotion.Decision, remedies int, possible fu
 	return e
 }
 
-// Holds returns holds as they are shown.
-func Holds(holds []promotion.Hold) []Hold {
+// CandidateOf returns a candidate as it is shown, without remedies.
+func CandidateOf(verdict promotion.Verdict) Candidate {
+	candidate := Candidate{Version: verdict.Release.Tag, Holds: holds(verdict.Holds)}
+	if verdict.Release.Digest != nil {
+		candidate.Digest = *verdict.Release.Digest
+	}
+	return candidate
+}
+
+func holds(of []promotion.Hold) []Hold {
 	var all []Hold
-	for _, hold := range holds {
+	for _, hold := range of {
 		all = append(all, Hold{hold.Reason, hold.Message, timeOrNil(hold.Until)})
 	}
 	return all
 }
 
-// Commands returns the remedies of a held candidate as they are shown.
-func Commands(in promotion.Input, held promotion.Verdict, possible func(request.Request) bool) []Command {
+// Commands returns the remedies of a candidate as they are shown; none if nothing holds it.
+func Commands(in promotion.Input, verdict promotion.Verdict, possible func(request.Request) bool) []Command {
+	if verdict.Eligible() {
+		return nil
+	}
 	var all []Command
-	for _, remedy := range Remedies(in, held, possible) {
-		command := Command{Verb: remedy.Request.Verb, Args: remedy.Request.Args, Promotes: remedy.Promotes}
-		for _, hold := range remedy.Left {
-			command.Left = append(command.Left, hold.Reason)
-		}
-		all = append(all, command)
+	for _, remedy := range Remedies(in, verdict, possible) {
+		all = append(all, Command{remedy.Request.Verb, remedy.Request.Args, remedy.Promotes, reasons(remedy.Left)})
 	}
 	return all
 }

@@ -250,7 +250,7 @@ func TestFilesBelowAPath(t *testing.T) {
 		"used without":                 {k, "apps/shop/a.yaml", "${TAG}", "clusters/rollout.yaml", []string{"R208 ConfigMap version"}},
 		"not used":                     {k, "apps/shop/a.yaml", "$${TAG}", "clusters/rollout.yaml", []string{"R208 Kustomization shop/shop"}},
 		"used in a deeper folder":      {k, "apps/shop/base/a.yaml", "${TAG:=1.0.0}", "clusters/rollout.yaml", nil},
-		"used in a folder of a folder": {k, "/work/apps/shop/a.yaml", "${TAG}", "clusters/rollout.yaml", []string{"R208? Kustomization shop/shop"}},
+		"used in a folder of a folder": {k, "/repository/apps/shop/a.yaml", "${TAG}", "clusters/rollout.yaml", []string{"R208? Kustomization shop/shop"}},
 		"files that are not given":     {k, "apps/shop2/a.yaml", "${TAG}", "clusters/rollout.yaml", []string{"R208? Kustomization shop/shop"}},
 		"no other variable": {
 			change(t, k, "postBuild: {substitute: {REGION: eu}}, ", ""), "apps/shop/a.yaml", "${TAG:=1.0.0}", "clusters/rollout.yaml", []string{"R208 ConfigMap version"},

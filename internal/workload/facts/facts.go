@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package facts turns StatefulSets and pods into the plain values on which decisions about
-// rollout groups depend. The controller and whoever explains its decisions both use it, and
+// rollout groups depend. The controller and the explanation of its decisions both use it, and
 // so cannot disagree.
 package facts
 
