@@ -45,12 +45,9 @@ func differences(rollout *v1alpha1.Rollout, verdicts []promotion.Verdict) []Diff
 	return all
 }
 
-// listed is how many candidates of the status have their holds.
-const listed = 20
-
 func isNewest(rollout *v1alpha1.Rollout, tag string) bool {
 	newest := rollout.Status.ReleaseCandidates
-	newest = newest[:min(len(newest), listed)]
+	newest = newest[:min(len(newest), promotion.MostExplained)]
 	return slices.ContainsFunc(newest, func(c v1alpha1.ReleaseCandidate) bool { return c.Tag == tag })
 }
 

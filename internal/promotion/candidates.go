@@ -8,6 +8,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
+// MostExplained is how many of the newest candidates have their holds in the status of a
+// Rollout. The one that is next has them anyway.
+const MostExplained = 20
+
 // Candidates returns the known releases that are newer than what the history says is
 // deployed, and that the policy admits, newest first. A release whose name cannot be a
 // tag is not a candidate, however it got into the list of known releases.

@@ -22,9 +22,6 @@ const (
 	targetsLimit    = 14 << 10
 )
 
-// explainedCandidates is the number of candidates whose holds the status shows.
-const explainedCandidates = 20
-
 // longestHold is the maximum length of the message of a hold in the status.
 const longestHold = 512
 
@@ -60,7 +57,7 @@ func fitCandidates(r report, candidates []v1alpha1.ReleaseCandidate) ([]v1alpha1
 	next, left := r.goesNext(), candidatesLimit/2
 	for i := range candidates {
 		goes := next(candidates[i].VersionInfo)
-		if i >= explainedCandidates && !goes {
+		if i >= promotion.MostExplained && !goes {
 			continue
 		}
 		explained := candidates[i]
