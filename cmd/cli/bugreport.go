@@ -63,8 +63,7 @@ func (r *reporting) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	whole := tree.Builder{Reader: r.below}.Build(ctx, v.Snapshot, v.Decision)
-	events := tree.Events(ctx, r.below, whole)
+	events := tree.Events(ctx, v.below, v.tree(ctx))
 	objects, err := objectsOf(ctx, v)
 	if err != nil {
 		return err

@@ -29,11 +29,11 @@ func newEvents(p *program) *cobra.Command {
 }
 
 func (p *program) events(ctx context.Context, out *output, types []string, name string) error {
-	whole, err := p.tree(ctx, name)
+	v, err := p.view(ctx, name, p.now())
 	if err != nil {
 		return err
 	}
-	events := tree.Events(ctx, p.below, whole)
+	events := tree.Events(ctx, v.below, v.tree(ctx))
 	if len(types) > 0 {
 		events.Items = slices.DeleteFunc(events.Items, func(e tree.Event) bool { return !slices.Contains(types, e.Type) })
 	}

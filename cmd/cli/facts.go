@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,30 +25,29 @@ const largestFile = 64 << 20
 
 // facts returns what is known of a namespace: the objects of the files if a Rollout is
 // among them, and else those of the cluster with those of the files over them.
-func (p *program) facts(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
+//
+// below reads what a release reaches, where the facts end: the same files, or the cluster.
+func (p *program) facts(ctx context.Context, namespace string) (facts *snapshot.Snapshot, below client.Reader, err error) {
 	scheme, _, err := newScheme(imagev1.GroupVersion.Version)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	objects, err := p.decodeFiles(scheme, namespace)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if hasRollout(objects) {
+	if slices.ContainsFunc(objects, isRollout) {
 		facts, err := snapshot.New(scheme, objects...)
-		p.below = facts
-		return facts, errors.Join(err, index(ctx, facts))
+		return facts, facts, errors.Join(err, index(ctx, facts))
 	}
 	c, err := p.connect(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	p.below = c.client
-	facts, err := take(ctx, c, namespace, objects...)
-	if err != nil || len(objects) == 0 {
-		return facts, err
+	if facts, err = take(ctx, c, namespace, objects...); err == nil && len(objects) > 0 {
+		facts, err = facts.With(objects...)
 	}
-	return facts.With(objects...)
+	return facts, c.client, err
 }
 
 // take reads what the decisions about the Rollouts of a namespace need, and what the
@@ -65,13 +65,9 @@ func index(ctx context.Context, facts *snapshot.Snapshot) error {
 	return errors.Join(gather.Index(ctx, facts), targets.IndexHelmReleases(ctx, facts))
 }
 
-func hasRollout(objects []client.Object) bool {
-	for _, object := range objects {
-		if _, ok := object.(*v1alpha1.Rollout); ok {
-			return true
-		}
-	}
-	return false
+func isRollout(object client.Object) bool {
+	_, is := object.(*v1alpha1.Rollout)
+	return is
 }
 
 // decodeFiles reads the files. As with kubectl, an object without a namespace is in that

@@ -41,7 +41,7 @@ func (s *simulating) fleet(ctx context.Context) error {
 	if s.everywhere {
 		namespace = ""
 	}
-	facts, err := s.facts(ctx, namespace)
+	facts, _, err := s.facts(ctx, namespace)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (p *program) rollout(ctx context.Context, name string) (*v1alpha1.Rollout, 
 	}
 	var from client.Reader
 	if len(p.files) > 0 {
-		from, err = p.facts(ctx, namespace)
+		from, _, err = p.facts(ctx, namespace)
 	} else {
 		var c cluster
 		c, err = p.connect(ctx)

@@ -12,7 +12,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/internal/show"
 )
@@ -33,8 +32,6 @@ type program struct {
 	kubeconfig *genericclioptions.ConfigFlags
 	// connect opens the cluster that kubeconfig names.
 	connect func(context.Context) (cluster, error)
-	// below reads what a release reaches, where the facts end. It is set with the facts.
-	below client.Reader
 	// files are read instead of a cluster, or over what it has.
 	files []string
 	// noCrossNamespaceRefs is the controller's flag of this name, which no object shows.

@@ -32,23 +32,20 @@ down to the workloads. What is well is folded.`,
 }
 
 func (p *program) status(ctx context.Context, out *output, fold tree.Folding, name string) error {
-	whole, err := p.tree(ctx, name)
+	v, err := p.view(ctx, name, p.now())
 	if err != nil {
 		return err
 	}
+	whole := v.tree(ctx)
 	if !out.isText() {
 		return out.print(p, whole)
 	}
 	return show.Tree(p.out.Out, whole.Fold(fold), p.treeStyle(p.commandLine(whole.Root.Object.Namespace, "explain", name)))
 }
 
-// tree returns the tree of a Rollout, with all objects.
-func (p *program) tree(ctx context.Context, name string) (tree.Tree, error) {
-	v, err := p.view(ctx, name, p.now())
-	if err != nil {
-		return tree.Tree{}, err
-	}
-	return tree.Builder{Reader: p.below}.Build(ctx, v.Snapshot, v.Decision), nil
+// tree returns the tree of the Rollout, with all objects.
+func (v view) tree(ctx context.Context) tree.Tree {
+	return tree.Builder{Reader: v.below}.Build(ctx, v.Snapshot, v.Decision)
 }
 
 func (p *program) treeStyle(explain string) show.TreeStyle {

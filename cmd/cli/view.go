@@ -24,6 +24,8 @@ type view struct {
 	Decision promotion.Decision
 	// facts are what was read.
 	facts *snapshot.Snapshot
+	// below reads what the release reaches; nil where nobody asks for that.
+	below client.Reader
 	// schedules select the Rollout.
 	schedules []gather.Schedule
 }
@@ -49,11 +51,13 @@ func (p *program) view(ctx context.Context, name string, now time.Time) (view, e
 	if err != nil {
 		return view{}, err
 	}
-	facts, err := p.facts(ctx, namespace)
+	facts, below, err := p.facts(ctx, namespace)
 	if err != nil {
 		return view{}, err
 	}
-	return p.viewIn(ctx, facts, client.ObjectKey{Namespace: namespace, Name: name}, now)
+	v, err := p.viewIn(ctx, facts, client.ObjectKey{Namespace: namespace, Name: name}, now)
+	v.below = below
+	return v, err
 }
 
 // viewIn looks at a Rollout of a snapshot.
