@@ -4,6 +4,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -18,8 +19,8 @@ const (
 //
 // kubectl finds plugins by their name on the PATH, and their completion by another name
 // (kubernetes/kubernetes PR 105867). krew installs the program under a name of its index,
-// so each name after the prefix is accepted. Flux runs a plugin by its full path, in a
-// folder that holds only plugins (fluxcd/flux2, RFC-0013).
+// so each name after the prefix is accepted. Flux runs a plugin by its path, in a folder
+// that holds only plugins (fluxcd/flux2, RFC-0013).
 func calledAs(argv []string, env func(string) string) (name string, args []string) {
 	file := strings.TrimSuffix(filepath.Base(argv[0]), ".exe")
 	if plugin, is := strings.CutPrefix(file, completePrefix); is {
@@ -28,7 +29,7 @@ func calledAs(argv []string, env func(string) string) (name string, args []strin
 	if plugin, is := strings.CutPrefix(file, kubectlPrefix); is {
 		return kubectlCommand(plugin), argv[1:]
 	}
-	if filepath.IsAbs(argv[0]) && isPluginFolder(filepath.Dir(argv[0]), env) {
+	if isPath := filepath.Base(argv[0]) != argv[0]; isPath && isPluginFolder(filepath.Dir(argv[0]), env) {
 		return "flux rollout", argv[1:]
 	}
 	return "flux-rollout", argv[1:]
@@ -53,10 +54,14 @@ func pluginFile(plugin string) string {
 	return strings.NewReplacer("-", "_", " ", "-").Replace(plugin)
 }
 
+// isPluginFolder reports whether flux looks for plugins in a folder. Without a variable of
+// its own, it looks below the home folder, which Windows has in another variable.
 func isPluginFolder(folder string, env func(string) string) bool {
 	plugins := env("FLUXCD_PLUGINS")
-	if plugins == "" {
-		plugins = filepath.Join(env("HOME"), ".fluxcd", "plugins")
+	if plugins != "" {
+		return filepath.Clean(plugins) == filepath.Clean(folder)
 	}
-	return filepath.Clean(plugins) == filepath.Clean(folder)
+	return slices.ContainsFunc([]string{env("HOME"), env("USERPROFILE")}, func(home string) bool {
+		return home != "" && filepath.Join(home, ".fluxcd", "plugins") == filepath.Clean(folder)
+	})
 }

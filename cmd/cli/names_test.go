@@ -26,8 +26,12 @@ func TestNameIsTheOneThatTheUserTypes(t *testing.T) {
 		"completion for krew":        {[]string{"kubectl_complete-flux_rollouts", "get", ""}, nil, called{"kubectl flux-rollouts", []string{"__complete", "get", ""}}},
 		"a plugin of flux":           {[]string{"/home/a/.fluxcd/plugins/flux-rollout", "get"}, map[string]string{"HOME": "/home/a"}, called{"flux rollout", []string{"get"}}},
 		"a plugin of flux elsewhere": {[]string{"/opt/plugins/flux-rollout"}, map[string]string{"FLUXCD_PLUGINS": "/opt/plugins/", "HOME": "/home/a"}, called{"flux rollout", []string{}}},
+		"flux, by a relative path":   {[]string{"plugins/flux-rollout"}, map[string]string{"FLUXCD_PLUGINS": "./plugins"}, called{"flux rollout", []string{}}},
+		"flux on Windows":            {[]string{"C:/Users/a/.fluxcd/plugins/flux-rollout.exe"}, map[string]string{"USERPROFILE": "C:/Users/a"}, called{"flux rollout", []string{}}},
+		"by itself, without a HOME":  {[]string{".fluxcd/plugins/flux-rollout"}, nil, called{"flux-rollout", []string{}}},
 		"by itself":                  {[]string{"/usr/bin/flux-rollout", "get"}, map[string]string{"HOME": "/home/a"}, called{"flux-rollout", []string{"get"}}},
 		"by itself, on the PATH":     {[]string{"flux-rollout"}, nil, called{"flux-rollout", []string{}}},
+		"by itself in the plugins":   {[]string{"flux-rollout"}, map[string]string{"FLUXCD_PLUGINS": "."}, called{"flux-rollout", []string{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, args := calledAs(tt.argv, func(name string) string { return tt.env[name] })
