@@ -97,7 +97,8 @@ func buildAll(ctx context.Context, progress io.Writer, missing []part) error {
 
 // build compiles a part to a temporary file and renames the file when it is complete.
 func (p part) build(ctx context.Context, downloads *downloads) error {
-	if err := downloads.wait(p.folder); err != nil {
+	modFile, err := downloads.wait(p.folder)
+	if err != nil {
 		return err
 	}
 	target, err := p.binary()
@@ -113,7 +114,7 @@ func (p part) build(ctx context.Context, downloads *downloads) error {
 	if err != nil {
 		return err
 	}
-	if err := p.goCommand(ctx, "build", "-o", half, "-pgo=off", "-tags", p.tags, "-ldflags", linkerFlags(p, version), p.main); err != nil {
+	if err := p.goCommand(ctx, "build", "-modfile", modFile, "-o", half, "-pgo=off", "-tags", p.tags, "-ldflags", linkerFlags(p, version), p.main); err != nil {
 		return err
 	}
 	return os.Rename(half, target)

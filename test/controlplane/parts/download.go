@@ -4,59 +4,63 @@ package parts
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"os"
+	"path/filepath"
 )
 
 // downloads fetches the modules of the parts, one folder after the other, while earlier
 // parts compile. Thus the network and the processors work at the same time.
 type downloads struct {
-	done   map[string]chan error
+	done   map[string]chan download
 	cancel context.CancelFunc
 	ended  chan struct{}
+	copies string // the folder for copies of modules
+}
+
+// download is what a part is built with.
+type download struct {
+	modFile string
+	err     error
 }
 
 func downloadAhead(ctx context.Context, missing []part) *downloads {
 	ctx, cancel := context.WithCancel(ctx)
-	d := &downloads{done: map[string]chan error{}, cancel: cancel, ended: make(chan struct{})}
+	d := &downloads{
+		done: map[string]chan download{}, cancel: cancel, ended: make(chan struct{}),
+		copies: filepath.Join(binDir(), ".sources"), // one name is enough: only the owner of the lock builds
+	}
 	for _, p := range missing {
-		d.done[p.folder] = make(chan error, len(missing))
+		d.done[p.folder] = make(chan download, len(missing))
 	}
 	go d.run(ctx, missing)
 	return d
 }
 
-// run lists the imports of each part. This downloads only the modules that the part
-// needs.
 func (d *downloads) run(ctx context.Context, missing []part) {
 	defer close(d.ended)
 	for _, p := range missing {
-		d.done[p.folder] <- p.goCommand(ctx, "list", "-deps", "-tags", p.tags, "-f", "{{.ImportPath}}", p.main)
+		modFile, err := d.fetch(ctx, p)
+		d.done[p.folder] <- download{modFile, err}
 	}
 }
 
-// wait waits for the next download of a folder.
-func (d *downloads) wait(folder string) error { return <-d.done[folder] }
+// fetch lists the imports of a part. This downloads only the modules that the part needs.
+func (d *downloads) fetch(ctx context.Context, p part) (string, error) {
+	modFile, err := p.modFile(ctx, filepath.Join(d.copies, string(p.name)))
+	if err != nil {
+		return "", err
+	}
+	return modFile, p.goCommand(ctx, "list", "-modfile", modFile, "-deps", "-tags", p.tags, "-f", "{{.ImportPath}}", p.main)
+}
+
+// wait waits for the next download of a folder. It returns the go.mod to build with.
+func (d *downloads) wait(folder string) (string, error) {
+	done := <-d.done[folder]
+	return done.modFile, done.err
+}
 
 func (d *downloads) stop() {
 	d.cancel()
 	<-d.ended
-}
-
-// Source returns the folder with the source of a part's module, with the part's CRDs and
-// other manifests. It downloads the module if necessary.
-func Source(ctx context.Context, name Name) (string, error) {
-	p, err := find(name)
-	if err != nil {
-		return "", err
-	}
-	output, err := p.goOutput(ctx, "mod", "download", "-json", p.module)
-	if err != nil {
-		return "", fmt.Errorf("fetch the source of %s: %w", name, err)
-	}
-	var module struct{ Dir string }
-	if err := json.Unmarshal(output, &module); err != nil {
-		return "", fmt.Errorf("read where the source of %s is: %w", name, err)
-	}
-	return module.Dir, nil
+	_ = os.RemoveAll(d.copies)
 }

@@ -28,6 +28,7 @@ const (
 	ImageReflectorController Name = "image-reflector-controller"
 	NotificationController   Name = "notification-controller"
 	HelmController           Name = "helm-controller"
+	FluxCLI                  Name = "flux"
 	KubeStateMetrics         Name = "kube-state-metrics"
 	Prometheus               Name = "prometheus"
 )
@@ -41,6 +42,9 @@ type part struct {
 	module, main string
 	// tags exclude code that the control plane does not need.
 	tags string
+	// generated lists files that the program embeds and its module does not contain, as
+	// paths in the module. They are empty in the build.
+	generated []string
 }
 
 // all is in build order: parts that most callers need come first.
@@ -56,6 +60,10 @@ var all = []part{
 	{name: ImageReflectorController, folder: "source", module: "github.com/fluxcd/image-reflector-controller", main: "github.com/fluxcd/image-reflector-controller"},
 	{name: NotificationController, folder: "notification", module: "github.com/fluxcd/notification-controller", main: "github.com/fluxcd/notification-controller"},
 	{name: HelmController, folder: "helm", module: "github.com/fluxcd/helm-controller", main: "github.com/fluxcd/helm-controller"},
+	{
+		name: FluxCLI, folder: "flux", module: "github.com/fluxcd/flux2/v2", main: "github.com/fluxcd/flux2/v2/cmd/flux",
+		generated: []string{"cmd/flux/manifests/none.yaml"}, // what flux install applies
+	},
 	{name: KubeStateMetrics, folder: "monitoring", module: "k8s.io/kube-state-metrics/v2", main: "k8s.io/kube-state-metrics/v2"},
 	{
 		name: Prometheus, folder: "monitoring", module: "github.com/prometheus/prometheus",

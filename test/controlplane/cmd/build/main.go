@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	wanted := flag.String("parts", "demo", "parts to build: all, demo (all but kubectl, notification-controller, helm-controller and what monitors), or names with commas between")
+	wanted := flag.String("parts", "demo", "parts to build: all, demo (all but kubectl, flux, notification-controller, helm-controller and what monitors), or names with commas between")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -31,7 +31,7 @@ func main() {
 }
 
 // optional lists the parts that the demo does not need.
-var optional = []parts.Name{parts.Kubectl, parts.NotificationController, parts.HelmController, parts.KubeStateMetrics, parts.Prometheus}
+var optional = []parts.Name{parts.Kubectl, parts.FluxCLI, parts.NotificationController, parts.HelmController, parts.KubeStateMetrics, parts.Prometheus}
 
 func choose(wanted string) []parts.Name {
 	var names []parts.Name
