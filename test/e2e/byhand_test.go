@@ -30,10 +30,7 @@ func TestPinByHandOutlivesTheParentUnlessKubectlSignsIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := ruled(t)
 			p.commit(p.rollout(c.annotation, 1))
-			env.Eventually(t, "the Rollout", func() (bool, string) {
-				err := p.Plane.Client().Get(t.Context(), client.ObjectKeyFromObject(p.Rollout()), &v1alpha1.Rollout{})
-				return err == nil, fmt.Sprint(err)
-			})
+			p.awaitRollout()
 			p.Publish(p.ConfigRelease("1.0.0"))
 			p.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 			p.pinAs(c.manager, "0.9.0")
@@ -41,10 +38,7 @@ func TestPinByHandOutlivesTheParentUnlessKubectlSignsIt(t *testing.T) {
 				return slices.Contains(env.History(r), "2 0.9.0 Succeeded")
 			})
 
-			p.commit(p.rollout(c.annotation, 2)) // once this is applied, the parent has reconciled
-			after := p.Await("what Git says", func(r *v1alpha1.Rollout) bool {
-				return r.Spec.VersionHistoryLimit != nil && *r.Spec.VersionHistoryLimit == 2
-			})
+			after := p.applied(c.annotation, 2)
 			if pinned := after.Spec.WantedVersion != nil; pinned != c.stays {
 				t.Errorf("the pin is there: %t, want %t", pinned, c.stays)
 			}
@@ -53,6 +47,25 @@ func TestPinByHandOutlivesTheParentUnlessKubectlSignsIt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// awaitRollout waits until the parent has created the Rollout.
+func (p parent) awaitRollout() {
+	p.T.Helper()
+	env.Eventually(p.T, "the Rollout", func() (bool, string) {
+		err := p.Plane.Client().Get(p.T.Context(), client.ObjectKeyFromObject(p.Rollout()), &v1alpha1.Rollout{})
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// applied lets the parent reconcile: it changes the Rollout in Git, and returns the one in
+// the cluster when the parent has applied it.
+func (p parent) applied(annotation string, limit int) *v1alpha1.Rollout {
+	p.T.Helper()
+	p.commit(p.rollout(annotation, limit))
+	return p.Await("what Git says", func(r *v1alpha1.Rollout) bool {
+		return r.Spec.VersionHistoryLimit != nil && int(*r.Spec.VersionHistoryLimit) == limit
+	})
 }
 
 // rollout returns the manifest of the Rollout shop in Git.

@@ -108,30 +108,6 @@ func gated(t *testing.T) *env.Env {
 	return s
 }
 
-// Case 1.
-func TestKubectlRunsAndCompletesTheCommandLine(t *testing.T) {
-	s := newEnv(t)
-	s.CreateFlux()
-	s.Create(s.Rollout())
-	s.Publish(s.Release("1.0.0"))
-	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
-	built, err := parts.Build(t.Context(), os.Stderr, parts.Kubectl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	henry := s.CommandLine(s.Namespace+":henry", masters)
-	kubectl := henry.Under(built[parts.Kubectl])
-	if answer := kubectl("rollouts", "explain", s.Name); answer.Code != 0 || !strings.HasPrefix(answer.Stdout, "Rollout "+s.Namespace+"/shop runs 1.0.0 (#1), Succeeded.") {
-		t.Errorf("kubectl rollouts explain: %+v", answer)
-	}
-	if answer := kubectl("rollouts", "explain"); answer.Code != 1 || !strings.Contains(answer.Stderr, "see: kubectl rollouts explain --help") {
-		t.Errorf("kubectl rollouts explain, without a name: %+v", answer)
-	}
-	if answer := kubectl("__complete", "rollouts", "explain", "sh"); answer.Stdout != "shop\n:4\n" {
-		t.Errorf("completion of a name: %+v", answer)
-	}
-}
-
 // requestsOf returns what a user has requested, except the reads of API versions.
 func requestsOf(user string) ([]string, error) {
 	all, err := plane.Audited()

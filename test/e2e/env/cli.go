@@ -71,22 +71,29 @@ func (c *CommandLine) Run(args ...string) Answer {
 	return c.answer(exec.CommandContext(c.t.Context(), c.program, args...))
 }
 
-// Under returns a function that runs a program which finds the command line on its PATH,
-// under its names as a plugin of kubectl.
+// Under returns a function that runs kubectl or flux, which finds the command line as its
+// plugin.
 func (c *CommandLine) Under(program string) func(args ...string) Answer {
 	c.t.Helper()
+	folder := c.Plugins()
+	return func(args ...string) Answer {
+		c.t.Helper()
+		command := exec.CommandContext(c.t.Context(), program, args...)
+		command.Env = append(os.Environ(), "PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"), "FLUXCD_PLUGINS="+folder)
+		return c.answer(command)
+	}
+}
+
+// Plugins returns a folder that has the command line under each of its names.
+func (c *CommandLine) Plugins() string {
+	c.t.Helper()
 	folder := c.t.TempDir()
-	for _, name := range []string{scenario.CommandLineName, "kubectl_complete-rollouts"} {
+	for _, name := range []string{scenario.CommandLineName, "kubectl_complete-rollouts", "flux-rollout"} {
 		if err := os.Symlink(c.program, filepath.Join(folder, name)); err != nil {
 			c.t.Fatal(err)
 		}
 	}
-	return func(args ...string) Answer {
-		c.t.Helper()
-		command := exec.CommandContext(c.t.Context(), program, args...)
-		command.Env = append(os.Environ(), "PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"))
-		return c.answer(command)
-	}
+	return folder
 }
 
 // Shell runs a line that the program has printed, word for word.
