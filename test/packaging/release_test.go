@@ -87,6 +87,9 @@ func TestReleaseOfTheCommandLine(t *testing.T) {
 	t.Run("the program knows its version under each name", func(t *testing.T) {
 		checkNames(t, unpacked["flux-rollout"])
 	})
+	t.Run("flux installs it as the guide says", func(t *testing.T) {
+		installWithFlux(t, files)
+	})
 	t.Run("the same commit gives the same bytes", func(t *testing.T) {
 		for name, again := range makeRelease(t) {
 			if !bytes.Equal(files[name], again) {
