@@ -3,20 +3,25 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -53,7 +58,7 @@ func (p *program) openCluster(ctx context.Context) (cluster, error) {
 	}
 	images, err := servedImages(ctx, config)
 	if err != nil {
-		return cluster{}, err
+		return cluster{}, p.notConnected(err)
 	}
 	scheme, mapper, err := newScheme(images)
 	if err != nil {
@@ -66,11 +71,48 @@ func (p *program) openCluster(ctx context.Context) (cluster, error) {
 		return cluster{}, fmt.Errorf("kubeconfig: %w", err)
 	}
 	mapper = meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{mapper, others}}
-	c, err := client.NewWithWatch(config, client.Options{HTTPClient: http, Scheme: scheme, Mapper: mapper})
+	c, err := newPatient(config, http, scheme, mapper)
 	if err != nil {
 		return cluster{}, fmt.Errorf("kubeconfig: %w", err)
 	}
 	return cluster{client: c, scheme: scheme, mapper: mapper}, nil
+}
+
+// patient is a client whose watches have no time limit. The limit of a request would end
+// each watch as well.
+type patient struct {
+	client.WithWatch
+	watches client.WithWatch
+}
+
+func newPatient(config *rest.Config, http *http.Client, scheme *runtime.Scheme, mapper meta.RESTMapper) (patient, error) {
+	limited, err := client.NewWithWatch(config, client.Options{HTTPClient: http, Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return patient{}, err //nolint:wrapcheck // the caller says what it is about
+	}
+	unlimited := *http
+	unlimited.Timeout = 0
+	watches, err := client.NewWithWatch(config, client.Options{HTTPClient: &unlimited, Scheme: scheme, Mapper: mapper})
+	return patient{limited, watches}, err //nolint:wrapcheck // the caller says what it is about
+}
+
+// Watch implements client.WithWatch.
+func (p patient) Watch(ctx context.Context, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+	return p.watches.Watch(ctx, list, options...) //nolint:wrapcheck // as the other methods
+}
+
+// notConnected says by which context of kubeconfig no API server could be asked, and why.
+func (p *program) notConnected(err error) error {
+	name := "the context of kubeconfig"
+	if config, failed := p.kubeconfig.ToRawKubeConfigLoader().RawConfig(); failed == nil {
+		if chosen := cmp.Or(ptr.Deref(p.kubeconfig.Context, ""), config.CurrentContext); chosen != "" {
+			name = "context " + chosen
+		}
+	}
+	if apierrors.IsUnauthorized(err) {
+		return fmt.Errorf("%s: the API server does not accept your credentials: log in again, or choose another context with --context", name)
+	}
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // servedImages returns the version of Flux's image API that is served; the newest one if
@@ -104,7 +146,8 @@ func servedImages(ctx context.Context, config *rest.Config) (string, error) {
 func newScheme(images string) (*runtime.Scheme, meta.RESTMapper, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(
-		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, coordinationv1.AddToScheme, sourcev1.AddToScheme, kustomizev1.AddToScheme, helmv2.AddToScheme)
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, coordinationv1.AddToScheme,
+		sourcev1.AddToScheme, kustomizev1.AddToScheme, helmv2.AddToScheme)
 	if err := builder.AddToScheme(scheme); err != nil {
 		return nil, nil, fmt.Errorf("register kinds: %w", err)
 	}
@@ -123,7 +166,7 @@ func newScheme(images string) (*runtime.Scheme, meta.RESTMapper, error) {
 
 func scopeOf(kind schema.GroupVersionKind) meta.RESTScope {
 	switch kind.Kind {
-	case "ClusterRolloutSchedule", "Namespace", "SelfSubjectReview", "SelfSubjectAccessReview":
+	case "ClusterRolloutSchedule", "CustomResourceDefinition", "Namespace", "SelfSubjectReview", "SelfSubjectAccessReview":
 		return meta.RESTScopeRoot
 	}
 	return meta.RESTScopeNamespace

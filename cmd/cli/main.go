@@ -17,14 +17,18 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // identities that kubeconfig can name
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/fluxrollouts/rollout-controller/internal/show"
 )
 
 func main() {
+	beSilent()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	called, args := calledAs(os.Args, os.Getenv)
 	p := newProgram(called, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
@@ -36,6 +40,13 @@ func main() {
 	}
 	stop()
 	os.Exit(code)
+}
+
+// beSilent discards the logs of libraries. They repeat requests that failed, and log each
+// of them; this program says it once.
+func beSilent() {
+	klog.SetLogger(logr.Discard())
+	log.SetLogger(logr.Discard())
 }
 
 func styleOf(file *os.File) show.Style {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,18 +67,18 @@ func (w *waiting) run(ctx context.Context, name string) error {
 	}
 	limited, stop := context.WithTimeout(ctx, w.timeout)
 	defer stop()
-	_, err = watchtools.UntilWithSync(limited, one(c, namespace, name), &v1alpha1.Rollout{}, w.exists(namespace, name),
+	readable, link := newLink(limited, w.program)
+	defer link.stop(nil)
+	where := client.ListOptions{Namespace: namespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", name)}
+	_, err = watchtools.UntilWithSync(readable, link.rollouts(c, where), &v1alpha1.Rollout{}, w.exists(namespace, name),
 		func(event watch.Event) (bool, error) { return w.look(goal, event) })
-	if limited.Err() != nil && ctx.Err() == nil {
-		return exit{timeRanOut, fmt.Errorf("time ran out: %s", w.said)}
+	switch refused := link.refused(); {
+	case refused != nil:
+		return refused
+	case limited.Err() != nil && ctx.Err() == nil:
+		return exit{timeRanOut, fmt.Errorf("time ran out: %s", cmp.Or(w.said, "nothing was seen of the Rollout"))}
 	}
 	return err //nolint:wrapcheck // it is an answer of this program
-}
-
-// one reads one Rollout. The informer above it begins again where a watch ends, also when
-// the API server was away.
-func one(c cluster, namespace, name string) cache.ListerWatcher {
-	return listsAndWatches(c, client.ListOptions{Namespace: namespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", name)})
 }
 
 // exists ends the wait if there is no such Rollout.

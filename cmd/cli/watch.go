@@ -13,9 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -67,10 +64,12 @@ func (w *watching) run(ctx context.Context, names []string) error {
 		return err
 	}
 	changes := make(chan changed, pageSize)
-	go follow(ctx, c, namespace, changes)
+	readable, link := newLink(ctx, w.program)
+	defer link.stop(nil)
+	go follow(readable, link.rollouts(c, client.ListOptions{Namespace: namespace}), changes)
 	s := &screen{watching: w, names: names, lines: map[string]*v1alpha1.Rollout{}, last: map[string]string{}}
-	s.follow(ctx, changes)
-	return nil
+	s.follow(readable, changes)
+	return link.refused()
 }
 
 // changed is a Rollout as it is now; gone is true if it was deleted.
@@ -81,7 +80,7 @@ type changed struct {
 
 // follow sends each change of a Rollout until the context ends. It goes on after the API
 // server was away.
-func follow(ctx context.Context, c cluster, namespace string, changes chan<- changed) {
+func follow(ctx context.Context, from cache.ListerWatcher, changes chan<- changed) {
 	send := func(object any, gone bool) {
 		if deleted, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = deleted.Obj
@@ -94,7 +93,7 @@ func follow(ctx context.Context, c cluster, namespace string, changes chan<- cha
 		}
 	}
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: listsAndWatches(c, client.ListOptions{Namespace: namespace}), ObjectType: &v1alpha1.Rollout{},
+		ListerWatcher: from, ObjectType: &v1alpha1.Rollout{},
 		Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(o any) { send(o, false) },
 			UpdateFunc: func(_, o any) { send(o, false) },
@@ -102,24 +101,6 @@ func follow(ctx context.Context, c cluster, namespace string, changes chan<- cha
 		},
 	})
 	controller.RunWithContext(ctx)
-}
-
-// listsAndWatches reads Rollouts for an informer.
-func listsAndWatches(c cluster, where client.ListOptions) cache.ListerWatcher {
-	options := func(raw metav1.ListOptions) *client.ListOptions {
-		all := where
-		all.Raw = &raw
-		return &all
-	}
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
-			list := &v1alpha1.RolloutList{}
-			return list, c.client.List(ctx, list, options(raw))
-		},
-		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
-			return c.client.Watch(ctx, &v1alpha1.RolloutList{}, options(raw))
-		},
-	}
 }
 
 // screen is what is shown of the Rollouts that are followed.
