@@ -46,3 +46,13 @@ func TestConnectionThatFailsIsSaidInOneLineThatNamesTheContext(t *testing.T) {
 		})
 	}
 }
+
+func TestVersionOfTheProgramIsSaidWithoutAConnection(t *testing.T) {
+	const refused = "http://127.0.0.1:1"
+	if got := runAt(t.Context(), t, refused, until{}, "version", "--client"); got.Code != 0 || got.Out != "flux-rollout dev\n" || got.Err != "" {
+		t.Errorf("with --client: %+v", got)
+	}
+	if got := runAt(t.Context(), t, refused, until{}, "version"); got.Code != failed || got.Out != "flux-rollout dev\n" || !strings.Contains(got.Err, "context here: ") {
+		t.Errorf("without --client: %+v", got)
+	}
+}

@@ -5,9 +5,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 	"sync"
-	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
@@ -15,7 +14,6 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationk8sv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -26,7 +24,6 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/lint"
-	"github.com/fluxrollouts/rollout-controller/internal/show"
 )
 
 type checking struct {
@@ -39,7 +36,10 @@ func newDoctor(p *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Find mistakes in a cluster, and see whether the controller works",
 		Long: `Check the installation, and lint the objects of the namespace or, with -A, of all
-namespaces. Exit code 2 if something is wrong.`,
+namespaces. Exit code 2 if something is wrong.
+
+The installation is what the API server serves, the CustomResourceDefinitions, the
+Deployments of the controller and their Leases.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
@@ -78,19 +78,28 @@ func (c *checking) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	objects, installation := c.read(ctx, open, namespace)
-	installation = append(installation, c.leader(ctx, open)...)
+	objects, findings := c.read(ctx, open, namespace)
+	health := c.installation(ctx, open)
+	findings = append(findings, health.findings()...)
+	unserved, notChecked := health.unserved(objects)
+	findings = append(findings, unserved...)
+	leftovers := c.leftovers(objects)
 	result := lint.Cluster(objects, options)
-	result.Findings = append(installation, result.Findings...)
+	result.Findings = slices.Concat(findings, leftovers, without(result.Findings, leftovers))
+	result.NotChecked = append(notChecked, result.NotChecked...)
 	return c.report(result)
 }
 
-// Rules about the installation, which no manifest can break.
+// Rules about a cluster, which no manifest can break.
 const (
 	notServed  = "D101"
 	notAllowed = "D102"
+	olderCRD   = "D103"
+	newerCRD   = "D104"
 	noLeader   = "D201"
 	leaderLate = "D202"
+	noInstance = "D203"
+	leftover   = "D301"
 )
 
 // read lists everything that is examined at once.
@@ -152,41 +161,4 @@ func unread(kind schema.GroupVersionKind, err error) []lint.Finding {
 		}}
 	}
 	return []lint.Finding{{Rule: notAllowed, Severity: lint.SeverityError, Message: fmt.Sprintf("%ss could not be read: %s", kind.Kind, err)}}
-}
-
-// leaseName is in the name of each lease of the controller. Shards add to it.
-const leaseName = "8108ddc4.kuberik.com"
-
-// leaseGrace is how long after its last renewal a lease counts as held. The controller
-// renews every two seconds.
-const leaseGrace = time.Minute
-
-// leader looks for a controller that holds its lease.
-func (c *checking) leader(ctx context.Context, open cluster) []lint.Finding {
-	leases := &coordinationk8sv1.LeaseList{}
-	if err := open.client.List(ctx, leases); err != nil {
-		return unread(coordinationk8sv1.SchemeGroupVersion.WithKind("Lease"), err)
-	}
-	found := false
-	var late []lint.Finding
-	for i := range leases.Items {
-		lease := &leases.Items[i]
-		if !strings.Contains(lease.Name, leaseName) || lease.Spec.RenewTime == nil {
-			continue
-		}
-		found = true
-		if age := c.now().Sub(lease.Spec.RenewTime.Time); age > leaseGrace {
-			late = append(late, lint.Finding{
-				Rule: leaderLate, Severity: lint.SeverityError, Object: "Lease " + lease.Namespace + "/" + lease.Name,
-				Message: "was last renewed " + show.Span(age) + " ago: this controller does not run", Remedy: "look at the pods and logs of the controller; a lease that nobody uses any more can be deleted",
-			})
-		}
-	}
-	if !found {
-		return []lint.Finding{{
-			Rule: noLeader, Severity: lint.SeverityError,
-			Message: "no controller holds a lease", Remedy: "install the controller, or look at the logs of its pods. With --leader-elect=false it holds none",
-		}}
-	}
-	return late
 }

@@ -4,13 +4,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,6 +36,28 @@ type recording struct {
 	anonymous bool
 	// before is called before a patch is answered.
 	before func() error
+}
+
+// withoutKinds makes reads of some kinds fail: those that the API server does not serve,
+// and those that the user may not read. Each list has names of kinds, with commas between.
+func (r *recording) withoutKinds(unserved, forbidden string) error {
+	for _, kind := range examined {
+		var err error
+		switch {
+		case slices.Contains(strings.Split(unserved, ","), kind.Kind):
+			err = &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
+		case slices.Contains(strings.Split(forbidden, ","), kind.Kind):
+			err = apierrors.NewForbidden(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, "", errors.New("no right"))
+		default:
+			continue
+		}
+		example := &unstructured.Unstructured{}
+		example.SetGroupVersionKind(kind)
+		if err := r.facts.Fail(example, err); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func openRecording(objects, patches string) (cluster, *recording, error) {

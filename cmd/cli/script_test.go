@@ -77,6 +77,9 @@ func scripted(ts *testscript.TestScript) *program {
 		if err != nil {
 			return cluster{}, err
 		}
+		if err := fake.withoutKinds(ts.Getenv("UNSERVED"), ts.Getenv("FORBIDDEN")); err != nil {
+			return cluster{}, err
+		}
 		fake.before, fake.anonymous = changesMeanwhile(ts, fake), ts.Getenv("ANONYMOUS") != ""
 		return c, nil
 	}
