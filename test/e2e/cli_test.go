@@ -77,7 +77,7 @@ func TestCommandLineExplainsAHoldAndItsRemedyLetsTheReleaseGo(t *testing.T) {
 		"trace deploy/shop":  {"Deployment/" + s.Namespace + "/shop ◀ Kustomization/", "◀ Rollout/", "#2 ◀ ImagePolicy/"},
 		"get":                {"shop  1.1.0    Succeeded", "up to date"},
 		"get -o name":        {"rollout.kuberik.com/shop\n"},
-		"version":            {"flux-rollout dev"},
+		"version":            {"flux-rollout dev\n", "controller: there is no Deployment", "CRDs v1alpha1: 5 kinds, with the fields that this program knows\n"},
 		"simulate " + s.Name: {"then nothing more, however long one waits"},
 	} {
 		answer := alice.MustRun(strings.Fields(verb)...)
@@ -97,7 +97,12 @@ func TestCommandLineExplainsAHoldAndItsRemedyLetsTheReleaseGo(t *testing.T) {
 // gated returns an application that runs 1.0.0, while a gate holds 1.1.0.
 func gated(t *testing.T) *env.Env {
 	t.Helper()
-	s := newEnv(t)
+	return gatedIn(newEnv(t))
+}
+
+// gatedIn makes an application run 1.0.0, while a gate holds 1.1.0.
+func gatedIn(s *env.Env) *env.Env {
+	s.T.Helper()
 	s.CreateFlux()
 	s.Create(s.Rollout())
 	s.Publish(s.Release("1.0.0"))
@@ -134,7 +139,7 @@ func TestCommandLinePinsRollsBackAndNamesWhoDidIt(t *testing.T) {
 	if unasked.Code != 1 || s.Live().Pinned() != "" {
 		t.Errorf("without -y, where nobody can be asked, it went on: %+v", unasked)
 	}
-	bob.MustRun("rollback", s.Name, "-m", "1.1.0 is slow", "-y")
+	asForetold(t, bob, "rollback", s.Name, "-m", "1.1.0 is slow")
 	done := s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 	entry := done.Current()
 	if *entry.Message != "1.1.0 is slow" || entry.TriggeredBy.Name != s.Namespace+":bob" {
@@ -148,7 +153,7 @@ func TestCommandLinePinsRollsBackAndNamesWhoDidIt(t *testing.T) {
 			t.Errorf("%q: %+v", refused, answer)
 		}
 	}
-	bob.MustRun("unpin", s.Name, "-y")
+	asForetold(t, bob, "unpin", s.Name)
 	s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 	history := bob.MustRun("history", s.Name, "-o", "jsonpath={range .entries[*]}{.version.tag} {.bakeStatus}{\"\\n\"}{end}")
 	if diff := cmp.Diff("1.0.0 Succeeded\n1.1.0 Succeeded\n1.0.0 Succeeded\n1.1.0 Succeeded\n", history); diff != "" {
@@ -167,6 +172,17 @@ func TestCommandLinePinsRollsBackAndNamesWhoDidIt(t *testing.T) {
 	patch := "patch kuberik.com/rollouts " + s.Namespace + "/shop"
 	if diff := cmp.Diff([]string{patch, patch}, writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+// asForetold makes a change, and checks that a dry run has foretold what it then says. The
+// caller checks what happens.
+func asForetold(t *testing.T, user *env.CommandLine, args ...string) {
+	t.Helper()
+	foretold := user.MustRun(append(args, "--dry-run")...)
+	effect, _, _ := strings.Cut(user.MustRun(append(args, "-y")...), "\n")
+	if diff := cmp.Diff(foretold, effect+"\n"); diff != "" || !strings.Contains(effect, " → ") {
+		t.Errorf("%q was foretold as %q (-foretold +said):\n%s", args, foretold, diff)
 	}
 }
 

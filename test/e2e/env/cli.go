@@ -14,7 +14,9 @@ import (
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/fluxrollouts/rollout-controller/test/faults/wire"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
@@ -23,6 +25,7 @@ type CommandLine struct {
 	t          *testing.T
 	program    string
 	kubeconfig string
+	namespace  string
 }
 
 // Answer is what a command has printed, and its exit code.
@@ -52,7 +55,7 @@ func (e *Env) CommandLine(user string, groups ...string) *CommandLine {
 	if err := inNamespace(kubeconfig, e.Namespace, config); err != nil {
 		e.T.Fatal(err)
 	}
-	return &CommandLine{e.T, program, config}
+	return &CommandLine{e.T, program, config, e.Namespace}
 }
 
 // inNamespace writes a kubeconfig whose context has a namespace.
@@ -107,16 +110,62 @@ func (c *CommandLine) answer(command *exec.Cmd) Answer {
 	c.t.Helper()
 	var out, err bytes.Buffer
 	command.Stdout, command.Stderr = &out, &err
-	if command.Env == nil {
-		command.Env = os.Environ()
-	}
-	command.Env = append(command.Env, "KUBECONFIG="+c.kubeconfig, "PROGRAM="+c.program, "TZ=UTC")
-	failure := command.Run()
+	failure := c.command(command).Run()
 	var exit *exec.ExitError
 	if failure != nil && !errors.As(failure, &exit) {
 		c.t.Fatalf("run %s: %v", command, failure)
 	}
 	return Answer{out.String(), err.String(), command.ProcessState.ExitCode()}
+}
+
+// command sets the environment of a command.
+func (c *CommandLine) command(command *exec.Cmd) *exec.Cmd {
+	if command.Env == nil {
+		command.Env = os.Environ()
+	}
+	command.Env = append(command.Env, "KUBECONFIG="+c.kubeconfig, "PROGRAM="+c.program, "TZ=UTC")
+	return command
+}
+
+// Through returns the program of the same user, whose requests go through a wire that the
+// test can break. The API server itself is shared with other tests.
+func (c *CommandLine) Through() (*CommandLine, *wire.Wire) {
+	c.t.Helper()
+	w, err := wire.Open(c.kubeconfig)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(w.Close)
+	kubeconfig := filepath.Join(c.t.TempDir(), "kubeconfig")
+	if err := errors.Join(w.WriteKubeconfig(kubeconfig), inNamespace(kubeconfig, c.namespace, kubeconfig)); err != nil {
+		c.t.Fatal(err)
+	}
+	return &CommandLine{c.t, c.program, kubeconfig, c.namespace}, w
+}
+
+// Credentials returns those of the user.
+func (c *CommandLine) Credentials() *clientcmdapi.AuthInfo {
+	c.t.Helper()
+	config, err := clientcmd.LoadFromFile(c.kubeconfig)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
+}
+
+// AddContext adds a context with other credentials to the kubeconfig.
+func (c *CommandLine) AddContext(name string, user *clientcmdapi.AuthInfo) {
+	c.t.Helper()
+	config, err := clientcmd.LoadFromFile(c.kubeconfig)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	added := config.Contexts[config.CurrentContext].DeepCopy()
+	added.AuthInfo = name
+	config.AuthInfos[name], config.Contexts[name] = user, added
+	if err := clientcmd.WriteToFile(*config, c.kubeconfig); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // MustRun runs the program, and fails the test if the exit code is not 0.
