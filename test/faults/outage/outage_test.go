@@ -7,6 +7,7 @@ package outage
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,11 +46,31 @@ func TestAPIServerIsKilledAndStarted(t *testing.T) {
 	s := begin(t)
 	server := s.plane.Part(parts.APIServer)
 	kill, start := s.kill(server), s.start(server)
+	followed := s.follow("1.4.0")
 	s.round(deploying, kill, moment, start)
 	s.round(baking, kill, moment, start)
 	s.round(deploying, kill, long, start)
 	s.round(baking, kill, long, start)
+	followed()
 	s.end(reported)
+}
+
+// follow starts the command line's wait and watch, which have to go on after each outage.
+// The returned function checks that they have seen the version.
+func (s *series) follow(version string) (seen func()) {
+	s.t.Helper()
+	user := s.baked.CommandLine("follower", "system:masters")
+	wait := user.Start("wait", s.baked.Name, "--for=version="+version, "--timeout=1h")
+	watch := user.Start("watch", s.baked.Name)
+	return func() {
+		s.t.Helper()
+		if ended := wait.End(); ended.Code != 0 || !strings.Contains(ended.Stderr, "Rollouts can be read again") {
+			s.t.Errorf("the wait for %s ended with %+v", version, ended)
+		}
+		watch.AwaitText(s.baked.Namespace + "/shop  " + version + " (#5)  Succeeded")
+		watch.Kill()
+		watch.End()
+	}
 }
 
 func TestEtcdIsKilledAndFrozen(t *testing.T) {
