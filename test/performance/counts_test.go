@@ -18,6 +18,7 @@ import (
 var counts = []string{
 	"wave.status", "wave.repository", "wave.kustomization", "wave.events", "wave.reads", "wave.others",
 	"bake.status", "bake.events", "bake.checks", "bake.reads", "rest.requests", "storm.writes", "restart.writes",
+	"cli.get.pages", "cli.explain.requests",
 }
 
 // TestRequestsToTheAPIServer runs the benchmark with small fleets. It checks only the
@@ -39,7 +40,7 @@ func TestRequestsToTheAPIServer(t *testing.T) {
 		{size: size{20, 1}, Waves: 1, Rest: time.Second},
 		{size: size{20, 5}, Waves: 1, Floor: true, Rest: time.Second},
 	} {
-		p.Bakes, p.Storm = 1, 2
+		p.Bakes, p.Storm, p.CommandLine = 1, 2, true
 		t.Run(p.size.String(), func(t *testing.T) {
 			b, err := newBench(t.Context(), setting{p.Rollouts, p.Namespaces, "", 2 * time.Second}, program, t.Output())
 			if err != nil {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
@@ -53,7 +54,7 @@ type figure struct {
 	meaning string // below it
 }
 
-// catalogue contains all figures, in the order in which they are shown.
+// catalogue contains the figures of the controller, in the order in which they are shown.
 var catalogue = []figure{
 	{"wave.time", "s", "wave: all targets written", "From the moment when the first ImagePolicy is about to name the release until a watch has shown the release in every target. The median of the waves."},
 	{"wave.floor", "s", "wave: the same by a bare client", "The same time when the bare client makes the writes: see *The floor*."},
@@ -97,9 +98,28 @@ var catalogue = []figure{
 	{"metrics.size", "MB", "size of a scrape", "The text of `/metrics` at the end, uncompressed."},
 }
 
+// commandLineFigures are the figures of the command line, in the order in which they are
+// shown.
+var commandLineFigures = []figure{
+	{"cli.start", "ms", "`version`: from start to end", "What every command takes at least."},
+	{"cli.get.first", "ms", "`get -A`: first line", "From the start of the process to the first byte of the list."},
+	{"cli.get.time", "s", "`get -A`: whole list", "From the start to the end of the process."},
+	{"cli.kubectl.time", "s", "`kubectl get rollouts -A`", "The same list by kubectl, in pages of the same size. The two programs run in turn."},
+	{"cli.get.ratio", "", "`get -A`: ratio of the two times", "The first time divided by the second."},
+	{"cli.get.pages", "", "`get -A`: requests per page", fmt.Sprintf("All requests for objects, by the API server's own count, for each %d Rollouts.", pageOfRollouts)},
+	{"cli.get.memory", "MiB", "`get -A`: memory", "The most resident memory (`VmHWM`), with those pages of the program's file that are in memory."},
+	{"cli.kubectl.memory", "MiB", "`kubectl get rollouts -A`: memory", "As above."},
+	{"cli.get.memoryratio", "", "`get -A`: ratio of the two", "The memory of the command line divided by that of kubectl."},
+	{"cli.explain.time", "ms", "`explain`: time", "From the start to the end of the process, for one Rollout."},
+	{"cli.explain.requests", "", "`explain`: requests", "All requests for objects, by the API server's own count. One more, which is not counted, is for the served version of Flux's image API."},
+	{"cli.simulate.year", "s", "`simulate --next 366d`: time", "One Rollout with a release that a gate holds, and a schedule that opens and closes on each working day. The gate and the schedule are in a file."},
+	{"cli.simulate.fleet", "s", "`simulate -A --next 7d`: time", "All Rollouts of the fleet."},
+	{"cli.simulate.memory", "MiB", "`simulate -A --next 7d`: memory", "As above."},
+}
+
 // figureOf returns the figure with a key.
 func figureOf(key string) (figure, bool) {
-	for _, f := range catalogue {
+	for _, f := range slices.Concat(catalogue, commandLineFigures) {
 		if f.key == key {
 			return f, true
 		}

@@ -24,6 +24,8 @@ type plan struct {
 	Bakes int
 	// Storm is how often each HealthCheck and gate changes. It needs Bakes.
 	Storm int
+	// CommandLine defines whether the command line is measured as well.
+	CommandLine bool
 	// Rest is how long nothing happens.
 	Rest time.Duration
 	// Profiles is the folder for profiles. There are none if it is empty.
@@ -45,7 +47,7 @@ func (b *bench) measure(ctx context.Context, p plan) (measured, error) {
 	}
 	b.print("began: ready after %s", took)
 	for _, step := range []func(context.Context, plan, measured) error{
-		b.measureWaves, b.measureRest, b.measureSingles, b.measureBakes, b.measureStorm, b.measureRestart,
+		b.measureWaves, b.measureRest, b.measureSingles, b.measureBakes, b.measureStorm, b.measureCommandLine, b.measureRestart,
 	} {
 		if err := step(ctx, p, m); err != nil {
 			return m, err

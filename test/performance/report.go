@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -77,13 +78,13 @@ func bySize(results []result) []result {
 
 // table has a row per figure, and a column per fleet and for the expectation. Values out
 // of range are marked.
-func (r report) table() [][]string {
+func (r report) table(of []figure) [][]string {
 	head := []string{"Figure"}
 	for _, result := range r.results {
 		head = append(head, result.String())
 	}
 	rows := [][]string{append(head, "Expected")}
-	for _, f := range catalogue {
+	for _, f := range of {
 		row, found := []string{strings.TrimSuffix(f.title+" ("+f.unit+")", " ()")}, false
 		for _, result := range r.results {
 			value, measured := result.Figures[f.key]
@@ -132,9 +133,16 @@ func shown(value float64) string {
 	return strconv.FormatFloat(value, 'f', max(0, min(digits, 3)), 64)
 }
 
-// writeText prints the table on a terminal.
+// writeText prints the tables on a terminal.
 func (r report) writeText(w io.Writer) error {
-	rows := r.table()
+	err := writeRows(w, r.table(catalogue))
+	if of := r.ofCommandLine(); len(of.results) > 0 {
+		err = errors.Join(err, writeRows(w, of.table(commandLineFigures)))
+	}
+	return err
+}
+
+func writeRows(w io.Writer, rows [][]string) error {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
@@ -159,8 +167,13 @@ func (r report) writePage(w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	commandLine, err := r.commandLine()
+	if err != nil {
+		return err
+	}
 	return text.Execute(w, map[string]any{
-		"Machine": r.machine, "Limit": memoryLimit, "Table": markdown(r.table()), "Plots": r.plots(), "Figures": r.explained(),
+		"Machine": r.machine, "Limit": memoryLimit, "Table": markdown(r.table(catalogue)), "Plots": r.plots(), "Figures": r.explained(catalogue),
+		"CommandLine": commandLine,
 	})
 }
 
@@ -176,9 +189,9 @@ func markdown(rows [][]string) string {
 }
 
 // explained explains the measured figures.
-func (r report) explained() string {
+func (r report) explained(of []figure) string {
 	var text strings.Builder
-	for _, f := range catalogue {
+	for _, f := range of {
 		if slices.ContainsFunc(r.results, func(r result) bool { _, ok := r.Figures[f.key]; return ok }) {
 			text.WriteString("| " + f.title + " | `" + f.key + "` | " + f.meaning + " |\n")
 		}

@@ -33,7 +33,7 @@ func TestTableComparesFleetsAndMarksWhatIsOutOfRange(t *testing.T) {
 		{"wave: the same, to that among 100", "", "1.50 (!)", "≤ 1.2 at 10,000"},
 		{"restart: writes", "0", "0", "0"},
 	}
-	if diff := cmp.Diff(want, reported().table()); diff != "" {
+	if diff := cmp.Diff(want, reported().table(catalogue)); diff != "" {
 		t.Errorf("the table (-want +got):\n%s", diff)
 	}
 }
@@ -72,5 +72,82 @@ func TestPageHasTheTableThePlotsAndWhatTheyMean(t *testing.T) {
 		if !strings.Contains(page.String(), part) {
 			t.Errorf("the page lacks %q:\n%s", part, page.String())
 		}
+	}
+}
+
+func withCommandLine() report {
+	r := reported()
+	r.Commit = "abc1234"
+	r.results[1].Figures["cli.start"] = 42
+	return r
+}
+
+func TestPageHasASectionAboutTheCommandLineIfItWasMeasured(t *testing.T) {
+	var page bytes.Buffer
+	if err := withCommandLine().writePage(&page); err != nil {
+		t.Fatal(err)
+	}
+	const row = "| Figure | 10,000 in 100 namespaces | Expected |\n| --- | ---: | --- |\n| `version`: from start to end (ms) | 42 |  |\n"
+	if strings.Count(page.String(), "\n## The command line\n") != 1 || !strings.Contains(page.String(), row) {
+		t.Errorf("the page lacks the section, or %q:\n%s", row, page.String())
+	}
+	if before, _, _ := strings.Cut(page.String(), "## The command line"); strings.Contains(before, "cli.start") {
+		t.Error("the figures of the command line are among those of the controller")
+	}
+}
+
+func TestSectionIsReplacedAndTheRestIsKept(t *testing.T) {
+	r := withCommandLine()
+	section, err := r.commandLine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, pageOf := range map[string]func() report{"none before": reported, "one before": withCommandLine} {
+		t.Run(name, func(t *testing.T) {
+			before := pageOf()
+			before.Commit = "earlier"
+			var page, want bytes.Buffer
+			if err := before.writePage(&page); err != nil {
+				t.Fatal(err)
+			}
+			got := withSection(page.String(), section)
+			both := before
+			both.results = r.results
+			if err := both.writePage(&want); err != nil {
+				t.Fatal(err)
+			}
+			start, end := "\n## The command line\n", following
+			if !strings.Contains(got, "\n"+section+"\n") || !strings.Contains(got, "commit `earlier`") {
+				t.Errorf("the new section, or the old commit of the rest, is missing:\n%s", got)
+			}
+			if diff := cmp.Diff(without(want.String(), start, end), without(got, start, end)); diff != "" {
+				t.Errorf("the rest of the page (-want +got):\n%s", diff)
+			}
+			if again := withSection(got, section); again != got {
+				t.Errorf("the second time (-first +second):\n%s", cmp.Diff(got, again))
+			}
+		})
+	}
+}
+
+// without returns a text without what is between two marks.
+func without(text, start, end string) string {
+	before, rest, _ := strings.Cut(text, start)
+	_, after, _ := strings.Cut(rest, end)
+	return before + start + end + after
+}
+
+func TestOnlyTheCommandLineIsMeasuredAlone(t *testing.T) {
+	r := runner{plans: whole}
+	if err := r.only("cli"); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range r.plans {
+		if want := (plan{size: p.size, CommandLine: true}); p != want {
+			t.Errorf("the plan is %+v, want %+v", p, want)
+		}
+	}
+	if !r.sectionOnly || !r.partial {
+		t.Error("the run would not write the section, or would write the whole page")
 	}
 }

@@ -30,7 +30,7 @@ var whole = []plan{
 	yardstick,
 	againstFloor(size{10000, 1}, 1),
 	yardstick,
-	againstFloor(size{10000, 100}, 1),
+	againstFloor(size{10000, 100}, 1).andCommandLine(),
 	yardstick,
 	againstFloor(size{1000, 1}, thousandWaves),
 	againstFloor(size{1000, 100}, thousandWaves),
@@ -48,10 +48,17 @@ func againstFloor(s size, waves int) plan {
 	return plan{size: s, Waves: waves, Floor: true, Singles: 100, Bakes: bakes, Storm: flaps, Rest: 20 * time.Second}
 }
 
+// andCommandLine returns the plan with the command line.
+func (p plan) andCommandLine() plan {
+	p.CommandLine = true
+	return p
+}
+
 // runner measures one fleet after the other, checks the results and reports them.
 type runner struct {
 	plans          []plan
 	partial        bool // some measurements are left out
+	sectionOnly    bool // all are but those of the command line
 	logs, profiles string
 	progress       io.Writer
 }
@@ -77,8 +84,11 @@ func (r *runner) choose(fleets string) error {
 	return nil
 }
 
+// commandLineOnly is the scenario of the command line.
+const commandLineOnly = "cli"
+
 // scenarios are the scenarios that can be left out.
-var scenarios = []string{"waves", "floor", "rest", "singles", "bake", "storm"}
+var scenarios = []string{"waves", "floor", "rest", "singles", "bake", "storm", commandLineOnly}
 
 // only removes the scenarios that are not named from the plans. The floor includes waves,
 // and a storm includes a bake.
@@ -86,6 +96,7 @@ func (r *runner) only(names string) error {
 	if names == "" {
 		return nil
 	}
+	r.sectionOnly = names == commandLineOnly
 	wanted := map[string]bool{}
 	for _, name := range strings.Split(names, ",") {
 		if !slices.Contains(scenarios, name) {
@@ -117,6 +128,7 @@ func (p plan) with(wanted map[string]bool) plan {
 	if !wanted["storm"] {
 		p.Storm = 0
 	}
+	p.CommandLine = wanted[commandLineOnly]
 	if !wanted["bake"] {
 		p.Bakes = min(p.Bakes, p.Storm, 1)
 	}
@@ -144,6 +156,7 @@ func (r *runner) run(ctx context.Context) error {
 	relate(found.results)
 	found.results = bySize(found.results)
 	found.machine = describe(began, programs)
+	r.sectionOnly = r.sectionOnly && failed == nil
 	return errors.Join(failed, r.conclude(found, failed == nil && !r.partial))
 }
 
@@ -166,23 +179,42 @@ func (r *runner) measure(ctx context.Context, p plan, path string, found *report
 	return nil
 }
 
-// conclude prints the table, stores the report and returns the figures out of range. Only
-// a run that has measured everything writes the page of the documentation.
+// conclude prints the tables, stores the report and returns the figures out of range.
 func (r *runner) conclude(found report, complete bool) error {
 	_, _ = fmt.Fprintln(r.progress)
 	err := found.writeText(r.progress)
 	var text bytes.Buffer
-	err = errors.Join(err, found.writePage(&text))
-	paths := []string{filepath.Join(parts.Root(), "bin", "performance.md")}
-	if complete {
-		paths = append(paths, filepath.Join(parts.Root(), "docs", "performance.md"))
-	}
-	for _, path := range paths {
-		err = errors.Join(err, os.WriteFile(path, text.Bytes(), 0o644))
-		_, _ = fmt.Fprintf(r.progress, "\nThe report is in %s.\n", path)
+	err = errors.Join(err, found.writePage(&text), r.store(text.Bytes(), "bin", "performance.md"))
+	switch {
+	case complete:
+		err = errors.Join(err, r.store(text.Bytes(), documented...))
+	case r.sectionOnly:
+		err = errors.Join(err, r.storeSection(found))
 	}
 	for _, wrong := range check(found.expectations, found.results, complete) {
 		err = errors.Join(err, errors.New(wrong))
 	}
 	return err
+}
+
+// documented is the page of the documentation. A run that has measured everything writes
+// it. A run that has measured only the command line writes one section of it.
+var documented = []string{"docs", "performance.md"}
+
+func (r *runner) storeSection(found report) error {
+	section, err := found.commandLine()
+	if err != nil || section == "" {
+		return err
+	}
+	page, err := os.ReadFile(filepath.Join(parts.Root(), filepath.Join(documented...)))
+	if err != nil {
+		return err
+	}
+	return r.store([]byte(withSection(string(page), section)), documented...)
+}
+
+func (r *runner) store(text []byte, path ...string) error {
+	file := filepath.Join(parts.Root(), filepath.Join(path...))
+	_, _ = fmt.Fprintf(r.progress, "\nThe report is in %s.\n", file)
+	return os.WriteFile(file, text, 0o644)
 }
