@@ -217,8 +217,8 @@ reliability: ## Run the tests of faults and write what they saw to docs/reliabil
 	@go run ./test/faults/cmd/table -in bin/faults
 
 .PHONY: bench
-bench: ## Measure 10,000 Rollouts and write docs/performance.md; BENCH_ARGS are its arguments.
-	@go run ./test/controlplane/cmd/build -parts etcd,kube-apiserver
+bench: ## Measure 10,000 Rollouts and the command line, and write docs/performance.md; BENCH_ARGS are its arguments.
+	@go run ./test/controlplane/cmd/build -parts etcd,kube-apiserver,kubectl
 	@go run -buildvcs=false ./test/performance $(BENCH_ARGS)
 
 .PHONY: fuzz

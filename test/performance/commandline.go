@@ -110,27 +110,30 @@ func (c *commandLine) measureStart(ctx context.Context, m measured) error {
 
 // measureGet lists all Rollouts, in turn with kubectl.
 func (c *commandLine) measureGet(ctx context.Context, m measured) error {
-	own := c.command("get", "-A")
-	requests, err := c.requestsOf(ctx, own)
+	get := c.command("get", "-A")
+	requests, err := c.requestsOf(ctx, get)
 	if err != nil {
 		return err
 	}
-	m["cli.get.pages"] = float64(requests) / float64((c.rollouts+pageOfRollouts-1)/pageOfRollouts)
-	all, err := repeat(ctx, repeats, c.complete(own), c.complete(func(ctx context.Context) (call, error) {
+	all, err := repeat(ctx, repeats, c.complete(get), c.complete(func(ctx context.Context) (call, error) {
 		return runProgram(ctx, c.environment, c.kubectl, "get", "rollouts.kuberik.com", "-A", fmt.Sprintf("--chunk-size=%d", pageOfRollouts))
 	}))
 	if err != nil {
 		return err
 	}
-	ours, kubectl := all[0], all[1]
+	m["cli.get.pages"] = float64(requests) / float64((c.rollouts+pageOfRollouts-1)/pageOfRollouts)
+	compareLists(all[0], all[1], m)
+	c.print("get -A: first byte after %.0f ms, all after %.3g s, %.0f MiB; kubectl %.3g s, %.0f MiB",
+		m["cli.get.first"], m["cli.get.time"], m["cli.get.memory"], m["cli.kubectl.time"], m["cli.kubectl.memory"])
+	return nil
+}
+
+func compareLists(ours, kubectl series, m measured) {
 	m["cli.get.first"] = ours.median(firstByte)
 	m["cli.get.time"], m["cli.kubectl.time"] = ours.median(wholeTime), kubectl.median(wholeTime)
 	m["cli.get.memory"], m["cli.kubectl.memory"] = ours.median(resident), kubectl.median(resident)
 	m["cli.get.ratio"] = m["cli.get.time"] / m["cli.kubectl.time"]
 	m["cli.get.memoryratio"] = m["cli.get.memory"] / m["cli.kubectl.memory"]
-	c.print("get -A: first byte after %.0f ms, all after %.3g s, %.0f MiB; kubectl %.3g s, %.0f MiB",
-		m["cli.get.first"], m["cli.get.time"], m["cli.get.memory"], m["cli.kubectl.time"], m["cli.kubectl.memory"])
-	return nil
 }
 
 // complete makes it an error if a list lacks a Rollout.
@@ -172,14 +175,8 @@ func (c *commandLine) measureExplain(ctx context.Context, m measured) error {
 	return nil
 }
 
-// held are manifests that keep a release from going out for a year while a schedule opens
-// and closes every day. The engine decides again each time.
-const held = `apiVersion: kuberik.com/v1alpha1
-kind: RolloutGate
-metadata: {name: closed}
-spec: {passing: false, rolloutRef: {name: %s}}
----
-apiVersion: kuberik.com/v1alpha1
+// workingHours is a schedule that is open on working days only.
+const workingHours = `apiVersion: kuberik.com/v1alpha1
 kind: RolloutSchedule
 metadata: {name: working-hours}
 spec:
@@ -190,13 +187,23 @@ spec:
   - {name: weekdays, daysOfWeek: [Monday, Tuesday, Wednesday, Thursday, Friday], timeRange: {start: "08:00", end: "17:00"}}
 `
 
+// year returns the arguments that simulate a year with a release in each week, at another
+// hour each time, and with a schedule.
+func (c *commandLine) year(schedule string) []string {
+	const days, hours = 366, 7*24 + 5
+	args := []string{"simulate", c.fleet.name(0), "-n", c.fleet.namespace(0), "--next", fmt.Sprintf("%dd", days), "-f", schedule}
+	for at := 1; at < days*24; at += hours {
+		args = append(args, "--release", fmt.Sprintf("9.0.%d@+%dh", at, at))
+	}
+	return args
+}
+
 func (c *commandLine) measureSimulate(ctx context.Context, m measured) error {
-	name, manifests := c.fleet.name(0), filepath.Join(c.home, "held.yaml")
-	if err := os.WriteFile(manifests, fmt.Appendf(nil, held, name), 0o600); err != nil {
+	schedule := filepath.Join(c.home, "schedule.yaml")
+	if err := os.WriteFile(schedule, []byte(workingHours), 0o600); err != nil {
 		return err
 	}
-	year := c.command("simulate", name, "-n", c.fleet.namespace(0), "--next", "366d", "--release", "9.0.0", "-f", manifests)
-	one, err := repeat(ctx, repeats, year)
+	one, err := repeat(ctx, repeats, c.command(c.year(schedule)...))
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ var commandLineFigures = []figure{
 	{"cli.get.memoryratio", "", "`get -A`: ratio of the two", "The memory of the command line divided by that of kubectl."},
 	{"cli.explain.time", "ms", "`explain`: time", "From the start to the end of the process, for one Rollout."},
 	{"cli.explain.requests", "", "`explain`: requests", "All requests for objects, by the API server's own count. One more, which is not counted, is for the served version of Flux's image API."},
-	{"cli.simulate.year", "s", "`simulate --next 366d`: time", "One Rollout with a release that a gate holds, and a schedule that opens and closes on each working day. The gate and the schedule are in a file."},
+	{"cli.simulate.year", "s", "`simulate --next 366d`: time", "One Rollout that gets a release each week, at another hour each time, and a schedule that is open on working days. The schedule is in a file."},
 	{"cli.simulate.fleet", "s", "`simulate -A --next 7d`: time", "All Rollouts of the fleet."},
 	{"cli.simulate.memory", "MiB", "`simulate -A --next 7d`: memory", "As above."},
 }
