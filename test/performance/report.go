@@ -137,6 +137,7 @@ func shown(value float64) string {
 func (r report) writeText(w io.Writer) error {
 	err := writeRows(w, r.table(catalogue))
 	if of := r.ofCommandLine(); len(of.results) > 0 {
+		_, _ = fmt.Fprintln(w)
 		err = errors.Join(err, writeRows(w, of.table(commandLineFigures)))
 	}
 	return err
