@@ -26,6 +26,7 @@ type machine struct {
 	Kernel    string
 	Go        string
 	Programs  string // the programs of the control plane
+	Load      string // how many programs wanted to run in the minute before
 }
 
 // describe describes the machine of a run that began at the given time.
@@ -41,6 +42,13 @@ func describe(began time.Time, programs string) machine {
 		Go:        runtime.Version(),
 		Programs:  programs,
 	}
+}
+
+// load returns the mean number of programs that wanted to run in the last minute. Before a
+// run it shows whether others use the machine.
+func load() string {
+	of, _, _ := strings.Cut(read("/proc/loadavg"), " ")
+	return of
 }
 
 // commit returns the commit that is checked out, or "unknown" outside of a repository.

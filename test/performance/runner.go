@@ -144,7 +144,7 @@ func (r *runner) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	began := time.Now()
+	began, before := time.Now(), load()
 	path, err := scenario.BuildController(ctx, os.Stderr)
 	if err != nil {
 		return err
@@ -160,6 +160,7 @@ func (r *runner) run(ctx context.Context) error {
 	relate(found.results)
 	found.results = bySize(found.results)
 	found.machine = describe(began, programs)
+	found.Load = before
 	r.sectionOnly = r.sectionOnly && failed == nil
 	return errors.Join(failed, r.conclude(found, failed == nil && !r.partial))
 }
