@@ -3,11 +3,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -76,7 +74,7 @@ func (c *changing) run(ctx context.Context, name string, ask asked) error {
 		if err != nil {
 			return err
 		}
-		if err := c.agree(before, now); err != nil {
+		if err := c.agree(ctx, before, now); err != nil {
 			return err
 		}
 		if c.dryRun == dryRunClient {
@@ -214,7 +212,7 @@ func messages(holds []promotion.Hold) string {
 
 // agree shows the effect, and asks if a release goes out at once. An effect that was
 // agreed to is not shown again.
-func (c *changing) agree(before, now *prediction) error {
+func (c *changing) agree(ctx context.Context, before, now *prediction) error {
 	if before != nil && before.effect == now.effect {
 		return nil
 	}
@@ -228,23 +226,11 @@ func (c *changing) agree(before, now *prediction) error {
 	case before != nil && !c.asks:
 		return errors.New("nothing was changed, because this is not what was shown before; run it again")
 	}
-	return c.askUser()
+	return c.askUser(ctx)
 }
 
 // mustAsk reports whether a change is made only if the user agrees.
 func (c *changing) mustAsk(promotes bool) bool { return promotes && !c.yes && c.dryRun == "" }
-
-func (c *changing) askUser() error {
-	if !c.asks {
-		return errors.New("nothing was changed: with -y it is, without a question")
-	}
-	fmt.Fprintf(c.err.Out, "%s go on? [y/N] ", c.err.Sign(show.Asks))
-	answer, err := bufio.NewReader(c.in).ReadString('\n')
-	if yes := strings.ToLower(strings.TrimSpace(answer)); err != nil && !errors.Is(err, io.EOF) || yes != "y" && yes != "yes" {
-		return errors.New("nothing was changed")
-	}
-	return nil
-}
 
 // fieldManager owns what the program writes. Flux removes the fields of managers whose
 // name begins with "kubectl" from objects that it applies (fluxcd/pkg ssa), so the name of

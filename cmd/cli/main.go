@@ -29,17 +29,29 @@ import (
 
 func main() {
 	beSilent()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	called, args := calledAs(os.Args, os.Getenv)
+	os.Exit(newProcess(called).untilInterrupted(args))
+}
+
+// newProcess returns the program with the streams of the process.
+func newProcess(called string) *program {
 	p := newProgram(called, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	p.out.Style, p.err.Style = styleOf(os.Stdout), styleOf(os.Stderr)
 	p.asks = term.IsTerminal(int(os.Stdin.Fd()))
+	return p
+}
+
+// untilInterrupted runs the program until it ends or gets a signal to end, and returns the
+// exit code. A second signal ends the process at once.
+func (p *program) untilInterrupted(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
 	code := p.run(ctx, args)
 	if errors.Is(ctx.Err(), context.Canceled) {
-		code = interrupted
+		return interrupted
 	}
-	stop()
-	os.Exit(code)
+	return code
 }
 
 // beSilent discards the logs of libraries. They repeat requests that failed, and log each

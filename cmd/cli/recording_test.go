@@ -4,8 +4,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -14,12 +16,15 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
 )
 
@@ -36,6 +41,8 @@ type recording struct {
 	anonymous bool
 	// before is called before a patch is answered.
 	before func() error
+	// changes is what a watch of Rollouts reads, after those in the file.
+	changes io.Reader
 }
 
 // withoutKinds makes reads of some kinds fail: those that the API server does not serve,
@@ -84,6 +91,43 @@ func (r *recording) Get(ctx context.Context, key client.ObjectKey, object client
 
 func (r *recording) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	return r.facts.List(ctx, list, options...)
+}
+
+// Watch begins with the Rollouts of the file, and goes on with the changes.
+func (r *recording) Watch(ctx context.Context, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+	if err := r.List(ctx, list, options...); err != nil {
+		return nil, err
+	}
+	events := make(chan watch.Event)
+	watching := watch.NewProxyWatcher(events)
+	send := func(kind watch.EventType, rollout *v1alpha1.Rollout) {
+		rollout.ResourceVersion = "1"
+		select {
+		case events <- watch.Event{Type: kind, Object: rollout}:
+		case <-watching.StopChan():
+		}
+	}
+	go func() {
+		defer close(events)
+		for i := range list.(*v1alpha1.RolloutList).Items {
+			send(watch.Added, &list.(*v1alpha1.RolloutList).Items[i])
+		}
+		send(watch.Bookmark, &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}})
+		for changes := json.NewDecoder(r.changes); ; {
+			var change rolloutChange
+			if changes.Decode(&change) != nil {
+				return
+			}
+			send(change.Type, change.Rollout)
+		}
+	}()
+	return watching, nil
+}
+
+// rolloutChange is one event of a watch.
+type rolloutChange struct {
+	Type    watch.EventType
+	Rollout *v1alpha1.Rollout
 }
 
 // Create answers who the user is.

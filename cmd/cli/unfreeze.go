@@ -122,7 +122,7 @@ func (u *unfreezing) agreeTo(ctx context.Context, facts *snapshot.Snapshot, ende
 		u.out.Sentence(show.Do, "nothing goes out at once")
 	}
 	if u.mustAsk(promotes) {
-		return u.askUser()
+		return u.askUser(ctx)
 	}
 	return nil
 }
