@@ -37,6 +37,10 @@ func main() {
 func newProcess(called string) *program {
 	p := newProgram(called, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	p.out.Style, p.err.Style = styleOf(os.Stdout), styleOf(os.Stderr)
+	p.size = func() (columns, rows int) {
+		columns, rows, _ = term.GetSize(int(os.Stdout.Fd())) // 0 is not known
+		return columns, rows
+	}
 	p.asks = term.IsTerminal(int(os.Stdin.Fd()))
 	return p
 }

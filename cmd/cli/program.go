@@ -25,6 +25,8 @@ type program struct {
 	asks bool
 	// out gets the answer, and err what is said about it.
 	out, err show.Printer
+	// size is how large the terminal of out is now: 0 if it is not known.
+	size func() (columns, rows int)
 	// now and zone are the clock and the time zone of the user.
 	now  func() time.Time
 	zone *time.Location
@@ -46,6 +48,7 @@ func newProgram(called string, streams genericiooptions.IOStreams) *program {
 		called: called, in: streams.In, out: show.Printer{Out: streams.Out}, err: show.Printer{Out: streams.ErrOut},
 		now: realClock, zone: time.Local, kubeconfig: genericclioptions.NewConfigFlags(true),
 	}
+	p.size = func() (columns, rows int) { return p.out.Width, 0 }
 	p.kubeconfig.Timeout = ptr.To(requestTimeout)
 	p.kubeconfig.CacheDir = nil // nothing is cached, so there is no flag for it
 	p.connect = p.openCluster

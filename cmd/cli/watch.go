@@ -3,21 +3,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/show"
 )
 
 type watching struct {
@@ -28,7 +21,7 @@ type watching struct {
 func newWatch(p *program) *cobra.Command {
 	w := &watching{program: p}
 	cmd := &cobra.Command{
-		Use: "watch [NAME...]", Short: "Follow Rollouts while they deploy and bake, until you press Ctrl-C",
+		Use: "watch [NAME...]", Short: "Follow Rollouts while they deploy and bake, until you press q or Ctrl-C",
 		Long: `Follow Rollouts. On a terminal the lines are drawn again in place; elsewhere, and with
 --plain, each change is a new line.`,
 		ValidArgsFunction: p.completeRollouts,
@@ -39,9 +32,6 @@ func newWatch(p *program) *cobra.Command {
 	cmd.Flags().BoolVar(&w.plain, "plain", false, "a line for each change, also on a terminal")
 	return cmd
 }
-
-// redrawn is how often the lines are drawn at most.
-const redrawn = 250 * time.Millisecond
 
 func (w *watching) run(ctx context.Context, names []string) error {
 	if w.everywhere && len(names) > 0 {
@@ -63,11 +53,16 @@ func (w *watching) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	changes := make(chan changed, pageSize)
 	readable, link := newLink(ctx, w.program)
 	defer link.stop(nil)
 	go follow(readable, link.rollouts(c, client.ListOptions{Namespace: namespace}), changes)
-	s := &screen{watching: w, names: names, lines: map[string]*v1alpha1.Rollout{}, last: map[string]string{}}
+	s := newScreen(w, names)
+	if s.redraws() {
+		defer w.endOnQ(stop)()
+	}
 	s.follow(readable, changes)
 	return link.refused()
 }
@@ -101,128 +96,4 @@ func follow(ctx context.Context, from cache.ListerWatcher, changes chan<- change
 		},
 	})
 	controller.RunWithContext(ctx)
-}
-
-// screen is what is shown of the Rollouts that are followed.
-type screen struct {
-	*watching
-	names []string
-	// lines are the Rollouts that are shown, by namespace and name.
-	lines map[string]*v1alpha1.Rollout
-	// last is what was written of each, where nothing is drawn again.
-	last map[string]string
-	// drawn is how many lines are on the terminal.
-	drawn int
-}
-
-func (s *screen) follow(ctx context.Context, changes <-chan changed) {
-	ticker := time.NewTicker(redrawn)
-	defer ticker.Stop()
-	redraw := false
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case c := <-changes:
-			redraw = s.take(c) || redraw
-		case <-ticker.C:
-			if s.redraws() && (redraw || s.anyMoves()) {
-				s.draw()
-				redraw = false
-			}
-		}
-	}
-}
-
-func (s *screen) redraws() bool { return s.out.Redraws && !s.plain }
-
-func (s *screen) anyMoves() bool {
-	for _, rollout := range s.lines {
-		if moves(rollout) {
-			return true
-		}
-	}
-	return false
-}
-
-func moves(r *v1alpha1.Rollout) bool { return r.Current() != nil && r.Current().State().Running() }
-
-// take notes a change, and reports whether something that is shown has changed.
-func (s *screen) take(c changed) bool {
-	key := c.rollout.Namespace + "/" + c.rollout.Name
-	if len(s.names) > 0 && !slices.Contains(s.names, c.rollout.Name) {
-		return false
-	}
-	if c.gone || s.moving && !moves(c.rollout) {
-		_, was := s.lines[key]
-		delete(s.lines, key)
-		if was && !s.redraws() {
-			s.writeLine(c.rollout)
-		}
-		return was
-	}
-	s.lines[key] = c.rollout
-	if !s.redraws() {
-		s.writeLine(c.rollout)
-	}
-	return true
-}
-
-// writeLine writes what has changed in words. How much of a bake is over changes all the
-// time, and is left out.
-func (s *screen) writeLine(r *v1alpha1.Rollout) {
-	text := strings.Join(nonEmpty(cells(r)...), "  ")
-	if key := r.Namespace + "/" + r.Name; s.last[key] != text {
-		s.last[key] = text
-		s.out.Line("%s", text)
-	}
-}
-
-// draw writes all lines over those that are on the terminal.
-func (s *screen) draw() {
-	if s.drawn > 0 {
-		s.out.Line("%s", show.Text(fmt.Sprintf("\x1b[%dA\x1b[J", s.drawn+1)))
-	} else {
-		s.out.Line("")
-	}
-	table := show.Table{}
-	for _, key := range slices.Sorted(maps.Keys(s.lines)) {
-		r := s.lines[key]
-		row := cells(r)
-		row[2] = cmp.Or(bar(r, s.now(), s.out.Style), row[2])
-		table.Rows = append(table.Rows, row)
-	}
-	table.Write(s.out)
-	s.drawn = len(table.Rows)
-}
-
-// cells returns what is said of a Rollout: its name, its release, the state, and why.
-func cells(r *v1alpha1.Rollout) []string {
-	name := r.Namespace + "/" + r.Name
-	current := r.Current()
-	if current == nil {
-		return []string{name, "-", "nothing is deployed", waitsOr(r)}
-	}
-	why := orDash(current.BakeStatusMessage)
-	if !current.State().Running() && len(r.Status.ReleaseCandidates) > 0 {
-		why = nextOf(r) + ": " + waitsOr(r)
-	}
-	return []string{name, current.Version.Tag + idOf(current), string(current.State()), why}
-}
-
-const barWidth = 24
-
-// bar returns how much of a bake is over; empty if none runs.
-func bar(r *v1alpha1.Rollout, now time.Time, style show.Style) string {
-	current := r.Current()
-	if current == nil || !strings.HasPrefix(stateOf(r, current, now), "Baking") {
-		return ""
-	}
-	share := min(max(float64(now.Sub(current.BakeStartTime.Time))/float64(r.Spec.BakeTime.Duration), 0), 1)
-	full, empty := "█", "░"
-	if !style.Unicode {
-		full, empty = "#", "-"
-	}
-	n := int(share * barWidth)
-	return fmt.Sprintf("%s%s %3.0f%%", strings.Repeat(full, n), strings.Repeat(empty, barWidth-n), 100*share)
 }

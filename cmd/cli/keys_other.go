@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux && !darwin && !windows
+
+package main
+
+import "os"
+
+// singleKeys does nothing: on this system, only Ctrl-C ends what runs.
+func singleKeys(*os.File) (restore func(), ok bool) { return func() {}, false }
