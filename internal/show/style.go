@@ -67,7 +67,7 @@ const (
 )
 
 var signs = map[Sign]struct{ unicode, ascii, colour string }{
-	Do:     {"►", ">", blue},
+	Do:     {"►", ">", bold},
 	Well:   {"✔", "ok", green},
 	Bad:    {"✗", "x", red},
 	Waits:  {"◎", "o", yellow},
@@ -76,15 +76,15 @@ var signs = map[Sign]struct{ unicode, ascii, colour string }{
 	Asks:   {"?", "?", bold},
 }
 
-// Colours of ECMA-48, as parameters of SGR. They are the basic ones, which every
-// terminal shows in a way that is readable on its background.
+// Colours of ECMA-48, as parameters of SGR: of the basic ones those that terminals show in
+// a way that is readable on a light and on a dark background. Blue is not one of them: on
+// black, several show it in #0000ee or #0037da. Bold is in the colour of the text.
 const (
 	bold   = "1"
 	dim    = "2"
 	red    = "31"
 	green  = "32"
 	yellow = "33"
-	blue   = "34"
 )
 
 // Sign returns a sign.
