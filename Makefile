@@ -71,7 +71,7 @@ VULNDB ?= https://vuln.go.dev
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go api/coordination/v1/zz_generated.deepcopy.go \
 	config/crd/bases config/coordination/crd/bases config/rbac/role.yaml \
 	config/coordination/rbac/role.yaml config/statefulset-rollout/rbac/role.yaml \
-	docs/api/v1alpha1/reference.md docs/api/coordination/v1/reference.md docs/cli/reference \
+	docs/api/v1alpha1/reference.md docs/api/coordination/v1/reference.md docs/cli/reference docs/cli/schemas \
 	$(addprefix charts/rollout-controller/templates/,crds.yaml rbac.yaml \
 		$(addprefix deploymentcoordination-,crd.yaml rbac.yaml policy.yaml webhook.yaml) statefulsetrollout-rbac.yaml \
 		servicemonitor.yaml prometheusrule.yaml dashboard.yaml kubestatemetrics.yaml) \
@@ -232,7 +232,7 @@ controlplane: ## Build the parts of the control plane ahead of their use.
 ##@ Check and generate
 
 .PHONY: generate
-generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copies of config/, and the references of the API and the command line.
+generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copies of config/, the references of the API and the command line, and its JSON schemas.
 	@$(call generate_api,v1alpha1,config/crd/bases)
 	@$(call generate_api,coordination/v1,config/coordination/crd/bases)
 	@$(TOOLS)/controller-gen paths="./internal/controller/rollout;./internal/controller/schedule;./internal/controller/healthcheck" \
@@ -244,6 +244,8 @@ generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copie
 	@hack/chart/generate.sh $(TOOLS)/kustomize $(OUT)/charts
 	@rm -rf $(OUT)/docs/cli/reference
 	@go run -buildvcs=false ./cmd/cli __manual markdown $(OUT)/docs/cli/reference
+	@rm -rf $(OUT)/docs/cli/schemas
+	@go -C hack/tools run ./schemas $(CURDIR) $(abspath $(OUT))/docs/cli/schemas
 
 .PHONY: verify
 verify: $(TOOLS) ## Fail if a generated file or go.mod is not up to date.
