@@ -27,6 +27,8 @@ type link struct {
 	*program
 	stop context.CancelCauseFunc
 	ctx  context.Context
+	// say tells the user that Rollouts can be read no more, or again.
+	say func(sign show.Sign, format string, args ...any)
 
 	mu sync.Mutex
 	// succeeded has the verbs that were answered once. An API server that has just started
@@ -43,7 +45,7 @@ const (
 
 // newLink returns a link, and the context in which it must be used.
 func newLink(ctx context.Context, p *program) (context.Context, *link) {
-	l := &link{program: p, succeeded: map[string]bool{}}
+	l := &link{program: p, say: p.err.Sentence, succeeded: map[string]bool{}}
 	l.ctx, l.stop = context.WithCancelCause(ctx)
 	return l.ctx, l
 }
@@ -87,7 +89,7 @@ func (l *link) note(verb string, err error) {
 		l.stop(errRefused{fmt.Errorf("%s Rollouts: %w", verb, err)})
 	case !l.lost:
 		l.lost = true
-		l.err.Sentence(show.Warns, "Rollouts cannot be read for now, and the API server is asked again: %s", err)
+		l.say(show.Warns, "Rollouts cannot be read for now, and the API server is asked again: %s", err)
 	}
 }
 
@@ -96,7 +98,7 @@ func (l *link) note(verb string, err error) {
 func (l *link) found(verb string) {
 	if l.lost && verb == verbWatch {
 		l.lost = false
-		l.err.Sentence(show.Well, "Rollouts can be read again")
+		l.say(show.Well, "Rollouts can be read again")
 	}
 }
 

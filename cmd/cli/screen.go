@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mattn/go-runewidth"
@@ -28,10 +29,40 @@ type screen struct {
 	// drawn are the lines on the terminal, and columns how many it had then.
 	drawn   []string
 	columns int
+
+	mu sync.Mutex
+	// notice says that the Rollouts may not be up to date; empty if they are.
+	notice string
 }
 
 func newScreen(w *watching, names []string) *screen {
 	return &screen{watching: w, names: names, lines: map[string]*v1alpha1.Rollout{}, last: map[string]string{}}
+}
+
+// note keeps what is said about reading Rollouts, to be drawn below them. If it were
+// written between two drawings, the second one would miss the lines of the first.
+func (s *screen) note(sign show.Sign, format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notice = ""
+	if sign != show.Well {
+		s.notice = fmt.Sprintf(format, args...)
+	}
+}
+
+// noted returns the notice as a line that is at most so many columns wide; none if there
+// is none.
+func (s *screen) noted(columns int) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.notice == "" {
+		return nil
+	}
+	style, text := s.out.Style, &strings.Builder{}
+	style.Width = columns
+	table := show.Table{Rows: [][]string{{s.notice}}}
+	table.Write(show.Printer{Style: style, Out: text})
+	return []string{strings.TrimSuffix(text.String(), "\n")}
 }
 
 // redrawn is how often the lines are drawn at most.
@@ -89,7 +120,8 @@ func (s *screen) writeLine(r *v1alpha1.Rollout) {
 // draw writes all lines over those that are on the terminal, unless they are the same.
 func (s *screen) draw() {
 	columns, rows := s.size()
-	lines := fitRows(s.table(columns), rows)
+	notice := s.noted(columns)
+	lines := append(fitRows(s.table(columns), max(rows-len(notice), 0)), notice...)
 	if columns == s.columns && slices.Equal(lines, s.drawn) {
 		return
 	}

@@ -58,11 +58,12 @@ func (w *watching) run(ctx context.Context, names []string) error {
 	changes := make(chan changed, pageSize)
 	readable, link := newLink(ctx, w.program)
 	defer link.stop(nil)
-	go follow(readable, link.rollouts(c, client.ListOptions{Namespace: namespace}), changes)
 	s := newScreen(w, names)
 	if s.redraws() {
+		link.say = s.note
 		defer w.endOnQ(stop)()
 	}
+	go follow(readable, link.rollouts(c, client.ListOptions{Namespace: namespace}), changes)
 	s.follow(readable, changes)
 	return link.refused()
 }

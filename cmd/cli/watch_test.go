@@ -63,3 +63,28 @@ func TestWatchOfWhatMovesLeavesOutWhatHasEnded(t *testing.T) {
 		t.Errorf("what has ended is still there: %v", s.lines)
 	}
 }
+
+func TestWatchDrawsBelowTheRolloutsThatTheyCannotBeRead(t *testing.T) {
+	s, out := watched(show.Style{Redraws: true, Unicode: true}, fixture.Noon)
+	s.take(changed{rollout: fixture.MakeRollout("shop").History(fixture.MakeEntry("1.5.0").ID(42).Succeeded()).Obj()})
+	screen := newEmulator(80, 10)
+	const line, notice = "shop-prod/shop  1.5.0 (#42)  Succeeded  -", "Rollouts cannot be read for now"
+	for _, step := range []struct {
+		say  func()
+		want string
+	}{
+		{func() {}, line},
+		{func() { s.note(show.Warns, "%s", notice) }, line + "\n" + notice},
+		{func() { s.note(show.Well, "Rollouts can be read again") }, line},
+	} {
+		step.say()
+		s.draw()
+		if _, err := screen.Write([]byte(strings.ReplaceAll(out.String(), "\n", "\r\n"))); err != nil {
+			t.Fatal(err)
+		}
+		out.Reset()
+		if diff := cmp.Diff(step.want, strings.TrimSpace(screen.text())); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
