@@ -47,69 +47,66 @@ func (v Verdict) HeldBy(reasons ...string) bool {
 // It returns nil if the condition is true.
 type check func(Input, v1alpha1.VersionInfo) *Hold
 
-// rule is a check with two properties: whether it also holds the first release of an
-// environment (first), and whether its result is the same for every release (same). The
-// latter is evaluated only once, because there can be thousands of releases.
+// rule is a check, with the circumstances that lift it. The result of a check may be the
+// same for every release (same). Then it is evaluated only once, because there can be
+// thousands of releases.
 type rule struct {
-	holds check
-	first bool
-	same  bool
+	holds  check
+	unless lift
+	same   bool
 }
 
-func always(c check) rule { return rule{holds: c, first: true} }
+// lift is a set of circumstances that let a release go past a check.
+type lift uint8
 
-// onceSomethingRuns returns a rule for a check that an environment without any release
-// does not need, or that chooseFirst does itself.
-func onceSomethingRuns(c check) rule { return rule{holds: c} }
+const (
+	// chosen: a user pins or forces the release.
+	chosen lift = 1 << iota
+	// first: the environment has no release yet. Either there is nothing to protect, or
+	// chooseFirst decides it itself.
+	first
+	// bypassed: the annotation bypass-gates names the release.
+	bypassed
+	// unblocked: the annotation unblock-failed lets one promotion go past a failure.
+	unblocked
+)
 
-// forAll marks a check that does not depend on the release.
-func (r rule) forAll() rule {
-	r.same = true
-	return r
-}
-
-// promotionChecks is the complete policy of automatic promotion, in the order in which
-// the reasons are reported.
+// promotionChecks is the complete policy of promotion, in the order in which the reasons
+// are reported: what holds a release, and what lets it go all the same.
 var promotionChecks = []rule{
-	onceSomethingRuns(leftToTheController),
-	onceSomethingRuns(policyReadable).forAll(),
-	always(offeredByPolicy),
-	always(appliedComesFirst),
-	onceSomethingRuns(everyTagKnown).forAll(),
-	onceSomethingRuns(unlessUnblocked(notFailedBefore)),
-	onceSomethingRuns(noBakeRunning).forAll(),
-	onceSomethingRuns(unlessUnblocked(lastBakeNotFailed)).forAll(),
-	onceSomethingRuns(unlessUnblocked(nothingUnhealthy)).forAll(),
-	onceSomethingRuns(unlessBypassed(everyGatePasses)),
-	onceSomethingRuns(unlessBypassed(everyGateAllows)),
-	onceSomethingRuns(unlessBypassed(everyScheduleValid)),
-	onceSomethingRuns(unlessBypassed(everyScheduleOpen)),
-	onceSomethingRuns(intervalOver).forAll(),
+	{holds: leftToTheController, unless: chosen | first},
+	{holds: policyReadable, unless: chosen | first, same: true},
+	{holds: offeredByPolicy, unless: chosen},
+	{holds: appliedComesFirst, unless: chosen},
+	{holds: everyTagKnown, unless: chosen | first, same: true},
+	{holds: notFailedBefore, unless: chosen | first | unblocked},
+	{holds: noBakeRunning, unless: chosen | first, same: true},
+	{holds: lastBakeNotFailed, unless: chosen | first | unblocked, same: true},
+	{holds: nothingUnhealthy, unless: chosen | first | unblocked, same: true},
+	{holds: everyGatePasses, unless: chosen | first | bypassed},
+	{holds: everyGateAllows, unless: chosen | first | bypassed},
+	{holds: everyScheduleValid, unless: chosen | first | bypassed},
+	{holds: everyScheduleOpen, unless: chosen | first | bypassed},
+	{holds: intervalOver, unless: chosen | first, same: true},
 }
 
-// heldAsFirst reports whether a check holds the release even as the first one.
-func heldAsFirst(in Input, release v1alpha1.VersionInfo) bool {
-	return slices.ContainsFunc(promotionChecks, func(r rule) bool { return r.first && r.holds(in, release) != nil })
+// held reports whether a check that none of the circumstances lifts holds the release.
+func held(in Input, release v1alpha1.VersionInfo, circumstances lift) bool {
+	return slices.ContainsFunc(promotionChecks, func(r rule) bool {
+		return r.unless&(circumstances|requested(in, release.Tag)) == 0 && r.holds(in, release) != nil
+	})
 }
 
-// unlessUnblocked skips a check while a user lets the next promotion go past a failure.
-func unlessUnblocked(c check) check {
-	return func(in Input, release v1alpha1.VersionInfo) *Hold {
-		if in.Rollout.UnblocksFailed() {
-			return nil
-		}
-		return c(in, release)
+// requested returns what users have lifted for a release by annotation.
+func requested(in Input, tag string) lift {
+	var lifted lift
+	if in.Rollout.UnblocksFailed() {
+		lifted |= unblocked
 	}
-}
-
-// unlessBypassed skips a check for the release that a user lets go past the gates.
-func unlessBypassed(c check) check {
-	return func(in Input, release v1alpha1.VersionInfo) *Hold {
-		if in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation] == release.Tag {
-			return nil
-		}
-		return c(in, release)
+	if in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation] == tag {
+		lifted |= bypassed
 	}
+	return lifted
 }
 
 // judge returns a verdict for every candidate, newest first. A release that was deleted
@@ -118,20 +115,9 @@ func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 	candidates := candidatesOf(in, ledger)
 	verdicts, withdrawn, said := make([]Verdict, 0, len(candidates)), in.Policy.withdrawn(), sameForAll(in)
 	for _, release := range candidates {
-		if withdrawn(release.Tag) {
-			continue
+		if !withdrawn(release.Tag) {
+			verdicts = append(verdicts, Verdict{Release: release, Holds: holdsOn(in, release, said)})
 		}
-		verdict := Verdict{Release: release}
-		for i, rule := range promotionChecks {
-			hold := said[i]
-			if !rule.same {
-				hold = rule.holds(in, release)
-			}
-			if hold != nil {
-				verdict.Holds = append(verdict.Holds, *hold)
-			}
-		}
-		verdicts = append(verdicts, verdict)
 	}
 	considerOnlyBypassed(in, verdicts)
 	if in.Rollout.Current() == nil {
@@ -143,6 +129,25 @@ func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 		considerOnlyNext(in, verdicts)
 	}
 	return verdicts
+}
+
+// holdsOn returns what holds a candidate, given what holds all of them.
+func holdsOn(in Input, release v1alpha1.VersionInfo, said []*Hold) []Hold {
+	var holds []Hold
+	lifted := requested(in, release.Tag)
+	for i, rule := range promotionChecks {
+		hold := said[i]
+		if rule.unless&lifted != 0 {
+			continue
+		}
+		if !rule.same {
+			hold = rule.holds(in, release)
+		}
+		if hold != nil {
+			holds = append(holds, *hold)
+		}
+	}
+	return holds
 }
 
 // sameForAll returns the holds that apply to every candidate, each at the index of its

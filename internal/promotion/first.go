@@ -40,15 +40,15 @@ func (d *Decision) chooseFirst(in Input) {
 // none, it promotes the newest of all: an environment without any release has nothing to
 // protect.
 func (d *Decision) chooseFirstRelease(in Input) {
-	offered := slices.DeleteFunc(slices.Clone(d.Candidates), func(v Verdict) bool { return heldAsFirst(in, v.Release) })
+	offered := slices.DeleteFunc(slices.Clone(d.Candidates), func(v Verdict) bool { return held(in, v.Release, first) })
 	if len(offered) == 0 {
 		return
 	}
-	first := slices.IndexFunc(offered, func(v Verdict) bool { return v.Release.Tag == Bypassed(in, offered) })
-	if first < 0 {
-		first = slices.IndexFunc(offered, func(v Verdict) bool { return allowedByVersion(in.Gates.Gates, v.Release.Tag) })
+	at := slices.IndexFunc(offered, func(v Verdict) bool { return v.Release.Tag == Bypassed(in, offered) })
+	if at < 0 {
+		at = slices.IndexFunc(offered, func(v Verdict) bool { return allowedByVersion(in.Gates.Gates, v.Release.Tag) })
 	}
-	d.promote(in, offered[max(0, first)].Release)
+	d.promote(in, offered[max(0, at)].Release)
 	d.Reason = v1alpha1.EligibleReason
 	d.Message = "the first release of this environment, from ImagePolicy " + in.Policy.Name
 }

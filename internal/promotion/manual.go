@@ -19,7 +19,11 @@ func (d *Decision) chooseManually(in Input) bool {
 	if d.Problem != nil || wanted == "" || current != nil && current.Version.Tag == wanted {
 		return false
 	}
-	d.promote(in, known(d.Ledger, wanted))
+	release := known(d.Ledger, wanted)
+	if held(in, release, chosen) {
+		return false
+	}
+	d.promote(in, release)
 	d.Manual = true
 	d.Reason, d.Message = v1alpha1.PinnedReason, "pinned manually in spec.wantedVersion"
 	if in.Rollout.Pinned() == "" {
