@@ -9,6 +9,11 @@ const (
 	// promotion of that release removes it.
 	BypassGatesAnnotation = "rollout.kuberik.com/bypass-gates"
 
+	// PromoteAnnotation names a candidate that a user promotes, where an Environment leaves
+	// promotions to users. Everything else that holds it back still does. The promotion of
+	// that release removes it.
+	PromoteAnnotation = "rollout.kuberik.com/promote"
+
 	// ForceDeployAnnotation names a known release that is promoted once, like a pinned
 	// one. spec.wantedVersion takes precedence.
 	ForceDeployAnnotation = "rollout.kuberik.com/force-deploy"

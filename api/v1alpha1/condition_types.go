@@ -152,8 +152,8 @@ const (
 	UnblockNotNeededReason = "UnblockNotNeeded"
 	// BypassNotNeededReason: bypass-gates names the current release.
 	BypassNotNeededReason = "BypassNotNeeded"
-	// NoSuchCandidateReason: bypass-gates does not name a candidate. It takes effect when
-	// the release becomes one.
+	// NoSuchCandidateReason: bypass-gates or promote does not name a candidate. It takes
+	// effect when the release becomes one.
 	NoSuchCandidateReason = "NoSuchCandidate"
 	// InvalidRequestReason: the value of an annotation is invalid.
 	InvalidRequestReason = "InvalidRequest"

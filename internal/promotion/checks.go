@@ -69,6 +69,8 @@ const (
 	bypassed
 	// unblocked: the annotation unblock-failed lets one promotion go past a failure.
 	unblocked
+	// promoted: the annotation promote names the release.
+	promoted
 )
 
 // promotionChecks is the complete policy of promotion, in the order in which the reasons
@@ -80,6 +82,7 @@ var promotionChecks = []rule{
 	{holds: appliedComesFirst, unless: chosen},
 	{holds: everyTagKnown, unless: chosen | first, same: true},
 	{holds: notFailedBefore, unless: chosen | first | unblocked},
+	{holds: provenUpstream, unless: chosen},
 	{holds: noBakeRunning, unless: chosen | first, same: true},
 	{holds: lastBakeNotFailed, unless: chosen | first | unblocked, same: true},
 	{holds: nothingUnhealthy, unless: chosen | first | unblocked, same: true},
@@ -88,6 +91,7 @@ var promotionChecks = []rule{
 	{holds: everyScheduleValid, unless: chosen | first | bypassed},
 	{holds: everyScheduleOpen, unless: chosen | first | bypassed},
 	{holds: intervalOver, unless: chosen | first, same: true},
+	{holds: promotedByAPerson, unless: chosen | promoted},
 }
 
 // held reports whether a check that none of the circumstances lifts holds the release.
@@ -105,6 +109,9 @@ func requested(in Input, tag string) lift {
 	}
 	if in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation] == tag {
 		lifted |= bypassed
+	}
+	if in.Rollout.Annotations[v1alpha1.PromoteAnnotation] == tag {
+		lifted |= promoted
 	}
 	return lifted
 }
@@ -198,15 +205,20 @@ func considerWithoutPosition(in Input, verdicts []Verdict) {
 	}
 }
 
-// considerOnlyNext holds all candidates except the oldest if no release may be skipped.
+// considerOnlyNext holds the candidates that are newer than the next one, if no release
+// may be skipped. What an environment before this one has left behind will never be
+// proven there. It is not the next one.
 func considerOnlyNext(in Input, verdicts []Verdict) {
-	if in.Rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext || len(verdicts) == 0 {
+	if in.Rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext {
 		return
 	}
-	newer, next := verdicts[:len(verdicts)-1], verdicts[len(verdicts)-1].Release.Tag
-	for i := range newer {
-		newer[i].Holds = append(newer[i].Holds, Hold{
-			Reason: v1alpha1.NotNextReason, Message: "spec.releaseStrategy takes " + next + " first",
+	next := len(verdicts) - 1
+	for next >= 0 && isLeftBehind(in, verdicts[next].Release) {
+		next--
+	}
+	for i := range next {
+		verdicts[i].Holds = append(verdicts[i].Holds, Hold{
+			Reason: v1alpha1.NotNextReason, Message: "spec.releaseStrategy takes " + verdicts[next].Release.Tag + " first",
 		})
 	}
 }

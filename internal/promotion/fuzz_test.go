@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -140,11 +141,14 @@ func checkFuzzed(t *testing.T, in promotion.Input, d promotion.Decision, history
 	if current != nil && current.Version.Tag == d.Release.Tag {
 		t.Errorf("%s is promoted again", d.Release.Tag)
 	}
+	if verdict := verdictOn(d); !d.Manual && verdict != nil && verdict.HeldByGates() && current != nil {
+		t.Errorf("%s is promoted although it is held: %v", d.Release.Tag, verdict.Holds)
+	}
 	if closed := func(w promotion.Window) bool { return !w.Open }; current != nil && !d.Manual && slices.ContainsFunc(in.Gates.Schedules, closed) {
 		t.Errorf("%s is promoted while a schedule is closed", d.Release.Tag)
 	}
-	if len(history) > 1 && history[1].State().Running() && len(in.Rollout.Status.History) > 0 {
-		t.Errorf("%s is left running", history[1].Version.Tag)
+	if current != nil && running(history[1:]) > running(in.Rollout.Status.History[1:]) {
+		t.Errorf("%s is left running", current.Version.Tag)
 	}
 	promoted := in
 	promoted.Rollout = in.Rollout.DeepCopy()
@@ -152,6 +156,25 @@ func checkFuzzed(t *testing.T, in promotion.Input, d promotion.Decision, history
 	if again := promotion.Decide(promoted); again.Action.Promotes() && again.Release.Tag == d.Release.Tag {
 		t.Errorf("%s would be promoted twice in a row", d.Release.Tag)
 	}
+}
+
+func running(history []v1alpha1.DeploymentHistoryEntry) (count int) {
+	for i := range history {
+		if history[i].State().Running() {
+			count++
+		}
+	}
+	return count
+}
+
+// verdictOn returns the verdict on the release that is promoted; nil if it has none.
+func verdictOn(d promotion.Decision) *promotion.Verdict {
+	for i := range d.Candidates {
+		if d.Candidates[i].Release.Tag == d.Release.Tag {
+			return &d.Candidates[i]
+		}
+	}
+	return nil
 }
 
 // dice turns any bytes into an Input.
@@ -195,6 +218,7 @@ func (d *dice) input() promotion.Input {
 	for range d.roll(3) {
 		s.input.Targets.Carried = append(s.input.Targets.Carried, d.tag())
 	}
+	d.environments(s)
 	for _, breaks := range []func() *situation{s.policyUnreadable, s.gatesUnreadable, s.healthUnreadable, s.targetsUnreadable} {
 		if d.roll(8) == 7 {
 			breaks()
@@ -289,4 +313,47 @@ func (d *dice) checks(s *situation) {
 		}
 		s.checks(next)
 	}
+}
+
+func (d *dice) environments(s *situation) {
+	for range d.roll(3) {
+		var upstreams []promotion.Upstream
+		for range d.roll(3) {
+			upstreams = append(upstreams, d.upstream())
+		}
+		e := prod(upstreams...)
+		for _, set := range []func() *ruled{e.oneOf, e.byRevision, e.onlyCurrent, e.manual} {
+			if d.yes() {
+				set()
+			}
+		}
+		e.bypass([]environmentsv1.Bypass{"", environmentsv1.BypassAllowed, environmentsv1.BypassDenied}[d.roll(3)])
+		s.environments(e)
+	}
+	for _, annotation := range []string{v1alpha1.PromoteAnnotation, v1alpha1.BypassGatesAnnotation, v1alpha1.DeployMessageAnnotation} {
+		if d.roll(4) == 3 {
+			metav1.SetMetaDataAnnotation(&s.input.Rollout.ObjectMeta, annotation, d.tag())
+		}
+	}
+}
+
+func (d *dice) upstream() promotion.Upstream {
+	states := []v1alpha1.BakeStatus{v1alpha1.BakeDeploying, v1alpha1.BakeInProgress, v1alpha1.BakeSucceeded, v1alpha1.BakeFailed, ""}
+	var releases []environmentsv1.Release
+	for range d.roll(4) {
+		r := there(d.tag(), states[d.roll(5)], withDigest(d.tag()), soaked(time.Duration(d.roll(5))*15*time.Minute))
+		if d.yes() {
+			r.Withdrawn = "went back"
+		}
+		releases = append(releases, r)
+	}
+	u := soaking(time.Duration(d.roll(5))*15*time.Minute, after("staging", releases...))
+	if d.yes() {
+		u.Type = environmentsv1.Parallel
+	}
+	u.Seen = []time.Time{never, d.moment()}[d.roll(2)]
+	if d.roll(8) == 7 {
+		u.Problem = "it is away"
+	}
+	return u
 }

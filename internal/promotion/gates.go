@@ -8,20 +8,23 @@ import (
 	"strings"
 	"time"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// gateReasons are the reasons for which gates and schedules hold a candidate.
-var gateReasons = []string{
+// gateReasons are the reasons for which gates, schedules and Environments hold a
+// candidate.
+var gateReasons = append([]string{
 	v1alpha1.SomeGatesBlockingReason,
 	v1alpha1.NoAllowedVersionsReason,
 	v1alpha1.ScheduleClosedReason,
 	v1alpha1.InvalidScheduleReason,
 	v1alpha1.GateListFailedReason,
-}
+	environmentsv1.AwaitingPromotionReason,
+}, upstreamReasons...)
 
-// HeldByGates reports whether a gate or a schedule holds the candidate.
+// HeldByGates reports whether a gate, a schedule or an Environment holds the candidate.
 func (v Verdict) HeldByGates() bool { return v.HeldBy(gateReasons...) }
 
 // everyGatePasses checks that the RolloutGates of the Rollout could be read, and that

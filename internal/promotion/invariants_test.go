@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
@@ -183,15 +184,17 @@ func digestOf(release v1alpha1.VersionInfo) string {
 
 // checkPosition checks that only the newest release is promoted if nothing in the history
 // can be ranked, and none if releases are promoted one by one. If the history can be
-// ranked and releases are promoted one by one, the oldest candidate is promoted.
+// ranked and releases are promoted one by one, the oldest candidate is promoted that the
+// environment before this one has not skipped.
 func (w *world) checkPosition(in promotion.Input, d promotion.Decision) {
 	w.t.Helper()
 	candidates := tagsJudged(d)
+	waiting := slices.DeleteFunc(slices.Clone(d.Candidates), func(v promotion.Verdict) bool { return v.HeldBy(environmentsv1.UpstreamSkippedReason) })
 	oneByOne := in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext
 	ranks := slices.ContainsFunc(in.Rollout.Status.History, func(e v1alpha1.DeploymentHistoryEntry) bool {
 		return w.order.Comparable(e.Version.Tag)
 	})
-	switch last := candidates[len(candidates)-1]; {
+	switch last := waiting[len(waiting)-1].Release.Tag; {
 	case !ranks && (oneByOne || d.Release.Tag != candidates[0]):
 		w.fail("%s is promoted although nothing in the history can be ranked", d.Release.Tag)
 	case ranks && oneByOne && d.Release.Tag != last:

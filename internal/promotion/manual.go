@@ -97,6 +97,7 @@ func (d *Decision) answer(in Input) {
 	}
 	d.answerForce(in)
 	d.answerBypass(in)
+	d.answerPromote(in)
 	if !d.Action.Promotes() && usedTheWords(in, decided(in.Rollout)) {
 		d.consume(in, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
 	}
@@ -111,6 +112,9 @@ func usedUpBy(in Input, d *Decision) []string {
 	}
 	if in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation] == d.Release.Tag {
 		keys = append(keys, v1alpha1.BypassGatesAnnotation)
+	}
+	if in.Rollout.Annotations[v1alpha1.PromoteAnnotation] == d.Release.Tag {
+		keys = append(keys, v1alpha1.PromoteAnnotation)
 	}
 	if in.Rollout.UnblocksFailed() && !d.Manual {
 		keys = append(keys, v1alpha1.UnblockFailedAnnotation)
@@ -132,8 +136,10 @@ func usedTheWords(in Input, current *v1alpha1.DeploymentHistoryEntry) bool {
 	if ended := current.BakeEndTime; !current.State().Running() && (ended == nil || in.Now.Sub(ended.Time) > leftover) {
 		return false
 	}
-	if unheard := notHeeded(in); unheard != "" && strings.HasSuffix(*current.Message, unheard) {
-		return true
+	for _, ending := range []string{notHeeded(in), pastUpstreams + wordsOf(in)} {
+		if ending != "" && strings.HasSuffix(*current.Message, ending) {
+			return true
+		}
 	}
 	manual := Outcome{Manual: true, Message: *current.Message}
 	return *current.TriggeredBy == triggeredBy(in, manual) && *current.Message == entryMessage(in, manual)
@@ -231,6 +237,8 @@ func (d *Decision) answerBypass(in Input) {
 			Message: fmt.Sprintf("%s names %s, which is no candidate: it takes effect when it is one",
 				v1alpha1.BypassGatesAnnotation, quote(asked)),
 		}
+	case Bypassed(in, d.Candidates) != "" && d.Declined == nil:
+		d.Declined = refusedBypass(in, verdictOf(*d, asked).Release)
 	}
 }
 
@@ -277,7 +285,7 @@ func entryMessage(in Input, o Outcome) string {
 	switch said := in.said(v1alpha1.DeployMessageAnnotation); {
 	case o.Manual && said != "":
 		return truncate.Text(said, longestMessage)
-	case !o.Manual && o.Action != Adopt && o.Reason != v1alpha1.TagMovedReason:
+	case !o.Manual && o.Action != Adopt && o.Reason != v1alpha1.TagMovedReason && !bypassesUpstreams(in, o.Release):
 		return o.Message + notHeeded(in)
 	}
 	return o.Message

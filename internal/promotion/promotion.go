@@ -32,6 +32,7 @@
 //	manual.go         what users request: pin, force, retry, unblock, bypass
 //	checks.go         the reasons that hold a candidate
 //	gates.go          holds by RolloutGates and schedules
+//	upstream.go       holds by the environments before this one
 //	first.go          the first promotion; taking over after the history was lost
 //	first_applied.go  taking over what already runs (spec.firstRelease: Applied)
 //
@@ -74,6 +75,8 @@ type Input struct {
 	Metadata []Metadata
 	// Gates are the gates and schedules that can hold releases.
 	Gates Gates
+	// Upstreams are the environments that must have proven a release.
+	Upstreams Upstreams
 	// Health is what the selected HealthChecks report.
 	Health Health
 	// Targets contains what the Flux objects of the Rollout have set and report.
@@ -294,6 +297,7 @@ func (d *Decision) chooseCandidate(in Input) {
 			d.promote(in, d.Candidates[i].Release)
 			d.Reason = v1alpha1.EligibleReason
 			d.Message = d.grounds(in)
+			d.Manual = isPromoted(in, d.Release.Tag)
 			d.supersedeBelow(i)
 			return
 		}
@@ -302,8 +306,9 @@ func (d *Decision) chooseCandidate(in Input) {
 
 // These texts end the message of an entry that used up a bypass or an unblock.
 const (
-	pastGates   = "; gates bypassed manually"
-	pastFailure = "; a failure bypassed manually"
+	pastGates     = "; gates bypassed manually"
+	pastUpstreams = "; Environments bypassed manually"
+	pastFailure   = "; a failure bypassed manually"
 )
 
 // grounds explains why the release was chosen, and which holds a user lifted for it.
@@ -318,6 +323,9 @@ func (d *Decision) grounds(in Input) string {
 	}
 	if in.Rollout.UnblocksFailed() && needsUnblock(in, d.Candidates) {
 		text += pastFailure
+	}
+	if bypassesUpstreams(in, d.Release) {
+		text += pastUpstreams + wordsOf(in)
 	}
 	return text
 }

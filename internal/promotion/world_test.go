@@ -60,6 +60,8 @@ type world struct {
 	recheckAt time.Time
 	// watched is called before the controller looks; nil if nobody watches.
 	watched func()
+	// upstreams are the environments before this one; nil if there are none.
+	upstreams func() promotion.Upstreams
 
 	memory    memory
 	iteration int
@@ -311,6 +313,9 @@ func (w *world) gather() promotion.Input {
 		in.Gates.Gates = append(in.Gates.Gates, *w.gates[i].DeepCopy())
 	}
 	in.Gates.Schedules = windowsAt(w.schedules, w.now)
+	if w.upstreams != nil {
+		in.Upstreams = w.upstreams()
+	}
 	for _, writer := range w.writers {
 		in.Health.Checks = append(in.Health.Checks, *writer.check.DeepCopy())
 	}

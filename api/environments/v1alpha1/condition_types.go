@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Reasons why a candidate is not promoted, and of the condition GatesPassing of its
+// Rollout.
+const (
+	// UpstreamPendingReason: an environment before this one has not proven the release yet.
+	UpstreamPendingReason = "UpstreamPending"
+	// UpstreamSoakingReason: the release has not been healthy for long enough there.
+	UpstreamSoakingReason = "UpstreamSoaking"
+	// UpstreamFailedReason: the release has failed there.
+	UpstreamFailedReason = "UpstreamFailed"
+	// UpstreamSkippedReason: the environment before this one runs a newer release, and has
+	// not proven this one.
+	UpstreamSkippedReason = "UpstreamSkipped"
+	// UpstreamWithdrawnReason: the environment before this one went back from the release
+	// to an older one.
+	UpstreamWithdrawnReason = "UpstreamWithdrawn"
+	// UpstreamUnknownReason: an Environment cannot be used, or it is not known what an
+	// environment before this one says of the release.
+	UpstreamUnknownReason = "UpstreamUnknown"
+	// AwaitingPromotionReason: an Environment leaves the promotion to users.
+	AwaitingPromotionReason = "AwaitingPromotion"
+)
+
+// Reasons of the condition RequestAccepted of a Rollout.
+const (
+	// BypassNeedsReasonReason: an Environment requires a reason beside bypass-gates.
+	BypassNeedsReasonReason = "BypassNeedsReason"
+	// BypassDeniedReason: an Environment lets nothing past by bypass-gates.
+	BypassDeniedReason = "BypassDenied"
+	// PromoteNotNeededReason: there is nothing that the annotation promote could promote.
+	PromoteNotNeededReason = "PromoteNotNeeded"
+)

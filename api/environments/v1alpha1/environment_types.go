@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rolloutsv1 "github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// EnvironmentKind is the kind of an Environment.
+const EnvironmentKind = "Environment"
+
+// EnvironmentSpec defines what must have proven a release before the Rollout of this
+// environment may promote it.
+// +kubebuilder:validation:XValidation:rule="!has(self.relationship) || !has(self.upstreams)",message="give either relationship or upstreams, not both"
+// +kubebuilder:validation:XValidation:rule="has(self.environment) && self.environment != \"\" || self.backend.type == 'github'",message="spec.environment is required"
+type EnvironmentSpec struct {
+	// rolloutRef names the Rollout, in the Environment's own namespace, that promotes
+	// releases to this environment.
+	// +required
+	RolloutRef rolloutsv1.LocalObjectReference `json:"rolloutRef"`
+
+	// name is the name of the application. It is the same in all environments of the
+	// application.
+	// +required
+	Name string `json:"name"`
+
+	// environment is the name of this environment, for example staging. It is required
+	// unless backend.type is github.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Environment string `json:"environment,omitempty"`
+
+	// relationship is the short form of one item of upstreams, without its optional
+	// fields.
+	// +optional
+	Relationship *Relationship `json:"relationship,omitempty"`
+
+	// upstreams are the environments that a release must have passed before it may come
+	// here. They are Environments of the same application.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=environment
+	// +optional
+	Upstreams []Upstream `json:"upstreams,omitempty"`
+
+	// availability defines how many of the upstreams of type After must have proven a
+	// release: All, the default, or OneOf.
+	// +optional
+	Availability Availability `json:"availability,omitempty"`
+
+	// matchBy defines how a release is recognized in another environment. Digest, the
+	// default, takes the digest of the image. Revision takes the revision that it was
+	// built from, for those who build again for each environment.
+	// +optional
+	MatchBy MatchBy `json:"matchBy,omitempty"`
+
+	// selection defines which proven releases may come here. Proven, the default, allows
+	// all of them. Current allows only what the upstreams of type After run now.
+	// +optional
+	Selection Selection `json:"selection,omitempty"`
+
+	// promotion defines what happens to a proven release. Automatic, the default,
+	// promotes it. Manual waits until a user promotes it.
+	// +optional
+	Promotion PromotionMode `json:"promotion,omitempty"`
+
+	// bypass defines whether the annotation bypass-gates of the Rollout lets a release go
+	// past the upstreams and past promotion Manual. RequireReason, the default, allows it
+	// beside the annotation deploy-message. Allow always allows it, and Deny never.
+	// +optional
+	Bypass Bypass `json:"bypass,omitempty"`
+
+	// accessFrom allows Environments of other namespaces to name this one as their
+	// upstream. Environments of its own namespace need no permission.
+	// +optional
+	AccessFrom *rolloutsv1.AccessFrom `json:"accessFrom,omitempty"`
+
+	// url is where the environment can be reached. Dashboards show it.
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	URL string `json:"url,omitempty"`
+
+	// backend is how this environment and others learn of each other.
+	// +kubebuilder:default={type: cluster}
+	// +optional
+	Backend Backend `json:"backend,omitempty"`
+
+	// requeueInterval is used by other controllers of this API. This controller ignores
+	// it: it watches.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
+	// +optional
+	RequeueInterval *metav1.Duration `json:"requeueInterval,omitempty"`
+}
+
+// Upstream is an environment that a release must have passed.
+type Upstream struct {
+	// environment is the name of the upstream, as its own spec.environment gives it.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Environment string `json:"environment"`
+
+	// type defines what the upstream is asked. After, the default, requires that the
+	// release succeeded there. Parallel only holds back what failed or was withdrawn
+	// there.
+	// +optional
+	Type RelationshipType `json:"type,omitempty"`
+
+	// namespace is where the Environment of the upstream is. Defaults to the namespace of
+	// this Environment. The spec.accessFrom of an Environment in another namespace must
+	// admit this namespace.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// rollout is the name of the Rollout of the upstream. Defaults to the name of this
+	// environment's Rollout.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Rollout string `json:"rollout,omitempty"`
+
+	// soakTime is how long a release must have been healthy in the upstream, without
+	// interruption, before it may come here. The time of its bake counts. Defaults to 0s.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration of at most 2562047 hours"
+	// +optional
+	SoakTime *metav1.Duration `json:"soakTime,omitempty"`
+}
+
+// Relationship names one upstream.
+type Relationship struct {
+	// environment is the name of the upstream.
+	// +required
+	Environment string `json:"environment"`
+	// type is After or Parallel.
+	// +required
+	Type RelationshipType `json:"type"`
+}
+
+// RelationshipType defines what an upstream is asked.
+// +kubebuilder:validation:Enum=After;Parallel
+type RelationshipType string
+
+const (
+	// After requires that a release succeeded in the upstream.
+	After RelationshipType = "After"
+	// Parallel holds back only what failed or was withdrawn in the upstream.
+	Parallel RelationshipType = "Parallel"
+)
+
+// Availability defines how many upstreams must have proven a release.
+// +kubebuilder:validation:Enum=All;OneOf
+type Availability string
+
+const (
+	// AllUpstreams requires every upstream. It is the default.
+	AllUpstreams Availability = "All"
+	// OneOfUpstreams requires one of the upstreams.
+	OneOfUpstreams Availability = "OneOf"
+)
+
+// MatchBy defines how a release is recognized in another environment.
+// +kubebuilder:validation:Enum=Digest;Revision
+type MatchBy string
+
+const (
+	// MatchByDigest takes the digest of the image. It is the default.
+	MatchByDigest MatchBy = "Digest"
+	// MatchByRevision takes the revision that the image was built from.
+	MatchByRevision MatchBy = "Revision"
+)
+
+// Selection defines which proven releases may come.
+// +kubebuilder:validation:Enum=Proven;Current
+type Selection string
+
+const (
+	// SelectProven allows every proven release. It is the default.
+	SelectProven Selection = "Proven"
+	// SelectCurrent allows only what the upstreams run now.
+	SelectCurrent Selection = "Current"
+)
+
+// PromotionMode defines what happens to a proven release.
+// +kubebuilder:validation:Enum=Automatic;Manual
+type PromotionMode string
+
+const (
+	// PromoteAutomatically promotes a proven release. It is the default.
+	PromoteAutomatically PromotionMode = "Automatic"
+	// PromoteManually waits until a user promotes it.
+	PromoteManually PromotionMode = "Manual"
+)
+
+// Bypass defines whether users can let a release go past the upstreams.
+// +kubebuilder:validation:Enum=RequireReason;Allow;Deny
+type Bypass string
+
+const (
+	// BypassRequiresReason allows it if the user gives a reason. It is the default.
+	BypassRequiresReason Bypass = "RequireReason"
+	// BypassAllowed always allows it.
+	BypassAllowed Bypass = "Allow"
+	// BypassDenied never allows it.
+	BypassDenied Bypass = "Deny"
+)
+
+// BackendType is how environments learn of each other.
+// +kubebuilder:validation:Enum=cluster;github
+type BackendType string
+
+const (
+	// BackendCluster reads the upstream's objects in the same API server. It is the
+	// default.
+	BackendCluster BackendType = "cluster"
+	// BackendGitHub leaves the Environment to another controller, which writes a
+	// RolloutGate.
+	BackendGitHub BackendType = "github"
+)
+
+// Backend is how environments learn of each other.
+// +kubebuilder:validation:XValidation:rule="self.type != 'github' || has(self.project)",message="project is required for type github"
+type Backend struct {
+	// type is cluster or github.
+	// +required
+	Type BackendType `json:"type"`
+	// project is the owner and name of a GitHub repository. Only type github uses it.
+	// +optional
+	Project string `json:"project,omitempty"`
+	// secret is the name of a Secret with a token. Only type github uses it.
+	// +optional
+	Secret string `json:"secret,omitempty"`
+}
+
+// EnvironmentStatus is what the environment has deployed, and what its neighbours have.
+type EnvironmentStatus struct {
+	// observedGeneration is the generation of the spec that the status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions are Ready, Reconciling and Stalled.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// currentVersion is the revision of the current release.
+	// +optional
+	CurrentVersion string `json:"currentVersion,omitempty"`
+
+	// lastStatusChangeTime is when the state of the current release last changed.
+	// +optional
+	LastStatusChangeTime *metav1.Time `json:"lastStatusChangeTime,omitempty"`
+
+	// rolloutGateRef names the RolloutGate of type github.
+	// +optional
+	RolloutGateRef *rolloutsv1.LocalObjectReference `json:"rolloutGateRef,omitempty"`
+
+	// environmentInfos show this environment and its upstreams, for dashboards.
+	// +listType=atomic
+	// +optional
+	EnvironmentInfos []EnvironmentInfo `json:"environmentInfos,omitempty"`
+
+	// releases are what this environment says of the releases that it has deployed, the
+	// newest promotion first. Environments after it judge by them.
+	// +kubebuilder:validation:MaxItems=30
+	// +listType=atomic
+	// +optional
+	Releases []Release `json:"releases,omitempty"`
+
+	// upstreams are what was read of each upstream.
+	// +listType=map
+	// +listMapKey=environment
+	// +optional
+	Upstreams []UpstreamStatus `json:"upstreams,omitempty"`
+}
+
+// EnvironmentInfo shows one environment.
+type EnvironmentInfo struct {
+	// environment is its name.
+	// +required
+	Environment string `json:"environment"`
+	// environmentUrl is where it can be reached.
+	// +optional
+	EnvironmentURL string `json:"environmentUrl,omitempty"`
+	// relationship is its upstream.
+	// +optional
+	Relationship *Relationship `json:"relationship,omitempty"`
+	// history is the history of its Rollout, or the newest part of it.
+	// +listType=atomic
+	// +optional
+	History []rolloutsv1.DeploymentHistoryEntry `json:"history,omitempty"`
+}
+
+// Evidence is what the success of a release stands on.
+type Evidence string
+
+const (
+	// EvidenceApplied means that Flux applied it, and no HealthCheck was asked.
+	EvidenceApplied Evidence = "Applied"
+	// EvidenceHealthy means that it was applied and healthy.
+	EvidenceHealthy Evidence = "Healthy"
+	// EvidenceBaked means that it also stayed healthy for the time of its bake.
+	EvidenceBaked Evidence = "Baked"
+)
+
+// Release is what an environment says of one release. It is recognized by its digest.
+type Release struct {
+	// tag is the tag by which it was promoted last.
+	// +required
+	Tag string `json:"tag"`
+	// digest is the digest of its image.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+	// revision is the revision that the image was built from.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// id is the number of its newest promotion in the history of the Rollout.
+	// +optional
+	ID int64 `json:"id,omitempty"`
+	// state is the state of that promotion.
+	// +optional
+	State rolloutsv1.BakeStatus `json:"state,omitempty"`
+	// message describes why it has failed.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// since is when it came to that state.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// until is when its bake ends, if it stays healthy.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+	// evidence is what its success stands on: Applied, Healthy or Baked.
+	// +optional
+	Evidence Evidence `json:"evidence,omitempty"`
+	// current is true for the release that runs.
+	// +optional
+	Current bool `json:"current,omitempty"`
+	// unhealthy names the HealthChecks that are Unhealthy while it is current.
+	// +optional
+	Unhealthy string `json:"unhealthy,omitempty"`
+	// healthySince is since when it has been healthy without interruption, while it is
+	// current.
+	// +optional
+	HealthySince *metav1.Time `json:"healthySince,omitempty"`
+	// soaked is how long it had been healthy without interruption when this was written.
+	// +optional
+	Soaked *metav1.Duration `json:"soaked,omitempty"`
+	// withdrawn describes why it no longer counts, although it has succeeded.
+	// +optional
+	Withdrawn string `json:"withdrawn,omitempty"`
+}
+
+// UpstreamStatus is what was read of an upstream.
+type UpstreamStatus struct {
+	// environment is the name of the upstream.
+	// +required
+	Environment string `json:"environment"`
+	// observedDigest is a hash of what the upstream says of its releases.
+	// +optional
+	ObservedDigest string `json:"observedDigest,omitempty"`
+	// verifiedTime is when this was first read. The rest of a soak time counts from it.
+	// +optional
+	VerifiedTime *metav1.Time `json:"verifiedTime,omitempty"`
+	// message describes why the upstream cannot be read.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// Environment says which environments a release must have passed before the Rollout of
+// this one may promote it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=fluxcd;fluxcd-rollouts
+// +kubebuilder:printcolumn:name="Environment",type=string,JSONPath=`.spec.environment`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.releases[0].tag`
+// +kubebuilder:printcolumn:name="After",type=string,JSONPath=`.spec.upstreams[0].environment`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+type Environment struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec defines what must have proven a release.
+	// +optional
+	Spec EnvironmentSpec `json:"spec,omitempty"`
+	// status is what the environment and its neighbours have deployed.
+	// +optional
+	Status EnvironmentStatus `json:"status,omitempty"`
+}
+
+// EnvironmentList is a list of Environments.
+//
+// +kubebuilder:object:root=true
+type EnvironmentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Environment `json:"items"`
+}
+
+// GetConditions returns the conditions. Flux's condition functions call it.
+func (e *Environment) GetConditions() []metav1.Condition { return e.Status.Conditions }
+
+// SetConditions replaces the conditions. Flux's condition functions call it.
+func (e *Environment) SetConditions(conditions []metav1.Condition) { e.Status.Conditions = conditions }
+
+// GetUpstreams returns the upstreams of either form, each with its defaults.
+func (e *Environment) GetUpstreams() []Upstream {
+	upstreams := e.Spec.Upstreams
+	if r := e.Spec.Relationship; r != nil {
+		upstreams = []Upstream{{Environment: r.Environment, Type: r.Type}}
+	}
+	all := make([]Upstream, 0, len(upstreams))
+	for _, u := range upstreams {
+		if u.Type == "" {
+			u.Type = After
+		}
+		if u.Namespace == "" {
+			u.Namespace = e.Namespace
+		}
+		if u.Rollout == "" {
+			u.Rollout = e.Spec.RolloutRef.Name
+		}
+		all = append(all, u)
+	}
+	return all
+}

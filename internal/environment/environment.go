@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package environment derives what an environment says of the releases that it has
+// deployed. Environments after it judge by that.
+//
+// All functions are pure. The clock of an environment only measures how long a release
+// has been healthy there. No time of one environment is compared with the clock of
+// another one.
+package environment
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// MostReleases is how many releases an environment says something of: the most recently
+// promoted ones.
+const MostReleases = 30
+
+// View is an environment as it was read.
+type View struct {
+	// Rollout that promotes releases to the environment.
+	Rollout *v1alpha1.Rollout
+	// Unhealthy names the HealthChecks of the Rollout that are Unhealthy; empty if none is.
+	Unhealthy string
+	// LastError is when one of the HealthChecks last saw an error; zero if none ever did.
+	// It shows an interruption that was over before anybody looked.
+	LastError time.Time
+	// Recorded is what the environment has said of its releases before. It has what the
+	// history of the Rollout has no longer, and how long releases were healthy.
+	Recorded []environmentsv1.Release
+}
+
+// Record returns what the environment says of its releases, measured by its own clock.
+func Record(v View, now time.Time) []environmentsv1.Release {
+	return newest(judged(v, func(r, was *environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry) {
+		r.Soaked = &metav1.Duration{}
+		if v.Unhealthy != "" {
+			r.Unhealthy = v.Unhealthy
+			return
+		}
+		since := now.Add(-baked(entry, v.LastError, now))
+		switch {
+		case was.HealthySince != nil:
+			since = was.HealthySince.Time
+		case was.Unhealthy != "":
+			since = now
+		}
+		r.HealthySince = &metav1.Time{Time: later(since, v.LastError)}
+		r.Soaked.Duration = max(0, now.Sub(r.HealthySince.Time))
+	}))
+}
+
+// Read returns what the environment says of its releases, for another environment that
+// has a clock of its own. It measures nothing. Of what is not recorded yet, only the bake
+// counts.
+func Read(v View) []environmentsv1.Release {
+	return newest(judged(v, func(r, was *environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry) {
+		r.Soaked = &metav1.Duration{}
+		switch {
+		case v.Unhealthy != "":
+			r.Unhealthy = v.Unhealthy
+		case was.Unhealthy != "":
+			r.Unhealthy = was.Unhealthy
+		case was.HealthySince != nil && !v.LastError.After(was.HealthySince.Time):
+			r.HealthySince, r.Soaked = was.HealthySince, was.Soaked
+		case was.HealthySince == nil:
+			r.Soaked.Duration = baked(entry, v.LastError, time.Time{})
+		}
+	}))
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// Same reports whether two records say the same. How long the current release has been
+// healthy changes all the time, and is not worth a write.
+func Same(a, b []environmentsv1.Release) bool {
+	return slices.EqualFunc(a, b, func(a, b environmentsv1.Release) bool {
+		if a.Current && b.Current {
+			a.Soaked, b.Soaked = nil, nil
+		}
+		return equality.Semantic.DeepEqual(a, b)
+	})
+}
+
+// baked returns for how long a release was healthy in its bake. A bake that has no end
+// yet lasts until now; a zero time means that the clock does not count.
+func baked(entry *v1alpha1.DeploymentHistoryEntry, lastError, now time.Time) time.Duration {
+	end := now
+	if entry.BakeEndTime != nil {
+		end = entry.BakeEndTime.Time
+	}
+	if entry.BakeStartTime == nil {
+		return 0
+	}
+	return max(0, end.Sub(later(entry.BakeStartTime.Time, lastError)))
+}
+
+func newest(releases []environmentsv1.Release) []environmentsv1.Release {
+	slices.SortStableFunc(releases, func(a, b environmentsv1.Release) int {
+		if a.Current != b.Current {
+			if a.Current {
+				return -1
+			}
+			return 1
+		}
+		return int(max(-1, min(1, b.ID-a.ID)))
+	})
+	return releases[:min(len(releases), MostReleases)]
+}

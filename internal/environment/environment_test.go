@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package environment_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/environment"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// noon is when the environments of these tests are looked at.
+var (
+	noon   = fixture.Noon
+	eleven = noon.Add(-time.Hour)
+	ten    = noon.Add(-2 * time.Hour)
+)
+
+// said is a release as a line: what a test asserts of it.
+func said(releases []environmentsv1.Release) []string {
+	var lines []string
+	for _, r := range releases {
+		line := fmt.Sprintf("#%d %s %s", r.ID, r.Tag, r.State)
+		if r.Current {
+			line += ", current"
+		}
+		if r.Evidence != "" {
+			line += ", " + string(r.Evidence)
+		}
+		if r.Soaked != nil && r.State == v1alpha1.BakeSucceeded {
+			line += ", soaked " + r.Soaked.Duration.String()
+		}
+		if r.Unhealthy != "" {
+			line += ", unhealthy: " + r.Unhealthy
+		}
+		if r.Withdrawn != "" {
+			line += ", " + r.Withdrawn
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func diff(t *testing.T, want, got any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("unexpected (-want +got):\n%s", d)
+	}
+}
+
+func release(tag string) v1alpha1.VersionInfo {
+	return fixture.MakeRelease(tag).Digest("sha256:" + tag).Obj()
+}
+
+func entry(tag string) *fixture.EntryBuilder { return fixture.MakeEntry(tag).Version(release(tag)) }
+
+// view returns an environment whose history has these entries, the newest first. Its
+// ImagePolicy ranks 1.0.0 before 1.1.0 before 1.2.0.
+func view(entries ...*fixture.EntryBuilder) environment.View {
+	return environment.View{Rollout: fixture.MakeRollout("shop").Releases(release("1.0.0"), release("1.1.0"), release("1.2.0")).History(entries...).Obj()}
+}
+
+func baked(tag string) *fixture.EntryBuilder {
+	return entry(tag).Succeeded().BakeStart(ten).BakeEnd(eleven)
+}
+
+func TestHistoryAsARecord(t *testing.T) {
+	bob := func(e *fixture.EntryBuilder) *fixture.EntryBuilder { return e.By(v1alpha1.TriggeredByUser, "bob") }
+	for name, test := range map[string]struct {
+		view environment.View
+		want []string
+	}{
+		"nothing was promoted": {view(), nil},
+		"one release":          {view(baked("1.0.0")), []string{"#1 1.0.0 Succeeded, current, Baked, soaked 1h0m0s"}},
+		"it was only applied": {
+			view(entry("1.0.0").Succeeded().BakeEnd(eleven)), []string{"#1 1.0.0 Succeeded, current, Applied, soaked 0s"},
+		},
+		"a release that was replaced keeps its bake": {
+			view(entry("1.1.0").Deploying().At(noon), baked("1.0.0")),
+			[]string{"#2 1.1.0 Deploying, current", "#1 1.0.0 Succeeded, Baked, soaked 1h0m0s"},
+		},
+		"a cancelled promotion says nothing": {
+			view(baked("1.2.0"), entry("1.1.0").Cancelled(), baked("1.0.0")),
+			[]string{"#3 1.2.0 Succeeded, current, Baked, soaked 1h0m0s", "#1 1.0.0 Succeeded, Baked, soaked 1h0m0s"},
+		},
+		"the newest promotion of a release decides": {
+			view(entry("1.0.0").Failed().BakeEnd(noon), baked("1.1.0"), baked("1.0.0")),
+			[]string{"#3 1.0.0 Failed, current", "#2 1.1.0 Succeeded, Baked, soaked 1h0m0s, went back to 1.0.0"},
+		},
+		"a rollback withdraws what is newer": {
+			view(bob(entry("1.0.0").Deploying()), baked("1.2.0"), baked("1.1.0"), baked("1.0.0")),
+			[]string{
+				"#4 1.0.0 Deploying, current", "#3 1.2.0 Succeeded, Baked, soaked 1h0m0s, went back to 1.0.0, by bob",
+				"#2 1.1.0 Succeeded, Baked, soaked 1h0m0s, went back to 1.0.0, by bob",
+			},
+		},
+		"a rollback to what was never deployed, too": {
+			view(entry("1.0.0").Deploying(), baked("1.1.0")),
+			[]string{"#2 1.0.0 Deploying, current", "#1 1.1.0 Succeeded, Baked, soaked 1h0m0s, went back to 1.0.0"},
+		},
+		"a new success lifts it": {
+			view(baked("1.1.0"), baked("1.0.0"), baked("1.1.0")),
+			[]string{"#3 1.1.0 Succeeded, current, Baked, soaked 1h0m0s", "#2 1.0.0 Succeeded, Baked, soaked 1h0m0s"},
+		},
+		"but not before it is one": {
+			view(entry("1.1.0").Deploying(), baked("1.0.0"), baked("1.1.0")),
+			[]string{"#3 1.1.0 Deploying, current, went back to 1.0.0", "#2 1.0.0 Succeeded, Baked, soaked 1h0m0s"},
+		},
+		"a build that no policy ranks, and back": {
+			view(baked("1.1.0"), baked("hotfix"), baked("1.1.0")),
+			[]string{"#3 1.1.0 Succeeded, current, Baked, soaked 1h0m0s", "#2 hotfix Succeeded, Baked, soaked 1h0m0s, went back to 1.1.0"},
+		},
+		"two contents of a tag are two releases": {
+			view(baked("1.0.0").Version(fixture.MakeRelease("1.0.0").Digest("sha256:moved").Obj()), baked("1.0.0")),
+			[]string{"#2 1.0.0 Succeeded, current, Baked, soaked 1h0m0s", "#1 1.0.0 Succeeded, Baked, soaked 1h0m0s"},
+		},
+		"two tags of a content are one": {
+			view(baked("1.1.0").Version(fixture.MakeRelease("1.1.0").Digest("sha256:1.0.0").Obj()), baked("1.0.0")),
+			[]string{"#2 1.1.0 Succeeded, current, Baked, soaked 1h0m0s"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { diff(t, test.want, said(environment.Read(test.view))) })
+	}
+}
+
+// watched is an environment whose record is kept, as its controller does.
+type watched struct {
+	environment.View
+	writes int
+}
+
+func watch(entries ...*fixture.EntryBuilder) *watched { return &watched{View: view(entries...)} }
+
+func (w *watched) look(now time.Time) {
+	next := environment.Record(w.View, now)
+	if environment.Same(w.Recorded, next) {
+		return
+	}
+	w.Recorded = next
+	w.writes++
+}
+
+func (w *watched) promotes(entries ...*fixture.EntryBuilder) {
+	w.Rollout.Status.History = view(entries...).Rollout.Status.History
+}
+
+func TestSoakIsTimeWithoutInterruption(t *testing.T) {
+	w := watch(entry("1.0.0").Baking(ten))
+	w.look(eleven)
+	w.promotes(baked("1.0.0"))
+	w.look(noon)
+	diff(t, []string{"#1 1.0.0 Succeeded, current, Baked, soaked 2h0m0s"}, said(w.Recorded))
+
+	w.Unhealthy = "HealthCheck shop/smoke"
+	w.look(noon.Add(time.Minute))
+	diff(t, []string{"#1 1.0.0 Succeeded, current, Baked, soaked 0s, unhealthy: HealthCheck shop/smoke"}, said(w.Recorded))
+
+	w.Unhealthy = ""
+	diff(t, w.Recorded, environment.Read(w.View)) // for others, it is well only once that is recorded
+	w.look(noon.Add(2 * time.Minute))
+	diff(t, []string{"#1 1.0.0 Succeeded, current, Baked, soaked 0s"}, said(w.Recorded))
+
+	w.promotes(entry("1.1.0").Deploying().At(noon.Add(20*time.Minute)), baked("1.0.0"))
+	w.look(noon.Add(25 * time.Minute)) // it counts until it was left, not until somebody looked
+	diff(t, []string{"#2 1.1.0 Deploying, current", "#1 1.0.0 Succeeded, Baked, soaked 18m0s"}, said(w.Recorded))
+	w.look(noon.Add(time.Hour))
+	diff(t, []string{"#2 1.1.0 Deploying, current", "#1 1.0.0 Succeeded, Baked, soaked 18m0s"}, said(w.Recorded))
+}
+
+func TestRecordIsNotWrittenForTimeThatPasses(t *testing.T) {
+	w := watch(baked("1.0.0"))
+	for i := range 100 {
+		w.look(noon.Add(time.Duration(i) * time.Minute))
+	}
+	diff(t, 1, w.writes)
+}
+
+func TestRecordKeepsWhatTheHistoryHasLost(t *testing.T) {
+	w := watch(baked("1.1.0"), baked("1.0.0"))
+	w.look(noon)
+	w.promotes(baked("1.2.0").ID(3))
+	w.look(noon)
+	diff(t, []string{
+		"#3 1.2.0 Succeeded, current, Baked, soaked 1h0m0s", "#2 1.1.0 Succeeded, Baked, soaked 1h0m0s", "#1 1.0.0 Succeeded, Baked, soaked 1h0m0s",
+	}, said(w.Recorded))
+
+	w.promotes() // the status was deleted; what was proven stays proven
+	w.look(noon)
+	diff(t, []string{
+		"#3 1.2.0 Succeeded, Baked, soaked 1h0m0s", "#2 1.1.0 Succeeded, Baked, soaked 1h0m0s", "#1 1.0.0 Succeeded, Baked, soaked 1h0m0s",
+	}, said(w.Recorded))
+
+	w.promotes(entry("1.0.0").Deploying().ID(1)) // the Rollout was created again
+	w.look(noon)
+	diff(t, []string{"#1 1.0.0 Deploying, current"}, said(w.Recorded))
+}
+
+func TestRecordCorrectsWhatTurnedOutDifferently(t *testing.T) {
+	w := watch(entry("1.1.0").Deploying(), baked("1.0.0"))
+	w.look(noon)
+	w.promotes(entry("1.2.0").Deploying(), entry("1.1.0").Cancelled(), baked("1.0.0"))
+	w.look(noon)
+	diff(t, []string{"#3 1.2.0 Deploying, current", "#1 1.0.0 Succeeded, Baked, soaked 1h0m0s"}, said(w.Recorded))
+
+	w = watch(entry("1.0.0").Version(fixture.MakeRelease("1.0.0").Obj()).Deploying()) // its digest is learned later
+	w.look(noon)
+	w.promotes(baked("1.0.0"))
+	w.look(noon)
+	diff(t, []string{"#1 1.0.0 Succeeded, current, Baked, soaked 1h0m0s"}, said(w.Recorded))
+
+	w = watch(entry("1.0.0").Failed().BakeEnd(eleven)) // and then it is retried
+	w.look(noon)
+	w.promotes(entry("1.0.0").Succeeded().BakeStart(eleven).BakeEnd(noon))
+	w.look(noon)
+	diff(t, []string{"#1 1.0.0 Succeeded, current, Baked, soaked 1h0m0s"}, said(w.Recorded))
+}
+
+func TestRecordHasALimit(t *testing.T) {
+	var entries []*fixture.EntryBuilder
+	for i := range 50 {
+		entries = append(entries, baked(fmt.Sprintf("1.0.%d", 50-i)))
+	}
+	w := watch(entries...)
+	w.look(noon)
+	diff(t, environment.MostReleases, len(w.Recorded))
+	diff(t, "1.0.50", w.Recorded[0].Tag)
+	diff(t, true, environment.Same(w.Recorded, environment.Record(w.View, noon.Add(time.Hour))))
+}
+
+// Whatever happens, and whenever the record is looked at, it never says that a release was
+// healthy for longer than it was.
+func TestRecordNeverSaysThatAReleaseWasHealthyForLonger(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // a simulation
+		w, now := watch(entry("1.0.0").Baking(noon)), noon
+		healthy := now // since when the current release is healthy without interruption
+		for range 40 {
+			now = now.Add(time.Duration(1+rng.IntN(600)) * time.Second)
+			switch current := w.Rollout.Current(); rng.IntN(5) {
+			case 0:
+				w.Unhealthy = "HealthCheck shop/smoke"
+			case 1:
+				if w.Unhealthy != "" {
+					w.Unhealthy, healthy, w.LastError = "", now, now
+				}
+			case 2:
+				if current.State() == v1alpha1.BakeInProgress && w.Unhealthy == "" {
+					succeeded := v1alpha1.BakeSucceeded
+					current.BakeStatus, current.BakeEndTime = &succeeded, &metav1.Time{Time: now}
+				}
+			case 3:
+				w.Recorded = nil // the status was deleted
+			}
+			if rng.IntN(3) > 0 {
+				w.look(now)
+			}
+			for _, r := range environment.Read(w.View) {
+				if was := now.Sub(healthy); w.Unhealthy == "" && r.Current && r.Soaked != nil && r.Soaked.Duration > was {
+					t.Fatalf("seed %d: it was healthy for %s, and the record says %s", seed, was, r.Soaked.Duration)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package environment
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// longestText is the number of characters to which a message of the Rollout is cut.
+const longestText = 256
+
+// record is what is said of releases while the history is read, entry by entry.
+type record struct {
+	releases []environmentsv1.Release
+	// rank is the place of each tag in the order of the ImagePolicy, as far as it is known.
+	rank map[string]int
+}
+
+// judged reads the history of the Rollout, from the oldest entry to the newest. Measure is
+// asked how long the current release has been healthy; was is what was recorded of this
+// promotion, and is empty if nothing was.
+func judged(v View, measure func(r, was *environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry)) []environmentsv1.Release {
+	history := v.Rollout.Status.History
+	rec := record{releases: recordedOf(v), rank: ranks(v.Rollout)}
+	for i, entry := range slices.Backward(history) {
+		if i+1 < len(history) && entry.State() != v1alpha1.BakeCancelled {
+			rec.withdraw(&entry, &history[i+1])
+		}
+		r := rec.promoted(&entry, v.Rollout.Spec.BakeTime)
+		if r == nil {
+			continue
+		}
+		was := recordedAs(v.Recorded, &entry)
+		if i > 0 {
+			leave(r, was, &entry, history[i-1].Timestamp.Time)
+			continue
+		}
+		r.Current = true
+		r.HealthySince, r.Soaked, r.Unhealthy = nil, nil, ""
+		if entry.State() == v1alpha1.BakeSucceeded || entry.State() == v1alpha1.BakeInProgress {
+			measure(r, &was, &entry)
+		}
+	}
+	return rec.releases
+}
+
+// recordedOf returns what was recorded of releases before, and still holds. A Rollout
+// that was created again counts its promotions anew: then nothing of the record is about
+// its history.
+func recordedOf(v View) []environmentsv1.Release {
+	var kept []environmentsv1.Release
+	var last int64
+	for _, r := range v.Recorded {
+		last = max(last, r.ID)
+		entry := entryOf(v.Rollout, r.ID)
+		mistaken := entry != nil && identityOf(&entry.Version) != identity(&r)
+		unfinished := r.State.Running() && (entry == nil || entry.State() == v1alpha1.BakeCancelled)
+		if !mistaken && !unfinished {
+			r.Current = false
+			kept = append(kept, r)
+		}
+	}
+	if current := v.Rollout.Current(); current != nil && idOf(current) < last {
+		return nil
+	}
+	return kept
+}
+
+// recordedAs returns what was recorded of a promotion; nothing if it was not recorded.
+func recordedAs(recorded []environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry) environmentsv1.Release {
+	for i := range recorded {
+		if recorded[i].ID == idOf(entry) && identity(&recorded[i]) == identityOf(&entry.Version) {
+			return recorded[i]
+		}
+	}
+	return environmentsv1.Release{}
+}
+
+// promoted enters a promotion. It returns nil if it says nothing of the release: because a
+// later one decides, or because another choice ended it.
+func (rec *record) promoted(entry *v1alpha1.DeploymentHistoryEntry, bakeTime *metav1.Duration) *environmentsv1.Release {
+	if entry.State() == v1alpha1.BakeCancelled {
+		return nil
+	}
+	r, at := released(entry, bakeTime), rec.find(&entry.Version)
+	if at < 0 {
+		rec.releases = append(rec.releases, r)
+		return &rec.releases[len(rec.releases)-1]
+	}
+	old := &rec.releases[at]
+	if old.ID > r.ID {
+		return nil
+	}
+	succeeded := r.State == v1alpha1.BakeSucceeded
+	if known := old.ID == r.ID && old.State == v1alpha1.BakeSucceeded; !succeeded || known {
+		r.Withdrawn = old.Withdrawn // a new success lifts it
+	}
+	*old = r
+	return old
+}
+
+// released returns what an entry of the history says of its release.
+func released(entry *v1alpha1.DeploymentHistoryEntry, bakeTime *metav1.Duration) environmentsv1.Release {
+	r := environmentsv1.Release{
+		Tag: entry.Version.Tag, Digest: orEmpty(entry.Version.Digest),
+		Revision: truncate.Text(orEmpty(entry.Version.Revision), longestText),
+		ID:       idOf(entry), State: entry.State(),
+	}
+	cutoff := entry.Cutoff()
+	r.Since = &cutoff
+	switch r.State {
+	case v1alpha1.BakeInProgress:
+		r.Since = entry.BakeStartTime
+		if bakeTime != nil && r.Since != nil {
+			r.Until = &metav1.Time{Time: r.Since.Add(bakeTime.Duration)}
+		}
+	case v1alpha1.BakeSucceeded:
+		r.Since, r.Evidence = entry.BakeEndTime, evidenceOf(entry)
+	case v1alpha1.BakeFailed:
+		r.Since, r.Message = entry.BakeEndTime, truncate.Text(orEmpty(entry.BakeStatusMessage), longestText)
+	case v1alpha1.BakeDeploying, v1alpha1.BakeCancelled:
+	}
+	return r
+}
+
+func evidenceOf(entry *v1alpha1.DeploymentHistoryEntry) environmentsv1.Evidence {
+	switch {
+	case entry.BakeStartTime == nil:
+		return environmentsv1.EvidenceApplied
+	case baked(entry, time.Time{}, time.Time{}) == 0:
+		return environmentsv1.EvidenceHealthy
+	default:
+		return environmentsv1.EvidenceBaked
+	}
+}
+
+// leave ends the time in which a release was current. What it had been healthy until then
+// is all that counts from now on. If that was not recorded, only the bake counts.
+func leave(r *environmentsv1.Release, was environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry, at time.Time) {
+	r.Current, r.HealthySince, r.Unhealthy = false, nil, ""
+	switch {
+	case was.HealthySince != nil:
+		r.Soaked = &metav1.Duration{Duration: max(0, at.Sub(was.HealthySince.Time))}
+	case was.Soaked != nil:
+		r.Soaked = was.Soaked
+	default:
+		r.Soaked = &metav1.Duration{Duration: baked(entry, time.Time{}, time.Time{})}
+	}
+}
+
+// withdraw marks the releases that the environment has gone back from, if an entry is
+// older than the one before it.
+func (rec *record) withdraw(entry, before *v1alpha1.DeploymentHistoryEntry) {
+	if !rec.isNewer(before.Version, idOf(before), entry) {
+		return
+	}
+	for i := range rec.releases {
+		r := &rec.releases[i]
+		newer := rec.isNewer(v1alpha1.VersionInfo{Tag: r.Tag}, r.ID, entry)
+		if r.State == v1alpha1.BakeSucceeded && r.ID < idOf(entry) && newer && identity(r) != identityOf(&entry.Version) {
+			r.Withdrawn = "went back to " + entry.Version.Tag + by(entry)
+		}
+	}
+}
+
+// isNewer reports whether a release that was promoted with an id is newer than that of an
+// entry. If the order of the ImagePolicy is not known for both, the one that was promoted
+// later for the first time is newer.
+func (rec *record) isNewer(release v1alpha1.VersionInfo, id int64, than *v1alpha1.DeploymentHistoryEntry) bool {
+	a, known := rec.rank[release.Tag]
+	if b, both := rec.rank[than.Version.Tag]; known && both {
+		return a > b
+	}
+	at := rec.find(&than.Version)
+	return at >= 0 && rec.releases[at].ID < id && rec.releases[at].ID < idOf(than)
+}
+
+func (rec *record) find(version *v1alpha1.VersionInfo) int {
+	return slices.IndexFunc(rec.releases, func(r environmentsv1.Release) bool { return identity(&r) == identityOf(version) })
+}
+
+// ranks returns the place of each known release in the order of the ImagePolicy. A tag
+// that is listed twice has the newer place.
+func ranks(rollout *v1alpha1.Rollout) map[string]int {
+	rank := make(map[string]int, len(rollout.Status.AvailableReleases))
+	for i := range rollout.Status.AvailableReleases {
+		rank[rollout.Status.AvailableReleases[i].Tag] = i
+	}
+	return rank
+}
+
+func entryOf(rollout *v1alpha1.Rollout, id int64) *v1alpha1.DeploymentHistoryEntry {
+	for i := range rollout.Status.History {
+		if entry := &rollout.Status.History[i]; idOf(entry) == id {
+			return entry
+		}
+	}
+	return nil
+}
+
+// by returns who has chosen a release, as the end of a message.
+func by(entry *v1alpha1.DeploymentHistoryEntry) string {
+	if entry.TriggeredBy == nil || entry.TriggeredBy.Kind != v1alpha1.TriggeredByUser {
+		return ""
+	}
+	return ", by " + truncate.Text(entry.TriggeredBy.Name, longestText)
+}
+
+// identity returns what a release is recognized by: its digest, or, as long as that is not
+// known, its tag.
+func identity(r *environmentsv1.Release) string { return identified(r.Digest, r.Tag) }
+
+func identityOf(v *v1alpha1.VersionInfo) string { return identified(orEmpty(v.Digest), v.Tag) }
+
+func identified(digest, tag string) string {
+	if digest != "" {
+		return digest
+	}
+	return "tag " + tag
+}
+
+func idOf(entry *v1alpha1.DeploymentHistoryEntry) int64 {
+	if entry.ID == nil {
+		return 0
+	}
+	return *entry.ID
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// Upstreams is what must have proven a release before it may come here.
+type Upstreams struct {
+	// Environments that name the Rollout, sorted by name. A release needs the consent of
+	// each of them.
+	Environments []Environment
+	// Problem says why they are not known: they could not be read, or the one that the
+	// Rollout names does not exist. It holds every release.
+	Problem string
+}
+
+// Environment is an Environment that names the Rollout, with what its upstreams say.
+type Environment struct {
+	*environmentsv1.Environment
+	// Upstreams are those of the spec, in its order.
+	Upstreams []Upstream
+	// Problem says why the Environment cannot be used. It holds every release.
+	Problem string
+}
+
+// Upstream is what one upstream says of the releases that it has deployed.
+type Upstream struct {
+	environmentsv1.Upstream
+	// Releases, the newest promotion first.
+	Releases []environmentsv1.Release
+	// Seen is when this was first read, by this controller's clock; zero if it is new. The
+	// clock of the upstream may be a different one, so its times are only shown. What counts
+	// is how long it has measured, and the time since then.
+	Seen time.Time
+	// Problem says why the upstream cannot be read, or not be trusted.
+	Problem string
+}
+
+// upstreamReasons are the reasons for which environments hold a candidate, the most
+// important first.
+var upstreamReasons = []string{
+	environmentsv1.UpstreamWithdrawnReason,
+	environmentsv1.UpstreamFailedReason,
+	environmentsv1.UpstreamSkippedReason,
+	environmentsv1.UpstreamUnknownReason,
+	environmentsv1.UpstreamPendingReason,
+	environmentsv1.UpstreamSoakingReason,
+}
+
+// neverProven are those of the reasons that do not end while the upstream runs a newer
+// release.
+var neverProven = []string{environmentsv1.UpstreamWithdrawnReason, environmentsv1.UpstreamFailedReason, environmentsv1.UpstreamSkippedReason}
+
+// provenUpstream checks that the environments before this one have proven the release.
+// Each Environment says by itself whether the annotation bypass-gates lifts this.
+func provenUpstream(in Input, release v1alpha1.VersionInfo) *Hold {
+	if in.Upstreams.Problem != "" {
+		return unknown(in.Upstreams.Problem)
+	}
+	var holds []Hold
+	for _, e := range in.Upstreams.Environments {
+		if hold := e.holds(in, release); hold != nil && !e.isBypassed(in, release.Tag) {
+			holds = append(holds, *hold)
+		}
+	}
+	return all(holds)
+}
+
+// promotedByAPerson checks that a user has promoted the release, where an Environment
+// leaves that to users.
+func promotedByAPerson(in Input, release v1alpha1.VersionInfo) *Hold {
+	for _, e := range in.Upstreams.Environments {
+		if e.Spec.Promotion == environmentsv1.PromoteManually && !e.isBypassed(in, release.Tag) {
+			return &Hold{Reason: environmentsv1.AwaitingPromotionReason, Message: fmt.Sprintf(
+				"Environment %s leaves promotions to users: annotate the Rollout with %s: %s", e.Name, v1alpha1.PromoteAnnotation, release.Tag)}
+		}
+	}
+	return nil
+}
+
+// isBypassed reports whether a user lets the release go past this Environment.
+func (e Environment) isBypassed(in Input, tag string) bool {
+	if in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation] != tag {
+		return false
+	}
+	switch e.Spec.Bypass {
+	case environmentsv1.BypassAllowed:
+		return true
+	case environmentsv1.BypassDenied:
+		return false
+	case environmentsv1.BypassRequiresReason:
+	}
+	return in.said(v1alpha1.DeployMessageAnnotation) != ""
+}
+
+// holds returns what the upstreams of an Environment have against a release. With OneOf,
+// the consent of one of those of type After is enough.
+func (e Environment) holds(in Input, release v1alpha1.VersionInfo) *Hold {
+	if e.Problem != "" {
+		return unknown(e.Problem)
+	}
+	after, asked := e.opposed(in, release, environmentsv1.After)
+	holds, _ := e.opposed(in, release, environmentsv1.Parallel)
+	switch {
+	case e.Spec.Availability != environmentsv1.OneOfUpstreams:
+		holds = append(after, holds...)
+	case len(after) == asked && asked > 0:
+		holds = append(holds, *oneOf(after))
+	}
+	return all(holds)
+}
+
+// opposed returns the holds of the upstreams of a type, and how many upstreams it has.
+func (e Environment) opposed(in Input, release v1alpha1.VersionInfo, kind environmentsv1.RelationshipType) (holds []Hold, asked int) {
+	for _, u := range e.Upstreams {
+		if u.Type != kind {
+			continue
+		}
+		asked++
+		if hold := e.judge(in, u, release); hold != nil {
+			holds = append(holds, *hold)
+		}
+	}
+	return holds, asked
+}
+
+// isLeftBehind reports whether an upstream runs a newer release and has not proven this
+// one, so that there is nothing to wait for.
+func isLeftBehind(in Input, release v1alpha1.VersionInfo) bool {
+	return slices.ContainsFunc(in.Upstreams.Environments, func(e Environment) bool {
+		asked, left := 0, 0
+		for _, u := range e.Upstreams {
+			if u.Type == environmentsv1.Parallel {
+				continue
+			}
+			asked++
+			if hold := e.judge(in, u, release); hold != nil && u.isPast(in, release) && slices.Contains(neverProven, hold.Reason) {
+				left++
+			}
+		}
+		if e.Spec.Availability == environmentsv1.OneOfUpstreams {
+			return asked > 0 && left == asked
+		}
+		return left > 0
+	})
+}
+
+// judge returns what one upstream has against a release.
+func (e Environment) judge(in Input, u Upstream, release v1alpha1.VersionInfo) *Hold {
+	if u.Problem != "" {
+		return unknown(u.Problem)
+	}
+	said, hold := e.recognize(u, release)
+	switch {
+	case hold != nil && u.Type == environmentsv1.Parallel:
+		return nil
+	case hold != nil:
+		return hold
+	case said != nil && said.State == v1alpha1.BakeFailed:
+		return u.hold(environmentsv1.UpstreamFailedReason, "%s failed in %s%s", release.Tag, u.Environment, because(said.Message))
+	case said != nil && said.Withdrawn != "" && !said.State.Running():
+		return u.hold(environmentsv1.UpstreamWithdrawnReason, "%s counts no longer in %s, which %s", release.Tag, u.Environment, said.Withdrawn)
+	case u.Type == environmentsv1.Parallel:
+		return nil
+	case said == nil:
+		return u.hasNothing(in, release)
+	case e.Spec.Selection == environmentsv1.SelectCurrent && !said.Current:
+		return u.hold(environmentsv1.UpstreamSkippedReason, "%s has left %s for %s, and spec.selection of Environment %s takes only what runs there",
+			u.Environment, release.Tag, u.runs().Tag, e.Name)
+	}
+	return u.unfinished(in, said, release)
+}
+
+// recognize returns what the upstream says of the same release; nil if it says nothing.
+// The hold is set if it cannot be known which one that is. A tag is never enough: it may
+// be another image there.
+func (e Environment) recognize(u Upstream, release v1alpha1.VersionInfo) (*environmentsv1.Release, *Hold) {
+	name, own, of := "digest", orEmpty(release.Digest), func(r environmentsv1.Release) string { return r.Digest }
+	remedy := "set spec.digestReflectionPolicy of the ImagePolicy"
+	if e.Spec.MatchBy == environmentsv1.MatchByRevision {
+		name, own, of = "revision", orEmpty(release.Revision), func(r environmentsv1.Release) string { return r.Revision }
+		remedy = "label the image with org.opencontainers.image.revision"
+	}
+	if own == "" {
+		return nil, u.hold(environmentsv1.UpstreamUnknownReason, "the %s of %s is not known here: %s", name, release.Tag, remedy)
+	}
+	for i := range u.Releases {
+		if of(u.Releases[i]) == own {
+			return &u.Releases[i], nil
+		}
+	}
+	for i := range u.Releases {
+		if u.Releases[i].Tag == release.Tag && of(u.Releases[i]) == "" {
+			return nil, u.hold(environmentsv1.UpstreamUnknownReason, "the %s of %s is not known in %s: there, %s", name, release.Tag, u.Environment, remedy)
+		}
+	}
+	return nil, nil
+}
+
+// hasNothing returns the hold on a release that the upstream has never deployed.
+func (u Upstream) hasNothing(in Input, release v1alpha1.VersionInfo) *Hold {
+	switch runs := u.runs(); {
+	case runs == nil:
+		return u.hold(environmentsv1.UpstreamPendingReason, "waits for %s, which has no release yet", u.Environment)
+	case runs.Tag == release.Tag:
+		return u.hold(environmentsv1.UpstreamPendingReason, "waits for %s, which runs another image by the tag %s", u.Environment, runs.Tag)
+	case u.isPast(in, release):
+		return u.hold(environmentsv1.UpstreamSkippedReason, "%s skipped %s for %s", u.Environment, release.Tag, runs.Tag)
+	default:
+		return u.hold(environmentsv1.UpstreamPendingReason, "waits for %s, which runs %s", u.Environment, runs.Tag)
+	}
+}
+
+// unfinished returns what a release that the upstream has deployed still lacks.
+func (u Upstream) unfinished(in Input, said *environmentsv1.Release, release v1alpha1.VersionInfo) *Hold {
+	switch {
+	case said.State == v1alpha1.BakeDeploying:
+		return u.hold(environmentsv1.UpstreamPendingReason, "waits for %s: Flux applies it there%s", u.Environment, period(said))
+	case said.State != v1alpha1.BakeSucceeded:
+		return u.hold(environmentsv1.UpstreamPendingReason, "waits for %s: it bakes there%s", u.Environment, period(said))
+	case said.Current && said.Unhealthy != "":
+		return u.hold(environmentsv1.UpstreamPendingReason, "waits for %s, where it is unhealthy: %s", u.Environment, said.Unhealthy)
+	}
+	return u.soaking(in, said, release)
+}
+
+// soaking returns the hold on a release that was not healthy for long enough. Time goes
+// on for a release only while it is current there: what was measured when it was left is
+// all that it gets.
+func (u Upstream) soaking(in Input, said *environmentsv1.Release, release v1alpha1.VersionInfo) *Hold {
+	soak, soaked := duration(u.SoakTime), duration(said.Soaked)
+	switch left := soak - soaked; {
+	case left <= 0:
+		return nil
+	case !said.Current:
+		return u.hold(environmentsv1.UpstreamSkippedReason, "%s soaked for %s of %s in %s before it left it for %s",
+			release.Tag, soaked.Truncate(time.Second), soak, u.Environment, u.runs().Tag)
+	case u.Seen.IsZero():
+		return u.hold(environmentsv1.UpstreamSoakingReason, "soaks in %s for %s", u.Environment, soak)
+	case !in.Now.Before(u.Seen.Add(left)):
+		return nil
+	default:
+		until := wholeSecond(u.Seen.Add(left))
+		hold := u.hold(environmentsv1.UpstreamSoakingReason, "soaks in %s for %s, until %s", u.Environment, soak, clock(until))
+		hold.Until = until
+		return hold
+	}
+}
+
+// runs returns what the upstream runs; nil if it has no release.
+func (u Upstream) runs() *environmentsv1.Release {
+	at := slices.IndexFunc(u.Releases, func(r environmentsv1.Release) bool { return r.Current })
+	if at < 0 {
+		return nil
+	}
+	return &u.Releases[at]
+}
+
+// isPast reports whether the upstream runs a release that is newer than this one.
+func (u Upstream) isPast(in Input, release v1alpha1.VersionInfo) bool {
+	runs := u.runs()
+	if runs == nil {
+		return false
+	}
+	result, ok := in.Policy.Order.Compare(runs.Tag, release.Tag)
+	return ok && result > 0
+}
+
+func unknown(problem string) *Hold {
+	return &Hold{Reason: environmentsv1.UpstreamUnknownReason, Message: problem}
+}
+
+func (u Upstream) hold(reason, format string, args ...any) *Hold {
+	return &Hold{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// period returns since when and until when, by the clock of the upstream.
+func period(said *environmentsv1.Release) string {
+	text := ""
+	if said.Since != nil {
+		text += " since " + clock(said.Since.Time)
+	}
+	if said.Until != nil {
+		text += ", until " + clock(said.Until.Time)
+	}
+	return text
+}
+
+// because returns the reason that an upstream gives, as the end of a sentence.
+func because(message string) string {
+	if message == "" {
+		return ""
+	}
+	return ": " + truncate.Text(message, longestComplaint)
+}
+
+// all returns several holds as one, if each of them must end: it ends with the last of
+// them, and the most important gives the reason.
+func all(holds []Hold) *Hold {
+	return joined(holds, func(a, b time.Time) bool { return a.IsZero() || !b.IsZero() && a.After(b) }, 0)
+}
+
+// oneOf returns several holds as one, if it is enough that one of them ends: it ends with
+// the first of them, and the least important gives the reason.
+func oneOf(holds []Hold) *Hold {
+	return joined(holds, func(a, b time.Time) bool { return b.IsZero() || !a.IsZero() && a.Before(b) }, len(holds)-1)
+}
+
+// joined joins holds. The one at the index gives the reason, once they are sorted by
+// importance. The time counts that prevails over all others.
+func joined(holds []Hold, prevails func(a, b time.Time) bool, index int) *Hold {
+	if len(holds) == 0 {
+		return nil
+	}
+	holds = slices.SortedStableFunc(slices.Values(holds), func(a, b Hold) int {
+		return slices.Index(upstreamReasons, a.Reason) - slices.Index(upstreamReasons, b.Reason)
+	})
+	whole := Hold{Reason: holds[index].Reason, Until: holds[0].Until}
+	var messages []string
+	for _, hold := range holds {
+		if !slices.Contains(messages, hold.Message) {
+			messages = append(messages, hold.Message)
+		}
+		if prevails(hold.Until, whole.Until) {
+			whole.Until = hold.Until
+		}
+	}
+	whole.Message = truncate.Join(messages, "; ")
+	return &whole
+}
+
+func duration(d *metav1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.Duration
+}

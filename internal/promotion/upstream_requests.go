@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// bypassesUpstreams reports whether a user lets the release go past an Environment that
+// would hold it.
+func bypassesUpstreams(in Input, release v1alpha1.VersionInfo) bool {
+	for _, e := range in.Upstreams.Environments {
+		if e.opposes(in, release) && e.isBypassed(in, release.Tag) {
+			return true
+		}
+	}
+	return false
+}
+
+// opposes reports whether the Environment holds the release, unless it is bypassed.
+func (e Environment) opposes(in Input, release v1alpha1.VersionInfo) bool {
+	manual := e.Spec.Promotion == environmentsv1.PromoteManually
+	return manual && !isPromoted(in, release.Tag) || e.holds(in, release) != nil
+}
+
+// wordsOf returns who has let a release go past the Environments, and why, as the end of
+// a message.
+func wordsOf(in Input) string {
+	text := ""
+	if user := in.said(v1alpha1.DeployUserAnnotation); user != "" {
+		text += " by " + truncate.Text(user, longestName)
+	}
+	if why := in.said(v1alpha1.DeployMessageAnnotation); why != "" {
+		text += ": " + truncate.Text(why, longestComplaint)
+	}
+	return text
+}
+
+// refusedBypass explains why an Environment still holds the release that a user lets go
+// past the gates; nil if none does.
+func refusedBypass(in Input, release v1alpha1.VersionInfo) *Problem {
+	tag := release.Tag
+	for _, e := range in.Upstreams.Environments {
+		switch {
+		case e.isBypassed(in, tag) || !e.opposes(in, release):
+		case e.Spec.Bypass == environmentsv1.BypassDenied:
+			return &Problem{Reason: environmentsv1.BypassDeniedReason, Message: fmt.Sprintf(
+				"%s does not let %s past Environment %s: its spec.bypass is Deny", v1alpha1.BypassGatesAnnotation, tag, e.Name)}
+		default:
+			return &Problem{Reason: environmentsv1.BypassNeedsReasonReason, Message: fmt.Sprintf(
+				"%s lets %s past Environment %s only with a reason: annotate the Rollout with %s, too",
+				v1alpha1.BypassGatesAnnotation, tag, e.Name, v1alpha1.DeployMessageAnnotation)}
+		}
+	}
+	return nil
+}
+
+// isPromoted reports whether a user has promoted the release, where an Environment leaves
+// that to users.
+func isPromoted(in Input, tag string) bool {
+	return in.leavesPromotionsToUsers() && in.Rollout.Annotations[v1alpha1.PromoteAnnotation] == tag
+}
+
+func (in Input) leavesPromotionsToUsers() bool {
+	for _, e := range in.Upstreams.Environments {
+		if e.Spec.Promotion == environmentsv1.PromoteManually {
+			return true
+		}
+	}
+	return false
+}
+
+// answerPromote answers a request to promote. One for a release that is not a candidate
+// stays, and takes effect when the release becomes one.
+func (d *Decision) answerPromote(in Input) {
+	asked, current := in.Rollout.Annotations[v1alpha1.PromoteAnnotation], in.Rollout.Current()
+	switch {
+	case asked == "" || len(in.Upstreams.Environments) == 0 || d.Action.Promotes() && d.Release.Tag == asked:
+	case current != nil && current.Version.Tag == asked:
+		d.consume(in, v1alpha1.PromoteAnnotation)
+		if !current.State().Running() {
+			d.decline(environmentsv1.PromoteNotNeededReason, fmt.Sprintf("%s names %s, which is deployed already", v1alpha1.PromoteAnnotation, asked))
+		}
+	case !in.leavesPromotionsToUsers():
+		d.consume(in, v1alpha1.PromoteAnnotation)
+		d.decline(environmentsv1.PromoteNotNeededReason, fmt.Sprintf("%s has no effect: no Environment leaves promotions to users", v1alpha1.PromoteAnnotation))
+	case verdictOf(*d, asked) == nil && d.Declined == nil:
+		d.Declined = &Problem{
+			Reason: v1alpha1.NoSuchCandidateReason,
+			Message: fmt.Sprintf("%s names %s, which is no candidate: it takes effect when it is one",
+				v1alpha1.PromoteAnnotation, quote(asked)),
+		}
+	}
+}

@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// environments sets the Environments that name the Rollout.
+func (s *situation) environments(all ...*ruled) *situation {
+	for _, e := range all {
+		s.input.Upstreams.Environments = append(s.input.Upstreams.Environments, promotion.Environment(*e))
+	}
+	return s
+}
+
+func (s *situation) said(why string) *situation {
+	s.input.Rollout.Annotations[v1alpha1.DeployMessageAnnotation] = why
+	return s
+}
+
+// ruled builds an Environment with what its upstreams say.
+type ruled promotion.Environment
+
+func prod(upstreams ...promotion.Upstream) *ruled {
+	e := &environmentsv1.Environment{}
+	e.Name = "prod"
+	return &ruled{Environment: e, Upstreams: upstreams}
+}
+
+func (e *ruled) oneOf() *ruled {
+	e.Spec.Availability = environmentsv1.OneOfUpstreams
+	return e
+}
+
+func (e *ruled) byRevision() *ruled {
+	e.Spec.MatchBy = environmentsv1.MatchByRevision
+	return e
+}
+
+func (e *ruled) onlyCurrent() *ruled {
+	e.Spec.Selection = environmentsv1.SelectCurrent
+	return e
+}
+
+func (e *ruled) manual() *ruled {
+	e.Spec.Promotion = environmentsv1.PromoteManually
+	return e
+}
+
+func (e *ruled) bypass(b environmentsv1.Bypass) *ruled {
+	e.Spec.Bypass = b
+	return e
+}
+
+func (e *ruled) broken(why string) *ruled {
+	e.Problem = why
+	return e
+}
+
+// after returns an upstream of type After; the first of its releases is current.
+func after(name string, releases ...environmentsv1.Release) promotion.Upstream {
+	if len(releases) > 0 {
+		releases[0].Current = true
+	}
+	return promotion.Upstream{
+		Upstream: environmentsv1.Upstream{Environment: name, Type: environmentsv1.After}, Releases: releases, Seen: noon,
+	}
+}
+
+func parallel(name string, releases ...environmentsv1.Release) promotion.Upstream {
+	u := after(name, releases...)
+	u.Type = environmentsv1.Parallel
+	return u
+}
+
+func soaking(d time.Duration, u promotion.Upstream) promotion.Upstream {
+	u.SoakTime = &metav1.Duration{Duration: d}
+	return u
+}
+
+func unknownUpstream(name, why string) promotion.Upstream {
+	u := after(name)
+	u.Problem = why
+	return u
+}
+
+// imageOf returns the digest that a tag has in every environment of these tests.
+func imageOf(tag string) string { return "sha256:" + tag }
+
+func there(tag string, state v1alpha1.BakeStatus, changes ...func(*environmentsv1.Release)) environmentsv1.Release {
+	r := environmentsv1.Release{Tag: tag, Digest: imageOf(tag), State: state}
+	for _, change := range changes {
+		change(&r)
+	}
+	return r
+}
+
+func proven(tag string, changes ...func(*environmentsv1.Release)) environmentsv1.Release {
+	return there(tag, v1alpha1.BakeSucceeded, changes...)
+}
+
+func from(t time.Time) func(*environmentsv1.Release) {
+	return func(r *environmentsv1.Release) { r.Since = wireTime(t) }
+}
+
+func until(t time.Time) func(*environmentsv1.Release) {
+	return func(r *environmentsv1.Release) { r.Until = wireTime(t) }
+}
+
+func soaked(d time.Duration) func(*environmentsv1.Release) {
+	return func(r *environmentsv1.Release) { r.Soaked = &metav1.Duration{Duration: d} }
+}
+
+func messaged(text string) func(*environmentsv1.Release) {
+	return func(r *environmentsv1.Release) { r.Message = text }
+}
+
+func unwell(text string) func(*environmentsv1.Release) {
+	return func(r *environmentsv1.Release) { r.Unhealthy = text }
+}
+
+func wentBack(text string) func(*environmentsv1.Release) {
+	return func(r *environmentsv1.Release) { r.Withdrawn = text }
+}
+
+func withDigest(digest string) func(*environmentsv1.Release) {
+	return func(r *environmentsv1.Release) { r.Digest = digest }
+}
+
+func withRevision(revision string) func(*environmentsv1.Release) {
+	return func(r *environmentsv1.Release) { r.Revision = revision }
+}
+
+// offered returns a Rollout that runs 1.3.0 and knows 1.4.0 by the digest that it has in
+// every environment.
+func offered() *fixture.RolloutBuilder {
+	return rollout().Releases(known("1.3.0"), known("1.4.0")).History(entry("1.3.0").Succeeded())
+}
+
+func known(tag string) v1alpha1.VersionInfo { return release(tag).Digest(imageOf(tag)).Obj() }
+
+func TestReleaseWaitsUntilTheUpstreamHasProvenIt(t *testing.T) {
+	pending := func(message string) []promotion.Hold {
+		return []promotion.Hold{{Reason: environmentsv1.UpstreamPendingReason, Message: message}}
+	}
+	held := func(reason, message string) []promotion.Hold {
+		return []promotion.Hold{{Reason: reason, Message: message}}
+	}
+	deploying, baking, failed := v1alpha1.BakeDeploying, v1alpha1.BakeInProgress, v1alpha1.BakeFailed
+	for name, test := range map[string]struct {
+		given *situation
+		want  []promotion.Hold
+	}{
+		"proven: it goes": {given(offered()).environments(prod(after("staging", proven("1.4.0")))), nil},
+		"the upstream has no release": {
+			given(offered()).environments(prod(after("staging"))), pending("waits for staging, which has no release yet"),
+		},
+		"nothing is known of it": {
+			given(offered()).environments(prod(after("staging", proven("1.3.0")))), pending("waits for staging, which runs 1.3.0"),
+		},
+		"Flux applies it": {
+			given(offered()).environments(prod(after("staging", there("1.4.0", deploying, from(eleven))))),
+			pending("waits for staging: Flux applies it there since 2026-03-02T11:00:00Z"),
+		},
+		"it bakes": {
+			given(offered()).environments(prod(after("staging", there("1.4.0", baking, from(eleven), until(one))))),
+			pending("waits for staging: it bakes there since 2026-03-02T11:00:00Z, until 2026-03-02T13:00:00Z"),
+		},
+		"it has failed": {
+			given(offered()).environments(prod(after("staging", there("1.4.0", failed, messaged("3 of 9 tests fail"))))),
+			held(environmentsv1.UpstreamFailedReason, "1.4.0 failed in staging: 3 of 9 tests fail"),
+		},
+		"it has become unhealthy": {
+			given(offered()).environments(prod(after("staging", proven("1.4.0", unwell("HealthCheck shop/smoke"))))),
+			pending("waits for staging, where it is unhealthy: HealthCheck shop/smoke"),
+		},
+		"another image by the same tag": {
+			given(offered()).environments(prod(after("staging", proven("1.4.0", withDigest("sha256:other"))))),
+			pending("waits for staging, which runs another image by the tag 1.4.0"),
+		},
+		"the same image by another tag: it goes": {
+			given(offered()).environments(prod(after("staging", proven("v1.4", withDigest(imageOf("1.4.0")))))), nil,
+		},
+		"another tag of a digest that failed": {
+			given(offered()).environments(prod(after("staging", proven("1.3.0"), there("1.4.0-rc.1", failed, withDigest(imageOf("1.4.0")))))),
+			held(environmentsv1.UpstreamFailedReason, "1.4.0 failed in staging"),
+		},
+		"the digest is not known here": {
+			given(rollout().Ledger("1.3.0", "1.4.0").History(entry("1.3.0").Succeeded())).environments(prod(after("staging", proven("1.4.0")))),
+			held(environmentsv1.UpstreamUnknownReason, "the digest of 1.4.0 is not known here: set spec.digestReflectionPolicy of the ImagePolicy"),
+		},
+		"the digest is not known there": {
+			given(offered()).environments(prod(after("staging", proven("1.4.0", withDigest(""))))),
+			held(environmentsv1.UpstreamUnknownReason, "the digest of 1.4.0 is not known in staging: there, set spec.digestReflectionPolicy of the ImagePolicy"),
+		},
+		"built again from the same revision: it goes by Revision": {
+			given(rollout().Releases(known("1.3.0"), release("1.4.0").Digest("sha256:own").Revision("3f2a").Obj()).History(entry("1.3.0").Succeeded())).
+				environments(prod(after("staging", proven("1.4.0", withRevision("3f2a")))).byRevision()), nil,
+		},
+		"an empty revision connects nothing": {
+			given(offered()).environments(prod(after("staging", proven("1.4.0"))).byRevision()),
+			held(environmentsv1.UpstreamUnknownReason, "the revision of 1.4.0 is not known here: label the image with org.opencontainers.image.revision"),
+		},
+		"skipped": {
+			given(offered()).environments(prod(after("staging", proven("1.5.0")))),
+			held(environmentsv1.UpstreamSkippedReason, "staging skipped 1.4.0 for 1.5.0"),
+		},
+		"left after it was proven: it still goes": {
+			given(offered()).environments(prod(after("staging", proven("1.5.0"), proven("1.4.0")))), nil,
+		},
+		"left, and only what runs there may come": {
+			given(offered()).environments(prod(after("staging", proven("1.5.0"), proven("1.4.0"))).onlyCurrent()),
+			held(environmentsv1.UpstreamSkippedReason, "staging has left 1.4.0 for 1.5.0, and spec.selection of Environment prod takes only what runs there"),
+		},
+		"withdrawn": {
+			given(offered()).environments(prod(after("staging", proven("1.3.0"), proven("1.4.0", wentBack("went back to 1.3.0, by alice"))))),
+			held(environmentsv1.UpstreamWithdrawnReason, "1.4.0 counts no longer in staging, which went back to 1.3.0, by alice"),
+		},
+		"promoted there again after it was withdrawn": {
+			given(offered()).environments(prod(after("staging", there("1.4.0", deploying, from(eleven), wentBack("went back to 1.3.0"))))),
+			pending("waits for staging: Flux applies it there since 2026-03-02T11:00:00Z"),
+		},
+		"the upstream cannot be read": {
+			given(offered()).environments(prod(unknownUpstream("staging", "Environment shop/staging does not exist"))),
+			held(environmentsv1.UpstreamUnknownReason, "Environment shop/staging does not exist"),
+		},
+		"the Environment cannot be used": {
+			given(offered()).environments(prod(after("staging", proven("1.4.0"))).broken("it is broken")),
+			held(environmentsv1.UpstreamUnknownReason, "it is broken"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			diff(t, test.want, promotion.Decide(test.given.in()).Candidates[0].Holds)
+		})
+	}
+}
+
+func TestSoakCountsOnlyTheOwnClockAndWhatTheUpstreamHasMeasured(t *testing.T) {
+	soaks := func(d time.Duration) *situation {
+		return given(offered()).environments(prod(soaking(2*time.Hour, after("staging", proven("1.4.0", soaked(d))))))
+	}
+	for name, test := range map[string]struct {
+		given *situation
+		want  []promotion.Hold
+	}{
+		"measured there, and the rest here": {
+			soaks(90 * time.Minute),
+			[]promotion.Hold{{
+				Reason: environmentsv1.UpstreamSoakingReason, Message: "soaks in staging for 2h0m0s, until 2026-03-02T12:30:00Z", Until: noon.Add(30 * time.Minute),
+			}},
+		},
+		"an instant before it is over": {
+			soaks(90 * time.Minute).at(noon.Add(30*time.Minute - instant)),
+			[]promotion.Hold{{
+				Reason: environmentsv1.UpstreamSoakingReason, Message: "soaks in staging for 2h0m0s, until 2026-03-02T12:30:00Z", Until: noon.Add(30 * time.Minute),
+			}},
+		},
+		"to the second":      {soaks(90 * time.Minute).at(noon.Add(30 * time.Minute)), nil},
+		"all of it measured": {soaks(2 * time.Hour), nil},
+		"read for the first time: it is recorded before its end is known": {
+			given(offered()).environments(prod(unseen(soaking(2*time.Hour, after("staging", proven("1.4.0", soaked(time.Hour))))))),
+			[]promotion.Hold{{Reason: environmentsv1.UpstreamSoakingReason, Message: "soaks in staging for 2h0m0s"}},
+		},
+		"left too early: time goes on for nothing": {
+			given(offered()).at(noon.Add(24 * time.Hour)).
+				environments(prod(soaking(2*time.Hour, after("staging", proven("1.5.0"), proven("1.4.0", soaked(20*time.Minute)))))),
+			[]promotion.Hold{{
+				Reason: environmentsv1.UpstreamSkippedReason, Message: "1.4.0 soaked for 20m0s of 2h0m0s in staging before it left it for 1.5.0",
+			}},
+		},
+		"left after the soak": {
+			given(offered()).environments(prod(soaking(2*time.Hour, after("staging", proven("1.5.0"), proven("1.4.0", soaked(2*time.Hour)))))), nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := promotion.Decide(test.given.in())
+			diff(t, test.want, d.Candidates[0].Holds)
+			if len(test.want) > 0 {
+				diff(t, test.want[0].Until, d.RecheckAt)
+			}
+		})
+	}
+}
+
+func unseen(u promotion.Upstream) promotion.Upstream {
+	u.Seen = time.Time{}
+	return u
+}
+
+func TestSeveralUpstreams(t *testing.T) {
+	failed := there("1.4.0", v1alpha1.BakeFailed)
+	for name, test := range map[string]struct {
+		given *situation
+		want  string
+	}{
+		"All have proven it, and another environment has, too": {
+			given(offered()).environments(prod(after("a", proven("1.4.0")), after("b", proven("1.4.0")), after("c", proven("1.5.0"), proven("1.4.0")))), "",
+		},
+		"All: each that has not is named": {
+			given(offered()).environments(prod(after("a", proven("1.4.0")), after("b", proven("1.3.0")), after("c"))),
+			"UpstreamPending: waits for b, which runs 1.3.0; waits for c, which has no release yet",
+		},
+		"All: the most important reason is said first": {
+			given(offered()).environments(prod(after("a", proven("1.3.0")), unknownUpstream("b", "b is away"), after("c", failed))),
+			"UpstreamFailed: 1.4.0 failed in c; b is away; waits for a, which runs 1.3.0",
+		},
+		"OneOf has, and one cannot be read": {
+			given(offered()).environments(prod(unknownUpstream("a", "a is away"), after("b", proven("1.4.0"))).oneOf()), "",
+		},
+		"OneOf: none has": {
+			given(offered()).environments(prod(after("a", failed), after("b", proven("1.3.0"))).oneOf()),
+			"UpstreamPending: 1.4.0 failed in a; waits for b, which runs 1.3.0",
+		},
+		"Parallel does not wait":          {given(offered()).environments(prod(parallel("a", proven("1.3.0")), parallel("b"))), ""},
+		"Parallel holds what failed":      {given(offered()).environments(prod(parallel("a", failed))), "UpstreamFailed: 1.4.0 failed in a"},
+		"Parallel holds beside OneOf":     {given(offered()).environments(prod(after("a", proven("1.4.0")), parallel("b", failed)).oneOf()), "UpstreamFailed: 1.4.0 failed in b"},
+		"Parallel without a known digest": {given(rollout().Ledger("1.3.0", "1.4.0").History(entry("1.3.0").Succeeded())).environments(prod(parallel("a", failed))), ""},
+		"two Environments must both agree": {
+			given(offered()).environments(prod(after("a", proven("1.4.0"))), prod(after("b", proven("1.3.0")))),
+			"UpstreamPending: waits for b, which runs 1.3.0",
+		},
+		"the last soak counts with All": {
+			given(offered()).environments(prod(soaking(2*time.Hour, after("a", proven("1.4.0"))), soaking(time.Hour, after("b", proven("1.4.0"))))),
+			"UpstreamSoaking until 2026-03-02T14:00:00Z: soaks in a for 2h0m0s, until 2026-03-02T14:00:00Z; soaks in b for 1h0m0s, until 2026-03-02T13:00:00Z",
+		},
+		"the first soak counts with OneOf": {
+			given(offered()).environments(prod(soaking(2*time.Hour, after("a", proven("1.4.0"))), soaking(time.Hour, after("b", proven("1.4.0")))).oneOf()),
+			"UpstreamSoaking until 2026-03-02T13:00:00Z: soaks in a for 2h0m0s, until 2026-03-02T14:00:00Z; soaks in b for 1h0m0s, until 2026-03-02T13:00:00Z",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			diff(t, test.want, firstHold(promotion.Decide(test.given.in()).Candidates[0]))
+		})
+	}
+}
+
+// firstHold returns the first hold of a candidate as one line; empty if nothing holds it.
+func firstHold(v promotion.Verdict) string {
+	if v.Eligible() {
+		return ""
+	}
+	hold := v.Holds[0]
+	if !hold.Until.IsZero() {
+		return hold.Reason + " until " + hold.Until.Format(time.RFC3339) + ": " + hold.Message
+	}
+	return hold.Reason + ": " + hold.Message
+}
+
+func TestProvenReleaseGoesWhileNewerOnesWait(t *testing.T) {
+	three := func() *fixture.RolloutBuilder {
+		return rollout().Releases(known("1.3.0"), known("1.3.9"), known("1.4.0"), known("1.5.0")).History(entry("1.3.0").Succeeded())
+	}
+	next := func() *fixture.RolloutBuilder { return three().Strategy(v1alpha1.ReleaseNext) }
+	for name, test := range map[string]struct {
+		given *situation
+		want  string
+		holds map[string]string
+	}{
+		"Newest takes the newest proven one": {
+			given(three()).environments(prod(after("staging", proven("1.4.0")))), "Promote 1.4.0",
+			map[string]string{"1.5.0": "waits for staging, which runs 1.4.0", "1.3.9": "staging skipped 1.3.9 for 1.4.0"},
+		},
+		"Next goes on after what the upstream skipped": {
+			given(next()).environments(prod(after("staging", proven("1.4.0")))), "Promote 1.4.0",
+			map[string]string{"1.5.0": "spec.releaseStrategy takes 1.4.0 first", "1.3.9": "staging skipped 1.3.9 for 1.4.0"},
+		},
+		"Next goes on after what failed there": {
+			given(next()).environments(prod(after("staging", proven("1.4.0"), there("1.3.9", v1alpha1.BakeFailed)))), "Promote 1.4.0",
+			map[string]string{"1.5.0": "spec.releaseStrategy takes 1.4.0 first", "1.3.9": "1.3.9 failed in staging"},
+		},
+		"Next waits for what the upstream still runs": {
+			given(next()).environments(prod(after("staging", there("1.3.9", v1alpha1.BakeFailed)))), "Nothing",
+			map[string]string{
+				"1.5.0": "spec.releaseStrategy takes 1.3.9 first", "1.4.0": "spec.releaseStrategy takes 1.3.9 first", "1.3.9": "1.3.9 failed in staging",
+			},
+		},
+		"Next does not go on while one of several could prove it": {
+			given(next()).environments(prod(after("a", proven("1.4.0")), after("b", proven("1.3.0"))).oneOf()), "Nothing",
+			map[string]string{
+				"1.5.0": "spec.releaseStrategy takes 1.3.9 first", "1.4.0": "spec.releaseStrategy takes 1.3.9 first",
+				"1.3.9": "a skipped 1.3.9 for 1.4.0; waits for b, which runs 1.3.0",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := promotion.Decide(test.given.in())
+			diff(t, test.want, settledBy(d).Does)
+			diff(t, test.holds, holdsOf(d))
+		})
+	}
+}
+
+func TestFirstReleaseWaitsForItsProofToo(t *testing.T) {
+	empty := func() *fixture.RolloutBuilder {
+		return rollout().Releases(known("1.3.0"), known("1.4.0"), known("1.5.0"))
+	}
+	for name, test := range map[string]struct {
+		given *situation
+		want  string
+	}{
+		"nothing is proven":               {given(empty()).environments(prod(after("staging"))), "Nothing"},
+		"the newest proven one":           {given(empty()).environments(prod(after("staging", proven("1.4.0"), proven("1.3.0")))), "Promote 1.4.0"},
+		"the Environment does not exist":  {given(empty()).withoutEnvironment("Environment prod does not exist"), "Nothing"},
+		"a pin goes":                      {given(empty().Pin("1.5.0")).environments(prod(after("staging"))), "Promote 1.5.0"},
+		"a pin goes without Environment":  {given(empty().Pin("1.5.0")).withoutEnvironment("Environment prod does not exist"), "Promote 1.5.0"},
+		"a force goes":                    {given(empty().Annotate(v1alpha1.ForceDeployAnnotation, "1.5.0")).environments(prod(after("staging"))), "Promote 1.5.0"},
+		"a lost history is taken over":    {given(empty()).owned("1.3.0").environments(prod(after("staging"))), "Adopt 1.3.0"},
+		"a bypass with its reason goes":   {given(empty().Annotate(v1alpha1.BypassGatesAnnotation, "1.5.0")).said("INC-1").environments(prod(after("staging"))), "Promote 1.5.0"},
+		"what users promote waits for it": {given(empty()).environments(prod(after("staging", proven("1.4.0"))).manual()), "Nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			diff(t, test.want, settledBy(promotion.Decide(test.given.in())).Does)
+		})
+	}
+}
+
+func (s *situation) withoutEnvironment(why string) *situation {
+	s.input.Upstreams.Problem = why
+	return s
+}
+
+func TestBypassOfAnEnvironment(t *testing.T) {
+	asked := func() *situation { return given(offered().Annotate(v1alpha1.BypassGatesAnnotation, "1.4.0")) }
+	unproven := func() *ruled { return prod(after("staging", proven("1.3.0"))) }
+	needsReason := &promotion.Problem{Reason: environmentsv1.BypassNeedsReasonReason, Message: "rollout.kuberik.com/bypass-gates lets 1.4.0 past Environment prod " +
+		"only with a reason: annotate the Rollout with rollout.kuberik.com/deploy-message, too"}
+	for name, test := range map[string]struct {
+		given    *situation
+		want     string
+		message  string
+		declined *promotion.Problem
+	}{
+		"without a reason": {asked().environments(unproven()), "Nothing", "", needsReason},
+		"with one": {
+			asked().said("INC-1").environments(unproven()), "Promote 1.4.0",
+			"the newest eligible release of ImagePolicy shop; gates bypassed manually; Environments bypassed manually: INC-1", nil,
+		},
+		"where none is required": {
+			asked().environments(unproven().bypass(environmentsv1.BypassAllowed)), "Promote 1.4.0",
+			"the newest eligible release of ImagePolicy shop; gates bypassed manually; Environments bypassed manually", nil,
+		},
+		"denied": {asked().said("INC-1").environments(unproven().bypass(environmentsv1.BypassDenied)), "Nothing", "", &promotion.Problem{
+			Reason:  environmentsv1.BypassDeniedReason,
+			Message: "rollout.kuberik.com/bypass-gates does not let 1.4.0 past Environment prod: its spec.bypass is Deny",
+		}},
+		"of what is proven: nothing is refused": {
+			asked().environments(prod(after("staging", proven("1.4.0")))), "Promote 1.4.0",
+			"the newest eligible release of ImagePolicy shop; gates bypassed manually", nil,
+		},
+		"past an Environment that leaves promotions to users": {
+			asked().said("INC-1").environments(prod(after("staging", proven("1.4.0"))).manual()), "Promote 1.4.0",
+			"the newest eligible release of ImagePolicy shop; gates bypassed manually; Environments bypassed manually: INC-1", nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := test.given.in()
+			d := promotion.Decide(in)
+			diff(t, test.want, settledBy(d).Does)
+			diff(t, test.declined, d.Declined)
+			if d.Action.Promotes() {
+				history, err := promotion.Record(in, d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				diff(t, test.message, *history[0].Message)
+				diff(t, true, slices.Contains(d.Consumed, v1alpha1.BypassGatesAnnotation))
+			}
+		})
+	}
+}
+
+func TestPromotionThatIsLeftToUsers(t *testing.T) {
+	manual := func(releases ...environmentsv1.Release) *ruled {
+		return prod(after("staging", releases...)).manual()
+	}
+	asked := func(tag string) *situation { return given(offered().Annotate(v1alpha1.PromoteAnnotation, tag)) }
+	for name, test := range map[string]struct {
+		given    *situation
+		want     string
+		hold     string
+		declined *promotion.Problem
+		answers  []promotion.Note
+	}{
+		"waits": {
+			given: given(offered()).environments(manual(proven("1.4.0"))), want: "Nothing",
+			hold: "AwaitingPromotion: Environment prod leaves promotions to users: annotate the Rollout with rollout.kuberik.com/promote: 1.4.0",
+		},
+		"goes when it is proven": {given: asked("1.4.0").environments(manual(proven("1.4.0"))), want: "Promote 1.4.0"},
+		"waits for its proof": {
+			given: asked("1.4.0").environments(manual(proven("1.3.0"))), want: "Nothing", hold: "UpstreamPending: waits for staging, which runs 1.3.0",
+		},
+		"is held by gates all the same": {
+			given: asked("1.4.0").gates(gate("qa").Closed()).environments(manual(proven("1.4.0"))), want: "Nothing",
+			hold: "SomeGatesBlocking: not passing: RolloutGate qa",
+		},
+		"names what does not exist": {
+			given: asked("9.9.9").environments(manual(proven("1.4.0"))), want: "Nothing",
+			hold: "AwaitingPromotion: Environment prod leaves promotions to users: annotate the Rollout with rollout.kuberik.com/promote: 1.4.0",
+			declined: &promotion.Problem{
+				Reason:  v1alpha1.NoSuchCandidateReason,
+				Message: `rollout.kuberik.com/promote names "9.9.9", which is no candidate: it takes effect when it is one`,
+			},
+		},
+		"names what is deployed": {
+			given: asked("1.3.0").environments(manual(proven("1.4.0"))), want: "Nothing",
+			hold: "AwaitingPromotion: Environment prod leaves promotions to users: annotate the Rollout with rollout.kuberik.com/promote: 1.4.0",
+			answers: []promotion.Note{{
+				Reason: environmentsv1.PromoteNotNeededReason, Message: "rollout.kuberik.com/promote names 1.3.0, which is deployed already",
+			}},
+		},
+		"is not needed where promotions are automatic": {
+			given: asked("1.4.0").gates(gate("qa").Closed()).environments(prod(after("staging", proven("1.4.0")))), want: "Nothing",
+			hold: "SomeGatesBlocking: not passing: RolloutGate qa",
+			answers: []promotion.Note{{
+				Reason: environmentsv1.PromoteNotNeededReason, Message: "rollout.kuberik.com/promote has no effect: no Environment leaves promotions to users",
+			}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := promotion.Decide(test.given.in())
+			diff(t, test.want, settledBy(d).Does)
+			diff(t, test.hold, firstHold(d.Candidates[0]))
+			diff(t, test.declined, d.Declined)
+			diff(t, test.answers, d.Answers)
+		})
+	}
+}
+
+func TestPromotionByAUserIsSignedByThatUser(t *testing.T) {
+	in := given(offered().Annotate(v1alpha1.PromoteAnnotation, "1.4.0").Annotate(v1alpha1.DeployUserAnnotation, "alice")).said("spring prices").
+		environments(prod(after("staging", proven("1.4.0"))).manual()).in()
+	d := promotion.Decide(in)
+	history, err := promotion.Record(in, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	diff(t, "spring prices", *history[0].Message)
+	diff(t, v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "alice"}, *history[0].TriggeredBy)
+	diff(t, []string{v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation, v1alpha1.PromoteAnnotation}, d.Consumed)
+}
+
+func TestEnvironmentsHoldAsGatesDo(t *testing.T) {
+	d := promotion.Decide(given(offered()).environments(prod(after("staging", proven("1.3.0"))).manual()).in())
+	for _, hold := range d.Candidates[0].Holds {
+		if single := (promotion.Verdict{Holds: []promotion.Hold{hold}}); !single.HeldByGates() {
+			t.Errorf("%s is not a reason of gates", hold.Reason)
+		}
+	}
+}
