@@ -137,8 +137,8 @@ func (p *pair) step() {
 		w.step(func() {})
 		p.observe()
 		p.lines = append(p.lines, w.lines[lines:]...)
-		if real := w.now.Add(p.now.Sub(p.clockOf(w, p.now))); real.Before(next) {
-			next = real
+		if due := w.now.Add(p.now.Sub(p.clockOf(w, p.now))); due.Before(next) {
+			next = due
 		}
 		w.now = p.clockOf(w, p.now)
 		p.check(w, before)

@@ -352,6 +352,9 @@ func (d *dice) upstream() promotion.Upstream {
 		u.Type = environmentsv1.Parallel
 	}
 	u.Seen = []time.Time{never, d.moment()}[d.roll(2)]
+	if len(u.Releases) > 0 {
+		u.Releases[0].Current = d.roll(4) < 3
+	}
 	if d.roll(8) == 7 {
 		u.Problem = "it is away"
 	}

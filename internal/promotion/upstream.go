@@ -160,23 +160,41 @@ func (e Environment) judge(in Input, u Upstream, release v1alpha1.VersionInfo) *
 	if u.Problem != "" {
 		return unknown(u.Problem)
 	}
-	said, hold := e.recognize(u, release)
-	switch {
-	case hold != nil && u.Type == environmentsv1.Parallel:
-		return nil
-	case hold != nil:
+	said, unrecognized := e.recognize(u, release)
+	if u.Type == environmentsv1.Parallel {
+		return u.rejects(said, release)
+	}
+	if unrecognized != nil {
+		return unrecognized
+	}
+	if hold := u.rejects(said, release); hold != nil {
 		return hold
-	case said != nil && said.State == v1alpha1.BakeFailed:
-		return u.hold(environmentsv1.UpstreamFailedReason, "%s failed in %s%s", release.Tag, u.Environment, because(said.Message))
-	case said != nil && said.Withdrawn != "" && !said.State.Running():
-		return u.hold(environmentsv1.UpstreamWithdrawnReason, "%s counts no longer in %s, which %s", release.Tag, u.Environment, said.Withdrawn)
-	case u.Type == environmentsv1.Parallel:
+	}
+	return e.unproven(in, u, said, release)
+}
+
+// rejects returns the hold on a release that failed in the upstream, or that the upstream
+// went back from.
+func (u Upstream) rejects(said *environmentsv1.Release, release v1alpha1.VersionInfo) *Hold {
+	switch {
+	case said == nil:
 		return nil
+	case said.State == v1alpha1.BakeFailed:
+		return u.hold(environmentsv1.UpstreamFailedReason, "%s failed in %s%s", release.Tag, u.Environment, because(said.Message))
+	case said.Withdrawn != "" && !said.State.Running():
+		return u.hold(environmentsv1.UpstreamWithdrawnReason, "%s counts no longer in %s, which %s", release.Tag, u.Environment, said.Withdrawn)
+	}
+	return nil
+}
+
+// unproven returns what a release still lacks in the upstream.
+func (e Environment) unproven(in Input, u Upstream, said *environmentsv1.Release, release v1alpha1.VersionInfo) *Hold {
+	switch {
 	case said == nil:
 		return u.hasNothing(in, release)
 	case e.Spec.Selection == environmentsv1.SelectCurrent && !said.Current:
-		return u.hold(environmentsv1.UpstreamSkippedReason, "%s has left %s for %s, and spec.selection of Environment %s takes only what runs there",
-			u.Environment, release.Tag, u.runs().Tag, e.Name)
+		return u.hold(environmentsv1.UpstreamSkippedReason, "%s has left %s%s, and spec.selection of Environment %s takes only what runs there",
+			u.Environment, release.Tag, u.instead(), e.Name)
 	}
 	return u.unfinished(in, said, release)
 }
@@ -243,8 +261,8 @@ func (u Upstream) soaking(in Input, said *environmentsv1.Release, release v1alph
 	case left <= 0:
 		return nil
 	case !said.Current:
-		return u.hold(environmentsv1.UpstreamSkippedReason, "%s soaked for %s of %s in %s before it left it for %s",
-			release.Tag, soaked.Truncate(time.Second), soak, u.Environment, u.runs().Tag)
+		return u.hold(environmentsv1.UpstreamSkippedReason, "%s soaked for %s of %s in %s before it left it%s",
+			release.Tag, soaked.Truncate(time.Second), soak, u.Environment, u.instead())
 	case u.Seen.IsZero():
 		return u.hold(environmentsv1.UpstreamSoakingReason, "soaks in %s for %s", u.Environment, soak)
 	case !in.Now.Before(u.Seen.Add(left)):
@@ -264,6 +282,15 @@ func (u Upstream) runs() *environmentsv1.Release {
 		return nil
 	}
 	return &u.Releases[at]
+}
+
+// instead returns what the upstream runs, as the end of a sentence; empty if it has lost
+// its history, and what it runs is not known.
+func (u Upstream) instead() string {
+	if runs := u.runs(); runs != nil {
+		return " for " + runs.Tag
+	}
+	return ""
 }
 
 // isPast reports whether the upstream runs a release that is newer than this one.

@@ -278,6 +278,12 @@ func TestSoakCountsOnlyTheOwnClockAndWhatTheUpstreamHasMeasured(t *testing.T) {
 				Reason: environmentsv1.UpstreamSkippedReason, Message: "1.4.0 soaked for 20m0s of 2h0m0s in staging before it left it for 1.5.0",
 			}},
 		},
+		"nobody knows what runs there": {
+			given(offered()).environments(prod(soaking(2*time.Hour, withoutHistory(proven("1.4.0", soaked(time.Hour)))))),
+			[]promotion.Hold{{
+				Reason: environmentsv1.UpstreamSkippedReason, Message: "1.4.0 soaked for 1h0m0s of 2h0m0s in staging before it left it",
+			}},
+		},
 		"left after the soak": {
 			given(offered()).environments(prod(soaking(2*time.Hour, after("staging", proven("1.5.0"), proven("1.4.0", soaked(2*time.Hour)))))), nil,
 		},
@@ -290,6 +296,12 @@ func TestSoakCountsOnlyTheOwnClockAndWhatTheUpstreamHasMeasured(t *testing.T) {
 			}
 		})
 	}
+}
+
+func withoutHistory(releases ...environmentsv1.Release) promotion.Upstream {
+	u := after("staging")
+	u.Releases = releases
+	return u
 }
 
 func unseen(u promotion.Upstream) promotion.Upstream {
