@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"regexp"
@@ -28,29 +29,40 @@ const (
 	longestWait = 2 * time.Second
 )
 
+// style has colors for readers whose screens are dark, and others for those whose screens
+// are light.
 const style = `
     text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: #d0d7de; white-space: pre }
-    .title { fill: #ffffff; font-weight: 600 } .clock { fill: #768390 } .actor { fill: #6cb6ff }
-    .bad { fill: #ff7b72 } .good { fill: #7ee787 } .bar { fill: #768390 }
+    .back { fill: #1c2128 } .title { fill: #ffffff; font-weight: 600 } .clock { fill: #768390 }
+    .actor { fill: #6cb6ff } .bad { fill: #ff7b72 } .good { fill: #7ee787 } .bar { fill: #768390 }
+    @media (prefers-color-scheme: light) {
+      text { fill: #1f2328 } .back { fill: #f6f8fa } .title { fill: #000000 } .clock { fill: #59636e }
+      .actor { fill: #0550ae } .bad { fill: #b3202a } .good { fill: #116329 } .bar { fill: #59636e }
+    }
     .line { animation: appear .2s both } @keyframes appear { from { opacity: 0 } to { opacity: 1 } }
     @media (prefers-reduced-motion: reduce) { .line { animation: none } }
 `
 
-// marked are the words that are colored: outcomes.
-var marked = regexp.MustCompile(`\b(Unhealthy|Failed|timed out|gives up|Healthy|Succeeded)\b|✓`)
+// marked are the words and signs that are colored, with their class: outcomes, and what can
+// be done.
+var (
+	marked  = regexp.MustCompile(`\b(Unhealthy|Failed|timed out|gives up|Healthy|Succeeded)\b|[✓✔✗►]`)
+	classes = map[string]string{"Healthy": "good", "Succeeded": "good", "✓": "good", "✔": "good", "►": "actor"}
+)
 
-// draw returns an SVG of a terminal with the lines.
-func draw(lines []line) string {
+// draw returns an SVG of a terminal with the lines. Its title bar has the command that
+// printed them.
+func draw(command string, lines []line) string {
 	var svg strings.Builder
 	width, height := float64(2*border)+characterWidth*float64(longest(lines)), titleBar+border+lineHeight*len(lines)
 	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" role="img" aria-label="%s">`+"\n",
 		width, height, html.EscapeString(lines[0].text))
 	fmt.Fprintf(&svg, "  <style>%s  </style>\n", style)
-	fmt.Fprintf(&svg, `  <rect width="%.0f" height="%d" rx="8" fill="#1c2128"/>`+"\n", width, height)
+	fmt.Fprintf(&svg, `  <rect width="%.0f" height="%d" rx="8" class="back"/>`+"\n", width, height)
 	for i, color := range []string{"#ff5f57", "#febc2e", "#28c840"} {
 		fmt.Fprintf(&svg, `  <circle cx="%d" cy="17" r="6" fill="%s"/>`+"\n", border+20*i, color)
 	}
-	fmt.Fprintf(&svg, `  <text class="bar" x="%.0f" y="22" text-anchor="middle">make demo</text>`+"\n", width/2)
+	fmt.Fprintf(&svg, `  <text class="bar" x="%.0f" y="22" text-anchor="middle">%s</text>`+"\n", width/2, html.EscapeString(command))
 	var appears, before time.Duration
 	for i, l := range lines {
 		appears += min(time.Duration(float64(l.at-before)/pace), longestWait)
@@ -84,11 +96,7 @@ func text(column, y int, class, content string) string {
 // mark escapes a text, and colors what is good and bad in it.
 func mark(plain string) string {
 	return marked.ReplaceAllStringFunc(html.EscapeString(plain), func(word string) string {
-		class := "bad"
-		if word == "Healthy" || word == "Succeeded" || word == "✓" {
-			class = "good"
-		}
-		return fmt.Sprintf(`<tspan class="%s">%s</tspan>`, class, word)
+		return fmt.Sprintf(`<tspan class="%s">%s</tspan>`, cmp.Or(classes[word], "bad"), word)
 	})
 }
 

@@ -18,14 +18,15 @@ func main() {
 	in := flag.String("in", "", "The file with what the demo printed.")
 	out := flag.String("out", "", "The file to write.")
 	title := flag.String("step", "", "The title of the step.")
+	command := flag.String("command", "make demo", "The command that printed it.")
 	flag.Parse()
-	if err := run(*in, *out, *title); err != nil {
+	if err := run(*in, *out, *title, *command); err != nil {
 		fmt.Fprintln(os.Stderr, "draw a picture:", err)
 		os.Exit(1)
 	}
 }
 
-func run(in, out, title string) error {
+func run(in, out, title, command string) error {
 	printed, err := os.ReadFile(in)
 	if err != nil {
 		return fmt.Errorf("read what the demo printed: %w", err)
@@ -34,7 +35,7 @@ func run(in, out, title string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(out, []byte(draw(lines)), 0o644); err != nil { //nolint:gosec // it is published
+	if err := os.WriteFile(out, []byte(draw(command, lines)), 0o644); err != nil { //nolint:gosec // it is published
 		return fmt.Errorf("write the picture: %w", err)
 	}
 	return nil

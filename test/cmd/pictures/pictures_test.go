@@ -62,7 +62,7 @@ func TestDrawIsAnSVGWithEveryLineInItsOrder(t *testing.T) {
 	g := NewWithT(t)
 	lines, err := step(printed, "3. A bad release")
 	g.Expect(err).NotTo(HaveOccurred())
-	svg := draw(lines)
+	svg := draw("make demo", lines)
 	g.Expect(wellFormed(svg)).To(Succeed())
 	g.Expect(svg).To(ContainSubstring("&lt;never&gt;"))
 	g.Expect(svg).To(ContainSubstring(`1.2.0 is <tspan class="bad">Failed</tspan>`))
@@ -82,6 +82,22 @@ func TestPictureOfTheReadmeIsOneOfThese(t *testing.T) {
 	g.Expect(wellFormed(string(svg))).To(Succeed())
 	for _, said := range []string{"3. A bad release", "names 1.2.0 as the latest release", "promotes 1.2.0 (number 3)", "last good release: 1.1.0"} {
 		g.Expect(string(svg)).To(ContainSubstring(said))
+	}
+}
+
+// So are those of the guide to the command line.
+func TestPicturesOfTheCommandLineAreOfTheDemo(t *testing.T) {
+	for name, parts := range map[string][]string{
+		"remedies.svg": {"4. And a failed check", "kubectl rollouts explain shop", "held by 3", "--past-gates"},
+		"simulate.svg": {"3. A freeze holds it, too", "kubectl rollouts simulate shop", "is still held"},
+	} {
+		g := NewWithT(t)
+		svg, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "pictures", name))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(wellFormed(string(svg))).To(Succeed())
+		for _, said := range parts {
+			g.Expect(string(svg)).To(ContainSubstring(said))
+		}
 	}
 }
 
