@@ -34,13 +34,12 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/controller/deploymentcoordination"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/statefulsetrollout"
 	"github.com/fluxrollouts/rollout-controller/internal/features"
-	"github.com/fluxrollouts/rollout-controller/internal/installation"
 )
 
 // leaseName is the Lease that the controller's replicas compete for. Other controllers of
 // this API use the same Lease, so two of them never run at the same time. Replicas that
 // share a label selector add its hash.
-const leaseName = installation.Lease
+const leaseName = "8108ddc4.kuberik.com"
 
 // Environment variables: the controller's own namespace, as in Flux; the name of its own
 // Deployment; and whether there may be a webhook, which only the value false disables.

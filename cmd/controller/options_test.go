@@ -13,7 +13,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fluxrollouts/rollout-controller/internal/installation"
 )
+
+// The controller does not import the package, which has all definitions in it.
+func TestLeaseIsTheOneThatTheCommandLineLooksFor(t *testing.T) {
+	if leaseName != installation.Lease {
+		t.Errorf("the controller holds Lease %s, and the command line looks for %s", leaseName, installation.Lease)
+	}
+}
 
 // parse parses a command line, with an environment that sets a namespace.
 func parse(t *testing.T, namespace string, args ...string) (*options, *flag.FlagSet, error) {
