@@ -104,7 +104,7 @@ func isHeld(e explain.Explanation) bool {
 
 // all explains the Rollout with all candidates.
 func (e *explaining) all(v view, x explain.Explanation) {
-	e.program.out.Line("%s", show.Text(e.headline(v, x)))
+	e.program.out.Prose("%s", show.Text(e.headline(v, x)))
 	e.problems(x)
 	for _, candidate := range x.Candidates {
 		e.program.out.Line("")
@@ -160,7 +160,7 @@ func idOf(entry *v1alpha1.DeploymentHistoryEntry) string {
 
 func (e *explaining) problems(x explain.Explanation) {
 	for _, problem := range x.Problems {
-		e.program.out.Sentence(show.Warns, "%s: %s", problem.Reason, problem.Message)
+		e.program.out.Prose("%s %s: %s", e.program.out.Sign(show.Warns), problem.Reason, problem.Message)
 	}
 }
 
@@ -176,10 +176,10 @@ func (e *explaining) candidate(v view, c explain.Candidate) {
 		if hold.Until != nil {
 			sign, ends = show.Waits, fmt.Sprintf(" (ends by itself in %s)", show.Span(hold.Until.Sub(v.Now)))
 		}
-		p.Line("  %s %s  %s%s", p.Sign(sign), hold.Reason, hold.Message, ends)
+		p.Prose("  %s %s  %s%s", p.Sign(sign), hold.Reason, hold.Message, ends)
 	}
 	for _, remedy := range c.Remedies {
-		p.Line("    %s %s%s", p.Sign(show.Do), e.command(v, remedy), effect(remedy))
+		p.Command("    ", e.command(v, remedy), effect(remedy))
 	}
 }
 
@@ -192,7 +192,7 @@ func effect(c explain.Command) string {
 	if c.Promotes {
 		return ""
 	}
-	return "   (then still held: " + strings.Join(c.Left, ", ") + ")"
+	return "(then still held: " + strings.Join(c.Left, ", ") + ")"
 }
 
 // differences says what the status claims otherwise.
@@ -202,13 +202,13 @@ func (e *explaining) differences(x explain.Explanation) {
 	}
 	p := e.program.out
 	p.Line("")
-	p.Sentence(show.Warns, "the status of the Rollout says something else. The controller may not run, may not have seen the newest objects yet, or has the flag --no-cross-namespace-refs:")
+	p.Prose("%s %s", p.Sign(show.Warns), "the status of the Rollout says something else. The controller may not run, may not have seen the newest objects yet, or has the flag --no-cross-namespace-refs:")
 	for _, d := range x.Differences {
 		status := "no candidate"
 		if d.Known {
 			status = reasonsOr(d.Status)
 		}
-		p.Line("  %s   status: %s; now: %s", d.Version, status, reasonsOr(d.Decision))
+		p.Prose("  %s   status: %s; now: %s", d.Version, status, reasonsOr(d.Decision))
 	}
 }
 
@@ -253,7 +253,7 @@ func (e *explaining) answer(v view) tagAnswer {
 func (e *explaining) standing(v view, a tagAnswer) {
 	p := e.program.out
 	if a.Message != "" {
-		p.Line("%s", a.Message)
+		p.Prose("%s", a.Message)
 	}
 	for _, candidate := range a.Candidates {
 		e.candidate(v, candidate)

@@ -152,7 +152,7 @@ func stepOf(step simulation.Step) SimulatedStep {
 
 func (s *simulating) text(v view, answer Simulation) {
 	p := s.program.out
-	p.Line("Assuming: %s.", strings.Join(answer.Assumes, ", "))
+	p.Prose("Assuming: %s.", strings.Join(answer.Assumes, ", "))
 	if len(v.Decision.Candidates) > 0 && !v.Decision.Candidates[0].Eligible() {
 		s.holds(v.Now, explain.CandidateOf(v.Decision.Candidates[0]))
 	}
@@ -161,7 +161,7 @@ func (s *simulating) text(v view, answer Simulation) {
 		if step.ID != nil {
 			id = fmt.Sprintf(" (#%d)", *step.ID)
 		}
-		p.Line("%s   %s%s %s: %s", show.Exact(step.At.Time, s.zone), step.Version, id, p.Tinted(signOf(step.State), step.State), step.Message)
+		p.Prose("%s   %s%s %s: %s", show.Exact(step.At.Time, s.zone), step.Version, id, p.Tinted(signOf(step.State), step.State), step.Message)
 	}
 	s.end(answer)
 }
@@ -178,7 +178,7 @@ func signOf(state string) show.Sign {
 
 func (s *simulating) holds(at time.Time, c explain.Candidate) {
 	for _, hold := range c.Holds {
-		s.program.out.Line("%s   %s held: %s: %s", show.Exact(at, s.zone), c.Version, hold.Reason, hold.Message)
+		s.program.out.Prose("%s   %s held: %s: %s", show.Exact(at, s.zone), c.Version, hold.Reason, hold.Message)
 	}
 }
 
@@ -198,7 +198,7 @@ func (s *simulating) end(answer Simulation) {
 		for _, hold := range answer.Held.Holds {
 			reasons = append(reasons, hold.Message)
 		}
-		p.Line("%s is still held: %s", answer.Held.Version, strings.Join(reasons, "; "))
+		p.Prose("%s is still held: %s", answer.Held.Version, strings.Join(reasons, "; "))
 	}
 }
 
