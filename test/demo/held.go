@@ -126,7 +126,20 @@ func (s *session) releasedRelease(ctx context.Context) error {
 	if err := s.report(ctx, v1alpha1.HealthStatusHealthy, ""); err != nil {
 		return err
 	}
-	return s.proves(ctx, 2, "1.1.0")
+	if err := s.proves(ctx, 2, "1.1.0"); err != nil {
+		return err
+	}
+	return s.removeCheck(ctx)
+}
+
+// removeCheck deletes the check. From here on nobody writes its status, and each promotion
+// of a user would wait for it until its deadline.
+func (s *session) removeCheck(ctx context.Context) error {
+	s.printer.show(says(you, plain, "delete HealthCheck smoke, which nobody reports to any more"))
+	if err := s.plane.Client().Delete(ctx, s.smokeCheck()); err != nil {
+		return fmt.Errorf("delete HealthCheck smoke: %w", err)
+	}
+	return nil
 }
 
 // smokeCheck returns a HealthCheck whose status the demo writes.
