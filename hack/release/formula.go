@@ -35,7 +35,7 @@ class FluxRollout < Formula
   end
 
   test do
-    assert_match version.to_s, shell_output("#{bin}/kubectl-rollouts version")
+    assert_match version.to_s, shell_output("#{bin}/kubectl-rollouts version --client")
   end
 end
 `))

@@ -27,7 +27,7 @@ func installWithFlux(t *testing.T, files map[string][]byte) {
 		{guide, "✔ installed rollout v0.4.0\n"},
 		{"flux plugin list", filepath.Join(home, ".fluxcd", "plugins", "flux-rollout")},
 		{"flux plugin list | awk '{ print $1, $2 }'", "\nrollout 0.4.0\n"},
-		{"flux rollout version", "flux-rollout v0.4.0\n"},
+		{"flux rollout version --client", "flux-rollout v0.4.0\n"},
 		{"flux rollout explain --help", "\n  flux rollout explain shop\n"},
 		{strings.ReplaceAll(guide, "plugin install", "plugin update"), "✔ rollout already up to date (v0.4.0)\n"},
 	} {

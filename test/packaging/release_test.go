@@ -168,8 +168,8 @@ func checkNames(t *testing.T, program []byte) {
 		}
 	}
 	for command, want := range map[string]string{
-		"flux-rollout version":              "flux-rollout v0.4.0\n",
-		"kubectl-rollouts version":          "flux-rollout v0.4.0\n",
+		"flux-rollout version --client":     "flux-rollout v0.4.0\n",
+		"kubectl-rollouts version --client": "flux-rollout v0.4.0\n",
 		"kubectl_complete-rollouts expl":    "explain\tSay why a release is not out, and what would let it go\n:4\n",
 		"flux-rollout __completeNoDesc exp": "explain\n:4\n",
 	} {

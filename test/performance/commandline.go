@@ -99,7 +99,7 @@ func wholeTime(c call) float64 { return seconds(c.whole) }
 func resident(c call) float64  { return c.memory }
 
 func (c *commandLine) measureStart(ctx context.Context, m measured) error {
-	all, err := repeat(ctx, starts, c.command("version"))
+	all, err := repeat(ctx, starts, c.command("version", "--client"))
 	if err != nil {
 		return err
 	}

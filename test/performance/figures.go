@@ -101,7 +101,7 @@ var catalogue = []figure{
 // commandLineFigures are the figures of the command line, in the order in which they are
 // shown.
 var commandLineFigures = []figure{
-	{"cli.start", "ms", "`version`: from start to end", "What every command takes at least."},
+	{"cli.start", "ms", "`version --client`: from start to end", "What every command takes at least."},
 	{"cli.get.first", "ms", "`get -A`: first line", "From the start of the process to the first byte of the list."},
 	{"cli.get.time", "s", "`get -A`: whole list", "From the start to the end of the process."},
 	{"cli.kubectl.time", "s", "`kubectl get rollouts -A`", "The same list by kubectl, in pages of the same size. The two programs run in turn."},

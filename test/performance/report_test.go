@@ -87,7 +87,7 @@ func TestPageHasASectionAboutTheCommandLineIfItWasMeasured(t *testing.T) {
 	if err := withCommandLine().writePage(&page); err != nil {
 		t.Fatal(err)
 	}
-	const row = "| Figure | 10,000 in 100 namespaces | Expected |\n| --- | ---: | --- |\n| `version`: from start to end (ms) | 42 |  |\n"
+	const row = "| Figure | 10,000 in 100 namespaces | Expected |\n| --- | ---: | --- |\n| `version --client`: from start to end (ms) | 42 |  |\n"
 	if strings.Count(page.String(), "\n## The command line\n") != 1 || !strings.Contains(page.String(), row) {
 		t.Errorf("the page lacks the section, or %q:\n%s", row, page.String())
 	}
