@@ -109,8 +109,8 @@ func (e Environment) holds(in Input, release v1alpha1.VersionInfo) *Hold {
 	if e.Problem != "" {
 		return unknown(e.Problem)
 	}
-	after, asked := e.opposed(in, release, environmentsv1.After)
-	holds, _ := e.opposed(in, release, environmentsv1.Parallel)
+	after, asked := e.opposed(in, release, false)
+	holds, _ := e.opposed(in, release, true)
 	switch {
 	case e.Spec.Availability != environmentsv1.OneOfUpstreams:
 		holds = append(after, holds...)
@@ -120,10 +120,11 @@ func (e Environment) holds(in Input, release v1alpha1.VersionInfo) *Hold {
 	return all(holds)
 }
 
-// opposed returns the holds of the upstreams of a type, and how many upstreams it has.
-func (e Environment) opposed(in Input, release v1alpha1.VersionInfo, kind environmentsv1.RelationshipType) (holds []Hold, asked int) {
+// opposed returns the holds of the upstreams that are Parallel, or of those that are not,
+// and how many they are. A type that is not known counts as After, which holds more.
+func (e Environment) opposed(in Input, release v1alpha1.VersionInfo, parallel bool) (holds []Hold, asked int) {
 	for _, u := range e.Upstreams {
-		if u.Type != kind {
+		if (u.Type == environmentsv1.Parallel) != parallel {
 			continue
 		}
 		asked++

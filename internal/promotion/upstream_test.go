@@ -133,6 +133,8 @@ func wentBack(text string) func(*environmentsv1.Release) {
 	return func(r *environmentsv1.Release) { r.Withdrawn = text }
 }
 
+func current(r *environmentsv1.Release) { r.Current = true }
+
 func withDigest(digest string) func(*environmentsv1.Release) {
 	return func(r *environmentsv1.Release) { r.Digest = digest }
 }
@@ -210,6 +212,11 @@ func TestReleaseWaitsUntilTheUpstreamHasProvenIt(t *testing.T) {
 		"an empty revision connects nothing": {
 			given(offered()).environments(prod(after("staging", proven("1.4.0"))).byRevision()),
 			held(environmentsv1.UpstreamUnknownReason, "the revision of 1.4.0 is not known here: label the image with org.opencontainers.image.revision"),
+		},
+		"a type that is not known counts as After": {
+			given(offered()).environments(prod(promotion.Upstream{
+				Upstream: environmentsv1.Upstream{Environment: "staging", Type: "Beside"}, Releases: []environmentsv1.Release{proven("1.3.0", current)},
+			})), pending("waits for staging, which runs 1.3.0"),
 		},
 		"skipped": {
 			given(offered()).environments(prod(after("staging", proven("1.5.0")))),
