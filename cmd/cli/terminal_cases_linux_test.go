@@ -70,8 +70,9 @@ func TestTerminalThatHasNoColoursGetsNone(t *testing.T) {
 		x := onTerminal(t, 80, gated, []string{variable}, "explain", "shop")
 		x.awaitExit()
 		x.awaitPart("✗ SomeGatesBlocking")
-		if has := strings.Contains(x.raw.String(), "\x1b"); has != want {
-			t.Errorf("with %q, escape codes: %v, want %v: %q", variable, has, want, x.raw.String())
+		written := x.written()
+		if has := strings.Contains(written, "\x1b"); has != want {
+			t.Errorf("with %q, escape codes: %v, want %v: %q", variable, has, want, written)
 		}
 	}
 }

@@ -124,6 +124,13 @@ func (x *terminal) show(text []byte) {
 	}
 }
 
+// written is all that the program has written until now.
+func (x *terminal) written() string {
+	x.lock.Lock()
+	defer x.lock.Unlock()
+	return x.raw.String()
+}
+
 // resize changes the width.
 func (x *terminal) resize(columns int) {
 	x.t.Helper()
@@ -176,7 +183,7 @@ func (x *terminal) await(good func(string) bool, what string) {
 		select {
 		case <-x.news:
 		case <-late:
-			x.t.Fatalf("awaited on the screen:\n%s\n\nbut it shows:\n%s\n\nwritten was: %q", what, x.text(), x.raw.String())
+			x.t.Fatalf("awaited on the screen:\n%s\n\nbut it shows:\n%s\n\nwritten was: %q", what, x.text(), x.written())
 		}
 	}
 }

@@ -181,8 +181,8 @@ func TestWatchDrawsNothingAgainOnADumbTerminal(t *testing.T) {
 		x.awaitText("shop-prod/shop  1.5.0 (#42)  InProgress  " + wideReason)
 		x.change(modified(ended("shop")))
 		x.awaitText("shop-prod/shop  1.5.0 (#42)  InProgress  " + wideReason + "\n" + last("shop"))
-		if strings.Contains(x.raw.String(), "\x1b") {
-			t.Errorf("%q writes escape codes: %q", args, x.raw.String())
+		if written := x.written(); strings.Contains(written, "\x1b") {
+			t.Errorf("%q writes escape codes: %q", args, written)
 		}
 	}
 }
