@@ -96,8 +96,9 @@ var promotionChecks = []rule{
 
 // held reports whether a check that none of the circumstances lifts holds the release.
 func held(in Input, release v1alpha1.VersionInfo, circumstances lift) bool {
+	circumstances |= requested(in, release.Tag)
 	return slices.ContainsFunc(promotionChecks, func(r rule) bool {
-		return r.unless&(circumstances|requested(in, release.Tag)) == 0 && r.holds(in, release) != nil
+		return r.unless&circumstances == 0 && r.holds(in, release) != nil
 	})
 }
 

@@ -116,7 +116,7 @@ func usedUpBy(in Input, d *Decision) []string {
 	if in.Rollout.Annotations[v1alpha1.PromoteAnnotation] == d.Release.Tag {
 		keys = append(keys, v1alpha1.PromoteAnnotation)
 	}
-	if in.Rollout.UnblocksFailed() && !d.Manual {
+	if in.Rollout.UnblocksFailed() && (!d.Manual || isPromoted(in, d.Release.Tag)) {
 		keys = append(keys, v1alpha1.UnblockFailedAnnotation)
 	}
 	return keys

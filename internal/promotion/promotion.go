@@ -33,6 +33,8 @@
 //	checks.go         the reasons that hold a candidate
 //	gates.go          holds by RolloutGates and schedules
 //	upstream.go       holds by the environments before this one
+//	upstream_requests.go
+//	                  what users request of Environments: bypass, promote
 //	first.go          the first promotion; taking over after the history was lost
 //	first_applied.go  taking over what already runs (spec.firstRelease: Applied)
 //
@@ -324,10 +326,7 @@ func (d *Decision) grounds(in Input) string {
 	if in.Rollout.UnblocksFailed() && needsUnblock(in, d.Candidates) {
 		text += pastFailure
 	}
-	if bypassesUpstreams(in, d.Release) {
-		text += pastUpstreams + wordsOf(in)
-	}
-	return text
+	return text + pastEnvironments(in, d.Release)
 }
 
 // supersedeBelow holds the eligible candidates below index i, because the one at i is

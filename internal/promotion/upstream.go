@@ -73,7 +73,7 @@ func provenUpstream(in Input, release v1alpha1.VersionInfo) *Hold {
 			holds = append(holds, *hold)
 		}
 	}
-	return all(holds)
+	return allOf(holds)
 }
 
 // promotedByAPerson checks that a user has promoted the release, where an Environment
@@ -117,7 +117,7 @@ func (e Environment) holds(in Input, release v1alpha1.VersionInfo) *Hold {
 	case len(after) == asked && asked > 0:
 		holds = append(holds, *oneOf(after))
 	}
-	return all(holds)
+	return allOf(holds)
 }
 
 // opposed returns the holds of the upstreams that are Parallel, or of those that are not,
@@ -332,9 +332,9 @@ func because(message string) string {
 	return ": " + truncate.Text(message, longestComplaint)
 }
 
-// all returns several holds as one, if each of them must end: it ends with the last of
+// allOf returns several holds as one, if each of them must end: it ends with the last of
 // them, and the most important gives the reason.
-func all(holds []Hold) *Hold {
+func allOf(holds []Hold) *Hold {
 	return joined(holds, func(a, b time.Time) bool { return a.IsZero() || !b.IsZero() && a.After(b) }, 0)
 }
 

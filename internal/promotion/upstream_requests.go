@@ -21,6 +21,15 @@ func bypassesUpstreams(in Input, release v1alpha1.VersionInfo) bool {
 	return false
 }
 
+// pastEnvironments says who has let a release go past the Environments, and why, as the
+// end of a message; empty if nobody had to.
+func pastEnvironments(in Input, release v1alpha1.VersionInfo) string {
+	if !bypassesUpstreams(in, release) {
+		return ""
+	}
+	return pastUpstreams + wordsOf(in)
+}
+
 // opposes reports whether the Environment holds the release, unless it is bypassed.
 func (e Environment) opposes(in Input, release v1alpha1.VersionInfo) bool {
 	manual := e.Spec.Promotion == environmentsv1.PromoteManually

@@ -342,7 +342,7 @@ func TestSeveralUpstreams(t *testing.T) {
 		},
 		"Parallel does not wait":          {given(offered()).environments(prod(parallel("a", proven("1.3.0")), parallel("b"))), ""},
 		"Parallel holds what failed":      {given(offered()).environments(prod(parallel("a", failed))), "UpstreamFailed: 1.4.0 failed in a"},
-		"Parallel holds beside OneOf":     {given(offered()).environments(prod(after("a", proven("1.4.0")), parallel("b", failed)).oneOf()), "UpstreamFailed: 1.4.0 failed in b"},
+		"Parallel holds next to OneOf":    {given(offered()).environments(prod(after("a", proven("1.4.0")), parallel("b", failed)).oneOf()), "UpstreamFailed: 1.4.0 failed in b"},
 		"Parallel without a known digest": {given(rollout().Ledger("1.3.0", "1.4.0").History(entry("1.3.0").Succeeded())).environments(prod(parallel("a", failed))), ""},
 		"two Environments must both agree": {
 			given(offered()).environments(prod(after("a", proven("1.4.0"))), prod(after("b", proven("1.3.0")))),
@@ -566,6 +566,31 @@ func TestPromotionByAUserIsSignedByThatUser(t *testing.T) {
 	diff(t, "spring prices", *history[0].Message)
 	diff(t, v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "alice"}, *history[0].TriggeredBy)
 	diff(t, []string{v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation, v1alpha1.PromoteAnnotation}, d.Consumed)
+}
+
+func TestFirstReleaseSaysWhoseRequestItWas(t *testing.T) {
+	empty := func(key string) *situation {
+		return given(rollout().Releases(known("1.4.0")).Annotate(key, "1.4.0").Annotate(v1alpha1.DeployUserAnnotation, "alice")).said("INC-1")
+	}
+	for want, s := range map[string]*situation{
+		"the first release of this environment, from ImagePolicy shop; Environments bypassed manually by alice: INC-1": empty(v1alpha1.BypassGatesAnnotation).
+			environments(prod(after("staging"))),
+		"INC-1": empty(v1alpha1.PromoteAnnotation).environments(prod(after("staging", proven("1.4.0"))).manual()),
+	} {
+		history, err := promotion.Record(s.in(), promotion.Decide(s.in()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		diff(t, want, *history[0].Message)
+	}
+}
+
+func TestPromotionByAUserUsesUpAnUnblock(t *testing.T) {
+	d := promotion.Decide(given(rollout().Releases(known("1.3.0"), known("1.4.0")).History(entry("1.3.0").Failed()).
+		Annotate(v1alpha1.PromoteAnnotation, "1.4.0").Annotate(v1alpha1.UnblockFailedAnnotation, "true")).
+		environments(prod(after("staging", proven("1.4.0"))).manual()).in())
+	diff(t, "Promote 1.4.0", settledBy(d).Does)
+	diff(t, []string{v1alpha1.PromoteAnnotation, v1alpha1.UnblockFailedAnnotation}, d.Consumed)
 }
 
 func TestEnvironmentsHoldAsGatesDo(t *testing.T) {

@@ -26,7 +26,7 @@ const (
 
 // Reasons of the condition RequestAccepted of a Rollout.
 const (
-	// BypassNeedsReasonReason: an Environment requires a reason beside bypass-gates.
+	// BypassNeedsReasonReason: an Environment requires a reason together with bypass-gates.
 	BypassNeedsReasonReason = "BypassNeedsReason"
 	// BypassDeniedReason: an Environment lets nothing past by bypass-gates.
 	BypassDeniedReason = "BypassDenied"

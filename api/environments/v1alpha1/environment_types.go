@@ -68,7 +68,7 @@ type EnvironmentSpec struct {
 
 	// bypass defines whether the annotation bypass-gates of the Rollout lets a release go
 	// past the upstreams and past promotion Manual. RequireReason, the default, allows it
-	// beside the annotation deploy-message. Allow always allows it, and Deny never.
+	// together with the annotation deploy-message. Allow always allows it, and Deny never.
 	// +optional
 	Bypass Bypass `json:"bypass,omitempty"`
 
