@@ -146,7 +146,7 @@ func TestEachAnswerInJSONMatchesItsPublishedSchema(t *testing.T) {
 	}
 }
 
-// Whoever adds a kind adds a verb that prints it above.
+// To add a kind, add a verb above that prints it.
 func TestEachPublishedSchemaIsCompared(t *testing.T) {
 	files, err := filepath.Glob(schemaFolder + "/*.json")
 	mustSucceed(t, err)

@@ -58,11 +58,15 @@ func (s *screen) noted(columns int) []string {
 	if s.notice == "" {
 		return nil
 	}
+	return s.lined(show.Table{Rows: [][]string{{s.notice}}}, columns)
+}
+
+// lined returns the lines of a table, each of them at most so many columns wide.
+func (s *screen) lined(table show.Table, columns int) []string {
 	style, text := s.out.Style, &strings.Builder{}
 	style.Width = columns
-	table := show.Table{Rows: [][]string{{s.notice}}}
 	table.Write(show.Printer{Style: style, Out: text})
-	return []string{strings.TrimSuffix(text.String(), "\n")}
+	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 }
 
 // redrawn is how often the lines are drawn at most.
@@ -161,9 +165,7 @@ func (s *screen) table(columns int) []string {
 	if len(table.Rows) == 0 {
 		table.Rows = [][]string{{"no Rollouts to show so far"}}
 	}
-	text := &strings.Builder{}
-	table.Write(show.Printer{Style: style, Out: text})
-	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+	return s.lined(table, columns)
 }
 
 // fitRows leaves out lines for which a terminal has no rows. One row is for the cursor. 0
