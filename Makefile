@@ -72,7 +72,8 @@ GENERATED := api/v1alpha1/zz_generated.deepcopy.go api/coordination/v1/zz_genera
 	api/environments/v1alpha1/zz_generated.deepcopy.go \
 	config/crd/bases config/coordination/crd/bases config/rbac/role.yaml \
 	config/coordination/rbac/role.yaml config/statefulset-rollout/rbac/role.yaml \
-	docs/api/v1alpha1/reference.md docs/api/coordination/v1/reference.md docs/cli/reference docs/cli/schemas \
+	docs/api/v1alpha1/reference.md docs/api/coordination/v1/reference.md \
+	docs/api/environments/v1alpha1/reference.md docs/cli/reference docs/cli/schemas \
 	$(addprefix charts/rollout-controller/templates/,crds.yaml rbac.yaml \
 		$(addprefix deploymentcoordination-,crd.yaml rbac.yaml policy.yaml webhook.yaml) statefulsetrollout-rbac.yaml \
 		servicemonitor.yaml prometheusrule.yaml dashboard.yaml kubestatemetrics.yaml) \
@@ -241,9 +242,8 @@ controlplane: ## Build the parts of the control plane ahead of their use.
 generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copies of config/, the references of the API and the command line, and its JSON schemas.
 	@$(call generate_api,v1alpha1,config/crd/bases)
 	@$(call generate_api,coordination/v1,config/coordination/crd/bases)
-	@$(TOOLS)/controller-gen paths=./api/environments/v1alpha1 \
-		object:headerFile=hack/boilerplate.go.txt output:object:dir=$(OUT)/api/environments/v1alpha1
-	@$(TOOLS)/controller-gen paths="./internal/controller/rollout;./internal/controller/schedule;./internal/controller/healthcheck" \
+	@$(call generate_api,environments/v1alpha1,config/crd/bases)
+	@$(TOOLS)/controller-gen paths="./internal/controller/rollout;./internal/controller/schedule;./internal/controller/healthcheck;./internal/controller/environment" \
 		rbac:roleName=manager-role output:rbac:dir=$(OUT)/config/rbac
 	@$(TOOLS)/controller-gen paths="./internal/controller/deploymentcoordination;./internal/admission" \
 		rbac:roleName=deploymentcoordination-role output:rbac:dir=$(OUT)/config/coordination/rbac

@@ -86,6 +86,13 @@ type RolloutSpec struct {
 	// +optional
 	FirstRelease FirstRelease `json:"firstRelease,omitempty"`
 
+	// environmentRef names the Environment, in the Rollout's own namespace, that says which
+	// environments a release must have passed. While that Environment does not exist, or
+	// names another Rollout, nothing is promoted automatically. Without the field, an
+	// Environment that names this Rollout counts as soon as it exists.
+	// +optional
+	EnvironmentRef *LocalObjectReference `json:"environmentRef,omitempty"`
+
 	// healthCheckSelector selects the HealthChecks that a release must pass.
 	// +optional
 	HealthCheckSelector *HealthCheckSelector `json:"healthCheckSelector,omitempty"`

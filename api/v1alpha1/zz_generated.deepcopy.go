@@ -796,6 +796,11 @@ func (in *RolloutSpec) DeepCopyInto(out *RolloutSpec) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.EnvironmentRef != nil {
+		in, out := &in.EnvironmentRef, &out.EnvironmentRef
+		*out = new(LocalObjectReference)
+		**out = **in
+	}
 	if in.HealthCheckSelector != nil {
 		in, out := &in.HealthCheckSelector, &out.HealthCheckSelector
 		*out = new(HealthCheckSelector)

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,30 +26,45 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 // server serves the kind. This takes a moment.
 var settling = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 7}
 
+// crds are the names of the CRDs that controllers wait for. The manager role may read only
+// these. The others wait for any CRD.
+var crds = map[string]string{environmentController: environmentCRD}
+
 // awaiting ends the process once everything that a controller waits for is served. The
 // process is then restarted with that controller.
 type awaiting struct {
 	cluster
+	crd         string // the only CRD that it watches; empty for all
 	controllers []string
 	metadata    metadata.Interface
 }
 
 // awaitKinds makes the manager watch for the kinds of controllers that stay off. Without
-// the right to read CRDs, the user has to restart the process.
+// the right to read their CRDs, the user has to restart the process.
 func awaitKinds(ctx context.Context, mgr ctrl.Manager, on cluster, controllers []string) error {
-	if len(controllers) == 0 {
-		return nil
+	waiting := map[string][]string{}
+	for _, name := range controllers {
+		waiting[crds[name]] = append(waiting[crds[name]], name)
 	}
-	for _, verb := range []string{"list", "watch"} {
-		if allowed, err := on.allows(ctx, right{verb: verb, group: definitions.Group, resource: definitions.Resource}, ""); err != nil || !allowed {
+	for _, crd := range slices.Sorted(maps.Keys(waiting)) {
+		if err := awaitKindsOf(ctx, mgr, &awaiting{cluster: on, crd: crd, controllers: waiting[crd]}); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func awaitKindsOf(ctx context.Context, mgr ctrl.Manager, a *awaiting) error {
+	read := right{group: definitions.Group, resource: definitions.Resource, name: a.crd}
+	if missing, err := a.lacksReading(ctx, read, ""); missing.verb != "" || err != nil {
+		return err
 	}
 	client, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("prepare to watch CRDs: %w", err)
 	}
-	return mgr.Add(&awaiting{cluster: on, controllers: controllers, metadata: client})
+	a.metadata = client
+	return mgr.Add(a)
 }
 
 // NeedLeaderElection returns false: every replica waits, because each may lead next.
@@ -55,7 +72,7 @@ func (*awaiting) NeedLeaderElection() bool { return false }
 
 // Start watches CRDs until ctx ends. It returns an error if a restart is due.
 func (a *awaiting) Start(ctx context.Context) error {
-	return awaitCRD(ctx, a.metadata, "", func() (bool, error) {
+	return awaitCRD(ctx, a.metadata, a.crd, func() (bool, error) {
 		if name := a.served(ctx); name != "" {
 			return true, fmt.Errorf("everything is served now that the controller %s needs: it begins with a new process", name)
 		}

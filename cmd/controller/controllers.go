@@ -16,12 +16,13 @@ const (
 	scheduleController        = "rolloutschedule"
 	clusterScheduleController = "clusterrolloutschedule"
 	healthCheckController     = "healthcheck"
+	environmentController     = "environment"
 	coordinationController    = "deploymentcoordination"
 	statefulSetController     = "statefulsetrollout"
 )
 
 // releaseControllers promote releases. They need Flux, and act for all namespaces or by
-// label. coordinators order the steps within a release. They need neither, and must see a
+// label. The environment controller joins them where Environments are served. coordinators order the steps within a release. They need neither, and must see a
 // whole namespace.
 var (
 	releaseControllers = []string{rolloutController, scheduleController, clusterScheduleController, healthCheckController}
@@ -29,7 +30,9 @@ var (
 )
 
 // controllers returns the names of all controllers.
-func controllers() []string { return slices.Concat(releaseControllers, coordinators) }
+func controllers() []string {
+	return slices.Concat(releaseControllers, []string{environmentController}, coordinators)
+}
 
 // byDefault stands for every controller that is not named.
 const byDefault = "*"
@@ -103,7 +106,8 @@ func (c choice) leave(names ...string) {
 	}
 }
 
-// promotes reports whether at least one release controller starts.
+// promotes reports whether at least one release controller starts, or the one of their
+// Environments.
 func promotes(starts map[string]bool) bool {
-	return slices.ContainsFunc(releaseControllers, func(name string) bool { return starts[name] })
+	return starts[environmentController] || slices.ContainsFunc(releaseControllers, func(name string) bool { return starts[name] })
 }

@@ -26,7 +26,7 @@ func wanted(c choice) []string {
 }
 
 func TestControllersAreChosenByName(t *testing.T) {
-	const every = "rollout rolloutschedule clusterrolloutschedule healthcheck deploymentcoordination statefulsetrollout"
+	const every = "rollout rolloutschedule clusterrolloutschedule healthcheck environment deploymentcoordination statefulsetrollout"
 	for name, tt := range map[string]struct {
 		args []string
 		want string
@@ -57,7 +57,7 @@ func TestControllersAreChosenByName(t *testing.T) {
 }
 
 func TestChoiceOfControllersThatCannotBeMeantIsRefused(t *testing.T) {
-	const known = "there are rollout, rolloutschedule, clusterrolloutschedule, healthcheck, deploymentcoordination, statefulsetrollout, and *"
+	const known = "there are rollout, rolloutschedule, clusterrolloutschedule, healthcheck, environment, deploymentcoordination, statefulsetrollout, and *"
 	for name, tt := range map[string]struct {
 		args []string
 		says string

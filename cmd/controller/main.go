@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
@@ -169,7 +170,7 @@ func newScheme(mapper meta.RESTMapper, starts map[string]bool) (*runtime.Scheme,
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(
 		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, coordinationv1.AddToScheme,
-		sourcev1.AddToScheme, kustomizev1.AddToScheme, helmv2.AddToScheme)
+		environmentsv1.AddToScheme, sourcev1.AddToScheme, kustomizev1.AddToScheme, helmv2.AddToScheme)
 	if err := builder.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register kinds: %w", err)
 	}

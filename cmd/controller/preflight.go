@@ -22,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
@@ -42,8 +43,10 @@ const (
 	imageCRDs = "install Flux's image-reflector-controller (Flux 2.6 or newer)"
 )
 
-// installs describes how to install a coordinator's roles and its CRD.
+// installs describes how to install the roles and the CRD of a controller that not every
+// installation has.
 var installs = map[string]string{
+	environmentController:  "install the CRDs and the roles of this version",
 	coordinationController: "install the component deployment-coordination, or the chart with deploymentCoordination.enabled",
 	statefulSetController:  "install the component statefulset-rollout, or the chart with statefulSetRollout.enabled",
 }
@@ -66,6 +69,8 @@ func kindsOf(controller string) []kind {
 	case rolloutController:
 		image := kind{schema.GroupKind{Group: imagev1.GroupVersion.Group, Kind: imagev1.ImagePolicyKind}, []string{"v1", "v1beta2"}, imageCRDs}
 		return append(release, image)
+	case environmentController:
+		return append(release, environmentKind)
 	case coordinationController:
 		return of("v1", coordinationv1.GroupVersion.Group, installs[coordinationController], coordinationv1.DeploymentCoordinationKind)
 	case statefulSetController:
@@ -79,6 +84,13 @@ func kindsOf(controller string) []kind {
 // rights to write.
 func rightsOf(controller string) []right {
 	switch controller {
+	case environmentController:
+		group := environmentsv1.GroupVersion.Group
+		return []right{
+			{"list", group, environments, "", ""},
+			{"watch", group, environments, "", ""},
+			{"patch", group, environments, "status", ""},
+		}
 	case coordinationController:
 		group := coordinationv1.GroupVersion.Group
 		return []right{
@@ -148,6 +160,11 @@ func (o *options) together(lacking map[string]error) {
 			if _, wanted := lacking[name]; wanted {
 				lacking[name] = lack
 			}
+		}
+	}
+	if why, wanted := lacking[environmentController]; wanted {
+		if _, byName := o.chosen.wants(environmentController); !byName {
+			lacking[environmentController] = cmp.Or(why, lack) // nobody would read what it records
 		}
 	}
 }

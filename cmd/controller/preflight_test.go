@@ -44,6 +44,7 @@ var (
 	images   = []string{"v1 image.toolkit.fluxcd.io ImagePolicy"}
 	older    = []string{"v1beta2 image.toolkit.fluxcd.io ImagePolicy"}
 	ordering = []string{"v1 apps.containerinfra.nl DeploymentCoordination"}
+	chains   = []string{"v1alpha1 environments.kuberik.com Environment"}
 	anything = []string{""}
 )
 
@@ -73,11 +74,22 @@ func TestControllersStartThatCan(t *testing.T) {
 		},
 		"with an older Flux": {served: serving(kuberik, flux, older), want: releases},
 		"with everything": {
-			served: serving(kuberik, flux, images, ordering), may: anything,
+			served: serving(kuberik, flux, images, ordering, chains), may: anything,
 			want: slices.Sorted(slices.Values(controllers())),
 		},
 		"with a coordinator's kind, but not its rights": {
 			served: serving(kuberik, flux, images, ordering), may: []string{"list deploymentcoordinations", "watch deploymentcoordinations"}, want: releases,
+		},
+		"before the CRD of Environments is installed": {
+			served: serving(kuberik, flux, images), may: []string{"environments"}, want: releases, waits: []string{"environment"},
+		},
+		"with it": {
+			served: serving(kuberik, flux, images, chains), may: []string{"environments"}, want: append([]string{"clusterrolloutschedule", "environment"}, releases[1:]...),
+		},
+		"with it, but without the rights of this version": {served: serving(kuberik, flux, images, chains), want: releases},
+		"with it, and with nobody to read what Environments record": {
+			served: serving(kuberik, flux, ordering, chains), may: []string{"deploy", "environments"}, want: []string{"deploymentcoordination"},
+			waits: []string{"rollout", "rolloutschedule", "clusterrolloutschedule", "healthcheck", "environment"},
 		},
 		"with rights to pods alone": {
 			served: serving(kuberik, flux, images), may: []string{"statefulsets", "pods"}, want: append(releases, "statefulsetrollout"),
@@ -148,7 +160,7 @@ func TestRightsAreAskedForWhereTheControllerWouldAct(t *testing.T) {
 			t.Fatal(err)
 		}
 		account := &rights{allowed: anything}
-		if _, _, err := o.preflight(t.Context(), cluster{mapper: serving(kuberik, flux, images, ordering), access: account}); err != nil {
+		if _, _, err := o.preflight(t.Context(), cluster{mapper: serving(kuberik, flux, images, ordering, chains), access: account}); err != nil {
 			t.Fatal(err)
 		}
 		if len(account.asked) == 0 {

@@ -93,6 +93,11 @@ func (w wiring) registerReleases(ctx context.Context) error {
 	if err := w.registerSchedules(ctx); err != nil {
 		return fmt.Errorf("set up the controllers of schedules: %w", err)
 	}
+	if w.starts[environmentController] {
+		if err := w.registerEnvironments(ctx); err != nil {
+			return fmt.Errorf("set up the environment controller: %w", err)
+		}
+	}
 	if w.starts[healthCheckController] {
 		if err := w.registerHealthChecks(ctx); err != nil {
 			return fmt.Errorf("set up the healthcheck controller: %w", err)
@@ -138,6 +143,9 @@ func (w wiring) registerRollouts(ctx context.Context) error {
 		return err
 	}
 	if err := rollouts.SetupWithManager(ctx, w, w.controller()); err != nil {
+		return err
+	}
+	if err := w.watchEnvironments(ctx, rollouts); err != nil {
 		return err
 	}
 	return w.watchHelmReleases(ctx, rollouts)

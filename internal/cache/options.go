@@ -24,7 +24,9 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -78,6 +80,8 @@ func trim(o client.Object) {
 		trimKind(o)
 	case *v1alpha1.RolloutGate, *v1alpha1.RolloutSchedule, *v1alpha1.ClusterRolloutSchedule:
 		trimOwn(o)
+	case *environmentsv1.Environment:
+		trimEnvironment(o)
 	case *metav1.PartialObjectMetadata: // a Namespace; only its labels are read
 		o.SetAnnotations(nil)
 		trimNotes(o)
@@ -92,6 +96,19 @@ func trimRollout(r *v1alpha1.Rollout) {
 	s := &r.Status
 	s.Conditions, s.Targets = fitted(s.Conditions), fitted(s.Targets)
 	s.AvailableReleases, s.History = fitted(s.AvailableReleases), fitted(s.History)
+}
+
+// trimEnvironment replaces the list for dashboards with its digest, which shows whether it
+// is still right.
+func trimEnvironment(e *environmentsv1.Environment) {
+	trimOwn(e)
+	trimKind(e)
+	infos := e.Status.EnvironmentInfos
+	e.Status.EnvironmentInfos = nil
+	if len(infos) > 0 { // or else it is trimmed already
+		metav1.SetMetaDataAnnotation(&e.ObjectMeta, environment.InfosAnnotation, environment.Digest(infos))
+	}
+	e.Status.Releases, e.Status.Conditions = fitted(e.Status.Releases), fitted(e.Status.Conditions)
 }
 
 func trimPolicy(p *imagev1.ImagePolicy) {

@@ -52,7 +52,7 @@ func Record(v View, now time.Time) []environmentsv1.Release {
 		case was.Unhealthy != "":
 			since = now
 		}
-		r.HealthySince = &metav1.Time{Time: later(since, v.LastError)}
+		r.HealthySince = &metav1.Time{Time: wholeSecond(later(since, v.LastError))}
 		r.Soaked.Duration = max(0, now.Sub(r.HealthySince.Time))
 	}))
 }
@@ -75,6 +75,10 @@ func Read(v View) []environmentsv1.Release {
 		}
 	}))
 }
+
+// wholeSecond returns the first full second at or after t: objects store whole seconds,
+// and no stored time may make a soak longer than it was.
+func wholeSecond(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second) }
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {

@@ -30,12 +30,15 @@ type Gatherer struct {
 	Client client.Reader
 	// Live reads past the caches, where an old copy would do harm.
 	Live client.Reader
-	// NoCrossNamespaceRefs refuses HealthChecks, ImageRepositories and OCIRepositories of
-	// other namespaces.
+	// NoCrossNamespaceRefs refuses HealthChecks, ImageRepositories, OCIRepositories and
+	// Environments of other namespaces.
 	NoCrossNamespaceRefs bool
 	// HelmReleases looks for targets among HelmReleases too. Not every cluster serves
 	// them. Client needs their index, see [targets.IndexHelmReleases].
 	HelmReleases bool
+	// Environments reads the Environments of Rollouts, and what those before them say. Not
+	// every cluster serves them. Client needs their indexes, see [IndexEnvironments].
+	Environments bool
 	// Images knows what registries say; nil uses only what Flux shows.
 	Images Images
 	// Memory corrects what Client shows; nil corrects nothing.
@@ -88,6 +91,7 @@ func (g Gatherer) Gather(ctx context.Context, rollout *v1alpha1.Rollout, now tim
 		s.Targets.All = s.Compared() // now with the metadata from the registry
 	}
 	s.failed(g.gatherGates(ctx, &s))
+	s.failed(g.gatherUpstreams(ctx, &s))
 	s.failed(g.gatherHealth(ctx, &s))
 	return s
 }

@@ -24,7 +24,7 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := targets.Index(ctx, indexer); err != nil {
 		return err
 	}
-	if err := indexSelections(ctx, indexer); err != nil {
+	if err := IndexSelections(ctx, indexer); err != nil {
 		return err
 	}
 	err := indexer.IndexField(ctx, &v1alpha1.RolloutGate{}, gateRolloutIndex, func(o client.Object) []string {

@@ -5,12 +5,14 @@ package gather
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
@@ -68,4 +70,40 @@ func (g Gatherer) liveChecks(ctx context.Context, seen []v1alpha1.HealthCheck) (
 		live = append(live, check)
 	}
 	return live, nil
+}
+
+// ConfirmUpstreams replaces what the upstreams of a snapshot say with what their Rollouts
+// say now, past the caches. What was recorded of them stays the measure of how long a
+// release was healthy. If it returns an error, a part of the snapshot may be replaced.
+func (g Gatherer) ConfirmUpstreams(ctx context.Context, s *Snapshot) error {
+	for _, e := range s.Upstreams.Environments {
+		for i := range e.Upstreams {
+			if err := g.confirmUpstream(ctx, &e.Upstreams[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// confirmUpstream reads the Rollout of an upstream. One that was deleted leaves what was
+// recorded of it.
+func (g Gatherer) confirmUpstream(ctx context.Context, u *promotion.Upstream) error {
+	if u.Problem != nil {
+		return nil
+	}
+	live := &v1alpha1.Rollout{}
+	if err := g.Live.Get(ctx, client.ObjectKey{Namespace: u.Namespace, Name: u.Rollout}, live); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("confirm the upstream %s: %w", u.Environment, err)
+	}
+	view, err := g.EnvironmentView(ctx, live, u.Releases)
+	if err != nil {
+		return err
+	}
+	said := environment.Read(view)
+	if !environment.Same(u.Releases, said) {
+		u.Seen = time.Time{}
+	}
+	u.Releases = said
+	return nil
 }

@@ -46,7 +46,9 @@ var AcrossNamespaces = client.MatchingFields{farTermIndex: anyTerm}
 // an object limits its labels, so all checks with more share one value of the index.
 const mostLabels = 32
 
-func indexSelections(ctx context.Context, indexer client.FieldIndexer) error {
+// IndexSelections adds the field indexes by which Rollouts and their HealthChecks are
+// found.
+func IndexSelections(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := indexer.IndexField(ctx, &v1alpha1.HealthCheck{}, checkLabelIndex, indexedLabels); err != nil {
 		return fmt.Errorf("index HealthChecks by label: %w", err)
 	}

@@ -108,7 +108,7 @@ func (d *Decision) awaitHealth(in Input, proofs Proofs) {
 		d.wait(v1alpha1.ProgressingReason, "applied; waiting for "+truncate.Join(in.Health.refused(proofs), "; "))
 		d.Overdue = true
 	default:
-		d.wait(v1alpha1.ProgressingReason, "waiting for "+names(proofs.checks(Unreset, Undecided)))
+		d.wait(v1alpha1.ProgressingReason, "waiting for "+NamesOf(proofs.checks(Unreset, Undecided)))
 	}
 }
 

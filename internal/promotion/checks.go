@@ -348,7 +348,7 @@ func nothingUnhealthy(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if unhealthy := Unhealthy(in.Health.Checks); len(unhealthy) > 0 {
 		return &Hold{
 			Reason:  v1alpha1.UnhealthyHealthChecksReason,
-			Message: "Unhealthy: " + names(unhealthy),
+			Message: "Unhealthy: " + NamesOf(unhealthy),
 		}
 	}
 	return nil

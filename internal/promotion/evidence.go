@@ -218,7 +218,9 @@ func Unhealthy(checks []v1alpha1.HealthCheck) []v1alpha1.HealthCheck {
 	})
 }
 
-func names(checks []v1alpha1.HealthCheck) string {
+// NamesOf returns the names of HealthChecks, or of some of them and the number of the
+// others.
+func NamesOf(checks []v1alpha1.HealthCheck) string {
 	all := make([]string, 0, len(checks))
 	for i := range checks {
 		all = append(all, "HealthCheck "+checks[i].Namespace+"/"+checks[i].Name)

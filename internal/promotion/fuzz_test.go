@@ -356,7 +356,7 @@ func (d *dice) upstream() promotion.Upstream {
 		u.Releases[0].Current = d.roll(4) < 3
 	}
 	if d.roll(8) == 7 {
-		u.Problem = "it is away"
+		u.Problem = &promotion.Problem{Message: "it is away"}
 	}
 	return u
 }

@@ -96,17 +96,23 @@ func everyScheduleOpen(in Input, _ v1alpha1.VersionInfo) *Hold {
 	return &Hold{Reason: v1alpha1.ScheduleClosedReason, Message: truncate.List(closed), Until: until}
 }
 
-// Blocking returns the names of the gates or schedules that hold a release for a reason.
-func (g Gates) Blocking(reason, tag string) []string {
+// Blocking returns the names of the gates, schedules or Environments that hold a release
+// for a reason.
+func Blocking(in Input, reason string, release v1alpha1.VersionInfo) []string {
 	var all []string
-	for i := range g.Gates {
-		if gate := &g.Gates[i]; holds(gate, reason, tag) {
+	for i := range in.Gates.Gates {
+		if gate := &in.Gates.Gates[i]; holds(gate, reason, release.Tag) {
 			all = append(all, gate.Name)
 		}
 	}
-	for _, window := range g.Schedules {
+	for _, window := range in.Gates.Schedules {
 		if window.holds(reason) {
 			all = append(all, window.Schedule)
+		}
+	}
+	for _, e := range in.Upstreams.Environments {
+		if e.blocks(in, reason, release) {
+			all = append(all, environmentsv1.EnvironmentKind+" "+e.Name)
 		}
 	}
 	return all
@@ -166,6 +172,11 @@ func Summaries(in Input, candidates []Verdict) []v1alpha1.RolloutGateStatusSumma
 		judged := summary(&gate, wanted)
 		judged.BypassGates = Bypassed(in, candidates) != ""
 		all = append(all, judged)
+	}
+	for _, e := range in.Upstreams.Environments {
+		if e.Spec.Backend.Type != environmentsv1.BackendGitHub { // of that type, there is a gate
+			all = append(all, e.summary(in, candidates))
+		}
 	}
 	return all
 }

@@ -24,7 +24,7 @@ func recovery(in Input, d *Decision) *Note {
 	case d.Manual && len(unhealthy) > 0:
 		return &Note{
 			Reason:  v1alpha1.DeployedWithUnhealthyHealthChecksReason,
-			Message: fmt.Sprintf("failure detection is off for %s: it was promoted manually with %s already Unhealthy", d.Release.Tag, names(unhealthy)),
+			Message: fmt.Sprintf("failure detection is off for %s: it was promoted manually with %s already Unhealthy", d.Release.Tag, NamesOf(unhealthy)),
 		}
 	}
 	return nil

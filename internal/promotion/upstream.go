@@ -24,13 +24,21 @@ type Upstreams struct {
 	Problem string
 }
 
+// Known reports whether it is known what every upstream says.
+func (u Upstreams) Known() bool {
+	return u.Problem == "" && !slices.ContainsFunc(u.Environments, func(e Environment) bool {
+		return e.Problem != nil || slices.ContainsFunc(e.Upstreams, func(u Upstream) bool { return u.Problem != nil })
+	})
+}
+
 // Environment is an Environment that names the Rollout, with what its upstreams say.
 type Environment struct {
 	*environmentsv1.Environment
 	// Upstreams are those of the spec, in its order.
 	Upstreams []Upstream
-	// Problem says why the Environment cannot be used. It holds every release.
-	Problem string
+	// Problem says why the Environment cannot be used; nil if it can. It holds every
+	// release.
+	Problem *Problem
 }
 
 // Upstream is what one upstream says of the releases that it has deployed.
@@ -42,8 +50,8 @@ type Upstream struct {
 	// clock of the upstream may be a different one, so its times are only shown. What counts
 	// is how long it has measured, and the time since then.
 	Seen time.Time
-	// Problem says why the upstream cannot be read, or not be trusted.
-	Problem string
+	// Problem says why the upstream cannot be read, or not be trusted; nil if it can.
+	Problem *Problem
 }
 
 // upstreamReasons are the reasons for which environments hold a candidate, the most
@@ -106,8 +114,8 @@ func (e Environment) isBypassed(in Input, tag string) bool {
 // holds returns what the upstreams of an Environment have against a release. With OneOf,
 // the consent of one of those of type After is enough.
 func (e Environment) holds(in Input, release v1alpha1.VersionInfo) *Hold {
-	if e.Problem != "" {
-		return unknown(e.Problem)
+	if e.Problem != nil {
+		return unknown(e.Problem.Message)
 	}
 	after, asked := e.opposed(in, release, false)
 	holds, _ := e.opposed(in, release, true)
@@ -118,6 +126,35 @@ func (e Environment) holds(in Input, release v1alpha1.VersionInfo) *Hold {
 		holds = append(holds, *oneOf(after))
 	}
 	return allOf(holds)
+}
+
+// blocks reports whether the Environment holds a release for a reason.
+func (e Environment) blocks(in Input, reason string, release v1alpha1.VersionInfo) bool {
+	if e.isBypassed(in, release.Tag) {
+		return false
+	}
+	if reason == environmentsv1.AwaitingPromotionReason {
+		return e.Spec.Promotion == environmentsv1.PromoteManually
+	}
+	hold := e.holds(in, release)
+	return hold != nil && hold.Reason == reason
+}
+
+// summary shows the Environment like a gate that allows the proven candidates.
+func (e Environment) summary(in Input, candidates []Verdict) v1alpha1.RolloutGateStatusSummary {
+	passing, proven, wanted := true, []string{}, map[string]bool{}
+	for i := range candidates {
+		if e.holds(in, candidates[i].Release) == nil {
+			proven = append(proven, candidates[i].Release.Tag)
+			wanted[candidates[i].Release.Tag] = true
+		}
+	}
+	bypassed := Bypassed(in, candidates)
+	return v1alpha1.RolloutGateStatusSummary{
+		Name: "environment/" + e.Name, Passing: &passing, AllowedVersions: listedVersions(proven, wanted),
+		Message:     fmt.Sprintf("lets %d of %s through", len(proven), Count(len(candidates), "candidate")),
+		BypassGates: bypassed != "" && e.isBypassed(in, bypassed),
+	}
 }
 
 // opposed returns the holds of the upstreams that are Parallel, or of those that are not,
@@ -158,8 +195,8 @@ func isLeftBehind(in Input, release v1alpha1.VersionInfo) bool {
 
 // judge returns what one upstream has against a release.
 func (e Environment) judge(in Input, u Upstream, release v1alpha1.VersionInfo) *Hold {
-	if u.Problem != "" {
-		return unknown(u.Problem)
+	if u.Problem != nil {
+		return unknown(u.Problem.Message)
 	}
 	said, unrecognized := e.recognize(u, release)
 	if u.Type == environmentsv1.Parallel {
@@ -302,6 +339,26 @@ func (u Upstream) isPast(in Input, release v1alpha1.VersionInfo) bool {
 	}
 	result, ok := in.Policy.Order.Compare(runs.Tag, release.Tag)
 	return ok && result > 0
+}
+
+// WithdrawnUpstream returns what an upstream has against the release that runs here: it went back
+// from it, or the release has failed there since. It returns nil if there is nothing, or
+// if nothing runs here.
+func WithdrawnUpstream(in Input) *Hold {
+	current := in.Rollout.Current()
+	if current == nil {
+		return nil
+	}
+	var holds []Hold
+	for _, e := range in.Upstreams.Environments {
+		for _, u := range e.Upstreams {
+			said, _ := e.recognize(u, current.Version)
+			if hold := u.rejects(said, current.Version); hold != nil {
+				holds = append(holds, *hold)
+			}
+		}
+	}
+	return allOf(holds)
 }
 
 func unknown(problem string) *Hold {

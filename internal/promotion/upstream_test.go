@@ -63,7 +63,7 @@ func (e *ruled) bypass(b environmentsv1.Bypass) *ruled {
 }
 
 func (e *ruled) broken(why string) *ruled {
-	e.Problem = why
+	e.Problem = &promotion.Problem{Message: why}
 	return e
 }
 
@@ -90,7 +90,7 @@ func soaking(d time.Duration, u promotion.Upstream) promotion.Upstream {
 
 func unknownUpstream(name, why string) promotion.Upstream {
 	u := after(name)
-	u.Problem = why
+	u.Problem = &promotion.Problem{Message: why}
 	return u
 }
 

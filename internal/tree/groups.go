@@ -40,7 +40,7 @@ func holdingGates(in promotion.Input, d promotion.Decision) []string {
 	}
 	var all []string
 	for _, reason := range reasons {
-		all = append(all, in.Gates.Blocking(reason, tag)...)
+		all = append(all, promotion.Blocking(in, reason, v1alpha1.VersionInfo{Tag: tag})...)
 	}
 	return all
 }

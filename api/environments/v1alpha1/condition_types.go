@@ -33,3 +33,23 @@ const (
 	// PromoteNotNeededReason: there is nothing that the annotation promote could promote.
 	PromoteNotNeededReason = "PromoteNotNeeded"
 )
+
+// UpstreamWithdrewCondition is the type of a condition of a Rollout. It is True while an
+// environment before this one has gone back from the release that runs here, or the
+// release has failed there since. It is removed otherwise.
+const UpstreamWithdrewCondition = "UpstreamWithdrew"
+
+// Reasons of Ready and Stalled of an Environment.
+const (
+	// SucceededReason: the Environment can be used.
+	SucceededReason = "Succeeded"
+	// RolloutNotFoundReason: the Rollout that spec.rolloutRef names does not exist.
+	RolloutNotFoundReason = "RolloutNotFound"
+	// UpstreamNotFoundReason: an Environment that is named as an upstream does not exist.
+	UpstreamNotFoundReason = "UpstreamNotFound"
+	// UpstreamUnreadableReason: it could not be read what an upstream says, or it says
+	// nothing yet.
+	UpstreamUnreadableReason = "UpstreamUnreadable"
+	// UpstreamCycleReason: the Environment comes after itself.
+	UpstreamCycleReason = "UpstreamCycle"
+)

@@ -6,8 +6,6 @@
 // The group, its kind and their meaning are those of an existing API, whose manifests
 // keep working. All additions are optional.
 //
-// The engine judges by these types. No controller serves them yet.
-//
 // The package imports only apimachinery and the types of Rollouts, so clients can use the
 // types without depending on the controller.
 //

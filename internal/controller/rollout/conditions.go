@@ -10,6 +10,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -22,6 +23,7 @@ func setConditions(r report) {
 	setDeploymentBlocked(r)
 	setRequestAccepted(r)
 	setTargetsApplied(r)
+	setUpstreamWithdrew(r)
 	setReady(r)
 }
 
@@ -55,13 +57,13 @@ func setReleasesUpdated(r report) {
 	r.set(v1alpha1.ReleasesUpdatedCondition, metav1.ConditionTrue, v1alpha1.ReleasesUpdatedReason, message)
 }
 
-// setGatesPassing sets the condition False only while gates or schedules hold every
-// candidate.
+// setGatesPassing sets the condition False only while gates, schedules or Environments
+// hold every candidate.
 func setGatesPassing(r report) {
 	considered := promotion.Considered(r.verdicts)
 	passing := len(slices.DeleteFunc(slices.Clone(considered), promotion.Verdict.HeldByGates))
 	switch bypassed := promotion.Bypassed(r.Input, r.verdicts); {
-	case bypassed != "":
+	case bypassed != "" && passing > 0:
 		r.set(v1alpha1.GatesPassingCondition, metav1.ConditionTrue, v1alpha1.GatesBypassedReason,
 			fmt.Sprintf("%s lets %s past every gate", v1alpha1.BypassGatesAnnotation, bypassed))
 	case len(considered) == 0:
@@ -77,12 +79,32 @@ func setGatesPassing(r report) {
 	}
 }
 
-// gateHolds returns the holds that come from gates and schedules.
+// gateHolds returns the holds that come from gates, schedules and Environments.
 func gateHolds(v promotion.Verdict) []promotion.Hold {
 	return slices.DeleteFunc(slices.Clone(v.Holds), func(hold promotion.Hold) bool {
 		single := promotion.Verdict{Holds: []promotion.Hold{hold}}
 		return !single.HeldByGates()
 	})
+}
+
+// setUpstreamWithdrew sets the condition True while an environment before this one has
+// something against the release that runs here. Going back is the choice of this
+// environment. What upstreams that cannot be read have said before stays.
+func setUpstreamWithdrew(r report) {
+	if r.decision.Action.Promotes() {
+		r.remove(environmentsv1.UpstreamWithdrewCondition) // the next pass judges the new release
+		return
+	}
+	standing := r.condition(environmentsv1.UpstreamWithdrewCondition)
+	switch hold := promotion.WithdrawnUpstream(r.Input); {
+	case hold != nil:
+		r.set(environmentsv1.UpstreamWithdrewCondition, metav1.ConditionTrue, hold.Reason,
+			hold.Message+"; it still runs here: pin an older version to go back, too")
+	case standing.Status != "" && !r.Upstreams.Known():
+		r.keep(standing)
+	default:
+		r.remove(environmentsv1.UpstreamWithdrewCondition)
+	}
 }
 
 // setDeploymentBlocked sets the condition True while the health of the running release
@@ -148,7 +170,10 @@ func setRequestAccepted(r report) {
 
 // onlyWhileAsked contains the reasons of answers that stay only until the request is
 // removed or has an effect.
-var onlyWhileAsked = map[string]bool{v1alpha1.InvalidRequestReason: true, v1alpha1.NoSuchCandidateReason: true}
+var onlyWhileAsked = map[string]bool{
+	v1alpha1.InvalidRequestReason: true, v1alpha1.NoSuchCandidateReason: true,
+	environmentsv1.BypassNeedsReasonReason: true, environmentsv1.BypassDeniedReason: true,
+}
 
 func namesOf(checks []v1alpha1.HealthCheck) string {
 	names := make([]string, 0, len(checks))

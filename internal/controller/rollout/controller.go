@@ -10,6 +10,7 @@
 //	watches.go        the events that trigger a pass, and the Rollouts that they concern
 //	wakeups.go        how a failed pass is repeated in time
 //	helmreleases.go   the watch that begins once HelmReleases are served
+//	environments.go   the watch of Environments, where they are served
 //	gather.go         what package gather cannot know: own writes, rejections, conflicts
 //	images.go         what registries say of images
 //	decide.go         the decision, and what is confirmed before it is taken
@@ -37,6 +38,7 @@ package rollout
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -90,8 +92,8 @@ type Reconciler struct {
 	Durations *metrics.Durations
 	// Shard is the part of the Rollouts that this instance reconciles.
 	Shard shard.Shard
-	// NoCrossNamespaceRefs refuses HealthChecks, ImageRepositories and OCIRepositories of
-	// other namespaces.
+	// NoCrossNamespaceRefs refuses HealthChecks, ImageRepositories, OCIRepositories and
+	// Environments of other namespaces.
 	NoCrossNamespaceRefs bool
 
 	writes     expectations.Versions
@@ -103,6 +105,8 @@ type Reconciler struct {
 	marks      markCounts
 	unwritable unwritable
 	helm       helmReleases
+	// environments is true once Environments are watched.
+	environments atomic.Bool
 }
 
 // Reconcile takes one decision for a Rollout and carries it out.

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// decide uses live HealthChecks and targets before it decides that a promotion has ended,
+// decide uses what upstreams say now before it promotes a release, and live HealthChecks and targets before it decides that a promotion has ended,
 // or that Flux deploys content that nobody promoted. After an outage the caches may show
 // an old state for a while, and nothing that is found later changes an outcome.
 func (r *Reconciler) decide(ctx context.Context, s *gather.Snapshot) (promotion.Decision, error) {
@@ -18,7 +18,7 @@ func (r *Reconciler) decide(ctx context.Context, s *gather.Snapshot) (promotion.
 	switch {
 	case d.Reason == v1alpha1.TagMovedReason:
 	case d.Action.Promotes():
-		return r.attribute(ctx, s, d)
+		return r.confirmPromotion(ctx, s, d)
 	case !endsFor(s.Rollout, d.Action):
 		return d, nil
 	}
@@ -26,6 +26,20 @@ func (r *Reconciler) decide(ctx context.Context, s *gather.Snapshot) (promotion.
 		return d, err
 	}
 	return promotion.Decide(s.Input), nil
+}
+
+// confirmPromotion asks the upstreams themselves before their proof lets a release go.
+// What users choose needs no proof.
+func (r *Reconciler) confirmPromotion(ctx context.Context, s *gather.Snapshot, d promotion.Decision) (promotion.Decision, error) {
+	if len(s.Upstreams.Environments) > 0 && d.Action != promotion.Adopt && !d.Manual {
+		if err := r.gatherer().ConfirmUpstreams(ctx, s); err != nil {
+			return d, err
+		}
+		if d = promotion.Decide(s.Input); !d.Action.Promotes() {
+			return d, nil
+		}
+	}
+	return r.attribute(ctx, s, d)
 }
 
 // endsFor reports whether an action permanently ends a promotion because of evidence.

@@ -22,6 +22,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/schedule"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 	"github.com/fluxrollouts/rollout-controller/test/env"
@@ -78,6 +79,7 @@ func (s *testEnv) restart() {
 	s.Expect(index(s.Ctx, found)).To(Succeed())
 	s.Expect(targets.IndexHelmReleases(s.Ctx, found)).To(Succeed())
 	s.Expect(schedule.IndexGatesByOwner(s.Ctx, found)).To(Succeed())
+	s.Expect(gather.IndexEnvironments(s.Ctx, found)).To(Succeed())
 	cached := s.Wire.Through(found.Cached(s.WithWatch))
 	if s.reads != nil {
 		cached = s.reads(cached)
@@ -86,6 +88,7 @@ func (s *testEnv) restart() {
 		Client: cached, APIReader: s.WithWatch, Events: s.Events, Now: s.Clock.Now, Notifications: s.notifications, Instance: "test",
 	}
 	s.reconciler.helm.cached.Store(true)
+	s.reconciler.environments.Store(true)
 }
 
 func (s *testEnv) rollout(name string) *v1alpha1.Rollout {

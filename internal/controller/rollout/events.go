@@ -13,6 +13,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
@@ -177,6 +178,8 @@ var alarms = map[string]metav1.ConditionStatus{
 	v1alpha1.RequestAcceptedCondition:   metav1.ConditionFalse,
 	v1alpha1.TargetsAppliedCondition:    metav1.ConditionFalse,
 	v1alpha1.StalledCondition:           metav1.ConditionTrue,
+
+	environmentsv1.UpstreamWithdrewCondition: metav1.ConditionTrue,
 }
 
 // changedConditions reports problems that have begun or have another reason now, and
@@ -226,6 +229,9 @@ func culprits(c *metav1.Condition) string {
 
 func ofCondition(rollout *v1alpha1.Rollout, in promotion.Input, c *metav1.Condition) transition {
 	t := transition{reason: eventReason(c), message: c.Message, severity: severityOf(eventReason(c)), metadata: map[string]string{}}
+	if c.Type == environmentsv1.UpstreamWithdrewCondition {
+		t.severity = eventv1.EventSeverityError // what runs here was found to be bad elsewhere
+	}
 	if current := rollout.Current(); current != nil {
 		t.release, t.metadata[metaFrom] = &current.Version, current.Version.Tag
 	}
@@ -234,10 +240,12 @@ func ofCondition(rollout *v1alpha1.Rollout, in promotion.Input, c *metav1.Condit
 		t.severity = "" // an answer for the user who asked
 	case v1alpha1.GatesPassingCondition:
 		t.about(rollout.Status.ReleaseCandidates)
-		t.metadata[metaGate] = truncate.List(in.Gates.Blocking(c.Reason, t.metadata[metaTo]))
+		if t.metadata[metaTo] != "" {
+			t.metadata[metaGate] = truncate.List(promotion.Blocking(in, c.Reason, *t.release))
+		}
 	case v1alpha1.DeploymentBlockedCondition:
 		t.about(rollout.Status.ReleaseCandidates)
-	case v1alpha1.TargetsAppliedCondition:
+	case v1alpha1.TargetsAppliedCondition, environmentsv1.UpstreamWithdrewCondition:
 		t.metadata[metaTo] = t.metadata[metaFrom]
 		delete(t.metadata, metaFrom)
 	}
@@ -291,7 +299,8 @@ func reportedElsewhere(c *metav1.Condition, d promotion.Decision) bool {
 		return c.Type == v1alpha1.DeploymentBlockedCondition
 	case v1alpha1.AccessDeniedReason:
 		return c.Type != v1alpha1.StalledCondition
-	case v1alpha1.RetryNotNeededReason, v1alpha1.ForceDeployNotNeededReason, v1alpha1.UnblockNotNeededReason, v1alpha1.BypassNotNeededReason:
+	case v1alpha1.RetryNotNeededReason, v1alpha1.ForceDeployNotNeededReason, v1alpha1.UnblockNotNeededReason, v1alpha1.BypassNotNeededReason,
+		environmentsv1.PromoteNotNeededReason:
 		return true // emitted for each request, once it is removed
 	case v1alpha1.UnhealthyHealthChecksReason:
 		return d.Action == promotion.FailBake

@@ -28,7 +28,7 @@ func (r *Reconciler) gather(ctx context.Context, rollout *v1alpha1.Rollout) gath
 func (r *Reconciler) gatherer() gather.Gatherer {
 	return gather.Gatherer{
 		Client: r.Client, Live: r.APIReader,
-		NoCrossNamespaceRefs: r.NoCrossNamespaceRefs, HelmReleases: r.helm.cached.Load(),
+		NoCrossNamespaceRefs: r.NoCrossNamespaceRefs, HelmReleases: r.helm.cached.Load(), Environments: r.environments.Load(),
 		Images: images{r.Metadata}, Memory: memory{r},
 	}
 }

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package environment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// setReady computes Ready, Reconciling and Stalled together, because kstatus reads them
+// together.
+func (o observed) setReady(conditions *[]metav1.Condition) {
+	apimeta.RemoveStatusCondition(conditions, v1alpha1.ReconcilingCondition)
+	apimeta.RemoveStatusCondition(conditions, v1alpha1.StalledCondition)
+	set := func(kind string, status metav1.ConditionStatus, reason, message string) {
+		apimeta.SetStatusCondition(conditions, metav1.Condition{
+			Type: kind, Status: status, Reason: reason, Message: truncate.Message(message),
+			ObservedGeneration: o.Generation, LastTransitionTime: metav1.NewTime(o.now),
+		})
+	}
+	switch problem := o.problem(); {
+	case problem == nil:
+		set(v1alpha1.ReadyCondition, metav1.ConditionTrue, environmentsv1.SucceededReason, o.summary())
+	case problem.Reason == environmentsv1.UpstreamUnreadableReason:
+		set(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, v1alpha1.ProgressingReason, problem.Message)
+		set(v1alpha1.ReadyCondition, metav1.ConditionFalse, problem.Reason, problem.Message)
+	default:
+		set(v1alpha1.StalledCondition, metav1.ConditionTrue, problem.Reason, problem.Message)
+		set(v1alpha1.ReadyCondition, metav1.ConditionFalse, problem.Reason, problem.Message)
+	}
+}
+
+// problem returns why the Environment cannot be used; nil if it can. What a user must
+// correct gives the reason.
+func (o observed) problem() *promotion.Problem {
+	if !o.exists {
+		return &promotion.Problem{Reason: environmentsv1.RolloutNotFoundReason, Message: fmt.Sprintf(
+			"Rollout %s does not exist: create it, or correct spec.rolloutRef", o.Spec.RolloutRef.Name)}
+	}
+	if o.read.Problem != nil {
+		return o.read.Problem
+	}
+	var messages []string
+	whole := promotion.Problem{}
+	for _, u := range o.read.Upstreams {
+		if u.Problem == nil {
+			continue
+		}
+		messages = append(messages, u.Problem.Message)
+		if whole.Reason == "" || whole.Reason == environmentsv1.UpstreamUnreadableReason {
+			whole.Reason = u.Problem.Reason
+		}
+	}
+	if whole.Reason == "" {
+		return nil
+	}
+	whole.Message = truncate.Join(messages, "; ")
+	return &whole
+}
+
+// summary says which releases come to the environment.
+func (o observed) summary() string {
+	after, parallel := o.named(environmentsv1.After), o.named(environmentsv1.Parallel)
+	verb, last := "have", " and "
+	if o.Spec.Availability == environmentsv1.OneOfUpstreams {
+		last = " or "
+	}
+	if len(after) == 1 || last == " or " {
+		verb = "has"
+	}
+	switch {
+	case len(after) > 0:
+		return fmt.Sprintf("takes releases that %s %s proven", listed(after, last), verb)
+	case len(parallel) > 0:
+		return fmt.Sprintf("takes releases that did not fail in %s", listed(parallel, " or "))
+	}
+	return "comes after no other environment"
+}
+
+func (o observed) named(kind environmentsv1.RelationshipType) []string {
+	var names []string
+	for _, u := range o.GetUpstreams() {
+		if u.Type == kind {
+			names = append(names, u.Environment)
+		}
+	}
+	return names
+}
+
+// listed returns names as part of a sentence, for example "a, b and c".
+func listed(names []string, last string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	end := len(names) - 1
+	return strings.Join(slices.Clone(names[:end]), ", ") + last + names[end]
+}
+
+// LogValues returns what was found as keys and values for a log line.
+func (o observed) LogValues() []any {
+	var conditions []metav1.Condition
+	o.setReady(&conditions)
+	ready := apimeta.FindStatusCondition(conditions, v1alpha1.ReadyCondition)
+	return []any{"action", "Record", "reason", ready.Reason, "message", ready.Message, "releases", len(o.releases)}
+}

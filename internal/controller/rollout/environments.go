@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups=environments.kuberik.com,resources=environments,verbs=get;list;watch
+
+// WatchEnvironments makes the reconciler ask Environments. The API server must serve them,
+// and their indexes must exist (gather.IndexEnvironments). It may be called once, after
+// SetupWithManager and before the manager starts.
+func (r *Reconciler) WatchEnvironments() error {
+	on := handler.TypedEnqueueRequestsFromMapFunc[client.Object](rolloutOfEnvironment)
+	if err := r.helm.watch(source.Kind[client.Object](r.helm.cache, &environmentsv1.Environment{}, on, upstreamsChanged())); err != nil {
+		return fmt.Errorf("watch Environments: %w", err)
+	}
+	r.environments.Store(true)
+	return nil
+}
+
+func rolloutOfEnvironment(_ context.Context, e client.Object) []reconcile.Request {
+	return named(e, e.(*environmentsv1.Environment).Spec.RolloutRef.Name)
+}
+
+// upstreamsChanged passes an Environment if something else was recorded of its upstreams.
+// Its own record is only for the environments after it.
+func upstreamsChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*environmentsv1.Environment), e.ObjectNew.(*environmentsv1.Environment)
+		return before.Generation != after.Generation || usable(before) != usable(after) ||
+			!equality.Semantic.DeepEqual(before.Status.Upstreams, after.Status.Upstreams) ||
+			!equality.Semantic.DeepEqual(before.Status.RolloutGateRef, after.Status.RolloutGateRef)
+	}}
+}
+
+func usable(e *environmentsv1.Environment) string {
+	if ready := apimeta.FindStatusCondition(e.Status.Conditions, v1alpha1.ReadyCondition); ready != nil {
+		return ready.Reason
+	}
+	return ""
+}

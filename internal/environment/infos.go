@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package environment
+
+import (
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// InfosAnnotation is what the caches keep of status.environmentInfos: the Digest of the
+// list, because the list itself would take most of their memory. No stored object has it.
+const InfosAnnotation = "environments.kuberik.com/infos-digest"
+
+// Size limits of the histories in status.environmentInfos.
+const (
+	// mostShown is how many entries are shown of this environment and of its upstreams.
+	mostShown = 20
+	// ownLimit and otherLimit are the sizes of a history, in bytes of JSON.
+	ownLimit   = 16 << 10
+	otherLimit = 16 << 10
+)
+
+// Neighbors are the environments that an environment comes after.
+type Neighbors struct {
+	// Upstreams are those that it names.
+	Upstreams []*environmentsv1.Environment
+	// Further are those that the upstreams come after, the nearest first.
+	Further []*environmentsv1.Environment
+}
+
+// Infos returns what status.environmentInfos shows to dashboards: the environments in the
+// order in which a release comes to them, with the history of each. Of other environments
+// it shows what they say of their releases, because their Rollouts may be reconciled by
+// another instance of the controller.
+func Infos(e *environmentsv1.Environment, rollout *v1alpha1.Rollout, near Neighbors) []environmentsv1.EnvironmentInfo {
+	var infos []environmentsv1.EnvironmentInfo
+	for i := range near.Further {
+		infos = append(infos, info(near.Further[len(near.Further)-1-i], 1, otherLimit))
+	}
+	for _, u := range near.Upstreams {
+		infos = append(infos, info(u, mostShown, otherLimit/len(near.Upstreams)))
+	}
+	own := info(e, 0, 0)
+	own.History = fitted(rollout.Status.History, mostShown, ownLimit)
+	return append(infos, own)
+}
+
+func info(e *environmentsv1.Environment, most, limit int) environmentsv1.EnvironmentInfo {
+	i := environmentsv1.EnvironmentInfo{Environment: e.Spec.Environment, EnvironmentURL: e.Spec.URL}
+	if upstreams := e.GetUpstreams(); len(upstreams) > 0 {
+		i.Relationship = &environmentsv1.Relationship{Environment: upstreams[0].Environment, Type: upstreams[0].Type}
+	}
+	said := e.Status.Releases
+	var history []v1alpha1.DeploymentHistoryEntry
+	for j := range said[:min(len(said), most)] {
+		history = append(history, shown(&said[j]))
+	}
+	i.History = fitted(history, most, limit)
+	return i
+}
+
+func fitted(history []v1alpha1.DeploymentHistoryEntry, most, limit int) []v1alpha1.DeploymentHistoryEntry {
+	kept, _ := truncate.Items(history[:min(len(history), most)], limit, func(v1alpha1.DeploymentHistoryEntry) bool { return true })
+	return kept
+}
+
+// shown returns a release as an entry of a history. Its time is when it came to its state.
+func shown(r *environmentsv1.Release) v1alpha1.DeploymentHistoryEntry {
+	id, state := r.ID, r.State
+	entry := v1alpha1.DeploymentHistoryEntry{
+		ID: &id, BakeStatus: &state, BakeStatusMessage: notEmpty(r.Message),
+		Version: v1alpha1.VersionInfo{Tag: r.Tag, Digest: notEmpty(r.Digest), Revision: notEmpty(r.Revision)},
+	}
+	if r.Since != nil {
+		entry.Timestamp = *r.Since
+	}
+	switch r.State {
+	case v1alpha1.BakeInProgress:
+		entry.BakeStartTime = r.Since
+	case v1alpha1.BakeSucceeded, v1alpha1.BakeFailed:
+		entry.BakeEndTime = r.Since
+	case v1alpha1.BakeDeploying, v1alpha1.BakeCancelled:
+	}
+	return entry
+}
+
+func notEmpty(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// Current returns what an environment says of the release that it runs; nil if it runs
+// none.
+func Current(releases []environmentsv1.Release) *environmentsv1.Release {
+	if len(releases) == 0 || !releases[0].Current {
+		return nil
+	}
+	return &releases[0]
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gather
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
+	"github.com/fluxrollouts/rollout-controller/internal/environment"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+const (
+	// environmentRolloutIndex finds Environments by the name of their Rollout.
+	environmentRolloutIndex = ".spec.rolloutRef.name"
+	// environmentUpstreamIndex finds Environments by the Rollouts of their upstreams,
+	// "namespace/name".
+	environmentUpstreamIndex = fieldindex.Everywhere + ".spec.upstreams.rollout"
+)
+
+// IndexEnvironments adds the field indexes that a [Gatherer] with Environments needs. The
+// API server must serve them.
+func IndexEnvironments(ctx context.Context, indexer client.FieldIndexer) error {
+	err := errors.Join(
+		indexer.IndexField(ctx, &environmentsv1.Environment{}, environmentRolloutIndex, func(o client.Object) []string {
+			return []string{o.(*environmentsv1.Environment).Spec.RolloutRef.Name}
+		}),
+		indexer.IndexField(ctx, &environmentsv1.Environment{}, environmentUpstreamIndex, upstreamRollouts))
+	if err != nil {
+		return fmt.Errorf("index Environments: %w", err)
+	}
+	return nil
+}
+
+func upstreamRollouts(o client.Object) []string {
+	var rollouts []string
+	for _, u := range o.(*environmentsv1.Environment).GetUpstreams() {
+		if key := u.Namespace + "/" + u.Rollout; !slices.Contains(rollouts, key) {
+			rollouts = append(rollouts, key)
+		}
+	}
+	return rollouts
+}
+
+// EnvironmentsOf returns the Environments that name a Rollout, sorted by name. They belong
+// to the cache and must not be changed.
+func EnvironmentsOf(ctx context.Context, c client.Reader, rollout client.ObjectKey, options ...client.ListOption) ([]environmentsv1.Environment, error) {
+	list := &environmentsv1.EnvironmentList{}
+	if err := c.List(ctx, list, append(options, client.InNamespace(rollout.Namespace),
+		client.MatchingFields{environmentRolloutIndex: rollout.Name}, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("list Environments: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b environmentsv1.Environment) int { return strings.Compare(a.Name, b.Name) })
+	return list.Items, nil
+}
+
+// EnvironmentsAfter returns the Environments that name another one as an upstream, of
+// either type. They belong to the cache and must not be changed.
+func EnvironmentsAfter(ctx context.Context, c client.Reader, e *environmentsv1.Environment, options ...client.ListOption) ([]environmentsv1.Environment, error) {
+	list := &environmentsv1.EnvironmentList{}
+	if err := c.List(ctx, list, append(options, client.UnsafeDisableDeepCopy,
+		client.MatchingFields{environmentUpstreamIndex: e.Namespace + "/" + e.Spec.RolloutRef.Name})...); err != nil {
+		return nil, fmt.Errorf("list Environments by upstream: %w", err)
+	}
+	return slices.DeleteFunc(list.Items, func(other environmentsv1.Environment) bool {
+		return !slices.ContainsFunc(other.GetUpstreams(), func(u environmentsv1.Upstream) bool { return isNamed(&other, u, e) })
+	}), nil
+}
+
+// isNamed reports whether an upstream of an Environment is another one: its application,
+// its environment and its Rollout are those that are named.
+func isNamed(by *environmentsv1.Environment, u environmentsv1.Upstream, e *environmentsv1.Environment) bool {
+	return e.Namespace == u.Namespace && e.Spec.RolloutRef.Name == u.Rollout &&
+		e.Spec.Environment == u.Environment && e.Spec.Name == by.Spec.Name
+}
+
+// gatherUpstreams reads what must have proven a release before it may come here.
+func (g Gatherer) gatherUpstreams(ctx context.Context, s *Snapshot) error {
+	wanted := s.Rollout.Spec.EnvironmentRef
+	if !g.Environments {
+		if wanted != nil {
+			s.Upstreams.Problem = "spec.environmentRef names an Environment, but the controller cannot read Environments here: " +
+				"install their CRD, and grant the rights of the manager role"
+		}
+		return nil
+	}
+	all, err := EnvironmentsOf(ctx, g.Client, client.ObjectKeyFromObject(s.Rollout))
+	if err != nil {
+		s.Upstreams.Problem = "the Environments could not be read" + because(err)
+		return err
+	}
+	if wanted != nil && !slices.ContainsFunc(all, func(e environmentsv1.Environment) bool { return e.Name == wanted.Name }) {
+		s.Upstreams.Problem = fmt.Sprintf("Environment %s, which spec.environmentRef names, does not exist or names another Rollout: "+
+			"create it, or correct one of the two", wanted.Name)
+	}
+	var errs []error
+	for i := range all {
+		e, err := g.Environment(ctx, &all[i])
+		if e.Spec.Backend.Type == environmentsv1.BackendGitHub {
+			e.Problem = gateProblem(&all[i], s)
+		}
+		s.Upstreams.Environments = append(s.Upstreams.Environments, e)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// gateProblem returns why an Environment of type github holds: its controller has not
+// written its RolloutGate yet, or not which versions that allows. An environment without
+// any release is not held: it has nothing to protect.
+func gateProblem(e *environmentsv1.Environment, s *Snapshot) *promotion.Problem {
+	after := e.Spec.Relationship != nil && e.Spec.Relationship.Type == environmentsv1.After
+	if !after || s.Rollout.Current() == nil {
+		return nil
+	}
+	for i := range s.Gates.Gates {
+		gate := &s.Gates.Gates[i]
+		if ref := e.Status.RolloutGateRef; ref != nil && ref.Name == gate.Name && gate.Spec.AllowedVersions != nil {
+			return nil
+		}
+	}
+	return &promotion.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: fmt.Sprintf(
+		"Environment %s of type github has no RolloutGate with allowedVersions yet: its controller must write it", e.Name)}
+}
+
+// Environment reads what the upstreams of an Environment say. The result refers to
+// objects of the cache, which must not be changed.
+func (g Gatherer) Environment(ctx context.Context, e *environmentsv1.Environment) (promotion.Environment, error) {
+	read := promotion.Environment{Environment: e}
+	switch e.Spec.Backend.Type {
+	case environmentsv1.BackendCluster, "":
+	case environmentsv1.BackendGitHub:
+		return read, nil
+	default:
+		read.Problem = &promotion.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: fmt.Sprintf(
+			"Environment %s has backend.type %s, which this version of the controller does not know: upgrade it", e.Name, e.Spec.Backend.Type)}
+		return read, nil
+	}
+	var errs []error
+	for _, u := range e.GetUpstreams() {
+		upstream, err := g.upstream(ctx, e, u)
+		read.Upstreams = append(read.Upstreams, upstream)
+		errs = append(errs, err)
+	}
+	if cycle := environment.Cycle(e, func(e *environmentsv1.Environment) []*environmentsv1.Environment { return g.comesAfter(ctx, e) }); cycle != nil {
+		read.Problem = &promotion.Problem{Reason: environmentsv1.UpstreamCycleReason, Message: fmt.Sprintf(
+			"Environment %s comes after itself (%s): remove one of these upstreams", e.Name, strings.Join(cycle, " after "))}
+	}
+	return read, errors.Join(errs...)
+}
+
+// upstream reads what an upstream says of its releases.
+func (g Gatherer) upstream(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream) (promotion.Upstream, error) {
+	read := promotion.Upstream{Upstream: u}
+	found, problem, err := g.findUpstream(ctx, e, u)
+	switch {
+	case problem != nil:
+		read.Problem = problem
+	case found.Spec.Backend.Type == environmentsv1.BackendGitHub:
+		read.Problem = unreadableUpstream("the Environment of %s has backend.type github, and does not say here what it has proven: give it type cluster", u.Environment)
+	case found.Status.ObservedGeneration == 0:
+		read.Problem = unreadableUpstream("the Environment of %s says nothing yet: its status will be written as soon as the controller sees it", u.Environment)
+	default:
+		read.Releases = found.Status.Releases
+		read.Seen = seen(e, u, read.Releases)
+	}
+	return read, err
+}
+
+func unreadableUpstream(format string, args ...any) *promotion.Problem {
+	return &promotion.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: fmt.Sprintf(format, args...)}
+}
+
+// seen returns when an Environment first saw what an upstream says; zero if it has not
+// recorded that yet.
+func seen(e *environmentsv1.Environment, u environmentsv1.Upstream, said []environmentsv1.Release) time.Time {
+	for i := range e.Status.Upstreams {
+		known := &e.Status.Upstreams[i]
+		if known.Environment == u.Environment && known.VerifiedTime != nil && known.ObservedDigest == environment.Digest(said) {
+			return known.VerifiedTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// findUpstream returns the Environment of an upstream. Of one in another namespace that
+// does not admit this namespace, nothing is said, not even whether it exists.
+func (g Gatherer) findUpstream(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream) (*environmentsv1.Environment, *promotion.Problem, error) {
+	foreign := u.Namespace != e.Namespace
+	if foreign && g.NoCrossNamespaceRefs {
+		return nil, &promotion.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
+			"the upstream %s is in namespace %s, but references across namespaces are not allowed: name one of this namespace", u.Environment, u.Namespace)}, nil
+	}
+	all, err := EnvironmentsOf(ctx, g.Client, client.ObjectKey{Namespace: u.Namespace, Name: u.Rollout})
+	var own map[string]string
+	if err == nil && foreign {
+		own, err = namespaceLabels(ctx, g.Client, e.Namespace)
+	}
+	if err != nil {
+		return nil, unreadableUpstream("the Environment of %s could not be read%s", u.Environment, because(err)), err
+	}
+	for i := range all {
+		if found := &all[i]; isNamed(e, u, found) && (!foreign || found.Spec.AccessFrom.Admits(own)) {
+			return found, nil, nil
+		}
+	}
+	wanted := fmt.Sprintf("Environment %s of application %s for Rollout %s", u.Environment, e.Spec.Name, u.Rollout)
+	if foreign {
+		return nil, &promotion.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
+			"namespace %s has no %s whose spec.accessFrom lets in namespace %s: create it there, or add the namespace", u.Namespace, wanted, e.Namespace)}, nil
+	}
+	return nil, &promotion.Problem{Reason: environmentsv1.UpstreamNotFoundReason, Message: fmt.Sprintf(
+		"there is no %s: create it, or correct spec.upstreams", wanted)}, nil
+}
+
+// comesAfter returns the Environments that an Environment comes after, as far as it can
+// read them.
+func (g Gatherer) comesAfter(ctx context.Context, e *environmentsv1.Environment) []*environmentsv1.Environment {
+	var all []*environmentsv1.Environment
+	for _, u := range e.GetUpstreams() {
+		if u.Type == environmentsv1.Parallel {
+			continue
+		}
+		if found, _, _ := g.findUpstream(ctx, e, u); found != nil {
+			all = append(all, found)
+		}
+	}
+	return all
+}
+
+// mostFurther is how many environments further up the chain are looked for.
+const mostFurther = 16
+
+// Neighbors returns the environments that an Environment comes after, or is parallel to,
+// as far as they let its namespace read them.
+func (g Gatherer) Neighbors(ctx context.Context, e *environmentsv1.Environment) environment.Neighbors {
+	near := environment.Neighbors{Upstreams: g.readableFrom(ctx, e, e)}
+	known := append([]*environmentsv1.Environment{e}, near.Upstreams...)
+	for i := 1; i < len(known) && len(near.Further) < mostFurther; i++ {
+		for _, u := range g.readableFrom(ctx, e, known[i]) {
+			if !slices.ContainsFunc(known, func(k *environmentsv1.Environment) bool { return k.UID == u.UID }) {
+				known, near.Further = append(known, u), append(near.Further, u)
+			}
+		}
+	}
+	return near
+}
+
+// readableFrom returns the upstreams of an Environment that let the namespace of another
+// one read them.
+func (g Gatherer) readableFrom(ctx context.Context, reader, of *environmentsv1.Environment) []*environmentsv1.Environment {
+	var all []*environmentsv1.Environment
+	for _, u := range of.GetUpstreams() {
+		from := *reader
+		from.Spec.Name = of.Spec.Name
+		if found, _, _ := g.findUpstream(ctx, &from, u); found != nil {
+			all = append(all, found)
+		}
+	}
+	return all
+}
+
+// EnvironmentView returns an environment as its record needs it.
+func (g Gatherer) EnvironmentView(ctx context.Context, rollout *v1alpha1.Rollout, recorded []environmentsv1.Release) (environment.View, error) {
+	s := Snapshot{Input: promotion.Input{Rollout: rollout}}
+	err := g.gatherHealth(ctx, &s)
+	view := environment.View{Rollout: rollout, Recorded: recorded, LastError: lastError(s.Health.Checks)}
+	if s.Health.Problem != nil {
+		view.Unhealthy = s.Health.Problem.Message
+	} else {
+		view.Unhealthy = promotion.NamesOf(promotion.Unhealthy(s.Health.Checks))
+	}
+	return view, err
+}
+
+func lastError(checks []v1alpha1.HealthCheck) time.Time {
+	var last metav1.Time
+	for i := range checks {
+		if t := checks[i].Status.LastErrorTime; t != nil && t.After(last.Time) {
+			last = *t
+		}
+	}
+	return last.Time
+}
