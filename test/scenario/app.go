@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 )
@@ -172,6 +173,15 @@ func (a App) Rollout(options ...func(*v1alpha1.RolloutSpec)) *v1alpha1.Rollout {
 		option(&rollout.Spec)
 	}
 	return rollout
+}
+
+// Environment returns the Environment of the application's Rollout. The name of the
+// application is the same in every environment: that of its repository.
+func (a App) Environment(name string, upstreams ...environmentsv1.Upstream) *environmentsv1.Environment {
+	e := &environmentsv1.Environment{ObjectMeta: a.meta()}
+	e.Spec.RolloutRef.Name, e.Spec.Name, e.Spec.Environment = a.Name, a.Repository, name
+	e.Spec.Upstreams, e.Spec.Backend.Type = upstreams, environmentsv1.BackendCluster
+	return e
 }
 
 // Baked returns an option that makes releases bake under the application's HealthCheck.

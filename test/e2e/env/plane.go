@@ -24,6 +24,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -100,7 +101,7 @@ func (s Setting) Start(ctx context.Context) (*Plane, error) {
 }
 
 func (p *Plane) runController(ctx context.Context, s Setting) error {
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, coordinationv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, environmentsv1.AddToScheme, coordinationv1.AddToScheme} {
 		if err := add(p.Client().Scheme()); err != nil {
 			return fmt.Errorf("register the project's kinds: %w", err)
 		}
