@@ -36,6 +36,7 @@ func TestKubectlGetShowsWhatStandsStill(t *testing.T) {
 			"Suspended", "Pinned"},
 		"crd/bases/kuberik.com_rolloutschedules.yaml":                                schedule,
 		"crd/bases/kuberik.com_clusterrolloutschedules.yaml":                         schedule,
+		"crd/bases/environments.kuberik.com_environments.yaml":                       {"Environment", "Version", "After", "Age", "Ready", "Status"},
 		"coordination/crd/bases/apps.containerinfra.nl_deploymentcoordinations.yaml": {"Active", "Ready", "Progressing", "Age", "Status"},
 	} {
 		t.Run(file, func(t *testing.T) {
@@ -60,6 +61,7 @@ func TestColumnsOfARolloutShowItsSpec(t *testing.T) {
 func TestColumnsShowWhatReadySays(t *testing.T) {
 	for _, file := range []string{
 		"crd/bases/kuberik.com_rollouts.yaml", "crd/bases/kuberik.com_rolloutschedules.yaml", "crd/bases/kuberik.com_clusterrolloutschedules.yaml",
+		"crd/bases/environments.kuberik.com_environments.yaml",
 		"coordination/crd/bases/apps.containerinfra.nl_deploymentcoordinations.yaml",
 	} {
 		t.Run(file, func(t *testing.T) {

@@ -47,6 +47,7 @@ func TestInstallationKeepsTheNamesThatOthersRelyOn(t *testing.T) {
 		"CustomResourceDefinition/healthchecks.kuberik.com",
 		"CustomResourceDefinition/rolloutschedules.kuberik.com",
 		"CustomResourceDefinition/clusterrolloutschedules.kuberik.com",
+		"CustomResourceDefinition/environments.environments.kuberik.com",
 	))
 }
 
@@ -75,6 +76,7 @@ func TestManagerRoleAllowsWhatTheDashboardWritesThroughIt(t *testing.T) {
 		"image.toolkit.fluxcd.io/imagerepositories":  {"get", "list", "watch"},
 		"kuberik.com/rolloutschedules":               {"get", "list", "watch"},
 		"kuberik.com/clusterrolloutschedules":        {"get", "list", "watch"},
+		"environments.kuberik.com/environments":      {"get", "list", "watch"},
 		"/namespaces":                                {"get", "list", "watch"},
 		"/events":                                    {"create", "patch"},
 	} {
@@ -84,7 +86,7 @@ func TestManagerRoleAllowsWhatTheDashboardWritesThroughIt(t *testing.T) {
 	}
 }
 
-func TestManagerRoleOnlyReadsHelmReleasesAndTheirCRD(t *testing.T) {
+func TestManagerRoleOnlyReadsHelmReleasesAndTwoCRDs(t *testing.T) {
 	g := NewWithT(t)
 	rules := installed(t).role(t, "rollout-controller-manager-role").Rules
 	g.Expect(allowedVerbs(rules, "helm.toolkit.fluxcd.io/helmreleases")).To(ConsistOf("get", "list", "watch"))
@@ -92,9 +94,17 @@ func TestManagerRoleOnlyReadsHelmReleasesAndTheirCRD(t *testing.T) {
 	g.Expect(allowedVerbs(rules, "apiextensions.k8s.io/"+definitions)).To(ConsistOf("list", "watch"))
 	for _, rule := range rules {
 		if slices.Contains(rule.Resources, definitions) {
-			g.Expect(rule.ResourceNames).To(ConsistOf("helmreleases.helm.toolkit.fluxcd.io"))
+			g.Expect(rule.ResourceNames).To(ConsistOf("helmreleases.helm.toolkit.fluxcd.io", "environments.environments.kuberik.com"))
 		}
 	}
+}
+
+// Environments of type github belong to another controller, and their spec to users.
+func TestManagerRoleWritesOnlyTheStatusOfEnvironments(t *testing.T) {
+	g := NewWithT(t)
+	rules := installed(t).role(t, "rollout-controller-manager-role").Rules
+	g.Expect(allowedVerbs(rules, "environments.kuberik.com/environments")).To(ConsistOf("get", "list", "watch"))
+	g.Expect(allowedVerbs(rules, "environments.kuberik.com/environments/status")).To(ConsistOf("get", "patch"))
 }
 
 func TestManagerRoleReadsNoCredentials(t *testing.T) {
@@ -122,14 +132,15 @@ func TestPeopleGetTheRolesThatTheirOwnAggregate(t *testing.T) {
 		slices.Sort(names)
 	}
 	g.Expect(part).To(Equal(map[string][]string{
-		"view": {"clusterrolloutschedule-viewer-role", "healthcheck-viewer-role", "rollout-viewer-role",
+		"view": {"clusterrolloutschedule-viewer-role", "environment-viewer-role", "healthcheck-viewer-role", "rollout-viewer-role",
 			"rolloutgate-viewer-role", "rolloutschedule-viewer-role"},
-		"edit":  {"healthcheck-editor-role", "rollout-editor-role", "rolloutgate-editor-role", "rolloutschedule-editor-role"},
+		"edit": {"environment-editor-role", "healthcheck-editor-role", "rollout-editor-role", "rolloutgate-editor-role",
+			"rolloutschedule-editor-role"},
 		"admin": {"rollout-admin-role", "rollout-approver-role"},
 	}))
 }
 
-func TestNobodyGetsToFreezeTheClusterOrToReportHealthUnasked(t *testing.T) {
+func TestNobodyGetsToFreezeTheClusterOrToSayWhatIsProvenUnasked(t *testing.T) {
 	g := NewWithT(t)
 	for _, role := range installed(t).roles(t) {
 		for label := range role.Labels {
@@ -141,6 +152,7 @@ func TestNobodyGetsToFreezeTheClusterOrToReportHealthUnasked(t *testing.T) {
 			for _, status := range []string{"rollouts/status", "healthchecks/status", "rolloutschedules/status", "clusterrolloutschedules/status"} {
 				g.Expect(allowedVerbs(role.Rules, "kuberik.com/"+status)).To(Or(BeEmpty(), ConsistOf("get")), role.Name+" "+status)
 			}
+			g.Expect(allowedVerbs(role.Rules, "environments.kuberik.com/environments/status")).To(Or(BeEmpty(), ConsistOf("get")), role.Name)
 		}
 	}
 }

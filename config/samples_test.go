@@ -23,6 +23,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
@@ -30,7 +31,7 @@ func TestEverySampleHasOnlyFieldsOfItsKind(t *testing.T) {
 	g := NewWithT(t)
 	scheme := runtime.NewScheme()
 	g.Expect(errors.Join(
-		clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
+		clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), environmentsv1.AddToScheme(scheme),
 		imagev1.AddToScheme(scheme), sourcev1.AddToScheme(scheme), kustomizev1.AddToScheme(scheme), helmv2.AddToScheme(scheme),
 	)).To(Succeed())
 
@@ -44,13 +45,13 @@ func TestEverySampleHasOnlyFieldsOfItsKind(t *testing.T) {
 			object, err := scheme.New(meta.GroupVersionKind())
 			g.Expect(err).NotTo(HaveOccurred(), name)
 			g.Expect(yaml.UnmarshalStrict(document, object)).To(Succeed(), name)
-			if meta.GroupVersionKind().GroupVersion() == v1alpha1.GroupVersion {
+			if group := meta.GroupVersionKind().GroupVersion(); group == v1alpha1.GroupVersion || group == environmentsv1.GroupVersion {
 				ours[meta.Kind]++
 			}
 		}
 	}
 	g.Expect(ours).To(Equal(map[string]int{
-		"Rollout": 5, "RolloutGate": 3, "HealthCheck": 2, "RolloutSchedule": 1, "ClusterRolloutSchedule": 1,
+		"Rollout": 7, "RolloutGate": 3, "HealthCheck": 4, "RolloutSchedule": 1, "ClusterRolloutSchedule": 1, "Environment": 2,
 	}))
 }
 
