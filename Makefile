@@ -110,7 +110,7 @@ $(TOOLS)/controller-gen paths=./api/$(1) \
 	object:headerFile=hack/boilerplate.go.txt output:object:dir=$(OUT)/api/$(1) \
 	crd output:crd:dir=$(OUT)/$(2) && \
 $(TOOLS)/crd-ref-docs --log-level=ERROR --renderer=markdown --max-depth=20 --source-path=api/$(1) \
-	--config=hack/api-docs/config.yaml --templates-dir=hack/api-docs/templates \
+	--config=hack/api-docs/$(or $(3),config).yaml --templates-dir=hack/api-docs/templates \
 	--output-path=$(OUT)/docs/api/$(1)/reference.md
 endef
 
@@ -242,7 +242,7 @@ controlplane: ## Build the parts of the control plane ahead of their use.
 generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copies of config/, the references of the API and the command line, and its JSON schemas.
 	@$(call generate_api,v1alpha1,config/crd/bases)
 	@$(call generate_api,coordination/v1,config/coordination/crd/bases)
-	@$(call generate_api,environments/v1alpha1,config/crd/bases)
+	@$(call generate_api,environments/v1alpha1,config/crd/bases,environments)
 	@$(TOOLS)/controller-gen paths="./internal/controller/rollout;./internal/controller/schedule;./internal/controller/healthcheck;./internal/controller/environment" \
 		rbac:roleName=manager-role output:rbac:dir=$(OUT)/config/rbac
 	@$(TOOLS)/controller-gen paths="./internal/controller/deploymentcoordination;./internal/admission" \

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
@@ -53,7 +54,8 @@ func TestEveryAnnotationIsOneOfTheAPI(t *testing.T) {
 // isOtherKey reports whether a key is an API version, or the label of roles, and not an
 // annotation.
 func isOtherKey(key string) bool {
-	return strings.HasPrefix(key, "kuberik.com/") || strings.HasPrefix(key, "rollout-controller.kuberik.com/")
+	return strings.HasPrefix(key, "kuberik.com/") || strings.HasPrefix(key, "environments.kuberik.com/") ||
+		strings.HasPrefix(key, "rollout-controller.kuberik.com/")
 }
 
 // annotationKeys returns the values of all constants in annotations.go.
@@ -83,6 +85,7 @@ var kinds = map[string]func() any{
 	"rolloutschedule":        func() any { return &v1alpha1.RolloutSchedule{} },
 	"clusterrolloutschedule": func() any { return &v1alpha1.ClusterRolloutSchedule{} },
 	"healthcheck":            func() any { return &v1alpha1.HealthCheck{} },
+	"environment":            func() any { return &environmentsv1.Environment{} },
 	"ocirepository":          func() any { return &sourcev1.OCIRepository{} },
 	"ocirepositories":        func() any { return &sourcev1.OCIRepository{} },
 	"kustomization":          func() any { return &kustomizev1.Kustomization{} },

@@ -27,10 +27,12 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
@@ -43,13 +45,13 @@ const rulesOfLint = "docs/cli/lint.md"
 func TestEveryManifestHasOnlyFieldsOfItsKind(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(
-		clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
+		clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), environmentsv1.AddToScheme(scheme),
 		imagev1.AddToScheme(scheme), sourcev1.AddToScheme(scheme), kustomizev1.AddToScheme(scheme), helmv2.AddToScheme(scheme),
 		notificationv1.AddToScheme(scheme), alertv1.AddToScheme(scheme),
 	); err != nil {
 		t.Fatal(err)
 	}
-	shown := map[string]bool{}
+	ours, shown := []schema.GroupVersion{v1alpha1.GroupVersion, coordinationv1.GroupVersion, environmentsv1.GroupVersion}, map[string]bool{}
 	for file, text := range documents(t) {
 		if file == rulesOfLint {
 			continue // it shows what is wrong, and its own test knows how
@@ -68,19 +70,19 @@ func TestEveryManifestHasOnlyFieldsOfItsKind(t *testing.T) {
 			if err := yaml.UnmarshalStrict([]byte(manifest), object); err != nil {
 				t.Errorf("%s: %s: %v", file, kind.Kind, err)
 			}
-			if group := kind.GroupVersionKind().GroupVersion(); group == v1alpha1.GroupVersion || group == coordinationv1.GroupVersion {
+			if slices.Contains(ours, kind.GroupVersionKind().GroupVersion()) {
 				shown[kind.Kind] = true
 			}
 		}
 	}
-	want := []string{"ClusterRolloutSchedule", "DeploymentCoordination", "HealthCheck", "Rollout", "RolloutGate", "RolloutSchedule"}
+	want := []string{"ClusterRolloutSchedule", "DeploymentCoordination", "Environment", "HealthCheck", "Rollout", "RolloutGate", "RolloutSchedule"}
 	if got := slices.Sorted(maps.Keys(shown)); !slices.Equal(got, want) {
 		t.Errorf("the documents show manifests of %v, want each of %v", got, want)
 	}
 }
 
 func TestEveryReasonAndConditionIsExplained(t *testing.T) {
-	for api, least := range map[string]int{"v1alpha1": 40, "coordination/v1": 30} {
+	for api, least := range map[string]int{"v1alpha1": 40, "coordination/v1": 30, "environments/v1alpha1": 15} {
 		var pages strings.Builder
 		for file, text := range documents(t) {
 			if strings.HasPrefix(file, "docs/spec/"+api+"/") {
