@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -146,7 +147,11 @@ func TestKubectlGetShowsAScheduleThatCannotBeEvaluated(t *testing.T) {
 
 // table returns the first row of the output of kubectl get, by column.
 func (s *testEnv) table(resource string) map[string]string {
-	table, err := testPlane.TableOf(s.Ctx, s.Namespace, v1alpha1.GroupVersion.WithResource(resource))
+	return s.tableOf(v1alpha1.GroupVersion.WithResource(resource))
+}
+
+func (s *testEnv) tableOf(resource schema.GroupVersionResource) map[string]string {
+	table, err := testPlane.TableOf(s.Ctx, s.Namespace, resource)
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(table.Rows).To(HaveLen(1))
 	row := map[string]string{}
