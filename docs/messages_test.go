@@ -46,7 +46,6 @@ var quietPackages = map[string]string{
 	"internal/show":               "the command line says it to its user",
 	"internal/explain":            "the command line says it to its user",
 	"internal/freeze":             "the command line says it to its user",
-	"internal/environment":        "no Environment is served yet",
 	"internal/snapshot":           "no controller reads through it",
 	"internal/tree":               "no controller shows trees",
 	"internal/uninstall":          logs + "the controller stopped",
@@ -57,31 +56,7 @@ var quietPackages = map[string]string{
 // entry, target or status, by the reason.
 var unseen = map[string][]string{
 	"the controller looks for it in what etcd and the API server say": {"too large", "larger than max"},
-	"no Environment is served yet": {
-		"; Environments bypassed manually",
-		"Environment … leaves promotions to users: annotate the Rollout with …: …",
-		"%s failed in %s%s",
-		"%s counts no longer in %s, which %s",
-		"%s has left %s%s, and spec.selection of Environment %s takes only what runs there",
-		"set spec.digestReflectionPolicy of the ImagePolicy",
-		"label the image with org.opencontainers.image.revision",
-		"the %s of %s is not known here: %s",
-		"the %s of %s is not known in %s: there, %s",
-		"waits for %s, which has no release yet",
-		"waits for %s, which runs another image by the tag %s",
-		"%s skipped %s for %s",
-		"waits for %s, which runs %s",
-		"waits for %s: Flux applies it there%s",
-		"waits for %s: it bakes there%s",
-		"waits for %s, where it is unhealthy: %s",
-		"%s soaked for %s of %s in %s before it left it%s",
-		"soaks in %s for %s",
-		"soaks in %s for %s, until %s",
-		"… does not let … past Environment …: its spec.bypass is Deny",
-		"… lets … past Environment … only with a reason: annotate the Rollout with …, too",
-		"… has no effect: no Environment leaves promotions to users",
-	},
-	"the reconciler waits a moment because of it": {"it is too early to try again"},
+	"the reconciler waits a moment because of it":                     {"it is too early to try again"},
 	"a user who asks about a tag gets it; no object has it": {
 		"… is deployed: …",
 		"… does not admit …: its range or filter leaves the tag out",
@@ -110,6 +85,7 @@ var unseen = map[string][]string{
 		"index OCIRepositories by Rollout: …",
 		"index RolloutGates by Rollout: …",
 		"index RolloutGates by owner: …",
+		"index Environments: …",
 		"watch HelmReleases: …",
 		"index Rollouts by ImagePolicy: …",
 		"index Rollouts by the labels of their HealthChecks: …",
@@ -125,6 +101,7 @@ var unseen = map[string][]string{
 		"read who chose the version: …",
 		"confirm the history: …",
 		"confirm the targets: …",
+		"confirm the upstream …: …",
 		"delete pod …: …",
 		"find what names Rollout …: …",
 		"get ImagePolicy …: …",
@@ -134,6 +111,8 @@ var unseen = map[string][]string{
 		"get namespace …: …",
 		"index pods by their controller: …",
 		"list ClusterRolloutSchedules: …",
+		"list Environments by upstream: …",
+		"list Environments: …",
 		"list HealthChecks: …",
 		"list HelmReleases: …",
 		"list Kustomizations: …",
@@ -186,6 +165,7 @@ var unseen = map[string][]string{
 	},
 	"it is part of other messages": {
 		"HelmRelease …",
+		"Environment … of application … for Rollout …",
 	},
 	"the next pass begins at once": {
 		"the Rollout has changed since it was read",
@@ -351,7 +331,7 @@ type search struct {
 
 // formats contains the functions that take a format, with the index of the format among
 // their arguments.
-var formats = map[string]int{"Sprintf": 0, "Errorf": 0, "Fprintf": 1, "Eventf": 3, "AnnotatedEventf": 4}
+var formats = map[string]int{"Sprintf": 0, "Errorf": 0, "Fprintf": 1, "Eventf": 3, "AnnotatedEventf": 4, "hold": 1, "unreadableUpstream": 0}
 
 var verb = regexp.MustCompile(`%[-+# 0]*[0-9]*[a-zA-Z]`)
 
@@ -396,8 +376,11 @@ func (s search) call(call *ast.CallExpr) bool {
 }
 
 func calledName(call *ast.CallExpr) string {
-	if selector, ok := call.Fun.(*ast.SelectorExpr); ok {
-		return selector.Sel.Name
+	switch called := call.Fun.(type) {
+	case *ast.SelectorExpr:
+		return called.Sel.Name
+	case *ast.Ident:
+		return called.Name
 	}
 	return ""
 }
