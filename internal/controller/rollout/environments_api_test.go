@@ -180,14 +180,14 @@ func TestKubectlGetShowsAnEnvironment(t *testing.T) {
 	written.Object["status"] = map[string]any{
 		"releases": []any{map[string]any{"tag": "1.4.0"}, map[string]any{"tag": "1.3.0"}},
 		"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": environmentsv1.SucceededReason,
-			"message": "promotes what staging and qa have proven", "lastTransitionTime": "2026-03-02T12:00:00Z"}},
+			"message": "takes releases that staging and qa have proven", "lastTransitionTime": "2026-03-02T12:00:00Z"}},
 	}
 	s.Expect(s.Status().Update(s.Ctx, written)).To(Succeed())
 	row := s.tableOf(environmentsv1.GroupVersion.WithResource("environments"))
 	delete(row, "Age")
 	s.Expect(row).To(Equal(map[string]string{
 		"Name": "shop", "Environment": "production", "Version": "1.4.0", "After": "staging", "Ready": "True",
-		"Status": "promotes what staging and qa have proven",
+		"Status": "takes releases that staging and qa have proven",
 	}))
 }
 

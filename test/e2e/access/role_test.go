@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
@@ -44,6 +45,8 @@ var unused = map[string]string{
 	"get kuberik.com/healthchecks/status":                   "the contract",
 	"update kuberik.com/healthchecks/status":                "the contract",
 	"get kuberik.com/rolloutgates":                          "the contract",
+	"get environments.kuberik.com/environments":             "a cache that reads one object by its name",
+	"get environments.kuberik.com/environments/status":      "a client that patches what it has read",
 	"get helm.toolkit.fluxcd.io/helmreleases":               "read past the caches before an end, if there is one",
 	"list helm.toolkit.fluxcd.io/helmreleases":              "those who have helm-controller",
 	"watch helm.toolkit.fluxcd.io/helmreleases":             "the same",
@@ -103,7 +106,13 @@ func useEverything(s *env.Env) {
 	}
 	s.Create(objects[0], login(s), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "puller"}})
 	s.Create(objects[1:]...)
-	s.Create(s.HealthCheck(), s.Rollout(s.Baked(time.Second, time.Minute)))
+	s.Create(s.HealthCheck(), s.Rollout(s.Baked(time.Second, time.Minute)), &environmentsv1.Environment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "staging"},
+		Spec: environmentsv1.EnvironmentSpec{
+			RolloutRef: v1alpha1.LocalObjectReference{Name: s.Name}, Name: "shop", Environment: "staging",
+			Backend: environmentsv1.Backend{Type: environmentsv1.BackendCluster},
+		},
+	})
 	s.Publish(s.ConfigRelease("1.0.0"))
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 	s.Await("its metadata", func(r *v1alpha1.Rollout) bool { return r.Current().Version.Revision != nil })

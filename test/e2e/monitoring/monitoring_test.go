@@ -29,17 +29,18 @@ import (
 // alarms is how often the scenario raises each alert. An alert counts if it is pending or
 // firing.
 var alarms = map[string]int{
-	"RolloutBakeFailed":        1,
-	"RolloutDeployingTooLong":  2, // one is never applied, and one is in conflict
-	failing:                    1,
-	"RolloutPinned":            2, // one to the version that restored it, one to an invalid tag
-	"RolloutReleaseWaiting":    1,
-	"RolloutScheduleNotReady":  1,
-	"RolloutStalled":           1, // the other one is suspended
-	"RolloutSuspended":         1,
-	"RolloutTargetConflict":    1,
-	"RolloutTargetFailed":      1,
-	"RolloutUnreadableObjects": 1,
+	"RolloutBakeFailed":          1,
+	"RolloutDeployingTooLong":    2, // one is never applied, and one is in conflict
+	"RolloutEnvironmentNotReady": 1,
+	failing:                      1,
+	"RolloutPinned":              2, // one to the version that restored it, one to an invalid tag
+	"RolloutReleaseWaiting":      1,
+	"RolloutScheduleNotReady":    1,
+	"RolloutStalled":             1, // the other one is suspended
+	"RolloutSuspended":           1,
+	"RolloutTargetConflict":      1,
+	"RolloutTargetFailed":        1,
+	"RolloutUnreadableObjects":   1,
 }
 
 const (

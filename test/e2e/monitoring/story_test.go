@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
@@ -34,7 +35,8 @@ func play(t *testing.T) {
 }
 
 // succeedsThenWaits promotes a release, and holds the next one with a gate. It also
-// creates schedules, of which one cannot be evaluated.
+// creates schedules, of which one cannot be evaluated, and Environments, of which one has
+// no Rollout.
 func succeedsThenWaits(t *testing.T) {
 	t.Helper()
 	s := env.New(t, plane)
@@ -61,7 +63,19 @@ func succeedsThenWaits(t *testing.T) {
 		&v1alpha1.RolloutSchedule{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "nights"}, Spec: elsewhere},
 		&v1alpha1.RolloutSchedule{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "broken"}, Spec: broken},
 		&v1alpha1.ClusterRolloutSchedule{ObjectMeta: metav1.ObjectMeta{Name: "nights"}, Spec: everywhere},
+		environmentOf(s, "staging", s.Name), environmentOf(s, "broken", "nobody"),
 	)
+}
+
+// environmentOf returns an Environment that comes after no other.
+func environmentOf(s *env.Env, name, rollout string) *environmentsv1.Environment {
+	return &environmentsv1.Environment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name},
+		Spec: environmentsv1.EnvironmentSpec{
+			RolloutRef: v1alpha1.LocalObjectReference{Name: rollout}, Name: "shop", Environment: name,
+			Backend: environmentsv1.Backend{Type: environmentsv1.BackendCluster},
+		},
+	}
 }
 
 // bakeFails makes a HealthCheck Unhealthy during the bake.
