@@ -7,6 +7,7 @@ package tenants
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,9 +19,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
@@ -59,13 +62,15 @@ func settle(t *testing.T, plane *env.Plane, name string) tenant {
 	s := tenant{env.New(t, plane), own}
 	objects := s.Flux(plane.Registry.Host())
 	s.Env.Create(objects[0])
-	for _, role := range []string{"rollout-editor-role", "rolloutgate-editor-role", "healthcheck-editor-role", "rolloutschedule-editor-role"} {
+	for _, role := range []string{
+		"rollout-editor-role", "rolloutgate-editor-role", "healthcheck-editor-role", "rolloutschedule-editor-role", "environment-editor-role",
+	} {
 		grant(t, plane, name, "rollout-controller-"+role, s.Namespace)
 	}
 	grant(t, plane, name, scenario.FluxEdit().Name, s.Namespace)
 	grant(t, plane, name, "flux-tenant-secrets", s.Namespace)
 	s.makes(t, objects[1:]...)
-	s.makes(t, s.HealthCheck(), s.Rollout(s.Baked(time.Second, time.Minute)), login(s), vault(s, plane))
+	s.makes(t, s.HealthCheck(), s.Rollout(s.Baked(time.Second, time.Minute)), login(s), vault(s, plane), environmentOf(s, s.Name))
 	s.Publish(s.ConfigRelease("1.0.0"))
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 	return s
@@ -96,7 +101,9 @@ func reach(t *testing.T, from, into tenant) {
 	bait.Annotations[v1alpha1.RolloutAnnotation] = into.Namespace + "/" + into.Name
 	fishing := vault(from, from.Plane)
 	fishing.Name, fishing.Spec.SecretRef.Name = "fishing", into.Namespace+"-secret"
-	from.makes(t, spy, policy, thief, peek, bait, fishing, closed(from), frozen(from))
+	follower := environmentOf(from, "spy")
+	follower.Spec.Upstreams = []environmentsv1.Upstream{{Environment: "production", Namespace: into.Namespace, Rollout: into.Name}}
+	from.makes(t, spy, policy, thief, peek, bait, fishing, closed(from), frozen(from), follower)
 
 	denied(t, from, spy, "spec.healthCheckSelector.namespaceSelector")
 	denied(t, from, thief, "ImageRepository "+into.Namespace+"/vault")
@@ -104,6 +111,11 @@ func reach(t *testing.T, from, into tenant) {
 		from.Read(peek)
 		message := peek.Status.Message
 		return message != nil && strings.Contains(*message, "references across namespaces are not allowed"), cmp.Diff("", message)
+	})
+	env.Eventually(t, "an Environment that is refused", func() (bool, string) {
+		from.Read(follower)
+		ready := apimeta.FindStatusCondition(follower.Status.Conditions, v1alpha1.ReadyCondition)
+		return ready != nil && ready.Reason == v1alpha1.AccessDeniedReason && len(follower.Status.EnvironmentInfos) == 1, fmt.Sprint(ready)
 	})
 	from.refusedTo(t, into)
 
@@ -118,8 +130,11 @@ func reach(t *testing.T, from, into tenant) {
 	next := "1." + strings.Repeat("1", 1+len(into.Live().Status.History)) + ".0"
 	into.Publish(into.ConfigRelease(next))
 	into.AwaitState(next, v1alpha1.BakeSucceeded)
-	if got := from.Live().Current().Version.Tag; !strings.HasPrefix(got, "1.") || len(from.Live().Status.Gates) == 0 {
+	if got := from.Live().Current().Version.Tag; !strings.HasPrefix(got, "1.") || !showsGate(from.Live()) {
 		t.Errorf("the tenant's own gate is not shown at its own Rollout, which runs %s", got)
+	}
+	if err := from.own.Delete(t.Context(), follower); err != nil {
+		t.Fatal(err)
 	}
 	from.fixes(t, spy, policy)
 }
@@ -140,7 +155,7 @@ func (s tenant) fixes(t *testing.T, spy *v1alpha1.Rollout, policy *imagev1.Image
 			t.Fatal(err)
 		}
 	}
-	s.Await("no gate any more", func(r *v1alpha1.Rollout) bool { return len(r.Status.Gates) == 0 })
+	s.Await("no gate any more", func(r *v1alpha1.Rollout) bool { return !showsGate(r) })
 }
 
 // refusedTo checks what RBAC alone prevents a tenant from doing.
@@ -151,13 +166,16 @@ func (s tenant) refusedTo(t *testing.T, other tenant) {
 	theirs, check := other.Rollout(), s.HealthCheck()
 	theirs.Annotations = map[string]string{v1alpha1.ForceDeployAnnotation: "1.0.0"}
 	healthy := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"status":"Healthy"}}`))
+	proven := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"releases":[{"tag":"1.1.0","state":"Succeeded"}]}}`))
 	for what, err := range map[string]error{
-		"freeze the cluster":           s.own.Create(t.Context(), everywhere),
-		"read the other's Rollout":     s.own.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs.DeepCopy()),
-		"annotate the other's Rollout": s.own.Patch(t.Context(), theirs, client.Merge),
-		"gate the other's Rollout":     s.own.Create(t.Context(), closed(other)),
-		"report health":                s.own.Status().Patch(t.Context(), check, healthy),
-		"write a Rollout's status":     s.own.Status().Patch(t.Context(), s.Rollout(), healthy),
+		"freeze the cluster":            s.own.Create(t.Context(), everywhere),
+		"read the other's Rollout":      s.own.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs.DeepCopy()),
+		"annotate the other's Rollout":  s.own.Patch(t.Context(), theirs, client.Merge),
+		"gate the other's Rollout":      s.own.Create(t.Context(), closed(other)),
+		"report health":                 s.own.Status().Patch(t.Context(), check, healthy),
+		"write a Rollout's status":      s.own.Status().Patch(t.Context(), s.Rollout(), healthy),
+		"speak for the other's Rollout": s.own.Create(t.Context(), environmentOf(other, "impostor")),
+		"say what is proven":            s.own.Status().Patch(t.Context(), environmentOf(s, s.Name), proven),
 	} {
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("a tenant could %s: %v", what, err)
@@ -203,11 +221,25 @@ func closed(s tenant) *v1alpha1.RolloutGate {
 	return gate
 }
 
+// environmentOf returns an Environment that all namespaces may name as an upstream.
+func environmentOf(s tenant, rollout string) *environmentsv1.Environment {
+	e := &environmentsv1.Environment{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: rollout}}
+	e.Spec.RolloutRef.Name, e.Spec.Name, e.Spec.Environment = rollout, "shop", "production"
+	e.Spec.Backend.Type = environmentsv1.BackendCluster
+	e.Spec.AccessFrom = &v1alpha1.AccessFrom{NamespaceSelectors: []v1alpha1.NamespaceSelector{{}}}
+	return e
+}
+
 func frozen(s tenant) *v1alpha1.RolloutSchedule {
 	schedule := &v1alpha1.RolloutSchedule{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "blocker"}}
 	schedule.Spec.RolloutSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"frozen": "yes"}}
 	schedule.Spec.Rules, schedule.Spec.Action = []v1alpha1.ScheduleRule{{}}, v1alpha1.ScheduleDeny
 	return schedule
+}
+
+// showsGate reports whether the status of a Rollout has the gate that its tenant made.
+func showsGate(r *v1alpha1.Rollout) bool {
+	return slices.ContainsFunc(r.Status.Gates, func(g v1alpha1.RolloutGateStatusSummary) bool { return g.Name == "blocker" })
 }
 
 // makes creates objects with the tenant's rights.
