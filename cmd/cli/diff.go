@@ -193,7 +193,7 @@ func (c *comparing) decided(ctx context.Context, facts *snapshot.Snapshot, key c
 	case len(d.Candidates) == 0:
 		return "no candidate", nil
 	case d.Candidates[0].Eligible():
-		return d.Candidates[0].Release.Tag + " waits: " + d.Message, nil
+		return promotion.Waiting(d.Candidates[0].Release.Tag, d.Message), nil
 	}
 	return fmt.Sprintf("%s is held: %s", d.Candidates[0].Release.Tag, reasonsWithTimes(d.Candidates[0].Holds)), nil
 }

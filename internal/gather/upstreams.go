@@ -106,8 +106,12 @@ func (g Gatherer) gatherUpstreams(ctx context.Context, s *Snapshot) error {
 	var errs []error
 	for i := range all {
 		e, err := g.Environment(ctx, &all[i])
-		if e.Spec.Backend.Type == environmentsv1.BackendGitHub {
+		switch {
+		case e.Spec.Backend.Type == environmentsv1.BackendGitHub:
 			e.Problem = gateProblem(&all[i], s)
+		case e.Problem == nil && e.Status.ObservedGeneration == 0:
+			// A CRD of another controller would also remove the upstreams from what is read.
+			e.Problem = unreadableUpstream("Environment %s has no status yet: the controller environment writes it, and needs the CRD of this version", e.Name)
 		}
 		s.Upstreams.Environments = append(s.Upstreams.Environments, e)
 		errs = append(errs, err)

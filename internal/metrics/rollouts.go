@@ -41,6 +41,9 @@ type Pass struct {
 	Status *v1alpha1.RolloutStatus
 	// Decision is the decision of the pass.
 	Decision promotion.Decision
+	// Proven is since when the environments before this one had proven the release that the
+	// pass promotes; zero if they had not.
+	Proven time.Time
 }
 
 // Rollouts counts what the Rollouts of this process do. It is a [prometheus.Collector].
@@ -96,6 +99,7 @@ func (m *Rollouts) Observe(pass Pass) {
 		m.promotions.begun(pass.Decision)
 		m.promotions.follow(k, pass.Stored.Status.History, now)
 		m.waits.promoted(&k.wait, pass.Decision, now)
+		m.waits.followed(pass.Proven, now)
 	}
 	k.summary = summarise(pass.Status)
 }

@@ -33,6 +33,7 @@ type play struct {
 	clock   fixture.Clock
 	metrics *metrics.Rollouts
 	rollout *v1alpha1.Rollout
+	proven  time.Time // since when the environments before this one have proven what it promotes
 }
 
 func newPlay(entries ...*fixture.EntryBuilder) *play {
@@ -58,7 +59,7 @@ func (p *play) looks(d promotion.Decision) {
 func (p *play) stores(d promotion.Decision, entries ...*fixture.EntryBuilder) {
 	before := p.rollout
 	p.others(entries...)
-	p.metrics.Observe(metrics.Pass{Before: before, Stored: p.rollout, Status: &p.rollout.Status, Decision: d})
+	p.metrics.Observe(metrics.Pass{Before: before, Stored: p.rollout, Status: &p.rollout.Status, Decision: d, Proven: p.proven})
 }
 
 // at returns a time in seconds relative to the start.
@@ -462,6 +463,26 @@ func TestReleaseWaitsFromWhenItIsACandidate(t *testing.T) {
 	want["rollout_promotion_wait_seconds_sum{trigger=manual}"] = 1
 	if diff := cmp.Diff(want, waits()); diff != "" {
 		t.Error("a user's choice may be a candidate:", diff)
+	}
+}
+
+func TestLeadTimeIsFromTheProofToThePromotion(t *testing.T) {
+	p := newPlay()
+	promote := promotion.Decision{Outcome: promotion.Outcome{Action: promotion.Promote, Release: v1alpha1.VersionInfo{Tag: "1.0.0"}}}
+	p.stores(promote, fixture.MakeEntry("1.0.0").Deploying())
+	leads := func() map[string]float64 {
+		all := series(t, p.metrics)
+		maps.DeleteFunc(all, func(name string, _ float64) bool { return !strings.HasPrefix(name, "rollout_environment_lead") })
+		return all
+	}
+	if diff := cmp.Diff(map[string]float64{}, leads()); diff != "" {
+		t.Error("without an upstream there is none:", diff)
+	}
+	p.proven = p.clock.Now().Add(-time.Hour)
+	p.stores(promote, fixture.MakeEntry("1.1.0").ID(2).Deploying())
+	want := map[string]float64{"rollout_environment_lead_time_seconds_count{}": 1, "rollout_environment_lead_time_seconds_sum{}": 3600}
+	if diff := cmp.Diff(want, leads()); diff != "" {
+		t.Error(diff)
 	}
 }
 

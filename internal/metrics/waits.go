@@ -25,6 +25,7 @@ type wait struct {
 // waits shows how long releases wait, and for what.
 type waits struct {
 	promotion *prometheus.HistogramVec
+	lead      prometheus.Histogram
 	blocked   *prometheus.Desc
 	time      *prometheus.Desc
 	past      map[string]time.Duration // by reason, of holds that have ended
@@ -38,6 +39,12 @@ func newWaits() waits {
 			Buckets: seconds(time.Second, 10*time.Second, time.Minute, 5*time.Minute, 15*time.Minute, time.Hour, 4*time.Hour,
 				12*time.Hour, day, 2*day, 7*day, 14*day),
 		}, []string{"trigger"}),
+		lead: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "rollout_environment_lead_time_seconds",
+			Help: "Time from a release being proven in the environments before this one to its promotion.",
+			Buckets: seconds(time.Second, 10*time.Second, time.Minute, 5*time.Minute, 15*time.Minute, time.Hour, 4*time.Hour,
+				12*time.Hour, day, 2*day, 7*day, 14*day),
+		}),
 		blocked: prometheus.NewDesc("rollout_blocked",
 			"Rollouts whose newest candidate is not promoted at present, by the first reason.", []string{"reason"}, nil),
 		time: prometheus.NewDesc("rollout_blocked_seconds_total",
@@ -104,9 +111,18 @@ func (w *waits) promoted(of *wait, d promotion.Decision, now time.Time) {
 	observe(w.promotion.WithLabelValues(trigger), since, now)
 }
 
+// followed records how long ago the environments before this one had proven the release
+// that is promoted now.
+func (w *waits) followed(proven, now time.Time) {
+	if !proven.IsZero() {
+		observe(w.lead, proven, now)
+	}
+}
+
 // Describe sends the descriptions of the metrics.
 func (w *waits) Describe(descriptions chan<- *prometheus.Desc) {
 	w.promotion.Describe(descriptions)
+	w.lead.Describe(descriptions)
 	descriptions <- w.blocked
 	descriptions <- w.time
 }
@@ -115,6 +131,7 @@ func (w *waits) Describe(descriptions chan<- *prometheus.Desc) {
 // so its end is visible.
 func (w *waits) collect(metrics chan<- prometheus.Metric, all map[types.NamespacedName]*known, now time.Time) {
 	w.promotion.Collect(metrics)
+	w.lead.Collect(metrics)
 	count, total := map[string]int{}, map[string]time.Duration{}
 	for reason, past := range w.past {
 		count[reason], total[reason] = 0, past

@@ -5,6 +5,7 @@ package promotion
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -18,6 +19,14 @@ type Hold struct {
 	Message string
 	// Until is when time alone ends the hold; zero means never.
 	Until time.Time
+}
+
+// Waiting returns a sentence about a release that waits, given what holds it.
+func Waiting(release, hold string) string {
+	if strings.HasPrefix(hold, "waits for ") {
+		return release + " " + hold
+	}
+	return release + " waits: " + hold
 }
 
 // Verdict is the result of the checks for one candidate.

@@ -341,6 +341,27 @@ func (u Upstream) isPast(in Input, release v1alpha1.VersionInfo) bool {
 	return ok && result > 0
 }
 
+// ProvenSince returns since when every upstream of type After has proven a release, by
+// their own clocks. It is zero if one of them has not, or if there is none.
+func ProvenSince(in Input, release v1alpha1.VersionInfo) time.Time {
+	var last time.Time
+	for _, e := range in.Upstreams.Environments {
+		for _, u := range e.Upstreams {
+			if u.Type == environmentsv1.Parallel {
+				continue
+			}
+			said, _ := e.recognize(u, release)
+			if said == nil || said.State != v1alpha1.BakeSucceeded || said.Since == nil {
+				return time.Time{}
+			}
+			if said.Since.After(last) {
+				last = said.Since.Time
+			}
+		}
+	}
+	return last
+}
+
 // WithdrawnUpstream returns what an upstream has against the release that runs here: it went back
 // from it, or the release has failed there since. It returns nil if there is nothing, or
 // if nothing runs here.

@@ -39,6 +39,10 @@ const (
 // release has failed there since. It is removed otherwise.
 const UpstreamWithdrewCondition = "UpstreamWithdrew"
 
+// UpstreamWithdrewReason is the reason of the condition UpstreamWithdrew, and of the event
+// when it becomes True.
+const UpstreamWithdrewReason = "UpstreamWithdrew"
+
 // Reasons of Ready and Stalled of an Environment.
 const (
 	// SucceededReason: the Environment can be used.

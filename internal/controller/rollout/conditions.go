@@ -98,7 +98,7 @@ func setUpstreamWithdrew(r report) {
 	standing := r.condition(environmentsv1.UpstreamWithdrewCondition)
 	switch hold := promotion.WithdrawnUpstream(r.Input); {
 	case hold != nil:
-		r.set(environmentsv1.UpstreamWithdrewCondition, metav1.ConditionTrue, hold.Reason,
+		r.set(environmentsv1.UpstreamWithdrewCondition, metav1.ConditionTrue, environmentsv1.UpstreamWithdrewReason,
 			hold.Message+"; it still runs here: pin an older version to go back, too")
 	case standing.Status != "" && !r.Upstreams.Known():
 		r.keep(standing)

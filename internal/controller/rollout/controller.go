@@ -169,7 +169,7 @@ func (r *Reconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, p
 		r.announce(ctx, recorded, snapshot, transitions(recorded, snapshot.Input, decision))
 	}
 	if err == nil {
-		r.count(rollout, recorded, status, decision, changed)
+		r.count(snapshot.Input, recorded, status, decision, changed)
 
 		// 6. Act: make the targets and HealthChecks follow what is recorded.
 		err = r.follow(ctx, recorded, snapshot, decision, changed)

@@ -36,7 +36,7 @@ func openEnvironments(t *testing.T, prod *fixture.EnvironmentBuilder, more ...cl
 	s := &environments{testEnv: open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)}
 	s.knows("1.0.0")
 	s.deploy("shop")
-	s.Add(fixture.MakeRollout("staging").Obj(), fixture.MakeEnvironment("staging").Obj(), prod.Of("shop").Obj())
+	s.Add(fixture.MakeRollout("staging").Obj(), fixture.MakeEnvironment("staging").Obj(), prod.Of("shop").Observed().Obj())
 	s.Add(more...)
 	s.Wire.Forget()
 	s.Events.Take()
@@ -251,13 +251,17 @@ func TestRolloutThatNamesAnEnvironmentWaitsForIt(t *testing.T) {
 	s.Change(&environmentsv1.Environment{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}, func(o client.Object) {
 		o.(*environmentsv1.Environment).Spec.RolloutRef.Name = "shop"
 	})
+	waits("Environment prod has no status yet: the controller environment writes it, and needs the CRD of this version")
+	s.ChangeStatus(&environmentsv1.Environment{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}, func(o client.Object) {
+		o.(*environmentsv1.Environment).Status.ObservedGeneration = 1
+	})
 	s.rest("shop")
 	s.Expect(s.runs()).To(Equal("1.0.0"), "it has no upstream")
 }
 
 func TestFirstReleaseWaitsForItsProof(t *testing.T) {
 	s := &environments{testEnv: open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0",
-		fixture.MakeRollout("staging").Obj(), fixture.MakeEnvironment("staging").Obj(), production().Of("shop").Obj())...)}
+		fixture.MakeRollout("staging").Obj(), fixture.MakeEnvironment("staging").Obj(), production().Of("shop").Observed().Obj())...)}
 	s.knows("1.0.0")
 	s.stagingHas()
 	s.rest("shop")
@@ -279,7 +283,7 @@ func TestUpstreamInAnotherNamespace(t *testing.T) {
 	staging.Status.History = []v1alpha1.DeploymentHistoryEntry{there("1.1.0").ID(1).Succeeded().Obj()}
 	said := environment.Record(environment.View{Rollout: staging}, s.Clock.Now())
 	s.Add(staging, fixture.MakeEnvironment("staging").InNamespace(other).Says(said...).Obj(),
-		fixture.MakeEnvironment("prod").After("staging", fixture.From(other)).Of("shop").Obj())
+		fixture.MakeEnvironment("prod").After("staging", fixture.From(other)).Of("shop").Observed().Obj())
 	s.knows("1.1.0")
 	s.held(environmentsv1.UpstreamUnknownReason, fmt.Sprintf("namespace %s has no Environment staging of application shop for Rollout staging "+
 		"whose spec.accessFrom lets in namespace %s: create it there, or add the namespace", other, s.Namespace))
@@ -348,14 +352,14 @@ func TestProductionIsToldThatStagingWentBack(t *testing.T) {
 	s.rest("shop")
 	const message = "1.0.0 counts no longer in staging, which went back to 0.9.0; it still runs here: pin an older version to go back, too"
 	s.Expect(s.condition("shop", environmentsv1.UpstreamWithdrewCondition)).To(Equal(condition{
-		metav1.ConditionTrue, environmentsv1.UpstreamWithdrawnReason, message}))
+		metav1.ConditionTrue, environmentsv1.UpstreamWithdrewReason, message}))
 	s.Expect(s.Events.Take()).To(Equal([]fixture.Event{{
-		On: "shop", Type: corev1.EventTypeWarning, Reason: environmentsv1.UpstreamWithdrawnReason, Message: message}}))
+		On: "shop", Type: corev1.EventTypeWarning, Reason: environmentsv1.UpstreamWithdrewReason, Message: message}}))
 	sent := s.notifications.Take()
 	s.Expect(sent).To(HaveLen(3), "for alerts on the Rollout, and on each target")
 	for _, event := range sent {
 		s.Expect(event.Severity).To(Equal(eventv1.EventSeverityError))
-		s.Expect(event.Reason).To(Equal(environmentsv1.UpstreamWithdrawnReason))
+		s.Expect(event.Reason).To(Equal(environmentsv1.UpstreamWithdrewReason))
 	}
 	s.Expect(s.Wire.Writes()).To(Equal([]string{"patch Rollout/status shop"}), "nothing that is deployed changes")
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Status).To(Equal(metav1.ConditionTrue))

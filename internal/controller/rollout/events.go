@@ -80,7 +80,7 @@ func detected(in promotion.Input, d promotion.Decision, reported []transition) [
 		message += fmt.Sprintf(", and %s before it", promotion.Count(older, "release"))
 	}
 	if !newest.Eligible() && !d.Action.Promotes() && !reports(reported, newest.Holds[0]) {
-		message += "; it waits: " + newest.Holds[0].Message
+		message += "; " + promotion.Waiting("it", newest.Holds[0].Message)
 	}
 	return []transition{{
 		reason: v1alpha1.ReleaseDetectedReason, severity: eventv1.EventSeverityInfo, message: message, release: &newest.Release,
@@ -229,9 +229,6 @@ func culprits(c *metav1.Condition) string {
 
 func ofCondition(rollout *v1alpha1.Rollout, in promotion.Input, c *metav1.Condition) transition {
 	t := transition{reason: eventReason(c), message: c.Message, severity: severityOf(eventReason(c)), metadata: map[string]string{}}
-	if c.Type == environmentsv1.UpstreamWithdrewCondition {
-		t.severity = eventv1.EventSeverityError // what runs here was found to be bad elsewhere
-	}
 	if current := rollout.Current(); current != nil {
 		t.release, t.metadata[metaFrom] = &current.Version, current.Version.Tag
 	}
@@ -277,6 +274,8 @@ var errorReasons = map[string]bool{
 	v1alpha1.AccessDeniedReason:         true,
 	v1alpha1.InvalidImagePolicyReason:   true,
 	v1alpha1.ImagePolicyNotFoundReason:  true,
+
+	environmentsv1.UpstreamWithdrewReason: true, // what runs here was found to be bad elsewhere
 }
 
 func severityOf(reason string) string {

@@ -9,8 +9,11 @@ import (
 )
 
 // count adds the decision of a pass to the metrics, after it is stored.
-func (r *Reconciler) count(read, recorded *v1alpha1.Rollout, status *v1alpha1.RolloutStatus, d promotion.Decision, changed bool) {
-	pass := metrics.Pass{Before: read, Status: status, Decision: d}
+func (r *Reconciler) count(in promotion.Input, recorded *v1alpha1.Rollout, status *v1alpha1.RolloutStatus, d promotion.Decision, changed bool) {
+	pass := metrics.Pass{Before: in.Rollout, Status: status, Decision: d}
+	if d.Action.Promotes() {
+		pass.Proven = promotion.ProvenSince(in, d.Release)
+	}
 	if changed {
 		pass.Stored = recorded
 	}

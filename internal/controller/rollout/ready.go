@@ -254,5 +254,5 @@ func waiting(candidate promotion.Verdict) string {
 	if len(others) == 0 {
 		return candidate.Release.Tag + " waits for that"
 	}
-	return fmt.Sprintf("%s waits: %s", candidate.Release.Tag, allOf(others))
+	return promotion.Waiting(candidate.Release.Tag, allOf(others))
 }
