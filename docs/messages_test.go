@@ -36,6 +36,7 @@ var quietPackages = map[string]string{
 	"internal/cache/fieldindex":   "the controller exits with it when it starts, because of the API server's own complaint",
 	"cmd/controller":              logs + "the controller stopped",
 	"internal/artifact":           "it is for make push-artifact, and no part of the controller",
+	"internal/pipeline":           "the command line says it to its user",
 	"internal/health/changes":     logs + "a kind cannot be watched; its objects are looked at in intervals",
 	"internal/registry/imageinfo": logs + "metadata of a release cannot be read",
 	"internal/flux/notify":        logs + "Flux events cannot be delivered; promotions go on, and rollout_notifications_dropped_total counts what is lost",

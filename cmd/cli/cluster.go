@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
 )
@@ -146,7 +147,7 @@ func servedImages(ctx context.Context, config *rest.Config) (string, error) {
 func newScheme(images string) (*runtime.Scheme, meta.RESTMapper, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, coordinationv1.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, coordinationv1.AddToScheme, environmentsv1.AddToScheme,
 		sourcev1.AddToScheme, kustomizev1.AddToScheme, helmv2.AddToScheme)
 	if err := builder.AddToScheme(scheme); err != nil {
 		return nil, nil, fmt.Errorf("register kinds: %w", err)

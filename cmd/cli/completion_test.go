@@ -42,6 +42,7 @@ func TestCompletionAnswersWithoutACluster(t *testing.T) {
 		"flags":                   {"flux-rollout", []string{"__complete", "explain", "--vers"}, "--version\texplain only this release, which may be any tag\n:4\n"},
 		"shells":                  {"flux-rollout", []string{"__complete", "completion", "z"}, "zsh\n:4\n"},
 		"names, none can be read": {"flux-rollout", []string{"__complete", "explain", ""}, ":4\n"},
+		"no applications either":  {"flux-rollout", []string{"__complete", "pipeline", ""}, ":4\n"},
 		"what is not for users":   {"flux-rollout", []string{"__complete", "__"}, ":4\n"},
 		"for kubectl":             {"kubectl_complete-rollouts", []string{"ex"}, "explain\tSay why a release is not out, and what would let it go\n:4\n"},
 		"for kubectl, from krew":  {"kubectl_complete-flux_rollouts", []string{"ex"}, "explain\tSay why a release is not out, and what would let it go\n:4\n"},

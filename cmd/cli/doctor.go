@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/lint"
 )
@@ -54,7 +55,8 @@ Deployments of the controller and their Leases.`,
 var examined = []schema.GroupVersionKind{
 	v1alpha1.GroupVersion.WithKind("Rollout"), v1alpha1.GroupVersion.WithKind("RolloutGate"),
 	v1alpha1.GroupVersion.WithKind("RolloutSchedule"), v1alpha1.GroupVersion.WithKind("ClusterRolloutSchedule"),
-	v1alpha1.GroupVersion.WithKind("HealthCheck"), coordinationv1.GroupVersion.WithKind("DeploymentCoordination"),
+	v1alpha1.GroupVersion.WithKind("HealthCheck"), environmentsv1.GroupVersion.WithKind("Environment"),
+	coordinationv1.GroupVersion.WithKind("DeploymentCoordination"),
 	imagev1.GroupVersion.WithKind("ImagePolicy"), imagev1.GroupVersion.WithKind("ImageRepository"),
 	sourcev1.GroupVersion.WithKind("OCIRepository"), sourcev1.GroupVersion.WithKind("GitRepository"),
 	kustomizev1.GroupVersion.WithKind("Kustomization"), helmv2.GroupVersion.WithKind("HelmRelease"),
@@ -142,7 +144,7 @@ func list(ctx context.Context, open cluster, kind schema.GroupVersionKind, names
 }
 
 // optional are the kinds without which Rollouts work.
-var optional = map[string]bool{"DeploymentCoordination": true, "HelmRelease": true, "GitRepository": true}
+var optional = map[string]bool{"DeploymentCoordination": true, "Environment": true, "HelmRelease": true, "GitRepository": true}
 
 func unread(kind schema.GroupVersionKind, err error) []lint.Finding {
 	missing := apierrors.IsNotFound(err) || meta.IsNoMatchError(err)

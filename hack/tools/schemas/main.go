@@ -34,6 +34,7 @@ var kinds = map[string][2]string{
 	"Findings":       {"cmd/cli", "Findings"},
 	"FreezeList":     {"cmd/cli", "freezeAnswers"},
 	"History":        {"cmd/cli", "History"},
+	"PipelineList":   {"cmd/cli", "PipelineList"},
 	"Simulation":     {"cmd/cli", "Simulation"},
 	"SimulationList": {"cmd/cli", "SimulationList"},
 	"Trace":          {"internal/tree", "Origin"},
