@@ -62,7 +62,7 @@ func take(ctx context.Context, c cluster, namespace string, laid ...client.Objec
 
 // index adds the indexes that gather needs.
 func index(ctx context.Context, facts *snapshot.Snapshot) error {
-	return errors.Join(gather.Index(ctx, facts), targets.IndexHelmReleases(ctx, facts))
+	return errors.Join(gather.Index(ctx, facts), gather.IndexEnvironments(ctx, facts), targets.IndexHelmReleases(ctx, facts))
 }
 
 func isRollout(object client.Object) bool {

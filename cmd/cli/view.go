@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
@@ -68,7 +69,10 @@ func (p *program) viewIn(ctx context.Context, facts *snapshot.Snapshot, key clie
 	} else if err != nil {
 		return view{}, fmt.Errorf("read Rollout %s: %w", key, err)
 	}
-	g := gather.Gatherer{Client: facts, Live: facts, HelmReleases: true, NoCrossNamespaceRefs: p.noCrossNamespaceRefs}
+	g := gather.Gatherer{
+		Client: facts, Live: facts, HelmReleases: true, NoCrossNamespaceRefs: p.noCrossNamespaceRefs,
+		Environments: facts.Serves(&environmentsv1.Environment{}),
+	}
 	v := view{Snapshot: g.Gather(ctx, rollout, now), facts: facts}
 	// Where schedules could not be read, the input has the problem.
 	v.schedules, _ = g.SchedulesOf(ctx, rollout)

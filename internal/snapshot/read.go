@@ -96,10 +96,10 @@ func (s *Snapshot) List(_ context.Context, out client.ObjectList, options ...cli
 	if k == nil {
 		return meta.SetList(out, nil) //nolint:wrapcheck // only a type that is no list fails
 	}
-	if k.err != nil {
-		return k.err
-	}
 	o := (&client.ListOptions{}).ApplyOptions(options)
+	if err := cmp.Or(k.err, k.failedIn[o.Namespace]); err != nil {
+		return err
+	}
 	objects, err := k.matching(o.FieldSelector)
 	if err != nil {
 		return fmt.Errorf("list %s: %w", of, err)

@@ -13,6 +13,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
@@ -92,7 +93,20 @@ func (r references) needsNamespace() bool {
 			return o.Spec.NamespaceSelector != nil
 		case *imagev1.ImagePolicy:
 			return imagepolicy.RepositoryOf(o).Namespace != r.namespace
+		case *environmentsv1.Environment:
+			return o.Namespace == r.namespace && len(upstreamNamespaces(o)) > 0
 		}
 		return false
 	})
+}
+
+// upstreamNamespaces returns the other namespaces in which an Environment has upstreams.
+func upstreamNamespaces(e *environmentsv1.Environment) []string {
+	var all []string
+	for _, u := range e.GetUpstreams() {
+		if u.Namespace != e.Namespace && e.Spec.Backend.Type != environmentsv1.BackendGitHub {
+			all = append(all, u.Namespace)
+		}
+	}
+	return all
 }

@@ -35,8 +35,12 @@ type kind struct {
 	objects map[types.NamespacedName]client.Object
 	// err is why the kind could not be read; nil if it could.
 	err error
-	// failed is why single objects could not be read.
-	failed map[types.NamespacedName]error
+	// failed is why single objects could not be read, and failedIn why those of a namespace
+	// could not be listed.
+	failed   map[types.NamespacedName]error
+	failedIn map[string]error
+	// unserved is true if the API server does not serve the kind.
+	unserved bool
 	// sorted and found are made from objects before the first read.
 	sorted []client.Object
 	found  map[string]map[string][]client.Object // by field and value
@@ -63,7 +67,9 @@ func (s *Snapshot) With(objects ...client.Object) (*Snapshot, error) {
 		next.indexes[of] = maps.Clone(by)
 	}
 	for of, k := range s.kinds {
-		next.kinds[of] = &kind{objects: maps.Clone(k.objects), err: k.err, failed: maps.Clone(k.failed)}
+		next.kinds[of] = &kind{
+			objects: maps.Clone(k.objects), err: k.err, failed: maps.Clone(k.failed), failedIn: maps.Clone(k.failedIn), unserved: k.unserved,
+		}
 	}
 	return next, next.add(objects)
 }
@@ -100,6 +106,24 @@ func (s *Snapshot) FailOne(object client.Object, err error) error {
 	}
 	s.kind(of).failed[client.ObjectKeyFromObject(object)] = err
 	return nil
+}
+
+// FailIn makes lists of a kind in one namespace fail with an error. Lists of all namespaces
+// do not contain its objects.
+func (s *Snapshot) FailIn(namespace string, example runtime.Object, err error) error {
+	of, kindErr := s.kindOf(example)
+	if kindErr != nil {
+		return kindErr
+	}
+	s.kind(of).failedIn[namespace] = err
+	return nil
+}
+
+// Serves reports whether the API server serves the kind of an object, or of the items of a
+// list. What came from files counts as served.
+func (s *Snapshot) Serves(example runtime.Object) bool {
+	of, err := s.kindOf(example)
+	return err == nil && (s.kinds[of] == nil || !s.kinds[of].unserved || len(s.kinds[of].objects) > 0)
 }
 
 // IndexField adds an index. Lists with the field in [client.MatchingFields] use it.
@@ -164,7 +188,7 @@ func (s *Snapshot) all() []client.Object {
 
 func (s *Snapshot) kind(of schema.GroupKind) *kind {
 	if s.kinds[of] == nil {
-		s.kinds[of] = &kind{objects: map[types.NamespacedName]client.Object{}, failed: map[types.NamespacedName]error{}}
+		s.kinds[of] = &kind{objects: map[types.NamespacedName]client.Object{}, failed: map[types.NamespacedName]error{}, failedIn: map[string]error{}}
 	}
 	return s.kinds[of]
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
@@ -30,7 +31,8 @@ const pageSize = 500
 // refer to. What is laid over the snapshot later, see [Snapshot.With], may refer to more:
 // those objects are given here too, and are not part of the result.
 //
-// For one Rollout whose objects are in its namespace, that is ten requests.
+// For one Rollout whose objects are in its namespace, that is eleven requests. Environments
+// of other namespaces are read one namespace after another, as upstreams name them.
 //
 // A kind that may not be read, or could not be, fails in the snapshot as it did now. It
 // fails here only if the Rollouts themselves could not be read.
@@ -43,7 +45,9 @@ func Take(ctx context.Context, from client.Reader, scheme *runtime.Scheme, names
 	}
 	t.wait()
 	if namespace != "" {
-		t.follow(ctx, references{namespace: namespace, objects: append(t.snapshot.all(), laid...)})
+		objects := append(t.snapshot.all(), laid...)
+		t.follow(ctx, references{namespace: namespace, objects: objects})
+		t.followUpstreams(ctx, namespace, objects)
 		t.wait()
 	}
 	if err := t.snapshot.errorOf(&v1alpha1.Rollout{}); err != nil {
@@ -58,6 +62,7 @@ func namespaced() []client.ObjectList {
 	return []client.ObjectList{
 		&v1alpha1.RolloutList{}, &v1alpha1.RolloutGateList{}, &v1alpha1.RolloutScheduleList{}, &imagev1.ImagePolicyList{},
 		&sourcev1.OCIRepositoryList{}, &kustomizev1.KustomizationList{}, &helmv2.HelmReleaseList{},
+		&environmentsv1.EnvironmentList{},
 	}
 }
 
@@ -100,7 +105,7 @@ func (t *taker) get(ctx context.Context, object client.Object) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		switch {
-		case apierrors.IsNotFound(err), isNotServed(err):
+		case isAbsent(err):
 		case err != nil:
 			t.failed(t.snapshot.FailOne(object, err))
 		default:
@@ -144,7 +149,10 @@ func (t *taker) took(example runtime.Object, objects []client.Object, err error)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case isNotServed(err), apierrors.IsNotFound(err):
+	case isAbsent(err):
+		of, kindErr := t.snapshot.kindOf(example)
+		t.failed(kindErr)
+		t.snapshot.kind(of).unserved = true
 	case err != nil:
 		t.failed(t.snapshot.Fail(example, err))
 	default:
@@ -155,8 +163,9 @@ func (t *taker) took(example runtime.Object, objects []client.Object, err error)
 // failed notes that an object has no place in the snapshot.
 func (t *taker) failed(err error) { t.err = cmp.Or(t.err, err) }
 
-func isNotServed(err error) bool {
-	return meta.IsNoMatchError(err) || runtime.IsNotRegisteredError(err)
+// isAbsent reports whether an object does not exist, or its kind is not served.
+func isAbsent(err error) bool {
+	return meta.IsNoMatchError(err) || runtime.IsNotRegisteredError(err) || apierrors.IsNotFound(err)
 }
 
 // follow reads what objects refer to.

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
@@ -38,7 +39,7 @@ func clusterScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := scheme(t)
 	for _, add := range []func(*runtime.Scheme) error{
-		v1alpha1.AddToScheme, imagev1.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, helmv2.AddToScheme,
+		v1alpha1.AddToScheme, environmentsv1.AddToScheme, imagev1.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, helmv2.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
@@ -68,6 +69,10 @@ func (c *cluster) asked(verb string, o runtime.Object) error {
 
 func (c *cluster) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	if err := c.asked("list", list); err != nil {
+		return err
+	}
+	in := (&client.ListOptions{}).ApplyOptions(options).Namespace
+	if err := c.failing[reflect.TypeOf(list).Elem().Name()+" in "+in]; err != nil {
 		return err
 	}
 	return c.Reader.List(ctx, list, options...)
@@ -114,7 +119,7 @@ func take(t *testing.T, from client.Reader, of string) (*snapshot.Snapshot, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(gather.Index(t.Context(), s), targets.IndexHelmReleases(t.Context(), s)); err != nil {
+	if err := errors.Join(gather.Index(t.Context(), s), gather.IndexEnvironments(t.Context(), s), targets.IndexHelmReleases(t.Context(), s)); err != nil {
 		t.Fatal(err)
 	}
 	return s, nil
@@ -126,14 +131,14 @@ func decide(t *testing.T, from client.Reader) promotion.Decision {
 	if err := from.Get(t.Context(), client.ObjectKey{Namespace: fixture.Namespace, Name: "shop"}, rollout); err != nil {
 		t.Fatal(err)
 	}
-	read := gather.Gatherer{Client: from, Live: from, HelmReleases: true}.Gather(t.Context(), rollout, fixture.Noon)
+	read := gather.Gatherer{Client: from, Live: from, HelmReleases: true, Environments: true}.Gather(t.Context(), rollout, fixture.Noon)
 	return promotion.Decide(read.Input)
 }
 
 func TestTakenSnapshotIsDecidedLikeTheCluster(t *testing.T) {
 	server := shops(t)
 	whole := server.Reader.(*snapshot.Snapshot)
-	if err := errors.Join(gather.Index(t.Context(), whole), targets.IndexHelmReleases(t.Context(), whole)); err != nil {
+	if err := errors.Join(gather.Index(t.Context(), whole), gather.IndexEnvironments(t.Context(), whole), targets.IndexHelmReleases(t.Context(), whole)); err != nil {
 		t.Fatal(err)
 	}
 	want := decide(t, whole)
@@ -173,7 +178,7 @@ func own(t *testing.T, more ...client.Object) *cluster {
 
 // always is what is requested whatever the objects refer to.
 var always = []string{
-	"list ClusterRolloutScheduleList", "list HelmReleaseList", "list ImagePolicyList", "list KustomizationList",
+	"list ClusterRolloutScheduleList", "list EnvironmentList", "list HelmReleaseList", "list ImagePolicyList", "list KustomizationList",
 	"list OCIRepositoryList", "list RolloutGateList", "list RolloutList", "list RolloutScheduleList",
 }
 
@@ -184,7 +189,7 @@ func TestTakeRequestsOnlyWhatObjectsReferTo(t *testing.T) {
 		laid   []client.Object
 		want   []string
 	}{
-		"a Rollout with all in its namespace: ten requests": {
+		"a Rollout with all in its namespace: eleven requests": {
 			server: own(t), want: []string{"get ImageRepository", "list HealthCheckList"},
 		},
 		"a Rollout without HealthChecks": {
@@ -205,6 +210,16 @@ func TestTakeRequestsOnlyWhatObjectsReferTo(t *testing.T) {
 		"HealthChecks of other namespaces": {
 			server: shops(t), want: []string{"get ImageRepository", "list HealthCheckList", "list NamespaceList"},
 		},
+		"upstreams in the namespace": {
+			server: own(t, environmentOf("shop", "prod", "shop")), want: []string{"get ImageRepository", "list HealthCheckList"},
+		},
+		"upstreams of other namespaces, and theirs": {
+			server: own(t, environmentOf("shop", "prod", "staging", "qa"), environmentOf("staging", "staging", "dev"), environmentOf("dev", "dev", "shop")),
+			want: []string{
+				"get ImageRepository", "get Namespace", "list HealthCheckList",
+				"get Namespace", "list EnvironmentList", "get Namespace", "list EnvironmentList", "get Namespace", "list EnvironmentList",
+			},
+		},
 		"what is laid over it counts": {
 			server: own(t, fixture.MakeRollout("shop").Obj()),
 			laid: []client.Object{
@@ -223,6 +238,85 @@ func TestTakeRequestsOnlyWhatObjectsReferTo(t *testing.T) {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// environmentOf returns an Environment of Rollout shop in a namespace. Its upstreams are in
+// others, and have their names.
+func environmentOf(namespace, name string, upstreams ...string) *environmentsv1.Environment {
+	if namespace == "shop" {
+		namespace = fixture.Namespace
+	}
+	e := &environmentsv1.Environment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	e.Spec.RolloutRef.Name, e.Spec.Name, e.Spec.Environment = "shop", "shop", name
+	e.Spec.AccessFrom = &v1alpha1.AccessFrom{NamespaceSelectors: []v1alpha1.NamespaceSelector{{}}}
+	e.Status.ObservedGeneration = 1
+	for _, upstream := range upstreams {
+		u := environmentsv1.Upstream{Environment: upstream, Namespace: upstream}
+		if upstream == "shop" {
+			u.Namespace, u.Environment = fixture.Namespace, "prod"
+		}
+		e.Spec.Upstreams = append(e.Spec.Upstreams, u)
+	}
+	return e
+}
+
+// upstreamHold returns what upstreams have against 1.1.0, as a snapshot of a server shows it.
+func upstreamHold(t *testing.T, server *cluster) string {
+	t.Helper()
+	s, err := take(t, server, fixture.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, candidate := range decide(t, s).Candidates {
+		for _, hold := range candidate.Holds {
+			if strings.HasPrefix(hold.Reason, "Upstream") {
+				return hold.Message
+			}
+		}
+	}
+	return ""
+}
+
+func TestTakeKnowsUpstreamsOfOtherNamespaces(t *testing.T) {
+	prod, staging := environmentOf("shop", "prod", "staging"), environmentOf("staging", "staging")
+	for name, tt := range map[string]struct {
+		fails error
+		of    []client.Object
+		want  string
+	}{
+		"is read":        {nil, []client.Object{prod, staging}, "the digest of 1.1.0 is not known here: set spec.digestReflectionPolicy of the ImagePolicy"},
+		"does not exist": {nil, []client.Object{prod}, "namespace staging has no Environment staging of application shop for Rollout shop whose spec.accessFrom lets in namespace shop-prod: create it there, or add the namespace"},
+		"comes after us": {nil, []client.Object{prod, environmentOf("staging", "staging", "shop")}, "Environment prod comes after itself (prod after staging after prod): remove one of these upstreams"},
+		"may not be read": {
+			apierrors.NewForbidden(schema.GroupResource{Resource: "environments"}, "", nil), []client.Object{prod, staging},
+			"the Environment of staging could not be read: Forbidden",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := own(t, append(tt.of, namespace("staging"))...)
+			if tt.fails != nil {
+				server.failing["EnvironmentList in staging"] = tt.fails
+			}
+			if diff := cmp.Diff(tt.want, upstreamHold(t, server)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSnapshotKnowsWhatIsServed(t *testing.T) {
+	server := own(t)
+	server.failing["EnvironmentList"] = &meta.NoKindMatchError{}
+	s, err := take(t, server, fixture.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Serves(&environmentsv1.EnvironmentList{}) || !s.Serves(&v1alpha1.RolloutGate{}) {
+		t.Error("Environments are served, or RolloutGates are not")
+	}
+	if s, err = s.With(environmentOf("shop", "prod")); err != nil || !s.Serves(&environmentsv1.Environment{}) {
+		t.Errorf("an Environment that is laid over it is not served; error %v", err)
 	}
 }
 
