@@ -18,10 +18,13 @@ import (
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/show"
@@ -124,9 +127,11 @@ func (r *reporting) pack(objects []map[string]any, events tree.EventList, explan
 		}
 		files[name] = generic
 	}
+	said := recordsOf(objects)
 	for _, object := range objects {
 		words.redact(object)
 	}
+	recordAgain(objects, said)
 	for _, content := range files {
 		words.redact(content)
 	}
@@ -144,6 +149,40 @@ func (r *reporting) pack(objects []map[string]any, events tree.EventList, explan
 	}
 	err = errors.Join(err, archive.Close(), compressed.Close())
 	return packed.Bytes(), err
+}
+
+// recordsOf returns a hash of what each Environment says of its releases, by its place; an
+// empty one for other objects.
+func recordsOf(objects []map[string]any) []string {
+	all := make([]string, len(objects))
+	for i, object := range objects {
+		e := &environmentsv1.Environment{}
+		if object["kind"] == environmentsv1.EnvironmentKind && runtime.DefaultUnstructuredConverter.FromUnstructured(object, e) == nil {
+			all[i] = environment.Digest(e.Status.Releases)
+		}
+	}
+	return all
+}
+
+// recordAgain corrects the hashes of what Environments have read of each other after names
+// were replaced in it. Without that, nothing would be known of how long releases soak.
+func recordAgain(objects []map[string]any, said []string) {
+	now := map[string]string{"": ""}
+	for i, digest := range recordsOf(objects) {
+		now[said[i]] = digest
+	}
+	for i, object := range objects {
+		upstreams, _, _ := unstructured.NestedSlice(object, "status", "upstreams")
+		for _, upstream := range upstreams {
+			fields, _ := upstream.(map[string]any)
+			if digest, _ := fields["observedDigest"].(string); now[digest] != "" {
+				fields["observedDigest"] = now[digest]
+			}
+		}
+		if said[i] != "" && upstreams != nil {
+			_ = unstructured.SetNestedSlice(object, upstreams, "status", "upstreams") // it was read from there
+		}
+	}
 }
 
 func toJSON(content any) (any, error) {

@@ -135,8 +135,12 @@ func (c *changing) effectOf(v view, r request.Request) (*prediction, error) {
 	if objection := objection(v.Decision, after); objection != "" {
 		return nil, refuse("%s", objection)
 	}
+	effect := describe(v, after)
+	if standing := promotion.StandingOf(v.Input, after, r.Promotes).Verdict; standing != nil && !standing.Eligible() {
+		effect = fmt.Sprintf("%s/%s: %s goes out once nothing else holds it: %s", v.Rollout.Namespace, v.Rollout.Name, r.Promotes, messages(standing.Holds))
+	}
 	from, to, err := v.change(r)
-	return &prediction{from: from, to: to, effect: describe(v, after), promotes: after.Action.Promotes()}, err
+	return &prediction{from: from, to: to, effect: effect, promotes: after.Action.Promotes()}, err
 }
 
 // change returns the object that a request changes, and how it is after the change.

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -14,8 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
 )
 
 // dependenciesOf returns the objects that a decision depends on: those that were gathered,
@@ -39,6 +42,7 @@ func dependenciesOf(ctx context.Context, v view) ([]client.Object, error) {
 		d.source(ctx, target)
 	}
 	d.images(ctx, v)
+	d.environments(ctx, v)
 	d.namespaces(ctx)
 	return d.all, d.err
 }
@@ -50,10 +54,11 @@ type dependencies struct {
 	err  error
 }
 
-// add reads an object. One that does not exist is a part of the answer.
+// add reads an object. One that does not exist, or may not be read, is a part of the
+// answer.
 func (d *dependencies) add(ctx context.Context, object client.Object, key types.NamespacedName) bool {
 	switch err := d.from.Get(ctx, key, object); {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 		return false
 	case err != nil:
 		d.err = fmt.Errorf("read %s: %w", key, err)
@@ -91,6 +96,36 @@ func (d *dependencies) images(ctx context.Context, v view) {
 	policy := &imagev1.ImagePolicy{}
 	if d.add(ctx, policy, types.NamespacedName{Namespace: v.Rollout.Namespace, Name: v.Rollout.Spec.ReleasesImagePolicy.Name}) {
 		d.add(ctx, &imagev1.ImageRepository{}, imagepolicy.RepositoryOf(policy))
+	}
+}
+
+// environments adds the Environments of the Rollout, those before them, and the one that
+// the Rollout names. What cannot be read is in the explanation.
+func (d *dependencies) environments(ctx context.Context, v view) {
+	if ref := v.Rollout.Spec.EnvironmentRef; ref != nil {
+		d.add(ctx, &environmentsv1.Environment{}, types.NamespacedName{Namespace: v.Rollout.Namespace, Name: ref.Name})
+	}
+	rollouts := []types.NamespacedName{client.ObjectKeyFromObject(v.Rollout)}
+	for i := 0; i < len(rollouts); i++ {
+		found, _ := gather.EnvironmentsOf(ctx, d.from, rollouts[i])
+		for n := range found {
+			d.environment(&found[n])
+			for _, u := range found[n].GetUpstreams() {
+				if key := (types.NamespacedName{Namespace: u.Namespace, Name: u.Rollout}); !slices.Contains(rollouts, key) {
+					rollouts = append(rollouts, key)
+				}
+			}
+		}
+	}
+}
+
+func (d *dependencies) environment(e *environmentsv1.Environment) {
+	known := slices.ContainsFunc(d.all, func(o client.Object) bool {
+		_, is := o.(*environmentsv1.Environment)
+		return is && client.ObjectKeyFromObject(o) == client.ObjectKeyFromObject(e)
+	})
+	if !known {
+		d.all = append(d.all, e)
 	}
 }
 

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -178,9 +179,25 @@ func (e *explaining) candidate(v view, c explain.Candidate) {
 		}
 		p.Prose("  %s %s  %s%s", p.Sign(sign), hold.Reason, hold.Message, ends)
 	}
+	for _, application := range applicationsOf(v, c) {
+		p.Command("    ", e.commandLine(v.Rollout.Namespace, "pipeline", application), "(what runs in the environments before)")
+	}
 	for _, remedy := range c.Remedies {
 		p.Command("    ", e.command(v, remedy), effect(remedy))
 	}
+}
+
+// applicationsOf returns the applications whose environments hold a candidate.
+func applicationsOf(v view, c explain.Candidate) []string {
+	if !slices.ContainsFunc(c.Holds, func(h explain.Hold) bool { return promotion.IsUpstreamReason(h.Reason) }) {
+		return nil
+	}
+	var all []string
+	for _, environment := range v.Upstreams.Environments {
+		all = append(all, environment.Spec.Name)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // command returns what a user types for a request.

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -86,11 +87,20 @@ func (p *program) decodeFiles(scheme *runtime.Scheme, namespace string) ([]clien
 		all = append(all, objects...)
 	}
 	for _, object := range all {
-		if _, isGlobal := object.(*v1alpha1.ClusterRolloutSchedule); object.GetNamespace() == "" && !isGlobal {
+		if object.GetNamespace() == "" && !isGlobal(object) {
 			object.SetNamespace(namespace)
 		}
 	}
 	return all, nil
+}
+
+// isGlobal reports whether an object is of a kind without namespaces.
+func isGlobal(object client.Object) bool {
+	switch object.(type) {
+	case *v1alpha1.ClusterRolloutSchedule, *corev1.Namespace:
+		return true
+	}
+	return false
 }
 
 func (p *program) readFile(name string) ([]byte, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/request"
 )
@@ -24,15 +25,19 @@ func newPromote(p *program) *cobra.Command {
 		Long: `Let a release go past what holds it. Nothing is pinned: the next release waits again.
 
 Without --past-gates and --force nothing is forced: the command says what holds the
-release, and which request would be enough.`,
-		Example: fmt.Sprintf(`  # Past gates and schedules; HealthChecks and the bake still count
+release, and which request would be enough. Where an Environment leaves promotions to
+users, it promotes a release that the environments before have proven; whatever else
+holds it still does.`,
+		Example: fmt.Sprintf(`  # Where an Environment leaves promotions to users (spec.promotion: Manual)
+  %[1]s promote shop --version 1.5.0 -m "tested by hand"
+  # Past gates and schedules; HealthChecks and the bake still count
   %[1]s promote shop --version 1.5.0 --past-gates
   # Past everything
   %[1]s promote shop --version 1.5.0 --force -m "INC-4711"`, p.called),
 	}
 	r := &promoting{changing: newChanging(p, cmd)}
 	cmd.Flags().StringVar(&r.tag, "version", "", "the release; the newest candidate if it is not given")
-	cmd.Flags().BoolVar(&r.pastGates, "past-gates", false, "do not wait for gates and schedules (annotation bypass-gates)")
+	cmd.Flags().BoolVar(&r.pastGates, "past-gates", false, "do not wait for gates, schedules and Environments (annotation bypass-gates); an Environment may require -m")
 	cmd.Flags().BoolVar(&r.force, "force", false, "do not wait for anything (annotation force-deploy); needs -m")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -61,23 +66,57 @@ func (r *promoting) request(v view) (request.Request, error) {
 	if standing.Verdict == nil {
 		return request.Request{}, refuse("%s", standing.Message)
 	}
-	if r.pastGates {
+	return r.weakest(v, *standing.Verdict)
+}
+
+// weakest returns the request that is enough for a candidate, and that was asked for.
+func (r *promoting) weakest(v view, verdict promotion.Verdict) (request.Request, error) {
+	tag := verdict.Release.Tag
+	awaits := verdict.HeldBy(environmentsv1.AwaitingPromotionReason)
+	switch {
+	case r.pastGates && (awaits || verdict.HeldByUpstreams()):
+		return r.pastUpstreams(v, tag)
+	case r.pastGates:
 		return request.PromotePastGates(tag), nil
+	case awaits && !verdict.HeldByUpstreams():
+		return request.PromoteProven(tag), nil
 	}
-	return request.Request{}, r.enough(v, *standing.Verdict)
+	return request.Request{}, r.enough(v, verdict)
+}
+
+// pastUpstreams lets a release go past Environments. One of them may require a reason.
+func (r *promoting) pastUpstreams(v view, tag string) (request.Request, error) {
+	past := request.PromotePastUpstreams(tag, r.why)
+	if d := promotion.Decide(past.Apply(v.Input)).Declined; r.why == "" && d != nil && d.Reason == environmentsv1.BypassNeedsReasonReason {
+		return past, refuse("%s\n%s", d.Message, r.line(v, tag, "--past-gates", "-m", "..."))
+	}
+	return past, nil
+}
+
+// line returns this command with flags.
+func (r *promoting) line(v view, tag string, flags ...string) string {
+	return r.commandLine(v.Rollout.Namespace, append([]string{"promote", v.Rollout.Name, "--version", tag}, flags...)...)
 }
 
 // enough says which request is enough for a release: none, if nothing holds it.
 func (r *promoting) enough(v view, verdict promotion.Verdict) error {
 	tag := verdict.Release.Tag
-	line := func(flags ...string) string {
-		return r.commandLine(v.Rollout.Namespace, append([]string{"promote", v.Rollout.Name, "--version", tag}, flags...)...)
-	}
+	force := r.line(v, tag, "--force", "-m", "...")
 	switch {
 	case verdict.Eligible():
 		return refuse("nothing holds %s: it goes out by itself, after newer ones that may go too; to choose it, pin it", tag)
-	case verdict.HeldByGates():
-		return refuse("%s is held: %s\n%s (past gates and schedules)\n%s (past everything)", tag, messages(verdict.Holds), line("--past-gates"), line("--force", "-m", "..."))
+	case verdict.HeldByUpstreams() && mayBypass(v, tag):
+		return refuse("%s is held: %s\n%s (past Environments, gates and schedules)\n%s (past everything)",
+			tag, messages(verdict.Holds), r.line(v, tag, "--past-gates", "-m", "..."), force)
+	case verdict.HeldByGates() && !verdict.HeldByUpstreams():
+		return refuse("%s is held: %s\n%s (past gates and schedules)\n%s (past everything)", tag, messages(verdict.Holds), r.line(v, tag, "--past-gates"), force)
 	}
-	return refuse("%s is held: %s\n%s (past everything)", tag, messages(verdict.Holds), line("--force", "-m", "..."))
+	return refuse("%s is held: %s\n%s (past everything)", tag, messages(verdict.Holds), force)
+}
+
+// mayBypass reports whether the Environments let a release past, with a reason.
+func mayBypass(v view, tag string) bool {
+	after := promotion.Decide(request.PromotePastUpstreams(tag, "...").Apply(v.Input))
+	standing := promotion.StandingOf(v.Input, after, tag).Verdict
+	return standing == nil || !standing.HeldByUpstreams()
 }

@@ -37,6 +37,10 @@ func redactionsOf(objects []map[string]any, first ...string) redactions {
 			switch field {
 			case "name", "namespace", "rollout.kuberik.com/deploy-user":
 				r.replace("name", value)
+			case "withdrawn":
+				if _, user, by := strings.Cut(value, ", by "); by {
+					r.replace("name", user)
+				}
 			case "image", "url":
 				r.image(value)
 			}

@@ -57,15 +57,15 @@ func newResume(p *program) *cobra.Command {
 
 func newWithdraw(p *program) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "withdraw NAME bypass|force|unblock", Short: "Take back a request that has had no effect so far",
+		Use: "withdraw NAME bypass|force|promote|unblock", Short: "Take back a request that has had no effect so far",
 		Example: fmt.Sprintf(`  %[1]s withdraw shop bypass`, p.called),
 	}
 	c := newChanging(p, cmd)
-	cmd.Args = oneName(1, "the name of a Rollout and one of bypass, force, unblock")
+	cmd.Args = oneName(1, "the name of a Rollout and one of bypass, force, promote, unblock")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r, known := request.Withdraw(args[1])
 		if !known {
-			return fmt.Errorf("%q cannot be withdrawn; choose bypass, force or unblock", args[1])
+			return fmt.Errorf("%q cannot be withdrawn; choose bypass, force, promote or unblock", args[1])
 		}
 		return c.run(cmd.Context(), args[0], func(view) (request.Request, error) { return r, nil })
 	}

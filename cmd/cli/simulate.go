@@ -217,6 +217,9 @@ func (s *simulating) assumptions(v *view) (simulation.Assumptions, []string, err
 	}
 	said := []string{fmt.Sprintf("Flux applies a release within %s (%s)", show.Span(takes), because)}
 	events, more, err := s.events(v)
+	if len(v.Upstreams.Environments) > 0 {
+		said = append(said, "nothing is promoted in other environments")
+	}
 	said = append(append(said, more...), "nothing else changes")
 	return simulation.Assumptions{Applies: takes, Schedules: v.windows, Events: events, Until: v.Now.Add(ahead)}, said, err
 }

@@ -9,6 +9,7 @@ package explain
 import (
 	"slices"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/request"
 )
@@ -56,7 +57,14 @@ func requests(in promotion.Input, held promotion.Verdict) []request.Request {
 			all = append(all, r)
 		}
 	}
-	return append(all, request.Unpin(), request.Unblock(), request.PromotePastGates(tag), request.Promote(tag), request.Pin(tag))
+	past := request.PromotePastGates(tag)
+	switch awaits := held.HeldBy(environmentsv1.AwaitingPromotionReason); {
+	case held.HeldByUpstreams():
+		past = request.PromotePastUpstreams(tag, "...")
+	case awaits:
+		all, past = append(all, request.PromoteProven(tag)), request.PromotePastUpstreams(tag, "...")
+	}
+	return append(all, request.Unpin(), request.Unblock(), past, request.Promote(tag), request.Pin(tag))
 }
 
 // try returns what the engine decides after a request.

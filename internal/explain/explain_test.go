@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
@@ -52,6 +53,22 @@ func unhealthy(in *promotion.Input) {
 	in.Health.Checks = []v1alpha1.HealthCheck{*fixture.MakeHealthCheck("web").Unhealthy().Obj()}
 }
 
+// upstream makes the Rollout wait for staging, which says something of 1.1.0.
+func upstream(of environmentsv1.EnvironmentSpec, says ...environmentsv1.Release) func(*promotion.Input) {
+	return func(in *promotion.Input) {
+		e := &environmentsv1.Environment{Spec: of}
+		e.Name = "prod"
+		in.Policy.Latest.Digest = new("sha256:11")
+		in.Rollout.Status.AvailableReleases[1].Digest = in.Policy.Latest.Digest
+		staging := promotion.Upstream{Upstream: environmentsv1.Upstream{Environment: "staging", Type: environmentsv1.After}, Releases: says}
+		in.Upstreams.Environments = []promotion.Environment{{Environment: e, Upstreams: []promotion.Upstream{staging}}}
+	}
+}
+
+func says(state v1alpha1.BakeStatus) environmentsv1.Release {
+	return environmentsv1.Release{Tag: "1.1.0", Digest: "sha256:11", State: state, Current: true}
+}
+
 func TestRemediesAreTheWeakestThatHelp(t *testing.T) {
 	shop := func() *fixture.RolloutBuilder { return fixture.MakeRollout("shop") }
 	closed, open := fixture.MakeGate("qa", "shop").Closed(), fixture.MakeGate("open", "shop")
@@ -91,6 +108,26 @@ func TestRemediesAreTheWeakestThatHelp(t *testing.T) {
 		},
 		"an unhealthy check": {
 			waits(t, shop(), unhealthy), []string{"unblock: goes"},
+		},
+		"not proven": {
+			waits(t, shop(), upstream(environmentsv1.EnvironmentSpec{})),
+			[]string{"promote --version 1.1.0 --past-gates -m ...: goes"},
+		},
+		"failed in staging, and no bypass is allowed": {
+			waits(t, shop(), upstream(environmentsv1.EnvironmentSpec{Bypass: environmentsv1.BypassDenied}, says(v1alpha1.BakeFailed))),
+			[]string{"promote --version 1.1.0 --force: goes"},
+		},
+		"proven, and left to users": {
+			waits(t, shop(), upstream(environmentsv1.EnvironmentSpec{Promotion: environmentsv1.PromoteManually}, says(v1alpha1.BakeSucceeded))),
+			[]string{"promote --version 1.1.0: goes"},
+		},
+		"proven, left to users, and a schedule": {
+			waits(t, shop(), closedSchedule, upstream(environmentsv1.EnvironmentSpec{Promotion: environmentsv1.PromoteManually}, says(v1alpha1.BakeSucceeded))),
+			[]string{"promote --version 1.1.0: ScheduleClosed", "promote --version 1.1.0 --past-gates -m ...: goes"},
+		},
+		"not proven, and left to users": {
+			waits(t, shop(), upstream(environmentsv1.EnvironmentSpec{Promotion: environmentsv1.PromoteManually})),
+			[]string{"promote --version 1.1.0 --past-gates -m ...: goes"},
 		},
 		"a pin":                      {waits(t, shop().Pin("1.0.0")), []string{"unpin: goes"}},
 		"a bypass for another":       {waits(t, shop().Annotate(v1alpha1.BypassGatesAnnotation, "0.9.0"), gates(closed)), []string{"approve --gate qa --version 1.1.0: goes"}},

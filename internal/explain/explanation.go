@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/request"
@@ -149,6 +150,12 @@ func problems(in promotion.Input, d promotion.Decision) []Problem {
 	}
 	if observed := in.Rollout.Status.ObservedGeneration; observed != in.Rollout.Generation {
 		add(Problem{BehindReason, "the controller has not seen the newest spec of the Rollout yet"})
+	}
+	if why := in.Upstreams.Problem; why != "" && len(d.Candidates) == 0 { // else it holds each of them
+		add(Problem{environmentsv1.UpstreamUnknownReason, why})
+	}
+	if hold := promotion.WithdrawnUpstream(in); hold != nil {
+		add(Problem{environmentsv1.UpstreamWithdrewCondition, hold.Message})
 	}
 	for _, p := range []*promotion.Problem{d.Problem, d.Declined, in.Policy.Problem, in.Gates.Problem, in.Health.Problem, in.Targets.Problem} {
 		if p != nil {

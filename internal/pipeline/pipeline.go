@@ -88,7 +88,8 @@ type Running struct {
 	Revision string `json:"revision,omitempty"`
 	// State of its promotion.
 	State v1alpha1.BakeStatus `json:"state"`
-	// Since is when it was promoted.
+	// Since is when it was promoted; where the Rollout could not be read, since when it is in
+	// that state.
 	Since metav1.Time `json:"since"`
 	// Unhealthy names the HealthChecks that are Unhealthy; absent if none is.
 	Unhealthy string `json:"unhealthy,omitempty"`

@@ -315,6 +315,19 @@ func TestRowSaysWhyAnUpstreamIsMissing(t *testing.T) {
 	}
 }
 
+func TestRowShowsWhatIsRecordedWhereTheRolloutIsNotKnown(t *testing.T) {
+	e, since := env("prod"), metav1.NewTime(noon)
+	e.Status.Releases = []environmentsv1.Release{{Tag: "1.0.0"}, {Tag: "1.1.0", Digest: "sha256:11", Current: true, State: v1alpha1.BakeInProgress, Since: &since}}
+	got := pipeline.Of(pipeline.Facts{Environments: environments(e), Unreadable: map[string]string{"shop": "you may not"}})[0].Environments[0]
+	want := pipeline.Environment{
+		Environment: "prod", Namespace: "shop", Rollout: "prod", Object: "prod", Problems: []string{"you may not"},
+		Runs: &pipeline.Running{Version: "1.1.0", Digest: "sha256:11", State: v1alpha1.BakeInProgress, Since: since},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestRowShowsWhatRuns(t *testing.T) {
 	e := env("prod")
 	e.Status.Releases = []environmentsv1.Release{{Tag: "1.1.0", Current: true, Unhealthy: "HealthCheck shop/smoke"}, {Tag: "1.0.0"}}

@@ -33,6 +33,7 @@ func (f facts) environment(n *node) Environment {
 	}
 	rollout := f.rollout(n)
 	if rollout == nil {
+		e.Runs = recorded(n.object)
 		e.Problems = append(e.Problems, f.missingRollout(n))
 	} else {
 		e.describe(n, rollout)
@@ -103,6 +104,22 @@ func running(rollout *v1alpha1.Rollout, e *environmentsv1.Environment) *Running 
 	return r
 }
 
+// recorded returns what an Environment says that it runs, for where its Rollout is not
+// known.
+func recorded(e *environmentsv1.Environment) *Running {
+	for _, r := range e.Status.Releases {
+		if !r.Current {
+			continue
+		}
+		current := &Running{Version: r.Tag, Digest: r.Digest, Revision: r.Revision, State: r.State, Unhealthy: r.Unhealthy}
+		if r.Since != nil {
+			current.Since = *r.Since
+		}
+		return current
+	}
+	return nil
+}
+
 // summaryPrefix begins the names of those gates in the status of a Rollout that show its
 // Environments.
 const summaryPrefix = "environment/"
@@ -115,21 +132,11 @@ func proven(rollout *v1alpha1.Rollout) string {
 	})
 	candidates := rollout.Status.ReleaseCandidates
 	for _, candidate := range candidates[:min(len(candidates), promotion.MostExplained)] {
-		if judged && !slices.ContainsFunc(candidate.Holds, func(h v1alpha1.CandidateHold) bool { return IsUpstreamReason(h.Reason) }) {
+		if judged && !slices.ContainsFunc(candidate.Holds, func(h v1alpha1.CandidateHold) bool { return promotion.IsUpstreamReason(h.Reason) }) {
 			return candidate.Tag
 		}
 	}
 	return ""
-}
-
-// IsUpstreamReason reports whether a hold is that of an environment before this one.
-func IsUpstreamReason(reason string) bool {
-	switch reason {
-	case environmentsv1.UpstreamPendingReason, environmentsv1.UpstreamSoakingReason, environmentsv1.UpstreamFailedReason,
-		environmentsv1.UpstreamSkippedReason, environmentsv1.UpstreamWithdrawnReason, environmentsv1.UpstreamUnknownReason:
-		return true
-	}
-	return false
 }
 
 // behindFirst returns how many releases an environment is behind the first one; of several

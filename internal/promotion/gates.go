@@ -27,6 +27,9 @@ var gateReasons = append([]string{
 // HeldByGates reports whether a gate, a schedule or an Environment holds the candidate.
 func (v Verdict) HeldByGates() bool { return v.HeldBy(gateReasons...) }
 
+// HeldByUpstreams reports whether an environment before this one holds the candidate.
+func (v Verdict) HeldByUpstreams() bool { return v.HeldBy(upstreamReasons...) }
+
 // everyGatePasses checks that the RolloutGates of the Rollout could be read, and that
 // none is closed.
 func everyGatePasses(in Input, _ v1alpha1.VersionInfo) *Hold {

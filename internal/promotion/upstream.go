@@ -65,6 +65,9 @@ var upstreamReasons = []string{
 	environmentsv1.UpstreamSoakingReason,
 }
 
+// IsUpstreamReason reports whether a hold is that of an environment before this one.
+func IsUpstreamReason(reason string) bool { return slices.Contains(upstreamReasons, reason) }
+
 // neverProven are those of the reasons that do not end while the upstream runs a newer
 // release.
 var neverProven = []string{environmentsv1.UpstreamWithdrawnReason, environmentsv1.UpstreamFailedReason, environmentsv1.UpstreamSkippedReason}

@@ -23,14 +23,19 @@ type Request struct {
 	Args []string
 	// Gate is the name of the gate that is changed; empty if the Rollout is changed.
 	Gate string
+	// Promotes is the candidate that is promoted once nothing else holds it; empty for
+	// requests that have their effect at once, or never.
+	Promotes string
 
+	// signed is true if the history gets the user and the reason.
+	signed        bool
 	changeRollout func(*v1alpha1.Rollout)
 	changeGate    func(*v1alpha1.RolloutGate)
 }
 
 // Pin deploys a tag, and holds back all others until [Unpin].
 func Pin(tag string) Request {
-	return Request{Verb: "pin", Args: []string{tag}, changeRollout: func(r *v1alpha1.Rollout) { r.Spec.WantedVersion = &tag }}
+	return Request{Verb: "pin", Args: []string{tag}, signed: true, changeRollout: func(r *v1alpha1.Rollout) { r.Spec.WantedVersion = &tag }}
 }
 
 // Unpin ends a pin. Automatic promotions go on.
@@ -40,7 +45,25 @@ func Unpin() Request {
 
 // Promote deploys a known release at once, whatever holds it, and pins nothing.
 func Promote(tag string) Request {
-	return annotate(v1alpha1.ForceDeployAnnotation, tag, "promote", "--version", tag, "--force")
+	r := annotate(v1alpha1.ForceDeployAnnotation, tag, "promote", "--version", tag, "--force")
+	r.signed = true
+	return r
+}
+
+// PromoteProven promotes a candidate where an Environment leaves that to users. All other
+// holds stay: it is promoted as soon as they end.
+func PromoteProven(tag string) Request {
+	r := annotate(v1alpha1.PromoteAnnotation, tag, "promote", "--version", tag)
+	r.signed, r.Promotes = true, tag
+	return r
+}
+
+// PromotePastUpstreams lets a candidate go past gates and schedules, and past the
+// environments that have not proven it. An Environment may require a reason.
+func PromotePastUpstreams(tag, why string) Request {
+	r := annotate(v1alpha1.BypassGatesAnnotation, tag, "promote", "--version", tag, "--past-gates", "-m", why)
+	r.signed = true
+	return r.By("", why)
 }
 
 // PromotePastGates lets a candidate go past gates and schedules. Its HealthChecks and its
@@ -59,11 +82,12 @@ func Unblock() Request { return annotate(v1alpha1.UnblockFailedAnnotation, "true
 var withdrawable = map[string]string{
 	"bypass":  v1alpha1.BypassGatesAnnotation,
 	"force":   v1alpha1.ForceDeployAnnotation,
+	"promote": v1alpha1.PromoteAnnotation,
 	"unblock": v1alpha1.UnblockFailedAnnotation,
 }
 
-// Withdraw takes back a request that has had no effect so far: bypass, force or unblock.
-// It reports whether there is a request of this name.
+// Withdraw takes back a request that has had no effect so far: bypass, force, promote or
+// unblock. It reports whether there is a request of this name.
 func Withdraw(name string) (Request, bool) {
 	key, known := withdrawable[name]
 	return Request{Verb: "withdraw", Args: []string{name}, changeRollout: func(r *v1alpha1.Rollout) { delete(r.Annotations, key) }}, known
@@ -117,10 +141,11 @@ func Revoke(gate, tag string) Request {
 }
 
 // By returns the request with the user who makes it and the reason, for the history. Only
-// a choice of a version has both there: of the other requests nobody is named.
+// a choice of a version, and a bypass of Environments, have both there: of the other
+// requests nobody is named.
 func (r Request) By(user, message string) Request {
 	change := r.changeRollout
-	if !r.choosesAVersion() {
+	if !r.signed {
 		return r
 	}
 	r.changeRollout = func(rollout *v1alpha1.Rollout) {
@@ -129,10 +154,6 @@ func (r Request) By(user, message string) Request {
 		say(rollout, v1alpha1.DeployMessageAnnotation, message)
 	}
 	return r
-}
-
-func (r Request) choosesAVersion() bool {
-	return r.Verb == "pin" || r.Verb == "promote" && slices.Contains(r.Args, "--force")
 }
 
 // say sets or removes an annotation. A text that an earlier request has left must not be
@@ -175,7 +196,7 @@ func (r Request) Apply(in promotion.Input) promotion.Input {
 		r.ChangeGate(&gates[i])
 	}
 	in.Gates.Gates = gates
-	if r.choosesAVersion() {
+	if r.signed {
 		in.OthersWords = nil
 	}
 	return in

@@ -36,6 +36,8 @@ func TestRequestChangesOneThingOfTheRollout(t *testing.T) {
 		"unpin":     {request.Unpin(), "unpin", plain().Pin("1.0.0"), plain()},
 		"force":     {request.Promote("1.0.0"), "promote --version 1.0.0 --force", plain(), plain().Annotate(force, "1.0.0")},
 		"bypass":    {request.PromotePastGates("1.0.0"), "promote --version 1.0.0 --past-gates", plain(), plain().Annotate(bypass, "1.0.0")},
+		"proven":    {request.PromoteProven("1.0.0"), "promote --version 1.0.0", plain(), plain().Annotate(v1alpha1.PromoteAnnotation, "1.0.0")},
+		"past":      {request.PromotePastUpstreams("1.0.0", "why"), "promote --version 1.0.0 --past-gates -m why", plain(), plain().Annotate(bypass, "1.0.0").Annotate(v1alpha1.DeployMessageAnnotation, "why")},
 		"retry":     {request.Retry(), "retry", plain(), plain().Annotate(v1alpha1.RetryAnnotation, "true")},
 		"unblock":   {request.Unblock(), "unblock", plain(), plain().Annotate(unblock, "true")},
 		"withdrawn": {withdraw(t, "bypass"), "withdraw bypass", plain().Annotate(force, "1").Annotate(bypass, "1"), plain().Annotate(force, "1")},
@@ -110,7 +112,19 @@ func TestOnlyTheChoiceOfAVersionIsSigned(t *testing.T) {
 			request.Promote("1").By("ann", "why"),
 			map[string]string{user: "ann", message: "why", v1alpha1.ForceDeployAnnotation: "1"},
 		},
-		"not a bypass": {
+		"a promotion of what is proven": {
+			request.PromoteProven("1").By("ann", "why"),
+			map[string]string{user: "ann", message: "why", v1alpha1.PromoteAnnotation: "1"},
+		},
+		"a bypass of Environments": {
+			request.PromotePastUpstreams("1", "why").By("ann", "why"),
+			map[string]string{user: "ann", message: "why", v1alpha1.BypassGatesAnnotation: "1"},
+		},
+		"a bypass of Environments without a message": {
+			request.PromotePastUpstreams("1", "").By("ann", ""),
+			map[string]string{user: "ann", v1alpha1.BypassGatesAnnotation: "1"},
+		},
+		"not a bypass of gates": {
 			request.PromotePastGates("1").By("ann", "why"),
 			map[string]string{user: "bob", message: "before", v1alpha1.BypassGatesAnnotation: "1"},
 		},

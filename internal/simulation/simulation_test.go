@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/simulation"
@@ -244,4 +245,23 @@ func history(rollout *v1alpha1.Rollout) (all []string) {
 		all = append(all, rollout.Status.History[i].Version.Tag+" "+string(rollout.Status.History[i].State()))
 	}
 	return all
+}
+
+// What other environments say does not change in a simulation. Time goes on.
+func TestSoakEndsAtItsTime(t *testing.T) {
+	said := environmentsv1.Release{Tag: "1.1.0", Digest: "sha256:11", State: v1alpha1.BakeSucceeded, Current: true, Soaked: &metav1.Duration{Duration: 30 * time.Minute}}
+	soaks := func(in *promotion.Input) {
+		in.Policy.Latest.Digest = &said.Digest
+		in.Upstreams.Environments = []promotion.Environment{{Environment: &environmentsv1.Environment{}, Upstreams: []promotion.Upstream{{
+			Upstream: environmentsv1.Upstream{Environment: "staging", SoakTime: &metav1.Duration{Duration: 2 * time.Hour}},
+			Releases: []environmentsv1.Release{said}, Seen: fixture.Noon.Add(-time.Minute),
+		}}}}
+	}
+	result, err := simulation.Run(shop(t, baked(), "1.1.0", soaks), simulation.Assumptions{Applies: applies, Until: fixture.Noon.Add(24 * time.Hour)})
+	if err != nil || len(result.Steps) == 0 {
+		t.Fatalf("it has %d steps, error %v", len(result.Steps), err)
+	}
+	if first := result.Steps[0]; first.Decision.Release.Tag != "1.1.0" || !first.At.Equal(fixture.Noon.Add(89*time.Minute)) {
+		t.Errorf("%s goes at %s", first.Decision.Release.Tag, first.At)
+	}
 }

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
@@ -41,7 +42,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	err := errors.Join(clientgoscheme.AddToScheme(scheme), imagev1.AddToScheme(scheme), kustomizev1.AddToScheme(scheme),
-		sourcev1.AddToScheme(scheme), helmv2.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme))
+		sourcev1.AddToScheme(scheme), helmv2.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), environmentsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func clusterOf(t *testing.T, objects ...client.Object) *snapshot.Snapshot {
 	t.Helper()
 	s, err := snapshot.New(scheme(t), objects...)
 	if err == nil {
-		err = errors.Join(gather.Index(t.Context(), s), targets.IndexHelmReleases(t.Context(), s))
+		err = errors.Join(gather.Index(t.Context(), s), gather.IndexEnvironments(t.Context(), s), targets.IndexHelmReleases(t.Context(), s))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +65,7 @@ func clusterOf(t *testing.T, objects ...client.Object) *snapshot.Snapshot {
 // build returns the tree of a Rollout, read from a cluster.
 func build(t *testing.T, from *snapshot.Snapshot, rollout *v1alpha1.Rollout, limits tree.Limits) tree.Tree {
 	t.Helper()
-	s := gather.Gatherer{Client: from, Live: from, HelmReleases: true}.Gather(t.Context(), rollout, fixture.Noon)
+	s := gather.Gatherer{Client: from, Live: from, HelmReleases: true, Environments: true}.Gather(t.Context(), rollout, fixture.Noon)
 	return tree.Builder{Reader: from, Limits: limits}.Build(t.Context(), s, promotion.Decide(s.Input))
 }
 

@@ -14,6 +14,8 @@
 //	build.go      Build, and the limits of what it reads
 //	head.go       the version, its state, and what comes next
 //	groups.go     gates, schedules and HealthChecks
+//	environments.go
+//	              the Environments of the Rollout
 //	targets.go    the Flux objects of the Rollout
 //	inventory.go  which objects they have applied
 //	below.go      those objects, level by level
@@ -64,7 +66,8 @@ type Tree struct {
 	// Head sums up the Rollout.
 	Head Head `json:"head"`
 	// Root is the Rollout. Its children are groups without an object: Gates, Schedules,
-	// Health, Targets, and Turns if there is an order inside the release.
+	// Environments if there are any, Health, Targets, and Turns if there is an order inside
+	// the release.
 	Root *Node `json:"root"`
 }
 
