@@ -12,7 +12,7 @@ import (
 // defined are the kinds of which two definitions of one object are a mistake. Of other
 // kinds, overlays often have several.
 var defined = []schema.GroupKind{
-	rolloutKind, gateKind, healthCheckKind, scheduleKind, clusterScheduleKind, coordinationKind,
+	rolloutKind, gateKind, healthCheckKind, scheduleKind, clusterScheduleKind, coordinationKind, environmentKind,
 	imagePolicyKind, repositoryKind, kustomizationKind,
 }
 

@@ -27,6 +27,7 @@ kind: ImagePolicy
 metadata:
   name: shop
   namespace: shop
+spec: {digestReflectionPolicy: Always}
 `,
 	"kind: Rollout\nmetadata:\n  name: shop\n": `apiVersion: kuberik.com/v1alpha1
 kind: Rollout
@@ -36,6 +37,21 @@ metadata:
 spec:
   releasesImagePolicy: {name: shop}
   deployTimeout: 15m
+`,
+	"kind: Rollout\nmetadata:\n  name: staging\n": `apiVersion: kuberik.com/v1alpha1
+kind: Rollout
+metadata:
+  name: staging
+  namespace: shop
+spec:
+  releasesImagePolicy: {name: shop}
+`,
+	"kind: OCIRepository\nmetadata:\n  name: staging\n": `apiVersion: source.toolkit.fluxcd.io/v1
+kind: OCIRepository
+metadata:
+  name: staging
+  namespace: shop
+  annotations: {rollout.kuberik.com/rollout: staging}
 `,
 	"kind: OCIRepository\nmetadata:\n  name: shop\n": `apiVersion: source.toolkit.fluxcd.io/v1
 kind: OCIRepository

@@ -51,6 +51,14 @@ var rules = []checkedRule{
 	{Rule: Rule{"R404", SeverityError, "A gate is for a Rollout that does not exist, or an object is defined twice."}, check: checkGatesAndDuplicates},
 	{Rule: Rule{"R501", SeverityError, "A DeploymentCoordination selects every Deployment."}, check: checkCoordinationSelector},
 	{Rule: Rule{"R502", SeverityWarning, "A workload works against the controller that orders its rollout."}, check: checkWorkloads},
+	{Rule: Rule{"R601", SeverityError, "The Rollout of an Environment does not exist in its namespace."}, check: checkEnvironmentRollout},
+	{Rule: Rule{"R602", SeverityError, "A Rollout names an Environment that does not exist, or that is of another Rollout."}, check: checkEnvironmentRef},
+	{Rule: Rule{"R603", SeverityWarning, "An environment comes after one that does not exist."}, check: checkUpstreams},
+	{Rule: Rule{"R604", SeverityError, "An Environment does not let in the namespace of one that comes after it."}, check: checkAccess},
+	{Rule: Rule{"R605", SeverityError, "An environment comes after itself."}, check: checkEnvironmentCycle},
+	{Rule: Rule{"R606", SeverityError, "Two Environments of a Rollout are the same environment."}, check: checkSameEnvironment},
+	{Rule: Rule{"R607", SeverityWarning, "A soak time has no effect."}, check: checkSoakTime},
+	{Rule: Rule{"R608", SeverityWarning, "The digests by which environments recognize releases are not known."}, check: checkDigests},
 }
 
 // Rules returns all rules, sorted by ID.

@@ -97,7 +97,7 @@ func isOurs(kind string) bool {
 }
 
 func isOurGroup(group string) bool {
-	return group == rolloutKind.Group || group == coordinationKind.Group
+	return group == rolloutKind.Group || group == coordinationKind.Group || group == environmentKind.Group
 }
 
 // schemaProblems returns what the schema of its kind does not allow in an object. It

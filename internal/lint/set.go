@@ -25,6 +25,7 @@ var (
 	imagePolicyKind     = schema.GroupKind{Group: "image.toolkit.fluxcd.io", Kind: "ImagePolicy"}
 	repositoryKind      = schema.GroupKind{Group: "source.toolkit.fluxcd.io", Kind: "OCIRepository"}
 	kustomizationKind   = schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}
+	environmentKind     = schema.GroupKind{Group: "environments.kuberik.com", Kind: "Environment"}
 	namespaceKind       = schema.GroupKind{Kind: "Namespace"}
 	deploymentKind      = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	statefulSetKind     = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
@@ -66,8 +67,10 @@ type set struct {
 	// schedules and openings are what was evaluated: nil is a schedule that cannot be.
 	schedules map[*object]*schedule.Schedule
 	openings  map[string]opening
-	now       time.Time
-	skipped   []NotChecked
+	// environments are those whose spec is known; nil until they are asked for.
+	environments []parsedEnvironment
+	now          time.Time
+	skipped      []NotChecked
 }
 
 func newSet(o Options) *set {
@@ -186,9 +189,12 @@ func (s *set) selectsNamespace(selector labels.Selector, name string) certainty 
 	return no
 }
 
+// nameLabel is a label that each namespace has: its name.
+const nameLabel = "kubernetes.io/metadata.name"
+
 // namespaceLabels returns the labels of a namespace, with the one that Kubernetes adds.
 func namespaceLabels(o *object) labels.Set {
 	all := o.labels()
-	all["kubernetes.io/metadata.name"] = o.name()
+	all[nameLabel] = o.name()
 	return all
 }
