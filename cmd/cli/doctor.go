@@ -87,7 +87,9 @@ func (c *checking) run(ctx context.Context) error {
 	findings = append(findings, unserved...)
 	leftovers := c.leftovers(objects)
 	result := lint.Cluster(objects, options)
-	result.Findings = slices.Concat(findings, leftovers, without(result.Findings, leftovers))
+	result.Findings = without(result.Findings, leftovers)
+	environments := without(health.environments(objects), result.Findings) // they say more
+	result.Findings = slices.Concat(findings, leftovers, environments, result.Findings)
 	result.NotChecked = append(notChecked, result.NotChecked...)
 	return c.report(result)
 }
@@ -102,6 +104,9 @@ const (
 	leaderLate = "D202"
 	noInstance = "D203"
 	leftover   = "D301"
+
+	environmentsOff = "D204"
+	notReady        = "D302"
 )
 
 // read lists everything that is examined at once.
@@ -115,6 +120,9 @@ func (c *checking) read(ctx context.Context, open cluster, namespace string) (ob
 	for i, kind := range examined {
 		if errs[i] != nil {
 			findings = append(findings, unread(kind, errs[i])...)
+			if isMissing(errs[i]) && kind.Kind == environmentsv1.EnvironmentKind {
+				findings = append(findings, unservedEnvironments(objects)...)
+			}
 			continue
 		}
 		for _, item := range lists[i].Items {
@@ -146,8 +154,11 @@ func list(ctx context.Context, open cluster, kind schema.GroupVersionKind, names
 // optional are the kinds without which Rollouts work.
 var optional = map[string]bool{"DeploymentCoordination": true, "Environment": true, "HelmRelease": true, "GitRepository": true}
 
+// isMissing reports whether the API server does not serve a kind.
+func isMissing(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+
 func unread(kind schema.GroupVersionKind, err error) []lint.Finding {
-	missing := apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
+	missing := isMissing(err)
 	switch {
 	case missing && optional[kind.Kind]:
 		return nil

@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -274,7 +272,7 @@ func (r *pipelineReader) read(ctx context.Context, namespace string) error {
 
 // environmentsUnread says why Environments could not be read.
 func environmentsUnread(err error) error {
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+	if isMissing(err) {
 		return errors.New("the API server serves no Environments: install the CustomResourceDefinition environments." + environmentsv1.GroupVersion.Group)
 	}
 	return fmt.Errorf("list Environments: %w", err)

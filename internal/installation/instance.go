@@ -46,8 +46,8 @@ type Instance struct {
 	Selector labels.Selector
 	// Only is the namespace to which it is limited; empty if it acts in all.
 	Only string
-	// Promotes is false if it acts for no Rollouts.
-	Promotes bool
+	// Promotes is false if it acts for no Rollouts, and Environments if for none of those.
+	Promotes, Environments bool
 }
 
 // InstanceOf returns the instance that a Deployment runs. It is false for a Deployment
@@ -63,7 +63,7 @@ func InstanceOf(d *appsv1.Deployment) (Instance, bool) {
 	i := Instance{
 		Namespace: d.Namespace, Name: d.Name, Version: versionOf(c.Image, d.Labels[VersionLabel]),
 		Ready: d.Status.ReadyReplicas, Wanted: 1,
-		Selector: flags.selector(), Promotes: flags.promotes(),
+		Selector: flags.selector(), Promotes: flags.starts("rollout"), Environments: flags.starts("environment"),
 	}
 	if d.Spec.Replicas != nil {
 		i.Wanted = *d.Spec.Replicas
@@ -133,8 +133,9 @@ func (f flags) selector() labels.Selector {
 	return selector
 }
 
-// promotes reports whether the controller of Rollouts is among those that are started.
-func (f flags) promotes() bool {
+// starts reports whether a controller that is on by default is among those that are
+// started.
+func (f flags) starts(controller string) bool {
 	list, given := f["controllers"]
 	if !given {
 		return true
@@ -142,9 +143,9 @@ func (f flags) promotes() bool {
 	on := false
 	for item := range strings.SplitSeq(list, ",") {
 		switch strings.TrimSpace(item) {
-		case "-rollout":
+		case "-" + controller:
 			return false
-		case "rollout", "*":
+		case controller, "*":
 			on = true
 		}
 	}

@@ -94,3 +94,13 @@ func TestInstanceActsForWhatItsFlagsSelect(t *testing.T) {
 		})
 	}
 }
+
+func TestInstanceActsForEnvironments(t *testing.T) {
+	for args, want := range map[string]bool{
+		"": true, "--controllers=*": true, "--controllers=*,-environment": false, "--controllers=rollout": false, "--controllers=rollout,environment": true,
+	} {
+		if i, _ := installation.InstanceOf(deployment("controller:v1", args)); i.Environments != want {
+			t.Errorf("%q: it acts for Environments: %v, want %v", args, i.Environments, want)
+		}
+	}
+}
