@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +37,7 @@ holds it still does.`,
   %[1]s promote shop --version 1.5.0 --force -m "INC-4711"`, p.called),
 	}
 	r := &promoting{changing: newChanging(p, cmd)}
-	cmd.Flags().StringVar(&r.tag, "version", "", "the release; the newest candidate if it is not given")
+	cmd.Flags().StringVar(&r.tag, "version", "", "the release; if it is not given, the newest candidate, or the newest proven one that is left to users")
 	cmd.Flags().BoolVar(&r.pastGates, "past-gates", false, "do not wait for gates, schedules and Environments (annotation bypass-gates); an Environment may require -m")
 	cmd.Flags().BoolVar(&r.force, "force", false, "do not wait for anything (annotation force-deploy); needs -m")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -52,10 +53,7 @@ holds it still does.`,
 }
 
 func (r *promoting) request(v view) (request.Request, error) {
-	tag := r.tag
-	if tag == "" && len(v.Decision.Candidates) > 0 {
-		tag = v.Decision.Candidates[0].Release.Tag
-	}
+	tag := r.chosen(v.Decision.Candidates)
 	if tag == "" {
 		return request.Request{}, refuse("there is no newer release to promote")
 	}
@@ -69,16 +67,32 @@ func (r *promoting) request(v view) (request.Request, error) {
 	return r.weakest(v, *standing.Verdict)
 }
 
+// chosen returns the release that is meant; empty if there is none.
+func (r *promoting) chosen(candidates []promotion.Verdict) string {
+	if r.tag != "" || len(candidates) == 0 {
+		return r.tag
+	}
+	at := slices.IndexFunc(candidates, isLeftToUsers)
+	if at < 0 || r.force || r.pastGates {
+		at = 0
+	}
+	return candidates[at].Release.Tag
+}
+
+// isLeftToUsers reports whether a candidate is proven and waits until a user promotes it.
+func isLeftToUsers(v promotion.Verdict) bool {
+	return v.HeldBy(environmentsv1.AwaitingPromotionReason) && !v.HeldByUpstreams()
+}
+
 // weakest returns the request that is enough for a candidate, and that was asked for.
 func (r *promoting) weakest(v view, verdict promotion.Verdict) (request.Request, error) {
 	tag := verdict.Release.Tag
-	awaits := verdict.HeldBy(environmentsv1.AwaitingPromotionReason)
 	switch {
-	case r.pastGates && (awaits || verdict.HeldByUpstreams()):
+	case r.pastGates && (isLeftToUsers(verdict) || verdict.HeldByUpstreams()):
 		return r.pastUpstreams(v, tag)
 	case r.pastGates:
 		return request.PromotePastGates(tag), nil
-	case awaits && !verdict.HeldByUpstreams():
+	case isLeftToUsers(verdict):
 		return request.PromoteProven(tag), nil
 	}
 	return request.Request{}, r.enough(v, verdict)

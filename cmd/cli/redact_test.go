@@ -3,9 +3,13 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/environment"
 )
 
 func TestANameHasTheSameWordEverywhere(t *testing.T) {
@@ -40,5 +44,36 @@ func TestNothingIsReplacedUnlessItIsAsked(t *testing.T) {
 	redactionsOf(nil).redact(content)
 	if diff := cmp.Diff(map[string]any{"metadata": map[string]any{"name": "shop"}}, content); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What an Environment has read of another one is recognized by a hash, also after names
+// were replaced in it.
+func TestHashesOfEnvironmentsAreRightAfterRedaction(t *testing.T) {
+	environmentOf := func(name string, status map[string]any) map[string]any {
+		return map[string]any{"kind": "Environment", "metadata": map[string]any{"name": name, "namespace": "shop"}, "status": status}
+	}
+	said := []environmentsv1.Release{{Tag: "1.1.0", Withdrawn: "went back to 1.0.0, by alice@example.com"}}
+	staging := environmentOf("staging", map[string]any{"releases": []any{map[string]any{"tag": "1.1.0", "withdrawn": said[0].Withdrawn}}})
+	prod := environmentOf("prod", map[string]any{"upstreams": []any{
+		map[string]any{"environment": "staging", "observedDigest": environment.Digest(said)},
+		map[string]any{"environment": "qa", "observedDigest": "sha256:older"},
+	}})
+	content := []map[string]any{staging, prod}
+	words, hashes := redactionsOf(content), recordsOf(content)
+	for _, one := range content {
+		words.redact(one)
+	}
+	recordAgain(content, hashes)
+	said[0].Withdrawn = "went back to 1.0.0, by " + words.in("alice@example.com")
+	want := []any{
+		map[string]any{"environment": words.in("staging"), "observedDigest": environment.Digest(said)},
+		map[string]any{"environment": "qa", "observedDigest": "sha256:older"},
+	}
+	if diff := cmp.Diff(want, prod["status"].(map[string]any)["upstreams"]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if strings.Contains(said[0].Withdrawn, "alice") {
+		t.Error("the user is still named: " + said[0].Withdrawn)
 	}
 }
