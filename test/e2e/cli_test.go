@@ -57,7 +57,7 @@ func TestCommandLineExplainsAHoldAndItsRemedyLetsTheReleaseGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(requests) > 10 {
+	if len(requests) > 11 {
 		t.Errorf("explain made %d requests: %q", len(requests), requests)
 	}
 
