@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
@@ -97,7 +98,7 @@ func (d *demo) start(ctx context.Context, program string) error {
 }
 
 func (d *demo) install(ctx context.Context, program string) (err error) {
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, coordinationv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, environmentsv1.AddToScheme, coordinationv1.AddToScheme} {
 		if err := add(d.plane.Client().Scheme()); err != nil {
 			return fmt.Errorf("register the project's kinds: %w", err)
 		}

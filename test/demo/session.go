@@ -22,7 +22,7 @@ const stepLimit = 2 * time.Minute
 const releases = "releases"
 
 // scripts are all scenarios, by name.
-var scripts = map[string]script{releases: releasesScript, "workloads": workloadsScript, "held": heldScript}
+var scripts = map[string]script{releases: releasesScript, "workloads": workloadsScript, "held": heldScript, "environments": environmentsScript}
 
 // script defines a scenario.
 type script struct {
@@ -42,6 +42,9 @@ type script struct {
 
 	// watched are the kinds whose objects are part of the scenario.
 	watched []client.Object
+	// before is the namespace of an environment before the one of the scenario. Its Rollout
+	// is watched, too.
+	before string
 	// crds, components and args are installed in addition to the release controller's.
 	crds, components, args []string
 }
@@ -51,7 +54,8 @@ type session struct {
 	*demo
 	scenario.App
 	*observer
-	close func()
+	upstream *observer // of the environment before
+	close    func()
 }
 
 // step is one release, or one decision about it.
@@ -70,9 +74,17 @@ func newSession(ctx context.Context, d *demo) (*session, error) {
 		return nil, err
 	}
 	go s.run(ctx, changes)
+	endedBefore := func() {}
+	if s.before != "" {
+		if endedBefore, err = s.watchBefore(ctx); err != nil {
+			cancel()
+			return nil, err
+		}
+	}
 	s.close = func() {
 		cancel()
 		ended()
+		endedBefore()
 	}
 	return s, nil
 }

@@ -31,11 +31,13 @@ const (
 	statefulSet   actor = "StatefulSet"
 	coordination  actor = "Coordination"
 	healthCheck   actor = "HealthCheck"
+
+	environmentBefore actor = "staging"
 )
 
 var actorColours = map[actor]string{
 	you: "1;35", registry: "36", imagePolicy: "36", rollout: "1;34",
-	ociRepository: "33", kustomization: "33", deployment: "37", statefulSet: "37", coordination: "34", healthCheck: "35",
+	ociRepository: "33", kustomization: "33", deployment: "37", statefulSet: "37", coordination: "34", healthCheck: "35", environmentBefore: "32",
 }
 
 // tone defines how a line looks.
