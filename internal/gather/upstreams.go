@@ -210,7 +210,10 @@ func (g Gatherer) findUpstream(ctx context.Context, e *environmentsv1.Environmen
 	if err == nil && foreign {
 		own, err = namespaceLabels(ctx, g.Client, e.Namespace)
 	}
-	if err != nil {
+	switch {
+	case err != nil && foreign: // the reason may name an object that nobody here may know of
+		return nil, unreadableUpstream("the Environment of %s in namespace %s could not be read", u.Environment, u.Namespace), err
+	case err != nil:
 		return nil, unreadableUpstream("the Environment of %s could not be read%s", u.Environment, because(err)), err
 	}
 	for i := range all {

@@ -64,6 +64,16 @@ func (s Shard) Predicate() predicate.Predicate {
 	}
 }
 
+// OnlyDeleted passes only delete events: of the Rollouts of all instances, nothing else
+// concerns this one.
+func OnlyDeleted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
 // TakesUnlabelled reports whether this instance reconciles objects without labels. That
 // instance also reports references to objects that do not exist.
 func (s Shard) TakesUnlabelled() bool { return s.matches(nil) }

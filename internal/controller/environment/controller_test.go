@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -360,4 +361,30 @@ func TestEventsWakeTheEnvironmentsThatTheyConcern(t *testing.T) {
 	s.Add(staging().After("prod").Obj())
 	s.Eventually(func() string { return s.ready("prod").Reason }).Should(Equal(environmentsv1.UpstreamCycleReason))
 	s.Eventually(func() string { return s.ready("staging").Reason }).Should(Equal(environmentsv1.UpstreamCycleReason))
+}
+
+// Each instance records the Environments of its own Rollouts, and reads what the others
+// have recorded.
+func TestEnvironmentIsRecordedByTheInstanceOfItsRollout(t *testing.T) {
+	one := fixture.MakeRollout("staging").Obj()
+	one.Labels = map[string]string{"sharding.fluxcd.io/key": "one"}
+	s := open(t, one, fixture.MakeRollout("prod").Obj(), staging().Obj(), prod().After("staging").Obj())
+	reported := map[string]*fixture.Events{}
+	for _, selector := range []string{"!sharding.fluxcd.io/key", "sharding.fluxcd.io/key=one"} {
+		parsed, err := labels.Parse(selector)
+		s.Expect(err).NotTo(HaveOccurred())
+		reported[selector] = &fixture.Events{}
+		s.playShard(t, reported[selector], parsed)
+	}
+	s.promotes("staging", baked("1.0.0"))
+	s.Eventually(func() []environmentsv1.Release { return s.environment("staging").Status.Releases }).Should(HaveLen(1))
+	s.Eventually(func() []environmentsv1.UpstreamStatus { return s.environment("prod").Status.Upstreams }).Should(
+		ConsistOf(HaveField("ObservedDigest", environment.Digest(s.environment("staging").Status.Releases))))
+
+	s.Remove(&v1alpha1.Rollout{}, "staging")
+	s.Eventually(func() string { return s.ready("staging").Reason }).Should(Equal(environmentsv1.RolloutNotFoundReason))
+	s.Eventually(func() []fixture.Event { return reported["!sharding.fluxcd.io/key"].All() }).Should(
+		ConsistOf(HaveField("Reason", environmentsv1.RolloutNotFoundReason)), "the instance of what has no label says so")
+	s.Expect(reported["sharding.fluxcd.io/key=one"].All()).To(BeEmpty())
+	s.Expect(s.environment("staging").Status.Releases).To(HaveLen(1), "what it proved stays proven")
 }

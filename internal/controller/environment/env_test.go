@@ -10,7 +10,9 @@ import (
 	. "github.com/onsi/gomega"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cache"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/test/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -46,12 +49,17 @@ func (s *testEnv) restart() {
 }
 
 // play runs the controller, with the caches and watches of production.
-func (s *testEnv) play(t *testing.T) {
+func (s *testEnv) play(t *testing.T) { s.playShard(t, s.Events, nil) }
+
+// playShard runs the instance for the Rollouts that a selector selects.
+func (s *testEnv) playShard(t *testing.T, events *fixture.Events, selector labels.Selector) {
 	t.Helper()
-	mgr := s.NewManager(testPlane.RESTConfig(), env.Scheme(), cache.Options(nil))
+	mgr := s.NewManager(testPlane.RESTConfig(), env.Scheme(), cache.Options(selector))
+	own, err := shard.New(mgr, ctrlcache.New, selector, map[string]ctrlcache.Config{s.Namespace: {}})
+	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(gather.Index(s.Ctx, mgr.GetFieldIndexer())).To(Succeed())
 	s.Expect(gather.IndexEnvironments(s.Ctx, mgr.GetFieldIndexer())).To(Succeed())
-	r := &Reconciler{Client: mgr.GetClient(), Events: s.Events, Now: s.Clock.Now}
+	r := &Reconciler{Client: mgr.GetClient(), Events: events, Now: s.Clock.Now, Shard: own}
 	s.Expect(r.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
 	s.Run(t, mgr)
 }

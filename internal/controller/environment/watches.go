@@ -16,11 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -28,7 +30,12 @@ import (
 // [gather.IndexEnvironments].
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	on := handler.EnqueueRequestsFromMapFunc
-	return ctrl.NewControllerManagedBy(mgr).
+	build := ctrl.NewControllerManagedBy(mgr)
+	if r.Shard.AllRollouts != nil && r.Shard.TakesUnlabelled() {
+		// The Environments of a Rollout of another instance may now have none.
+		build = build.WatchesRawSource(source.Kind[client.Object](r.Shard.AllRollouts, &v1alpha1.Rollout{}, on(r.environmentsOfRollout), shard.OnlyDeleted()))
+	}
+	return build.
 		Named("environment").
 		For(&environmentsv1.Environment{}).
 		Watches(&environmentsv1.Environment{}, on(r.environmentsAfter), builder.WithPredicates(saysOtherwise())).

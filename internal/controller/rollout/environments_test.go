@@ -398,3 +398,18 @@ func TestEnvironmentOfGitHubHoldsUntilItsGateSaysWhatIsAllowed(t *testing.T) {
 		s.Expect(write).NotTo(ContainSubstring("Environment"))
 	}
 }
+
+func TestEnvironmentWakesItsRollout(t *testing.T) {
+	s := &environments{testEnv: open(t, shopWith(fixture.MakeRollout("shop").Environment("prod"), "1.0.0",
+		fixture.MakeRollout("staging").Obj(), fixture.MakeEnvironment("staging").Obj())...)}
+	s.knows("1.0.0")
+	s.stagingHas()
+	s.play(t, testPlane.RESTConfig())
+	said := func() string { return s.condition("shop", v1alpha1.GatesPassingCondition).Message }
+	s.Eventually(said).Should(ContainSubstring("Environment prod, which spec.environmentRef names, does not exist"))
+	s.Add(production().Of("shop").Observed().Obj())
+	s.Eventually(said).Should(Equal("1.0.0: waits for staging, which has no release yet"))
+	s.stagingHas(there("1.0.0").Succeeded())
+	s.prodHasSeen()
+	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying})
+}

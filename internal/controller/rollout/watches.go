@@ -29,6 +29,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -52,7 +53,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	if r.Shard.AllRollouts != nil && r.Shard.TakesUnlabelled() {
 		// Objects that named a Rollout of another instance may now name none.
 		build = build.WatchesRawSource(source.Kind[client.Object](r.Shard.AllRollouts, &v1alpha1.Rollout{},
-			&handler.EnqueueRequestForObject{}, onlyDeleted()))
+			&handler.EnqueueRequestForObject{}, shard.OnlyDeleted()))
 	}
 	built, err := build.
 		WatchesRawSource(r.wakeups.source()).
@@ -74,15 +75,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	}
 	r.helm.cache, r.helm.watch = mgr.GetCache(), built.Watch
 	return nil
-}
-
-// onlyDeleted passes only delete events.
-func onlyDeleted() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
 }
 
 // index adds the indexes of what is gathered, and of what the watches look up.

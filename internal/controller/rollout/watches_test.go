@@ -23,6 +23,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cache"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/schedule"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
@@ -63,6 +64,8 @@ func (s *testEnv) setUp(t *testing.T, user *rest.Config, events *fixture.Events,
 		r.Metadata = imageinfo.New(s.counted(registries.Read), registries.List, logr.Discard())
 	}
 	s.Expect(r.SetupWithManager(s.Ctx, mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
+	s.Expect(gather.IndexEnvironments(s.Ctx, mgr.GetFieldIndexer())).To(Succeed())
+	s.Expect(r.WatchEnvironments()).To(Succeed())
 	s.Expect(schedule.IndexGatesByOwner(s.Ctx, mgr.GetFieldIndexer())).To(Succeed())
 	for _, cluster := range []bool{false, true} {
 		r := &schedule.Reconciler{Client: mgr.GetClient(), Events: events, Now: s.Clock.Now, Cluster: cluster, Shard: shard}
