@@ -22,7 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -110,6 +112,14 @@ func TestCachesKeepNoMoreThanIsRead(t *testing.T) {
 	keptCheck.Labels = map[string]string{"app": "shop"}
 	keptCheck.Finalizers = []string{"finalizers.fluxcd.io"}
 
+	infos := []environmentsv1.EnvironmentInfo{{Environment: "shop", History: []v1alpha1.DeploymentHistoryEntry{fixture.MakeEntry("1.0.0").Obj()}}}
+	said := environmentsv1.Release{Tag: "1.0.0", State: v1alpha1.BakeSucceeded}
+	fullEnvironment := laden(fixture.MakeEnvironment("shop").After("staging").Says(said).Obj()).(*environmentsv1.Environment)
+	fullEnvironment.Status.EnvironmentInfos = infos
+	keptEnvironment := fixture.MakeEnvironment("shop").After("staging").Says(said).Obj()
+	keptEnvironment.Labels, keptEnvironment.Finalizers = keptCheck.Labels, keptCheck.Finalizers
+	keptEnvironment.Annotations = map[string]string{environment.InfosAnnotation: environment.Digest(infos)}
+
 	keptPolicy, keptScan := fixture.MakePolicy("shop").Latest("1.0.0").Obj(), fixture.MakeScan("shop").Found("1.0.0").Obj()
 	keptPolicy.Status.ObservedGeneration, keptScan.Status.ObservedGeneration = 0, 0
 	allIsWell(keptPolicy.Status.Conditions)
@@ -123,6 +133,7 @@ func TestCachesKeepNoMoreThanIsRead(t *testing.T) {
 		{fullScan, keptScan},
 		{laden(excluding("^main-")), excluding("^main-")},
 		{fullCheck, keptCheck},
+		{fullEnvironment, keptEnvironment},
 	} {
 		tt.kept.SetResourceVersion("7")
 		tt.kept.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -26,7 +27,7 @@ func lenientDecoder(t *testing.T) (decoder, *runtime.Scheme) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		v1alpha1.AddToScheme, sourcev1.AddToScheme, kustomizev1.AddToScheme, imagev1.AddToScheme, helmv2.AddToScheme,
+		v1alpha1.AddToScheme, environmentsv1.AddToScheme, sourcev1.AddToScheme, kustomizev1.AddToScheme, imagev1.AddToScheme, helmv2.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -93,6 +94,7 @@ func examples() []client.Object {
 		fixture.MakeRepository("odd").DrivenBy("shop").Tag("1.0.0").Obj(),
 		fixture.MakeKustomization("odd").DrivenBy("shop", "VERSION").Substitute("TIER", "gold").Obj(),
 		fixture.MakeHelmRelease("odd").Obj(),
+		fixture.MakeEnvironment("odd").After("staging", fixture.Soak(1)).Obj(),
 	}
 }
 
