@@ -326,7 +326,7 @@ func (d *Decision) grounds(in Input) string {
 	if in.Rollout.UnblocksFailed() && needsUnblock(in, d.Candidates) {
 		text += pastFailure
 	}
-	return text + pastEnvironments(in, d.Release)
+	return text + ofEnvironments(in, d.Release)
 }
 
 // supersedeBelow holds the eligible candidates below index i, because the one at i is

@@ -4,6 +4,7 @@ package promotion
 
 import (
 	"fmt"
+	"slices"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -19,6 +20,31 @@ func bypassesUpstreams(in Input, release v1alpha1.VersionInfo) bool {
 		}
 	}
 	return false
+}
+
+// ofEnvironments says what the Environments had to do with the promotion of a release, as
+// the end of a message.
+func ofEnvironments(in Input, release v1alpha1.VersionInfo) string {
+	return unchecked(in, release) + pastEnvironments(in, release)
+}
+
+// unchecked says which upstreams have proven the release without a HealthCheck: Flux
+// applied it there, and nothing else was asked. It is empty if there are none.
+func unchecked(in Input, release v1alpha1.VersionInfo) string {
+	var names []string
+	for _, e := range in.Upstreams.Environments {
+		for _, u := range e.Upstreams {
+			said, _ := e.recognize(u, release)
+			applied := said != nil && said.State == v1alpha1.BakeSucceeded && said.Evidence == environmentsv1.EvidenceApplied
+			if u.Type != environmentsv1.Parallel && applied && !slices.Contains(names, u.Environment) {
+				names = append(names, u.Environment)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; no HealthCheck was asked in " + truncate.List(names)
 }
 
 // pastEnvironments says who has let a release go past the Environments, and why, as the
