@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
@@ -85,6 +86,15 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// ReadyReason returns why an Environment can be used or cannot; empty if its controller
+// has not said so yet.
+func ReadyReason(e *environmentsv1.Environment) string {
+	if ready := apimeta.FindStatusCondition(e.Status.Conditions, v1alpha1.ReadyCondition); ready != nil {
+		return ready.Reason
+	}
+	return ""
 }
 
 // Same reports whether two records say the same. How long the current release has been

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,17 +52,10 @@ func saysOtherwise() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*environmentsv1.Environment), e.ObjectNew.(*environmentsv1.Environment)
 		return before.Generation != after.Generation ||
-			before.Status.ObservedGeneration == 0 && after.Status.ObservedGeneration != 0 || readyReason(before) != readyReason(after) ||
+			before.Status.ObservedGeneration == 0 && after.Status.ObservedGeneration != 0 || environment.ReadyReason(before) != environment.ReadyReason(after) ||
 			before.Annotations[environment.InfosAnnotation] != after.Annotations[environment.InfosAnnotation] ||
 			!equality.Semantic.DeepEqual(before.Status.Releases, after.Status.Releases)
 	}}
-}
-
-func readyReason(e *environmentsv1.Environment) string {
-	if ready := apimeta.FindStatusCondition(e.Status.Conditions, v1alpha1.ReadyCondition); ready != nil {
-		return ready.Reason
-	}
-	return ""
 }
 
 // historyChanged passes a Rollout if its spec or its history has changed.

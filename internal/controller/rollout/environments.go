@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -16,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/environment"
 )
 
 // +kubebuilder:rbac:groups=environments.kuberik.com,resources=environments,verbs=get;list;watch
@@ -42,15 +41,8 @@ func rolloutOfEnvironment(_ context.Context, e client.Object) []reconcile.Reques
 func upstreamsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*environmentsv1.Environment), e.ObjectNew.(*environmentsv1.Environment)
-		return before.Generation != after.Generation || usable(before) != usable(after) ||
+		return before.Generation != after.Generation || environment.ReadyReason(before) != environment.ReadyReason(after) ||
 			!equality.Semantic.DeepEqual(before.Status.Upstreams, after.Status.Upstreams) ||
 			!equality.Semantic.DeepEqual(before.Status.RolloutGateRef, after.Status.RolloutGateRef)
 	}}
-}
-
-func usable(e *environmentsv1.Environment) string {
-	if ready := apimeta.FindStatusCondition(e.Status.Conditions, v1alpha1.ReadyCondition); ready != nil {
-		return ready.Reason
-	}
-	return ""
 }
