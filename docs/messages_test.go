@@ -38,6 +38,7 @@ var quietPackages = map[string]string{
 	"internal/artifact":           "it is for make push-artifact, and no part of the controller",
 	"internal/pipeline":           "the command line says it to its user",
 	"internal/health/changes":     logs + "a kind cannot be watched; its objects are looked at in intervals",
+	"internal/report":             "no controller reads or writes reports yet",
 	"internal/registry/imageinfo": logs + "metadata of a release cannot be read",
 	"internal/flux/notify":        logs + "Flux events cannot be delivered; promotions go on, and rollout_notifications_dropped_total counts what is lost",
 	"internal/lint":               "the command line prints it; docs/cli/lint.md has a section for each rule",

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+)
+
+const (
+	// suffix is that of the keys in a Secret that hold public keys, as in the Secrets that
+	// Flux verifies signatures with.
+	suffix = ".pub"
+	// mostKeys is how many keys a Secret may have: one for each cluster, and a second one
+	// while it is replaced.
+	mostKeys = 64
+)
+
+var (
+	errAlgorithm = errors.New("it is neither an Ed25519 key nor an ECDSA key on the curve P-256")
+	errSignature = errors.New("the signature is not by this key")
+)
+
+// SigningKey is the private key of a cluster. Its zero value signs nothing.
+type SigningKey struct {
+	private crypto.Signer
+	id      string
+}
+
+// ParseSigningKey reads a private key in PEM, in the form PKCS#8. Its errors quote nothing
+// of it.
+func ParseSigningKey(text []byte) (SigningKey, error) {
+	der, err := block(text, "PRIVATE KEY")
+	if err != nil {
+		return SigningKey{}, err
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(der)
+	if err != nil {
+		return SigningKey{}, errors.New("its content is not a key of the form PKCS#8")
+	}
+	private, ok := parsed.(crypto.Signer)
+	if !ok {
+		return SigningKey{}, errAlgorithm
+	}
+	id, err := idOf(private.Public())
+	if err != nil {
+		return SigningKey{}, err
+	}
+	return SigningKey{private: private, id: id}, nil
+}
+
+// Sign signs with no source of randomness: so the same content has the same signature.
+func (k SigningKey) Sign(_ context.Context, data []byte) ([]byte, error) {
+	switch key := k.private.(type) {
+	case ed25519.PrivateKey:
+		return ed25519.Sign(key, data), nil
+	case *ecdsa.PrivateKey:
+		sum := sha256.Sum256(data)
+		return key.Sign(nil, sum[:], crypto.SHA256) //nolint:wrapcheck // Sign says what was to be done
+	default:
+		return nil, errors.New("there is no key")
+	}
+}
+
+// KeyID returns the fingerprint of the public key, in the form of OpenSSH.
+func (k SigningKey) KeyID() (string, error) { return k.id, nil }
+
+// String returns the fingerprint: nobody prints a private key by mistake.
+func (k SigningKey) String() string { return k.id }
+
+// GoString is String.
+func (k SigningKey) GoString() string { return k.id }
+
+// Trusted returns the public key, for reports that the cluster has written itself.
+func (k SigningKey) Trusted() TrustedKeys {
+	keys := TrustedKeys{name: "this cluster"}
+	if k.private != nil {
+		keys.keys = []publicKey{{key: k.private.Public(), id: k.id}}
+	}
+	return keys
+}
+
+// TrustedKeys are the public keys of other clusters. A report that one of them has signed
+// is trusted. Its zero value trusts nothing.
+type TrustedKeys struct {
+	name string
+	keys []publicKey
+}
+
+// ParseTrustedKeys reads the data of a Secret: each public key, in PEM, under a key that
+// ends in ".pub". Other keys are ignored. Name is what messages call the Secret. One key
+// that cannot be read is an error: its reports would be refused without a word about it.
+func ParseTrustedKeys(name string, data map[string][]byte) (TrustedKeys, error) {
+	trusted := TrustedKeys{name: name}
+	for _, entry := range slices.Sorted(maps.Keys(data)) {
+		if !strings.HasSuffix(entry, suffix) {
+			continue
+		}
+		key, err := parsePublicKey(data[entry])
+		if err != nil {
+			return TrustedKeys{}, fmt.Errorf("read %s of %s: %w", entry, name, err)
+		}
+		if !slices.ContainsFunc(trusted.keys, func(known publicKey) bool { return known.id == key.id }) {
+			trusted.keys = append(trusted.keys, key)
+		}
+	}
+	switch {
+	case len(trusted.keys) == 0:
+		return TrustedKeys{}, fmt.Errorf("%s has no public key: add one in PEM as NAME%s", name, suffix)
+	case len(trusted.keys) > mostKeys:
+		return TrustedKeys{}, fmt.Errorf("%s has %d public keys, and only %d are read", name, len(trusted.keys), mostKeys)
+	}
+	return trusted, nil
+}
+
+func (k TrustedKeys) verifiers() []dsse.Verifier {
+	var all []dsse.Verifier
+	for _, key := range k.keys {
+		all = append(all, key)
+	}
+	return all
+}
+
+// publicKey verifies signatures.
+type publicKey struct {
+	key crypto.PublicKey
+	id  string
+}
+
+func parsePublicKey(text []byte) (publicKey, error) {
+	der, err := block(text, "PUBLIC KEY")
+	if err != nil {
+		return publicKey{}, err
+	}
+	key, err := x509.ParsePKIXPublicKey(der)
+	if err != nil {
+		return publicKey{}, errors.New("its content is not a public key of the form PKIX")
+	}
+	id, err := idOf(key)
+	return publicKey{key: key, id: id}, err
+}
+
+// Verify returns an error if the signature is not by this key.
+func (k publicKey) Verify(_ context.Context, data, signature []byte) error {
+	good := false
+	switch key := k.key.(type) {
+	case ed25519.PublicKey:
+		good = ed25519.Verify(key, data, signature)
+	case *ecdsa.PublicKey:
+		sum := sha256.Sum256(data)
+		good = ecdsa.VerifyASN1(key, sum[:], signature)
+	}
+	if !good {
+		return errSignature
+	}
+	return nil
+}
+
+// KeyID returns the fingerprint. A signature that names another one is not verified.
+func (k publicKey) KeyID() (string, error) { return k.id, nil }
+
+// Public returns the key itself.
+func (k publicKey) Public() crypto.PublicKey { return k.key }
+
+// block returns the content of a text that is one PEM block of a type.
+func block(text []byte, want string) ([]byte, error) {
+	found, rest := pem.Decode(text)
+	switch {
+	case found == nil:
+		return nil, fmt.Errorf("it is not a %s in PEM", want)
+	case found.Type != want:
+		return nil, fmt.Errorf("it is a PEM block %s, not %s: convert it with openssl pkey", quoted(found.Type), quoted(want))
+	case len(bytes.TrimSpace(rest)) > 0:
+		return nil, errors.New("there is more than one PEM block: write each key under a name of its own")
+	}
+	return found.Bytes, nil
+}
+
+// idOf returns the fingerprint of a key, if it is of a kind that is used.
+func idOf(key crypto.PublicKey) (string, error) {
+	switch k := key.(type) {
+	case ed25519.PublicKey:
+	case *ecdsa.PublicKey:
+		if k.Curve != elliptic.P256() {
+			return "", errAlgorithm
+		}
+	default:
+		return "", errAlgorithm
+	}
+	id, err := dsse.SHA256KeyID(key)
+	if err != nil {
+		return "", fmt.Errorf("compute the fingerprint: %w", err)
+	}
+	return id, nil
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+)
+
+// Tag returns the tag at which the report of a Rollout is stored. No two Rollouts of a
+// cluster have the same one: no namespace has a dot, and no name has an underscore.
+func Tag(namespace, rollout string) string {
+	const longest, digits = 128, 32
+	tag := namespace + "." + rollout
+	if len(tag) <= longest {
+		return tag
+	}
+	sum := sha256.Sum256([]byte(tag))
+	return tag[:longest-digits-1] + "_" + hex.EncodeToString(sum[:])[:digits]
+}
+
+// Sequence returns the number of a report after the previous one, which is 0 for none. It
+// is higher than each before, even if the cluster has forgotten them, as long as its clock
+// is not set back by more than the time between them.
+func Sequence(previous int64, now time.Time) int64 {
+	return max(previous+1, now.Unix())
+}
