@@ -29,7 +29,7 @@ import (
 // request.
 type access struct {
 	transport *http.Transport
-	login     remote.Option
+	keychain  authn.Keychain
 }
 
 // options returns the options for requests without retries: the caller tries again later.
@@ -38,8 +38,15 @@ func (a access) options(ctx context.Context) []remote.Option {
 		remote.WithContext(ctx),
 		remote.WithTransport(bounded{a.transport}),
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
-		remote.WithUserAgent("rollout-controller"),
-		a.login,
+		remote.WithUserAgent(userAgent),
+		remote.WithAuthFromKeychain(a.keychain),
+	}
+}
+
+// hangUp closes the connections, unless others use them, too.
+func (r *Reader) hangUp(a access) {
+	if a.transport != r.transport {
+		a.transport.CloseIdleConnections()
 	}
 }
 
@@ -62,9 +69,12 @@ func (r *Reader) access(ctx context.Context, repository *imagev1.ImageRepository
 	if proxy != nil {
 		a.transport.Proxy = http.ProxyURL(proxy)
 	}
-	a.login, err = r.login(ctx, repository, image, proxy)
+	a.keychain, err = r.login(ctx, repository, image, proxy)
 	return a, err
 }
+
+// userAgent is how the controller names itself to registries.
+const userAgent = "rollout-controller"
 
 // silence is how long a connection may be idle before it is checked, and how long the
 // answer to this check may take. Many requests share a connection.
@@ -114,7 +124,7 @@ func (r *Reader) proxy(ctx context.Context, repository *imagev1.ImageRepository)
 
 // login uses the pull secrets if there are any, else the cloud provider, else the
 // credentials of the controller itself.
-func (r *Reader) login(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository, proxy *url.URL) (remote.Option, error) {
+func (r *Reader) login(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository, proxy *url.URL) (authn.Keychain, error) {
 	pull, err := r.pullSecrets(ctx, repository)
 	if err != nil {
 		return nil, err
@@ -124,7 +134,7 @@ func (r *Reader) login(ctx context.Context, repository *imagev1.ImageRepository,
 		if err != nil {
 			return nil, fmt.Errorf("use the pull secrets: %w", err)
 		}
-		return remote.WithAuthFromKeychain(dockerHub{keychain}), nil
+		return dockerHub{keychain}, nil
 	}
 	byProvider := repository.Spec.SecretRef == nil && cloud(repository)
 	switch {
@@ -134,9 +144,9 @@ func (r *Reader) login(ctx context.Context, repository *imagev1.ImageRepository,
 	case byProvider:
 		return r.providerLogin(ctx, repository, image, proxy)
 	case r.NoOwnCredentials:
-		return remote.WithAuth(authn.Anonymous), nil
+		return fixed{authn.Anonymous}, nil
 	}
-	return remote.WithAuthFromKeychain(authn.DefaultKeychain), nil
+	return authn.DefaultKeychain, nil
 }
 
 func cloud(repository *imagev1.ImageRepository) bool {
@@ -146,7 +156,7 @@ func cloud(repository *imagev1.ImageRepository) bool {
 // providerLogin requests a token from the cloud provider as the controller. Tokens for a
 // ServiceAccount in the ImageRepository's namespace would need the right to create tokens
 // for every ServiceAccount of the cluster.
-func (r *Reader) providerLogin(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository, proxy *url.URL) (remote.Option, error) {
+func (r *Reader) providerLogin(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository, proxy *url.URL) (authn.Keychain, error) {
 	if repository.Spec.ServiceAccountName != "" {
 		return nil, fmt.Errorf("%w: spec.provider %s with spec.serviceAccountName is not supported here; "+
 			"give that ServiceAccount imagePullSecrets, or let the controller itself log in",
@@ -162,7 +172,7 @@ func (r *Reader) providerLogin(ctx context.Context, repository *imagev1.ImageRep
 	if err != nil {
 		return nil, fmt.Errorf("log in by spec.provider %s: %w", repository.Spec.Provider, err)
 	}
-	return remote.WithAuth(login), nil
+	return fixed{login}, nil
 }
 
 // pullSecrets returns the Secrets of spec.secretRef and of the ServiceAccount, in this
@@ -210,6 +220,12 @@ func unread(kind, namespace, name string, err error) error {
 	}
 	return fmt.Errorf("read %s %s/%s: %w", kind, namespace, name, err)
 }
+
+// fixed is one login for everything.
+type fixed struct{ authn.Authenticator }
+
+// Resolve returns the login.
+func (f fixed) Resolve(authn.Resource) (authn.Authenticator, error) { return f.Authenticator, nil }
 
 // dockerHub finds logins for Docker Hub by each of its names.
 type dockerHub struct{ authn.Keychain }

@@ -15,7 +15,6 @@ import (
 	"github.com/fluxcd/pkg/cache"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -133,11 +132,7 @@ func (r *Reader) call(ctx context.Context, repository *imagev1.ImageRepository, 
 	if err != nil {
 		return nil, nil, fmt.Errorf("prepare the requests: %w", err)
 	}
-	return puller, func() {
-		if access.transport != r.transport {
-			access.transport.CloseIdleConnections()
-		}
-	}, nil
+	return puller, func() { r.hangUp(access) }, nil
 }
 
 func reference(image Image, insecure bool) (name.Reference, error) {
@@ -164,8 +159,7 @@ func scheme(insecure bool) []name.Option {
 
 // classify wraps a definite negative answer of the registry in ErrNotFound.
 func classify(err error) error {
-	var answer *transport.Error
-	if errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound {
+	if missing(err) {
 		return fmt.Errorf("%w: %w", ErrNotFound, err)
 	}
 	return err

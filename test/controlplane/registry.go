@@ -39,6 +39,19 @@ func (c *ControlPlane) newRegistry() (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openRegistry(port)
+}
+
+// OpenRegistry returns a registry without a control plane. GoAway ends it.
+func OpenRegistry() (*Registry, error) {
+	port, err := FreePort()
+	if err != nil {
+		return nil, err
+	}
+	return openRegistry(port)
+}
+
+func openRegistry(port int) (*Registry, error) {
 	r := &Registry{
 		host:    address(port),
 		content: registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true)),

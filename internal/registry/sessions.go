@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+// mostSessions is how many sessions are kept. There is one for each repository and login.
+const mostSessions = 256
+
+// sessions are the logins to registries that still hold. While a release waits, its
+// reports are looked at again and again: without a session, each look would need one or
+// two requests more, to find out how to log in. The zero value is ready for use.
+type sessions struct {
+	mu   sync.Mutex
+	kept map[session]http.RoundTripper
+}
+
+// session is what a login is good for. Those who have the same login have the same rights.
+type session struct {
+	repository, scheme, scope string
+	login                     [sha256.Size]byte
+}
+
+func (s *sessions) get(key session) http.RoundTripper {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept[key]
+}
+
+func (s *sessions) keep(key session, transport http.RoundTripper) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept == nil {
+		s.kept = map[session]http.RoundTripper{}
+	}
+	for other := range s.kept {
+		if len(s.kept) < mostSessions {
+			break
+		}
+		delete(s.kept, other)
+	}
+	s.kept[key] = transport
+}
+
+func (s *sessions) drop(key session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.kept, key)
+}
+
+// request is what is asked of a registry, with options that contain the login.
+type request func(ctx context.Context, tag name.Tag, options []remote.Option) error
+
+// ask logs in to the registry of a place, unless a session is left, and asks. If the
+// registry does not accept the session any longer, it logs in once more.
+func (r *Reports) ask(ctx context.Context, place Place, scope string, do request) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	tag, err := place.reference()
+	if err != nil {
+		return err
+	}
+	access, err := r.access(ctx, place, tag.Repository)
+	if err != nil {
+		return err
+	}
+	defer r.reader.hangUp(access)
+	login, key, err := logins(ctx, access, tag.Repository, scope)
+	if err != nil {
+		return err
+	}
+	if access.transport != r.reader.transport { // its connections end here
+		return classifyReport(logInAndAsk(ctx, access, login, tag, scope, do, func(http.RoundTripper) {}))
+	}
+	if kept := r.sessions.get(key); kept != nil {
+		if err := do(ctx, tag, within(ctx, kept)); answered(err) {
+			return classifyReport(err)
+		}
+		r.sessions.drop(key)
+	}
+	return classifyReport(logInAndAsk(ctx, access, login, tag, scope, do, func(t http.RoundTripper) { r.sessions.keep(key, t) }))
+}
+
+func logInAndAsk(ctx context.Context, access access, login authn.Authenticator, tag name.Tag, scope string, do request, keep func(http.RoundTripper)) error {
+	answers := transport.NewUserAgent(reportAnswers{access.transport}, userAgent)
+	opened, err := transport.NewWithContext(ctx, tag.Registry, login, answers, []string{tag.Scope(scope)})
+	if err != nil {
+		return fmt.Errorf("log in: %w", err)
+	}
+	err = do(ctx, tag, within(ctx, opened))
+	if answered(err) {
+		keep(opened)
+	}
+	return err
+}
+
+// within returns the options for requests in a session, without retries: the caller tries
+// again later.
+func within(ctx context.Context, session http.RoundTripper) []remote.Option {
+	return []remote.Option{
+		remote.WithContext(ctx), remote.WithTransport(session), remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
+	}
+}
+
+// logins returns the login to a repository, and the session that it opens.
+func logins(ctx context.Context, access access, repository name.Repository, scope string) (authn.Authenticator, session, error) {
+	login, err := authn.Resolve(ctx, access.keychain, repository)
+	if err != nil {
+		return nil, session{}, fmt.Errorf("find the login: %w", err)
+	}
+	config, err := authn.Authorization(ctx, login)
+	if err != nil {
+		return nil, session{}, fmt.Errorf("find the login: %w", err)
+	}
+	text, err := json.Marshal(config)
+	if err != nil {
+		return nil, session{}, fmt.Errorf("find the login: %w", err)
+	}
+	return login, session{
+		repository: repository.Name(), scheme: repository.Scheme(), scope: scope, login: sha256.Sum256(text),
+	}, nil
+}
+
+// missing reports whether the registry does not have what was asked for.
+func missing(err error) bool {
+	var answer *transport.Error
+	return errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound
+}
+
+// answered reports whether the session is good for the next request. Otherwise the reason
+// may be that the registry has changed how to reach it or how to log in.
+func answered(err error) bool {
+	var busy *Busy
+	return err == nil || missing(err) || errors.As(err, &busy) || errors.Is(err, ErrNotReport) || errors.Is(err, errTooLarge)
+}
+
+// unclear reports whether another request may have a better answer: some registries do
+// not answer HEAD as they should, and such an answer has no text.
+func unclear(err error) bool {
+	var busy *Busy
+	return !missing(err) && !errors.As(err, &busy) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+func classifyReport(err error) error {
+	var busy *Busy
+	switch {
+	case errors.As(err, &busy):
+		return busy
+	case errors.Is(err, errTooLarge):
+		return fmt.Errorf("%w: %w", ErrNotReport, err)
+	}
+	return classify(err)
+}
