@@ -3,9 +3,11 @@
 package registry
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -30,21 +32,44 @@ func (b *Busy) Error() string {
 	return text
 }
 
-// reportAnswers limits the size of answers, and finds those that ask to wait.
-type reportAnswers struct{ http.RoundTripper }
+// errLoggedOut means that a session has ended.
+var errLoggedOut = errors.New("the registry does not accept the login of before")
 
-func (a reportAnswers) RoundTrip(request *http.Request) (*http.Response, error) {
+// reportAnswers limits the size of answers, and finds those that ask to wait or to log in.
+type reportAnswers struct {
+	http.RoundTripper
+	// refused is set by an answer that asks to log in.
+	refused atomic.Bool
+	// kept is set once others use the session. Then it must not change any more: to renew
+	// its token is not safe while others use it, and it would grow with each scope that the
+	// registry asks for.
+	kept atomic.Bool
+}
+
+func (a *reportAnswers) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := a.RoundTripper.RoundTrip(request)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it is the transport's
 	}
-	switch response.StatusCode {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	if err := a.rejects(response); err != nil {
 		_ = response.Body.Close()
-		return nil, &Busy{Status: response.StatusCode, After: retryAfter(response.Header)}
+		return nil, err
 	}
 	response.Body = &counted{ReadCloser: response.Body, bytes: mostOfReport, parts: partsOfImage}
 	return response, nil
+}
+
+func (a *reportAnswers) rejects(response *http.Response) error {
+	switch response.StatusCode {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return &Busy{Status: response.StatusCode, After: retryAfter(response.Header)}
+	case http.StatusUnauthorized:
+		a.refused.Store(true)
+		if a.kept.Load() {
+			return errLoggedOut
+		}
+	}
+	return nil
 }
 
 // retryAfter returns for how long a registry asks to wait. If it names a time, that is

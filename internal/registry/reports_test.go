@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -304,30 +305,118 @@ func TestReportsWithoutAnImageRepository(t *testing.T) {
 	b.Expect(err).To(MatchError(ContainSubstring("get ImageRepository registry/missing")))
 }
 
+// TestTokensOfARegistry: most registries want a token, which ends after some minutes.
+func TestTokensOfARegistry(t *testing.T) {
+	b := openBus(t)
+	var asked []string
+	tokens, valid := 0, ""
+	b.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/token":
+			asked = append(asked, "token "+r.URL.Query().Get("scope"))
+			tokens++
+			valid = fmt.Sprint("token-", tokens)
+			_, _ = fmt.Fprintf(w, `{"token":%q}`, valid)
+		case r.Header.Get("Authorization") != "Bearer "+valid:
+			asked = append(asked, "refused "+r.Method)
+			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="%s/token",service="registry",scope="scope-%d"`, b.server.URL, tokens))
+			w.WriteHeader(http.StatusUnauthorized)
+		default:
+			asked = append(asked, r.Method)
+			b.registry.ServeHTTP(w, r)
+		}
+	})
+	requests := func(do func()) []string {
+		asked = nil
+		do()
+		return asked
+	}
+	b.place.Repository = b.host() + "/promotions"
+	digest, _ := b.push("x", "")
+	look := func() { _, _, _ = b.pull(digest) }
+	b.Expect(requests(look)).To(Equal([]string{"refused GET", "token repository:promotions:pull", "HEAD"}))
+	b.Expect(requests(look)).To(Equal([]string{"HEAD"}))
+	valid = "another" // it has expired
+	b.Expect(requests(look)).To(Equal([]string{"refused HEAD", "refused GET", "token repository:promotions:pull", "HEAD"}))
+	b.Expect(requests(look)).To(Equal([]string{"HEAD"}))
+}
+
 func TestLoginIsRepeatedWhenTheRegistryForgetsIt(t *testing.T) {
 	b := openBus(t)
-	handler := http.Handler(b.registry)
-	b.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) })
-	b.place.Repository = b.host() + "/promotions/staging-eu"
-	digest, _ := b.push("x", "")
-	_, _, _ = b.pull(digest)
-
-	once := false
-	handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !once && r.Method == http.MethodHead {
-			once = true
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		if !once {
+	var asked []string
+	refuse := false
+	b.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.Path)
+		if refuse {
+			refuse = false
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
 		b.registry.ServeHTTP(w, r)
 	})
-	_, got, requests := b.pull(digest)
+	b.place.Repository = b.host() + "/promotions"
+	digest, _ := b.push("x", "")
+	_, _, _ = b.pull(digest)
+	asked, refuse = nil, true
+	_, got, _ := b.pull(digest)
 	b.Expect(got).To(Equal(digest))
-	b.Expect(requests).To(BeNumerically("<=", 3))
+	manifest := "HEAD /v2/promotions/manifests/shop.shop"
+	b.Expect(asked).To(Equal([]string{manifest, "GET /v2/", manifest}))
+}
+
+func TestManyLookAtOnceWhileTokensEnd(t *testing.T) {
+	b := openBus(t)
+	var number atomic.Int64
+	b.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/token":
+			_, _ = fmt.Fprintf(w, `{"token":"token-%d","refresh_token":"again"}`, number.Add(1))
+		case r.URL.Path == "/v2/" || number.Load()%10 == 0 && r.Method == http.MethodHead:
+			number.Add(1)
+			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="%s/token",service="registry"`, b.server.URL))
+			w.WriteHeader(http.StatusUnauthorized)
+		default:
+			number.Add(1)
+			b.registry.ServeHTTP(w, r)
+		}
+	})
+	b.place.Repository = b.host() + "/promotions"
+	digest, _ := b.push("x", "")
+	errs := make(chan error)
+	for range 8 {
+		go func() {
+			var all error
+			for range 20 {
+				_, err := b.reports.Pull(context.Background(), b.place, digest)
+				all = errors.Join(all, err)
+			}
+			errs <- all
+		}()
+	}
+	for range 8 {
+		b.Expect(<-errs).NotTo(HaveOccurred())
+	}
+}
+
+// TestRegistryIsNotAskedAgain: the caller decides when to try again.
+func TestRegistryIsNotAskedAgain(t *testing.T) {
+	b := openBus(t)
+	requests, broken := 0, false
+	b.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests++
+		if broken {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		b.registry.ServeHTTP(w, r)
+	})
+	b.place.Repository = b.host() + "/promotions"
+	_, _ = b.push("x", "")
+	_, _, _ = b.pull("")
+	requests, broken = 0, true
+	_, err := b.reports.Pull(t.Context(), b.place, "")
+	b.Expect(err).To(MatchError(ContainSubstring("500")))
+	b.Expect(requests).To(Equal(1))
 }
 
 func TestPasswordIsChanged(t *testing.T) {

@@ -64,8 +64,7 @@ func (s *sessions) drop(key session) {
 // request is what is asked of a registry, with options that contain the login.
 type request func(ctx context.Context, tag name.Tag, options []remote.Option) error
 
-// ask logs in to the registry of a place, unless a session is left, and asks. If the
-// registry does not accept the session any longer, it logs in once more.
+// ask logs in to the registry of a place, unless a session is left, and asks.
 func (r *Reports) ask(ctx context.Context, place Place, scope string, do request) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -83,28 +82,48 @@ func (r *Reports) ask(ctx context.Context, place Place, scope string, do request
 		return err
 	}
 	if access.transport != r.reader.transport { // its connections end here
-		return classifyReport(logInAndAsk(ctx, access, login, tag, scope, do, func(http.RoundTripper) {}))
+		_, err := logInAndAsk(ctx, access, login, tag, scope, do)
+		return classifyReport(err)
 	}
-	if kept := r.sessions.get(key); kept != nil {
-		if err := do(ctx, tag, within(ctx, kept)); answered(err) {
-			return classifyReport(err)
-		}
-		r.sessions.drop(key)
-	}
-	return classifyReport(logInAndAsk(ctx, access, login, tag, scope, do, func(t http.RoundTripper) { r.sessions.keep(key, t) }))
+	return classifyReport(r.askWithin(ctx, key, tag, do, func() (http.RoundTripper, error) {
+		return logInAndAsk(ctx, access, login, tag, scope, do)
+	}))
 }
 
-func logInAndAsk(ctx context.Context, access access, login authn.Authenticator, tag name.Tag, scope string, do request, keep func(http.RoundTripper)) error {
-	answers := transport.NewUserAgent(reportAnswers{access.transport}, userAgent)
-	opened, err := transport.NewWithContext(ctx, tag.Registry, login, answers, []string{tag.Scope(scope)})
-	if err != nil {
-		return fmt.Errorf("log in: %w", err)
+// askWithin asks in the session of a key. If there is none, or if the registry does not
+// accept it any longer, logIn asks, and returns the next session.
+func (r *Reports) askWithin(ctx context.Context, key session, tag name.Tag, do request, logIn func() (http.RoundTripper, error)) error {
+	if kept := r.sessions.get(key); kept != nil {
+		err := do(ctx, tag, within(ctx, kept))
+		if answered(err) {
+			return err
+		}
+		r.sessions.drop(key)
+		if !errors.Is(err, errLoggedOut) {
+			return err
+		}
 	}
-	err = do(ctx, tag, within(ctx, opened))
-	if answered(err) {
-		keep(opened)
+	opened, err := logIn()
+	if opened != nil {
+		r.sessions.keep(key, opened)
 	}
 	return err
+}
+
+// logInAndAsk returns the session, if it is good for further requests.
+func logInAndAsk(ctx context.Context, access access, login authn.Authenticator, tag name.Tag, scope string, do request) (http.RoundTripper, error) {
+	answers := &reportAnswers{RoundTripper: access.transport}
+	opened, err := transport.NewWithContext(ctx, tag.Registry, login, transport.NewUserAgent(answers, userAgent), []string{tag.Scope(scope)})
+	if err != nil {
+		return nil, fmt.Errorf("log in: %w", err)
+	}
+	answers.refused.Store(false) // that was how to log in
+	err = do(ctx, tag, within(ctx, opened))
+	if !answered(err) || answers.refused.Load() {
+		return nil, err
+	}
+	answers.kept.Store(true)
+	return opened, err
 }
 
 // within returns the options for requests in a session, without retries: the caller tries
@@ -151,7 +170,11 @@ func answered(err error) bool {
 // not answer HEAD as they should, and such an answer has no text.
 func unclear(err error) bool {
 	var busy *Busy
-	return !missing(err) && !errors.As(err, &busy) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	switch {
+	case missing(err), errors.As(err, &busy), errors.Is(err, errLoggedOut):
+		return false
+	}
+	return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
 func classifyReport(err error) error {
