@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package registry reads the metadata of images and their tags from OCI registries, with
-// the credentials that Flux uses for the same repository.
+// the credentials that Flux uses for the same repository. It also stores and reads the
+// signed reports of environments.
 package registry
 
 import (

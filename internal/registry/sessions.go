@@ -64,61 +64,57 @@ func (s *sessions) drop(key session) {
 // request is what is asked of a registry, with options that contain the login.
 type request func(ctx context.Context, tag name.Tag, options []remote.Option) error
 
+// endpoint is a place, and how it is reached.
+type endpoint struct {
+	access  access
+	login   authn.Authenticator
+	tag     name.Tag
+	session session
+}
+
 // ask logs in to the registry of a place, unless a session is left, and asks.
 func (r *Reports) ask(ctx context.Context, place Place, scope string, do request) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	tag, err := place.reference()
+	e, err := r.endpoint(ctx, place, scope)
 	if err != nil {
 		return err
 	}
-	access, err := r.access(ctx, place, tag.Repository)
-	if err != nil {
-		return err
-	}
-	defer r.reader.hangUp(access)
-	login, key, err := logins(ctx, access, tag.Repository, scope)
-	if err != nil {
-		return err
-	}
-	if access.transport != r.reader.transport { // its connections end here
-		_, err := logInAndAsk(ctx, access, login, tag, scope, do)
-		return classifyReport(err)
-	}
-	return classifyReport(r.askWithin(ctx, key, tag, do, func() (http.RoundTripper, error) {
-		return logInAndAsk(ctx, access, login, tag, scope, do)
-	}))
+	defer r.reader.hangUp(e.access)
+	return classifyReport(r.askAs(ctx, e, do))
 }
 
-// askWithin asks in the session of a key. If there is none, or if the registry does not
-// accept it any longer, logIn asks, and returns the next session.
-func (r *Reports) askWithin(ctx context.Context, key session, tag name.Tag, do request, logIn func() (http.RoundTripper, error)) error {
-	if kept := r.sessions.get(key); kept != nil {
-		err := do(ctx, tag, within(ctx, kept))
+// askAs logs in anew if the registry does not accept the session any longer. Sessions
+// with connections of their own are not kept: the connections end with each request.
+func (r *Reports) askAs(ctx context.Context, e endpoint, do request) error {
+	shared := e.access.transport == r.reader.transport
+	if kept := r.sessions.get(e.session); shared && kept != nil {
+		err := do(ctx, e.tag, within(ctx, kept))
 		if answered(err) {
 			return err
 		}
-		r.sessions.drop(key)
+		r.sessions.drop(e.session)
 		if !errors.Is(err, errLoggedOut) {
 			return err
 		}
 	}
-	opened, err := logIn()
-	if opened != nil {
-		r.sessions.keep(key, opened)
+	opened, err := e.logInAndAsk(ctx, do)
+	if shared && opened != nil {
+		r.sessions.keep(e.session, opened)
 	}
 	return err
 }
 
 // logInAndAsk returns the session, if it is good for further requests.
-func logInAndAsk(ctx context.Context, access access, login authn.Authenticator, tag name.Tag, scope string, do request) (http.RoundTripper, error) {
-	answers := &reportAnswers{RoundTripper: access.transport}
-	opened, err := transport.NewWithContext(ctx, tag.Registry, login, transport.NewUserAgent(answers, userAgent), []string{tag.Scope(scope)})
+func (e endpoint) logInAndAsk(ctx context.Context, do request) (http.RoundTripper, error) {
+	answers := &reportAnswers{RoundTripper: e.access.transport}
+	named := transport.NewUserAgent(answers, userAgent)
+	opened, err := transport.NewWithContext(ctx, e.tag.Registry, e.login, named, []string{e.tag.Scope(e.session.scope)})
 	if err != nil {
 		return nil, fmt.Errorf("log in: %w", err)
 	}
 	answers.refused.Store(false) // that was how to log in
-	err = do(ctx, tag, within(ctx, opened))
+	err = do(ctx, e.tag, within(ctx, opened))
 	if !answered(err) || answers.refused.Load() {
 		return nil, err
 	}
@@ -134,23 +130,37 @@ func within(ctx context.Context, session http.RoundTripper) []remote.Option {
 	}
 }
 
-// logins returns the login to a repository, and the session that it opens.
-func logins(ctx context.Context, access access, repository name.Repository, scope string) (authn.Authenticator, session, error) {
-	login, err := authn.Resolve(ctx, access.keychain, repository)
+// endpoint finds how a place is reached.
+func (r *Reports) endpoint(ctx context.Context, place Place, scope string) (endpoint, error) {
+	tag, err := place.reference()
 	if err != nil {
-		return nil, session{}, fmt.Errorf("find the login: %w", err)
+		return endpoint{}, err
 	}
+	access, err := r.access(ctx, place, tag.Repository)
+	if err != nil {
+		return endpoint{}, err
+	}
+	login, err := authn.Resolve(ctx, access.keychain, tag.Repository)
+	if err != nil {
+		return endpoint{}, fmt.Errorf("find the login: %w", err)
+	}
+	sum, err := fingerprint(ctx, login)
+	if err != nil {
+		return endpoint{}, fmt.Errorf("find the login: %w", err)
+	}
+	return endpoint{access: access, login: login, tag: tag, session: session{
+		repository: tag.Repository.Name(), scheme: tag.Scheme(), scope: scope, login: sum,
+	}}, nil
+}
+
+// fingerprint returns a hash of a login.
+func fingerprint(ctx context.Context, login authn.Authenticator) ([sha256.Size]byte, error) {
 	config, err := authn.Authorization(ctx, login)
 	if err != nil {
-		return nil, session{}, fmt.Errorf("find the login: %w", err)
+		return [sha256.Size]byte{}, err
 	}
 	text, err := json.Marshal(config)
-	if err != nil {
-		return nil, session{}, fmt.Errorf("find the login: %w", err)
-	}
-	return login, session{
-		repository: repository.Name(), scheme: repository.Scheme(), scope: scope, login: sha256.Sum256(text),
-	}, nil
+	return sha256.Sum256(text), err
 }
 
 // missing reports whether the registry does not have what was asked for.

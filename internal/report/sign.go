@@ -28,6 +28,10 @@ func Sign(r Report, key SigningKey) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sign the report: %w", err)
 	}
+	return encode(signed)
+}
+
+func encode(signed *dsse.Envelope) ([]byte, error) {
 	envelope, err := json.Marshal(signed)
 	if err == nil && len(envelope) > MostBytes {
 		err = refuse(TooLarge, "it has %d bytes, and only %d are read", len(envelope), MostBytes)
