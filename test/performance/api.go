@@ -42,6 +42,7 @@ var (
 	rollouts          = resource{"kuberik.com", "v1alpha1", "rollouts"}
 	gates             = resource{"kuberik.com", "v1alpha1", "rolloutgates"}
 	healthChecks      = resource{"kuberik.com", "v1alpha1", "healthchecks"}
+	environments      = resource{"environments.kuberik.com", "v1alpha1", "environments"}
 )
 
 func newAPI(config *rest.Config) (*api, error) {

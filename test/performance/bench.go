@@ -33,6 +33,7 @@ type setting struct {
 	rollouts, namespaces int
 	logs                 string        // a folder; no logs if it is empty
 	calm                 time.Duration // a scenario is over after this time without a request
+	history              int           // how many releases each Rollout was promoted to before
 }
 
 // bench is a control plane with a fleet, a simulated Flux and the controller.
@@ -55,7 +56,8 @@ type bench struct {
 }
 
 // newBench starts a control plane and creates the fleet. The controller promotes the
-// release 1.0.1000 for the first application. The other applications are copies of it.
+// release 1.0.1000, and those after it that are wanted, for the first application. The
+// other applications are copies of it.
 // When newBench returns, the controller is stopped.
 func newBench(ctx context.Context, s setting, path string, progress io.Writer) (_ *bench, err error) {
 	b := &bench{setting: s, path: path, progress: progress, stop: func() {}}
@@ -149,7 +151,7 @@ func (b *bench) populate(ctx context.Context) error {
 	return b.observer.awaitAll(ctx, b.rollouts)
 }
 
-// promoteFirst makes the controller promote the first release of the first application.
+// promoteFirst makes the controller promote the first releases of the first application.
 func (b *bench) promoteFirst(ctx context.Context) error {
 	w := newWave(b.publish(), 0)
 	b.observer.follow(w)
@@ -161,6 +163,11 @@ func (b *bench) promoteFirst(ctx context.Context) error {
 	}
 	if err := b.converge(ctx, w); err != nil {
 		return err
+	}
+	for range b.history - 1 {
+		if _, _, err := b.releaseFor(ctx, []int{0}); err != nil {
+			return err
+		}
 	}
 	if _, err := b.quiet(ctx); err != nil {
 		return err

@@ -117,9 +117,29 @@ var commandLineFigures = []figure{
 	{"cli.simulate.memory", "MiB", "`simulate -A --next 7d`: memory", "As above."},
 }
 
+// environmentFigures are the figures of Environments, in the order in which they are shown.
+var environmentFigures = []figure{
+	{"environments.reads", "", "reads per promotion", "`GET` and `LIST`, per promotion to production: its upstream is read past the cache."},
+	{"environments.status", "", "status writes per promotion", "`PATCH rollouts/status`, per promotion to production."},
+	{"environments.events", "", "events", "`POST events`, and `PATCH`, per promotion to production."},
+	{"environments.records", "", "status writes of Environments", "`PATCH environments/status`, per promotion of any Rollout."},
+	{"environments.hold", "", "writes when a hold begins", fmt.Sprintf("A release comes to at most %d Rollouts of production before staging has it: all writes by the controller, per Rollout.", smallest.Rollouts/2)},
+	{"environments.held", "", "requests while it does not change", fmt.Sprintf("Then the ImagePolicies, and the Rollouts and Environments of both, are annotated %d times: all requests by the controller.", nudges)},
+	{"environments.alone.cpu", "ms", "CPU per promotion, without Environments", "CPU time of the controller's process, from before each wave until all is quiet, divided by the promotions of both halves."},
+	{"environments.cpu", "ms", "CPU per promotion, with them", "As above."},
+	{"environments.cpuratio", "", "CPU: ratio", "The CPU times, each divided by the pace of the machine meanwhile, with Environments divided by without."},
+	{"environments.productionratio", "", "CPU: ratio in production", "The same of the second half alone."},
+	{"environments.garbageratio", "", "memory allocated: ratio", "All that the controller has allocated in both halves, likewise."},
+	{"environments.alone.heap", "MiB", "memory, without Environments", "What the controller keeps (`go_memstats_heap_alloc_bytes` after a collection)."},
+	{"environments.heap", "MiB", "memory, with them", "As above."},
+	{"environments.heapratio", "", "memory: ratio", "The second divided by the first."},
+	{"environments.alone.peak", "MiB", "peak memory, without Environments", "The most memory of its own that the process had in both halves (`RssAnon`, every 50 ms)."},
+	{"environments.peak", "MiB", "peak memory, with them", "As above."},
+}
+
 // figureOf returns the figure with a key.
 func figureOf(key string) (figure, bool) {
-	for _, f := range slices.Concat(catalogue, commandLineFigures) {
+	for _, f := range slices.Concat(catalogue, commandLineFigures, environmentFigures) {
 		if f.key == key {
 			return f, true
 		}

@@ -26,6 +26,8 @@ type plan struct {
 	Storm int
 	// CommandLine defines whether the command line is measured as well.
 	CommandLine bool
+	// Environments defines whether Environments are measured, and nothing else.
+	Environments bool
 	// Rest is how long nothing happens.
 	Rest time.Duration
 	// Profiles is the folder for profiles. There are none if it is empty.
@@ -46,6 +48,9 @@ func (b *bench) measure(ctx context.Context, p plan) (measured, error) {
 		return m, err
 	}
 	b.print("began: ready after %s", took)
+	if p.Environments {
+		return b.measureEnvironments(ctx, p)
+	}
 	for _, step := range []func(context.Context, plan, measured) error{
 		b.measureWaves, b.measureRest, b.measureSingles, b.measureBakes, b.measureStorm, b.measureCommandLine, b.measureRestart,
 	} {
@@ -70,7 +75,7 @@ func (b *bench) measureWaves(ctx context.Context, p plan, m measured) error {
 	var own, bare laps
 	var total cost
 	for range p.Waves {
-		w, spent, err := b.profiled(ctx, p)
+		w, spent, err := b.profiled(ctx, p, b.publish(), "", b.some(b.rollouts))
 		if err == nil {
 			b.print("wave: %s", spent.each(b.rollouts))
 			total.add(spent)
@@ -93,20 +98,21 @@ func (b *bench) measureWaves(ctx context.Context, p plan, m measured) error {
 	for key, n := range counted(total.requests) {
 		m["wave."+key] = float64(n) / float64(promotions)
 	}
-	m["wave.others"] += m["wave.checks"]
+	m["wave.others"] += m["wave.checks"] + m["wave.records"]
 	delete(m, "wave.checks")
+	delete(m, "wave.records")
 	return nil
 }
 
-// profiled releases for all Rollouts and saves profiles of the controller if the plan
-// asks for them.
-func (b *bench) profiled(ctx context.Context, p plan) (*wave, cost, error) {
+// profiled promotes a release for some Rollouts and saves profiles of the controller if
+// the plan asks for them.
+func (b *bench) profiled(ctx context.Context, p plan, r release, title string, some []int) (*wave, cost, error) {
 	if p.Profiles == "" {
-		return b.releaseFor(ctx, b.some(b.rollouts))
+		return b.promote(ctx, r, some)
 	}
-	saved, name := make(chan error, 1), fmt.Sprintf("%d-in-%d-%s", b.rollouts, b.namespaces, releaseTag(b.releases))
+	saved, name := make(chan error, 1), fmt.Sprintf("%d-in-%d-%s%s", b.rollouts, b.namespaces, r.tag, title)
 	go func() { saved <- b.profiles(ctx, p.Profiles, name, profileSeconds) }()
-	w, spent, err := b.releaseFor(ctx, b.some(b.rollouts))
+	w, spent, err := b.promote(ctx, r, some)
 	if failed := <-saved; err == nil {
 		err = failed
 	}
@@ -236,7 +242,7 @@ func (c cost) each(n int) string {
 
 // counted counts the controller's requests by purpose.
 func counted(requests controlplane.Requests) map[string]int {
-	counts := map[string]int{"status": 0, "repository": 0, "kustomization": 0, "events": 0, "checks": 0, "reads": 0, "others": 0}
+	counts := map[string]int{"status": 0, "repository": 0, "kustomization": 0, "events": 0, "checks": 0, "records": 0, "reads": 0, "others": 0}
 	for request, n := range requests {
 		counts[purpose(request)] += n
 	}
@@ -257,6 +263,8 @@ func purpose(r controlplane.Request) string {
 		return "events"
 	case r.Resource == healthChecks.name:
 		return "checks"
+	case r.Resource == environments.name && r.Subresource == "status":
+		return "records"
 	}
 	return "others"
 }

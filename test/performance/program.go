@@ -78,6 +78,13 @@ func (p *program) watchMemory(ctx context.Context) {
 	}
 }
 
+// forgetMemory makes the most memory count from now on.
+func (p *program) forgetMemory() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.most = controlplane.Memory{}
+}
+
 // mostMemory returns the most memory so far.
 func (p *program) mostMemory() (controlplane.Memory, error) {
 	p.mu.Lock()

@@ -54,8 +54,8 @@ func neighbours(results []result, i int, key string) float64 {
 	var sum, n float64
 	for _, step := range []int{-1, 1} {
 		for j := i; j >= 0 && j < len(results); j += step {
-			if results[j].size == smallest {
-				sum, n = sum+results[j].Figures[key], n+1
+			if value, measured := results[j].Figures[key]; measured && results[j].size == smallest {
+				sum, n = sum+value, n+1
 				break
 			}
 		}
@@ -68,8 +68,9 @@ func bySize(results []result) []result {
 	sorted := slices.SortedStableFunc(slices.Values(results), func(a, b result) int {
 		return cmp.Or(cmp.Compare(a.Rollouts, b.Rollouts), cmp.Compare(a.Namespaces, b.Namespaces))
 	})
-	for i := 1; i < len(sorted); i++ {
-		if sorted[i].size == sorted[i-1].size {
+	for i := range sorted {
+		sorted[i].again = 0
+		if i > 0 && sorted[i].size == sorted[i-1].size {
 			sorted[i].again = sorted[i-1].again + 1
 		}
 	}
@@ -135,10 +136,12 @@ func shown(value float64) string {
 
 // writeText prints the tables on a terminal.
 func (r report) writeText(w io.Writer) error {
-	err := writeRows(w, r.table(catalogue))
-	if of := r.ofCommandLine(); len(of.results) > 0 {
-		_, _ = fmt.Fprintln(w)
-		err = errors.Join(err, writeRows(w, of.table(commandLineFigures)))
+	var err error
+	for _, figures := range [][]figure{catalogue, commandLineFigures, environmentFigures} {
+		if of := r.of(figures); len(of.results) > 0 {
+			err = errors.Join(err, writeRows(w, of.table(figures)))
+			_, _ = fmt.Fprintln(w)
+		}
 	}
 	return err
 }
@@ -168,13 +171,18 @@ func (r report) writePage(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	commandLine, err := r.commandLine()
+	commandLine, err := r.section(sections[commandLineOnly])
 	if err != nil {
 		return err
 	}
+	chained, err := r.section(sections[environmentsOnly])
+	if err != nil {
+		return err
+	}
+	r = r.of(catalogue)
 	return text.Execute(w, map[string]any{
 		"Machine": r.machine, "Limit": memoryLimit, "Table": markdown(r.table(catalogue)), "Plots": r.plots(), "Figures": r.explained(catalogue),
-		"CommandLine": commandLine,
+		"CommandLine": commandLine, "Environments": chained,
 	})
 }
 

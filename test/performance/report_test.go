@@ -98,7 +98,7 @@ func TestPageHasASectionAboutTheCommandLineIfItWasMeasured(t *testing.T) {
 
 func TestSectionIsReplacedAndTheRestIsKept(t *testing.T) {
 	r := withCommandLine()
-	section, err := r.commandLine()
+	section, err := r.section(sections[commandLineOnly])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestOnlyTheCommandLineIsMeasuredAlone(t *testing.T) {
 			t.Errorf("the plan is %+v, want %+v", p, want)
 		}
 	}
-	if !r.sectionOnly || !r.partial {
+	if r.section != commandLineOnly || !r.partial {
 		t.Error("the run would not write the section, or would write the whole page")
 	}
 }

@@ -34,6 +34,8 @@ var whole = []plan{
 	yardstick,
 	againstFloor(size{1000, 1}, thousandWaves),
 	againstFloor(size{1000, 100}, thousandWaves),
+	onEnvironments(smallest),
+	onEnvironments(commandLineFleet),
 }
 
 // bakes and flaps are the number of bakes and the size of the storm. They are the same
@@ -58,11 +60,22 @@ func (p plan) andCommandLine() plan {
 	return p
 }
 
+// onEnvironments returns the plan that measures Environments with a fleet.
+func onEnvironments(s size) plan { return plan{size: s, Environments: true} }
+
+// history returns how many releases each Rollout was promoted to before.
+func (p plan) history() int {
+	if p.Environments {
+		return fullHistory
+	}
+	return 1
+}
+
 // runner measures one fleet after the other, checks the results and reports them.
 type runner struct {
 	plans          []plan
-	partial        bool // some measurements are left out
-	sectionOnly    bool // all are but those of the command line
+	partial        bool   // some measurements are left out
+	section        string // all are but those of this section; empty if it is not so
 	logs, profiles string
 	progress       io.Writer
 }
@@ -88,19 +101,25 @@ func (r *runner) choose(fleets string) error {
 	return nil
 }
 
-// commandLineOnly is the scenario of the command line.
-const commandLineOnly = "cli"
+// commandLineOnly is the scenario of the command line, and environmentsOnly that of
+// Environments. Each has a section of the page.
+const commandLineOnly, environmentsOnly = "cli", "environments"
 
 // scenarios are the scenarios that can be left out.
-var scenarios = []string{"waves", "floor", "rest", "singles", "bake", "storm", commandLineOnly}
+var scenarios = []string{"waves", "floor", "rest", "singles", "bake", "storm", commandLineOnly, environmentsOnly}
 
 // only removes the scenarios that are not named from the plans. The floor includes waves,
 // and a storm includes a bake.
 func (r *runner) only(names string) error {
-	if names == "" {
+	switch names {
+	case "":
 		return nil
+	case environmentsOnly:
+		r.onlyEnvironments()
+		return nil
+	case commandLineOnly:
+		r.section = names
 	}
-	r.sectionOnly = names == commandLineOnly
 	wanted := map[string]bool{}
 	for _, name := range strings.Split(names, ",") {
 		if !slices.Contains(scenarios, name) {
@@ -108,11 +127,26 @@ func (r *runner) only(names string) error {
 		}
 		wanted[name] = true
 	}
-	r.plans, r.partial = slices.Clone(r.plans), true
+	if wanted[environmentsOnly] {
+		return fmt.Errorf("%s has fleets of its own: give -only %s alone", environmentsOnly, environmentsOnly)
+	}
+	r.plans, r.partial = slices.DeleteFunc(slices.Clone(r.plans), func(p plan) bool { return p.Environments }), true
 	for i := range r.plans {
 		r.plans[i] = r.plans[i].with(wanted)
 	}
 	return nil
+}
+
+// onlyEnvironments measures Environments with the chosen fleets, or with those of the whole
+// benchmark.
+func (r *runner) onlyEnvironments() {
+	var plans []plan
+	for _, p := range r.plans {
+		if r.partial || p.Environments {
+			plans = append(plans, onEnvironments(p.size))
+		}
+	}
+	r.plans, r.section, r.partial = plans, environmentsOnly, true
 }
 
 // with returns the plan with only the wanted scenarios.
@@ -161,7 +195,9 @@ func (r *runner) run(ctx context.Context) error {
 	found.results = bySize(found.results)
 	found.machine = describe(began, programs)
 	found.Load = before
-	r.sectionOnly = r.sectionOnly && failed == nil
+	if failed != nil {
+		r.section = ""
+	}
 	return errors.Join(failed, r.conclude(found, failed == nil && !r.partial))
 }
 
@@ -169,7 +205,7 @@ func (r *runner) measure(ctx context.Context, p plan, path string, found *report
 	began := time.Now()
 	p.Profiles = r.profiles
 	_, _ = fmt.Fprintf(r.progress, "==> %s\n", p.size)
-	b, err := newBench(ctx, setting{p.Rollouts, p.Namespaces, r.logs, time.Second}, path, r.progress)
+	b, err := newBench(ctx, setting{p.Rollouts, p.Namespaces, r.logs, time.Second, p.history()}, path, r.progress)
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.size, err)
 	}
@@ -193,7 +229,7 @@ func (r *runner) conclude(found report, complete bool) error {
 	switch {
 	case complete:
 		err = errors.Join(err, r.store(text.Bytes(), documented...))
-	case r.sectionOnly:
+	case r.section != "":
 		err = errors.Join(err, r.storeSection(found))
 	}
 	for _, wrong := range check(found.expectations, found.results, complete) {
@@ -203,21 +239,24 @@ func (r *runner) conclude(found report, complete bool) error {
 }
 
 // documented is the page of the documentation. A run that has measured everything writes
-// it. A run that has measured only the command line, with the fleet of the page, writes one
-// section of it.
+// it. A run that has measured only a section, with the largest fleet of it, writes that.
 var documented = []string{"docs", "performance.md"}
 
 func (r *runner) storeSection(found report) error {
-	found.results = slices.DeleteFunc(slices.Clone(found.results), func(r result) bool { return r.size != commandLineFleet })
-	section, err := found.commandLine()
-	if err != nil || section == "" {
+	s := sections[r.section]
+	if !slices.ContainsFunc(found.results, func(r result) bool { return r.size == commandLineFleet }) {
+		return nil
+	}
+	found.results = slices.DeleteFunc(slices.Clone(found.results), func(r result) bool { return !slices.Contains(s.fleets, r.size) })
+	text, err := found.section(s)
+	if err != nil || text == "" {
 		return err
 	}
 	page, err := os.ReadFile(filepath.Join(parts.Root(), filepath.Join(documented...)))
 	if err != nil {
 		return err
 	}
-	return r.store([]byte(withSection(string(page), section)), documented...)
+	return r.store([]byte(withSection(string(page), text)), documented...)
 }
 
 func (r *runner) store(text []byte, path ...string) error {

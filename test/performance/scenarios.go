@@ -111,9 +111,14 @@ func (b *bench) allocated(ctx context.Context) (float64, error) {
 	return scenario.Total(families["go_memstats_alloc_bytes_total"].GetMetric()), err
 }
 
-// releaseFor makes the controller promote a release for some Rollouts at once.
+// releaseFor makes the controller promote the next release for some Rollouts at once.
 func (b *bench) releaseFor(ctx context.Context, some []int) (*wave, cost, error) {
-	w := newWave(b.publish(), some...)
+	return b.promote(ctx, b.publish(), some)
+}
+
+// promote makes the controller promote a release for some Rollouts at once.
+func (b *bench) promote(ctx context.Context, r release, some []int) (*wave, cost, error) {
+	w := newWave(r, some...)
 	spent, err := b.costOf(ctx, func() error {
 		b.observer.follow(w)
 		if err := b.name(ctx, w, func(int) {}); err != nil {

@@ -10,41 +10,58 @@ import (
 )
 
 //go:embed commandline.md.tmpl
-var sectionText string
+var commandLineText string
 
-var section = template.Must(template.New("section").Parse(sectionText))
+//go:embed environments.md.tmpl
+var environmentsText string
 
-// ofCommandLine returns a report that has only the fleets with which the command line was
+// section is a part of the page that can be measured without the rest.
+type section struct {
+	text    *template.Template
+	figures []figure
+	fleets  []size // of the page
+}
+
+var sections = map[string]section{
+	commandLineOnly:  {template.Must(template.New("").Parse(commandLineText)), commandLineFigures, []size{commandLineFleet}},
+	environmentsOnly: {template.Must(template.New("").Parse(environmentsText)), environmentFigures, []size{smallest, commandLineFleet}},
+}
+
+// of returns a report that has only the fleets with which some of the figures were
 // measured.
-func (r report) ofCommandLine() report {
-	r.results = slices.DeleteFunc(slices.Clone(r.results), func(r result) bool {
-		return !slices.ContainsFunc(commandLineFigures, func(f figure) bool { _, ok := r.Figures[f.key]; return ok })
-	})
+func (r report) of(figures []figure) report {
+	r.results = bySize(slices.DeleteFunc(slices.Clone(r.results), func(r result) bool {
+		return !slices.ContainsFunc(figures, func(f figure) bool { _, ok := r.Figures[f.key]; return ok })
+	}))
 	return r
 }
 
-// commandLine returns the section of the page about the command line; empty if that was
-// not measured. It says when it was measured and of which commit, because it can be
-// measured without the rest of the page.
-func (r report) commandLine() (string, error) {
-	if r = r.ofCommandLine(); len(r.results) == 0 {
+// section returns a section of the page; empty if that was not measured. It says when it
+// was measured and of which commit, because it can be measured without the rest of the
+// page.
+func (r report) section(s section) (string, error) {
+	if r = r.of(s.figures); len(r.results) == 0 {
 		return "", nil
 	}
 	var text strings.Builder
-	err := section.Execute(&text, map[string]any{
-		"Machine": r.machine, "Table": markdown(r.table(commandLineFigures)), "Figures": r.explained(commandLineFigures),
+	err := s.text.Execute(&text, map[string]any{
+		"Machine": r.machine, "Limit": memoryLimit, "Table": markdown(r.table(s.figures)), "Figures": r.explained(s.figures),
 	})
 	return text.String(), err
 }
 
-// following is the heading of the section after the one about the command line.
+// following is the heading of what follows the sections.
 const following = "\n## How to repeat it\n"
 
-// withSection returns a page with another section about the command line, and everything
-// else as it is.
+// withSection returns a page with another text of a section, and everything else as it is.
 func withSection(page, text string) string {
 	heading, _, _ := strings.Cut(text, "\n")
-	before, after, _ := strings.Cut(page, following)
-	before, _, _ = strings.Cut(before, heading+"\n")
-	return strings.TrimRight(before, "\n") + "\n\n" + text + following + after
+	end := strings.Index(page, following)
+	before, section, found := strings.Cut(page, heading+"\n")
+	if found {
+		end = len(page) - len(section) + strings.Index(section, "\n## ")
+	} else {
+		before = page[:end]
+	}
+	return strings.TrimRight(before, "\n") + "\n\n" + text + page[end:]
 }
