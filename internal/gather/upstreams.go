@@ -186,8 +186,11 @@ func unreadableUpstream(format string, args ...any) *promotion.Problem {
 }
 
 // seen returns when an Environment first saw what an upstream says; zero if it has not
-// recorded that yet.
+// recorded that yet. Without a soak time, nobody asks.
 func seen(e *environmentsv1.Environment, u environmentsv1.Upstream, said []environmentsv1.Release) time.Time {
+	if u.SoakTime == nil {
+		return time.Time{}
+	}
 	for i := range e.Status.Upstreams {
 		known := &e.Status.Upstreams[i]
 		if known.Environment == u.Environment && known.VerifiedTime != nil && known.ObservedDigest == environment.Digest(said) {

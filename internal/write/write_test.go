@@ -5,6 +5,7 @@ package write_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -67,4 +68,19 @@ func TestPatchSaysWhatHasChangedOfAnObject(t *testing.T) {
 	written, err := write.Patch(ctx, c, object, client.MergeFrom(before))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(written.(*corev1.Pod).Labels).To(Equal(after.Labels))
+}
+
+// TestStatusPatchReplacesTimesAsAWhole: a time is a struct, whose fields are not those of
+// its JSON.
+func TestStatusPatchReplacesTimesAsAWhole(t *testing.T) {
+	g := NewWithT(t)
+	noon := metav1.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	later := metav1.NewTime(noon.Add(time.Hour))
+	before := corev1.PodStatus{StartTime: &noon, Phase: corev1.PodRunning, Message: "as before"}
+	after := corev1.PodStatus{StartTime: &later, Message: "as before"}
+	patch, err := write.StatusPatch("7", before, after)
+	g.Expect(err).NotTo(HaveOccurred())
+	body, err := patch.Data(nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(body).To(MatchJSON(`{"metadata":{"resourceVersion":"7"},"status":{"phase":null,"startTime":"2026-03-02T13:00:00Z"}}`))
 }

@@ -5,9 +5,11 @@ package environment
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
@@ -19,22 +21,22 @@ import (
 
 // report stores the status if it has changed, and then emits an event for the change.
 func (r *Reconciler) report(ctx context.Context, o observed, pass *announce.Pass) error {
-	next := o.DeepCopy()
-	o.fill(&next.Status)
-	if !o.infosAreStored() {
-		next.Status.EnvironmentInfos = o.infos
-	}
-	if equality.Semantic.DeepEqual(&o.Status, &next.Status) {
+	next := o.status()
+	if equality.Semantic.DeepEqual(o.Status, next) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(o.Environment, client.MergeFromWithOptimisticLock{})
-	written, err := write.PatchStatus(ctx, r.Client, next, patch)
+	patch, err := write.StatusPatch(o.ResourceVersion, o.Status, next)
 	if err != nil {
+		return fmt.Errorf("status of Environment %s/%s: %w", o.Namespace, o.Name, err)
+	}
+	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}}
+	answer.SetGroupVersionKind(environmentsv1.GroupVersion.WithKind(environmentsv1.EnvironmentKind))
+	if answer, err = write.PatchStatus(ctx, r.Client, answer, patch); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write the status of Environment %s/%s: %w", o.Namespace, o.Name, err))
 	}
-	r.writes.Wrote(written)
+	r.writes.Wrote(answer)
 	pass.Stored(true)
-	r.announce(ctx, next, o.Status.Conditions, next.Status.Conditions)
+	r.announce(ctx, o.Environment, o.Status.Conditions, next.Conditions)
 	return nil
 }
 
@@ -47,7 +49,9 @@ func (o observed) infosAreStored() bool {
 	return o.Annotations[environment.InfosAnnotation] == environment.Digest(o.infos)
 }
 
-func (o observed) fill(status *environmentsv1.EnvironmentStatus) {
+// status returns the next status. It shares values with the stored one, and changes none.
+func (o observed) status() environmentsv1.EnvironmentStatus {
+	status := o.Status
 	status.ObservedGeneration = o.Generation
 	status.Releases = o.releases
 	status.Upstreams = environment.Upstreams(o.Status.Upstreams, o.upstreams(), o.now)
@@ -55,7 +59,12 @@ func (o observed) fill(status *environmentsv1.EnvironmentStatus) {
 	if current := environment.Current(o.releases); current != nil {
 		status.CurrentVersion, status.LastStatusChangeTime = current.Revision, current.Since
 	}
+	status.Conditions = slices.Clone(o.Status.Conditions) // its items are changed
 	o.setReady(&status.Conditions)
+	if !o.infosAreStored() {
+		status.EnvironmentInfos = o.infos
+	}
+	return status
 }
 
 // upstreams returns what was read of each upstream.

@@ -4,14 +4,10 @@ package rollout
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"reflect"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -26,7 +22,7 @@ func (r *Reconciler) record(ctx context.Context, rollout *v1alpha1.Rollout, stat
 	if !worthWriting(&rollout.Status, status, urgent) {
 		return rollout, false, nil
 	}
-	patch, err := statusPatch(rollout, status)
+	patch, err := write.StatusPatch(rollout.ResourceVersion, rollout.Status, *status)
 	if err != nil {
 		return rollout, false, err
 	}
@@ -42,39 +38,6 @@ func (r *Reconciler) record(ctx context.Context, rollout *v1alpha1.Rollout, stat
 	next := *rollout
 	next.ResourceVersion, next.Status = answer.ResourceVersion, *status
 	return &next, true, nil
-}
-
-// statusPatch returns a merge patch (RFC 7386) of the changes in the status. The client
-// would create the same patch, but would convert both statuses to JSON for it.
-func statusPatch(rollout *v1alpha1.Rollout, status *v1alpha1.RolloutStatus) (client.Patch, error) {
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": rollout.ResourceVersion},
-		"status":   differing(reflect.ValueOf(rollout.Status), reflect.ValueOf(*status)),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("encode patch of the status: %w", err)
-	}
-	return client.RawPatch(types.MergePatchType, body), nil
-}
-
-// differing returns the fields that differ between two structs. All fields must have
-// omitempty. Lists are replaced as a whole.
-func differing(before, after reflect.Value) map[string]any {
-	changed := map[string]any{}
-	for i := range after.NumField() {
-		was, is := before.Field(i), after.Field(i)
-		name, _, _ := strings.Cut(after.Type().Field(i).Tag.Get("json"), ",")
-		switch {
-		case equality.Semantic.DeepEqual(was.Interface(), is.Interface()):
-		case is.IsZero() || is.Kind() == reflect.Slice && is.Len() == 0:
-			changed[name] = nil
-		case is.Kind() == reflect.Pointer && is.Elem().Kind() == reflect.Struct && !was.IsNil():
-			changed[name] = differing(was.Elem(), is.Elem())
-		default:
-			changed[name] = is.Interface()
-		}
-	}
-	return changed
 }
 
 // worthWriting reports whether the status has changed enough to be written. During a

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -99,7 +100,7 @@ func TestPatchOfTheStatusIsTheClients(t *testing.T) {
 			want, err := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after)
 			g.Expect(err).NotTo(HaveOccurred())
 
-			patch, err := statusPatch(before, &tt.after)
+			patch, err := write.StatusPatch(before.ResourceVersion, before.Status, tt.after)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(patch.Type()).To(Equal(types.MergePatchType))
 			g.Expect(patch.Data(nil)).To(MatchJSON(want))
