@@ -75,12 +75,7 @@ func openAlone(t *testing.T, objects ...client.Object) *testEnv {
 
 // restart replaces the reconciler with one that remembers nothing.
 func (s *testEnv) restart() {
-	found := env.Indexes{}
-	s.Expect(index(s.Ctx, found)).To(Succeed())
-	s.Expect(targets.IndexHelmReleases(s.Ctx, found)).To(Succeed())
-	s.Expect(schedule.IndexGatesByOwner(s.Ctx, found)).To(Succeed())
-	s.Expect(gather.IndexEnvironments(s.Ctx, found)).To(Succeed())
-	cached := s.Wire.Through(found.Cached(s.WithWatch))
+	cached := s.Wire.Through(s.indexes().Cached(s.WithWatch))
 	if s.reads != nil {
 		cached = s.reads(cached)
 	}
@@ -89,6 +84,16 @@ func (s *testEnv) restart() {
 	}
 	s.reconciler.helm.cached.Store(true)
 	s.reconciler.environments.Store(true)
+}
+
+// indexes returns the indexes of the caches.
+func (s *testEnv) indexes() env.Indexes {
+	found := env.Indexes{}
+	s.Expect(index(s.Ctx, found)).To(Succeed())
+	s.Expect(targets.IndexHelmReleases(s.Ctx, found)).To(Succeed())
+	s.Expect(schedule.IndexGatesByOwner(s.Ctx, found)).To(Succeed())
+	s.Expect(gather.IndexEnvironments(s.Ctx, found)).To(Succeed())
+	return found
 }
 
 func (s *testEnv) rollout(name string) *v1alpha1.Rollout {

@@ -33,6 +33,8 @@ const soak = 2 * time.Minute
 type chain struct {
 	*testEnv
 	recorder *environment.Reconciler
+	// late, if set, is between the process and what it reads.
+	late *lateCaches
 	// steps of the process, one for each object.
 	steps []func() (ctrl.Result, error)
 }
@@ -62,6 +64,9 @@ func openChain(t *testing.T) *chain {
 // start replaces the process with one that remembers nothing.
 func (c *chain) start() {
 	c.restart()
+	if c.late != nil {
+		c.reconciler.Client = c.Wire.Through(c.indexes().Cached(c.late.through(c.WithWatch)))
+	}
 	c.recorder = &environment.Reconciler{Client: c.reconciler.Client, Events: c.Events, Now: c.Clock.Now}
 	c.steps = nil
 	for _, name := range []string{"staging", "shop"} {
