@@ -165,7 +165,7 @@ func (b *bench) promoteFirst(ctx context.Context) error {
 		return err
 	}
 	for range b.history - 1 {
-		if _, _, err := b.releaseFor(ctx, []int{0}); err != nil {
+		if err := b.bring(ctx, newWave(b.publish(), 0)); err != nil {
 			return err
 		}
 	}
@@ -252,6 +252,15 @@ func (b *bench) name(ctx context.Context, w *wave, named func(place int)) error 
 		named(place)
 		return nil
 	})
+}
+
+// bring names the release of a wave, and waits until its promotions have succeeded.
+func (b *bench) bring(ctx context.Context, w *wave) error {
+	b.observer.follow(w)
+	if err := b.name(ctx, w, func(int) {}); err != nil {
+		return err
+	}
+	return b.converge(ctx, w)
 }
 
 // some returns the first Rollouts of the fleet, at most the given number.

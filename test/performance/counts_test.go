@@ -21,6 +21,11 @@ var counts = []string{
 	"cli.get.pages", "cli.explain.requests",
 }
 
+// environmentCounts are those of Environments.
+var environmentCounts = []string{
+	"environments.reads", "environments.status", "environments.events", "environments.records", "environments.hold", "environments.held",
+}
+
 // TestRequestsToTheAPIServer runs the benchmark with small fleets. It checks only the
 // counts, not the times.
 func TestRequestsToTheAPIServer(t *testing.T) {
@@ -39,9 +44,14 @@ func TestRequestsToTheAPIServer(t *testing.T) {
 	for _, p := range []plan{
 		{size: size{20, 1}, Waves: 1, Rest: time.Second},
 		{size: size{20, 5}, Waves: 1, Floor: true, Rest: time.Second},
+		onEnvironments(size{20, 5}),
 	} {
-		p.Bakes, p.Storm, p.CommandLine = 1, 2, true
-		t.Run(p.size.String(), func(t *testing.T) {
+		wanted, name := environmentCounts, "Environments, "
+		if !p.Environments {
+			wanted, name = counts, ""
+			p.Bakes, p.Storm, p.CommandLine = 1, 2, true
+		}
+		t.Run(name+p.size.String(), func(t *testing.T) {
 			b, err := newBench(t.Context(), setting{p.Rollouts, p.Namespaces, "", 2 * time.Second, p.history()}, program, t.Output())
 			if err != nil {
 				t.Fatal(err)
@@ -55,18 +65,18 @@ func TestRequestsToTheAPIServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			hold(t, ranges, found)
+			hold(t, ranges, wanted, found)
 		})
 	}
 }
 
 // hold fails the test for every count that is out of range.
-func hold(t *testing.T, ranges []expectation, found measured) {
+func hold(t *testing.T, ranges []expectation, wanted []string, found measured) {
 	t.Helper()
 	for _, e := range ranges {
 		value, measured := found[e.Figure]
 		switch {
-		case !slices.Contains(counts, e.Figure):
+		case !slices.Contains(wanted, e.Figure):
 		case !measured:
 			t.Errorf("%s was not measured", e.Figure)
 		case !e.holds(value):
@@ -82,7 +92,7 @@ func TestEveryCountHasARange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range counts {
+	for _, key := range slices.Concat(counts, environmentCounts) {
 		found := false
 		for _, e := range ranges {
 			found = found || e.concerns(size{50, 1}, key) && e.Most != nil

@@ -167,33 +167,24 @@ func (b *bench) measureHold(ctx context.Context, m measured) error {
 	m["environments.hold"] = float64(writesOf(begun.requests)) / float64(count)
 	m["environments.held"] = float64(held.requests.Count(all))
 	b.print("held: %v, then %v", begun.requests, held.requests)
-	w := newWave(r, slices.Concat(staging, production)...)
-	b.observer.follow(w)
-	if err := b.name(ctx, w, func(int) {}); err != nil {
-		return err
-	}
-	return b.converge(ctx, w)
+	return b.bring(ctx, newWave(r, slices.Concat(staging, production)...))
 }
 
 // nudge changes the objects around Rollouts that are held. The changes say nothing new.
 func (b *bench) nudge(ctx context.Context, staging, production []int) error {
 	for n := range nudges {
 		note := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/looked":"%d"}}}`, n)
-		if err := forEach(ctx, namers, len(staging), func(ctx context.Context, place int) error {
-			for _, o := range []struct {
-				resource resource
-				index    int
-			}{
-				{environments, staging[place]}, {rollouts, staging[place]},
-				{environments, production[place]}, {imagePolicies, production[place]}, {rollouts, production[place]},
-			} {
-				if err := b.admin.patch(ctx, o.resource, b.fleet.namespace(o.index), b.fleet.name(o.index), "", "kubectl", note); err != nil {
-					return err
-				}
+		for _, o := range []struct {
+			resource resource
+			of       []int
+		}{
+			{rollouts, staging}, {environments, staging}, {rollouts, production}, {environments, production}, {imagePolicies, production},
+		} {
+			if err := forEach(ctx, namers, len(o.of), func(ctx context.Context, place int) error {
+				return b.admin.patch(ctx, o.resource, b.fleet.namespace(o.of[place]), b.fleet.name(o.of[place]), "", "kubectl", note)
+			}); err != nil {
+				return err
 			}
-			return nil
-		}); err != nil {
-			return err
 		}
 	}
 	return nil

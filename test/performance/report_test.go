@@ -4,6 +4,8 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,5 +151,47 @@ func TestOnlyTheCommandLineIsMeasuredAlone(t *testing.T) {
 	}
 	if r.section != commandLineOnly || !r.partial {
 		t.Error("the run would not write the section, or would write the whole page")
+	}
+}
+
+func TestEnvironmentsAreMeasuredAloneAndHaveASection(t *testing.T) {
+	r := runner{plans: whole}
+	if err := r.only("environments"); err != nil {
+		t.Fatal(err)
+	}
+	want := []plan{onEnvironments(smallest), onEnvironments(commandLineFleet)}
+	if !slices.Equal(r.plans, want) || r.section != environmentsOnly || !r.partial {
+		t.Errorf("the section is %q, and the plans are %+v, want %+v", r.section, r.plans, want)
+	}
+	r = runner{plans: whole}
+	if err := errors.Join(r.choose("20/1"), r.only("environments")); err != nil || len(r.plans) != 1 || r.plans[0] != onEnvironments(size{20, 1}) {
+		t.Errorf("the plans are %+v, %v", r.plans, err)
+	}
+	if err := r.only("environments,waves"); err == nil {
+		t.Error("the scenarios of two kinds of fleets are accepted together")
+	}
+	r = runner{plans: whole}
+	if err := r.only("waves"); err != nil || slices.ContainsFunc(r.plans, func(p plan) bool { return p.Environments }) {
+		t.Errorf("Environments are measured nevertheless: %+v, %v", r.plans, err)
+	}
+}
+
+func TestSectionAboutEnvironmentsFollowsTheOther(t *testing.T) {
+	r := withCommandLine()
+	r.results = append(r.results, result{size: size{10000, 100}, Figures: measured{"environments.reads": 1}})
+	text, err := r.section(sections[environmentsOnly])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var whole, other bytes.Buffer
+	if err := errors.Join(r.writePage(&whole), withCommandLine().writePage(&other)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(whole.String(), withSection(other.String(), text)); diff != "" {
+		t.Errorf("a section that is added later is elsewhere (-all at once +later):\n%s", diff)
+	}
+	const row = "| Figure | 10,000 in 100 namespaces | Expected |\n| --- | ---: | --- |\n| reads per promotion | 1 |  |\n"
+	if !strings.Contains(whole.String(), row) || strings.Count(whole.String(), "10,000 in 100 namespaces (2)") > 0 {
+		t.Errorf("the page lacks %q, or its tables mix the fleets:\n%s", row, whole.String())
 	}
 }

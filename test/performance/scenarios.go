@@ -119,13 +119,7 @@ func (b *bench) releaseFor(ctx context.Context, some []int) (*wave, cost, error)
 // promote makes the controller promote a release for some Rollouts at once.
 func (b *bench) promote(ctx context.Context, r release, some []int) (*wave, cost, error) {
 	w := newWave(r, some...)
-	spent, err := b.costOf(ctx, func() error {
-		b.observer.follow(w)
-		if err := b.name(ctx, w, func(int) {}); err != nil {
-			return err
-		}
-		return b.converge(ctx, w)
-	})
+	spent, err := b.costOf(ctx, func() error { return b.bring(ctx, w) })
 	return w, spent, err
 }
 
@@ -169,11 +163,7 @@ func (b *bench) singles(ctx context.Context, n int) ([]time.Duration, error) {
 	var all []time.Duration
 	for k := range n {
 		w := newWave(b.publish(), k*b.rollouts/n)
-		b.observer.follow(w)
-		if err := b.name(ctx, w, func(int) {}); err != nil {
-			return nil, err
-		}
-		if err := b.converge(ctx, w); err != nil {
+		if err := b.bring(ctx, w); err != nil {
 			return nil, err
 		}
 		all = append(all, w.latencies()...)
