@@ -127,8 +127,10 @@ func (c *chaos) happens() {
 	case n < 55:
 		all := lateKinds()
 		c.late.catchUp(c.testEnv, all[c.random.IntN(len(all))])
-	case n < 72:
+	case n < 68:
 		c.goesOn()
+	case n < 72:
+		c.races()
 	default:
 		c.disturbs(n)
 	}
@@ -142,6 +144,9 @@ func (c *chaos) goesOn() {
 		}
 	}
 	maybe(c.fluxApplies)
+	if c.random.IntN(4) == 0 {
+		c.pin("staging", nil)
+	}
 	maybe(func() { c.checksSay(v1alpha1.HealthStatusHealthy) })
 	c.Pass(time.Duration(c.random.IntN(60)) * time.Second)
 	for _, i := range c.random.Perm(len(c.steps)) {
@@ -152,12 +157,31 @@ func (c *chaos) goesOn() {
 	}
 }
 
+// races makes staging go back from a release at the moment when production learns that
+// there is such a release. The process has not seen what it has written of staging.
+func (c *chaos) races() {
+	staging, production := c.rollout("staging"), c.rollout("shop").Current()
+	current := staging.Current()
+	if staging.Spec.WantedVersion != nil || current.State() != v1alpha1.BakeSucceeded || c.Clock.Now().Before(current.BakeStartTime.Add(soak)) ||
+		production != nil && production.Version.Tag == current.Version.Tag {
+		return
+	}
+	c.goesBack()
+	c.late.catchUp(c.testEnv, &v1alpha1.RolloutList{})
+	c.step(stepOfStaging)
+	for c.released["shop"] < c.released["staging"] {
+		c.next("shop")
+	}
+	c.late.catchUp(c.testEnv, &imagev1.ImagePolicyList{})
+	c.step(stepOfProduction)
+}
+
 // disturbs lets one of the rarer things happen.
 func (c *chaos) disturbs(n int) {
 	switch n {
-	case 72, 73:
+	case 72, 73, 74:
 		c.next("staging")
-	case 74, 75:
+	case 75:
 		c.next("shop")
 	case 76:
 		c.checksSay(v1alpha1.HealthStatusUnhealthy)
@@ -177,6 +201,9 @@ func (c *chaos) unblock() {
 		o.SetAnnotations(map[string]string{v1alpha1.UnblockFailedAnnotation: "true"})
 	})
 }
+
+// The steps of the two Rollouts.
+const stepOfStaging, stepOfProduction = 0, 1
 
 // step lets the process act on one object, and checks a promotion to production.
 func (c *chaos) step(i int) {
