@@ -249,22 +249,23 @@ func counted(requests controlplane.Requests) map[string]int {
 	return counts
 }
 
+// written has the purposes of writes, by what is written.
+var written = map[controlplane.Request]string{
+	{Resource: rollouts.name, Subresource: "status"}:     "status",
+	{Resource: environments.name, Subresource: "status"}: "records",
+	{Resource: ociRepositories.name}:                     "repository",
+	{Resource: kustomizations.name}:                      "kustomization",
+	{Resource: events.name}:                              "events",
+	{Resource: healthChecks.name}:                        "checks",
+	{Resource: healthChecks.name, Subresource: "status"}: "checks",
+}
+
 func purpose(r controlplane.Request) string {
-	switch {
-	case !r.IsWrite():
+	if !r.IsWrite() {
 		return "reads"
-	case r.Resource == rollouts.name && r.Subresource == "status":
-		return "status"
-	case r.Resource == ociRepositories.name && r.Subresource == "":
-		return "repository"
-	case r.Resource == kustomizations.name && r.Subresource == "":
-		return "kustomization"
-	case r.Resource == events.name:
-		return "events"
-	case r.Resource == healthChecks.name:
-		return "checks"
-	case r.Resource == environments.name && r.Subresource == "status":
-		return "records"
+	}
+	if known, ok := written[controlplane.Request{Resource: r.Resource, Subresource: r.Subresource}]; ok {
+		return known
 	}
 	return "others"
 }

@@ -25,13 +25,13 @@ func (r *Reconciler) report(ctx context.Context, o observed, pass *announce.Pass
 	if equality.Semantic.DeepEqual(o.Status, next) {
 		return nil
 	}
-	patch, err := write.StatusPatch(o.ResourceVersion, o.Status, next)
-	if err != nil {
-		return fmt.Errorf("status of Environment %s/%s: %w", o.Namespace, o.Name, err)
-	}
 	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}}
 	answer.SetGroupVersionKind(environmentsv1.GroupVersion.WithKind(environmentsv1.EnvironmentKind))
-	if answer, err = write.PatchStatus(ctx, r.Client, answer, patch); err != nil {
+	patch, err := write.StatusPatch(o.ResourceVersion, o.Status, next)
+	if err == nil {
+		answer, err = write.PatchStatus(ctx, r.Client, answer, patch)
+	}
+	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write the status of Environment %s/%s: %w", o.Namespace, o.Name, err))
 	}
 	r.writes.Wrote(answer)
