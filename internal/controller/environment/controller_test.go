@@ -358,7 +358,9 @@ func TestEventsWakeTheEnvironmentsThatTheyConcern(t *testing.T) {
 
 	s.Remove(&environmentsv1.Environment{}, "staging")
 	s.Eventually(func() string { return s.ready("prod").Reason }).Should(Equal(environmentsv1.UpstreamNotFoundReason))
-	s.Add(staging().After("prod").Obj())
+	again := staging().After("prod").Obj()
+	again.Namespace = s.Namespace
+	s.Expect(s.Create(s.Ctx, again)).To(Succeed(), "its status is the controller's, at once")
 	s.Eventually(func() string { return s.ready("prod").Reason }).Should(Equal(environmentsv1.UpstreamCycleReason))
 	s.Eventually(func() string { return s.ready("staging").Reason }).Should(Equal(environmentsv1.UpstreamCycleReason))
 }
