@@ -74,6 +74,9 @@ type Snapshot struct {
 	// Found are the targets, in the order of Input.Targets.All. It is empty if the targets
 	// could not be read.
 	Found []targets.Target
+	// Unsettled is true if an Environment was created a moment ago, and its status may
+	// follow at once.
+	Unsettled bool
 	// Err joins the reads that failed and may succeed later. Each is a Problem in the
 	// Input as well.
 	Err error

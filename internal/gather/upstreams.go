@@ -18,6 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 const (
@@ -112,11 +113,21 @@ func (g Gatherer) gatherUpstreams(ctx context.Context, s *Snapshot) error {
 		case e.Problem == nil && e.Status.ObservedGeneration == 0:
 			// A CRD of another controller would also remove the upstreams from what is read.
 			e.Problem = unreadableUpstream("Environment %s has no status yet: the controller environment writes it, and needs the CRD of this version", e.Name)
+			s.Unsettled = s.Unsettled || isNew(&all[i], s.Now)
 		}
 		s.Upstreams.Environments = append(s.Upstreams.Environments, e)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// SettlesWithin is how long an Environment without a status may be about to get one.
+const SettlesWithin = 10 * time.Second
+
+// isNew reports whether an Environment was created so recently that its status may follow.
+func isNew(e *environmentsv1.Environment, now time.Time) bool {
+	age := now.Sub(e.CreationTimestamp.Time)
+	return 0 <= age && age < SettlesWithin
 }
 
 // gateProblem returns why an Environment of type github holds: its controller has not
@@ -200,37 +211,60 @@ func seen(e *environmentsv1.Environment, u environmentsv1.Upstream, said []envir
 	return time.Time{}
 }
 
-// findUpstream returns the Environment of an upstream. Of one in another namespace that
-// does not admit this namespace, nothing is said, not even whether it exists.
+// findUpstream returns the Environment of an upstream, or why there is none. The error is
+// set if that may change without an event.
 func (g Gatherer) findUpstream(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream) (*environmentsv1.Environment, *promotion.Problem, error) {
-	foreign := u.Namespace != e.Namespace
-	if foreign && g.NoCrossNamespaceRefs {
+	if u.Namespace != e.Namespace {
+		return g.findForeignUpstream(ctx, e, u)
+	}
+	all, err := EnvironmentsOf(ctx, g.Client, client.ObjectKey{Namespace: u.Namespace, Name: u.Rollout})
+	if err != nil {
+		return nil, unreadableUpstream("the Environment of %s could not be read%s", u.Environment, because(err)), err
+	}
+	if found := amongThose(all, e, u); found != nil {
+		return found, nil, nil
+	}
+	return nil, &promotion.Problem{Reason: environmentsv1.UpstreamNotFoundReason, Message: fmt.Sprintf(
+		"there is no %s: create it, or correct spec.upstreams", described(e, u))}, nil
+}
+
+// findForeignUpstream does the same in another namespace. Of an Environment that does not
+// admit this namespace, nothing is said, not even whether it exists.
+func (g Gatherer) findForeignUpstream(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream) (*environmentsv1.Environment, *promotion.Problem, error) {
+	if g.NoCrossNamespaceRefs {
 		return nil, &promotion.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
 			"the upstream %s is in namespace %s, but references across namespaces are not allowed: name one of this namespace", u.Environment, u.Namespace)}, nil
 	}
 	all, err := EnvironmentsOf(ctx, g.Client, client.ObjectKey{Namespace: u.Namespace, Name: u.Rollout})
-	var own map[string]string
-	if err == nil && foreign {
-		own, err = namespaceLabels(ctx, g.Client, e.Namespace)
+	own, err2 := namespaceLabels(ctx, g.Client, e.Namespace)
+	if err = errors.Join(err, err2); err != nil {
+		cause := because(err)
+		if unreadable.Because(err) != nil {
+			cause = "" // it names an object that nobody here may know of
+		}
+		return nil, unreadableUpstream("the Environment of %s in namespace %s could not be read%s", u.Environment, u.Namespace, cause), err
 	}
-	switch {
-	case err != nil && foreign: // the reason may name an object that nobody here may know of
-		return nil, unreadableUpstream("the Environment of %s in namespace %s could not be read", u.Environment, u.Namespace), err
-	case err != nil:
-		return nil, unreadableUpstream("the Environment of %s could not be read%s", u.Environment, because(err)), err
+	all = slices.DeleteFunc(slices.Clone(all), func(found environmentsv1.Environment) bool { return !found.Spec.AccessFrom.Admits(own) })
+	if found := amongThose(all, e, u); found != nil {
+		return found, nil, nil
 	}
+	return nil, &promotion.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
+		"namespace %s has no %s whose spec.accessFrom lets in namespace %s: create it there, or add the namespace", u.Namespace, described(e, u), e.Namespace)}, nil
+}
+
+// amongThose returns the one that an upstream names; nil if there is none.
+func amongThose(all []environmentsv1.Environment, e *environmentsv1.Environment, u environmentsv1.Upstream) *environmentsv1.Environment {
 	for i := range all {
-		if found := &all[i]; isNamed(e, u, found) && (!foreign || found.Spec.AccessFrom.Admits(own)) {
-			return found, nil, nil
+		if isNamed(e, u, &all[i]) {
+			return &all[i]
 		}
 	}
-	wanted := fmt.Sprintf("Environment %s of application %s for Rollout %s", u.Environment, e.Spec.Name, u.Rollout)
-	if foreign {
-		return nil, &promotion.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
-			"namespace %s has no %s whose spec.accessFrom lets in namespace %s: create it there, or add the namespace", u.Namespace, wanted, e.Namespace)}, nil
-	}
-	return nil, &promotion.Problem{Reason: environmentsv1.UpstreamNotFoundReason, Message: fmt.Sprintf(
-		"there is no %s: create it, or correct spec.upstreams", wanted)}, nil
+	return nil
+}
+
+// described returns what an upstream names, as part of a sentence.
+func described(e *environmentsv1.Environment, u environmentsv1.Upstream) string {
+	return fmt.Sprintf("Environment %s of application %s for Rollout %s", u.Environment, e.Spec.Name, u.Rollout)
 }
 
 // comesAfter returns the Environments that an Environment comes after, as far as it can

@@ -290,7 +290,7 @@ func TestTakeKnowsUpstreamsOfOtherNamespaces(t *testing.T) {
 		"comes after us": {nil, []client.Object{prod, environmentOf("staging", "staging", "shop")}, "Environment prod comes after itself (prod after staging after prod): remove one of these upstreams"},
 		"may not be read": {
 			apierrors.NewForbidden(schema.GroupResource{Resource: "environments"}, "", nil), []client.Object{prod, staging},
-			"the Environment of staging could not be read: Forbidden",
+			"the Environment of staging in namespace staging could not be read: Forbidden",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -357,12 +357,12 @@ func TestEventsWakeTheEnvironmentsThatTheyConcern(t *testing.T) {
 	s.Eventually(observed).Should(Equal(said()))
 
 	s.Remove(&environmentsv1.Environment{}, "staging")
-	s.Eventually(func() string { return s.ready("prod").Reason }).Should(Equal(environmentsv1.UpstreamNotFoundReason))
+	s.Eventually(s.reason("prod")).Should(Equal(environmentsv1.UpstreamNotFoundReason))
 	again := staging().After("prod").Obj()
 	again.Namespace = s.Namespace
 	s.Expect(s.Create(s.Ctx, again)).To(Succeed(), "its status is the controller's, at once")
-	s.Eventually(func() string { return s.ready("prod").Reason }).Should(Equal(environmentsv1.UpstreamCycleReason))
-	s.Eventually(func() string { return s.ready("staging").Reason }).Should(Equal(environmentsv1.UpstreamCycleReason))
+	s.Eventually(s.reason("prod")).Should(Equal(environmentsv1.UpstreamCycleReason))
+	s.Eventually(s.reason("staging")).Should(Equal(environmentsv1.UpstreamCycleReason))
 }
 
 // Each instance records the Environments of its own Rollouts, and reads what the others
@@ -384,7 +384,7 @@ func TestEnvironmentIsRecordedByTheInstanceOfItsRollout(t *testing.T) {
 		ConsistOf(HaveField("ObservedDigest", environment.Digest(s.environment("staging").Status.Releases))))
 
 	s.Remove(&v1alpha1.Rollout{}, "staging")
-	s.Eventually(func() string { return s.ready("staging").Reason }).Should(Equal(environmentsv1.RolloutNotFoundReason))
+	s.Eventually(s.reason("staging")).Should(Equal(environmentsv1.RolloutNotFoundReason))
 	s.Eventually(func() []fixture.Event { return reported["!sharding.fluxcd.io/key"].All() }).Should(
 		ConsistOf(HaveField("Reason", environmentsv1.RolloutNotFoundReason)), "the instance of what has no label says so")
 	s.Expect(reported["sharding.fluxcd.io/key=one"].All()).To(BeEmpty())

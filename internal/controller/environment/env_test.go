@@ -19,6 +19,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cache"
+	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/test/env"
@@ -49,7 +50,10 @@ func (s *testEnv) restart() {
 }
 
 // play runs the controller, with the caches and watches of production.
-func (s *testEnv) play(t *testing.T) { s.playShard(t, s.Events, nil) }
+func (s *testEnv) play(t *testing.T) {
+	t.Helper()
+	s.playShard(t, s.Events, nil)
+}
 
 // playShard runs the instance for the Rollouts that a selector selects.
 func (s *testEnv) playShard(t *testing.T, events *fixture.Events, selector labels.Selector) {
@@ -107,6 +111,11 @@ func (s *testEnv) ready(name string) condition {
 	s.Expect(found).NotTo(BeNil())
 	s.Expect(found.ObservedGeneration).To(Equal(s.environment(name).Generation))
 	return condition{found.Status, found.Reason, found.Message}
+}
+
+// reason returns a function that reads the reason of Ready; empty before the first pass.
+func (s *testEnv) reason(name string) func() string {
+	return func() string { return environment.ReadyReason(s.environment(name)) }
 }
 
 // stalled reports whether a user must act.

@@ -154,6 +154,10 @@ func (r *Reconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, p
 	if err != nil {
 		return giveUp(pass, err)
 	}
+	if snapshot.Unsettled && decision.Action == promotion.Nothing {
+		pass.Ends("an Environment was created a moment ago, and its status is on its way")
+		return ctrl.Result{RequeueAfter: gather.SettlesWithin}, nil
+	}
 
 	// 3. Report: the status that follows from the decision.
 	status, err := statusAfter(snapshot.Input, decision)

@@ -21,6 +21,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -412,4 +413,21 @@ func TestEnvironmentWakesItsRollout(t *testing.T) {
 	s.stagingHas(there("1.0.0").Succeeded())
 	s.prodHasSeen()
 	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying})
+}
+
+// Whoever applies a Rollout and its Environment together is not told of a hold that is
+// over before anybody reads it.
+func TestStatusOfANewEnvironmentIsWaitedForInSilence(t *testing.T) {
+	s := openEnvironments(t, production())
+	s.stagingHas(there("1.0.0").Succeeded())
+	s.Remove(&environmentsv1.Environment{}, "prod")
+	s.Pass(time.Since(fixture.Noon)) // the API server says when an object was created
+	s.Add(production().Of("shop").Obj())
+	s.knows("1.1.0")
+	s.Wire.Forget()
+	s.Expect(s.reconcile("shop")).To(Equal(ctrl.Result{RequeueAfter: gather.SettlesWithin}))
+	s.Expect(s.Wire.Writes()).To(BeEmpty())
+	s.Pass(gather.SettlesWithin)
+	s.held(environmentsv1.UpstreamUnknownReason,
+		"Environment prod has no status yet: the controller environment writes it, and needs the CRD of this version")
 }
