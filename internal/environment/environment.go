@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
@@ -91,8 +90,10 @@ func later(a, b time.Time) time.Time {
 // ReadyReason returns why an Environment can be used or cannot; empty if its controller
 // has not said so yet.
 func ReadyReason(e *environmentsv1.Environment) string {
-	if ready := apimeta.FindStatusCondition(e.Status.Conditions, v1alpha1.ReadyCondition); ready != nil {
-		return ready.Reason
+	for i := range e.Status.Conditions {
+		if c := &e.Status.Conditions[i]; c.Type == v1alpha1.ReadyCondition {
+			return c.Reason
+		}
 	}
 	return ""
 }
