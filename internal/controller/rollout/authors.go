@@ -21,7 +21,7 @@ import (
 // othersWords returns which of the annotations deploy-user and deploy-message were not
 // written by the author of the choice that is about to be recorded. The caches do not
 // keep the owners of fields, so it reads the Rollout past them.
-func (r *Reconciler) othersWords(ctx context.Context, rollout *v1alpha1.Rollout) (map[string]bool, error) {
+func (r *Reconciler) othersWords(ctx context.Context, rollout *v1alpha1.Rollout, tag string) (map[string]bool, error) {
 	said := slices.DeleteFunc([]string{v1alpha1.DeployUserAnnotation, v1alpha1.DeployMessageAnnotation}, func(key string) bool {
 		return rollout.Annotations[key] == ""
 	})
@@ -37,22 +37,36 @@ func (r *Reconciler) othersWords(ctx context.Context, rollout *v1alpha1.Rollout)
 	}
 	others := map[string]bool{}
 	for _, key := range said {
-		others[key] = !spokeOf(live, key)
+		others[key] = !spokeOf(live, key, tag)
 	}
 	return others, nil
 }
 
-// spokeOf reports whether an owner of the annotation also owns the choice. A choice that
-// nobody owns, for example after a restore, may be anyone's.
-func spokeOf(rollout *v1alpha1.Rollout, annotation string) bool {
-	choice := fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.ForceDeployAnnotation)
-	if rollout.Pinned() != "" {
-		choice = fieldpath.MakePathOrDie("spec", "wantedVersion")
+// spokeOf reports whether an owner of the annotation also owns the choice of a release. A
+// choice that nobody owns, for example after a restore, may be anyone's.
+func spokeOf(rollout *v1alpha1.Rollout, annotation, tag string) bool {
+	var choosers []string
+	for _, choice := range choicesOf(rollout, tag) {
+		choosers = append(choosers, writersOf(rollout, choice)...)
 	}
-	choosers := writersOf(rollout, choice)
 	speakers := writersOf(rollout, fieldpath.MakePathOrDie("metadata", "annotations", annotation))
 	return len(choosers) == 0 || len(speakers) == 0 ||
 		slices.ContainsFunc(speakers, func(speaker string) bool { return slices.Contains(choosers, speaker) })
+}
+
+// choicesOf returns the fields by which a user has chosen a release, or lets it go past
+// what holds it.
+func choicesOf(rollout *v1alpha1.Rollout, tag string) []fieldpath.Path {
+	if rollout.Pinned() != "" {
+		return []fieldpath.Path{fieldpath.MakePathOrDie("spec", "wantedVersion")}
+	}
+	var choices []fieldpath.Path
+	for _, key := range []string{v1alpha1.ForceDeployAnnotation, v1alpha1.BypassGatesAnnotation, v1alpha1.PromoteAnnotation} {
+		if rollout.Annotations[key] == tag {
+			choices = append(choices, fieldpath.MakePathOrDie("metadata", "annotations", key))
+		}
+	}
+	return choices
 }
 
 // writersOf returns the owners of a field. Each kubectl command has its own field
@@ -76,12 +90,14 @@ func owns(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
 	return entry.FieldsV1 != nil && fields.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) == nil && fields.Has(field)
 }
 
-// attribute decides again if others wrote the annotations next to a choice.
+// attribute decides again if others wrote the annotations next to a choice. What others
+// said before is no reason for letting a release past an Environment now.
 func (r *Reconciler) attribute(ctx context.Context, s *gather.Snapshot, d promotion.Decision) (promotion.Decision, error) {
-	if !d.Manual {
+	past := len(s.Upstreams.Environments) > 0 && s.Rollout.Annotations[v1alpha1.BypassGatesAnnotation] == d.Release.Tag
+	if !d.Manual && !past {
 		return d, nil
 	}
-	others, err := r.othersWords(ctx, s.Rollout)
+	others, err := r.othersWords(ctx, s.Rollout, d.Release.Tag)
 	if err != nil || len(others) == 0 {
 		return d, err
 	}

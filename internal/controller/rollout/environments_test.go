@@ -318,6 +318,20 @@ func TestHotfixPassesWithItsReason(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.RequestAcceptedCondition)).To(BeZero())
 }
 
+func TestReasonOfSomebodyElseIsNoneForABypass(t *testing.T) {
+	s := openEnvironments(t, production())
+	s.stagingHas(there("1.0.0").Succeeded())
+	s.knows("1.1.0")
+	s.patchAs("dashboard", `{"metadata":{"annotations":{"rollout.kuberik.com/deploy-message":"left over"}}}`)
+	s.patchAs("on-call", `{"metadata":{"annotations":{"rollout.kuberik.com/bypass-gates":"1.1.0"}}}`)
+	s.held(environmentsv1.UpstreamPendingReason, "waits for staging, which runs 1.0.0")
+	s.Expect(s.condition("shop", v1alpha1.RequestAcceptedCondition).Reason).To(Equal(environmentsv1.BypassNeedsReasonReason))
+	s.patchAs("on-call", `{"metadata":{"annotations":{"rollout.kuberik.com/deploy-message":"INC-4711"}}}`)
+	s.rest("shop")
+	s.Expect(s.runs()).To(Equal("1.1.0"))
+	s.Expect(*s.rollout("shop").Current().Message).To(HaveSuffix("Environments bypassed manually: INC-4711"))
+}
+
 func TestEnvironmentThatDeniesABypass(t *testing.T) {
 	s := openEnvironments(t, production().With(func(spec *environmentsv1.EnvironmentSpec) { spec.Bypass = environmentsv1.BypassDenied }))
 	s.stagingHas(there("1.0.0").Succeeded())
