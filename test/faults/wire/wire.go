@@ -152,14 +152,23 @@ func (w *Wire) serve(out http.ResponseWriter, in *http.Request) {
 		return
 	case drop:
 	case lose:
-		answered := httptest.NewRecorder()
-		w.onwards.ServeHTTP(answered, in.WithContext(context.WithoutCancel(in.Context())))
-		w.answered(number, answered.Code)
+		w.lose(in, request, number)
 	}
 	if fault.then != nil {
 		fault.then()
 	}
 	panic(http.ErrAbortHandler)
+}
+
+// lose makes the API server process a request, and drops its response. That of a watch
+// ends after minutes, in which the client would hear nothing: its connection only breaks.
+func (w *Wire) lose(in *http.Request, request Request, number int) {
+	if request.Verb == "watch" {
+		return
+	}
+	answered := httptest.NewRecorder()
+	w.onwards.ServeHTTP(answered, in.WithContext(context.WithoutCancel(in.Context())))
+	w.answered(number, answered.Code)
 }
 
 // pass forwards a request without a fault.

@@ -206,6 +206,18 @@ func TestEachFaultIsWhatItSays(t *testing.T) {
 	}
 }
 
+// A watch answers for minutes. A client whose answer was lost in that way would only hang.
+func TestLostWatchBreaksAtOnce(t *testing.T) {
+	wire, server, client := openTo(t)
+	wire.Inject(func(Request) Fault { return Lose() })
+	if got := client.ask(http.MethodGet, "/apis/kuberik.com/v1alpha1/rollouts?watch=true", ""); got != "no answer" {
+		t.Errorf("the client got %q", got)
+	}
+	if asked := server.wasAsked(); len(asked) != 0 {
+		t.Errorf("the API server was asked %q", asked)
+	}
+}
+
 func TestFaultIsFollowedUpBeforeTheClientLearnsOfIt(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fault Fault
