@@ -270,16 +270,9 @@ func described(e *environmentsv1.Environment, u environmentsv1.Upstream) string 
 // comesAfter returns the Environments that an Environment comes after, as far as it can
 // read them.
 func (g Gatherer) comesAfter(ctx context.Context, e *environmentsv1.Environment) []*environmentsv1.Environment {
-	var all []*environmentsv1.Environment
-	for _, u := range e.GetUpstreams() {
-		if u.Type == environmentsv1.Parallel {
-			continue
-		}
-		if found, _, _ := g.findUpstream(ctx, e, u); found != nil {
-			all = append(all, found)
-		}
-	}
-	return all
+	return g.readable(ctx, e, slices.DeleteFunc(e.GetUpstreams(), func(u environmentsv1.Upstream) bool {
+		return u.Type == environmentsv1.Parallel
+	}))
 }
 
 // mostFurther is how many environments further up the chain are looked for.
@@ -288,10 +281,10 @@ const mostFurther = 16
 // Neighbors returns the environments that an Environment comes after, or is parallel to,
 // as far as they let its namespace read them.
 func (g Gatherer) Neighbors(ctx context.Context, e *environmentsv1.Environment) environment.Neighbors {
-	near := environment.Neighbors{Upstreams: g.readableFrom(ctx, e, e)}
+	near := environment.Neighbors{Upstreams: g.readable(ctx, e, e.GetUpstreams())}
 	known := append([]*environmentsv1.Environment{e}, near.Upstreams...)
 	for i := 1; i < len(known) && len(near.Further) < mostFurther; i++ {
-		for _, u := range g.readableFrom(ctx, e, known[i]) {
+		for _, u := range g.readable(ctx, e, known[i].GetUpstreams()) {
 			if !slices.ContainsFunc(known, func(k *environmentsv1.Environment) bool { return k.UID == u.UID }) {
 				known, near.Further = append(known, u), append(near.Further, u)
 			}
@@ -300,14 +293,12 @@ func (g Gatherer) Neighbors(ctx context.Context, e *environmentsv1.Environment) 
 	return near
 }
 
-// readableFrom returns the upstreams of an Environment that let the namespace of another
-// one read them.
-func (g Gatherer) readableFrom(ctx context.Context, reader, of *environmentsv1.Environment) []*environmentsv1.Environment {
+// readable returns those of some upstreams, of one application, that an Environment may
+// read.
+func (g Gatherer) readable(ctx context.Context, reader *environmentsv1.Environment, upstreams []environmentsv1.Upstream) []*environmentsv1.Environment {
 	var all []*environmentsv1.Environment
-	for _, u := range of.GetUpstreams() {
-		from := *reader
-		from.Spec.Name = of.Spec.Name
-		if found, _, _ := g.findUpstream(ctx, &from, u); found != nil {
+	for _, u := range upstreams {
+		if found, _, _ := g.findUpstream(ctx, reader, u); found != nil {
 			all = append(all, found)
 		}
 	}
