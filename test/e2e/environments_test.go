@@ -53,7 +53,7 @@ func deployProduction(prod *env.Env, change func(client.Object)) {
 	prod.Create(prod.Rollout())
 }
 
-// release pushes a version, which both environments find.
+// publish pushes a version, which both environments find.
 func publish(staging, prod *env.Env, version string) {
 	staging.Publish(staging.Release(version))
 	prod.Scan()
