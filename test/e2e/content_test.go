@@ -82,7 +82,7 @@ func TestTagThatIsPushedAgainBakesAgain(t *testing.T) {
 			if baked := bakedFor(done.Current()); baked < 2*time.Second {
 				t.Errorf("it baked for %s", baked)
 			}
-			reported := env.WithReason(s.Events(done), v1alpha1.TagMovedReason)
+			reported := s.AwaitEvents(done, v1alpha1.TagMovedReason)
 			if !strings.Contains(strings.Join(reported, "\n"), "it is "+other+" now, and was "+digest) {
 				t.Errorf("it is reported as %q", reported)
 			}

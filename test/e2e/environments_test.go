@@ -105,7 +105,7 @@ func TestProductionTakesWhatStagingHasProven(t *testing.T) {
 	if len(withdrawn.Status.History) != 2 {
 		t.Errorf("it has the history %q: nothing may be deployed by that", env.History(withdrawn))
 	}
-	if told := env.WithReason(prod.Events(withdrawn), environmentsv1.UpstreamWithdrewReason); len(told) != 1 {
+	if told := prod.AwaitEvents(withdrawn, environmentsv1.UpstreamWithdrewReason); len(told) != 1 {
 		t.Errorf("production was told %q, want one event", told)
 	}
 }

@@ -165,7 +165,7 @@ func TestParentThatTakesTheTagBackIsNamedAndNotOverwritten(t *testing.T) {
 	if after := p.Live(); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the Rollout was written during the conflict:\nbefore %+v\nafter %+v", before.Status, after.Status)
 	}
-	if reported := env.WithReason(p.Events(p.Rollout()), v1alpha1.TargetConflictReason); len(reported) != 1 {
+	if reported := p.AwaitEvents(p.Rollout(), v1alpha1.TargetConflictReason); len(reported) != 1 {
 		t.Errorf("the conflict was reported as %q, want it once", reported)
 	}
 

@@ -66,6 +66,18 @@ func (e *Env) Events(object client.Object) []string {
 	return reported
 }
 
+// AwaitEvents waits for the events about an object that have a reason. The first of them can
+// be later than the status that it tells of: the controller writes the status first.
+func (e *Env) AwaitEvents(object client.Object, reason string) (reported []string) {
+	e.T.Helper()
+	Eventually(e.T, "the event "+reason, func() (bool, string) {
+		events := e.Events(object)
+		reported = WithReason(events, reason)
+		return len(reported) > 0, strings.Join(events, "\n")
+	})
+	return reported
+}
+
 // WithReason returns the events with a reason.
 func WithReason(events []string, reason string) []string {
 	return slices.DeleteFunc(slices.Clone(events), func(e string) bool {
