@@ -56,4 +56,18 @@ const (
 	UpstreamUnreadableReason = "UpstreamUnreadable"
 	// UpstreamCycleReason: the Environment comes after itself.
 	UpstreamCycleReason = "UpstreamCycle"
+	// UpstreamNotTrustedReason: the report of an upstream is not signed by a trusted key,
+	// is about something else, or is older than one that was verified before.
+	UpstreamNotTrustedReason = "UpstreamNotTrusted"
+	// NoTrustedKeysReason: there is no key to verify the report of an upstream with.
+	NoTrustedKeysReason = "NoTrustedKeys"
+	// SigningKeyMissingReason: the controller has no key, or no name of its cluster, to
+	// sign the report of this environment with.
+	SigningKeyMissingReason = "SigningKeyMissing"
+	// PublishFailedReason: the report of this environment could not be stored in the
+	// registry. It is tried again.
+	PublishFailedReason = "PublishFailed"
+	// ReportTakenReason: there is the report of another cluster in the place of the report
+	// of this environment.
+	ReportTakenReason = "ReportTaken"
 )

@@ -3,6 +3,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rolloutsv1 "github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -14,6 +16,7 @@ const EnvironmentKind = "Environment"
 // EnvironmentSpec defines what must have proven a release before the Rollout of this
 // environment may promote it.
 // +kubebuilder:validation:XValidation:rule="!has(self.relationship) || !has(self.upstreams)",message="give either relationship or upstreams, not both"
+// +kubebuilder:validation:XValidation:rule="!has(self.upstreams) || self.backend.type == 'oci' || self.upstreams.all(u, !has(u.repository))",message="an upstream with a repository requires backend.type oci"
 // +kubebuilder:validation:XValidation:rule="has(self.environment) && self.environment != \"\" || self.backend.type == 'github'",message="spec.environment is required"
 type EnvironmentSpec struct {
 	// rolloutRef names the Rollout, in the Environment's own namespace, that promotes
@@ -87,8 +90,10 @@ type EnvironmentSpec struct {
 	// +optional
 	Backend Backend `json:"backend,omitempty"`
 
-	// requeueInterval is used by other controllers of this API. This controller ignores
-	// it: it watches.
+	// requeueInterval is the longest pause between two looks at the report of an upstream
+	// in another cluster, while a release waits for it. Defaults to 1m, and is at least
+	// 10s. Without news for an hour, the pauses grow to 10m. What is in the same API server
+	// is watched.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
 	// +optional
@@ -96,6 +101,8 @@ type EnvironmentSpec struct {
 }
 
 // Upstream is an environment that a release must have passed.
+// +kubebuilder:validation:XValidation:rule="has(self.repository) == has(self.cluster)",message="give repository and cluster together: they say where the report of another cluster is, and whose it must be"
+// +kubebuilder:validation:XValidation:rule="!has(self.repository) || has(self.namespace)",message="give the namespace that the upstream has in its own cluster"
 type Upstream struct {
 	// environment is the name of the upstream, as its own spec.environment gives it.
 	// +kubebuilder:validation:MaxLength=253
@@ -110,7 +117,8 @@ type Upstream struct {
 
 	// namespace is where the Environment of the upstream is. Defaults to the namespace of
 	// this Environment. The spec.accessFrom of an Environment in another namespace must
-	// admit this namespace.
+	// admit this namespace. With repository, it is required, and means a namespace in the
+	// cluster of the upstream.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
@@ -120,6 +128,22 @@ type Upstream struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Rollout string `json:"rollout,omitempty"`
+
+	// repository is the name of the OCI repository with the report of an upstream in
+	// another cluster, for example registry.example.com/promotions/staging: the
+	// spec.backend.project of its Environment there. It requires backend.type oci. Without
+	// it, the upstream is in the same API server.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Repository string `json:"repository,omitempty"`
+
+	// cluster is the name of the cluster of the upstream: the --cluster-name of the
+	// controller there. It is required together with repository.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
 
 	// soakTime is how long a release must have been healthy in the upstream, without
 	// interruption, before it may come here. The time of its bake counts. Defaults to 0s.
@@ -209,13 +233,16 @@ const (
 )
 
 // BackendType is how environments learn of each other.
-// +kubebuilder:validation:Enum=cluster;github
+// +kubebuilder:validation:Enum=cluster;oci;github
 type BackendType string
 
 const (
 	// BackendCluster reads the upstream's objects in the same API server. It is the
 	// default.
 	BackendCluster BackendType = "cluster"
+	// BackendOCI also writes a signed report of this environment to an OCI registry, and
+	// reads those of upstreams in other clusters.
+	BackendOCI BackendType = "oci"
 	// BackendGitHub leaves the Environment to another controller, which writes a
 	// RolloutGate.
 	BackendGitHub BackendType = "github"
@@ -223,16 +250,39 @@ const (
 
 // Backend is how environments learn of each other.
 // +kubebuilder:validation:XValidation:rule="self.type != 'github' || has(self.project)",message="project is required for type github"
+// +kubebuilder:validation:XValidation:rule="self.type == 'oci' || !has(self.verify) && !has(self.insecure)",message="verify and insecure are for type oci"
 type Backend struct {
-	// type is cluster or github.
+	// type is cluster, oci or github.
 	// +required
 	Type BackendType `json:"type"`
-	// project is the owner and name of a GitHub repository. Only type github uses it.
+	// project is the name of the OCI repository for the report of this environment, for
+	// type oci, for example registry.example.com/promotions/staging. Without it, nothing is
+	// reported. For type github, it is the owner and name of a repository there.
+	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Project string `json:"project,omitempty"`
-	// secret is the name of a Secret with a token. Only type github uses it.
+	// secret is the name of a Secret in the namespace of the Environment. For type oci, it
+	// is of type kubernetes.io/dockerconfigjson, with the login to the registries of the
+	// reports. It defaults to the login of the ImageRepository that the Rollout's
+	// ImagePolicy scans. For type github, it has a token.
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Secret string `json:"secret,omitempty"`
+	// verify says which keys the reports of upstreams must be signed with. It defaults to
+	// the --trusted-keys-secret of the controller. Only type oci uses it.
+	// +optional
+	Verify *Verification `json:"verify,omitempty"`
+	// insecure allows plain HTTP. Only type oci uses it.
+	// +optional
+	Insecure bool `json:"insecure,omitempty"`
+}
+
+// Verification says which keys are trusted.
+type Verification struct {
+	// secretRef names a Secret in the namespace of the Environment. Each of its values whose
+	// key ends with .pub is a trusted public key, in the PEM format.
+	// +required
+	SecretRef rolloutsv1.LocalObjectReference `json:"secretRef"`
 }
 
 // EnvironmentStatus is what the environment has deployed, and what its neighbours have.
@@ -276,6 +326,38 @@ type EnvironmentStatus struct {
 	// +listMapKey=environment
 	// +optional
 	Upstreams []UpstreamStatus `json:"upstreams,omitempty"`
+
+	// report is what was published of this environment last, with backend.type oci.
+	// +optional
+	Report *ReportStatus `json:"report,omitempty"`
+
+	// lastHandledReconcileAt is the reconcile.fluxcd.io/requestedAt token that was handled
+	// last: the reports of the upstreams were looked at.
+	// +optional
+	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
+}
+
+// ReportStatus is what was published of an environment.
+type ReportStatus struct {
+	// reference is where the report is.
+	// +optional
+	Reference string `json:"reference,omitempty"`
+	// digest is a hash of what the report says. Nothing is published as long as it stays
+	// the same.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+	// sequence is the number of the report. It is higher in each newer one.
+	// +optional
+	Sequence int64 `json:"sequence,omitempty"`
+	// publishedTime is when it was published.
+	// +optional
+	PublishedTime *metav1.Time `json:"publishedTime,omitempty"`
+	// reason is why the newest report could not be published, in one word.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message describes why the newest report could not be published.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // EnvironmentInfo shows one environment.
@@ -365,9 +447,26 @@ type UpstreamStatus struct {
 	// verifiedTime is when this was first read. The rest of a soak time counts from it.
 	// +optional
 	VerifiedTime *metav1.Time `json:"verifiedTime,omitempty"`
+	// reason is why the upstream cannot be read, in one word.
+	// +optional
+	Reason string `json:"reason,omitempty"`
 	// message describes why the upstream cannot be read.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// source is whose report was verified: the application, the cluster, the namespace and
+	// the Rollout. Only upstreams in other clusters have it.
+	// +optional
+	Source string `json:"source,omitempty"`
+	// sequence is the number of the report that was verified last. One with a lower number
+	// is refused. Only upstreams in other clusters have it.
+	// +optional
+	Sequence int64 `json:"sequence,omitempty"`
+	// releases are what the report says, the newest promotion first. Only upstreams in
+	// other clusters have them.
+	// +kubebuilder:validation:MaxItems=30
+	// +listType=atomic
+	// +optional
+	Releases []Release `json:"releases,omitempty"`
 }
 
 // Environment says which environments a release must have passed before the Rollout of
@@ -408,6 +507,25 @@ func (e *Environment) GetConditions() []metav1.Condition { return e.Status.Condi
 
 // SetConditions replaces the conditions. Flux's condition functions call it.
 func (e *Environment) SetConditions(conditions []metav1.Condition) { e.Status.Conditions = conditions }
+
+// Limits of the pause between two looks at a report.
+const (
+	defaultRequeueInterval  = time.Minute
+	shortestRequeueInterval = 10 * time.Second
+)
+
+// GetRequeueInterval returns the longest pause between two looks at a report, with its
+// default and its limit.
+func (e *Environment) GetRequeueInterval() time.Duration {
+	if e.Spec.RequeueInterval == nil {
+		return defaultRequeueInterval
+	}
+	return max(shortestRequeueInterval, e.Spec.RequeueInterval.Duration)
+}
+
+// IsElsewhere reports whether the upstream is in another cluster, and its report in a
+// registry.
+func (u Upstream) IsElsewhere() bool { return u.Repository != "" }
 
 // GetUpstreams returns the upstreams of either form, each with its defaults.
 func (e *Environment) GetUpstreams() []Upstream {

@@ -46,6 +46,8 @@ func TestAPIServerTakesAnEnvironmentOrSaysWhatIsWrong(t *testing.T) {
 		named    = "rolloutRef: {name: shop}, name: shop"
 		staging  = named + ", environment: staging"
 		byGitHub = "backend: {type: github, project: shop/deployments}"
+
+		elsewhere = "{environment: qa, namespace: shop, cluster: qa-eu, repository: registry.example.com/promotions/qa}"
 	)
 	for name, tt := range map[string]struct {
 		spec      string
@@ -65,6 +67,31 @@ func TestAPIServerTakesAnEnvironmentOrSaysWhatIsWrong(t *testing.T) {
 		"kuberik's, parallel":               {spec: "{" + staging + ", relationship: {environment: eu, type: Parallel}, " + byGitHub + "}"},
 		"kuberik's, without an environment": {spec: "{" + named + ", " + byGitHub + "}"},
 
+		"in another cluster": {spec: "{" + staging + ", upstreams: [" + elsewhere + "], requeueInterval: 30s, backend: {type: oci}}"},
+		"in another cluster, with everything": {spec: "{" + staging + ", upstreams: [" + elsewhere + ", {environment: dev}], " +
+			"backend: {type: oci, project: registry.example.com/promotions/staging, secret: promotions, verify: {secretRef: {name: promotion-keys}}, insecure: true}}"},
+		"in another cluster, without a repository": {
+			spec:      "{" + staging + ", upstreams: [{environment: qa, namespace: shop, cluster: qa-eu}], backend: {type: oci}}",
+			rejection: "give repository and cluster together",
+		},
+		"in another cluster, without its name": {
+			spec:      "{" + staging + ", upstreams: [{environment: qa, namespace: shop, repository: registry.example.com/promotions/qa}], backend: {type: oci}}",
+			rejection: "give repository and cluster together",
+		},
+		"in another cluster, without a namespace": {
+			spec:      "{" + staging + ", upstreams: [{environment: qa, cluster: qa-eu, repository: registry.example.com/promotions/qa}], backend: {type: oci}}",
+			rejection: "give the namespace that the upstream has in its own cluster",
+		},
+		"in another cluster, by type cluster": {
+			spec: "{" + staging + ", upstreams: [" + elsewhere + "]}", rejection: "an upstream with a repository requires backend.type oci",
+		},
+		"keys for type cluster": {
+			spec: "{" + staging + ", backend: {type: cluster, verify: {secretRef: {name: promotion-keys}}}}", rejection: "verify and insecure are for type oci",
+		},
+		"keys without a name": {
+			spec: "{" + staging + ", backend: {type: oci, verify: {}}}", rejection: "spec.backend.verify.secretRef: Required value",
+		},
+
 		"both forms": {
 			spec:      "{" + staging + ", relationship: {environment: dev, type: After}, upstreams: [{environment: qa}]}",
 			rejection: "give either relationship or upstreams, not both",
@@ -78,7 +105,7 @@ func TestAPIServerTakesAnEnvironmentOrSaysWhatIsWrong(t *testing.T) {
 		"no environment":              {spec: "{" + named + "}", rejection: "spec.environment is required"},
 		"an empty environment":        {spec: "{" + named + `, environment: ""}`, rejection: "spec.environment is required"},
 		"github without a project":    {spec: "{" + staging + ", backend: {type: github}}", rejection: "project is required for type github"},
-		"an unknown backend":          {spec: "{" + staging + ", backend: {type: oci}}", rejection: `spec.backend.type: Unsupported value: "oci": supported values: "cluster", "github"`},
+		"an unknown backend":          {spec: "{" + staging + ", backend: {type: git}}", rejection: `spec.backend.type: Unsupported value: "git": supported values: "cluster", "oci", "github"`},
 		"a backend without a type":    {spec: "{" + staging + ", backend: {project: shop/deployments}}", rejection: "spec.backend.type: Required value"},
 		"an unknown relationship":     {spec: "{" + staging + ", relationship: {environment: dev, type: Before}}", rejection: `spec.relationship.type: Unsupported value: "Before"`},
 		"a relationship with no type": {spec: "{" + staging + ", relationship: {environment: dev}}", rejection: "spec.relationship.type: Required value"},
@@ -193,8 +220,10 @@ func TestKubectlGetShowsAnEnvironment(t *testing.T) {
 
 func TestSamplesOfEnvironmentsAreAccepted(t *testing.T) {
 	s := open(t)
-	for _, name := range []string{"staging.yaml", "production.yaml"} {
-		file, err := os.Open(filepath.Join(parts.Root(), "config", "samples", "environments", name))
+	for _, name := range []string{
+		"environments/staging.yaml", "environments/production.yaml", "environments-oci/staging/shop.yaml", "environments-oci/production/shop.yaml",
+	} {
+		file, err := os.Open(filepath.Join(parts.Root(), "config", "samples", filepath.FromSlash(name)))
 		s.Expect(err).NotTo(HaveOccurred())
 		defer func() { _ = file.Close() }()
 		reader := utilyaml.NewYAMLReader(bufio.NewReader(file))
@@ -203,7 +232,8 @@ func TestSamplesOfEnvironmentsAreAccepted(t *testing.T) {
 			object := &unstructured.Unstructured{}
 			s.Expect(yaml.Unmarshal(text, &object.Object)).To(Succeed())
 			if object.GetKind() == "Namespace" {
-				s.Expect(s.Create(s.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: object.GetName()}})).To(Succeed())
+				err := s.Create(s.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: object.GetName()}})
+				s.Expect(client.IgnoreAlreadyExists(err)).To(Succeed()) // two of the clusters have the same
 				continue
 			}
 			s.Expect(s.Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("somebody"), client.DryRunAll)).To(Succeed(), name)
