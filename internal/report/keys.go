@@ -11,6 +11,7 @@ import (
 	"crypto/elliptic"
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -125,6 +126,18 @@ func ParseTrustedKeys(name string, data map[string][]byte) (TrustedKeys, error) 
 		return TrustedKeys{}, fmt.Errorf("%s has %d public keys, and only %d are read", name, len(trusted.keys), mostKeys)
 	}
 	return trusted, nil
+}
+
+// Fingerprint returns a hash of the keys. What some keys have verified, keys with the same
+// fingerprint verify, too.
+func (k TrustedKeys) Fingerprint() string {
+	ids := make([]string, 0, len(k.keys))
+	for _, key := range k.keys {
+		ids = append(ids, key.id)
+	}
+	slices.Sort(ids)
+	sum := sha256.Sum256([]byte(strings.Join(ids, "\n")))
+	return hex.EncodeToString(sum[:])
 }
 
 func (k TrustedKeys) verifiers() []dsse.Verifier {

@@ -101,6 +101,17 @@ func TestKeyIsReplaced(t *testing.T) {
 	}
 }
 
+func TestFingerprintIsThatOfTheKeys(t *testing.T) {
+	one, two := publicPEM(t, private(1)), publicPEM(t, private(2))
+	both := trust(t, map[string][]byte{"a.pub": one, "b.pub": two}).Fingerprint()
+	if got := trust(t, map[string][]byte{"x.pub": two, "y.pub": one, "z.pub": one}).Fingerprint(); got != both {
+		t.Error("it depends on the names")
+	}
+	if got := trust(t, map[string][]byte{"a.pub": one}).Fingerprint(); got == both || got == (report.TrustedKeys{}).Fingerprint() {
+		t.Error("it does not depend on the keys")
+	}
+}
+
 func TestParseTrustedKeysSaysWhichKeyIsWrong(t *testing.T) {
 	good := publicPEM(t, private(1))
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)

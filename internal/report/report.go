@@ -9,7 +9,9 @@
 //
 //   - [Report]: what is said, and how it looks on the wire (wire.go)
 //   - [Sign], [Verify]: the envelope and what is refused (sign.go, verify.go, refusal.go)
+//   - [Peek]: whose report it claims to be (peek.go)
 //   - [SigningKey], [TrustedKeys]: the keys, as users store them in Secrets (keys.go)
+//   - [Generate]: new keys (generate.go)
 //   - [Tag], [Sequence]: where a report is stored, and which one is newer (order.go)
 //
 // All functions are pure. The times in a report are only shown. No time of one cluster is
@@ -58,16 +60,19 @@ type Report struct {
 
 // Digest returns a hash of what the report says. Two reports with the same hash say the
 // same, so that the newer one is not worth a write: its number, when it was made and the
-// progress of the current soak do not count.
+// progress of the current soak do not count. An interruption of that soak does, although
+// it may look the same: since when the release has been healthy is hashed, too.
 func (r Report) Digest() string {
 	r.Sequence, r.Created = 0, metav1.Time{}
 	r.Releases = slices.Clone(r.Releases)
+	var since []*metav1.Time
 	for i := range r.Releases {
 		if r.Releases[i].Current {
 			r.Releases[i].Soaked = nil
+			since = append(since, r.Releases[i].HealthySince)
 		}
 	}
-	return environment.Digest(toWire(r))
+	return environment.Digest([]any{toWire(r), since})
 }
 
 // payload returns the report as a Statement. If it is too large, the releases that were

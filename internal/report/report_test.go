@@ -128,9 +128,12 @@ func TestDigestIsThatOfWhatIsSaid(t *testing.T) {
 		change func(*report.Report)
 		same   bool
 	}{
-		"a later number":            {func(r *report.Report) { r.Sequence++ }, true},
-		"a later time":              {func(r *report.Report) { r.Created = metav1.Time{Time: fixture.Noon.Add(time.Hour)} }, true},
-		"the soak goes on":          {func(r *report.Report) { r.Releases[0].Soaked = soaked(27 * time.Hour) }, true},
+		"a later number":   {func(r *report.Report) { r.Sequence++ }, true},
+		"a later time":     {func(r *report.Report) { r.Created = metav1.Time{Time: fixture.Noon.Add(time.Hour)} }, true},
+		"the soak goes on": {func(r *report.Report) { r.Releases[0].Soaked = soaked(27 * time.Hour) }, true},
+		"the soak was interrupted": {func(r *report.Report) {
+			r.Releases[0].Soaked, r.Releases[0].HealthySince = soaked(0), &metav1.Time{Time: fixture.Noon}
+		}, false},
 		"another soak of a release": {func(r *report.Report) { r.Releases[2].Soaked = soaked(time.Second) }, false},
 		"another state":             {func(r *report.Report) { r.Releases[0].State = v1alpha1.BakeFailed }, false},
 		"it is unhealthy":           {func(r *report.Report) { r.Releases[0].Unhealthy = "HealthCheck shop/smoke" }, false},
