@@ -35,9 +35,11 @@ func (b *Busy) Error() string {
 // errLoggedOut means that a session has ended.
 var errLoggedOut = errors.New("the registry does not accept the login of before")
 
-// reportAnswers limits the size of answers, and finds those that ask to wait or to log in.
+// reportAnswers limits the number of requests and the size of answers, and finds those
+// that ask to wait or to log in.
 type reportAnswers struct {
 	http.RoundTripper
+	limits *limits
 	// refused is set by an answer that asks to log in.
 	refused atomic.Bool
 	// kept is set once others use the session. Then it must not change any more: to renew
@@ -47,6 +49,12 @@ type reportAnswers struct {
 }
 
 func (a *reportAnswers) RoundTrip(request *http.Request) (*http.Response, error) {
+	if err := a.limits.wait(request.Context(), request.URL.Host); err != nil {
+		if request.Body != nil {
+			_ = request.Body.Close()
+		}
+		return nil, err
+	}
 	response, err := a.RoundTripper.RoundTrip(request)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it is the transport's

@@ -44,6 +44,8 @@ type Stored struct {
 type Reports struct {
 	reader   *Reader
 	sessions sessions
+	configs  configs
+	limits   limits
 }
 
 // NewReports returns the reports in the registries that the Reader can reach.
@@ -124,7 +126,7 @@ func (r *Reports) Push(ctx context.Context, place Place, envelope []byte, known 
 		return digest, err
 	}
 	err = r.ask(ctx, place, transport.PushScope, func(ctx context.Context, tag name.Tag, options []remote.Option) error {
-		return push(ctx, tag, artifact, envelope, options)
+		return r.store(ctx, tag, artifact, envelope, options)
 	})
 	if err != nil {
 		return "", fmt.Errorf("store the report %s: %w", place, err)
@@ -132,19 +134,27 @@ func (r *Reports) Push(ctx context.Context, place Place, envelope []byte, known 
 	return digest, nil
 }
 
-// push stores the layers before the manifest that names them. It does not ask for what is
-// there: that is replaced in any case.
-func push(ctx context.Context, tag name.Tag, artifact artifact, envelope []byte, options []remote.Option) error {
+// store stores the layers before the manifest that names them. It does not ask for the
+// manifest that is there: that is replaced in any case. The config is the same for all
+// reports of a repository. If the registry does not accept the manifest, the next attempt
+// stores the config again, which may have been removed.
+func (r *Reports) store(ctx context.Context, tag name.Tag, artifact artifact, envelope []byte, options []remote.Option) error {
 	pusher, err := remote.NewPusher(options...)
 	if err != nil {
 		return err
 	}
-	for _, layer := range []v1.Layer{static.NewLayer([]byte(emptyConfig), reportConfig), static.NewLayer(envelope, reportLayer)} {
-		if err := pusher.Upload(ctx, tag.Repository, layer); err != nil {
-			return err
-		}
+	config, layer := static.NewLayer([]byte(emptyConfig), reportConfig), static.NewLayer(envelope, reportLayer)
+	if !r.configs.has(tag.Repository) {
+		err = pusher.Upload(ctx, tag.Repository, config)
 	}
-	return pusher.Put(ctx, tag, artifact)
+	if err == nil {
+		err = pusher.Upload(ctx, tag.Repository, layer)
+	}
+	if err == nil {
+		err = pusher.Put(ctx, tag, artifact)
+	}
+	r.configs.set(tag.Repository, err == nil)
+	return err
 }
 
 // artifact is the manifest of a report.

@@ -106,7 +106,7 @@ func TestReportIsStoredAndRead(t *testing.T) {
 	b.Expect(same).To(Equal(first))
 
 	second, requests := b.push(`{"a":2}`, first)
-	b.Expect(requests).To(BeEquivalentTo(6))
+	b.Expect(requests).To(BeEquivalentTo(5), "the config is there")
 	b.Expect(second).NotTo(Equal(first))
 
 	envelope, digest, requests = b.pull(first)
@@ -123,6 +123,36 @@ func TestReportIsStoredAndRead(t *testing.T) {
 	_, _, requests = b.pull(second)
 	b.Expect(requests).To(BeEquivalentTo(2), "and the first time, how to log in")
 	b.Expect(b.registry.Digests(t.Context(), "promotions/staging-eu")).To(Equal(map[string]string{"shop.shop": second}))
+}
+
+// TestConfigOfReportsIsStoredAgain: a registry removes what no manifest names, and then it
+// refuses a manifest.
+func TestConfigOfReportsIsStoredAgain(t *testing.T) {
+	b := openBus(t)
+	removed, layers := false, 0
+	b.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch manifest := strings.Contains(r.URL.Path, "/manifests/"); {
+		case removed && r.Method == http.MethodPut && manifest:
+			removed = false
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(`{"errors":[{"code":"MANIFEST_BLOB_UNKNOWN"}]}`))
+			return
+		case r.Method == http.MethodHead && !manifest:
+			layers++
+		}
+		b.registry.ServeHTTP(w, r)
+	})
+	b.place.Repository = b.host() + "/promotions"
+	_, _ = b.push("1", "")
+	b.Expect(layers).To(Equal(2))
+	_, _ = b.push("2", "")
+	b.Expect(layers).To(Equal(3))
+	removed = true
+	_, err := b.reports.Push(t.Context(), b.place, []byte("3"), "")
+	b.Expect(err).To(HaveOccurred())
+	b.Expect(layers).To(Equal(4))
+	_, _ = b.push("3", "")
+	b.Expect(layers).To(Equal(6))
 }
 
 func TestReportsOfRolloutsAreApart(t *testing.T) {
@@ -560,6 +590,40 @@ func TestReportWhileTheRegistryIsAway(t *testing.T) {
 	b.Expect(b.registry.ComeBack()).To(Succeed())
 	_, got, _ := b.pull(digest)
 	b.Expect(got).To(Equal(digest))
+}
+
+// TestRequestsForReportsAreLimited: within the time of a request, none is added to those
+// that may be sent at once.
+func TestRequestsForReportsAreLimited(t *testing.T) {
+	b, other := openBus(t), openBus(t)
+	digest, _ := other.push("x", "")
+	_, _ = b.push("x", "")
+	const perHour = 1. / 3600
+	b.open()
+	b.reports.Limit(perHour, 5)
+	_, _, requests := b.pull("")
+	b.Expect(requests).To(BeEquivalentTo(2), "how to log in, and the report; that it does not speak TLS counts, too")
+	for range 2 {
+		_, _, requests = b.pull(digest)
+		b.Expect(requests).To(BeEquivalentTo(1))
+	}
+	before := b.registry.Requests()
+	_, err := b.reports.Pull(t.Context(), b.place, digest)
+	b.Expect(err).To(MatchError(ours.ErrLimit))
+	_, err = b.reports.Push(t.Context(), b.place, []byte("y"), digest)
+	b.Expect(err).To(MatchError(ours.ErrLimit))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = b.reports.Pull(ctx, b.place, digest)
+	b.Expect(err).To(MatchError(context.Canceled))
+	b.Expect(b.registry.Requests()).To(Equal(before))
+
+	b.place = other.place
+	_, err = b.reports.Pull(t.Context(), b.place, digest)
+	b.Expect(err).NotTo(HaveOccurred(), "another host has a limit of its own")
+	b.reports.Limit(0, 0)
+	_, err = b.reports.Push(t.Context(), b.place, []byte("y"), digest)
+	b.Expect(err).NotTo(HaveOccurred())
 }
 
 // FuzzReportManifest checks that reading any answer of a registry ends, and that what is

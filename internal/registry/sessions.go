@@ -98,7 +98,7 @@ func (r *Reports) askAs(ctx context.Context, e endpoint, do request) error {
 			return err
 		}
 	}
-	opened, err := e.logInAndAsk(ctx, do)
+	opened, err := e.logInAndAsk(ctx, &r.limits, do)
 	if shared && opened != nil {
 		r.sessions.keep(e.session, opened)
 	}
@@ -106,8 +106,8 @@ func (r *Reports) askAs(ctx context.Context, e endpoint, do request) error {
 }
 
 // logInAndAsk returns the session, if it is good for further requests.
-func (e endpoint) logInAndAsk(ctx context.Context, do request) (http.RoundTripper, error) {
-	answers := &reportAnswers{RoundTripper: e.access.transport}
+func (e endpoint) logInAndAsk(ctx context.Context, limits *limits, do request) (http.RoundTripper, error) {
+	answers := &reportAnswers{RoundTripper: e.access.transport, limits: limits}
 	named := transport.NewUserAgent(answers, userAgent)
 	opened, err := transport.NewWithContext(ctx, e.tag.Registry, e.login, named, []string{e.tag.Scope(e.session.scope)})
 	if err != nil {
@@ -173,7 +173,8 @@ func missing(err error) bool {
 // may be that the registry has changed how to reach it or how to log in.
 func answered(err error) bool {
 	var busy *Busy
-	return err == nil || missing(err) || errors.As(err, &busy) || errors.Is(err, ErrNotReport) || errors.Is(err, errTooLarge)
+	return err == nil || missing(err) || errors.As(err, &busy) || errors.Is(err, ErrNotReport) || errors.Is(err, errTooLarge) ||
+		errors.Is(err, ErrLimit)
 }
 
 // unclear reports whether another request may have a better answer: some registries do
@@ -181,7 +182,7 @@ func answered(err error) bool {
 func unclear(err error) bool {
 	var busy *Busy
 	switch {
-	case missing(err), errors.As(err, &busy), errors.Is(err, errLoggedOut):
+	case missing(err), errors.As(err, &busy), errors.Is(err, errLoggedOut), errors.Is(err, ErrLimit):
 		return false
 	}
 	return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
