@@ -48,6 +48,12 @@ type Instance struct {
 	Only string
 	// Promotes is false if it acts for no Rollouts, and Environments if for none of those.
 	Promotes, Environments bool
+	// Reports is false if it neither writes nor reads reports of environments.
+	Reports bool
+	// ClusterName is what its reports call the cluster. SigningKeySecret and
+	// TrustedKeysSecret are the Secrets in its namespace with the keys of reports. Each of
+	// them is empty if the flag is not set.
+	ClusterName, SigningKeySecret, TrustedKeysSecret string
 }
 
 // InstanceOf returns the instance that a Deployment runs. It is false for a Deployment
@@ -64,6 +70,8 @@ func InstanceOf(d *appsv1.Deployment) (Instance, bool) {
 		Namespace: d.Namespace, Name: d.Name, Version: versionOf(c.Image, d.Labels[VersionLabel]),
 		Ready: d.Status.ReadyReplicas, Wanted: 1,
 		Selector: flags.selector(), Promotes: flags.starts("rollout"), Environments: flags.starts("environment"),
+		Reports: flags.allows("EnvironmentReports"), ClusterName: flags["cluster-name"],
+		SigningKeySecret: flags["signing-key-secret"], TrustedKeysSecret: flags["trusted-keys-secret"],
 	}
 	if d.Spec.Replicas != nil {
 		i.Wanted = *d.Spec.Replicas
@@ -147,6 +155,17 @@ func (f flags) starts(controller string) bool {
 			return false
 		case controller, "*":
 			on = true
+		}
+	}
+	return on
+}
+
+// allows reports whether a feature that is on by default is not turned off.
+func (f flags) allows(feature string) bool {
+	on := true
+	for gate := range strings.SplitSeq(f["feature-gates"], ",") {
+		if name, value, _ := strings.Cut(strings.TrimSpace(gate), "="); name == feature {
+			on = !strings.EqualFold(value, "false")
 		}
 	}
 	return on

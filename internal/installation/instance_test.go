@@ -104,3 +104,28 @@ func TestInstanceActsForEnvironments(t *testing.T) {
 		}
 	}
 }
+
+func TestInstanceHasTheFlagsOfReports(t *testing.T) {
+	type flags struct {
+		Reports                   bool
+		Cluster, Signing, Trusted string
+	}
+	for name, tt := range map[string]struct {
+		args []string
+		want flags
+	}{
+		"no flags":           {nil, flags{Reports: true}},
+		"all":                {[]string{"--cluster-name=eu", "--signing-key-secret", "key", "--trusted-keys-secret=keys"}, flags{true, "eu", "key", "keys"}},
+		"turned off":         {[]string{"--feature-gates=Other=true,EnvironmentReports=false"}, flags{}},
+		"turned on":          {[]string{"--feature-gates=EnvironmentReports=true"}, flags{Reports: true}},
+		"another turned off": {[]string{"--feature-gates=Other=false"}, flags{Reports: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i, _ := installation.InstanceOf(deployment("controller:v1", tt.args...))
+			got := flags{i.Reports, i.ClusterName, i.SigningKeySecret, i.TrustedKeysSecret}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

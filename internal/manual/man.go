@@ -21,7 +21,7 @@ func Man(root *cobra.Command, version string, made time.Time) []Page {
 	program := root.Name()
 	pages := []Page{{Name: program + ".1", Text: title(program) + whole.man(program, "FLAGS OF ALL VERBS") + listed(program, verbs)}}
 	for _, v := range verbs {
-		name := program + "-" + v.name
+		name := program + "-" + v.file()
 		pages = append(pages, Page{Name: name + ".1", Text: title(name) + v.man(name, "FLAGS") + seeAlso(program)})
 	}
 	return pages
@@ -49,7 +49,7 @@ func listed(program string, verbs []verb) string {
 	var text strings.Builder
 	text.WriteString(".SH VERBS\n")
 	for _, v := range verbs {
-		fmt.Fprintf(&text, ".TP\n\\fB%s\\fR(1)\n%s\n", roff(program+"-"+v.name), roff(v.short))
+		fmt.Fprintf(&text, ".TP\n\\fB%s\\fR(1)\n%s\n", roff(program+"-"+v.file()), roff(v.short))
 	}
 	return text.String()
 }

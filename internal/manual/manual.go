@@ -40,7 +40,8 @@ func Write(folder string, pages []Page) error {
 	return nil
 }
 
-// verb is what a page says of a command.
+// verb is what a page says of a command. Its name is what follows that of the program, such
+// as "sell" or "keys create".
 type verb struct {
 	name, command, usage string
 	short, long, example string
@@ -59,11 +60,16 @@ type flag struct {
 	standard string
 }
 
-// verbsOf returns the verbs that users see, by their names.
+// verbsOf returns the verbs that users see, by their names. A command that only groups
+// others has no page of its own.
 func verbsOf(root *cobra.Command) []verb {
 	var all []verb
 	for _, command := range root.Commands() {
-		if command.IsAvailableCommand() && command.Name() != "help" {
+		switch {
+		case !command.IsAvailableCommand() || command.Name() == "help":
+		case command.HasAvailableSubCommands():
+			all = append(all, verbsOf(command)...)
+		default:
 			all = append(all, verbOf(command))
 		}
 	}
@@ -71,9 +77,20 @@ func verbsOf(root *cobra.Command) []verb {
 	return all
 }
 
+// nameOf returns what follows the name of the program.
+func nameOf(command *cobra.Command) string {
+	if parent := command.Parent(); parent != nil && parent.HasParent() {
+		return nameOf(parent) + " " + command.Name()
+	}
+	return command.Name()
+}
+
+// file returns the name of a page, without its ending.
+func (v verb) file() string { return strings.ReplaceAll(v.name, " ", "-") }
+
 func verbOf(command *cobra.Command) verb {
 	v := verb{
-		name: command.Name(), command: command.CommandPath(), usage: strings.TrimSuffix(command.UseLine(), " [flags]"),
+		name: nameOf(command), command: command.CommandPath(), usage: strings.TrimSuffix(command.UseLine(), " [flags]"),
 		short: command.Short, long: command.Long, example: withoutIndent(command.Example), aliases: command.Aliases,
 	}
 	command.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {

@@ -5,6 +5,7 @@ package manual_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,6 +123,26 @@ wrap it
 	made := time.Date(2026, time.January, 2, 23, 0, 0, 0, time.FixedZone("west", -2*3600))
 	if diff := cmp.Diff(want, textsOf(manual.Man(tree(), "v1.2.0", made))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A command that only groups others has no page: each of those has one.
+func TestGroupedVerbsHavePagesOfTheirOwn(t *testing.T) {
+	root := &cobra.Command{Use: "shop"}
+	root.AddGroup(&cobra.Group{ID: "all", Title: "All:"})
+	keys := &cobra.Command{Use: "keys", Short: "Group verbs", GroupID: "all"}
+	keys.AddCommand(&cobra.Command{Use: "create", Short: "Create a key", Run: func(*cobra.Command, []string) {}})
+	root.AddCommand(keys)
+	pages := textsOf(manual.Markdown(root))
+	if page := pages["keys-create.md"]; len(pages) != 2 || !strings.Contains(page, "# shop keys create\n") {
+		t.Errorf("the pages are %v", pages)
+	}
+	if index := pages["README.md"]; !strings.Contains(index, "| [keys create](keys-create.md) | Create a key |") {
+		t.Errorf("the index is %s", index)
+	}
+	man := textsOf(manual.Man(root, "v1", time.Time{}))
+	if page := man["shop-keys-create.1"]; len(man) != 2 || !strings.Contains(page, `shop\-keys\-create \- Create a key`) {
+		t.Errorf("the man pages are %v", man)
 	}
 }
 

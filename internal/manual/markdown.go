@@ -18,7 +18,7 @@ func Markdown(root *cobra.Command) []Page {
 	verbs := verbsOf(root)
 	pages := []Page{{Name: "README.md", Text: index(root, verbs)}}
 	for _, v := range verbs {
-		pages = append(pages, Page{Name: v.name + ".md", Text: v.markdown()})
+		pages = append(pages, Page{Name: v.file() + ".md", Text: v.markdown()})
 	}
 	return pages
 }
@@ -30,8 +30,8 @@ func index(root *cobra.Command, verbs []verb) string {
 	for _, group := range root.Groups() {
 		fmt.Fprintf(&text, "\n## %s\n\n| Verb | |\n| --- | --- |\n", strings.TrimSuffix(group.Title, ":"))
 		for _, v := range verbs {
-			if is, _, err := root.Find([]string{v.name}); err == nil && is.GroupID == group.ID {
-				fmt.Fprintf(&text, "| [%s](%s.md) | %s |\n", v.name, v.name, cell(v.short))
+			if is, _, err := root.Find(strings.Fields(v.name)[:1]); err == nil && is.GroupID == group.ID {
+				fmt.Fprintf(&text, "| [%s](%s.md) | %s |\n", v.name, v.file(), cell(v.short))
 			}
 		}
 	}
