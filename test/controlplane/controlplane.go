@@ -29,7 +29,7 @@ const (
 
 // ControlPlane is a running control plane. Its methods are safe for concurrent use.
 type ControlPlane struct {
-	// Registry stores the released artifacts.
+	// Registry stores the released artifacts. Other control planes may share it.
 	Registry *Registry
 
 	options   Options
@@ -118,7 +118,7 @@ func startOnce(ctx context.Context, options Options, binaries map[parts.Name]str
 
 // prepare makes everything that must exist before the first process starts.
 func prepare(options Options, binaries map[parts.Name]string) (*ControlPlane, error) {
-	dir, err := newWorkDir()
+	dir, err := newWorkDir(options.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func prepare(options Options, binaries map[parts.Name]string) (*ControlPlane, er
 	if c.authority, err = newAuthority(); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
-	if c.Registry, err = c.newRegistry(); err != nil {
+	if c.Registry, err = c.registry(); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
@@ -222,7 +222,7 @@ func (c *ControlPlane) Stop() error {
 	c.stalls()
 
 	err := errors.Join(c.endedParts(processes), stopAll(processes))
-	if c.Registry != nil {
+	if c.Registry != nil && c.Registry != c.options.Registry {
 		err = errors.Join(err, c.Registry.close())
 	}
 	c.starter.close()
@@ -251,6 +251,9 @@ func stopAll(processes []*Process) error {
 	}
 	return errors.Join(errs...)
 }
+
+// Name returns the name in the options. It is empty for most control planes.
+func (c *ControlPlane) Name() string { return c.options.Name }
 
 // Kubeconfig returns the path of a kubeconfig file with all permissions.
 func (c *ControlPlane) Kubeconfig() string { return c.kubeconfig }
@@ -297,7 +300,8 @@ func (c *ControlPlane) process(name parts.Name, args ...string) *Process {
 func (c *ControlPlane) newProcess(name, path string, args []string) *Process {
 	p := &Process{
 		Name: name, Path: path, Args: args,
-		LogFile: filepath.Join(c.logDir, fileName(name)+".log"),
+		LogFile: filepath.Join(c.logDir, fileName(label(c.options.Name, name))+".log"),
+		plane:   c.options.Name,
 		starter: c.starter,
 	}
 	c.mu.Lock()

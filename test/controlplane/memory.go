@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -43,4 +44,29 @@ func MemoryOf(pid int) (Memory, error) {
 // Most returns the larger value of each field.
 func (m Memory) Most(other Memory) Memory {
 	return Memory{max(m.Own, other.Own), max(m.Resident, other.Resident)}
+}
+
+// Memory returns the memory of all processes that run.
+func (c *ControlPlane) Memory() (Memory, error) {
+	c.mu.Lock()
+	processes := slices.Clone(c.processes)
+	c.mu.Unlock()
+	var total Memory
+	for _, p := range processes {
+		pid := p.PID()
+		if pid == 0 {
+			continue
+		}
+		memory, err := MemoryOf(pid)
+		if err != nil {
+			return Memory{}, err
+		}
+		total = total.Add(memory)
+	}
+	return total, nil
+}
+
+// Add returns the sum of each field.
+func (m Memory) Add(other Memory) Memory {
+	return Memory{m.Own + other.Own, m.Resident + other.Resident}
 }

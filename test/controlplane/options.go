@@ -27,6 +27,14 @@ type Options struct {
 	// ImageScanner adds image-reflector-controller, which needs ImageV1.
 	ImageScanner bool
 
+	// Name distinguishes this control plane from others of the same process: it is part of
+	// the names of its log files and of its temporary folder, and its errors name it.
+	Name string
+	// Registry is the registry of another control plane, or of OpenRegistry. It is not
+	// stopped with this control plane. Without it, the control plane has a registry of its
+	// own.
+	Registry *Registry
+
 	// CRDPaths are files or folders with CRDs to install in addition to Flux's.
 	CRDPaths []string
 	// ImageVersion is the version at which ImagePolicy and ImageRepository are served: v1

@@ -30,6 +30,7 @@ type Process struct {
 	// LogFile receives the output of the process. A restart appends to it.
 	LogFile string
 
+	plane   string // the name of its control plane, or ""
 	starter *starter
 	// ready returns nil when the process serves. If ready is nil, the process is ready as
 	// soon as it runs.
@@ -46,6 +47,17 @@ type Process struct {
 	ending bool // Stop or Kill was called
 }
 
+// String returns the name of the process, after that of its control plane if it has one.
+func (p *Process) String() string { return label(p.plane, p.Name) }
+
+// label returns a name after the name of a control plane, which may be empty.
+func label(plane, name string) string {
+	if plane == "" {
+		return name
+	}
+	return plane + "-" + name
+}
+
 // Start starts the process if it does not run, and waits until it is ready.
 func (p *Process) Start(ctx context.Context) error {
 	exited, err := p.launch()
@@ -53,7 +65,7 @@ func (p *Process) Start(ctx context.Context) error {
 		return err
 	}
 	if err := p.awaitReady(ctx, exited); err != nil {
-		return fmt.Errorf("%s did not become ready: %w\n%s", p.Name, err, p.logTail())
+		return fmt.Errorf("%s did not become ready: %w\n%s", p, err, p.logTail())
 	}
 	return nil
 }
@@ -66,7 +78,7 @@ func (p *Process) launch() (<-chan struct{}, error) {
 	}
 	log, err := os.OpenFile(p.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("open the log of %s: %w", p.Name, err)
+		return nil, fmt.Errorf("open the log of %s: %w", p, err)
 	}
 	defer func() { _ = log.Close() }()
 
@@ -74,7 +86,7 @@ func (p *Process) launch() (<-chan struct{}, error) {
 	cmd.Env = append(os.Environ(), p.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := p.starter.start(cmd); err != nil {
-		return nil, fmt.Errorf("start %s: %w", p.Name, err)
+		return nil, fmt.Errorf("start %s: %w", p, err)
 	}
 	p.cmd, p.exited, p.result, p.ending = cmd, make(chan struct{}), nil, false
 	go p.reap(cmd, p.exited)
@@ -144,13 +156,13 @@ func (p *Process) Wait(ctx context.Context) error {
 	exited := p.exited
 	p.mu.Unlock()
 	if exited == nil {
-		return fmt.Errorf("%s was never started", p.Name)
+		return fmt.Errorf("%s was never started", p)
 	}
 	select {
 	case <-exited:
 		return p.exitError()
 	case <-ctx.Done():
-		return fmt.Errorf("wait for the end of %s: %w", p.Name, ctx.Err())
+		return fmt.Errorf("wait for the end of %s: %w", p, ctx.Err())
 	}
 }
 
@@ -173,7 +185,7 @@ func (p *Process) Kill() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
 	defer cancel()
 	if !p.awaitExit(ctx) {
-		return fmt.Errorf("%s is still there after being killed", p.Name)
+		return fmt.Errorf("%s is still there after being killed", p)
 	}
 	return nil
 }
@@ -223,7 +235,7 @@ func (p *Process) endedByItself() error {
 	if !ended {
 		return nil
 	}
-	return errors.Join(errors.New(p.Name+" ended by itself"), p.exitError(), errors.New(string(p.logTail())))
+	return errors.Join(errors.New(p.String()+" ended by itself"), p.exitError(), errors.New(string(p.logTail())))
 }
 
 // signal sends a signal to the process and its children.

@@ -13,7 +13,7 @@ import (
 // remains if the program is killed. The program exits without the detector's default wait
 // of one second. Other programs do not read the variable.
 func (c *ControlPlane) reportRaces(name string) string {
-	return "GORACE=atexit_sleep_ms=0 log_path=" + c.dir.file("races", fileName(name))
+	return "GORACE=atexit_sleep_ms=0 log_path=" + c.dir.file("races", fileName(label(c.options.Name, name)))
 }
 
 // races returns the reports of all programs as errors.

@@ -9,8 +9,11 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,9 +35,16 @@ type Registry struct {
 
 	mu     sync.Mutex
 	server *http.Server
+
+	counting sync.Mutex
+	counts   map[string]map[string]int // by repository, and by what was requested of it
 }
 
-func (c *ControlPlane) newRegistry() (*Registry, error) {
+// registry returns the registry of the options, or opens one.
+func (c *ControlPlane) registry() (*Registry, error) {
+	if c.options.Registry != nil {
+		return c.options.Registry, nil
+	}
 	port, err := c.ports.take()
 	if err != nil {
 		return nil, err
@@ -55,6 +65,7 @@ func openRegistry(port int) (*Registry, error) {
 	r := &Registry{
 		host:    address(port),
 		content: registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true)),
+		counts:  map[string]map[string]int{},
 	}
 	return r, r.ComeBack()
 }
@@ -64,6 +75,37 @@ func (r *Registry) Host() string { return r.host }
 
 // Requests returns the number of requests to the registry so far.
 func (r *Registry) Requests() uint64 { return r.requests.Load() }
+
+// RequestsTo returns the number of requests to a repository so far, by what was requested:
+// the method, and the part of the repository, such as "HEAD manifests" or "POST blobs".
+func (r *Registry) RequestsTo(repository string) map[string]int {
+	r.counting.Lock()
+	defer r.counting.Unlock()
+	return maps.Clone(r.counts[repository])
+}
+
+// repositoryParts are what the path of a request names after the repository.
+var repositoryParts = []string{"manifests", "blobs", "tags", "referrers"}
+
+func (r *Registry) count(request *http.Request) {
+	r.requests.Add(1)
+	elements := strings.Split(strings.TrimPrefix(request.URL.Path, "/v2/"), "/")
+	for i := len(elements) - 1; i > 0; i-- {
+		if slices.Contains(repositoryParts, elements[i]) {
+			r.add(strings.Join(elements[:i], "/"), request.Method+" "+elements[i])
+			return
+		}
+	}
+}
+
+func (r *Registry) add(repository, requested string) {
+	r.counting.Lock()
+	defer r.counting.Unlock()
+	if r.counts[repository] == nil {
+		r.counts[repository] = map[string]int{}
+	}
+	r.counts[repository][requested]++
+}
 
 // RequireLogin makes the registry refuse requests without these credentials. An empty
 // user name allows all requests again. Push and the other methods here use the
@@ -109,7 +151,7 @@ func (r *Registry) ComeBack() error {
 
 // ServeHTTP counts a request, checks the login and answers.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	r.requests.Add(1)
+	r.count(request)
 	if !r.mayEnter(request) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
 		http.Error(w, `{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}`, http.StatusUnauthorized)

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	workDirPattern = "rollout-controlplane-*"
-	workDirLock    = "in-use"
+	workDirPrefix = "rollout-controlplane-"
+	workDirLock   = "in-use"
 )
 
 // workDir is a temporary folder. Its owner locks a file in it. The next caller removes
@@ -22,9 +22,10 @@ type workDir struct {
 	lock *os.File
 }
 
-func newWorkDir() (*workDir, error) {
+// newWorkDir makes a folder. A control plane with a name has it in the name of its folder.
+func newWorkDir(name string) (*workDir, error) {
 	sweepWorkDirs()
-	path, err := os.MkdirTemp("", workDirPattern)
+	path, err := os.MkdirTemp("", workDirPrefix+fileName(label(name, "*")))
 	if err != nil {
 		return nil, fmt.Errorf("make a temporary folder: %w", err)
 	}
@@ -48,7 +49,7 @@ func (d *workDir) remove() error {
 // sweepWorkDirs removes the folders whose owner has ended. A folder without a lock file
 // belongs to a caller that is still creating it.
 func sweepWorkDirs() {
-	left, _ := filepath.Glob(filepath.Join(os.TempDir(), workDirPattern))
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), workDirPrefix+"*"))
 	for _, path := range left {
 		if _, err := os.Stat(filepath.Join(path, workDirLock)); err != nil {
 			continue
