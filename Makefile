@@ -47,7 +47,7 @@ RECONCILERS := ./internal/controller/... ./test/admission
 RACED := ./test/performance ./test/pace ./test/controlplane/... ./test/demo/... ./test/faults/wire ./cmd/... $$(go list ./internal/... | grep -v -e /controller -e /promotion -e /coordination)
 
 # What `make test` proves with everything running: each capability once.
-E2E := ./test/e2e $(addprefix ./test/e2e/,quiet workloads access alerts alone installation monitoring)
+E2E := ./test/e2e $(addprefix ./test/e2e/,clusters quiet workloads access alerts alone installation monitoring)
 
 # What `make test-all` adds: what takes long, or goes wrong in ways that are rare. Those
 # that take longest come first.
@@ -170,7 +170,7 @@ test-controlled: ## Test the reconcilers under the race detector, and the end-to
 
 .PHONY: test-long
 test-long: ## Simulate with ten times as many seeds, and build the release of the command line.
-	@$(step) "Long simulations" $(go_test) -count=1 -timeout 20m $(PURE) -args -seeds=10
+	@$(step) "Long simulations" $(go_test) -count=1 -timeout 20m $(PURE) ./internal/registry/look -args -seeds=10
 	@$(step) "Release of the command line" $(go_test) -count=1 -timeout 30m -run '^TestReleaseOfTheCommandLine$$' ./test/packaging
 
 .PHONY: test-race

@@ -38,7 +38,7 @@ var quietPackages = map[string]string{
 	"internal/artifact":           "it is for make push-artifact, and no part of the controller",
 	"internal/pipeline":           "the command line says it to its user",
 	"internal/health/changes":     logs + "a kind cannot be watched; its objects are looked at in intervals",
-	"internal/report":             "no controller reads or writes reports yet",
+	"internal/report":             "its texts are the end of messages that are on the page",
 	"internal/registry/imageinfo": logs + "metadata of a release cannot be read",
 	"internal/flux/notify":        logs + "Flux events cannot be delivered; promotions go on, and rollout_notifications_dropped_total counts what is lost",
 	"internal/lint":               "the command line prints it; docs/cli/lint.md has a section for each rule",
@@ -58,7 +58,7 @@ var quietPackages = map[string]string{
 // entry, target or status, by the reason.
 var unseen = map[string][]string{
 	"the controller looks for it in what etcd and the API server say": {"too large", "larger than max"},
-	"the reconciler waits a moment because of it":                     {"it is too early to try again"},
+	"the reconciler waits a moment because of it":                     {"it is too early to try again", "the report of an upstream must be looked at first"},
 	"a user who asks about a tag gets it; no object has it": {
 		"… is deployed: …",
 		"… does not admit …: its range or filter leaves the tag out",
@@ -97,7 +97,7 @@ var unseen = map[string][]string{
 		"prepare a cache of all Rollouts: …",
 		"set up the watch on StatefulSets: …",
 	},
-	"it is the end of a message that is on the page": {": …: correct that field"},
+	"it is the end of a message that is on the page": {": …: correct that field", ": correct the login, or let it read this repository; see spec.backend.secret"},
 	"the log says it, and the same is tried again": {
 		"too many kinds were asked for that the API server does not serve",
 		"confirm the health: …",
@@ -111,6 +111,7 @@ var unseen = map[string][]string{
 		"get ImageRepository …: …",
 		"get Namespace …: …",
 		"get OCIRepository …: …",
+		"get Secret …: …",
 		"get namespace …: …",
 		"index pods by their controller: …",
 		"list ClusterRolloutSchedules: …",
@@ -335,7 +336,7 @@ type search struct {
 
 // formats contains the functions that take a format, with the index of the format among
 // their arguments.
-var formats = map[string]int{"Sprintf": 0, "Errorf": 0, "Fprintf": 1, "Eventf": 3, "AnnotatedEventf": 4, "hold": 1, "unreadableUpstream": 0}
+var formats = map[string]int{"Sprintf": 0, "Errorf": 0, "Fprintf": 1, "Eventf": 3, "AnnotatedEventf": 4, "hold": 1, "unreadableUpstream": 0, "problemFor": 1, "noKeys": 0}
 
 var verb = regexp.MustCompile(`%[-+# 0]*[0-9]*[a-zA-Z]`)
 

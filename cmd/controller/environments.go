@@ -66,6 +66,7 @@ func (w wiring) registerEnvironments(ctx context.Context) error {
 	reconciler := &environment.Reconciler{
 		Client: w.GetClient(), Events: w.events(), Now: time.Now,
 		NoCrossNamespaceRefs: w.refs.NoCrossNamespaceRefs, Shard: w.shard, Durations: w.timed,
+		Reports: w.reports.store, Publisher: w.reports.publisher,
 	}
 	return reconciler.SetupWithManager(w, w.controller())
 }

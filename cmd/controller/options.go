@@ -93,6 +93,7 @@ type options struct {
 	election leaderelection.Options
 	refs     fluxacl.Options
 	gates    fluxfeatures.FeatureGates
+	reports  reportOptions
 
 	// Derived from the flags and the environment.
 	chosen      choice
@@ -109,6 +110,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 	o.bindOwn(flags)
 	o.bindFlux(flags)
 	o.bindWorkloads(flags)
+	o.reports.bind(flags)
 	o.zap.Development = true
 	o.zap.BindFlags(flags)
 }
@@ -138,7 +140,7 @@ func (o *options) complete(flags *flag.FlagSet) error {
 	o.namespace, o.name = os.Getenv(runtimeNamespace), os.Getenv(runtimeName)
 	o.webhooks = os.Getenv(enableWebhooks) != "false"
 	for _, step := range []func(*flag.FlagSet) error{
-		o.completeNamespace, o.completeServer, o.completeMetrics, o.completeSelection, o.completeControllers,
+		o.completeNamespace, o.completeServer, o.completeMetrics, o.completeSelection, o.completeControllers, o.completeReports,
 	} {
 		if err := step(flags); err != nil {
 			return err

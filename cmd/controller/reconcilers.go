@@ -41,6 +41,7 @@ type wiring struct {
 	shard        shard.Shard
 	timed        *metrics.Durations
 	unread       *unreadable.Objects
+	reports      reports
 }
 
 // register adds the reconcilers that start, and the probes, to the manager.
@@ -84,6 +85,9 @@ func (w wiring) registerReleases(ctx context.Context) error {
 	var err error
 	if w.shard, err = shard.New(w, w.unread.NewCache, w.selector, w.namespaces()); err != nil {
 		return err
+	}
+	if w.reports, err = w.newReports(); err != nil {
+		return fmt.Errorf("set up the reports of environments: %w", err)
 	}
 	if w.starts[rolloutController] {
 		if err := w.registerRollouts(ctx); err != nil {
@@ -134,6 +138,7 @@ func (w wiring) registerRollouts(ctx context.Context) error {
 		Events:               w.events(),
 		Now:                  time.Now,
 		Metadata:             store,
+		Reports:              w.reports.store,
 		NoCrossNamespaceRefs: w.refs.NoCrossNamespaceRefs,
 		Shard:                w.shard,
 		Metrics:              counted,
@@ -193,12 +198,20 @@ func (w wiring) metadata() (*imageinfo.Store, error) {
 	if err != nil || !enabled {
 		return nil, err
 	}
+	registries, err := w.registryReader()
+	if err != nil {
+		return nil, err
+	}
+	return imageinfo.New(registries.Read, registries.List, w.GetLogger().WithName("metadata")), nil
+}
+
+func (w wiring) registryReader() (*registry.Reader, error) {
 	registries, err := registry.NewReader(w.GetClient(), w.GetAPIReader())
 	if err != nil {
 		return nil, err
 	}
 	registries.NoOwnCredentials = w.noOwnLogin
-	return imageinfo.New(registries.Read, registries.List, w.GetLogger().WithName("metadata")), nil
+	return registries, nil
 }
 
 func (w wiring) events() record.EventRecorder { return w.eventsBy(promotion.SystemName) }

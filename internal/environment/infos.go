@@ -15,7 +15,7 @@ const InfosAnnotation = "environments.kuberik.com/infos-digest"
 // Size limits of the histories in status.environmentInfos.
 const (
 	// mostShown is how many entries are shown of this environment and of its upstreams.
-	mostShown = 20
+	mostShown = 10
 	// ownLimit and otherLimit are the sizes of a history, in bytes of JSON.
 	ownLimit   = 16 << 10
 	otherLimit = 16 << 10
@@ -54,7 +54,9 @@ func info(e *environmentsv1.Environment, most, limit int) environmentsv1.Environ
 	said := e.Status.Releases
 	var history []v1alpha1.DeploymentHistoryEntry
 	for j := range said[:min(len(said), most)] {
-		history = append(history, shown(&said[j]))
+		if said[j].Since != nil { // an entry must have a time; a report may leave it out
+			history = append(history, shown(&said[j]))
+		}
 	}
 	i.History = fitted(history, most, limit)
 	return i
@@ -70,10 +72,8 @@ func shown(r *environmentsv1.Release) v1alpha1.DeploymentHistoryEntry {
 	id, state := r.ID, r.State
 	entry := v1alpha1.DeploymentHistoryEntry{
 		ID: &id, BakeStatus: &state, BakeStatusMessage: notEmpty(r.Message),
-		Version: v1alpha1.VersionInfo{Tag: r.Tag, Digest: notEmpty(r.Digest), Revision: notEmpty(r.Revision)},
-	}
-	if r.Since != nil {
-		entry.Timestamp = *r.Since
+		Version:   v1alpha1.VersionInfo{Tag: r.Tag, Digest: notEmpty(r.Digest), Revision: notEmpty(r.Revision)},
+		Timestamp: *r.Since,
 	}
 	switch r.State {
 	case v1alpha1.BakeInProgress:

@@ -3,11 +3,13 @@
 package environment
 
 import (
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // Upstreams returns what is recorded of the upstreams: what each says, when that was first
@@ -22,10 +24,51 @@ func Upstreams(before, read []environmentsv1.UpstreamStatus, now time.Time) []en
 	for _, u := range read {
 		was := known[u.Environment]
 		u.VerifiedTime = &metav1.Time{Time: wholeSecond(now)}
-		if u.ObservedDigest == "" || u.ObservedDigest == was.ObservedDigest {
+		switch u.ObservedDigest {
+		case "":
 			u.ObservedDigest, u.VerifiedTime = was.ObservedDigest, was.VerifiedTime
+			u.Source, u.Sequence, u.Releases = was.Source, was.Sequence, was.Releases
+		case was.ObservedDigest:
+			u.VerifiedTime = was.VerifiedTime
 		}
 		all = append(all, u)
 	}
 	return all
+}
+
+// RecordOf returns what the status of an Environment has of an upstream. What was verified
+// of another one by the same name, before the spec was changed, does not count.
+func RecordOf(e *environmentsv1.Environment, u environmentsv1.Upstream) environmentsv1.UpstreamStatus {
+	for _, known := range e.Status.Upstreams {
+		if known.Environment == u.Environment && known.Source == SourceOf(e, u) {
+			return known
+		}
+	}
+	return environmentsv1.UpstreamStatus{}
+}
+
+// SourceOf returns whose report says what an upstream has proven; empty if the upstream is
+// in the same API server.
+func SourceOf(e *environmentsv1.Environment, u environmentsv1.Upstream) string {
+	if !u.IsElsewhere() {
+		return ""
+	}
+	return strings.Join([]string{e.Spec.Name, u.Cluster, u.Namespace, u.Rollout}, "/")
+}
+
+// elsewhereLimit is the size of all that a status says of upstreams in other clusters, in
+// bytes of JSON.
+const elsewhereLimit = 12 << 10
+
+// Kept returns what the status of an Environment has room for, of the releases in the
+// report of an upstream: the most recent ones.
+func Kept(e *environmentsv1.Environment, releases []environmentsv1.Release) []environmentsv1.Release {
+	elsewhere := 0
+	for _, u := range e.GetUpstreams() {
+		if u.IsElsewhere() {
+			elsewhere++
+		}
+	}
+	kept, _ := truncate.Items(releases, elsewhereLimit/max(1, elsewhere), func(environmentsv1.Release) bool { return true })
+	return kept
 }

@@ -19,9 +19,17 @@ import (
 // It is enabled since v0.1.
 const ReleaseMetadata = "ReleaseMetadata"
 
+// EnvironmentReports makes the controller publish what Environments of backend oci say, as
+// signed reports in registries, and read the reports of their upstreams in other clusters.
+// Without it, these upstreams hold every release.
+//
+// It is enabled since v0.1.
+const EnvironmentReports = "EnvironmentReports"
+
 // defaults contains the defaults of all feature gates.
 var defaults = map[string]bool{
-	ReleaseMetadata: true,
+	ReleaseMetadata:    true,
+	EnvironmentReports: true,
 }
 
 // Defaults returns every feature gate with its default.

@@ -39,6 +39,9 @@ type Gatherer struct {
 	// Environments reads the Environments of Rollouts, and what those before them say. Not
 	// every cluster serves them. Client needs their indexes, see [IndexEnvironments].
 	Environments bool
+	// Reports knows the reports of upstreams in other clusters; nil uses only what the
+	// status of the Environment has of them.
+	Reports Reports
 	// Images knows what registries say; nil uses only what Flux shows.
 	Images Images
 	// Memory corrects what Client shows; nil corrects nothing.

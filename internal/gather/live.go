@@ -74,16 +74,22 @@ func (g Gatherer) liveChecks(ctx context.Context, seen []v1alpha1.HealthCheck) (
 
 // ConfirmUpstreams replaces what the upstreams of a snapshot say with what their Rollouts
 // say now, past the caches. What was recorded of them stays the measure of how long a
-// release was healthy. If it returns an error, a part of the snapshot may be replaced.
-func (g Gatherer) ConfirmUpstreams(ctx context.Context, s *Snapshot) error {
+// release was healthy. Of upstreams in other clusters, it takes what the last look at
+// their reports found; it is not confirmed if that was too long ago. If it returns an
+// error, a part of the snapshot may be replaced.
+func (g Gatherer) ConfirmUpstreams(ctx context.Context, s *Snapshot) (confirmed bool, err error) {
+	confirmed = true
 	for _, e := range s.Upstreams.Environments {
 		for i := range e.Upstreams {
-			if err := g.confirmUpstream(ctx, &e.Upstreams[i]); err != nil {
-				return err
+			u := &e.Upstreams[i]
+			if u.IsElsewhere() {
+				confirmed = g.confirmElsewhere(e.Environment, u, s.Now) && confirmed
+			} else if err := g.confirmUpstream(ctx, u); err != nil {
+				return false, err
 			}
 		}
 	}
-	return nil
+	return confirmed, nil
 }
 
 // confirmUpstream reads the Rollout of an upstream. One that was deleted leaves what was

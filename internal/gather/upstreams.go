@@ -46,7 +46,7 @@ func IndexEnvironments(ctx context.Context, indexer client.FieldIndexer) error {
 func upstreamRollouts(o client.Object) []string {
 	var rollouts []string
 	for _, u := range o.(*environmentsv1.Environment).GetUpstreams() {
-		if key := u.Namespace + "/" + u.Rollout; !slices.Contains(rollouts, key) {
+		if key := u.Namespace + "/" + u.Rollout; !u.IsElsewhere() && !slices.Contains(rollouts, key) {
 			rollouts = append(rollouts, key)
 		}
 	}
@@ -81,7 +81,7 @@ func EnvironmentsAfter(ctx context.Context, c client.Reader, e *environmentsv1.E
 // isNamed reports whether an upstream of an Environment is another one: its application,
 // its environment and its Rollout are those that are named.
 func isNamed(by *environmentsv1.Environment, u environmentsv1.Upstream, e *environmentsv1.Environment) bool {
-	return e.Namespace == u.Namespace && e.Spec.RolloutRef.Name == u.Rollout &&
+	return !u.IsElsewhere() && e.Namespace == u.Namespace && e.Spec.RolloutRef.Name == u.Rollout &&
 		e.Spec.Environment == u.Environment && e.Spec.Name == by.Spec.Name
 }
 
@@ -153,7 +153,7 @@ func gateProblem(e *environmentsv1.Environment, s *Snapshot) *promotion.Problem 
 func (g Gatherer) Environment(ctx context.Context, e *environmentsv1.Environment) (promotion.Environment, error) {
 	read := promotion.Environment{Environment: e}
 	switch e.Spec.Backend.Type {
-	case environmentsv1.BackendCluster, "":
+	case environmentsv1.BackendCluster, environmentsv1.BackendOCI, "":
 	case environmentsv1.BackendGitHub:
 		return read, nil
 	default:
@@ -176,6 +176,9 @@ func (g Gatherer) Environment(ctx context.Context, e *environmentsv1.Environment
 
 // upstream reads what an upstream says of its releases.
 func (g Gatherer) upstream(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream) (promotion.Upstream, error) {
+	if u.IsElsewhere() {
+		return g.elsewhere(e, u), nil
+	}
 	read := promotion.Upstream{Upstream: u}
 	found, problem, err := g.findUpstream(ctx, e, u)
 	switch {
@@ -202,13 +205,11 @@ func seen(e *environmentsv1.Environment, u environmentsv1.Upstream, said []envir
 	if u.SoakTime == nil {
 		return time.Time{}
 	}
-	for i := range e.Status.Upstreams {
-		known := &e.Status.Upstreams[i]
-		if known.Environment == u.Environment && known.VerifiedTime != nil && known.ObservedDigest == environment.Digest(said) {
-			return known.VerifiedTime.Time
-		}
+	known := environment.RecordOf(e, u)
+	if known.VerifiedTime == nil || known.ObservedDigest != environment.Digest(said) {
+		return time.Time{}
 	}
-	return time.Time{}
+	return known.VerifiedTime.Time
 }
 
 // findUpstream returns the Environment of an upstream, or why there is none. The error is
@@ -279,10 +280,15 @@ func (g Gatherer) comesAfter(ctx context.Context, e *environmentsv1.Environment)
 const mostFurther = 16
 
 // Neighbors returns the environments that an Environment comes after, or is parallel to,
-// as far as they let its namespace read them.
+// as far as they let its namespace read them, or as their reports tell.
 func (g Gatherer) Neighbors(ctx context.Context, e *environmentsv1.Environment) environment.Neighbors {
 	near := environment.Neighbors{Upstreams: g.readable(ctx, e, e.GetUpstreams())}
 	known := append([]*environmentsv1.Environment{e}, near.Upstreams...)
+	for _, u := range e.GetUpstreams() {
+		if u.IsElsewhere() {
+			near.Upstreams = append(near.Upstreams, g.asEnvironment(e, u))
+		}
+	}
 	for i := 1; i < len(known) && len(near.Further) < mostFurther; i++ {
 		for _, u := range g.readable(ctx, e, known[i].GetUpstreams()) {
 			if !slices.ContainsFunc(known, func(k *environmentsv1.Environment) bool { return k.UID == u.UID }) {
@@ -293,11 +299,14 @@ func (g Gatherer) Neighbors(ctx context.Context, e *environmentsv1.Environment) 
 	return near
 }
 
-// readable returns those of some upstreams, of one application, that an Environment may
-// read.
+// readable returns those of some upstreams, of one application, that are in this API server
+// and that an Environment may read.
 func (g Gatherer) readable(ctx context.Context, reader *environmentsv1.Environment, upstreams []environmentsv1.Upstream) []*environmentsv1.Environment {
 	var all []*environmentsv1.Environment
 	for _, u := range upstreams {
+		if u.IsElsewhere() {
+			continue
+		}
 		if found, _, _ := g.findUpstream(ctx, reader, u); found != nil {
 			all = append(all, found)
 		}

@@ -73,7 +73,11 @@ func holdSign(hold promotion.Hold) Sign {
 func comesAfter(e promotion.Environment) string {
 	var names []string
 	for _, u := range e.Upstreams {
-		names = append(names, u.Environment)
+		name := u.Environment
+		if u.IsElsewhere() {
+			name += " of cluster " + u.Cluster
+		}
+		names = append(names, name)
 	}
 	switch {
 	case e.Spec.Backend.Type == environmentsv1.BackendGitHub:

@@ -10,6 +10,7 @@
 //	watches.go     the events that trigger a pass
 //	status.go      the only write of a status
 //	ready.go       its conditions
+//	reports.go     the reports that go to other clusters, and those that come from there
 //	events.go      the events
 package environment
 
@@ -31,6 +32,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/publish"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -54,6 +57,11 @@ type Reconciler struct {
 	Durations *metrics.Durations
 	// Shard is the part of the Rollouts whose Environments this instance reconciles.
 	Shard shard.Shard
+	// Reports reads what upstreams in other clusters say, in the background; nil leaves it
+	// out.
+	Reports *look.Store
+	// Publisher publishes what environments say, in the background; nil leaves it out.
+	Publisher *publish.Publisher
 
 	writes expectations.Versions
 }
@@ -68,8 +76,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.Pass) (ctrl.Result, error) {
 	e := &environmentsv1.Environment{}
 	if err := r.Client.Get(ctx, req.NamespacedName, e, client.UnsafeDisableDeepCopy); err != nil { // only read
+		r.forget(req.NamespacedName)
 		pass.Ends("the Environment does not exist or cannot be read")
 		return ctrl.Result{}, unreadable.Ignore(client.IgnoreNotFound(err))
+	}
+	if isForeign(e) {
+		r.forget(req.NamespacedName)
 	}
 	if isForeign(e) || r.writes.Stale(e) {
 		pass.Ends("the Environment is another controller's, being deleted, or newer than the cache shows")
@@ -119,10 +131,16 @@ type observed struct {
 	read     promotion.Environment
 	releases []environmentsv1.Release
 	infos    []environmentsv1.EnvironmentInfo
+	// sequences are the numbers of the reports of upstreams in other clusters.
+	sequences map[string]int64
+	published publish.Publication
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, o observed, pass *announce.Pass) (ctrl.Result, error) {
 	g := gather.Gatherer{Client: r.Client, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs, Environments: true}
+	if r.Reports != nil {
+		g.Reports = r.Reports.Gathered()
+	}
 	view, err := g.EnvironmentView(ctx, o.rollout, o.Status.Releases)
 	if unreadable.Ignore(err) != nil {
 		return ctrl.Result{}, err //nolint:wrapcheck // it says what could not be read
@@ -130,8 +148,12 @@ func (r *Reconciler) reconcile(ctx context.Context, o observed, pass *announce.P
 	if o.releases = environment.Record(view, o.now); environment.Same(o.releases, o.Status.Releases) {
 		o.releases = o.Status.Releases
 	}
+	r.lookAround(o)
 	var failed error
 	o.read, failed = g.Environment(ctx, o.Environment)
+	r.readNothing(&o.read)
+	o.sequences = sequences(g, o.Environment)
+	o.published = r.publish(o)
 	o.infos = environment.Infos(o.Environment, o.rollout, g.Neighbors(ctx, o.Environment))
 	pass.Decided(o)
 	err = r.report(ctx, o, pass)

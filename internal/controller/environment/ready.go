@@ -30,7 +30,7 @@ func (o observed) setReady(conditions *[]metav1.Condition) {
 	switch problem := o.problem(); {
 	case problem == nil:
 		set(v1alpha1.ReadyCondition, metav1.ConditionTrue, environmentsv1.SucceededReason, o.summary())
-	case problem.Reason == environmentsv1.UpstreamUnreadableReason:
+	case slices.Contains(passing, problem.Reason):
 		set(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, v1alpha1.ProgressingReason, problem.Message)
 		set(v1alpha1.ReadyCondition, metav1.ConditionFalse, problem.Reason, problem.Message)
 	default:
@@ -40,7 +40,8 @@ func (o observed) setReady(conditions *[]metav1.Condition) {
 }
 
 // problem returns why the Environment cannot be used; nil if it can. What a user must
-// correct gives the reason.
+// correct gives the reason, and otherwise the first problem does: that of an upstream holds
+// releases, and that of the own report does not.
 func (o observed) problem() *promotion.Problem {
 	if !o.exists {
 		return &promotion.Problem{Reason: environmentsv1.RolloutNotFoundReason, Message: fmt.Sprintf(
@@ -51,13 +52,13 @@ func (o observed) problem() *promotion.Problem {
 	}
 	var messages []string
 	whole := promotion.Problem{}
-	for _, u := range o.read.Upstreams {
-		if u.Problem == nil {
+	for _, problem := range append(o.problemsOfUpstreams(), o.published.Problem) {
+		if problem == nil {
 			continue
 		}
-		messages = append(messages, u.Problem.Message)
-		if whole.Reason == "" || whole.Reason == environmentsv1.UpstreamUnreadableReason {
-			whole.Reason = u.Problem.Reason
+		messages = append(messages, problem.Message)
+		if whole.Reason == "" || slices.Contains(passing, whole.Reason) && !slices.Contains(passing, problem.Reason) {
+			whole.Reason = problem.Reason
 		}
 	}
 	if whole.Reason == "" {
@@ -65,6 +66,17 @@ func (o observed) problem() *promotion.Problem {
 	}
 	whole.Message = truncate.Join(messages, "; ")
 	return &whole
+}
+
+// passing are the reasons that may pass without a correction.
+var passing = []string{environmentsv1.UpstreamUnreadableReason, environmentsv1.PublishFailedReason}
+
+func (o observed) problemsOfUpstreams() []*promotion.Problem {
+	var problems []*promotion.Problem
+	for _, u := range o.read.Upstreams {
+		problems = append(problems, u.Problem)
+	}
+	return problems
 }
 
 // summary says which releases come to the environment.

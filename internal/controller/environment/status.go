@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -54,6 +55,8 @@ func (o observed) status() environmentsv1.EnvironmentStatus {
 	status := o.Status
 	status.ObservedGeneration = o.Generation
 	status.Releases = o.releases
+	status.LastHandledReconcileAt = o.handled()
+	status.Report = o.report()
 	status.Upstreams = environment.Upstreams(o.Status.Upstreams, o.upstreams(), o.now)
 	status.CurrentVersion, status.LastStatusChangeTime = "", nil
 	if current := environment.Current(o.releases); current != nil {
@@ -73,11 +76,41 @@ func (o observed) upstreams() []environmentsv1.UpstreamStatus {
 	for _, u := range o.read.Upstreams {
 		s := environmentsv1.UpstreamStatus{Environment: u.Environment}
 		if u.Problem != nil {
-			s.Message = truncate.Message(u.Problem.Message)
-		} else {
+			s.Reason, s.Message = u.Problem.Reason, truncate.Message(u.Problem.Message)
+		}
+		sequence, elsewhere := o.sequences[u.Environment]
+		switch {
+		case sequence > 0:
+			s.Source, s.Sequence, s.Releases = environment.SourceOf(o.Environment, u.Upstream), sequence, u.Releases
+			s.ObservedDigest = environment.Digest(u.Releases)
+		case u.Problem == nil && !elsewhere:
 			s.ObservedDigest = environment.Digest(u.Releases)
 		}
 		all = append(all, s)
 	}
 	return all
+}
+
+// report returns what was published, and why the newest report was not.
+func (o observed) report() *environmentsv1.ReportStatus {
+	if o.published.Stored == nil && o.published.Problem == nil {
+		return nil
+	}
+	report := environmentsv1.ReportStatus{}
+	if o.published.Stored != nil {
+		report = *o.published.Stored
+	}
+	report.Reason, report.Message = "", ""
+	if problem := o.published.Problem; problem != nil {
+		report.Reason, report.Message = problem.Reason, truncate.Message(problem.Message)
+	}
+	return &report
+}
+
+// handled returns the last request for a look that was handled.
+func (o observed) handled() string {
+	if token := o.Annotations[v1alpha1.ReconcileRequestAnnotation]; token != "" {
+		return token
+	}
+	return o.Status.LastHandledReconcileAt
 }

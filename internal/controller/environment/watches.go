@@ -34,6 +34,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		// The Environments of a Rollout of another instance may now have none.
 		build = build.WatchesRawSource(source.Kind[client.Object](r.Shard.AllRollouts, &v1alpha1.Rollout{}, on(r.environmentsOfRollout), shard.OnlyDeleted()))
 	}
+	if r.Reports != nil {
+		build = build.WatchesRawSource(r.Reports.Environments())
+	}
+	if r.Publisher != nil {
+		build = build.WatchesRawSource(r.Publisher.Source())
+	}
 	return build.
 		Named("environment").
 		For(&environmentsv1.Environment{}).

@@ -13,6 +13,7 @@
 //	environments.go   the watch of Environments, where they are served
 //	gather.go         what package gather cannot know: own writes, rejections, conflicts
 //	images.go         what registries say of images
+//	reports.go        what upstreams in other clusters say
 //	decide.go         the decision, and what is confirmed before it is taken
 //	authors.go        who wrote the texts next to a manual choice
 //	status.go         the status that follows from the decision
@@ -54,6 +55,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -82,6 +84,9 @@ type Reconciler struct {
 	// Metadata reads the metadata of releases from registries, in the background; nil
 	// leaves it out.
 	Metadata *imageinfo.Store
+	// Reports reads what upstreams in other clusters say, in the background; nil leaves it
+	// out.
+	Reports *look.Store
 	// Notifications takes Flux events; nil sends none.
 	Notifications Notifications
 	// Instance names this process in Flux events.
@@ -151,6 +156,10 @@ func (r *Reconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, p
 	// 2. Decide.
 	decision, err := r.decide(ctx, &snapshot)
 	pass.Decided(decision)
+	if errors.Is(err, errUnconfirmed) {
+		pass.Ends("a release would be promoted, once the report of an upstream was looked at again")
+		return ctrl.Result{RequeueAfter: looksWithin}, nil
+	}
 	if err != nil {
 		return giveUp(pass, err)
 	}
@@ -158,6 +167,8 @@ func (r *Reconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, p
 		pass.Ends("an Environment was created a moment ago, and its status is on its way")
 		return ctrl.Result{RequeueAfter: gather.SettlesWithin}, nil
 	}
+
+	elsewhere{r.Reports}.follow(&snapshot, decision)
 
 	// 3. Report: the status that follows from the decision.
 	status, err := statusAfter(snapshot.Input, decision)

@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"context"
+	"errors"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
@@ -12,7 +13,8 @@ import (
 
 // decide uses what upstreams say now before it promotes a release, and live HealthChecks and targets before it decides that a promotion has ended,
 // or that Flux deploys content that nobody promoted. After an outage the caches may show
-// an old state for a while, and nothing that is found later changes an outcome.
+// an old state for a while, and nothing that is found later changes an outcome. The error
+// is errUnconfirmed if the report of an upstream must be looked at first.
 func (r *Reconciler) decide(ctx context.Context, s *gather.Snapshot) (promotion.Decision, error) {
 	d := promotion.Decide(s.Input)
 	switch {
@@ -28,11 +30,11 @@ func (r *Reconciler) decide(ctx context.Context, s *gather.Snapshot) (promotion.
 	return promotion.Decide(s.Input), nil
 }
 
-// confirmPromotion asks the upstreams themselves before their proof lets a release go.
-// What users choose needs no proof.
+// confirmPromotion asks the upstreams themselves before their proof lets a release go,
+// also if a user promotes it. What users choose instead needs no proof.
 func (r *Reconciler) confirmPromotion(ctx context.Context, s *gather.Snapshot, d promotion.Decision) (promotion.Decision, error) {
-	if len(s.Upstreams.Environments) > 0 && d.Action != promotion.Adopt && !d.Manual {
-		if err := r.gatherer().ConfirmUpstreams(ctx, s); err != nil {
+	if len(s.Upstreams.Environments) > 0 && d.Reason == v1alpha1.EligibleReason {
+		if err := r.confirmUpstreams(ctx, s); err != nil {
 			return d, err
 		}
 		if d = promotion.Decide(s.Input); !d.Action.Promotes() {
@@ -40,6 +42,25 @@ func (r *Reconciler) confirmPromotion(ctx context.Context, s *gather.Snapshot, d
 		}
 	}
 	return r.attribute(ctx, s, d)
+}
+
+// errUnconfirmed means that the last look at the report of an upstream is too old. The
+// Rollout is reconciled again when the next one has ended.
+var errUnconfirmed = errors.New("the report of an upstream must be looked at first")
+
+func (r *Reconciler) confirmUpstreams(ctx context.Context, s *gather.Snapshot) error {
+	g := r.gatherer()
+	if r.Reports != nil {
+		g.Reports = r.Reports.Gathered()
+	}
+	confirmed, err := g.ConfirmUpstreams(ctx, s)
+	if err == nil && !confirmed {
+		err = errUnconfirmed
+		if r.Reports != nil {
+			elsewhere{r.Reports}.ask(s, upstreamsElsewhere(s), s.Now)
+		}
+	}
+	return err //nolint:wrapcheck // it says what it is about
 }
 
 // endsFor reports whether an action permanently ends a promotion because of evidence.

@@ -206,6 +206,15 @@ func TestStaleProofPromotesNothing(t *testing.T) {
 	}
 }
 
+func TestStaleProofPromotesNothingForAUserEither(t *testing.T) {
+	s := openEnvironments(t, production().With(func(spec *environmentsv1.EnvironmentSpec) { spec.Promotion = environmentsv1.PromoteManually }))
+	s.stagingHas(there("1.1.0").Succeeded(), there("1.0.0").Succeeded())
+	s.stagingRolloutHas(there("1.1.0").Failed().BakeEnd(fixture.Noon).Because("3 of 9 tests fail"), there("1.0.0").Succeeded())
+	s.knows("1.1.0")
+	s.annotate(v1alpha1.PromoteAnnotation, "1.1.0")
+	s.held(environmentsv1.UpstreamFailedReason, "1.1.0 failed in staging: 3 of 9 tests fail")
+}
+
 func TestUpstreamThatIsUnhealthyNowPromotesNothing(t *testing.T) {
 	s := openEnvironments(t, production(), fixture.MakeHealthCheck("smoke").Unhealthy().Obj())
 	s.Change(&v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: "staging"}}, func(o client.Object) {

@@ -75,6 +75,7 @@ func (r *Reconciler) forget(rollout types.NamespacedName) {
 // is suspended or being deleted waits for no metadata, and no metric counts it.
 func (r *Reconciler) forgetInactive(rollout types.NamespacedName) {
 	images{r.Metadata}.forget(rollout)
+	elsewhere{r.Reports}.forget(rollout)
 	r.unwritable.forget(rollout)
 	r.Metrics.Forget(rollout)
 }

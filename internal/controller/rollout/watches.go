@@ -50,6 +50,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		}
 		build = build.WatchesRawSource(r.Metadata.Source())
 	}
+	if r.Reports != nil {
+		build = build.WatchesRawSource(r.Reports.Rollouts())
+	}
 	if r.Shard.AllRollouts != nil && r.Shard.TakesUnlabelled() {
 		// Objects that named a Rollout of another instance may now name none.
 		build = build.WatchesRawSource(source.Kind[client.Object](r.Shard.AllRollouts, &v1alpha1.Rollout{},

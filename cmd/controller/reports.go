@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxrollouts/rollout-controller/internal/features"
+	"github.com/fluxrollouts/rollout-controller/internal/registry"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/publish"
+)
+
+// reportOptions say how environments report to other clusters, and read their reports.
+type reportOptions struct {
+	clusterName string
+	signingKey  string
+	trustedKeys string
+	qps         float64
+	burst       int
+}
+
+func (o *reportOptions) bind(flags *flag.FlagSet) {
+	flags.StringVar(&o.clusterName, "cluster-name", "", "The name of this cluster in the reports that Environments of type oci publish. Others trust a report only if it has the name that they expect.")
+	flags.StringVar(&o.signingKey, "signing-key-secret", "", "The Secret in the controller's own namespace whose identity.key signs these reports.")
+	flags.StringVar(&o.trustedKeys, "trusted-keys-secret", "", "The Secret in the controller's own namespace whose *.pub are trusted by Environments that name no keys themselves.")
+	flags.Float64Var(&o.qps, "registry-qps", 5, "The most requests per second to one registry for reports; 0 sets no limit.")
+	flags.IntVar(&o.burst, "registry-burst", 20, "The most such requests at once, with --registry-qps.")
+}
+
+// longestClusterName is the length that an Environment can name.
+const longestClusterName = 253
+
+func (o *options) completeReports(*flag.FlagSet) error {
+	r := o.reports
+	switch {
+	case len(r.clusterName) > longestClusterName, strings.ContainsAny(r.clusterName, " \t\r\n/"):
+		return fmt.Errorf("--cluster-name: give a name of at most %d characters, without spaces and slashes", longestClusterName)
+	case r.signingKey != "" && r.clusterName == "":
+		return fmt.Errorf("--signing-key-secret needs --cluster-name, which says whose reports it signs")
+	case (r.signingKey != "" || r.trustedKeys != "") && o.namespace == "":
+		return fmt.Errorf("--signing-key-secret and --trusted-keys-secret need the environment variable %s, which says in which namespace they are", runtimeNamespace)
+	case r.qps < 0, r.qps > 0 && r.burst < 1:
+		return fmt.Errorf("--registry-qps must not be negative, and --registry-burst must be at least 1")
+	}
+	return nil
+}
+
+// ownSecret returns a Secret in the controller's own namespace; nothing if it is not named.
+func (o *options) ownSecret(name string) types.NamespacedName {
+	if name == "" {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: o.namespace, Name: name}
+}
+
+// reports are what Environments say to other clusters, and what is read from there. They
+// are nil if the feature is disabled, or if nobody here needs them.
+type reports struct {
+	store     *look.Store
+	publisher *publish.Publisher
+}
+
+func (w wiring) newReports() (reports, error) {
+	enabled, err := features.Enabled(features.EnvironmentReports)
+	if needed := w.starts[rolloutController] || w.starts[environmentController]; err != nil || !enabled || !needed {
+		return reports{}, err
+	}
+	reader, err := w.registryReader()
+	if err != nil {
+		return reports{}, err
+	}
+	in := registry.NewReports(reader)
+	in.Limit(w.options.reports.qps, w.options.reports.burst)
+	made := reports{store: look.New(w.GetClient(), in.Pull,
+		look.NewKeys(w.GetAPIReader(), w.ownSecret(w.options.reports.trustedKeys)), look.NewPlace(w.GetClient()), w.GetLogger().WithName("reports"))}
+	if err := w.Add(made.store); err != nil {
+		return reports{}, fmt.Errorf("add the store of reports: %w", err)
+	}
+	if !w.starts[environmentController] {
+		return made, nil
+	}
+	made.publisher = publish.New(w.GetClient(), in.Push, in.Pull, registry.PlaceOf,
+		publish.NewKey(w.GetAPIReader(), w.ownSecret(w.options.reports.signingKey)),
+		publish.Identity{Cluster: w.options.reports.clusterName, UID: publish.ClusterUID(w.GetAPIReader())}, w.GetLogger().WithName("reports"))
+	if err := w.Add(made.publisher); err != nil {
+		return reports{}, fmt.Errorf("add the publisher of reports: %w", err)
+	}
+	return made, nil
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestFlagsOfReports(t *testing.T) {
+	for name, test := range map[string]struct {
+		namespace string
+		args      []string
+		refusal   string // empty if they can be used
+	}{
+		"none":                {"", nil, ""},
+		"all":                 {"flux-system", []string{"--cluster-name=staging-eu", "--signing-key-secret=key", "--trusted-keys-secret=keys", "--registry-qps=0", "--registry-burst=0"}, ""},
+		"only a cluster":      {"", []string{"--cluster-name=staging-eu"}, ""},
+		"only keys":           {"flux-system", []string{"--trusted-keys-secret=keys"}, ""},
+		"a key without name":  {"flux-system", []string{"--signing-key-secret=key"}, "--signing-key-secret needs --cluster-name"},
+		"a key from nowhere":  {"", []string{"--cluster-name=a", "--signing-key-secret=key"}, "need the environment variable RUNTIME_NAMESPACE"},
+		"keys from nowhere":   {"", []string{"--trusted-keys-secret=keys"}, "need the environment variable RUNTIME_NAMESPACE"},
+		"a name with a slash": {"", []string{"--cluster-name=eu/staging"}, "without spaces and slashes"},
+		"a name with a space": {"", []string{"--cluster-name=eu staging"}, "without spaces and slashes"},
+		"a long name":         {"", []string{"--cluster-name=" + strings.Repeat("x", 254)}, "at most 253 characters"},
+		"fewer than none":     {"", []string{"--registry-qps=-1"}, "--registry-qps must not be negative"},
+		"none at once":        {"", []string{"--registry-burst=0"}, "--registry-burst must be at least 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := parse(t, test.namespace, test.args...)
+			if test.refusal == "" && err != nil || test.refusal != "" && (err == nil || !strings.Contains(err.Error(), test.refusal)) {
+				t.Errorf("error %v, want %q", err, test.refusal)
+			}
+		})
+	}
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package environment
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/environment"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/publish"
+)
+
+// reportsOff is why reports are neither read nor published.
+const reportsOff = "the controller neither reads nor publishes reports: enable its feature gate EnvironmentReports"
+
+// lookAround looks at the reports of upstreams in other clusters where that does not
+// depend on a release that waits: at first, when something was changed, when somebody asks
+// for it, and as long as the last look found a problem.
+func (r *Reconciler) lookAround(o observed) {
+	if r.Reports == nil {
+		return
+	}
+	changed := o.Generation != o.Status.ObservedGeneration || o.isAsked()
+	for _, u := range o.GetUpstreams() {
+		if !u.IsElsewhere() {
+			continue
+		}
+		upstream := look.Upstream{Environment: client.ObjectKeyFromObject(o.Environment), Name: u.Environment}
+		if _, looked := r.Reports.Last(upstream); changed || !looked && o.lacks(u) {
+			r.Reports.Once(upstream)
+		}
+	}
+}
+
+// isAsked reports whether somebody asks for a look now.
+func (o observed) isAsked() bool {
+	token := o.Annotations[v1alpha1.ReconcileRequestAnnotation]
+	return token != "" && token != o.Status.LastHandledReconcileAt
+}
+
+// lacks reports whether nothing was verified of an upstream yet, or not the last time.
+func (o observed) lacks(u environmentsv1.Upstream) bool {
+	known := environment.RecordOf(o.Environment, u)
+	return known.Sequence == 0 || known.Message != ""
+}
+
+// sequences returns the numbers of the reports that were verified last, of upstreams in
+// other clusters: 0 for those of which this process has verified none.
+func sequences(g gather.Gatherer, e *environmentsv1.Environment) map[string]int64 {
+	var all map[string]int64
+	for _, u := range e.GetUpstreams() {
+		if !u.IsElsewhere() {
+			continue
+		}
+		if all == nil {
+			all = map[string]int64{}
+		}
+		last, _ := g.LookAt(e, u)
+		all[u.Environment] = last.Sequence
+	}
+	return all
+}
+
+// readNothing marks the upstreams in other clusters as unreadable, if reports are off.
+func (r *Reconciler) readNothing(read *promotion.Environment) {
+	if r.Reports != nil {
+		return
+	}
+	for i := range read.Upstreams {
+		if u := &read.Upstreams[i]; u.IsElsewhere() {
+			u.Problem = &promotion.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: reportsOff}
+		}
+	}
+}
+
+// publish hands over what the environment says, and returns what has become of it. A
+// report follows the record: it says nothing that is not stored.
+func (r *Reconciler) publish(o observed) publish.Publication {
+	stored := publish.Publication{Stored: o.Status.Report, Problem: o.standing()}
+	switch {
+	case o.Spec.Backend.Type != environmentsv1.BackendOCI || o.Spec.Backend.Project == "":
+		r.publishNothing(o)
+		return publish.Publication{}
+	case r.Publisher == nil:
+		stored.Problem = &promotion.Problem{Reason: environmentsv1.PublishFailedReason, Message: reportsOff}
+		return stored
+	case o.Generation != o.Status.ObservedGeneration, !o.exists, !environment.Same(o.releases, o.Status.Releases):
+		return stored
+	}
+	publication := r.Publisher.Publish(o.Environment, o.Status.Releases)
+	if publication.Pending && publication.Problem == nil {
+		publication.Problem = stored.Problem
+	}
+	if publication.Stored == nil {
+		publication.Stored = stored.Stored
+	}
+	return publication
+}
+
+func (r *Reconciler) publishNothing(o observed) {
+	if r.Publisher != nil {
+		r.Publisher.Forget(client.ObjectKeyFromObject(o.Environment))
+	}
+}
+
+// forget drops what is remembered of an Environment that was deleted, or is not ours.
+func (r *Reconciler) forget(key client.ObjectKey) {
+	if r.Publisher != nil {
+		r.Publisher.Forget(key)
+	}
+	if r.Reports != nil {
+		r.Reports.Forget(key)
+	}
+}
+
+// standing returns why the last report could not be published, as it is recorded: that
+// stays true until another attempt has ended.
+func (o observed) standing() *promotion.Problem {
+	if report := o.Status.Report; report != nil && report.Reason != "" {
+		return &promotion.Problem{Reason: report.Reason, Message: report.Message}
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gather
+
+import (
+	"time"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/environment"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// Reports knows the reports of upstreams in other clusters. It never waits: it answers
+// with what the last look at a registry found.
+type Reports interface {
+	// Last returns what the last look at the report of an upstream of an Environment found.
+	// It is false if there was none since this process began.
+	Last(e *environmentsv1.Environment, u environmentsv1.Upstream) (Look, bool)
+}
+
+// Look is what a look at the report of an upstream found.
+type Look struct {
+	// Releases are what the newest verified report says.
+	Releases []environmentsv1.Release
+	// Sequence is the number of that report; 0 if none was verified.
+	Sequence int64
+	// At is when the registry last confirmed that it is the newest one.
+	At time.Time
+	// Problem says why the last look found nothing that counts; nil if it did.
+	Problem *promotion.Problem
+}
+
+// LookAt returns the last look at an upstream in another cluster, if there was one. What
+// was verified is cut to the size that the status of the Environment has for it.
+func (g Gatherer) LookAt(e *environmentsv1.Environment, u environmentsv1.Upstream) (Look, bool) {
+	if g.Reports == nil {
+		return Look{}, false
+	}
+	look, ok := g.Reports.Last(e, u)
+	look.Releases = environment.Kept(e, look.Releases)
+	return look, ok
+}
+
+// elsewhere reads what an upstream in another cluster says: by the last look, or else as
+// it was recorded. What was verified before stays while the registry cannot be read, but
+// nothing is promoted by that.
+func (g Gatherer) elsewhere(e *environmentsv1.Environment, u environmentsv1.Upstream) promotion.Upstream {
+	read := promotion.Upstream{Upstream: u}
+	known := environment.RecordOf(e, u)
+	look, looked := g.LookAt(e, u)
+	read.Releases = known.Releases
+	if look.Sequence > 0 {
+		read.Releases = look.Releases
+	}
+	read.Seen = seen(e, u, read.Releases)
+	switch {
+	case looked:
+		read.Problem = look.Problem
+	case known.Message != "":
+		read.Problem = &promotion.Problem{Reason: known.Reason, Message: known.Message}
+	case known.Sequence == 0:
+		read.Problem = unreadableUpstream("the report of %s in %s has not been read yet: the controller environment looks for it", u.Environment, u.Repository)
+	}
+	return read
+}
+
+// confirmElsewhere replaces what an upstream in another cluster says with what the last
+// look found. It returns false if that look is older than the Environment allows, or if
+// there was none: then another one is needed first.
+func (g Gatherer) confirmElsewhere(e *environmentsv1.Environment, u *promotion.Upstream, now time.Time) bool {
+	look, looked := g.LookAt(e, u.Upstream)
+	switch {
+	case u.Problem != nil:
+		return true
+	case !looked, look.Problem == nil && now.Sub(look.At) > e.GetRequeueInterval():
+		return false
+	}
+	u.Problem = look.Problem
+	if look.Sequence > 0 {
+		u.Releases, u.Seen = look.Releases, seen(e, u.Upstream, look.Releases)
+	}
+	return true
+}
+
+// asEnvironment returns an upstream in another cluster as far as its report tells.
+func (g Gatherer) asEnvironment(e *environmentsv1.Environment, u environmentsv1.Upstream) *environmentsv1.Environment {
+	shown := &environmentsv1.Environment{}
+	shown.Namespace, shown.Spec.Name, shown.Spec.Environment = u.Namespace, e.Spec.Name, u.Environment
+	shown.Spec.RolloutRef.Name = u.Rollout
+	shown.Status.Releases = g.elsewhere(e, u).Releases
+	return shown
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package look reads the reports of upstreams in other clusters from registries, and
+// verifies them. It does so independently of the reconcilers: none of them ever waits for
+// a registry.
+//
+// The reconciler of a Rollout calls [Store.Ask] with the upstreams that a candidate waits
+// for, and with the times at which it needs a fresh look. The reconciler of an Environment
+// calls [Store.Once] when its spec has changed or a user asks. Both read the results with
+// [Store.Last]. The Store requests nothing that nobody asks for.
+//
+// The files in reading order:
+//
+//	store.go  what callers see
+//	wishes.go who asks for which looks, and how many upstreams there may be
+//	work.go   the workers
+//	look.go   one look
+//	pace.go   when the next look is. Pure
+//	words.go  what users read of a look that failed
+//	keys.go   the keys that reports are verified with
+package look
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/fair"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/registry"
+	"github.com/fluxrollouts/rollout-controller/internal/report"
+)
+
+// Upstream identifies an upstream of an Environment whose report is in a registry.
+type Upstream struct {
+	// Environment is the one that comes after the upstream.
+	Environment types.NamespacedName
+	// Name is the environment of one of its spec.upstreams.
+	Name string
+}
+
+// Result is what the looks at an upstream have found.
+type Result struct {
+	// Report is the one that this process has verified last. Its Sequence is 0 if there was
+	// none. All callers share it. Do not modify it.
+	Report report.Report
+	// At is a time at which the registry had exactly this report: when the last look that
+	// found it began. It is zero if there was none.
+	At time.Time
+	// Problem is why the last look found nothing that counts; nil if it did. The Report is
+	// then an older one, or it must not be used.
+	Problem *promotion.Problem
+}
+
+// Wish is a look that a Rollout needs.
+type Wish struct {
+	Upstream
+	// At is when to look, or soon after, but never before. A time that has passed means at
+	// once. It is looked once. If At is zero, a candidate waits for the upstream: it is
+	// looked at once, and then again and again.
+	At time.Time
+}
+
+// Pull reads the report in a place, unless its digest is known. It returns within a
+// limited time. See [registry.Reports.Pull].
+type Pull func(ctx context.Context, place registry.Place, known string) (registry.Stored, error)
+
+// Keys returns the keys that the reports of an Environment's upstreams are verified with,
+// or why there are none. The error means that they could not be read, and a retry may
+// help.
+type Keys func(ctx context.Context, e *environmentsv1.Environment) (report.TrustedKeys, *promotion.Problem, error)
+
+// Place returns where the report of an upstream is, and how it is reached.
+type Place func(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream) (registry.Place, error)
+
+// NewPlace returns the places that Environments and the Rollouts of a cache name.
+func NewPlace(reader client.Reader) Place {
+	return func(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream) (registry.Place, error) {
+		return registry.PlaceOf(ctx, reader, e, u.Repository, report.Tag(u.Namespace, u.Rollout))
+	}
+}
+
+// Store stores what was read of upstreams, and reads what is asked for. Add it to the
+// manager, and add its sources to the controllers of Environments and Rollouts.
+type Store struct {
+	environments client.Reader
+	pull         Pull
+	keys         Keys
+	place        Place
+	log          logr.Logger
+	clock        clock.WithTicker
+	queue        workqueue.TypedRateLimitingInterface[Upstream]
+
+	mu        sync.Mutex
+	upstreams map[Upstream]*upstream
+	// asked are the upstreams that a Rollout asks for.
+	asked map[types.NamespacedName][]Upstream
+	// rejected asked for an upstream when there were too many.
+	rejected map[caller]bool
+	// ofEnvironment are the names of the upstreams, by Environment. ofNamespace counts them
+	// by namespace.
+	ofEnvironment map[types.NamespacedName][]string
+	ofNamespace   map[string]int
+	// busy counts the looks that are under way, by namespace. parked are those that wait
+	// for one of them.
+	busy   map[string]int
+	parked map[string][]Upstream
+
+	wakeEnvironment, wakeRollout func(types.NamespacedName)
+}
+
+// caller is a Rollout, or an Environment.
+type caller struct {
+	types.NamespacedName
+	rollout bool
+}
+
+// New returns a Store that reads nothing before it is started. The reader of Environments
+// may be a cache.
+func New(environments client.Reader, pull Pull, keys Keys, place Place, log logr.Logger) *Store {
+	return newStore(environments, pull, keys, place, log, clock.RealClock{})
+}
+
+func newStore(environments client.Reader, pull Pull, keys Keys, place Place, log logr.Logger, clock clock.WithTicker) *Store {
+	namespace := func(u Upstream) string { return u.Environment.Namespace }
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[Upstream](firstRetry, lastRetry) // not used: see pace
+	return &Store{
+		environments: environments, pull: pull, keys: keys, place: place, log: log, clock: clock,
+		queue:           fair.NewQueueOf(namespace, limiter, workqueue.TypedRateLimitingQueueConfig[Upstream]{Clock: clock}),
+		upstreams:       map[Upstream]*upstream{},
+		asked:           map[types.NamespacedName][]Upstream{},
+		rejected:        map[caller]bool{},
+		ofEnvironment:   map[types.NamespacedName][]string{},
+		ofNamespace:     map[string]int{},
+		busy:            map[string]int{},
+		parked:          map[string][]Upstream{},
+		wakeEnvironment: func(types.NamespacedName) {},
+		wakeRollout:     func(types.NamespacedName) {},
+	}
+}
+
+// Last returns what the looks at an upstream have found so far. It returns false if none
+// has ended yet. While a look is due that Once has asked for, the result has no time: the
+// spec of the Environment, and with it the trusted keys, may have changed since.
+func (s *Store) Last(u Upstream) (Result, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.upstreams[u]
+	if k == nil || k.ended.IsZero() {
+		return Result{}, false
+	}
+	last := k.result
+	if k.once.open || k.once.asked && k.running {
+		last.At = time.Time{}
+	}
+	return last, true
+}
+
+// Ask replaces the wishes of a Rollout. Those that it had before are not new: what was
+// looked at for them is not looked at again.
+func (s *Store) Ask(rollout types.NamespacedName, wishes []Wish) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	order, wanted := byUpstream(wishes)
+	delete(s.rejected, caller{rollout, true})
+	for _, u := range s.asked[rollout] {
+		if wanted[u] == nil {
+			s.leave(u, rollout)
+		}
+	}
+	delete(s.asked, rollout)
+	for _, u := range order {
+		if s.join(u, rollout, wanted[u]) {
+			s.asked[rollout] = append(s.asked[rollout], u)
+		}
+	}
+	s.admit()
+}
+
+// Once asks for a look at once, and for further ones as long as there is a problem. A look
+// that is under way, or that will be repeated because of a problem, is enough, unless the
+// Environment has changed or a user has asked since.
+func (s *Store) Once(u Upstream) {
+	u, seen := u.kept(), versionOf(s.environment(context.Background(), u.Environment))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.rejected, caller{u.Environment, false})
+	k := s.open(u)
+	if k == nil {
+		s.rejected[caller{u.Environment, false}] = true
+		return
+	}
+	if k.once.open {
+		return
+	}
+	if k.seen == seen && (k.running || k.once.asked) {
+		k.once.asked = true
+		return
+	}
+	k.once = once{asked: true, open: true, at: s.clock.Now()}
+	k.pace.failures = 0
+	s.plan(u, k)
+}
+
+// Forget drops what is known of the upstreams of an Environment, and all wishes for them.
+func (s *Store) Forget(environment types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.rejected, caller{environment, false})
+	s.keepOnly(environment, nil)
+	s.admit()
+}
+
+// Environments returns a source that wakes an Environment when the report or the problem
+// of one of its upstreams has changed, and after each look that Once asked for.
+func (s *Store) Environments() source.Source { return s.source(&s.wakeEnvironment) }
+
+// Rollouts returns a source that wakes a Rollout after each look that it asked for with a
+// time, whatever was found.
+func (s *Store) Rollouts() source.Source { return s.source(&s.wakeRollout) }
+
+func (s *Store) source(wake *func(types.NamespacedName)) source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		*wake = func(object types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: object}) }
+		return nil
+	})
+}
+
+// NeedLeaderElection returns true: only reconcilers ask.
+func (s *Store) NeedLeaderElection() bool { return true }

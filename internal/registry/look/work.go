@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package look
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/report"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+const (
+	// workers is how many looks are under way at a time. mostOfNamespace is how many of them
+	// may be for one namespace: its registry may not answer for seconds.
+	workers         = 4
+	mostOfNamespace = 2
+	// longestReason is how many characters of the reason for a failed look are logged.
+	longestReason = 1024
+)
+
+// Start looks until ctx ends. It returns when the last look has ended.
+func (s *Store) Start(ctx context.Context) error {
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for u, end := s.queue.Get(); !end; u, end = s.queue.Get() {
+				if ctx.Err() == nil {
+					s.serve(ctx, u)
+				}
+				s.queue.Done(u)
+			}
+		})
+	}
+	<-ctx.Done()
+	s.queue.ShutDown()
+	running.Wait()
+	return nil
+}
+
+// plan queues an upstream for the time at which there is something to do.
+func (s *Store) plan(u Upstream, k *upstream) {
+	if at, ok := k.next(); ok {
+		s.queue.AddAfter(u, at.Sub(s.clock.Now()))
+	}
+}
+
+// serve looks, if a look is due.
+func (s *Store) serve(ctx context.Context, u Upstream) {
+	began := s.clock.Now()
+	k, before := s.begin(u, began)
+	if k == nil {
+		return
+	}
+	found := s.look(ctx, u, before)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.makeWay(u.Environment.Namespace)
+	k.running = false
+	if forgotten := s.upstreams[u] != k; !forgotten && ctx.Err() == nil {
+		s.end(u, k, began, found)
+	}
+}
+
+// begin returns an upstream and the report that is known of it. It returns nil if no look
+// is due, or if the look must wait for others.
+func (s *Store) begin(u Upstream, now time.Time) (*upstream, memory) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, namespace := s.upstreams[u], u.Environment.Namespace
+	if !s.isDue(u, k, now) {
+		s.unpark(namespace)
+		return nil, memory{}
+	}
+	if s.busy[namespace] >= mostOfNamespace {
+		if !k.parked {
+			k.parked, s.parked[namespace] = true, append(s.parked[namespace], u)
+		}
+		return nil, memory{}
+	}
+	s.busy[namespace]++
+	k.running, k.asked, k.once.open, k.seen = true, false, false, version{}
+	return k, k.memory
+}
+
+// isDue reports whether it is time to look. If that is later, it queues the upstream again.
+func (s *Store) isDue(u Upstream, k *upstream, now time.Time) bool {
+	if k == nil {
+		return false
+	}
+	at, wanted := k.due()
+	if wanted && at.After(now) {
+		s.plan(u, k)
+		return false
+	}
+	if !wanted && !k.running && len(k.by) == 0 && now.Sub(k.ended) >= keepFor {
+		s.drop(u)
+		s.admit()
+	}
+	return wanted
+}
+
+// makeWay ends a look of a namespace.
+func (s *Store) makeWay(namespace string) {
+	if s.busy[namespace]--; s.busy[namespace] == 0 {
+		delete(s.busy, namespace)
+	}
+	s.unpark(namespace)
+}
+
+// unpark queues one upstream of a namespace that waited for another look to end.
+func (s *Store) unpark(namespace string) {
+	waiting := s.parked[namespace]
+	if len(waiting) == 0 || s.busy[namespace] >= mostOfNamespace {
+		return
+	}
+	if k := s.upstreams[waiting[0]]; k != nil {
+		k.parked = false
+	}
+	s.queue.Add(waiting[0])
+	if s.parked[namespace] = waiting[1:]; len(waiting) == 1 {
+		delete(s.parked, namespace)
+	}
+}
+
+// end records what a look has found.
+func (s *Store) end(u Upstream, k *upstream, began time.Time, f finding) {
+	if f.gone {
+		if k.asked {
+			s.queue.Add(u) // it may be there by now
+			return
+		}
+		s.drop(u)
+		s.admit()
+		return
+	}
+	now := s.clock.Now()
+	changed, isNew := k.take(began, f)
+	s.complain(u, k, f)
+	k.pace.end(now, f.outcome(isNew))
+	k.ended, k.notBefore = now, now.Add(max(leastPause, f.busyFor))
+	if s.answerOnce(k, now) || changed {
+		s.wakeEnvironment(u.Environment)
+	}
+	s.answerWishes(k, began)
+	s.plan(u, k)
+}
+
+// take stores what a look has found. It returns whether the result is another one, and
+// whether the report is.
+func (k *upstream) take(began time.Time, f finding) (changed, isNew bool) {
+	last := k.result
+	switch {
+	case f.verified:
+		isNew = k.memory.digest != f.memory.digest
+		k.memory = f.memory
+		k.result.Report, k.result.At = f.memory.report, began
+	case f.source != (report.Source{}) && f.source != last.Report.Source:
+		k.result = Result{} // it is about another upstream than the one that is asked now
+	}
+	k.result.Problem = f.problemSince(k.result.At)
+	return isNew || k.ended.IsZero() || last.Report.Source != k.result.Report.Source || !same(last.Problem, k.result.Problem), isNew
+}
+
+func same(a, b *promotion.Problem) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// answerOnce reports whether the Environment asked for the look that has ended. If there
+// is a problem, it is looked again.
+func (s *Store) answerOnce(k *upstream, now time.Time) bool {
+	if !k.once.asked || k.once.open {
+		return false
+	}
+	k.once.asked = k.result.Problem != nil
+	k.once.at = now.Add(k.pace.retry(lastRetry))
+	return true
+}
+
+// answerWishes wakes the Rollouts that wanted the look that has ended.
+func (s *Store) answerWishes(k *upstream, began time.Time) {
+	for rollout, w := range k.by {
+		answered := false
+		for at, had := range w {
+			if !at.IsZero() && !had && !at.After(began) {
+				w[at], answered = true, true
+			}
+		}
+		if answered {
+			s.wakeRollout(rollout)
+		}
+	}
+}
+
+// complain logs why the report of an upstream cannot be used, once until it can.
+func (s *Store) complain(u Upstream, k *upstream, f finding) {
+	if k.result.Problem == nil {
+		k.failing = false
+		return
+	}
+	log := s.log.WithValues("environment", u.Environment.String(), "upstream", u.Name)
+	if k.failing {
+		log = log.V(1)
+	}
+	k.failing = true
+	reason := k.result.Problem.Message
+	if f.cause != nil {
+		reason = f.cause.Error()
+	}
+	log.Info("the report of an upstream cannot be used", "reason", truncate.Text(reason, longestReason))
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/registry"
+	"github.com/fluxrollouts/rollout-controller/internal/report"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// longestReason is how many characters of the reason for a failure are logged.
+const longestReason = 1024
+
+// outcome is how an attempt ended. Without a problem, the content is stored.
+type outcome struct {
+	// stored is what was stored, or found to be stored; nil if there was nothing to do.
+	stored *environmentsv1.ReportStatus
+	// requested is true if the registry was asked.
+	requested bool
+	// looked is true if the place was read, and is not another cluster's. sequence is
+	// the number of the own report there; 0 if there was none.
+	looked   bool
+	sequence int64
+
+	problem *promotion.Problem
+	after   time.Duration // do not try again before that
+	err     error         // what the log says
+}
+
+func (o outcome) reason() string { return truncate.Text(o.err.Error(), longestReason) }
+
+// has returns the outcome with a problem.
+func (o outcome) has(problem *promotion.Problem) outcome {
+	o.problem, o.err = problem, errors.New(problem.Message)
+	return o
+}
+
+// failed returns the outcome with an error.
+func (o outcome) failed(what string, err error) outcome {
+	var busy *registry.Busy
+	if errors.As(err, &busy) {
+		o.after = busy.After
+	}
+	o.err = err
+	o.problem = &promotion.Problem{Reason: environmentsv1.PublishFailedReason, Message: what + ": " + registry.Cause(err) + advice(err)}
+	return o
+}
+
+// advice returns what to do, where the cause does not say it.
+func advice(err error) string {
+	var answer *transport.Error
+	switch {
+	case errors.Is(err, registry.ErrNotFound):
+		return ": create the repository, or correct spec.backend.project"
+	case errors.As(err, &answer) && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
+		return ": the login must have the right to push there; see spec.backend.secret"
+	}
+	return ""
+}
+
+// attempt stores what an Environment wants to be stored, unless that turns out to be what
+// its status names.
+func (p *Publisher) attempt(ctx context.Context, s *subject) outcome {
+	uid, err := p.uid.get(ctx)
+	if err != nil {
+		return outcome{}.failed("the report cannot be published", err)
+	}
+	w := write{Publisher: p, content: s.wanted.content, reference: s.reference(), last: s.lastSequence()}
+	if w.content.ClusterUID = uid; !s.forced && s.published().Digest == w.content.Digest() {
+		return outcome{}
+	}
+	var problem *promotion.Problem
+	w.key, problem, err = p.signer(ctx)
+	switch {
+	case err != nil:
+		return outcome{}.failed("the report cannot be signed", err)
+	case problem != nil:
+		return outcome{}.has(problem)
+	}
+	w.place, err = p.place(ctx, p.environments, s.wanted.environment, s.repository, s.tag)
+	if err != nil {
+		return outcome{}.failed("the report cannot be published", err)
+	}
+	return w.do(ctx, s.seen == w.reference)
+}
+
+func (p *Publisher) signer(ctx context.Context) (report.SigningKey, *promotion.Problem, error) {
+	if p.cluster == "" {
+		return report.SigningKey{}, unsigned("the controller does not know the name of its cluster: start it with --cluster-name"), nil
+	}
+	return p.key(ctx)
+}
+
+// write is one write of a report.
+type write struct {
+	*Publisher
+	content   report.Report
+	key       report.SigningKey
+	place     registry.Place
+	reference string
+	last      int64 // the highest number before
+}
+
+// do looks at the place before the first write to it.
+func (w write) do(ctx context.Context, seen bool) outcome {
+	o := outcome{requested: true}
+	if !seen {
+		if o = w.look(ctx); o.problem != nil || o.stored != nil {
+			return o
+		}
+	}
+	r := dated(w.content, max(o.sequence, w.last), w.clock.Now())
+	envelope, err := report.Sign(r, w.key)
+	if err != nil {
+		return o.has(&promotion.Problem{Reason: environmentsv1.PublishFailedReason, Message: "the report cannot be signed: " + err.Error()})
+	}
+	if _, err := w.push(ctx, w.place, envelope, ""); err != nil {
+		return o.failed("the report cannot be stored in "+w.reference, err)
+	}
+	o.stored = w.status(r)
+	return o
+}
+
+// status returns what the status of the Environment says of a report with this content.
+func (w write) status(r report.Report) *environmentsv1.ReportStatus {
+	return &environmentsv1.ReportStatus{
+		Reference: w.reference, Digest: w.content.Digest(), Sequence: r.Sequence, PublishedTime: &r.Created,
+	}
+}
+
+// look reads the place of a report. If a process before this one has stored the content
+// there, that is the outcome. What cannot be read as a report is overwritten.
+func (w write) look(ctx context.Context) outcome {
+	o := outcome{requested: true}
+	found, err := w.pull(ctx, w.place, "")
+	if err != nil && !errors.Is(err, registry.ErrNotFound) && !errors.Is(err, registry.ErrNotReport) {
+		return o.failed("the report cannot be stored, because "+w.reference+" cannot be read", err)
+	}
+	if o.looked = true; errors.Is(err, registry.ErrNotFound) {
+		return o
+	}
+	claim, refusal := report.Peek(found.Envelope)
+	switch err = errors.Join(err, refusal); {
+	case err != nil:
+		w.log.Info("what is in the place of a report cannot be read, and is replaced",
+			"report", w.reference, "reason", truncate.Text(err.Error(), longestReason))
+	case isOfAnother(claim, w.content):
+		o.looked = false // it may be deleted
+		return o.has(taken(w.reference, claim, w.content))
+	}
+	return w.compare(o, found.Envelope, claim)
+}
+
+// compare takes over the number of the own report, and the report itself if it says the
+// same. If it was signed with an earlier key, it is stored again with the present one.
+func (w write) compare(o outcome, envelope []byte, claim report.Claim) outcome {
+	own, err := report.Verify(envelope, w.key.Trusted(), report.Expected{Source: claim.Source})
+	if err != nil {
+		return o
+	}
+	o.sequence = own.Sequence
+	if says(own, w.content) {
+		o.stored = w.status(own)
+	}
+	return o
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/report"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// isOfAnother reports whether a report is that of another cluster. Whether its signature
+// can be verified does not matter: the keys of the other cluster may be unknown here, and
+// those who can write to the place need no false report to stop this one. A report with
+// this cluster's UID is its own, even if it was signed with an earlier key or names the
+// cluster in another way: both can be changed. If one of the two UIDs is not known, only
+// the name can tell.
+func isOfAnother(claim report.Claim, own report.Report) bool {
+	if claim.ClusterUID != "" && own.ClusterUID != "" {
+		return claim.ClusterUID != own.ClusterUID
+	}
+	return claim.Cluster != own.Cluster
+}
+
+func taken(reference string, claim report.Claim, own report.Report) *promotion.Problem {
+	const characters = 64
+	of := "of another cluster, " + strconv.Quote(truncate.Text(claim.Cluster, characters))
+	if claim.Cluster == own.Cluster {
+		of = "of another cluster with the same name, " + own.Cluster
+	}
+	return &promotion.Problem{Reason: environmentsv1.ReportTakenReason, Message: fmt.Sprintf(
+		"the report is not published: %s is the report %s: give each cluster a --cluster-name and a spec.backend.project "+
+			"of its own, or delete that report if its cluster is gone", reference, of)}
+}
+
+// says reports whether a report that this cluster has stored says the same as what it
+// would store now. Since when the current release has been healthy is not in a report. But
+// it follows from when the report was made and for how long the release had been healthy
+// then: both were measured by the clock of this cluster.
+func says(stored, own report.Report) bool {
+	stored.Releases = slices.Clone(stored.Releases)
+	for i := range min(len(stored.Releases), len(own.Releases)) {
+		had, has := &stored.Releases[i], &own.Releases[i]
+		switch {
+		case !had.Current:
+		case has.HealthySince == nil:
+			if soakOf(had) != soakOf(has) {
+				return false
+			}
+		case had.Soaked != nil:
+			had.HealthySince = &metav1.Time{Time: stored.Created.Add(-had.Soaked.Duration)}
+		}
+	}
+	return stored.Digest() == own.Digest()
+}
+
+func soakOf(r *environmentsv1.Release) time.Duration {
+	if r.Soaked == nil {
+		return 0
+	}
+	return r.Soaked.Duration
+}
+
+// dated returns a report as it is signed now. Its time has whole seconds, as it is stored
+// with them, and the soak of the current release ends at that time.
+func dated(r report.Report, last int64, now time.Time) report.Report {
+	r.Created = metav1.Time{Time: now.Truncate(time.Second)}
+	r.Sequence = report.Sequence(last, now)
+	r.Releases = slices.Clone(r.Releases)
+	for i := range r.Releases {
+		if e := &r.Releases[i]; e.Current && e.HealthySince != nil {
+			e.Soaked = &metav1.Duration{Duration: max(0, r.Created.Sub(e.HealthySince.Time))}
+		}
+	}
+	return r
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+const (
+	// workers is how many reports are stored at a time.
+	workers = 4
+	// workersOf is how many of these are of one namespace: while its registry does not
+	// answer, the other namespaces have a worker left.
+	workersOf = workers - 1
+)
+
+// Start stores reports until ctx ends. It returns when the last request has ended.
+func (p *Publisher) Start(ctx context.Context) error {
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for key, end := p.queue.Get(); !end; key, end = p.queue.Get() {
+				if ctx.Err() == nil {
+					p.serve(ctx, key)
+				}
+				p.queue.Done(key)
+			}
+		})
+	}
+	<-ctx.Done()
+	p.queue.ShutDown()
+	running.Wait()
+	return nil
+}
+
+func (p *Publisher) serve(ctx context.Context, key types.NamespacedName) {
+	if !p.enter(key) {
+		return
+	}
+	defer p.leave(key.Namespace)
+	s, due := p.begin(key)
+	if !due {
+		return
+	}
+	o := p.attempt(ctx, &s)
+	if ctx.Err() == nil {
+		p.end(key, &s, o)
+	}
+}
+
+// begin returns the state of an Environment, if an attempt is due.
+func (p *Publisher) begin(key types.NamespacedName) (subject, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.subjects[key]
+	if s == nil || s.wanted == nil || s.isStored() {
+		return subject{}, false
+	}
+	if wait := s.due().Sub(p.clock.Now()); wait > 0 {
+		p.queue.AddAfter(key, wait)
+		return subject{}, false
+	}
+	p.attempted[key] = true
+	return *s, true
+}
+
+// end records how an attempt ended. If the Environment says something else by now, there
+// is another one.
+func (p *Publisher) end(key types.NamespacedName, began *subject, o outcome) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.attempted, key)
+	s := p.subjects[key]
+	if s == nil {
+		return // forgotten
+	}
+	before := s.problem
+	s.conclude(began, o, p.clock.Now())
+	p.note(key, before, s.problem, o)
+	p.plan(key, s)
+	if !equality.Semantic.DeepEqual(s.shown, s.publication()) {
+		p.wake(key)
+	}
+}
+
+// note logs the whole error when a problem begins. Later attempts are only logged for
+// those who look for them.
+func (p *Publisher) note(key types.NamespacedName, before, after *promotion.Problem, o outcome) {
+	log := p.log.WithValues("environment", key.String())
+	switch {
+	case o.stored != nil:
+		log.V(1).Info("a report is published", "report", o.stored.Reference, "sequence", o.stored.Sequence)
+	case o.err != nil && before != after:
+		log.Info("a report cannot be published", "reason", o.reason())
+	case o.err != nil:
+		log.V(1).Info("a report still cannot be published", "reason", o.reason())
+	}
+}
+
+// turns counts the workers of each namespace. Those parked wait until one of them is done.
+type turns struct {
+	running map[string]int
+	parked  map[string][]types.NamespacedName
+}
+
+func (p *Publisher) enter(key types.NamespacedName) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of := key.Namespace
+	if p.turns.running[of] == workersOf {
+		if !slices.Contains(p.turns.parked[of], key) {
+			p.turns.parked[of] = append(p.turns.parked[of], key)
+		}
+		return false
+	}
+	p.turns.running[of]++
+	return true
+}
+
+func (p *Publisher) leave(namespace string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.turns.running[namespace]--; p.turns.running[namespace] == 0 {
+		delete(p.turns.running, namespace)
+	}
+	waiting := p.turns.parked[namespace]
+	if len(waiting) == 0 {
+		return
+	}
+	p.queue.Add(waiting[0])
+	if p.turns.parked[namespace] = waiting[1:]; len(waiting) == 1 {
+		delete(p.turns.parked, namespace)
+	}
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/report"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// After a failed attempt, there is another one after these pauses.
+const (
+	firstRetry = 5 * time.Second
+	lastRetry  = 10 * time.Minute
+)
+
+// subject is an Environment with a report. Workers copy it: nothing that it points to
+// changes.
+type subject struct {
+	// version is that of the spec.
+	version version
+	// repository and tag are the place that the spec names.
+	repository, tag string
+	// wanted is what to store; nil once it is stored, to save memory. digest is that of its
+	// content; empty as long as the UID of the cluster is not known.
+	wanted *wanted
+	digest string
+	// recorded is what the status says was stored last, stored is what this process stored
+	// last. The latter is the newer one.
+	recorded, stored *environmentsv1.ReportStatus
+	// seen is the reference that this process has looked at before its first write to it,
+	// and sequence is the number of the own report there.
+	seen     string
+	sequence int64
+
+	// forced is true if somebody has asked for the report to be stored again, although it
+	// says the same: it is then signed with the present key.
+	forced bool
+
+	problem  *promotion.Problem
+	failures int
+	retry    time.Time // not before this time
+	pace     pace
+	// shown is what Publish returned last.
+	shown Publication
+}
+
+// wanted is what an Environment says now.
+type wanted struct {
+	// environment has the spec, and of the metadata only what names it.
+	environment *environmentsv1.Environment
+	// content is its report without the UID of the cluster, a number and a time.
+	content report.Report
+}
+
+// version identifies a spec, even if the object was deleted and created again.
+type version struct {
+	uid        types.UID
+	generation int64
+}
+
+// take replaces what the Environment says. Another spec may be the end of the problem, so
+// that there is no need to wait; other releases are not.
+func (s *subject) take(e *environmentsv1.Environment, content report.Report) {
+	if now := (version{e.UID, e.Generation}); s.version != now {
+		s.version, s.problem, s.failures, s.retry = now, nil, 0, time.Time{}
+	}
+	s.forced = s.forced || isAsked(e)
+	s.repository, s.tag = e.Spec.Backend.Project, report.Tag(e.Namespace, e.Spec.RolloutRef.Name)
+	s.recorded = e.Status.Report.DeepCopy()
+	s.wanted = &wanted{content: content, environment: &environmentsv1.Environment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name, Generation: e.Generation}, Spec: *e.Spec.DeepCopy(),
+	}}
+}
+
+func (s *subject) reference() string { return s.repository + ":" + s.tag }
+
+// published returns what was stored last in the present place; zero if nothing was.
+func (s *subject) published() environmentsv1.ReportStatus {
+	for _, known := range []*environmentsv1.ReportStatus{s.stored, s.recorded} {
+		if known != nil && known.Reference == s.reference() {
+			return *known
+		}
+	}
+	return environmentsv1.ReportStatus{}
+}
+
+// isAsked reports whether a user has asked for something since the last pass that did it.
+func isAsked(e *environmentsv1.Environment) bool {
+	token := e.Annotations[meta.ReconcileRequestAnnotation]
+	return token != "" && token != e.Status.LastHandledReconcileAt
+}
+
+func (s *subject) isStored() bool {
+	return !s.forced && s.digest != "" && s.published().Digest == s.digest
+}
+
+// lastSequence returns the highest number that a report of this Environment is known to
+// have had, in any place.
+func (s *subject) lastSequence() int64 {
+	last := s.sequence
+	for _, known := range []*environmentsv1.ReportStatus{s.stored, s.recorded} {
+		if known != nil {
+			last = max(last, known.Sequence)
+		}
+	}
+	return last
+}
+
+// due returns when the next attempt may begin.
+func (s *subject) due() time.Time {
+	if due := s.pace.due(); due.After(s.retry) {
+		return due
+	}
+	return s.retry
+}
+
+// publication returns what has become of the report. Just after a start it is not known
+// whether the status is up to date, and mostly it is.
+func (s *subject) publication() Publication {
+	unclear := !s.forced && s.digest == "" && s.published().Reference != ""
+	return Publication{
+		Pending: s.problem == nil && !s.isStored() && !unclear,
+		Stored:  s.stored.DeepCopy(), // it becomes part of an object
+		Problem: s.problem,
+	}
+}
+
+// conclude records how an attempt ended that began with the given state.
+func (s *subject) conclude(began *subject, o outcome, now time.Time) {
+	if o.requested {
+		s.pace.add(now)
+	}
+	if o.looked {
+		s.seen, s.sequence = began.reference(), o.sequence
+	}
+	if o.stored != nil {
+		s.stored = o.stored
+	}
+	switch {
+	case o.problem == nil:
+		s.forced = s.forced && !began.forced
+		s.problem, s.failures, s.retry = nil, 0, time.Time{}
+	case s.version == began.version:
+		s.fail(o, now)
+	}
+}
+
+func (s *subject) fail(o outcome, now time.Time) {
+	pause := firstRetry
+	for i := 0; i < s.failures && pause < lastRetry; i++ {
+		pause *= 2
+	}
+	s.failures++
+	s.retry = now.Add(max(min(pause, lastRetry), o.after))
+	same := s.problem != nil && s.problem.Reason == o.problem.Reason && truncate.SameButDurations(s.problem.Message, o.problem.Message)
+	if !same {
+		s.problem = o.problem
+	}
+}
