@@ -96,6 +96,7 @@ func TestReadmeListsEveryValueWithItsDefault(t *testing.T) {
 }
 
 var needs = map[string]string{
+	"signingKeySecret":                 "clusterName=staging-eu",
 	"deploymentCoordination.crd":       "deploymentCoordination.enabled=true",
 	"deploymentCoordination.admission": "deploymentCoordination.enabled=true",
 }
@@ -119,6 +120,9 @@ var settings = map[string]setting{
 	"watchLabelSelector":                      {"watchLabelSelector=!sharding.fluxcd.io/key", `- "--watch-label-selector=!sharding.fluxcd.io/key"`},
 	"noCrossNamespaceRefs":                    {"noCrossNamespaceRefs=true", "--no-cross-namespace-refs"},
 	"noOwnRegistryCredentials":                {"noOwnRegistryCredentials=true", "--no-own-registry-credentials"},
+	"clusterName":                             {"clusterName=staging-eu", `- "--cluster-name=staging-eu"`},
+	"signingKeySecret":                        {"signingKeySecret=key", "- --signing-key-secret=key"},
+	"trustedKeysSecret":                       {"trustedKeysSecret=keys", "- --trusted-keys-secret=keys"},
 	"deploymentCoordination.enabled":          {"deploymentCoordination.enabled=true", "--controllers=*,deploymentcoordination"},
 	"deploymentCoordination.crd":              {"deploymentCoordination.crd=false", "!name: deploymentcoordinations.apps.containerinfra.nl"},
 	"deploymentCoordination.admission":        {"deploymentCoordination.admission=none", "!kind: MutatingAdmissionPolicy\n"},
@@ -164,6 +168,9 @@ var refused = map[string]string{
 	"a name with capitals":                "serviceAccount.name=Admin",
 	"a form of admission that is none":    "deploymentCoordination.admission=always",
 	"a digest that is none":               "image.digest=latest",
+	"a cluster whose name is two words":   "clusterName=staging eu",
+	"a key of a cluster without a name":   "signingKeySecret=key",
+	"a Secret that cannot exist":          "trustedKeysSecret=Keys",
 	"a tag that is none":                  "image.tag=a/b",
 	"a policy that does not exist":        "image.pullPolicy=Sometimes",
 	"nobody at work":                      "concurrent=0",

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func TestEverySampleHasOnlyFieldsOfItsKind(t *testing.T) {
 	)).To(Succeed())
 
 	ours := map[string]int{}
-	for _, name := range append(sampleNames(t, "*.yaml"), sampleNames(t, "*/*.yaml")...) {
+	for _, name := range slices.Concat(sampleNames(t, "*.yaml"), sampleNames(t, "*/*.yaml"), sampleNames(t, "*/*/*.yaml")) {
 		content, err := os.ReadFile(filepath.Join("samples", name))
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, document := range documents(t, content) {
@@ -51,7 +52,7 @@ func TestEverySampleHasOnlyFieldsOfItsKind(t *testing.T) {
 		}
 	}
 	g.Expect(ours).To(Equal(map[string]int{
-		"Rollout": 7, "RolloutGate": 3, "HealthCheck": 4, "RolloutSchedule": 1, "ClusterRolloutSchedule": 1, "Environment": 2,
+		"Rollout": 9, "RolloutGate": 3, "HealthCheck": 6, "RolloutSchedule": 1, "ClusterRolloutSchedule": 1, "Environment": 4,
 	}))
 }
 

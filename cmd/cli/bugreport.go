@@ -151,14 +151,30 @@ func (r *reporting) pack(objects []map[string]any, events tree.EventList, explan
 	return packed.Bytes(), err
 }
 
-// recordsOf returns a hash of what each Environment says of its releases, by its place; an
-// empty one for other objects.
-func recordsOf(objects []map[string]any) []string {
-	all := make([]string, len(objects))
+// record has hashes of what an Environment says of its releases, and of what it has read of
+// each upstream in another cluster, in the order of its status. They are empty where there
+// is nothing.
+type record struct {
+	own       string
+	upstreams []string
+}
+
+// recordsOf returns the record of each Environment, by its place; an empty one for other
+// objects.
+func recordsOf(objects []map[string]any) []record {
+	all := make([]record, len(objects))
 	for i, object := range objects {
 		e := &environmentsv1.Environment{}
-		if object["kind"] == environmentsv1.EnvironmentKind && runtime.DefaultUnstructuredConverter.FromUnstructured(object, e) == nil {
-			all[i] = environment.Digest(e.Status.Releases)
+		if object["kind"] != environmentsv1.EnvironmentKind || runtime.DefaultUnstructuredConverter.FromUnstructured(object, e) != nil {
+			continue
+		}
+		all[i].own = environment.Digest(e.Status.Releases)
+		for _, u := range e.Status.Upstreams {
+			digest := ""
+			if len(u.Releases) > 0 {
+				digest = environment.Digest(u.Releases)
+			}
+			all[i].upstreams = append(all[i].upstreams, digest)
 		}
 	}
 	return all
@@ -166,10 +182,13 @@ func recordsOf(objects []map[string]any) []string {
 
 // recordAgain corrects the hashes of what Environments have read of each other after names
 // were replaced in it. Without that, nothing would be known of how long releases soak.
-func recordAgain(objects []map[string]any, said []string) {
-	now := map[string]string{"": ""}
-	for i, digest := range recordsOf(objects) {
-		now[said[i]] = digest
+func recordAgain(objects []map[string]any, said []record) {
+	now, after := map[string]string{"": ""}, recordsOf(objects)
+	for i := range after {
+		now[said[i].own] = after[i].own
+		for n, digest := range after[i].upstreams {
+			now[said[i].upstreams[n]] = digest
+		}
 	}
 	for i, object := range objects {
 		upstreams, _, _ := unstructured.NestedSlice(object, "status", "upstreams")
@@ -179,7 +198,7 @@ func recordAgain(objects []map[string]any, said []string) {
 				fields["observedDigest"] = now[digest]
 			}
 		}
-		if said[i] != "" && upstreams != nil {
+		if said[i].own != "" && upstreams != nil {
 			_ = unstructured.SetNestedSlice(object, upstreams, "status", "upstreams") // it was read from there
 		}
 	}

@@ -111,7 +111,8 @@ func (d *dependencies) environments(ctx context.Context, v view) {
 		for n := range found {
 			d.environment(&found[n])
 			for _, u := range found[n].GetUpstreams() {
-				if key := (types.NamespacedName{Namespace: u.Namespace, Name: u.Rollout}); !slices.Contains(rollouts, key) {
+				key := types.NamespacedName{Namespace: u.Namespace, Name: u.Rollout}
+				if !u.IsElsewhere() && !slices.Contains(rollouts, key) {
 					rollouts = append(rollouts, key)
 				}
 			}

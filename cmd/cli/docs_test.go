@@ -22,7 +22,7 @@ func TestEveryCommandInTheDocumentsExists(t *testing.T) {
 	found := 0
 	for page, text := range pages(t) {
 		for _, match := range documented.FindAllStringSubmatch(code(text), -1) {
-			line := strings.TrimSpace(strings.SplitN(strings.SplitN(match[1], " #", 2)[0], "   (", 2)[0])
+			line := alone(match[1])
 			found++
 			if err := parse(words(line)); err != nil {
 				t.Errorf("%s: %s: %v", page, line, err)
@@ -37,12 +37,22 @@ func TestEveryCommandInTheDocumentsExists(t *testing.T) {
 func TestExamplesInTheHelpExist(t *testing.T) {
 	p := newProgram("kubectl rollouts", genericiooptions.NewTestIOStreamsDiscard())
 	for _, verb := range newRoot(p).Commands() {
-		for _, match := range documented.FindAllStringSubmatch(verb.Example, -1) {
-			if err := parse(words(match[1])); err != nil {
-				t.Errorf("%s: %s: %v", verb.Name(), match[1], err)
+		for _, verb := range append(verb.Commands(), verb) {
+			for _, match := range documented.FindAllStringSubmatch(verb.Example, -1) {
+				if err := parse(words(alone(match[1]))); err != nil {
+					t.Errorf("%s: %s: %v", verb.Name(), match[1], err)
+				}
 			}
 		}
 	}
+}
+
+// alone returns a command without what follows it: a comment, or where its output goes.
+func alone(line string) string {
+	for _, end := range []string{" #", "   (", " > ", " | "} {
+		line, _, _ = strings.Cut(line, end)
+	}
+	return strings.TrimSpace(line)
 }
 
 // parse parses a command as the program does, and does not run it.

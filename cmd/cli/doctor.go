@@ -40,7 +40,9 @@ func newDoctor(p *program) *cobra.Command {
 namespaces. Exit code 2 if something is wrong.
 
 The installation is what the API server serves, the CustomResourceDefinitions, the
-Deployments of the controller and their Leases.`,
+Deployments of the controller and their Leases. Where environments exchange reports
+with other clusters, it is also the Secrets with their keys, as far as you may read
+them.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
@@ -84,11 +86,12 @@ func (c *checking) run(ctx context.Context) error {
 	health := c.installation(ctx, open)
 	findings = append(findings, health.findings()...)
 	unserved, notChecked := health.unserved(objects)
-	findings = append(findings, unserved...)
+	reports, notRead := health.reports(ctx, open, objects)
+	findings, notChecked = slices.Concat(findings, unserved, reports), append(notChecked, notRead...)
 	leftovers := c.leftovers(objects)
 	result := lint.Cluster(objects, options)
 	result.Findings = without(result.Findings, leftovers)
-	environments := without(health.environments(objects), result.Findings) // they say more
+	environments := without(health.environments(objects), causesIn(result.Findings))
 	result.Findings = slices.Concat(findings, leftovers, environments, result.Findings)
 	result.NotChecked = append(notChecked, result.NotChecked...)
 	return c.report(result)
@@ -106,6 +109,8 @@ const (
 	leftover   = "D301"
 
 	environmentsOff = "D204"
+	reportFlags     = "D205"
+	reportKeys      = "D206"
 	notReady        = "D302"
 )
 

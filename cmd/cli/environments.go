@@ -51,7 +51,8 @@ func (h installationHealth) environments(objects []map[string]any) []lint.Findin
 			if !apimeta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.StalledCondition) {
 				f.Severity = lint.SeverityWarning // it may become ready by itself
 			}
-			f.Rule, f.Message, f.Remedy = notReady, fmt.Sprintf("is not ready (%s): %s", ready.Reason, ready.Message), "do what the message says; until it is ready, its Rollout promotes nothing automatically"
+			f.Rule, f.Message = notReady, fmt.Sprintf("is not ready (%s): %s", ready.Reason, ready.Message)
+			f.Remedy = h.remedyFor(ready.Reason)
 		case !areOff && h.isOverlooked(e):
 			f.Rule, f.Message = environmentsOff, "has no status: no controller has looked at it"
 			f.Remedy = "look at the logs of the controller: it starts the controller environment only if it may list Environments"

@@ -26,10 +26,12 @@ type installationHealth struct {
 	leases    []coordinationk8sv1.Lease
 	leasesErr error
 	now       time.Time
+	// called is how the program is called.
+	called string
 }
 
 func (c *checking) installation(ctx context.Context, open cluster) installationHealth {
-	h := installationHealth{installed: readInstalled(ctx, open), now: c.now()}
+	h := installationHealth{installed: readInstalled(ctx, open), now: c.now(), called: c.called}
 	list := &coordinationk8sv1.LeaseList{}
 	if h.leasesErr = open.client.List(ctx, list); h.leasesErr != nil {
 		return h

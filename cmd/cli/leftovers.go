@@ -61,6 +61,15 @@ func (c *checking) unfreezeCommand(o client.Object) string {
 	return c.called + " unfreeze " + o.GetName() + " -n " + o.GetNamespace()
 }
 
+// causesIn returns the findings of lint that say more than that an Environment is not
+// ready: they are why. What only warns of something else does not explain it.
+func causesIn(found []lint.Finding) []lint.Finding {
+	const noUpstream = "R603"
+	return slices.DeleteFunc(slices.Clone(found), func(f lint.Finding) bool {
+		return f.Severity != lint.SeverityError && f.Rule != noUpstream
+	})
+}
+
 // without leaves out what lint finds in the objects of other findings, which say more.
 func without(found, others []lint.Finding) []lint.Finding {
 	return slices.DeleteFunc(found, func(f lint.Finding) bool {

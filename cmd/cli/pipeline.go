@@ -42,6 +42,8 @@ func newPipeline(p *program) *cobra.Command {
 passes them: what runs there, how many releases it is behind the first one, the newest
 release that the environments before have proven, and why the next one is not there yet.
 
+Of an environment in another cluster, the row says what its report has said.
+
 An application is the spec.name of its Environments. Without one, all applications with
 an Environment in the namespace are shown, with their environments in other namespaces.`,
 		Example: fmt.Sprintf(`  %[1]s pipeline shop
@@ -145,7 +147,7 @@ func (s *piping) row(application string, e pipeline.Environment) []string {
 	if e.Runs != nil {
 		version, since = e.Runs.Version, show.Ago(e.Runs.Since.Time, s.now())
 	}
-	waits := e.Waits()
+	waits := s.waits(e)
 	row := []string{
 		application, orDash(&e.Environment), e.Namespace + "/" + e.Rollout, version, stateIn(e), since, behindOf(e),
 		orDash(&e.Proven), orDash(&e.Next), orDash(&waits),
@@ -154,6 +156,20 @@ func (s *piping) row(application string, e pipeline.Environment) []string {
 		row = slices.Insert(row, 2, upstreamsOf(e))
 	}
 	return row
+}
+
+// waits says what an environment waits for. Of one in another cluster, only its report is
+// known: since when this is what it says.
+func (s *piping) waits(e pipeline.Environment) string {
+	switch {
+	case e.Cluster == "":
+		return e.Waits()
+	case len(e.Problems) > 0:
+		return "in cluster " + e.Cluster + ": " + e.Problems[0]
+	case e.Verified == nil:
+		return "in cluster " + e.Cluster
+	}
+	return "in cluster " + e.Cluster + ", verified " + show.Ago(e.Verified.Time, s.now()) + " ago"
 }
 
 func stateIn(e pipeline.Environment) string {
@@ -184,6 +200,9 @@ func behindOf(e pipeline.Environment) string {
 func upstreamsOf(e pipeline.Environment) string {
 	var all []string
 	for _, u := range e.Upstreams {
+		if u.Cluster != "" {
+			u.Environment += " of " + u.Cluster
+		}
 		if u.Type == environmentsv1.Parallel {
 			u.Environment += " (Parallel)"
 		}
@@ -239,7 +258,7 @@ func (r *pipelineReader) admitsOthers() bool {
 func (r *pipelineReader) unread(read map[string]bool) string {
 	for i := range r.facts.Environments {
 		for _, u := range r.facts.Environments[i].GetUpstreams() {
-			if !read[u.Namespace] {
+			if !u.IsElsewhere() && !read[u.Namespace] {
 				return u.Namespace
 			}
 		}

@@ -35,13 +35,13 @@ func redactionsOf(objects []map[string]any, first ...string) redactions {
 	for _, object := range objects {
 		walk(object, func(field, value string) {
 			switch field {
-			case "name", "namespace", "rollout.kuberik.com/deploy-user":
+			case "name", "namespace", "cluster", "rollout.kuberik.com/deploy-user":
 				r.replace("name", value)
 			case "withdrawn":
 				if _, user, by := strings.Cut(value, ", by "); by {
 					r.replace("name", user)
 				}
-			case "image", "url":
+			case "image", "url", "repository", "project":
 				r.image(value)
 			}
 		})

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -54,10 +55,12 @@ func TestHashesOfEnvironmentsAreRightAfterRedaction(t *testing.T) {
 		return map[string]any{"kind": "Environment", "metadata": map[string]any{"name": name, "namespace": "shop"}, "status": status}
 	}
 	said := []environmentsv1.Release{{Tag: "1.1.0", Withdrawn: "went back to 1.0.0, by alice@example.com"}}
+	reported := []environmentsv1.Release{{Tag: "1.1.0", Message: "HealthCheck shop/smoke"}}
 	staging := environmentOf("staging", map[string]any{"releases": []any{map[string]any{"tag": "1.1.0", "withdrawn": said[0].Withdrawn}}})
 	prod := environmentOf("prod", map[string]any{"upstreams": []any{
 		map[string]any{"environment": "staging", "observedDigest": environment.Digest(said)},
 		map[string]any{"environment": "qa", "observedDigest": "sha256:older"},
+		map[string]any{"environment": "eu", "observedDigest": environment.Digest(reported), "releases": []any{map[string]any{"tag": "1.1.0", "message": reported[0].Message}}},
 	}})
 	content := []map[string]any{staging, prod}
 	words, hashes := redactionsOf(content), recordsOf(content)
@@ -66,14 +69,33 @@ func TestHashesOfEnvironmentsAreRightAfterRedaction(t *testing.T) {
 	}
 	recordAgain(content, hashes)
 	said[0].Withdrawn = "went back to 1.0.0, by " + words.in("alice@example.com")
+	reported[0].Message = "HealthCheck " + words.in("shop") + "/smoke"
 	want := []any{
 		map[string]any{"environment": words.in("staging"), "observedDigest": environment.Digest(said)},
 		map[string]any{"environment": "qa", "observedDigest": "sha256:older"},
+		map[string]any{"environment": "eu", "observedDigest": environment.Digest(reported), "releases": []any{map[string]any{"tag": "1.1.0", "message": reported[0].Message}}},
 	}
 	if diff := cmp.Diff(want, prod["status"].(map[string]any)["upstreams"]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if strings.Contains(said[0].Withdrawn, "alice") {
 		t.Error("the user is still named: " + said[0].Withdrawn)
+	}
+}
+
+func TestWhereReportsAreIsReplaced(t *testing.T) {
+	content := map[string]any{
+		"spec": map[string]any{
+			"upstreams": []any{map[string]any{"repository": "registry.acme.com/promotions/one", "cluster": "acme-eu", "namespace": "shop"}},
+			"backend":   map[string]any{"project": "registry.acme.com/promotions/two"},
+		},
+		"status": map[string]any{
+			"upstreams": []any{map[string]any{"source": "shop/acme-eu/shop/shop", "message": "the report of staging in registry.acme.com/promotions/one cannot be read"}},
+			"report":    map[string]any{"reference": "registry.acme.com/promotions/two:shop.shop"},
+		},
+	}
+	redactionsOf([]map[string]any{content}).redact(content)
+	if text := fmt.Sprint(content); strings.Contains(text, "acme") || strings.Contains(text, "promotions") || strings.Contains(text, "shop") {
+		t.Errorf("it still has names: %s", text)
 	}
 }

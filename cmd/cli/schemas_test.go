@@ -117,7 +117,7 @@ var jsonAnswers = map[string][]struct {
 	"Findings":       {{"lint.txtar", []string{"lint", "FOLDER/bad"}}},
 	"FreezeList":     {{"change.txtar", []string{"freezes"}}},
 	"History":        {{"change.txtar", []string{"history", "shop"}}, {"failed.txtar", []string{"history", "shop"}}},
-	"PipelineList":   {{"pipeline.txtar", []string{"pipeline"}}, {"pipeline.txtar", []string{"pipeline", "-A"}}},
+	"PipelineList":   {{"pipeline.txtar", []string{"pipeline"}}, {"pipeline.txtar", []string{"pipeline", "-A"}}, {"elsewhere.txtar", []string{"pipeline"}}},
 	"Simulation":     {{"change.txtar", []string{"simulate", "shop", "--gate", "qa=open@+2h"}}, {"change.txtar", []string{"simulate", "shop"}}},
 	"SimulationList": {{"change.txtar", []string{"simulate"}}},
 	"Trace":          {{"change.txtar", []string{"trace", "rollout/shop"}}},

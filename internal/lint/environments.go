@@ -50,10 +50,22 @@ func (r *report) eachUpstream(visit func(e parsedEnvironment, u environmentsv1.U
 	}
 }
 
+// eachUpstreamHere leaves out those in other clusters: nobody knows what exists there.
+func (r *report) eachUpstreamHere(visit func(e parsedEnvironment, u environmentsv1.Upstream, where at)) {
+	r.eachUpstream(func(e parsedEnvironment, u environmentsv1.Upstream, where at) {
+		if !u.IsElsewhere() {
+			visit(e, u, where)
+		}
+	})
+}
+
 // upstreams returns the Environments that an upstream may be, and whether one certainly is.
 func (s *set) upstreams(e parsedEnvironment, u environmentsv1.Upstream) ([]parsedEnvironment, certainty) {
 	var all []parsedEnvironment
 	answer := no
+	if u.IsElsewhere() {
+		return nil, no
+	}
 	for _, other := range s.parsedEnvironments() {
 		near := sameNamespace(u.Namespace, other.Environment.Namespace)
 		if near != no && other.Spec.Name == e.Spec.Name && other.Spec.Environment == u.Environment && other.Spec.RolloutRef.Name == u.Rollout {
@@ -106,7 +118,7 @@ func (r *report) checkEnvironmentOf(where at, name string) {
 }
 
 func checkUpstreams(r *report) {
-	r.eachUpstream(func(e parsedEnvironment, u environmentsv1.Upstream, where at) {
+	r.eachUpstreamHere(func(e parsedEnvironment, u environmentsv1.Upstream, where at) {
 		_, answer := r.upstreams(e, u)
 		switch {
 		case answer == yes:
@@ -136,7 +148,7 @@ func (s *set) knows(namespace string) bool {
 }
 
 func checkAccess(r *report) {
-	r.eachUpstream(func(e parsedEnvironment, u environmentsv1.Upstream, where at) {
+	r.eachUpstreamHere(func(e parsedEnvironment, u environmentsv1.Upstream, where at) {
 		own := e.Environment.Namespace
 		if sameNamespace(own, u.Namespace) != no {
 			return
@@ -231,7 +243,9 @@ func checkDigests(r *report) {
 			return
 		}
 		r.checkDigestsOf(e, e.Environment.Namespace, e.Spec.RolloutRef.Name, found)
-		r.checkDigestsOf(e, u.Namespace, u.Rollout, found)
+		if !u.IsElsewhere() {
+			r.checkDigestsOf(e, u.Namespace, u.Rollout, found)
+		}
 	})
 }
 

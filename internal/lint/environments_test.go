@@ -25,6 +25,12 @@ spec: {rolloutRef: {name: %s}, name: shop, environment: %s%s}
 func TestRulesAboutEnvironmentsDoNotGuess(t *testing.T) {
 	const revision = ", matchBy: Revision"
 	after := func(upstream string) string { return revision + ", upstreams: [{" + upstream + "}]" }
+	elsewhere := func(repository string) string {
+		return after(fmt.Sprintf("environment: staging, namespace: far, cluster: eu, repository: %q", repository)) + ", backend: {type: oci}"
+	}
+	image := func(name string) string {
+		return fmt.Sprintf("\napiVersion: image.toolkit.fluxcd.io/v1\nkind: ImageRepository\nmetadata: {name: shop, namespace: shop}\nspec: {image: %s}\n", name)
+	}
 	all := join(policy, rollout, repository)
 	open := ", accessFrom: {namespaceSelectors: [{matchLabels: {env: production}}]}"
 	far := join(env("far", "staging", "shop", open), change(t, all, "namespace: shop", "namespace: far"))
@@ -75,6 +81,23 @@ func TestRulesAboutEnvironmentsDoNotGuess(t *testing.T) {
 		"digests of both": {
 			text: join(all, change(t, prod, revision, ""), change(t, far, "{env: production}", "{}")),
 			want: []string{"R608 ImagePolicy far/shop", "R608 ImagePolicy shop/shop"},
+		},
+		"an upstream in another cluster": {text: join(all, env("shop", "prod", "shop", elsewhere("registry.example.com/reports")))},
+		"an upstream of the same names in another cluster": {
+			text: join(all, far, change(t, namespace, "env: production", "env: test"), env("shop", "prod", "shop", elsewhere("registry.example.com/reports"))),
+		},
+		"after an environment of its own names in another cluster": {
+			text: join(all, change(t, env("shop", "prod", "shop", elsewhere("registry.example.com/reports")), "environment: staging", "environment: prod")),
+		},
+		"a repository with a variable":  {text: join(all, env("shop", "prod", "shop", elsewhere("${REGISTRY}/reports"))), want: []string{"R101? Environment shop/prod"}},
+		"a repository with a port":      {text: join(all, env("shop", "prod", "shop", elsewhere("localhost:5000/reports")))},
+		"a repository with a tag":       {text: join(all, env("shop", "prod", "shop", elsewhere("localhost:5000/reports:v1"))), want: []string{"R609 Environment shop/prod"}},
+		"a repository with a digest":    {text: join(all, env("shop", "prod", "shop", elsewhere("localhost:5000/reports@sha256:ab"))), want: []string{"R609 Environment shop/prod"}},
+		"a repository without registry": {text: join(all, env("shop", "prod", "shop", elsewhere("reports"))), want: []string{"R609 Environment shop/prod"}},
+		"a project of type github":      {text: join(all, env("shop", "prod", "shop", ", backend: {type: github, project: https://github.com/a/b}"))},
+		"reports among releases, by another name": {
+			text: join(all, image("docker.io/library/shop"), env("shop", "prod", "shop", ", backend: {type: oci, project: index.docker.io/library/shop}")),
+			want: []string{"R610 Environment shop/prod"},
 		},
 		"a Rollout with its Environment": {
 			text: join(policy, change(t, rollout, "deployTimeout", "environmentRef: {name: prod}, deployTimeout"), repository, env("shop", "prod", "shop", "")),

@@ -59,6 +59,10 @@ var rules = []checkedRule{
 	{Rule: Rule{"R606", SeverityError, "Two Environments of a Rollout are the same environment."}, check: checkSameEnvironment},
 	{Rule: Rule{"R607", SeverityWarning, "A soak time has no effect."}, check: checkSoakTime},
 	{Rule: Rule{"R608", SeverityWarning, "The digests by which environments recognize releases are not known."}, check: checkDigests},
+	{Rule: Rule{"R609", SeverityError, "The repository of a report is not the name of a repository."}, check: checkReportRepository},
+	{Rule: Rule{"R610", SeverityWarning, "Reports are in a repository that releases are pulled from."}, check: checkReportsAmongReleases},
+	{Rule: Rule{"R611", SeverityWarning, "An Environment of type oci has no report to write or to read."}, check: checkNoReports},
+	{Rule: Rule{"R612", SeverityWarning, "A requeueInterval is shorter than any that is used."}, check: checkRequeueInterval},
 }
 
 // Rules returns all rules, sorted by ID.

@@ -27,6 +27,9 @@ var sampleFolders = map[string]struct {
 	"config/samples/quickstart":   {},
 	"config/samples/helm":         {},
 	"config/samples/environments": {},
+	// Each of the two is a cluster of its own.
+	"config/samples/environments-oci/staging":    {},
+	"config/samples/environments-oci/production": {},
 	"config/samples/running": {wrong: map[string]string{
 		"config/samples/running/shop-payments.yaml R203": "it is a step of a migration: its comment says to take the field out of Git later",
 	}},

@@ -22,6 +22,7 @@ var (
 	scheduleKind        = schema.GroupKind{Group: "kuberik.com", Kind: "RolloutSchedule"}
 	clusterScheduleKind = schema.GroupKind{Group: "kuberik.com", Kind: "ClusterRolloutSchedule"}
 	coordinationKind    = schema.GroupKind{Group: "apps.containerinfra.nl", Kind: "DeploymentCoordination"}
+	imageRepositoryKind = schema.GroupKind{Group: "image.toolkit.fluxcd.io", Kind: "ImageRepository"}
 	imagePolicyKind     = schema.GroupKind{Group: "image.toolkit.fluxcd.io", Kind: "ImagePolicy"}
 	repositoryKind      = schema.GroupKind{Group: "source.toolkit.fluxcd.io", Kind: "OCIRepository"}
 	kustomizationKind   = schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}

@@ -9,21 +9,26 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 )
 
-// key is what an upstream is named by.
-type key struct{ namespace, application, environment, rollout string }
+// key is what an upstream is named by. Its cluster is empty for this one.
+type key struct{ cluster, namespace, application, environment, rollout string }
 
 func keyOf(e *environmentsv1.Environment) key {
-	return key{e.Namespace, e.Spec.Name, e.Spec.Environment, e.Spec.RolloutRef.Name}
+	return key{"", e.Namespace, e.Spec.Name, e.Spec.Environment, e.Spec.RolloutRef.Name}
 }
 
 func upstreamKey(e *environmentsv1.Environment, u environmentsv1.Upstream) key {
-	return key{u.Namespace, e.Spec.Name, u.Environment, u.Rollout}
+	k := key{"", u.Namespace, e.Spec.Name, u.Environment, u.Rollout}
+	if u.IsElsewhere() {
+		k.cluster = u.Cluster
+	}
+	return k
 }
 
 // node is one environment.
 type node struct {
 	key
-	// object is nil for an environment that others name, and that was not found.
+	// object is nil for an environment that others name, and that was not found, or is in
+	// another cluster.
 	object *environmentsv1.Environment
 	// after are the environments from which it takes its releases.
 	after []*node
@@ -172,7 +177,7 @@ func (n *node) part(seen map[*node]bool) []*node {
 }
 
 func inOrder(a, b *node) int {
-	return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.environment, b.environment), cmp.Compare(a.namespace, b.namespace),
+	return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.environment, b.environment), cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.namespace, b.namespace),
 		cmp.Compare(a.rollout, b.rollout), cmp.Compare(a.name(), b.name()))
 }
 

@@ -9,6 +9,7 @@
 //	pipeline.go  what goes in and what comes out
 //	graph.go     which Environments belong together, and in which order
 //	row.go       what is said of one environment
+//	elsewhere.go what is said of one in another cluster
 //	behind.go    how many releases one environment is behind another one
 package pipeline
 
@@ -50,6 +51,11 @@ type Environment struct {
 	// Namespace and Rollout are those of its Rollout.
 	Namespace string `json:"namespace"`
 	Rollout   string `json:"rollout"`
+	// Cluster is the name of its cluster; absent if it is in this API server.
+	Cluster string `json:"cluster,omitempty"`
+	// Verified is since when this is what the report of an environment in another cluster
+	// says; absent if none was verified.
+	Verified *metav1.Time `json:"verified,omitempty"`
 	// Object is the name of the Environment; absent if there is none, or if it could not be
 	// read.
 	Object string `json:"object,omitempty"`
@@ -77,6 +83,8 @@ type Upstream struct {
 	Environment string `json:"environment"`
 	Namespace   string `json:"namespace"`
 	Rollout     string `json:"rollout"`
+	// Cluster is the name of its cluster; absent if it is in this API server.
+	Cluster string `json:"cluster,omitempty"`
 	// Type is After or Parallel.
 	Type environmentsv1.RelationshipType `json:"type"`
 }

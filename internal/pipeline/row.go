@@ -23,17 +23,21 @@ func (f facts) pipeline(nodes []*node) Pipeline {
 }
 
 func (f facts) environment(n *node) Environment {
-	e := Environment{Environment: n.environment, Namespace: n.namespace, Rollout: n.rollout, Object: n.name()}
+	e := Environment{Environment: n.environment, Namespace: n.namespace, Rollout: n.rollout, Cluster: n.cluster, Object: n.name()}
+	if n.cluster != "" {
+		e.isReported(n.reported())
+		return e
+	}
 	if n.object == nil {
 		e.Problems = []string{f.missing(n)}
 		return e
 	}
 	for _, u := range n.object.GetUpstreams() {
-		e.Upstreams = append(e.Upstreams, Upstream{u.Environment, u.Namespace, u.Rollout, u.Type})
+		e.Upstreams = append(e.Upstreams, Upstream{u.Environment, u.Namespace, u.Rollout, upstreamKey(n.object, u).cluster, u.Type})
 	}
 	rollout := f.rollout(n)
 	if rollout == nil {
-		e.Runs = recorded(n.object)
+		e.Runs = recorded(n.object.Status.Releases)
 		e.Problems = append(e.Problems, f.missingRollout(n))
 	} else {
 		e.describe(n, rollout)
@@ -68,7 +72,12 @@ func (f facts) missingRollout(n *node) string {
 	return fmt.Sprintf("Rollout %s/%s does not exist", n.namespace, n.rollout)
 }
 
+// rollout returns the Rollout of an environment, or what is known of one in another
+// cluster; nil if there is none.
 func (f facts) rollout(n *node) *v1alpha1.Rollout {
+	if n.cluster != "" {
+		return rolloutOf(n.reported())
+	}
 	return f.rollouts[[2]string{n.namespace, n.rollout}]
 }
 
@@ -104,10 +113,10 @@ func running(rollout *v1alpha1.Rollout, e *environmentsv1.Environment) *Running 
 	return r
 }
 
-// recorded returns what an Environment says that it runs, for where its Rollout is not
+// recorded returns what an environment says that it runs, for where its Rollout is not
 // known.
-func recorded(e *environmentsv1.Environment) *Running {
-	for _, r := range e.Status.Releases {
+func recorded(releases []environmentsv1.Release) *Running {
+	for _, r := range releases {
 		if !r.Current {
 			continue
 		}
@@ -149,7 +158,7 @@ func (f facts) behindFirst(n *node, rollout *v1alpha1.Rollout) *int {
 	var most *int
 	for _, root := range n.roots() {
 		first := f.rollout(root)
-		if first == nil || root.object == nil { // of another application, perhaps
+		if first == nil || root.object == nil && root.cluster == "" { // of another application, perhaps
 			continue
 		}
 		if b := behind(first, rollout, same); most == nil || b != nil && *b > *most {

@@ -58,6 +58,15 @@ control-plane: controller-manager
 {{- if .Values.noOwnRegistryCredentials }}
 - --no-own-registry-credentials
 {{- end }}
+{{- with .Values.clusterName }}
+- {{ printf "--cluster-name=%s" . | quote }}
+{{- end }}
+{{- with .Values.signingKeySecret }}
+- --signing-key-secret={{ . }}
+{{- end }}
+{{- with .Values.trustedKeysSecret }}
+- --trusted-keys-secret={{ . }}
+{{- end }}
 {{- if .Values.deploymentCoordination.enabled }}
 - --controllers=*,deploymentcoordination
 {{- end }}
