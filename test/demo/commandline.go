@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
@@ -22,9 +23,14 @@ func (d *demo) plugin() string {
 // rollouts runs the command line as a user does, and shows the command and its output.
 // The exit code must be 0.
 func (s *session) rollouts(ctx context.Context, args ...string) error {
-	s.printer.show(says(you, order, "$ kubectl rollouts %s", strings.Join(quoted(args), " ")))
+	return s.rolloutsIn(ctx, s.plane, args...)
+}
+
+// rolloutsIn does the same in a cluster. Its name is shown if there is more than one.
+func (s *session) rolloutsIn(ctx context.Context, plane *controlplane.ControlPlane, args ...string) error {
+	s.printer.show(says(you, order, "%s$ kubectl rollouts %s", place(plane), strings.Join(quoted(args), " ")))
 	command := exec.CommandContext(ctx, s.plugin(), args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+s.plane.Kubeconfig())
+	command.Env = append(os.Environ(), "KUBECONFIG="+plane.Kubeconfig())
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	err := command.Run()
@@ -33,6 +39,14 @@ func (s *session) rollouts(ctx context.Context, args ...string) error {
 		return fmt.Errorf("kubectl rollouts %s: %w", strings.Join(args, " "), err)
 	}
 	return nil
+}
+
+// place returns what is shown before a command, to say in which cluster it runs.
+func place(plane *controlplane.ControlPlane) string {
+	if plane.Name() == "" {
+		return ""
+	}
+	return plane.Name() + " "
 }
 
 // quoted puts arguments with spaces into quotes.

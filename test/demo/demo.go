@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
@@ -37,9 +38,18 @@ type demo struct {
 
 	// commandLine is the program that kubectl finds as a plugin.
 	commandLine string
-	plane       *controlplane.ControlPlane
-	controller  *controlplane.Process
-	leftBehind  error // what could not be removed
+	cluster
+	// stagingCluster is where the environment before is: in this cluster, or in another one.
+	stagingCluster cluster
+	registry       *controlplane.Registry // of both clusters, if there are two
+	took           time.Duration          // to start them
+	leftBehind     error                  // what could not be removed
+}
+
+// cluster is a control plane with the controller on it.
+type cluster struct {
+	plane      *controlplane.ControlPlane
+	controller *controlplane.Process
 }
 
 // play starts the control plane, runs the script and removes everything again, even if
@@ -81,35 +91,50 @@ func (d *demo) build(ctx context.Context) (program string, err error) {
 }
 
 func (d *demo) start(ctx context.Context, program string) error {
+	if d.elsewhere != "" {
+		return d.startBoth(ctx, program)
+	}
 	return d.during("Starting a control plane: etcd, the Kubernetes API, Flux, a registry", func() (err error) {
-		d.plane, err = controlplane.Start(ctx, controlplane.Options{
-			Workloads: true, Flux: true, ImageScanner: true,
-			CRDPaths: append([]string{scenario.CRDs()}, d.crds...),
-			Progress: d, LogDir: d.logDir,
-		})
-		if err != nil {
-			return err
-		}
-		if err := d.install(ctx, program); err != nil {
-			return errors.Join(err, d.plane.Stop())
-		}
-		return nil
+		d.cluster, err = d.startCluster(ctx, program, controlplane.Options{}, nil)
+		d.stagingCluster = d.cluster
+		return err
 	})
 }
 
-func (d *demo) install(ctx context.Context, program string) (err error) {
+// startCluster starts a control plane with the controller on it. The objects are created
+// before the controller starts. The options say what is special.
+func (d *demo) startCluster(ctx context.Context, program string, o controlplane.Options, objects []client.Object, args ...string) (c cluster, err error) {
+	o.Workloads, o.Flux, o.ImageScanner = true, true, true
+	o.CRDPaths = append([]string{scenario.CRDs()}, d.crds...)
+	o.Progress, o.LogDir = d, d.logDir
+	if c.plane, err = controlplane.Start(ctx, o); err != nil {
+		return cluster{}, err
+	}
+	if c.controller, err = d.install(ctx, c.plane, program, objects, args); err != nil {
+		return cluster{}, errors.Join(err, c.plane.Stop())
+	}
+	return c, nil
+}
+
+func (d *demo) install(ctx context.Context, plane *controlplane.ControlPlane, program string, objects []client.Object, args []string) (*controlplane.Process, error) {
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, environmentsv1.AddToScheme, coordinationv1.AddToScheme} {
-		if err := add(d.plane.Client().Scheme()); err != nil {
-			return fmt.Errorf("register the project's kinds: %w", err)
+		if err := add(plane.Client().Scheme()); err != nil {
+			return nil, fmt.Errorf("register the project's kinds: %w", err)
 		}
 	}
 	if slices.Contains(d.components, "deployment-coordination") {
-		if err := scenario.InstallAdmission(ctx, d.plane); err != nil {
-			return err
+		if err := scenario.InstallAdmission(ctx, plane); err != nil {
+			return nil, err
 		}
 	}
-	d.controller, err = scenario.StartController(ctx, d.plane, program, d.components, d.args...)
-	return err
+	kubeconfig, err := scenario.Install(ctx, plane, scenario.Account, d.components...)
+	if err != nil {
+		return nil, err
+	}
+	if err := createIn(ctx, plane, objects...); err != nil {
+		return nil, err
+	}
+	return scenario.StartControllerAs(plane, scenario.ControllerName, program, kubeconfig, nil, append(args, d.args...)...)
 }
 
 // perform runs the script while the controller runs. Then it keeps everything running for
@@ -117,11 +142,13 @@ func (d *demo) install(ctx context.Context, program string) (err error) {
 func (d *demo) perform(ctx context.Context) error {
 	watched, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() {
-		if err := d.controller.Wait(watched); watched.Err() == nil {
-			cancel(fmt.Errorf("the controller ended: %w\n%s", err, lastWords(d.controller.LogFile)))
-		}
-	}()
+	for _, c := range d.clusters() {
+		go func() {
+			if err := c.controller.Wait(watched); watched.Err() == nil {
+				cancel(fmt.Errorf("the controller ended: %w\n%s", err, lastWords(c.controller.LogFile)))
+			}
+		}()
+	}
 	s, err := newSession(watched, d)
 	if err != nil {
 		return err
@@ -140,11 +167,25 @@ func (d *demo) perform(ctx context.Context) error {
 
 // clear stops everything and makes sure that nothing is left.
 func (d *demo) clear() error {
-	before := leftovers(d.plane)
-	if err := d.plane.Stop(); err != nil {
-		return fmt.Errorf("stop the control plane: %w", err)
+	var errs []error
+	for _, c := range d.clusters() {
+		before := leftovers(c.plane)
+		if err := c.plane.Stop(); err != nil {
+			errs = append(errs, fmt.Errorf("stop the control plane: %w", err))
+			continue
+		}
+		errs = append(errs, before.gone())
 	}
-	return before.gone()
+	if d.registry != nil {
+		errs = append(errs, d.registry.GoAway())
+	}
+	return errors.Join(errs...)
+}
+
+// clusters returns the clusters that were started.
+func (d *demo) clusters() []cluster {
+	started := slices.Compact([]cluster{d.cluster, d.stagingCluster})
+	return slices.DeleteFunc(started, func(c cluster) bool { return c.plane == nil })
 }
 
 // lastWords returns the end of a program's log, to report why the program ended too

@@ -81,7 +81,7 @@ var environmentSteps = []step{
 // stagingApp returns the application in staging.
 func (s *session) stagingApp() scenario.App {
 	app := s.App
-	app.Namespace = stagingNamespace
+	app.Namespace = s.before
 	return app
 }
 
@@ -116,7 +116,7 @@ func (s *session) pushToBoth(ctx context.Context, version string) error {
 	if err := s.push(ctx, s.Release(version)); err != nil {
 		return err
 	}
-	return s.plane.RequestReconcile(ctx, s.stagingApp().ImageRepository(s.plane.Registry.Host()))
+	return s.stagingCluster.plane.RequestReconcile(ctx, s.stagingApp().ImageRepository(s.plane.Registry.Host()))
 }
 
 // stagingIs waits until staging has brought a version to a state.
@@ -153,7 +153,7 @@ func (s *session) provenRelease(ctx context.Context) error {
 }
 
 func (s *session) stoppedRelease(ctx context.Context) error {
-	if err := s.plane.BreakVersion(ctx, "1.2.0"); err != nil {
+	if err := s.stagingCluster.plane.BreakVersion(ctx, "1.2.0"); err != nil {
 		return err
 	}
 	if err := s.pushToBoth(ctx, "1.2.0"); err != nil {
@@ -187,15 +187,25 @@ func (s *session) hotfix(ctx context.Context) error {
 }
 
 func (s *session) withdrawnRelease(ctx context.Context) error {
-	for _, version := range []string{"1.2.1", "1.1.0"} {
-		why := map[string]string{"1.2.1": "it fixes 1.2.0", "1.1.0": "1.2.1 loses orders"}[version]
-		if err := s.rollouts(ctx, "pin", s.Name, version, "-n", stagingNamespace, "-m", why, "-y"); err != nil {
-			return err
-		}
-		if err := s.stagingIs(ctx, version, v1alpha1.BakeSucceeded); err != nil {
-			return err
-		}
+	if err := s.pinStaging(ctx, "1.2.1", "it fixes 1.2.0"); err != nil {
+		return err
 	}
+	if err := s.pinStaging(ctx, "1.1.0", "1.2.1 loses orders"); err != nil {
+		return err
+	}
+	return s.isTold(ctx)
+}
+
+// pinStaging pins staging to a version, which succeeds there.
+func (s *session) pinStaging(ctx context.Context, version, why string) error {
+	if err := s.rolloutsIn(ctx, s.stagingCluster.plane, "pin", s.Name, version, "-n", s.before, "-m", why, "-y"); err != nil {
+		return err
+	}
+	return s.stagingIs(ctx, version, v1alpha1.BakeSucceeded)
+}
+
+// isTold waits until production knows that staging went back.
+func (s *session) isTold(ctx context.Context) error {
 	told := expectation{"production is told that staging went back", func(seen *sights) string {
 		c := apimeta.FindStatusCondition(seen.rollout.Status.Conditions, environmentsv1.UpstreamWithdrewCondition)
 		if c == nil || !strings.Contains(c.Message, "which went back to 1.1.0") {
@@ -214,7 +224,7 @@ func (s *session) watchBefore(ctx context.Context) (ended func(), err error) {
 		}
 		s.printer.show(lines...)
 	})
-	changes, ended, err := watch(ctx, s.plane.RESTConfig(), s.plane.Client().Scheme(), s.before, []client.Object{&v1alpha1.Rollout{}})
+	changes, ended, err := watch(ctx, s.stagingCluster.plane.RESTConfig(), s.stagingCluster.plane.Client().Scheme(), s.before, []client.Object{&v1alpha1.Rollout{}})
 	if err != nil {
 		return nil, err
 	}

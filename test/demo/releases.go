@@ -91,7 +91,10 @@ func (s *session) firstRelease(ctx context.Context) error {
 
 // objects returns all objects of the application. An object comes after the objects that it
 // refers to. Thus no reference is ever missing.
-func (s *session) objects() []client.Object {
+func (s *session) objects() []client.Object { return s.objectsOf(bakeTime) }
+
+// objectsOf returns them with a Rollout whose releases bake for some time.
+func (s *session) objectsOf(bake time.Duration) []client.Object {
 	host := s.plane.Registry.Host()
 	return []client.Object{
 		s.NamespaceObject(),
@@ -99,7 +102,7 @@ func (s *session) objects() []client.Object {
 		s.HealthCheck(),
 		s.ImageRepository(host),
 		s.ImagePolicy(">=1.0.0"),
-		s.Rollout(s.Baked(bakeTime, deployTimeout)),
+		s.Rollout(s.Baked(bake, deployTimeout)),
 		s.OCIRepository(host),
 	}
 }

@@ -17,10 +17,21 @@ import (
 // guide prints how to look at the same objects with kubectl.
 func (d *demo) guide() {
 	d.print("\nTo look around in a second terminal meanwhile:\n\n")
-	environment := fmt.Sprintf("export KUBECONFIG=%s PATH=%s:$PATH", d.plane.Kubeconfig(), filepath.Dir(d.plugin()))
-	for _, command := range append([]string{environment}, d.commands...) {
+	var commands []string
+	for _, c := range d.clusters() {
+		commands = append(commands, fmt.Sprintf("export KUBECONFIG=%s PATH=%s:$PATH%s", c.plane.Kubeconfig(), filepath.Dir(d.plugin()), comment(c.plane.Name())))
+	}
+	for _, command := range append(commands, d.commands...) {
 		d.print("   %s\n", d.style.bold(command))
 	}
+}
+
+// comment returns a comment of the shell, for the name of a cluster if it has one.
+func comment(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " # " + name
 }
 
 // invitation prints that everything stays up.

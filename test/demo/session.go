@@ -22,7 +22,7 @@ const stepLimit = 2 * time.Minute
 const releases = "releases"
 
 // scripts are all scenarios, by name.
-var scripts = map[string]script{releases: releasesScript, "workloads": workloadsScript, "held": heldScript, "environments": environmentsScript}
+var scripts = map[string]script{releases: releasesScript, "workloads": workloadsScript, "held": heldScript, "environments": environmentsScript, "clusters": clustersScript}
 
 // script defines a scenario.
 type script struct {
@@ -45,6 +45,10 @@ type script struct {
 	// before is the namespace of an environment before the one of the scenario. Its Rollout
 	// is watched, too.
 	before string
+	// elsewhere is the name of another cluster, in which the environment before is.
+	elsewhere string
+	// bake is how long a release bakes in the environment before, if not for bakeTime.
+	bake time.Duration
 	// crds, components and args are installed in addition to the release controller's.
 	crds, components, args []string
 }
@@ -120,8 +124,12 @@ func (s *session) must(ctx context.Context, expectations ...expectation) error {
 
 // create creates the objects of the application.
 func (s *session) create(ctx context.Context, objects ...client.Object) error {
+	return createIn(ctx, s.plane, objects...)
+}
+
+func createIn(ctx context.Context, plane *controlplane.ControlPlane, objects ...client.Object) error {
 	for _, o := range objects {
-		if err := s.plane.Client().Create(ctx, o); err != nil {
+		if err := plane.Client().Create(ctx, o); err != nil {
 			return fmt.Errorf("create %T %s: %w", o, o.GetName(), err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -34,7 +35,12 @@ func History(r *v1alpha1.Rollout) []string {
 
 // Condition returns a condition of a Rollout, as "Type=Status Reason: message".
 func Condition(r *v1alpha1.Rollout, kind string) string {
-	c := apimeta.FindStatusCondition(r.Status.Conditions, kind)
+	return ConditionOf(r.Status.Conditions, kind)
+}
+
+// ConditionOf returns one of the conditions of an object, in the same form.
+func ConditionOf(conditions []metav1.Condition, kind string) string {
+	c := apimeta.FindStatusCondition(conditions, kind)
 	if c == nil {
 		return ""
 	}

@@ -17,11 +17,13 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
@@ -39,6 +41,9 @@ type Plane struct {
 	Controller *controlplane.Process
 	// RefusalsAreMeant is true if the test takes rights from the controller.
 	RefusalsAreMeant bool
+	// Took is how long it took to start the control plane and the controller, without the
+	// time to build programs.
+	Took time.Duration
 
 	program    string
 	components []string
@@ -55,6 +60,8 @@ type Setting struct {
 	// Env is the environment of the controller in addition to that of the shipped
 	// Deployment.
 	Env []string
+	// Objects are created before the controller starts. They can be in its namespace.
+	Objects []client.Object
 	// Between, unless nil, puts a proxy between the controller and the API server. It
 	// receives the path of the controller's kubeconfig, and returns the path of another
 	// one.
@@ -89,6 +96,7 @@ func (s Setting) Start(ctx context.Context) (*Plane, error) {
 	if s.LogDir == "" {
 		s.LogDir = os.Getenv(logsVariable)
 	}
+	begun := time.Now()
 	started, err := controlplane.Start(ctx, s.Options)
 	if err != nil {
 		return nil, err
@@ -97,6 +105,7 @@ func (s Setting) Start(ctx context.Context) (*Plane, error) {
 	if err := plane.runController(ctx, s); err != nil {
 		return nil, errors.Join(err, plane.Stop())
 	}
+	plane.Took = time.Since(begun)
 	return plane, nil
 }
 
@@ -107,6 +116,9 @@ func (p *Plane) runController(ctx context.Context, s Setting) error {
 		}
 	}
 	kubeconfig, err := scenario.Install(ctx, p.ControlPlane, scenario.Account, p.components...)
+	if err == nil {
+		err = p.createAll(ctx, s.Objects)
+	}
 	if err == nil && s.Between != nil {
 		kubeconfig, err = s.Between(kubeconfig)
 	}
@@ -115,6 +127,15 @@ func (p *Plane) runController(ctx context.Context, s Setting) error {
 	}
 	p.Controller, err = p.StartAs(scenario.ControllerName, kubeconfig, s.Env, s.Args...)
 	return err
+}
+
+func (p *Plane) createAll(ctx context.Context, objects []client.Object) error {
+	for _, o := range objects {
+		if err := p.Client().Create(ctx, o); err != nil {
+			return fmt.Errorf("create %T %s: %w", o, o.GetName(), err)
+		}
+	}
+	return nil
 }
 
 // StartAnother runs another controller under a name, with an account that has only the
@@ -175,25 +196,7 @@ func Main(m *testing.M, shared **Plane, options controlplane.Options, args ...st
 // Main starts a control plane that the tests of a package share, runs the tests and
 // returns their exit code.
 func (s Setting) Main(m *testing.M, shared **Plane) int {
-	before := goleak.IgnoreCurrent()
-	code, err := s.runAll(m, shared)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "control plane:", err)
-		return 1
-	}
-	return fixture.ExitCode(code, before)
-}
-
-func (s Setting) runAll(m *testing.M, shared **Plane) (code int, err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	plane, err := s.Start(ctx)
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, plane.End()) }()
-	*shared = plane
-	return m.Run(), nil
+	return MainOf(m, Cluster{Setting: s, Plane: shared})
 }
 
 // WithoutController starts a control plane without a controller that the tests of a package share. It

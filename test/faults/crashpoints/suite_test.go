@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
@@ -55,7 +56,7 @@ func runAll(m *testing.M) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, plane.Stop()) }()
 	shared = &ground{ControlPlane: plane, program: program}
-	if err := v1alpha1.AddToScheme(plane.Client().Scheme()); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(plane.Client().Scheme()), environmentsv1.AddToScheme(plane.Client().Scheme())); err != nil {
 		return 1, err
 	}
 	if shared.kubeconfig, err = scenario.Install(ctx, plane, scenario.Account); err != nil {

@@ -3,9 +3,11 @@
 package wire
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"time"
 
@@ -20,7 +22,7 @@ const (
 	refuse             // the wire answers the request, the API server never sees it
 	hold               // the request waits for a while, and is then refused
 	drop               // the connection breaks before the API server has seen the request
-	lose               // the API server processes it, and the connection breaks before the response
+	lost               // the API server processes it, and the connection breaks before the response
 )
 
 // Fault happens to one request. The zero Fault is no fault.
@@ -46,12 +48,42 @@ func Hold(wait time.Duration) Fault {
 func Drop() Fault { return Fault{kind: drop} }
 
 // Lose lets the API server process the request, and loses its response.
-func Lose() Fault { return Fault{kind: lose} }
+func Lose() Fault { return Fault{kind: lost} }
 
 // Then calls a function just before the connection breaks.
 func (f Fault) Then(do func()) Fault {
 	f.then = do
 	return f
+}
+
+// Serve lets the fault happen to a request that a handler would answer.
+func (f Fault) Serve(out http.ResponseWriter, in *http.Request, handler http.Handler) {
+	f.happen(out, in,
+		func() { handler.ServeHTTP(out, in) },
+		func() { handler.ServeHTTP(httptest.NewRecorder(), in.WithContext(context.WithoutCancel(in.Context()))) })
+}
+
+// happen lets the fault happen to a request that can pass, or pass without its response.
+func (f Fault) happen(out http.ResponseWriter, in *http.Request, pass, lose func()) {
+	switch f.kind {
+	case none:
+		pass()
+		return
+	case refuse:
+		answer(out, f.code, f.wait)
+		return
+	case hold:
+		pause(in.Context(), f.wait)
+		answer(out, f.code, 0)
+		return
+	case drop:
+	case lost:
+		lose()
+	}
+	if f.then != nil {
+		f.then()
+	}
+	panic(http.ErrAbortHandler)
 }
 
 // None reports whether nothing happens to the request.
@@ -68,7 +100,7 @@ func (f Fault) String() string {
 		return fmt.Sprintf("held for %s, then %d", f.wait, f.code)
 	case drop:
 		return "dropped"
-	case lose:
+	case lost:
 		return "answer lost"
 	}
 	return "unknown fault"

@@ -139,25 +139,9 @@ func (w *Wire) serve(out http.ResponseWriter, in *http.Request) {
 	in.Body = io.NopCloser(bytes.NewReader(body))
 	request, number := w.count(read(in))
 	fault := w.judged(request, number)
-	switch fault.kind {
-	case none:
-		w.pass(out, in, request, number)
-		return
-	case refuse:
-		answer(out, fault.code, fault.wait)
-		return
-	case hold:
-		pause(in.Context(), fault.wait)
-		answer(out, fault.code, 0)
-		return
-	case drop:
-	case lose:
-		w.lose(in, request, number)
-	}
-	if fault.then != nil {
-		fault.then()
-	}
-	panic(http.ErrAbortHandler)
+	fault.happen(out, in,
+		func() { w.pass(out, in, request, number) },
+		func() { w.lose(in, request, number) })
 }
 
 // lose makes the API server process a request, and drops its response. That of a watch
