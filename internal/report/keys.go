@@ -96,7 +96,7 @@ func (k SigningKey) Trusted() TrustedKeys {
 }
 
 // TrustedKeys are the public keys of other clusters. A report that one of them has signed
-// is trusted. Its zero value trusts nothing.
+// is trusted, but see [TrustedKeys.For]. Its zero value trusts nothing.
 type TrustedKeys struct {
 	name string
 	keys []publicKey
@@ -115,9 +115,7 @@ func ParseTrustedKeys(name string, data map[string][]byte) (TrustedKeys, error) 
 		if err != nil {
 			return TrustedKeys{}, fmt.Errorf("read %s of %s: %w", entry, name, err)
 		}
-		if !slices.ContainsFunc(trusted.keys, func(known publicKey) bool { return known.id == key.id }) {
-			trusted.keys = append(trusted.keys, key)
-		}
+		trusted.add(key, strings.TrimSuffix(entry, suffix))
 	}
 	switch {
 	case len(trusted.keys) == 0:
@@ -128,12 +126,32 @@ func ParseTrustedKeys(name string, data map[string][]byte) (TrustedKeys, error) 
 	return trusted, nil
 }
 
-// Fingerprint returns a hash of the keys. What some keys have verified, keys with the same
-// fingerprint verify, too.
+// add adds a key under a name. The same key can have several.
+func (k *TrustedKeys) add(key publicKey, name string) {
+	at := slices.IndexFunc(k.keys, func(known publicKey) bool { return known.id == key.id })
+	if at < 0 {
+		at, k.keys = len(k.keys), append(k.keys, key)
+	}
+	k.keys[at].names = append(k.keys[at].names, name)
+}
+
+// For returns the keys that may sign what a cluster says. If there are keys with the name
+// of the cluster, alone or with a dot and more after it, these are the only ones: no other
+// cluster can speak for it then. Otherwise, each key may.
+func (k TrustedKeys) For(cluster string) TrustedKeys {
+	its := slices.DeleteFunc(slices.Clone(k.keys), func(key publicKey) bool { return !key.isNamed(cluster) })
+	if len(its) == 0 {
+		return k
+	}
+	return TrustedKeys{name: fmt.Sprintf("%s for cluster %s", k.name, cluster), keys: its}
+}
+
+// Fingerprint returns a hash of the keys and their names. What some keys have verified,
+// keys with the same fingerprint verify, too.
 func (k TrustedKeys) Fingerprint() string {
 	ids := make([]string, 0, len(k.keys))
 	for _, key := range k.keys {
-		ids = append(ids, key.id)
+		ids = append(ids, key.id+" "+strings.Join(key.names, " "))
 	}
 	slices.Sort(ids)
 	sum := sha256.Sum256([]byte(strings.Join(ids, "\n")))
@@ -152,6 +170,13 @@ func (k TrustedKeys) verifiers() []dsse.Verifier {
 type publicKey struct {
 	key crypto.PublicKey
 	id  string
+	// names are those of its entries in a Secret, without the suffix.
+	names []string
+}
+
+// isNamed reports whether a key has the name of a cluster.
+func (k publicKey) isNamed(cluster string) bool {
+	return slices.ContainsFunc(k.names, func(name string) bool { return name == cluster || strings.HasPrefix(name, cluster+".") })
 }
 
 func parsePublicKey(text []byte) (publicKey, error) {

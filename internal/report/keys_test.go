@@ -101,11 +101,52 @@ func TestKeyIsReplaced(t *testing.T) {
 	}
 }
 
+func TestKeyThatIsNamedAfterAClusterSpeaksForItAlone(t *testing.T) {
+	key := map[string][]byte{}
+	for i, name := range []string{"eu", "us", "any"} {
+		key[name] = publicPEM(t, private(byte(1+i)))
+	}
+	for name, test := range map[string]struct {
+		data map[string][]byte
+		want map[string]string // why the report of staging-eu by that key is refused
+	}{
+		"its own": {
+			map[string][]byte{"staging-eu.pub": key["eu"], "staging-us.pub": key["us"], "any.pub": key["any"]},
+			map[string]string{"eu": "", "us": "no key of promotion-keys for cluster staging-eu signed it", "any": "no key of promotion-keys for cluster staging-eu signed it"},
+		},
+		"two of its own": {
+			map[string][]byte{"staging-eu.pub": key["eu"], "staging-eu.second.pub": key["us"], "any.pub": key["any"]},
+			map[string]string{"eu": "", "us": "", "any": "no key of promotion-keys for cluster staging-eu signed it"},
+		},
+		"one for two clusters": {
+			map[string][]byte{"staging-eu.pub": key["eu"], "staging-us.pub": key["eu"]},
+			map[string]string{"eu": "", "us": "no key of promotion-keys for cluster staging-eu signed it"},
+		},
+		"none has its name": {
+			map[string][]byte{"staging.pub": key["eu"], "staging-eu-2.pub": key["us"]},
+			map[string]string{"eu": "", "us": "", "any": "no key of promotion-keys signed it"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for signer, want := range test.want {
+				number := map[string]byte{"eu": 1, "us": 2, "any": 3}[signer]
+				_, err := report.Verify(sign(t, everything(), ed25519Key(t, number)), trust(t, test.data), report.Expected{Source: everything().Source})
+				if got := fmt.Sprint(err); want == "" && err != nil || want != "" && got != want {
+					t.Errorf("%s: error %s, want %q", signer, got, want)
+				}
+			}
+		})
+	}
+}
+
 func TestFingerprintIsThatOfTheKeys(t *testing.T) {
 	one, two := publicPEM(t, private(1)), publicPEM(t, private(2))
 	both := trust(t, map[string][]byte{"a.pub": one, "b.pub": two}).Fingerprint()
-	if got := trust(t, map[string][]byte{"x.pub": two, "y.pub": one, "z.pub": one}).Fingerprint(); got != both {
-		t.Error("it depends on the names")
+	if got := trust(t, map[string][]byte{"b.pub": two, "a.pub": one}).Fingerprint(); got != both {
+		t.Error("it is not the same for the same keys")
+	}
+	if got := trust(t, map[string][]byte{"a.pub": two, "b.pub": one}).Fingerprint(); got == both {
+		t.Error("it does not depend on the names, which say for which cluster a key counts")
 	}
 	if got := trust(t, map[string][]byte{"a.pub": one}).Fingerprint(); got == both || got == (report.TrustedKeys{}).Fingerprint() {
 		t.Error("it does not depend on the keys")

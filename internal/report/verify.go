@@ -17,14 +17,15 @@ type Expected struct {
 	Sequence int64
 }
 
-// Verify returns the report in an envelope. Its error is a Refusal: unless a trusted key
-// has signed the report, and it is what was expected, nothing in it is returned.
+// Verify returns the report in an envelope. Its error is a Refusal: unless a key that may
+// sign for the cluster has signed the report, and it is what was expected, nothing in it
+// is returned.
 func Verify(envelope []byte, keys TrustedKeys, expected Expected) (Report, error) {
 	signed, err := unpack(envelope)
 	if err != nil {
 		return Report{}, err
 	}
-	payload, err := keys.open(signed)
+	payload, err := keys.For(expected.Cluster).open(signed)
 	if err != nil {
 		return Report{}, err
 	}

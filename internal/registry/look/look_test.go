@@ -55,7 +55,7 @@ func TestProblemsOfAnUpstream(t *testing.T) {
 			"what staging says cannot be verified: it is not signed: find out who writes to <place>"}},
 		"signed by another key": {func(b *bus) { b.trust(2); b.publish(said(1)) }, complaint{untrusted,
 			"what staging says cannot be verified: no key of Secret controller/promotion-keys signed it: " +
-				"add the public key of cluster staging-eu, or find out who else writes to <place>"}},
+				"add the public key of cluster staging-eu as staging-eu.NAME.pub, or find out who else writes to <place>"}},
 		"of another cluster": {func(b *bus) { r := said(1); r.Cluster = "staging-us"; b.publish(r) }, complaint{untrusted,
 			`what staging says cannot be verified: it is about cluster "staging-us", not "staging-eu": correct spec.upstreams, or find out who writes to <place>`}},
 		"older than the one before": {func(b *bus) { b.record(9); b.publish(said(8)) }, complaint{untrusted,

@@ -58,7 +58,7 @@ func (a *application) signsWithAnUnknownKey(t *testing.T, trusted *corev1.Secret
 	if got := env.History(held); len(got) != 1 {
 		t.Errorf("production has the history %q", got)
 	}
-	a.prod.Change(trusted, func() { trusted.Data["staging-2.pub"] = next.Public })
+	a.prod.Change(trusted, func() { trusted.Data[stagingCluster+".second.pub"] = next.Public })
 	promoted(a.prod, "7.1.0")
 	awaitReady(a.prod, "an Environment that is ready again", isReady)
 }
@@ -77,7 +77,7 @@ func trustEverywhereElse(t *testing.T, keys scenario.KeyPair) {
 	t.Helper()
 	other := &env.Env{T: t, Plane: prodPlane}
 	trusted := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: scenario.Namespace, Name: scenario.TrustedKeysSecret}}
-	other.Change(trusted, func() { trusted.Data["staging-2.pub"] = keys.Public })
+	other.Change(trusted, func() { trusted.Data[stagingCluster+".second.pub"] = keys.Public })
 }
 
 // isReady reports whether an Environment is ready.
