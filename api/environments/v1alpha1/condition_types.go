@@ -67,7 +67,7 @@ const (
 	// PublishFailedReason: the report of this environment could not be stored in the
 	// registry. It is tried again.
 	PublishFailedReason = "PublishFailed"
-	// ReportTakenReason: there is the report of another cluster in the place of the report
-	// of this environment.
+	// ReportTakenReason: there is the report of another cluster, or of another Environment of
+	// the same Rollout, in the place of the report of this environment.
 	ReportTakenReason = "ReportTaken"
 )

@@ -16,6 +16,7 @@ package environment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -153,7 +154,9 @@ func (r *Reconciler) reconcile(ctx context.Context, o observed, pass *announce.P
 	o.read, failed = g.Environment(ctx, o.Environment)
 	r.readNothing(&o.read)
 	o.sequences = sequences(g, o.Environment)
-	o.published = r.publish(o)
+	var unpublished error
+	o.published, unpublished = r.publish(ctx, o)
+	failed = errors.Join(failed, unpublished)
 	o.infos = environment.Infos(o.Environment, o.rollout, g.Neighbors(ctx, o.Environment))
 	pass.Decided(o)
 	err = r.report(ctx, o, pass)

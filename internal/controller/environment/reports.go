@@ -3,6 +3,9 @@
 package environment
 
 import (
+	"context"
+	"fmt"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
@@ -12,6 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/publish"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // reportsOff is why reports are neither read nor published.
@@ -79,17 +83,25 @@ func (r *Reconciler) readNothing(read *promotion.Environment) {
 
 // publish hands over what the environment says, and returns what has become of it. A
 // report follows the record: it says nothing that is not stored.
-func (r *Reconciler) publish(o observed) publish.Publication {
+func (r *Reconciler) publish(ctx context.Context, o observed) (publish.Publication, error) {
 	stored := publish.Publication{Stored: o.Status.Report, Problem: o.standing()}
+	rival, err := r.rival(ctx, o)
 	switch {
-	case o.Spec.Backend.Type != environmentsv1.BackendOCI || o.Spec.Backend.Project == "":
+	case !hasReport(o.Environment):
 		r.publishNothing(o)
-		return publish.Publication{}
+		return publish.Publication{}, nil
 	case r.Publisher == nil:
 		stored.Problem = &promotion.Problem{Reason: environmentsv1.PublishFailedReason, Message: reportsOff}
-		return stored
+		return stored, nil
+	case err != nil:
+		return stored, err
+	case rival != "":
+		r.publishNothing(o)
+		stored.Problem = &promotion.Problem{Reason: environmentsv1.ReportTakenReason, Message: fmt.Sprintf(
+			"the report is not published: Environment %s of the same Rollout reports there: give one of them another spec.backend.project", rival)}
+		return stored, nil
 	case o.Generation != o.Status.ObservedGeneration, !o.exists, !environment.Same(o.releases, o.Status.Releases):
-		return stored
+		return stored, nil
 	}
 	publication := r.Publisher.Publish(o.Environment, o.Status.Releases)
 	if publication.Pending && publication.Problem == nil {
@@ -98,7 +110,27 @@ func (r *Reconciler) publish(o observed) publish.Publication {
 	if publication.Stored == nil {
 		publication.Stored = stored.Stored
 	}
-	return publication
+	return publication, nil
+}
+
+// rival returns the name of another Environment that reports of the same Rollout to the
+// same place; empty if there is none. Of two, the first by name reports.
+func (r *Reconciler) rival(ctx context.Context, o observed) (string, error) {
+	if !hasReport(o.Environment) {
+		return "", nil
+	}
+	all, err := gather.EnvironmentsOf(ctx, r.Client, client.ObjectKeyFromObject(o.rollout), unreadable.Left{})
+	for i := range all {
+		if other := &all[i]; other.Name < o.Name && hasReport(other) && other.Spec.Backend.Project == o.Spec.Backend.Project {
+			return other.Name, err
+		}
+	}
+	return "", err //nolint:wrapcheck // it says what could not be read
+}
+
+// hasReport reports whether an Environment has a report to publish.
+func hasReport(e *environmentsv1.Environment) bool {
+	return e.Spec.Backend.Type == environmentsv1.BackendOCI && e.Spec.Backend.Project != "" && e.DeletionTimestamp.IsZero()
 }
 
 func (r *Reconciler) publishNothing(o observed) {

@@ -338,6 +338,28 @@ func TestUpstreamThatIsReplacedByAnotherClusterMustProveItself(t *testing.T) {
 	s.refuses(environmentsv1.UpstreamNotTrustedReason, `it is about cluster "staging-eu", not "staging-us"`)
 }
 
+func TestOneOfTwoEnvironmentsReports(t *testing.T) {
+	s := openClusters(t)
+	s.promotes("staging", image("1.0.0").Succeeded())
+	second := s.stagingEnvironment().Obj()
+	second.Name, second.Spec.Environment = "staging-2", "preview"
+	s.Add(s.stagingEnvironment().Obj(), second)
+	s.of["staging-2"] = s.of["staging"]
+	s.published("1.0.0", v1alpha1.BakeSucceeded)
+	s.pass("staging-2")
+	s.pass("staging-2")
+	s.Expect(s.ready("staging-2")).To(Equal(condition{metav1.ConditionFalse, environmentsv1.ReportTakenReason,
+		"the report is not published: Environment staging of the same Rollout reports there: give one of them another spec.backend.project"}))
+	s.Expect(s.ready("staging").Reason).To(Equal(environmentsv1.SucceededReason))
+
+	s.Expect(s.reconciler.environmentsAfter(s.Ctx, s.environment("staging"))).To(ContainElement(ctrl.Request{NamespacedName: s.Key("staging-2")}))
+	s.Expect(s.Delete(s.Ctx, s.environment("staging"))).To(Succeed())
+	s.until("staging-2", "its report", func(status environmentsv1.EnvironmentStatus) bool {
+		return status.Report != nil && status.Report.Digest != "" && status.Report.Reason == ""
+	})
+	s.Expect(s.ready("staging-2").Reason).To(Equal(environmentsv1.SucceededReason))
+}
+
 func TestReportsThatAreOff(t *testing.T) {
 	s := openClusters(t)
 	s.promotes("staging", image("1.0.0").Succeeded())

@@ -4,6 +4,8 @@ package environment
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -82,9 +84,15 @@ func healthChanged() predicate.Predicate {
 		}})
 }
 
-// environmentsAfter maps an Environment to those that name it as an upstream.
+// environmentsAfter maps an Environment to those that name it as an upstream, and to those
+// that cannot publish a report because of it.
 func (r *Reconciler) environmentsAfter(ctx context.Context, o client.Object) []reconcile.Request {
-	all, err := gather.EnvironmentsAfter(ctx, r.Client, o.(*environmentsv1.Environment), unreadable.Left{})
+	e := o.(*environmentsv1.Environment)
+	all, err := gather.EnvironmentsAfter(ctx, r.Client, e, unreadable.Left{})
+	if e.Spec.Backend.Project != "" {
+		others, err2 := gather.EnvironmentsOf(ctx, r.Client, client.ObjectKey{Namespace: e.Namespace, Name: e.Spec.RolloutRef.Name}, unreadable.Left{})
+		all, err = slices.Concat(all, others), errors.Join(err, err2)
+	}
 	return r.requests(ctx, all, err)
 }
 
