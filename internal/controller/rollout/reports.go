@@ -3,11 +3,13 @@
 package rollout
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
@@ -30,14 +32,21 @@ func (x elsewhere) follow(s *gather.Snapshot, d promotion.Decision) {
 	upstreams := upstreamsElsewhere(s)
 	if waits(d) {
 		x.ask(s, upstreams, time.Time{})
-		return
+	} else {
+		x.forget(client.ObjectKeyFromObject(s.Rollout))
 	}
-	x.forget(client.ObjectKeyFromObject(s.Rollout))
-	if d.Action == promotion.FinishBake {
+	// The last look may have told when to look again for an earlier release.
+	if d.Action == promotion.FinishBake || waits(d) && isNews(s, d) {
 		for _, u := range upstreams {
 			x.store.Once(u)
 		}
 	}
+}
+
+// isNews reports whether the newest candidate is not in the status yet.
+func isNews(s *gather.Snapshot, d promotion.Decision) bool {
+	newest := d.Candidates[0].Release.Tag
+	return !slices.ContainsFunc(s.Rollout.Status.ReleaseCandidates, func(c v1alpha1.ReleaseCandidate) bool { return c.Tag == newest })
 }
 
 // ask asks for looks: one at a time, or at the zero time as long as a release waits.

@@ -221,6 +221,25 @@ func TestLookThatWasTooLongAgoPromotesNothing(t *testing.T) {
 	s.waitsForALook()
 }
 
+func TestReportIsLookedAtForEachNewRelease(t *testing.T) {
+	s := openReported(t)
+	baking := says(there("1.1.0").Baking(fixture.Noon))
+	baking[0].Until = &metav1.Time{Time: time.Now().Add(time.Hour).Truncate(time.Second)}
+	s.publish(baking)
+	s.recorded(baking)
+	s.knows("1.1.0")
+	s.rest("shop")
+	s.looked()
+	s.requests.Store(0)
+	s.Pass(time.Hour)
+	s.rest("shop")
+	s.Consistently(s.requests.Load).WithTimeout(200*time.Millisecond).Should(BeZero(), "it is known when the bake ends")
+
+	s.knows("1.2.0")
+	s.rest("shop")
+	s.Eventually(s.requests.Load).WithTimeout(20*time.Second).Should(BeNumerically(">", 0), "the bake may have failed, and this is the fix")
+}
+
 func TestReportIsLookedAtWhenABakeEnds(t *testing.T) {
 	s := openReported(t)
 	proven := says(there("1.1.0").Succeeded().BakeEnd(fixture.Noon))
