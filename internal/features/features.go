@@ -12,9 +12,9 @@ import (
 
 // ReleaseMetadata makes the controller query registries for the metadata of releases:
 // revision, time, title and others, and for their tags where Flux does not show all.
-// Without it, the controller contacts no registry and reads neither Secrets nor
-// ServiceAccounts, so the role for these may be omitted. Releases are then known only by
-// tag and digest, and only the tags that Flux shows are known.
+// Without it, releases are known only by tag and digest, and only the tags that Flux shows
+// are known. Without EnvironmentReports as well, the controller contacts no registry and
+// reads neither Secrets nor ServiceAccounts, so the role for these may be omitted.
 //
 // It is enabled since v0.1.
 const ReleaseMetadata = "ReleaseMetadata"

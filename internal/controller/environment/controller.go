@@ -81,11 +81,13 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 		pass.Ends("the Environment does not exist or cannot be read")
 		return ctrl.Result{}, unreadable.Ignore(client.IgnoreNotFound(err))
 	}
-	if isForeign(e) {
+	switch {
+	case isForeign(e):
 		r.forget(req.NamespacedName)
-	}
-	if isForeign(e) || r.writes.Stale(e) {
-		pass.Ends("the Environment is another controller's, being deleted, or newer than the cache shows")
+		pass.Ends("the Environment is another controller's, or being deleted")
+		return ctrl.Result{}, nil
+	case r.writes.Stale(e):
+		pass.Ends("the cache does not show the last write to the Environment yet, whose event is on its way")
 		return ctrl.Result{}, nil
 	}
 	rollout, exists, err := r.rolloutOf(ctx, e)

@@ -352,7 +352,7 @@ func TestOneOfTwoEnvironmentsReports(t *testing.T) {
 		"the report is not published: Environment staging of the same Rollout reports there: give one of them another spec.backend.project"}))
 	s.Expect(s.ready("staging").Reason).To(Equal(environmentsv1.SucceededReason))
 
-	s.Expect(s.reconciler.environmentsAfter(s.Ctx, s.environment("staging"))).To(ContainElement(ctrl.Request{NamespacedName: s.Key("staging-2")}))
+	s.Expect(s.reconciler.environmentsConcerned(s.Ctx, s.environment("staging"))).To(ContainElement(ctrl.Request{NamespacedName: s.Key("staging-2")}))
 	s.Expect(s.Delete(s.Ctx, s.environment("staging"))).To(Succeed())
 	s.until("staging-2", "its report", func(status environmentsv1.EnvironmentStatus) bool {
 		return status.Report != nil && status.Report.Digest != "" && status.Report.Reason == ""

@@ -45,7 +45,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	return build.
 		Named("environment").
 		For(&environmentsv1.Environment{}).
-		Watches(&environmentsv1.Environment{}, on(r.environmentsAfter), builder.WithPredicates(saysOtherwise())).
+		Watches(&environmentsv1.Environment{}, on(r.environmentsConcerned), builder.WithPredicates(saysOtherwise())).
 		Watches(&v1alpha1.Rollout{}, on(r.environmentsOfRollout), builder.WithPredicates(historyChanged())).
 		Watches(&v1alpha1.HealthCheck{}, on(r.environmentsOfCheck), builder.WithPredicates(healthChanged())).
 		WatchesMetadata(&corev1.Namespace{}, on(r.environmentsIn), builder.WithPredicates(predicate.LabelChangedPredicate{})).
@@ -84,9 +84,9 @@ func healthChanged() predicate.Predicate {
 		}})
 }
 
-// environmentsAfter maps an Environment to those that name it as an upstream, and to those
+// environmentsConcerned maps an Environment to those that name it as an upstream, and to those
 // that cannot publish a report because of it.
-func (r *Reconciler) environmentsAfter(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *Reconciler) environmentsConcerned(ctx context.Context, o client.Object) []reconcile.Request {
 	e := o.(*environmentsv1.Environment)
 	all, err := gather.EnvironmentsAfter(ctx, r.Client, e, unreadable.Left{})
 	if e.Spec.Backend.Project != "" {

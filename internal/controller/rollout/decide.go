@@ -11,10 +11,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// decide uses what upstreams say now before it promotes a release, and live HealthChecks and targets before it decides that a promotion has ended,
-// or that Flux deploys content that nobody promoted. After an outage the caches may show
-// an old state for a while, and nothing that is found later changes an outcome. The error
-// is errUnconfirmed if the report of an upstream must be looked at first.
+// decide uses what upstreams say now before it promotes a release. It uses live
+// HealthChecks and targets before it decides that a promotion has ended, or that Flux
+// deploys content that nobody promoted. After an outage the caches may show an old state
+// for a while, and nothing that is found later changes an outcome. The error is
+// errUnconfirmed if the report of an upstream must be looked at first.
 func (r *Reconciler) decide(ctx context.Context, s *gather.Snapshot) (promotion.Decision, error) {
 	d := promotion.Decide(s.Input)
 	switch {

@@ -17,8 +17,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// A message is the same after each look that fails for the same reason: whoever stores it
-// writes nothing new.
+// A message is the same after each look that fails for the same reason, so that a status
+// with it is not written again.
 
 func problemFor(reason, format string, arguments ...any) *promotion.Problem {
 	return &promotion.Problem{Reason: reason, Message: truncate.Message(fmt.Sprintf(format, arguments...))}
