@@ -216,7 +216,7 @@ func unread(kind, namespace, name string, err error) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("read %s %s/%s: this controller may not; bind the ClusterRole "+
 			"rollout-controller-registry-credentials-role to it in that namespace, "+
-			"or run it with --feature-gates=ReleaseMetadata=false: %w", kind, namespace, name, err)
+			"or run it without what needs it, with --feature-gates=ReleaseMetadata=false,EnvironmentReports=false: %w", kind, namespace, name, err)
 	}
 	return fmt.Errorf("read %s %s/%s: %w", kind, namespace, name, err)
 }
