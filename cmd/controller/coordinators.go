@@ -42,7 +42,7 @@ func (w wiring) registerDeployments(ctx context.Context) error {
 	}
 	if w.webhooks {
 		if _, err := webhook.Add(ctx, w, installed, names, webhook.Options{
-			CertPath: w.webhookCertPath, CertName: w.webhookCertName, KeyName: w.webhookCertKey, EnableHTTP2: w.enableHTTP2,
+			Port: w.webhookPort, CertPath: w.webhookCertPath, CertName: w.webhookCertName, KeyName: w.webhookCertKey, EnableHTTP2: w.enableHTTP2,
 		}); err != nil {
 			return err
 		}

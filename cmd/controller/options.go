@@ -66,6 +66,7 @@ type options struct {
 	metricsCertName string
 	metricsCertKey  string
 	metricsSecret   string
+	webhookPort     int
 	webhookCertPath string
 	webhookCertName string
 	webhookCertKey  string
@@ -122,6 +123,7 @@ func (o *options) bindOwn(flags *flag.FlagSet) {
 	flags.StringVar(&o.metricsCertName, "metrics-cert-name", "tls.crt", "The file name of the metrics server's certificate.")
 	flags.StringVar(&o.metricsCertKey, "metrics-cert-key", "tls.key", "The file name of the metrics server's key.")
 	flags.StringVar(&o.metricsSecret, "metrics-cert-secret", "", "The Secret in the controller's own namespace in which the metrics server's certificate is kept and renewed, and from which others read whom to trust. It has to exist.")
+	flags.IntVar(&o.webhookPort, "webhook-port", 9443, "The port of the webhook that holds Deployments.")
 	flags.StringVar(&o.webhookCertPath, "webhook-cert-path", "", "The directory of the certificate of the webhook that holds Deployments; one is made and renewed if empty.")
 	flags.StringVar(&o.webhookCertName, "webhook-cert-name", "tls.crt", "The file name of the webhook's certificate.")
 	flags.StringVar(&o.webhookCertKey, "webhook-cert-key", "tls.key", "The file name of the webhook's key.")

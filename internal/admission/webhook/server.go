@@ -30,7 +30,7 @@ const Path = "/mutate-apps-v1-deployment"
 type Options struct {
 	// Host is the address to listen on. Empty means every address.
 	Host string
-	// Port is the port to listen on. 0 means 9443.
+	// Port is the TCP port to listen on. 0 means 9443.
 	Port int
 	// CertPath is the folder of a certificate that another program provides. If it is
 	// empty, the controller makes and renews one.

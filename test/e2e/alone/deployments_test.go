@@ -35,10 +35,10 @@ func TestCoordinatorStartsByItsChartAlone(t *testing.T) {
 			i := coordinator(t, "start-"+name, values)
 			i.install(t)
 			pod := i.deployment(t).Spec.Template.Spec
-			i.run(t, "coordinator-"+name, pod)
-			awaitOK(t, portOf(t, pod, "health"), "/readyz")
-			awaitOK(t, portOf(t, pod, "health"), "/healthz")
-			awaitOK(t, portOf(t, pod, "metrics"), "/metrics")
+			process := i.run(t, "coordinator-"+name, pod)
+			awaitOK(t, process, portOf(t, pod, "health"), "/readyz")
+			awaitOK(t, process, portOf(t, pod, "health"), "/healthz")
+			awaitOK(t, process, portOf(t, pod, "metrics"), "/metrics")
 			for _, right := range used(t, i.user(pod)) {
 				if strings.Contains(right, "fluxcd.io") || strings.Contains(right, "kuberik.com") || strings.Contains(right, "pods") {
 					t.Errorf("the coordinator of Deployments alone did %s", right)

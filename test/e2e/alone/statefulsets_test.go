@@ -22,10 +22,10 @@ func TestStatefulSetsRollByZoneUnderTheLeastOfRoles(t *testing.T) {
 	}
 	i := installation{namespace: "default", objects: objects}
 	i.install(t)
-	pod, port := i.deployment(t).Spec.Template.Spec, freePort(t)
-	i.run(t, "statefulset-rollout", pod, "--server.port="+port, "--health-probe-bind-address=:"+freePort(t))
-	awaitOK(t, port, "/ready")
-	awaitOK(t, port, "/metrics")
+	pod, port := i.deployment(t).Spec.Template.Spec, env.FreePort(t)
+	process := i.run(t, "statefulset-rollout", pod, "--server.port="+port, "--health-probe-bind-address=:"+env.FreePort(t))
+	awaitOK(t, process, port, "/ready")
+	awaitOK(t, process, port, "/metrics")
 
 	fleet := scenario.Fleet{App: scenario.NewApp(i.namespace, "store"), Zones: []string{"zone-a", "zone-b"}, MaxUnavailable: "2"}
 	fleet.Replicas = 2
@@ -41,7 +41,7 @@ func TestStatefulSetsRollByZoneUnderTheLeastOfRoles(t *testing.T) {
 		}
 	}
 	awaitPods(t, i.namespace, "2.0.0", 4)
-	awaitOK(t, port, "/metrics")
+	awaitOK(t, process, port, "/metrics")
 
 	want := []string{
 		"delete /pods", "list /pods", "list apps/statefulsets", "update apps/statefulsets/status", "watch /pods", "watch apps/statefulsets",

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -84,7 +83,7 @@ type installation struct {
 // ports that are free here.
 func coordinator(t *testing.T, namespace string, values ...string) installation {
 	t.Helper()
-	values = append(values, "metricsPort="+freePort(t), "healthPort="+freePort(t))
+	values = append(values, "metricsPort="+env.FreePort(t), "healthPort="+env.FreePort(t))
 	objects, err := manifests.Coordinator(t.Context(), namespace, "--set="+strings.Join(values, ","))
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +151,7 @@ func (i installation) run(t *testing.T, name string, pod corev1.PodSpec, more ..
 			variables = append(variables, v.Name+"="+i.namespace)
 		}
 	}
-	args := []string{"--kubeconfig=" + kubeconfig}
+	args := []string{"--kubeconfig=" + kubeconfig, "--webhook-port=" + env.FreePort(t)} // tests of other packages run at the same time
 	for _, arg := range pod.Containers[0].Args {
 		args = append(args, strings.ReplaceAll(arg, "$(RUNTIME_NAMESPACE)", i.namespace))
 	}
@@ -169,17 +168,8 @@ func (i installation) user(pod corev1.PodSpec) string {
 	return "system:serviceaccount:" + i.namespace + ":" + pod.ServiceAccountName
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	port, err := controlplane.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strconv.Itoa(port)
-}
-
-// awaitOK waits until a path answers with 200.
-func awaitOK(t *testing.T, port, path string) {
+// awaitOK waits until a path of a process answers with 200.
+func awaitOK(t *testing.T, process *controlplane.Process, port, path string) {
 	t.Helper()
 	env.Eventually(t, "200 from "+path, func() (bool, string) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+path, http.NoBody)
@@ -187,7 +177,10 @@ func awaitOK(t *testing.T, port, path string) {
 			t.Fatal(err)
 		}
 		response, err := http.DefaultClient.Do(request)
-		if err != nil {
+		switch {
+		case err != nil && !process.Running():
+			t.Fatalf("%s ended:\n%s", process, logOf(t, process))
+		case err != nil:
 			return false, err.Error()
 		}
 		defer func() { _ = response.Body.Close() }()

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -248,4 +249,14 @@ func (s Setting) For(t *testing.T) *Plane {
 		}
 	})
 	return plane
+}
+
+// FreePort returns a loopback port on which nothing listens, and which no other test takes.
+func FreePort(t *testing.T) string {
+	t.Helper()
+	port, err := controlplane.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strconv.Itoa(port)
 }

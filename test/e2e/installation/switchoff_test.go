@@ -272,7 +272,7 @@ func runServing(t *testing.T, d *appsv1.Deployment, name, metrics string, more .
 		}
 	}
 	arguments := slices.Concat([]string{"--kubeconfig=" + kubeconfig}, more, c.Args,
-		[]string{"--metrics-bind-address=" + metrics, "--health-probe-bind-address=0"}) // the ports may be taken here
+		[]string{"--metrics-bind-address=" + metrics, "--health-probe-bind-address=0", "--webhook-port=" + env.FreePort(t)}) // the usual ports may be taken here
 	process, err := plane.StartProcess(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())+"-"+name, program, arguments, variables)
 	if err != nil {
 		t.Fatal(err)
