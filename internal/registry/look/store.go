@@ -110,10 +110,8 @@ type Store struct {
 	// by namespace.
 	ofEnvironment map[types.NamespacedName][]string
 	ofNamespace   map[string]int
-	// busy counts the looks that are under way, by namespace. parked are those that wait
-	// for one of them.
-	busy   map[string]int
-	parked map[string][]Upstream
+	// limit bounds the looks of one namespace that are under way.
+	limit fair.Limit[Upstream]
 
 	wakeEnvironment, wakeRollout func(types.NamespacedName)
 }
@@ -141,8 +139,7 @@ func newStore(environments client.Reader, pull Pull, keys Keys, place Place, log
 		rejected:        map[caller]bool{},
 		ofEnvironment:   map[types.NamespacedName][]string{},
 		ofNamespace:     map[string]int{},
-		busy:            map[string]int{},
-		parked:          map[string][]Upstream{},
+		limit:           fair.Limit[Upstream]{Most: mostOfNamespace},
 		wakeEnvironment: func(types.NamespacedName) {},
 		wakeRollout:     func(types.NamespacedName) {},
 	}

@@ -334,8 +334,7 @@ func (b *bus) isEmpty() {
 	b.Expect(b.asked).To(BeEmpty())
 	b.Expect(b.ofEnvironment).To(BeEmpty())
 	b.Expect(b.ofNamespace).To(BeEmpty())
-	b.Expect(b.busy).To(BeEmpty())
-	b.Expect(b.parked).To(BeEmpty())
+	b.Expect(b.limit.Len()).To(BeZero())
 	b.Expect(b.rejected).To(BeEmpty())
 }
 
@@ -393,7 +392,7 @@ func TestHungRegistryHoldsNoOtherNamespace(t *testing.T) {
 	b.Eventually(func() int {
 		b.Store.mu.Lock()
 		defer b.Store.mu.Unlock()
-		return len(b.busy) + len(b.parked)
+		return b.limit.Len()
 	}).Should(BeZero())
 }
 
@@ -449,7 +448,7 @@ func TestAskingIsSafeForConcurrentUse(t *testing.T) {
 	b.Eventually(func() bool {
 		b.Store.mu.Lock()
 		defer b.Store.mu.Unlock()
-		return len(b.upstreams)+len(b.busy)+len(b.parked) == 0
+		return len(b.upstreams)+b.limit.Len() == 0
 	}).Should(BeTrue())
 	b.isEmpty()
 }

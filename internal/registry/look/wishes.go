@@ -37,8 +37,6 @@ type upstream struct {
 	// the last look has read, or reads; zero until it is known.
 	running bool
 	seen    version
-	// parked is set while it waits until fewer others of its namespace are looked at.
-	parked bool
 	// ended is when the last look ended. No other one begins before notBefore.
 	ended, notBefore time.Time
 	// failing is set while the reason why it cannot be read is in the log.

@@ -57,7 +57,7 @@ func (s *Store) serve(ctx context.Context, u Upstream) {
 	found := s.look(ctx, u, before)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.makeWay(u.Environment.Namespace)
+	s.queueIf(s.limit.Leave(u.Environment.Namespace))
 	k.running = false
 	if forgotten := s.upstreams[u] != k; !forgotten && ctx.Err() == nil {
 		s.end(u, k, began, found)
@@ -71,18 +71,21 @@ func (s *Store) begin(u Upstream, now time.Time) (*upstream, memory) {
 	defer s.mu.Unlock()
 	k, namespace := s.upstreams[u], u.Environment.Namespace
 	if !s.isDue(u, k, now) {
-		s.unpark(namespace)
+		s.queueIf(s.limit.Next(namespace))
 		return nil, memory{}
 	}
-	if s.busy[namespace] >= mostOfNamespace {
-		if !k.parked {
-			k.parked, s.parked[namespace] = true, append(s.parked[namespace], u)
-		}
+	if !s.limit.Enter(namespace, u) {
 		return nil, memory{}
 	}
-	s.busy[namespace]++
 	k.running, k.asked, k.once.open, k.seen = true, false, false, version{}
 	return k, k.memory
+}
+
+// queueIf queues an upstream that waited for another look of its namespace to end.
+func (s *Store) queueIf(u Upstream, waited bool) {
+	if waited {
+		s.queue.Add(u)
+	}
 }
 
 // isDue reports whether it is time to look. If that is later, it queues the upstream again.
@@ -100,29 +103,6 @@ func (s *Store) isDue(u Upstream, k *upstream, now time.Time) bool {
 		s.admit()
 	}
 	return wanted
-}
-
-// makeWay ends a look of a namespace.
-func (s *Store) makeWay(namespace string) {
-	if s.busy[namespace]--; s.busy[namespace] == 0 {
-		delete(s.busy, namespace)
-	}
-	s.unpark(namespace)
-}
-
-// unpark queues one upstream of a namespace that waited for another look to end.
-func (s *Store) unpark(namespace string) {
-	waiting := s.parked[namespace]
-	if len(waiting) == 0 || s.busy[namespace] >= mostOfNamespace {
-		return
-	}
-	if k := s.upstreams[waiting[0]]; k != nil {
-		k.parked = false
-	}
-	s.queue.Add(waiting[0])
-	if s.parked[namespace] = waiting[1:]; len(waiting) == 1 {
-		delete(s.parked, namespace)
-	}
 }
 
 // end records what a look has found.

@@ -98,7 +98,7 @@ type Publisher struct {
 	// attempted are those with an attempt under way: what is stored now may not be what is
 	// stored when it ends.
 	attempted map[types.NamespacedName]bool
-	turns     turns
+	limit     fair.Limit[types.NamespacedName] // of one namespace
 	wake      func(types.NamespacedName)
 }
 
@@ -118,7 +118,7 @@ func newPublisher(
 		queue: fair.NewQueueOf(func(key types.NamespacedName) string { return key.Namespace }, limiter,
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Clock: clock}),
 		subjects: map[types.NamespacedName]*subject{}, attempted: map[types.NamespacedName]bool{},
-		turns: turns{running: map[string]int{}, parked: map[string][]types.NamespacedName{}},
+		limit: fair.Limit[types.NamespacedName]{Most: workersOf},
 		wake:  func(types.NamespacedName) {},
 	}
 }

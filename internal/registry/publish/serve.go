@@ -4,7 +4,6 @@ package publish
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -104,38 +103,17 @@ func (p *Publisher) note(key types.NamespacedName, before, after *promotion.Prob
 	}
 }
 
-// turns counts the workers of each namespace. Those parked wait until one of them is done.
-type turns struct {
-	running map[string]int
-	parked  map[string][]types.NamespacedName
-}
-
+// enter reports whether a worker may serve an Environment of its namespace now.
 func (p *Publisher) enter(key types.NamespacedName) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	of := key.Namespace
-	if p.turns.running[of] == workersOf {
-		if !slices.Contains(p.turns.parked[of], key) {
-			p.turns.parked[of] = append(p.turns.parked[of], key)
-		}
-		return false
-	}
-	p.turns.running[of]++
-	return true
+	return p.limit.Enter(key.Namespace, key)
 }
 
 func (p *Publisher) leave(namespace string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.turns.running[namespace]--; p.turns.running[namespace] == 0 {
-		delete(p.turns.running, namespace)
-	}
-	waiting := p.turns.parked[namespace]
-	if len(waiting) == 0 {
-		return
-	}
-	p.queue.Add(waiting[0])
-	if p.turns.parked[namespace] = waiting[1:]; len(waiting) == 1 {
-		delete(p.turns.parked, namespace)
+	if next, ok := p.limit.Leave(namespace); ok {
+		p.queue.Add(next)
 	}
 }

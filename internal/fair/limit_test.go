@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fair_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/fluxrollouts/rollout-controller/internal/fair"
+)
+
+func TestGroupHasAtMostSomeItemsUnderWay(t *testing.T) {
+	l := &fair.Limit[string]{Most: 2}
+	var began []string
+	for _, item := range []string{"a", "b", "c", "d", "c"} {
+		if l.Enter("loud", item) {
+			began = append(began, item)
+		}
+	}
+	if !l.Enter("quiet", "q") {
+		t.Error("another group waits")
+	}
+	if !slices.Equal(began, []string{"a", "b"}) || l.Len() != 5 {
+		t.Errorf("%v began, of %d", began, l.Len())
+	}
+	if next, ok := l.Next("loud"); ok {
+		t.Errorf("%s may try while two are under way", next)
+	}
+	next, ok := l.Leave("loud")
+	if !ok || next != "c" {
+		t.Errorf("the next one is %q", next)
+	}
+	if next, ok = l.Next("loud"); !ok || next != "d" { // c had nothing to do
+		t.Errorf("the next one is %q", next)
+	}
+	if !l.Enter("loud", "d") {
+		t.Error("the next one does not begin")
+	}
+	for _, group := range []string{"loud", "loud", "quiet"} {
+		if next, ok = l.Leave(group); ok {
+			t.Errorf("%s is still parked", next)
+		}
+	}
+	if l.Len() != 0 {
+		t.Errorf("%d are left", l.Len())
+	}
+}
