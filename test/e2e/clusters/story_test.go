@@ -94,7 +94,7 @@ func (a *application) bakesInStaging(t *testing.T) {
 	if looks := looksAmong(requests); looks > mostLooks {
 		t.Errorf("%d requests for the report, want at most %d: %v", looks, mostLooks, requests)
 	}
-	if reports := requests["PUT manifests"]; reports != 3 {
+	if reports := requests["PUT manifests"]; reports < 2 || reports > 3 { // the first two are one if they come within 5 s
 		t.Errorf("%d reports, want one each when it was applied, began to bake and succeeded: %v", reports, requests)
 	}
 }
