@@ -86,10 +86,10 @@ func TestManagerRoleAllowsWhatTheDashboardWritesThroughIt(t *testing.T) {
 	}
 }
 
-func TestManagerRoleOnlyReadsHelmReleasesAndTwoCRDs(t *testing.T) {
+func TestManagerRolePatchesHelmReleasesAndReadsTwoCRDs(t *testing.T) {
 	g := NewWithT(t)
 	rules := installed(t).role(t, "rollout-controller-manager-role").Rules
-	g.Expect(allowedVerbs(rules, "helm.toolkit.fluxcd.io/helmreleases")).To(ConsistOf("get", "list", "watch"))
+	g.Expect(allowedVerbs(rules, "helm.toolkit.fluxcd.io/helmreleases")).To(ConsistOf("get", "list", "watch", "patch"))
 	const definitions = "customresourcedefinitions"
 	g.Expect(allowedVerbs(rules, "apiextensions.k8s.io/"+definitions)).To(ConsistOf("list", "watch"))
 	for _, rule := range rules {

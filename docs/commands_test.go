@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,8 +41,9 @@ func TestEveryAnnotationIsOneOfTheAPI(t *testing.T) {
 			mentions++
 			isSubstitute := strings.HasPrefix(found, v1alpha1.SubstituteAnnotationPrefix) &&
 				strings.HasSuffix(found, v1alpha1.SubstituteAnnotationSuffix)
+			isValue := strings.HasPrefix(found, v1alpha1.ValuesAnnotationPrefix) && strings.HasSuffix(found, v1alpha1.ValuesAnnotationSuffix)
 			isReset := strings.HasPrefix(found, v1alpha1.ResetAnnotationPrefix)
-			if !isSubstitute && !isReset && !slices.Contains(known, found) {
+			if !isSubstitute && !isValue && !isReset && !slices.Contains(known, found) {
 				t.Errorf("%s mentions %s, which is no constant of api/v1alpha1/annotations.go", file, found)
 			}
 		}
@@ -89,6 +91,7 @@ var kinds = map[string]func() any{
 	"ocirepository":          func() any { return &sourcev1.OCIRepository{} },
 	"ocirepositories":        func() any { return &sourcev1.OCIRepository{} },
 	"kustomization":          func() any { return &kustomizev1.Kustomization{} },
+	"helmrelease":            func() any { return &helmv2.HelmRelease{} },
 }
 
 var (

@@ -81,6 +81,8 @@ var unseen = map[string][]string{
 		"index HealthChecks by Kustomization: …",
 		"create a client for objects of any kind: …",
 		"index ImagePolicies by ImageRepository: …",
+		"index HelmReleases by Rollout: …",
+		"index HelmReleases by a source of another namespace: …",
 		"index HelmReleases by the source of their chart: …",
 		"index Kustomizations by Rollout: …",
 		"index Kustomizations by a source of another namespace: …",
@@ -170,6 +172,10 @@ var unseen = map[string][]string{
 	},
 	"it is part of other messages": {
 		"HelmRelease …",
+		"a boolean",
+		"a list",
+		"a number",
+		"a string",
 		"Environment … of application … for Rollout …",
 	},
 	"the next pass begins at once": {

@@ -50,6 +50,17 @@ const (
 	// SubstituteAnnotationSuffix is the end of the annotation's key.
 	SubstituteAnnotationSuffix = ".from"
 
+	// ValuesAnnotationPrefix and ValuesAnnotationSuffix enclose the path of a value in an
+	// annotation on a HelmRelease: rollout.kuberik.com/values.<path>.from. The annotation
+	// names the Rollout that writes this value in spec.values, always as a string. The
+	// path consists of the keys of nested maps, joined by dots, such as image.tag. A key
+	// has letters, digits, - and _. Items of lists have no path, because a merge patch
+	// replaces a list as a whole. Kubernetes limits the key of an annotation, so a path
+	// has at most 51 characters.
+	ValuesAnnotationPrefix = "rollout.kuberik.com/values."
+	// ValuesAnnotationSuffix is the end of the annotation's key.
+	ValuesAnnotationSuffix = ".from"
+
 	// KustomizationAnnotation on a HealthCheck of class kustomization names the
 	// Kustomization to evaluate: "name" or "namespace/name".
 	KustomizationAnnotation = "healthcheck.kuberik.com/kustomization"

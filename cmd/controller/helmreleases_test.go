@@ -21,6 +21,9 @@ func TestPlanForHelmReleases(t *testing.T) {
 		"they are watched where they are served":                   {served: serving(flux, helm), may: []string{"helmreleases"}, want: helmWatch},
 		"they are awaited where they are not":                      {served: serving(flux), may: anything, want: helmAwait},
 		"they are awaited where they are served in older versions": {served: serving(flux, older), may: anything, want: helmAwait},
+		"they are watched without the right to patch them": {
+			served: serving(flux, helm), may: []string{"list helmreleases", "watch helmreleases"}, want: helmWatch,
+		},
 		"they are left alone without the right to read them": {
 			served: serving(flux, helm), may: []string{"list helmreleases", "customresourcedefinitions"},
 			want: helmLeave, missing: "watch helmreleases.helm.toolkit.fluxcd.io",

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -27,10 +28,20 @@ func mostKept(o client.Object) int {
 
 // packBounded packs an object. While it is too large, it shrinks it and packs it again.
 func (t *trimmer) packBounded(o client.Object) {
-	size := t.pack(o)
+	size := t.pack(o) + sizeOfValues(o)
 	for size > mostKept(o) && shrink(o, size) {
-		size = t.pack(o)
+		size = t.pack(o) + sizeOfValues(o)
 	}
+}
+
+// sizeOfValues returns how many bytes the values of a HelmRelease need. They are no
+// strings, and are not packed.
+func sizeOfValues(o client.Object) int {
+	h, ok := o.(*helmv2.HelmRelease)
+	if !ok || h.Spec.Values == nil {
+		return 0
+	}
+	return len(h.Spec.Values.Raw)
 }
 
 // Limits for an object that is too large. They keep enough of it to find the objects that

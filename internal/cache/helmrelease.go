@@ -8,17 +8,36 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 )
 
-// trimHelmRelease removes the values and the inventory, and keeps only the newest version
-// of the history. HelmReleases without an OCIRepository as chart source are not read. For
-// those, only their existence is kept.
+// trimHelmRelease removes the inventory and the values, except those that Rollouts write,
+// and keeps only the newest version of the history. Of HelmReleases that no Rollout
+// writes and whose chart is not in an OCIRepository, only their existence is kept.
 func trimHelmRelease(h *helmv2.HelmRelease) {
-	h.ManagedFields = nil
-	trimMetadata(h)
-	if _, ok := targets.ChartOf(h); !ok {
+	targets.KeepOwnFields(h)
+	written := len(targets.RolloutsOf(h)) > 0
+	_, charted := targets.ChartOf(h)
+	switch {
+	case written:
+		lastHandled := trimTarget(h, h.Status.LastHandledReconcileAt)
+		targets.KeepWrittenValues(h)
+		trimHelm(h)
+		h.Status.LastHandledReconcileAt = lastHandled
+	case charted:
+		trimMetadata(h)
+		trimHelm(h)
+		forgetValues(h)
+	default:
+		h.ManagedFields = nil
+		trimMetadata(h)
 		h.Spec, h.Status = helmv2.HelmReleaseSpec{}, helmv2.HelmReleaseStatus{}
-		return
 	}
-	spec := helmv2.HelmReleaseSpec{ChartRef: h.Spec.ChartRef, Suspend: h.Spec.Suspend, WaitStrategy: h.Spec.WaitStrategy}
+}
+
+// trimHelm keeps what shows how far helm-controller is with the chart and the values.
+func trimHelm(h *helmv2.HelmRelease) {
+	spec := helmv2.HelmReleaseSpec{
+		ChartRef: h.Spec.ChartRef, Values: h.Spec.Values, ValuesFrom: h.Spec.ValuesFrom,
+		Suspend: h.Spec.Suspend, WaitStrategy: h.Spec.WaitStrategy,
+	}
 	if h.GetInstall().DisableWait {
 		spec.Install = &helmv2.Install{DisableWait: true}
 	}
@@ -30,9 +49,20 @@ func trimHelmRelease(h *helmv2.HelmRelease) {
 		LastAttemptedGeneration:     h.Status.LastAttemptedGeneration,
 		LastAttemptedRevision:       h.Status.LastAttemptedRevision,
 		LastAttemptedRevisionDigest: h.Status.LastAttemptedRevisionDigest,
+		LastAttemptedConfigDigest:   h.Status.LastAttemptedConfigDigest,
 	}
 	if newest := targets.NewestSnapshot(h); newest != nil {
-		status.History = helmv2.Snapshots{{Status: newest.Status, ChartVersion: newest.ChartVersion, OCIDigest: newest.OCIDigest}}
+		status.History = helmv2.Snapshots{{Status: newest.Status, ChartVersion: newest.ChartVersion,
+			ConfigDigest: newest.ConfigDigest, OCIDigest: newest.OCIDigest}}
 	}
 	h.Spec, h.Status = spec, status
+}
+
+// forgetValues removes the values, and what shows which were tried. For a HelmRelease that
+// only consumes, the chart is enough.
+func forgetValues(h *helmv2.HelmRelease) {
+	h.Spec.Values, h.Spec.ValuesFrom, h.Status.LastAttemptedConfigDigest = nil, nil, ""
+	for _, version := range h.Status.History {
+		version.ConfigDigest = ""
+	}
 }

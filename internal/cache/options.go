@@ -211,7 +211,8 @@ func trimMetadata(o client.Object) {
 }
 
 func isReadAnnotation(key string) bool {
-	return key == v1alpha1.RolloutAnnotation || key == unreadable.Annotation || strings.HasPrefix(key, v1alpha1.SubstituteAnnotationPrefix)
+	return key == v1alpha1.RolloutAnnotation || key == unreadable.Annotation ||
+		strings.HasPrefix(key, v1alpha1.SubstituteAnnotationPrefix) || strings.HasPrefix(key, v1alpha1.ValuesAnnotationPrefix)
 }
 
 // trimTarget also keeps a reconcile request until Flux has handled it. It returns the

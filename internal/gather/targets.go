@@ -42,7 +42,7 @@ func (g Gatherer) Targets(ctx context.Context, rollout types.NamespacedName) ([]
 	if err != nil || !g.HelmReleases {
 		return found, err
 	}
-	return targets.WithHelmReleases(ctx, g.Client, found)
+	return targets.WithHelmReleases(ctx, g.Client, rollout, found)
 }
 
 // withoutTargets records that the targets could not be read. None is written.

@@ -308,6 +308,14 @@ func TestFluxObjectsThatApplyFluxObjectsAreFollowed(t *testing.T) {
 	golden(t, "nested", draw(t, build(t, clusterOf(t, objects...), running(), tree.Limits{}), tree.Folding{All: true}))
 }
 
+func TestHelmReleaseWithAValueIsATarget(t *testing.T) {
+	release := fixture.MakeHelmRelease("values").FromChart("values").DrivenBy("shop", "image.tag").Values(`{"image": {"tag": "0.9.0"}}`).Obj()
+	want := []string{"Waits: has not applied it"}
+	if diff := cmp.Diff(want, find(build(t, clusterOf(t, append(offer("1.0.0"), running(), release)...), running(), tree.Limits{}), "HelmRelease/values")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestTargetThatATargetAppliesIsShownOnce(t *testing.T) {
 	inner := appliedKustomization("inner", deployment("web"))
 	objects := append(shop(inner), deployment("web"))

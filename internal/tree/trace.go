@@ -185,6 +185,8 @@ func (t tracer) fromKustomization(ctx context.Context, p Path, o Object) []Path 
 	return t.fromSource(ctx, p, all, source, ok, k)
 }
 
+// fromHelmRelease continues with the Rollouts that write its values and with the source of
+// its chart, or else with what has applied the HelmRelease itself.
 func (t tracer) fromHelmRelease(ctx context.Context, p Path, o Object) []Path {
 	h := &helmv2.HelmRelease{}
 	if failed := t.read(ctx, p, &o, h); failed != nil {
@@ -194,8 +196,13 @@ func (t tracer) fromHelmRelease(ctx context.Context, p Path, o Object) []Path {
 	if newest := targets.NewestSnapshot(h); newest != nil {
 		text = newest.ChartVersion
 	}
+	p = p.and(o, text)
+	var all []Path
+	for _, rollout := range targets.RolloutsOf(h) {
+		all = append(all, t.from(ctx, p, *own(v1alpha1.RolloutKind, h.Namespace, rollout))...)
+	}
 	source, ok := targets.ChartOf(h)
-	return t.fromSource(ctx, p.and(o, text), nil, source, ok, h)
+	return t.fromSource(ctx, p, all, source, ok, h)
 }
 
 // fromSource continues with an OCIRepository that a Rollout writes. Without one, and

@@ -23,13 +23,15 @@ import (
 )
 
 func TestTraceGoesUpToTheRelease(t *testing.T) {
-	web, manual, chart, lonely := deployment("web"), deployment("manual"), deployment("chart"), deployment("lonely")
+	web, manual, chart, lonely, image := deployment("web"), deployment("manual"), deployment("chart"), deployment("lonely"), deployment("image")
 	pod := podOf(web, "web-7d4b-x", corev1.PodStatus{})
 	pod.Labels = nil
 	set := &appsv1.ReplicaSet{ObjectMeta: named("web-7d4b")}
 	set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", Controller: ptr.To(true)}}
 	release := fixture.MakeHelmRelease("chart").From(sourcev1.OCIRepositoryKind, "shop").Deployed(fixture.Revision("1.0.0")).Obj()
 	label(chart, helmv2.GroupVersion.Group, release)
+	values := fixture.MakeHelmRelease("values").FromChart("values").DrivenBy("shop", "image.tag").Deployed("6.0.0").Obj()
+	label(image, helmv2.GroupVersion.Group, values)
 	variables := fixture.MakeKustomization("variables").From("GitRepository", "fleet").DrivenBy("shop", "TAG").DrivenBy("cart", "CART").Obj()
 	having(variables, manual)
 	plain := having(fixture.MakeKustomization("plain").From("GitRepository", "fleet").Obj(), lonely)
@@ -37,7 +39,7 @@ func TestTraceGoesUpToTheRelease(t *testing.T) {
 	circle := fixture.MakeKustomization("circle").From("GitRepository", "fleet").Obj()
 	having(circle, circle)
 	cluster := clusterOf(t, append(offer("1.0.0", "1.1.0"), running(), pulled(), appliedKustomization("shop", web), web, set, pod,
-		release, chart, variables, manual, plain, parent, lonely, circle, configMap("stray"))...)
+		release, chart, values, image, variables, manual, plain, parent, lonely, circle, configMap("stray"))...)
 	for name, tt := range map[string]struct {
 		kind schema.GroupVersionKind
 		name string
@@ -45,6 +47,7 @@ func TestTraceGoesUpToTheRelease(t *testing.T) {
 		"of a Deployment":   {appsv1.SchemeGroupVersion.WithKind("Deployment"), "web"},
 		"of a pod":          {corev1.SchemeGroupVersion.WithKind("Pod"), "web-7d4b-x"},
 		"of a chart":        {appsv1.SchemeGroupVersion.WithKind("Deployment"), "chart"},
+		"of values":         {appsv1.SchemeGroupVersion.WithKind("Deployment"), "image"},
 		"of variables":      {appsv1.SchemeGroupVersion.WithKind("Deployment"), "manual"},
 		"without a Rollout": {appsv1.SchemeGroupVersion.WithKind("Deployment"), "lonely"},
 		"without Flux":      {corev1.SchemeGroupVersion.WithKind("ConfigMap"), "stray"},

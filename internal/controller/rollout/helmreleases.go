@@ -17,9 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=get;list;watch
+// +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=helmreleases.helm.toolkit.fluxcd.io;environments.environments.kuberik.com,verbs=list;watch
 
 // helmReleases knows whether HelmReleases are in the cache. Not every cluster serves
@@ -33,7 +34,7 @@ type helmReleases struct {
 // WatchHelmReleases makes the reconciler watch HelmReleases too. The API server must
 // serve them. It may be called once, after SetupWithManager, also while the manager runs.
 // In that case it returns when the cache is filled. Each existing HelmRelease wakes its
-// Rollout.
+// Rollouts.
 func (r *Reconciler) WatchHelmReleases(ctx context.Context) error {
 	h := &r.helm
 	if err := targets.IndexHelmReleases(ctx, h.cache); err != nil {
@@ -50,16 +51,40 @@ func (r *Reconciler) WatchHelmReleases(ctx context.Context) error {
 	return nil
 }
 
-// rolloutsOfHelmRelease maps a HelmRelease to the Rollout of the OCIRepository that
-// provides its chart.
+// rolloutsOfHelmRelease maps a HelmRelease to the Rollouts that it names, and to the
+// Rollout of the OCIRepository that provides its chart.
 func (r *Reconciler) rolloutsOfHelmRelease(ctx context.Context, o client.Object) []reconcile.Request {
+	requests := named(o, targets.RolloutsOf(o)...)
 	key, ok := targets.ChartOf(o.(*helmv2.HelmRelease))
 	if !ok || key.Namespace != o.GetNamespace() {
-		return nil
+		return requests
 	}
 	repository := &sourcev1.OCIRepository{}
 	if err := r.Client.Get(ctx, key, repository, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "get OCIRepository of a HelmRelease")
 	}
-	return named(o, targets.RolloutOf(repository))
+	return append(requests, named(o, targets.RolloutOf(repository))...)
+}
+
+// rolloutsOfCharts maps an OCIRepository to the Rollouts that write values of the
+// HelmReleases with this chart, in its namespace or in another.
+func (r *Reconciler) rolloutsOfCharts(ctx context.Context, source client.Object) []reconcile.Request {
+	if !r.helm.cached.Load() {
+		return nil
+	}
+	key := client.ObjectKeyFromObject(source).String()
+	var requests []reconcile.Request
+	for _, options := range [][]client.ListOption{
+		{client.InNamespace(source.GetNamespace()), client.MatchingFields{targets.ChartIndex: key}},
+		{client.MatchingFields{targets.ForeignChartIndex: key}},
+	} {
+		charts := &helmv2.HelmReleaseList{}
+		if err := r.Client.List(ctx, charts, append(options, client.UnsafeDisableDeepCopy, unreadable.Left{})...); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list HelmReleases of an OCIRepository")
+		}
+		for i := range charts.Items {
+			requests = append(requests, named(&charts.Items[i], targets.RolloutsOf(&charts.Items[i])...)...)
+		}
+	}
+	return requests
 }

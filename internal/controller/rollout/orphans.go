@@ -51,7 +51,7 @@ func (r *Reconciler) reportOrphans(ctx context.Context, rollout types.Namespaced
 		r.orphans.forgetBut(rollout, nil)
 		return ctrl.Result{}, err
 	}
-	found, err := targets.Find(ctx, r.Client, rollout)
+	found, err := r.gatherer().Targets(ctx, rollout)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("find what names Rollout %s: %w", rollout, err)
 	}
@@ -72,7 +72,7 @@ func (r *Reconciler) reportOrphans(ctx context.Context, rollout types.Namespaced
 // names reports whether the target names the Rollout itself, and not only consumes an
 // object that does.
 func names(t targets.Target, rollout string) bool {
-	return len(t.Variables) > 0 || t.Repository != nil && targets.RolloutOf(t.Repository) == rollout
+	return len(t.Variables)+len(t.Paths) > 0 || t.Repository != nil && targets.RolloutOf(t.Repository) == rollout
 }
 
 // due reports whether an orphan must be reported now, or else how long to wait; zero if

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
@@ -163,13 +164,15 @@ func (r *Reconciler) rolloutsOfRepository(ctx context.Context, repository client
 }
 
 // rolloutsOfSource maps an OCIRepository to the Rollout that it names, and to the
-// Rollouts of the Kustomizations that consume it, in its namespace or in another.
+// Rollouts of the Kustomizations and HelmReleases that consume it, in its namespace or in
+// another.
 func (r *Reconciler) rolloutsOfSource(ctx context.Context, source client.Object) []reconcile.Request {
 	requests := named(source, targets.RolloutOf(source))
 	key := client.ObjectKeyFromObject(source).String()
-	return append(append(requests,
-		r.rolloutsOfConsumers(ctx, client.InNamespace(source.GetNamespace()), client.MatchingFields{targets.SourceIndex: key})...),
-		r.rolloutsOfConsumers(ctx, client.MatchingFields{targets.ForeignSourceIndex: key})...)
+	return slices.Concat(requests,
+		r.rolloutsOfConsumers(ctx, client.InNamespace(source.GetNamespace()), client.MatchingFields{targets.SourceIndex: key}),
+		r.rolloutsOfConsumers(ctx, client.MatchingFields{targets.ForeignSourceIndex: key}),
+		r.rolloutsOfCharts(ctx, source))
 }
 
 func (r *Reconciler) rolloutsOfConsumers(ctx context.Context, options ...client.ListOption) []reconcile.Request {

@@ -20,8 +20,8 @@ import (
 
 // Names of the field indexes that Find reads.
 const (
-	// RolloutIndex finds OCIRepositories and Kustomizations by the Rollouts that their
-	// annotations name.
+	// RolloutIndex finds OCIRepositories, Kustomizations and HelmReleases by the Rollouts
+	// that their annotations name.
 	RolloutIndex = ".metadata.annotations.rollout"
 	// SourceIndex finds Kustomizations by the OCIRepository that they consume, as
 	// "namespace/name".
@@ -173,7 +173,7 @@ func (t Target) readSource(ctx context.Context, reader client.Reader) (*sourcev1
 // Live reads the target's object past the caches, with all its managedFields. If it does
 // not exist, the error is NotFound.
 func (t Target) Live(ctx context.Context, reader client.Reader) (Target, error) {
-	live := Target{Variables: t.Variables, Source: t.Source}
+	live := Target{Variables: t.Variables, Paths: t.Paths, Source: t.Source}
 	switch {
 	case t.Repository != nil:
 		live.Repository = &sourcev1.OCIRepository{}

@@ -10,17 +10,30 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 )
 
-// ChartIndex is the field index with which WithHelmReleases finds HelmReleases by the
-// OCIRepository of their chart, as "namespace/name".
-const ChartIndex = ".spec.chartRef.ociRepository"
+const (
+	// ChartIndex is the field index with which WithHelmReleases finds HelmReleases by the
+	// OCIRepository of their chart, as "namespace/name".
+	ChartIndex = ".spec.chartRef.ociRepository"
+	// ForeignChartIndex finds HelmReleases in all namespaces that name a Rollout, by the
+	// OCIRepository of another namespace that has their chart, as "namespace/name".
+	ForeignChartIndex = fieldindex.Everywhere + ChartIndex
+)
 
-// IndexHelmReleases adds that index. It is separate from Index because not every cluster
-// serves HelmReleases.
+// IndexHelmReleases adds these indexes, and RolloutIndex for HelmReleases. It is separate
+// from Index because not every cluster serves HelmReleases.
 func IndexHelmReleases(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &helmv2.HelmRelease{}, RolloutIndex, RolloutsOf); err != nil {
+		return fmt.Errorf("index HelmReleases by Rollout: %w", err)
+	}
 	if err := indexer.IndexField(ctx, &helmv2.HelmRelease{}, ChartIndex, chartOf); err != nil {
 		return fmt.Errorf("index HelmReleases by the source of their chart: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &helmv2.HelmRelease{}, ForeignChartIndex, foreignChartOf); err != nil {
+		return fmt.Errorf("index HelmReleases by a source of another namespace: %w", err)
 	}
 	return nil
 }
@@ -30,6 +43,14 @@ func chartOf(object client.Object) []string {
 		return []string{key.String()}
 	}
 	return nil
+}
+
+func foreignChartOf(object client.Object) []string {
+	source := Target{HelmRelease: object.(*helmv2.HelmRelease)}.ForeignSource()
+	if source == "" || len(RolloutsOf(object)) == 0 {
+		return nil
+	}
+	return []string{source}
 }
 
 // ChartOf returns the OCIRepository of a HelmRelease's chart, and whether it has one.
@@ -45,22 +66,38 @@ func ChartOf(h *helmv2.HelmRelease) (types.NamespacedName, bool) {
 	return key, true
 }
 
-// WithHelmReleases adds the HelmReleases whose chart comes from one of the Rollout's
-// repositories to its targets, in the order of Find. Like Kustomizations, they must be in
-// the namespace of the Rollout. The objects belong to the cache. Do not modify them.
-func WithHelmReleases(ctx context.Context, reader client.Reader, targets []Target) ([]Target, error) {
-	all := targets
+// WithHelmReleases adds HelmReleases in the namespace of the Rollout to its targets, in
+// the order of Find: those with a value of the Rollout, and those whose chart comes from
+// one of its repositories, each once. The objects belong to the cache. Do not modify them.
+func WithHelmReleases(ctx context.Context, reader client.Reader, rollout types.NamespacedName, targets []Target) ([]Target, error) {
+	all, queries := targets, []client.MatchingFields{{RolloutIndex: rollout.Name}}
+	sources := sources{reader: reader, known: map[types.NamespacedName]*sourcev1.OCIRepository{}}
 	for _, t := range targets {
-		if t.Repository == nil {
-			continue
+		if t.Repository != nil {
+			key := client.ObjectKeyFromObject(t.Repository)
+			sources.known[key] = t.Repository
+			queries = append(queries, client.MatchingFields{ChartIndex: key.String()})
 		}
+	}
+	found := map[string]bool{}
+	for _, query := range queries {
 		list := &helmv2.HelmReleaseList{}
-		if err := reader.List(ctx, list, client.InNamespace(t.Repository.Namespace),
-			client.MatchingFields{ChartIndex: client.ObjectKeyFromObject(t.Repository).String()}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := reader.List(ctx, list, client.InNamespace(rollout.Namespace), query, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list HelmReleases: %w", err)
 		}
 		for i := range list.Items {
-			all = append(all, Target{HelmRelease: &list.Items[i], Source: t.Repository})
+			h := &list.Items[i]
+			if found[h.Name] {
+				continue
+			}
+			found[h.Name] = true
+			t := Target{HelmRelease: h, Paths: PathsOf(h, rollout.Name)}
+			source, err := sources.of(ctx, t)
+			if err != nil {
+				return nil, err
+			}
+			t.Source = source
+			all = append(all, t)
 		}
 	}
 	return sorted(all), nil

@@ -39,7 +39,7 @@ func TestHelmReleasesThatConsumeAreTargets(t *testing.T) {
 	reader := indexed(t, consumers()...)
 	found, err := targets.Find(t.Context(), reader, shop)
 	g.Expect(err).NotTo(HaveOccurred())
-	found, err = targets.WithHelmReleases(t.Context(), reader, found)
+	found, err = targets.WithHelmReleases(t.Context(), reader, shop, found)
 	g.Expect(err).NotTo(HaveOccurred())
 	var names []string
 	for _, each := range found {
@@ -54,12 +54,84 @@ func TestHelmReleasesThatConsumeAreTargets(t *testing.T) {
 	}))
 }
 
+func TestHelmReleasesWithValuesAreTargets(t *testing.T) {
+	for name, tt := range map[string]struct {
+		objects []client.Object
+		want    []carrier
+	}{
+		"of its namespace": {
+			objects: []client.Object{
+				web().DrivenBy("shop", "image.tag").DrivenBy("shop", "a..b").DrivenBy("cart", "cart").Obj(),
+				fixture.MakeHelmRelease("cart").FromChart("cart").DrivenBy("cart", "image.tag").Obj(),
+				web().InNamespace("elsewhere").DrivenBy("shop", "image.tag").Obj(),
+			},
+			want: []carrier{{Name: "HelmRelease shop-prod/web", Paths: []string{"a..b", "image.tag"}}},
+		},
+		"one that also consumes is one target": {
+			objects: []client.Object{
+				fixture.MakeRepository("web").DrivenBy("shop").Obj(),
+				fixture.MakeHelmRelease("web").DrivenBy("shop", "image.tag").Obj(),
+			},
+			want: []carrier{{Name: "HelmRelease shop-prod/web", Paths: []string{"image.tag"}, Source: "web"}, {Name: "OCIRepository shop-prod/web"}},
+		},
+		"with the chart of another Rollout": {
+			objects: []client.Object{
+				fixture.MakeRepository("web").DrivenBy("charts").Obj(),
+				fixture.MakeHelmRelease("web").DrivenBy("shop", "image.tag").Obj(),
+			},
+			want: []carrier{{Name: "HelmRelease shop-prod/web", Paths: []string{"image.tag"}, Source: "web"}},
+		},
+		"with a chart of another namespace, or with none": {
+			objects: []client.Object{
+				fixture.MakeRepository("base").InNamespace("platform").Obj(),
+				fixture.MakeHelmRelease("far").From(sourcev1.OCIRepositoryKind, "base").FromNamespace("platform").DrivenBy("shop", "tag").Obj(),
+				fixture.MakeHelmRelease("lost").DrivenBy("shop", "tag").Obj(),
+			},
+			want: []carrier{
+				{Name: "HelmRelease shop-prod/far", Paths: []string{"tag"}, Source: "base"}, {Name: "HelmRelease shop-prod/lost", Paths: []string{"tag"}},
+			},
+		},
+		"unless a substitute names it": {
+			objects: []client.Object{func() client.Object {
+				h := web().Obj()
+				h.Annotations = fixture.MakeKustomization("web").DrivenBy("shop", "VERSION").Obj().Annotations
+				return h
+			}()},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			reader := indexed(t, tt.objects...)
+			all, err := targets.Find(t.Context(), reader, shop)
+			g.Expect(err).NotTo(HaveOccurred())
+			all, err = targets.WithHelmReleases(t.Context(), reader, shop, all)
+			g.Expect(err).NotTo(HaveOccurred())
+			var got []carrier
+			for _, each := range all {
+				c := carrier{Name: each.String(), Paths: each.Paths}
+				if each.Source != nil {
+					c.Source = each.Source.Name
+				}
+				got = append(got, c)
+			}
+			g.Expect(got).To(Equal(tt.want))
+		})
+	}
+}
+
+// carrier contains the fields of a target with values that matter.
+type carrier struct {
+	Name   string
+	Paths  []string
+	Source string
+}
+
 func TestHelmReleasesThatCannotBeReadAreAnError(t *testing.T) {
 	g := NewWithT(t)
 	reader := interceptor.NewClient(indexed(t, consumers()...), interceptor.Funcs{List: failingList[*helmv2.HelmReleaseList](errors.New("broken"))})
 	found, err := targets.Find(t.Context(), reader, shop)
 	g.Expect(err).NotTo(HaveOccurred())
-	found, err = targets.WithHelmReleases(t.Context(), reader, found)
+	found, err = targets.WithHelmReleases(t.Context(), reader, shop, found)
 	g.Expect(err).To(MatchError("list HelmReleases: broken"))
 	g.Expect(found).To(BeNil())
 }

@@ -84,10 +84,9 @@ func (t Target) observeKustomization(rollout *v1alpha1.Rollout, version string) 
 // hindered returns what keeps a Kustomization from any version. The state is empty if
 // nothing does.
 func (t Target) hindered(rollout *v1alpha1.Rollout) (v1alpha1.TargetState, string) {
-	switch named, invalid := rolloutsNamedBy(t.Kustomization), t.invalid(); {
-	case len(named) > mostRollouts:
-		return v1alpha1.TargetConflict, fmt.Sprintf("its annotations name %d Rollouts, and at most %d may write into one Kustomization: "+
-			"divide it into several", len(named), mostRollouts)
+	switch many, invalid := tooMany(t.Kind(), t.Kustomization), t.invalid(); {
+	case many != "":
+		return v1alpha1.TargetConflict, many
 	case len(invalid) > 0:
 		return v1alpha1.TargetConflict, fmt.Sprintf("Flux does not accept %q as the name of a variable: rename the annotation %s%s%s",
 			invalid[0], v1alpha1.SubstituteAnnotationPrefix, invalid[0], v1alpha1.SubstituteAnnotationSuffix)
@@ -103,10 +102,14 @@ func (t Target) hindered(rollout *v1alpha1.Rollout) (v1alpha1.TargetState, strin
 }
 
 // sourceOffers reports whether Flux has pulled the version into a source that the Rollout
-// writes. Until then, the results of the Kustomization are about an earlier version.
+// writes. Until then, the results of the target are about an earlier version.
 func (t Target) sourceOffers(rollout *v1alpha1.Rollout, version string) bool {
-	driven := t.Source != nil && t.Source.Namespace == rollout.Namespace && RolloutOf(t.Source) == rollout.Name
-	return !driven || hasTag(t.Source, version)
+	return !t.sourceIsOf(rollout) || hasTag(t.Source, version)
+}
+
+// sourceIsOf reports whether the Rollout writes the source that the target consumes.
+func (t Target) sourceIsOf(rollout *v1alpha1.Rollout) bool {
+	return t.Source != nil && t.Source.Namespace == rollout.Namespace && RolloutOf(t.Source) == rollout.Name
 }
 
 // attempted reports whether a failure is about applying. It returns false for a pass that
@@ -138,10 +141,7 @@ func (t Target) consumesMissingSource() bool {
 // ForeignSource returns the OCIRepository of another namespace that the target consumes,
 // as "namespace/name". It is empty if there is none.
 func (t Target) ForeignSource() string {
-	if t.Kustomization == nil {
-		return ""
-	}
-	if key, ok := SourceOf(t.Kustomization); ok && key.Namespace != t.Kustomization.Namespace {
+	if key, ok := t.consumes(); ok && key.Namespace != t.Object().GetNamespace() {
 		return key.String()
 	}
 	return ""

@@ -21,28 +21,58 @@ const deployed = "deployed"
 
 // observeHelmRelease uses the last attempt of helm-controller and the newest version of
 // the Helm release. helm-controller writes conditions before the rest of the status:
-// Ready alone may still refer to the chart before.
+// Ready alone may still refer to the chart or the values before.
 func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) (v1alpha1.TargetState, string) {
 	h := t.HelmRelease
 	if state, message := t.helmHindered(rollout); state != "" {
 		return state, message
 	}
+	charted, failed := t.sourceIsOf(rollout), t.tried(rollout) && helmFailed(h)
 	switch {
-	case t.Source == nil || !t.sourceOffers(rollout, version):
+	case !charted && len(t.Paths) == 0, !t.Carries(version), !t.sourceOffers(rollout, version):
 		return v1alpha1.TargetPending, ""
-	case refusesChart(h, version), triedChart(h, t.Source) && helmFailed(h):
+	case charted && refusesChart(h, version), failed && t.handled():
 		return v1alpha1.TargetFailed, apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message
-	case triedChart(h, t.Source) && isReady(h.Status.Conditions) && h.Status.ObservedGeneration == h.Generation && runsWhatItTried(h):
+	case t.tried(rollout) && t.helmIsReady() && t.runsWhatItTried():
 		return v1alpha1.TargetApplied, ""
 	}
 	return v1alpha1.TargetPending, ""
+}
+
+// tried reports whether helm-controller's last attempt was for the HelmRelease's
+// generation. This includes its values, but not its chart: if the Rollout writes the
+// source of the chart, the attempt must also have been with what this source offers now.
+func (t Target) tried(rollout *v1alpha1.Rollout) bool {
+	if t.sourceIsOf(rollout) {
+		return triedChart(t.HelmRelease, t.Source)
+	}
+	return t.HelmRelease.Status.LastAttemptedGeneration == t.HelmRelease.Generation
+}
+
+// helmIsReady reports whether helm-controller is done with the HelmRelease's generation.
+// Of written values, Ready must say so too.
+func (t Target) helmIsReady() bool {
+	h := t.HelmRelease
+	if !isReady(h.Status.Conditions) || h.Status.ObservedGeneration != h.Generation {
+		return false
+	}
+	return len(t.Paths) == 0 || apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).ObservedGeneration == h.Generation
+}
+
+// handled reports whether helm-controller has ended a pass since the values were written.
+// Until then, Ready may be about the generation before. A HelmRelease that only consumes
+// is not written, and the attempt shows its chart.
+func (t Target) handled() bool {
+	return len(t.Paths) == 0 || Handled(t.HelmRelease, t.HelmRelease.Status.LastHandledReconcileAt)
 }
 
 // helmHindered returns what keeps a HelmRelease from any version. The state is empty if
 // nothing does.
 func (t Target) helmHindered(rollout *v1alpha1.Rollout) (v1alpha1.TargetState, string) {
 	h := t.HelmRelease
-	switch {
+	switch problem := t.misannotated(); {
+	case problem != "":
+		return v1alpha1.TargetConflict, problem
 	case installs(h, rollout):
 		return v1alpha1.TargetConflict, "installs this Rollout and waits for it, while the Rollout waits for what it installs: " +
 			"install the Rollout from elsewhere, or set spec.install.disableWait and spec.upgrade.disableWait to true"
@@ -127,11 +157,13 @@ func helmFailed(h *helmv2.HelmRelease) bool {
 }
 
 // runsWhatItTried reports whether the newest version of the Helm release uses the chart
-// of the last attempt. A version that a rollback has deployed has no digest.
-func runsWhatItTried(h *helmv2.HelmRelease) bool {
-	newest := NewestSnapshot(h)
-	return newest != nil && newest.Status == deployed && newest.ChartVersion == h.Status.LastAttemptedRevision &&
-		(newest.OCIDigest == "" || newest.OCIDigest == h.Status.LastAttemptedRevisionDigest)
+// of the last attempt and, if the Rollout writes values, all of its values. A version
+// that a rollback has deployed has no digest of the chart.
+func (t Target) runsWhatItTried() bool {
+	status, newest := t.HelmRelease.Status, NewestSnapshot(t.HelmRelease)
+	return newest != nil && newest.Status == deployed && newest.ChartVersion == status.LastAttemptedRevision &&
+		(newest.OCIDigest == "" || newest.OCIDigest == status.LastAttemptedRevisionDigest) &&
+		(len(t.Paths) == 0 || newest.ConfigDigest == status.LastAttemptedConfigDigest)
 }
 
 // NewestSnapshot returns the newest version of the Helm release, or nil if there is none.

@@ -287,7 +287,7 @@ func TestHelmReasonsThatAreFailuresOfTheVersion(t *testing.T) {
 	}
 }
 
-func TestHelmReleaseIsOnlyRead(t *testing.T) {
+func TestHelmReleaseWithoutValuesIsOnlyRead(t *testing.T) {
 	g := NewWithT(t)
 	release := targets.Target{HelmRelease: fixture.MakeHelmRelease("web").Obj()}
 	g.Expect(release.String()).To(Equal("HelmRelease " + fixture.Namespace + "/web"))

@@ -60,16 +60,10 @@ func (t Target) Owned() []string {
 }
 
 func (t Target) valuesIn(owned *fieldpath.Set) []string {
-	if t.Repository != nil {
-		if t.Repository.Spec.Reference == nil || !owned.Has(tagPath) {
-			return nil
-		}
-		return []string{t.Repository.Spec.Reference.Tag}
-	}
 	var values []string
-	for _, variable := range t.Variables {
-		if value, ok := substitutes(t.Kustomization)[variable]; ok && owned.Has(variablePath(variable)) {
-			values = append(values, value)
+	for _, f := range t.fields() {
+		if f.set && owned.Has(t.pathOf(f)) {
+			values = append(values, f.value)
 		}
 	}
 	return values
@@ -139,7 +133,9 @@ func (t Target) ownedFields() (fields []metav1.ManagedFieldsEntry, changed bool)
 // around them. It includes the reconcile request that each write adds.
 func (t Target) annotated() *fieldpath.Set {
 	switch {
-	case t.HelmRelease != nil, t.Repository != nil && RolloutOf(t.Repository) == "":
+	case t.HelmRelease != nil:
+		return annotatedValues(t.HelmRelease)
+	case t.Repository != nil && RolloutOf(t.Repository) == "":
 		return fieldpath.NewSet()
 	case t.Repository != nil:
 		return fieldpath.NewSet(refPath, tagPath, annotationsPath, requestPath)

@@ -56,16 +56,10 @@ func (t Target) Taken(version string) Taking {
 
 // lost returns the fields that should have the version but do not.
 func (t Target) lost(version string) []fieldpath.Path {
-	if t.Repository != nil {
-		if t.Carries(version) {
-			return nil
-		}
-		return []fieldpath.Path{tagPath}
-	}
 	var lost []fieldpath.Path
-	for _, variable := range t.writable() {
-		if substitutes(t.Kustomization)[variable] != version {
-			lost = append(lost, variablePath(variable))
+	for _, f := range t.fields() {
+		if f.value != version {
+			lost = append(lost, t.pathOf(f))
 		}
 	}
 	return lost

@@ -15,6 +15,7 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
@@ -27,11 +28,15 @@ type Target struct {
 	// Kustomization has substitutes that belong to the Rollout, or consumes a Repository
 	// of the Rollout.
 	Kustomization *kustomizev1.Kustomization
-	// HelmRelease takes its chart from a Repository of the Rollout. It is only read.
+	// HelmRelease has values that belong to the Rollout, or takes its chart from a
+	// Repository of the Rollout.
 	HelmRelease *helmv2.HelmRelease
 	// Variables are the variables of the Kustomization that belong to the Rollout,
 	// sorted. It is empty if the Kustomization only consumes.
 	Variables []string
+	// Paths are the paths of the values of the HelmRelease that belong to the Rollout,
+	// sorted. It is empty if the HelmRelease only consumes.
+	Paths []string
 	// Source is the OCIRepository that the Kustomization or HelmRelease consumes, if any.
 	Source *sourcev1.OCIRepository
 }
@@ -69,38 +74,59 @@ func (t Target) Carries(version string) bool {
 	if t.Repository != nil {
 		return t.Repository.Spec.Reference != nil && t.Repository.Spec.Reference.Tag == version
 	}
-	return !slices.ContainsFunc(t.writable(), func(variable string) bool {
-		return substitutes(t.Kustomization)[variable] != version
-	})
+	return !slices.ContainsFunc(t.fields(), func(f field) bool { return f.value != version })
 }
 
 // Versions returns the values of the fields of the target that belong to the Rollout, no
 // matter who set them. It is empty for a target that only consumes.
 func (t Target) Versions() []string {
 	var versions []string
-	for _, version := range t.values() {
-		if version != "" {
-			versions = append(versions, version)
+	for _, f := range t.fields() {
+		if f.value != "" {
+			versions = append(versions, f.value)
 		}
 	}
 	return versions
 }
 
 // Unset reports whether a field of the target that belongs to the Rollout is empty.
-func (t Target) Unset() bool { return slices.Contains(t.values(), "") }
+func (t Target) Unset() bool {
+	return slices.ContainsFunc(t.fields(), func(f field) bool { return f.value == "" })
+}
 
-func (t Target) values() []string {
+// field is a field of a target that belongs to its Rollout and can be written.
+type field struct {
+	name  string // of the variable, or the path of the value
+	value string // empty if it is not set
+	set   bool
+}
+
+func (t Target) fields() []field {
 	switch {
 	case t.Repository != nil && t.Repository.Spec.Reference != nil:
-		return []string{t.Repository.Spec.Reference.Tag}
+		return []field{{value: t.Repository.Spec.Reference.Tag, set: true}}
 	case t.Repository != nil:
-		return []string{""}
+		return []field{{}}
+	case t.HelmRelease != nil:
+		return t.valueFields()
 	}
-	var values []string
+	var all []field
 	for _, variable := range t.writable() {
-		values = append(values, substitutes(t.Kustomization)[variable])
+		value, set := substitutes(t.Kustomization)[variable]
+		all = append(all, field{name: variable, value: value, set: set})
 	}
-	return values
+	return all
+}
+
+// pathOf returns the path of one of the fields in the object.
+func (t Target) pathOf(f field) fieldpath.Path {
+	switch {
+	case t.Repository != nil:
+		return tagPath
+	case t.HelmRelease != nil:
+		return valuePath(f.name)
+	}
+	return variablePath(f.name)
 }
 
 // writable returns the variables that Flux accepts.
@@ -142,26 +168,41 @@ func VariablesOf(kustomization client.Object, rollout string) []string {
 	return variables
 }
 
-// mostRollouts is how many Rollouts may write into a Kustomization: each change of it
-// wakes all of them, and the annotations may contain thousands of names.
+// mostRollouts is how many Rollouts may write into one object: each change of it wakes all
+// of them, and the annotations may contain thousands of names.
 const mostRollouts = 50
 
-// RolloutsOf returns the names of the Rollouts that write into a Kustomization, sorted.
-// If there are too many, it returns the first ones, and these report the problem.
-func RolloutsOf(kustomization client.Object) []string {
-	named := rolloutsNamedBy(kustomization)
+// RolloutsOf returns the names of the Rollouts that write into a Kustomization or a
+// HelmRelease, sorted. If there are too many, it returns the first ones, and these report
+// the problem.
+func RolloutsOf(o client.Object) []string {
+	named := rolloutsNamedBy(o)
 	return named[:min(len(named), mostRollouts)]
 }
 
-func rolloutsNamedBy(kustomization client.Object) []string {
+func rolloutsNamedBy(o client.Object) []string {
+	writes := VariableOf
+	if _, ok := o.(*helmv2.HelmRelease); ok {
+		writes = PathOf
+	}
 	var rollouts []string
-	for key, name := range kustomization.GetAnnotations() {
-		if _, ok := VariableOf(key); ok && name != "" {
+	for key, name := range o.GetAnnotations() {
+		if _, ok := writes(key); ok && name != "" {
 			rollouts = append(rollouts, name)
 		}
 	}
 	slices.Sort(rollouts)
 	return slices.Compact(rollouts)
+}
+
+// tooMany returns the conflict of an object that names too many Rollouts; empty if it
+// does not.
+func tooMany(kind string, o client.Object) string {
+	named := len(rolloutsNamedBy(o))
+	if named <= mostRollouts {
+		return ""
+	}
+	return fmt.Sprintf("its annotations name %d Rollouts, and at most %d may write into one %s: divide it into several", named, mostRollouts, kind)
 }
 
 // VariableOf returns the variable in the key of a substitute annotation, and whether the

@@ -150,6 +150,7 @@ func TestInvalidTagIsNeverWritten(t *testing.T) {
 	for _, target := range []targets.Target{
 		repository(fixture.MakeRepository("web").Tag("1.0.0")),
 		kustomization(fixture.MakeKustomization("web").DrivenBy("shop", "VERSION")),
+		helmRelease(web().DrivenBy("shop", "image.tag")),
 	} {
 		g := NewWithT(t)
 		const forged = "1.1.0\nprivileged: true"

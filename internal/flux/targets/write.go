@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -22,14 +23,20 @@ import (
 )
 
 // Writable reports whether writing the version would change the target and could take
-// effect. A tag is not written if another field takes precedence over it. A version that
-// is not a valid tag is never written, wherever it came from: in a substitute, it could
-// be any YAML.
+// effect. A tag is not written if another field takes precedence over it, and a value not
+// if it would replace other values. A version that is not a valid tag is never written,
+// wherever it came from: in a substitute, it could be any YAML.
 func (t Target) Writable(version string) bool {
 	if t.Carries(version) || !promotion.IsTag(version) {
 		return false
 	}
-	return t.Repository == nil || outranking(t.Repository) == ""
+	switch {
+	case t.Repository != nil:
+		return outranking(t.Repository) == ""
+	case t.HelmRelease != nil:
+		return t.obstructed() == ""
+	}
+	return true
 }
 
 // Write sets only the fields of the target that belong to the Rollout. It is a merge
@@ -47,7 +54,7 @@ func (t Target) Write(ctx context.Context, c client.Client, version string, at t
 			"resourceVersion": t.Object().GetResourceVersion(),
 			"annotations":     map[string]any{meta.ReconcileRequestAnnotation: at.UTC().Format(time.RFC3339Nano)},
 		},
-		"spec": t.fields(version),
+		"spec": t.patch(version),
 	})
 	if err != nil {
 		return fmt.Errorf("encode patch for %s: %w", t, err)
@@ -70,15 +77,22 @@ func IsRejection(message string) bool {
 }
 
 func (t Target) groupVersion() schema.GroupVersion {
-	if t.Repository != nil {
+	switch {
+	case t.Repository != nil:
 		return sourcev1.GroupVersion
+	case t.HelmRelease != nil:
+		return helmv2.GroupVersion
 	}
 	return kustomizev1.GroupVersion
 }
 
-func (t Target) fields(version string) map[string]any {
-	if t.Repository != nil {
+// patch returns the part of the spec that a write sends.
+func (t Target) patch(version string) map[string]any {
+	switch {
+	case t.Repository != nil:
 		return map[string]any{"ref": map[string]any{"tag": version}}
+	case t.HelmRelease != nil:
+		return map[string]any{"values": t.valuesPatch(version)}
 	}
 	substitute := map[string]any{}
 	for _, variable := range t.writable() {

@@ -55,6 +55,17 @@ func TestExactlyOurFieldsAreSent(t *testing.T) {
 			target: kustomization(fixture.MakeKustomization("web").DrivenBy("shop", "A").DrivenBy("shop", "MY-VAR")),
 			want:   `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"2026-03-02T12:00:00Z"},"resourceVersion":"999"},"spec":{"postBuild":{"substitute":{"A":"1.1.0"}}}}`,
 		},
+		"the values of a HelmRelease, without those of others": {
+			target: helmRelease(web().DrivenBy("shop", "web.image.tag").DrivenBy("shop", "version").DrivenBy("shop", "web.tag").
+				DrivenBy("cart", "cart.tag").Values(`{"web":{"name":"web"},"replicas":3}`)),
+			want: `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"2026-03-02T12:00:00Z"},"resourceVersion":"999"},` +
+				`"spec":{"values":{"version":"1.1.0","web":{"image":{"tag":"1.1.0"},"tag":"1.1.0"}}}}`,
+		},
+		"no value without a path": {
+			target: helmRelease(web().DrivenBy("shop", "tag").DrivenBy("shop", "a..b")),
+			want: `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"2026-03-02T12:00:00Z"},"resourceVersion":"999"},` +
+				`"spec":{"values":{"tag":"1.1.0"}}}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

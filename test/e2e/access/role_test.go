@@ -35,30 +35,30 @@ func TestMain(m *testing.M) { os.Exit(fixture.ExitCode(m.Run())) }
 var unused = map[string]string{
 	"get image.toolkit.fluxcd.io/imagepolicies":     "the contract with clients that bind to the role",
 	"get image.toolkit.fluxcd.io/imagerepositories": "the contract",
-	"get /namespaces":                                       "the contract",
-	"get kuberik.com/clusterrolloutschedules":               "the contract",
-	"get kuberik.com/rolloutschedules":                      "the contract",
-	"update kuberik.com/rollouts":                           "the contract",
-	"get kuberik.com/rollouts/status":                       "the contract",
-	"update kuberik.com/rollouts/status":                    "the contract",
-	"update kuberik.com/healthchecks":                       "the contract",
-	"get kuberik.com/healthchecks/status":                   "the contract",
-	"update kuberik.com/healthchecks/status":                "the contract",
-	"get kuberik.com/rolloutgates":                          "the contract",
-	"get environments.kuberik.com/environments":             "a cache that reads one object by its name",
-	"get environments.kuberik.com/environments/status":      "a client that patches what it has read",
-	"get helm.toolkit.fluxcd.io/helmreleases":               "read past the caches before an end, if there is one",
-	"list helm.toolkit.fluxcd.io/helmreleases":              "those who have helm-controller",
-	"watch helm.toolkit.fluxcd.io/helmreleases":             "the same",
-	"update kustomize.toolkit.fluxcd.io/kustomizations":     "the contract",
-	"update source.toolkit.fluxcd.io/ocirepositories":       "the contract",
-	"patch /events":                                         "an event that is sent again",
+	"get /namespaces":                                      "the contract",
+	"get kuberik.com/clusterrolloutschedules":              "the contract",
+	"get kuberik.com/rolloutschedules":                     "the contract",
+	"update kuberik.com/rollouts":                          "the contract",
+	"get kuberik.com/rollouts/status":                      "the contract",
+	"update kuberik.com/rollouts/status":                   "the contract",
+	"update kuberik.com/healthchecks":                      "the contract",
+	"get kuberik.com/healthchecks/status":                  "the contract",
+	"update kuberik.com/healthchecks/status":               "the contract",
+	"get kuberik.com/rolloutgates":                         "the contract",
+	"get environments.kuberik.com/environments":            "a cache that reads one object by its name",
+	"get environments.kuberik.com/environments/status":     "a client that patches what it has read",
+	"get helm.toolkit.fluxcd.io/helmreleases":              "read past the caches before an end, if there is one",
+	"list apiextensions.k8s.io/customresourcedefinitions":  "those who install helm-controller later",
+	"watch apiextensions.k8s.io/customresourcedefinitions": "the same",
+	"update kustomize.toolkit.fluxcd.io/kustomizations":    "the contract",
+	"update source.toolkit.fluxcd.io/ocirepositories":      "the contract",
+	"patch /events": "an event that is sent again",
 	"update kuberik.com/clusterrolloutschedules/finalizers": "admission that asks it of whoever blocks an owner's deletion",
 	"update kuberik.com/rolloutschedules/finalizers":        "the same",
 }
 
 func TestShippedRolesAllowWhatTheControllerDoesAndLittleElse(t *testing.T) {
-	plane := env.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, env.AsShipped...)
+	plane := env.StartFor(t, controlplane.Options{Flux: true, HelmCRDs: true, ImageScanner: true}, env.AsShipped...)
 	s := env.New(t, plane)
 	useEverything(s)
 
@@ -92,7 +92,7 @@ func TestShippedRolesAllowWhatTheControllerDoesAndLittleElse(t *testing.T) {
 }
 
 // useEverything makes the controller use all its features: promote with a bake and
-// checks, write both kinds of targets and restore one, read a registry with credentials,
+// checks, write all kinds of targets and restore one, read a registry with credentials,
 // create, update and delete gates, answer a request.
 func useEverything(s *env.Env) {
 	objects := s.Flux(s.Plane.Registry.Host())
@@ -138,6 +138,12 @@ func useEverything(s *env.Env) {
 	env.Eventually(s.T, "the target put back", func() (bool, string) {
 		s.Read(repository)
 		return repository.Spec.Reference.Tag == "1.1.0", repository.Spec.Reference.Tag
+	})
+	release := s.PackagedHelmRelease()
+	s.Create(release)
+	env.Eventually(s.T, "the value written", func() (bool, string) {
+		s.Read(release)
+		return strings.Contains(string(release.Spec.Values.Raw), `"tag":"1.1.0"`), string(release.Spec.Values.Raw)
 	})
 }
 
