@@ -13,8 +13,12 @@ import (
 // kinds, overlays often have several.
 var defined = []schema.GroupKind{
 	rolloutKind, gateKind, healthCheckKind, scheduleKind, clusterScheduleKind, coordinationKind, environmentKind,
-	imagePolicyKind, repositoryKind, kustomizationKind,
+	imagePolicyKind, repositoryKind, kustomizationKind, helmReleaseKind,
 }
+
+// isCompared reports whether two definitions of an object are a mistake. Manifests have
+// many HelmReleases that no Rollout writes, often one as a patch of another.
+func isCompared(o *object) bool { return o.groupKind() != helmReleaseKind || len(o.assignments()) > 0 }
 
 // checkDuplicates finds objects that are defined twice, differently. An object without a
 // namespace may be a part of several environments, and is not compared.
@@ -22,7 +26,7 @@ func (r *report) checkDuplicates() {
 	for _, kind := range defined {
 		first := map[string]*object{}
 		for _, o := range r.byKind[kind] {
-			if o.namespace() == "" && kind != clusterScheduleKind || o.isUnknown("metadata", "name") || o.isUnknown("metadata", "namespace") {
+			if o.namespace() == "" && kind != clusterScheduleKind || o.isUnknown("metadata", "name") || o.isUnknown("metadata", "namespace") || !isCompared(o) {
 				continue
 			}
 			other := first[o.key()]

@@ -5,16 +5,17 @@
 //
 // It is pure and works offline. The caller reads the files, or the objects of a cluster.
 //
-//	lint.go       what goes in and what comes out
-//	rules.go      the table of rules
-//	read.go       from a file to documents
-//	value.go      from a document to values, within limits
-//	variables.go  the variables that Flux substitutes
-//	object.go     the fields of one object, and their lines
-//	set.go        all objects, and who is found by a reference
-//	overlay.go    what a kustomization.yaml says about the files next to it
-//	report.go     how a rule reports
-//	github.go     findings as annotations of a pull request
+//	lint.go         what goes in and what comes out
+//	rules.go        the table of rules
+//	read.go         from a file to documents
+//	value.go        from a document to values, within limits
+//	variables.go    the variables that Flux substitutes
+//	object.go       the fields of one object, and their lines
+//	set.go          all objects, and who is found by a reference
+//	assignments.go  the annotations that assign fields to Rollouts
+//	overlay.go      what a kustomization.yaml says about the files next to it
+//	report.go       how a rule reports
+//	github.go       findings as annotations of a pull request
 //
 // Each other file has the rules of one subject.
 package lint

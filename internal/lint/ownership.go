@@ -14,28 +14,23 @@ import (
 
 var tagPath = []string{"spec", "ref", "tag"}
 
-func substitutePath(variable string) []string {
-	return []string{"spec", "postBuild", "substitute", variable}
-}
-
 // written is a field that a Rollout writes.
 type written struct {
 	at
 	rollout string
 }
 
-// fieldsOfRollouts returns the fields that annotations give to Rollouts, whether or not
-// they are set.
+// fieldsOfRollouts returns the fields that annotations assign to Rollouts, whether or not
+// they are set. It leaves out those that the controller would not write.
 func (s *set) fieldsOfRollouts() []written {
 	var all []written
-	for _, o := range s.byKind[repositoryKind] {
-		if rollout := o.annotation(rolloutAnnotation); rollout != "" {
-			all = append(all, written{at{o, tagPath}, rollout})
-		}
-	}
-	for _, o := range s.byKind[kustomizationKind] {
-		for _, a := range substituteAnnotations(o) {
-			all = append(all, written{at{o, substitutePath(a.variable)}, a.rollout})
+	for _, kind := range writtenKinds {
+		for _, o := range s.byKind[kind] {
+			for _, a := range o.assignments() {
+				if a.rollout != "" && a.path != nil && (kind != helmReleaseKind || o.obstacleTo(a.path) == nil) {
+					all = append(all, written{at{o, a.path}, a.rollout})
+				}
+			}
 		}
 	}
 	return all
@@ -49,7 +44,7 @@ func checkOwnership(r *report) {
 			continue
 		}
 		r.find(field.at, fmt.Sprintf("%s sets %s, which Rollout %s writes: Flux would take it back at each interval",
-			o, strings.Join(field.path, "."), field.rollout),
+			o, fieldName(field.path), field.rollout),
 			fmt.Sprintf("remove the field, or name %s in spec.ignore of the Kustomization that applies it (Flux 2.9)", pointer(field.path)))
 	}
 }
@@ -119,6 +114,12 @@ func matches(expression any, text string) bool {
 }
 
 func checkPrecedence(r *report) {
+	r.checkReferences()
+	r.checkTargetPaths()
+}
+
+// checkReferences finds fields of OCIRepositories that Flux prefers to the tag.
+func (r *report) checkReferences() {
 	for _, o := range r.byKind[repositoryKind] {
 		if o.annotation(rolloutAnnotation) == "" {
 			continue

@@ -63,20 +63,17 @@ func (r *report) elsewhere(kind schema.GroupKind, namespace, name string) string
 }
 
 func checkAnnotations(r *report) {
-	for _, o := range r.byKind[repositoryKind] {
-		if _, ok := o.fields("metadata", "annotations")[rolloutAnnotation]; ok {
-			r.checkRolloutName(o, rolloutAnnotation)
-		}
-	}
-	for _, o := range r.byKind[kustomizationKind] {
-		for _, a := range substituteAnnotations(o) {
-			r.checkRolloutName(o, a.key)
+	for _, kind := range writtenKinds {
+		for _, o := range r.byKind[kind] {
+			for _, a := range o.assignments() {
+				r.checkRolloutName(o, a.key)
+			}
 		}
 	}
 }
 
 func (r *report) checkRolloutName(o *object, annotation string) {
-	where := at{o, []string{"metadata", "annotations", annotation}}
+	where := annotationAt(o, annotation)
 	name := o.annotation(annotation)
 	switch {
 	case name == "":

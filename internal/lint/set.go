@@ -26,6 +26,7 @@ var (
 	imagePolicyKind     = schema.GroupKind{Group: "image.toolkit.fluxcd.io", Kind: "ImagePolicy"}
 	repositoryKind      = schema.GroupKind{Group: "source.toolkit.fluxcd.io", Kind: "OCIRepository"}
 	kustomizationKind   = schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}
+	helmReleaseKind     = schema.GroupKind{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease"}
 	environmentKind     = schema.GroupKind{Group: "environments.kuberik.com", Kind: "Environment"}
 	namespaceKind       = schema.GroupKind{Kind: "Namespace"}
 	deploymentKind      = schema.GroupKind{Group: "apps", Kind: "Deployment"}
@@ -61,7 +62,7 @@ type set struct {
 	// unnamed have a name that is not known.
 	unnamed map[schema.GroupKind][]*object
 	// writtenBy has the objects whose annotations name a Rollout, by the Rollout's name.
-	// consumersOf has the Kustomizations of an OCIRepository, by its name.
+	// consumersOf has the Kustomizations and HelmReleases of an OCIRepository, by its name.
 	writtenBy, consumersOf map[string][]*object
 	// variables are those in the text of a file, by the file's name.
 	variables map[string]map[string]bool

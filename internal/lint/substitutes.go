@@ -4,9 +4,7 @@ package lint
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -14,22 +12,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-const rolloutAnnotation = v1alpha1.RolloutAnnotation
-
-// substituteAnnotation is an annotation that gives a variable of a Kustomization to a
-// Rollout.
-type substituteAnnotation struct{ key, variable, rollout string }
-
-// substituteAnnotations returns those that the controller reads, sorted.
-func substituteAnnotations(o *object) []substituteAnnotation {
-	annotations := o.fields("metadata", "annotations")
-	var all []substituteAnnotation
-	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		if variable, ok := variableOf(key); ok {
-			all = append(all, substituteAnnotation{key: key, variable: variable, rollout: o.annotation(key)})
-		}
-	}
-	return all
+func substitutePath(variable string) []string {
+	return []string{"spec", "postBuild", "substitute", variable}
 }
 
 // variableOf returns the variable in the key of a substitute annotation, and whether the
@@ -44,11 +28,16 @@ func variableOf(key string) (string, bool) {
 // for any other name.
 var validVariable = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
 
-func checkVariableNames(r *report) {
+func checkNamesAndPaths(r *report) {
+	r.checkVariableNames()
+	r.checkPathsOfValues()
+}
+
+func (r *report) checkVariableNames() {
 	for _, o := range r.byKind[kustomizationKind] {
-		for _, key := range slices.Sorted(maps.Keys(o.fields("metadata", "annotations"))) {
+		for _, key := range o.annotationKeys() {
 			if strings.HasPrefix(key, v1alpha1.SubstituteAnnotationPrefix) {
-				r.checkVariableName(at{o, []string{"metadata", "annotations", key}}, key)
+				r.checkVariableName(annotationAt(o, key), key)
 			}
 		}
 	}
@@ -58,7 +47,7 @@ func (r *report) checkVariableName(where at, key string) {
 	switch variable, ok := variableOf(key); {
 	case !ok:
 		r.find(where, fmt.Sprintf("the annotation %s names no variable, and has no effect", key),
-			"write "+v1alpha1.SubstituteAnnotationPrefix+"VARIABLE"+v1alpha1.SubstituteAnnotationSuffix+", with a name without dots")
+			"write "+substituteForm+", with a name without dots")
 	case !validVariable.MatchString(variable):
 		r.find(where, fmt.Sprintf("Flux does not accept %q as the name of a variable", variable),
 			"use letters, digits and underscores, and do not begin with a digit")
@@ -69,8 +58,8 @@ func (r *report) checkVariableName(where at, key string) {
 // Kustomizations. Files that are not there, such as those of an artifact, say nothing.
 func checkVariableUse(r *report) {
 	for _, o := range r.byKind[kustomizationKind] {
-		annotations := substituteAnnotations(o)
-		if len(annotations) == 0 {
+		variables := o.assignments()
+		if len(variables) == 0 {
 			continue
 		}
 		files, reason := r.appliedFiles(o)
@@ -78,22 +67,23 @@ func checkVariableUse(r *report) {
 			r.skip(at{o, []string{"spec", "path"}}, reason)
 			continue
 		}
-		r.checkUses(o, annotations, files)
+		r.checkUses(o, variables, files)
 	}
 }
 
-func (r *report) checkUses(k *object, annotations []substituteAnnotation, files map[string]bool) {
+func (r *report) checkUses(k *object, variables []assignment, files map[string]bool) {
 	uses := r.usesBelow(files)
-	for _, a := range annotations {
-		if !r.usedIn(files, a.variable) {
-			r.find(at{k, []string{"metadata", "annotations", a.key}},
-				fmt.Sprintf("no manifest below %s uses ${%s}", k.text("spec", "path"), a.variable),
-				fmt.Sprintf("write ${%s:=1.0.0} where the version belongs, or remove the annotation", a.variable))
+	for _, a := range variables {
+		variable := a.variable()
+		if !r.usedIn(files, variable) {
+			r.find(annotationAt(k, a.key),
+				fmt.Sprintf("no manifest below %s uses ${%s}", k.text("spec", "path"), variable),
+				fmt.Sprintf("write ${%s:=1.0.0} where the version belongs, or remove the annotation", variable))
 		}
-		if k.has("spec", "postBuild", "substitute", a.variable) {
+		if k.has(a.path...) {
 			continue // Git has a first value
 		}
-		for _, each := range uses[a.variable] {
+		for _, each := range uses[variable] {
 			r.checkDefault(k, a, each)
 		}
 	}
@@ -143,17 +133,20 @@ func (r *report) usesBelow(files map[string]bool) map[string][]placedUse {
 	return all
 }
 
+// variable returns the variable that an annotation of a Kustomization assigns.
+func (a assignment) variable() string { return a.path[len(a.path)-1] }
+
 // checkDefault finds a use of a variable that has no value before the first promotion.
-func (r *report) checkDefault(k *object, a substituteAnnotation, u placedUse) {
+func (r *report) checkDefault(k *object, a assignment, u placedUse) {
 	switch {
 	case !u.hasDefault && len(k.items("spec", "postBuild", "substituteFrom")) > 0:
-		r.skip(u.at, fmt.Sprintf("${%s} may have a value from spec.postBuild.substituteFrom of %s", a.variable, k))
+		r.skip(u.at, fmt.Sprintf("${%s} may have a value from spec.postBuild.substituteFrom of %s", a.variable(), k))
 	case !u.hasDefault:
-		r.find(u.at, fmt.Sprintf("${%s} has no value until Rollout %s has promoted a release", a.variable, a.rollout),
-			fmt.Sprintf("write a default: ${%s:=1.0.0}", a.variable))
+		r.find(u.at, fmt.Sprintf("${%s} has no value until Rollout %s has promoted a release", a.variable(), a.rollout),
+			fmt.Sprintf("write a default: ${%s:=1.0.0}", a.variable()))
 	case !substitutes(k):
 		r.find(u.at, fmt.Sprintf("the default of ${%s} has no effect before the first promotion: %s has no other variable, "+
-			"so that Flux substitutes nothing", a.variable, k),
+			"so that Flux substitutes nothing", a.variable(), k),
 			"set another variable in spec.postBuild.substitute, or spec.postBuild.substituteStrategy: Always (Flux 2.9)")
 	}
 }

@@ -5,33 +5,48 @@ package lint
 import (
 	"fmt"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // targetsOf are the Flux objects that a Rollout writes, or that apply what it writes.
 type targetsOf struct {
 	repositories   []*object
 	kustomizations []*object
+	helmReleases   []*object
 }
 
-func (t targetsOf) none() bool { return len(t.repositories)+len(t.kustomizations) == 0 }
+func (t targetsOf) none() bool {
+	return len(t.repositories)+len(t.kustomizations)+len(t.helmReleases) == 0
+}
+
+// add adds a target, once.
+func (t *targetsOf) add(o *object) {
+	all := &t.repositories
+	switch o.groupKind() {
+	case kustomizationKind:
+		all = &t.kustomizations
+	case helmReleaseKind:
+		all = &t.helmReleases
+	}
+	if !slices.Contains(*all, o) {
+		*all = append(*all, o)
+	}
+}
 
 // targets returns the targets of a Rollout, as the controller finds them.
 func (s *set) targets(rollout *object) targetsOf {
 	var t targetsOf
 	near := func(o *object) bool { return sameNamespace(o.namespace(), rollout.namespace()) != no }
 	for _, o := range s.writtenBy[rollout.name()] {
-		switch {
-		case !near(o):
-		case o.groupKind() == repositoryKind:
-			t.repositories = append(t.repositories, o)
-		default:
-			t.kustomizations = append(t.kustomizations, o)
+		if near(o) {
+			t.add(o)
 		}
 	}
 	for _, repository := range t.repositories {
 		for _, o := range s.consumersOf[repository.name()] {
-			if near(o) && o.consumesFrom(repository.namespace()) && !slices.Contains(t.kustomizations, o) {
-				t.kustomizations = append(t.kustomizations, o)
+			if near(o) && o.consumesFrom(repository.namespace()) {
+				t.add(o)
 			}
 		}
 	}
@@ -40,30 +55,34 @@ func (s *set) targets(rollout *object) targetsOf {
 
 // indexTargets finds who writes what, and who consumes it.
 func (s *set) indexTargets() {
-	for _, o := range s.byKind[repositoryKind] {
-		if rollout := o.annotation(rolloutAnnotation); rollout != "" {
-			s.writtenBy[rollout] = append(s.writtenBy[rollout], o)
-		}
-	}
-	for _, o := range s.byKind[kustomizationKind] {
-		var rollouts []string
-		for _, a := range substituteAnnotations(o) {
-			rollouts = append(rollouts, a.rollout)
-		}
-		slices.Sort(rollouts)
-		for _, rollout := range slices.Compact(rollouts) {
-			s.writtenBy[rollout] = append(s.writtenBy[rollout], o)
-		}
-		if o.text("spec", "sourceRef", "kind") == repositoryKind.Kind {
-			source := o.text("spec", "sourceRef", "name")
-			s.consumersOf[source] = append(s.consumersOf[source], o)
+	for _, kind := range writtenKinds {
+		for _, o := range s.byKind[kind] {
+			for _, rollout := range rolloutsOf(o) {
+				s.writtenBy[rollout] = append(s.writtenBy[rollout], o)
+			}
+			if source := o.sourcePath(); source != nil && o.text(child(source, "kind")...) == repositoryKind.Kind {
+				name := o.text(child(source, "name")...)
+				s.consumersOf[name] = append(s.consumersOf[name], o)
+			}
 		}
 	}
 }
 
-// consumesFrom reports whether the source of a Kustomization is in a namespace.
+// sourcePath returns the field of a Kustomization or HelmRelease that refers to its
+// source. It is nil for others.
+func (o *object) sourcePath() []string {
+	switch o.groupKind() {
+	case kustomizationKind:
+		return []string{"spec", "sourceRef"}
+	case helmReleaseKind:
+		return []string{"spec", "chartRef"}
+	}
+	return nil
+}
+
+// consumesFrom reports whether the source of an object is in a namespace.
 func (o *object) consumesFrom(namespace string) bool {
-	from := o.text("spec", "sourceRef", "namespace")
+	from := o.text(child(o.sourcePath(), "namespace")...)
 	if from == "" {
 		from = o.namespace()
 	}
@@ -74,28 +93,37 @@ func checkTargets(r *report) {
 	for _, o := range r.byKind[rolloutKind] {
 		switch {
 		case !r.targets(o).none():
-		case r.hasExternal(repositoryKind, o.namespace()) || r.hasExternal(kustomizationKind, o.namespace()):
+		case r.mayBeElsewhere(o):
 			r.skip(at{object: o}, "its targets may be elsewhere")
 		case r.mayHaveTargets(o):
 			r.skip(at{object: o}, unknownName)
 		default:
 			r.find(at{object: o}, fmt.Sprintf("%s has no target: it writes its version nowhere", o),
-				fmt.Sprintf("annotate an OCIRepository in its namespace with %s: %s, or a Kustomization with rollout.kuberik.com/substitute.VARIABLE.from: %s",
-					rolloutAnnotation, o.name(), o.name()))
+				fmt.Sprintf("annotate an OCIRepository in its namespace with %[1]s: %[4]s, a Kustomization with %[2]s: %[4]s, or a HelmRelease with %[3]s: %[4]s",
+					rolloutAnnotation, substituteForm, valuesForm, o.name()))
 		}
 	}
+}
+
+// mayBeElsewhere reports whether objects that exist elsewhere could be targets.
+func (s *set) mayBeElsewhere(rollout *object) bool {
+	return slices.ContainsFunc(writtenKinds, func(kind schema.GroupKind) bool { return s.hasExternal(kind, rollout.namespace()) })
 }
 
 // mayHaveTargets reports whether names that are not known could be those of targets.
 func (s *set) mayHaveTargets(rollout *object) bool {
 	unknown := func(o *object) bool { return o.isUnknown("metadata", "annotations") }
-	return rollout.isUnknown("metadata", "name") ||
-		slices.ContainsFunc(s.in(repositoryKind, rollout.namespace()), unknown) ||
-		slices.ContainsFunc(s.in(kustomizationKind, rollout.namespace()), unknown)
+	return rollout.isUnknown("metadata", "name") || slices.ContainsFunc(writtenKinds, func(kind schema.GroupKind) bool {
+		return slices.ContainsFunc(s.in(kind, rollout.namespace()), unknown)
+	})
 }
 
-// waits reports whether a Kustomization waits until what it applies is ready.
+// waits reports whether a Kustomization or HelmRelease waits until what it applies is
+// ready. Helm does, unless it is told not to.
 func (o *object) waits() bool {
+	if o.groupKind() == helmReleaseKind {
+		return !o.isTrue("spec", "install", "disableWait") || !o.isTrue("spec", "upgrade", "disableWait")
+	}
 	return o.isTrue("spec", "wait") || len(o.items("spec", "healthChecks")) > 0
 }
 
@@ -137,10 +165,11 @@ func checkDeployTimeout(r *report) {
 		if o.has("spec", "deployTimeout") {
 			continue
 		}
-		for _, k := range r.targets(o).kustomizations {
-			if k.waits() {
-				r.find(at{o, []string{"spec"}}, fmt.Sprintf("spec.deployTimeout is not set, and %s waits: a release that never becomes healthy would never fail", k),
-					"set spec.deployTimeout to more than spec.timeout of the Kustomization")
+		targets := r.targets(o)
+		for _, target := range slices.Concat(targets.kustomizations, targets.helmReleases) {
+			if target.waits() {
+				r.find(at{o, []string{"spec"}}, fmt.Sprintf("spec.deployTimeout is not set, and %s waits: a release that never becomes healthy would never fail", target),
+					"set spec.deployTimeout to more than spec.timeout of the "+target.kind())
 				break
 			}
 		}
