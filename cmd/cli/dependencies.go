@@ -38,13 +38,25 @@ func dependenciesOf(ctx context.Context, v view) ([]client.Object, error) {
 		d.all = append(d.all, schedule.Object)
 	}
 	for _, target := range v.Found {
-		d.all = append(d.all, target.Object())
+		d.all = append(d.all, reported(target))
 		d.source(ctx, target)
 	}
 	d.images(ctx, v)
 	d.environments(ctx, v)
 	d.namespaces(ctx)
 	return d.all, d.err
+}
+
+// reported returns the object of a target. Of the values of a HelmRelease, which may
+// contain passwords, it has only those that Rollouts write.
+func reported(target targets.Target) client.Object {
+	if target.HelmRelease == nil {
+		return target.Object()
+	}
+	release := target.HelmRelease.DeepCopy()
+	targets.KeepWrittenValues(release)
+	delete(release.Annotations, corev1.LastAppliedConfigAnnotation)
+	return release
 }
 
 // dependencies collects objects that others refer to.
