@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -60,6 +61,17 @@ func TestSampleOfAChartBakesOnceHelmIsDone(t *testing.T) {
 	s.helmDeploys("shop-search")
 	s.rest("shop-search")
 	s.Expect(s.history("shop-search")[0].State).To(Equal(v1alpha1.BakeInProgress))
+}
+
+func TestSampleOfAHelmReleaseHasTheVersionInItsValues(t *testing.T) {
+	s := openAlone(t)
+	s.applySamples(t, "helm")
+	s.ChangeStatus(fixture.MakePolicy("shop-catalog").Obj(), func(o client.Object) { setLatest(o, "1.0.0") })
+	s.deploy("shop-catalog")
+	release := &helmv2.HelmRelease{}
+	s.Expect(s.Get(s.Ctx, s.Key("shop-catalog"), release)).To(Succeed())
+	s.Expect(release.Spec.Values.Raw).To(MatchJSON(`{"image": {"repository": "registry.example.com/shop/catalog", "tag": "1.0.0"}, "replicaCount": 2}`))
+	s.Expect(s.history("shop-catalog")[0].State).To(Equal(v1alpha1.BakeDeploying), "Helm has not deployed it")
 }
 
 // The sample of a running application does not change that application.
