@@ -7,7 +7,8 @@
 // The tests share the control plane. Each has a namespace and a repository of its own.
 // The pods of a broken version are broken in all tests: 1.2.0 and 1.3.0 belong to the
 // tests that use breakVersion of bad_test.go, 3.0.0 to that of unapplied_test.go, 4.1.0
-// to 4.3.0 to those of helm_test.go, 5.1.0 to that of environments_test.go.
+// to 4.3.0 to those of helm_test.go, 4.5.0 to that of values_test.go, 5.1.0 to that of
+// environments_test.go.
 package e2e
 
 import (
