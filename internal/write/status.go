@@ -5,6 +5,7 @@ package write
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -36,6 +37,8 @@ func differing(before, after reflect.Value) map[string]any {
 		was, is := before.Field(i), after.Field(i)
 		name, _, _ := strings.Cut(after.Type().Field(i).Tag.Get("json"), ",")
 		switch {
+		case name == "": // inline
+			maps.Copy(changed, differing(was, is))
 		case equality.Semantic.DeepEqual(was.Interface(), is.Interface()):
 		case is.IsZero() || is.Kind() == reflect.Slice && is.Len() == 0:
 			changed[name] = nil

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
@@ -83,4 +84,17 @@ func TestStatusPatchReplacesTimesAsAWhole(t *testing.T) {
 	body, err := patch.Data(nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(body).To(MatchJSON(`{"metadata":{"resourceVersion":"7"},"status":{"phase":null,"startTime":"2026-03-02T13:00:00Z"}}`))
+}
+
+func TestStatusPatchContainsInlineFieldsAsTheAPIDoes(t *testing.T) {
+	g := NewWithT(t)
+	before := v1alpha1.HealthCheckStatus{Status: v1alpha1.HealthStatusPending}
+	before.Problem, before.Query = "no Service", "up"
+	after := *before.DeepCopy()
+	after.Problem, after.ObservedGeneration = "", 2
+	patch, err := write.StatusPatch("7", before, after)
+	g.Expect(err).NotTo(HaveOccurred())
+	body, err := patch.Data(nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(body)).To(MatchJSON(`{"metadata": {"resourceVersion": "7"}, "status": {"problem": null, "observedGeneration": 2}}`))
 }
