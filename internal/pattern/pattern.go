@@ -35,6 +35,21 @@ func Compile(expression string) (*regexp.Regexp, error) {
 	return regexp.Compile(expression) //nolint:wrapcheck // it says what it is about
 }
 
+// Size estimates how many instructions an expression has after it is compiled. It returns
+// false if the expression needs too much memory for Compile. An expression that cannot be
+// parsed has none.
+func Size(expression string) (int, bool) {
+	if len(expression) > Longest {
+		return 0, false
+	}
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return 0, true
+	}
+	n := instructions(parsed)
+	return n, n <= largest
+}
+
 // instructions estimates how many instructions a compiled expression has. It counts up to
 // one more than the maximum.
 func instructions(re *syntax.Regexp) int {

@@ -42,3 +42,12 @@ func TestCompile(t *testing.T) {
 		})
 	}
 }
+
+func TestSize(t *testing.T) {
+	for expression, want := range map[string]int{"abc": 3, "a{1000}": 1000, "(": 0, strings.Repeat("a{1000}", 11): -1, strings.Repeat("a", 1025): -1} {
+		size, ok := pattern.Size(expression)
+		if ok != (want >= 0) || ok && size != want {
+			t.Errorf("%.20s: %d %t, want %d", expression, size, ok, want)
+		}
+	}
+}
