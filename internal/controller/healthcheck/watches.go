@@ -26,6 +26,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/fair"
 	"github.com/fluxrollouts/rollout-controller/internal/health/changes"
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
+	"github.com/fluxrollouts/rollout-controller/internal/health/live"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -56,7 +57,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	if err != nil {
 		return fmt.Errorf("create a client for metadata: %w", err)
 	}
-	live, err := kustomization.NewLive(mgr.GetConfig(), mgr.GetHTTPClient())
+	inventory, err := live.NewObjects(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("create a client for inventories: %w", err)
 	}
@@ -64,7 +65,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	watches := &changes.Watches{Client: objects, Changed: inventories.changed, Lost: inventories.lost, Now: r.Now}
 	inventories.watches = watches
 	r.checker = &kustomization.Checker{
-		Objects: live, Mapper: mgr.GetRESTMapper(), Now: r.Now, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs,
+		Objects: inventory, Mapper: mgr.GetRESTMapper(), Now: r.Now, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs,
 	}
 	r.watches, r.wake = watches, inventories.wake
 	r.retries = newRetries(opts.MaxRetryDelay)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/health/live"
 	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
@@ -37,9 +38,8 @@ type Checker struct {
 	// NoCrossNamespaceRefs refuses Kustomizations of other namespaces.
 	NoCrossNamespaceRefs bool
 
-	served  served
-	unknown sync.Mutex // locked while a kind is asked for that may not be served
-	large   sync.Mutex // locked while a large object is decoded
+	kinds live.Kinds
+	large sync.Mutex // locked while a large object is decoded
 }
 
 // Objects reads objects of any kind, as JSON: only little of each is needed.
@@ -142,7 +142,7 @@ func evaluate(k *kustomizev1.Kustomization, objects *reading, healthy bool) heal
 	default:
 		result = judge(append([]observation{source}, objects.seen...))
 	}
-	result.Kinds, result.Err = objects.kinds, objects.err
+	result.Kinds, result.Err = objects.watch, objects.err
 	result.Basis = Basis(k, result.Status == v1alpha1.HealthStatusHealthy)
 	return result
 }

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/health/live"
 )
 
 // listFrom is the number of objects of a kind and namespace from which one list is
@@ -44,14 +46,14 @@ type reading struct {
 
 	owner types.NamespacedName
 	seen  []observation
-	kinds []schema.GroupVersionResource
+	watch []schema.GroupVersionResource
 	err   error
 }
 
 // read looks at every object of a group. It skips objects that do not exist, and kinds
 // that are no longer served: their objects do not exist any more either.
 func (r *reading) read(ctx context.Context, g group) {
-	mapping, err := r.mapping(ctx, g.kind)
+	mapping, err := r.kinds.Mapping(ctx, r.Mapper, g.kind, r.Now())
 	if meta.IsNoMatchError(err) {
 		return
 	}
@@ -70,8 +72,8 @@ func (r *reading) read(ctx context.Context, g group) {
 			r.seen = append(r.seen, found[name])
 		}
 	}
-	if isWorthWatching(len(found), err) && !slices.Contains(r.kinds, mapping.Resource) {
-		r.kinds = append(r.kinds, mapping.Resource)
+	if isWorthWatching(len(found), err) && !slices.Contains(r.watch, mapping.Resource) {
+		r.watch = append(r.watch, mapping.Resource)
 	}
 }
 
@@ -80,27 +82,6 @@ func (r *reading) read(ctx context.Context, g group) {
 // object, the status of the Kustomization changes. A single failed read ends no watch.
 func isWorthWatching(found int, err error) bool {
 	return found > 0 || (err != nil && !apierrors.IsForbidden(err))
-}
-
-// mapping prefers the version of the inventory. That version may have been retired since
-// the object was applied.
-func (r *reading) mapping(ctx context.Context, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
-	if ctx.Err() != nil { // a mapper does not check ctx
-		return nil, ctx.Err()
-	}
-	if !r.served.knows(kind.GroupKind()) { // a mapper would read all served kinds, which takes much memory
-		r.unknown.Lock()
-		defer r.unknown.Unlock()
-	}
-	if err := r.served.ask(kind.GroupKind(), r.Now()); err != nil {
-		return nil, err
-	}
-	mapping, err := r.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if meta.IsNoMatchError(err) {
-		mapping, err = r.Mapper.RESTMapping(kind.GroupKind())
-	}
-	r.served.answered(kind.GroupKind(), err, r.Now())
-	return mapping, err
 }
 
 // objects finds a group's objects by name. At the first error it returns what it has,
@@ -177,7 +158,7 @@ func readFailure(resource schema.GroupResource, err error) string {
 		return fmt.Sprintf("this controller may not read it; let its role get, list and watch %s", resource)
 	case errors.Is(err, errUndecodable):
 		return errUndecodable.Error()
-	case errors.Is(err, errManyKinds):
+	case errors.Is(err, live.ErrManyKinds):
 		return "too many kinds were asked for that the API server does not serve; trying again"
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
 		return "the API server did not answer in time"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kustomization_test
+package live_test
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
+	"github.com/fluxrollouts/rollout-controller/internal/health/live"
 )
 
 func mappingOf(group, resource, kind string, scope apimeta.RESTScope) *apimeta.RESTMapping {
@@ -32,7 +32,7 @@ var (
 )
 
 // serve answers as an API server does, and records the requests.
-func serve(t *testing.T, answer http.HandlerFunc) (live *kustomization.Live, asked *[]string) {
+func serve(t *testing.T, answer http.HandlerFunc) (objects *live.Objects, asked *[]string) {
 	t.Helper()
 	asked = &[]string{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,15 +41,15 @@ func serve(t *testing.T, answer http.HandlerFunc) (live *kustomization.Live, ask
 		answer(w, r)
 	}))
 	t.Cleanup(server.Close)
-	live, err := kustomization.NewLive(&rest.Config{Host: server.URL}, server.Client())
+	objects, err := live.NewObjects(&rest.Config{Host: server.URL}, server.Client())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return live, asked
+	return objects, asked
 }
 
 func TestObjectsAreAskedForWhereTheyAre(t *testing.T) {
-	live, asked := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"kind":"Any"}`) })
+	objects, asked := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"kind":"Any"}`) })
 	for _, tt := range []struct {
 		kind *apimeta.RESTMapping
 		key  types.NamespacedName
@@ -58,12 +58,12 @@ func TestObjectsAreAskedForWhereTheyAre(t *testing.T) {
 		{pods, types.NamespacedName{Namespace: "shop", Name: "web"}},
 		{nodes, types.NamespacedName{Name: "one"}},
 	} {
-		got, err := live.Get(t.Context(), tt.kind, tt.key)
+		got, err := objects.Get(t.Context(), tt.kind, tt.key)
 		if err != nil || string(got) != `{"kind":"Any"}` {
 			t.Errorf("%s: %s, %v", tt.key, got, err)
 		}
 	}
-	if _, err := live.Get(t.Context(), jobs, types.NamespacedName{Name: "load"}); !apierrors.IsNotFound(err) {
+	if _, err := objects.Get(t.Context(), jobs, types.NamespacedName{Name: "load"}); !apierrors.IsNotFound(err) {
 		t.Errorf("an object without the namespace that it must have: %v", err)
 	}
 	want := []string{"/apis/batch/v1/namespaces/shop/jobs/load", "/api/v1/namespaces/shop/pods/web", "/api/v1/nodes/one"}
@@ -73,14 +73,14 @@ func TestObjectsAreAskedForWhereTheyAre(t *testing.T) {
 }
 
 func TestRefusalOfTheAPIServerIsItsError(t *testing.T) {
-	live, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	objects, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
 	})
-	if _, err := live.Get(t.Context(), jobs, types.NamespacedName{Namespace: "shop", Name: "load"}); !apierrors.IsForbidden(err) {
+	if _, err := objects.Get(t.Context(), jobs, types.NamespacedName{Namespace: "shop", Name: "load"}); !apierrors.IsForbidden(err) {
 		t.Errorf("get: %v", err)
 	}
-	if err := live.Each(t.Context(), jobs, "shop", nil, nil); !apierrors.IsForbidden(err) {
+	if err := objects.Each(t.Context(), jobs, "shop", nil, nil); !apierrors.IsForbidden(err) {
 		t.Errorf("list: %v", err)
 	}
 }
@@ -91,11 +91,11 @@ func TestListIsReadToItsEnd(t *testing.T) {
 		"more": `{"items":[{"metadata":{"name":"c"}}],"metadata":{"resourceVersion":"7","continue":"none"}}`,
 		"none": `{"kind":"JobList","metadata":{},"items":[]}`,
 	}
-	live, asked := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	objects, asked := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, pages[r.URL.Query().Get("continue")])
 	})
 	var names []string
-	err := live.Each(t.Context(), jobs, "shop", labels.Set{"app": "shop"}, func(raw json.RawMessage) error {
+	err := objects.Each(t.Context(), jobs, "shop", labels.Set{"app": "shop"}, func(raw json.RawMessage) error {
 		names = append(names, string(raw))
 		return nil
 	})
@@ -108,8 +108,8 @@ func TestListIsReadToItsEnd(t *testing.T) {
 }
 
 func TestListThatBreaksOffIsAnError(t *testing.T) {
-	live, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"items":[{}`) })
-	if err := live.Each(t.Context(), jobs, "shop", nil, func(json.RawMessage) error { return nil }); err == nil {
+	objects, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"items":[{}`) })
+	if err := objects.Each(t.Context(), jobs, "shop", nil, func(json.RawMessage) error { return nil }); err == nil {
 		t.Error("it is taken for a list")
 	}
 }

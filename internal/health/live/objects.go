@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kustomization
+// Package live reads objects of any kind from the API server and not from a cache: health
+// counts for a release only if it was observed after that release was applied.
+package live
 
 import (
 	"context"
@@ -20,32 +22,32 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/jsonlist"
 )
 
-// perPage is how many objects one list request asks for.
+// perPage is how many objects one list request asks for, unless the caller says it.
 const perPage = 500
 
 // longestObject is how many bytes of JSON are read of an object. The API server stores
 // less.
 const longestObject = 8 << 20
 
-// Live reads from the API server. Objects may be large, and lists contain many: only one
+// Objects reads objects as JSON. Objects may be large, and lists contain many: only one
 // object at a time is in memory.
-type Live struct{ api rest.Interface }
+type Objects struct{ api rest.Interface }
 
-// NewLive returns a Live that uses the given client.
-func NewLive(config *rest.Config, client *http.Client) (*Live, error) {
+// NewObjects returns Objects that use the given client.
+func NewObjects(config *rest.Config, client *http.Client) (*Objects, error) {
 	api, err := rest.UnversionedRESTClientForConfigAndClient(dynamic.ConfigFor(config), client)
 	if err != nil {
 		return nil, fmt.Errorf("create a client for objects of any kind: %w", err)
 	}
-	return &Live{api}, nil
+	return &Objects{api}, nil
 }
 
 // Get returns an object. If it does not exist, the error is NotFound.
-func (l *Live) Get(ctx context.Context, kind *meta.RESTMapping, key types.NamespacedName) (json.RawMessage, error) {
+func (o *Objects) Get(ctx context.Context, kind *meta.RESTMapping, key types.NamespacedName) (json.RawMessage, error) {
 	if isNamespaced(kind) && key.Namespace == "" {
 		return nil, apierrors.NewNotFound(kind.Resource.GroupResource(), key.Name) // this path could list objects
 	}
-	body, err := l.request(kind, key.Namespace).Name(key.Name).Stream(ctx)
+	body, err := o.request(kind, key.Namespace).Name(key.Name).Stream(ctx)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // callers ask what error it is
 	}
@@ -59,10 +61,19 @@ func (l *Live) Get(ctx context.Context, kind *meta.RESTMapping, key types.Namesp
 
 // Each calls do for each object of a kind and namespace that has the labels. The argument
 // of do is valid until do returns.
-func (l *Live) Each(ctx context.Context, kind *meta.RESTMapping, namespace string, having labels.Set, do func(json.RawMessage) error) error {
+func (o *Objects) Each(ctx context.Context, kind *meta.RESTMapping, namespace string, having labels.Set, do func(json.RawMessage) error) error {
+	return o.Select(ctx, kind, namespace, labels.SelectorFromSet(having), perPage, do)
+}
+
+// Select calls do for each object of a kind and namespace that a selector selects. It asks
+// for a page of objects at a time, and for no more pages after an error of do, which it
+// returns. The argument of do is valid until do returns.
+func (o *Objects) Select(ctx context.Context, kind *meta.RESTMapping, namespace string, selector labels.Selector, page int64,
+	do func(json.RawMessage) error,
+) error {
 	for next := ""; ; {
-		options := &metav1.ListOptions{LabelSelector: having.String(), Limit: perPage, Continue: next}
-		body, err := l.request(kind, namespace).VersionedParams(options, metav1.ParameterCodec).Stream(ctx)
+		options := &metav1.ListOptions{LabelSelector: selector.String(), Limit: page, Continue: next}
+		body, err := o.request(kind, namespace).VersionedParams(options, metav1.ParameterCodec).Stream(ctx)
 		if err != nil {
 			return err //nolint:wrapcheck // callers ask what error it is
 		}
@@ -77,12 +88,12 @@ func (l *Live) Each(ctx context.Context, kind *meta.RESTMapping, namespace strin
 	}
 }
 
-func (l *Live) request(kind *meta.RESTMapping, namespace string) *rest.Request {
+func (o *Objects) request(kind *meta.RESTMapping, namespace string) *rest.Request {
 	path := []string{"/apis", kind.Resource.Group, kind.Resource.Version}
 	if kind.Resource.Group == "" {
 		path = []string{"/api", kind.Resource.Version}
 	}
-	return l.api.Get().AbsPath(path...).NamespaceIfScoped(namespace, isNamespaced(kind)).Resource(kind.Resource.Resource)
+	return o.api.Get().AbsPath(path...).NamespaceIfScoped(namespace, isNamespaced(kind)).Resource(kind.Resource.Resource)
 }
 
 func isNamespaced(kind *meta.RESTMapping) bool {
