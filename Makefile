@@ -47,7 +47,7 @@ RECONCILERS := ./internal/controller/... ./test/admission
 RACED := ./test/performance ./test/pace ./test/controlplane/... ./test/demo/... ./test/faults/wire ./cmd/... $$(go list ./internal/... | grep -v -e /controller -e /promotion -e /coordination)
 
 # What `make test` proves with everything running: each capability once.
-E2E := ./test/e2e $(addprefix ./test/e2e/,clusters quiet workloads access alerts alone installation monitoring)
+E2E := ./test/e2e $(addprefix ./test/e2e/,clusters quiet workloads access alerts alone installation monitoring measurements)
 
 # What `make test-all` adds: what takes long, or goes wrong in ways that are rare. Those
 # that take longest come first.
@@ -243,7 +243,7 @@ generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copie
 	@$(call generate_api,v1alpha1,config/crd/bases)
 	@$(call generate_api,coordination/v1,config/coordination/crd/bases)
 	@$(call generate_api,environments/v1alpha1,config/crd/bases,environments)
-	@$(TOOLS)/controller-gen paths="./internal/controller/rollout;./internal/controller/schedule;./internal/controller/healthcheck;./internal/controller/environment" \
+	@$(TOOLS)/controller-gen paths="./internal/controller/rollout;./internal/controller/schedule;./internal/controller/healthcheck;./internal/controller/measurement;./internal/controller/environment" \
 		rbac:roleName=manager-role output:rbac:dir=$(OUT)/config/rbac
 	@$(TOOLS)/controller-gen paths="./internal/controller/deploymentcoordination;./internal/admission" \
 		rbac:roleName=deploymentcoordination-role output:rbac:dir=$(OUT)/config/coordination/rbac

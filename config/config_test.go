@@ -118,6 +118,32 @@ func TestManagerRoleReadsNoCredentials(t *testing.T) {
 	}
 }
 
+// HealthChecks ask others, so what they may use is bound namespace by namespace. Only
+// where the API server is must always be known.
+func TestHealthChecksSendSecretsAndRunJobsOnlyWhereSomebodyBindsTheRole(t *testing.T) {
+	g := NewWithT(t)
+	install := installed(t)
+	g.Expect(install.role(t, "rollout-controller-health-credentials-role").Rules).To(ConsistOf(
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}))
+	g.Expect(install.role(t, "rollout-controller-health-jobs-role").Rules).To(ConsistOf(
+		rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"cronjobs"}, Verbs: []string{"get"}},
+		rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"get", "list", "create", "delete"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}))
+	g.Expect(install.role(t, "rollout-controller-health-services-role").Rules).To(ConsistOf(
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get"}},
+		rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list"}}))
+	g.Expect(install.role(t, "rollout-controller-health-destinations-role").Rules).To(ConsistOf(
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{"kubernetes"}, Verbs: []string{"get"}},
+		rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list"}}))
+	var bound []string
+	for _, binding := range decode[rbacv1.ClusterRoleBinding](t, install, "ClusterRoleBinding", "RoleBinding") {
+		bound = append(bound, binding.RoleRef.Name)
+	}
+	g.Expect(bound).To(ContainElement("rollout-controller-health-destinations-role"))
+	g.Expect(bound).NotTo(ContainElement(BeElementOf("rollout-controller-health-credentials-role",
+		"rollout-controller-health-services-role", "rollout-controller-health-jobs-role")))
+}
+
 func TestPeopleGetTheRolesThatTheirOwnAggregate(t *testing.T) {
 	g := NewWithT(t)
 	part := map[string][]string{}

@@ -40,6 +40,7 @@ var quietPackages = map[string]string{
 	"internal/health/changes":     logs + "a kind cannot be watched; its objects are looked at in intervals",
 	"internal/report":             "its texts are the end of messages that are on the page",
 	"internal/registry/imageinfo": logs + "metadata of a release cannot be read",
+	"internal/health/pool":        logs + "the controller stopped",
 	"internal/flux/notify":        logs + "Flux events cannot be delivered; promotions go on, and rollout_notifications_dropped_total counts what is lost",
 	"internal/lint":               "the command line prints it; docs/cli/lint.md has a section for each rule",
 	"internal/simulation":         "no controller simulates",
@@ -58,6 +59,7 @@ var quietPackages = map[string]string{
 // entry, target or status, by the reason.
 var unseen = map[string][]string{
 	"the controller looks for it in what etcd and the API server say": {"too large", "larger than max"},
+	"another message takes its place":                                 {"the object cannot be decoded", "too many objects"},
 	"the reconciler waits a moment because of it":                     {"it is too early to try again", "the report of an upstream must be looked at first"},
 	"a user who asks about a tag gets it; no object has it": {
 		"… is deployed: …",
@@ -68,6 +70,31 @@ var unseen = map[string][]string{
 		"… is known, and is no candidate",
 	},
 	"client-go logs it with what was to be listed, and tries again": {"list a page: …"},
+	"the controller exits with it when it starts": {
+		"… is no destination: …; write scheme://host or scheme://host:port, for example https://*.example.com",
+		"… is no address: …",
+		"it has a path",
+		"*. is before an IP address",
+	},
+	"the log says it, and the HealthCheck says that its measurement failed": {
+		"find the addresses of this machine",
+		"get the Service of the API server",
+		"wait for the addresses of the API server",
+		"list the EndpointSlices of the API server",
+		"get Service …",
+		"use Service …",
+		"it has no address yet",
+		"list the EndpointSlices of Service …",
+		"get Secret …",
+		"use the address of Prometheus: …",
+		"prepare the request: …",
+		"send the request: …",
+		"read the response: …",
+	},
+	"the controller ends, and drops the measurement": {"the measurement was cancelled"},
+	"the classes say it in other words":              {"the response is too large"},
+	"it stands in a request":                         {"Bearer …"},
+	"it identifies what is asked":                    {"jobs in …", "objects in …"},
 	"the controller exits with it when it starts, because of the API server's own complaint": {
 		"add a cache of all Rollouts: …",
 		"add the webhook: …",
@@ -95,6 +122,9 @@ var unseen = map[string][]string{
 		"index Rollouts by ImagePolicy: …",
 		"index Rollouts by the labels of their HealthChecks: …",
 		"index HealthChecks by label: …",
+		"index HealthChecks by the Rollouts that have reset them: …",
+		"index Rollouts by UID: …",
+		"add the measurements: …",
 		"look up …: …",
 		"prepare a cache of all Rollouts: …",
 		"set up the watch on StatefulSets: …",
@@ -107,7 +137,9 @@ var unseen = map[string][]string{
 		"confirm the history: …",
 		"confirm the targets: …",
 		"confirm the upstream …: …",
+		"delete Job …: …",
 		"delete pod …: …",
+		"find the Rollout that has reset a HealthCheck: …",
 		"find what names Rollout …: …",
 		"get ImagePolicy …: …",
 		"get ImageRepository …: …",
@@ -124,6 +156,7 @@ var unseen = map[string][]string{
 		"list Kustomizations: …",
 		"list OCIRepositories: …",
 		"list RolloutSchedules: …",
+		"list Jobs: …",
 		"list Rollouts: …",
 		"list the StatefulSets of rollout group …: …",
 		"list the pods of StatefulSet …: …",
@@ -148,6 +181,7 @@ var unseen = map[string][]string{
 	},
 	"only a mistake in this project can cause it": {
 		"a promotion cannot go from … to …",
+		"the request is for another host than the destination",
 		"encode a key: …",
 		"encode patch for …: …",
 		"encode patch of the status: …",
@@ -170,6 +204,10 @@ var unseen = map[string][]string{
 	"a promotion is stored with the verdicts that follow it": {
 		"… is newer and eligible",
 	},
+	"it is looked for in what CEL says": {
+		"cost limit exceeded", "optional.none() dereference", "no such attribute", "no such overload", "type conversion error", "modulus by zero",
+		"index out of", "error parsing regexp", "no such key:", "(in container", "expecting {",
+	},
 	"it is part of other messages": {
 		"HelmRelease …",
 		"a boolean",
@@ -183,6 +221,7 @@ var unseen = map[string][]string{
 	},
 	"it is compared, and not shown": {
 		"generation …, ready …",
+		"remote error",
 		"version …",
 	},
 }
@@ -342,7 +381,7 @@ type search struct {
 
 // formats contains the functions that take a format, with the index of the format among
 // their arguments.
-var formats = map[string]int{"Sprintf": 0, "Errorf": 0, "Fprintf": 1, "Eventf": 3, "AnnotatedEventf": 4, "hold": 1, "unreadableUpstream": 0, "problemFor": 1, "noKeys": 0}
+var formats = map[string]int{"Sprintf": 0, "Errorf": 0, "Fprintf": 1, "Eventf": 3, "AnnotatedEventf": 4, "hold": 1, "unreadableUpstream": 0, "problemFor": 1, "noKeys": 0, "Problemf": 0}
 
 var verb = regexp.MustCompile(`%[-+# 0]*[0-9]*[a-zA-Z]`)
 

@@ -100,3 +100,12 @@ const (
 	// schedule's.
 	RolloutNameLabel = "gate.kuberik.com/rollout-name"
 )
+
+// Labels of the Jobs that HealthChecks of class job create.
+const (
+	// HealthCheckNameLabel is the HealthCheck's name. A name that is too long for a label
+	// is truncated and ends in a hash.
+	HealthCheckNameLabel = "healthcheck.kuberik.com/name"
+	// RolloutUIDLabel is the UID of the Rollout for whose promotion the Job runs.
+	RolloutUIDLabel = "healthcheck.kuberik.com/rollout-uid"
+)

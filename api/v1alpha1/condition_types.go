@@ -127,6 +127,8 @@ const (
 const (
 	// UnhealthyHealthChecksReason: a selected HealthCheck is Unhealthy.
 	UnhealthyHealthChecksReason = "UnhealthyHealthChecks"
+	// HealthCheckInvalidReason: a selected HealthCheck cannot be measured as it is.
+	HealthCheckInvalidReason = "HealthCheckInvalid"
 	// HealthChecksHealthyReason: no selected HealthCheck is Unhealthy.
 	HealthChecksHealthyReason = "HealthChecksHealthy"
 	// ManualDeploymentReason: a manual choice is promoted although checks are Unhealthy.

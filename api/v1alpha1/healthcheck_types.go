@@ -22,11 +22,17 @@ const (
 	HealthStatusPending HealthStatus = "Pending"
 )
 
-// HealthCheckSpec defines which controller evaluates a HealthCheck.
+// HealthCheckSpec defines what a HealthCheck is about, and which controller evaluates it.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.prometheus) || has(self.class) && self.class == 'prometheus'",message="spec.prometheus needs the class prometheus"
+// +kubebuilder:validation:XValidation:rule="!has(self.http) || has(self.class) && self.class == 'http'",message="spec.http needs the class http"
+// +kubebuilder:validation:XValidation:rule="!has(self.job) || has(self.class) && self.class == 'job'",message="spec.job needs the class job"
+// +kubebuilder:validation:XValidation:rule="!has(self.object) || has(self.class) && self.class == 'object'",message="spec.object needs the class object"
 type HealthCheckSpec struct {
 	// class defines which controller evaluates the HealthCheck. This controller evaluates
-	// the class "kustomization". It does not evaluate HealthChecks of any other class, or
-	// without a class: other controllers write their status.
+	// the class "kustomization", and the classes "prometheus", "http", "job" and "object" if
+	// the field of the same name is set. It does not evaluate HealthChecks of any other
+	// class, or without a class: other controllers write their status.
 	// +optional
 	Class *string `json:"class,omitempty"`
 
@@ -35,6 +41,24 @@ type HealthCheckSpec struct {
 	// again. Rollouts of its own namespace need no permission.
 	// +optional
 	AccessFrom *AccessFrom `json:"accessFrom,omitempty"`
+
+	MeasuringSpec `json:",inline"`
+
+	// prometheus is the query of the class prometheus.
+	// +optional
+	Prometheus *PrometheusSpec `json:"prometheus,omitempty"`
+
+	// http is the request of the class http.
+	// +optional
+	HTTP *HTTPSpec `json:"http,omitempty"`
+
+	// job is the CronJob of the class job.
+	// +optional
+	Job *JobSpec `json:"job,omitempty"`
+
+	// object names the objects of the class object.
+	// +optional
+	Object *ObjectSpec `json:"object,omitempty"`
 }
 
 // HealthCheckStatus is written by the controller of the HealthCheck's class. It is reset
@@ -59,6 +83,8 @@ type HealthCheckStatus struct {
 	// handled last. Only the class kustomization handles such requests.
 	// +optional
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
+
+	MeasuringStatus `json:",inline"`
 }
 
 // HealthCheck reports whether something that a release changed works.
@@ -90,6 +116,25 @@ type HealthCheckList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []HealthCheck `json:"items"`
 }
+
+// IsMeasured reports whether the HealthCheck is of a class that is measured: it names the
+// class, and has the field of that name.
+func (h *HealthCheck) IsMeasured() bool {
+	switch {
+	case h.IsClass(HealthCheckClassPrometheus):
+		return h.Spec.Prometheus != nil
+	case h.IsClass(HealthCheckClassHTTP):
+		return h.Spec.HTTP != nil
+	case h.IsClass(HealthCheckClassJob):
+		return h.Spec.Job != nil
+	case h.IsClass(HealthCheckClassObject):
+		return h.Spec.Object != nil
+	}
+	return false
+}
+
+// IsEnforced reports whether a bad result of the HealthCheck counts.
+func (h *HealthCheck) IsEnforced() bool { return h.Spec.Enforce == nil || *h.Spec.Enforce }
 
 // IsClass reports whether the HealthCheck is of the given class.
 func (h *HealthCheck) IsClass(class string) bool {

@@ -95,6 +95,7 @@ type options struct {
 	refs     fluxacl.Options
 	gates    fluxfeatures.FeatureGates
 	reports  reportOptions
+	probes   probeOptions
 
 	// Derived from the flags and the environment.
 	chosen      choice
@@ -112,6 +113,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 	o.bindFlux(flags)
 	o.bindWorkloads(flags)
 	o.reports.bind(flags)
+	o.probes.bind(flags)
 	o.zap.Development = true
 	o.zap.BindFlags(flags)
 }
@@ -142,7 +144,7 @@ func (o *options) complete(flags *flag.FlagSet) error {
 	o.namespace, o.name = os.Getenv(runtimeNamespace), os.Getenv(runtimeName)
 	o.webhooks = os.Getenv(enableWebhooks) != "false"
 	for _, step := range []func(*flag.FlagSet) error{
-		o.completeNamespace, o.completeServer, o.completeMetrics, o.completeSelection, o.completeControllers, o.completeReports,
+		o.completeNamespace, o.completeServer, o.completeMetrics, o.completeSelection, o.completeControllers, o.completeReports, o.completeProbes,
 	} {
 		if err := step(flags); err != nil {
 			return err

@@ -186,9 +186,12 @@ func (w wiring) registerHealthChecks(ctx context.Context) error {
 		Shard:                w.shard,
 		Durations:            w.timed,
 	}
-	return checks.SetupWithManager(ctx, w, healthcheck.Options{
+	if err := checks.SetupWithManager(ctx, w, healthcheck.Options{
 		MaxConcurrentReconciles: w.concurrent, RateLimiter: w.rateLimiter(), MaxRetryDelay: w.maxRetryDelay,
-	})
+	}); err != nil {
+		return err
+	}
+	return w.registerMeasurements(ctx)
 }
 
 // metadata returns the store that queries registries. It is nil if the feature is

@@ -26,10 +26,17 @@ const ReleaseMetadata = "ReleaseMetadata"
 // It is enabled since v0.1.
 const EnvironmentReports = "EnvironmentReports"
 
+// HealthProbes makes the controller measure HealthChecks of the classes prometheus,
+// http, job and object. Without it, these are left to other controllers.
+//
+// It is enabled since v0.1.
+const HealthProbes = "HealthProbes"
+
 // defaults contains the defaults of all feature gates.
 var defaults = map[string]bool{
 	ReleaseMetadata:    true,
 	EnvironmentReports: true,
+	HealthProbes:       true,
 }
 
 // Defaults returns every feature gate with its default.

@@ -100,7 +100,7 @@ func (d *Decision) wait(reason, message string) {
 // awaitHealth waits for HealthChecks, and requests a reset of those that have not been
 // reset for this promotion yet.
 func (d *Decision) awaitHealth(in Input, proofs Proofs) {
-	d.Resets = proofs.indices(Unreset)
+	d.Resets = proofs.toReset()
 	switch {
 	case in.Health.Problem != nil:
 		d.wait(in.Health.Problem.Reason, in.Health.Problem.Message)
@@ -248,7 +248,11 @@ func proven(in Input) string {
 		evidence = append(evidence, "applied")
 	}
 	if len(in.Health.Checks) > 0 {
-		evidence = append(evidence, fmt.Sprintf("healthy (%s)", Count(len(in.Health.Checks), "HealthCheck")))
+		checks := Count(len(in.Health.Checks), "HealthCheck")
+		if values := lastValues(in.Health.Checks); len(values) > 0 {
+			checks += ": " + truncate.List(values)
+		}
+		evidence = append(evidence, fmt.Sprintf("healthy (%s)", checks))
 	}
 	if len(evidence) == 0 {
 		return "nothing to deploy"

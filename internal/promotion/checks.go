@@ -94,6 +94,7 @@ var promotionChecks = []rule{
 	{holds: provenUpstream, unless: chosen},
 	{holds: noBakeRunning, unless: chosen | first, same: true},
 	{holds: lastBakeNotFailed, unless: chosen | first | unblocked, same: true},
+	{holds: everyCheckMeasurable, unless: chosen | first, same: true},
 	{holds: nothingUnhealthy, unless: chosen | first | unblocked, same: true},
 	{holds: everyGatePasses, unless: chosen | first | bypassed},
 	{holds: everyGateAllows, unless: chosen | first | bypassed},

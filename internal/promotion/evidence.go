@@ -73,9 +73,17 @@ func Prove(checks []v1alpha1.HealthCheck, rollout types.UID, entry *v1alpha1.Dep
 
 func prove(check *v1alpha1.HealthCheck, rollout types.UID, entry *v1alpha1.DeploymentHistoryEntry) ProofState {
 	mark, ok := parseMark(check.Annotations[v1alpha1.ResetAnnotationPrefix+string(rollout)])
-	if !ok || mark.promotion != promotionOf(entry) || mark.begun {
+	switch {
+	case !ok || mark.promotion != promotionOf(entry) || mark.begun:
 		return Unreset
+	case isAboutAnother(check.Status.Release, &entry.Version):
+		return Undecided
 	}
+	return judgeStatus(check, mark, entry)
+}
+
+// judgeStatus evaluates what a check that was reset for the promotion has reported since.
+func judgeStatus(check *v1alpha1.HealthCheck, mark mark, entry *v1alpha1.DeploymentHistoryEntry) ProofState {
 	errorIsNew := check.Status.LastErrorTime != nil && stamp(check.Status.LastErrorTime) > mark.lastError
 	unhealthy := check.Status.Status == v1alpha1.HealthStatusUnhealthy
 	errorIsOld := check.Status.LastErrorTime != nil && !errorIsNew

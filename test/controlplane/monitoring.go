@@ -5,12 +5,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
-	"os"
-	"slices"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
@@ -50,12 +45,8 @@ func (c *ControlPlane) StartMonitoring(ctx context.Context, m Monitoring) (strin
 		"--telemetry-host=127.0.0.1", fmt.Sprintf("--telemetry-port=%d", telemetry),
 	})
 	exporter.ready = answersOK(http.DefaultClient, "http://"+address(state)+"/healthz")
-	server := c.newProcess(string(parts.Prometheus), binaries[parts.Prometheus], []string{
-		"--config.file=" + config,
-		"--storage.tsdb.path=" + c.dir.file("prometheus"),
-		"--web.listen-address=" + address(prometheus),
-		"--log.level=warn",
-	})
+	server := c.newProcess(string(parts.Prometheus), binaries[parts.Prometheus],
+		prometheusArgs(config, c.dir.file("prometheus"), address(prometheus)))
 	server.ready = answersOK(http.DefaultClient, url+"/-/ready")
 	return url, inParallel(
 		func() error { return exporter.Start(ctx) },
@@ -66,19 +57,7 @@ func (c *ControlPlane) StartMonitoring(ctx context.Context, m Monitoring) (strin
 // writePrometheusConfig sets a scrape interval of one second. It keeps the namespace
 // labels of kube-state-metrics, as an installation with its chart does.
 func (m Monitoring) writePrometheusConfig(path, state string) error {
-	type job map[string]any
-	static := func(address string) []job { return []job{{"targets": []string{address}}} }
-	jobs := []job{{"job_name": "kube-state-metrics", "honor_labels": true, "static_configs": static(state)}}
-	for _, name := range slices.Sorted(maps.Keys(m.Targets)) {
-		jobs = append(jobs, job{"job_name": name, "static_configs": static(m.Targets[name])})
-	}
-	content, err := yaml.Marshal(map[string]any{
-		"global":         map[string]any{"scrape_interval": "1s", "evaluation_interval": "1s"},
-		"rule_files":     m.Rules,
-		"scrape_configs": jobs,
-	})
-	if err != nil {
-		return fmt.Errorf("write the configuration of Prometheus: %w", err)
-	}
-	return os.WriteFile(path, content, 0o600)
+	exporter := scrapeJob("kube-state-metrics", state)
+	exporter["honor_labels"] = true
+	return writePrometheusConfig(path, m.Rules, append([]map[string]any{exporter}, scrapeJobs(m.Targets)...))
 }

@@ -67,6 +67,12 @@ control-plane: controller-manager
 {{- with .Values.trustedKeysSecret }}
 - --trusted-keys-secret={{ . }}
 {{- end }}
+{{- range .Values.healthDestinations }}
+- {{ printf "--health-destinations=%s" . | quote }}
+{{- end }}
+{{- with .Values.prometheusAddress }}
+- {{ printf "--prometheus-address=%s" . | quote }}
+{{- end }}
 {{- if .Values.deploymentCoordination.enabled }}
 - --controllers=*,deploymentcoordination
 {{- end }}

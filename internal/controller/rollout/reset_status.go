@@ -115,6 +115,9 @@ func (r *Reconciler) resetStatus(ctx context.Context, check *v1alpha1.HealthChec
 	next.Status = v1alpha1.HealthCheckStatus{
 		Status: v1alpha1.HealthStatusPending, Message: &message, LastChangeTime: &now,
 		LastHandledReconcileAt: check.Status.LastHandledReconcileAt,
+		MeasuringStatus: v1alpha1.MeasuringStatus{
+			ObservedGeneration: check.Status.ObservedGeneration, Problem: check.Status.Problem, // these are about the spec
+		},
 	}
 	patch := client.MergeFromWithOptions(check, client.MergeFromWithOptimisticLock{})
 	written, err := write.PatchStatus(ctx, r.Client, next, patch)

@@ -94,6 +94,19 @@ func TestSampleOfARunningApplicationBeginsWithWhatRuns(t *testing.T) {
 	s.Expect(s.carried("shop-payments")).To(HaveKeyWithValue("tag", "4.3.0"))
 }
 
+// There is a sample of each class that is measured, and the API server accepts it.
+func TestSamplesOfHealthChecksAreMeasured(t *testing.T) {
+	s := openAlone(t)
+	s.applySamples(t, "health")
+	list := &v1alpha1.HealthCheckList{}
+	s.Expect(s.List(s.Ctx, list, client.InNamespace(s.Namespace))).To(Succeed())
+	classes := map[string]bool{}
+	for i := range list.Items {
+		classes[*list.Items[i].Spec.Class] = list.Items[i].IsMeasured()
+	}
+	s.Expect(classes).To(Equal(map[string]bool{"http": true, "job": true, "object": true, "prometheus": true}))
+}
+
 // applySamples applies the samples of a folder in the namespace of the env.
 func (s *testEnv) applySamples(t *testing.T, folder string) {
 	t.Helper()

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build loopback
+
+package main
+
+const allowLoopback = true

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/fluxrollouts/rollout-controller/internal/controller/measurement"
+	"github.com/fluxrollouts/rollout-controller/internal/features"
+	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
+	"github.com/fluxrollouts/rollout-controller/internal/health/job"
+	"github.com/fluxrollouts/rollout-controller/internal/health/live"
+	"github.com/fluxrollouts/rollout-controller/internal/health/object"
+	"github.com/fluxrollouts/rollout-controller/internal/health/pool"
+	"github.com/fluxrollouts/rollout-controller/internal/health/probing"
+)
+
+// protectedFor is how long the addresses of the API server are kept that no HealthCheck may
+// ask.
+const protectedFor = time.Minute
+
+// probeOptions say what HealthChecks may ask.
+type probeOptions struct {
+	destinations texts
+	prometheus   string
+	concurrent   int
+
+	allowed destination.List
+}
+
+func (o *probeOptions) bind(flags *flag.FlagSet) {
+	flags.Var(&o.destinations, "health-destinations", "A destination that HealthChecks may ask beyond the Services of their own namespace, as scheme://host[:port]; the host may begin with *. May be given several times.")
+	flags.StringVar(&o.prometheus, "prometheus-address", "", "The Prometheus of HealthChecks that name none, such as http://prometheus.monitoring.svc:9090; HealthChecks of every namespace may ask it.")
+	flags.IntVar(&o.concurrent, "concurrent-probes", 16, "The number of HealthChecks that are measured at a time.")
+}
+
+// texts are the values of a flag that may be given several times.
+type texts []string
+
+// String returns the values as one text.
+func (t *texts) String() string { return strings.Join(*t, ",") }
+
+// Set adds a value.
+func (t *texts) Set(value string) error {
+	*t = append(*t, value)
+	return nil
+}
+
+func (o *options) completeProbes(*flag.FlagSet) (err error) {
+	p := &o.probes
+	if p.concurrent < 1 {
+		return fmt.Errorf("--concurrent-probes must be at least 1")
+	}
+	if p.allowed, err = destination.ParseList(p.destinations); err != nil {
+		return fmt.Errorf("--health-destinations: %w", err)
+	}
+	if p.prometheus == "" {
+		return nil
+	}
+	if p.allowed, err = p.allowed.With(p.prometheus); err != nil {
+		return fmt.Errorf("--prometheus-address: %w", err)
+	}
+	return nil
+}
+
+// registerMeasurements adds the controller of HealthChecks that are measured.
+func (w wiring) registerMeasurements(ctx context.Context) error {
+	enabled, err := features.Enabled(features.HealthProbes)
+	if err != nil || !enabled {
+		return err
+	}
+	objects, err := live.NewObjects(w.GetConfig(), w.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("create a client for objects: %w", err)
+	}
+	log := w.GetLogger().WithName("measurements")
+	measurements := pool.New(clock.RealClock{}, w.probes.concurrent, func(check types.NamespacedName, cause any) {
+		log.Error(nil, "a measurement of a HealthCheck panicked", "healthcheck", check.String(), "cause", fmt.Sprint(cause))
+	})
+	if err := runtimemetrics.Registry.Register(lagOf(measurements)); err != nil {
+		return fmt.Errorf("register the lag of measurements: %w", err)
+	}
+	checks := &measurement.Reconciler{
+		Client: w.GetClient(), Pool: measurements, Now: time.Now, Shard: w.shard, Durations: w.timed,
+		Means: probing.Means{
+			Guard: destination.Guard{
+				Protected: destination.ProtectedIn(w.GetAPIReader()).Every(protectedFor, clock.RealClock{}), AllowLoopback: allowLoopback,
+			},
+			Allowed: w.probes.allowed, Prometheus: w.probes.prometheus, Reader: w.GetAPIReader(), Clock: clock.RealClock{},
+			Objects: &object.Reader{Objects: objects, Mapper: w.GetRESTMapper(), Now: time.Now},
+			Jobs:    &job.Runner{Reader: w.GetAPIReader(), Writer: w.GetClient()},
+		},
+	}
+	return checks.SetupWithManager(ctx, w, w.controller())
+}
+
+func lagOf(measurements *pool.Pool) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "rollout_probe_lag_seconds",
+		Help: "For how long the measurement of a HealthCheck that waits longest has been due.",
+	}, func() float64 { return measurements.Lag().Seconds() })
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measurement
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health/activity"
+	"github.com/fluxrollouts/rollout-controller/internal/health/measure"
+	"github.com/fluxrollouts/rollout-controller/internal/health/probing"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// outcome is what follows from all measurements so far.
+type outcome struct {
+	problem string
+	found   string
+	count   measure.Count
+	began   time.Time
+	decided int
+	query   string
+	subject *subject
+	next    activity.Next
+	verdict measure.Verdict
+}
+
+// LogValues returns the outcome as keys and values for a log line.
+func (o outcome) LogValues() []any {
+	return []any{"action", "Measure", "reason", string(o.verdict.Status), "message", o.verdict.Message + "; it " + o.next.Reason}
+}
+
+func (o outcome) judge(spec measure.Spec, now time.Time) measure.Verdict {
+	if o.problem != "" {
+		return measure.Invalid(spec, o.problem)
+	}
+	if o.found != "" && !o.count.Decided() {
+		return measure.Invalid(spec, o.found)
+	}
+	return o.count.Verdict(spec, o.next.Pace, now)
+}
+
+// wait returns how long to wait until time alone changes the verdict, or until the status
+// may be written; zero means that only an event leads to another pass.
+func (o outcome) wait(untilWrite time.Duration, now time.Time) time.Duration {
+	if o.verdict.RecheckAt.IsZero() {
+		return untilWrite
+	}
+	recheck := max(time.Millisecond, o.verdict.RecheckAt.Sub(now))
+	if untilWrite == 0 {
+		return recheck
+	}
+	return min(untilWrite, recheck)
+}
+
+// plan plans the next measurement. Its result counts unless the HealthCheck is reset or
+// changed before it is known.
+func (r *Reconciler) plan(check *v1alpha1.HealthCheck, s *state, subject subject, o outcome) {
+	key := client.ObjectKeyFromObject(check)
+	if o.next.At.IsZero() {
+		r.Pool.Drop(key)
+		return
+	}
+	about, probe, era := subject.measured(s), s.probe, s.era
+	r.Pool.Schedule(key, probe.Destination, o.next.At, func(ctx context.Context) func() {
+		measured := result{probe.Measure(ctx, about, r.Now()), era}
+		return func() {
+			s.deliver(measured)
+			r.wake(key)
+		}
+	})
+}
+
+// measured returns what a probe is told of the subject.
+func (s *subject) measured(known *state) probing.Subject {
+	about := probing.Subject{Reset: known.reset, Number: known.decided}
+	if s.rollout != nil {
+		about.Rollout, about.RolloutUID = s.rollout.Name, s.rollout.UID
+	}
+	if entry := s.entry(); entry != nil {
+		about.Release, about.PromotedAt = entry.Version, entry.Timestamp.Time
+		about.Entry, about.Retry = ptr.Deref(entry.ID, 0), promotion.PromotionID(entry)
+	}
+	if before := s.before(); before != nil {
+		about.Before = before.Version
+	}
+	return about
+}
+
+// promotion returns whether a promotion depends on the HealthCheck.
+func (s *subject) promotion() activity.Promotion {
+	if s.awaited {
+		return activity.Running
+	}
+	return activity.None
+}

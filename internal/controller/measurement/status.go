@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measurement
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
+	"github.com/fluxrollouts/rollout-controller/internal/health/measure"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
+)
+
+// longestProblem is the limit of the API for a problem, less one for the ellipsis.
+const longestProblem = 1024 - 1
+
+// record writes the status if that is due. It returns how long to wait if it is due later,
+// and a negative duration if another pass follows anyway. It writes only onto the version
+// of the HealthCheck that this pass has read: a result must not undo a reset.
+func (r *Reconciler) record(ctx context.Context, check *v1alpha1.HealthCheck, s *state, o outcome, pass *announce.Pass) (time.Duration, error) {
+	now, next := r.Now(), o.status(check, r.Now())
+	at := measure.WriteAt(written(&check.Status), written(&next), s.wrote, now)
+	if at.IsZero() || at.After(now) {
+		s.accept(o)
+		return max(0, at.Sub(now)), nil
+	}
+	err := r.writeStatus(ctx, check, next)
+	switch {
+	case apierrors.IsConflict(err):
+		pass.Ends("the HealthCheck has changed since it was read, and its event is on its way")
+		return -1, nil
+	case err != nil:
+		return -1, client.IgnoreNotFound(fmt.Errorf("write the status of HealthCheck %s/%s: %w", check.Namespace, check.Name, err))
+	}
+	s.accept(o)
+	s.wrote, s.replaced = now, s.replaced || next.Message != nil && *next.Message != promotion.ResetMessage
+	pass.Stored(true)
+	if check.Status.Status != next.Status {
+		announce.Change(ctx, string(next.Status), *next.Message)
+	}
+	return -1, nil // the event of the write leads to the next pass
+}
+
+func (r *Reconciler) writeStatus(ctx context.Context, check *v1alpha1.HealthCheck, next v1alpha1.HealthCheckStatus) error {
+	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: check.Namespace, Name: check.Name}}
+	answer.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("HealthCheck"))
+	patch, err := write.StatusPatch(check.ResourceVersion, check.Status, next)
+	if err == nil {
+		answer, err = write.PatchStatus(ctx, r.Client, answer, patch)
+	}
+	if err == nil {
+		r.writes.Wrote(answer)
+	}
+	return err
+}
+
+// status returns the status that follows from an outcome.
+func (o outcome) status(check *v1alpha1.HealthCheck, now time.Time) v1alpha1.HealthCheckStatus {
+	next := *check.Status.DeepCopy()
+	next.Status, next.ObservedGeneration = o.verdict.Status, check.Generation
+	next.Problem = truncate.Text(cmp.Or(o.problem, o.found), longestProblem)
+	if o.isNews(check) {
+		next.Message = &o.verdict.Message
+	}
+	if next.Status != check.Status.Status {
+		next.LastChangeTime = inSeconds(now)
+	}
+	if at := inSeconds(o.verdict.ErrorTime); !o.verdict.ErrorTime.IsZero() && (next.LastErrorTime == nil || at.After(next.LastErrorTime.Time)) {
+		next.LastErrorTime = at
+	}
+	if !o.began.IsZero() {
+		next.Measurements, next.Query, next.Release = o.count.Measurements(), o.query, o.subject.release()
+	}
+	return next
+}
+
+// isNews reports whether the message of the verdict is worth a write: that nothing was
+// measured yet is not.
+func (o outcome) isNews(check *v1alpha1.HealthCheck) bool {
+	return !o.began.IsZero() || o.problem != "" || o.verdict.Status != check.Status.Status || check.Status.Problem != ""
+}
+
+// release returns the release that a verdict is about. It is nil if that is not known, or
+// if the HealthCheck is about several Rollouts: then it proves something for each.
+func (s *subject) release() *v1alpha1.MeasuredRelease {
+	entry := s.entry()
+	if entry == nil || s.shared {
+		return nil
+	}
+	about := &v1alpha1.MeasuredRelease{Tag: entry.Version.Tag}
+	if entry.Version.Digest != nil {
+		about.Digest = *entry.Version.Digest
+	}
+	return about
+}
+
+// written returns what decides when a status is written.
+func written(s *v1alpha1.HealthCheckStatus) measure.Written {
+	w := measure.Written{Status: s.Status, ErrorTime: s.LastErrorTime, Measuring: s.MeasuringStatus}
+	if s.Message != nil {
+		w.Message = *s.Message
+	}
+	return w
+}
+
+// inSeconds returns a time as it will be read back from the API server.
+func inSeconds(t time.Time) *metav1.Time { return &metav1.Time{Time: t.Truncate(time.Second)} }

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measurement
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
+)
+
+// SetupWithManager indexes the HealthChecks by the Rollouts that have reset them, registers
+// the watches, and lets the manager start the pool.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	if err := mgr.Add(r.Pool); err != nil {
+		return fmt.Errorf("add the measurements: %w", err)
+	}
+	measured := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return o.(*v1alpha1.HealthCheck).IsMeasured() || r.states.has(client.ObjectKeyFromObject(o))
+	})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("measurement").
+		For(&v1alpha1.HealthCheck{}, builder.WithPredicates(r.Shard.Predicate(), measured)).
+		Watches(&v1alpha1.Rollout{}, handler.EnqueueRequestsFromMapFunc(r.checksOf), builder.WithPredicates(promotionChanged())).
+		WatchesRawSource(r.results()).
+		WithEventFilter(r.writes.ForgetGone()).
+		WithOptions(options).
+		Complete(r.Durations.Of("HealthCheck", r, r.Shard.Handles, func() client.Object { return &v1alpha1.HealthCheck{} }))
+}
+
+func index(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &v1alpha1.Rollout{}, indexUID, rolloutUID); err != nil {
+		return fmt.Errorf("index Rollouts by UID: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &v1alpha1.HealthCheck{}, indexReset, resetBy); err != nil {
+		return fmt.Errorf("index HealthChecks by the Rollouts that have reset them: %w", err)
+	}
+	return nil
+}
+
+// promotionChanged passes a Rollout if its current promotion is another one, or has
+// another state.
+func promotionChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*v1alpha1.Rollout).Current(), e.ObjectNew.(*v1alpha1.Rollout).Current()
+		if before == nil || after == nil {
+			return before != after
+		}
+		return promotion.PromotionID(before) != promotion.PromotionID(after) || before.State() != after.State() ||
+			!equality.Semantic.DeepEqual(before.Version, after.Version)
+	}}
+}
+
+// checksOf maps a Rollout to the HealthChecks that it has reset.
+func (r *Reconciler) checksOf(ctx context.Context, rollout client.Object) []reconcile.Request {
+	list := &v1alpha1.HealthCheckList{}
+	err := r.Client.List(ctx, list, client.MatchingFields{indexReset: string(rollout.GetUID())}, client.UnsafeDisableDeepCopy, unreadable.Left{})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find the HealthChecks that a Rollout has reset")
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}
+
+// results returns a source that wakes a HealthCheck when it was measured.
+func (r *Reconciler) results() source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		r.wake = func(check types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: check}) }
+		return nil
+	})
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measurement
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/env"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// running replaces the reconciler with one that a manager runs. Time still passes by the
+// clock of the test.
+func (s *testEnv) running() {
+	s.stop()
+	mgr := s.NewManager(testPlane.RESTConfig(), env.Scheme(), cache.Options{})
+	s.reconciler = s.newReconciler(mgr.GetClient())
+	s.Expect(s.reconciler.SetupWithManager(s.Ctx, mgr, controller.Options{SkipNameValidation: ptr.To(true)})).To(Succeed())
+	s.stop = s.Run(s.t, mgr)
+}
+
+func TestEventsLeadToMeasurementsAndToTheirEnd(t *testing.T) {
+	s := open(t, rollout("shop"), errorRate().Obj(), fixture.MakeHealthCheck("alert").Class("prometheus-alert").Obj())
+	s.running()
+	s.Eventually(func() int64 { return s.check("errors").Status.ObservedGeneration }, 10*time.Second).Should(Equal(int64(1)))
+	s.Expect(s.planned()).To(BeZero())
+
+	s.reset("errors", "shop")
+	s.Eventually(s.planned, 10*time.Second).Should(Equal(1), "the reset leads to a measurement")
+	s.Eventually(func() v1alpha1.HealthStatus {
+		s.clock.Step(time.Second) // until the timer of the pool is due
+		return s.check("errors").Status.Status
+	}, 20*time.Second, 20*time.Millisecond).Should(Equal(healthy), "the result leads to a pass")
+
+	s.ends("shop", v1alpha1.BakeSucceeded)
+	s.Eventually(s.planned, 10*time.Second).Should(BeZero(), "the end of the promotion ends it")
+
+	s.Change(errorRate().Obj(), func(o client.Object) { o.(*v1alpha1.HealthCheck).Spec.Prometheus.Condition = "value <=" })
+	s.Eventually(func() string { return s.check("errors").Status.Problem }, 10*time.Second).ShouldNot(BeEmpty())
+	s.Change(errorRate().Obj(), func(o client.Object) {
+		o.(*v1alpha1.HealthCheck).Spec = fixture.MakeHealthCheck("errors").Class("prometheus-alert").Obj().Spec
+	})
+	s.Eventually(func() bool { return s.reconciler.states.has(s.Key("errors")) }, 10*time.Second).Should(BeFalse(), "it has another class")
+	s.Expect(s.check("alert").Status).To(BeZero())
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package condition evaluates the CEL expressions of HealthChecks, in the dialect of
+// Flux's healthCheckExprs: the standard library, optional values, and the extensions
+// strings, sets and encoders.
+//
+//	condition.go    compiles an expression, and evaluates it
+//	environment.go  the dialect, and the variables of each class
+//	prometheus.go   the values of the variables of the class prometheus
+//	http.go         the values of the variables of the class http
+//	object.go       expressions about an object, and the work for several objects
+//	budget.go       the limit of the work of one evaluation
+//	words.go        what is wrong with an expression, without text of others
+//
+// Tenants write the expressions, and all tenants share the process. So the sizes of an
+// expression and of its variables are bounded, and the work of an evaluation is, too.
+package condition
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+)
+
+const (
+	// Longest is how many characters an expression may have.
+	Longest = 2048
+	// deepest is how many lists, maps, optional values and macros may contain each other.
+	// The time to check their types grows with the fourth power of it: 25 take 20 ms, and
+	// 240 take 17 s.
+	deepest = 25
+	// interruptFrequency is after how many iterations the deadline is checked, as in
+	// Flux and Kubernetes.
+	interruptFrequency = 100
+)
+
+// deadline is how long one evaluation may take. Tests that count work do not depend on it.
+var deadline = 100 * time.Millisecond
+
+// DefaultHTTP is the condition of the class http if the HealthCheck has none.
+const DefaultHTTP = "status >= 200 && status < 300"
+
+// Expression is a compiled expression. It can be evaluated by several goroutines at a
+// time.
+type Expression struct {
+	source  string
+	dialect *dialect
+	checked *cel.Ast
+	uses    map[string]bool
+}
+
+// Prometheus compiles spec.prometheus.condition. An error is a problem of the HealthCheck:
+// it begins with the name of the field.
+func Prometheus(source string) (*Expression, error) {
+	return compile(prometheusDialect, "spec.prometheus.condition", source, truth)
+}
+
+// HTTP compiles spec.http.condition; DefaultHTTP takes the place of an empty one. An error
+// is a problem of the HealthCheck: it begins with the name of the field.
+func HTTP(source string) (*Expression, error) {
+	if source == "" {
+		source = DefaultHTTP
+	}
+	return compile(httpDialect, "spec.http.condition", source, truth)
+}
+
+// HTTPMeasure compiles spec.http.measure, which must not be empty. An error is a problem of
+// the HealthCheck: it begins with the name of the field.
+func HTTPMeasure(source string) (*Expression, error) {
+	return compile(httpDialect, "spec.http.measure", source, number)
+}
+
+func compile(dialect *dialect, field, source string, want resultType) (*Expression, error) {
+	switch n := utf8.RuneCountInString(source); {
+	case n == 0:
+		return nil, fmt.Errorf("%s: it is empty", field)
+	case n > Longest:
+		return nil, fmt.Errorf("%s: it has %d characters, and may have %d", field, n, Longest)
+	}
+	checked, err := check(dialect.env(), source)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", field, err)
+	}
+	if got := checked.OutputType(); !want.accepts(got) {
+		return nil, fmt.Errorf("%s: its result is %s, and must be %s", field, got, want.name)
+	}
+	e := &Expression{source: source, dialect: dialect, checked: checked, uses: identifiers(checked)}
+	if name := unknownReleaseField(checked); name != "" {
+		return nil, fmt.Errorf("%s: release has no field %q: use tag, digest, version or revision", field, name)
+	}
+	return e, nil
+}
+
+// check parses an expression and checks its types.
+func check(env *cel.Env, source string) (*cel.Ast, error) {
+	parsed, issues := env.Parse(source)
+	if issues.Err() != nil {
+		return nil, firstOf(issues)
+	}
+	if depth(ast.NavigateAST(parsed.NativeRep())) > deepest {
+		return nil, refusal(fmt.Sprintf("its lists, maps and macros contain each other more than %d times", deepest))
+	}
+	checked, issues := env.Check(parsed)
+	if issues.Err() != nil {
+		return nil, firstOf(issues)
+	}
+	return checked, nil
+}
+
+// depth returns how many nodes contain each other that add to the type of a value.
+func depth(node ast.NavigableExpr) int {
+	most := 0
+	for _, child := range node.Children() {
+		most = max(most, depth(child))
+	}
+	switch kind := node.Kind(); {
+	case kind == ast.ListKind, kind == ast.MapKind, kind == ast.StructKind, kind == ast.ComprehensionKind,
+		kind == ast.CallKind && strings.HasPrefix(node.AsCall().FunctionName(), "of"): // optional.of
+		most++
+	}
+	return most
+}
+
+// String returns the source of the expression.
+func (e *Expression) String() string { return e.source }
+
+// UsesRelease reports whether the result depends on which release is measured, or on what
+// was measured before the promotion.
+func (e *Expression) UsesRelease() bool { return e.uses["release"] || e.uses["baseline"] }
+
+// Variables are the values of the variables of a class: Samples or Response.
+type Variables interface {
+	// values returns the variables by name, or an error if they are too large.
+	values() (map[string]any, error)
+}
+
+// Holds reports whether the condition is true. An error means that this is not known. It
+// contains no text of another server.
+func (e *Expression) Holds(ctx context.Context, in Variables) (bool, error) {
+	result, err := e.evaluate(ctx, in)
+	if err != nil {
+		return false, err
+	}
+	holds, ok := result.(bool)
+	if !ok {
+		return false, fmt.Errorf("the result is not %s", truth.name)
+	}
+	return holds, nil
+}
+
+// Number returns the number that the expression measures. An error means that there is
+// none. It contains no text of another server.
+func (e *Expression) Number(ctx context.Context, in Variables) (float64, error) {
+	result, err := e.evaluate(ctx, in)
+	if err != nil {
+		return 0, err
+	}
+	switch n := result.(type) {
+	case float64:
+		return n, nil
+	case int64:
+		return float64(n), nil
+	case uint64:
+		return float64(n), nil
+	}
+	return 0, fmt.Errorf("the result is not %s", number.name)
+}
+
+func (e *Expression) evaluate(ctx context.Context, in Variables) (any, error) {
+	values, err := in.values()
+	if err != nil {
+		return nil, err
+	}
+	return e.run(ctx, values, newBudget(e.dialect.functions()))
+}
+
+// run plans the expression anew, because the plan contains the budget.
+func (e *Expression) run(ctx context.Context, values map[string]any, budget *budget) (any, error) {
+	program, err := e.dialect.env().Program(e.checked,
+		cel.CustomDecorator(budget.decorate), cel.InterruptCheckFrequency(interruptFrequency))
+	if err != nil {
+		return nil, refusal("it cannot be planned")
+	}
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	result, _, err := program.ContextEval(ctx, values)
+	if err != nil {
+		return nil, e.inWords(err)
+	}
+	return result.Value(), nil
+}
+
+// resultType is what the result of an expression must be. A value of a JSON document has no
+// type when the expression is compiled, and is checked when it is evaluated.
+type resultType struct {
+	name  string
+	types []*types.Type
+}
+
+var (
+	truth  = resultType{"true or false", []*types.Type{cel.BoolType}}
+	number = resultType{"a number", []*types.Type{cel.DoubleType, cel.IntType, cel.UintType}}
+)
+
+func (r resultType) accepts(got *types.Type) bool {
+	for _, want := range r.types {
+		if got.IsExactType(want) {
+			return true
+		}
+	}
+	return got.IsExactType(cel.DynType)
+}
+
+// identifiers returns the names that an expression mentions.
+func identifiers(checked *cel.Ast) map[string]bool {
+	names := map[string]bool{}
+	visit(checked, func(e ast.Expr) {
+		if e.Kind() == ast.IdentKind {
+			names[e.AsIdent()] = true
+		}
+	})
+	return names
+}
+
+// unknownReleaseField returns a field of release that does not exist; empty if there is
+// none.
+func unknownReleaseField(checked *cel.Ast) (unknown string) {
+	visit(checked, func(e ast.Expr) {
+		if e.Kind() != ast.SelectKind {
+			return
+		}
+		field := e.AsSelect()
+		of := field.Operand()
+		if of.Kind() == ast.IdentKind && of.AsIdent() == "release" && !releaseFields[field.FieldName()] {
+			unknown = field.FieldName()
+		}
+	})
+	return unknown
+}
+
+func visit(checked *cel.Ast, do func(ast.Expr)) {
+	ast.PostOrderVisit(checked.NativeRep().Expr(), ast.NewExprVisitor(do))
+}

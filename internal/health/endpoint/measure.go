@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package endpoint measures HealthChecks of the class http: it sends a request, and lets a
+// condition judge the response.
+//
+//   - measure.go: one measurement
+//   - request.go: the request and its response
+package endpoint
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
+)
+
+// Condition judges a response. The text of its error is shown only if it is a probe.Fault:
+// others may quote the response.
+type Condition func(Response) (good bool, err error)
+
+// Measure returns the number to show. Its errors are like those of a Condition.
+type Measure func(Response) (float64, error)
+
+// Latency is the number that is shown by default: the latency in milliseconds.
+func Latency(response Response) (float64, error) {
+	return float64(response.Latency.Microseconds()) / 1000, nil
+}
+
+// Judge returns the outcome of a response, or of the error in place of it: that of Do, or
+// that of finding the target. The policy decides what it means that nobody answers. If the
+// number to show cannot be computed, there is none.
+func Judge(response Response, err error, condition Condition, measure Measure, unreachable v1alpha1.UnreachablePolicy) probe.Outcome {
+	if err != nil {
+		return unanswered(err, unreachable)
+	}
+	good, err := condition(response)
+	if err != nil {
+		return probe.Failed(probe.ConditionFailed(err))
+	}
+	outcome := probe.Judged(good).Saying(status(response.Status))
+	if value, err := measure(response); err == nil {
+		outcome.Value = &value
+	}
+	return outcome
+}
+
+func unanswered(err error, policy v1alpha1.UnreachablePolicy) probe.Outcome {
+	if policy == v1alpha1.UnreachablePending || !probe.IsUnreachable(err) {
+		return probe.Failed(err)
+	}
+	return probe.Judged(false).Saying(probe.Cause(err))
+}
+
+// status returns a status code with its name in Go. The server's own text is not shown.
+func status(code int) string {
+	if name := http.StatusText(code); name != "" {
+		return fmt.Sprintf("status %d %s", code, name)
+	}
+	return fmt.Sprintf("status %d", code)
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package measure decides what the measurements of a HealthCheck mean. It measures nothing:
+// it is told what each measurement says, and what time it is.
+//
+//	spec.go         how a HealthCheck is measured, with the defaults
+//	problem.go      what cannot work in a spec
+//	measurement.go  one measurement, and how it is shown
+//	count.go        the good and bad measurements in a row
+//	verdict.go      the status that follows from them
+//	words.go        the message of that status
+//	write.go        when the status must be written
+package measure
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+const (
+	defaultInterval       = 30 * time.Second
+	defaultTimeout        = 10 * time.Second
+	minimumPrometheusWait = time.Minute
+	defaultThreshold      = 3
+	staleIntervals        = 3
+)
+
+// Spec defines how a HealthCheck is measured. All defaults are filled in.
+type Spec struct {
+	// Class is prometheus, http, job or object.
+	Class string
+	// Always measures also while no promotion depends on the HealthCheck.
+	Always bool
+	// Enforced is false if a bad result does not count.
+	Enforced bool
+	// Interval is the time from one measurement to the next. It is zero for a Job that
+	// runs once per promotion.
+	Interval time.Duration
+	// Timeout is how long one measurement may take.
+	Timeout time.Duration
+	// Delay is the time from the reset to the first measurement.
+	Delay time.Duration
+	// FailureThreshold is how many bad measurements in a row mean Unhealthy.
+	FailureThreshold int
+	// SuccessThreshold is how many good measurements in a row mean Healthy.
+	SuccessThreshold int
+	// StaleAfter is how long a verdict stands without a good or bad measurement. It is
+	// zero for a Job that runs once: its result stands until the next reset.
+	StaleAfter time.Duration
+	// NoData is what a measurement without a number means.
+	NoData v1alpha1.NoDataPolicy
+	// Condition is what a good value fulfils, for messages; it may be empty.
+	Condition string
+}
+
+// NewSpec returns a spec with its defaults. A negative or missing duration counts as not
+// set.
+func NewSpec(class string, m v1alpha1.MeasuringSpec, blocks Blocks) Spec {
+	s := Spec{
+		Class:    class,
+		Always:   m.Run == v1alpha1.RunAlways,
+		Enforced: m.Enforce == nil || *m.Enforce,
+		Interval: duration(m.Interval, defaultIntervalOf(class)),
+		Timeout:  duration(m.Timeout, defaultTimeout),
+		Delay:    duration(m.Delay, defaultDelayOf(class, blocks.Prometheus)),
+
+		FailureThreshold: threshold(m.FailureThreshold, defaultFailuresOf(class)),
+		SuccessThreshold: threshold(m.SuccessThreshold, 1),
+		NoData:           v1alpha1.NoDataPending,
+	}
+	if s.Interval > 0 {
+		s.StaleAfter = duration(m.StaleAfter, staleIntervals*s.Interval)
+	}
+	return s.ofBlock(blocks)
+}
+
+// ofBlock adds what is set in the block of the class.
+func (s Spec) ofBlock(blocks Blocks) Spec {
+	if p := blocks.Prometheus; p != nil {
+		s.Condition = p.Condition
+		if p.NoData != "" {
+			s.NoData = p.NoData
+		}
+	}
+	if blocks.HTTP != nil {
+		s.Condition = blocks.HTTP.Condition
+	}
+	return s
+}
+
+// Once reports whether there is one measurement per promotion.
+func (s Spec) Once() bool { return s.Interval == 0 }
+
+func defaultIntervalOf(class string) time.Duration {
+	if class == v1alpha1.HealthCheckClassJob {
+		return 0
+	}
+	return defaultInterval
+}
+
+// defaultDelayOf returns the time until a query cannot see the release before: its window.
+func defaultDelayOf(class string, prometheus *v1alpha1.PrometheusSpec) time.Duration {
+	if class != v1alpha1.HealthCheckClassPrometheus {
+		return 0
+	}
+	if prometheus == nil {
+		return minimumPrometheusWait
+	}
+	return max(duration(prometheus.Window, 0), minimumPrometheusWait)
+}
+
+func defaultFailuresOf(class string) int {
+	if class == v1alpha1.HealthCheckClassJob || class == v1alpha1.HealthCheckClassObject {
+		return 1
+	}
+	return defaultThreshold
+}
+
+func threshold(given int32, fallback int) int {
+	if given < 1 {
+		return fallback
+	}
+	return int(given)
+}
+
+// duration returns a duration that is given, or another one. A duration of 0s counts as
+// given.
+func duration(given *metav1.Duration, fallback time.Duration) time.Duration {
+	if given == nil || given.Duration < 0 {
+		return fallback
+	}
+	return given.Duration
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health/measure"
+)
+
+const (
+	prometheus = v1alpha1.HealthCheckClassPrometheus
+	http       = v1alpha1.HealthCheckClassHTTP
+	job        = v1alpha1.HealthCheckClassJob
+	object     = v1alpha1.HealthCheckClassObject
+)
+
+func every(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+
+// blocks returns the blocks of a spec of a class.
+func blocks(class string) measure.Blocks {
+	switch class {
+	case prometheus:
+		return measure.Blocks{Prometheus: &v1alpha1.PrometheusSpec{Condition: "value <= 0.01"}}
+	case http:
+		return measure.Blocks{HTTP: &v1alpha1.HTTPSpec{}}
+	case job:
+		return measure.Blocks{Job: &v1alpha1.JobSpec{}}
+	}
+	return measure.Blocks{Object: &v1alpha1.ObjectSpec{}}
+}
+
+func TestSpecDefaults(t *testing.T) {
+	common := measure.Spec{
+		Enforced: true, Interval: 30 * time.Second, Timeout: 10 * time.Second, FailureThreshold: 3, SuccessThreshold: 1,
+		StaleAfter: 90 * time.Second, NoData: v1alpha1.NoDataPending,
+	}
+	for class, change := range map[string]func(*measure.Spec){
+		prometheus: func(s *measure.Spec) { s.Delay, s.Condition = time.Minute, "value <= 0.01" },
+		http:       func(*measure.Spec) {},
+		object:     func(s *measure.Spec) { s.FailureThreshold = 1 },
+		job:        func(s *measure.Spec) { s.FailureThreshold, s.Interval, s.StaleAfter = 1, 0, 0 },
+	} {
+		want := common
+		want.Class = class
+		change(&want)
+		NewWithT(t).Expect(measure.NewSpec(class, v1alpha1.MeasuringSpec{}, blocks(class))).To(Equal(want))
+	}
+}
+
+func TestSpecValues(t *testing.T) {
+	g := NewWithT(t)
+	enforce := false
+	got := measure.NewSpec(job, v1alpha1.MeasuringSpec{
+		Run: v1alpha1.RunAlways, Enforce: &enforce, Interval: every(time.Minute), Timeout: every(time.Second), Delay: every(0),
+		FailureThreshold: 5, SuccessThreshold: 2, StaleAfter: every(time.Hour),
+	}, blocks(job))
+	g.Expect(got).To(Equal(measure.Spec{
+		Class: job, Always: true, Interval: time.Minute, Timeout: time.Second, FailureThreshold: 5, SuccessThreshold: 2,
+		StaleAfter: time.Hour, NoData: v1alpha1.NoDataPending,
+	}))
+}
+
+func TestSpecDelayOfPrometheus(t *testing.T) {
+	for name, tt := range map[string]struct {
+		window, delay *metav1.Duration
+		want          time.Duration
+	}{
+		"no window":           {nil, nil, time.Minute},
+		"a short window":      {every(30 * time.Second), nil, time.Minute},
+		"a long window":       {every(5 * time.Minute), nil, 5 * time.Minute},
+		"a delay":             {every(5 * time.Minute), every(2 * time.Second), 2 * time.Second},
+		"a delay of nothing":  {every(5 * time.Minute), every(0), 0},
+		"a negative duration": {every(-time.Hour), every(-time.Second), time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := blocks(prometheus)
+			b.Prometheus.Window = tt.window
+			NewWithT(t).Expect(measure.NewSpec(prometheus, v1alpha1.MeasuringSpec{Delay: tt.delay}, b).Delay).To(Equal(tt.want))
+		})
+	}
+}
+
+func TestProblem(t *testing.T) {
+	for name, tt := range map[string]struct {
+		class  string
+		spec   v1alpha1.MeasuringSpec
+		change func(*measure.Blocks)
+		want   string
+	}{
+		"prometheus":          {class: prometheus},
+		"http":                {class: http},
+		"job":                 {class: job},
+		"object":              {class: object},
+		"a block without":     {http, v1alpha1.MeasuringSpec{}, func(b *measure.Blocks) { b.Job = &v1alpha1.JobSpec{} }, `spec.job needs the class job, and spec.class is "http": remove one of them`},
+		"a class without":     {object, v1alpha1.MeasuringSpec{}, func(b *measure.Blocks) { b.Object = nil }, "spec.object is missing: the class object needs it"},
+		"stale before asked":  {http, v1alpha1.MeasuringSpec{Interval: every(time.Minute), StaleAfter: every(30 * time.Second)}, nil, "spec.staleAfter is 30s, and must be at least the interval, which is 1m"},
+		"two Jobs of one":     {job, v1alpha1.MeasuringSpec{SuccessThreshold: 2}, nil, "spec.successThreshold is 2, but without spec.interval there is one Job per promotion: set spec.interval"},
+		"two failures of one": {job, v1alpha1.MeasuringSpec{FailureThreshold: 2}, nil, "spec.failureThreshold is 2, but without spec.interval there is one Job per promotion: set spec.interval"},
+		"two Jobs":            {job, v1alpha1.MeasuringSpec{SuccessThreshold: 2, Interval: every(time.Minute)}, nil, ""},
+		"a range":             {prometheus, v1alpha1.MeasuringSpec{}, ranged(10*time.Minute, time.Second), ""},
+		"a long range":        {prometheus, v1alpha1.MeasuringSpec{}, ranged(time.Hour, time.Second), "spec.prometheus.range has 3600 points, and may have 600: use a longer step"},
+		"a range of no step":  {prometheus, v1alpha1.MeasuringSpec{}, ranged(time.Hour, 0), "spec.prometheus.range.step must be at least 1s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := blocks(tt.class)
+			if tt.change != nil {
+				tt.change(&b)
+			}
+			NewWithT(t).Expect(measure.Problem(measure.NewSpec(tt.class, tt.spec, b), b)).To(Equal(tt.want))
+		})
+	}
+}
+
+func ranged(over, step time.Duration) func(*measure.Blocks) {
+	return func(b *measure.Blocks) {
+		b.Prometheus.Range = &v1alpha1.PrometheusRange{Over: metav1.Duration{Duration: over}, Step: metav1.Duration{Duration: step}}
+	}
+}
+
+func TestTooSlow(t *testing.T) {
+	spec := measure.Spec{Delay: 2 * time.Minute, Interval: 30 * time.Second, SuccessThreshold: 3}
+	for deployTimeout, want := range map[string]string{
+		"1m": "it is Healthy 3m after a release was applied at the earliest, and deployTimeout is 1m: use a longer deployTimeout, or a shorter delay or interval",
+		"3m": "it is Healthy 3m after a release was applied at the earliest, and deployTimeout is 3m: use a longer deployTimeout, or a shorter delay or interval",
+		"4m": "",
+		"0s": "",
+	} {
+		g := NewWithT(t)
+		d, err := time.ParseDuration(deployTimeout)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(measure.TooSlow(spec, d)).To(Equal(want))
+	}
+}
+
+func TestShort(t *testing.T) {
+	for _, text := range []string{"0s", "30s", "2m", "1h", "1h30m", "1m30s", "1h0m5s", "20s", "10m", "1.5s"} {
+		g := NewWithT(t)
+		d, err := time.ParseDuration(text)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(measure.Short(d)).To(Equal(text))
+	}
+}

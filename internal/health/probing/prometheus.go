@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probing
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/health/condition"
+	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
+	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
+	"github.com/fluxrollouts/rollout-controller/internal/health/prometheus"
+	"github.com/fluxrollouts/rollout-controller/internal/health/variables"
+)
+
+const prometheusField = "spec.prometheus"
+
+// query is a compiled HealthCheck of the class prometheus.
+type query struct {
+	Means
+	*Probe
+	namespace string
+	spec      *v1alpha1.PrometheusSpec
+	template  variables.Template
+	condition *condition.Expression
+	headers   http.Header
+	baseline  baseline
+}
+
+// baseline remembers what was measured for the time before a promotion: the past does not
+// change, so it is asked for once. Only one measurement of a probe is under way.
+type baseline struct {
+	promotedAt time.Time
+	value      *float64
+}
+
+func (m Means) prometheus(p *Probe, check *v1alpha1.HealthCheck) (err error) {
+	q := &query{Means: m, Probe: p, namespace: check.Namespace, spec: check.Spec.Prometheus}
+	window := duration(q.spec)
+	if q.template, err = variables.Query(prometheusField+".query", q.spec.Query, window); err != nil {
+		return &health.Problem{Text: err.Error()}
+	}
+	if q.condition, err = condition.Prometheus(q.spec.Condition); err != nil {
+		return &health.Problem{Text: err.Error()}
+	}
+	if err = prometheus.CheckRange(q.spec.Range); err != nil {
+		return err
+	}
+	if q.headers, err = probe.Headers(prometheusField, q.spec.Headers); err != nil {
+		return err
+	}
+	p.UsesRelease = q.template.UsesRelease() || q.condition.UsesRelease() || q.compares()
+	p.run = q.measure
+	p.Destination, err = q.destination()
+	return err
+}
+
+func duration(spec *v1alpha1.PrometheusSpec) time.Duration {
+	if spec.Window == nil {
+		return 0
+	}
+	return spec.Window.Duration
+}
+
+func (q *query) compares() bool { return q.spec.Baseline == v1alpha1.BaselineBeforePromotion }
+
+// destination returns the key of the Prometheus that is asked, or why it may not be.
+func (q *query) destination() (string, error) {
+	if q.spec.Service != nil {
+		return keyOf(q.namespace, q.spec.Service), nil
+	}
+	target, err := q.address()
+	if err != nil {
+		return "", err
+	}
+	return target.Key(), nil
+}
+
+func (q *query) address() (destination.Target, error) {
+	address := q.spec.Address
+	if address == "" {
+		address = q.Prometheus
+	}
+	if address == "" {
+		return destination.Target{}, health.Problemf("%s: neither address nor service is set, and the controller has no --prometheus-address", prometheusField)
+	}
+	return q.Allowed.Allowed(prometheusField+".address", address)
+}
+
+func (q *query) target(ctx context.Context) (destination.Target, error) {
+	if ref := q.spec.Service; ref != nil {
+		return destination.Services{Reader: q.Reader}.Target(ctx, prometheusField+".service", q.namespace, *ref, ref.Path)
+	}
+	return q.address()
+}
+
+func (q *query) measure(ctx context.Context, subject Subject, at time.Time) (health.Outcome, string, error) {
+	text, err := resolve(prometheusField+".query", q.template, subject.values(subject.Release, q.namespace, duration(q.spec), at))
+	if err != nil {
+		return health.Outcome{}, "", err
+	}
+	server, err := q.open(ctx)
+	if err != nil {
+		return health.Outcome{}, text, err
+	}
+	defer server.Close()
+	question := prometheus.Question{
+		Query: text, At: at, Range: q.spec.Range, Since: subject.Reset, Delay: q.Spec.Delay, Timeout: q.Spec.Timeout,
+	}
+	before, err := q.before(ctx, server, subject, question)
+	if err != nil {
+		return health.Outcome{}, text, err
+	}
+	data, err := server.Ask(ctx, question)
+	return inText(prometheus.Judge(data, err, before, q.judge(ctx, subject, at), v1alpha1.NoDataPending)), text, nil
+}
+
+func (q *query) open(ctx context.Context) (*prometheus.Server, error) {
+	target, err := q.target(ctx)
+	if err != nil {
+		return nil, err
+	}
+	credentials, err := probe.ReadCredentials(ctx, q.Reader, prometheusField, q.namespace, q.spec.RequestSpec)
+	if err != nil {
+		return nil, err
+	}
+	return prometheus.Open(ctx, q.Guard, probe.Options{Target: target, Credentials: credentials, Headers: q.headers})
+}
+
+// before returns what the same query says of the moment before the promotion; nil if
+// nothing is compared, or if there was no release before, or no number.
+func (q *query) before(ctx context.Context, server *prometheus.Server, subject Subject, now prometheus.Question) (*float64, error) {
+	if !q.compares() || subject.PromotedAt.IsZero() || subject.Before.Tag == "" {
+		return nil, nil
+	}
+	if q.baseline.promotedAt.Equal(subject.PromotedAt) {
+		return q.baseline.value, nil
+	}
+	text, err := resolve(prometheusField+".query", q.template, subject.values(subject.Before, q.namespace, duration(q.spec), subject.PromotedAt))
+	if err != nil {
+		return nil, nil // the release before has no such value, so there is no number either
+	}
+	value, err := server.Baseline(ctx, now.Baseline(text, subject.PromotedAt))
+	if err != nil {
+		return nil, err
+	}
+	q.baseline = baseline{promotedAt: subject.PromotedAt, value: value}
+	return value, nil
+}
+
+func (q *query) judge(ctx context.Context, subject Subject, at time.Time) prometheus.Condition {
+	return func(data prometheus.Data, before *float64) (bool, error) {
+		samples := condition.Samples{Baseline: before, Release: subject.release(), Elapsed: subject.elapsed(at)}
+		for _, series := range data.Series {
+			samples.Series = append(samples.Series, condition.Series{Labels: series.Labels, Values: series.Values})
+		}
+		good, err := q.condition.Holds(ctx, samples)
+		return good, shown(prometheusField+".condition", err)
+	}
+}
+
+// shown marks the error of a condition as one that may be shown: it contains no text of
+// another server.
+func shown(field string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return probe.Fault(field + ": " + err.Error())
+}

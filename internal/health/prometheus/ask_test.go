@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prometheus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
+	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
+	"github.com/fluxrollouts/rollout-controller/internal/health/prometheus"
+)
+
+// marker is what servers write wherever they can. No outcome may contain it.
+const marker = "s3cr3t-marker"
+
+// noon is when the tests measure.
+var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+func open(tb testing.TB, address string) *prometheus.Server {
+	tb.Helper()
+	list, err := destination.List{}.With(address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	target, err := list.Allowed("spec.prometheus.address", address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	guard := destination.Guard{AllowLoopback: true, Protected: func(context.Context) ([]netip.Addr, error) { return nil, nil }}
+	server, err := prometheus.Open(tb.Context(), guard, probe.Options{Target: target})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(server.Close)
+	return server
+}
+
+func serve(tb testing.TB, handler http.HandlerFunc) string {
+	tb.Helper()
+	server := httptest.NewServer(handler)
+	tb.Cleanup(server.Close)
+	return server.URL
+}
+
+// answering returns a server with one answer.
+func answering(tb testing.TB, status int, body string) *prometheus.Server {
+	tb.Helper()
+	return open(tb, serve(tb, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Marker", marker)
+		w.Header().Set("Location", "http://169.254.169.254/"+marker)
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}))
+}
+
+func success(kind, result string) string {
+	return fmt.Sprintf(`{"status":"success","data":{"resultType":%q,"result":%s}}`, kind, result)
+}
+
+func question() prometheus.Question {
+	return prometheus.Question{Query: "up", At: noon, Since: noon.Add(-10 * time.Minute), Timeout: 10 * time.Second}
+}
+
+// belowOne is a condition on one value.
+func belowOne(data prometheus.Data, _ *float64) (bool, error) {
+	value, ok := data.Value()
+	if !ok {
+		return false, probe.Fault("value is not defined, because there are several series")
+	}
+	return value < 1, nil
+}
+
+func TestAnswerIsJudged(t *testing.T) {
+	const good, bad, failed, none = v1alpha1.MeasurementGood, v1alpha1.MeasurementBad, v1alpha1.MeasurementError, v1alpha1.MeasurementNoData
+	outcome := func(result v1alpha1.MeasurementResult, value float64) probe.Outcome {
+		return probe.Outcome{Result: result, Value: &value}
+	}
+	series := func(n int) string {
+		one := `{"metric":{"a":"` + marker + `"},"value":[1,"0.5"]},`
+		return success("vector", "["+strings.TrimSuffix(strings.Repeat(one, n), ",")+"]")
+	}
+	tooMany := probe.Outcome{Result: failed, Message: "the query returns more than 100 series: aggregate, for example with sum or max"}
+	tooLarge := probe.Outcome{Result: failed, Message: "the answer of Prometheus has more than 4 MiB: aggregate, for example with sum or max"}
+	foreign := probe.Outcome{Result: failed, Message: "the answer is not one of Prometheus: check its address, and that the query returns numbers"}
+	fails := func(message string) probe.Outcome { return probe.Outcome{Result: failed, Message: message} }
+	for name, test := range map[string]struct {
+		status int
+		body   string
+		want   probe.Outcome
+	}{
+		"one series":            {200, series(1), outcome(good, 0.5)},
+		"a large value":         {200, success("vector", `[{"metric":{},"value":[1,"1.5"]}]`), outcome(bad, 1.5)},
+		"a scalar":              {200, success("scalar", `[1,"0.5"]`), outcome(good, 0.5)},
+		"infinity":              {200, success("scalar", `[1,"+Inf"]`), outcome(bad, math.Inf(1))},
+		"less than all numbers": {200, success("scalar", `[1,"-Inf"]`), outcome(good, math.Inf(-1))},
+		"the last of a range":   {200, success("matrix", `[{"metric":{},"values":[[1,"2"],[2,"0.5"],[3,"NaN"]]}]`), outcome(good, 0.5)},
+		"no series":             {200, success("vector", `[]`), probe.Outcome{Result: none, Message: "the query returns no number"}},
+		"an empty range":        {200, success("matrix", `[]`), probe.Outcome{Result: none, Message: "the query returns no number"}},
+		"NaN":                   {200, success("scalar", `[1,"NaN"]`), probe.Outcome{Result: none, Message: "the query returns no number"}},
+		"NaN beside a number":   {200, success("vector", `[{"metric":{"a":"b"},"value":[1,"NaN"]},{"metric":{},"value":[1,"0.5"]}]`), outcome(good, 0.5)},
+		"warnings": {200, strings.Replace(series(1), `{`, `{"warnings":["`+marker+`","`+marker+`"],`, 1),
+			outcome(good, 0.5).Saying("warnings of Prometheus: 2; run the query there to see them")},
+		"several series":       {200, series(2), fails("value is not defined, because there are several series")},
+		"a hundred series":     {200, series(100), fails("value is not defined, because there are several series")},
+		"a hundred and one":    {200, series(101), tooMany},
+		"a string":             {200, success("string", `[1,"`+marker+`"]`), foreign},
+		"native histograms":    {200, success("vector", `[{"metric":{},"histogram":[1,{"count":"1","sum":"1","buckets":[]}]}]`), fails("the query returns native histograms: use histogram_quantile, histogram_avg or histogram_count")},
+		"5 MiB":                {200, success("vector", `[{"metric":{"a":"`+strings.Repeat("x", 5<<20)+`"},"value":[1,"1"]}]`), tooLarge},
+		"a million objects":    {200, success("vector", "["+strings.TrimSuffix(strings.Repeat("{},", 1<<20), ",")+"]"), tooLarge},
+		"a million warnings":   {200, `{"warnings":[` + strings.TrimSuffix(strings.Repeat(`"",`, 1<<20), ",") + `]}`, tooLarge},
+		"null":                 {200, success("vector", "[null]"), foreign},
+		"a wrong query":        {400, `{"status":"error","errorType":"bad_data","error":"` + marker + `"}`, fails("Prometheus answers 400 Bad Request (bad_data)")},
+		"a failed query":       {422, `{"status":"error","errorType":"execution","error":"` + marker + `"}`, fails("Prometheus answers 422 Unprocessable Entity (execution)")},
+		"a type of its own":    {422, `{"status":"error","errorType":"` + marker + `","error":"` + marker + `"}`, fails("Prometheus answers 422 Unprocessable Entity")},
+		"no login":             {401, marker, fails("Prometheus answers 401 Unauthorized: check secretRef, and what it permits")},
+		"no permission":        {403, marker, fails("Prometheus answers 403 Forbidden: check secretRef, and what it permits")},
+		"not there":            {404, marker, fails("Prometheus answers 404 Not Found")},
+		"an overload":          {503, `{"status":"error","errorType":"timeout","error":"` + marker + `"}`, fails("Prometheus answers 503 Service Unavailable")},
+		"a redirect":           {302, marker, fails("Prometheus answers 302 Found: redirects are not followed, so set the address that it leads to")},
+		"a page":               {200, "<html>" + marker, foreign},
+		"another document":     {200, `{"` + marker + `":1}`, foreign},
+		"an error that is one": {200, `{"status":"error","errorType":"execution","error":"` + marker + `"}`, fails("Prometheus answers 200 OK (execution)")},
+		"numbers in words":     {200, success("vector", `[{"metric":{},"value":[1,"`+marker+`"]}]`), foreign},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			data, err := answering(t, test.status, test.body).Ask(t.Context(), question())
+			got := prometheus.Judge(data, err, nil, belowOne, "")
+			g.Expect(got).To(Equal(test.want))
+			g.Expect(fmt.Sprintf("%+v", got)).NotTo(ContainSubstring(marker))
+		})
+	}
+}
+
+func TestSilenceIsJudgedByThePolicy(t *testing.T) {
+	for policy, want := range map[v1alpha1.NoDataPolicy]v1alpha1.MeasurementResult{
+		"":                       v1alpha1.MeasurementNoData,
+		v1alpha1.NoDataPending:   v1alpha1.MeasurementNoData,
+		v1alpha1.NoDataHealthy:   v1alpha1.MeasurementGood,
+		v1alpha1.NoDataUnhealthy: v1alpha1.MeasurementBad,
+	} {
+		got := prometheus.Judge(prometheus.Data{}, nil, nil, belowOne, policy)
+		NewWithT(t).Expect(got).To(Equal(probe.Outcome{Result: want, Message: "the query returns no number"}), string(policy))
+	}
+}
+
+func TestErrorOfAConditionIsShownOnlyInOurWords(t *testing.T) {
+	quoting := func(prometheus.Data, *float64) (bool, error) { return false, errors.New(marker) }
+	data := prometheus.Data{Series: []prometheus.Series{{Values: []float64{2}}}}
+	NewWithT(t).Expect(prometheus.Judge(data, nil, new(1.0), quoting, "")).To(Equal(probe.Outcome{
+		Result: v1alpha1.MeasurementError, Value: new(2.0), Baseline: new(1.0),
+		Message: "the condition cannot be evaluated for this response: use has() for fields that may be missing",
+	}))
+}
+
+func TestConditionSeesEveryNumber(t *testing.T) {
+	g := NewWithT(t)
+	body := success("matrix", `[{"metric":{"a":"b"},"values":[[1,"1"],[2,"NaN"],[3,"3"]]},{"metric":{"a":"c"},"values":[[3,"4"]]},{"metric":{"a":"d"},"values":[[3,"NaN"]]}]`)
+	data, err := answering(t, 200, body).Ask(t.Context(), question())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(data).To(Equal(prometheus.Data{Series: []prometheus.Series{
+		{Labels: map[string]string{"a": "b"}, Values: []float64{1, 3}}, {Labels: map[string]string{"a": "c"}, Values: []float64{4}},
+	}}))
+	g.Expect(data.Values()).To(Equal([]float64{1, 3, 4}))
+}
+
+// asked returns what a server is asked by a question.
+func asked(t *testing.T, q prometheus.Question) (path string, parameters url.Values) {
+	t.Helper()
+	server := open(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		path, parameters = r.URL.Path, r.Form
+		_, _ = w.Write([]byte(success("vector", "[]")))
+	})+"/prometheus/")
+	if _, err := server.Ask(t.Context(), q); err != nil {
+		t.Error(err)
+	}
+	return path, parameters
+}
+
+func TestInstantQuerySeesNothingFromBeforeTheReset(t *testing.T) {
+	for name, test := range map[string]struct {
+		since time.Time
+		want  string
+	}{
+		"long after the reset":      {noon.Add(-time.Hour), "5m0s"},
+		"soon after the reset":      {noon.Add(-90 * time.Second), "1m30s"},
+		"at the reset":              {noon, "1ms"},
+		"before the reset by clock": {noon.Add(time.Second), "1ms"},
+		"without a reset":           {time.Time{}, "5m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := question()
+			q.Since, q.At = test.since, noon.Add(123456*time.Nanosecond)
+			path, parameters := asked(t, q)
+			NewWithT(t).Expect(path).To(Equal("/prometheus/api/v1/query"))
+			NewWithT(t).Expect(parameters).To(Equal(url.Values{
+				"query": {"up"}, "time": {"1772452800"}, "timeout": {"10s"}, "limit": {"101"}, "lookback_delta": {test.want},
+			}))
+		})
+	}
+}
+
+func TestRangeSeesNothingFromBeforeTheReset(t *testing.T) {
+	at := func(before time.Duration) string { return fmt.Sprint(noon.Add(-before).Unix()) }
+	for name, test := range map[string]struct {
+		since, delay  time.Duration
+		over, step    time.Duration
+		begin, lookup string
+	}{
+		"long after the reset":        {since: 2 * time.Hour, delay: time.Minute, over: 10 * time.Minute, step: 30 * time.Second, begin: at(10 * time.Minute), lookup: "5m0s"},
+		"soon after the reset":        {since: 6 * time.Minute, delay: time.Minute, over: 10 * time.Minute, step: 30 * time.Second, begin: at(5 * time.Minute), lookup: "1m0s"},
+		"after a longer delay":        {since: 6 * time.Minute, delay: 3 * time.Minute, over: 10 * time.Minute, step: 30 * time.Second, begin: at(3 * time.Minute), lookup: "3m0s"},
+		"without a delay":             {since: 6 * time.Minute, over: 10 * time.Minute, step: 30 * time.Second, begin: at(5 * time.Minute), lookup: "1m0s"},
+		"just after the reset":        {since: 20 * time.Second, over: 10 * time.Minute, step: 2 * time.Second, begin: at(10 * time.Second), lookup: "10s"},
+		"at the reset":                {over: 10 * time.Minute, step: 30 * time.Second, begin: at(0), lookup: "1ms"},
+		"with steps that do not fit":  {since: 2 * time.Hour, over: 100 * time.Second, step: 30 * time.Second, begin: at(90 * time.Second), lookup: "5m0s"},
+		"with a step that is longer":  {since: 2 * time.Hour, over: 10 * time.Second, step: 30 * time.Second, begin: at(0), lookup: "5m0s"},
+		"before the delay has passed": {since: 30 * time.Second, delay: time.Minute, over: time.Minute, step: time.Second, begin: at(0), lookup: "1m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := question()
+			q.Since, q.Delay = noon.Add(-test.since), test.delay
+			q.Range = &v1alpha1.PrometheusRange{Over: metav1.Duration{Duration: test.over}, Step: metav1.Duration{Duration: test.step}}
+			path, parameters := asked(t, q)
+			NewWithT(t).Expect(path).To(Equal("/prometheus/api/v1/query_range"))
+			NewWithT(t).Expect(parameters).To(Equal(url.Values{
+				"query": {"up"}, "start": {test.begin}, "end": {at(0)}, "step": {fmt.Sprint(test.step.Seconds())},
+				"timeout": {"10s"}, "limit": {"101"}, "lookback_delta": {test.lookup},
+			}))
+		})
+	}
+}
+
+func TestRangeWithTooManyPointsIsAProblem(t *testing.T) {
+	g := NewWithT(t)
+	of := func(over, step time.Duration) error {
+		return prometheus.CheckRange(&v1alpha1.PrometheusRange{Over: metav1.Duration{Duration: over}, Step: metav1.Duration{Duration: step}})
+	}
+	g.Expect(prometheus.CheckRange(nil)).To(Succeed())
+	g.Expect(of(599*time.Second, time.Second)).To(Succeed())
+	for _, err := range []error{of(600*time.Second, time.Second), of(time.Hour, 0)} {
+		_, ok := health.IsProblem(err)
+		g.Expect(ok).To(BeTrue())
+	}
+	g.Expect(of(time.Hour, time.Second)).To(MatchError("spec.prometheus.range: over 1h0m0s in steps of 1s are not 1 to 600 points; choose a longer step"))
+}
+
+func TestBaselineIsAskedAtThePromotion(t *testing.T) {
+	g := NewWithT(t)
+	q := question()
+	q.Range = &v1alpha1.PrometheusRange{}
+	_, parameters := asked(t, q.Baseline("up{version=\"1.3.0\"}", noon.Add(-time.Hour)))
+	g.Expect(parameters).To(Equal(url.Values{
+		"query": {`up{version="1.3.0"}`}, "time": {"1772449200"}, "timeout": {"10s"}, "limit": {"101"}, "lookback_delta": {"5m0s"},
+	}))
+}
+
+func TestBaselineIsOneNumberOrNone(t *testing.T) {
+	g := NewWithT(t)
+	of := func(result string) (*float64, error) {
+		return answering(t, 200, success("vector", result)).Baseline(t.Context(), question())
+	}
+	one := `{"metric":{},"value":[1,"0.5"]}`
+	g.Expect(of("[" + one + "]")).To(Equal(new(0.5)))
+	g.Expect(of("[]")).To(BeNil())
+	g.Expect(of(`[{"metric":{},"value":[1,"NaN"]}]`)).To(BeNil())
+	_, err := of("[" + one + "," + one + "]")
+	g.Expect(probe.Cause(err)).To(Equal("the query returned several series before the promotion, so there is no baseline: aggregate"))
+}
+
+func TestPrometheusThatIsSilentIsAnError(t *testing.T) {
+	g := NewWithT(t)
+	release := make(chan struct{})
+	server := open(t, serve(t, func(http.ResponseWriter, *http.Request) { <-release }))
+	t.Cleanup(func() { close(release) }) // before the server waits for its requests
+	q := question()
+	q.Timeout = 20 * time.Millisecond
+	_, err := server.Ask(t.Context(), q)
+	g.Expect(prometheus.Judge(prometheus.Data{}, err, nil, belowOne, "")).To(Equal(
+		probe.Outcome{Result: v1alpha1.MeasurementError, Message: "no answer within the timeout"}))
+}
+
+// FuzzAnswer checks that no answer leads to a panic, to more numbers than the limits allow,
+// or to a text of the server in the outcome.
+func FuzzAnswer(f *testing.F) {
+	for _, body := range []string{
+		success("vector", `[{"metric":{"a":"b"},"value":[1,"0.5"]}]`), success("scalar", `[1,"NaN"]`), success("string", `[1,"a"]`),
+		success("matrix", `[{"metric":{},"values":[[1,"2"],[2,"+Inf"]],"histograms":[]}]`), success("vector", `[{"histogram":[1,{"buckets":[[0,"1","2","3"]]}]}]`),
+		`{"status":"error","errorType":"execution","error":"x"}`, `{"status":"success","data":null}`, `[[[[`, `{"warnings":[""]}`, "",
+	} {
+		f.Add(200, body)
+		f.Add(422, body)
+	}
+	var status int
+	var body string
+	address := serve(f, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	})
+	f.Fuzz(func(t *testing.T, code int, text string) {
+		status, body = 200+int(uint(code)%400), text
+		data, err := open(t, address).Ask(t.Context(), question())
+		outcome := prometheus.Judge(data, err, nil, belowOne, "")
+		if len(data.Series) > 100 {
+			t.Errorf("%d series", len(data.Series))
+		}
+		if outcome.Result == v1alpha1.MeasurementError && err == nil && len(data.Series) < 2 {
+			t.Errorf("%q: %+v without an error", text, outcome)
+		}
+		if len(text) > 12 && strings.Contains(outcome.Message, text) {
+			t.Errorf("%q is in %q", text, outcome.Message)
+		}
+	})
+}
