@@ -25,6 +25,7 @@ var sampleFolders = map[string]struct {
 }{
 	"config/samples":              {},
 	"config/samples/quickstart":   {},
+	"config/samples/health":       {},
 	"config/samples/helm":         {},
 	"config/samples/environments": {},
 	// Each of the two is a cluster of its own.
