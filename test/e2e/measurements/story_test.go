@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measurements
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
+)
+
+// A release whose error rate is too high fails, and says by which numbers. The release
+// before had the same HealthCheck, and succeeded.
+func TestReleaseIsJudgedByItsErrorRate(t *testing.T) {
+	s := env.New(t, plane)
+	s.CreateFlux()
+	s.Create(s.HealthCheck(), errorRate(s), s.Rollout(s.Baked(2*time.Second, 2*time.Minute)))
+	rates.set("1.0.0", 0.002)
+	s.Publish(s.ConfigRelease("1.0.0"))
+	good := s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	if message := *good.Current().BakeStatusMessage; !strings.HasSuffix(message, "(2 HealthChecks: error-rate 0.002) for the bake time of 2s") {
+		t.Errorf("the outcome is %q", message)
+	}
+
+	rates.set("1.1.0", 0.5)
+	s.Publish(s.ConfigRelease("1.1.0"))
+	bad := s.AwaitState("1.1.0", v1alpha1.BakeFailed)
+	message := "0.5, 0.5 (2 of 2 bad; value <= 0.01 || value <= baseline.orValue(0.01) * 2.0), before 0.002"
+	want := []v1alpha1.FailedHealthCheck{{Name: "error-rate", Namespace: s.Namespace, Message: &message}}
+	if diff := cmp.Diff(want, bad.Current().FailedHealthChecks); diff != "" {
+		t.Errorf("it failed by (-want +got):\n%s", diff)
+	}
+	check := errorRate(s)
+	s.Read(check)
+	if release := check.Status.Release; release == nil || release.Tag != "1.1.0" || check.Status.Query != `error_rate{version="1.1.0"}` {
+		t.Errorf("the status is about %v, by %s", release, check.Status.Query)
+	}
+}
+
+// errorRate returns a HealthCheck that compares the error rate with that of the release
+// before.
+func errorRate(s *env.Env) *v1alpha1.HealthCheck {
+	class := v1alpha1.HealthCheckClassPrometheus
+	check := s.HealthCheck()
+	check.Name, check.Annotations = "error-rate", nil
+	check.Spec = v1alpha1.HealthCheckSpec{
+		Class:         &class,
+		MeasuringSpec: v1alpha1.MeasuringSpec{Interval: seconds(5), Delay: seconds(2), FailureThreshold: 2},
+		Prometheus: &v1alpha1.PrometheusSpec{
+			Query:     `error_rate{version="$(version)"}`,
+			Condition: "value <= 0.01 || value <= baseline.orValue(0.01) * 2.0",
+			Baseline:  v1alpha1.BaselineBeforePromotion,
+		},
+	}
+	return check
+}
+
+func seconds(n int) *metav1.Duration {
+	return &metav1.Duration{Duration: time.Duration(n) * time.Second}
+}
+
+// A Service that does not exist is said before anybody waits for its answer, and the next
+// release is held until it is corrected. A pin goes.
+func TestCheckThatCannotBeMeasuredHoldsTheNextRelease(t *testing.T) {
+	s := env.New(t, plane)
+	s.CreateFlux()
+	check := s.HealthCheck()
+	class := v1alpha1.HealthCheckClassHTTP
+	check.Annotations, check.Spec.Class = nil, &class
+	check.Spec.HTTP = &v1alpha1.HTTPSpec{URL: "http://metadata.internal/"}
+	s.Create(check, s.Rollout(s.Baked(time.Second, 2*time.Minute)))
+	s.Publish(s.ConfigRelease("1.0.0"))
+	problem := "spec.http.url: http://metadata.internal:80 is not a destination that HealthChecks may use"
+	env.Eventually(t, "the problem of the check", func() (bool, string) {
+		s.Read(check)
+		return strings.HasPrefix(check.Status.Problem, problem), fmt.Sprintf("%+v", check.Status)
+	})
+	s.Change(check, func() { check.Spec.HTTP = &v1alpha1.HTTPSpec{URL: rates.server.URL + "/healthz"} })
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+
+	s.Change(check, func() { check.Spec.HTTP.Condition = "statu == 200" })
+	s.Publish(s.ConfigRelease("1.1.0"))
+	s.Await("1.1.0 held by the check", func(r *v1alpha1.Rollout) bool {
+		return strings.Contains(env.Condition(r, v1alpha1.ReadyCondition), "1.1.0 waits: HealthCheck "+s.Namespace+"/"+s.Name+" cannot be measured: spec.http.condition")
+	})
+	s.Pin("1.1.0")
+	s.AwaitState("1.1.0", v1alpha1.BakeDeploying)
+	s.Change(check, func() { check.Spec.HTTP.Condition = "status == 200 && body == 'ok'" })
+	s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+}
