@@ -35,7 +35,7 @@ func Next(old v1alpha1.HealthCheckStatus, result Result, now time.Time) (v1alpha
 		LastHandledReconcileAt: old.LastHandledReconcileAt,
 	}
 	if next.Status != old.Status {
-		next.LastChangeTime = inSeconds(now)
+		next.LastChangeTime = InSeconds(now)
 	}
 	return next, !equality.Semantic.DeepEqual(old, next)
 }
@@ -60,7 +60,7 @@ func lastErrorTime(old v1alpha1.HealthCheckStatus, result Result, message string
 		}
 		since = now
 	}
-	at := inSeconds(since)
+	at := InSeconds(since)
 	if old.LastErrorTime != nil && !at.After(old.LastErrorTime.Time) {
 		return old.LastErrorTime
 	}
@@ -74,8 +74,8 @@ func isSameFailure(old v1alpha1.HealthCheckStatus, message string) bool {
 		old.Message != nil && *old.Message == message
 }
 
-// inSeconds returns the time as it will be read back from the API server.
-func inSeconds(t time.Time) *metav1.Time {
+// InSeconds returns the time as it will be read back from the API server.
+func InSeconds(t time.Time) *metav1.Time {
 	return &metav1.Time{Time: t.Truncate(time.Second)}
 }
 

@@ -38,7 +38,7 @@ func placeOf(problem string) []string {
 
 // problemOf returns why a HealthCheck cannot be measured as it is; empty if it can.
 func problemOf(spec *v1alpha1.HealthCheckSpec) string {
-	blocks := measure.Blocks{Prometheus: spec.Prometheus, HTTP: spec.HTTP, Job: spec.Job, Object: spec.Object}
+	blocks := measure.BlocksOf(*spec)
 	if problem := measure.Problem(measure.NewSpec(*spec.Class, spec.MeasuringSpec, blocks), blocks); problem != "" {
 		return problem
 	}

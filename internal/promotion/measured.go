@@ -49,9 +49,7 @@ func problemOf(check *v1alpha1.HealthCheck, spec *v1alpha1.RolloutSpec) string {
 }
 
 func measuring(check *v1alpha1.HealthCheck) measure.Spec {
-	return measure.NewSpec(*check.Spec.Class, check.Spec.MeasuringSpec, measure.Blocks{
-		Prometheus: check.Spec.Prometheus, HTTP: check.Spec.HTTP, Job: check.Spec.Job, Object: check.Spec.Object,
-	})
+	return measure.NewSpec(*check.Spec.Class, check.Spec.MeasuringSpec, measure.BlocksOf(check.Spec))
 }
 
 // toReset returns the checks to reset now. Those that ask what was rolled out come after

@@ -75,7 +75,7 @@ func (r *Reconciler) plan(check *v1alpha1.HealthCheck, s *state, subject subject
 	})
 }
 
-// measured returns what a probe is told of the subject.
+// measured returns what a probe needs to know of the subject.
 func (s *subject) measured(known *state) probing.Subject {
 	about := probing.Subject{Reset: known.reset, Number: known.decided}
 	if s.rollout != nil {

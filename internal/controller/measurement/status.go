@@ -14,6 +14,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
+	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/health/measure"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -72,9 +73,9 @@ func (o outcome) status(check *v1alpha1.HealthCheck, now time.Time) v1alpha1.Hea
 		next.Message = &o.verdict.Message
 	}
 	if next.Status != check.Status.Status {
-		next.LastChangeTime = inSeconds(now)
+		next.LastChangeTime = health.InSeconds(now)
 	}
-	if at := inSeconds(o.verdict.ErrorTime); !o.verdict.ErrorTime.IsZero() && (next.LastErrorTime == nil || at.After(next.LastErrorTime.Time)) {
+	if at := health.InSeconds(o.verdict.ErrorTime); !o.verdict.ErrorTime.IsZero() && (next.LastErrorTime == nil || at.After(next.LastErrorTime.Time)) {
 		next.LastErrorTime = at
 	}
 	if !o.began.IsZero() {
@@ -111,6 +112,3 @@ func written(s *v1alpha1.HealthCheckStatus) measure.Written {
 	}
 	return w
 }
-
-// inSeconds returns a time as it will be read back from the API server.
-func inSeconds(t time.Time) *metav1.Time { return &metav1.Time{Time: t.Truncate(time.Second)} }

@@ -25,6 +25,11 @@ type Blocks struct {
 	Object *v1alpha1.ObjectSpec
 }
 
+// BlocksOf returns the blocks of a spec.
+func BlocksOf(spec v1alpha1.HealthCheckSpec) Blocks {
+	return Blocks{Prometheus: spec.Prometheus, HTTP: spec.HTTP, Job: spec.Job, Object: spec.Object}
+}
+
 // has reports which blocks there are, by their class.
 func (b Blocks) has() map[string]bool {
 	return map[string]bool{

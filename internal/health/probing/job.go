@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
@@ -29,6 +30,6 @@ func (m Means) job(p *Probe, check *v1alpha1.HealthCheck) error {
 func (s Subject) run(namespace string) job.Run {
 	return job.Run{
 		Rollout: types.NamespacedName{Namespace: namespace, Name: s.Rollout}, RolloutUID: s.RolloutUID, Entry: s.Entry, Retry: s.Retry, Number: s.Number,
-		Version: s.Release.Tag, Digest: text(s.Release.Digest), Revision: text(s.Release.Revision), PreviousVersion: s.Before.Tag,
+		Version: s.Release.Tag, Digest: ptr.Deref(s.Release.Digest, ""), Revision: ptr.Deref(s.Release.Revision, ""), PreviousVersion: s.Before.Tag,
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -95,7 +96,7 @@ type Probe struct {
 // Compile returns the probe of a HealthCheck of a class that is measured. The error is a
 // problem: it says what to change in the spec.
 func (m Means) Compile(check *v1alpha1.HealthCheck) (*Probe, error) {
-	blocks := measure.Blocks{Prometheus: check.Spec.Prometheus, HTTP: check.Spec.HTTP, Job: check.Spec.Job, Object: check.Spec.Object}
+	blocks := measure.BlocksOf(check.Spec)
 	spec := measure.NewSpec(*check.Spec.Class, check.Spec.MeasuringSpec, blocks)
 	p := &Probe{Spec: spec}
 	if problem := measure.Problem(spec, blocks); problem != "" {
@@ -145,14 +146,14 @@ func number(n *float64) string {
 // values returns the values of the variables for a release.
 func (s Subject) values(release v1alpha1.VersionInfo, namespace string, window time.Duration, at time.Time) variables.Values {
 	return variables.Values{
-		Version: release.Tag, Digest: text(release.Digest), Revision: text(release.Revision), Rollout: s.Rollout, Namespace: namespace,
+		Version: release.Tag, Digest: ptr.Deref(release.Digest, ""), Revision: ptr.Deref(release.Revision, ""), Rollout: s.Rollout, Namespace: namespace,
 		Window: window, Reset: s.Reset, Now: at,
 	}
 }
 
 // release returns the variable release of conditions.
 func (s Subject) release() condition.Release {
-	return condition.Release{Tag: s.Release.Tag, Digest: text(s.Release.Digest), Version: text(s.Release.Version), Revision: text(s.Release.Revision)}
+	return condition.Release{Tag: s.Release.Tag, Digest: ptr.Deref(s.Release.Digest, ""), Version: ptr.Deref(s.Release.Version, ""), Revision: ptr.Deref(s.Release.Revision, "")}
 }
 
 // elapsed returns the time since the reset; zero if there was none.
@@ -161,13 +162,6 @@ func (s Subject) elapsed(at time.Time) time.Duration {
 		return 0
 	}
 	return max(0, at.Sub(s.Reset))
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // resolve replaces variables. A value that is not known is not a problem of the spec: it
