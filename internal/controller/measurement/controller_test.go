@@ -188,6 +188,30 @@ func TestWritesAreBounded(t *testing.T) {
 	s.Expect(s.check("errors").Status.Measurements).To(HaveLen(10))
 }
 
+// A result may arrive while a pass runs that does not know it. What that pass plans is what
+// was just measured.
+func TestResultThatArrivesDuringAPassIsNotMeasuredAgain(t *testing.T) {
+	s := open(t, rollout("shop"), errorRate().Obj())
+	s.begin("errors")
+	answer := s.server.block()
+	s.pass(interval, "errors")
+	s.Eventually(s.server.asked, 10*time.Second).Should(HaveLen(2))
+
+	check := s.check("errors")
+	subject, err := s.reconciler.subjectOf(s.Ctx, check)
+	s.Expect(err).NotTo(HaveOccurred())
+	state := s.reconciler.states.of(s.Key("errors"))
+	decided := state.advance(check, &subject, s.clock.Now())
+	answer()
+	s.Eventually(s.planned, 10*time.Second).Should(BeZero(), "the result is there")
+	s.reconciler.plan(check, state, subject, decided)
+
+	s.Eventually(s.planned, 10*time.Second).Should(BeZero(), "what was planned has ended")
+	s.Expect(s.server.asked()).To(HaveLen(2))
+	s.measured()
+	s.after(interval, "errors")
+}
+
 func TestChecksOfOtherWritersAreNeverTouched(t *testing.T) {
 	s := open(t, rollout("shop"),
 		fixture.MakeHealthCheck("bare").Class(v1alpha1.HealthCheckClassPrometheus).Obj(),

@@ -65,8 +65,11 @@ func (r *Reconciler) plan(check *v1alpha1.HealthCheck, s *state, subject subject
 		r.Pool.Drop(key)
 		return
 	}
-	about, probe, era := subject.measured(s), s.probe, s.era
+	about, probe, era, taken := subject.measured(s), s.probe, s.era, s.taken
 	r.Pool.Schedule(key, probe.Destination, o.next.At, func(ctx context.Context) func() {
+		if s.isOutdated(taken) {
+			return nil
+		}
 		measured := result{probe.Measure(ctx, about, r.Now()), era}
 		return func() {
 			s.deliver(measured)

@@ -71,6 +71,8 @@ type state struct {
 
 	mu     sync.Mutex
 	result *result
+	// delivered counts the results, and taken those that a pass has taken in.
+	delivered, taken int
 }
 
 // result is a measurement, and the era in which it was planned.
@@ -208,6 +210,16 @@ func (s *state) deliver(r result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.result = &r
+	s.delivered++
+}
+
+// isOutdated reports whether there is a result that the pass which took in so many did not
+// know. What it has planned must not be measured: it may be what was measured already. The
+// pass that takes in the result plans anew.
+func (s *state) isOutdated(taken int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.delivered != taken
 }
 
 // take returns the last measurement; nil if there is none, or if the HealthCheck was reset
@@ -216,6 +228,7 @@ func (s *state) take() *probing.Result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.result
+	s.taken = s.delivered
 	if s.result = nil; r == nil {
 		return nil
 	}
