@@ -107,25 +107,38 @@ func lastValues(checks []v1alpha1.HealthCheck) []string {
 // Awaits reports whether the running promotion of a Rollout depends on what the check
 // reports from now on: the check was reset for it.
 func Awaits(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) bool {
+	mark, ok := runningMark(rollout, check)
+	return ok && !mark.begun
+}
+
+// Resets reports whether the reset of the check for the running promotion of a Rollout has
+// begun, and is not complete.
+func Resets(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) bool {
+	mark, ok := runningMark(rollout, check)
+	return ok && mark.begun
+}
+
+// runningMark returns the mark of a check that is of the running promotion of a Rollout.
+func runningMark(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) (mark, bool) {
 	entry := rollout.Current()
 	if entry == nil || entry.State() != v1alpha1.BakeDeploying && entry.State() != v1alpha1.BakeInProgress {
-		return false
+		return mark{}, false
 	}
-	mark, ok := parseMark(check.Annotations[v1alpha1.ResetAnnotationPrefix+string(rollout.UID)])
-	return ok && !mark.begun && mark.promotion == promotionOf(entry)
+	m, ok := parseMark(check.Annotations[v1alpha1.ResetAnnotationPrefix+string(rollout.UID)])
+	return m, ok && m.promotion == promotionOf(entry)
 }
 
 // PromotionID returns a string that identifies a promotion, and its latest retry, among
 // those of its Rollout.
 func PromotionID(entry *v1alpha1.DeploymentHistoryEntry) string { return promotionOf(entry) }
 
-// ResetBy returns the UIDs of the Rollouts that have reset the check, sorted. Some may not
-// exist any more.
+// ResetBy returns the UIDs of the Rollouts that have reset the check, or have begun to,
+// sorted. Some may not exist any more, and some may not select it any more.
 func ResetBy(check *v1alpha1.HealthCheck) []types.UID {
 	var all []types.UID
 	for key, value := range check.Annotations {
 		uid, isMark := strings.CutPrefix(key, v1alpha1.ResetAnnotationPrefix)
-		if mark, ok := parseMark(value); isMark && ok && !mark.begun {
+		if _, ok := parseMark(value); isMark && ok {
 			all = append(all, types.UID(uid))
 		}
 	}

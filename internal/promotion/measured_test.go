@@ -143,6 +143,7 @@ func TestRolloutAwaitsWhatWasResetForItsRunningPromotion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := check("errors").Mark(shop(), test.mark).Obj()
 			diff(t, test.want, promotion.Awaits(test.rollout, c))
+			diff(t, name == "a reset that is not done", promotion.Resets(test.rollout, c))
 		})
 	}
 }
@@ -153,11 +154,11 @@ func withUID(rollout *v1alpha1.Rollout, uid types.UID) *v1alpha1.Rollout {
 	return other
 }
 
-func TestResetByNamesThoseThatHaveFinished(t *testing.T) {
+func TestResetByNamesThoseThatHaveBegun(t *testing.T) {
 	e := entry("1.1.0").ID(7).Deploying().Obj()
 	failed := wireTime(noon.Add(-time.Hour))
 	c := check("errors").Mark(shop(), promotion.ResetMark(&e, nil)).
 		Mark(withUID(shop(), "begun"), promotion.BegunMark(&e, failed)).Mark(withUID(shop(), "a"), promotion.ResetMark(&e, nil)).
 		Mark(withUID(shop(), "odd"), "7").Obj()
-	diff(t, []types.UID{"a", shop().UID}, promotion.ResetBy(c))
+	diff(t, []types.UID{"a", "begun", shop().UID}, promotion.ResetBy(c))
 }

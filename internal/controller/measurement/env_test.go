@@ -21,6 +21,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/pool"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probing"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/test/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -67,7 +68,7 @@ func open(t *testing.T, objects ...client.Object) *testEnv {
 func (s *testEnv) restart() {
 	s.stop()
 	found := env.Indexes{}
-	s.Expect(index(s.Ctx, found)).To(Succeed())
+	s.Expect(index(s.Ctx, found, shard.Shard{})).To(Succeed())
 	s.woken = make(chan types.NamespacedName, 100)
 	s.reconciler = s.newReconciler(s.Wire.Through(found.Cached(s.WithWatch)))
 	woken := s.woken
@@ -154,8 +155,6 @@ func (s *testEnv) rest(name string) ctrl.Result {
 // reset resets a HealthCheck as the controller of Rollouts does, for the current promotion
 // of a Rollout.
 func (s *testEnv) reset(name, rollout string) {
-	of := &v1alpha1.Rollout{}
-	s.Expect(s.Get(s.Ctx, s.Key(rollout), of)).To(Succeed())
 	message, now := promotion.ResetMessage, metav1.NewTime(s.clock.Now())
 	s.ChangeStatus(fixture.MakeHealthCheck(name).Obj(), func(o client.Object) {
 		status := &o.(*v1alpha1.HealthCheck).Status
@@ -164,14 +163,18 @@ func (s *testEnv) reset(name, rollout string) {
 			MeasuringStatus: v1alpha1.MeasuringStatus{ObservedGeneration: status.ObservedGeneration, Problem: status.Problem},
 		}
 	})
-	s.Change(fixture.MakeHealthCheck(name).Obj(), func(o client.Object) {
-		annotations := o.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[v1alpha1.ResetAnnotationPrefix+string(of.UID)] = promotion.CompleteMark(of.Current(), "")
-		o.SetAnnotations(annotations)
-	})
+	s.mark(name, rollout, func(e *v1alpha1.DeploymentHistoryEntry) string { return promotion.CompleteMark(e, "") })
+}
+
+// mark writes the mark of the current promotion of a Rollout on a HealthCheck.
+func (s *testEnv) mark(name, rollout string, value func(*v1alpha1.DeploymentHistoryEntry) string) {
+	of := &v1alpha1.Rollout{}
+	s.Expect(s.Get(s.Ctx, s.Key(rollout), of)).To(Succeed())
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
+		v1alpha1.ResetAnnotationPrefix + string(of.UID): value(of.Current()),
+	}}})
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Merge(fixture.MakeHealthCheck(name).Obj(), string(patch))
 }
 
 // ends sets the final state of the current promotion of a Rollout.

@@ -41,7 +41,11 @@ func (o outcome) judge(spec measure.Spec, now time.Time) measure.Verdict {
 	if o.found != "" && !o.count.Decided() {
 		return measure.Invalid(spec, o.found)
 	}
-	return o.count.Verdict(spec, o.next.Pace, now)
+	verdict := o.count.Verdict(spec, o.next.Pace, now)
+	if o.next.Obstacle != "" {
+		return verdict.NotMeasured(spec, o.next.Obstacle)
+	}
+	return verdict
 }
 
 // wait returns how long to wait until time alone changes the verdict, or until the status
@@ -92,12 +96,4 @@ func (s *subject) measured(known *state) probing.Subject {
 		about.Before = before.Version
 	}
 	return about
-}
-
-// promotion returns whether a promotion depends on the HealthCheck.
-func (s *subject) promotion() activity.Promotion {
-	if s.awaited {
-		return activity.Running
-	}
-	return activity.None
 }

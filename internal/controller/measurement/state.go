@@ -168,7 +168,7 @@ func (s *state) problemNow(subject *subject) string {
 	switch {
 	case s.problem != "":
 		return s.problem
-	case subject.shared && s.probe.UsesRelease:
+	case subject.shared() && s.probe.UsesRelease:
 		return shared
 	}
 	return ""
@@ -184,7 +184,7 @@ func (s *state) advance(check *v1alpha1.HealthCheck, subject *subject, now time.
 	}
 	o.next = activity.Decide(activity.Input{
 		UID: check.UID, Spec: s.probe.Spec, Problem: o.problem, Found: o.found != "", Status: check.Status.Status,
-		Promotion: subject.promotion(), Reset: s.reset, Last: o.count.LastMeasured(), Decided: o.count.Decided(), Known: s.known,
+		Promotion: subject.promotion, Elsewhere: subject.elsewhere, UsesRelease: s.probe.UsesRelease, Reset: s.reset, Last: o.count.LastMeasured(), Decided: o.count.Decided(), Known: s.known,
 	}).After(s.tried)
 	if o.next.At.IsZero() {
 		o.found = ""

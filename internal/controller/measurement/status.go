@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -85,16 +86,18 @@ func (o outcome) status(check *v1alpha1.HealthCheck, now time.Time) v1alpha1.Hea
 }
 
 // isNews reports whether the message of the verdict is worth a write: that nothing was
-// measured yet is not.
+// measured yet is not, unless there is a reason, or was one.
 func (o outcome) isNews(check *v1alpha1.HealthCheck) bool {
-	return !o.began.IsZero() || o.problem != "" || o.verdict.Status != check.Status.Status || check.Status.Problem != ""
+	return !o.began.IsZero() || o.verdict.Status != check.Status.Status ||
+		o.problem != "" || check.Status.Problem != "" ||
+		o.next.Obstacle != "" || measure.SaysNotMeasured(ptr.Deref(check.Status.Message, ""))
 }
 
 // release returns the release that a verdict is about. It is nil if that is not known, or
 // if the HealthCheck is about several Rollouts: then it proves something for each.
 func (s *subject) release() *v1alpha1.MeasuredRelease {
 	entry := s.entry()
-	if entry == nil || s.shared {
+	if entry == nil || s.shared() {
 		return nil
 	}
 	about := &v1alpha1.MeasuredRelease{Tag: entry.Version.Tag}

@@ -6,10 +6,12 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
+	"github.com/fluxrollouts/rollout-controller/internal/health/activity"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -40,34 +42,76 @@ type subject struct {
 	// rollout has reset the check. It is nil if none has, or if none of those that have
 	// exists any more.
 	rollout *v1alpha1.Rollout
-	// awaited is true if the running promotion of the Rollout depends on the check.
-	awaited bool
-	// shared is true if other Rollouts have reset the check as well.
-	shared bool
+	// promotion says whether the running promotion of the Rollout depends on the check.
+	promotion activity.Promotion
+	// elsewhere has reset the check as well, and another instance acts for it. It is empty
+	// if there is none.
+	elsewhere string
+	// count is how many Rollouts have reset the check, whichever instance acts for them.
+	count int
 }
+
+// shared reports whether several Rollouts have reset the check.
+func (s *subject) shared() bool { return s.count > 1 }
 
 // subjectOf returns what a check is measured for. If several Rollouts share it, one whose
 // promotion depends on it comes first.
-func (r *Reconciler) subjectOf(ctx context.Context, check *v1alpha1.HealthCheck) (s subject, err error) {
+func (r *Reconciler) subjectOf(ctx context.Context, check *v1alpha1.HealthCheck) (subject, error) {
+	s := subject{promotion: activity.None}
 	for _, uid := range promotion.ResetBy(check) {
-		list := &v1alpha1.RolloutList{}
-		err := r.Client.List(ctx, list, client.MatchingFields{indexUID: string(uid)}, client.UnsafeDisableDeepCopy, unreadable.Left{})
+		rollout, err := rolloutOf(ctx, r.Client, uid)
 		if err != nil {
-			return s, fmt.Errorf("find the Rollout that has reset a HealthCheck: %w", err)
+			return s, err
 		}
-		for i := range list.Items {
-			s.add(&list.Items[i], check)
+		if rollout != nil {
+			s.add(rollout, check)
+			continue
+		}
+		if rollout, err = rolloutOf(ctx, r.Shard.Rollouts(r.Client), uid); err != nil {
+			return s, err
+		}
+		if rollout != nil && !r.Shard.Handles(rollout) {
+			s.addElsewhere(rollout)
 		}
 	}
 	return s, nil
 }
 
-func (s *subject) add(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) {
-	awaited := promotion.Awaits(rollout, check)
-	s.shared = s.rollout != nil
-	if s.rollout == nil || awaited && !s.awaited {
-		s.rollout, s.awaited = rollout, awaited
+// rolloutOf returns the Rollout that has a UID; nil if there is none.
+func rolloutOf(ctx context.Context, c client.Reader, uid types.UID) (*v1alpha1.Rollout, error) {
+	list := &v1alpha1.RolloutList{}
+	err := c.List(ctx, list, client.MatchingFields{indexUID: string(uid)}, client.UnsafeDisableDeepCopy, unreadable.Left{})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("find the Rollout that has reset a HealthCheck: %w", err)
+	case len(list.Items) == 0:
+		return nil, nil
 	}
+	return &list.Items[0], nil
+}
+
+func (s *subject) add(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) {
+	s.count++
+	of := activity.None
+	switch {
+	case promotion.Awaits(rollout, check):
+		of = activity.Running
+	case promotion.Resets(rollout, check):
+		of = activity.Resetting
+	}
+	if s.rollout == nil || isNearer(of, s.promotion) {
+		s.rollout, s.promotion = rollout, of
+	}
+}
+
+// isNearer reports whether a promotion rather needs measurements than another one.
+func isNearer(a, b activity.Promotion) bool {
+	return a == activity.Running && b != activity.Running || a == activity.Resetting && b == activity.None
+}
+
+func (s *subject) addElsewhere(rollout *v1alpha1.Rollout) {
+	s.count++
+	s.elsewhere = rollout.Namespace + "/" + rollout.Name
 }
 
 // entry returns the current promotion of the Rollout; nil if there is none.

@@ -21,13 +21,14 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // SetupWithManager indexes the HealthChecks by the Rollouts that have reset them, registers
 // the watches, and lets the manager start the pool.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := index(ctx, mgr.GetFieldIndexer(), r.Shard); err != nil {
 		return err
 	}
 	if err := mgr.Add(r.Pool); err != nil {
@@ -36,19 +37,30 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	measured := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return o.(*v1alpha1.HealthCheck).IsMeasured() || r.states.has(client.ObjectKeyFromObject(o))
 	})
-	return ctrl.NewControllerManagedBy(mgr).
+	on, build := handler.EnqueueRequestsFromMapFunc, ctrl.NewControllerManagedBy(mgr)
+	if r.Shard.AllRollouts != nil {
+		build = build.WatchesRawSource(source.Kind[client.Object](r.Shard.AllRollouts, &v1alpha1.Rollout{},
+			on(r.checksOf), predicate.LabelChangedPredicate{}))
+	}
+	return build.
 		Named("measurement").
 		For(&v1alpha1.HealthCheck{}, builder.WithPredicates(r.Shard.Predicate(), measured)).
-		Watches(&v1alpha1.Rollout{}, handler.EnqueueRequestsFromMapFunc(r.checksOf), builder.WithPredicates(promotionChanged())).
+		Watches(&v1alpha1.Rollout{}, on(r.checksOf), builder.WithPredicates(promotionChanged())).
 		WatchesRawSource(r.results()).
 		WithEventFilter(r.writes.ForgetGone()).
 		WithOptions(options).
 		Complete(r.Durations.Of("HealthCheck", r, r.Shard.Handles, func() client.Object { return &v1alpha1.HealthCheck{} }))
 }
 
-func index(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &v1alpha1.Rollout{}, indexUID, rolloutUID); err != nil {
-		return fmt.Errorf("index Rollouts by UID: %w", err)
+func index(ctx context.Context, indexer client.FieldIndexer, own shard.Shard) error {
+	of := []client.FieldIndexer{indexer}
+	if own.AllRollouts != nil {
+		of = append(of, own.AllRollouts)
+	}
+	for _, indexer := range of {
+		if err := indexer.IndexField(ctx, &v1alpha1.Rollout{}, indexUID, rolloutUID); err != nil {
+			return fmt.Errorf("index Rollouts by UID: %w", err)
+		}
 	}
 	if err := indexer.IndexField(ctx, &v1alpha1.HealthCheck{}, indexReset, resetBy); err != nil {
 		return fmt.Errorf("index HealthChecks by the Rollouts that have reset them: %w", err)

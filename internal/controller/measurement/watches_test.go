@@ -7,22 +7,31 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cache"
+	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/test/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // running replaces the reconciler with one that a manager runs. Time still passes by the
 // clock of the test.
-func (s *testEnv) running() {
+func (s *testEnv) running() { s.runningShard(nil) }
+
+// runningShard is running for the objects that a selector selects; nil selects all.
+func (s *testEnv) runningShard(selector labels.Selector) {
 	s.stop()
-	mgr := s.NewManager(testPlane.RESTConfig(), env.Scheme(), cache.Options{})
+	mgr := s.NewManager(testPlane.RESTConfig(), env.Scheme(), cache.Options(selector))
+	own, err := shard.New(mgr, ctrlcache.New, selector, map[string]ctrlcache.Config{s.Namespace: {}})
+	s.Expect(err).NotTo(HaveOccurred())
 	s.reconciler = s.newReconciler(mgr.GetClient())
+	s.reconciler.Shard = own
 	s.Expect(s.reconciler.SetupWithManager(s.Ctx, mgr, controller.Options{SkipNameValidation: ptr.To(true)})).To(Succeed())
 	s.stop = s.Run(s.t, mgr)
 }

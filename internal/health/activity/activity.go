@@ -57,8 +57,12 @@ type Input struct {
 	Status v1alpha1.HealthStatus
 	// Promotion that depends on it.
 	Promotion Promotion
-	// Elsewhere is true if another instance acts for the Rollout of the promotion.
-	Elsewhere bool
+	// Elsewhere is a Rollout that has reset the HealthCheck, and for which another instance
+	// acts, as namespace/name; empty if there is none. Whether a promotion of it is running
+	// is not known.
+	Elsewhere string
+	// UsesRelease is true if the result depends on the release of its Rollout.
+	UsesRelease bool
 	// Reset is when it was reset: lastChangeTime of the status that the reset wrote. Each
 	// change of the verdict moves lastChangeTime, so the caller remembers the first one. If
 	// a restart lost it, a later one will do: it only makes windows shorter. It is zero if
@@ -80,6 +84,9 @@ type Next struct {
 	At time.Time
 	// Pace is the time from one measurement to the next; zero if it is not measured.
 	Pace time.Duration
+	// Obstacle is why it is not measured, although a promotion may depend on it, and what to
+	// do; empty if nothing is in the way.
+	Obstacle string
 	// Reason says why, in words that follow the name of the HealthCheck.
 	Reason string
 }
@@ -91,10 +98,10 @@ func Decide(in Input) Next {
 		return never("is not measured, because it cannot be measured as it is")
 	case in.Promotion == Resetting && !in.Spec.Always:
 		return never("is not measured before its reset is complete")
-	case in.Promotion == Running && in.Elsewhere && !in.Spec.Always:
-		return never("is not measured, because another instance of the controller acts for its Rollout: set run: Always")
-	case in.Promotion == Running && !in.Elsewhere:
+	case in.Promotion == Running:
 		return in.duringPromotion()
+	case in.Elsewhere != "" && in.UsesRelease:
+		return in.elsewhere(", whose release it needs: label both for the same instance")
 	}
 	return in.withoutPromotion()
 }
@@ -106,34 +113,48 @@ func (in Input) withoutPromotion() Next {
 	case in.Spec.Once():
 		return never("is not measured, because its Job runs once per promotion, and none is running")
 	case in.Spec.Always:
-		return in.every(in.Spec.Interval, "is always measured")
+		return in.first(in.every(in.Spec.Interval, "is always measured"))
 	case in.Status == v1alpha1.HealthStatusUnhealthy:
 		return in.every(max(in.Spec.Interval, slowest), "is measured until it is Healthy")
 	case in.Found && in.Spec.Enforced:
 		return in.every(max(in.Spec.Interval, slowest), "is measured until it can be")
+	case in.Elsewhere != "":
+		return in.elsewhere(": label both for the same instance, or set run: Always")
 	}
 	return never("is not measured, because no promotion depends on it")
 }
 
 func never(reason string) Next { return Next{Reason: reason} }
 
+// elsewhere says that another instance acts for the Rollout. Only that one knows when a
+// promotion runs, and of which release.
+func (in Input) elsewhere(remedy string) Next {
+	obstacle := "another instance of the controller acts for Rollout " + in.Elsewhere + remedy
+	return Next{Obstacle: obstacle, Reason: "is not measured, because " + obstacle}
+}
+
 // duringPromotion returns when a HealthCheck is measured that a promotion depends on.
 func (in Input) duringPromotion() Next {
 	const reason = "is measured while a promotion depends on it"
-	switch {
-	case in.Spec.Once() && in.Decided:
+	if in.Spec.Once() && in.Decided {
 		return never("was measured for this promotion")
-	case in.Last.IsZero():
-		next := in.every(in.pace(), reason)
-		if first := in.shifted(in.Reset.Add(in.Spec.Delay)); first.After(next.At) {
-			next.At = first
-		}
-		if in.Spec.Delay > 0 {
-			next.Reason += fmt.Sprintf(", from %s after its reset on", measure.Short(in.Spec.Delay))
-		}
+	}
+	return in.first(in.every(in.pace(), reason))
+}
+
+// first delays the first measurement after a reset: before that, it could be about the
+// release before.
+func (in Input) first(next Next) Next {
+	if !in.Last.IsZero() || in.Reset.IsZero() {
 		return next
 	}
-	return in.every(in.pace(), reason)
+	if first := in.shifted(in.Reset.Add(in.Spec.Delay)); first.After(next.At) {
+		next.At = first
+	}
+	if in.Spec.Delay > 0 {
+		next.Reason += fmt.Sprintf(", from %s after its reset on", measure.Short(in.Spec.Delay))
+	}
+	return next
 }
 
 // pace is the interval, or how often a Job that runs once is looked at until it has ended.

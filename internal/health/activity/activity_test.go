@@ -27,7 +27,7 @@ var (
 )
 
 // shift is that of the UID "a", less than 10 s.
-var shift = activity.Decide(activity.Input{UID: "a", Spec: spec(nil), Promotion: activity.Running}).At.Sub(time.Time{}.Add(time.Minute))
+var shift = activity.Decide(activity.Input{UID: "a", Spec: spec(nil), Promotion: activity.Running}).At.Sub(time.Time{})
 
 func spec(change func(*measure.Spec)) measure.Spec {
 	s := measure.NewSpec(v1alpha1.HealthCheckClassPrometheus, v1alpha1.MeasuringSpec{}, measure.Blocks{})
@@ -45,6 +45,9 @@ func TestDecide(t *testing.T) {
 	const (
 		every30s = "is measured while a promotion depends on it, every 30s"
 		rest     = "is not measured, because no promotion depends on it"
+
+		elsewhere = "another instance of the controller acts for Rollout shop/cart"
+		orAlways  = ": label both for the same instance, or set run: Always"
 	)
 	last := reset.Add(10 * time.Minute)
 	for name, tt := range map[string]struct {
@@ -88,10 +91,27 @@ func TestDecide(t *testing.T) {
 		"after a restart before the first one": {nil, activity.Input{Promotion: activity.Running, Reset: started.Add(-time.Hour)}, activity.Next{
 			At: started.Add(shift), Pace: 30 * time.Second, Reason: every30s + ", from 1m after its reset on",
 		}},
-		"during the reset":           {nil, activity.Input{Promotion: activity.Resetting, Status: unhealthy}, activity.Next{Reason: "is not measured before its reset is complete"}},
-		"a problem":                  {always, activity.Input{Promotion: activity.Running, Problem: "x"}, activity.Next{Reason: "is not measured, because it cannot be measured as it is"}},
-		"a Rollout of another shard": {nil, activity.Input{Promotion: activity.Running, Elsewhere: true}, activity.Next{Reason: "is not measured, because another instance of the controller acts for its Rollout: set run: Always"}},
-		"another shard, and always":  {always, activity.Input{Promotion: activity.Running, Elsewhere: true, Last: last}, activity.Next{At: last.Add(30 * time.Second), Pace: 30 * time.Second, Reason: "is always measured, every 30s"}},
+		"during the reset": {nil, activity.Input{Promotion: activity.Resetting, Status: unhealthy}, activity.Next{Reason: "is not measured before its reset is complete"}},
+		"during the reset, and always": {always, activity.Input{Promotion: activity.Resetting, Status: unhealthy, Last: last, Reset: reset}, activity.Next{
+			At: last.Add(30 * time.Second), Pace: 30 * time.Second, Reason: "is always measured, every 30s",
+		}},
+		"a problem": {always, activity.Input{Promotion: activity.Running, Problem: "x"}, activity.Next{Reason: "is not measured, because it cannot be measured as it is"}},
+		"a Rollout of another instance": {nil, activity.Input{Elsewhere: "shop/cart", Status: pending, Reset: reset}, activity.Next{
+			Obstacle: elsewhere + orAlways, Reason: "is not measured, because " + elsewhere + orAlways,
+		}},
+		"another instance, and always": {always, activity.Input{Elsewhere: "shop/cart", Last: last}, activity.Next{At: last.Add(30 * time.Second), Pace: 30 * time.Second, Reason: "is always measured, every 30s"}},
+		"another instance, and always, after the reset": {always, activity.Input{Elsewhere: "shop/cart", Reset: reset}, activity.Next{
+			At: reset.Add(time.Minute + shift), Pace: 30 * time.Second, Reason: "is always measured, every 30s, from 1m after its reset on",
+		}},
+		"another instance, and Unhealthy": {nil, activity.Input{Elsewhere: "shop/cart", Status: unhealthy, Last: last}, activity.Next{
+			At: last.Add(time.Minute), Pace: time.Minute, Reason: "is measured until it is Healthy, every 1m",
+		}},
+		"another instance, of whose release the result depends": {always, activity.Input{Elsewhere: "shop/cart", UsesRelease: true, Status: unhealthy, Last: last}, activity.Next{
+			Obstacle: elsewhere + ", whose release it needs: label both for the same instance", Reason: "is not measured, because " + elsewhere + ", whose release it needs: label both for the same instance",
+		}},
+		"another instance, and a promotion of this one": {nil, activity.Input{Promotion: activity.Running, Elsewhere: "shop/cart", Reset: reset, Last: last, Status: healthy}, activity.Next{
+			At: last.Add(30 * time.Second), Pace: 30 * time.Second, Reason: every30s,
+		}},
 		"a Job that runs once":       {once, activity.Input{Promotion: activity.Running, Reset: reset}, activity.Next{At: reset.Add(shift), Pace: 10 * time.Second, Reason: "is measured while a promotion depends on it, every 10s"}},
 		"a Job that is running":      {once, activity.Input{Promotion: activity.Running, Reset: reset, Last: last}, activity.Next{At: last.Add(10 * time.Second), Pace: 10 * time.Second, Reason: "is measured while a promotion depends on it, every 10s"}},
 		"a Job that has ended":       {once, activity.Input{Promotion: activity.Running, Reset: reset, Last: last, Decided: true, Status: unhealthy}, activity.Next{Reason: "was measured for this promotion"}},

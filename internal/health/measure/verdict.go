@@ -3,6 +3,7 @@
 package measure
 
 import (
+	"strings"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -45,6 +46,26 @@ func Invalid(s Spec, problem string) Verdict {
 	v.Message = fit(v.Message)
 	return v
 }
+
+// NotMeasured returns the verdict on a HealthCheck that is not measured, although a promotion
+// may depend on it. What is in the way is said instead of what is missing, unless the check
+// is Healthy. If it is not enforced, it must not hold up a bake.
+func (v Verdict) NotMeasured(s Spec, obstacle string) Verdict {
+	if v.Status == v1alpha1.HealthStatusHealthy {
+		return v
+	}
+	v = Verdict{Status: v1alpha1.HealthStatusPending, Message: notMeasured + obstacle}
+	if !s.Enforced {
+		v = v.notEnforced()
+	}
+	v.Message = fit(v.Message)
+	return v
+}
+
+const notMeasured = "not measured: "
+
+// SaysNotMeasured reports whether a message is that of NotMeasured.
+func SaysNotMeasured(message string) bool { return strings.HasPrefix(message, notMeasured) }
 
 // inTime returns the verdict, or that nothing was observed for too long.
 func (c Count) inTime(s Spec, pace time.Duration, now time.Time) Verdict {

@@ -197,6 +197,18 @@ func TestInvalid(t *testing.T) {
 	g.Expect(measure.Invalid(s, "it is empty")).To(Equal(measure.Verdict{Status: healthy, Message: "would be Pending: cannot be measured: it is empty"}))
 }
 
+func TestNotMeasured(t *testing.T) {
+	s, relaxed := spec(nil), spec(nil)
+	relaxed.Enforced = false
+	for _, was := range []v1alpha1.HealthStatus{pending, unhealthy} {
+		g, v := NewWithT(t), measure.Verdict{Status: was, Message: "0.5", ErrorTime: at(1), RecheckAt: at(2)}
+		g.Expect(v.NotMeasured(s, "it rains")).To(Equal(measure.Verdict{Status: pending, Message: "not measured: it rains"}))
+		g.Expect(v.NotMeasured(relaxed, "it rains")).To(Equal(measure.Verdict{Status: healthy, Message: "would be Pending: not measured: it rains"}))
+	}
+	stands := measure.Verdict{Status: healthy, Message: "0.5"}
+	NewWithT(t).Expect(stands.NotMeasured(s, "it rains")).To(Equal(stands))
+}
+
 func TestMessages(t *testing.T) {
 	s := spec(nil)
 	bad := func(value, baseline, message string) measure.Measurement {

@@ -30,7 +30,8 @@ type Written struct {
 
 // WriteAt returns when a status must be written in place of the one before; zero if there
 // is nothing to write. A change of the verdict, the problem, the query, the release or the
-// observed generation is written now. Anything else is written at most once a minute.
+// observed generation is written now, and so is that it is not measured, or is again.
+// Anything else is written at most once a minute.
 //
 // The last write is zero if this process has written nothing.
 func WriteAt(before, after Written, lastWrite, now time.Time) time.Time {
@@ -48,7 +49,7 @@ func WriteAt(before, after Written, lastWrite, now time.Time) time.Time {
 }
 
 func sameVerdict(a, b Written) bool {
-	return a.Status == b.Status && a.ErrorTime.Equal(b.ErrorTime)
+	return a.Status == b.Status && a.ErrorTime.Equal(b.ErrorTime) && SaysNotMeasured(a.Message) == SaysNotMeasured(b.Message)
 }
 
 // sameSubject reports whether two statuses are about the same. A query that contains
