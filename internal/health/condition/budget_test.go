@@ -95,7 +95,7 @@ func TestUsualExpressionsAreAffordable(t *testing.T) {
 		in.Series = append(in.Series, condition.Series{Labels: labels, Values: make([]float64, condition.MaxPoints)})
 	}
 	g := NewWithT(t)
-	e, err := condition.Prometheus("series.filter(s, s.labels.pod.startsWith('shop')).all(s, s.values[0] <= 1.0) && values.size() > 60000")
+	e, err := condition.Prometheus("series.filter(s, s.labels.pod.startsWith('shop')).all(s, s.values[0] <= 1.0) && values.size() == 60000")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(e.Holds(t.Context(), in)).To(BeTrue())
 }

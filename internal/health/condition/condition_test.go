@@ -70,7 +70,7 @@ func TestPrometheusConditions(t *testing.T) {
 		"a list that is shorter":           {"values[3] == 1.0", one(0), false, "it uses an element that a list or text does not have"},
 		"a value of another type":          {"series.all(s, s.labels.path < 1)", two, false, "it uses a value of another type than it expects"},
 		"too many series":                  {"true", condition.Samples{Series: make([]condition.Series, 101)}, false, "there are more than 100 series: aggregate them, for example with sum or max"},
-		"too many points":                  {"true", one(make([]float64, 602)...), false, "a series has more than 601 points: use a longer step"},
+		"too many points":                  {"true", one(make([]float64, 601)...), false, "a series has more than 600 points: use a longer step"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

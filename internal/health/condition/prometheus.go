@@ -13,8 +13,8 @@ import (
 const (
 	// MaxSeries is how many series an answer of Prometheus may have.
 	MaxSeries = 100
-	// MaxPoints is how many points a series may have: 600 steps, and both ends.
-	MaxPoints = 601
+	// MaxPoints is how many points a series may have.
+	MaxPoints = 600
 )
 
 // Release is the release that is measured: the variable release. What is not known is

@@ -10,8 +10,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// maxSteps is how many steps the range of a query may have.
-const maxSteps = 600
+// mostPoints is how many points the range of a query may have, both ends included.
+const mostPoints = 600
 
 // Blocks are the blocks of the classes in a spec; nil for those that are not there.
 type Blocks struct {
@@ -75,10 +75,13 @@ func rangeProblem(p *v1alpha1.PrometheusSpec) string {
 	}
 	over, step := p.Range.Over.Duration, p.Range.Step.Duration
 	switch {
-	case step <= 0:
+	case over < time.Second:
+		return "spec.prometheus.range.over must be at least 1s"
+	case step < time.Second:
 		return "spec.prometheus.range.step must be at least 1s"
-	case over/step > maxSteps:
-		return fmt.Sprintf("spec.prometheus.range has %d points, and may have %d: use a longer step", over/step, maxSteps)
+	}
+	if points := over/step + 1; points > mostPoints {
+		return fmt.Sprintf("spec.prometheus.range has %d points, and may have %d: use a longer step", points, mostPoints)
 	}
 	return ""
 }

@@ -103,9 +103,14 @@ func TestProblem(t *testing.T) {
 		"two Jobs of one":     {job, v1alpha1.MeasuringSpec{SuccessThreshold: 2}, nil, "spec.successThreshold is 2, but without spec.interval there is one Job per promotion: set spec.interval"},
 		"two failures of one": {job, v1alpha1.MeasuringSpec{FailureThreshold: 2}, nil, "spec.failureThreshold is 2, but without spec.interval there is one Job per promotion: set spec.interval"},
 		"two Jobs":            {job, v1alpha1.MeasuringSpec{SuccessThreshold: 2, Interval: every(time.Minute)}, nil, ""},
-		"a range":             {prometheus, v1alpha1.MeasuringSpec{}, ranged(10*time.Minute, time.Second), ""},
-		"a long range":        {prometheus, v1alpha1.MeasuringSpec{}, ranged(time.Hour, time.Second), "spec.prometheus.range has 3600 points, and may have 600: use a longer step"},
+		"an instant":          {prometheus, v1alpha1.MeasuringSpec{}, nil, ""},
+		"a range":             {prometheus, v1alpha1.MeasuringSpec{}, ranged(599*time.Second, time.Second), ""},
+		"a part of a step":    {prometheus, v1alpha1.MeasuringSpec{}, ranged(1199*time.Second, 2*time.Second), ""},
+		"a point too many":    {prometheus, v1alpha1.MeasuringSpec{}, ranged(600*time.Second, time.Second), "spec.prometheus.range has 601 points, and may have 600: use a longer step"},
+		"a long range":        {prometheus, v1alpha1.MeasuringSpec{}, ranged(time.Hour, time.Second), "spec.prometheus.range has 3601 points, and may have 600: use a longer step"},
+		"one point":           {prometheus, v1alpha1.MeasuringSpec{}, ranged(time.Second, time.Hour), ""},
 		"a range of no step":  {prometheus, v1alpha1.MeasuringSpec{}, ranged(time.Hour, 0), "spec.prometheus.range.step must be at least 1s"},
+		"a range of no time":  {prometheus, v1alpha1.MeasuringSpec{}, ranged(-time.Hour, time.Second), "spec.prometheus.range.over must be at least 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := blocks(tt.class)

@@ -46,9 +46,6 @@ func (m Means) prometheus(p *Probe, check *v1alpha1.HealthCheck) (err error) {
 	if q.condition, err = condition.Prometheus(q.spec.Condition); err != nil {
 		return &health.Problem{Text: err.Error()}
 	}
-	if err = prometheus.CheckRange(q.spec.Range); err != nil {
-		return err
-	}
 	if q.headers, err = probe.Headers(prometheusField, q.spec.Headers); err != nil {
 		return err
 	}

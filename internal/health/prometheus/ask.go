@@ -44,11 +44,8 @@ func Open(ctx context.Context, guard destination.Guard, options probe.Options) (
 func (s *Server) Close() { s.session.Close() }
 
 // Ask sends a question. The text of an error may contain what the server has written:
-// probe.Cause says what may be shown. A range with too many points is a Problem.
+// probe.Cause says what may be shown.
 func (s *Server) Ask(ctx context.Context, question Question) (Data, error) {
-	if err := CheckRange(question.Range); err != nil {
-		return Data{}, err
-	}
 	question.At = question.At.Truncate(precision)
 	ctx, cancel := context.WithTimeout(ctx, question.Timeout)
 	defer cancel()

@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
 	"github.com/fluxrollouts/rollout-controller/internal/health/prometheus"
@@ -245,20 +244,6 @@ func TestRangeSeesNothingFromBeforeTheReset(t *testing.T) {
 			}))
 		})
 	}
-}
-
-func TestRangeWithTooManyPointsIsAProblem(t *testing.T) {
-	g := NewWithT(t)
-	of := func(over, step time.Duration) error {
-		return prometheus.CheckRange(&v1alpha1.PrometheusRange{Over: metav1.Duration{Duration: over}, Step: metav1.Duration{Duration: step}})
-	}
-	g.Expect(prometheus.CheckRange(nil)).To(Succeed())
-	g.Expect(of(599*time.Second, time.Second)).To(Succeed())
-	for _, err := range []error{of(600*time.Second, time.Second), of(time.Hour, 0)} {
-		_, ok := health.IsProblem(err)
-		g.Expect(ok).To(BeTrue())
-	}
-	g.Expect(of(time.Hour, time.Second)).To(MatchError("spec.prometheus.range: over 1h0m0s in steps of 1s are not 1 to 600 points; choose a longer step"))
 }
 
 func TestBaselineIsAskedAtThePromotion(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	prometheusv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/health"
 )
 
 const (
@@ -33,7 +32,7 @@ type Question struct {
 	Query string
 	// At is the time of the evaluation, or the end of the range.
 	At time.Time
-	// Range is nil for an instant query.
+	// Range is nil for an instant query. measure.Problem must have found nothing in it.
 	Range *v1alpha1.PrometheusRange
 	// Since is when the HealthCheck was reset. Older samples are not evidence, so a plain
 	// selector does not return them; see spec.prometheus.window for ranges within the
@@ -50,18 +49,6 @@ type Question struct {
 // instant query.
 func (q Question) Baseline(query string, promotedAt time.Time) Question {
 	return Question{Query: query, At: promotedAt, Timeout: q.Timeout}
-}
-
-// CheckRange returns a Problem if a range has too many points.
-func CheckRange(of *v1alpha1.PrometheusRange) error {
-	if of == nil {
-		return nil
-	}
-	if of.Step.Duration <= 0 || of.Over.Duration < 0 || of.Over.Duration/of.Step.Duration >= mostPoints {
-		return health.Problemf("spec.prometheus.range: over %s in steps of %s are not 1 to %d points; choose a longer step",
-			of.Over.Duration, of.Step.Duration, mostPoints)
-	}
-	return nil
 }
 
 // lookbackDelta returns for how long an instant query may look back: not beyond the
