@@ -9,20 +9,15 @@ import (
 	"time"
 
 	"github.com/google/cel-go/common/types"
-)
 
-const (
-	// MaxBody is how many bytes of a body an expression can see.
-	MaxBody = 64 << 10
-	// maxHeaders is how many bytes the headers of a response may have.
-	maxHeaders = 64 << 10
+	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
 )
 
 // Response is an HTTP response: the variables of the class http.
 type Response struct {
 	// Status is the status code.
 	Status int
-	// Body is at most MaxBody bytes of the body. If it is a JSON document, it is the
+	// Body is at most limit.Body bytes of the body. If it is a JSON document, it is the
 	// variable json, too.
 	Body string
 	// Headers are the values by the name of the header. Expressions see the names in lower
@@ -37,8 +32,8 @@ type Response struct {
 }
 
 func (r Response) values() (map[string]any, error) {
-	if len(r.Body) > MaxBody {
-		return nil, refusal(fmt.Sprintf("the body has more than %d bytes", MaxBody))
+	if len(r.Body) > limit.Body {
+		return nil, refusal(fmt.Sprintf("the body has more than %d bytes", limit.Body))
 	}
 	headers, size := map[string][]string{}, 0
 	for name, values := range r.Headers {
@@ -46,8 +41,8 @@ func (r Response) values() (map[string]any, error) {
 		headers[name] = append(headers[name], values...)
 		size += len(name) + len(strings.Join(values, ""))
 	}
-	if size > maxHeaders {
-		return nil, refusal(fmt.Sprintf("the headers have more than %d bytes", maxHeaders))
+	if size > limit.Headers {
+		return nil, refusal(fmt.Sprintf("the headers have more than %d bytes", limit.Headers))
 	}
 	return map[string]any{
 		"status": r.Status, "body": r.Body, "json": r.json, "headers": headers, "latency": r.Latency,

@@ -8,13 +8,8 @@ import (
 	"time"
 
 	"github.com/google/cel-go/common/types"
-)
 
-const (
-	// MaxSeries is how many series an answer of Prometheus may have.
-	MaxSeries = 100
-	// MaxPoints is how many points a series may have.
-	MaxPoints = 600
+	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
 )
 
 // Release is the release that is measured: the variable release. What is not known is
@@ -47,13 +42,13 @@ type Samples struct {
 }
 
 func (s Samples) values() (map[string]any, error) {
-	if len(s.Series) > MaxSeries {
-		return nil, refusal(fmt.Sprintf("there are more than %d series: aggregate them, for example with sum or max", MaxSeries))
+	if len(s.Series) > limit.Series {
+		return nil, refusal(fmt.Sprintf("there are more than %d series: aggregate them, for example with sum or max", limit.Series))
 	}
 	series, all := make([]map[string]any, 0, len(s.Series)), []float64{}
 	for _, one := range s.Series {
-		if len(one.Values) > MaxPoints {
-			return nil, refusal(fmt.Sprintf("a series has more than %d points: use a longer step", MaxPoints))
+		if len(one.Values) > limit.Points {
+			return nil, refusal(fmt.Sprintf("a series has more than %d points: use a longer step", limit.Points))
 		}
 		numbers := withoutNaN(one.Values)
 		all = append(all, numbers...)

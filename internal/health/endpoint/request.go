@@ -14,11 +14,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
+	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
 )
-
-// mostOfBody is how many bytes of a body are read, after decoding. The rest is cut.
-const mostOfBody = 64 << 10
 
 // Client sends requests.
 type Client struct {
@@ -53,7 +51,7 @@ type Response struct {
 // Do sends a request and reads the response. It does not follow redirects. The text of an
 // error may contain what the server has written: probe.Cause says what may be shown.
 func (c Client) Do(ctx context.Context, request Request) (Response, error) {
-	request.MostOfBody = mostOfBody
+	request.MostOfBody = limit.Body
 	session, err := probe.Open(ctx, c.Guard, request.Options)
 	if err != nil {
 		return Response{}, err

@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
 )
-
-// mostPoints is how many points the range of a query may have, both ends included.
-const mostPoints = 600
 
 // Blocks are the blocks of the classes in a spec; nil for those that are not there.
 type Blocks struct {
@@ -80,8 +78,8 @@ func rangeProblem(p *v1alpha1.PrometheusSpec) string {
 	case step < time.Second:
 		return "spec.prometheus.range.step must be at least 1s"
 	}
-	if points := over/step + 1; points > mostPoints {
-		return fmt.Sprintf("spec.prometheus.range has %d points, and may have %d: use a longer step", points, mostPoints)
+	if points := over/step + 1; points > limit.Points {
+		return fmt.Sprintf("spec.prometheus.range has %d points, and may have %d: use a longer step", points, limit.Points)
 	}
 	return ""
 }

@@ -8,13 +8,11 @@ import (
 	"net/http"
 
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
+	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
 )
 
 // userAgent is how the controller names itself to servers.
 const userAgent = "rollout-controller"
-
-// mostOfHeaders is how many bytes the headers of a response may have.
-const mostOfHeaders = 64 << 10
 
 // errElsewhere means that a request would leave the target. No request does: this is the
 // last line of defence for credentials.
@@ -51,7 +49,7 @@ func Open(ctx context.Context, guard destination.Guard, options Options) (*Sessi
 		TLSClientConfig:        options.Credentials.certificates,
 		Protocols:              protocols,
 		MaxConnsPerHost:        1,
-		MaxResponseHeaderBytes: mostOfHeaders,
+		MaxResponseHeaderBytes: limit.Headers,
 	}}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
+	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
 )
 
@@ -25,7 +26,7 @@ type Server struct {
 // Open returns a server. Nothing is sent yet. The size of a body that the options contain
 // has no meaning.
 func Open(ctx context.Context, guard destination.Guard, options probe.Options) (*Server, error) {
-	options.MostOfBody = mostOfBody
+	options.MostOfBody = limit.Answer
 	session, err := probe.Open(ctx, guard, options)
 	if err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func limits(question Question, back time.Duration) []prometheusv1.Option {
 	return []prometheusv1.Option{
 		prometheusv1.WithTimeout(whole(question.Timeout)),
 		prometheusv1.WithLookbackDelta(whole(back)),
-		prometheusv1.WithLimit(mostSeries + 1),
+		prometheusv1.WithLimit(limit.Series + 1),
 	}
 }
 

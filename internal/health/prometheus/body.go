@@ -6,16 +6,17 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
 )
 
 const (
 	// mostObjects is how many JSON objects an answer may have. Each series has two, and
 	// some more if it has native histograms.
-	mostObjects = 10 * mostSeries
+	mostObjects = 10 * limit.Series
 	// mostElements is how many commas outside of strings an answer may have: two for each
 	// number, and one for each label.
-	mostElements = 3*mostSeries*mostPoints + 100*mostSeries
+	mostElements = 3*limit.Series*limit.Points + 100*limit.Series
 )
 
 // sparse is a transport whose bodies end with probe.ErrTooLarge if they have more parts

@@ -6,6 +6,8 @@ import (
 	"math"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
 )
 
 // Data contains the numbers of an answer. NaN is no number, so it is left out, and so is a
@@ -61,7 +63,7 @@ func read(value model.Value) (Data, error) {
 
 func readVector(vector model.Vector) (Data, error) {
 	var data Data
-	if len(vector) > mostSeries {
+	if len(vector) > limit.Series {
 		return Data{}, errManySeries
 	}
 	for _, sample := range vector {
@@ -78,7 +80,7 @@ func readVector(vector model.Vector) (Data, error) {
 
 func readMatrix(matrix model.Matrix) (Data, error) {
 	var data Data
-	if len(matrix) > mostSeries {
+	if len(matrix) > limit.Series {
 		return Data{}, errManySeries
 	}
 	for _, stream := range matrix {

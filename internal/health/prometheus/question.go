@@ -11,12 +11,6 @@ import (
 )
 
 const (
-	// mostPoints is how many points a range may have.
-	mostPoints = 600
-	// mostSeries is how many series an answer may have.
-	mostSeries = 100
-	// mostOfBody is how many bytes an answer may have, after decoding.
-	mostOfBody = 4 << 20
 	// lookback is for how long Prometheus returns a sample if there is no newer one. It is
 	// the default of Prometheus.
 	lookback = 5 * time.Minute
