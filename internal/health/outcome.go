@@ -33,6 +33,14 @@ func Bad(value, message string) Outcome {
 	return Outcome{Result: v1alpha1.MeasurementBad, Value: value, Message: message}
 }
 
+// Judged returns Good if what was measured is as it should be, and otherwise Bad.
+func Judged(good bool, value, message string) Outcome {
+	if good {
+		return Good(value, message)
+	}
+	return Bad(value, message)
+}
+
 // NoData returns the outcome that there is nothing to judge yet.
 func NoData(value, message string) Outcome {
 	return Outcome{Result: v1alpha1.MeasurementNoData, Value: value, Message: message}

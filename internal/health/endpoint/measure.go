@@ -12,6 +12,8 @@ import (
 	"net/http"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/health/measure"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
 )
 
@@ -30,7 +32,7 @@ func Latency(response Response) (float64, error) {
 // Judge returns the outcome of a response, or of the error in place of it: that of Do, or
 // that of finding the target. The policy decides what it means that nobody answers. If the
 // number to show cannot be computed, there is none.
-func Judge(response Response, err error, condition Condition, measure Measure, unreachable v1alpha1.UnreachablePolicy) probe.Outcome {
+func Judge(response Response, err error, condition Condition, number Measure, unreachable v1alpha1.UnreachablePolicy) health.Outcome {
 	if err != nil {
 		return unanswered(err, unreachable)
 	}
@@ -38,18 +40,18 @@ func Judge(response Response, err error, condition Condition, measure Measure, u
 	if err != nil {
 		return probe.Failed(probe.ConditionFailed(err))
 	}
-	outcome := probe.Judged(good).Saying(status(response.Status))
-	if value, err := measure(response); err == nil {
-		outcome.Value = &value
+	outcome := health.Judged(good, "", status(response.Status))
+	if value, err := number(response); err == nil {
+		outcome.Value = measure.Number(value)
 	}
 	return outcome
 }
 
-func unanswered(err error, policy v1alpha1.UnreachablePolicy) probe.Outcome {
+func unanswered(err error, policy v1alpha1.UnreachablePolicy) health.Outcome {
 	if policy == v1alpha1.UnreachablePending || !probe.IsUnreachable(err) {
 		return probe.Failed(err)
 	}
-	return probe.Judged(false).Saying(probe.Cause(err))
+	return health.Bad("", probe.Cause(err))
 }
 
 // status returns a status code with its name in Go. The server's own text is not shown.

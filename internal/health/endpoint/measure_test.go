@@ -22,6 +22,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/health/endpoint"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
@@ -66,7 +67,7 @@ func isSuccess(response endpoint.Response) (bool, error) {
 	return response.Status >= 200 && response.Status < 300, nil
 }
 
-func (a *asker) judge(url string, condition endpoint.Condition, policy v1alpha1.UnreachablePolicy) probe.Outcome {
+func (a *asker) judge(url string, condition endpoint.Condition, policy v1alpha1.UnreachablePolicy) health.Outcome {
 	a.Helper()
 	response, err := a.ask(url)
 	outcome := endpoint.Judge(response, err, condition, endpoint.Latency, policy)
@@ -111,7 +112,7 @@ func TestResponseIsJudged(t *testing.T) {
 				w.WriteHeader(test.status)
 				_, _ = w.Write([]byte(marker))
 			})
-			g.Expect(a.judge(url, isSuccess, "")).To(Equal(probe.Outcome{Result: test.result, Message: test.message, Value: new(42.5)}))
+			g.Expect(a.judge(url, isSuccess, "")).To(Equal(health.Outcome{Result: test.result, Message: test.message, Value: "42.5"}))
 			g.Expect(requests.Load()).To(Equal(int32(1)))
 		})
 	}
@@ -177,8 +178,8 @@ func TestUnreachableDestinationIsBadUnlessItCountsForNothing(t *testing.T) {
 			if test.timeout > 0 {
 				a.request.Timeout = test.timeout
 			}
-			g.Expect(a.judge(test.url, isSuccess, "")).To(Equal(probe.Outcome{Result: v1alpha1.MeasurementBad, Message: test.message}))
-			g.Expect(a.judge(test.url, isSuccess, v1alpha1.UnreachablePending)).To(Equal(probe.Outcome{Result: v1alpha1.MeasurementError, Message: test.message}))
+			g.Expect(a.judge(test.url, isSuccess, "")).To(Equal(health.Outcome{Result: v1alpha1.MeasurementBad, Message: test.message}))
+			g.Expect(a.judge(test.url, isSuccess, v1alpha1.UnreachablePending)).To(Equal(health.Outcome{Result: v1alpha1.MeasurementError, Message: test.message}))
 		})
 	}
 }
@@ -211,7 +212,7 @@ func TestWhatIsNotObservedIsAnError(t *testing.T) {
 			if test.change != nil {
 				test.change(a)
 			}
-			NewWithT(t).Expect(a.judge(test.url, isSuccess, "")).To(Equal(probe.Outcome{Result: v1alpha1.MeasurementError, Message: test.message}))
+			NewWithT(t).Expect(a.judge(test.url, isSuccess, "")).To(Equal(health.Outcome{Result: v1alpha1.MeasurementError, Message: test.message}))
 		})
 	}
 }
@@ -220,7 +221,7 @@ func TestServiceWithoutReadyPodsIsUnreachable(t *testing.T) {
 	g := NewWithT(t)
 	err := fmt.Errorf("find it: %w", destination.ErrNoEndpoint)
 	g.Expect(endpoint.Judge(endpoint.Response{}, err, isSuccess, endpoint.Latency, "")).To(Equal(
-		probe.Outcome{Result: v1alpha1.MeasurementBad, Message: "no Pod of the Service is ready"}))
+		health.Outcome{Result: v1alpha1.MeasurementBad, Message: "no Pod of the Service is ready"}))
 	err = destination.NewReadError("get Service team/shop", context.DeadlineExceeded)
 	g.Expect(endpoint.Judge(endpoint.Response{}, err, isSuccess, endpoint.Latency, "").Result).To(Equal(v1alpha1.MeasurementError))
 }
@@ -230,7 +231,7 @@ func TestErrorOfAConditionIsShownOnlyInOurWords(t *testing.T) {
 	a := newAsker(t)
 	url := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(marker)) })
 	quoting := func(r endpoint.Response) (bool, error) { return false, errors.New("no number: " + r.Body) }
-	g.Expect(a.judge(url, quoting, "")).To(Equal(probe.Outcome{Result: v1alpha1.MeasurementError,
+	g.Expect(a.judge(url, quoting, "")).To(Equal(health.Outcome{Result: v1alpha1.MeasurementError,
 		Message: "the condition cannot be evaluated for this response: use has() for fields that may be missing"}))
 	ours := func(endpoint.Response) (bool, error) { return false, probe.Fault("it divides by zero") }
 	g.Expect(a.judge(url, ours, "").Message).To(Equal("it divides by zero"))
@@ -240,7 +241,7 @@ func TestNumberThatCannotBeMeasuredIsLeftOut(t *testing.T) {
 	g := NewWithT(t)
 	none := func(endpoint.Response) (float64, error) { return 0, errors.New(marker) }
 	g.Expect(endpoint.Judge(endpoint.Response{Status: 200}, nil, isSuccess, none, "")).To(Equal(
-		probe.Outcome{Result: v1alpha1.MeasurementGood, Message: "status 200 OK"}))
+		health.Outcome{Result: v1alpha1.MeasurementGood, Message: "status 200 OK"}))
 }
 
 func TestBodyIsCutAfterDecoding(t *testing.T) {

@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package probe sends the requests of HealthChecks. It contains what the classes
+// prometheus and http have in common. Nothing that a server writes reaches an outcome,
+// except numbers: a HealthCheck must not become a way to read what its author may not.
+//
+//   - session.go: the connection of one measurement
+//   - body.go: limits of what is read
+//   - headers.go: headers that a HealthCheck may set
+//   - credentials.go: the Secrets of a HealthCheck
+//   - cause.go: why a request failed, in our words
 package probe
 
 import (
@@ -7,6 +16,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -22,6 +32,22 @@ type Fault string
 
 // Error returns the text.
 func (f Fault) Error() string { return string(f) }
+
+// errCondition is shown in place of errors that may quote a response.
+const errCondition = Fault("the condition cannot be evaluated for this response: use has() for fields that may be missing")
+
+// ConditionFailed returns what may be shown of the error of a condition. Only the text of
+// a Fault may: that of other errors may quote what the condition was applied to.
+func ConditionFailed(err error) error {
+	var fault Fault
+	if errors.As(err, &fault) {
+		return fault
+	}
+	return fmt.Errorf("%w: %w", errCondition, err)
+}
+
+// Failed returns the outcome of an error: nothing was observed.
+func Failed(err error) health.Outcome { return health.Unobserved(Cause(err)) }
 
 // Cause says in a few words why a measurement failed. As long as the cause is the same, so
 // is the text. It contains no address, and nothing that a server has written. The whole

@@ -103,7 +103,7 @@ func (r *request) measure(ctx context.Context, subject Subject, at time.Time) (h
 	if _, ok := health.IsProblem(err); ok {
 		return health.Outcome{}, "", err
 	}
-	return inText(endpoint.Judge(response, err, r.judge(ctx, subject, at), r.measured(ctx, subject, at), r.spec.Unreachable)), "", nil
+	return endpoint.Judge(response, err, r.judge(ctx, subject, at), r.measured(ctx, subject, at), r.spec.Unreachable), "", nil
 }
 
 func (r *request) send(ctx context.Context, resolved string) (endpoint.Response, error) {

@@ -131,18 +131,6 @@ func (p *Probe) Measure(ctx context.Context, subject Subject, at time.Time) Resu
 	}
 }
 
-// inText returns an outcome with its numbers as text.
-func inText(o probe.Outcome) health.Outcome {
-	return health.Outcome{Result: o.Result, Value: number(o.Value), Baseline: number(o.Baseline), Message: o.Message}
-}
-
-func number(n *float64) string {
-	if n == nil {
-		return ""
-	}
-	return measure.Number(*n)
-}
-
 // values returns the values of the variables for a release.
 func (s Subject) values(release v1alpha1.VersionInfo, namespace string, window time.Duration, at time.Time) variables.Values {
 	return variables.Values{

@@ -112,7 +112,7 @@ func (q *query) measure(ctx context.Context, subject Subject, at time.Time) (hea
 		return health.Outcome{}, text, err
 	}
 	data, err := server.Ask(ctx, question)
-	return inText(prometheus.Judge(data, err, before, q.judge(ctx, subject, at), v1alpha1.NoDataPending)), text, nil
+	return prometheus.Judge(data, err, before, q.judge(ctx, subject, at)), text, nil
 }
 
 func (q *query) open(ctx context.Context) (*prometheus.Server, error) {

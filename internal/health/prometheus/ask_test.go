@@ -19,7 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
+	"github.com/fluxrollouts/rollout-controller/internal/health/measure"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
 	"github.com/fluxrollouts/rollout-controller/internal/health/prometheus"
 )
@@ -86,21 +88,21 @@ func belowOne(data prometheus.Data, _ *float64) (bool, error) {
 
 func TestAnswerIsJudged(t *testing.T) {
 	const good, bad, failed, none = v1alpha1.MeasurementGood, v1alpha1.MeasurementBad, v1alpha1.MeasurementError, v1alpha1.MeasurementNoData
-	outcome := func(result v1alpha1.MeasurementResult, value float64) probe.Outcome {
-		return probe.Outcome{Result: result, Value: &value}
+	outcome := func(result v1alpha1.MeasurementResult, value float64) health.Outcome {
+		return health.Outcome{Result: result, Value: measure.Number(value)}
 	}
 	series := func(n int) string {
 		one := `{"metric":{"a":"` + marker + `"},"value":[1,"0.5"]},`
 		return success("vector", "["+strings.TrimSuffix(strings.Repeat(one, n), ",")+"]")
 	}
-	tooMany := probe.Outcome{Result: failed, Message: "the query returns more than 100 series: aggregate, for example with sum or max"}
-	tooLarge := probe.Outcome{Result: failed, Message: "the answer of Prometheus has more than 4 MiB: aggregate, for example with sum or max"}
-	foreign := probe.Outcome{Result: failed, Message: "the answer is not one of Prometheus: check its address, and that the query returns numbers"}
-	fails := func(message string) probe.Outcome { return probe.Outcome{Result: failed, Message: message} }
+	tooMany := health.Outcome{Result: failed, Message: "the query returns more than 100 series: aggregate, for example with sum or max"}
+	tooLarge := health.Outcome{Result: failed, Message: "the answer of Prometheus has more than 4 MiB: aggregate, for example with sum or max"}
+	foreign := health.Outcome{Result: failed, Message: "the answer is not one of Prometheus: check its address, and that the query returns numbers"}
+	fails := func(message string) health.Outcome { return health.Outcome{Result: failed, Message: message} }
 	for name, test := range map[string]struct {
 		status int
 		body   string
-		want   probe.Outcome
+		want   health.Outcome
 	}{
 		"one series":            {200, series(1), outcome(good, 0.5)},
 		"a large value":         {200, success("vector", `[{"metric":{},"value":[1,"1.5"]}]`), outcome(bad, 1.5)},
@@ -108,12 +110,12 @@ func TestAnswerIsJudged(t *testing.T) {
 		"infinity":              {200, success("scalar", `[1,"+Inf"]`), outcome(bad, math.Inf(1))},
 		"less than all numbers": {200, success("scalar", `[1,"-Inf"]`), outcome(good, math.Inf(-1))},
 		"the last of a range":   {200, success("matrix", `[{"metric":{},"values":[[1,"2"],[2,"0.5"],[3,"NaN"]]}]`), outcome(good, 0.5)},
-		"no series":             {200, success("vector", `[]`), probe.Outcome{Result: none, Message: "the query returns no number"}},
-		"an empty range":        {200, success("matrix", `[]`), probe.Outcome{Result: none, Message: "the query returns no number"}},
-		"NaN":                   {200, success("scalar", `[1,"NaN"]`), probe.Outcome{Result: none, Message: "the query returns no number"}},
+		"no series":             {200, success("vector", `[]`), health.Outcome{Result: none, Message: "the query returns no number"}},
+		"an empty range":        {200, success("matrix", `[]`), health.Outcome{Result: none, Message: "the query returns no number"}},
+		"NaN":                   {200, success("scalar", `[1,"NaN"]`), health.Outcome{Result: none, Message: "the query returns no number"}},
 		"NaN beside a number":   {200, success("vector", `[{"metric":{"a":"b"},"value":[1,"NaN"]},{"metric":{},"value":[1,"0.5"]}]`), outcome(good, 0.5)},
 		"warnings": {200, strings.Replace(series(1), `{`, `{"warnings":["`+marker+`","`+marker+`"],`, 1),
-			outcome(good, 0.5).Saying("warnings of Prometheus: 2; run the query there to see them")},
+			health.Good("0.5", "warnings of Prometheus: 2; run the query there to see them")},
 		"several series":       {200, series(2), fails("value is not defined, because there are several series")},
 		"a hundred series":     {200, series(100), fails("value is not defined, because there are several series")},
 		"a hundred and one":    {200, series(101), tooMany},
@@ -139,30 +141,18 @@ func TestAnswerIsJudged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			data, err := answering(t, test.status, test.body).Ask(t.Context(), question())
-			got := prometheus.Judge(data, err, nil, belowOne, "")
+			got := prometheus.Judge(data, err, nil, belowOne)
 			g.Expect(got).To(Equal(test.want))
 			g.Expect(fmt.Sprintf("%+v", got)).NotTo(ContainSubstring(marker))
 		})
 	}
 }
 
-func TestSilenceIsJudgedByThePolicy(t *testing.T) {
-	for policy, want := range map[v1alpha1.NoDataPolicy]v1alpha1.MeasurementResult{
-		"":                       v1alpha1.MeasurementNoData,
-		v1alpha1.NoDataPending:   v1alpha1.MeasurementNoData,
-		v1alpha1.NoDataHealthy:   v1alpha1.MeasurementGood,
-		v1alpha1.NoDataUnhealthy: v1alpha1.MeasurementBad,
-	} {
-		got := prometheus.Judge(prometheus.Data{}, nil, nil, belowOne, policy)
-		NewWithT(t).Expect(got).To(Equal(probe.Outcome{Result: want, Message: "the query returns no number"}), string(policy))
-	}
-}
-
 func TestErrorOfAConditionIsShownOnlyInOurWords(t *testing.T) {
 	quoting := func(prometheus.Data, *float64) (bool, error) { return false, errors.New(marker) }
 	data := prometheus.Data{Series: []prometheus.Series{{Values: []float64{2}}}}
-	NewWithT(t).Expect(prometheus.Judge(data, nil, new(1.0), quoting, "")).To(Equal(probe.Outcome{
-		Result: v1alpha1.MeasurementError, Value: new(2.0), Baseline: new(1.0),
+	NewWithT(t).Expect(prometheus.Judge(data, nil, new(1.0), quoting)).To(Equal(health.Outcome{
+		Result: v1alpha1.MeasurementError, Value: "2", Baseline: "1",
 		Message: "the condition cannot be evaluated for this response: use has() for fields that may be missing",
 	}))
 }
@@ -277,8 +267,8 @@ func TestPrometheusThatIsSilentIsAnError(t *testing.T) {
 	q := question()
 	q.Timeout = 20 * time.Millisecond
 	_, err := server.Ask(t.Context(), q)
-	g.Expect(prometheus.Judge(prometheus.Data{}, err, nil, belowOne, "")).To(Equal(
-		probe.Outcome{Result: v1alpha1.MeasurementError, Message: "no answer within the timeout"}))
+	g.Expect(prometheus.Judge(prometheus.Data{}, err, nil, belowOne)).To(Equal(
+		health.Outcome{Result: v1alpha1.MeasurementError, Message: "no answer within the timeout"}))
 }
 
 // FuzzAnswer checks that no answer leads to a panic, to more numbers than the limits allow,
@@ -301,7 +291,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, code int, text string) {
 		status, body = 200+int(uint(code)%400), text
 		data, err := open(t, address).Ask(t.Context(), question())
-		outcome := prometheus.Judge(data, err, nil, belowOne, "")
+		outcome := prometheus.Judge(data, err, nil, belowOne)
 		if len(data.Series) > 100 {
 			t.Errorf("%d series", len(data.Series))
 		}

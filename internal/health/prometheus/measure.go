@@ -15,7 +15,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/health/measure"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
 )
 
@@ -23,41 +24,31 @@ import (
 // text of its error is shown only if it is a probe.Fault: others may quote labels.
 type Condition func(data Data, baseline *float64) (good bool, err error)
 
-// Judge returns the outcome of an answer, or of the error in place of it. Without numbers,
-// the policy decides. Value is the last number if there is one series.
-func Judge(data Data, err error, baseline *float64, condition Condition, noData v1alpha1.NoDataPolicy) probe.Outcome {
+// Judge returns the outcome of an answer, or of the error in place of it. Value is the last
+// number if there is one series.
+func Judge(data Data, err error, baseline *float64, condition Condition) health.Outcome {
 	if err != nil {
 		return probe.Failed(err)
 	}
 	if len(data.Series) == 0 {
-		return nothing(noData).Saying("the query returns no number")
+		return health.NoData("", "the query returns no number")
 	}
 	outcome := judge(data, baseline, condition)
-	outcome.Baseline = baseline
+	if baseline != nil {
+		outcome.Baseline = measure.Number(*baseline)
+	}
 	if value, ok := data.Value(); ok {
-		outcome.Value = &value
+		outcome.Value = measure.Number(value)
 	}
 	return outcome
 }
 
-func judge(data Data, baseline *float64, condition Condition) probe.Outcome {
+func judge(data Data, baseline *float64, condition Condition) health.Outcome {
 	good, err := condition(data, baseline)
-	if err == nil {
-		return probe.Judged(good).Saying(data.summary())
+	if err != nil {
+		return probe.Failed(probe.ConditionFailed(err))
 	}
-	return probe.Failed(probe.ConditionFailed(err))
-}
-
-// nothing returns what an answer without numbers means.
-func nothing(policy v1alpha1.NoDataPolicy) probe.Outcome {
-	switch policy {
-	case v1alpha1.NoDataHealthy:
-		return probe.Judged(true)
-	case v1alpha1.NoDataUnhealthy:
-		return probe.Judged(false)
-	case v1alpha1.NoDataPending:
-	}
-	return probe.Outcome{Result: v1alpha1.MeasurementNoData}
+	return health.Judged(good, "", data.summary())
 }
 
 // summary says what one number does not show.
