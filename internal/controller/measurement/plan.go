@@ -16,8 +16,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// outcome is what follows from all measurements so far.
-type outcome struct {
+// decision is what follows from all measurements so far.
+type decision struct {
 	problem string
 	found   string
 	count   measure.Count
@@ -29,32 +29,32 @@ type outcome struct {
 	verdict measure.Verdict
 }
 
-// LogValues returns the outcome as keys and values for a log line.
-func (o outcome) LogValues() []any {
-	return []any{"action", "Measure", "reason", string(o.verdict.Status), "message", o.verdict.Message + "; it " + o.next.Reason}
+// LogValues returns the decision as keys and values for a log line.
+func (d decision) LogValues() []any {
+	return []any{"action", "Measure", "reason", string(d.verdict.Status), "message", d.verdict.Message + "; it " + d.next.Reason}
 }
 
-func (o outcome) judge(spec measure.Spec, now time.Time) measure.Verdict {
-	if o.problem != "" {
-		return measure.Invalid(spec, o.problem)
+func (d decision) judge(spec measure.Spec, now time.Time) measure.Verdict {
+	if d.problem != "" {
+		return measure.Invalid(spec, d.problem)
 	}
-	if o.found != "" && !o.count.Decided() {
-		return measure.Invalid(spec, o.found)
+	if d.found != "" && !d.count.Decided() {
+		return measure.Invalid(spec, d.found)
 	}
-	verdict := o.count.Verdict(spec, o.next.Pace, now)
-	if o.next.Obstacle != "" {
-		return verdict.NotMeasured(spec, o.next.Obstacle)
+	verdict := d.count.Verdict(spec, d.next.Pace, now)
+	if d.next.Obstacle != "" {
+		return verdict.NotMeasured(spec, d.next.Obstacle)
 	}
 	return verdict
 }
 
 // wait returns how long to wait until time alone changes the verdict, or until the status
 // may be written; zero means that only an event leads to another pass.
-func (o outcome) wait(untilWrite time.Duration, now time.Time) time.Duration {
-	if o.verdict.RecheckAt.IsZero() {
+func (d decision) wait(untilWrite time.Duration, now time.Time) time.Duration {
+	if d.verdict.RecheckAt.IsZero() {
 		return untilWrite
 	}
-	recheck := max(time.Millisecond, o.verdict.RecheckAt.Sub(now))
+	recheck := max(time.Millisecond, d.verdict.RecheckAt.Sub(now))
 	if untilWrite == 0 {
 		return recheck
 	}
@@ -63,14 +63,14 @@ func (o outcome) wait(untilWrite time.Duration, now time.Time) time.Duration {
 
 // plan plans the next measurement. Its result counts unless the HealthCheck is reset or
 // changed before it is known.
-func (r *Reconciler) plan(check *v1alpha1.HealthCheck, s *state, subject subject, o outcome) {
+func (r *Reconciler) plan(check *v1alpha1.HealthCheck, s *state, subject subject, d decision) {
 	key := client.ObjectKeyFromObject(check)
-	if o.next.At.IsZero() {
+	if d.next.At.IsZero() {
 		r.Pool.Drop(key)
 		return
 	}
 	about, probe, era, taken := subject.measured(s), s.probe, s.era, s.taken
-	r.Pool.Schedule(key, probe.Destination, o.next.At, func(ctx context.Context) func() {
+	r.Pool.Schedule(key, probe.Destination, d.next.At, func(ctx context.Context) func() {
 		if s.isOutdated(taken) {
 			return nil
 		}

@@ -177,33 +177,33 @@ func (s *state) problemNow(subject *subject) string {
 // advance takes in the last measurement, and returns what follows. What a measurement has
 // found is forgotten when nothing is measured any more: nobody would notice its end, and
 // it would hold promotions back forever.
-func (s *state) advance(check *v1alpha1.HealthCheck, subject *subject, now time.Time) outcome {
-	o := outcome{problem: s.problemNow(subject), count: s.count, began: s.began, decided: s.decided, query: s.query, found: s.found, subject: subject}
-	if r := s.take(); r != nil && o.problem == "" {
-		o.add(r, s.probe.Spec)
+func (s *state) advance(check *v1alpha1.HealthCheck, subject *subject, now time.Time) decision {
+	d := decision{problem: s.problemNow(subject), count: s.count, began: s.began, decided: s.decided, query: s.query, found: s.found, subject: subject}
+	if r := s.take(); r != nil && d.problem == "" {
+		d.add(r, s.probe.Spec)
 	}
-	o.next = activity.Decide(activity.Input{
-		UID: check.UID, Spec: s.probe.Spec, Problem: o.problem, Found: o.found != "", Status: check.Status.Status,
-		Promotion: subject.promotion, Elsewhere: subject.elsewhere, UsesRelease: s.probe.UsesRelease, Reset: s.reset, Last: o.count.LastMeasured(), Decided: o.count.Decided(), Known: s.known,
+	d.next = activity.Decide(activity.Input{
+		UID: check.UID, Spec: s.probe.Spec, Problem: d.problem, Found: d.found != "", Status: check.Status.Status,
+		Promotion: subject.promotion, Elsewhere: subject.elsewhere, UsesRelease: s.probe.UsesRelease, Reset: s.reset, Last: d.count.LastMeasured(), Decided: d.count.Decided(), Known: s.known,
 	}).After(s.tried)
-	if o.next.At.IsZero() {
-		o.found = ""
+	if d.next.At.IsZero() {
+		d.found = ""
 	}
-	o.verdict = o.judge(s.probe.Spec, now)
-	return o
+	d.verdict = d.judge(s.probe.Spec, now)
+	return d
 }
 
 // add takes in a measurement.
-func (o *outcome) add(r *probing.Result, spec measure.Spec) {
-	o.count, o.began, o.query, o.found = o.count.Add(r.Measurement, spec), r.At, r.Query, r.Problem
+func (d *decision) add(r *probing.Result, spec measure.Spec) {
+	d.count, d.began, d.query, d.found = d.count.Add(r.Measurement, spec), r.At, r.Query, r.Problem
 	if r.Measurement.Result == v1alpha1.MeasurementGood || r.Measurement.Result == v1alpha1.MeasurementBad {
-		o.decided++
+		d.decided++
 	}
 }
 
-// accept makes an outcome what is known.
-func (s *state) accept(o outcome) {
-	s.count, s.began, s.decided, s.query, s.found = o.count, o.began, o.decided, o.query, o.found
+// accept makes a decision what is known.
+func (s *state) accept(d decision) {
+	s.count, s.began, s.decided, s.query, s.found = d.count, d.began, d.decided, d.query, d.found
 }
 
 func (s *state) deliver(r result) {

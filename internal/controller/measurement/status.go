@@ -28,11 +28,11 @@ const longestProblem = 1024 - 1
 // record writes the status if that is due. It returns how long to wait if it is due later,
 // and a negative duration if another pass follows anyway. It writes only onto the version
 // of the HealthCheck that this pass has read: a result must not undo a reset.
-func (r *Reconciler) record(ctx context.Context, check *v1alpha1.HealthCheck, s *state, o outcome, pass *announce.Pass) (time.Duration, error) {
-	now, next := r.Now(), o.status(check, r.Now())
+func (r *Reconciler) record(ctx context.Context, check *v1alpha1.HealthCheck, s *state, d decision, pass *announce.Pass) (time.Duration, error) {
+	now, next := r.Now(), d.status(check, r.Now())
 	at := measure.WriteAt(written(&check.Status), written(&next), s.wrote, now)
 	if at.IsZero() || at.After(now) {
-		s.accept(o)
+		s.accept(d)
 		return max(0, at.Sub(now)), nil
 	}
 	err := r.writeStatus(ctx, check, next)
@@ -43,7 +43,7 @@ func (r *Reconciler) record(ctx context.Context, check *v1alpha1.HealthCheck, s 
 	case err != nil:
 		return -1, client.IgnoreNotFound(fmt.Errorf("write the status of HealthCheck %s/%s: %w", check.Namespace, check.Name, err))
 	}
-	s.accept(o)
+	s.accept(d)
 	s.wrote, s.replaced = now, s.replaced || next.Message != nil && *next.Message != promotion.ResetMessage
 	pass.Stored(true)
 	if check.Status.Status != next.Status {
@@ -65,32 +65,32 @@ func (r *Reconciler) writeStatus(ctx context.Context, check *v1alpha1.HealthChec
 	return err
 }
 
-// status returns the status that follows from an outcome.
-func (o outcome) status(check *v1alpha1.HealthCheck, now time.Time) v1alpha1.HealthCheckStatus {
+// status returns the status that follows from a decision.
+func (d decision) status(check *v1alpha1.HealthCheck, now time.Time) v1alpha1.HealthCheckStatus {
 	next := *check.Status.DeepCopy()
-	next.Status, next.ObservedGeneration = o.verdict.Status, check.Generation
-	next.Problem = truncate.Text(cmp.Or(o.problem, o.found), longestProblem)
-	if o.isNews(check) {
-		next.Message = &o.verdict.Message
+	next.Status, next.ObservedGeneration = d.verdict.Status, check.Generation
+	next.Problem = truncate.Text(cmp.Or(d.problem, d.found), longestProblem)
+	if d.isNews(check) {
+		next.Message = &d.verdict.Message
 	}
 	if next.Status != check.Status.Status {
 		next.LastChangeTime = health.InSeconds(now)
 	}
-	if at := health.InSeconds(o.verdict.ErrorTime); !o.verdict.ErrorTime.IsZero() && (next.LastErrorTime == nil || at.After(next.LastErrorTime.Time)) {
+	if at := health.InSeconds(d.verdict.ErrorTime); !d.verdict.ErrorTime.IsZero() && (next.LastErrorTime == nil || at.After(next.LastErrorTime.Time)) {
 		next.LastErrorTime = at
 	}
-	if !o.began.IsZero() {
-		next.Measurements, next.Query, next.Release = o.count.Measurements(), o.query, o.subject.release()
+	if !d.began.IsZero() {
+		next.Measurements, next.Query, next.Release = d.count.Measurements(), d.query, d.subject.release()
 	}
 	return next
 }
 
 // isNews reports whether the message of the verdict is worth a write: that nothing was
 // measured yet is not, unless there is a reason, or was one.
-func (o outcome) isNews(check *v1alpha1.HealthCheck) bool {
-	return !o.began.IsZero() || o.verdict.Status != check.Status.Status ||
-		o.problem != "" || check.Status.Problem != "" ||
-		o.next.Obstacle != "" || measure.SaysNotMeasured(ptr.Deref(check.Status.Message, ""))
+func (d decision) isNews(check *v1alpha1.HealthCheck) bool {
+	return !d.began.IsZero() || d.verdict.Status != check.Status.Status ||
+		d.problem != "" || check.Status.Problem != "" ||
+		d.next.Obstacle != "" || measure.SaysNotMeasured(ptr.Deref(check.Status.Message, ""))
 }
 
 // release returns the release that a verdict is about. It is nil if that is not known, or
