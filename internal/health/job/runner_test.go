@@ -102,6 +102,9 @@ func TestStatusOfTheJobMakesTheOutcome(t *testing.T) {
 		}, health.Bad("", "Job "+name+" failed (BackoffLimitExceeded): cart: 502 [31minstead of 200")},
 		"it failed without a message": {[]client.Object{made(broken(batchv1.JobReasonBackoffLimitExceeded)), pod("first", corev1.PodFailed, exited(3, " \n", time.Second))},
 			health.Bad("", "Job "+name+" failed (BackoffLimitExceeded): exit code 3")},
+		"it failed with a long message": {[]client.Object{
+			made(broken(batchv1.JobReasonBackoffLimitExceeded)), pod("first", corev1.PodFailed, exited(1, strings.Repeat("é", 300), time.Second)),
+		}, health.Bad("", "Job "+name+" failed (BackoffLimitExceeded): "+strings.Repeat("é", 255)+"…")},
 		"its Pods are gone": {[]client.Object{made(broken(batchv1.JobReasonDeadlineExceeded))}, health.Bad("", "Job "+name+" failed (DeadlineExceeded)")},
 		"it failed for a reason that is not of Kubernetes": {[]client.Object{made(broken("do not show this"))}, health.Bad("", "Job "+name+" failed")},
 		"a message of another's Pod does not count": {[]client.Object{made(broken(batchv1.JobReasonBackoffLimitExceeded)), func() client.Object {

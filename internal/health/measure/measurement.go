@@ -18,10 +18,14 @@ import (
 // kept is how many measurements a status contains.
 const kept = 10
 
-// The limits of the fields of a measurement in the schema, less one for the ellipsis.
 const (
-	longestValue   = 64 - 1
-	longestMessage = 128 - 1
+	// longestValue and longestListed are the limits of the fields of a measurement in the
+	// schema, less one for the ellipsis.
+	longestValue  = 64 - 1
+	longestListed = 128 - 1
+	// longestMessage is how much of a message the message of the status has space for: that
+	// a Job failed, and why, with 256 characters of its termination message.
+	longestMessage = 384 - 1
 )
 
 // Measurement is what one measurement says. All texts are of this project: they contain
@@ -80,7 +84,7 @@ func (m Measurement) text() string {
 	return m.Value + " (" + m.Message + ")"
 }
 
-// bounded returns the measurement as a status has space for it.
+// bounded returns the measurement as the message of a status has space for it.
 func (m Measurement) bounded() Measurement {
 	m.Value = truncate.Text(clean(m.Value), longestValue)
 	m.Baseline = truncate.Text(clean(m.Baseline), longestValue)
@@ -98,7 +102,7 @@ func toStatus(all []Measurement) []v1alpha1.Measurement {
 	var shown []v1alpha1.Measurement
 	for _, m := range all {
 		shown = append(shown, v1alpha1.Measurement{
-			At: metav1.Time{Time: m.At.Truncate(time.Second)}, Value: m.Value, Baseline: m.Baseline, Result: m.Result, Message: m.Message,
+			At: metav1.Time{Time: m.At.Truncate(time.Second)}, Value: m.Value, Baseline: m.Baseline, Result: m.Result, Message: truncate.Text(m.Message, longestListed),
 		})
 	}
 	return shown

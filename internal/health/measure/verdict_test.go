@@ -189,6 +189,24 @@ func TestVerdictsAfterAStart(t *testing.T) {
 	}
 }
 
+// The longest message is that of a Job: its name, why it failed, and the termination message.
+func TestLongMessageIsShownOnceAndCutInTheList(t *testing.T) {
+	g := NewWithT(t)
+	s := spec(func(s *measure.Spec) { s.FailureThreshold, s.Condition = 3, "" })
+	long := "Job " + strings.Repeat("j", 63) + " failed (MaxFailedIndexesExceeded): " + strings.Repeat("x", 256)
+	c := measure.NewCount(measure.AfterReset, measure.Stored{}, began)
+	for i := range 3 {
+		c = c.Add(measure.Measurement{At: at(i), Message: long, Result: v1alpha1.MeasurementBad}, s)
+	}
+	v := c.Verdict(s, s.Interval, at(3))
+	g.Expect(v.Message).To(Equal(strings.Repeat(long[:100]+"…, ", 2) + long + " (3 of 3 bad)"))
+	for _, m := range c.Measurements() {
+		g.Expect(m.Message).To(Equal(long[:127] + "…"))
+	}
+	c = measure.NewCount(measure.AfterReset, measure.Stored{}, began).Add(measure.Measurement{At: at(1), Message: long, Result: v1alpha1.MeasurementError}, s)
+	g.Expect(c.Verdict(s, s.Interval, at(1)).Message).To(Equal("not observed: " + long))
+}
+
 func TestInvalid(t *testing.T) {
 	g := NewWithT(t)
 	s := spec(nil)

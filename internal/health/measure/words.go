@@ -15,7 +15,8 @@ import (
 const (
 	// shownInARow is how many measurements a message names.
 	shownInARow = 5
-	// longestText is how many characters of a measurement or a condition a message has.
+	// longestText is how many characters of a measurement or a condition a message has. Of
+	// the newest measurement it has longestMessage.
 	longestText = 100
 	// longestVerdict is the limit of a message, less one for the ellipsis.
 	longestVerdict = 1024 - 1
@@ -58,9 +59,13 @@ func (c Count) row(kind v1alpha1.MeasurementResult, noData v1alpha1.NoDataPolicy
 
 func texts(row []Measurement) []string {
 	var all []string
-	for _, m := range row {
+	for i, m := range row {
+		longest := longestText
+		if i == len(row)-1 {
+			longest = longestMessage
+		}
 		if text := m.text(); text != "" {
-			all = append(all, truncate.Text(text, longestText))
+			all = append(all, truncate.Text(text, longest))
 		}
 	}
 	return all
