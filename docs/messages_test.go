@@ -139,6 +139,7 @@ var unseen = map[string][]string{
 		"confirm the upstream …: …",
 		"delete Job …: …",
 		"delete pod …: …",
+		"find out who selects a HealthCheck: …",
 		"find the Rollout that has reset a HealthCheck: …",
 		"find what names Rollout …: …",
 		"get ImagePolicy …: …",

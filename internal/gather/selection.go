@@ -216,6 +216,30 @@ func (g Gatherer) namespacesOf(ctx context.Context, s selection) ([]string, erro
 	return names, nil
 }
 
+// Selects reports whether a Rollout selects a HealthCheck, and may. A selector that cannot be
+// used selects nothing. The reader must have the namespaces. Of the Rollout, only the name
+// and spec.healthCheckSelector are needed.
+func Selects(ctx context.Context, c client.Reader, rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) (bool, error) {
+	s, err := selectionOf(rollout)
+	if err != nil || s.checks == nil || !s.checks.Matches(labels.Set(check.Labels)) {
+		return false, nil
+	}
+	inScope, err := s.isInScope(ctx, c, check.Namespace)
+	if err != nil || !inScope || rollout.Namespace == check.Namespace {
+		return inScope, client.IgnoreNotFound(err)
+	}
+	from, err := namespaceLabels(ctx, c, rollout.Namespace)
+	return err == nil && check.Spec.AccessFrom.Admits(from), client.IgnoreNotFound(err)
+}
+
+func (s selection) isInScope(ctx context.Context, c client.Reader, namespace string) (bool, error) {
+	if s.namespaces == nil {
+		return namespace == s.own, nil
+	}
+	of, err := namespaceLabels(ctx, c, namespace)
+	return err == nil && s.namespaces.Matches(labels.Set(of)), err
+}
+
 // RolloutsOfCheck returns the Rollouts that select the labels of a HealthCheck. If it has too
 // many labels, all Rollouts that may select it are examined. They belong to the cache and
 // must not be changed. If a read fails, the Rollouts that others found are returned with

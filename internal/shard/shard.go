@@ -26,8 +26,8 @@ import (
 type Shard struct {
 	// Selector selects by labels. Nil matches all objects.
 	Selector labels.Selector
-	// AllRollouts contains the names and labels of the Rollouts of all instances. It is
-	// nil if the client of the reconciler has all of them.
+	// AllRollouts contains the Rollouts of all instances, with their names, labels and
+	// selectors of HealthChecks. It is nil if the client of the reconciler has all of them.
 	AllRollouts cache.Cache
 }
 
@@ -40,7 +40,7 @@ func New(mgr ctrl.Manager, newCache cache.NewCacheFunc, selector labels.Selector
 	}
 	all, err := newCache(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		DefaultNamespaces: namespaces, DefaultTransform: justLabels,
+		DefaultNamespaces: namespaces, DefaultTransform: trim,
 	})
 	if err != nil {
 		return Shard{}, fmt.Errorf("prepare a cache of all Rollouts: %w", err)
@@ -110,14 +110,17 @@ type clusterCache struct{ cache.Cache }
 // GetCache is the method with which the manager recognizes a cache.
 func (c clusterCache) GetCache() cache.Cache { return c.Cache }
 
-// justLabels removes everything from a Rollout except its identity and its labels.
-func justLabels(o any) (any, error) {
+// trim removes everything from a Rollout except what AllRollouts contains.
+func trim(o any) (any, error) {
 	rollout, ok := o.(*v1alpha1.Rollout)
 	if !ok {
 		return o, nil
 	}
-	return &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{
-		Namespace: rollout.Namespace, Name: rollout.Name, UID: rollout.UID,
-		ResourceVersion: rollout.ResourceVersion, Labels: rollout.Labels,
-	}}, nil
+	return &v1alpha1.Rollout{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: rollout.Namespace, Name: rollout.Name, UID: rollout.UID,
+			ResourceVersion: rollout.ResourceVersion, Labels: rollout.Labels,
+		},
+		Spec: v1alpha1.RolloutSpec{HealthCheckSelector: rollout.Spec.HealthCheckSelector},
+	}, nil
 }

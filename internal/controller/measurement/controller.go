@@ -33,6 +33,7 @@ import (
 // +kubebuilder:rbac:groups=kuberik.com,resources=healthchecks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=kuberik.com,resources=healthchecks/status,verbs=get;patch
 // +kubebuilder:rbac:groups=kuberik.com,resources=rollouts,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
 // Reconciler measures HealthChecks, and records what the measurements mean.
 type Reconciler struct {

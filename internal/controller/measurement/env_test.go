@@ -101,9 +101,9 @@ func errorRate() *fixture.HealthCheckBuilder {
 	return fixture.MakeHealthCheck("errors").Prometheus("errors", "value <= 1.0")
 }
 
-// rollout returns a Rollout that deploys 1.1.0.
+// rollout returns a Rollout that deploys 1.1.0, and selects every HealthCheck.
 func rollout(name string) *v1alpha1.Rollout {
-	return fixture.MakeRollout(name).History(
+	return fixture.MakeRollout(name).SelectAllChecks().History(
 		fixture.MakeEntry("1.1.0").ID(2).At(promotedAt).Deploying(),
 		fixture.MakeEntry("1.0.0").ID(1).Succeeded(),
 	).Obj()

@@ -103,9 +103,61 @@ func TestProblemThatAMeasurementFindsIsLookedAtAfterThePromotion(t *testing.T) {
 	s.Expect(s.planned()).To(BeZero())
 }
 
+// selecting lets a Rollout select the HealthChecks that have a label app.
+func (s *testEnv) selecting(rollout, app string) {
+	s.Change(fixture.MakeRollout(rollout).Obj(), func(o client.Object) {
+		o.(*v1alpha1.Rollout).Spec.HealthCheckSelector = &v1alpha1.HealthCheckSelector{MatchLabels: map[string]string{"app": app}}
+	})
+}
+
+// labelled gives a HealthCheck the label app.
+func (s *testEnv) labelled(name, app string) {
+	s.Change(fixture.MakeHealthCheck(name).Obj(), func(o client.Object) { o.SetLabels(map[string]string{"app": app}) })
+}
+
+// The mark of a reset stays when the Rollout does not select the HealthCheck any more.
+func TestRolloutThatDoesNotSelectACheckDoesNotShareIt(t *testing.T) {
+	for name, leave := range map[string]func(s *testEnv){
+		"its selector has changed":   func(s *testEnv) { s.selecting("cart", "cart") },
+		"the check has other labels": func(s *testEnv) { s.selecting("cart", "cart"); s.labelled("errors", "shop") },
+		"it selects nothing": func(s *testEnv) {
+			s.Change(fixture.MakeRollout("cart").Obj(), func(o client.Object) { o.(*v1alpha1.Rollout).Spec.HealthCheckSelector = nil })
+		},
+		"it selects in other namespaces": func(s *testEnv) { s.selectingIn("cart", map[string]string{"team": "cart"}) },
+		"it does not exist":              func(s *testEnv) { s.Remove(&v1alpha1.Rollout{}, "cart") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, rollout("shop"), rollout("cart"), perRelease())
+			s.reset("errors", "shop")
+			s.reset("errors", "cart")
+			s.rest("errors")
+			s.Expect(s.problem("errors")).To(Equal(shared))
+			s.ends("cart", v1alpha1.BakeSucceeded)
+			s.rest("errors")
+			s.Expect(s.problem("errors")).To(Equal(shared), "its next promotion depends on the check")
+			leave(s)
+			s.rest("errors")
+			s.Expect(s.problem("errors")).To(BeEmpty())
+			s.Expect(s.planned()).To(Equal(1))
+		})
+	}
+}
+
+func perRelease() *v1alpha1.HealthCheck {
+	return fixture.MakeHealthCheck("errors").Prometheus(`errors{version="$(version)"}`, "value <= 1.0").Obj()
+}
+
+// selectingIn lets a Rollout select all HealthChecks of the namespaces that have labels.
+func (s *testEnv) selectingIn(rollout string, labels map[string]string) {
+	s.Change(fixture.MakeRollout(rollout).Obj(), func(o client.Object) {
+		o.(*v1alpha1.Rollout).Spec.HealthCheckSelector = &v1alpha1.HealthCheckSelector{
+			Selector: &metav1.LabelSelector{}, NamespaceSelector: &metav1.LabelSelector{MatchLabels: labels},
+		}
+	})
+}
+
 func TestRolloutsThatShareACheck(t *testing.T) {
-	perRelease := fixture.MakeHealthCheck("errors").Prometheus(`errors{version="$(version)"}`, "value <= 1.0").Obj()
-	s := open(t, rollout("shop"), rollout("cart"), perRelease, fixture.MakeHealthCheck("all").Prometheus("all", "value <= 1.0").Obj())
+	s := open(t, rollout("shop"), rollout("cart"), perRelease(), fixture.MakeHealthCheck("all").Prometheus("all", "value <= 1.0").Obj())
 	for _, check := range []string{"errors", "all"} {
 		s.reset(check, "shop")
 		s.rest(check)

@@ -93,7 +93,7 @@ func TestCheckOfARolloutOfAnotherShardIsMeasuredWithRunAlways(t *testing.T) {
 }
 
 func TestCheckThatNeedsTheReleaseOfAnotherShardSaysSo(t *testing.T) {
-	check := fixture.MakeHealthCheck("errors").Prometheus(`errors{version="$(version)"}`, "value <= 1.0").Obj()
+	check := perRelease()
 	check.Spec.Run = v1alpha1.RunAlways
 	s := openShards(t, check)
 	s.reset("errors", "cart")
@@ -117,6 +117,6 @@ func TestRolloutsOfTwoShardsShareACheck(t *testing.T) {
 	s.becomes("errors", healthy)
 	s.Expect(s.check("errors").Status.Release).To(BeNil(), "it is about both")
 
-	s.Remove(&v1alpha1.Rollout{}, "cart")
+	s.selecting("cart", "cart")
 	s.Eventually(func() string { return s.problem("versions") }, 10*time.Second).Should(BeEmpty(), "it is not shared any more")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/health/activity"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
@@ -25,7 +26,7 @@ const (
 
 func rolloutUID(o client.Object) []string { return []string{string(o.GetUID())} }
 
-func resetBy(o client.Object) []string {
+func marksOf(o client.Object) []string {
 	check, ok := o.(*v1alpha1.HealthCheck)
 	if !ok || !check.IsMeasured() {
 		return nil
@@ -37,21 +38,20 @@ func resetBy(o client.Object) []string {
 	return all
 }
 
-// subject is what a HealthCheck is measured for.
+// subject is what a HealthCheck is measured for: the Rollouts that have reset it, and still
+// select it. The mark of a reset may outlive both.
 type subject struct {
-	// rollout has reset the check. It is nil if none has, or if none of those that have
-	// exists any more.
+	// rollout is one of them; nil if there is none for which this instance acts.
 	rollout *v1alpha1.Rollout
 	// promotion says whether the running promotion of the Rollout depends on the check.
 	promotion activity.Promotion
-	// elsewhere has reset the check as well, and another instance acts for it. It is empty
-	// if there is none.
+	// elsewhere is one for which another instance acts; empty if there is none.
 	elsewhere string
-	// count is how many Rollouts have reset the check, whichever instance acts for them.
+	// count is how many there are, whichever instance acts for them.
 	count int
 }
 
-// shared reports whether several Rollouts have reset the check.
+// shared reports whether there are several Rollouts.
 func (s *subject) shared() bool { return s.count > 1 }
 
 // subjectOf returns what a check is measured for. If several Rollouts share it, one whose
@@ -59,22 +59,46 @@ func (s *subject) shared() bool { return s.count > 1 }
 func (r *Reconciler) subjectOf(ctx context.Context, check *v1alpha1.HealthCheck) (subject, error) {
 	s := subject{promotion: activity.None}
 	for _, uid := range promotion.ResetBy(check) {
-		rollout, err := rolloutOf(ctx, r.Client, uid)
+		rollout, isOwn, err := r.resetBy(ctx, uid)
 		if err != nil {
 			return s, err
 		}
-		if rollout != nil {
-			s.add(rollout, check)
-			continue
-		}
-		if rollout, err = rolloutOf(ctx, r.Shard.Rollouts(r.Client), uid); err != nil {
+		selects, err := r.selects(ctx, rollout, check)
+		switch {
+		case err != nil:
 			return s, err
-		}
-		if rollout != nil && !r.Shard.Handles(rollout) {
+		case selects && isOwn:
+			s.add(rollout, check)
+		case selects:
 			s.addElsewhere(rollout)
 		}
 	}
 	return s, nil
+}
+
+// selects reports whether a Rollout exists, and selects the check.
+func (r *Reconciler) selects(ctx context.Context, rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) (bool, error) {
+	if rollout == nil {
+		return false, nil
+	}
+	selects, err := gather.Selects(ctx, r.Client, rollout, check)
+	if err != nil {
+		return false, fmt.Errorf("find out who selects a HealthCheck: %w", err)
+	}
+	return selects, nil
+}
+
+// resetBy returns the Rollout that has a UID, and whether this instance acts for it; nil if
+// it does not exist. What another instance acts for has only its name, labels and selector.
+func (r *Reconciler) resetBy(ctx context.Context, uid types.UID) (rollout *v1alpha1.Rollout, isOwn bool, err error) {
+	if rollout, err = rolloutOf(ctx, r.Client, uid); rollout != nil || err != nil || r.Shard.AllRollouts == nil {
+		return rollout, true, err
+	}
+	rollout, err = rolloutOf(ctx, r.Shard.AllRollouts, uid)
+	if rollout != nil && r.Shard.Handles(rollout) {
+		return nil, false, nil // the own cache does not show it yet
+	}
+	return rollout, false, err
 }
 
 // rolloutOf returns the Rollout that has a UID; nil if there is none.

@@ -4,8 +4,10 @@ package measurement
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -40,12 +42,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	on, build := handler.EnqueueRequestsFromMapFunc, ctrl.NewControllerManagedBy(mgr)
 	if r.Shard.AllRollouts != nil {
 		build = build.WatchesRawSource(source.Kind[client.Object](r.Shard.AllRollouts, &v1alpha1.Rollout{},
-			on(r.checksOf), predicate.LabelChangedPredicate{}))
+			on(r.checksOf), predicate.Or(predicate.LabelChangedPredicate{}, selectionChanged())))
 	}
 	return build.
 		Named("measurement").
 		For(&v1alpha1.HealthCheck{}, builder.WithPredicates(r.Shard.Predicate(), measured)).
-		Watches(&v1alpha1.Rollout{}, on(r.checksOf), builder.WithPredicates(promotionChanged())).
+		Watches(&v1alpha1.Rollout{}, on(r.checksOf), builder.WithPredicates(predicate.Or(promotionChanged(), selectionChanged()))).
+		WatchesMetadata(&corev1.Namespace{}, on(r.checksOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(r.results()).
 		WithEventFilter(r.writes.ForgetGone()).
 		WithOptions(options).
@@ -62,7 +65,7 @@ func index(ctx context.Context, indexer client.FieldIndexer, own shard.Shard) er
 			return fmt.Errorf("index Rollouts by UID: %w", err)
 		}
 	}
-	if err := indexer.IndexField(ctx, &v1alpha1.HealthCheck{}, indexReset, resetBy); err != nil {
+	if err := indexer.IndexField(ctx, &v1alpha1.HealthCheck{}, indexReset, marksOf); err != nil {
 		return fmt.Errorf("index HealthChecks by the Rollouts that have reset them: %w", err)
 	}
 	return nil
@@ -81,6 +84,31 @@ func promotionChanged() predicate.Predicate {
 	}}
 }
 
+// selectionChanged passes a Rollout if it selects other HealthChecks.
+func selectionChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*v1alpha1.Rollout), e.ObjectNew.(*v1alpha1.Rollout)
+		return !equality.Semantic.DeepEqual(before.Spec.HealthCheckSelector, after.Spec.HealthCheckSelector)
+	}}
+}
+
+// checksOfNamespace maps a namespace to the HealthChecks in it, and to those that its
+// Rollouts have reset: its labels decide who selects whom.
+func (r *Reconciler) checksOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	within := client.InNamespace(namespace.GetName())
+	checks, rollouts := &v1alpha1.HealthCheckList{}, &v1alpha1.RolloutList{}
+	err := errors.Join(r.Client.List(ctx, checks, within, client.UnsafeDisableDeepCopy, unreadable.Left{}),
+		r.Shard.Rollouts(r.Client).List(ctx, rollouts, within, client.UnsafeDisableDeepCopy, unreadable.Left{}))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find the HealthChecks whose selection the labels of a namespace may have changed")
+	}
+	requests := requestsFor(checks)
+	for i := range rollouts.Items {
+		requests = append(requests, r.checksOf(ctx, &rollouts.Items[i])...)
+	}
+	return requests
+}
+
 // checksOf maps a Rollout to the HealthChecks that it has reset.
 func (r *Reconciler) checksOf(ctx context.Context, rollout client.Object) []reconcile.Request {
 	list := &v1alpha1.HealthCheckList{}
@@ -88,9 +116,15 @@ func (r *Reconciler) checksOf(ctx context.Context, rollout client.Object) []reco
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find the HealthChecks that a Rollout has reset")
 	}
+	return requestsFor(list)
+}
+
+func requestsFor(checks *v1alpha1.HealthCheckList) []reconcile.Request {
 	var requests []reconcile.Request
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	for i := range checks.Items {
+		if checks.Items[i].IsMeasured() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&checks.Items[i])})
+		}
 	}
 	return requests
 }

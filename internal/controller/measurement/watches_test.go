@@ -36,6 +36,22 @@ func (s *testEnv) runningShard(selector labels.Selector) {
 	s.stop = s.Run(s.t, mgr)
 }
 
+func TestEventsLeadToTheEndOfSharing(t *testing.T) {
+	s := open(t, rollout("shop"), rollout("cart"), perRelease())
+	s.reset("errors", "shop")
+	s.reset("errors", "cart")
+	s.running()
+	problem := func() string { return s.problem("errors") }
+	s.Eventually(problem, 10*time.Second).Should(Equal(shared))
+	s.selecting("cart", "cart")
+	s.Eventually(problem, 10*time.Second).Should(BeEmpty(), "the Rollout selects others")
+	s.selectingIn("cart", map[string]string{"measured": "yes"})
+	s.LabelNamespace("measured", "yes")
+	s.Eventually(problem, 10*time.Second).Should(Equal(shared), "it selects the namespace")
+	s.LabelNamespace("measured", "no")
+	s.Eventually(problem, 10*time.Second).Should(BeEmpty(), "the namespace has another label")
+}
+
 func TestEventsLeadToMeasurementsAndToTheirEnd(t *testing.T) {
 	s := open(t, rollout("shop"), errorRate().Obj(), fixture.MakeHealthCheck("alert").Class("prometheus-alert").Obj())
 	s.running()
