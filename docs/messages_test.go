@@ -40,6 +40,7 @@ var quietPackages = map[string]string{
 	"internal/health/changes":     logs + "a kind cannot be watched; its objects are looked at in intervals",
 	"internal/report":             "its texts are the end of messages that are on the page",
 	"internal/registry/imageinfo": logs + "metadata of a release cannot be read",
+	"internal/health/measured":    "the command line says it to its user",
 	"internal/health/pool":        logs + "the controller stopped",
 	"internal/flux/notify":        logs + "Flux events cannot be delivered; promotions go on, and rollout_notifications_dropped_total counts what is lost",
 	"internal/lint":               "the command line prints it; docs/cli/lint.md has a section for each rule",

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -112,6 +113,7 @@ func (e *explaining) all(v view, x explain.Explanation) {
 		e.candidate(v, candidate)
 	}
 	e.differences(x)
+	e.measured(v, x)
 	e.program.out.Line("")
 	e.forecast(v)
 }
@@ -226,6 +228,28 @@ func (e *explaining) differences(x explain.Explanation) {
 			status = reasonsOr(d.Status)
 		}
 		p.Prose("  %s   status: %s; now: %s", d.Version, status, reasonsOr(d.Decision))
+	}
+}
+
+// signsOfHealth are the signs of the results of HealthChecks.
+var signsOfHealth = map[v1alpha1.HealthStatus]show.Sign{
+	v1alpha1.HealthStatusHealthy: show.Well, v1alpha1.HealthStatusUnhealthy: show.Bad, v1alpha1.HealthStatusPending: show.Waits, "": show.Waits,
+}
+
+// measured shows what the HealthChecks of the Rollout have measured.
+func (e *explaining) measured(v view, x explain.Explanation) {
+	p := e.program.out
+	for _, c := range x.HealthChecks {
+		p.Line("")
+		sign, known := signsOfHealth[c.Status]
+		if !known {
+			sign = show.Asks
+		}
+		title := fmt.Sprintf("HealthCheck %s/%s is %s", c.Namespace, c.Name, cmp.Or(c.Status, v1alpha1.HealthStatusPending))
+		p.Prose("%s %s", p.Sign(sign), strings.TrimSuffix(title+": "+c.Message, ": "))
+		for _, line := range show.Measured(c, v.Now, e.zone) {
+			p.Line("    %s", line)
+		}
 	}
 }
 

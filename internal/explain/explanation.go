@@ -10,6 +10,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health/measured"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/request"
 )
@@ -33,6 +34,8 @@ type Explanation struct {
 	Candidates []Candidate `json:"candidates"`
 	// Changes is when time alone may change something; absent if it never does.
 	Changes *metav1.Time `json:"changes,omitempty"`
+	// HealthChecks are those that the Rollout selects and that are measured.
+	HealthChecks []measured.Check `json:"healthChecks,omitempty"`
 	// Differences are what the status of the Rollout says otherwise.
 	Differences []Difference `json:"differences,omitempty"`
 }
@@ -97,6 +100,7 @@ func Explain(in promotion.Input, d promotion.Decision, remedies int, possible fu
 		Namespace: in.Rollout.Namespace, Name: in.Rollout.Name, At: metav1.NewTime(in.Now), Current: in.Rollout.Current(),
 		Problems: problems(in, d), Now: Step{string(d.Action), d.Release.Tag, d.Reason, d.Message},
 		Candidates: []Candidate{}, Changes: timeOrNil(d.RecheckAt), Differences: differences(in.Rollout, d.Candidates),
+		HealthChecks: measured.Of(in.Rollout, in.Health.Checks),
 	}
 	for i, verdict := range d.Candidates {
 		candidate := CandidateOf(verdict)

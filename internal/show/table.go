@@ -21,15 +21,24 @@ type Table struct {
 // Write writes the table in columns as wide as their widest cell. The last column is not
 // filled up. Where the width is limited, the last column is cut.
 func (t Table) Write(p Printer) {
+	for _, line := range t.lines() {
+		p.Line("%s", Text(p.fit(line)))
+	}
+}
+
+// lines returns the table as lines, which are clean.
+func (t Table) lines() []string {
 	rows := t.Rows
 	if t.Header != nil {
 		rows = append([][]string{t.Header}, rows...)
 	}
 	rows = cleanedRows(rows)
 	widths := widthsOf(rows)
-	for _, row := range rows {
-		p.Line("%s", Text(p.fit(join(row, widths))))
+	all := make([]string, len(rows))
+	for i, row := range rows {
+		all[i] = join(row, widths)
 	}
+	return all
 }
 
 func cleanedRows(rows [][]string) [][]string {

@@ -31,7 +31,7 @@ const leftColumn = 22
 // Tree draws a tree: a head, a line for what is next, and a line for each node. Texts of
 // the cluster cannot control the terminal. The error is the one of the writer.
 func Tree(w io.Writer, t tree.Tree, s TreeStyle) error {
-	d := &drawing{TreeStyle: s, namespace: t.Root.Object.Namespace}
+	d := &drawing{TreeStyle: s, namespace: t.Root.Object.Namespace, now: t.Time.Time}
 	d.head(t)
 	d.conditions(t.Root, d.bar())
 	d.children(t.Root, "")
@@ -74,7 +74,9 @@ type drawing struct {
 
 	// namespace is the one that names leave out.
 	namespace string
-	text      strings.Builder
+	// now is when the tree was read.
+	now  time.Time
+	text strings.Builder
 }
 
 func (d *drawing) pick(drawn, ascii string) string {
@@ -171,12 +173,13 @@ func (d *drawing) runs(t tree.Tree) string {
 	return text
 }
 
-func (d *drawing) moment(t, now time.Time) string {
-	zone := d.Zone
-	if zone == nil {
-		zone = time.UTC
+func (d *drawing) moment(t, now time.Time) string { return Moment(t, now, d.zone()) }
+
+func (d *drawing) zone() *time.Location {
+	if d.Zone == nil {
+		return time.UTC
 	}
-	return Moment(t, now, zone)
+	return d.Zone
 }
 
 // next returns the release that is next, and whether it goes.
@@ -207,6 +210,7 @@ func (d *drawing) children(of *tree.Node, prefix string) {
 		}
 		d.line(prefix+this+d.title(child), child.Sign, said(child))
 		d.conditions(child, prefix+below)
+		d.measured(child, prefix+below)
 		d.children(child, prefix+below)
 	}
 }
@@ -215,6 +219,16 @@ func (d *drawing) children(of *tree.Node, prefix string) {
 func (d *drawing) conditions(of *tree.Node, prefix string) {
 	for _, c := range of.Conditions {
 		d.line(fmt.Sprintf("%s   %s=%s", prefix, c.Type, c.Status), "", strings.TrimSuffix(c.Reason+": "+c.Message, ": "))
+	}
+}
+
+// measured writes what was measured below the node of a HealthCheck.
+func (d *drawing) measured(of *tree.Node, prefix string) {
+	if of.Measured == nil {
+		return
+	}
+	for _, line := range Measured(*of.Measured, d.now, d.zone()) {
+		d.line(prefix+"   "+line, "", "")
 	}
 }
 
@@ -241,7 +255,7 @@ func (d *drawing) inOneLine(group *tree.Node, before string) (string, bool) {
 
 // isBrief reports whether a node is only one line, and no target.
 func isBrief(n *tree.Node) bool {
-	return len(n.Children) == 0 && len(n.Conditions) == 0 && !n.Target
+	return len(n.Children) == 0 && len(n.Conditions) == 0 && n.Measured == nil && !n.Target
 }
 
 // title returns the name of a node.

@@ -96,10 +96,16 @@ func (n *Node) foldWell() {
 }
 
 // isWell reports whether nothing at or below a node has to be shown. Conditions that a
-// user has asked for have.
+// user has asked for have, and so have numbers that are still being measured.
 func (n *Node) isWell() bool {
-	return n.Sign == Well && !n.Target && len(n.Conditions) == 0 &&
+	return n.Sign == Well && !n.Target && len(n.Conditions) == 0 && !n.showsNumbers() &&
 		!slices.ContainsFunc(n.Children, func(c *Node) bool { return !c.isWell() })
+}
+
+// showsNumbers reports whether a node is about a HealthCheck that is being measured, or
+// cannot be.
+func (n *Node) showsNumbers() bool {
+	return n.Measured != nil && (n.Measured.Next != nil || n.Measured.Problem != "")
 }
 
 // counted counts nodes, with all that is folded in them already.
@@ -151,10 +157,10 @@ func grouped(nodes []*Node) []*Node {
 }
 
 // stateOf returns what siblings have in common that become one node. It is empty for a
-// node that stays alone: a target, one that is well and yet shown, and one with children or
-// conditions.
+// node that stays alone: a target, one that is well and yet shown, and one with children,
+// conditions or measurements.
 func stateOf(n *Node) string {
-	if n.Object == nil || n.Target || n.Folded != nil || n.Sign == Well || len(n.Children) > 0 || len(n.Conditions) > 0 {
+	if n.Object == nil || n.Target || n.Folded != nil || n.Measured != nil || n.Sign == Well || len(n.Children) > 0 || len(n.Conditions) > 0 {
 		return ""
 	}
 	if n.Object.Elsewhere {

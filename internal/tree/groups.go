@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health/measured"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
@@ -81,6 +82,9 @@ func healthOf(in promotion.Input) *Node {
 		}
 		if node.Sign != Well {
 			node.Text = node.Message
+		}
+		if check.IsMeasured() {
+			node.Measured = new(measured.One(in.Rollout, check))
 		}
 		group.Children = append(group.Children, node)
 	}

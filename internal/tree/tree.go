@@ -32,6 +32,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxrollouts/rollout-controller/internal/health/measured"
 )
 
 // APIVersion is the version of the answers of this package.
@@ -134,6 +136,8 @@ type Node struct {
 	Message string `json:"message,omitempty"`
 	// Conditions are those of the object.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Measured is what was measured, if the object is a HealthCheck that is measured.
+	Measured *measured.Check `json:"measured,omitempty"`
 	// Folded is what is not shown in detail; nil if everything is.
 	Folded *Folded `json:"folded,omitempty"`
 	// Children are the nodes below.
