@@ -3,7 +3,7 @@
 // Package abuse lets a tenant write objects into its own namespace that are meant to harm
 // all others: objects that cannot be decoded, that are large, or that name thousands of
 // others. The tenant also names registries that answer with more data than fits into
-// memory. The controller runs as it is shipped, with the shipped rights and memory. At
+// memory, and has its HealthChecks ask servers that never end an answer. The controller runs as it is shipped, with the shipped rights and memory. At
 // the same time a quiet tenant releases as usual.
 package abuse
 
@@ -44,21 +44,25 @@ const memoryLimit = 128 << 20
 var (
 	plane  *env.Plane
 	alerts = &inbox{}
+	// asked are what HealthChecks may ask.
+	asked *destinations
 )
 
 func TestMain(m *testing.M) {
 	_ = os.Unsetenv("CONTROLLER_RACE") // the race detector needs many times the memory
 	server := httptest.NewServer(alerts)
+	asked = openDestinations()
 	setting := env.Setting{
 		Options:    controlplane.Options{Flux: true, ImageScanner: true, CRDPaths: []string{scenario.CoordinationCRDs()}},
 		Components: scenario.Coordinators,
-		Args: append([]string{
+		Args: slices.Concat([]string{
 			"--leader-elect", "--metrics-bind-address=0", "--events-addr=" + server.URL,
-		}, scenario.CoordinatorArgs...),
+		}, scenario.CoordinatorArgs, asked.flags()),
 		Env: []string{fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit)},
 	}
 	code := setting.Main(m, &plane)
 	server.Close()
+	asked.close()
 	os.Exit(code)
 }
 

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package abuse
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
+	"github.com/fluxrollouts/rollout-controller/test/scenario"
+)
+
+const (
+	// mostOfTenant and mostOfServer are how many measurements of one namespace, and of one
+	// destination, may be under way: half of --concurrent-probes, and 4.
+	mostOfTenant = 8
+	mostOfServer = 4
+	// judgedEvery and judgedFor are the interval and the bake time of the tenant whose
+	// releases are judged.
+	judgedEvery = 5 * time.Second
+	judgedFor   = 20 * time.Second
+)
+
+func TestDestinationsThatHangOrNeverEnd(t *testing.T) {
+	x := begin(t, "has 300 HealthChecks ask 12 servers that hang, send bodies without end, redirect, or send one byte a second, all the time")
+	judged := newJudged(t)
+	alone := judged.release("1.0.0")
+
+	a := newAbuser(t)
+	load := watchWorkload(t, asked)
+	const checks = 300
+	for i := range checks {
+		a.makes(a.asking(i))
+	}
+	env.Eventually(t, "as many measurements as one tenant may have", func() (bool, string) {
+		total, _ := load.most()
+		return total >= mostOfTenant, fmt.Sprintf("%d are under way, of %d", total, asked.asked())
+	})
+	attacked := judged.release("1.1.0")
+	for what, times := range attacked {
+		if times < alone[what]-1 {
+			t.Errorf("during the bake, %s was measured %d times, and alone %d times", what, times, alone[what])
+		}
+	}
+	if total, ofOne := load.most(); total > mostOfTenant || ofOne > mostOfServer {
+		t.Errorf("%d measurements of one tenant were under way, of one server up to %d", total, ofOne)
+	}
+	a.learnsNothing()
+	x.passes(checks, fmt.Sprintf("at most %d of its measurements were under way; another tenant's query was measured %d times during a bake, and %d times without the attack",
+		mostOfTenant, attacked["error-rate"], alone["error-rate"]))
+}
+
+// asking returns a HealthCheck that is always measured, and asks one of the servers for as
+// long as it may.
+func (a abuser) asking(i int) *v1alpha1.HealthCheck {
+	server := asked.hostile[i%len(asked.hostile)]
+	check := a.Another(fmt.Sprint("asks-", i)).HealthCheck()
+	check.Annotations = nil
+	check.Spec = v1alpha1.HealthCheckSpec{MeasuringSpec: v1alpha1.MeasuringSpec{
+		Run: v1alpha1.RunAlways, Interval: &metav1.Duration{Duration: judgedEvery}, Timeout: &metav1.Duration{Duration: 30 * time.Second},
+	}}
+	if i/len(asked.hostile)%2 == 0 {
+		check.Spec.Class, check.Spec.HTTP = new(v1alpha1.HealthCheckClassHTTP), &v1alpha1.HTTPSpec{URL: server.URL, Condition: "body != ''"}
+		return check
+	}
+	check.Spec.Class = new(v1alpha1.HealthCheckClassPrometheus)
+	check.Spec.Prometheus = &v1alpha1.PrometheusSpec{Address: server.URL, Query: "up", Condition: "value > 0.0"}
+	return check
+}
+
+// learnsNothing checks that no HealthCheck of the tenant shows what a server has sent, and
+// that no redirect was followed.
+func (a abuser) learnsNothing() {
+	a.T.Helper()
+	all := &v1alpha1.HealthCheckList{}
+	if err := plane.Client().List(a.T.Context(), all, client.InNamespace(a.Namespace)); err != nil {
+		a.T.Fatal(err)
+	}
+	for i := range all.Items {
+		if shown, _ := json.Marshal(all.Items[i].Status); strings.Contains(string(shown), marker) {
+			a.T.Errorf("HealthCheck %s shows what a server has sent: %s", all.Items[i].Name, shown)
+		}
+	}
+	if n := asked.honest.times("/" + marker); n > 0 {
+		a.T.Errorf("%d redirects were followed", n)
+	}
+}
+
+// judged is a tenant whose releases are judged by a query and by a request.
+type judged struct {
+	*env.Application
+	query, path string
+}
+
+func newJudged(t *testing.T) judged {
+	t.Helper()
+	app := env.NewApplication(t, plane, scenario.NewApp("", "shop").Baked(judgedFor, time.Hour))
+	j := judged{Application: app, query: "rate_of_" + strings.ReplaceAll(app.Namespace, "-", "_"), path: "/healthz/" + app.Namespace}
+	query := j.measuring("error-rate", v1alpha1.HealthCheckClassPrometheus)
+	query.Spec.Prometheus = &v1alpha1.PrometheusSpec{Query: j.query, Condition: "value == 1.0"}
+	request := j.measuring("smoke", v1alpha1.HealthCheckClassHTTP)
+	request.Spec.HTTP = &v1alpha1.HTTPSpec{URL: asked.honest.URL + j.path}
+	j.Create(query, request)
+	return j
+}
+
+func (j judged) measuring(name, class string) *v1alpha1.HealthCheck {
+	check := j.HealthCheck()
+	check.Name, check.Annotations = name, nil
+	check.Spec = v1alpha1.HealthCheckSpec{Class: &class, MeasuringSpec: v1alpha1.MeasuringSpec{
+		Interval: &metav1.Duration{Duration: judgedEvery}, Delay: &metav1.Duration{},
+	}}
+	return check
+}
+
+// release releases a version, and returns how often each HealthCheck was measured for it.
+func (j judged) release(version string) map[string]int {
+	j.T.Helper()
+	before := map[string]int{j.query: asked.honest.times(j.query), j.path: asked.honest.times(j.path)}
+	j.Release(version)
+	j.AwaitState(version, v1alpha1.BakeSucceeded)
+	return map[string]int{
+		"error-rate": asked.honest.times(j.query) - before[j.query],
+		"smoke":      asked.honest.times(j.path) - before[j.path],
+	}
+}
