@@ -67,6 +67,9 @@ var ofNotifications = map[string][]string{
 	"rollout_notifications_queue_length":  nil,
 }
 
+// ofMeasurements are the metrics of the measurements of HealthChecks.
+var ofMeasurements = map[string][]string{"rollout_probe_lag_seconds": nil}
+
 func TestQueriesSelectOnlyWhatThereIs(t *testing.T) {
 	g := NewWithT(t)
 	queries, err := monitoring.Queries()
@@ -78,6 +81,7 @@ func TestQueriesSelectOnlyWhatThereIs(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	maps.Copy(known, own(t))
 	maps.Copy(known, ofNotifications)
+	maps.Copy(known, ofMeasurements)
 	for i, query := range queries {
 		g.Expect(selectors[i]).NotTo(BeEmpty(), query.Of)
 		for _, s := range selectors[i] {
@@ -131,6 +135,7 @@ func TestGuideExplainsEveryMetric(t *testing.T) {
 	_, known, err := monitoring.CustomResources()
 	g.Expect(err).NotTo(HaveOccurred())
 	maps.Copy(known, ofNotifications)
+	maps.Copy(known, ofMeasurements)
 	for name, names := range own(t) {
 		if !strings.HasSuffix(name, "_bucket") {
 			known[name] = names
