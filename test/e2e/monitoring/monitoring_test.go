@@ -33,6 +33,7 @@ var alarms = map[string]int{
 	"RolloutDeployingTooLong":    2, // one is never applied, and one is in conflict
 	"RolloutEnvironmentNotReady": 1,
 	failing:                      1,
+	"RolloutHealthChecksLate":    1,
 	"RolloutPinned":              2, // one to the version that restored it, one to an invalid tag
 	"RolloutReleaseWaiting":      1,
 	"RolloutScheduleNotReady":    1,

@@ -8,8 +8,12 @@ package monitoring
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/api"
@@ -39,6 +43,21 @@ func TestMain(m *testing.M) {
 	os.Exit(env.Main(m, &plane, controlplane.Options{Flux: true, ImageScanner: true}, args...))
 }
 
+// late is what another controller exports that measures HealthChecks too late. The one of
+// the scenario would need more than a minute to be late.
+const late = "# TYPE rollout_probe_lag_seconds gauge\nrollout_probe_lag_seconds 75\n"
+
+// startLate serves the metrics of the controller that is late.
+func startLate(t *testing.T) (address string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		_, _ = io.WriteString(w, late)
+	}))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
 // watch starts the programs that watch the control plane, and returns a client for
 // Prometheus.
 func watch(t *testing.T) prometheusv1.API {
@@ -54,7 +73,7 @@ func watch(t *testing.T) prometheusv1.API {
 	url, err := plane.StartMonitoring(context.Background(), controlplane.Monitoring{
 		CustomResources: file,
 		Rules:           []string{monitoring.File("rules.yaml")},
-		Targets:         map[string]string{"rollout-controller": metricsAddress},
+		Targets:         map[string]string{"rollout-controller": metricsAddress, "late": startLate(t)},
 	})
 	if err != nil {
 		t.Fatal(err)
