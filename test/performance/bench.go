@@ -48,11 +48,13 @@ type bench struct {
 	observer *observer
 	program  *program
 	pacer    *pace.Pacer
-	path     string // of the program
-	progress io.Writer
-	releases int // the number of published releases
-	stop     func()
-	running  sync.WaitGroup // waits for the goroutines that end after stop
+	// prometheus is what HealthChecks may ask.
+	prometheus *prometheus
+	path       string // of the program
+	progress   io.Writer
+	releases   int // the number of published releases
+	stop       func()
+	running    sync.WaitGroup // waits for the goroutines that end after stop
 }
 
 // newBench starts a control plane and creates the fleet. The controller promotes the
@@ -60,7 +62,7 @@ type bench struct {
 // other applications are copies of it.
 // When newBench returns, the controller is stopped.
 func newBench(ctx context.Context, s setting, path string, progress io.Writer) (_ *bench, err error) {
-	b := &bench{setting: s, path: path, progress: progress, stop: func() {}}
+	b := &bench{setting: s, path: path, progress: progress, stop: func() {}, prometheus: startPrometheus()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())
@@ -116,6 +118,7 @@ func (b *bench) close() error {
 	if b.plane != nil {
 		errs = append(errs, b.plane.Stop())
 	}
+	b.prometheus.server.Close()
 	if b.registry != nil {
 		b.registry.close()
 	}
@@ -228,7 +231,7 @@ func (b *bench) start(ctx context.Context) (err error) {
 		b.program.began = time.Now()
 		return b.program.Start(ctx)
 	}
-	if b.program, err = startProgram(ctx, b.plane, b.path, b.registry.certificate); err != nil {
+	if b.program, err = startProgram(ctx, b.plane, b.path, b.registry.certificate, b.prometheus.server.URL); err != nil {
 		return err
 	}
 	watching, cancel := context.WithCancel(ctx)

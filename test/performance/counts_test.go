@@ -26,6 +26,11 @@ var environmentCounts = []string{
 	"environments.reads", "environments.status", "environments.events", "environments.records", "environments.hold", "environments.held",
 }
 
+// measurementCounts are those of HealthChecks that are measured.
+var measurementCounts = []string{
+	"measurements.asked", "measurements.status", "measurements.events", "measurements.reads", "measurements.alone.checks", "measurements.checks",
+}
+
 // TestRequestsToTheAPIServer runs the benchmark with small fleets. It checks only the
 // counts, not the times.
 func TestRequestsToTheAPIServer(t *testing.T) {
@@ -45,10 +50,15 @@ func TestRequestsToTheAPIServer(t *testing.T) {
 		{size: size{20, 1}, Waves: 1, Rest: time.Second},
 		{size: size{20, 5}, Waves: 1, Floor: true, Rest: time.Second},
 		onEnvironments(size{20, 5}),
+		onMeasurements(size{20, 5}),
 	} {
-		wanted, name := environmentCounts, "Environments, "
-		if !p.Environments {
-			wanted, name = counts, ""
+		wanted, name := counts, ""
+		switch {
+		case p.Environments:
+			wanted, name = environmentCounts, "Environments, "
+		case p.Measurements:
+			wanted, name = measurementCounts, "measurements, "
+		default:
 			p.Bakes, p.Storm, p.CommandLine = 1, 2, true
 		}
 		t.Run(name+p.size.String(), func(t *testing.T) {
@@ -92,7 +102,7 @@ func TestEveryCountHasARange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range slices.Concat(counts, environmentCounts) {
+	for _, key := range slices.Concat(counts, environmentCounts, measurementCounts) {
 		found := false
 		for _, e := range ranges {
 			found = found || e.concerns(size{50, 1}, key) && e.Most != nil

@@ -137,9 +137,28 @@ var environmentFigures = []figure{
 	{"environments.peak", "MiB", "peak memory, with them", "As above."},
 }
 
+// measurementFigures are the figures of HealthChecks that are measured, in the order in which
+// they are shown.
+var measurementFigures = []figure{
+	{"measurements.asked", "", "queries of Prometheus per promotion", "The first measurement makes the HealthCheck Healthy. There is a second one if the promotion has not ended after 30 seconds."},
+	{"measurements.lag", "s", "longest lag", fmt.Sprintf("For how long a measurement was due (`rollout_probe_lag_seconds`, read every %s).", lagPace)},
+	{"measurements.status", "", "status writes per promotion", fmt.Sprintf("`PATCH rollouts/status`, per promotion. If a promotion takes longer than %s, one more, which says that it waits for its HealthCheck, is not counted.", promotion.Patience)},
+	{"measurements.events", "", "events", "`POST events`, and `PATCH`, per promotion."},
+	{"measurements.reads", "", "reads per promotion", "`GET` and `LIST`, per promotion."},
+	{"measurements.alone.checks", "", "writes of HealthChecks, written by others", "`PATCH healthchecks` and `healthchecks/status` by the controller, per promotion: the reset, and the mark that it was made."},
+	{"measurements.checks", "", "writes of HealthChecks, measured", "As above, and the result."},
+	{"measurements.alone.cpu", "ms", "CPU per promotion, written by others", "CPU time of the controller's process, from before the wave until all is quiet, divided by the promotions."},
+	{"measurements.cpu", "ms", "CPU per promotion, measured", "As above."},
+	{"measurements.cpuratio", "", "CPU: ratio", "The CPU times, each divided by the pace of the machine meanwhile: measured divided by written by others."},
+	{"measurements.garbageratio", "", "memory allocated: ratio", "All that the controller has allocated, likewise."},
+	{"measurements.alone.heap", "MiB", "memory, written by others", "What the controller keeps (`go_memstats_heap_alloc_bytes` after a collection)."},
+	{"measurements.heap", "MiB", "memory, measured", "As above, when the wave is over."},
+	{"measurements.heapratio", "", "memory: ratio", "The second divided by the first."},
+}
+
 // figureOf returns the figure with a key.
 func figureOf(key string) (figure, bool) {
-	for _, f := range slices.Concat(catalogue, commandLineFigures, environmentFigures) {
+	for _, f := range slices.Concat(catalogue, commandLineFigures, environmentFigures, measurementFigures) {
 		if f.key == key {
 			return f, true
 		}

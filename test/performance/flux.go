@@ -166,6 +166,9 @@ func (f *flux) consider(i int) {
 func (f *flux) seeCheck(i int, check *v1alpha1.HealthCheck) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if check.IsMeasured() {
+		return // the controller writes it
+	}
 	a := f.app(i)
 	pending := check.Status.Status == v1alpha1.HealthStatusPending
 	if pending && !a.asked {

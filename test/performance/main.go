@@ -6,6 +6,7 @@
 //	go run ./test/performance                                 the whole, fifty to ninety minutes
 //	go run ./test/performance -fleets 1000/1 -profiles out    one fleet, with profiles
 //	go run ./test/performance -fleets 100/1 -only environments
+//	go run ./test/performance -fleets 100/1 -only measurements
 //
 // The exit status is 0 only if all figures are in the ranges of ranges.yaml.
 package main

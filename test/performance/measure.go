@@ -28,6 +28,9 @@ type plan struct {
 	CommandLine bool
 	// Environments defines whether Environments are measured, and nothing else.
 	Environments bool
+	// Measurements defines whether HealthChecks that are measured are measured, and nothing
+	// else.
+	Measurements bool
 	// Rest is how long nothing happens.
 	Rest time.Duration
 	// Profiles is the folder for profiles. There are none if it is empty.
@@ -48,8 +51,11 @@ func (b *bench) measure(ctx context.Context, p plan) (measured, error) {
 		return m, err
 	}
 	b.print("began: ready after %s", took)
-	if p.Environments {
+	switch {
+	case p.Environments:
 		return b.measureEnvironments(ctx, p)
+	case p.Measurements:
+		return b.measureMeasurements(ctx, p)
 	}
 	for _, step := range []func(context.Context, plan, measured) error{
 		b.measureWaves, b.measureRest, b.measureSingles, b.measureBakes, b.measureStorm, b.measureCommandLine, b.measureRestart,

@@ -41,13 +41,13 @@ const profileSeconds = 20
 var shipped = []string{"--leader-elect"}
 
 // startProgram installs the permissions of the controller and starts it. The controller
-// trusts the certificate.
-func startProgram(ctx context.Context, plane *controlplane.ControlPlane, path, certificate string) (*program, error) {
+// trusts the certificate, and HealthChecks may ask the Prometheus.
+func startProgram(ctx context.Context, plane *controlplane.ControlPlane, path, certificate, prometheus string) (*program, error) {
 	address, err := controlplane.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"--metrics-bind-address=" + address, "--metrics-secure=false"}, shipped...)
+	args := append([]string{"--metrics-bind-address=" + address, "--metrics-secure=false", "--prometheus-address=" + prometheus}, shipped...)
 	began := time.Now()
 	kubeconfig, err := scenario.Install(ctx, plane, scenario.Account)
 	if err != nil {

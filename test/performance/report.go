@@ -137,7 +137,7 @@ func shown(value float64) string {
 // writeText prints the tables on a terminal.
 func (r report) writeText(w io.Writer) error {
 	var err error
-	for _, figures := range [][]figure{catalogue, commandLineFigures, environmentFigures} {
+	for _, figures := range [][]figure{catalogue, commandLineFigures, environmentFigures, measurementFigures} {
 		if of := r.of(figures); len(of.results) > 0 {
 			err = errors.Join(err, writeRows(w, of.table(figures)))
 			_, _ = fmt.Fprintln(w)
@@ -179,10 +179,14 @@ func (r report) writePage(w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	asked, err := r.section(sections[measurementsOnly])
+	if err != nil {
+		return err
+	}
 	r = r.of(catalogue)
 	return text.Execute(w, map[string]any{
 		"Machine": r.machine, "Limit": memoryLimit, "Table": markdown(r.table(catalogue)), "Plots": r.plots(), "Figures": r.explained(catalogue),
-		"CommandLine": commandLine, "Environments": chained,
+		"CommandLine": commandLine, "Environments": chained, "Measurements": asked,
 	})
 }
 

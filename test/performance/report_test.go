@@ -154,25 +154,31 @@ func TestOnlyTheCommandLineIsMeasuredAlone(t *testing.T) {
 	}
 }
 
-func TestEnvironmentsAreMeasuredAloneAndHaveASection(t *testing.T) {
-	r := runner{plans: whole}
-	if err := r.only("environments"); err != nil {
-		t.Fatal(err)
-	}
-	want := []plan{onEnvironments(smallest), onEnvironments(commandLineFleet)}
-	if !slices.Equal(r.plans, want) || r.section != environmentsOnly || !r.partial {
-		t.Errorf("the section is %q, and the plans are %+v, want %+v", r.section, r.plans, want)
-	}
-	r = runner{plans: whole}
-	if err := errors.Join(r.choose("20/1"), r.only("environments")); err != nil || len(r.plans) != 1 || r.plans[0] != onEnvironments(size{20, 1}) {
-		t.Errorf("the plans are %+v, %v", r.plans, err)
-	}
-	if err := r.only("environments,waves"); err == nil {
-		t.Error("the scenarios of two kinds of fleets are accepted together")
-	}
-	r = runner{plans: whole}
-	if err := r.only("waves"); err != nil || slices.ContainsFunc(r.plans, func(p plan) bool { return p.Environments }) {
-		t.Errorf("Environments are measured nevertheless: %+v, %v", r.plans, err)
+func TestScenarioWithFleetsOfItsOwnIsMeasuredAloneAndHasASection(t *testing.T) {
+	for name, want := range map[string][]plan{
+		environmentsOnly: {onEnvironments(smallest), onEnvironments(commandLineFleet)},
+		measurementsOnly: {onMeasurements(smallest), onMeasurements(measuredFleet)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := runner{plans: whole}
+			if err := r.only(name); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(r.plans, want) || r.section != name || !r.partial {
+				t.Errorf("the section is %q, and the plans are %+v, want %+v", r.section, r.plans, want)
+			}
+			r = runner{plans: whole}
+			if err := errors.Join(r.choose("20/1"), r.only(name)); err != nil || len(r.plans) != 1 || r.plans[0] != alone[name](size{20, 1}) {
+				t.Errorf("the plans are %+v, %v", r.plans, err)
+			}
+			if err := r.only(name + ",waves"); err == nil {
+				t.Error("the scenarios of two kinds of fleets are accepted together")
+			}
+			r = runner{plans: whole}
+			if err := r.only("waves"); err != nil || slices.ContainsFunc(r.plans, plan.isAlone) {
+				t.Errorf("it is measured nevertheless: %+v, %v", r.plans, err)
+			}
+		})
 	}
 }
 

@@ -36,6 +36,8 @@ var whole = []plan{
 	againstFloor(size{1000, 100}, thousandWaves),
 	onEnvironments(smallest),
 	onEnvironments(commandLineFleet),
+	onMeasurements(smallest),
+	onMeasurements(measuredFleet),
 }
 
 // bakes and flaps are the number of bakes and the size of the storm. They are the same
@@ -63,9 +65,18 @@ func (p plan) andCommandLine() plan {
 // onEnvironments returns the plan that measures Environments with a fleet.
 func onEnvironments(s size) plan { return plan{size: s, Environments: true} }
 
+// measuredFleet is the largest fleet with which HealthChecks that are measured are measured.
+var measuredFleet = size{1000, 100}
+
+// onMeasurements returns the plan that measures HealthChecks that are measured with a fleet.
+func onMeasurements(s size) plan { return plan{size: s, Measurements: true} }
+
+// isAlone reports whether the plan measures only the one thing that has fleets of its own.
+func (p plan) isAlone() bool { return p.Environments || p.Measurements }
+
 // history returns how many releases each Rollout was promoted to before.
 func (p plan) history() int {
-	if p.Environments {
+	if p.isAlone() {
 		return fullHistory
 	}
 	return 1
@@ -101,23 +112,28 @@ func (r *runner) choose(fleets string) error {
 	return nil
 }
 
-// commandLineOnly is the scenario of the command line, and environmentsOnly that of
-// Environments. Each has a section of the page.
-const commandLineOnly, environmentsOnly = "cli", "environments"
+// commandLineOnly is the scenario of the command line, environmentsOnly that of
+// Environments, and measurementsOnly that of HealthChecks that are measured. Each has a
+// section of the page.
+const commandLineOnly, environmentsOnly, measurementsOnly = "cli", "environments", "measurements"
+
+// alone are the scenarios that have fleets of their own, with the plan for a fleet.
+var alone = map[string]func(size) plan{environmentsOnly: onEnvironments, measurementsOnly: onMeasurements}
 
 // scenarios are the scenarios that can be left out.
-var scenarios = []string{"waves", "floor", "rest", "singles", "bake", "storm", commandLineOnly, environmentsOnly}
+var scenarios = []string{"waves", "floor", "rest", "singles", "bake", "storm", commandLineOnly, environmentsOnly, measurementsOnly}
 
 // only removes the scenarios that are not named from the plans. The floor includes waves,
 // and a storm includes a bake.
 func (r *runner) only(names string) error {
-	switch names {
-	case "":
+	if names == "" {
 		return nil
-	case environmentsOnly:
-		r.onlyEnvironments()
+	}
+	if planOf, ok := alone[names]; ok {
+		r.onlyAlone(names, planOf)
 		return nil
-	case commandLineOnly:
+	}
+	if names == commandLineOnly {
 		r.section = names
 	}
 	wanted := map[string]bool{}
@@ -127,26 +143,28 @@ func (r *runner) only(names string) error {
 		}
 		wanted[name] = true
 	}
-	if wanted[environmentsOnly] {
-		return fmt.Errorf("%s has fleets of its own: give -only %s alone", environmentsOnly, environmentsOnly)
+	for name := range alone {
+		if wanted[name] {
+			return fmt.Errorf("%s has fleets of its own: give -only %s alone", name, name)
+		}
 	}
-	r.plans, r.partial = slices.DeleteFunc(slices.Clone(r.plans), func(p plan) bool { return p.Environments }), true
+	r.plans, r.partial = slices.DeleteFunc(slices.Clone(r.plans), plan.isAlone), true
 	for i := range r.plans {
 		r.plans[i] = r.plans[i].with(wanted)
 	}
 	return nil
 }
 
-// onlyEnvironments measures Environments with the chosen fleets, or with those of the whole
-// benchmark.
-func (r *runner) onlyEnvironments() {
+// onlyAlone measures a scenario that has fleets of its own, with the chosen fleets or with
+// those of the whole benchmark.
+func (r *runner) onlyAlone(name string, planOf func(size) plan) {
 	var plans []plan
 	for _, p := range r.plans {
-		if r.partial || p.Environments {
-			plans = append(plans, onEnvironments(p.size))
+		if r.partial || p == planOf(p.size) {
+			plans = append(plans, planOf(p.size))
 		}
 	}
-	r.plans, r.section, r.partial = plans, environmentsOnly, true
+	r.plans, r.section, r.partial = plans, name, true
 }
 
 // with returns the plan with only the wanted scenarios.
@@ -244,7 +262,8 @@ var documented = []string{"docs", "performance.md"}
 
 func (r *runner) storeSection(found report) error {
 	s := sections[r.section]
-	if !slices.ContainsFunc(found.results, func(r result) bool { return r.size == commandLineFleet }) {
+	largest := s.fleets[len(s.fleets)-1]
+	if !slices.ContainsFunc(found.results, func(r result) bool { return r.size == largest }) {
 		return nil
 	}
 	found.results = slices.DeleteFunc(slices.Clone(found.results), func(r result) bool { return !slices.Contains(s.fleets, r.size) })

@@ -15,16 +15,20 @@ var commandLineText string
 //go:embed environments.md.tmpl
 var environmentsText string
 
+//go:embed measurements.md.tmpl
+var measurementsText string
+
 // section is a part of the page that can be measured without the rest.
 type section struct {
 	text    *template.Template
 	figures []figure
-	fleets  []size // of the page
+	fleets  []size // of the page, the largest last
 }
 
 var sections = map[string]section{
 	commandLineOnly:  {template.Must(template.New("").Parse(commandLineText)), commandLineFigures, []size{commandLineFleet}},
 	environmentsOnly: {template.Must(template.New("").Parse(environmentsText)), environmentFigures, []size{smallest, commandLineFleet}},
+	measurementsOnly: {template.Must(template.New("").Parse(measurementsText)), measurementFigures, []size{smallest, measuredFleet}},
 }
 
 // of returns a report that has only the fleets with which some of the figures were
