@@ -15,21 +15,35 @@ const mostOfDestination = 4
 type busy struct {
 	most, total                int
 	ofNamespace, ofDestination map[string]int
+	ofBoth                     map[both]int
 }
 
-// allows reports whether another measurement may begin. A namespace has at most half of
-// the workers: it may have any number of destinations that do not answer.
+// both is a namespace that asks a destination.
+type both struct{ namespace, destination string }
+
+// newBusy returns the counts of so many workers, of which none measures.
+func newBusy(workers int) busy {
+	return busy{most: workers, ofNamespace: map[string]int{}, ofDestination: map[string]int{}, ofBoth: map[both]int{}}
+}
+
+// allows reports whether another measurement may begin. A namespace may have any number of
+// destinations that do not answer, and slow queries for the Prometheus of all. So it gets
+// another worker, and another place at a destination, only while more of them are free than
+// it has: alone it has half of them, the next namespace a quarter, and so on. A tenant needs
+// several namespaces to occupy all.
 func (b *busy) allows(namespace, destination string) bool {
-	return b.total < b.most && b.ofNamespace[namespace] < (b.most+1)/2 && b.ofDestination[destination] < mostOfDestination
+	free, places := b.most-b.total, mostOfDestination-b.ofDestination[destination]
+	return b.ofNamespace[namespace] < free && b.ofBoth[both{namespace, destination}] < places
 }
 
 func (b *busy) add(namespace, destination string, n int) {
 	b.total += n
 	count(b.ofNamespace, namespace, n)
 	count(b.ofDestination, destination, n)
+	count(b.ofBoth, both{namespace, destination}, n)
 }
 
-func count(counts map[string]int, of string, n int) {
+func count[K comparable](counts map[K]int, of K, n int) {
 	if counts[of] += n; counts[of] == 0 {
 		delete(counts, of)
 	}

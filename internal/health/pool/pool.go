@@ -65,7 +65,7 @@ func New(clock clock.Clock, workers int, panicked func(check types.NamespacedNam
 		clock: clock, panicked: panicked, changed: make(chan struct{}, 1),
 		checks:  map[types.NamespacedName]*check{},
 		backlog: backlog{of: map[string]map[string]*queue{}},
-		busy:    busy{most: workers, ofNamespace: map[string]int{}, ofDestination: map[string]int{}},
+		busy:    newBusy(workers),
 	}
 }
 
