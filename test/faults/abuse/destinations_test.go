@@ -51,6 +51,7 @@ func (d *destinations) flags() []string {
 }
 
 func (d *destinations) close() {
+	d.honest.CloseClientConnections()
 	d.honest.Close()
 	for _, server := range d.hostile {
 		server.CloseClientConnections()
@@ -58,22 +59,16 @@ func (d *destinations) close() {
 	}
 }
 
-// underWay returns how many requests the hostile servers have not answered yet, and the
+// underWay returns how many requests of those who mean harm are not answered yet, and the
 // highest number of one server.
 func (d *destinations) underWay() (total, ofOne int64) {
+	total = d.honest.slow.Load()
+	ofOne = total
 	for _, server := range d.hostile {
 		n := server.underWay.Load()
 		total, ofOne = total+n, max(ofOne, n)
 	}
 	return total, ofOne
-}
-
-// asked returns how many requests the hostile servers have got.
-func (d *destinations) asked() (total int64) {
-	for _, server := range d.hostile {
-		total += server.asked.Load()
-	}
-	return total
 }
 
 // listening is a server on loopback.
@@ -85,10 +80,14 @@ func (l *listening) open(handler http.Handler) {
 	l.Start()
 }
 
+// slow is a query that the honest Prometheus needs longer for than anybody waits.
+const slow = "sum(everything)"
+
 // honest is a Prometheus whose only number is 1, and an application that is ok. It counts
 // the queries and requests, by their text.
 type honest struct {
 	listening
+	slow  atomic.Int64 // slow queries that are under way
 	mu    sync.Mutex
 	asked map[string]int
 }
@@ -102,6 +101,12 @@ func (h *honest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	h.asked[what]++
 	h.mu.Unlock()
+	if what == slow {
+		h.slow.Add(1)
+		defer h.slow.Add(-1)
+		<-r.Context().Done()
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[%d,"1"]}]}}`, time.Now().Unix())
 }
@@ -116,13 +121,12 @@ func (h *honest) times(what string) int {
 // hostileServer counts the requests that it answers.
 type hostileServer struct {
 	listening
-	answer          http.HandlerFunc
-	asked, underWay atomic.Int64
+	answer   http.HandlerFunc
+	underWay atomic.Int64
 }
 
 // ServeHTTP implements http.Handler.
 func (h *hostileServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.asked.Add(1)
 	h.underWay.Add(1)
 	defer h.underWay.Add(-1)
 	h.answer(w, r)
