@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // redactions are words for names. A name has the same word everywhere, so that what
@@ -25,7 +27,7 @@ var kept = map[string]bool{
 }
 
 // redactionsOf finds the names in objects: of the objects themselves, their namespaces,
-// users, and images. Those that are given get the first words. Without objects, nothing is
+// users, images, and what HealthChecks ask. Those that are given get the first words. Without objects, nothing is
 // replaced.
 func redactionsOf(objects []map[string]any, first ...string) redactions {
 	r := redactions{words: map[string]string{}}
@@ -41,10 +43,11 @@ func redactionsOf(objects []map[string]any, first ...string) redactions {
 				if _, user, by := strings.Cut(value, ", by "); by {
 					r.replace("name", user)
 				}
-			case "image", "url", "repository", "project":
+			case "image", "url", "address", "repository", "project":
 				r.image(value)
 			}
 		})
+		r.headers(object)
 	}
 	quoted := make([]string, 0, len(r.words))
 	for _, name := range slices.SortedFunc(maps.Keys(r.words), longest) {
@@ -66,9 +69,25 @@ func (r redactions) replace(kind, name string) {
 	}
 }
 
-// image makes words for the registry and for each part of the path of an image.
+// headers makes words for the values of the headers that a HealthCheck sends.
+func (r redactions) headers(object map[string]any) {
+	for _, class := range []string{"prometheus", "http"} {
+		headers, _, _ := unstructured.NestedSlice(object, "spec", class, "headers")
+		for _, header := range headers {
+			if header, ok := header.(map[string]any); ok {
+				value, _ := header["value"].(string)
+				r.replace("header", value)
+			}
+		}
+	}
+}
+
+// image makes words for the host and for each part of the path of an image, or of a URL.
 func (r redactions) image(reference string) {
-	host, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(reference, "oci://"), "https://"), "/")
+	if _, rest, hasScheme := strings.Cut(reference, "://"); hasScheme {
+		reference = rest
+	}
+	host, rest, _ := strings.Cut(reference, "/")
 	r.replace("host", host)
 	for part := range strings.SplitSeq(rest, "/") {
 		r.replace("name", part)

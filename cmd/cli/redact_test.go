@@ -83,6 +83,27 @@ func TestHashesOfEnvironmentsAreRightAfterRedaction(t *testing.T) {
 	}
 }
 
+func TestWhatHealthChecksAskIsReplaced(t *testing.T) {
+	content := map[string]any{
+		"kind": "HealthCheck", "metadata": map[string]any{"name": "smoke"},
+		"spec": map[string]any{
+			"prometheus": map[string]any{
+				"address": "http://mimir.acme.com:9090/tenant", "headers": []any{map[string]any{"name": "X-Scope-OrgID", "value": "acme-shop"}},
+			},
+			"http": map[string]any{"url": "http://status.acme.com/customers?of=acme", "headers": []any{map[string]any{"name": "X-Key", "value": "acme-key"}}},
+		},
+		"status": map[string]any{
+			"problem":      "spec.http.url: http://status.acme.com:80 is not a destination that HealthChecks may use",
+			"measurements": []any{map[string]any{"value": "0.0312"}},
+		},
+	}
+	redactionsOf([]map[string]any{content}).redact(content)
+	text := fmt.Sprint(content)
+	if strings.Contains(text, "acme") || strings.Contains(text, "customers") || !strings.Contains(text, "0.0312") || !strings.Contains(text, "http://host-") {
+		t.Errorf("it has names, or lacks what is measured: %s", text)
+	}
+}
+
 func TestWhereReportsAreIsReplaced(t *testing.T) {
 	content := map[string]any{
 		"spec": map[string]any{
