@@ -41,6 +41,22 @@ func TestReleaseIsJudgedByItsErrorRate(t *testing.T) {
 	if release := check.Status.Release; release == nil || release.Tag != "1.1.0" || check.Status.Query != `error_rate{version="1.1.0"}` {
 		t.Errorf("the status is about %v, by %s", release, check.Status.Query)
 	}
+	explained(s, message)
+}
+
+// explained checks that the command line shows what the controller has measured, and that
+// both agree on what follows.
+func explained(s *env.Env, message string) {
+	s.T.Helper()
+	text := s.CommandLine(s.Namespace+":alice", "system:masters").MustRun("explain", s.Name)
+	for _, part := range []string{
+		"✗ HealthCheck " + s.Namespace + "/error-rate is Unhealthy: " + message, "(about 1.1.0)",
+		"  0.5    0.002     Bad\n", "it is measured until it is Healthy, every 1m",
+	} {
+		if !strings.Contains(text, part) {
+			s.T.Errorf("the explanation does not say %q:\n%s", part, text)
+		}
+	}
 }
 
 // errorRate returns a HealthCheck that compares the error rate with that of the release
