@@ -29,6 +29,39 @@ const (
 	// TargetsAppliedCondition is True while every target reports that the current release
 	// is applied.
 	TargetsAppliedCondition = "TargetsApplied"
+	// RolledBackCondition is True while the current promotion is an automatic rollback. It
+	// is False while spec.rollback is set and a failed promotion is not answered by one, at
+	// least not yet. It is absent otherwise.
+	RolledBackCondition = "RolledBack"
+)
+
+// Reasons of RolledBack. ScheduleClosed, Pinned and Forced are reasons of it, too.
+const (
+	// AutomaticRollbackReason: the release that succeeded last was promoted again.
+	AutomaticRollbackReason = "AutomaticRollback"
+	// RollbackOverdueReason: the rollback has taken longer than spec.rollback.overdueAfter.
+	// It is also a reason of Stalled, and of an event.
+	RollbackOverdueReason = "RollbackOverdue"
+	// RollbackDelayedReason: spec.rollback.delay is not over.
+	RollbackDelayedReason = "RollbackDelayed"
+	// CauseNotSelectedReason: spec.rollback.causes does not name the cause of the failure.
+	CauseNotSelectedReason = "CauseNotSelected"
+	// RollbackNotDueReason: the promotion failed before spec.rollback was set, or another
+	// client has written its history entry since. A user decides.
+	RollbackNotDueReason = "RollbackNotDue"
+	// NoProvenReleaseReason: no other release of the history has succeeded here.
+	NoProvenReleaseReason = "NoProvenRelease"
+	// BelowRollbackFloorReason: the release that succeeded last is older than
+	// spec.rollback.notBelow.
+	BelowRollbackFloorReason = "BelowRollbackFloor"
+	// RollbackBarrierReason: a release that is marked as forward-only is in between.
+	RollbackBarrierReason = "RollbackBarrier"
+	// RollbackBarrierUnknownReason: it is not known whether a release in between is marked
+	// as forward-only.
+	RollbackBarrierUnknownReason = "RollbackBarrierUnknown"
+	// MetadataDisabledReason: the controller does not read metadata from registries, so it
+	// cannot know which releases are forward-only.
+	MetadataDisabledReason = "MetadataDisabled"
 )
 
 // Reasons of Ready, Reconciling and Stalled.
@@ -217,6 +250,9 @@ const (
 	// NotOfferedReason: the ImagePolicy does not offer the release, or no longer offers
 	// it.
 	NotOfferedReason = "NotOffered"
+	// RollbackLimitReason: as many promotions as spec.rollback.maxConsecutive have failed
+	// one after another.
+	RollbackLimitReason = "RollbackLimit"
 )
 
 // Reasons of events that are not reasons of a condition.
@@ -242,9 +278,12 @@ const (
 	UnreadableReason = "Unreadable"
 	// ReleaseDetectedReason: a release became a candidate. Only Flux events have it.
 	ReleaseDetectedReason = "ReleaseDetected"
-	// RolledBackReason: a user promoted a release that is older than the one before. Only
-	// Flux events have it.
+	// RolledBackReason: a release that is older than the one before was promoted by a user,
+	// or by a rollback after a failure. Only Flux events have it.
 	RolledBackReason = "RolledBack"
+	// RollbackNotPossibleReason: a failure is to be answered by a rollback, but there is
+	// nothing to go back to.
+	RollbackNotPossibleReason = "RollbackNotPossible"
 	// HealthCheckBlockingReason: an Unhealthy HealthCheck holds back promotions.
 	HealthCheckBlockingReason = "HealthCheckBlocking"
 )

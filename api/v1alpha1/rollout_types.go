@@ -97,6 +97,12 @@ type RolloutSpec struct {
 	// +optional
 	HealthCheckSelector *HealthCheckSelector `json:"healthCheckSelector,omitempty"`
 
+	// rollback defines when the Rollout goes back by itself to the last release that
+	// succeeded, after a promotion has failed. Without it, a failed release stays until a
+	// user or a newer choice replaces it.
+	// +optional
+	Rollback *RolloutRollback `json:"rollback,omitempty"`
+
 	// suspend stops the controller from promoting releases, writing targets and
 	// evaluating bakes until it is false again. Defaults to false.
 	// +optional
@@ -194,6 +200,11 @@ type VersionInfo struct {
 	// created is the image's org.opencontainers.image.created.
 	// +optional
 	Created *metav1.Time `json:"created,omitempty"`
+
+	// forwardOnly is true if the image is marked so that no rollback goes back past it. It
+	// is absent if that is not known, and unless spec.rollback is set.
+	// +optional
+	ForwardOnly *bool `json:"forwardOnly,omitempty"`
 }
 
 // ReleaseCandidate is a release that is newer than the current one, with the reasons why
@@ -327,6 +338,20 @@ type DeploymentHistoryEntry struct {
 	// +listType=atomic
 	// +optional
 	FailedHealthChecks []FailedHealthCheck `json:"failedHealthChecks,omitempty"`
+
+	// cause is what made the promotion fail: HealthCheckFailed, TargetUnhealthy or
+	// DeployTimeout.
+	// +optional
+	Cause FailureCause `json:"cause,omitempty"`
+
+	// rollbackDue is when the failure is answered by a rollback. It is absent if it is
+	// not: spec.rollback was not set, or did not name the cause.
+	// +optional
+	RollbackDue *metav1.Time `json:"rollbackDue,omitempty"`
+
+	// rollback is set if the promotion is an automatic rollback.
+	// +optional
+	Rollback *RollbackRecord `json:"rollback,omitempty"`
 
 	// lastRetryTimestamp is when the promotion was last retried. It is later than any
 	// error time that a selected HealthCheck had reported, even if the clocks differ.
@@ -612,9 +637,9 @@ func (r *Rollout) UnblocksFailed() bool {
 }
 
 // Recovering reports whether the current promotion cannot fail. This was decided when it
-// was recorded, and is true for as long as it is current.
+// was recorded, and is true for as long as it is current. A rollback never fails.
 func (r *Rollout) Recovering() bool {
-	return slices.ContainsFunc(r.Status.Conditions, func(c metav1.Condition) bool {
+	return r.Current().IsRollback() || slices.ContainsFunc(r.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == BakeFailureDisabledCondition && c.Status == metav1.ConditionTrue
 	})
 }
