@@ -340,7 +340,7 @@ type DeploymentHistoryEntry struct {
 	FailedHealthChecks []FailedHealthCheck `json:"failedHealthChecks,omitempty"`
 
 	// cause is what made the promotion fail: HealthCheckFailed, TargetUnhealthy or
-	// DeployTimeout.
+	// DeployTimeout. It is recorded while spec.rollback is set.
 	// +optional
 	Cause FailureCause `json:"cause,omitempty"`
 

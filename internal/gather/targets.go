@@ -93,7 +93,7 @@ func remember(before []v1alpha1.TargetStatus, t targets.Target, seen promotion.T
 	if written := !t.Writable(version) && !t.OwnsTooMuch(); written && targets.IsRejection(was.Message) {
 		return seen
 	}
-	seen.State, seen.Message = was.State, was.Message
+	seen.State, seen.Message, seen.Unhealthy = was.State, was.Message, targets.SaysUnhealthy(was.Message)
 	return seen
 }
 

@@ -141,7 +141,8 @@ func (d *Decision) overdueAt(in Input, entry *v1alpha1.DeploymentHistoryEntry, p
 
 // startBake starts the bake clock; without a bake time the promotion has succeeded.
 func (d *Decision) startBake(in Input, entry *v1alpha1.DeploymentHistoryEntry) {
-	if in.Rollout.Spec.BakeTime == nil {
+	bake := in.Rollout.Spec.BakeTimeOf(entry)
+	if bake == nil {
 		d.finish(in)
 		return
 	}
@@ -149,16 +150,16 @@ func (d *Decision) startBake(in Input, entry *v1alpha1.DeploymentHistoryEntry) {
 	if entry.BakeStartTime != nil { // a user let a stopped bake continue
 		start = entry.BakeStartTime.Time
 	}
-	end := start.Add(in.Rollout.Spec.BakeTime.Duration)
+	end := start.Add(bake.Duration)
 	d.Action, d.Reason = StartBake, v1alpha1.BakeTimeStartedReason
-	d.Message = fmt.Sprintf("%s; baking for %s, until %s", proven(in), in.Rollout.Spec.BakeTime.Duration, clock(end))
+	d.Message = fmt.Sprintf("%s; baking for %s, until %s", proven(in), bake.Duration, clock(end))
 	d.lookAt(end)
 }
 
 func (d *Decision) finish(in Input) {
 	d.Action, d.Reason = FinishBake, v1alpha1.DeploymentSucceededReason
 	d.Message = proven(in)
-	if bake := in.Rollout.Spec.BakeTime; bake != nil {
+	if bake := in.Rollout.Spec.BakeTimeOf(in.Rollout.Current()); bake != nil {
 		d.Reason = v1alpha1.BakeTimePassedReason
 		d.Message = fmt.Sprintf("%s for the bake time of %s", proven(in), bake.Duration)
 	}
@@ -166,15 +167,18 @@ func (d *Decision) finish(in Input) {
 
 func (d *Decision) failByHealth(proofs Proofs) {
 	d.Action, d.Reason = FailBake, v1alpha1.BakeTimeFailedReason
-	d.Failed = proofs.failed(Disproven)
+	d.Cause, d.Failed = v1alpha1.CauseHealthCheckFailed, proofs.failed(Disproven)
 	d.Message = describe(d.Failed)
 }
+
+// atDeadline begins the message of a promotion that failed at its deadline.
+const atDeadline = "not applied and healthy within"
 
 // failByDeadline reports everything that was still missing: targets that Flux has not
 // applied, and checks that have not proven the release healthy.
 func (d *Decision) failByDeadline(in Input, proofs Proofs) {
 	d.Action, d.Reason = FailBake, v1alpha1.BakeTimeFailedReason
-	d.Failed = proofs.failed(Unreset, Undecided, Disproven)
+	d.Cause, d.Failed = causeAtDeadline(in, proofs), proofs.failed(Unreset, Undecided, Disproven)
 	missing := in.Health.refused(proofs)
 	if outdated := in.Targets.outdated(); len(outdated) > 0 {
 		missing = append(missing, truncate.Join(outdated, "; "))
@@ -185,8 +189,7 @@ func (d *Decision) failByDeadline(in Input, proofs Proofs) {
 	if in.Health.Problem != nil {
 		missing = append(missing, in.Health.Problem.Message)
 	}
-	d.Message = fmt.Sprintf("not applied and healthy within %s: %s",
-		in.Rollout.Spec.DeployTimeout.Duration, strings.Join(missing, "; "))
+	d.Message = fmt.Sprintf("%s %s: %s", atDeadline, in.Rollout.Spec.DeployTimeout.Duration, strings.Join(missing, "; "))
 }
 
 // deadlineOf returns when a deploying entry has failed; zero means never. If nobody had
@@ -235,10 +238,11 @@ func bakeEnd(spec *v1alpha1.RolloutSpec, entry *v1alpha1.DeploymentHistoryEntry)
 	if entry.BakeStartTime != nil {
 		start = entry.BakeStartTime.Time
 	}
-	if spec.BakeTime == nil {
+	bake := spec.BakeTimeOf(entry)
+	if bake == nil {
 		return start
 	}
-	return start.Add(spec.BakeTime.Duration)
+	return start.Add(bake.Duration)
 }
 
 // proven describes the evidence.

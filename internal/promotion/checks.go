@@ -94,6 +94,7 @@ var promotionChecks = []rule{
 	{holds: provenUpstream, unless: chosen},
 	{holds: noBakeRunning, unless: chosen | first, same: true},
 	{holds: lastBakeNotFailed, unless: chosen | first | unblocked, same: true},
+	{holds: withinRollbackLimit, unless: chosen | first | unblocked, same: true},
 	{holds: everyCheckMeasurable, unless: chosen | first, same: true},
 	{holds: nothingUnhealthy, unless: chosen | first | unblocked, same: true},
 	{holds: everyGatePasses, unless: chosen | first | bypassed},
@@ -308,9 +309,11 @@ func everyTagKnown(in Input, _ v1alpha1.VersionInfo) *Hold {
 	}
 }
 
-// notFailedBefore checks that the newest promotion of this release did not fail here.
+// notFailedBefore checks that the newest promotion of this release did not fail here. If
+// the Rollout goes back by itself, other content under the same tag is another release.
 func notFailedBefore(in Input, release v1alpha1.VersionInfo) *Hold {
-	if newestEntry(in.Rollout, release.Tag).State() != v1alpha1.BakeFailed {
+	entry := newestEntry(in.Rollout, release.Tag)
+	if entry.State() != v1alpha1.BakeFailed || in.Rollout.Spec.RollsBack() && differs(entry.Version.Digest, release.Digest) {
 		return nil
 	}
 	return &Hold{
@@ -324,7 +327,7 @@ func notFailedBefore(in Input, release v1alpha1.VersionInfo) *Hold {
 func noBakeRunning(in Input, _ v1alpha1.VersionInfo) *Hold {
 	current := in.Rollout.Current()
 	skippable := !Protected(&in.Rollout.Spec) && in.Rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext
-	if !current.State().Running() || skippable {
+	if !current.State().Running() || skippable || in.Rollout.UnblocksFailed() && isOverdue(in) {
 		return nil
 	}
 	return &Hold{

@@ -75,8 +75,11 @@ func (in Input) hasRun(release string) bool {
 	})
 }
 
+// pushedAgain is part of the message of an entry that Flux has deployed without a request.
+const pushedAgain = " was pushed again, and "
+
 func movedFrom(was, tag string, t Target) string {
-	return fmt.Sprintf("tag %s was pushed again, and %s has pulled it: it is %s now, and was %s", tag, t, t.Digest, was)
+	return fmt.Sprintf("tag %s%s%s has pulled it: it is %s now, and was %s", tag, pushedAgain, t, t.Digest, was)
 }
 
 // content returns the digest of the current release. This is the digest that the release

@@ -4,36 +4,81 @@ package promotion
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// WayOut returns how to continue after the newest history entry has failed, and which
-// release is good to go back to.
-func WayOut(history []v1alpha1.DeploymentHistoryEntry, policy Policy) string {
-	good := lastGood(history, policy)
-	if good == "" {
+// WayOut returns how to continue after the newest history entry has failed: what the
+// controller does, or else what a user can do, and which release is good to go back to.
+func WayOut(in Input) string {
+	back := standing(in, &Decision{Releases: Releases{Ledger: in.Rollout.Status.AvailableReleases}})
+	switch {
+	case back.Reason == "":
+		return goOn(in)
+	case back.waits():
+		return back.Message
+	}
+	return back.Message + "; " + goOn(in)
+}
+
+// goOn returns what a user can do.
+func goOn(in Input) string {
+	good := lastProven(in)
+	if good == nil {
 		return "no good release is known; pin another one with spec.wantedVersion, or annotate with retry or unblock-failed"
 	}
 	return fmt.Sprintf("last good release: %s; roll back with spec.wantedVersion, or annotate with retry or unblock-failed",
-		truncate.Text(good, longestOfOld))
+		truncate.Text(good.Version.Tag, longestOfOld))
 }
 
-// lastGood returns the release that succeeded last, and that has neither failed nor been
-// withdrawn from the registry since; empty if the history has none. It never returns the
-// tag of the failed release, even if that tag succeeded earlier: a pin of that tag brings
-// back the content that failed.
-func lastGood(history []v1alpha1.DeploymentHistoryEntry, policy Policy) string {
+// CauseOf returns what made a promotion fail. If a client that does not know the field has
+// written the entry, its message still shows it. In doubt nothing is known to be wrong
+// with the release.
+func CauseOf(entry *v1alpha1.DeploymentHistoryEntry) v1alpha1.FailureCause {
+	switch {
+	case entry.Cause != "":
+		return entry.Cause
+	case entry.BakeStatusMessage == nil, strings.HasPrefix(*entry.BakeStatusMessage, atDeadline), len(entry.FailedHealthChecks) == 0:
+		return v1alpha1.CauseDeployTimeout
+	}
+	return v1alpha1.CauseHealthCheckFailed
+}
+
+// lastProven returns the entry of the release that is good to go back to; nil if the
+// history has none.
+func lastProven(in Input) *v1alpha1.DeploymentHistoryEntry {
+	i := provenIn(in.Rollout.Status.History, in.Rollout.Status.AvailableReleases, in.Policy)
+	if i < 0 {
+		return nil
+	}
+	return &in.Rollout.Status.History[i]
+}
+
+// provenIn returns the index of the newest entry that has succeeded, and whose release has
+// neither failed nor been withdrawn from the registry since. It returns -1 if there is
+// none. The release must be other content than the newest entry's, under another tag: a
+// tag brings back the content that failed. It must also be what its tag still points to,
+// as far as is known.
+func provenIn(history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo, policy Policy) int {
 	failed, withdrawn := map[string]bool{}, policy.withdrawn()
 	for i := range history {
-		tag := history[i].Version.Tag
+		version := &history[i].Version
 		switch state := history[i].State(); {
 		case i == 0 || state == v1alpha1.BakeFailed:
-			failed[tag] = true
-		case state == v1alpha1.BakeSucceeded && !failed[tag] && !withdrawn(tag):
-			return tag
+			failed[version.Tag] = true
+		case state != v1alpha1.BakeSucceeded || failed[version.Tag] || withdrawn(version.Tag):
+		case isSame(version.Digest, history[0].Version.Digest) || differs(version.Digest, known(ledger, version.Tag).Digest):
+		default:
+			return i
 		}
 	}
-	return ""
+	return -1
 }
+
+// isSame reports whether two digests are known and equal.
+func isSame(a, b *string) bool { return a != nil && b != nil && *a == *b }
+
+// differs reports whether two digests are known and not equal.
+func differs(a, b *string) bool { return a != nil && b != nil && *a != *b }

@@ -72,7 +72,9 @@ func TestWayOutOfAFailureNamesTheLastGoodRelease(t *testing.T) {
 			for _, e := range test.history {
 				history = append(history, e.Obj())
 			}
-			diff(t, test.want, promotion.WayOut(history, test.policy))
+			rollout := fixture.MakeRollout("shop").Obj()
+			rollout.Status.History = history
+			diff(t, test.want, promotion.WayOut(promotion.Input{Rollout: rollout, Policy: test.policy}))
 		})
 	}
 }

@@ -50,7 +50,7 @@ func (d *Decision) chooseFirstRelease(in Input) {
 	}
 	d.promote(in, offered[max(0, at)].Release)
 	d.Reason = v1alpha1.EligibleReason
-	d.Message = "the first release of this environment, from ImagePolicy " + in.Policy.Name + ofEnvironments(in, d.Release)
+	d.Message = firstRelease + in.Policy.Name + ofEnvironments(in, d.Release)
 	d.Manual = isPromoted(in, d.Release.Tag)
 }
 

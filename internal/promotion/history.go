@@ -87,6 +87,7 @@ func recordOutcome(
 		return nil, fmt.Errorf("no promotion is under way that could become %q", to)
 	}
 	history[0].FailedHealthChecks = failedToLimit(o.Failed)
+	recordCause(in, o, &history[0])
 	if version := &history[0].Version; version.Digest == nil && o.Action != FailBake {
 		version.Digest = text(in.pulled())
 	}
@@ -117,6 +118,7 @@ func recordRetry(in Input, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha
 		entry.RetryStartTime = &metav1.Time{Time: now}
 	}
 	entry.BakeStartTime, entry.BakeEndTime, entry.FailedHealthChecks = nil, nil, nil
+	entry.Cause, entry.RollbackDue = "", nil
 	return history, advance(entry, v1alpha1.BakeDeploying, "retried; "+expectation(in, entry.Version.Tag), in)
 }
 
@@ -159,6 +161,7 @@ func newEntry(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) v1
 		Timestamp:   metav1.NewTime(in.Now.Truncate(time.Second)),
 		Message:     &message,
 		TriggeredBy: &by,
+		Rollback:    o.Back,
 	}
 }
 
@@ -208,7 +211,7 @@ func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, ledger []v1alpha
 		return history
 	}
 	kept := slices.Clone(history[:most])
-	retained := retainedEntries(history, ledger, in.Policy)
+	retained := retainedEntries(in, history, ledger)
 	for i := most; i < len(history); i++ {
 		if retained[i] {
 			kept = append(kept, history[i])
@@ -220,8 +223,10 @@ func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, ledger []v1alpha
 // retainedEntries reports which entries decide about candidates: the current entry, the
 // entry that candidates must be newer than, and the newest failure of each candidate.
 // Without the failure, a failed release could be promoted again. While the policy cannot
-// be used, the candidates are not known, and the newest entry of each release stays.
-func retainedEntries(history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo, policy Policy) []bool {
+// be used, the candidates are not known, and the newest entry of each release stays. What
+// a rollback goes back to stays as well.
+func retainedEntries(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo) []bool {
+	policy := in.Policy
 	position := positionOf(ledger, history, policy.Order)
 	candidates := TagsOf(Candidates(ledger, history, policy.Order))
 	retained, reported := make([]bool, len(history)), map[string]bool{}
@@ -230,6 +235,9 @@ func retainedEntries(history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha
 		failed := history[i].State() == v1alpha1.BakeFailed && candidates[tag]
 		retained[i] = i == 0 || !reported[tag] && (failed || tag == position || policy.Blocking)
 		reported[tag] = true
+	}
+	if i := provenIn(history, ledger, policy); i >= 0 && in.Rollout.Spec.RollsBack() {
+		retained[i] = true
 	}
 	return retained
 }

@@ -29,7 +29,7 @@ func historyToLimit(in Input, status *v1alpha1.RolloutStatus) []v1alpha1.Deploym
 	if sizeOfHistory(history) <= historyLimit {
 		return history
 	}
-	retained, left := setAside(history, retainedEntries(history, status.AvailableReleases, in.Policy))
+	retained, left := setAside(history, retainedEntries(in, history, status.AvailableReleases))
 	kept, full := make([]v1alpha1.DeploymentHistoryEntry, 0, len(history)), false
 	for i, entry := range history {
 		short := shortEntry(entry)
@@ -96,10 +96,18 @@ func sizeOfEntry(e v1alpha1.DeploymentHistoryEntry) int {
 		`"triggeredBy":{"kind":"System","name":""},"bakeStatus":"InProgress","bakeStatusMessage":"",` +
 		`"bakeStartTime":"2026-01-01T00:00:00Z","bakeEndTime":"2026-01-01T00:00:00Z",` +
 		`"failedHealthChecks":[],"lastRetryTimestamp":"2026-01-01T00:00:00Z","retryStartTime":"2026-01-01T00:00:00Z"},`)
+	const ofFailure = len(`"cause":"HealthCheckFailed","rollbackDue":"2026-01-01T00:00:00Z",`)
+	const ofRollback = len(`"rollback":{"from":"","fromID":9223372036854775807,"toID":9223372036854775807},`)
 	r := ranked{VersionInfo: e.Version}
 	size := frame + r.tagSize() + r.metadataSize()
 	if !hasMetadata(e.Version) {
 		size += usualMetadata
+	}
+	if e.Cause != "" {
+		size += ofFailure
+	}
+	if e.Rollback != nil {
+		size += ofRollback + len(e.Rollback.From)
 	}
 	for _, text := range []*string{e.Message, e.BakeStatusMessage} {
 		if text != nil {

@@ -88,6 +88,7 @@ func (d *Decision) answer(in Input) {
 	}
 	switch d.Action {
 	case Promote, Supersede:
+		d.answerUnblockOfRollback(in)
 		d.consume(in, usedUpBy(in, d)...)
 	case Retry:
 		d.consume(in, v1alpha1.RetryAnnotation)
@@ -202,6 +203,15 @@ func (d *Decision) answerUnblock(in Input) {
 	}
 }
 
+// answerUnblockOfRollback answers an unblock while there is no release that it lets go.
+// The Rollout goes back. If the request stayed, it would bring back the release that has
+// failed.
+func (d *Decision) answerUnblockOfRollback(in Input) {
+	if d.Back != nil && in.Rollout.UnblocksFailed() {
+		d.decline(v1alpha1.UnblockNotNeededReason, fmt.Sprintf("no release could be unblocked, and the Rollout goes back to %s", d.Release.Tag))
+	}
+}
+
 // usedAnUnblock reports whether the current promotion was the one that an unblock was
 // for, if the controller died before it could remove the annotation. The unblock must not
 // lift a second hold.
@@ -212,7 +222,7 @@ func usedAnUnblock(current *v1alpha1.DeploymentHistoryEntry) bool {
 // needsUnblock reports whether a failure or an unhealthy HealthCheck prevents automatic
 // promotion, whether or not there is a candidate at present.
 func needsUnblock(in Input, candidates []Verdict) bool {
-	if in.Rollout.Current().State() == v1alpha1.BakeFailed {
+	if in.Rollout.Current().State() == v1alpha1.BakeFailed || isOverdue(in) || withinRollbackLimit(in, v1alpha1.VersionInfo{}) != nil {
 		return true
 	}
 	unwell := nothingUnhealthy(in, v1alpha1.VersionInfo{}) != nil // the same for every candidate
@@ -283,6 +293,8 @@ func has(rollout *v1alpha1.Rollout, annotation string) bool {
 // or else the message of the decision.
 func entryMessage(in Input, o Outcome) string {
 	switch said := in.said(v1alpha1.DeployMessageAnnotation); {
+	case o.Manual && strings.HasPrefix(said, v1alpha1.RollbackMessagePrefix):
+		return truncate.Text("manually "+said, longestMessage) // only automatic rollbacks begin like that
 	case o.Manual && said != "":
 		return truncate.Text(said, longestMessage)
 	case !o.Manual && o.Action != Adopt && o.Reason != v1alpha1.TagMovedReason && !bypassesUpstreams(in, o.Release):

@@ -46,6 +46,8 @@
 //	evidence.go       what a HealthCheck proves about it
 //	recovery.go       promotions that cannot fail
 //	failure.go        how to continue after a failed promotion
+//	rollback.go       whether and where a Rollout goes back by itself
+//	rollback_limit.go when it waits for a user instead of the next failure
 //
 //	What is stored and logged:
 //
@@ -55,7 +57,6 @@
 package promotion
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -191,6 +192,8 @@ type Decision struct {
 	Releases
 	Requests
 
+	// Rollback is what is said of going back, before the action is carried out.
+	Rollback Rollback
 	// Resets are the HealthChecks, by index into Input.Health.Checks, that must be reset
 	// before their result counts for the current promotion.
 	Resets []int
@@ -219,6 +222,10 @@ type Outcome struct {
 	Failed []v1alpha1.FailedHealthCheck
 	// Recovery is set if the promoted release cannot fail. It explains why.
 	Recovery *Note
+	// Cause of a failure.
+	Cause v1alpha1.FailureCause
+	// Back is set if the promotion is an automatic rollback.
+	Back *v1alpha1.RollbackRecord
 }
 
 // Releases are the known releases, and what is said of the newer ones.
@@ -266,6 +273,8 @@ func Decide(in Input) Decision {
 	d.Action, d.Ledger, d.Problem = Nothing, ledger, impossible(in.Rollout, ledger)
 	d.Candidates = judge(in, ledger)
 	d.choose(in)
+	d.noteOverdue(in)
+	d.Rollback = standing(in, &d)
 	if d.Action.Promotes() {
 		d.Recovery = recovery(in, &d)
 	}
@@ -278,8 +287,8 @@ func Decide(in Input) Decision {
 }
 
 // choose fills in the action. In this order it considers: a user's choice, content that
-// Flux deployed without a request, the outcome of the running promotion, and the next
-// promotion.
+// Flux deployed without a request, the outcome of the running promotion, a rollback after
+// a failure, and the next promotion.
 func (d *Decision) choose(in Input) {
 	switch {
 	case d.chooseManually(in), d.chooseMoved(in), d.chooseRetry(in):
@@ -287,6 +296,7 @@ func (d *Decision) choose(in Input) {
 		d.chooseFirst(in)
 	case in.Rollout.Current().State().Running():
 		d.chooseOutcome(in)
+	case d.chooseRollback(in):
 	default:
 		d.chooseCandidate(in)
 	}
@@ -313,13 +323,22 @@ const (
 	pastFailure   = "; a failure bypassed manually"
 )
 
+// These texts begin the message of an entry that the controller chose by itself.
+const (
+	newestEligible = "the newest eligible release of ImagePolicy "
+	nextRelease    = "the next release of ImagePolicy "
+	firstRelease   = "the first release of this environment, from ImagePolicy "
+)
+
+var automaticGrounds = []string{newestEligible, nextRelease, firstRelease}
+
 // grounds explains why the release was chosen, and which holds a user lifted for it.
 func (d *Decision) grounds(in Input) string {
-	which := "the newest eligible"
+	which := newestEligible
 	if in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext {
-		which = "the next"
+		which = nextRelease
 	}
-	text := fmt.Sprintf("%s release of ImagePolicy %s", which, in.Policy.Name)
+	text := which + in.Policy.Name
 	if Bypassed(in, d.Candidates) == d.Release.Tag {
 		text += pastGates
 	}

@@ -21,6 +21,11 @@ func recovery(in Input, d *Decision) *Note {
 			Reason:  v1alpha1.PreviousBakeFailedReason,
 			Message: fmt.Sprintf("failure detection is off for %s: it replaces %s, which failed", d.Release.Tag, previous.Version.Tag),
 		}
+	case previous.IsRollback() && (isOverdue(in) || d.Reason == v1alpha1.TagMovedReason):
+		return &Note{
+			Reason:  v1alpha1.PreviousBakeFailedReason,
+			Message: fmt.Sprintf("failure detection is off for %s: it replaces a rollback to %s that has not succeeded", d.Release.Tag, previous.Version.Tag),
+		}
 	case d.Manual && len(unhealthy) > 0:
 		return &Note{
 			Reason:  v1alpha1.DeployedWithUnhealthyHealthChecksReason,

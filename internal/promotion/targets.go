@@ -48,6 +48,9 @@ type Target struct {
 	Digest string
 	// Mismatch is true if the State is a Conflict because that content is not the release.
 	Mismatch bool
+	// Unhealthy is true if the State is Failed because Flux has applied the release, and
+	// what it applied did not become healthy.
+	Unhealthy bool
 	// Moved reports that the tag was pushed again after the target had applied the release,
 	// and that Flux has pulled the new content; empty if this has not happened.
 	Moved string

@@ -24,6 +24,7 @@ func setConditions(r report) {
 	setRequestAccepted(r)
 	setTargetsApplied(r)
 	setUpstreamWithdrew(r)
+	setRolledBack(r)
 	setReady(r)
 }
 
@@ -104,6 +105,19 @@ func setUpstreamWithdrew(r report) {
 		r.keep(standing)
 	default:
 		r.remove(environmentsv1.UpstreamWithdrewCondition)
+	}
+}
+
+// setRolledBack sets the condition True while the current promotion is a rollback, and
+// False while a failure is not answered by one.
+func setRolledBack(r report) {
+	switch back := r.rollback; {
+	case back.Reason == "":
+		r.remove(v1alpha1.RolledBackCondition)
+	case back.Done:
+		r.set(v1alpha1.RolledBackCondition, metav1.ConditionTrue, back.Reason, back.Message)
+	default:
+		r.set(v1alpha1.RolledBackCondition, metav1.ConditionFalse, back.Reason, back.Message)
 	}
 }
 

@@ -111,7 +111,8 @@ func outcomes(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decisio
 	case promotion.StartBake, promotion.FinishBake, promotion.Retry:
 		return []transition{ofEntry(rollout, d.Reason, current.Version.Tag+": "+d.Message)}
 	case promotion.FailBake:
-		failed := ofEntry(rollout, d.Reason, failure(rollout, in.Policy, d.Message))
+		in.Rollout = rollout
+		failed := ofEntry(rollout, d.Reason, failure(in, d.Message))
 		failed.eventType = corev1.EventTypeWarning
 		return []transition{failed}
 	case promotion.Nothing, promotion.Wait:
@@ -140,6 +141,9 @@ func promotedBy(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decis
 		t.reason = v1alpha1.ReleaseAdoptedReason
 	case d.Backward(in):
 		verb, t.finer = "rolled back to", v1alpha1.RolledBackReason
+	case d.Back != nil:
+		verb, t.finer, t.severity = "rolled back to", v1alpha1.RolledBackReason, severityOf(v1alpha1.BakeTimeFailedReason)
+		t.metadata[metaCause] = string(promotion.CauseOf(in.Rollout.Current()))
 	case d.Manual:
 		t.finer = d.Reason
 	case d.Reason == v1alpha1.TagMovedReason:
@@ -178,6 +182,7 @@ var alarms = map[string]metav1.ConditionStatus{
 	v1alpha1.RequestAcceptedCondition:   metav1.ConditionFalse,
 	v1alpha1.TargetsAppliedCondition:    metav1.ConditionFalse,
 	v1alpha1.StalledCondition:           metav1.ConditionTrue,
+	v1alpha1.RolledBackCondition:        metav1.ConditionFalse,
 
 	environmentsv1.UpstreamWithdrewCondition: metav1.ConditionTrue,
 }
@@ -204,7 +209,7 @@ func changedConditions(rollout *v1alpha1.Rollout, in promotion.Input, d promotio
 // newsOf reports whether a condition is worth an event, and by which type of Kubernetes
 // event. A change of only the culprits is worth a Flux event.
 func newsOf(was, now *metav1.Condition) (eventType string, reported bool) {
-	switch same := was != nil && was.Status == now.Status && was.Reason == now.Reason; {
+	switch same := was != nil && was.Status == now.Status && eventReason(was) == eventReason(now); {
 	case same:
 		return "", culprits(was) != culprits(now)
 	case now.Status == alarms[now.Type] || now.Status == metav1.ConditionUnknown:
@@ -214,6 +219,13 @@ func newsOf(was, now *metav1.Condition) (eventType string, reported bool) {
 		return corev1.EventTypeNormal, true
 	}
 	return "", false
+}
+
+// noRollback contains the reasons for which a failure that is to be answered by a rollback
+// is not.
+var noRollback = map[string]bool{
+	v1alpha1.NoProvenReleaseReason: true, v1alpha1.BelowRollbackFloorReason: true,
+	v1alpha1.RollbackBarrierReason: true, v1alpha1.RollbackBarrierUnknownReason: true,
 }
 
 // culprits returns the closed gates, or the HealthChecks that block releases, as the
@@ -274,6 +286,8 @@ var errorReasons = map[string]bool{
 	v1alpha1.AccessDeniedReason:         true,
 	v1alpha1.InvalidImagePolicyReason:   true,
 	v1alpha1.ImagePolicyNotFoundReason:  true,
+	v1alpha1.RollbackOverdueReason:      true,
+	v1alpha1.RollbackNotPossibleReason:  true,
 
 	environmentsv1.UpstreamWithdrewReason: true, // what runs here was found to be bad elsewhere
 }
@@ -289,6 +303,9 @@ func severityOf(reason string) string {
 // bake has its own event with the HealthChecks, and a fact in two conditions is emitted
 // once.
 func reportedElsewhere(c *metav1.Condition, d promotion.Decision) bool {
+	if c.Type == v1alpha1.RolledBackCondition {
+		return !noRollback[c.Reason] // a rollback has its own event, and so has one that is overdue
+	}
 	switch c.Reason {
 	case v1alpha1.TargetsPendingReason, v1alpha1.BakeTimeFailedReason:
 		return true
@@ -308,8 +325,11 @@ func reportedElsewhere(c *metav1.Condition, d promotion.Decision) bool {
 }
 
 func eventReason(c *metav1.Condition) string {
-	if c.Reason == v1alpha1.UnhealthyHealthChecksReason {
+	switch {
+	case c.Reason == v1alpha1.UnhealthyHealthChecksReason:
 		return v1alpha1.HealthCheckBlockingReason
+	case noRollback[c.Reason]:
+		return v1alpha1.RollbackNotPossibleReason
 	}
 	return c.Reason
 }

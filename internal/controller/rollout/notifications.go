@@ -38,6 +38,7 @@ const (
 	metaActor      = metaPrefix + "actor"
 	metaGate       = metaPrefix + "gate"
 	metaDeployment = metaPrefix + "deployment"
+	metaCause      = metaPrefix + "cause"
 )
 
 // Limits for text from users in events. Each target of a Rollout gets an event for each

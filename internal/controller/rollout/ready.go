@@ -36,6 +36,8 @@ func setReady(r report) {
 		r.wait(metav1.ConditionFalse, v1alpha1.NoReleasesReason, r.noReleases())
 	case current.State() == v1alpha1.BakeFailed:
 		r.stall(v1alpha1.BakeTimeFailedReason, r.summary(current))
+	case r.condition(v1alpha1.RolledBackCondition).Reason == v1alpha1.RollbackOverdueReason:
+		r.stall(v1alpha1.RollbackOverdueReason, r.condition(v1alpha1.RolledBackCondition).Message)
 	case current.State().Running():
 		r.wait(metav1.ConditionTrue, runningReason(current), r.summary(current))
 	case r.targetsTrail():
@@ -158,7 +160,7 @@ func (r report) successReason(current *v1alpha1.DeploymentHistoryEntry) string {
 	switch {
 	case r.markedSuccessful():
 		return v1alpha1.DeploymentMarkedSuccessfulReason
-	case r.Rollout.Spec.BakeTime != nil && current.BakeStartTime != nil:
+	case r.Rollout.Spec.BakeTimeOf(current) != nil && current.BakeStartTime != nil:
 		return v1alpha1.BakeTimePassedReason
 	}
 	return v1alpha1.RolloutSucceededReason
@@ -223,7 +225,7 @@ func (r report) headline(current *v1alpha1.DeploymentHistoryEntry) string {
 		state = *current.BakeStatusMessage
 	}
 	if current.State() == v1alpha1.BakeFailed {
-		return failure(r.Rollout, r.Policy, state)
+		return failure(r.Input, state)
 	}
 	return about(current.Version.Tag, state)
 }
@@ -240,9 +242,8 @@ func about(tag, state string) string {
 const longestCause = 512
 
 // failure returns what has failed, why, and how to continue.
-func failure(rollout *v1alpha1.Rollout, policy promotion.Policy, cause string) string {
-	history := rollout.Status.History
-	return about(history[0].Version.Tag, truncate.Text(cause, longestCause)) + "; " + promotion.WayOut(history, policy)
+func failure(in promotion.Input, cause string) string {
+	return about(in.Rollout.Current().Version.Tag, truncate.Text(cause, longestCause)) + "; " + promotion.WayOut(in)
 }
 
 // waiting returns what a candidate waits for. The headline explains how to go on after a

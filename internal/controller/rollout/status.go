@@ -16,6 +16,7 @@ type report struct {
 	promotion.Input                     // its Rollout has the recorded history
 	decision        promotion.Decision  // the decision that was taken
 	verdicts        []promotion.Verdict // of the candidates after the decision
+	rollback        promotion.Rollback  // what is said of going back after the decision
 	status          *v1alpha1.RolloutStatus
 }
 
@@ -33,12 +34,13 @@ func statusAfter(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutSta
 	promotion.ResolveMetadata(in, status)
 	status.ObservedGeneration = rollout.Generation
 	status.LastHandledReconcileAt = truncate.Message(rollout.Annotations[v1alpha1.ReconcileRequestAnnotation])
-	rep := report{Input: in, decision: d, verdicts: d.Candidates, status: status}
+	rep := report{Input: in, decision: d, verdicts: d.Candidates, rollback: d.Rollback, status: status}
 	rep.Rollout = rollout
 	setBakeFailureDisabled(rep)
 	rollout.Annotations = without(rollout.Annotations, d.Consumed)
 	if d.Action != promotion.Nothing && d.Action != promotion.Wait {
-		rep.verdicts = promotion.Decide(rep.Input).Candidates
+		next := promotion.Decide(rep.Input)
+		rep.verdicts, rep.rollback = next.Candidates, next.Rollback
 	}
 	setCandidates(rep)
 	setTargets(rep, in)

@@ -41,8 +41,26 @@ func (t Target) Observe(rollout *v1alpha1.Rollout, version string) promotion.Tar
 		seen.State, seen.Message = t.observeHelmRelease(rollout, version)
 	default:
 		seen.State, seen.Message = t.observeKustomization(rollout, version)
+		seen.Unhealthy = seen.State == v1alpha1.TargetFailed && t.becameUnhealthy(rollout)
 	}
 	return seen
+}
+
+// becameUnhealthy reports whether a Kustomization that has failed has applied the version,
+// and waited in vain for the health of what it applied. A Kustomization with a variable
+// shows the same revision before and after the write. There, only the reconcile request
+// that was written with the version proves which pass it was.
+func (t Target) becameUnhealthy(rollout *v1alpha1.Rollout) bool {
+	k := t.Kustomization
+	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
+	_, asked := k.Annotations[meta.ReconcileRequestAnnotation]
+	return ready.Reason == meta.HealthCheckFailedReason && (t.sourceIsOf(rollout) || asked)
+}
+
+// SaysUnhealthy reports whether a message of kustomize-controller is about the health of
+// what it applied. While it tries again, its conditions do not show why it failed before.
+func SaysUnhealthy(message string) bool {
+	return strings.HasPrefix(message, "health check failed after ")
 }
 
 func observeRepository(r *sourcev1.OCIRepository, version string) (v1alpha1.TargetState, string) {

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// There is no loop of failures and rollbacks. A rollback answers only a failed promotion
+// that was no rollback, and only once: a rollback never fails. An automatic promotion goes
+// only to a release whose newest entry here has not failed. So each round needs a release
+// that was not tried since a user last chose it, and withinRollbackLimit ends the rounds
+// with ever newer releases.
+
+// Rollback is what is said of going back: the condition RolledBack.
+type Rollback struct {
+	// Hold is why a failed promotion is not answered by a rollback, at least not yet. For a
+	// rollback that is current, it says what was done. It has no Reason if there is nothing
+	// to say.
+	Hold
+	// Done is true if the current promotion is a rollback.
+	Done bool
+}
+
+// waits reports whether the Rollout goes back as soon as what holds it back has ended.
+func (r Rollback) waits() bool {
+	switch r.Reason {
+	case v1alpha1.RollbackDelayedReason, v1alpha1.ScheduleClosedReason, v1alpha1.InvalidScheduleReason,
+		v1alpha1.PinnedReason, v1alpha1.ForcedReason:
+		return true
+	}
+	return false
+}
+
+// attempt is a rollback that may be possible.
+type attempt struct {
+	Input
+	ledger []v1alpha1.VersionInfo
+	// failed is the entry to go back from.
+	failed *v1alpha1.DeploymentHistoryEntry
+	// to is the entry to go back to; nil if there is none.
+	to *v1alpha1.DeploymentHistoryEntry
+}
+
+// rollbackChecks is the complete policy of rollbacks, in the order in which the reasons
+// are reported. Everything else, such as gates and Environments, is not asked: to go back
+// lowers the risk.
+var rollbackChecks = []func(attempt) *Hold{
+	failureIsAnswered, somethingIsProven, notBelowFloor, nothingForwardOnly,
+	versionLeftToTheController, delayIsOver, schedulesLetGoBack,
+}
+
+// chooseRollback goes back to the release that succeeded last, if the current one has
+// failed. A release that a user lets go past the failure is promoted instead.
+func (d *Decision) chooseRollback(in Input) bool {
+	if !isToBeAnswered(in.Rollout) || slices.ContainsFunc(d.Candidates, Verdict.Eligible) {
+		return false
+	}
+	a := newAttempt(in, d.Ledger)
+	if hold := a.hold(); hold != nil {
+		d.lookAt(hold.Until)
+		return false
+	}
+	d.promote(in, a.to.Version)
+	d.Back = a.record()
+	d.Reason, d.Message = v1alpha1.AutomaticRollbackReason, a.message()
+	return true
+}
+
+// isToBeAnswered reports whether the current promotion has failed, and the Rollout goes
+// back by itself.
+func isToBeAnswered(rollout *v1alpha1.Rollout) bool {
+	current := rollout.Current()
+	return rollout.Spec.RollsBack() && current.State() == v1alpha1.BakeFailed && !current.IsRollback()
+}
+
+func newAttempt(in Input, ledger []v1alpha1.VersionInfo) attempt {
+	return attempt{Input: in, ledger: ledger, failed: in.Rollout.Current(), to: lastProven(in)}
+}
+
+// hold returns the first reason against going back; nil if there is none.
+func (a attempt) hold() *Hold {
+	for _, check := range rollbackChecks {
+		if hold := check(a); hold != nil {
+			return hold
+		}
+	}
+	return nil
+}
+
+// record says in the history what the rollback is about.
+func (a attempt) record() *v1alpha1.RollbackRecord {
+	back := &v1alpha1.RollbackRecord{From: a.failed.Version.Tag}
+	if a.failed.ID != nil {
+		back.FromID = *a.failed.ID
+	}
+	if a.to.ID != nil {
+		back.ToID = *a.to.ID
+	}
+	return back
+}
+
+// longestWhy is how many characters of the cause of a failure the message of a rollback
+// contains.
+const longestWhy = 512
+
+func (a attempt) message() string {
+	text := v1alpha1.RollbackMessagePrefix + nameOf(a.failed)
+	if why := a.failed.BakeStatusMessage; why != nil {
+		text += ": " + truncate.Text(*why, longestWhy)
+	}
+	return text
+}
+
+// nameOf returns the tag and the id of an entry.
+func nameOf(entry *v1alpha1.DeploymentHistoryEntry) string {
+	if entry.ID == nil {
+		return entry.Version.Tag
+	}
+	return fmt.Sprintf("%s (#%d)", entry.Version.Tag, *entry.ID)
+}
+
+// failureIsAnswered checks that the failure was marked when it was recorded. So a
+// spec.rollback that is added later does not undo what runs already.
+func failureIsAnswered(a attempt) *Hold {
+	const decide = "pin a version, or annotate the Rollout with retry or unblock-failed"
+	switch cause := CauseOf(a.failed); {
+	case a.failed.RollbackDue != nil:
+		return nil
+	case !a.Rollout.Spec.Rollback.Answers(cause):
+		return &Hold{
+			Reason:  v1alpha1.CauseNotSelectedReason,
+			Message: fmt.Sprintf("%s failed by %s, which spec.rollback.causes does not name: %s", a.failed.Version.Tag, cause, decide),
+		}
+	}
+	return &Hold{
+		Reason: v1alpha1.RollbackNotDueReason,
+		Message: fmt.Sprintf("%s failed before spec.rollback was set like this, or another client has written its entry: %s",
+			a.failed.Version.Tag, decide),
+	}
+}
+
+// somethingIsProven checks that another release has succeeded here.
+func somethingIsProven(a attempt) *Hold {
+	if a.to != nil {
+		return nil
+	}
+	return &Hold{
+		Reason:  v1alpha1.NoProvenReleaseReason,
+		Message: fmt.Sprintf("no release other than %s has succeeded here and is still known to be the same: pin one with spec.wantedVersion", a.failed.Version.Tag),
+	}
+}
+
+// notBelowFloor checks that the release is not older than spec.rollback.notBelow.
+func notBelowFloor(a attempt) *Hold {
+	floor, tag := a.Rollout.Spec.Rollback.NotBelow, a.to.Version.Tag
+	if floor == "" || floor == tag {
+		return nil
+	}
+	order, ok := a.Policy.Order.Compare(tag, floor)
+	if ok && order >= 0 {
+		return nil
+	}
+	how := "is older than"
+	if !ok {
+		how = "cannot be compared with"
+	}
+	return &Hold{
+		Reason: v1alpha1.BelowRollbackFloorReason,
+		Message: fmt.Sprintf("%s succeeded last, and %s %s, which spec.rollback.notBelow names: deploy a fix, or pin a version",
+			tag, how, floor),
+	}
+}
+
+// versionLeftToTheController checks that no user has chosen a version. A pin is a state
+// that a user wants, whatever version it names.
+func versionLeftToTheController(a attempt) *Hold {
+	switch {
+	case a.Rollout.Pinned() != "":
+		return &Hold{
+			Reason:  v1alpha1.PinnedReason,
+			Message: fmt.Sprintf("spec.wantedVersion pins %s: remove it to go back to %s", quote(a.Rollout.Pinned()), a.to.Version.Tag),
+		}
+	case a.Rollout.Forced() != "":
+		return &Hold{
+			Reason: v1alpha1.ForcedReason,
+			Message: fmt.Sprintf("%s asks for %s: remove it to go back to %s",
+				v1alpha1.ForceDeployAnnotation, quote(a.Rollout.Forced()), a.to.Version.Tag),
+		}
+	}
+	return nil
+}
+
+// delayIsOver checks that users had the time to do something else.
+func delayIsOver(a attempt) *Hold {
+	due := a.failed.RollbackDue.Time
+	if !a.Now.Before(due) {
+		return nil
+	}
+	return &Hold{
+		Reason:  v1alpha1.RollbackDelayedReason,
+		Message: fmt.Sprintf("goes back to %s at %s, unless a user retries or pins a version before", a.to.Version.Tag, clock(due)),
+		Until:   due,
+	}
+}
+
+// schedulesLetGoBack checks that all schedules are open, if the Rollout asks for that.
+func schedulesLetGoBack(a attempt) *Hold {
+	if a.Rollout.Spec.Rollback.Schedules != v1alpha1.RollbackSchedulesObey {
+		return nil
+	}
+	for _, check := range []check{everyScheduleValid, everyScheduleOpen} {
+		if hold := check(a.Input, a.to.Version); hold != nil {
+			hold.Message = fmt.Sprintf("goes back to %s when all schedules are open: %s", a.to.Version.Tag, hold.Message)
+			return hold
+		}
+	}
+	return nil
+}
+
+// causeAtDeadline returns what made a promotion fail at its deadline.
+func causeAtDeadline(in Input, proofs Proofs) v1alpha1.FailureCause {
+	switch {
+	case proofs.any(Disproven):
+		return v1alpha1.CauseHealthCheckFailed
+	case slices.ContainsFunc(in.Targets.All, func(t Target) bool { return t.Unhealthy }):
+		return v1alpha1.CauseTargetUnhealthy
+	}
+	return v1alpha1.CauseDeployTimeout
+}
+
+// recordCause says in the history why a promotion has failed, and when that is answered
+// by a rollback. A rollback itself never fails.
+func recordCause(in Input, o Outcome, entry *v1alpha1.DeploymentHistoryEntry) {
+	spec := &in.Rollout.Spec
+	if o.Action != FailBake || !spec.RollsBack() {
+		return
+	}
+	if entry.Cause = o.Cause; !spec.Rollback.Answers(o.Cause) {
+		return
+	}
+	due := wholeSecond(in.Now)
+	if delay := spec.Rollback.Delay; delay != nil {
+		due = wholeSecond(due.Add(delay.Duration))
+	}
+	entry.RollbackDue = &metav1.Time{Time: due}
+}
+
+// standing returns what is said of going back.
+func standing(in Input, d *Decision) Rollback {
+	switch current := in.Rollout.Current(); {
+	case !in.Rollout.Spec.RollsBack():
+	case current.IsRollback():
+		return d.ofRollback(in, current)
+	case isToBeAnswered(in.Rollout):
+		a := newAttempt(in, d.Ledger)
+		if hold := a.hold(); hold != nil {
+			return Rollback{Hold: *hold}
+		}
+		return Rollback{Hold: Hold{Reason: v1alpha1.RollbackDelayedReason, Message: "goes back to " + a.to.Version.Tag}}
+	case marksCannotBeRead(in):
+		return Rollback{Hold: *noMarks()}
+	}
+	return Rollback{}
+}
+
+// ofRollback returns what is said of a rollback that is current.
+func (d *Decision) ofRollback(in Input, current *v1alpha1.DeploymentHistoryEntry) Rollback {
+	back := Rollback{Done: true, Hold: Hold{Reason: v1alpha1.AutomaticRollbackReason, Message: current.Version.Tag}}
+	if current.Message != nil {
+		back.Message += ", " + *current.Message
+	}
+	if due := overdueSince(in); !due.IsZero() && in.Now.After(due) {
+		back.Reason = v1alpha1.RollbackOverdueReason
+		back.Message = fmt.Sprintf("the rollback to %s was to be over at %s: %s; deploy a fix with unblock-failed, or pin a version",
+			current.Version.Tag, clock(due), d.missing(in))
+	}
+	return back
+}
+
+// missing returns what a running promotion waits for, and which HealthChecks are Unhealthy.
+func (d *Decision) missing(in Input) string {
+	unhealthy := Unhealthy(in.Health.Checks)
+	if len(unhealthy) == 0 {
+		return d.Message
+	}
+	return d.Message + "; Unhealthy: " + NamesOf(unhealthy)
+}
+
+// overdueSince returns when a running rollback is overdue; zero if it never is. The bake
+// time comes on top once it runs.
+func overdueSince(in Input) time.Time {
+	current, spec := in.Rollout.Current(), &in.Rollout.Spec
+	if !spec.RollsBack() || !current.IsRollback() || !current.State().Running() {
+		return time.Time{}
+	}
+	due := current.Timestamp.Add(spec.RollbackOverdueAfter())
+	if bake := spec.BakeTimeOf(current); bake != nil && current.State() == v1alpha1.BakeInProgress {
+		due = due.Add(bake.Duration)
+	}
+	return due
+}
+
+// isOverdue reports whether the current promotion is a rollback that is overdue.
+func isOverdue(in Input) bool {
+	due := overdueSince(in)
+	return !due.IsZero() && in.Now.After(due)
+}
+
+// noteOverdue makes the wait for a rollback worth a report once it is overdue.
+func (d *Decision) noteOverdue(in Input) {
+	switch due := overdueSince(in); {
+	case due.IsZero() || d.Action != Wait:
+	case in.Now.After(due):
+		d.Overdue = true
+	default:
+		d.lookAfter(due)
+	}
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// withinRollbackLimit checks that not too many promotions have failed one after another.
+// Something other than the releases may be broken then, and each try costs an outage.
+func withinRollbackLimit(in Input, _ v1alpha1.VersionInfo) *Hold {
+	if !in.Rollout.Spec.RollsBack() {
+		return nil
+	}
+	failures, most := consecutiveFailures(in.Rollout.Status.History), in.Rollout.Spec.Rollback.GetMaxConsecutive()
+	if failures < most {
+		return nil
+	}
+	return &Hold{
+		Reason: v1alpha1.RollbackLimitReason,
+		Message: fmt.Sprintf("the last %s failed one after another, and spec.rollback.maxConsecutive is %d; to go on, pin a version, or annotate the Rollout with unblock-failed",
+			Count(failures, "promotion"), most),
+	}
+}
+
+// consecutiveFailures counts the promotions that have failed since one succeeded, or since
+// a user took part. Rollbacks do not count.
+func consecutiveFailures(history []v1alpha1.DeploymentHistoryEntry) int {
+	failures := 0
+	for i := range history {
+		switch entry := &history[i]; {
+		case entry.IsRollback():
+		case entry.State() == v1alpha1.BakeSucceeded, !isAutomatic(entry):
+			return failures
+		case entry.State() == v1alpha1.BakeFailed:
+			failures++
+		}
+	}
+	return failures
+}
+
+// isAutomatic reports whether an entry was made without the help of a user.
+func isAutomatic(entry *v1alpha1.DeploymentHistoryEntry) bool {
+	if entry.TriggeredBy == nil || entry.TriggeredBy.Kind != v1alpha1.TriggeredBySystem || entry.Message == nil {
+		return false
+	}
+	chosen := slices.ContainsFunc(automaticGrounds, func(text string) bool { return strings.HasPrefix(*entry.Message, text) })
+	return (chosen || strings.Contains(*entry.Message, pushedAgain)) && !strings.Contains(*entry.Message, pastFailure)
+}
