@@ -27,6 +27,9 @@ type Metadata struct {
 	ArtifactType string
 	// Source, Title and Description are for users.
 	Source, Title, Description string
+	// ForwardOnly is true if the image is marked so that no rollback goes back past it. A
+	// mark that cannot be read counts as true.
+	ForwardOnly bool
 	// Manifests are the digests of the images that an index lists, at most
 	// [MostManifests].
 	Manifests []string

@@ -30,10 +30,27 @@ var manifests = []string{
 	`{"config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"sha256:zz","size":-1}}`,
 	`{"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:00","platform":{"os":"linux","architecture":"amd64"}}]}`,
 	`{"manifests":[{"mediaType":"application/vnd.oci.image.index.v1+json"},{"platform":null}]}`,
+	`{"annotations":{"com.kuberik.rollout.forward-only":"true"}}`,
+	`{"annotations":{"com.kuberik.rollout.forward-only":"","org.opencontainers.image.revision":"main"}}`,
+	`{"config":{"mediaType":"text/plain","annotations":{"com.kuberik.rollout.forward-only":"false"}},"annotations":{"com.kuberik.rollout.forward-only":"no"}}`,
+	`{"manifests":[{"annotations":{"com.kuberik.rollout.forward-only":"1"}}],"annotations":{"com.kuberik.rollout.forward-only":"false"}}`,
+}
+
+// marksItself reports whether the annotations of a manifest say that the image is
+// forward-only, readable or not.
+func marksItself(manifest []byte) bool {
+	var says struct {
+		Annotations map[string]string `json:"annotations"`
+	}
+	value, ok := "", false
+	if json.Unmarshal(manifest, &says) == nil {
+		value, ok = says.Annotations[forwardOnly]
+	}
+	return ok && value != "false"
 }
 
 // FuzzManifest checks that reading any answer of a registry ends, is limited in size, and
-// returns values that the API server will store.
+// returns values that the API server will store. It also checks that no mark is lost.
 func FuzzManifest(f *testing.F) {
 	kinds := []string{
 		"application/vnd.oci.image.manifest.v1+json", "application/vnd.oci.image.index.v1+json",
@@ -77,6 +94,9 @@ func FuzzManifest(f *testing.F) {
 			if utf8.RuneCountInString(text) > 1024 || !utf8.ValidString(text) {
 				t.Errorf("%d bytes are kept of what the registry says, or they are no text", len(text))
 			}
+		}
+		if marksItself(body) && !metadata.ForwardOnly {
+			t.Error("the mark of a forward-only image is lost")
 		}
 		created, err := json.Marshal(metav1.Time{Time: metadata.Created})
 		if err != nil || metadata.Created.Year() > 9999 {

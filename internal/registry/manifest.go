@@ -26,6 +26,10 @@ const (
 	keySource      = keyPrefix + "source"
 	keyTitle       = keyPrefix + "title"
 	keyDescription = keyPrefix + "description"
+
+	// keyForwardOnly marks an image that no automatic rollback goes back past. Its values
+	// are "true" and "false". Any other value cannot be read, and counts as true.
+	keyForwardOnly = "com.kuberik.rollout.forward-only"
 )
 
 var keys = []string{keyVersion, keyRevision, keyCreated, keySource, keyTitle, keyDescription}
@@ -39,14 +43,32 @@ type manifest struct {
 	Annotations  map[string]string `json:"annotations"`
 }
 
-// found collects texts by their keys. The first source that has a key wins.
+// found collects texts by their keys. The first source that has a key wins. It has
+// keyForwardOnly if any source marks the image.
 type found map[string]string
 
+func (f found) addManifest(m manifest) {
+	f.add(annotations(m))
+	if m.Config != nil {
+		f.mark(m.Config.Annotations)
+	}
+	for i := range m.Manifests {
+		f.mark(m.Manifests[i].Annotations)
+	}
+}
+
 func (f found) add(texts map[string]string) {
+	f.mark(texts)
 	for _, key := range keys {
 		if f[key] == "" {
 			f[key] = shorten(texts[key])
 		}
+	}
+}
+
+func (f found) mark(texts map[string]string) {
+	if value, ok := texts[keyForwardOnly]; ok && value != "false" {
+		f[keyForwardOnly] = "true"
 	}
 }
 
@@ -67,14 +89,14 @@ func look(ctx context.Context, puller *remote.Puller, ref name.Reference) (promo
 		return promotion.Metadata{}, err
 	}
 	texts := found{}
-	texts.add(annotations(top))
+	texts.addManifest(top)
 	image := descriptor
 	if child := platform(top.Manifests); child != nil && !texts.complete() {
 		var m manifest
 		if image, m, err = get(ctx, puller, ref.Context().Digest(child.Digest.String())); err != nil {
 			return promotion.Metadata{}, fmt.Errorf("read the image of one platform: %w", err)
 		}
-		texts.add(annotations(m))
+		texts.addManifest(m)
 	}
 	if err := texts.addLabels(image); err != nil {
 		return promotion.Metadata{}, err
@@ -166,6 +188,7 @@ func (f found) metadata() promotion.Metadata {
 	m := promotion.Metadata{
 		Version: f[keyVersion], Revision: f[keyRevision],
 		Source: f[keySource], Title: f[keyTitle], Description: f[keyDescription],
+		ForwardOnly: f[keyForwardOnly] != "",
 	}
 	m.Created = instant(f[keyCreated])
 	return m

@@ -125,10 +125,16 @@ func image(texts map[string]string) v1.Image {
 
 // labelled returns a container image with labels in its config.
 func labelled(of v1.Image, texts map[string]string) v1.Image {
-	config := v1.Config{Labels: map[string]string{}}
+	labels := map[string]string{}
 	for key, text := range texts {
-		config.Labels["org.opencontainers.image."+key] = text
+		labels["org.opencontainers.image."+key] = text
 	}
+	return configured(of, labels)
+}
+
+// configured returns a container image with these labels and no others.
+func configured(of v1.Image, labels map[string]string) v1.Image {
+	config := v1.Config{Labels: labels}
 	of, err := mutate.Config(mutate.ConfigMediaType(of, types.OCIConfigJSON), config)
 	if err != nil {
 		panic(err)
