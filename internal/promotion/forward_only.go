@@ -2,7 +2,151 @@
 
 package promotion
 
-// replaced when the registry side is merged
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// mostMarksAsked is for how many releases the registry is asked at a time whether they
+// are forward-only. While there are more, it is not known whether a rollback may go past
+// them.
+const mostMarksAsked = 20
+
+// respectsMarks reports whether a forward-only release keeps the Rollout from going back.
+// Only then the status says of its releases whether they are.
+func respectsMarks(spec *v1alpha1.RolloutSpec) bool {
+	return spec.RollsBack() && spec.Rollback.Barriers != v1alpha1.RollbackBarriersIgnore
+}
+
+// markOf returns whether a release is forward-only; nil if it is not known. What is known
+// of its content stays. Without a digest nobody knows whether that was the content that
+// the registry reports now.
+func markOf(in Input, v v1alpha1.VersionInfo, m *Metadata) *bool {
+	if !respectsMarks(&in.Rollout.Spec) || v.ForwardOnly != nil && v.Digest != nil {
+		return v.ForwardOnly
+	}
+	mark := m.ForwardOnly
+	return &mark
+}
+
+// barrier is what a rollback would have to cross.
+type barrier struct {
+	// forwardOnly are the tags of the releases that are marked as forward-only, newest
+	// first.
+	forwardOnly []string
+	// unknown are the releases of which it is not known whether they are, newest first.
+	unknown []v1alpha1.VersionInfo
+}
+
+// barrierBetween returns what a rollback from the failed tag to the target would have to
+// cross.
+func barrierBetween(in Input, ledger []v1alpha1.VersionInfo, target, failed string) barrier {
+	var found barrier
+	for _, release := range inRange(in, ledger, target, failed) {
+		switch mark := completed(in, release).ForwardOnly; {
+		case mark == nil:
+			found.unknown = append(found.unknown, release)
+		case *mark:
+			found.forwardOnly = append(found.forwardOnly, release.Tag)
+		}
+	}
+	return found
+}
+
+// inRange returns the releases whose changes a rollback from the failed tag to the target
+// would take back, newest first, each tag once: the failed one, and the known ones that
+// are newer than the target and older than the failed one. A release that was skipped
+// counts, because a newer image has its changes, too.
+//
+// What cannot be compared counts as well: a barrier that is missed does more harm than
+// one that is not needed. If the target is newer than the failed release, nothing is
+// taken back.
+func inRange(in Input, ledger []v1alpha1.VersionInfo, target, failed string) []v1alpha1.VersionInfo {
+	order, listed := in.Policy.Order, newestFirst(ledger)
+	from, to := standOf(order, listed, target), standOf(order, listed, failed)
+	if to.upTo(from) {
+		return nil
+	}
+	between := []v1alpha1.VersionInfo{asDeployed(in, listed, failed)}
+	for age, release := range listed {
+		at := stand{order.place(release.Tag), release.Tag, age}
+		if release.Tag != failed && IsTag(release.Tag) && !at.upTo(from) && !to.upTo(at) {
+			between = append(between, release)
+		}
+	}
+	return between
+}
+
+// newestFirst returns the known releases in the reverse order, each tag once.
+func newestFirst(ledger []v1alpha1.VersionInfo) []v1alpha1.VersionInfo {
+	newest := slices.Clone(ledger)
+	slices.Reverse(newest)
+	return eachOnce(newest)
+}
+
+// stand is where a tag stands among the known releases.
+type stand struct {
+	place
+	tag string
+	age int // position in the known releases, newest first; -1 if it is not known
+}
+
+func standOf(order Order, newestFirst []v1alpha1.VersionInfo, tag string) stand {
+	return stand{place: order.place(tag), tag: tag, age: index(newestFirst, tag)}
+}
+
+// upTo reports whether the tag is certainly the other one, or older. Among equals, and
+// where nothing can be compared, the one that is listed earlier is older.
+func (s stand) upTo(other stand) bool {
+	result, ok := s.compare(other.place)
+	switch {
+	case s.tag == other.tag:
+		return true
+	case ok && result != 0:
+		return result < 0
+	case ok || s.kind == ByAppearance:
+		return other.age >= 0 && s.age > other.age
+	}
+	return false
+}
+
+// asDeployed returns the release of the newest entry with a tag, with the content that it
+// was deployed with, and with what is known of that content.
+func asDeployed(in Input, ledger []v1alpha1.VersionInfo, tag string) v1alpha1.VersionInfo {
+	release, history := known(ledger, tag), in.Rollout.Status.History
+	for i := range history {
+		if history[i].Version.Tag != tag {
+			continue
+		}
+		deployed, _ := in.ofEntry(history, i)
+		if deployed.Digest != nil && !equal(deployed.Digest, release.Digest) {
+			return deployed
+		}
+		release.ForwardOnly = cmp.Or(release.ForwardOnly, deployed.ForwardOnly)
+		break
+	}
+	return release
+}
+
+// marksToAsk returns the releases that the registry is asked for because the current
+// promotion failed and is to be answered by a rollback, and because it is not known
+// whether they are forward-only: the newest ones, newest first.
+func marksToAsk(in Input) []v1alpha1.VersionInfo {
+	current := in.Rollout.Current()
+	if current.State() != v1alpha1.BakeFailed || current.RollbackDue == nil || !respectsMarks(&in.Rollout.Spec) {
+		return nil
+	}
+	proven := lastProven(in)
+	if proven == nil {
+		return nil
+	}
+	ledger, _ := grow(in)
+	unknown := barrierBetween(in, ledger, proven.Version.Tag, current.Version.Tag).unknown
+	return unknown[:min(len(unknown), mostMarksAsked)]
+}
+
 func nothingForwardOnly(attempt) *Hold { return nil }
 
 func marksCannotBeRead(Input) bool { return false }

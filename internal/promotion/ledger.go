@@ -88,7 +88,7 @@ func addLatest(ledger []v1alpha1.VersionInfo, latest v1alpha1.VersionInfo) ([]v1
 	case latest.Digest == nil || equal(ledger[i].Digest, latest.Digest):
 		return ledger, nil
 	case ledger[i].Digest == nil:
-		ledger[i].Digest = latest.Digest
+		ledger[i].Digest, ledger[i].ForwardOnly = latest.Digest, nil // the mark may be about other content
 		return ledger, nil
 	}
 	note := Note{

@@ -21,8 +21,8 @@ const (
 	// largestTag is the largest size of a release of which only tag and date are kept: a tag
 	// of 128 characters.
 	largestTag = 184
-	// largestMetadata is the largest size of the rest of a release: its digest, version and
-	// revision.
+	// largestMetadata is the largest size of the rest of a release: its digest, version,
+	// revision and forward-only mark.
 	largestMetadata = 1024
 	// usualMetadata is reserved for metadata that is not known yet.
 	usualMetadata = 256
@@ -44,28 +44,31 @@ type fitted struct {
 //
 // Only the order of importance decides what stays, not the size of the next release. If a
 // scan shows a release again that was left out, it is left out again, without a write.
+// Also those that keep only tag and date keep their forward-only mark.
 func fitToLimit(in Input, ledger []v1alpha1.VersionInfo, promoted string) fitted {
 	if len(ledger)*(largestTag+largestMetadata) <= ledgerLimit && !slices.ContainsFunc(ledger, oversized) {
 		return fitted{ledger: ledger}
 	}
 	kept := fitted{omitted: map[string]bool{}}
-	byImportance, size := rank(in, ledger, promoted), 0
+	byImportance, size, marks := rank(in, ledger, promoted), 0, 0
 	for i := range byImportance {
 		if size+largestTag > tagLimit && byImportance[i].class != referredClass {
 			byImportance = byImportance[:i]
 			break
 		}
 		size += byImportance[i].tagSize()
+		marks += byImportance[i].markSize()
 	}
 	kept.full = size+largestTag > tagLimit
+	size += marks
 	for i := range byImportance {
 		r := &byImportance[i]
 		if size+largestMetadata > ledgerLimit || r.metadataSize() > largestMetadata {
-			r.VersionInfo = v1alpha1.VersionInfo{Tag: r.Tag, Created: r.Created}
+			r.VersionInfo = v1alpha1.VersionInfo{Tag: r.Tag, Created: r.Created, ForwardOnly: r.ForwardOnly}
 			kept.omitted[r.Tag] = true
 			continue
 		}
-		size += r.metadataSize()
+		size += r.metadataSize() - r.markSize()
 		if !hasMetadata(r.VersionInfo) {
 			size += usualMetadata
 		}
@@ -95,13 +98,20 @@ func (r *ranked) tagSize() int {
 
 func (r *ranked) metadataSize() int {
 	const frame = len(`"digest":"","version":"","revision":"",`)
-	size := frame
+	size := frame + r.markSize()
 	for _, text := range []*string{r.Digest, r.Version, r.Revision} {
 		if text != nil {
 			size += truncate.Size(*text)
 		}
 	}
 	return size
+}
+
+func (r *ranked) markSize() int {
+	if r.ForwardOnly == nil {
+		return 0
+	}
+	return len(`"forwardOnly":false,`)
 }
 
 // The classes of releases, the most important first.

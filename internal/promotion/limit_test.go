@@ -197,6 +197,32 @@ func TestOneByOneNoneIsSkippedThatIsKept(t *testing.T) {
 	}
 }
 
+// TestForwardOnlyMarksAreKeptLongest: they are asked for when a promotion has failed, and
+// then there is no time to lose.
+func TestForwardOnlyMarksAreKeptLongest(t *testing.T) {
+	var all []v1alpha1.VersionInfo
+	for i, tag := range versions(450, "") {
+		release, forwardOnly := full(tag, strings.Repeat("a", 64)), i%3 == 0
+		release.ForwardOnly = &forwardOnly
+		all = append(all, release)
+	}
+	s := given(rollout().Releases(all...).History(entry(all[400].Tag).Version(all[400]).Succeeded()))
+	s.input.Rollout.Spec.Rollback, s.input.Rollout.Status.ArtifactType = &v1alpha1.RolloutRollback{}, to("application/example")
+	diff(t, 0, stored(t, s, usual))
+	kept := s.input.Rollout.Status.AvailableReleases
+	diff(t, tags(all), tags(kept))
+	cut := 0
+	for i := range kept {
+		diff(t, all[i].ForwardOnly, kept[i].ForwardOnly)
+		if kept[i].Digest == nil {
+			cut++
+		}
+	}
+	if cut < 100 {
+		t.Errorf("only %d releases lost the rest of their metadata", cut)
+	}
+}
+
 // TestFullLedgerComesToRest: whatever a policy and a scan show, and in whatever
 // order, a full list of known releases is not written in every pass, and the releases it
 // lost change no choice.
@@ -235,10 +261,14 @@ func crowd(random *rand.Rand) (held, opened *situation) {
 	if random.IntN(2) == 0 {
 		r.Ledger(all[:random.IntN(300)]...)
 	}
+	marks := random.IntN(2) == 0
 	current := all[random.IntN(100)]
 	build := func() *situation {
 		s := given(rollout()).ranked(numbered).latest(all[len(all)-1])
 		s.input.Rollout = r.History(entry(current).Succeeded()).Obj()
+		if marks {
+			s.input.Rollout.Spec.Rollback = &v1alpha1.RolloutRollback{}
+		}
 		return s.scanned(all...)
 	}
 	held, opened = build().schedules(closedUntil(never, "freeze")), build()

@@ -42,35 +42,46 @@ const MostManifests = 32
 // MissingMetadata returns the releases, known or in the history, whose metadata is missing from
 // the status and fits into it, newest first. Metadata counts as missing while neither
 // revision nor creation time is known. In the status, an image that has neither looks
-// like one that has not been read.
+// like one that has not been read. Before them come the releases that a rollback would go
+// back past, while it is not known whether they are forward-only.
 func MissingMetadata(in Input) []v1alpha1.VersionInfo {
 	ledger, _ := grow(in)
 	kept := fitToLimit(in, ledger, "")
-	var lacking []v1alpha1.VersionInfo
-	type image struct{ tag, digest string }
-	noted := map[image]bool{}
-	note := func(v v1alpha1.VersionInfo) {
-		key := image{v.Tag, orEmpty(v.Digest)}
-		if IsTag(v.Tag) && !noted[key] {
-			noted[key] = true
-			lacking = append(lacking, v)
-		}
+	lacking := lacking{noted: map[image]bool{}}
+	for _, release := range marksToAsk(in) {
+		lacking.note(release)
 	}
 	for i, v := range slices.Backward(kept.ledger) {
 		describes := i == len(kept.ledger)-1 // the Rollout itself
 		if !hasMetadata(v) && !kept.omitted[v.Tag] || describes && in.Rollout.Status.ArtifactType == nil {
-			note(v)
+			lacking.note(v)
 		}
 	}
 	for _, release := range in.knownEntries() {
 		if !hasMetadata(release) {
-			note(release)
+			lacking.note(release)
 		}
 	}
 	if in.Targets.mismatch() {
-		note(in.Rollout.Current().Version)
+		lacking.note(in.Rollout.Current().Version)
 	}
-	return lacking
+	return lacking.releases
+}
+
+// lacking collects the releases that the registry is asked for, each image once.
+type lacking struct {
+	releases []v1alpha1.VersionInfo
+	noted    map[image]bool
+}
+
+type image struct{ tag, digest string }
+
+func (l *lacking) note(v v1alpha1.VersionInfo) {
+	key := image{v.Tag, orEmpty(v.Digest)}
+	if IsTag(v.Tag) && !l.noted[key] {
+		l.noted[key] = true
+		l.releases = append(l.releases, v)
+	}
 }
 
 func hasMetadata(v v1alpha1.VersionInfo) bool { return v.Revision != nil || v.Created != nil }
@@ -107,6 +118,7 @@ func completed(in Input, v v1alpha1.VersionInfo) v1alpha1.VersionInfo {
 	if m == nil {
 		return v
 	}
+	v.ForwardOnly = markOf(in, v, m)
 	v.Digest = orElse(v.Digest, m.Digest)
 	v.Version = orElse(v.Version, truncate.Text(m.Version, longestVersion))
 	v.Revision = orElse(v.Revision, truncate.Text(m.Revision, longestRevision))

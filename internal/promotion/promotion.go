@@ -76,6 +76,8 @@ type Input struct {
 	Policy Policy
 	// Metadata is what the registry reports about releases, as far as it is known.
 	Metadata []Metadata
+	// MetadataOff is true if the controller does not read metadata from registries.
+	MetadataOff bool
 	// Gates are the gates and schedules that can hold releases.
 	Gates Gates
 	// Upstreams are the environments that must have proven a release.
