@@ -8,7 +8,11 @@ import (
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 func TestWhyItCannotBeReadIsSaid(t *testing.T) {
@@ -17,4 +21,19 @@ func TestWhyItCannotBeReadIsSaid(t *testing.T) {
 	g.Expect(because(apierrors.NewForbidden(gates, "", nil))).To(Equal(": Forbidden"))
 	g.Expect(because(apierrors.NewTimeoutError("it took 3.4s", 1))).To(Equal(": Timeout"))
 	g.Expect(because(context.DeadlineExceeded)).To(BeEmpty(), "what varies is in the log")
+}
+
+func TestWhoLooksFromOutsideKnowsFromTheStatusThatMetadataIsOff(t *testing.T) {
+	g := NewWithT(t)
+	reader := readerOf(t, shop()...)
+	for reason, off := range map[string]bool{
+		"": false, v1alpha1.MetadataDisabledReason: true, v1alpha1.RollbackBarrierUnknownReason: false,
+	} {
+		rollout := running()
+		if reason != "" {
+			rollout.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RolledBackCondition, Status: metav1.ConditionFalse, Reason: reason}}
+		}
+		s := Gatherer{Client: reader, Live: reader}.Gather(t.Context(), rollout, fixture.Noon)
+		g.Expect(s.MetadataOff).To(Equal(off), reason)
+	}
 }

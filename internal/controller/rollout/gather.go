@@ -17,6 +17,7 @@ import (
 // more.
 func (r *Reconciler) gather(ctx context.Context, rollout *v1alpha1.Rollout) gather.Snapshot {
 	s := r.gatherer().Gather(ctx, rollout, r.Now())
+	s.MetadataOff = r.Metadata == nil
 	if s.Targets.Problem == nil {
 		key := client.ObjectKeyFromObject(rollout)
 		r.conflicts.forgetBut(key, s.Found)
