@@ -34,6 +34,10 @@ func describing(value string) v1.ImageIndex {
 
 func TestWhereTheForwardOnlyMarkIsFound(t *testing.T) {
 	plain := labelled(image(map[string]string{"revision": "main"}), nil)
+	described := map[string]string{
+		"version": "1.0.0", "revision": "main", "created": "2026-03-02T11:00:00Z",
+		"source": "https://example.com", "title": "Shop", "description": "Sells things.",
+	}
 	indexed := func(image v1.Image) v1.ImageIndex { return indexOf(nil, map[string]v1.Image{"linux/amd64": image}) }
 	for name, tt := range map[string]struct {
 		content remote.Taggable
@@ -45,11 +49,15 @@ func TestWhereTheForwardOnlyMarkIsFound(t *testing.T) {
 		"in an artifact of Flux": {
 			mutate.ConfigMediaType(marked("true"), "application/vnd.cncf.flux.config.v1+json"), true,
 		},
-		"in the labels of the config":           {configured(image(nil), forward("true")), true},
-		"in an index itself":                    {mutate.Annotations(indexed(plain), forward("true")).(v1.ImageIndex), true},
-		"in what an index says of an image":     {describing("true"), true},
-		"in the image for linux/amd64":          {indexed(marked("true")), true},
-		"in the labels of an image of an index": {indexed(configured(image(nil), forward("true"))), true},
+		"in the labels of the config":                            {configured(image(nil), forward("true")), true},
+		"in an index itself":                                     {mutate.Annotations(indexed(plain), forward("true")).(v1.ImageIndex), true},
+		"in what an index says of an image":                      {describing("true"), true},
+		"in the image for linux/amd64":                           {indexed(marked("true")), true},
+		"in the labels of an image of an index":                  {indexed(configured(image(nil), forward("true"))), true},
+		"in the labels, though the annotations say all the rest": {configured(image(described), forward("true")), true},
+		"in an image, though its index says all the rest": {
+			annotated(indexed(configured(image(described), forward("true"))), described).(v1.ImageIndex), true,
+		},
 		"as false":                              {marked("false"), false},
 		"as false in the labels":                {configured(image(nil), forward("false")), false},
 		"as false, but the labels say true":     {configured(marked("false"), forward("true")), true},

@@ -72,13 +72,15 @@ func (f found) mark(texts map[string]string) {
 	}
 }
 
+// complete reports whether nothing more can be found. An image is unmarked only if all
+// sources are: otherwise a rollback would go past a mark in a place that was not read.
 func (f found) complete() bool {
 	for _, key := range keys {
 		if f[key] == "" {
 			return false
 		}
 	}
-	return true
+	return f[keyForwardOnly] != ""
 }
 
 // look reads the manifest, and only as much more as is needed: the image for one platform
