@@ -4,9 +4,12 @@ package promotion
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // mostMarksAsked is for how many releases the registry is asked at a time whether they
@@ -147,8 +150,63 @@ func marksToAsk(in Input) []v1alpha1.VersionInfo {
 	return unknown[:min(len(unknown), mostMarksAsked)]
 }
 
-func nothingForwardOnly(attempt) *Hold { return nil }
+// askedWithin is how long a registry may take to say whether releases are forward-only,
+// before the status says that it is not known.
+const askedWithin = time.Minute
 
-func marksCannotBeRead(Input) bool { return false }
+// nothingForwardOnly checks that the rollback crosses no release that cannot be left
+// again. While that is not known, it does not happen.
+func nothingForwardOnly(a attempt) *Hold {
+	switch b := barrierBetween(a.Input, a.ledger, a.to.Version.Tag, a.failed.Version.Tag); {
+	case !respectsMarks(&a.Rollout.Spec):
+		return nil
+	case a.MetadataOff:
+		return noMarks()
+	case len(b.forwardOnly) > 0:
+		return &Hold{
+			Reason: v1alpha1.RollbackBarrierReason,
+			Message: fmt.Sprintf("%s succeeded last, and to go back to it would cross %s, marked as forward-only: deploy a fix, or pin a version",
+				a.to.Version.Tag, truncate.List(b.forwardOnly)),
+		}
+	case len(b.unknown) > 0:
+		return a.marksUnknown(b.unknown)
+	}
+	return nil
+}
 
-func noMarks() *Hold { return nil }
+// marksUnknown waits for the registry, and says so after a while.
+func (a attempt) marksUnknown(releases []v1alpha1.VersionInfo) *Hold {
+	what := fmt.Sprintf("it is not known whether %s can be left again", truncate.List(listTags(releases)))
+	if late := a.failed.RollbackDue.Add(askedWithin); a.Now.Before(late) {
+		return &Hold{
+			Reason:  v1alpha1.RollbackDelayedReason,
+			Message: fmt.Sprintf("goes back to %s unless that crosses a forward-only release: %s, and the registry is asked", a.to.Version.Tag, what),
+			Until:   late,
+		}
+	}
+	return &Hold{
+		Reason: v1alpha1.RollbackBarrierUnknownReason,
+		Message: fmt.Sprintf("would go back to %s, but %s: see why the registry does not say it, pin a version, or set spec.rollback.barriers to Ignore",
+			a.to.Version.Tag, what),
+	}
+}
+
+func listTags(releases []v1alpha1.VersionInfo) []string {
+	tags := make([]string, 0, len(releases))
+	for _, release := range releases {
+		tags = append(tags, release.Tag)
+	}
+	return tags
+}
+
+// marksCannotBeRead reports whether no rollback will happen because the controller cannot
+// know which releases are forward-only.
+func marksCannotBeRead(in Input) bool { return in.MetadataOff && respectsMarks(&in.Rollout.Spec) }
+
+func noMarks() *Hold {
+	return &Hold{
+		Reason: v1alpha1.MetadataDisabledReason,
+		Message: "does not go back, because it cannot be known which releases are forward-only: " +
+			"enable the feature gate ReleaseMetadata, or set spec.rollback.barriers to Ignore",
+	}
+}

@@ -47,6 +47,7 @@
 //	recovery.go       promotions that cannot fail
 //	failure.go        how to continue after a failed promotion
 //	rollback.go       whether and where a Rollout goes back by itself
+//	forward_only.go   which releases a rollback must not cross
 //	rollback_limit.go when it waits for a user instead of the next failure
 //
 //	What is stored and logged:

@@ -15,7 +15,6 @@ import (
 
 type settings = func(*v1alpha1.RolloutRollback)
 
-// regardless of marks on images.
 func ignoringBarriers(r *v1alpha1.RolloutRollback) { r.Barriers = v1alpha1.RollbackBarriersIgnore }
 
 func causes(all ...v1alpha1.FailureCause) settings {
@@ -148,6 +147,65 @@ func TestFailureIsAnsweredByARollback(t *testing.T) {
 			diff(t, test.reason, d.Rollback.Reason)
 		})
 	}
+}
+
+func TestRollbackStopsAtAForwardOnlyRelease(t *testing.T) {
+	marked := func(tag string, mark *bool) v1alpha1.VersionInfo {
+		release := release(tag).Digest("sha256:" + tag).Obj()
+		release.ForwardOnly = mark
+		return release
+	}
+	yes, no := to(true), to(false)
+	skipping := func(first, second, third *bool) *situation {
+		return given(rollout().Releases(marked("1.1.0", no), marked("1.1.7", first), marked("1.1.9", second), marked("1.2.0", third), marked("1.3.0", yes)).
+			RollsBack().History(unhealthyRelease().Version(marked("1.2.0", third)), entry("1.1.0").ID(5).Succeeded()))
+	}
+	off := func(s *situation) *situation {
+		s.input.MetadataOff = true
+		return s
+	}
+	const would = "would go back to 1.1.0, but it is not known whether 1.1.9, 1.1.7 can be left again: " +
+		"see why the registry does not say it, pin a version, or set spec.rollback.barriers to Ignore"
+	for name, test := range map[string]struct {
+		given  *situation
+		action promotion.Action
+		want   promotion.Hold
+	}{
+		"not past one that was skipped": {skipping(yes, no, no), promotion.Nothing, promotion.Hold{
+			Reason:  v1alpha1.RollbackBarrierReason,
+			Message: "1.1.0 succeeded last, and to go back to it would cross 1.1.7, marked as forward-only: deploy a fix, or pin a version",
+		}},
+		"not past the one that failed": {skipping(no, nil, yes), promotion.Nothing, promotion.Hold{
+			Reason:  v1alpha1.RollbackBarrierReason,
+			Message: "1.1.0 succeeded last, and to go back to it would cross 1.2.0, marked as forward-only: deploy a fix, or pin a version",
+		}},
+		"past newer ones, and past those that are not marked": {skipping(no, no, no), promotion.Promote, promotion.Hold{
+			Reason: v1alpha1.RollbackDelayedReason, Message: "goes back to 1.1.0",
+		}},
+		"not while that is not known": {skipping(nil, nil, no), promotion.Nothing, promotion.Hold{
+			Reason: v1alpha1.RollbackDelayedReason, Until: noon.Add(time.Minute),
+			Message: "goes back to 1.1.0 unless that crosses a forward-only release: it is not known whether 1.1.9, 1.1.7 can be left again, and the registry is asked",
+		}},
+		"which is said after a minute": {skipping(nil, nil, no).at(noon.Add(time.Minute)), promotion.Nothing, promotion.Hold{
+			Reason: v1alpha1.RollbackBarrierUnknownReason, Message: would,
+		}},
+		"not if metadata is not read": {off(skipping(nil, nil, nil)), promotion.Nothing, promotion.Hold{
+			Reason: v1alpha1.MetadataDisabledReason,
+			Message: "does not go back, because it cannot be known which releases are forward-only: " +
+				"enable the feature gate ReleaseMetadata, or set spec.rollback.barriers to Ignore",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := promotion.Decide(test.given.in())
+			diff(t, test.action, d.Action)
+			diff(t, promotion.Rollback{Hold: test.want}, d.Rollback)
+			diff(t, test.want.Until, d.RecheckAt)
+		})
+	}
+	early := off(given(rollout().Ledger("1.1.0").RollsBack().History(entry("1.1.0").Succeeded())))
+	diff(t, v1alpha1.MetadataDisabledReason, promotion.Decide(early.in()).Rollback.Reason)
+	ignoring := off(given(afterProven()))
+	diff(t, "1.1.0", promotion.Decide(ignoring.in()).Release.Tag)
 }
 
 func TestRollbackIsRecordedAsOne(t *testing.T) {
