@@ -52,7 +52,7 @@ func TestEverySampleHasOnlyFieldsOfItsKind(t *testing.T) {
 		}
 	}
 	g.Expect(ours).To(Equal(map[string]int{
-		"Rollout": 10, "RolloutGate": 3, "HealthCheck": 10, "RolloutSchedule": 1, "ClusterRolloutSchedule": 1, "Environment": 4,
+		"Rollout": 11, "RolloutGate": 3, "HealthCheck": 11, "RolloutSchedule": 1, "ClusterRolloutSchedule": 1, "Environment": 4,
 	}))
 }
 

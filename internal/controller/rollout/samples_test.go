@@ -94,6 +94,31 @@ func TestSampleOfARunningApplicationBeginsWithWhatRuns(t *testing.T) {
 	s.Expect(s.carried("shop-payments")).To(HaveKeyWithValue("tag", "4.3.0"))
 }
 
+// The sample of a rollback goes back to its floor, after the time that it leaves to users.
+func TestSampleOfARollbackGoesBack(t *testing.T) {
+	s := openAlone(t)
+	s.applySamples(t, "rollback")
+	s.release("shop-orders", "1.4.0")
+	s.deploy("shop-orders")
+	s.Pass(30 * time.Minute)
+	s.rest("shop-orders")
+	s.release("shop-orders", "1.5.0")
+	s.deploy("shop-orders")
+	s.checkFails("shop-orders", "down", s.Clock.Now())
+	s.rest("shop-orders")
+	s.Expect(s.condition("shop-orders", v1alpha1.RolledBackCondition).Reason).To(Equal(v1alpha1.RollbackDelayedReason))
+
+	s.Pass(5 * time.Minute)
+	s.deploy("shop-orders")
+	s.Expect(s.history("shop-orders")).To(Equal([]promoted{
+		{3, "1.4.0", v1alpha1.BakeInProgress}, {2, "1.5.0", v1alpha1.BakeFailed}, {1, "1.4.0", v1alpha1.BakeSucceeded},
+	}))
+	s.Expect(s.carried("shop-orders")).To(HaveKeyWithValue("tag", "1.4.0"))
+	s.Pass(5 * time.Minute)
+	s.rest("shop-orders")
+	s.Expect(s.history("shop-orders")[0].State).To(Equal(v1alpha1.BakeSucceeded))
+}
+
 // There is a sample of each class that is measured, and the API server accepts it.
 func TestSamplesOfHealthChecksAreMeasured(t *testing.T) {
 	s := openAlone(t)
