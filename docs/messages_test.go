@@ -217,7 +217,10 @@ var unseen = map[string][]string{
 		"a number",
 		"a string",
 		"Environment … of application … for Rollout …",
+		"is older than",
+		"cannot be compared with",
 	},
+	"it is looked for in what Flux says": {"health check failed after"},
 	"the next pass begins at once": {
 		"the Rollout has changed since it was read",
 	},
