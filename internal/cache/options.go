@@ -150,10 +150,16 @@ func trimRepository(r *sourcev1.OCIRepository) {
 }
 
 // trimKustomization removes the inventory, and keeps only the digest of the last applied
-// build from the history.
+// build from the history. Until it is Ready, it keeps a request that Flux has handled too:
+// that proves which version Flux has found to be unhealthy.
 func trimKustomization(k *kustomizev1.Kustomization) {
 	targets.KeepOwnFields(k)
-	lastHandled := trimTarget(k, k.Status.LastHandledReconcileAt)
+	asked, handled := k.Annotations[v1alpha1.ReconcileRequestAnnotation], k.Status.LastHandledReconcileAt
+	lastHandled := trimTarget(k, handled)
+	if asked != "" && !slices.ContainsFunc(k.Status.Conditions, isWell) {
+		metav1.SetMetaDataAnnotation(&k.ObjectMeta, v1alpha1.ReconcileRequestAnnotation, asked)
+		lastHandled = handled
+	}
 	spec := kustomizev1.KustomizationSpec{
 		SourceRef: k.Spec.SourceRef, Suspend: k.Spec.Suspend, Wait: k.Spec.Wait, HealthChecks: k.Spec.HealthChecks,
 	}

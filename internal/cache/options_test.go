@@ -145,6 +145,31 @@ func TestCachesKeepNoMoreThanIsRead(t *testing.T) {
 	}
 }
 
+// TestHandledRequestIsKeptUntilAKustomizationIsReady: the request proves which version
+// Flux has found to be unhealthy.
+func TestHandledRequestIsKeptUntilAKustomizationIsReady(t *testing.T) {
+	for name, tt := range map[string]struct {
+		given *fixture.KustomizationBuilder
+		kept  bool
+	}{
+		"ready":         {given: fixture.MakeKustomization("shop").Ready()},
+		"unhealthy":     {given: fixture.MakeKustomization("shop").Ready().Condition(meta.ReadyCondition, metav1.ConditionFalse, 1, "no"), kept: true},
+		"tried again":   {given: fixture.MakeKustomization("shop").Ready().Condition(meta.ReadyCondition, metav1.ConditionUnknown, 1, "busy"), kept: true},
+		"never applied": {given: fixture.MakeKustomization("shop"), kept: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			k := tt.given.Requested("now", "now").Obj()
+			for range 2 { // an object may be trimmed more than once
+				_, err := new(trimmer).trim(k)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(k.Annotations[meta.ReconcileRequestAnnotation] == "now").To(Equal(tt.kept))
+				g.Expect(k.Status.LastHandledReconcileAt == "now").To(Equal(tt.kept))
+			}
+		})
+	}
+}
+
 // TestCachedObjectsShareWhatTheyHaveInCommon checks that equal values of thousands of
 // objects are in memory once, no matter how often they were decoded.
 func TestCachedObjectsShareWhatTheyHaveInCommon(t *testing.T) {

@@ -62,7 +62,7 @@ func (g Gatherer) observe(ctx context.Context, s *Snapshot, t targets.Target) (p
 	if seen.State == v1alpha1.TargetApplied && g.Memory != nil && g.Memory.Stale(t.Object()) {
 		seen.State = v1alpha1.TargetPending // the cache does not show our write yet
 	}
-	seen = remember(rollout.Status.Targets, t, seen, version)
+	seen = remember(rollout, t, seen, version)
 	if g.Memory == nil {
 		return seen, nil
 	}
@@ -82,18 +82,18 @@ func (g Gatherer) permitted(t targets.Target, seen promotion.Target) promotion.T
 
 // remember keeps the last known failure of a target while Flux tries again. It drops a
 // rejected write once there is nothing left to write.
-func remember(before []v1alpha1.TargetStatus, t targets.Target, seen promotion.Target, version string) promotion.Target {
+func remember(rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target, version string) promotion.Target {
 	if seen.State != v1alpha1.TargetPending || seen.Message != "" {
 		return seen
 	}
-	was := seen.StoredIn(before, version)
+	was := seen.StoredIn(rollout.Status.Targets, version)
 	if was == nil || was.State != v1alpha1.TargetFailed {
 		return seen
 	}
 	if written := !t.Writable(version) && !t.OwnsTooMuch(); written && targets.IsRejection(was.Message) {
 		return seen
 	}
-	seen.State, seen.Message, seen.Unhealthy = was.State, was.Message, targets.SaysUnhealthy(was.Message)
+	seen.State, seen.Message, seen.Unhealthy = was.State, was.Message, t.RemainsUnhealthy(rollout, was.Message)
 	return seen
 }
 

@@ -47,20 +47,32 @@ func (t Target) Observe(rollout *v1alpha1.Rollout, version string) promotion.Tar
 }
 
 // becameUnhealthy reports whether a Kustomization that has failed has applied the version,
-// and waited in vain for the health of what it applied. A Kustomization with a variable
-// shows the same revision before and after the write. There, only the reconcile request
-// that was written with the version proves which pass it was.
+// and waited in vain for the health of what it applied. The reason alone does not show
+// that: kustomize-controller also has it if spec.healthChecks is invalid, or if it could
+// not store that it waits.
 func (t Target) becameUnhealthy(rollout *v1alpha1.Rollout) bool {
-	k := t.Kustomization
-	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
-	_, asked := k.Annotations[meta.ReconcileRequestAnnotation]
-	return ready.Reason == meta.HealthCheckFailedReason && (t.sourceIsOf(rollout) || asked)
+	ready := apimeta.FindStatusCondition(t.Kustomization.Status.Conditions, meta.ReadyCondition)
+	return ready.Reason == meta.HealthCheckFailedReason && t.RemainsUnhealthy(rollout, ready.Message)
+}
+
+// RemainsUnhealthy reports whether the message with which a target has failed is about the
+// health of the version that it has applied. While Flux tries again, its conditions do not
+// show why it failed before. A Kustomization with a variable has the same revision before
+// and after the write. There, only the reconcile request that was written with the version
+// proves which pass it was.
+func (t Target) RemainsUnhealthy(rollout *v1alpha1.Rollout, message string) bool {
+	if t.Kustomization == nil || !SaysUnhealthy(message) {
+		return false
+	}
+	_, asked := t.Kustomization.Annotations[meta.ReconcileRequestAnnotation]
+	return asked || t.sourceIsOf(rollout)
 }
 
 // SaysUnhealthy reports whether a message of kustomize-controller is about the health of
-// what it applied. While it tries again, its conditions do not show why it failed before.
+// what it applied.
 func SaysUnhealthy(message string) bool {
-	return strings.HasPrefix(message, "health check failed after ")
+	const begin = "health check failed after "
+	return len(message) >= len(begin) && strings.EqualFold(message[:len(begin)], begin)
 }
 
 func observeRepository(r *sourcev1.OCIRepository, version string) (v1alpha1.TargetState, string) {
