@@ -198,10 +198,11 @@ func versionLeftToTheController(a attempt) *Hold {
 	return nil
 }
 
-// delayIsOver checks that users had the time to do something else.
+// delayIsOver checks that users had the time to do something else. Without a delay it is
+// over at once, although both times are rounded up to the next second.
 func delayIsOver(a attempt) *Hold {
-	due := a.failed.RollbackDue.Time
-	if !a.Now.Before(due) {
+	due, end := a.failed.RollbackDue.Time, a.failed.BakeEndTime
+	if atOnce := end != nil && !due.After(end.Time); atOnce || !a.Now.Before(due) {
 		return nil
 	}
 	return &Hold{

@@ -120,6 +120,11 @@ func TestFailureIsAnsweredByARollback(t *testing.T) {
 		"not before the delay is over": {
 			given(afterProven()).at(noon.Add(-instant)), outcome{Action: promotion.Nothing, RecheckAt: noon}, v1alpha1.RollbackDelayedReason,
 		},
+		"at once without a delay, although the times are rounded up": {
+			given(failedHere().History(unhealthyRelease().BakeEnd(noon), entry("1.1.0").ID(5).Succeeded())).
+				at(noon.Add(-instant)),
+			back("1.1.0"), v1alpha1.RollbackDelayedReason,
+		},
 		"past gates, schedules, Unhealthy HealthChecks and the interval": {
 			given(afterProven().ReleaseUpdateInterval(24 * time.Hour).SelectAllChecks()).gates(gate("approval").Closed()).
 				schedules(closedUntil(one, "night")).resetChecks(check("db").Unhealthy()),
