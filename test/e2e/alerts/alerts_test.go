@@ -27,15 +27,15 @@ import (
 func TestAlertThatKnowsNothingOfRolloutsHearsOfThem(t *testing.T) {
 	s := env.New(t, plane)
 	prepare(s)
-	team := openChannel(s, "team", every("OCIRepository"), every("Kustomization"))
+	team := s.OpenChannel("team", eventv1.EventSeverityInfo, every("OCIRepository"), every("Kustomization"))
 	live(s)
 
 	var want []string
 	for _, line := range reported(s) {
 		want = append(want, "OCIRepository "+line[0]+" Rollout shop: "+line[1])
 	}
-	team.await(t, want)
-	for _, e := range team.ours() {
+	await(t, team, want)
+	for _, e := range team.Ours() {
 		if e.Reason == v1alpha1.BakeTimeFailedReason {
 			checkMetadata(t, s, e)
 		}
@@ -47,17 +47,17 @@ func TestAlertOnRolloutsHearsOfThemOnceFluxIsPatched(t *testing.T) {
 	prepare(s)
 	source := every("Rollout")
 	source.APIVersion, source.MatchLabels = v1alpha1.GroupVersion.String(), map[string]string{"team": "web"}
-	letAlertsNameRollouts(s, alert(s, "unpatched", source))
+	letAlertsNameRollouts(s, s.Alert("unpatched", eventv1.EventSeverityInfo, source))
 	rollout := s.Rollout()
 	s.Change(rollout, func() { rollout.Labels = source.MatchLabels })
-	team := openChannel(s, "team", source)
+	team := s.OpenChannel("team", eventv1.EventSeverityInfo, source)
 	live(s)
 
 	var want []string
 	for _, line := range reported(s) {
 		want = append(want, "Rollout "+line[0]+" "+line[1])
 	}
-	team.await(t, want)
+	await(t, team, want)
 }
 
 // reported returns the events of live, each as "severity Reason:" and its message.
