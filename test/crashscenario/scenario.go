@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crashscenario has the one scenario of the tests that crash the controller at
-// each of its writes: four promotions to two targets, with a bake and a HealthCheck. A
-// user cancels the second during its bake by a pin, and the third, which Flux never
-// applies, by forcing a release. Whatever happens to the controller meanwhile, the result
-// must be the same.
+// Package crashscenario has the scenarios of the tests that crash the controller at each
+// of its writes. In the first one there are four promotions to two targets, with a bake
+// and a HealthCheck. A user cancels the second during its bake by a pin, and the third,
+// which Flux never applies, by forcing a release. In the other one the HealthCheck fails
+// the second, the Rollout goes back by itself, and a fix follows. Whatever happens to the
+// controller meanwhile, the result must be the same.
 //
 // The tests of the reconciler run it step by step in one process. The fault suite runs it
 // with the program, and kills that.
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -27,6 +29,7 @@ const (
 	App = "shop"
 
 	first, second, pinned = "1.0.0", "1.1.0", "0.9.0"
+	unhealthy, fixed      = "1.2.0", "1.3.0"
 
 	user = "ann"
 	// short is a bake that ends while the test runs, and long is one that does not.
@@ -41,11 +44,12 @@ type Env interface {
 	ChangeRollout(change func(*v1alpha1.Rollout))
 }
 
-// Scenario is a run of the scenario, or of its beginning.
+// Scenario is a run of a scenario.
 type Scenario struct {
-	steps []step
-	done  int
-	want  State
+	steps   []step
+	done    int
+	want    State
+	rollout *fixture.RolloutBuilder
 }
 
 // step is a promotion that must be reached, and what happens then.
@@ -54,26 +58,52 @@ type step struct {
 	then  func(Env)
 }
 
-// New returns the whole scenario.
-func New() *Scenario { return &Scenario{steps: steps, want: end} }
+// New returns the scenario of four promotions and a user.
+func New() *Scenario { return &Scenario{steps: steps, want: end, rollout: protected()} }
 
-// FirstPromotion returns the scenario up to the end of the first promotion.
-func FirstPromotion() *Scenario { return &Scenario{steps: steps[:1:1], want: firstEnd} }
+// Rollback returns the scenario of a release that fails, the rollback, and the fix.
+func Rollback() *Scenario {
+	ignoring := func(r *v1alpha1.RolloutRollback) { r.Barriers = v1alpha1.RollbackBarriersIgnore }
+	return &Scenario{steps: stepsBack, want: backEnd, rollout: protected().RollsBack(ignoring)}
+}
+
+func protected() *fixture.RolloutBuilder {
+	return fixture.MakeRollout(App).BakeTime(short).DeployTimeout(long).SelectAllChecks()
+}
 
 // Objects returns the objects of the application, with their status.
-func Objects() []client.Object {
+func (s *Scenario) Objects() []client.Object {
 	return []client.Object{
 		fixture.MakeScan(App).Image("127.0.0.1:1/shop").Found(first).Obj(), // no registry answers
 		fixture.MakePolicy(App).Latest(first).Obj(),
 		fixture.MakeRepository(App).DrivenBy(App).Tag("0.0.1").Obj(),
 		fixture.MakeKustomization(App).DrivenBy(App, "VERSION").Substitute("TIER", "gold").Obj(),
 		fixture.MakeHealthCheck(App).Healthy().Obj(),
-		fixture.MakeRollout(App).BakeTime(short).DeployTimeout(long).SelectAllChecks().Obj(),
+		s.rollout.Obj(),
 	}
 }
 
 // FluxPulls reports whether Flux finds a tag in the registry.
 func FluxPulls(tag string) bool { return tag != pinned }
+
+// Report returns what the writer of the HealthCheck reports of the release in a target;
+// empty if it reports nothing now. It reports an error only after the reset is complete:
+// in between, the error may also count against the next promotion.
+func Report(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck, tag string) v1alpha1.HealthStatus {
+	switch {
+	case check.Status.Status != v1alpha1.HealthStatusPending:
+		return ""
+	case tag != unhealthy:
+		return v1alpha1.HealthStatusHealthy
+	case rollout.Current().Version.Tag == unhealthy && wasReset(rollout, check):
+		return v1alpha1.HealthStatusUnhealthy
+	}
+	return ""
+}
+
+func wasReset(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) bool {
+	return check.Annotations[v1alpha1.ResetAnnotationPrefix+string(rollout.UID)] == promotion.ResetMark(rollout.Current(), nil)
+}
 
 var steps = []step{
 	{"1 1.0.0 Succeeded", func(e Env) {
@@ -85,6 +115,12 @@ var steps = []step{
 	}},
 	{"3 0.9.0 Deploying", func(e Env) { e.ChangeRollout(forceSecond) }},
 	{"4 1.1.0 Succeeded", func(Env) {}},
+}
+
+var stepsBack = []step{
+	{"1 1.0.0 Succeeded", func(e Env) { e.Release(unhealthy) }},
+	{"3 1.0.0 Succeeded", func(e Env) { e.Release(fixed) }},
+	{"4 1.3.0 Succeeded", func(Env) {}},
 }
 
 func bakes(d time.Duration) func(*v1alpha1.Rollout) {
@@ -131,8 +167,14 @@ var (
 		"2 1.1.0 Cancelled System rollout-controller",
 		"1 1.0.0 Succeeded System rollout-controller",
 	}
-	end      = stateOf(history, second, first, second)
-	firstEnd = stateOf(history[3:], first, first)
+	historyBack = []string{
+		"4 1.3.0 Succeeded System rollout-controller",
+		"3 1.0.0 Succeeded System rollout-controller, from 1.2.0 #2 to #1",
+		"2 1.2.0 Failed System rollout-controller, HealthCheckFailed",
+		"1 1.0.0 Succeeded System rollout-controller",
+	}
+	backEnd = stateOf(historyBack, fixed, first, unhealthy, fixed)
+	end     = stateOf(history, second, first, second)
 )
 
 // stateOf returns the state after a history. The ImagePolicy has never named the release

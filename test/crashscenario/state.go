@@ -15,7 +15,7 @@ import (
 // State is what must not depend on crashes of the controller.
 type State struct {
 	// History has the promotions, newest first, each as "id version state" and who
-	// requested it.
+	// requested it, with the cause of a failure and what a rollback is about.
 	History []string
 	// Carried has the versions in the targets: the tag, and the variables.
 	Carried map[string]string
@@ -47,5 +47,12 @@ func See(rollout *v1alpha1.Rollout, repository *sourcev1.OCIRepository, kustomiz
 }
 
 func describe(e *v1alpha1.DeploymentHistoryEntry) string {
-	return fmt.Sprintf("%d %s %s %s %s", *e.ID, e.Version.Tag, e.State(), e.TriggeredBy.Kind, e.TriggeredBy.Name)
+	text := fmt.Sprintf("%d %s %s %s %s", *e.ID, e.Version.Tag, e.State(), e.TriggeredBy.Kind, e.TriggeredBy.Name)
+	if e.Cause != "" {
+		text += fmt.Sprintf(", %s", e.Cause)
+	}
+	if back := e.Rollback; back != nil {
+		text += fmt.Sprintf(", from %s #%d to #%d", back.From, back.FromID, back.ToID)
+	}
+	return text
 }

@@ -28,8 +28,11 @@ type crashRun struct {
 
 func openCrashRun(t *testing.T, of *crashscenario.Scenario) *crashRun {
 	t.Helper()
-	return &crashRun{testEnv: open(t, crashscenario.Objects()...), Scenario: of}
+	return &crashRun{testEnv: open(t, of.Objects()...), Scenario: of}
 }
+
+// longestPause is the longest time between two steps. No deadline ends before it.
+const longestPause = time.Minute
 
 // play lets everyone act, one step at a time, until the scenario is over. Users act as
 // soon as they can, so that no bake ends before.
@@ -38,8 +41,8 @@ func (r *crashRun) play(afterStep func()) {
 		result, _ := r.try(crashscenario.App)
 		afterStep()
 		r.fluxActs()
-		r.checkRecovers()
-		pause := max(result.RequeueAfter, time.Second)
+		r.checkReports()
+		pause := min(max(result.RequeueAfter, time.Second), longestPause)
 		if r.Act(r, r.state()) {
 			pause = time.Second
 		}
@@ -68,10 +71,15 @@ func (r *crashRun) fluxActs() {
 	r.fluxAppliesKustomizations()
 }
 
-// checkRecovers simulates a writer that reports Healthy after each reset.
-func (r *crashRun) checkRecovers() {
-	if r.check(crashscenario.App).Status.Status == v1alpha1.HealthStatusPending {
-		r.checksSay(v1alpha1.HealthStatusHealthy)
+// checkReports simulates the writer of the HealthCheck.
+func (r *crashRun) checkReports() {
+	tag := r.carried(crashscenario.App)["tag"]
+	switch report := crashscenario.Report(r.rollout(crashscenario.App), r.check(crashscenario.App), tag); report {
+	case "":
+	case v1alpha1.HealthStatusUnhealthy:
+		r.checkFails(crashscenario.App, "it does not answer", r.Clock.Now())
+	default:
+		r.checksSay(report)
 	}
 }
 
@@ -90,11 +98,20 @@ func TestCrashScenarioWithoutFaults(t *testing.T) {
 // writes, and before the first. A new one continues. A crash just before a write is the
 // same as one just after the write before it.
 func TestControllerMayDieBetweenAnyTwoWrites(t *testing.T) {
-	clean := openCrashRun(t, crashscenario.New())
+	for name, scenario := range map[string]func() *crashscenario.Scenario{
+		"of promotions": crashscenario.New, "of a rollback": crashscenario.Rollback,
+	} {
+		t.Run(name, func(t *testing.T) { mayDieBetweenAnyTwoWrites(t, scenario) })
+	}
+}
+
+func mayDieBetweenAnyTwoWrites(t *testing.T, scenario func() *crashscenario.Scenario) {
+	t.Helper()
+	clean := openCrashRun(t, scenario())
 	clean.play(func() {})
 	for n, last := range append([]string{"nothing"}, clean.Wire.Writes()...) {
 		t.Run(fmt.Sprintf("after write %d, %s", n, last), func(t *testing.T) {
-			r := openCrashRun(t, crashscenario.New())
+			r := openCrashRun(t, scenario())
 			r.Wire.Fail = func(write int, _ string, _ client.Object) fixture.Fault {
 				if write == max(n, 1) {
 					return fixture.Fault{Err: fixture.ErrDead, Lost: n > 0, Fatal: true}
@@ -111,15 +128,15 @@ func TestControllerMayDieBetweenAnyTwoWrites(t *testing.T) {
 	}
 }
 
-// TestEachWriteMayTimeOut lets each write of the first promotion fail once, before or after
-// it was carried out, while the controller continues to run.
+// TestEachWriteMayTimeOut lets each write of two promotions and a rollback fail once,
+// before or after it was carried out, while the controller continues to run.
 func TestEachWriteMayTimeOut(t *testing.T) {
-	clean := openCrashRun(t, crashscenario.FirstPromotion())
+	clean := openCrashRun(t, crashscenario.Rollback())
 	clean.play(func() {})
 	for n, write := range clean.Wire.Writes() {
 		for name, lost := range map[string]bool{"before": false, "after": true} {
 			t.Run(fmt.Sprintf("%s write %d, %s", name, n+1, write), func(t *testing.T) {
-				r := openCrashRun(t, crashscenario.FirstPromotion())
+				r := openCrashRun(t, crashscenario.Rollback())
 				r.Wire.Fail = func(write int, _ string, _ client.Object) fixture.Fault {
 					if write == n+1 {
 						return fixture.Fault{Err: apierrors.NewTimeoutError("injected", 1), Lost: lost}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fluxrollouts/rollout-controller/test/crashscenario"
 	"github.com/fluxrollouts/rollout-controller/test/faults/observer"
 	"github.com/fluxrollouts/rollout-controller/test/faults/report"
 	"github.com/fluxrollouts/rollout-controller/test/faults/wire"
@@ -21,8 +22,30 @@ const atOnce = 8
 func TestControllerMayBeKilledAtEachOfItsWrites(t *testing.T) {
 	reported := report.Begin(t, "kill -9 at each write, before the API server sees it and after it has carried it out",
 		"the same history and status; each target is written once for each release")
+	found := killAtEachWrite(t, crashscenario.New)
+	reported.Saw(found.kills, "a scenario of 4 promotions, 2 targets and a HealthCheck makes %d writes; it ended the same %d times; "+
+		"%d promotions, none twice; %d of %d events were repeated", found.writes, found.runs, found.promotions, found.again, found.events)
+}
+
+func TestControllerMayBeKilledWhileItRollsBack(t *testing.T) {
+	reported := report.Begin(t, "kill -9 at each write of a failure, the rollback and the fix, before the API server sees it and after it has carried it out",
+		"one rollback for one failure; each target is written once for each; the release that failed does not come back")
+	found := killAtEachWrite(t, crashscenario.Rollback)
+	reported.Saw(found.kills, "a release that fails, its rollback and the fix make %d writes; it ended the same %d times; "+
+		"%d promotions, none twice; %d of %d events were repeated", found.writes, found.runs, found.promotions, found.again, found.events)
+}
+
+// found is what was seen of all runs of a scenario.
+type found struct {
+	kills, writes, runs, promotions, again, events int
+}
+
+// killAtEachWrite plays a scenario once without faults, and then once for each point at
+// which the controller is killed. All must end the same.
+func killAtEachWrite(t *testing.T, scenario func() *crashscenario.Scenario) found {
+	t.Helper()
 	seen := observer.Watch(t, shared.ControlPlane)
-	clean := open(t)
+	clean := open(t, scenario())
 	clean.play(func() bool { return true })
 	want, writes, events := clean.outcome(), clean.wire.Writes(), clean.events()
 	if diff := cmp.Diff(clean.Want(), want.State); diff != "" {
@@ -33,7 +56,7 @@ func TestControllerMayBeKilledAtEachOfItsWrites(t *testing.T) {
 	var kills, again atomic.Int32
 	inParallel(points(writes), func(p point) {
 		t.Run(p.name, func(t *testing.T) {
-			r := open(t)
+			r := open(t, scenario())
 			r.killAt(p)
 			r.play(func() bool { return r.kills.Load() == int32(len(p.faults)) })
 			if diff := cmp.Diff(want, r.outcome()); diff != "" {
@@ -43,16 +66,15 @@ func TestControllerMayBeKilledAtEachOfItsWrites(t *testing.T) {
 			again.Add(int32(repeatedEvents(t, events, r.events(), len(p.faults))))
 		})
 	})
-	found := seen.Holds()
-	if found.Repeated()+found.Late > 0 {
-		t.Errorf("%d writes of targets were one too many, %d came late", found.Repeated(), found.Late)
+	held := seen.Holds()
+	if held.Repeated()+held.Late > 0 {
+		t.Errorf("%d writes of targets were one too many, %d came late", held.Repeated(), held.Late)
 	}
 	if want := 2 * len(writes); int(kills.Load()) != want {
 		t.Errorf("the controller was killed %d times, want %d", kills.Load(), want)
 	}
 	runs := len(points(writes))
-	reported.Saw(int(kills.Load()), "a scenario of 4 promotions, 2 targets and a HealthCheck makes %d writes; it ended the same %d times; "+
-		"%d promotions, none twice; %d of %d events were repeated", len(writes), runs, found.Promotions, again.Load(), runs*sum(events))
+	return found{int(kills.Load()), len(writes), runs, held.Promotions, int(again.Load()), runs * sum(events)}
 }
 
 // point is a write at which the controller is killed. If there is another fault, the next

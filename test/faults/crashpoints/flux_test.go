@@ -21,15 +21,25 @@ func (w *world) fluxActs() {
 	w.t.Helper()
 	repository, kustomization, check := &sourcev1.OCIRepository{}, &kustomizev1.Kustomization{}, &v1alpha1.HealthCheck{}
 	repository.Name, kustomization.Name, check.Name = crashscenario.App, crashscenario.App, crashscenario.App
-	if !w.get(repository) || !w.get(kustomization) || !w.get(check) {
+	rollout, _, _ := objects()
+	if !w.get(repository) || !w.get(kustomization) || !w.get(check) || !w.get(rollout) {
 		return
 	}
 	w.pulls(repository)
 	w.applies(kustomization, repository)
-	if check.Status.Status == v1alpha1.HealthStatusPending {
-		check.Status.Status = v1alpha1.HealthStatusHealthy
-		w.says(check)
+	w.reports(check, crashscenario.Report(rollout, check, repository.Spec.Reference.Tag))
+}
+
+// reports writes what the HealthCheck says, if anything.
+func (w *world) reports(check *v1alpha1.HealthCheck, status v1alpha1.HealthStatus) {
+	if status == "" {
+		return
 	}
+	if check.Status.Status = status; status == v1alpha1.HealthStatusUnhealthy {
+		why, now := "it does not answer", metav1.Now()
+		check.Status.Message, check.Status.LastErrorTime = &why, &now
+	}
+	w.says(check)
 }
 
 func (w *world) pulls(repository *sourcev1.OCIRepository) {

@@ -27,9 +27,9 @@ type run struct {
 	*crashscenario.Scenario
 }
 
-func open(t *testing.T) *run {
+func open(t *testing.T, of *crashscenario.Scenario) *run {
 	t.Helper()
-	return &run{world: newWorld(t, crashscenario.Objects()...), Scenario: crashscenario.New()}
+	return &run{world: newWorld(t, of.Objects()...), Scenario: of}
 }
 
 // play runs all parts until the scenario is over, and the controller was killed if the

@@ -109,7 +109,7 @@ func hasID(history []entry, id int64) bool {
 
 // checkNew checks that promotions are added one at a time, with a higher id than all
 // before. A promotion must not repeat the one before it. If no user chose it, it must be
-// newer than that.
+// newer than that, or a rollback.
 func (s *Findings) checkNew(r *rollout, was *v1alpha1.Rollout, gap bool) {
 	var added []*entry
 	for i := range r.object.Status.History {
@@ -135,9 +135,25 @@ func (s *Findings) checkAdded(r *rollout, was *v1alpha1.Rollout, e *entry, gap b
 			s.complain("%s: %s was promoted twice in a row, as %d and %d", named(r.object), e.Version.Tag, id, idOf(e))
 		}
 	}
+	if e.IsRollback() {
+		s.checkRollback(r, e)
+		return
+	}
 	current := was.Current()
 	if !gap && current != nil && was.ChosenManually() != e.Version.Tag && !newer(e.Version.Tag, current.Version.Tag) && !pushedAgain(current, e) {
 		s.complain("%s: %s was promoted by itself after %s", named(r.object), e.Version.Tag, current.Version.Tag)
+	}
+}
+
+// checkRollback checks that a rollback answers the failure of a promotion that was no
+// rollback itself, and goes to a release that succeeded before.
+func (s *Findings) checkRollback(r *rollout, e *entry) {
+	older := slices.DeleteFunc(slices.Clone(r.object.Status.History), func(o entry) bool { return idOf(&o) >= idOf(e) })
+	if len(older) == 0 || older[0].State() != v1alpha1.BakeFailed || older[0].IsRollback() {
+		s.complain("%s: rollback %d to %s answers no failure", named(r.object), idOf(e), e.Version.Tag)
+	}
+	if !slices.ContainsFunc(older, func(o entry) bool { return o.Version.Tag == e.Version.Tag && o.State() == v1alpha1.BakeSucceeded }) {
+		s.complain("%s: rollback %d is to %s, which has not succeeded before", named(r.object), idOf(e), e.Version.Tag)
 	}
 }
 
@@ -186,6 +202,8 @@ func (s *Findings) checkStep(r *rollout, was, is *entry, newest, gap bool) {
 	}
 	from, to := was.State(), is.State()
 	switch {
+	case is.IsRollback() && to == v1alpha1.BakeFailed && from != to:
+		s.complain("%s: rollback %d has failed", named(r.object), idOf(is))
 	case gap, from == "":
 	case from == to:
 		s.checkEnd(r, was, is)

@@ -20,6 +20,7 @@ func TestObserverFindsNothingWhereAllIsWell(t *testing.T) {
 		"two promotions": firstPromotion().history(two().Deploying(), done(one())).written("1.1.0").deployed("1.1.0").proven().history(two().Baking(noon), done(one())),
 		"a user goes back": firstPromotion().history(two().Deploying(), done(one())).written("1.1.0").
 			chosen("1.0.0", two().Deploying(), done(one())).history(pinned(3).Deploying(), two().Cancelled(), done(one())).written("1.0.0"),
+		"a rollback": failedSecond().history(back(), two().Failed(), done(one())).written("1.0.0"),
 		"a retry": firstPromotion().history(two().Deploying(), done(one())).written("1.1.0").history(two().Failed(), done(one())).
 			history(two().Deploying().Retried(noon), done(one())),
 		"somebody changes a target and the controller takes it back": firstPromotion().tagged("kubectl", "6.6.6").tagged(manager, "1.0.0"),
@@ -82,6 +83,22 @@ func TestObserverSeesEachBrokenPromise(t *testing.T) {
 			firstPromotion().history(two().Deploying(), done(one())).written("1.1.0").tagged(manager, "1.0.0"),
 			"spec.ref.tag went back to 1.0.0 of promotion 1, after 2",
 		},
+		"a rollback without a failure": {
+			newRecording().history(done(one())).history(two().Succeeded(), done(one())).history(back(), two().Succeeded(), done(one())),
+			"rollback 3 to 1.0.0 answers no failure",
+		},
+		"a rollback of a rollback": {
+			failedSecond().history(back().Cancelled(), two().Failed(), done(one())).history(back().ID(4), back().Cancelled(), two().Failed(), done(one())),
+			"1.0.0",
+		},
+		"a rollback to what never succeeded": {
+			newRecording().history(one().Cancelled()).history(two().Failed(), one().Cancelled()).history(back(), two().Failed(), one().Cancelled()),
+			"rollback 3 is to 1.0.0, which has not succeeded before",
+		},
+		"a rollback that fails": {
+			failedSecond().history(back(), two().Failed(), done(one())).history(back().Failed(), two().Failed(), done(one())),
+			"rollback 3 has failed",
+		},
 		"more than the field": {deploying().state(moreThanItsField()), "the controller wrote more than its own fields"},
 		"a target of no Rollout": {
 			firstPromotion().history(done(one())).gone().tagged(manager, "1.1.0"), "for a Rollout that is not there",
@@ -126,6 +143,14 @@ func TestWriteThatIsLateIsCountedAndNoBrokenPromise(t *testing.T) {
 
 // pinned returns a promotion that a user chose.
 func pinned(id int64) *entryBuilder { return one().By(v1alpha1.TriggeredByUser, "ann").ID(id) }
+
+// failedSecond returns a recording in which the second release has failed.
+func failedSecond() *recording {
+	return firstPromotion().history(two().Deploying(), done(one())).written("1.1.0").history(two().Failed(), done(one()))
+}
+
+// back returns the rollback from the second release to the first.
+func back() *entryBuilder { return one().ID(3).Back("1.1.0", 2, 1).Deploying() }
 
 func anotherShop() *v1alpha1.Rollout {
 	return newRecording().shop.History(one().Deploying()).Obj()
