@@ -47,7 +47,7 @@ RECONCILERS := ./internal/controller/... ./test/admission
 RACED := ./test/performance ./test/pace ./test/controlplane/... ./test/demo/... ./test/faults/wire ./cmd/... $$(go list ./internal/... | grep -v -e /controller -e /promotion -e /coordination)
 
 # What `make test` proves with everything running: each capability once.
-E2E := ./test/e2e $(addprefix ./test/e2e/,clusters quiet workloads access alerts alone installation monitoring measurements)
+E2E := ./test/e2e $(addprefix ./test/e2e/,clusters quiet workloads access alerts alone installation monitoring measurements rollback)
 
 # What `make test-all` adds: what takes long, or goes wrong in ways that are rare. Those
 # that take longest come first.

@@ -93,10 +93,11 @@ func goesBack(spec *v1alpha1.RolloutSpec) {
 	}
 }
 
-// waiting returns a Kustomization that waits for the health of what it applies.
-func (a *app) waiting(timeout, retry time.Duration) *kustomizev1.Kustomization {
+// waiting returns a Kustomization that waits for the health of what it applies, and tries
+// again after some time.
+func (a *app) waiting(retry time.Duration) *kustomizev1.Kustomization {
 	k := a.Kustomization()
-	k.Spec.Wait, k.Spec.Timeout.Duration, k.Spec.RetryInterval.Duration = true, timeout, retry
+	k.Spec.Wait, k.Spec.RetryInterval.Duration = true, retry
 	return k
 }
 
@@ -245,7 +246,7 @@ func (a *app) saysWhatHappened(back eventv1.Event, cause v1alpha1.FailureCause) 
 
 func TestReleaseThatFluxFindsUnhealthyIsRolledBack(t *testing.T) {
 	a := open(t, false)
-	a.deploy(a.waiting(30*time.Second, 5*time.Second))
+	a.deploy(a.waiting(5 * time.Second))
 	alerts, rollout := a.hear(), a.Rollout()
 	// Only the bad release has a deadline: a good one may take long on a busy machine.
 	a.Change(rollout, func() { deadline(40 * time.Second)(&rollout.Spec) })
@@ -275,7 +276,7 @@ func TestVersionOfAVariableThatFluxFindsUnhealthyIsRolledBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := open(t, true)
 			a.ProgressDeadline = tt.progress
-			a.deploy(a.waiting(20*time.Second, tt.retry))
+			a.deploy(a.waiting(tt.retry))
 			alerts, rollout := a.hear(), a.Rollout()
 			a.Change(rollout, func() { deadline(time.Hour)(&rollout.Spec) })
 			a.publish(bad)
