@@ -108,6 +108,7 @@ func isHeld(e explain.Explanation) bool {
 func (e *explaining) all(v view, x explain.Explanation) {
 	e.program.out.Prose("%s", show.Text(e.headline(v, x)))
 	e.problems(x)
+	e.rollback(v, x)
 	for _, candidate := range x.Candidates {
 		e.program.out.Line("")
 		e.candidate(v, candidate)
@@ -165,6 +166,22 @@ func (e *explaining) problems(x explain.Explanation) {
 	for _, problem := range x.Problems {
 		e.program.out.Prose("%s %s: %s", e.program.out.Sign(show.Warns), problem.Reason, problem.Message)
 	}
+}
+
+// rollback says whether the Rollout goes back by itself.
+func (e *explaining) rollback(v view, x explain.Explanation) {
+	back := x.Rollback
+	if back == nil {
+		return
+	}
+	sign, ends := show.Bad, ""
+	switch {
+	case back.Done && back.Reason == v1alpha1.AutomaticRollbackReason:
+		sign = show.Do
+	case back.Until != nil:
+		sign, ends = show.Waits, fmt.Sprintf(" (in %s)", show.Span(back.Until.Sub(v.Now)))
+	}
+	e.program.out.Prose("%s %s: %s%s", e.program.out.Sign(sign), back.Reason, back.Message, ends)
 }
 
 func (e *explaining) candidate(v view, c explain.Candidate) {

@@ -160,16 +160,26 @@ func span(from, to *metav1.Time) string {
 
 // entry shows one promotion with all that is recorded.
 func (p *program) entry(entry *v1alpha1.DeploymentHistoryEntry) {
+	cause := string(entry.Cause)
 	rows := [][]string{
 		{"Version", entry.Version.Tag}, {"Digest", orDash(entry.Version.Digest)}, {"Revision", orDash(entry.Version.Revision)},
 		{"Promoted", p.moment(&entry.Timestamp)}, {"By", byWhom(entry)}, {"Why", orDash(entry.Message)},
 		{"Outcome", string(entry.State())}, {"", orDash(entry.BakeStatusMessage)},
+		{"Cause", orDash(&cause)}, {"Rollback due", p.moment(entry.RollbackDue)}, {"Rollback", rollbackOf(entry)},
 		{"Bake began", p.moment(entry.BakeStartTime)}, {"Bake ended", p.moment(entry.BakeEndTime)}, {"Retried", p.moment(entry.LastRetryTimestamp)},
 	}
 	for _, check := range entry.FailedHealthChecks {
 		rows = append(rows, []string{"Failed check", fmt.Sprintf("%s/%s: %s", check.Namespace, check.Name, orDash(check.Message))})
 	}
 	show.Table{Rows: slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "-" })}.Write(p.out)
+}
+
+// rollbackOf says from which entry a rollback went back, and to which.
+func rollbackOf(entry *v1alpha1.DeploymentHistoryEntry) string {
+	if entry.Rollback == nil {
+		return "-"
+	}
+	return fmt.Sprintf("from %s (#%d), as it was in #%d", entry.Rollback.From, entry.Rollback.FromID, entry.Rollback.ToID)
 }
 
 func (p *program) moment(t *metav1.Time) string {
@@ -179,4 +189,9 @@ func (p *program) moment(t *metav1.Time) string {
 	return show.Exact(t.Time, p.zone) + agoIn(t.Time, p.now())
 }
 
-func agoIn(t, now time.Time) string { return " (" + show.Ago(t, now) + " ago)" }
+func agoIn(t, now time.Time) string {
+	if t.After(now) {
+		return " (in " + show.Span(t.Sub(now)) + ")"
+	}
+	return " (" + show.Ago(t, now) + " ago)"
+}

@@ -30,6 +30,9 @@ type Explanation struct {
 	Problems []Problem `json:"problems,omitempty"`
 	// Now is what the engine does at this moment.
 	Now Step `json:"now"`
+	// Rollback says whether the Rollout goes back by itself; absent if there is nothing to
+	// say, or if Now is the rollback.
+	Rollback *Rollback `json:"rollback,omitempty"`
 	// Candidates are the releases newer than the current one, newest first.
 	Candidates []Candidate `json:"candidates"`
 	// Changes is when time alone may change something; absent if it never does.
@@ -62,6 +65,24 @@ type Step struct {
 	Version string `json:"version,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
+}
+
+// Rollback is what the condition RolledBack says.
+type Rollback struct {
+	// Done is true if the current promotion is a rollback.
+	Done    bool   `json:"done"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// Until is when time alone changes that; absent if it never does.
+	Until *metav1.Time `json:"until,omitempty"`
+}
+
+func rollbackOf(d promotion.Decision) *Rollback {
+	back := d.Rollback
+	if back.Reason == "" || d.Back != nil {
+		return nil
+	}
+	return &Rollback{back.Done, back.Reason, back.Message, timeOrNil(back.Until)}
 }
 
 // Candidate is a release with what holds it.
@@ -100,7 +121,7 @@ func Explain(in promotion.Input, d promotion.Decision, remedies int, possible fu
 		Namespace: in.Rollout.Namespace, Name: in.Rollout.Name, At: metav1.NewTime(in.Now), Current: in.Rollout.Current(),
 		Problems: problems(in, d), Now: Step{string(d.Action), d.Release.Tag, d.Reason, d.Message},
 		Candidates: []Candidate{}, Changes: timeOrNil(d.RecheckAt), Differences: differences(in.Rollout, d.Candidates),
-		HealthChecks: measured.Of(in.Rollout, in.Health.Checks),
+		Rollback: rollbackOf(d), HealthChecks: measured.Of(in.Rollout, in.Health.Checks),
 	}
 	for i, verdict := range d.Candidates {
 		candidate := CandidateOf(verdict)
