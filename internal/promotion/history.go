@@ -5,6 +5,7 @@ package promotion
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -223,12 +224,15 @@ func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, ledger []v1alpha
 // retainedEntries reports which entries decide about candidates: the current entry, the
 // entry that candidates must be newer than, and the newest failure of each candidate.
 // Without the failure, a failed release could be promoted again. While the policy cannot
-// be used, the candidates are not known, and the newest entry of each release stays. What
-// a rollback goes back to stays as well.
+// be used, the candidates are not known, and the newest entry of each release stays.
+// retainForRollback adds what rollbacks need.
 func retainedEntries(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo) []bool {
 	policy := in.Policy
 	position := positionOf(ledger, history, policy.Order)
 	candidates := TagsOf(Candidates(ledger, history, policy.Order))
+	if in.Rollout.Spec.RollsBack() {
+		maps.Copy(candidates, candidatesAfterRollback(ledger, history, policy.Order))
+	}
 	retained, reported := make([]bool, len(history)), map[string]bool{}
 	for i := range history {
 		tag := history[i].Version.Tag
@@ -236,8 +240,8 @@ func retainedEntries(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger
 		retained[i] = i == 0 || !reported[tag] && (failed || tag == position || policy.Blocking)
 		reported[tag] = true
 	}
-	if i := provenIn(history, ledger, policy); i >= 0 && in.Rollout.Spec.RollsBack() {
-		retained[i] = true
+	if in.Rollout.Spec.RollsBack() {
+		retainForRollback(in, history, ledger, retained)
 	}
 	return retained
 }

@@ -459,18 +459,54 @@ func TestFailuresOneAfterAnotherReachALimit(t *testing.T) {
 	}
 }
 
-func TestHistoryKeepsWhatARollbackGoesBackTo(t *testing.T) {
-	in := given(rollout().HistoryLimit(1).Ledger("1.0.0", "1.1.0", "1.2.0", "1.3.0").RollsBack(ignoringBarriers).
-		History(entry("1.2.0").Cancelled(), entry("1.1.0").Succeeded(), entry("1.0.0").Succeeded())).in()
-	d := promotion.Decide(in)
-	diff(t, "1.3.0", d.Release.Tag)
-	history, err := promotion.Record(in, d)
-	if err != nil {
-		t.Fatal(err)
+// Whatever the limit is, no release that has failed may be promoted again because a
+// rollback makes it a candidate again, and no failure may be missing from the count.
+func TestHistoryKeepsWhatRollbacksNeed(t *testing.T) {
+	const newest = "the newest eligible release of ImagePolicy shop"
+	automatic := func(tag string) *fixture.EntryBuilder {
+		return entry(tag).Message(newest).By(v1alpha1.TriggeredBySystem, promotion.SystemName)
 	}
-	var kept []string
-	for _, e := range history {
-		kept = append(kept, e.Version.Tag)
+	back := func(tag string) *fixture.EntryBuilder { return entry(tag).Back("2.0.0", 7, 5).Succeeded() }
+	for name, test := range map[string]struct {
+		history []*fixture.EntryBuilder
+		want    []string
+	}{
+		"what it goes back to": {
+			[]*fixture.EntryBuilder{automatic("1.2.0").Cancelled(), entry("1.1.0").Succeeded(), entry("1.0.0").Succeeded()},
+			[]string{"1.3.0", "1.1.0"},
+		},
+		"failures that are older than what is promoted": {
+			[]*fixture.EntryBuilder{back("1.0.0"), automatic("1.2.0").Failed(), back("1.0.0"), automatic("1.1.0").Failed(), entry("1.0.0").Succeeded()},
+			[]string{"1.3.0", "1.0.0", "1.2.0", "1.1.0"},
+		},
+		"both failures of a tag that was pushed again": {
+			[]*fixture.EntryBuilder{back("1.0.0"), automatic("1.2.0").Failed(), back("1.0.0"), automatic("1.2.0").Failed(), entry("1.0.0").Succeeded()},
+			[]string{"1.3.0", "1.0.0", "1.2.0", "1.2.0"},
+		},
+		"what ended the count, if there are failures before it": {
+			[]*fixture.EntryBuilder{back("1.0.0"), automatic("1.2.0").Failed(), entry("1.0.5").Cancelled(), automatic("1.1.0").Failed(), entry("1.0.0").Succeeded()},
+			[]string{"1.3.0", "1.0.0", "1.2.0", "1.0.5", "1.1.0"},
+		},
+		"failures newer than all that it can go back to": {
+			[]*fixture.EntryBuilder{entry("1.2.0").Succeeded(), back("1.0.0"), automatic("1.1.0").Failed(), entry("0.9.0").Failed(), entry("1.0.0").Succeeded()},
+			[]string{"1.3.0", "1.2.0", "1.1.0"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rollout().HistoryLimit(1).Ledger("0.9.0", "1.0.0", "1.0.5", "1.1.0", "1.2.0", "1.3.0").RollsBack(ignoringBarriers).
+				History(test.history...)
+			in := given(r).targets(pending("apps")).in()
+			d := promotion.Decide(in)
+			diff(t, "1.3.0", d.Release.Tag)
+			history, err := promotion.Record(in, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var kept []string
+			for _, e := range history {
+				kept = append(kept, e.Version.Tag)
+			}
+			diff(t, test.want, kept)
+		})
 	}
-	diff(t, []string{"1.3.0", "1.1.0"}, kept)
 }
