@@ -362,8 +362,11 @@ func (d *Decision) supersedeBelow(i int) {
 	}
 }
 
+// promote promotes the release. What the promotion before it still waited for no longer
+// matters: a check that is reset before the release is applied would prove it too early.
 func (d *Decision) promote(in Input, release v1alpha1.VersionInfo) {
 	d.Action, d.Release = Promote, release
+	d.Resets, d.Overdue = nil, false
 	if in.Rollout.Current().State().Running() {
 		d.Action = Supersede
 	}

@@ -378,6 +378,12 @@ func TestFixGoesPastAnOverdueRollback(t *testing.T) {
 	diff(t, "1.3.0", d.Release.Tag)
 	diff(t, []string{v1alpha1.UnblockFailedAnnotation}, d.Consumed)
 	diff(t, v1alpha1.PreviousBakeFailedReason, d.Recovery.Reason)
+
+	waiting := given(late().SelectAllChecks().Annotate(v1alpha1.UnblockFailedAnnotation, "true")).targets(applied("apps")).checks(check("db").Healthy())
+	d = promotion.Decide(waiting.in())
+	diff(t, promotion.Supersede, d.Action)
+	diff(t, []int(nil), d.Resets)
+	diff(t, false, d.Overdue)
 }
 
 func TestAfterARollback(t *testing.T) {
