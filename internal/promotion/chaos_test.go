@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -33,9 +31,14 @@ func playChaos(t *testing.T, rng *rand.Rand) {
 			TimeRange: &v1alpha1.TimeRange{Start: fmt.Sprintf("%02d:15", rng.IntN(24)), End: fmt.Sprintf("%02d:40", rng.IntN(24))},
 		})
 	}
-	for range 60 {
+	steps := 60
+	if w.rollout.Spec.RollsBack() {
+		steps = 150
+	}
+	for range steps {
 		w.step(w.anything)
 	}
+	w.comesToRest(rng)
 	w.calmDown()
 	w.runUntil(60, w.bringOutFinal, func() bool {
 		return w.rollout.Pinned() == "" && w.current().Version.Tag == final &&
@@ -64,6 +67,9 @@ func anyRollout(rng *rand.Rand) *fixture.RolloutBuilder {
 	if rng.IntN(4) == 0 {
 		r.ReleaseUpdateInterval(time.Duration(rng.IntN(90)) * time.Minute)
 	}
+	if rng.IntN(3) > 0 {
+		r.SelectAllChecks().RollsBack(anyRollback(rng))
+	}
 	return r
 }
 
@@ -72,6 +78,9 @@ func (w *world) anything() {
 	does := []func(){
 		w.pushAny, w.pushAny, w.pushAgain, w.withdrawAny, w.pinAny, w.unpin, w.unpin, w.turnGate, w.allowAny, w.crashSoon, w.goAway, w.changeByHand, w.loseStatusRarely,
 		w.askAny, w.askAny, w.losePolicy,
+	}
+	if w.rollout.Spec.RollsBack() {
+		does = append(does, w.troubles()...)
 	}
 	if w.rng.IntN(3) == 0 {
 		does[w.rng.IntN(len(does))]()
@@ -87,10 +96,11 @@ func (w *world) pushAny() {
 		return
 	}
 	w.registry = append(w.registry, tag)
+	w.memory.pushes++
 	if w.chance(3) {
 		w.unhealthy[tag] = time.Duration(w.rng.IntN(60)) * time.Minute
 	}
-	w.log("registry", "%s is pushed, bad: %t", tag, w.unhealthy[tag] > 0)
+	w.log("registry", "%s is pushed, bad: %t", tag, w.isBad(tag))
 }
 
 // pushAgain moves a tag to other content.
@@ -100,6 +110,7 @@ func (w *world) pushAgain() {
 		return
 	}
 	w.pushes[tag]++
+	w.memory.pushes++
 	w.log("registry", "%s is pushed again", tag)
 }
 
@@ -128,6 +139,7 @@ func (w *world) pinAny() {
 		tag = known[w.rng.IntN(len(known))].Tag
 	}
 	w.rollout.Spec.WantedVersion = &tag
+	w.manually()
 	w.log("user", "pins %s", tag)
 }
 
@@ -141,14 +153,14 @@ func (w *world) askAny() {
 		{force, tag}, {bypass, tag}, {unblock, "true"}, {retry, ""}, {user, "ann"}, {message, "ann said so"}, {unblock, "yes"},
 	}
 	request := requests[w.rng.IntN(len(requests))]
-	metav1.SetMetaDataAnnotation(&w.rollout.ObjectMeta, request[0], request[1])
-	w.memory.said = w.memory.said || request[0] == user
+	w.annotate(request[0], request[1])
 	w.log("user", "annotates %s=%s", request[0], request[1])
 }
 
 func (w *world) unpin() {
 	if w.rollout.Pinned() != "" {
 		w.rollout.Spec.WantedVersion = nil
+		w.manually()
 		w.log("user", "unpins")
 	}
 }
@@ -211,7 +223,9 @@ func (w *world) loseStatusRarely() {
 // and the history may be lost in a way that only a user can resolve.
 func (w *world) calmDown() {
 	w.gates, w.schedules, w.crashAfter, w.awayUntil, w.policyGoneUntil, w.rng, w.rollout.Annotations = nil, nil, 0, 0, 0, nil, nil
+	w.heal()
 	w.registry = append(w.registry, final)
+	w.memory.pushes++
 	w.log("world", "calms down")
 }
 
@@ -219,6 +233,7 @@ func (w *world) bringOutFinal() {
 	tag := final
 	switch {
 	case w.current().Version.Tag != final:
+		w.manually()
 		w.rollout.Spec.WantedVersion = &tag
 	case w.current().State() == v1alpha1.BakeSucceeded:
 		w.rollout.Spec.WantedVersion = nil

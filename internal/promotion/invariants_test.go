@@ -31,9 +31,10 @@ type memory struct {
 	blind time.Time
 	// tampered is the id of the promotion whose target another user changed.
 	tampered int64
+	setbacks
 }
 
-func newMemory() memory { return memory{failed: map[string]bool{}} }
+func newMemory() memory { return memory{failed: map[string]bool{}, setbacks: newSetbacks()} }
 
 // decide calls the engine, and checks the invariants of every decision.
 func (w *world) decide(in promotion.Input) promotion.Decision {
@@ -51,6 +52,7 @@ func (w *world) decide(in promotion.Input) promotion.Decision {
 	}
 	w.checkVerdicts(in, d)
 	w.checkChoice(in, d)
+	w.checkWakes(in, d)
 	return d
 }
 
@@ -82,7 +84,7 @@ func (w *world) checkVerdicts(in promotion.Input, d promotion.Decision) {
 	if !slices.Equal(candidates, judged) {
 		w.fail("the candidates are %v, the verdicts are about %v", candidates, judged)
 	}
-	chosen := (d.Action == promotion.Promote || d.Action == promotion.Supersede) && d.Reason != v1alpha1.TagMovedReason
+	chosen := d.Back == nil && (d.Action == promotion.Promote || d.Action == promotion.Supersede) && d.Reason != v1alpha1.TagMovedReason
 	if chosen && !d.Manual && len(in.Rollout.Status.History) > 0 && !slices.Equal(eligible, []string{d.Release.Tag}) {
 		w.fail("%s is promoted while %v are eligible", d.Release.Tag, eligible)
 	}
@@ -95,6 +97,9 @@ func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 	if d.Reason == v1alpha1.TagMovedReason {
 		w.checkMoved(in, d)
 		return
+	}
+	if d.Back != nil {
+		return // checkBack
 	}
 	if !d.Action.Promotes() || d.Manual || d.Action == promotion.Adopt {
 		return
@@ -127,14 +132,17 @@ func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 	if newer, ok := w.order.Compare(tag, w.latest.Tag); ok && newer > 0 {
 		w.fail("%s is promoted although the policy now names %s", tag, w.latest.Tag)
 	}
-	if w.memory.failed[tag] && !in.Rollout.UnblocksFailed() {
+	rollsBack := in.Rollout.Spec.RollsBack()
+	if isByItself(in, d) && rollsBack {
+		w.checkNotTriedAgain(in, d)
+	} else if w.memory.failed[tag] && !in.Rollout.UnblocksFailed() && !rollsBack {
 		w.fail("%s is promoted although it failed before", tag)
 	}
 	if newer, ok := w.order.Compare(tag, w.memory.position); ok && newer <= 0 {
 		w.fail("%s is promoted after %s", tag, w.memory.position)
 	}
 	if state := in.Rollout.Current().State(); state == v1alpha1.BakeFailed && !in.Rollout.UnblocksFailed() ||
-		state.Running() && promotion.Protected(&in.Rollout.Spec) {
+		state.Running() && promotion.Protected(&in.Rollout.Spec) && !(in.Rollout.UnblocksFailed() && in.Rollout.Current().IsRollback()) {
 		w.fail("%s is promoted while %s is %s", tag, in.Rollout.Current().Version.Tag, state)
 	}
 }
@@ -205,7 +213,11 @@ func (w *world) checkPosition(in promotion.Input, d promotion.Decision) {
 // checkRecord checks the invariants of the history after every pass.
 func (w *world) checkRecord(in promotion.Input, d promotion.Decision) {
 	w.t.Helper()
+	if d.Back != nil {
+		w.checkBack(in, d)
+	}
 	w.remember(in, d)
+	w.rememberSetbacks(in, d)
 	running := 0
 	for i := range w.rollout.Status.History {
 		if w.rollout.Status.History[i].State().Running() {
@@ -244,7 +256,8 @@ func (w *world) checkOnce(d promotion.Decision) {
 
 // checkFailure checks that no deadline fails a release that is applied and proven
 // healthy, however long the controller was away, and that no deadline fails a release
-// because of checks that nobody has reset.
+// because of checks that nobody has reset. One case is left out: the controller dies
+// between the resets of two checks, and nobody resets the second one before the deadline.
 func (w *world) checkFailure(in promotion.Input) {
 	w.t.Helper()
 	states := map[promotion.ProofState]bool{}
@@ -252,8 +265,8 @@ func (w *world) checkFailure(in promotion.Input) {
 		states[proof.State] = true
 	}
 	wrong := states[promotion.Undecided] || states[promotion.Disproven] ||
-		slices.ContainsFunc(in.Targets.All, func(t promotion.Target) bool { return t.Mismatch })
-	if w.allApplied() && !wrong {
+		slices.ContainsFunc(in.Targets.All, func(t promotion.Target) bool { return t.Mismatch || t.Unhealthy })
+	if w.allApplied() && !wrong && w.memory.deaths == 0 {
 		w.fail("%s failed although it is applied, and no HealthCheck was asked in vain", w.current().Version.Tag)
 	}
 }
@@ -348,7 +361,7 @@ func (w *world) checkSuccess(in promotion.Input) {
 		}
 	}
 	w.checkContent(in)
-	if bake := w.rollout.Spec.BakeTime; bake != nil && w.now.Before(w.current().BakeStartTime.Add(bake.Duration)) {
+	if bake := w.rollout.Spec.BakeTimeOf(w.current()); bake != nil && w.now.Before(w.current().BakeStartTime.Add(bake.Duration)) {
 		w.fail("%s succeeded before its bake was over", tag)
 	}
 }

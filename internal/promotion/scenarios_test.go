@@ -5,7 +5,10 @@ package promotion_test
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -217,6 +220,62 @@ var scenarios = map[string]scenario{
 		ends: "1.3.0 Succeeded, 1.2.0 Failed, 1.1.0 Succeeded, 1.0.0 Succeeded",
 	},
 
+	"a failing release is rolled back and its fix goes out": {
+		rollout: guarded().RollsBack(ignoringBarriers),
+		setUp:   func(w *world) { w.addCheck("smoke") },
+		events: []event{
+			pushed(start, "1.0.0"),
+			pushedBad(once("1.0.0", v1alpha1.BakeSucceeded), "1.1.0"),
+			gateSet(once("1.1.0", v1alpha1.BakeDeploying), "night closes", gate("night").Closed()),
+			pushed(once("1.0.0", v1alpha1.BakeSucceeded), "1.1.1"),
+			gateSet(held("1.1.1", v1alpha1.SomeGatesBlockingReason), "the night is over", gate("night")),
+		},
+		ends: "1.1.1 Succeeded, 1.0.0 Succeeded, 1.1.0 Failed, 1.0.0 Succeeded",
+	},
+
+	"a rollback waits for its delay and a retry stops it": {
+		rollout: guarded().RollsBack(ignoringBarriers, delayed(12*time.Minute)),
+		setUp:   func(w *world) { w.addCheck("smoke") },
+		events: []event{
+			pushed(start, "1.0.0"),
+			pushedBad(once("1.0.0", v1alpha1.BakeSucceeded), "1.1.0"),
+			asked(once("1.1.0", v1alpha1.BakeFailed), v1alpha1.RetryAnnotation, "perhaps it was the network"),
+			asked(retriedAndFailed, v1alpha1.RetryAnnotation, "the database is up again"),
+			{start, "user", "repairs the database", func(w *world) { w.heal() }},
+			pushedBad(once("1.1.0", v1alpha1.BakeSucceeded), "1.2.0"),
+		},
+		ends: "1.1.0 Succeeded, 1.2.0 Failed, 1.1.0 Succeeded, 1.0.0 Succeeded",
+	},
+
+	"three failures in a row wait for a person": {
+		rollout: guarded().HistoryLimit(1).RollsBack(ignoringBarriers, bakingFor(10*time.Minute)),
+		setUp:   func(w *world) { w.addCheck("smoke") },
+		events: []event{
+			pushed(start, "1.0.0"),
+			pushedBad(once("1.0.0", v1alpha1.BakeSucceeded), "1.1.0"),
+			pushedBad(wentBackFrom("1.1.0"), "1.2.0"),
+			pushedBad(wentBackFrom("1.2.0"), "1.3.0"),
+			pushed(wentBackFrom("1.3.0"), "1.4.0"),
+			asked(held("1.4.0", v1alpha1.RollbackLimitReason), v1alpha1.UnblockFailedAnnotation, "true"),
+		},
+		ends: "1.4.0 Succeeded, 1.0.0 Succeeded, 1.3.0 Failed, 1.2.0 Failed, 1.1.0 Failed",
+	},
+
+	"a rollback that does not help is overdue and says so": {
+		rollout: guarded().RollsBack(ignoringBarriers, func(r *v1alpha1.RolloutRollback) {
+			r.OverdueAfter = &metav1.Duration{Duration: 20 * time.Minute}
+		}),
+		setUp: func(w *world) { w.addCheck("smoke") },
+		events: []event{
+			pushed(start, "1.0.0"),
+			pushed(once("1.0.0", v1alpha1.BakeSucceeded), "1.1.0"),
+			{once("1.1.0", v1alpha1.BakeInProgress), "fate", "fills the disk of the database", func(w *world) { w.sick = true }},
+			pushed(isOverdue, "1.2.0"),
+			{knows("1.2.0"), "user", "empties the disk", func(w *world) { w.sick = false }},
+		},
+		ends: "1.2.0 Succeeded, 1.0.0 Succeeded, 1.1.0 Failed, 1.0.0 Succeeded",
+	},
+
 	"a lost history is adopted": {
 		rollout: guarded(),
 		setUp:   func(w *world) { w.addCheck("smoke") },
@@ -258,12 +317,38 @@ func held(tag, reason string) func(*world) bool {
 // retried reports whether the current release was retried.
 func retried(w *world) bool { return w.current().LastRetryTimestamp != nil }
 
+// retriedAndFailed reports whether the current release has failed again.
+func retriedAndFailed(w *world) bool { return retried(w) && w.current().State() == v1alpha1.BakeFailed }
+
+// wentBackFrom returns a function that reports whether a rollback from the release has
+// succeeded.
+func wentBackFrom(tag string) func(*world) bool {
+	return func(w *world) bool {
+		back := w.current().Rollback
+		return back != nil && back.From == tag && w.current().State() == v1alpha1.BakeSucceeded
+	}
+}
+
+// isOverdue reports whether the current promotion is a rollback that is overdue.
+func isOverdue(w *world) bool {
+	return promotion.Decide(w.gather()).Rollback.Reason == v1alpha1.RollbackOverdueReason
+}
+
+func delayed(d time.Duration) settings {
+	return func(r *v1alpha1.RolloutRollback) { r.Delay = &metav1.Duration{Duration: d} }
+}
+
+func bakingFor(d time.Duration) settings {
+	return func(r *v1alpha1.RolloutRollback) { r.BakeTime = &metav1.Duration{Duration: d} }
+}
+
 // loseStatus forgets everything that only the status contained. Ids are not given twice
 // as long as a target shows that there was a history.
 func (w *world) loseStatus() {
 	w.rollout.Status = v1alpha1.RolloutStatus{}
 	lastID := w.memory.lastID
 	w.memory = newMemory()
+	w.memory.pushes, w.memory.manual = len(w.registry), 1
 	w.memory.said = true // it is no longer known which promotion the name was given for
 	for _, object := range w.targets {
 		if object.written {

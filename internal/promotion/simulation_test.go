@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -177,29 +175,39 @@ func once(tag string, state v1alpha1.BakeStatus) func(*world) bool {
 }
 
 func pushed(when func(*world) bool, tag string) event {
-	return event{when, "registry", tag + " is pushed", func(w *world) { w.registry = append(w.registry, tag) }}
+	return event{when, "registry", tag + " is pushed", func(w *world) { w.push(tag) }}
 }
 
 func pushedBad(when func(*world) bool, tag string) event {
 	return event{when, "registry", tag + " is pushed, and nobody knows yet that it is broken", func(w *world) {
-		w.registry = append(w.registry, tag)
+		w.push(tag)
 		w.unhealthy[tag] = 0
 	}}
 }
 
+func (w *world) push(tag string) {
+	w.registry = append(w.registry, tag)
+	w.memory.pushes++
+}
+
 func pinned(when func(*world) bool, tag string) event {
-	return event{when, "user", "sets spec.wantedVersion to " + tag, func(w *world) { w.rollout.Spec.WantedVersion = &tag }}
+	return event{when, "user", "sets spec.wantedVersion to " + tag, func(w *world) {
+		w.rollout.Spec.WantedVersion = &tag
+		w.manually()
+	}}
 }
 
 func asked(when func(*world) bool, key, value string) event {
 	return event{when, "user", "annotates " + key + "=" + value, func(w *world) {
-		metav1.SetMetaDataAnnotation(&w.rollout.ObjectMeta, key, value)
-		w.memory.said = w.memory.said || key == user
+		w.annotate(key, value)
 	}}
 }
 
 func unpinned(when func(*world) bool) event {
-	return event{when, "user", "removes spec.wantedVersion", func(w *world) { w.rollout.Spec.WantedVersion = nil }}
+	return event{when, "user", "removes spec.wantedVersion", func(w *world) {
+		w.rollout.Spec.WantedVersion = nil
+		w.manually()
+	}}
 }
 
 func gateSet(when func(*world) bool, what string, gates ...*fixture.GateBuilder) event {

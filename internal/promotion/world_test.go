@@ -46,7 +46,11 @@ type world struct {
 	reflection string
 	// unhealthy is, for each bad release, how long after it was applied it becomes unhealthy.
 	unhealthy map[string]time.Duration
-	gates     []v1alpha1.RolloutGate
+	// stuck are the releases whose objects do not become healthy, as Flux reports. sick is
+	// true while every release is unhealthy.
+	stuck map[string]bool
+	sick  bool
+	gates []v1alpha1.RolloutGate
 	// schedules that select the Rollout, by name.
 	schedules map[string]*schedule.Schedule
 	targets   []*fluxObject
@@ -109,6 +113,7 @@ func newWorld(t *testing.T, rollout *fixture.RolloutBuilder, rng *rand.Rand) *wo
 		rollout:   rollout.Obj(),
 		order:     order(anySemver),
 		unhealthy: map[string]time.Duration{},
+		stuck:     map[string]bool{},
 		pushes:    map[string]int{},
 		answers:   map[question]promotion.Metadata{},
 		targets:   []*fluxObject{{name: "apps"}},
@@ -196,6 +201,7 @@ func (w *world) flux() {
 	for _, object := range w.targets {
 		switch content := w.content(object.carries); {
 		case object.applied == object.carries && (object.image == "" || object.pulled == content || w.chance(2)):
+		case w.stuck[object.carries]:
 		case object.delay > 0:
 			object.delay--
 		default:
@@ -242,6 +248,9 @@ func (w *world) evaluateOne(by *writer) {
 // isUnhealthy reports whether the running release has become unhealthy.
 func (w *world) isUnhealthy() bool {
 	app := w.targets[0]
+	if w.sick {
+		return true
+	}
 	after, bad := w.unhealthy[app.applied]
 	return bad && !w.now.Before(app.appliedAt.Add(after))
 }
@@ -323,7 +332,10 @@ func (w *world) gather() promotion.Input {
 	for _, object := range w.targets {
 		seen := pending(object.name)
 		seen.Unset = len(w.rollout.Status.History) == 0 && object.carries == ""
-		if object.carries == version && object.applied == version {
+		switch {
+		case object.carries == version && w.stuck[version]:
+			seen.State, seen.Message, seen.Unhealthy = v1alpha1.TargetFailed, "health check failed", true
+		case object.carries == version && object.applied == version:
 			seen = applied(object.name)
 			seen.Image, seen.Digest = object.image, object.pulled
 		}
@@ -578,6 +590,9 @@ func (w *world) logDecision(d promotion.Decision) {
 			holds = append(holds, "held, "+hold.Reason+": "+hold.Message)
 		}
 		w.logOnce("hold "+verdict.Release.Tag, verdict.Release.Tag, strings.Join(holds, "; "))
+	}
+	if back := d.Rollback; back.Reason != "" {
+		w.logOnce("rollback", "rollback", back.Reason+": "+back.Message)
 	}
 	for _, note := range d.Notes {
 		w.log("note", "%s: %s", note.Reason, note.Message)
