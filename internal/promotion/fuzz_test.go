@@ -3,6 +3,7 @@
 package promotion_test
 
 import (
+	"math"
 	"reflect"
 	"slices"
 	"testing"
@@ -141,6 +142,10 @@ func checkFuzzed(t *testing.T, in promotion.Input, d promotion.Decision, history
 	if current != nil && current.Version.Tag == d.Release.Tag {
 		t.Errorf("%s is promoted again", d.Release.Tag)
 	}
+	if d.Back != nil {
+		checkFuzzedRollback(t, in, d, history)
+		return
+	}
 	if verdict := verdictOn(d); !d.Manual && verdict != nil && verdict.HeldByGates() && current != nil {
 		t.Errorf("%s is promoted although it is held: %v", d.Release.Tag, verdict.Holds)
 	}
@@ -155,6 +160,26 @@ func checkFuzzed(t *testing.T, in promotion.Input, d promotion.Decision, history
 	promoted.Rollout.Status.History, promoted.Rollout.Status.AvailableReleases = history, d.Ledger
 	if again := promotion.Decide(promoted); again.Action.Promotes() && again.Release.Tag == d.Release.Tag {
 		t.Errorf("%s would be promoted twice in a row", d.Release.Tag)
+	}
+}
+
+// checkFuzzedRollback checks a decision to go back: the newest entry has failed and is no
+// rollback, and the release has succeeded. Then the Rollout does not go back once more.
+func checkFuzzedRollback(t *testing.T, in promotion.Input, d promotion.Decision, history []v1alpha1.DeploymentHistoryEntry) {
+	t.Helper()
+	current := in.Rollout.Current()
+	if current.State() != v1alpha1.BakeFailed || current.IsRollback() || d.Recovery == nil || !history[0].IsRollback() {
+		t.Errorf("%s, which is %s, is answered by %+v", current.Version.Tag, current.State(), history[0])
+	}
+	if !slices.ContainsFunc(in.Rollout.Status.History, func(e v1alpha1.DeploymentHistoryEntry) bool {
+		return e.Version.Tag == d.Release.Tag && e.State() == v1alpha1.BakeSucceeded
+	}) {
+		t.Errorf("%s has not succeeded here", d.Release.Tag)
+	}
+	in.Rollout = in.Rollout.DeepCopy()
+	in.Rollout.Status.History, in.Rollout.Status.AvailableReleases = history, d.Ledger
+	if again := promotion.Decide(in); again.Back != nil || again.Action == promotion.FailBake {
+		t.Errorf("after the rollback it would %s %s", again.Action, again.Release.Tag)
 	}
 }
 
@@ -243,6 +268,9 @@ func (d *dice) rollout() *fixture.RolloutBuilder {
 			set()
 		}
 	}
+	if d.yes() {
+		r.RollsBack(d.rollback)
+	}
 	var known []v1alpha1.VersionInfo
 	for range d.roll(6) {
 		next := release(d.tag())
@@ -272,7 +300,56 @@ func (d *dice) entry() *fixture.EntryBuilder {
 	if d.yes() {
 		e.WithoutID()
 	}
+	if d.yes() {
+		e.Due(d.cause(), d.anyMoment())
+	}
+	if d.roll(4) == 3 {
+		e.Back(d.tag(), d.id(), d.id())
+	}
 	return e
+}
+
+// rollback sets spec.rollback to values that the API server may not accept today.
+func (d *dice) rollback(r *v1alpha1.RolloutRollback) {
+	duration := func() *metav1.Duration {
+		return &metav1.Duration{Duration: time.Duration(d.roll(6)-1) * 15 * time.Minute}
+	}
+	for _, set := range []func(){
+		func() { r.Delay = duration() },
+		func() { r.BakeTime = duration() },
+		func() { r.OverdueAfter = duration() },
+		func() { r.MaxConsecutive = to(int32(d.roll(4))) },
+		func() { r.Causes = []v1alpha1.FailureCause{d.cause(), d.cause()} },
+		func() { r.NotBelow = d.tag() },
+		func() {
+			r.Mode = []v1alpha1.RollbackMode{v1alpha1.RollbackAutomatic, v1alpha1.RollbackNever, "Sometimes"}[d.roll(3)]
+		},
+		func() {
+			r.Schedules = []v1alpha1.RollbackSchedules{v1alpha1.RollbackSchedulesObey, "Sometimes"}[d.roll(2)]
+		},
+		func() { r.Barriers = v1alpha1.RollbackBarriersIgnore },
+	} {
+		if d.yes() {
+			set()
+		}
+	}
+}
+
+func (d *dice) cause() v1alpha1.FailureCause {
+	return []v1alpha1.FailureCause{
+		"", v1alpha1.CauseHealthCheckFailed, v1alpha1.CauseTargetUnhealthy, v1alpha1.CauseDeployTimeout, "DigestMismatch",
+	}[d.roll(5)]
+}
+
+func (d *dice) id() int64 { return []int64{0, 1, -1, math.MaxInt64, math.MinInt64}[d.roll(5)] }
+
+// anyMoment is near, or as far away as the wire format allows.
+func (d *dice) anyMoment() time.Time {
+	far := []time.Time{{}, time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)}
+	if at := d.roll(8); at < len(far) {
+		return far[at]
+	}
+	return d.moment()
 }
 
 func (d *dice) gates(s *situation) {
