@@ -67,6 +67,12 @@ func setAside(history []v1alpha1.DeploymentHistoryEntry, retained []bool) ([]boo
 func shortEntry(e v1alpha1.DeploymentHistoryEntry) v1alpha1.DeploymentHistoryEntry {
 	e.FailedHealthChecks = nil
 	e.Message, e.BakeStatusMessage = shortText(e.Message), shortText(e.BakeStatusMessage)
+	e.Cause = v1alpha1.FailureCause(truncate.Text(string(e.Cause), longestOfOld))
+	if e.Rollback != nil {
+		short := *e.Rollback
+		short.From = truncate.Text(short.From, longestOfOld)
+		e.Rollback = &short
+	}
 	if e.TriggeredBy != nil {
 		e.TriggeredBy = &v1alpha1.TriggeredBy{Kind: e.TriggeredBy.Kind, Name: truncate.Text(e.TriggeredBy.Name, longestOfOld)}
 	}
@@ -92,23 +98,16 @@ func sizeOfHistory(history []v1alpha1.DeploymentHistoryEntry) int {
 // sizeOfEntry returns the size of an entry as if all fixed fields were set. If the
 // metadata of its image is not known yet, it counts with its usual size.
 func sizeOfEntry(e v1alpha1.DeploymentHistoryEntry) int {
-	const frame = len(`{"id":9223372036854775807,"version":{},"timestamp":"2026-01-01T00:00:00Z","message":"",` +
+	const frame = len(`{"id":-9223372036854775808,"version":{},"timestamp":"2026-01-01T00:00:00Z","message":"",` +
 		`"triggeredBy":{"kind":"System","name":""},"bakeStatus":"InProgress","bakeStatusMessage":"",` +
 		`"bakeStartTime":"2026-01-01T00:00:00Z","bakeEndTime":"2026-01-01T00:00:00Z",` +
 		`"failedHealthChecks":[],"lastRetryTimestamp":"2026-01-01T00:00:00Z","retryStartTime":"2026-01-01T00:00:00Z"},`)
-	const ofFailure = len(`"cause":"HealthCheckFailed","rollbackDue":"2026-01-01T00:00:00Z",`)
-	const ofRollback = len(`"rollback":{"from":"","fromID":9223372036854775807,"toID":9223372036854775807},`)
 	r := ranked{VersionInfo: e.Version}
 	size := frame + r.tagSize() + r.metadataSize()
 	if !hasMetadata(e.Version) {
 		size += usualMetadata
 	}
-	if e.Cause != "" {
-		size += ofFailure
-	}
-	if e.Rollback != nil {
-		size += ofRollback + len(e.Rollback.From)
-	}
+	size += sizeOfFailure(e)
 	for _, text := range []*string{e.Message, e.BakeStatusMessage} {
 		if text != nil {
 			size += truncate.Size(*text)
@@ -119,6 +118,18 @@ func sizeOfEntry(e v1alpha1.DeploymentHistoryEntry) int {
 	}
 	for i := range e.FailedHealthChecks {
 		size += sizeOfFailed(e.FailedHealthChecks[i])
+	}
+	return size
+}
+
+// sizeOfFailure returns the size of the fields that only failures and rollbacks have.
+func sizeOfFailure(e v1alpha1.DeploymentHistoryEntry) int {
+	size := 0
+	if e.Cause != "" || e.RollbackDue != nil {
+		size += len(`"cause":"","rollbackDue":"2026-01-01T00:00:00Z",`) + truncate.Size(string(e.Cause))
+	}
+	if e.Rollback != nil {
+		size += len(`"rollback":{"from":"","fromID":-9223372036854775808,"toID":-9223372036854775808},`) + truncate.Size(e.Rollback.From)
 	}
 	return size
 }
