@@ -67,7 +67,7 @@ func anyRollout(rng *rand.Rand) *fixture.RolloutBuilder {
 	if rng.IntN(4) == 0 {
 		r.ReleaseUpdateInterval(time.Duration(rng.IntN(90)) * time.Minute)
 	}
-	if rng.IntN(3) > 0 {
+	if rng.IntN(2) == 0 {
 		r.SelectAllChecks().RollsBack(anyRollback(rng))
 	}
 	return r

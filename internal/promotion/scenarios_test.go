@@ -262,7 +262,7 @@ var scenarios = map[string]scenario{
 	},
 
 	"a rollback that does not help is overdue and says so": {
-		rollout: guarded().RollsBack(ignoringBarriers, func(r *v1alpha1.RolloutRollback) {
+		rollout: guarded().BakeTime(2*time.Hour).RollsBack(ignoringBarriers, bakingFor(30*time.Minute), func(r *v1alpha1.RolloutRollback) {
 			r.OverdueAfter = &metav1.Duration{Duration: 20 * time.Minute}
 		}),
 		setUp: func(w *world) { w.addCheck("smoke") },

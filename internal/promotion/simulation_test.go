@@ -28,7 +28,7 @@ var (
 // more.
 const (
 	freshSeedsOfAScenario = 12
-	freshSeedsOfChaos     = 100
+	freshSeedsOfChaos     = 80
 )
 
 // The real engine runs while mutators play everyone else. Every scenario runs in fixed
