@@ -76,7 +76,7 @@ func (w *world) checkBack(in promotion.Input, d promotion.Decision) {
 		w.fail("a rollback answers %s, which is %s", from.Version.Tag, from.State())
 	case w.memory.answered[failureOf(from)]:
 		w.fail("the failure of %s is answered twice", from.Version.Tag)
-	case from.RollbackDue == nil || w.now.Before(from.RollbackDue.Time):
+	case from.RollbackDue == nil || w.now.Before(from.RollbackDue.Time) && !from.RollbackDue.Equal(from.BakeEndTime): // both are rounded up
 		w.fail("%s is rolled back before its time: %v", from.Version.Tag, from.RollbackDue)
 	case d.Back.FromID != *from.ID || d.Back.From != from.Version.Tag:
 		w.fail("the rollback is said to answer %+v instead of #%d", d.Back, *from.ID)
