@@ -24,6 +24,8 @@ type setbacks struct {
 	failures map[int64]v1alpha1.VersionInfo
 	// succeeded releases.
 	succeeded []v1alpha1.VersionInfo
+	// rollbacks by the id of their entry, whatever the entry still says.
+	rollbacks map[int64]bool
 	// answered failures, each by a rollback.
 	answered map[failure]bool
 	// inARow counts the automatic promotions that have failed since one succeeded, or since
@@ -47,7 +49,7 @@ func failureOf(entry *v1alpha1.DeploymentHistoryEntry) failure {
 }
 
 func newSetbacks() setbacks {
-	return setbacks{failures: map[int64]v1alpha1.VersionInfo{}, answered: map[failure]bool{}}
+	return setbacks{failures: map[int64]v1alpha1.VersionInfo{}, rollbacks: map[int64]bool{}, answered: map[failure]bool{}}
 }
 
 // unlike reports whether two releases are known to have different content.
@@ -72,7 +74,7 @@ func (w *world) checkBack(in promotion.Input, d promotion.Decision) {
 	w.t.Helper()
 	from, spec := in.Rollout.Current(), in.Rollout.Spec.Rollback
 	switch {
-	case from.State() != v1alpha1.BakeFailed || from.IsRollback():
+	case from.State() != v1alpha1.BakeFailed || w.memory.rollbacks[*from.ID]:
 		w.fail("a rollback answers %s, which is %s", from.Version.Tag, from.State())
 	case w.memory.answered[failureOf(from)]:
 		w.fail("the failure of %s is answered twice", from.Version.Tag)
@@ -135,7 +137,11 @@ func (w *world) rememberSetbacks(in promotion.Input, d promotion.Decision) {
 	}
 	for i := range w.rollout.Status.History {
 		entry := &w.rollout.Status.History[i]
-		if entry.IsRollback() && entry.State() == v1alpha1.BakeFailed {
+		// The message shows it, even if an old client has erased the field.
+		if entry.IsRollback() != w.memory.rollbacks[*entry.ID] && d.Back == nil {
+			w.fail("#%d is taken for a rollback: %t", *entry.ID, entry.IsRollback())
+		}
+		if w.memory.rollbacks[*entry.ID] && entry.State() == v1alpha1.BakeFailed {
 			w.fail("the rollback to %s has failed", entry.Version.Tag)
 		}
 		if _, ok := w.memory.failures[*entry.ID]; ok {
@@ -172,6 +178,7 @@ func (w *world) rememberPromotion(in promotion.Input, d promotion.Decision) {
 		w.memory.inARow = 0
 	}
 	w.memory.counts = !helped && d.Back == nil
+	w.memory.rollbacks[*entry.ID] = d.Back != nil
 }
 
 func (w *world) rememberOutcome(done promotion.Action) {
@@ -190,7 +197,7 @@ func (w *world) rememberOutcome(done promotion.Action) {
 	case promotion.FinishBake:
 		w.memory.succeeded = append(w.memory.succeeded, entry.Version)
 		w.forgetFailuresOf(entry.Version.Tag)
-		if !entry.IsRollback() {
+		if !w.memory.rollbacks[*entry.ID] {
 			w.memory.inARow = 0
 		}
 	case promotion.Nothing, promotion.Wait, promotion.StartBake, promotion.Promote, promotion.Supersede, promotion.Adopt:
