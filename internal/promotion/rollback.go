@@ -296,7 +296,8 @@ func (d *Decision) missing(in Input) string {
 }
 
 // overdueSince returns when a running rollback is overdue; zero if it never is. The bake
-// time comes on top once it runs.
+// time comes on top once it runs. A bake that begins late ends late, and nothing is wrong
+// before that.
 func overdueSince(in Input) time.Time {
 	current, spec := in.Rollout.Current(), &in.Rollout.Spec
 	if !spec.RollsBack() || !current.IsRollback() || !current.State().Running() {
@@ -304,6 +305,9 @@ func overdueSince(in Input) time.Time {
 	}
 	due := current.Timestamp.Add(spec.RollbackOverdueAfter())
 	if bake := spec.BakeTimeOf(current); bake != nil && current.State() == v1alpha1.BakeInProgress {
+		if started := current.BakeStartTime; started != nil && started.After(due) {
+			due = started.Time
+		}
 		due = due.Add(bake.Duration)
 	}
 	return due

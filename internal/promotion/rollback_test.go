@@ -364,6 +364,10 @@ func TestBakeOfARollback(t *testing.T) {
 		targets(applied("apps")).resetChecks(check("db").Unhealthy())
 	diff(t, v1alpha1.AutomaticRollbackReason, promotion.Decide(unhealthy.at(eleven.Add(20*time.Minute)).in()).Rollback.Reason)
 	diff(t, v1alpha1.RollbackOverdueReason, promotion.Decide(unhealthy.at(eleven.Add(20*time.Minute+instant)).in()).Rollback.Reason)
+
+	late := given(recoversBy(entry("1.1.0").Baking(noon), bakes(5*time.Minute)).SelectAllChecks()).targets(applied("apps"))
+	diff(t, v1alpha1.AutomaticRollbackReason, promotion.Decide(late.at(noon.Add(4*time.Minute)).in()).Rollback.Reason)
+	diff(t, promotion.FinishBake, promotion.Decide(late.at(noon.Add(5*time.Minute)).in()).Action)
 }
 
 func TestFixGoesPastAnOverdueRollback(t *testing.T) {
