@@ -326,7 +326,7 @@ func notFailedBefore(in Input, release v1alpha1.VersionInfo) *Hold {
 // promotion and releases may be skipped, there is nothing to wait for.
 func noBakeRunning(in Input, _ v1alpha1.VersionInfo) *Hold {
 	current := in.Rollout.Current()
-	skippable := !Protected(&in.Rollout.Spec) && in.Rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext
+	skippable := !Protected(&in.Rollout.Spec) && !current.IsRollback() && in.Rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext
 	if !current.State().Running() || skippable || in.Rollout.UnblocksFailed() && isOverdue(in) {
 		return nil
 	}

@@ -376,6 +376,9 @@ func TestFixGoesPastAnOverdueRollback(t *testing.T) {
 	}
 	diff(t, []string{v1alpha1.BakeRunningReason}, reasons(promotion.Decide(given(late()).targets(pending("apps")).in()))["1.3.0"])
 
+	unprotected := recoversBy(entry("1.1.0").Deploying()).Ledger("1.1.0", "1.2.0", "1.3.0")
+	diff(t, []string{v1alpha1.BakeRunningReason}, reasons(promotion.Decide(given(unprotected).targets(pending("apps")).in()))["1.3.0"])
+
 	in := given(late().Annotate(v1alpha1.UnblockFailedAnnotation, "true")).targets(pending("apps")).in()
 	d := promotion.Decide(in)
 	diff(t, promotion.Supersede, d.Action)
