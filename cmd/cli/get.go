@@ -228,12 +228,20 @@ func (g *getting) row(r *v1alpha1.Rollout) []string {
 
 // stateOf returns the state of an entry, and of a bake how much of it is over.
 func stateOf(r *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry, now time.Time) string {
-	state := entry.State()
-	if state != v1alpha1.BakeInProgress || entry.BakeStartTime == nil || r.Spec.BakeTime == nil || r.Spec.BakeTime.Duration <= 0 {
-		return string(state)
+	share, baking := baked(r, entry, now)
+	if !baking {
+		return string(entry.State())
 	}
-	share := 100 * float64(now.Sub(entry.BakeStartTime.Time)) / float64(r.Spec.BakeTime.Duration)
-	return fmt.Sprintf("Baking %.0f%%", min(max(share, 0), 100))
+	return fmt.Sprintf("Baking %.0f%%", 100*share)
+}
+
+// baked returns how much of a bake is over, from 0 to 1, and whether one runs.
+func baked(r *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry, now time.Time) (float64, bool) {
+	bake := r.Spec.BakeTimeOf(entry)
+	if entry.State() != v1alpha1.BakeInProgress || entry.BakeStartTime == nil || bake == nil || bake.Duration <= 0 {
+		return 0, false
+	}
+	return min(max(float64(now.Sub(entry.BakeStartTime.Time))/float64(bake.Duration), 0), 1), true
 }
 
 func byWhom(entry *v1alpha1.DeploymentHistoryEntry) string {

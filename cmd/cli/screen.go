@@ -202,11 +202,10 @@ func barWidth(columns int) int {
 
 // bar returns how much of a bake is over; empty if none runs.
 func bar(r *v1alpha1.Rollout, now time.Time, style show.Style) string {
-	current := r.Current()
-	if current == nil || !strings.HasPrefix(stateOf(r, current, now), "Baking") {
+	share, baking := baked(r, r.Current(), now)
+	if !baking {
 		return ""
 	}
-	share := min(max(float64(now.Sub(current.BakeStartTime.Time))/float64(r.Spec.BakeTime.Duration), 0), 1)
 	full, empty := "█", "░"
 	if !style.Unicode {
 		full, empty = "#", "-"

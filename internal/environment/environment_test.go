@@ -5,6 +5,7 @@ package environment_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -129,6 +130,15 @@ func TestHistoryAsARecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { diff(t, test.want, said(environment.Read(test.view))) })
 	}
+}
+
+func TestRollbackHasABakeTimeOfItsOwn(t *testing.T) {
+	v := view(entry("1.0.0").Baking(noon).Back("1.1.0", 2, 1), entry("1.1.0").Failed().BakeEnd(eleven), baked("1.0.0"))
+	v.Rollout.Spec.BakeTime = &metav1.Duration{Duration: time.Hour}
+	v.Rollout.Spec.Rollback = &v1alpha1.RolloutRollback{BakeTime: &metav1.Duration{Duration: 5 * time.Minute}}
+	releases := environment.Read(v)
+	current := slices.IndexFunc(releases, func(r environmentsv1.Release) bool { return r.Current })
+	diff(t, &metav1.Time{Time: noon.Add(5 * time.Minute)}, releases[current].Until)
 }
 
 // watched is an environment whose record is kept, as its controller does.

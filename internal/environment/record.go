@@ -33,7 +33,7 @@ func judged(v View, measure func(r, was *environmentsv1.Release, entry *v1alpha1
 		if i+1 < len(history) && entry.State() != v1alpha1.BakeCancelled {
 			rec.withdraw(&entry, &history[i+1])
 		}
-		r := rec.promoted(&entry, v.Rollout.Spec.BakeTime)
+		r := rec.promoted(&entry, v.Rollout.Spec.BakeTimeOf(&entry))
 		if r == nil {
 			continue
 		}
