@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -88,10 +89,12 @@ func FluxPulls(tag string) bool { return tag != pinned }
 
 // Report returns what the writer of the HealthCheck reports of the release in a target;
 // empty if it reports nothing now. It reports an error only after the reset is complete:
-// in between, the error may also count against the next promotion.
+// in between, the error may also count against the next promotion. It reports Healthy only
+// after the status of the Rollout shows that the error was reset. Otherwise one write would
+// do for both, and not all runs would make the same writes.
 func Report(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck, tag string) v1alpha1.HealthStatus {
 	switch {
-	case check.Status.Status != v1alpha1.HealthStatusPending:
+	case check.Status.Status != v1alpha1.HealthStatusPending || tag != unhealthy && isBlocked(rollout):
 		return ""
 	case tag != unhealthy:
 		return v1alpha1.HealthStatusHealthy
@@ -99,6 +102,10 @@ func Report(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck, tag string) 
 		return v1alpha1.HealthStatusUnhealthy
 	}
 	return ""
+}
+
+func isBlocked(rollout *v1alpha1.Rollout) bool {
+	return apimeta.IsStatusConditionTrue(rollout.Status.Conditions, v1alpha1.DeploymentBlockedCondition)
 }
 
 func wasReset(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) bool {
