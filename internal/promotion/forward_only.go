@@ -157,11 +157,13 @@ const askedWithin = time.Minute
 // nothingForwardOnly checks that the rollback crosses no release that cannot be left
 // again. While that is not known, it does not happen.
 func nothingForwardOnly(a attempt) *Hold {
-	switch b := barrierBetween(a.Input, a.ledger, a.to.Version.Tag, a.failed.Version.Tag); {
+	switch {
 	case !respectsMarks(&a.Rollout.Spec):
 		return nil
 	case a.MetadataOff:
 		return noMarks()
+	}
+	switch b := barrierBetween(a.Input, a.ledger, a.to.Version.Tag, a.failed.Version.Tag); {
 	case len(b.forwardOnly) > 0:
 		return &Hold{
 			Reason: v1alpha1.RollbackBarrierReason,

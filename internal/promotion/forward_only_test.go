@@ -303,7 +303,7 @@ func TestForwardOnlyMarkIsStoredWhileItMatters(t *testing.T) {
 	}{
 		"as true":                         {&v1alpha1.RolloutRollback{}, v1alpha1.VersionInfo{Tag: "1.0.0"}, read("1.0.0", "1.0.0", true), marked("1.0.0", true)},
 		"as false":                        {&v1alpha1.RolloutRollback{}, v1alpha1.VersionInfo{Tag: "1.0.0"}, read("1.0.0", "1.0.0", false), marked("1.0.0", false)},
-		"beside what is known":            {&v1alpha1.RolloutRollback{}, unmarked("1.0.0"), read("1.0.0", "1.0.0", true), marked("1.0.0", true)},
+		"together with what is known":     {&v1alpha1.RolloutRollback{}, unmarked("1.0.0"), read("1.0.0", "1.0.0", true), marked("1.0.0", true)},
 		"not over what is known":          {&v1alpha1.RolloutRollback{}, marked("1.0.0", false), read("1.0.0", "1.0.0", true), marked("1.0.0", false)},
 		"not if it is of other content":   {&v1alpha1.RolloutRollback{}, unmarked("1.0.0"), read("1.0.0", "other", true), unmarked("1.0.0")},
 		"not without spec.rollback":       {nil, v1alpha1.VersionInfo{Tag: "1.0.0"}, read("1.0.0", "1.0.0", true), unmarked("1.0.0")},
