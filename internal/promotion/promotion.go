@@ -54,6 +54,8 @@
 //
 //	history.go        the only code that changes the state of a history entry
 //	limit_history.go  how much of the history fits into the status
+//	rollback_history.go
+//	                  which entries of it rollbacks need
 //	values.go         a Decision as keys and values for the log
 package promotion
 

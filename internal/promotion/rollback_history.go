@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import "github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+
+// retainForRollback adds the entries that must not be cut if the Rollout goes back by
+// itself: what it goes back to, and everything that withinRollbackLimit counts. The entry
+// that ends the count is needed only while an older failure stays.
+func retainForRollback(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo, retained []bool) {
+	if i := provenIn(history, ledger, in.Policy); i >= 0 {
+		retained[i] = true
+	}
+	failures, end := failuresInARow(history)
+	for _, i := range failures {
+		retained[i] = true
+	}
+	for i := end + 1; i < len(history); i++ {
+		if retained[i] && history[i].State() == v1alpha1.BakeFailed {
+			retained[end] = true
+		}
+	}
+}
+
+// candidatesAfterRollback returns the tags that rollbacks can make candidates: everything
+// newer than the oldest release, in the policy's order, that the history can go back to.
+func candidatesAfterRollback(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHistoryEntry, order Order) map[string]bool {
+	oldest := -1
+	for i := range history {
+		if history[i].State() != v1alpha1.BakeSucceeded || positionOf(ledger, history[i:i+1], order) == "" {
+			continue
+		}
+		if oldest < 0 || isOlder(ledger, history[i].Version.Tag, history[oldest].Version.Tag, order) {
+			oldest = i
+		}
+	}
+	if oldest < 0 {
+		return nil
+	}
+	return TagsOf(Candidates(ledger, history[oldest:oldest+1], order))
+}
+
+// isOlder reports whether tag a is older than tag b, in the policy's order or else in the
+// order in which they appeared.
+func isOlder(ledger []v1alpha1.VersionInfo, a, b string, order Order) bool {
+	return order.place(b).isNewer(order.place(a), lastIndex(ledger, a) < lastIndex(ledger, b))
+}
