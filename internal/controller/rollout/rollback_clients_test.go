@@ -133,7 +133,7 @@ func (s returning) outlives() (all []any) {
 }
 
 // TestFailureThatOlderTypesWroteIsNotAnswered writes the status between the failure and
-// the rollback. Whoever did so may have decided otherwise.
+// the rollback. The client that did so may have decided otherwise.
 func TestFailureThatOlderTypesWroteIsNotAnswered(t *testing.T) {
 	for name, changes := range map[string][]func(*v1alpha1.RolloutRollback){
 		"at once":          nil,
