@@ -253,6 +253,11 @@ const (
 	// RollbackLimitReason: as many promotions as spec.rollback.maxConsecutive have failed
 	// one after another.
 	RollbackLimitReason = "RollbackLimit"
+	// QuarantinedReason: the release is in quarantine. It is also a reason of Stalled, if a
+	// user has chosen the release and the quarantine holds that, too.
+	QuarantinedReason = "Quarantined"
+	// QuarantineListFailedReason: the quarantines could not be read.
+	QuarantineListFailedReason = "QuarantineListFailed"
 )
 
 // Reasons of events that are not reasons of a condition.
@@ -281,6 +286,9 @@ const (
 	// RolledBackReason: a release that is older than the one before was promoted by a user,
 	// or by a rollback after a failure. Only Flux events have it.
 	RolledBackReason = "RolledBack"
+	// ReleaseQuarantinedReason: a release failed, and was reported to a quarantine. The event
+	// is on the ReleaseQuarantine.
+	ReleaseQuarantinedReason = "ReleaseQuarantined"
 	// RollbackNotPossibleReason: a failure is to be answered by a rollback, but there is
 	// nothing to go back to.
 	RollbackNotPossibleReason = "RollbackNotPossible"

@@ -34,6 +34,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&HealthCheck{}, &HealthCheckList{},
 		&RolloutSchedule{}, &RolloutScheduleList{},
 		&ClusterRolloutSchedule{}, &ClusterRolloutScheduleList{},
+		&ReleaseQuarantine{}, &ReleaseQuarantineList{},
+		&ClusterReleaseQuarantine{}, &ClusterReleaseQuarantineList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

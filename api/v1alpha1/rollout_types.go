@@ -103,6 +103,12 @@ type RolloutSpec struct {
 	// +optional
 	Rollback *RolloutRollback `json:"rollback,omitempty"`
 
+	// quarantine defines whether releases that failed here are reported to
+	// ReleaseQuarantines, and whether those of others are obeyed. Without it, nothing is
+	// reported, and all are obeyed.
+	// +optional
+	Quarantine *RolloutQuarantine `json:"quarantine,omitempty"`
+
 	// suspend stops the controller from promoting releases, writing targets and
 	// evaluating bakes until it is false again. Defaults to false.
 	// +optional
@@ -348,6 +354,10 @@ type DeploymentHistoryEntry struct {
 	// not: spec.rollback was not set, or did not name the cause.
 	// +optional
 	RollbackDue *metav1.Time `json:"rollbackDue,omitempty"`
+
+	// quarantine names the ReleaseQuarantine that this failure was reported to.
+	// +optional
+	Quarantine string `json:"quarantine,omitempty"`
 
 	// rollback is set if the promotion is an automatic rollback.
 	// +optional

@@ -91,6 +91,8 @@ var promotionChecks = []rule{
 	{holds: appliedComesFirst, unless: chosen},
 	{holds: everyTagKnown, unless: chosen | first, same: true},
 	{holds: notFailedBefore, unless: chosen | first | unblocked},
+	{holds: notQuarantined, unless: chosen | unblocked},
+	{holds: notRecalled},
 	{holds: provenUpstream, unless: chosen},
 	{holds: noBakeRunning, unless: chosen | first, same: true},
 	{holds: lastBakeNotFailed, unless: chosen | first | unblocked, same: true},
@@ -313,7 +315,7 @@ func everyTagKnown(in Input, _ v1alpha1.VersionInfo) *Hold {
 // the Rollout goes back by itself, other content under the same tag is another release.
 func notFailedBefore(in Input, release v1alpha1.VersionInfo) *Hold {
 	entry := newestEntry(in.Rollout, release.Tag)
-	if entry.State() != v1alpha1.BakeFailed || in.Rollout.Spec.RollsBack() && differs(entry.Version.Digest, release.Digest) {
+	if entry.State() != v1alpha1.BakeFailed || isLifted(in, entry) || in.Rollout.Spec.RollsBack() && differs(entry.Version.Digest, release.Digest) {
 		return nil
 	}
 	return &Hold{

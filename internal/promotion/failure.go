@@ -49,7 +49,7 @@ func CauseOf(entry *v1alpha1.DeploymentHistoryEntry) v1alpha1.FailureCause {
 // lastProven returns the entry of the release that is good to go back to; nil if the
 // history has none.
 func lastProven(in Input) *v1alpha1.DeploymentHistoryEntry {
-	i := provenIn(in.Rollout.Status.History, in.Rollout.Status.AvailableReleases, in.Policy)
+	i := provenIn(in, in.Rollout.Status.History, in.Rollout.Status.AvailableReleases)
 	if i < 0 {
 		return nil
 	}
@@ -60,9 +60,9 @@ func lastProven(in Input) *v1alpha1.DeploymentHistoryEntry {
 // neither failed nor been withdrawn from the registry since. It returns -1 if there is
 // none. The release must be other content than the newest entry's, under another tag: a
 // tag brings back the content that failed. It must also be what its tag still points to,
-// as far as is known.
-func provenIn(history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo, policy Policy) int {
-	failed, withdrawn := map[string]bool{}, policy.withdrawn()
+// as far as is known, and not be known to be bad elsewhere.
+func provenIn(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo) int {
+	failed, withdrawn := map[string]bool{}, in.Policy.withdrawn()
 	for i := range history {
 		version := &history[i].Version
 		switch state := history[i].State(); {
@@ -70,6 +70,7 @@ func provenIn(history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.Versi
 			failed[version.Tag] = true
 		case state != v1alpha1.BakeSucceeded || failed[version.Tag] || withdrawn(version.Tag):
 		case isSame(version.Digest, history[0].Version.Digest) || differs(version.Digest, known(ledger, version.Tag).Digest):
+		case knownBad(in, *version):
 		default:
 			return i
 		}

@@ -32,6 +32,7 @@
 //	manual.go         what users request: pin, force, retry, unblock, bypass
 //	checks.go         the reasons that hold a candidate
 //	gates.go          holds by RolloutGates and schedules
+//	quarantined.go    holds by quarantines
 //	upstream.go       holds by the environments before this one
 //	upstream_requests.go
 //	                  what users request of Environments: bypass, promote
@@ -85,6 +86,8 @@ type Input struct {
 	Gates Gates
 	// Upstreams are the environments that must have proven a release.
 	Upstreams Upstreams
+	// Quarantines are the releases that failed elsewhere, or were recalled.
+	Quarantines Quarantines
 	// Health is what the selected HealthChecks report.
 	Health Health
 	// Targets contains what the Flux objects of the Rollout have set and report.
@@ -276,6 +279,9 @@ func Decide(in Input) Decision {
 	ledger, notes := grow(in)
 	d := Decision{Notes: notes}
 	d.Action, d.Ledger, d.Problem = Nothing, ledger, impossible(in.Rollout, ledger)
+	if d.Problem == nil {
+		d.Problem = recalled(in, ledger)
+	}
 	d.Candidates = judge(in, ledger)
 	d.choose(in)
 	d.noteOverdue(in)

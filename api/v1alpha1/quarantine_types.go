@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Kinds of quarantines.
+const (
+	ReleaseQuarantineKind        = "ReleaseQuarantine"
+	ClusterReleaseQuarantineKind = "ClusterReleaseQuarantine"
+)
+
+// QuarantineReporting defines where a Rollout reports its failures.
+// +kubebuilder:validation:Enum=Namespace;None
+type QuarantineReporting string
+
+const (
+	// ReportToNamespace reports to ReleaseQuarantines of the Rollout's namespace. It is the
+	// default.
+	ReportToNamespace QuarantineReporting = "Namespace"
+	// ReportNothing reports nothing.
+	ReportNothing QuarantineReporting = "None"
+)
+
+// RolloutQuarantine defines whether a Rollout reports releases that failed, and whether it
+// takes releases that others have reported.
+type RolloutQuarantine struct {
+	// report is Namespace, the default, or None.
+	// +optional
+	Report QuarantineReporting `json:"report,omitempty"`
+
+	// obey is false if releases in quarantine are promoted all the same. Defaults to true.
+	// +optional
+	Obey *bool `json:"obey,omitempty"`
+
+	// suspectFor is how long a release that failed once is held, from the failure. It is
+	// multiplied by the number of failures, up to a week. From 1 hour to 168 hours.
+	// Defaults to 24h.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h') && duration(self) <= duration('168h')",message="must be from 1h to 168h"
+	// +optional
+	SuspectFor *metav1.Duration `json:"suspectFor,omitempty"`
+
+	// confirmFor is how long a release that is confirmed to be bad is held, from its last
+	// failure. From 1 hour to 8760 hours. Defaults to 720h.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h') && duration(self) <= duration('8760h')",message="must be from 1h to 8760h"
+	// +optional
+	ConfirmFor *metav1.Duration `json:"confirmFor,omitempty"`
+}
+
+// QuarantineEnforcement defines which promotions a quarantine holds.
+// +kubebuilder:validation:Enum=Automatic;Always
+type QuarantineEnforcement string
+
+const (
+	// EnforceAutomatic holds automatic promotions. It is the default.
+	EnforceAutomatic QuarantineEnforcement = "Automatic"
+	// EnforceAlways holds what users choose, too.
+	EnforceAlways QuarantineEnforcement = "Always"
+)
+
+// ReleaseQuarantineSpec names a release that is not to be promoted, and says until when.
+// +kubebuilder:validation:XValidation:rule="has(self.digest) || has(self.image) && has(self.tags)",message="give digest, or image and tags"
+// +kubebuilder:validation:XValidation:rule="has(self.digest) == has(oldSelf.digest) && (!has(self.digest) || self.digest == oldSelf.digest)",message="digest cannot be changed: create another quarantine"
+// +kubebuilder:validation:XValidation:rule="has(self.image) == has(oldSelf.image) && (!has(self.image) || self.image == oldSelf.image)",message="image cannot be changed: create another quarantine"
+// +kubebuilder:validation:XValidation:rule="has(self.tags) == has(oldSelf.tags) && (!has(self.tags) || self.tags == oldSelf.tags)",message="tags cannot be changed: create another quarantine"
+type ReleaseQuarantineSpec struct {
+	// digest of the image. It is the content of the release, under any tag and in any
+	// repository.
+	// +kubebuilder:validation:MaxLength=160
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]+([+._-][a-z0-9]+)*:[a-f0-9]{32,128}$`
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// image without a tag, as in spec.image of an ImageRepository. Next to a digest it is
+	// only shown, unless the digest of a release is not known.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// tags of the image, at most 20.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:MinLength=1
+	// +optional
+	Tags []string `json:"tags,omitempty"`
+
+	// reason for the quarantine, for users.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// enforce is Automatic, the default, or Always. The controller never sets Always.
+	// +optional
+	Enforce QuarantineEnforcement `json:"enforce,omitempty"`
+
+	// until is when the quarantine ends. Without it, the rules for failures apply, and a
+	// quarantine that a user has created does not end by itself.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+
+	// lifted ends the quarantine, and stays as the record that a user has ended it.
+	// Defaults to false.
+	// +optional
+	Lifted bool `json:"lifted,omitempty"`
+}
+
+// QuarantinePhase says what is known of a release in quarantine.
+// +kubebuilder:validation:Enum=Suspected;Confirmed;Refuted;Lifted;Expired
+type QuarantinePhase string
+
+const (
+	// QuarantineSuspected: the release failed, and it is not known whether it was the
+	// cause. It holds the release.
+	QuarantineSuspected QuarantinePhase = "Suspected"
+	// QuarantineConfirmed: a rollback restored the health, or several Rollouts failed with
+	// the release, or a user says so. It holds the release.
+	QuarantineConfirmed QuarantinePhase = "Confirmed"
+	// QuarantineRefuted: a rollback did not help, so the release was not the cause.
+	QuarantineRefuted QuarantinePhase = "Refuted"
+	// QuarantineLifted: a user has ended it.
+	QuarantineLifted QuarantinePhase = "Lifted"
+	// QuarantineExpired: its time is over.
+	QuarantineExpired QuarantinePhase = "Expired"
+)
+
+// IncidentOutcome is what followed a failure.
+type IncidentOutcome string
+
+const (
+	// IncidentOpen: the rollback has no outcome yet.
+	IncidentOpen IncidentOutcome = "Open"
+	// IncidentRestored: the rollback succeeded.
+	IncidentRestored IncidentOutcome = "Restored"
+	// IncidentNotRestored: the rollback is overdue, so something else is broken, too.
+	IncidentNotRestored IncidentOutcome = "NotRestored"
+	// IncidentUnknown: there was no rollback, or something else replaced it.
+	IncidentUnknown IncidentOutcome = "Unknown"
+)
+
+// IncidentRollout identifies a Rollout.
+type IncidentRollout struct {
+	// name of the Rollout.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// uid of the Rollout.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+}
+
+// QuarantineIncident is a failure of the release.
+type QuarantineIncident struct {
+	// rollout on which the release failed.
+	// +optional
+	Rollout IncidentRollout `json:"rollout,omitempty"`
+	// entryID is the id of the history entry that failed.
+	// +optional
+	EntryID int64 `json:"entryID,omitempty"`
+	// lastRetryTimestamp is that of the entry: each retry that fails is another failure.
+	// +optional
+	LastRetryTimestamp *metav1.Time `json:"lastRetryTimestamp,omitempty"`
+	// time of the failure.
+	// +optional
+	Time metav1.Time `json:"time,omitempty"`
+	// cause of the failure.
+	// +optional
+	Cause FailureCause `json:"cause,omitempty"`
+	// message of the failure, at most 256 characters.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// rolledBackTo is the tag of the rollback; empty if there was none.
+	// +optional
+	RolledBackTo string `json:"rolledBackTo,omitempty"`
+	// outcome is Open, Restored, NotRestored or Unknown.
+	// +optional
+	Outcome IncidentOutcome `json:"outcome,omitempty"`
+}
+
+// ReleaseQuarantineStatus is what is known of the release.
+type ReleaseQuarantineStatus struct {
+	// observedGeneration is the generation that the phase is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// phase is Suspected, Confirmed, Refuted, Lifted or Expired. The first two hold the
+	// release.
+	// +optional
+	Phase QuarantinePhase `json:"phase,omitempty"`
+	// strikes is how many failures were reported.
+	// +optional
+	Strikes int32 `json:"strikes,omitempty"`
+	// until is when it stops holding the release; absent if it does not end by itself.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+	// endedAt is since when it holds nothing any more. Seven days later it is deleted, if
+	// the controller has created it.
+	// +optional
+	EndedAt *metav1.Time `json:"endedAt,omitempty"`
+	// incidents are the newest failures, at most ten, newest first.
+	// +listType=atomic
+	// +optional
+	Incidents []QuarantineIncident `json:"incidents,omitempty"`
+}
+
+// ReleaseQuarantine keeps a release from being promoted in a namespace.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=fluxcd;fluxcd-rollouts
+// +kubebuilder:printcolumn:name="Tag",type=string,JSONPath=`.spec.tags[0]`
+// +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Strikes",type=integer,JSONPath=`.status.strikes`
+// +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.until`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`,priority=1
+type ReleaseQuarantine struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec names the release.
+	// +required
+	Spec ReleaseQuarantineSpec `json:"spec"`
+	// status is what is known of it.
+	// +optional
+	Status ReleaseQuarantineStatus `json:"status,omitempty"`
+}
+
+// ReleaseQuarantineList is a list of ReleaseQuarantines.
+//
+// +kubebuilder:object:root=true
+type ReleaseQuarantineList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ReleaseQuarantine `json:"items"`
+}
+
+// ClusterReleaseQuarantineSpec names a release that is not to be promoted in some
+// namespaces.
+type ClusterReleaseQuarantineSpec struct {
+	ReleaseQuarantineSpec `json:",inline"`
+
+	// namespaceSelector selects namespaces by their labels. If it is absent or empty, it
+	// selects all namespaces.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+}
+
+// ClusterReleaseQuarantine keeps a release from being promoted across namespaces. Only
+// users create it: it recalls a release.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories=fluxcd;fluxcd-rollouts
+// +kubebuilder:printcolumn:name="Tag",type=string,JSONPath=`.spec.tags[0]`
+// +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Strikes",type=integer,JSONPath=`.status.strikes`
+// +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.until`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`,priority=1
+type ClusterReleaseQuarantine struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec names the release.
+	// +required
+	Spec ClusterReleaseQuarantineSpec `json:"spec"`
+	// status is what is known of it.
+	// +optional
+	Status ReleaseQuarantineStatus `json:"status,omitempty"`
+}
+
+// ClusterReleaseQuarantineList is a list of ClusterReleaseQuarantines.
+//
+// +kubebuilder:object:root=true
+type ClusterReleaseQuarantineList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterReleaseQuarantine `json:"items"`
+}
+
+const (
+	defaultSuspectFor = 24 * time.Hour
+	defaultConfirmFor = 720 * time.Hour
+)
+
+// Obeys reports whether releases in quarantine are held. Without the block they are.
+func (q *RolloutQuarantine) Obeys() bool { return q == nil || q.Obey == nil || *q.Obey }
+
+// Reports reports whether failures are reported. Without the block they are not.
+func (q *RolloutQuarantine) Reports() bool { return q != nil && q.Report != ReportNothing }
+
+// GetSuspectFor returns how long a release that failed once is held.
+func (q *RolloutQuarantine) GetSuspectFor() time.Duration {
+	if q == nil || q.SuspectFor == nil {
+		return defaultSuspectFor
+	}
+	return q.SuspectFor.Duration
+}
+
+// GetConfirmFor returns how long a release that is confirmed to be bad is held.
+func (q *RolloutQuarantine) GetConfirmFor() time.Duration {
+	if q == nil || q.ConfirmFor == nil {
+		return defaultConfirmFor
+	}
+	return q.ConfirmFor.Duration
+}

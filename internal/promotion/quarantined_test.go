@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+type quarantineOf = func(*promotion.Quarantine)
+
+// suspected returns a quarantine of a digest, because it failed on another Rollout.
+func suspected(digest string, changes ...quarantineOf) promotion.Quarantine {
+	q := promotion.Quarantine{Name: "ReleaseQuarantine bad", Spec: v1alpha1.ReleaseQuarantineSpec{Digest: digest}}
+	q.Status.Incidents = []v1alpha1.QuarantineIncident{{
+		Rollout: v1alpha1.IncidentRollout{Name: "other", UID: "other"}, EntryID: 7, Outcome: v1alpha1.IncidentOpen,
+	}}
+	q.Status.Until = wireTime(one)
+	for _, change := range changes {
+		change(&q)
+	}
+	return q
+}
+
+func outcomeIs(o v1alpha1.IncidentOutcome) quarantineOf {
+	return func(q *promotion.Quarantine) { q.Status.Incidents[0].Outcome = o }
+}
+
+func recall(q *promotion.Quarantine) { q.Spec.Enforce = v1alpha1.EnforceAlways }
+
+func byPeople(q *promotion.Quarantine) { q.Status = v1alpha1.ReleaseQuarantineStatus{} }
+
+// quarantined sets the quarantines in scope.
+func (s *situation) quarantined(all ...promotion.Quarantine) *situation {
+	s.input.Quarantines.All = all
+	return s
+}
+
+// withCandidate returns a Rollout that runs 1.1.0, and may take 1.2.0.
+func withCandidate() *fixture.RolloutBuilder {
+	return rollout().Releases(release("1.1.0").Obj(), release("1.2.0").Digest("sha256:bad").Obj()).History(entry("1.1.0").ID(5).Succeeded())
+}
+
+func TestQuarantineHoldsTheRelease(t *testing.T) {
+	const pin = "; pin it to try it all the same, or set spec.lifted of the quarantine"
+	held := func(message string, until time.Time) []promotion.Hold {
+		return []promotion.Hold{{Reason: v1alpha1.QuarantinedReason, Message: message, Until: until}}
+	}
+	byTag := promotion.Quarantine{Name: "ClusterReleaseQuarantine recall", Spec: v1alpha1.ReleaseQuarantineSpec{
+		Image: image, Tags: []string{"1.2.0"}, Reason: "leaks memory",
+	}}
+	obey := false
+	disobeying := withCandidate().Obj()
+	disobeying.Spec.Quarantine = &v1alpha1.RolloutQuarantine{Obey: &obey}
+	for name, test := range map[string]struct {
+		given *situation
+		want  []promotion.Hold
+	}{
+		"while it is suspected, until then": {
+			given(withCandidate()).quarantined(suspected("sha256:bad")),
+			held("1.2.0 is in quarantine by ReleaseQuarantine bad (Suspected) until 2026-03-02T13:00:00Z"+pin, one),
+		},
+		"not from then on":       {given(withCandidate()).at(one).quarantined(suspected("sha256:bad")), nil},
+		"not other content":      {given(withCandidate()).quarantined(suspected("sha256:other")), nil},
+		"not once it is refuted": {given(withCandidate()).quarantined(suspected("sha256:bad", outcomeIs(v1alpha1.IncidentNotRestored))), nil},
+		"not once it is lifted":  {given(withCandidate()).quarantined(suspected("sha256:bad", func(q *promotion.Quarantine) { q.Spec.Lifted = true })), nil},
+		"by its tag": {
+			given(withCandidate()).quarantined(byTag),
+			held("1.2.0 is in quarantine by ClusterReleaseQuarantine recall (Confirmed): leaks memory"+pin, never),
+		},
+		"by its tag, if the digest is not known": {
+			given(rollout().Ledger("1.1.0", "1.2.0").History(entry("1.1.0").Succeeded())).quarantined(suspected("sha256:bad", byPeople, func(q *promotion.Quarantine) {
+				q.Spec.Image, q.Spec.Tags = image, []string{"1.2.0"}
+			})),
+			held("the digest of 1.2.0 is not known, and its tag is in quarantine by ReleaseQuarantine bad (Confirmed)"+pin, never),
+		},
+		"until the last of several ends": {
+			given(withCandidate()).quarantined(suspected("sha256:bad"), suspected("sha256:bad", func(q *promotion.Quarantine) { q.Status.Until = wireTime(one.Add(time.Hour)) })),
+			held("1.2.0 is in quarantine by ReleaseQuarantine bad (Suspected) until 2026-03-02T13:00:00Z"+pin, one.Add(time.Hour)),
+		},
+		"while quarantines cannot be read": {
+			func() *situation {
+				s := given(withCandidate())
+				s.input.Quarantines.Problem = &promotion.Problem{Reason: v1alpha1.QuarantineListFailedReason, Message: "list: no"}
+				return s
+			}(),
+			[]promotion.Hold{{Reason: v1alpha1.QuarantineListFailedReason, Message: "list: no"}},
+		},
+		"not on a Rollout that does not obey": {
+			func() *situation {
+				s := given(withCandidate()).quarantined(suspected("sha256:bad"))
+				s.input.Rollout = disobeying
+				return s
+			}(), nil,
+		},
+		"not if failures are unblocked": {
+			given(withCandidate().Annotate(v1alpha1.UnblockFailedAnnotation, "true")).quarantined(suspected("sha256:bad")), nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.given.input.Policy.Image = image
+			d := promotion.Decide(test.given.in())
+			diff(t, "1.2.0", d.Candidates[0].Release.Tag)
+			diff(t, test.want, d.Candidates[0].Holds)
+			if test.want != nil {
+				diff(t, test.want[0].Until, d.RecheckAt)
+			}
+		})
+	}
+}
+
+func TestFirstReleaseIsTheNewestThatIsNotInQuarantine(t *testing.T) {
+	s := given(rollout().Releases(release("1.1.0").Obj(), release("1.2.0").Digest("sha256:bad").Obj())).
+		quarantined(suspected("sha256:bad", outcomeIs(v1alpha1.IncidentRestored)))
+	diff(t, "1.1.0", promotion.Decide(s.in()).Release.Tag)
+}
+
+func TestUsersGoPastAQuarantineUnlessItIsARecall(t *testing.T) {
+	pinned := func() *situation { return given(withCandidate().Pin("1.2.0")) }
+	diff(t, "1.2.0", promotion.Decide(pinned().quarantined(suspected("sha256:bad")).in()).Release.Tag)
+
+	d := promotion.Decide(pinned().quarantined(suspected("sha256:bad", byPeople, recall)).in())
+	diff(t, promotion.Nothing, d.Action)
+	diff(t, &promotion.Problem{
+		Reason:  v1alpha1.QuarantinedReason,
+		Message: "1.2.0 is in quarantine by ReleaseQuarantine bad (Confirmed); to end that, set its spec.lifted",
+	}, d.Problem)
+
+	runs := given(rollout().Releases(release("1.2.0").Digest("sha256:bad").Obj()).Pin("1.2.0").History(entry("1.2.0").Succeeded())).
+		quarantined(suspected("sha256:bad", byPeople, recall))
+	diff(t, (*promotion.Problem)(nil), promotion.Decide(runs.in()).Problem)
+}
+
+func TestRollbackDoesNotGoBackToWhatIsKnownToBeBad(t *testing.T) {
+	history := func() *fixture.RolloutBuilder {
+		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0").RollsBack(ignoringBarriers).History(unhealthyRelease(),
+			entry("1.1.0").Version(release("1.1.0").Digest("sha256:bad").Obj()).Succeeded(), entry("1.0.0").Succeeded())
+	}
+	for want, q := range map[string]promotion.Quarantine{
+		"1.0.0": suspected("sha256:bad", outcomeIs(v1alpha1.IncidentRestored)),
+		"1.1.0": suspected("sha256:bad"),
+	} {
+		diff(t, want, promotion.Decide(given(history()).quarantined(q).in()).Release.Tag)
+	}
+}
+
+func TestLiftedQuarantineForgivesTheFailure(t *testing.T) {
+	r := rollout().Releases(release("1.1.0").Obj(), release("1.2.0").Digest("sha256:bad").Obj()).RollsBack(ignoringBarriers).
+		History(entry("1.1.0").ID(8).Back("1.2.0", 7, 5).Succeeded(), unhealthyRelease(), entry("1.1.0").ID(5).Succeeded())
+	of := func(uid types.UID, id int64) promotion.Quarantine {
+		return suspected("sha256:bad", func(q *promotion.Quarantine) {
+			q.Spec.Lifted = true
+			q.Status.Incidents[0].Rollout.UID, q.Status.Incidents[0].EntryID = uid, id
+		})
+	}
+	uid := r.Obj().UID
+	for name, test := range map[string]struct {
+		quarantine promotion.Quarantine
+		want       []string
+	}{
+		"of this Rollout":    {of(uid, 7), []string{}},
+		"of another entry":   {of(uid, 6), []string{v1alpha1.FailedBeforeReason}},
+		"of another Rollout": {of("other", 7), []string{v1alpha1.FailedBeforeReason}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			diff(t, map[string][]string{"1.2.0": test.want}, reasons(promotion.Decide(given(r).quarantined(test.quarantine).in())))
+		})
+	}
+}

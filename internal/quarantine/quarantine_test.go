@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package quarantine_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+var noon = fixture.Noon
+
+const (
+	open        = v1alpha1.IncidentOpen
+	restored    = v1alpha1.IncidentRestored
+	notRestored = v1alpha1.IncidentNotRestored
+	unknown     = v1alpha1.IncidentUnknown
+)
+
+func incident(rollout types.UID, id int64, at time.Time, outcome v1alpha1.IncidentOutcome) v1alpha1.QuarantineIncident {
+	return v1alpha1.QuarantineIncident{
+		Rollout: v1alpha1.IncidentRollout{UID: rollout}, EntryID: id, Time: metav1.NewTime(at), Outcome: outcome,
+	}
+}
+
+func of(incidents ...v1alpha1.QuarantineIncident) v1alpha1.ReleaseQuarantineStatus {
+	return v1alpha1.ReleaseQuarantineStatus{Incidents: incidents}
+}
+
+func TestPhase(t *testing.T) {
+	a := func(outcome v1alpha1.IncidentOutcome) v1alpha1.QuarantineIncident {
+		return incident("a", 1, noon, outcome)
+	}
+	b := func(outcome v1alpha1.IncidentOutcome) v1alpha1.QuarantineIncident {
+		return incident("b", 1, noon, outcome)
+	}
+	until := func(at time.Time, s v1alpha1.ReleaseQuarantineStatus) v1alpha1.ReleaseQuarantineStatus {
+		s.Until = &metav1.Time{Time: at}
+		return s
+	}
+	for name, test := range map[string]struct {
+		spec   v1alpha1.ReleaseQuarantineSpec
+		status v1alpha1.ReleaseQuarantineStatus
+		want   v1alpha1.QuarantinePhase
+	}{
+		"lifted before all else": {v1alpha1.ReleaseQuarantineSpec{Lifted: true}, until(noon, of(a(restored))), v1alpha1.QuarantineLifted},
+		"expired exactly then":   {v1alpha1.ReleaseQuarantineSpec{}, until(noon, of(a(restored))), v1alpha1.QuarantineExpired},
+		"not before":             {v1alpha1.ReleaseQuarantineSpec{}, until(noon.Add(1), of(a(open))), v1alpha1.QuarantineSuspected},
+		"the time in the spec decides": {
+			v1alpha1.ReleaseQuarantineSpec{Until: &metav1.Time{Time: noon.Add(time.Hour)}}, until(noon, of(a(open))), v1alpha1.QuarantineSuspected,
+		},
+		"a user says so":                    {v1alpha1.ReleaseQuarantineSpec{}, of(), v1alpha1.QuarantineConfirmed},
+		"one failure":                       {v1alpha1.ReleaseQuarantineSpec{}, of(a(open)), v1alpha1.QuarantineSuspected},
+		"one failure without a rollback":    {v1alpha1.ReleaseQuarantineSpec{}, of(a(unknown)), v1alpha1.QuarantineSuspected},
+		"a rollback that helped":            {v1alpha1.ReleaseQuarantineSpec{}, of(a(notRestored), b(restored)), v1alpha1.QuarantineConfirmed},
+		"a rollback that did not help":      {v1alpha1.ReleaseQuarantineSpec{}, of(a(notRestored), b(unknown)), v1alpha1.QuarantineRefuted},
+		"another failure after that":        {v1alpha1.ReleaseQuarantineSpec{}, of(a(open), a(notRestored)), v1alpha1.QuarantineSuspected},
+		"another Rollout after that":        {v1alpha1.ReleaseQuarantineSpec{}, of(b(open), a(notRestored)), v1alpha1.QuarantineConfirmed},
+		"two Rollouts":                      {v1alpha1.ReleaseQuarantineSpec{}, of(a(open), b(open)), v1alpha1.QuarantineConfirmed},
+		"two failures of the same Rollout":  {v1alpha1.ReleaseQuarantineSpec{}, of(a(open), a(unknown)), v1alpha1.QuarantineSuspected},
+		"two Rollouts, and none went back":  {v1alpha1.ReleaseQuarantineSpec{}, of(a(unknown), b(unknown)), v1alpha1.QuarantineConfirmed},
+		"two Rollouts, and none has helped": {v1alpha1.ReleaseQuarantineSpec{}, of(a(notRestored), b(notRestored)), v1alpha1.QuarantineRefuted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := quarantine.Phase(&test.spec, &test.status, noon)
+			if got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestFailureCountsOnce(t *testing.T) {
+	by := &v1alpha1.RolloutQuarantine{}
+	status, changed := quarantine.Report(of(), incident("a", 1, noon, open), by)
+	if !changed || status.Strikes != 1 || !status.Until.Time.Equal(noon.Add(24*time.Hour)) {
+		t.Fatalf("got %v, %+v", changed, status)
+	}
+	if again, changed := quarantine.Report(status, incident("a", 1, noon.Add(time.Hour), open), by); changed || again.Strikes != 1 {
+		t.Errorf("the same failure was counted twice: %+v", again)
+	}
+	retried := incident("a", 1, noon.Add(time.Hour), open)
+	retried.LastRetryTimestamp = &metav1.Time{Time: noon.Add(30 * time.Minute)}
+	status, changed = quarantine.Report(status, retried, by)
+	if !changed || status.Strikes != 2 || !status.Until.Time.Equal(noon.Add(49*time.Hour)) {
+		t.Errorf("got %v, %+v", changed, status)
+	}
+}
+
+func TestSuspicionEndsAfterAWeekAtTheLatest(t *testing.T) {
+	status := of()
+	for i := range int64(300) {
+		status, _ = quarantine.Report(status, incident("a", i, noon, open), &v1alpha1.RolloutQuarantine{})
+	}
+	if status.Strikes != 300 || !status.Until.Time.Equal(noon.Add(168*time.Hour)) {
+		t.Errorf("%d strikes, until %s", status.Strikes, status.Until)
+	}
+}
+
+func TestOutcome(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, outcome, want v1alpha1.IncidentOutcome
+		until                 time.Duration
+	}{
+		"restored confirms, for longer":          {open, restored, restored, 720 * time.Hour},
+		"not restored":                           {open, notRestored, notRestored, 24 * time.Hour},
+		"restored after all":                     {notRestored, restored, restored, 720 * time.Hour},
+		"what is restored stays":                 {restored, notRestored, restored, 24 * time.Hour},
+		"what nobody has answered stays unknown": {unknown, restored, unknown, 24 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := of(incident("a", 1, noon, test.before))
+			status.Strikes, status.Until = 1, &metav1.Time{Time: noon.Add(24 * time.Hour)}
+			got, changed := quarantine.Close(status, incident("a", 1, noon, test.outcome), &v1alpha1.RolloutQuarantine{})
+			if changed != (test.before != test.want) || got.Incidents[0].Outcome != test.want || !got.Until.Time.Equal(noon.Add(test.until)) {
+				t.Errorf("got %v, %+v", changed, got)
+			}
+		})
+	}
+	if _, changed := quarantine.Close(of(incident("a", 1, noon, open)), incident("b", 1, noon, restored), nil); changed {
+		t.Error("the outcome of another Rollout was taken")
+	}
+}
+
+func TestOfManyIncidentsThoseThatSaySomethingStay(t *testing.T) {
+	status := of()
+	report := func(id int64, outcome v1alpha1.IncidentOutcome) {
+		status, _ = quarantine.Report(status, incident(types.UID(fmt.Sprint(id)), id, noon.Add(time.Duration(id)*time.Minute), outcome), nil)
+	}
+	report(1, restored)
+	report(2, open)
+	report(3, unknown)
+	for id := int64(4); id <= 12; id++ {
+		report(id, open)
+	}
+	var kept []int64
+	for _, i := range status.Incidents {
+		kept = append(kept, i.EntryID)
+	}
+	if d := cmp.Diff([]int64{12, 11, 10, 9, 8, 7, 6, 5, 4, 1}, kept); d != "" {
+		t.Error(d)
+	}
+	if status.Strikes != 12 {
+		t.Errorf("%d strikes", status.Strikes)
+	}
+}
+
+func TestMatches(t *testing.T) {
+	const image, bad = "registry.example.com/shop", "sha256:bad"
+	byDigest := v1alpha1.ReleaseQuarantineSpec{Digest: bad, Image: image, Tags: []string{"1.2.0"}}
+	byTags := v1alpha1.ReleaseQuarantineSpec{Image: image, Tags: []string{"1.2.0", "1.2.1"}}
+	for name, test := range map[string]struct {
+		spec    v1alpha1.ReleaseQuarantineSpec
+		release quarantine.Release
+		want    bool
+	}{
+		"the content under another tag in another repository": {byDigest, quarantine.Release{"other", "2.0.0", bad}, true},
+		"other content under the tag":                         {byDigest, quarantine.Release{image, "1.2.0", "sha256:fixed"}, false},
+		"the tag, if the content is not known":                {byDigest, quarantine.Release{image, "1.2.0", ""}, true},
+		"the tag of another image":                            {byDigest, quarantine.Release{"other", "1.2.0", ""}, false},
+		"one of the tags, whatever the content":               {byTags, quarantine.Release{image, "1.2.1", bad}, true},
+		"none of the tags":                                    {byTags, quarantine.Release{image, "1.2.2", bad}, false},
+		"an image that is not known":                          {byTags, quarantine.Release{"", "1.2.0", ""}, false},
+		"a digest without image": {
+			v1alpha1.ReleaseQuarantineSpec{Digest: bad}, quarantine.Release{image, "1.2.0", ""}, false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := quarantine.Matches(&test.spec, test.release); got != test.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestName(t *testing.T) {
+	for digest, want := range map[string]string{
+		"sha256:3f2a9c1d5b7e8f60a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f8091a2b3c4d5e": "sha256-3f2a9c1d5b7e8f60a1b2",
+		"sha512+b64:00000000000000000000000000000000":                             "sha512-b64-00000000000000000000",
+		"sha256:short": "",
+		"":             "",
+	} {
+		got, ok := quarantine.Name(digest)
+		if got != want || ok != (want != "") {
+			t.Errorf("%s: got %q, %v", digest, got, ok)
+		}
+	}
+}
