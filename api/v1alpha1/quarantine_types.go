@@ -15,6 +15,15 @@ const (
 	ClusterReleaseQuarantineKind = "ClusterReleaseQuarantine"
 )
 
+// Labels of the ReleaseQuarantines that the controller creates.
+const (
+	// QuarantineDigestLabel has the first digits of the digest.
+	QuarantineDigestLabel = "quarantine.kuberik.com/digest"
+	// ManagedByLabel has the name of the controller. Only those with it are deleted by the
+	// controller, a week after they have ended.
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+)
+
 // QuarantineReporting defines where a Rollout reports its failures.
 // +kubebuilder:validation:Enum=Namespace;None
 type QuarantineReporting string

@@ -78,7 +78,8 @@ func trim(o client.Object) {
 	case *v1alpha1.HealthCheck:
 		trimOwn(o)
 		trimKind(o)
-	case *v1alpha1.RolloutGate, *v1alpha1.RolloutSchedule, *v1alpha1.ClusterRolloutSchedule:
+	case *v1alpha1.RolloutGate, *v1alpha1.RolloutSchedule, *v1alpha1.ClusterRolloutSchedule,
+		*v1alpha1.ReleaseQuarantine, *v1alpha1.ClusterReleaseQuarantine:
 		trimOwn(o)
 	case *environmentsv1.Environment:
 		trimEnvironment(o)

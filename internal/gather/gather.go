@@ -40,6 +40,11 @@ type Gatherer struct {
 	// Environments reads the Environments of Rollouts, and what those before them say. Not
 	// every cluster serves them. Client needs their indexes, see [IndexEnvironments].
 	Environments bool
+	// Quarantines reads ReleaseQuarantines and ClusterReleaseQuarantines. Not every cluster
+	// serves them.
+	Quarantines bool
+	// QuarantinesEverywhere lets the ReleaseQuarantines of all namespaces count.
+	QuarantinesEverywhere bool
 	// Reports knows the reports of upstreams in other clusters; nil uses only what the
 	// status of the Environment has of them.
 	Reports Reports
@@ -101,6 +106,7 @@ func (g Gatherer) Gather(ctx context.Context, rollout *v1alpha1.Rollout, now tim
 	}
 	s.failed(g.gatherGates(ctx, &s))
 	s.failed(g.gatherUpstreams(ctx, &s))
+	s.failed(g.gatherQuarantines(ctx, &s))
 	s.failed(g.gatherHealth(ctx, &s))
 	return s
 }

@@ -103,3 +103,17 @@ func extend(status *v1alpha1.ReleaseQuarantineStatus, by *v1alpha1.RolloutQuaran
 		status.Until = &metav1.Time{Time: until}
 	}
 }
+
+// Find returns the incident of a failure; nil if it is not listed.
+func Find(incidents []v1alpha1.QuarantineIncident, failure v1alpha1.QuarantineIncident) *v1alpha1.QuarantineIncident {
+	i := indexOf(incidents, failure)
+	if i < 0 {
+		return nil
+	}
+	return &incidents[i]
+}
+
+// Changes reports whether an outcome is news for an incident that is listed.
+func Changes(listed, failure v1alpha1.QuarantineIncident) bool {
+	return follows(listed.Outcome, failure.Outcome)
+}

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
@@ -73,4 +75,26 @@ func have(incidents []v1alpha1.QuarantineIncident, outcome v1alpha1.IncidentOutc
 
 func ofSeveral(incidents []v1alpha1.QuarantineIncident) bool {
 	return slices.ContainsFunc(incidents, func(i v1alpha1.QuarantineIncident) bool { return i.Rollout.UID != incidents[0].Rollout.UID })
+}
+
+// Settle returns the status with what follows from the object at a time: the phase, and
+// since when the quarantine holds nothing any more.
+func Settle(spec *v1alpha1.ReleaseQuarantineSpec, status v1alpha1.ReleaseQuarantineStatus, generation int64, now time.Time) v1alpha1.ReleaseQuarantineStatus {
+	next := *status.DeepCopy()
+	next.Phase, next.ObservedGeneration = Phase(spec, &status, now), generation
+	switch {
+	case Holds(next.Phase):
+		next.EndedAt = nil
+	case next.EndedAt == nil:
+		next.EndedAt = &metav1.Time{Time: now.Truncate(time.Second)}
+	}
+	return next
+}
+
+// Next returns when time alone changes what [Settle] returns; zero means never.
+func Next(spec *v1alpha1.ReleaseQuarantineSpec, status *v1alpha1.ReleaseQuarantineStatus, now time.Time) time.Time {
+	if until := Until(spec, status); !spec.Lifted && until.After(now) {
+		return until
+	}
+	return time.Time{}
 }

@@ -10,6 +10,7 @@
 //	watches.go        the events that trigger a pass, and the Rollouts that they concern
 //	wakeups.go        how a failed pass is repeated in time
 //	helmreleases.go   the watch that begins once HelmReleases are served
+//	quarantines.go    failures that are reported to ReleaseQuarantines, and their watch
 //	environments.go   the watch of Environments, where they are served
 //	gather.go         what package gather cannot know: own writes, rejections, conflicts
 //	images.go         what registries say of images
@@ -100,6 +101,8 @@ type Reconciler struct {
 	// NoCrossNamespaceRefs refuses HealthChecks, ImageRepositories, OCIRepositories and
 	// Environments of other namespaces.
 	NoCrossNamespaceRefs bool
+	// QuarantinesEverywhere lets the ReleaseQuarantines of all namespaces count.
+	QuarantinesEverywhere bool
 
 	writes     expectations.Versions
 	orphans    orphans
@@ -112,6 +115,8 @@ type Reconciler struct {
 	helm       helmReleases
 	// environments is true once Environments are watched.
 	environments atomic.Bool
+	// quarantines is true once quarantines are watched.
+	quarantines atomic.Bool
 }
 
 // Reconcile takes one decision for a Rollout and carries it out.
@@ -219,7 +224,7 @@ func giveUp(pass *announce.Pass, err error) (ctrl.Result, error) {
 func (r *Reconciler) follow(ctx context.Context, recorded *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision, confirmed bool) error {
 	recorded, unconsumed := r.consume(ctx, recorded, d)
 	err := r.act(ctx, recorded, s, d, confirmed)
-	return errors.Join(unconsumed, err, r.reportRejections(ctx, recorded, s, d, err))
+	return errors.Join(unconsumed, err, r.reportRejections(ctx, recorded, s, d, err), r.reportFailures(ctx, recorded, s.Input))
 }
 
 // requeue schedules a pass for when time alone may change something; zero means never.

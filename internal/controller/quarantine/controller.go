@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package quarantine is the reconciler of ReleaseQuarantines and ClusterReleaseQuarantines.
+// It shows in their status what follows from them, and deletes those of the controller
+// that have held nothing for a week. Rollouts evaluate quarantines themselves, and report
+// to them. Package quarantine in internal has the rules.
+package quarantine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/announce"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/expectations"
+	"github.com/fluxrollouts/rollout-controller/internal/metrics"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
+	"github.com/fluxrollouts/rollout-controller/internal/recheck"
+	"github.com/fluxrollouts/rollout-controller/internal/shard"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
+)
+
+// +kubebuilder:rbac:groups=kuberik.com,resources=releasequarantines,verbs=delete
+// +kubebuilder:rbac:groups=kuberik.com,resources=releasequarantines/status;clusterreleasequarantines/status,verbs=patch
+
+// Reconciler shows the state of quarantines of one kind.
+type Reconciler struct {
+	// Client reads from caches and writes.
+	Client client.Client
+	// Now is the clock.
+	Now func() time.Time
+	// Cluster is true for ClusterReleaseQuarantines, false for ReleaseQuarantines.
+	Cluster bool
+	// Durations records how long reconciliations take; nil records nothing.
+	Durations *metrics.Durations
+	// Shard is the part of the quarantines that this instance reconciles.
+	Shard shard.Shard
+
+	writes expectations.Versions
+}
+
+// SetupWithManager registers the watch.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	kind, name := r.kind(), v1alpha1.ReleaseQuarantineKind
+	if r.Cluster {
+		name = v1alpha1.ClusterReleaseQuarantineKind
+	}
+	return ctrl.NewControllerManagedBy(mgr). //nolint:wrapcheck // it says what it is about
+							Named("quarantine-"+name).
+							For(kind, builder.WithPredicates(r.Shard.Predicate())).
+							WithEventFilter(r.writes.ForgetGone()).
+							WithOptions(options).
+							Complete(r.Durations.Of(name, r, r.Shard.Handles, r.kind))
+}
+
+func (r *Reconciler) kind() client.Object {
+	if r.Cluster {
+		return &v1alpha1.ClusterReleaseQuarantine{}
+	}
+	return &v1alpha1.ReleaseQuarantine{}
+}
+
+// Reconcile writes the status of one quarantine if it has changed, and comes back when
+// time alone changes it.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pass := &announce.Pass{}
+	result, err := r.pass(ctx, req, pass)
+	return pass.End(ctx, result, err)
+}
+
+func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.Pass) (ctrl.Result, error) {
+	o := r.kind()
+	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
+		pass.Ends("the quarantine does not exist, or cannot be read")
+		return ctrl.Result{}, unreadable.Ignore(client.IgnoreNotFound(err))
+	}
+	if !r.Shard.Handles(o) || !o.GetDeletionTimestamp().IsZero() || r.writes.Stale(o) {
+		pass.Ends("the quarantine is another instance's, being deleted, or newer than the cache shows")
+		return ctrl.Result{}, nil
+	}
+	return r.reconcile(ctx, o, pass)
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, o client.Object, pass *announce.Pass) (ctrl.Result, error) {
+	spec, status := partsOf(o)
+	now := r.Now()
+	next := quarantine.Settle(spec, *status, o.GetGeneration(), now)
+	if r.isOver(o, &next, now) {
+		return ctrl.Result{}, r.delete(ctx, o)
+	}
+	if !equality.Semantic.DeepEqual(*status, next) {
+		if err := r.record(ctx, o, *status, next); err != nil {
+			if apierrors.IsConflict(err) {
+				return ctrl.Result{RequeueAfter: recheck.AfterConflict}, nil
+			}
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+		pass.Stored(true)
+		announce.Change(ctx, string(next.Phase), o.GetName())
+	}
+	return r.again(o, spec, &next, now), nil
+}
+
+// partsOf returns what both kinds have in common. It panics if the object is of neither.
+func partsOf(o client.Object) (*v1alpha1.ReleaseQuarantineSpec, *v1alpha1.ReleaseQuarantineStatus) {
+	if q, ok := o.(*v1alpha1.ClusterReleaseQuarantine); ok {
+		return &q.Spec.ReleaseQuarantineSpec, &q.Status
+	}
+	q := o.(*v1alpha1.ReleaseQuarantine)
+	return &q.Spec, &q.Status
+}
+
+// isOver reports whether a quarantine is to be deleted. Those of users stay: they may be in
+// Git, which would create them again.
+func (r *Reconciler) isOver(o client.Object, status *v1alpha1.ReleaseQuarantineStatus, now time.Time) bool {
+	return isOurs(o) && status.EndedAt != nil && !now.Before(status.EndedAt.Add(quarantine.KeptFor))
+}
+
+func isOurs(o client.Object) bool {
+	return o.GetLabels()[v1alpha1.ManagedByLabel] == promotion.SystemName
+}
+
+func (r *Reconciler) delete(ctx context.Context, o client.Object) error {
+	version, uid := o.GetResourceVersion(), o.GetUID()
+	err := r.Client.Delete(ctx, o, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete quarantine %s: %w", client.ObjectKeyFromObject(o), err)
+	}
+	return nil
+}
+
+func (r *Reconciler) record(ctx context.Context, o client.Object, before, after v1alpha1.ReleaseQuarantineStatus) error {
+	patch, err := write.StatusPatch(o.GetResourceVersion(), before, after)
+	if err != nil {
+		return fmt.Errorf("quarantine %s: %w", client.ObjectKeyFromObject(o), err)
+	}
+	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
+	kind := v1alpha1.ReleaseQuarantineKind
+	if r.Cluster {
+		kind = v1alpha1.ClusterReleaseQuarantineKind
+	}
+	answer.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	if answer, err = write.PatchStatus(ctx, r.Client, answer, patch); err != nil {
+		return fmt.Errorf("write the status of %s %s: %w", kind, client.ObjectKeyFromObject(o), err)
+	}
+	r.writes.Wrote(answer)
+	return nil
+}
+
+// again returns when time alone changes the quarantine.
+func (r *Reconciler) again(o client.Object, spec *v1alpha1.ReleaseQuarantineSpec, status *v1alpha1.ReleaseQuarantineStatus, began time.Time) ctrl.Result {
+	at := quarantine.Next(spec, status, began)
+	if isOurs(o) && status.EndedAt != nil {
+		at = status.EndedAt.Add(quarantine.KeptFor)
+	}
+	if at.IsZero() {
+		return ctrl.Result{}
+	}
+	return ctrl.Result{RequeueAfter: recheck.In(at, began, r.Now())}
+}

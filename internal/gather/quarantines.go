@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gather
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
+)
+
+// gatherQuarantines reads which releases failed elsewhere, or were recalled.
+func (g Gatherer) gatherQuarantines(ctx context.Context, s *Snapshot) error {
+	if !g.Quarantines {
+		return nil
+	}
+	all, err := g.quarantines(ctx, s.Rollout.Namespace)
+	if err != nil {
+		s.Quarantines.Problem = &promotion.Problem{
+			Reason: v1alpha1.QuarantineListFailedReason, Message: "the quarantines could not be read" + because(err),
+		}
+		return err
+	}
+	slices.SortFunc(all, func(a, b promotion.Quarantine) int { return cmp.Compare(a.Name, b.Name) })
+	s.Quarantines.All = all
+	return nil
+}
+
+// quarantines returns those that count in a namespace. One that cannot be decoded does not
+// count: nobody knows what it is about. They belong to the cache.
+func (g Gatherer) quarantines(ctx context.Context, namespace string) ([]promotion.Quarantine, error) {
+	own := &v1alpha1.ReleaseQuarantineList{}
+	options := []client.ListOption{client.UnsafeDisableDeepCopy, unreadable.Left{}}
+	if !g.QuarantinesEverywhere {
+		options = append(options, client.InNamespace(namespace))
+	}
+	if err := g.Client.List(ctx, own, options...); err != nil {
+		return nil, fmt.Errorf("list ReleaseQuarantines: %w", err)
+	}
+	all := make([]promotion.Quarantine, 0, len(own.Items))
+	for i := range own.Items {
+		q := &own.Items[i]
+		all = append(all, promotion.Quarantine{Name: quarantineName(q, namespace), Spec: q.Spec, Status: q.Status})
+	}
+	recalls, err := g.clusterQuarantines(ctx, namespace)
+	return append(all, recalls...), err
+}
+
+// quarantineName returns the kind and name, with the namespace if it is another one.
+func quarantineName(q *v1alpha1.ReleaseQuarantine, namespace string) string {
+	if q.Namespace == namespace {
+		return v1alpha1.ReleaseQuarantineKind + " " + q.Name
+	}
+	return v1alpha1.ReleaseQuarantineKind + " " + q.Namespace + "/" + q.Name
+}
+
+// clusterQuarantines returns the ClusterReleaseQuarantines that select a namespace.
+func (g Gatherer) clusterQuarantines(ctx context.Context, namespace string) ([]promotion.Quarantine, error) {
+	list := &v1alpha1.ClusterReleaseQuarantineList{}
+	if err := g.Client.List(ctx, list, client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
+		return nil, fmt.Errorf("list ClusterReleaseQuarantines: %w", err)
+	}
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	labels, err := namespaceLabels(ctx, g.Client, namespace)
+	if err != nil {
+		return nil, err
+	}
+	var all []promotion.Quarantine
+	for i := range list.Items {
+		q := &list.Items[i]
+		if q.Spec.NamespaceSelector == nil || selects(q.Spec.NamespaceSelector, labels) {
+			all = append(all, promotion.Quarantine{
+				Name: v1alpha1.ClusterReleaseQuarantineKind + " " + q.Name, Spec: q.Spec.ReleaseQuarantineSpec, Status: q.Status,
+			})
+		}
+	}
+	return all, nil
+}
