@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+const (
+	badDigest = "sha256:3f2a9c1d5b7e8f60a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f8091a2b3c4d5e"
+	badName   = "sha256-3f2a9c1d5b7e8f60a1b2"
+)
+
+// badEntry is the entry of 1.2.0, whose content is known.
+func badEntry() *fixture.EntryBuilder {
+	return unhealthyRelease().Version(release("1.2.0").Digest(badDigest).Obj()).BakeEnd(noon)
+}
+
+// reporting returns a Rollout that reports its failures and goes back by itself.
+func reporting(history ...*fixture.EntryBuilder) *situation {
+	s := given(rollout().Ledger("1.1.0", "1.2.0").RollsBack(ignoringBarriers).History(history...))
+	s.input.Rollout.Spec.Quarantine = &v1alpha1.RolloutQuarantine{}
+	return s
+}
+
+// lists sets a quarantine that lists the failure of 1.2.0 with an outcome.
+func (s *situation) lists(outcome v1alpha1.IncidentOutcome) *situation {
+	q := promotion.Quarantine{Name: "ReleaseQuarantine " + badName, Spec: v1alpha1.ReleaseQuarantineSpec{Digest: badDigest}}
+	q.Status.Incidents = []v1alpha1.QuarantineIncident{{
+		Rollout: v1alpha1.IncidentRollout{UID: s.input.Rollout.UID}, EntryID: 7, Outcome: outcome,
+	}}
+	return s.quarantined(q)
+}
+
+func TestFailureIsReported(t *testing.T) {
+	back := func() *fixture.EntryBuilder { return entry("1.1.0").ID(8).At(noon).Back("1.2.0", 7, 5) }
+	good := func() *fixture.EntryBuilder { return entry("1.1.0").ID(5).Succeeded() }
+	const none = v1alpha1.IncidentOutcome("")
+	for name, test := range map[string]struct {
+		given *situation
+		want  v1alpha1.IncidentOutcome
+		known bool
+	}{
+		"open while it may go back":         {reporting(badEntry(), good()), v1alpha1.IncidentOpen, false},
+		"open while the rollback runs":      {reporting(back().Deploying(), badEntry(), good()), v1alpha1.IncidentOpen, false},
+		"without an outcome if nobody goes": {reporting(badEntry().Due(v1alpha1.CauseHealthCheckFailed, noon).ID(7), good()), v1alpha1.IncidentOpen, false},
+		"not twice":                         {reporting(badEntry(), good()).lists(v1alpha1.IncidentOpen), none, false},
+		"not a mere timeout": {
+			reporting(badEntry().Due(v1alpha1.CauseDeployTimeout, noon), good()), none, false,
+		},
+		"not after an hour":                     {reporting(badEntry(), good()).at(noon.Add(time.Hour + instant)), none, false},
+		"not if something else came after it":   {reporting(entry("1.1.0").ID(9).Succeeded(), badEntry(), good()), none, false},
+		"not if its content is not known":       {reporting(unhealthyRelease().BakeEnd(noon), good()), none, false},
+		"restored":                              {reporting(back().Succeeded(), badEntry(), good()).lists(v1alpha1.IncidentOpen), v1alpha1.IncidentRestored, true},
+		"not restored, once that is overdue":    {reporting(back().Deploying(), badEntry(), good()).lists(v1alpha1.IncidentOpen).at(noon.Add(16*time.Minute)), v1alpha1.IncidentNotRestored, true},
+		"restored after all":                    {reporting(back().Succeeded(), badEntry(), good()).lists(v1alpha1.IncidentNotRestored), v1alpha1.IncidentRestored, true},
+		"unknown, if something else was chosen": {reporting(entry("1.1.0").ID(9).Deploying(), badEntry(), good()).lists(v1alpha1.IncidentOpen), v1alpha1.IncidentUnknown, true},
+		"unknown, if the rollback was replaced": {
+			reporting(entry("1.3.0").ID(9).Deploying(), back().Cancelled(), badEntry(), good()).lists(v1alpha1.IncidentOpen), v1alpha1.IncidentUnknown, true,
+		},
+		"no outcome twice": {reporting(back().Succeeded(), badEntry(), good()).lists(v1alpha1.IncidentRestored), none, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reports := promotion.Reports(test.given.in())
+			if test.want == none {
+				diff(t, []promotion.Report(nil), reports)
+				return
+			}
+			if len(reports) != 1 {
+				t.Fatalf("got %d reports", len(reports))
+			}
+			diff(t, badName, reports[0].Name)
+			diff(t, badDigest, reports[0].Digest)
+			diff(t, test.want, reports[0].Incident.Outcome)
+			diff(t, test.known, reports[0].Known)
+			diff(t, int64(7), reports[0].Incident.EntryID)
+		})
+	}
+}
+
+func TestNothingIsReportedUnlessThatIsWanted(t *testing.T) {
+	s := reporting(badEntry(), entry("1.1.0").ID(5).Succeeded())
+	s.input.Rollout.Spec.Quarantine = nil
+	diff(t, []promotion.Report(nil), promotion.Reports(s.in()))
+	s.input.Rollout.Spec.Quarantine = &v1alpha1.RolloutQuarantine{Report: v1alpha1.ReportNothing}
+	diff(t, []promotion.Report(nil), promotion.Reports(s.in()))
+}
+
+func TestHistoryNamesTheQuarantineThatListsAFailure(t *testing.T) {
+	for name, test := range map[string]struct {
+		given *situation
+		want  string
+	}{
+		"once it lists it": {reporting(badEntry(), entry("1.1.0").ID(5).Succeeded()).lists(v1alpha1.IncidentOpen), badName},
+		"not before":       {reporting(badEntry(), entry("1.1.0").ID(5).Succeeded()), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := test.given.at(noon.Add(-time.Minute)).in()
+			in.Rollout.Spec.Rollback = nil
+			history, err := promotion.Record(in, promotion.Decide(in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			diff(t, test.want, history[0].Quarantine)
+		})
+	}
+}
