@@ -17,21 +17,24 @@ const (
 	clusterScheduleController = "clusterrolloutschedule"
 	healthCheckController     = "healthcheck"
 	environmentController     = "environment"
+	quarantineController      = "quarantine"
 	coordinationController    = "deploymentcoordination"
 	statefulSetController     = "statefulsetrollout"
 )
 
 // releaseControllers promote releases. They need Flux, and act for all namespaces or by
-// label. The environment controller joins them where Environments are served. coordinators order the steps within a release. They need neither, and must see a
-// whole namespace.
+// label. newerControllers join them where their kinds are served: an older installation may
+// lack the CRDs. coordinators order the steps within a release. They need neither, and must
+// see a whole namespace.
 var (
 	releaseControllers = []string{rolloutController, scheduleController, clusterScheduleController, healthCheckController}
+	newerControllers   = []string{environmentController, quarantineController}
 	coordinators       = []string{coordinationController, statefulSetController}
 )
 
 // controllers returns the names of all controllers.
 func controllers() []string {
-	return slices.Concat(releaseControllers, []string{environmentController}, coordinators)
+	return slices.Concat(releaseControllers, newerControllers, coordinators)
 }
 
 // byDefault stands for every controller that is not named.
@@ -106,8 +109,7 @@ func (c choice) leave(names ...string) {
 	}
 }
 
-// promotes reports whether at least one release controller starts, or the one of their
-// Environments.
+// promotes reports whether at least one release controller starts, or a newer one.
 func promotes(starts map[string]bool) bool {
-	return starts[environmentController] || slices.ContainsFunc(releaseControllers, func(name string) bool { return starts[name] })
+	return slices.ContainsFunc(slices.Concat(releaseControllers, newerControllers), func(name string) bool { return starts[name] })
 }

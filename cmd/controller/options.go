@@ -84,6 +84,7 @@ type options struct {
 	eventsAddr      string
 	controllers     controllerList
 	leaseID         string
+	quarantineScope quarantineScope
 	onlyNamespace   string
 	serverPort      int
 	useEviction     bool
@@ -114,6 +115,8 @@ func (o *options) bind(flags *flag.FlagSet) {
 	o.bindWorkloads(flags)
 	o.reports.bind(flags)
 	o.probes.bind(flags)
+	o.quarantineScope = scopeNamespace
+	flags.Var(&o.quarantineScope, "quarantine-scope", "Which ReleaseQuarantines count for a Rollout: Namespace, those of its own namespace, or Cluster, those of all namespaces.")
 	o.zap.Development = true
 	o.zap.BindFlags(flags)
 }
@@ -144,7 +147,7 @@ func (o *options) complete(flags *flag.FlagSet) error {
 	o.namespace, o.name = os.Getenv(runtimeNamespace), os.Getenv(runtimeName)
 	o.webhooks = os.Getenv(enableWebhooks) != "false"
 	for _, step := range []func(*flag.FlagSet) error{
-		o.completeNamespace, o.completeServer, o.completeMetrics, o.completeSelection, o.completeControllers, o.completeReports, o.completeProbes,
+		o.completeNamespace, o.completeServer, o.completeMetrics, o.completeSelection, o.completeControllers, o.completeReports, o.completeProbes, o.completeQuarantines,
 	} {
 		if err := step(flags); err != nil {
 			return err

@@ -46,6 +46,7 @@ const (
 // installs describes how to install the roles and the CRD of a controller that not every
 // installation has.
 var installs = map[string]string{
+	quarantineController:   "install the CRDs and the roles of this version",
 	environmentController:  "install the CRDs and the roles of this version",
 	coordinationController: "install the component deployment-coordination, or the chart with deploymentCoordination.enabled",
 	statefulSetController:  "install the component statefulset-rollout, or the chart with statefulSetRollout.enabled",
@@ -71,6 +72,8 @@ func kindsOf(controller string) []kind {
 		return append(release, image)
 	case environmentController:
 		return append(release, environmentKind)
+	case quarantineController:
+		return append(release, quarantineKinds...)
 	case coordinationController:
 		return of("v1", coordinationv1.GroupVersion.Group, installs[coordinationController], coordinationv1.DeploymentCoordinationKind)
 	case statefulSetController:
@@ -90,6 +93,15 @@ func rightsOf(controller string) []right {
 			{"list", group, environments, "", ""},
 			{"watch", group, environments, "", ""},
 			{"patch", group, environments, "status", ""},
+		}
+	case quarantineController:
+		group := v1alpha1.GroupVersion.Group
+		return []right{
+			{"list", group, quarantines, "", ""},
+			{"list", group, clusterQuarantines, "", ""},
+			{"watch", group, quarantines, "", ""},
+			{"watch", group, clusterQuarantines, "", ""},
+			{"patch", group, quarantines, "status", ""},
 		}
 	case coordinationController:
 		group := coordinationv1.GroupVersion.Group
@@ -162,9 +174,10 @@ func (o *options) together(lacking map[string]error) {
 			}
 		}
 	}
-	if why, wanted := lacking[environmentController]; wanted {
-		if _, byName := o.chosen.wants(environmentController); !byName {
-			lacking[environmentController] = cmp.Or(why, lack) // nobody would read what it records
+	for _, name := range newerControllers {
+		why, wanted := lacking[name]
+		if _, byName := o.chosen.wants(name); wanted && !byName {
+			lacking[name] = cmp.Or(why, lack) // nobody would read what it records
 		}
 	}
 }

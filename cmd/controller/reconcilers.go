@@ -102,6 +102,11 @@ func (w wiring) registerReleases(ctx context.Context) error {
 			return fmt.Errorf("set up the environment controller: %w", err)
 		}
 	}
+	if w.starts[quarantineController] {
+		if err := w.registerQuarantines(); err != nil {
+			return fmt.Errorf("set up the quarantine controller: %w", err)
+		}
+	}
 	if w.starts[healthCheckController] {
 		if err := w.registerHealthChecks(ctx); err != nil {
 			return fmt.Errorf("set up the healthcheck controller: %w", err)
@@ -133,16 +138,17 @@ func (w wiring) registerRollouts(ctx context.Context) error {
 		return err
 	}
 	rollouts := &rollout.Reconciler{
-		Client:               w.GetClient(),
-		APIReader:            w.GetAPIReader(),
-		Events:               w.events(),
-		Now:                  time.Now,
-		Metadata:             store,
-		Reports:              w.reports.store,
-		NoCrossNamespaceRefs: w.refs.NoCrossNamespaceRefs,
-		Shard:                w.shard,
-		Metrics:              counted,
-		Durations:            w.timed,
+		Client:                w.GetClient(),
+		APIReader:             w.GetAPIReader(),
+		Events:                w.events(),
+		Now:                   time.Now,
+		Metadata:              store,
+		Reports:               w.reports.store,
+		NoCrossNamespaceRefs:  w.refs.NoCrossNamespaceRefs,
+		QuarantinesEverywhere: w.quarantineScope == scopeCluster,
+		Shard:                 w.shard,
+		Metrics:               counted,
+		Durations:             w.timed,
 	}
 	if err := addNotifications(w, w.eventsAddr, rollouts); err != nil {
 		return err
@@ -151,6 +157,9 @@ func (w wiring) registerRollouts(ctx context.Context) error {
 		return err
 	}
 	if err := w.watchEnvironments(ctx, rollouts); err != nil {
+		return err
+	}
+	if err := w.watchQuarantines(ctx, rollouts); err != nil {
 		return err
 	}
 	return w.watchHelmReleases(ctx, rollouts)
