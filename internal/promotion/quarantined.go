@@ -113,16 +113,24 @@ func recalled(in Input, ledger []v1alpha1.VersionInfo) *Problem {
 }
 
 // isLifted reports whether a user has lifted a quarantine that this failure was reported
-// to. Then the failure no longer holds the release.
+// to. Then the failure no longer holds the release. The quarantine lists the newest
+// failures only, the history entry names the quarantine.
 func isLifted(in Input, entry *v1alpha1.DeploymentHistoryEntry) bool {
 	for i := range in.Quarantines.All {
 		q := &in.Quarantines.All[i]
-		if q.Spec.Lifted && names(q.Status.Incidents, in.Rollout, entry) {
+		if q.Spec.Lifted && (isRecordedIn(entry, q) || names(q.Status.Incidents, in.Rollout, entry)) {
 			return true
 		}
 	}
 	return false
 }
+
+func isRecordedIn(entry *v1alpha1.DeploymentHistoryEntry, q *Quarantine) bool {
+	return entry.Quarantine != "" && q.Name == ownQuarantine(entry.Quarantine)
+}
+
+// ownQuarantine returns the Name of a ReleaseQuarantine in the namespace of the Rollout.
+func ownQuarantine(name string) string { return v1alpha1.ReleaseQuarantineKind + " " + name }
 
 func names(incidents []v1alpha1.QuarantineIncident, rollout *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry) bool {
 	for _, incident := range incidents {

@@ -34,6 +34,8 @@ func outcomeIs(o v1alpha1.IncidentOutcome) quarantineOf {
 
 func recall(q *promotion.Quarantine) { q.Spec.Enforce = v1alpha1.EnforceAlways }
 
+func recordedName(q *promotion.Quarantine) { q.Name = "ReleaseQuarantine recorded" }
+
 func byPeople(q *promotion.Quarantine) { q.Status = v1alpha1.ReleaseQuarantineStatus{} }
 
 // quarantined sets the quarantines in scope.
@@ -132,6 +134,10 @@ func TestUsersGoPastAQuarantineUnlessItIsARecall(t *testing.T) {
 		Message: "1.2.0 is in quarantine by ReleaseQuarantine bad (Confirmed); to end that, set its spec.lifted",
 	}, d.Problem)
 
+	ends := pinned().quarantined(suspected("sha256:bad", recall, func(q *promotion.Quarantine) { q.Spec.Until = wireTime(one) }))
+	diff(t, one, promotion.Decide(ends.in()).RecheckAt)
+	diff(t, "1.2.0", promotion.Decide(ends.at(one).in()).Release.Tag)
+
 	runs := given(rollout().Releases(release("1.2.0").Digest("sha256:bad").Obj()).Pin("1.2.0").History(entry("1.2.0").Succeeded())).
 		quarantined(suspected("sha256:bad", byPeople, recall))
 	diff(t, (*promotion.Problem)(nil), promotion.Decide(runs.in()).Problem)
@@ -167,9 +173,13 @@ func TestLiftedQuarantineForgivesTheFailure(t *testing.T) {
 		"of this Rollout":    {of(uid, 7), []string{}},
 		"of another entry":   {of(uid, 6), []string{v1alpha1.FailedBeforeReason}},
 		"of another Rollout": {of("other", 7), []string{v1alpha1.FailedBeforeReason}},
+		"that lists newer failures only": {suspected("sha256:bad", recordedName, func(q *promotion.Quarantine) { q.Spec.Lifted = true }), []string{}},
+		"that has not been lifted":       {suspected("sha256:bad", recordedName, byPeople), []string{v1alpha1.FailedBeforeReason, v1alpha1.QuarantinedReason}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			diff(t, map[string][]string{"1.2.0": test.want}, reasons(promotion.Decide(given(r).quarantined(test.quarantine).in())))
+			failed := given(r).quarantined(test.quarantine)
+			failed.input.Rollout.Status.History[1].Quarantine = "recorded"
+			diff(t, map[string][]string{"1.2.0": test.want}, reasons(promotion.Decide(failed.in())))
 		})
 	}
 }

@@ -138,7 +138,7 @@ func idOrZero(entry *v1alpha1.DeploymentHistoryEntry) int64 {
 // listed returns the incident of a failure as its quarantine shows it; nil if it does not.
 func (in Input) listed(name string, of v1alpha1.QuarantineIncident) *v1alpha1.QuarantineIncident {
 	for i := range in.Quarantines.All {
-		if q := &in.Quarantines.All[i]; q.Name == v1alpha1.ReleaseQuarantineKind+" "+name {
+		if q := &in.Quarantines.All[i]; q.Name == ownQuarantine(name) {
 			return quarantine.Find(q.Status.Incidents, of)
 		}
 	}

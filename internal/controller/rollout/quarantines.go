@@ -54,6 +54,9 @@ func (r *Reconciler) reportFailure(ctx context.Context, in promotion.Input, repo
 	case apierrors.IsNotFound(err):
 		q, err = r.createQuarantine(ctx, in, report)
 	}
+	if err == nil && q.Spec.Digest != report.Digest {
+		err = fmt.Errorf("it is about another digest (%s) than the one that failed (%s): delete it", q.Spec.Digest, report.Digest)
+	}
 	if err != nil {
 		return fmt.Errorf("report to ReleaseQuarantine %s/%s: %w", in.Rollout.Namespace, report.Name, err)
 	}
