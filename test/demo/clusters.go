@@ -52,7 +52,7 @@ var clustersScript = script{
 	invite:    "Let production look at the report of staging, for example:",
 	command:   "kubectl annotate environment shop -n demo --overwrite reconcile.fluxcd.io/requestedAt=$(date +%s)",
 	watched:   ofReleases,
-	before:    "demo",
+	other:     environment{"demo", staging},
 	elsewhere: stagingName,
 	bake:      bakeElsewhere,
 }
@@ -114,7 +114,7 @@ func (d *demo) startWithKeys(ctx context.Context, program string) error {
 		*to, *err = d.startCluster(ctx, program, controlplane.Options{Name: name, Registry: d.registry},
 			[]client.Object{secret}, scenario.ReportFlags(name)...)
 	}
-	group.Go(func() { start(&d.stagingCluster, &errs[0], stagingName, keys.Secret(scenario.Namespace)) })
+	group.Go(func() { start(&d.otherCluster, &errs[0], stagingName, keys.Secret(scenario.Namespace)) })
 	group.Go(func() {
 		start(&d.cluster, &errs[1], prodName, scenario.TrustedKeys(scenario.Namespace, map[string]scenario.KeyPair{stagingName: keys}))
 	})
@@ -126,7 +126,7 @@ func (d *demo) startWithKeys(ctx context.Context, program string) error {
 }
 
 func (s *session) firstInBothClusters(ctx context.Context) error {
-	s.measured()
+	s.costs()
 	digest, err := s.plane.Registry.Push(ctx, s.Release("1.0.0"))
 	if err != nil {
 		return fmt.Errorf("push 1.0.0: %w", err)
@@ -135,8 +135,8 @@ func (s *session) firstInBothClusters(ctx context.Context) error {
 	s.printer.show(
 		says(registry, plain, "has a first artifact, %s:1.0.0 (%s)", s.Name, short(digest)),
 		says(you, plain, "create the Flux objects, a HealthCheck, the Rollout and an Environment, all named %s, in both clusters", s.Name))
-	staging := scenario.Reporting(s.Environment("staging"), reports)
-	if err := createIn(ctx, s.stagingCluster.plane, append(s.objectsOf(s.bake), staging)...); err != nil {
+	before := scenario.Reporting(s.Environment("staging"), reports)
+	if err := createIn(ctx, s.otherCluster.plane, append(s.objectsOf(s.bake), before)...); err != nil {
 		return err
 	}
 	upstream := s.Elsewhere("staging", stagingName, reports)
@@ -149,8 +149,8 @@ func (s *session) firstInBothClusters(ctx context.Context) error {
 	return s.proves(ctx, 1, "1.0.0")
 }
 
-// measured shows what the clusters cost.
-func (s *session) measured() {
+// costs shows what the clusters cost.
+func (s *session) costs() {
 	for _, c := range s.clusters() {
 		memory, err := c.plane.Memory()
 		if err != nil {
@@ -208,7 +208,7 @@ func (s *session) withdrawnElsewhere(ctx context.Context) error {
 func (s *session) reported(ctx context.Context, version string) error {
 	e := s.Environment("")
 	for {
-		if err := s.stagingCluster.plane.Client().Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
+		if err := s.otherCluster.plane.Client().Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
 			return fmt.Errorf("read the Environment of staging: %w", err)
 		}
 		if published(e, version) {

@@ -39,11 +39,12 @@ type demo struct {
 	// commandLine is the program that kubectl finds as a plugin.
 	commandLine string
 	cluster
-	// stagingCluster is where the environment before is: in this cluster, or in another one.
-	stagingCluster cluster
-	registry       *controlplane.Registry // of both clusters, if there are two
-	took           time.Duration          // to start them
-	leftBehind     error                  // what could not be removed
+	// otherCluster is where the other environment is: in this cluster, or in another one.
+	otherCluster cluster
+	registry     *controlplane.Registry // of both clusters, if there are two
+	took         time.Duration          // to start them
+	rates        *errorRates            // what HealthChecks measure, if they do
+	leftBehind   error                  // what could not be removed
 }
 
 // cluster is a control plane with the controller on it.
@@ -94,9 +95,14 @@ func (d *demo) start(ctx context.Context, program string) error {
 	if d.elsewhere != "" {
 		return d.startBoth(ctx, program)
 	}
+	if d.measured {
+		if err := d.startPrometheus(ctx); err != nil {
+			return err
+		}
+	}
 	return d.during("Starting a control plane: etcd, the Kubernetes API, Flux, a registry", func() (err error) {
-		d.cluster, err = d.startCluster(ctx, program, controlplane.Options{}, nil)
-		d.stagingCluster = d.cluster
+		d.cluster, err = d.startCluster(ctx, program, controlplane.Options{}, nil, d.rates.flags()...)
+		d.otherCluster = d.cluster
 		return err
 	})
 }
@@ -179,12 +185,15 @@ func (d *demo) clear() error {
 	if d.registry != nil {
 		errs = append(errs, d.registry.GoAway())
 	}
+	if d.rates != nil {
+		errs = append(errs, d.rates.stop())
+	}
 	return errors.Join(errs...)
 }
 
 // clusters returns the clusters that were started.
 func (d *demo) clusters() []cluster {
-	started := slices.Compact([]cluster{d.cluster, d.stagingCluster})
+	started := slices.Compact([]cluster{d.cluster, d.otherCluster})
 	return slices.DeleteFunc(started, func(c cluster) bool { return c.plane == nil })
 }
 

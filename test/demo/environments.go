@@ -12,11 +12,9 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
 // soakTime is how long a release must have been healthy in staging, its bake included.
@@ -45,7 +43,7 @@ var environmentsScript = script{
 	invite:    "Release something, and watch it come to staging first, for example:",
 	command:   "kubectl rollouts pin shop 1.2.1 -n " + stagingNamespace,
 	watched:   ofReleases,
-	before:    stagingNamespace,
+	other:     environment{stagingNamespace, staging},
 }
 
 var environmentSteps = []step{
@@ -78,13 +76,6 @@ var environmentSteps = []step{
 	},
 }
 
-// stagingApp returns the application in staging.
-func (s *session) stagingApp() scenario.App {
-	app := s.App
-	app.Namespace = s.before
-	return app
-}
-
 func (s *session) firstInBoth(ctx context.Context) error {
 	digest, err := s.plane.Registry.Push(ctx, s.Release("1.0.0"))
 	if err != nil {
@@ -93,13 +84,13 @@ func (s *session) firstInBoth(ctx context.Context) error {
 	s.printer.show(
 		says(registry, plain, "has a first artifact, %s:1.0.0 (%s)", s.Name, short(digest)),
 		says(you, plain, "create the Flux objects, a HealthCheck, the Rollout and an Environment, all named %s, in %s and in %s", s.Name, stagingNamespace, s.Namespace))
-	first := session{demo: s.demo, App: s.stagingApp()}
-	staging := first.Environment("staging")
-	staging.Spec.AccessFrom = &v1alpha1.AccessFrom{NamespaceSelectors: []v1alpha1.NamespaceSelector{{
+	first := session{demo: s.demo, App: s.otherApp()}
+	before := first.Environment("staging")
+	before.Spec.AccessFrom = &v1alpha1.AccessFrom{NamespaceSelectors: []v1alpha1.NamespaceSelector{{
 		MatchLabels: map[string]string{corev1.LabelMetadataName: s.Namespace}}}}
 	prod := s.Environment("prod", environmentsv1.Upstream{
 		Environment: "staging", Namespace: stagingNamespace, SoakTime: &metav1.Duration{Duration: soakTime}})
-	objects := append(first.objects(), staging, s.NamespaceObject(), prod)
+	objects := append(first.objects(), before, s.NamespaceObject(), prod)
 	for _, o := range s.objects() {
 		if _, isNamespace := o.(*corev1.Namespace); !isNamespace {
 			objects = append(objects, o)
@@ -116,12 +107,12 @@ func (s *session) pushToBoth(ctx context.Context, version string) error {
 	if err := s.push(ctx, s.Release(version)); err != nil {
 		return err
 	}
-	return s.stagingCluster.plane.RequestReconcile(ctx, s.stagingApp().ImageRepository(s.plane.Registry.Host()))
+	return s.scanOther(ctx)
 }
 
 // stagingIs waits until staging has brought a version to a state.
 func (s *session) stagingIs(ctx context.Context, version string, state v1alpha1.BakeStatus) error {
-	return s.upstream.await(ctx, expectation{fmt.Sprintf("%s is %s in staging", version, state), func(seen *sights) string {
+	return s.beyond.await(ctx, expectation{fmt.Sprintf("%s is %s in staging", version, state), func(seen *sights) string {
 		entry := seen.rollout.Current()
 		switch {
 		case entry == nil:
@@ -153,7 +144,7 @@ func (s *session) provenRelease(ctx context.Context) error {
 }
 
 func (s *session) stoppedRelease(ctx context.Context) error {
-	if err := s.stagingCluster.plane.BreakVersion(ctx, "1.2.0"); err != nil {
+	if err := s.otherCluster.plane.BreakVersion(ctx, "1.2.0"); err != nil {
 		return err
 	}
 	if err := s.pushToBoth(ctx, "1.2.0"); err != nil {
@@ -198,7 +189,7 @@ func (s *session) withdrawnRelease(ctx context.Context) error {
 
 // pinStaging pins staging to a version, which succeeds there.
 func (s *session) pinStaging(ctx context.Context, version, why string) error {
-	if err := s.rolloutsIn(ctx, s.stagingCluster.plane, "pin", s.Name, version, "-n", s.before, "-m", why, "-y"); err != nil {
+	if err := s.rolloutsIn(ctx, s.otherCluster.plane, "pin", s.Name, version, "-n", s.other.namespace, "-m", why, "-y"); err != nil {
 		return err
 	}
 	return s.stagingIs(ctx, version, v1alpha1.BakeSucceeded)
@@ -214,20 +205,4 @@ func (s *session) isTold(ctx context.Context) error {
 		return ""
 	}}
 	return s.must(ctx, told, current(3, "1.2.1", v1alpha1.BakeSucceeded))
-}
-
-// watchBefore shows what the Rollout of the environment before does, too.
-func (s *session) watchBefore(ctx context.Context) (ended func(), err error) {
-	s.upstream = newObserver(func(lines ...line) {
-		for i := range lines {
-			lines[i].actor = environmentBefore
-		}
-		s.printer.show(lines...)
-	})
-	changes, ended, err := watch(ctx, s.stagingCluster.plane.RESTConfig(), s.stagingCluster.plane.Client().Scheme(), s.before, []client.Object{&v1alpha1.Rollout{}})
-	if err != nil {
-		return nil, err
-	}
-	go s.upstream.run(ctx, changes)
-	return ended, nil
 }

@@ -22,7 +22,7 @@ const stepLimit = 2 * time.Minute
 const releases = "releases"
 
 // scripts are all scenarios, by name.
-var scripts = map[string]script{releases: releasesScript, "workloads": workloadsScript, "held": heldScript, "environments": environmentsScript, "clusters": clustersScript}
+var scripts = map[string]script{releases: releasesScript, "workloads": workloadsScript, "held": heldScript, "environments": environmentsScript, "clusters": clustersScript, "rollback": rollbackScript}
 
 // script defines a scenario.
 type script struct {
@@ -42,13 +42,14 @@ type script struct {
 
 	// watched are the kinds whose objects are part of the scenario.
 	watched []client.Object
-	// before is the namespace of an environment before the one of the scenario. Its Rollout
-	// is watched, too.
-	before string
-	// elsewhere is the name of another cluster, in which the environment before is.
+	// other is another environment of the application. Its Rollout is watched, too.
+	other environment
+	// elsewhere is the name of another cluster, in which the other environment is.
 	elsewhere string
-	// bake is how long a release bakes in the environment before, if not for bakeTime.
+	// bake is how long a release bakes in the other environment, if not for bakeTime.
 	bake time.Duration
+	// measured is true if Prometheus measures error rates.
+	measured bool
 	// crds, components and args are installed in addition to the release controller's.
 	crds, components, args []string
 }
@@ -58,8 +59,8 @@ type session struct {
 	*demo
 	scenario.App
 	*observer
-	upstream *observer // of the environment before
-	close    func()
+	beyond *observer // of the other environment
+	close  func()
 }
 
 // step is one release, or one decision about it.
@@ -78,9 +79,9 @@ func newSession(ctx context.Context, d *demo) (*session, error) {
 		return nil, err
 	}
 	go s.run(ctx, changes)
-	endedBefore := func() {}
-	if s.before != "" {
-		if endedBefore, err = s.watchBefore(ctx); err != nil {
+	endedToo := func() {}
+	if s.other.namespace != "" {
+		if endedToo, err = s.watchOther(ctx); err != nil {
 			cancel()
 			return nil, err
 		}
@@ -88,7 +89,7 @@ func newSession(ctx context.Context, d *demo) (*session, error) {
 	s.close = func() {
 		cancel()
 		ended()
-		endedBefore()
+		endedToo()
 	}
 	return s, nil
 }

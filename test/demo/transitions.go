@@ -31,13 +31,16 @@ const (
 	statefulSet   actor = "StatefulSet"
 	coordination  actor = "Coordination"
 	healthCheck   actor = "HealthCheck"
+	quarantined   actor = "Quarantine"
 
-	environmentBefore actor = "staging"
+	// staging and us are other environments.
+	staging actor = "staging"
+	us      actor = "us"
 )
 
 var actorColours = map[actor]string{
 	you: "1;35", registry: "36", imagePolicy: "36", rollout: "1;34",
-	ociRepository: "33", kustomization: "33", deployment: "37", statefulSet: "37", coordination: "34", healthCheck: "35", environmentBefore: "32",
+	ociRepository: "33", kustomization: "33", deployment: "37", statefulSet: "37", coordination: "34", healthCheck: "35", quarantined: "31", staging: "32", us: "32",
 }
 
 // tone defines how a line looks.
@@ -80,6 +83,8 @@ func describe(before, after client.Object) []line {
 		return narrateZone(orEmpty[appsv1.StatefulSet](before), after)
 	case *coordinationv1.DeploymentCoordination:
 		return narrateCoordination(orEmpty[coordinationv1.DeploymentCoordination](before), after)
+	case *v1alpha1.ReleaseQuarantine:
+		return narrateQuarantine(orEmpty[v1alpha1.ReleaseQuarantine](before), after)
 	case *corev1.Event:
 		return narrateEvent(before, after)
 	}

@@ -86,6 +86,7 @@ type sights struct {
 	kustomization kustomizev1.Kustomization
 	deployment    appsv1.Deployment
 	workloads     workloads
+	quarantine    v1alpha1.ReleaseQuarantine
 }
 
 func (s *sights) see(object client.Object) {
@@ -96,6 +97,8 @@ func (s *sights) see(object client.Object) {
 		s.rollout = *o
 	case *v1alpha1.HealthCheck:
 		s.healthCheck = *o
+	case *v1alpha1.ReleaseQuarantine:
+		s.quarantine = *o
 	case *sourcev1.OCIRepository:
 		s.ociRepository = *o
 	case *kustomizev1.Kustomization:
