@@ -243,7 +243,7 @@ generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copie
 	@$(call generate_api,v1alpha1,config/crd/bases)
 	@$(call generate_api,coordination/v1,config/coordination/crd/bases)
 	@$(call generate_api,environments/v1alpha1,config/crd/bases,environments)
-	@$(TOOLS)/controller-gen paths="./internal/controller/rollout;./internal/controller/schedule;./internal/controller/healthcheck;./internal/controller/measurement;./internal/controller/environment" \
+	@$(TOOLS)/controller-gen paths="./internal/controller/rollout;./internal/controller/schedule;./internal/controller/healthcheck;./internal/controller/measurement;./internal/controller/environment;./internal/controller/quarantine" \
 		rbac:roleName=manager-role output:rbac:dir=$(OUT)/config/rbac
 	@$(TOOLS)/controller-gen paths="./internal/controller/deploymentcoordination;./internal/admission" \
 		rbac:roleName=deploymentcoordination-role output:rbac:dir=$(OUT)/config/coordination/rbac

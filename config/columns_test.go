@@ -31,11 +31,14 @@ type crd struct {
 // New columns are appended, because scripts cut columns by position.
 func TestKubectlGetShowsWhatStandsStill(t *testing.T) {
 	schedule := []string{"Action", "Active", "Matching", "Next", "Age", "Ready", "Status"}
+	quarantine := []string{"Tag", "Image", "Phase", "Strikes", "Until", "Age"}
 	for file, want := range map[string][]string{
 		"crd/bases/kuberik.com_rollouts.yaml": {"Version", "Since", "BakeStatus", "Gates", "Candidate", "Age", "Ready", "Status",
 			"Suspended", "Pinned"},
 		"crd/bases/kuberik.com_rolloutschedules.yaml":                                schedule,
 		"crd/bases/kuberik.com_clusterrolloutschedules.yaml":                         schedule,
+		"crd/bases/kuberik.com_releasequarantines.yaml":                              quarantine,
+		"crd/bases/kuberik.com_clusterreleasequarantines.yaml":                       quarantine,
 		"crd/bases/environments.kuberik.com_environments.yaml":                       {"Environment", "Version", "After", "Age", "Ready", "Status"},
 		"coordination/crd/bases/apps.containerinfra.nl_deploymentcoordinations.yaml": {"Active", "Ready", "Progressing", "Age", "Status"},
 	} {

@@ -48,6 +48,8 @@ func TestInstallationKeepsTheNamesThatOthersRelyOn(t *testing.T) {
 		"CustomResourceDefinition/rolloutschedules.kuberik.com",
 		"CustomResourceDefinition/clusterrolloutschedules.kuberik.com",
 		"CustomResourceDefinition/environments.environments.kuberik.com",
+		"CustomResourceDefinition/releasequarantines.kuberik.com",
+		"CustomResourceDefinition/clusterreleasequarantines.kuberik.com",
 	))
 }
 
@@ -86,7 +88,7 @@ func TestManagerRoleAllowsWhatTheDashboardWritesThroughIt(t *testing.T) {
 	}
 }
 
-func TestManagerRolePatchesHelmReleasesAndReadsTwoCRDs(t *testing.T) {
+func TestManagerRolePatchesHelmReleasesAndReadsThreeCRDs(t *testing.T) {
 	g := NewWithT(t)
 	rules := installed(t).role(t, "rollout-controller-manager-role").Rules
 	g.Expect(allowedVerbs(rules, "helm.toolkit.fluxcd.io/helmreleases")).To(ConsistOf("get", "list", "watch", "patch"))
@@ -94,7 +96,8 @@ func TestManagerRolePatchesHelmReleasesAndReadsTwoCRDs(t *testing.T) {
 	g.Expect(allowedVerbs(rules, "apiextensions.k8s.io/"+definitions)).To(ConsistOf("list", "watch"))
 	for _, rule := range rules {
 		if slices.Contains(rule.Resources, definitions) {
-			g.Expect(rule.ResourceNames).To(ConsistOf("helmreleases.helm.toolkit.fluxcd.io", "environments.environments.kuberik.com"))
+			g.Expect(rule.ResourceNames).To(ConsistOf(
+				"helmreleases.helm.toolkit.fluxcd.io", "environments.environments.kuberik.com", "releasequarantines.kuberik.com"))
 		}
 	}
 }
@@ -105,6 +108,21 @@ func TestManagerRoleWritesOnlyTheStatusOfEnvironments(t *testing.T) {
 	rules := installed(t).role(t, "rollout-controller-manager-role").Rules
 	g.Expect(allowedVerbs(rules, "environments.kuberik.com/environments")).To(ConsistOf("get", "list", "watch"))
 	g.Expect(allowedVerbs(rules, "environments.kuberik.com/environments/status")).To(ConsistOf("get", "patch"))
+}
+
+// The spec of a quarantine belongs to users once it exists, and recalls are only theirs.
+func TestManagerRoleChangesNoSpecOfAQuarantine(t *testing.T) {
+	rules := installed(t).role(t, "rollout-controller-manager-role").Rules
+	for resource, verbs := range map[string][]string{
+		"kuberik.com/releasequarantines":               {"get", "list", "watch", "create", "delete"},
+		"kuberik.com/releasequarantines/status":        {"patch"},
+		"kuberik.com/clusterreleasequarantines":        {"list", "watch"},
+		"kuberik.com/clusterreleasequarantines/status": {"patch"},
+	} {
+		t.Run(resource, func(t *testing.T) {
+			NewWithT(t).Expect(allowedVerbs(rules, resource)).To(ConsistOf(verbs))
+		})
+	}
 }
 
 func TestManagerRoleReadsNoCredentials(t *testing.T) {
@@ -158,10 +176,11 @@ func TestPeopleGetTheRolesThatTheirOwnAggregate(t *testing.T) {
 		slices.Sort(names)
 	}
 	g.Expect(part).To(Equal(map[string][]string{
-		"view": {"clusterrolloutschedule-viewer-role", "environment-viewer-role", "healthcheck-viewer-role", "rollout-viewer-role",
-			"rolloutgate-viewer-role", "rolloutschedule-viewer-role"},
-		"edit": {"environment-editor-role", "healthcheck-editor-role", "rollout-editor-role", "rolloutgate-editor-role",
-			"rolloutschedule-editor-role"},
+		"view": {"clusterreleasequarantine-viewer-role", "clusterrolloutschedule-viewer-role", "environment-viewer-role",
+			"healthcheck-viewer-role", "releasequarantine-viewer-role", "rollout-viewer-role", "rolloutgate-viewer-role",
+			"rolloutschedule-viewer-role"},
+		"edit": {"environment-editor-role", "healthcheck-editor-role", "releasequarantine-editor-role", "rollout-editor-role",
+			"rolloutgate-editor-role", "rolloutschedule-editor-role"},
 		"admin": {"rollout-admin-role", "rollout-approver-role"},
 	}))
 }
@@ -173,10 +192,11 @@ func TestNobodyGetsToFreezeTheClusterOrToSayWhatIsProvenUnasked(t *testing.T) {
 			if !strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") {
 				continue
 			}
-			g.Expect(allowedVerbs(role.Rules, "kuberik.com/clusterrolloutschedules")).To(
-				Or(BeEmpty(), ConsistOf("get", "list", "watch")), role.Name)
-			for _, status := range []string{"rollouts/status", "healthchecks/status", "rolloutschedules/status", "clusterrolloutschedules/status"} {
-				g.Expect(allowedVerbs(role.Rules, "kuberik.com/"+status)).To(Or(BeEmpty(), ConsistOf("get")), role.Name+" "+status)
+			for _, kind := range []string{"clusterrolloutschedules", "clusterreleasequarantines"} {
+				g.Expect(allowedVerbs(role.Rules, "kuberik.com/"+kind)).To(Or(BeEmpty(), ConsistOf("get", "list", "watch")), role.Name+" "+kind)
+			}
+			for _, kind := range []string{"rollouts", "healthchecks", "rolloutschedules", "clusterrolloutschedules", "releasequarantines", "clusterreleasequarantines"} {
+				g.Expect(allowedVerbs(role.Rules, "kuberik.com/"+kind+"/status")).To(Or(BeEmpty(), ConsistOf("get")), role.Name+" "+kind)
 			}
 			g.Expect(allowedVerbs(role.Rules, "environments.kuberik.com/environments/status")).To(Or(BeEmpty(), ConsistOf("get")), role.Name)
 		}

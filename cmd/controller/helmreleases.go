@@ -16,8 +16,8 @@ import (
 
 const (
 	helmReleases = "helmreleases"
-	// helmCRD is the name of their CRD. The manager role may read only this one and that
-	// of Environments.
+	// helmCRD is the name of their CRD. The manager role may read only this one and those
+	// of newerControllers.
 	helmCRD = helmReleases + ".helm.toolkit.fluxcd.io"
 )
 

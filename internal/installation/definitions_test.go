@@ -26,8 +26,8 @@ func fieldsOf(d *installation.Definition, path ...string) *apiextensionsv1.JSONS
 
 func TestDefinitionsDoNotDifferFromThemselves(t *testing.T) {
 	all := installation.Definitions()
-	if len(all) != 7 || all[rollouts] == nil {
-		t.Fatalf("there are %d definitions, want 7 and %s among them", len(all), rollouts)
+	if len(all) != 9 || all[rollouts] == nil {
+		t.Fatalf("there are %d definitions, want 9 and %s among them", len(all), rollouts)
 	}
 	for name, definition := range all {
 		if d := installation.Compare(definition); !d.None() {

@@ -21,7 +21,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=helmreleases.helm.toolkit.fluxcd.io;environments.environments.kuberik.com,verbs=list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=helmreleases.helm.toolkit.fluxcd.io;environments.environments.kuberik.com;releasequarantines.kuberik.com,verbs=list;watch
 
 // helmReleases knows whether HelmReleases are in the cache. Not every cluster serves
 // them, and where it does not, reading them costs requests and causes errors.

@@ -27,7 +27,7 @@ import (
 
 // +kubebuilder:rbac:groups=kuberik.com,resources=releasequarantines,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups=kuberik.com,resources=releasequarantines/status,verbs=patch
-// +kubebuilder:rbac:groups=kuberik.com,resources=clusterreleasequarantines,verbs=get;list;watch
+// +kubebuilder:rbac:groups=kuberik.com,resources=clusterreleasequarantines,verbs=list;watch
 
 // reportFailures writes failures, and what followed them, to the ReleaseQuarantines of
 // their digests. It comes after the writes to targets, so that it delays no rollback. What
