@@ -57,10 +57,17 @@ func (c cluster) planHelm(ctx context.Context, namespace string) (plan helmPlan,
 // lacksReading returns the missing right: to list or to watch a resource. The verb is
 // empty if the account has both.
 func (c cluster) lacksReading(ctx context.Context, to right, namespace string) (missing right, err error) {
-	for _, verb := range []string{"list", "watch"} {
-		to.verb = verb
-		if allowed, err := c.allows(ctx, to, namespace); err != nil || !allowed {
-			return to, err
+	list, watch := to, to
+	list.verb, watch.verb = "list", "watch"
+	return c.lacksAny(ctx, []right{list, watch}, namespace)
+}
+
+// lacksAny returns the first of the rights that is missing. The verb is empty if the
+// account has all of them.
+func (c cluster) lacksAny(ctx context.Context, all []right, namespace string) (missing right, err error) {
+	for _, right := range all {
+		if allowed, err := c.allows(ctx, right, namespace); err != nil || !allowed {
+			return right, err
 		}
 	}
 	return right{}, nil

@@ -113,10 +113,9 @@ func (o *options) bind(flags *flag.FlagSet) {
 	o.bindOwn(flags)
 	o.bindFlux(flags)
 	o.bindWorkloads(flags)
+	o.bindQuarantines(flags)
 	o.reports.bind(flags)
 	o.probes.bind(flags)
-	o.quarantineScope = scopeNamespace
-	flags.Var(&o.quarantineScope, "quarantine-scope", "Which ReleaseQuarantines count for a Rollout: Namespace, those of its own namespace, or Cluster, those of all namespaces.")
 	o.zap.Development = true
 	o.zap.BindFlags(flags)
 }
@@ -147,7 +146,8 @@ func (o *options) complete(flags *flag.FlagSet) error {
 	o.namespace, o.name = os.Getenv(runtimeNamespace), os.Getenv(runtimeName)
 	o.webhooks = os.Getenv(enableWebhooks) != "false"
 	for _, step := range []func(*flag.FlagSet) error{
-		o.completeNamespace, o.completeServer, o.completeMetrics, o.completeSelection, o.completeControllers, o.completeReports, o.completeProbes, o.completeQuarantines,
+		o.completeNamespace, o.completeServer, o.completeMetrics, o.completeSelection, o.completeControllers, o.completeReports, o.completeProbes,
+		o.completeQuarantines,
 	} {
 		if err := step(flags); err != nil {
 			return err

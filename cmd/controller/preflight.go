@@ -37,6 +37,9 @@ type kind struct {
 // right is a right that a controller requires.
 type right struct{ verb, group, resource, subresource, name string }
 
+// hasNoNamespace contains the resources that no right in a namespace is about.
+var hasNoNamespace = map[string]bool{clusterQuarantines: true}
+
 const (
 	ourCRDs   = "install the CRDs of config/crd"
 	fluxCRDs  = "install Flux 2.6 or newer"
@@ -95,13 +98,14 @@ func rightsOf(controller string) []right {
 			{"patch", group, environments, "status", ""},
 		}
 	case quarantineController:
-		group := v1alpha1.GroupVersion.Group
 		return []right{
-			{"list", group, quarantines, "", ""},
-			{"list", group, clusterQuarantines, "", ""},
-			{"watch", group, quarantines, "", ""},
-			{"watch", group, clusterQuarantines, "", ""},
-			{"patch", group, quarantines, "status", ""},
+			{"list", quarantineGroup, quarantines, "", ""},
+			{"watch", quarantineGroup, quarantines, "", ""},
+			{"patch", quarantineGroup, quarantines, "status", ""},
+			{"delete", quarantineGroup, quarantines, "", ""},
+			{"list", quarantineGroup, clusterQuarantines, "", ""},
+			{"watch", quarantineGroup, clusterQuarantines, "", ""},
+			{"patch", quarantineGroup, clusterQuarantines, "status", ""},
 		}
 	case coordinationController:
 		group := coordinationv1.GroupVersion.Group
@@ -213,13 +217,21 @@ func settle(lacking map[string]error) (starts map[string]bool, waiting []string,
 // shows every refused request.
 func (o *options) lacks(ctx context.Context, c cluster, controller string, byName bool) (lack, err error) {
 	if !byName {
-		for _, right := range rightsOf(controller) {
-			if allowed, err := c.allows(ctx, right, o.onlyWatched()); err != nil || !allowed {
-				return fmt.Errorf("this account may not %s: %s", right, installs[controller]), err
-			}
+		missing, err := c.lacksAny(ctx, o.needed(rightsOf(controller)), o.onlyWatched())
+		if missing.verb != "" || err != nil {
+			return fmt.Errorf("this account may not %s: %s", missing, installs[controller]), err
 		}
 	}
 	return c.missing(controller)
+}
+
+// needed returns the rights that this instance uses: one that watches a single namespace
+// writes nothing outside of it.
+func (o *options) needed(rights []right) []right {
+	if o.allNamespaces {
+		return rights
+	}
+	return slices.DeleteFunc(slices.Clone(rights), func(r right) bool { return hasNoNamespace[r.resource] })
 }
 
 // missing returns the first kind of a controller that is not served, or nil if all are.
@@ -254,6 +266,9 @@ func (c cluster) serves(k kind) (bool, error) {
 }
 
 func (c cluster) allows(ctx context.Context, r right, namespace string) (bool, error) {
+	if hasNoNamespace[r.resource] {
+		namespace = ""
+	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Namespace: namespace, Verb: r.verb, Group: r.group, Resource: r.resource, Subresource: r.subresource, Name: r.name,

@@ -45,6 +45,7 @@ var (
 	older    = []string{"v1beta2 image.toolkit.fluxcd.io ImagePolicy"}
 	ordering = []string{"v1 apps.containerinfra.nl DeploymentCoordination"}
 	chains   = []string{"v1alpha1 environments.kuberik.com Environment"}
+	recalls  = []string{"v1alpha1 kuberik.com ReleaseQuarantine ClusterReleaseQuarantine"}
 	anything = []string{""}
 )
 
@@ -74,7 +75,7 @@ func TestControllersStartThatCan(t *testing.T) {
 		},
 		"with an older Flux": {served: serving(kuberik, flux, older), want: releases},
 		"with everything": {
-			served: serving(kuberik, flux, images, ordering, chains), may: anything,
+			served: serving(kuberik, flux, images, ordering, chains, recalls), may: anything,
 			want: slices.Sorted(slices.Values(controllers())),
 		},
 		"with a coordinator's kind, but not its rights": {
@@ -90,6 +91,36 @@ func TestControllersStartThatCan(t *testing.T) {
 		"with it, and with nobody to read what Environments record": {
 			served: serving(kuberik, flux, ordering, chains), may: []string{"deploy", "environments"}, want: []string{"deploymentcoordination"},
 			waits: []string{"rollout", "rolloutschedule", "clusterrolloutschedule", "healthcheck", "environment"},
+		},
+		"before the CRDs of quarantines are installed": {
+			served: serving(kuberik, flux, images), may: []string{"quarantines"}, want: releases, waits: []string{"quarantine"},
+		},
+		"with one of them": {
+			served: serving(kuberik, flux, images, []string{"v1alpha1 kuberik.com ReleaseQuarantine"}), may: []string{"quarantines"},
+			want: releases, waits: []string{"quarantine"},
+		},
+		"with both": {
+			served: serving(kuberik, flux, images, recalls), may: []string{"quarantines"},
+			want: []string{"clusterrolloutschedule", "healthcheck", "quarantine", "rollout", "rolloutschedule"},
+		},
+		"with both, but without the rights of this version": {served: serving(kuberik, flux, images, recalls), want: releases},
+		"with both, in one namespace, whose account may not write recalls": {
+			args: []string{"--watch-all-namespaces=false"}, served: serving(kuberik, flux, images, recalls),
+			may:  []string{"list releasequarantines", "watch releasequarantines", "patch releasequarantines/status", "delete releasequarantines"},
+			want: []string{"healthcheck", "quarantine", "rollout", "rolloutschedule"},
+		},
+		"with both, in all namespaces, whose account may not write recalls": {
+			served: serving(kuberik, flux, images, recalls),
+			may:    []string{"list ", "watch ", "patch releasequarantines/status", "delete releasequarantines"},
+			want:   releases,
+		},
+		"with both, and with nobody to report failures": {
+			served: serving(kuberik, flux, ordering, recalls), may: []string{"deploy", "quarantines"}, want: []string{"deploymentcoordination"},
+			waits: []string{"rollout", "rolloutschedule", "clusterrolloutschedule", "healthcheck", "quarantine"},
+		},
+		"quarantines by name, without their kinds": {
+			args: []string{"--controllers=*,quarantine"}, served: serving(kuberik, flux, images), may: anything,
+			fails: "the controller quarantine cannot start: the API server serves no ReleaseQuarantine.kuberik.com: install the CRDs of config/crd",
 		},
 		"with rights to pods alone": {
 			served: serving(kuberik, flux, images), may: []string{"statefulsets", "pods"}, want: append(releases, "statefulsetrollout"),
@@ -148,7 +179,8 @@ func TestControllersStartThatCan(t *testing.T) {
 	}
 }
 
-// The watched namespaces decide where the rights must be.
+// The watched namespaces decide where the rights must be. No namespace can give the rights
+// to a kind without one.
 func TestRightsAreAskedForWhereTheControllerWouldAct(t *testing.T) {
 	for namespace, args := range map[string][]string{
 		"":     nil,
@@ -160,15 +192,19 @@ func TestRightsAreAskedForWhereTheControllerWouldAct(t *testing.T) {
 			t.Fatal(err)
 		}
 		account := &rights{allowed: anything}
-		if _, _, err := o.preflight(t.Context(), cluster{mapper: serving(kuberik, flux, images, ordering, chains), access: account}); err != nil {
+		if _, _, err := o.preflight(t.Context(), cluster{mapper: serving(kuberik, flux, images, ordering, chains, recalls), access: account}); err != nil {
 			t.Fatal(err)
 		}
 		if len(account.asked) == 0 {
 			t.Fatal("no right was asked for")
 		}
 		for _, asked := range account.asked {
-			if asked.Namespace != namespace {
-				t.Errorf("%v: asked for %+v, want it in namespace %q", args, asked, namespace)
+			want := namespace
+			if asked.Resource == clusterQuarantines {
+				want = ""
+			}
+			if asked.Namespace != want {
+				t.Errorf("%v: asked for %+v, want it in namespace %q", args, asked, want)
 			}
 		}
 	}

@@ -23,11 +23,13 @@ const (
 	quarantineCRD = quarantines + ".kuberik.com"
 )
 
+var quarantineGroup = v1alpha1.GroupVersion.Group
+
 var quarantineKinds = []kind{quarantineKind(v1alpha1.ReleaseQuarantineKind), quarantineKind(v1alpha1.ClusterReleaseQuarantineKind)}
 
 func quarantineKind(name string) kind {
 	return kind{
-		GroupKind: schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: name},
+		GroupKind: schema.GroupKind{Group: quarantineGroup, Kind: name},
 		versions:  []string{v1alpha1.GroupVersion.Version},
 		install:   ourCRDs,
 	}
@@ -57,40 +59,91 @@ func (s *quarantineScope) Set(value string) error {
 	return fmt.Errorf("it is %s or %s", scopeNamespace, scopeCluster)
 }
 
-// completeQuarantines refuses a scope that contradicts the lockdown of references.
+// bindQuarantines adds the flag of quarantines.
+func (o *options) bindQuarantines(flags *flag.FlagSet) {
+	o.quarantineScope = scopeNamespace
+	flags.Var(&o.quarantineScope, "quarantine-scope",
+		"Which ReleaseQuarantines count for a Rollout: Namespace, those of its own namespace, or Cluster, those of all namespaces.")
+}
+
+// completeQuarantines refuses a scope that this instance must not have, or cannot see.
 func (o *options) completeQuarantines(*flag.FlagSet) error {
-	if o.quarantineScope == scopeCluster && o.refs.NoCrossNamespaceRefs {
-		return errors.New("--quarantine-scope=Cluster lets objects of other namespaces count, which --no-cross-namespace-refs does not allow: leave one of them out")
+	switch {
+	case o.quarantineScope != scopeCluster:
+		return nil
+	case o.refs.NoCrossNamespaceRefs:
+		return errors.New("--quarantine-scope=Cluster lets ReleaseQuarantines of other namespaces count, which --no-cross-namespace-refs forbids: leave one of them out")
+	case !o.allNamespaces:
+		return errors.New("--quarantine-scope=Cluster needs --watch-all-namespaces: an instance that watches one namespace knows no ReleaseQuarantines of others")
 	}
 	return nil
 }
 
-// watchQuarantines makes Rollouts obey quarantines and report to them, if both kinds are
-// served and may be read. Their CRDs are newer than Rollouts.
-func (w wiring) watchQuarantines(ctx context.Context, rollouts *rollout.Reconciler) error {
+// quarantinePlan defines how Rollouts handle quarantines.
+type quarantinePlan string
+
+const (
+	reportToQuarantines quarantinePlan = "Report" // they are obeyed, and failures are reported
+	obeyQuarantines     quarantinePlan = "Obey"   // they are obeyed, and a right to report is missing
+	leaveQuarantines    quarantinePlan = "Leave"  // they are not served, or a right to read is missing
+)
+
+// planQuarantines returns how Rollouts handle quarantines, and which right is missing for
+// more. Their CRDs are newer than Rollouts, and an older installation may lack them. A
+// process that begins later finds them.
+func (c cluster) planQuarantines(ctx context.Context, namespace string) (plan quarantinePlan, missing right, err error) {
 	for _, kind := range quarantineKinds {
-		if served, err := w.cluster.serves(kind); err != nil || !served {
-			return err
+		if served, err := c.serves(kind); err != nil || !served {
+			return leaveQuarantines, right{}, err
 		}
 	}
 	for _, resource := range []string{quarantines, clusterQuarantines} {
-		missing, err := w.cluster.lacksReading(ctx, right{group: v1alpha1.GroupVersion.Group, resource: resource}, w.onlyWatched())
-		if err != nil {
-			return err
-		}
-		if missing.verb != "" {
-			w.GetLogger().Info("quarantines are neither obeyed nor reported to",
-				"because", fmt.Sprintf("this account may not %s: grant it what the manager role allows, and start again", missing))
-			return nil
+		missing, err := c.lacksReading(ctx, right{group: quarantineGroup, resource: resource}, namespace)
+		if missing.verb != "" || err != nil {
+			return leaveQuarantines, missing, err
 		}
 	}
+	missing, err = c.lacksAny(ctx, []right{
+		{"get", quarantineGroup, quarantines, "", ""},
+		{"create", quarantineGroup, quarantines, "", ""},
+		{"patch", quarantineGroup, quarantines, "status", ""},
+	}, namespace)
+	if missing.verb != "" || err != nil {
+		return obeyQuarantines, missing, err
+	}
+	return reportToQuarantines, right{}, nil
+}
+
+// watchQuarantines makes Rollouts obey quarantines and report to them, as far as they can.
+func (w wiring) watchQuarantines(ctx context.Context, rollouts *rollout.Reconciler) error {
+	plan, missing, err := w.cluster.planQuarantines(ctx, w.onlyWatched())
+	if err != nil {
+		return err
+	}
+	if missing.verb != "" {
+		w.GetLogger().Info(map[quarantinePlan]string{
+			leaveQuarantines: "quarantines are neither obeyed nor reported to",
+			obeyQuarantines:  "failures are not reported to quarantines",
+		}[plan], "because", fmt.Sprintf("this account may not %s: grant it what the manager role allows, and start again", missing))
+	}
+	if plan == leaveQuarantines {
+		return nil
+	}
+	rollouts.QuarantinesReadOnly = plan == obeyQuarantines
 	return rollouts.WatchQuarantines()
 }
 
-// registerQuarantines adds the controllers that show the state of quarantines.
+// registerQuarantines adds the controllers that show the state of quarantines. Recalls
+// belong to an instance that watches all namespaces.
 func (w wiring) registerQuarantines() error {
-	for _, cluster := range []bool{false, true} {
-		reconciler := &quarantine.Reconciler{Client: w.GetClient(), Now: time.Now, Cluster: cluster, Shard: w.shard, Durations: w.timed}
+	kinds := []bool{false}
+	if w.allNamespaces {
+		kinds = append(kinds, true)
+	}
+	for _, cluster := range kinds {
+		reconciler := &quarantine.Reconciler{
+			Client: w.GetClient(), Now: time.Now, Cluster: cluster, Shard: w.shard, Durations: w.timed,
+		}
 		if err := reconciler.SetupWithManager(w, w.controller()); err != nil {
 			return err
 		}

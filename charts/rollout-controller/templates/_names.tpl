@@ -55,6 +55,9 @@ control-plane: controller-manager
 {{- if .Values.noCrossNamespaceRefs }}
 - --no-cross-namespace-refs
 {{- end }}
+{{- with .Values.quarantineScope }}
+- --quarantine-scope={{ . }}
+{{- end }}
 {{- if .Values.noOwnRegistryCredentials }}
 - --no-own-registry-credentials
 {{- end }}

@@ -52,16 +52,16 @@ type Reconciler struct {
 
 // SetupWithManager registers the watch.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
-	kind, name := r.kind(), v1alpha1.ReleaseQuarantineKind
+	name, kind := "quarantine", v1alpha1.ReleaseQuarantineKind
 	if r.Cluster {
-		name = v1alpha1.ClusterReleaseQuarantineKind
+		name, kind = "clusterquarantine", v1alpha1.ClusterReleaseQuarantineKind
 	}
 	return ctrl.NewControllerManagedBy(mgr). //nolint:wrapcheck // it says what it is about
-							Named("quarantine-"+name).
-							For(kind, builder.WithPredicates(r.Shard.Predicate())).
+							Named(name).
+							For(r.kind(), builder.WithPredicates(r.Shard.Predicate())).
 							WithEventFilter(r.writes.ForgetGone()).
 							WithOptions(options).
-							Complete(r.Durations.Of(name, r, r.Shard.Handles, r.kind))
+							Complete(r.Durations.Of(kind, r, r.Shard.Handles, r.kind))
 }
 
 func (r *Reconciler) kind() client.Object {

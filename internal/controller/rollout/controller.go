@@ -103,6 +103,8 @@ type Reconciler struct {
 	NoCrossNamespaceRefs bool
 	// QuarantinesEverywhere lets the ReleaseQuarantines of all namespaces count.
 	QuarantinesEverywhere bool
+	// QuarantinesReadOnly leaves failures unreported, because a right is missing.
+	QuarantinesReadOnly bool
 
 	writes     expectations.Versions
 	orphans    orphans

@@ -33,7 +33,7 @@ import (
 // their digests. It comes after the writes to targets, so that it delays no rollback. What
 // cannot be written is tried again: a pass reports whatever the cache does not show yet.
 func (r *Reconciler) reportFailures(ctx context.Context, recorded *v1alpha1.Rollout, in promotion.Input) error {
-	if !r.quarantines.Load() {
+	if !r.quarantines.Load() || r.QuarantinesReadOnly {
 		return nil
 	}
 	in.Rollout = recorded
