@@ -121,10 +121,11 @@ func (w wiring) watchQuarantines(ctx context.Context, rollouts *rollout.Reconcil
 		return err
 	}
 	if missing.verb != "" {
-		w.GetLogger().Info(map[quarantinePlan]string{
-			leaveQuarantines: "quarantines are neither obeyed nor reported to",
-			obeyQuarantines:  "failures are not reported to quarantines",
-		}[plan], "because", fmt.Sprintf("this account may not %s: grant it what the manager role allows, and start again", missing))
+		lack := "failures are not reported to quarantines"
+		if plan == leaveQuarantines {
+			lack = "quarantines are neither obeyed nor reported to"
+		}
+		w.GetLogger().Info(lack, "because", fmt.Sprintf("this account may not %s: grant it what the manager role allows, and start again", missing))
 	}
 	if plan == leaveQuarantines {
 		return nil

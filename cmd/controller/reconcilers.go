@@ -97,6 +97,19 @@ func (w wiring) registerReleases(ctx context.Context) error {
 	if err := w.registerSchedules(ctx); err != nil {
 		return fmt.Errorf("set up the controllers of schedules: %w", err)
 	}
+	if err := w.registerNewer(ctx); err != nil {
+		return err
+	}
+	if w.starts[healthCheckController] {
+		if err := w.registerHealthChecks(ctx); err != nil {
+			return fmt.Errorf("set up the healthcheck controller: %w", err)
+		}
+	}
+	return nil
+}
+
+// registerNewer adds those of newerControllers that start.
+func (w wiring) registerNewer(ctx context.Context) error {
 	if w.starts[environmentController] {
 		if err := w.registerEnvironments(ctx); err != nil {
 			return fmt.Errorf("set up the environment controller: %w", err)
@@ -105,11 +118,6 @@ func (w wiring) registerReleases(ctx context.Context) error {
 	if w.starts[quarantineController] {
 		if err := w.registerQuarantines(); err != nil {
 			return fmt.Errorf("set up the quarantine controller: %w", err)
-		}
-	}
-	if w.starts[healthCheckController] {
-		if err := w.registerHealthChecks(ctx); err != nil {
-			return fmt.Errorf("set up the healthcheck controller: %w", err)
 		}
 	}
 	return nil
