@@ -26,3 +26,9 @@ func rolloutMetrics() (*metrics.Rollouts, error) {
 	counted := metrics.NewRollouts(time.Now)
 	return counted, runtimemetrics.Registry.Register(counted)
 }
+
+// quarantineMetrics adds the metrics of quarantines.
+func quarantineMetrics() (*metrics.Quarantines, error) {
+	counted := metrics.NewQuarantines()
+	return counted, runtimemetrics.Registry.Register(counted)
+}

@@ -137,13 +137,18 @@ func (w wiring) watchQuarantines(ctx context.Context, rollouts *rollout.Reconcil
 // registerQuarantines adds the controllers that show the state of quarantines. Recalls
 // belong to an instance that watches all namespaces.
 func (w wiring) registerQuarantines() error {
+	counted, err := quarantineMetrics()
+	if err != nil {
+		return err
+	}
 	kinds := []bool{false}
 	if w.allNamespaces {
 		kinds = append(kinds, true)
 	}
 	for _, cluster := range kinds {
 		reconciler := &quarantine.Reconciler{
-			Client: w.GetClient(), Now: time.Now, Cluster: cluster, Shard: w.shard, Durations: w.timed,
+			Client: w.GetClient(), Now: time.Now, Cluster: cluster, Shard: w.shard,
+			Metrics: counted, Durations: w.timed,
 		}
 		if err := reconciler.SetupWithManager(w, w.controller()); err != nil {
 			return err

@@ -37,7 +37,7 @@ func own(t *testing.T) map[string][]string {
 	described := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
 	all := map[string][]string{}
 	for _, collector := range []prometheus.Collector{
-		metrics.NewRollouts(nil), metrics.NewDurations(nil, nil), metrics.Build("1.0.0"), metrics.NewGroups(), metrics.Unreadable(nil),
+		metrics.NewRollouts(nil), metrics.NewDurations(nil, nil), metrics.Build("1.0.0"), metrics.NewGroups(), metrics.NewQuarantines(), metrics.Unreadable(nil),
 	} {
 		descriptions := make(chan *prometheus.Desc)
 		go func() { collector.Describe(descriptions); close(descriptions) }()

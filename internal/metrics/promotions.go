@@ -100,9 +100,9 @@ func (p *promotions) begun(d promotion.Decision) {
 	}
 }
 
-// firstSight records the history as it is, without counting it.
-func firstSight(history []v1alpha1.DeploymentHistoryEntry) *known {
-	k := &known{}
+// firstSight records the status as it is, without counting it.
+func firstSight(status *v1alpha1.RolloutStatus) *known {
+	history, k := status.History, &known{back: rollbackOf(status)}
 	if len(history) > 0 {
 		k.entry = entryOf(&history[0])
 	}

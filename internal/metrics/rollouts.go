@@ -11,8 +11,10 @@
 //
 //	rollouts.go      what is known of each Rollout, and when it is recorded
 //	promotions.go    promotions, deployments, bakes and recoveries, counted as they end
+//	rollbacks.go     what became of automatic rollbacks
 //	waits.go         what candidates wait for, and how long they waited
 //	gauges.go        how many Rollouts and targets are in which state
+//	quarantines.go   how many quarantines are in which phase
 //	durations.go     Flux's duration of reconciliations
 //	histograms.go    how durations are stored and shown
 //	build.go         the version that runs
@@ -57,6 +59,7 @@ type Rollouts struct {
 	known map[types.NamespacedName]*known
 
 	promotions promotions
+	rollbacks  rollbacks
 	waits      waits
 	gauges     gauges
 }
@@ -65,6 +68,7 @@ type Rollouts struct {
 type known struct {
 	entry   entry
 	failed  time.Time // when the first of the newest promotions in a row failed; zero if the newest have not
+	back    rollback
 	wait    wait
 	summary summary
 }
@@ -75,6 +79,7 @@ func NewRollouts(now func() time.Time) *Rollouts {
 		now:        now,
 		known:      map[types.NamespacedName]*known{},
 		promotions: newPromotions(),
+		rollbacks:  newRollbacks(),
 		waits:      newWaits(),
 		gauges:     newGauges(),
 	}
@@ -90,18 +95,24 @@ func (m *Rollouts) Observe(pass Pass) {
 	key, now := client.ObjectKeyFromObject(pass.Before), m.now()
 	k := m.known[key]
 	if k == nil {
-		k = firstSight(pass.Before.Status.History)
+		k = firstSight(&pass.Before.Status)
 		m.known[key] = k
 	}
-	m.promotions.follow(k, pass.Before.Status.History, now) // changes by others
+	m.follow(k, &pass.Before.Status, now) // changes by others
 	m.waits.judge(&k.wait, pass.Decision, now)
 	if pass.Stored != nil {
 		m.promotions.begun(pass.Decision)
-		m.promotions.follow(k, pass.Stored.Status.History, now)
+		m.follow(k, &pass.Stored.Status, now)
 		m.waits.promoted(&k.wait, pass.Decision, now)
 		m.waits.followed(pass.Proven, now)
 	}
 	k.summary = summarise(pass.Status)
+}
+
+// follow counts what the status shows since the last call.
+func (m *Rollouts) follow(k *known, status *v1alpha1.RolloutStatus, now time.Time) {
+	m.promotions.follow(k, status.History, now)
+	m.rollbacks.follow(&k.back, status)
 }
 
 // Forget drops the state of a Rollout that was deleted or is no longer managed. It does
@@ -121,6 +132,7 @@ func (m *Rollouts) Forget(key types.NamespacedName) {
 // Describe implements [prometheus.Collector].
 func (m *Rollouts) Describe(descriptions chan<- *prometheus.Desc) {
 	m.promotions.Describe(descriptions)
+	m.rollbacks.Describe(descriptions)
 	m.waits.Describe(descriptions)
 	m.gauges.Describe(descriptions)
 }
@@ -130,6 +142,7 @@ func (m *Rollouts) Collect(metrics chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.promotions.Collect(metrics)
+	m.rollbacks.Collect(metrics)
 	m.waits.collect(metrics, m.known, m.now())
 	m.gauges.collect(metrics, m.known)
 }

@@ -42,6 +42,8 @@ type Reconciler struct {
 	Now func() time.Time
 	// Cluster is true for ClusterReleaseQuarantines, false for ReleaseQuarantines.
 	Cluster bool
+	// Metrics counts quarantines by phase; nil counts nothing.
+	Metrics *metrics.Quarantines
 	// Durations records how long reconciliations take; nil records nothing.
 	Durations *metrics.Durations
 	// Shard is the part of the quarantines that this instance reconciles.
@@ -81,12 +83,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.Pass) (ctrl.Result, error) {
 	o := r.kind()
-	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
-		pass.Ends("the quarantine does not exist, or cannot be read")
-		return ctrl.Result{}, unreadable.Ignore(client.IgnoreNotFound(err))
-	}
-	if !r.Shard.Handles(o) || !o.GetDeletionTimestamp().IsZero() || r.writes.Stale(o) {
-		pass.Ends("the quarantine is another instance's, being deleted, or newer than the cache shows")
+	err := r.Client.Get(ctx, req.NamespacedName, o)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && (!r.Shard.Handles(o) || !o.GetDeletionTimestamp().IsZero()):
+		r.Metrics.Forget(req.NamespacedName)
+		pass.Ends("the quarantine does not exist, is being deleted, or is another instance's")
+		return ctrl.Result{}, nil
+	case err != nil:
+		pass.Ends("the quarantine cannot be read")
+		return ctrl.Result{}, unreadable.Ignore(err)
+	case r.writes.Stale(o):
+		pass.Ends("the cache does not show the last write to the quarantine yet, whose event is on its way")
 		return ctrl.Result{}, nil
 	}
 	return r.reconcile(ctx, o, pass)
@@ -109,6 +116,7 @@ func (r *Reconciler) reconcile(ctx context.Context, o client.Object, pass *annou
 		pass.Stored(true)
 		announce.Change(ctx, string(next.Phase), o.GetName())
 	}
+	r.Metrics.Observe(client.ObjectKeyFromObject(o), next.Phase)
 	return r.again(o, spec, &next, now), nil
 }
 
