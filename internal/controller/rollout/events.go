@@ -144,6 +144,7 @@ func promotedBy(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decis
 	case d.Back != nil:
 		verb, t.finer, t.severity = "rolled back to", v1alpha1.RolledBackReason, severityOf(v1alpha1.BakeTimeFailedReason)
 		t.metadata[metaCause] = string(promotion.CauseOf(in.Rollout.Current()))
+		t.metadata[metaQuarantine] = quarantineAt(rollout, 1)
 	case d.Manual:
 		t.finer = d.Reason
 	case d.Reason == v1alpha1.TagMovedReason:
@@ -257,8 +258,23 @@ func ofCondition(rollout *v1alpha1.Rollout, in promotion.Input, c *metav1.Condit
 	case v1alpha1.TargetsAppliedCondition, environmentsv1.UpstreamWithdrewCondition:
 		t.metadata[metaTo] = t.metadata[metaFrom]
 		delete(t.metadata, metaFrom)
+	case v1alpha1.RolledBackCondition: // it is False: the newest entry has failed
+		t.metadata[metaQuarantine] = quarantineAt(rollout, 0)
+	case v1alpha1.StalledCondition:
+		if c.Reason == v1alpha1.RollbackOverdueReason {
+			t.metadata[metaQuarantine] = quarantineAt(rollout, 1)
+		}
 	}
 	return t
+}
+
+// quarantineAt returns the quarantine to which the failure of a history entry was reported.
+// It is empty if it was not, or not yet: a rollback does not wait for that.
+func quarantineAt(rollout *v1alpha1.Rollout, i int) string {
+	if i >= len(rollout.Status.History) {
+		return ""
+	}
+	return rollout.Status.History[i].Quarantine
 }
 
 // about makes the newest candidate the release of the transition.

@@ -39,6 +39,7 @@ const (
 	metaGate       = metaPrefix + "gate"
 	metaDeployment = metaPrefix + "deployment"
 	metaCause      = metaPrefix + "cause"
+	metaQuarantine = metaPrefix + "quarantine"
 )
 
 // Limits for text from users in events. Each target of a Rollout gets an event for each
