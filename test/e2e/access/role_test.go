@@ -17,11 +17,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -93,7 +95,8 @@ func TestShippedRolesAllowWhatTheControllerDoesAndLittleElse(t *testing.T) {
 
 // useEverything makes the controller use all its features: promote with a bake and
 // checks, write all kinds of targets and restore one, read a registry with credentials,
-// create, update and delete gates, answer a request.
+// create, update and delete gates, answer a request, report a failure, and show the state of
+// quarantines and delete one.
 func useEverything(s *env.Env) {
 	objects := s.Flux(s.Plane.Registry.Host())
 	for _, o := range objects {
@@ -144,6 +147,67 @@ func useEverything(s *env.Env) {
 	env.Eventually(s.T, "the value written", func() (bool, string) {
 		s.Read(release)
 		return strings.Contains(string(release.Spec.Values.Raw), `"tag":"1.1.0"`), string(release.Spec.Values.Raw)
+	})
+	failReported(s)
+	recall(s)
+	leaveOver(s)
+}
+
+// failReported makes a release fail, and waits until that is reported to a
+// ReleaseQuarantine.
+func failReported(s *env.Env) {
+	check := s.HealthCheck()
+	check.Name, check.Annotations, check.Spec.Class = "custom", nil, nil // no controller evaluates it
+	s.Create(check)
+	rollout := s.Rollout()
+	s.Change(rollout, func() { rollout.Spec.Quarantine = &v1alpha1.RolloutQuarantine{} })
+	s.Publish(s.ConfigRelease("1.2.0"))
+	env.Eventually(s.T, "the reset of the HealthCheck", func() (bool, string) {
+		s.Read(check)
+		current := s.Live().Current()
+		mark := check.Annotations[v1alpha1.ResetAnnotationPrefix+string(s.Live().UID)]
+		return current.Version.Tag == "1.2.0" && strings.HasPrefix(mark, promotion.ResetMark(current, nil)) && !strings.HasSuffix(mark, "/begun"), mark
+	})
+	s.ChangeStatus(check, func() {
+		check.Status.Status, check.Status.LastErrorTime = v1alpha1.HealthStatusUnhealthy, &metav1.Time{Time: time.Now()}
+	})
+	s.AwaitState("1.2.0", v1alpha1.BakeFailed)
+	s.Await("the report of the failure", func(r *v1alpha1.Rollout) bool { return r.Current().Quarantine != "" })
+}
+
+// recall creates a ClusterReleaseQuarantine, and waits for its status.
+func recall(s *env.Env) {
+	q := &v1alpha1.ClusterReleaseQuarantine{
+		ObjectMeta: metav1.ObjectMeta{Name: s.Namespace},
+		Spec: v1alpha1.ClusterReleaseQuarantineSpec{ReleaseQuarantineSpec: v1alpha1.ReleaseQuarantineSpec{
+			Image: "registry.example/other", Tags: []string{"1.0.0"},
+		}},
+	}
+	s.Create(q)
+	env.Eventually(s.T, "the phase of the recall", func() (bool, string) {
+		s.Read(q)
+		return q.Status.Phase == v1alpha1.QuarantineConfirmed, string(q.Status.Phase)
+	})
+}
+
+// leaveOver creates a quarantine like one that the controller created and that ended more
+// than a week ago, and waits until it is deleted.
+func leaveOver(s *env.Env) {
+	q := &v1alpha1.ReleaseQuarantine{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Namespace, Name: "over", Labels: map[string]string{v1alpha1.ManagedByLabel: promotion.SystemName},
+		},
+		Spec: v1alpha1.ReleaseQuarantineSpec{
+			Image: "registry.example/other", Tags: []string{"1.0.0"}, Until: &metav1.Time{Time: time.Now().AddDate(0, 0, -9)},
+		},
+	}
+	s.Create(q)
+	s.ChangeStatus(q, func() {
+		q.Status.Phase, q.Status.EndedAt = v1alpha1.QuarantineExpired, &metav1.Time{Time: time.Now().AddDate(0, 0, -8)}
+	})
+	env.Eventually(s.T, "the deletion of the quarantine", func() (bool, string) {
+		err := s.Plane.Client().Get(s.T.Context(), client.ObjectKeyFromObject(q), q)
+		return apierrors.IsNotFound(err), fmt.Sprint(err)
 	})
 }
 

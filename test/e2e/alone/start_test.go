@@ -82,7 +82,7 @@ func TestFeatureThatLacksAKindBeginsOnceItIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = again.Stop(context.Background()) })
-	awaitLog(t, again, `"controllers":["deploymentcoordination","environment","healthcheck","rollout","rolloutschedule"]`)
+	awaitLog(t, again, `"controllers":["deploymentcoordination","environment","healthcheck","quarantine","rollout","rolloutschedule"]`)
 	beginsToWaitForHelm(t, again)
 }
 
