@@ -28,6 +28,7 @@ var sampleFolders = map[string]struct {
 	"config/samples/health":       {},
 	"config/samples/helm":         {},
 	"config/samples/rollback":     {},
+	"config/samples/quarantine":   {},
 	"config/samples/environments": {},
 	// Each of the two is a cluster of its own.
 	"config/samples/environments-oci/staging":    {},

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -119,6 +120,46 @@ func TestSampleOfARollbackGoesBack(t *testing.T) {
 	s.Expect(s.history("shop-orders")[0].State).To(Equal(v1alpha1.BakeSucceeded))
 }
 
+// The samples of a quarantine and of a recall hold their releases, and a failure becomes a
+// quarantine.
+func TestSamplesOfQuarantinesHoldReleases(t *testing.T) {
+	s := openAlone(t)
+	s.reconciler.quarantines.Store(true)
+	s.LabelNamespace("samples.kuberik.com/environment", "production")
+	s.applySamples(t, "quarantine")
+	s.Change(fixture.MakeRollout("shop-cart").Obj(), func(o client.Object) {
+		o.(*v1alpha1.Rollout).Spec.Rollback.Barriers = v1alpha1.RollbackBarriersIgnore // there is no registry to ask
+	})
+	s.release("shop-cart", "1.1.0")
+	s.deployAndBake("shop-cart")
+
+	for tag, message := range map[string]string{
+		"1.2.0": "1.2.0 is in quarantine by ClusterReleaseQuarantine shop-cart-cve (Confirmed): " +
+			"contains a vulnerable library, fixed in 1.2.2; to end that, set its spec.lifted",
+		"1.3.0": "1.3.0 is in quarantine by ReleaseQuarantine shop-cart-1.3.0 (Confirmed) until 2027-07-01T00:00:00Z: " +
+			"loses items of a cart, INC-4711; pin it to try it all the same, or set spec.lifted of the quarantine",
+	} {
+		s.release("shop-cart", tag)
+		s.rest("shop-cart")
+		s.Expect(s.rollout("shop-cart").Status.ReleaseCandidates[0].Holds).To(ContainElement(
+			HaveField("Message", message)), tag)
+	}
+
+	s.release("shop-cart", "1.4.0")
+	s.deploy("shop-cart")
+	s.checkFails("shop-cart", "down", s.Clock.Now())
+	s.rest("shop-cart")
+	s.deployAndBake("shop-cart")
+	s.Expect(s.history("shop-cart")).To(Equal([]promoted{
+		{3, "1.1.0", v1alpha1.BakeSucceeded}, {2, "1.4.0", v1alpha1.BakeFailed}, {1, "1.1.0", v1alpha1.BakeSucceeded},
+	}))
+	name, _ := quarantine.Name(digestOf("1.4.0"))
+	reported := &v1alpha1.ReleaseQuarantine{}
+	s.Expect(s.Get(s.Ctx, s.Key(name), reported)).To(Succeed())
+	s.Expect(reported.Status.Phase).To(Equal(v1alpha1.QuarantineConfirmed))
+	s.Expect(reported.Status.Until.Sub(reported.Status.Incidents[0].Time.Time)).To(Equal(336 * time.Hour))
+}
+
 // There is a sample of each class that is measured, and the API server accepts it.
 func TestSamplesOfHealthChecksAreMeasured(t *testing.T) {
 	s := openAlone(t)
@@ -132,11 +173,16 @@ func TestSamplesOfHealthChecksAreMeasured(t *testing.T) {
 	s.Expect(classes).To(Equal(map[string]bool{"http": true, "job": true, "object": true, "prometheus": true}))
 }
 
-// applySamples applies the samples of a folder in the namespace of the env.
+// applySamples applies the samples of a folder in the namespace of the env. Those without a
+// namespace are deleted at the end of the test.
 func (s *testEnv) applySamples(t *testing.T, folder string) {
 	t.Helper()
 	for _, sample := range samples(t, filepath.Join(folder, "*.yaml")) {
-		sample.SetNamespace(s.Namespace)
+		if sample.GetNamespace() != "" {
+			sample.SetNamespace(s.Namespace)
+		} else {
+			t.Cleanup(func() { _ = testClient.Delete(context.WithoutCancel(s.Ctx), sample) })
+		}
 		s.Expect(s.apply(sample)).To(Succeed(), "%s %s", sample.GetKind(), sample.GetName())
 	}
 }
