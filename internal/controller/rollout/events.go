@@ -304,6 +304,7 @@ var errorReasons = map[string]bool{
 	v1alpha1.ImagePolicyNotFoundReason:  true,
 	v1alpha1.RollbackOverdueReason:      true,
 	v1alpha1.RollbackNotPossibleReason:  true,
+	v1alpha1.QuarantinedReason:          true, // only of Stalled: a version that a user chose is not promoted
 
 	environmentsv1.UpstreamWithdrewReason: true, // what runs here was found to be bad elsewhere
 }
