@@ -29,7 +29,7 @@ import (
 )
 
 func TestEveryAnnotationIsOneOfTheAPI(t *testing.T) {
-	known := annotationKeys(t)
+	known := append(annotationKeys(t), v1alpha1.QuarantineDigestLabel)
 	key := regexp.MustCompile(`(?:[a-z-]+\.)*kuberik\.com/[A-Za-z0-9._<>-]+`)
 	mentions := 0
 	for file, text := range documents(t) {
@@ -82,16 +82,18 @@ func annotationKeys(t *testing.T) []string {
 
 // kinds contains the kinds in commands, by the names that kubectl knows.
 var kinds = map[string]func() any{
-	"rollout":                func() any { return &v1alpha1.Rollout{} },
-	"rolloutgate":            func() any { return &v1alpha1.RolloutGate{} },
-	"rolloutschedule":        func() any { return &v1alpha1.RolloutSchedule{} },
-	"clusterrolloutschedule": func() any { return &v1alpha1.ClusterRolloutSchedule{} },
-	"healthcheck":            func() any { return &v1alpha1.HealthCheck{} },
-	"environment":            func() any { return &environmentsv1.Environment{} },
-	"ocirepository":          func() any { return &sourcev1.OCIRepository{} },
-	"ocirepositories":        func() any { return &sourcev1.OCIRepository{} },
-	"kustomization":          func() any { return &kustomizev1.Kustomization{} },
-	"helmrelease":            func() any { return &helmv2.HelmRelease{} },
+	"rollout":                  func() any { return &v1alpha1.Rollout{} },
+	"rolloutgate":              func() any { return &v1alpha1.RolloutGate{} },
+	"rolloutschedule":          func() any { return &v1alpha1.RolloutSchedule{} },
+	"clusterrolloutschedule":   func() any { return &v1alpha1.ClusterRolloutSchedule{} },
+	"healthcheck":              func() any { return &v1alpha1.HealthCheck{} },
+	"releasequarantine":        func() any { return &v1alpha1.ReleaseQuarantine{} },
+	"clusterreleasequarantine": func() any { return &v1alpha1.ClusterReleaseQuarantine{} },
+	"environment":              func() any { return &environmentsv1.Environment{} },
+	"ocirepository":            func() any { return &sourcev1.OCIRepository{} },
+	"ocirepositories":          func() any { return &sourcev1.OCIRepository{} },
+	"kustomization":            func() any { return &kustomizev1.Kustomization{} },
+	"helmrelease":              func() any { return &helmv2.HelmRelease{} },
 }
 
 var (

@@ -75,7 +75,10 @@ func TestEveryManifestHasOnlyFieldsOfItsKind(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"ClusterRolloutSchedule", "DeploymentCoordination", "Environment", "HealthCheck", "Rollout", "RolloutGate", "RolloutSchedule"}
+	want := []string{
+		"ClusterReleaseQuarantine", "ClusterRolloutSchedule", "DeploymentCoordination", "Environment", "HealthCheck", "ReleaseQuarantine",
+		"Rollout", "RolloutGate", "RolloutSchedule",
+	}
 	if got := slices.Sorted(maps.Keys(shown)); !slices.Equal(got, want) {
 		t.Errorf("the documents show manifests of %v, want each of %v", got, want)
 	}
