@@ -346,7 +346,8 @@ type DeploymentHistoryEntry struct {
 	FailedHealthChecks []FailedHealthCheck `json:"failedHealthChecks,omitempty"`
 
 	// cause is what made the promotion fail: HealthCheckFailed, TargetUnhealthy or
-	// DeployTimeout. It is recorded while spec.rollback is set.
+	// DeployTimeout. It is recorded while spec.rollback is set, or spec.quarantine reports
+	// failures.
 	// +optional
 	Cause FailureCause `json:"cause,omitempty"`
 

@@ -237,14 +237,14 @@ func causeAtDeadline(in Input, proofs Proofs) v1alpha1.FailureCause {
 	return v1alpha1.CauseDeployTimeout
 }
 
-// recordCause says in the history why a promotion has failed, and when that is answered
-// by a rollback. A rollback itself never fails.
+// recordCause says in the history why a promotion has failed, if a rollback or a report
+// depends on it, and when a rollback answers it. A rollback itself never fails.
 func recordCause(in Input, o Outcome, entry *v1alpha1.DeploymentHistoryEntry) {
 	spec := &in.Rollout.Spec
-	if o.Action != FailBake || !spec.RollsBack() {
+	if o.Action != FailBake || !spec.RollsBack() && !spec.Quarantine.Reports() {
 		return
 	}
-	if entry.Cause = o.Cause; !spec.Rollback.Answers(o.Cause) {
+	if entry.Cause = o.Cause; !spec.RollsBack() || !spec.Rollback.Answers(o.Cause) {
 		return
 	}
 	due := wholeSecond(in.Now)

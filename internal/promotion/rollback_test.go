@@ -289,6 +289,13 @@ func TestCauseAndDueTimeAreRecorded(t *testing.T) {
 		"nothing without spec.rollback": {
 			given(deploying().DeployTimeout(30 * time.Minute)).targets(pending("apps")), none, nil,
 		},
+		"only the cause, if it is only reported": {
+			func() *situation {
+				s := given(deploying().DeployTimeout(30 * time.Minute)).targets(unhealthyTarget)
+				s.input.Rollout.Spec.Quarantine = &v1alpha1.RolloutQuarantine{}
+				return s
+			}(), v1alpha1.CauseTargetUnhealthy, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := test.given.in()
