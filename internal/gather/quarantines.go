@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/imagename"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -46,10 +47,16 @@ func (g Gatherer) quarantines(ctx context.Context, namespace string) ([]promotio
 	all := make([]promotion.Quarantine, 0, len(own.Items))
 	for i := range own.Items {
 		q := &own.Items[i]
-		all = append(all, promotion.Quarantine{Name: quarantineName(q, namespace), Spec: q.Spec, Status: q.Status})
+		all = append(all, promotion.Quarantine{Name: quarantineName(q, namespace), Spec: fullyNamed(q.Spec), Status: q.Status})
 	}
 	recalls, err := g.clusterQuarantines(ctx, namespace)
 	return append(all, recalls...), err
+}
+
+// fullyNamed returns a spec with the full name of its image, as policies have it.
+func fullyNamed(spec v1alpha1.ReleaseQuarantineSpec) v1alpha1.ReleaseQuarantineSpec {
+	spec.Image = imagename.Canonical(spec.Image)
+	return spec
 }
 
 // quarantineName returns the kind and name, with the namespace if it is another one.
@@ -66,10 +73,7 @@ func (g Gatherer) clusterQuarantines(ctx context.Context, namespace string) ([]p
 	if err := g.Client.List(ctx, list, client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
 		return nil, fmt.Errorf("list ClusterReleaseQuarantines: %w", err)
 	}
-	if len(list.Items) == 0 {
-		return nil, nil
-	}
-	labels, err := namespaceLabels(ctx, g.Client, namespace)
+	labels, err := g.labelsFor(ctx, list.Items, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -78,9 +82,17 @@ func (g Gatherer) clusterQuarantines(ctx context.Context, namespace string) ([]p
 		q := &list.Items[i]
 		if q.Spec.NamespaceSelector == nil || selects(q.Spec.NamespaceSelector, labels) {
 			all = append(all, promotion.Quarantine{
-				Name: v1alpha1.ClusterReleaseQuarantineKind + " " + q.Name, Spec: q.Spec.ReleaseQuarantineSpec, Status: q.Status,
+				Name: v1alpha1.ClusterReleaseQuarantineKind + " " + q.Name, Spec: fullyNamed(q.Spec.ReleaseQuarantineSpec), Status: q.Status,
 			})
 		}
 	}
 	return all, nil
+}
+
+// labelsFor returns the labels of a namespace, if one of the quarantines selects by them.
+func (g Gatherer) labelsFor(ctx context.Context, all []v1alpha1.ClusterReleaseQuarantine, namespace string) (map[string]string, error) {
+	if !slices.ContainsFunc(all, func(q v1alpha1.ClusterReleaseQuarantine) bool { return q.Spec.NamespaceSelector != nil }) {
+		return nil, nil
+	}
+	return namespaceLabels(ctx, g.Client, namespace)
 }
