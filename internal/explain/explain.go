@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/request"
 )
@@ -24,7 +25,8 @@ type Remedy struct {
 }
 
 // Remedies returns requests that change what holds a candidate, the weakest first. It
-// ends with the first one that lets the candidate go. Every remedy was tried: the engine
+// ends with the first one that lets the candidate go and is about this Rollout alone: to
+// lift a quarantine may let others go as well. Every remedy was tried: the engine
 // has decided on the input as it is after the request. Requests that are not possible for
 // another reason are left out; nil takes all as possible.
 func Remedies(in promotion.Input, held promotion.Verdict, possible func(request.Request) bool) []Remedy {
@@ -37,7 +39,7 @@ func Remedies(in promotion.Input, held promotion.Verdict, possible func(request.
 		if remedy.Promotes || helps(held.Holds, remedy.Left) {
 			all = append(all, remedy)
 		}
-		if remedy.Promotes {
+		if remedy.Promotes && r.Quarantine == "" {
 			break
 		}
 	}
@@ -64,7 +66,22 @@ func requests(in promotion.Input, held promotion.Verdict) []request.Request {
 	case awaits:
 		all, past = append(all, request.PromoteProven(tag)), request.PromotePastUpstreams(tag, "...")
 	}
+	if held.HeldBy(v1alpha1.QuarantinedReason) || held.HeldBy(v1alpha1.QuarantineListFailedReason) {
+		return slices.Concat(all, lifts(in, held.Release), []request.Request{request.Unpin(), past, request.Pin(tag)})
+	}
 	return append(all, request.Unpin(), request.Unblock(), past, request.Promote(tag), request.Pin(tag))
+}
+
+// lifts returns the requests that end the quarantines of a release, as far as they are in
+// the namespace of the Rollout.
+func lifts(in promotion.Input, release v1alpha1.VersionInfo) []request.Request {
+	var all []request.Request
+	for _, q := range promotion.QuarantinesOn(in, release) {
+		if name, own := q.OwnName(); own {
+			all = append(all, request.Lift(name))
+		}
+	}
+	return all
 }
 
 // try returns what the engine decides after a request.

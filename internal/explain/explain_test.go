@@ -49,6 +49,16 @@ func closedSchedule(in *promotion.Input) {
 	in.Gates.Schedules = []promotion.Window{{Schedule: "RolloutSchedule nights", Message: "closed", Until: fixture.Noon.Add(time.Hour)}}
 }
 
+// quarantined holds 1.1.0 because a user says that it is bad.
+func quarantined(name string, enforce v1alpha1.QuarantineEnforcement) func(*promotion.Input) {
+	return func(in *promotion.Input) {
+		in.Policy.Image = "registry.example.com/shop"
+		in.Quarantines.All = []promotion.Quarantine{{Name: name, Spec: v1alpha1.ReleaseQuarantineSpec{
+			Image: in.Policy.Image, Tags: []string{"1.1.0"}, Enforce: enforce,
+		}}}
+	}
+}
+
 func unhealthy(in *promotion.Input) {
 	in.Health.Checks = []v1alpha1.HealthCheck{*fixture.MakeHealthCheck("web").Unhealthy().Obj()}
 }
@@ -105,6 +115,25 @@ func TestRemediesAreTheWeakestThatHelp(t *testing.T) {
 				"approve --gate qa --version 1.1.0: PreviousBakeFailed", "unblock: SomeGatesBlocking",
 				"promote --version 1.1.0 --past-gates: PreviousBakeFailed", "promote --version 1.1.0 --force: goes",
 			},
+		},
+		"a quarantine: another Rollout may take the release, or this one alone": {
+			waits(t, shop(), quarantined("ReleaseQuarantine bad", "")), []string{"lift bad: goes", "pin 1.1.0: goes"},
+		},
+		"a quarantine and a gate": {
+			waits(t, shop(), gates(closed), quarantined("ReleaseQuarantine bad", "")),
+			[]string{
+				"approve --gate qa --version 1.1.0: Quarantined", "lift bad: SomeGatesBlocking",
+				"promote --version 1.1.0 --past-gates: Quarantined", "pin 1.1.0: goes",
+			},
+		},
+		"a quarantine that users obey, too": {
+			waits(t, shop(), quarantined("ReleaseQuarantine bad", v1alpha1.EnforceAlways)), []string{"lift bad: goes"},
+		},
+		"a quarantine of another namespace": {
+			waits(t, shop(), quarantined("ReleaseQuarantine other/bad", "")), []string{"pin 1.1.0: goes"},
+		},
+		"a recall": {
+			waits(t, shop(), quarantined("ClusterReleaseQuarantine bad", v1alpha1.EnforceAlways)), nil,
 		},
 		"an unhealthy check": {
 			waits(t, shop(), unhealthy), []string{"unblock: goes"},
@@ -180,5 +209,9 @@ func describe(r explain.Remedy) string {
 			effect = append(effect, hold.Reason)
 		}
 	}
-	return strings.Join(append([]string{r.Request.Verb}, r.Request.Args...), " ") + ": " + strings.Join(effect, ", ")
+	words := append([]string{r.Request.Verb}, r.Request.Args...)
+	if r.Request.Quarantine != "" {
+		words = append(words, r.Request.Quarantine)
+	}
+	return strings.Join(words, " ") + ": " + strings.Join(effect, ", ")
 }

@@ -105,8 +105,10 @@ type Hold struct {
 
 // Command is a request as a user types it, and its effect.
 type Command struct {
-	// Verb and Args are typed with the name of the Rollout between them.
-	Verb string   `json:"verb"`
+	// Verb and Args are typed with Name between them.
+	Verb string `json:"verb"`
+	// Name is that of a ReleaseQuarantine; absent for the name of the Rollout.
+	Name string   `json:"name,omitempty"`
 	Args []string `json:"args,omitempty"`
 	// Promotes is true if the candidate is promoted at once.
 	Promotes bool `json:"promotes"`
@@ -157,7 +159,7 @@ func Commands(in promotion.Input, verdict promotion.Verdict, possible func(reque
 	}
 	var all []Command
 	for _, remedy := range Remedies(in, verdict, possible) {
-		all = append(all, Command{remedy.Request.Verb, remedy.Request.Args, remedy.Promotes, reasons(remedy.Left)})
+		all = append(all, Command{remedy.Request.Verb, remedy.Request.Quarantine, remedy.Request.Args, remedy.Promotes, reasons(remedy.Left)})
 	}
 	return all
 }
@@ -182,7 +184,7 @@ func problems(in promotion.Input, d promotion.Decision) []Problem {
 	if hold := promotion.WithdrawnUpstream(in); hold != nil {
 		add(Problem{environmentsv1.UpstreamWithdrewCondition, hold.Message})
 	}
-	for _, p := range []*promotion.Problem{d.Problem, d.Declined, in.Policy.Problem, in.Gates.Problem, in.Health.Problem, in.Targets.Problem} {
+	for _, p := range []*promotion.Problem{d.Problem, d.Declined, in.Policy.Problem, in.Gates.Problem, in.Quarantines.Problem, in.Health.Problem, in.Targets.Problem} {
 		if p != nil {
 			add(Problem{p.Reason, p.Message})
 		}

@@ -39,11 +39,35 @@ func (q *Quarantine) holds(in Input, release v1alpha1.VersionInfo) bool {
 }
 
 func (q *Quarantine) isAbout(in Input, release v1alpha1.VersionInfo) bool {
-	return quarantine.Matches(&q.Spec, quarantine.Release{Image: in.Policy.Image, Tag: release.Tag, Digest: orEmpty(release.Digest)})
+	return IsAbout(in, &q.Spec, release)
+}
+
+// IsAbout reports whether a quarantine is about a release of the Rollout.
+func IsAbout(in Input, spec *v1alpha1.ReleaseQuarantineSpec, release v1alpha1.VersionInfo) bool {
+	return quarantine.Matches(spec, quarantine.Release{Image: in.Policy.Image, Tag: release.Tag, Digest: orEmpty(release.Digest)})
 }
 
 // isRecall reports whether the quarantine also holds what users choose.
 func (q *Quarantine) isRecall() bool { return q.Spec.Enforce == v1alpha1.EnforceAlways }
+
+// OwnName returns the name of a ReleaseQuarantine of the namespace of the Rollout; false if
+// it is another object.
+func (q *Quarantine) OwnName() (string, bool) {
+	name, own := strings.CutPrefix(q.Name, ownQuarantine(""))
+	return name, own && !strings.Contains(name, "/")
+}
+
+// QuarantinesOn returns the quarantines that hold a release, whether or not the Rollout
+// obeys them.
+func QuarantinesOn(in Input, release v1alpha1.VersionInfo) []Quarantine {
+	var all []Quarantine
+	for i := range in.Quarantines.All {
+		if q := &in.Quarantines.All[i]; q.holds(in, release) {
+			all = append(all, *q)
+		}
+	}
+	return all
+}
 
 // notQuarantined checks that no quarantine that the Rollout obeys holds the release. While
 // quarantines cannot be read, nobody knows.

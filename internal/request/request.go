@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package request has what users ask of a Rollout: each request is a change of the Rollout
-// or of one of its gates. The effect of a request is predicted by deciding with the
+// Package request has what users ask of a Rollout: each request is a change of the Rollout,
+// of one of its gates, or of a quarantine. The effect of a request is predicted by deciding with the
 // changed objects, and the change that was predicted is the one that is sent.
 //
 // It is pure: it reads nothing and sends nothing.
@@ -18,11 +18,14 @@ import (
 
 // Request is a change that a user asks for.
 type Request struct {
-	// Verb and Args are what a user types: the verb, the name of the Rollout, Args.
+	// Verb and Args are what a user types: the verb, the name of the Rollout or of the
+	// Quarantine, Args.
 	Verb string
 	Args []string
-	// Gate is the name of the gate that is changed; empty if the Rollout is changed.
+	// Gate is the name of the gate that is changed; empty if none is.
 	Gate string
+	// Quarantine is the name of the ReleaseQuarantine that is lifted; empty if none is.
+	Quarantine string
 	// Promotes is the candidate that is promoted once nothing else holds it; empty for
 	// requests that have their effect at once, or never.
 	Promotes string
@@ -140,6 +143,9 @@ func Revoke(gate, tag string) Request {
 	}
 }
 
+// Lift ends a quarantine for all Rollouts of the namespace.
+func Lift(quarantine string) Request { return Request{Verb: "lift", Quarantine: quarantine} }
+
 // By returns the request with the user who makes it and the reason, for the history. Only
 // a choice of a version, and a bypass of Environments, have both there: of the other
 // requests nobody is named.
@@ -185,6 +191,13 @@ func (r Request) ChangeGate(gate *v1alpha1.RolloutGate) {
 	}
 }
 
+// ChangeQuarantine makes the change, if the request is about this quarantine.
+func (r Request) ChangeQuarantine(name string, spec *v1alpha1.ReleaseQuarantineSpec) {
+	if r.Quarantine != "" && name == r.Quarantine {
+		spec.Lifted = true
+	}
+}
+
 // Apply returns the input of a decision as it is after the request. The objects of the
 // given input stay as they are.
 func (r Request) Apply(in promotion.Input) promotion.Input {
@@ -196,6 +209,12 @@ func (r Request) Apply(in promotion.Input) promotion.Input {
 		r.ChangeGate(&gates[i])
 	}
 	in.Gates.Gates = gates
+	in.Quarantines.All = slices.Clone(in.Quarantines.All)
+	for i := range in.Quarantines.All {
+		if name, own := in.Quarantines.All[i].OwnName(); own {
+			r.ChangeQuarantine(name, &in.Quarantines.All[i].Spec)
+		}
+	}
 	if r.signed {
 		in.OthersWords = nil
 	}
