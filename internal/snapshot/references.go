@@ -91,6 +91,8 @@ func (r references) needsNamespace() bool {
 		switch o := o.(type) {
 		case *v1alpha1.ClusterRolloutSchedule:
 			return o.Spec.NamespaceSelector != nil
+		case *v1alpha1.ClusterReleaseQuarantine:
+			return o.Spec.NamespaceSelector != nil
 		case *imagev1.ImagePolicy:
 			return imagepolicy.RepositoryOf(o).Namespace != r.namespace
 		case *environmentsv1.Environment:

@@ -31,15 +31,29 @@ const pageSize = 500
 // refer to. What is laid over the snapshot later, see [Snapshot.With], may refer to more:
 // those objects are given here too, and are not part of the result.
 //
-// For one Rollout whose objects are in its namespace, that is eleven requests. Environments
-// of other namespaces are read one namespace after another, as upstreams name them.
+// For one Rollout whose objects are in its namespace, that is thirteen requests.
+// Environments of other namespaces are read one namespace after another, as upstreams name
+// them.
 //
 // A kind that may not be read, or could not be, fails in the snapshot as it did now. It
 // fails here only if the Rollouts themselves could not be read.
 func Take(ctx context.Context, from client.Reader, scheme *runtime.Scheme, namespace string, laid ...client.Object) (*Snapshot, error) {
+	return Options{}.Take(ctx, from, scheme, namespace, laid...)
+}
+
+// Options change what [Take] reads. The zero value is usable.
+type Options struct {
+	// QuarantinesEverywhere reads the ReleaseQuarantines of all namespaces, and not only
+	// those of the namespace.
+	QuarantinesEverywhere bool
+}
+
+// Take is [Take] with these options.
+func (o Options) Take(ctx context.Context, from client.Reader, scheme *runtime.Scheme, namespace string, laid ...client.Object) (*Snapshot, error) {
 	t := &taker{from: from, snapshot: empty(scheme)}
 	t.listAll(ctx, client.InNamespace(namespace), namespaced()...)
-	t.listAll(ctx, nil, &v1alpha1.ClusterRolloutScheduleList{})
+	t.listAll(ctx, o.quarantinesIn(namespace), &v1alpha1.ReleaseQuarantineList{})
+	t.listAll(ctx, nil, &v1alpha1.ClusterRolloutScheduleList{}, &v1alpha1.ClusterReleaseQuarantineList{})
 	if namespace == "" {
 		t.listAll(ctx, nil, &v1alpha1.HealthCheckList{}, &imagev1.ImageRepositoryList{}, namespaces())
 	}
@@ -54,6 +68,13 @@ func Take(ctx context.Context, from client.Reader, scheme *runtime.Scheme, names
 		return nil, fmt.Errorf("list Rollouts: %w", err)
 	}
 	return t.snapshot, t.err
+}
+
+func (o Options) quarantinesIn(namespace string) client.ListOption {
+	if o.QuarantinesEverywhere {
+		return nil
+	}
+	return client.InNamespace(namespace)
 }
 
 // namespaced returns the kinds of which the objects in the namespace of a Rollout count,

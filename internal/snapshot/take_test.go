@@ -131,7 +131,7 @@ func decide(t *testing.T, from client.Reader) promotion.Decision {
 	if err := from.Get(t.Context(), client.ObjectKey{Namespace: fixture.Namespace, Name: "shop"}, rollout); err != nil {
 		t.Fatal(err)
 	}
-	read := gather.Gatherer{Client: from, Live: from, HelmReleases: true, Environments: true}.Gather(t.Context(), rollout, fixture.Noon)
+	read := gather.Gatherer{Client: from, Live: from, HelmReleases: true, Environments: true, Quarantines: true}.Gather(t.Context(), rollout, fixture.Noon)
 	return promotion.Decide(read.Input)
 }
 
@@ -178,8 +178,9 @@ func own(t *testing.T, more ...client.Object) *cluster {
 
 // always is what is requested whatever the objects refer to.
 var always = []string{
-	"list ClusterRolloutScheduleList", "list EnvironmentList", "list HelmReleaseList", "list ImagePolicyList", "list KustomizationList",
-	"list OCIRepositoryList", "list RolloutGateList", "list RolloutList", "list RolloutScheduleList",
+	"list ClusterReleaseQuarantineList", "list ClusterRolloutScheduleList", "list EnvironmentList", "list HelmReleaseList",
+	"list ImagePolicyList", "list KustomizationList", "list OCIRepositoryList", "list ReleaseQuarantineList", "list RolloutGateList",
+	"list RolloutList", "list RolloutScheduleList",
 }
 
 func TestTakeRequestsOnlyWhatObjectsReferTo(t *testing.T) {
@@ -189,7 +190,7 @@ func TestTakeRequestsOnlyWhatObjectsReferTo(t *testing.T) {
 		laid   []client.Object
 		want   []string
 	}{
-		"a Rollout with all in its namespace: eleven requests": {
+		"a Rollout with all in its namespace: thirteen requests": {
 			server: own(t), want: []string{"get ImageRepository", "list HealthCheckList"},
 		},
 		"a Rollout without HealthChecks": {
@@ -201,6 +202,12 @@ func TestTakeRequestsOnlyWhatObjectsReferTo(t *testing.T) {
 		"a schedule that selects namespaces": {
 			server: own(t, fixture.MakeSchedule("freeze").Cluster(selects)),
 			want:   []string{"get ImageRepository", "get Namespace", "list HealthCheckList"},
+		},
+		"a recall in some namespaces": {
+			server: own(t, recallIn(selects)), want: []string{"get ImageRepository", "get Namespace", "list HealthCheckList"},
+		},
+		"a recall in all namespaces": {
+			server: own(t, recallIn(nil)), want: []string{"get ImageRepository", "list HealthCheckList"},
 		},
 		"an ImageRepository and a source of other namespaces": {
 			server: own(t, fixture.MakePolicy("shop").Of("images", "shop").Obj(),
@@ -238,6 +245,28 @@ func TestTakeRequestsOnlyWhatObjectsReferTo(t *testing.T) {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// recallIn returns a recall of release 1.1.0 in the namespaces with some labels.
+func recallIn(namespaces *metav1.LabelSelector) *v1alpha1.ClusterReleaseQuarantine {
+	q := &v1alpha1.ClusterReleaseQuarantine{ObjectMeta: metav1.ObjectMeta{Name: "recall"}}
+	q.Spec.Image, q.Spec.Tags, q.Spec.NamespaceSelector = "registry.example.com/shop", []string{"1.1.0"}, namespaces
+	return q
+}
+
+func TestTakeReadsTheQuarantinesThatCount(t *testing.T) {
+	elsewhere := &v1alpha1.ReleaseQuarantine{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "bad"}}
+	here := &v1alpha1.ReleaseQuarantine{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: "bad"}}
+	for everywhere, want := range map[bool]int{false: 1, true: 2} {
+		s, err := snapshot.Options{QuarantinesEverywhere: everywhere}.Take(t.Context(), own(t, elsewhere, here), clusterScheme(t), fixture.Namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := &v1alpha1.ReleaseQuarantineList{}
+		if err := s.List(t.Context(), list); err != nil || len(list.Items) != want {
+			t.Errorf("everywhere %v: %d quarantines, error %v", everywhere, len(list.Items), err)
+		}
 	}
 }
 
