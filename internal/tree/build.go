@@ -4,7 +4,6 @@ package tree
 
 import (
 	"context"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,9 +61,8 @@ func (b Builder) Build(ctx context.Context, s gather.Snapshot, d promotion.Decis
 	under.fill(ctx, applied)
 	t.Root = rootOf(s.Rollout, t.Head)
 	t.Root.Children = []*Node{gatesOf(s.Input, d), schedulesOf(s.Input), healthOf(s.Input), targets}
-	if environments := environmentsOf(s.Input, d); environments != nil {
-		t.Root.Children = slices.Insert(t.Root.Children, 2, environments)
-	}
+	t.Root.Children = inserted(t.Root.Children, 2, quarantinesOf(s.Input, d))
+	t.Root.Children = inserted(t.Root.Children, 2, environmentsOf(s.Input, d))
 	if turns := under.turns(ctx, s.Now); turns != nil {
 		t.Root.Children = append(t.Root.Children, turns)
 	}

@@ -16,6 +16,8 @@
 //	groups.go     gates, schedules and HealthChecks
 //	environments.go
 //	              the Environments of the Rollout
+//	quarantines.go
+//	              what keeps its releases from being promoted anywhere
 //	targets.go    the Flux objects of the Rollout
 //	inventory.go  which objects they have applied
 //	below.go      those objects, level by level
@@ -68,7 +70,7 @@ type Tree struct {
 	// Head sums up the Rollout.
 	Head Head `json:"head"`
 	// Root is the Rollout. Its children are groups without an object: Gates, Schedules,
-	// Environments if there are any, Health, Targets, and Turns if there is an order inside
+	// Environments and Quarantines if there are any, Health, Targets, and Turns if there is an order inside
 	// the release.
 	Root *Node `json:"root"`
 }
