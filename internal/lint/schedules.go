@@ -33,9 +33,10 @@ var selectorFields = map[schema.GroupKind][][]string{
 	rolloutKind: {
 		selectorPath, child(selectorPath, "selector"), child(selectorPath, "namespaceSelector"),
 	},
-	scheduleKind:        {rolloutSelectorPath},
-	clusterScheduleKind: {rolloutSelectorPath, namespaceSelectorPath},
-	coordinationKind:    {{"spec", "labelSelector"}},
+	scheduleKind:          {rolloutSelectorPath},
+	clusterQuarantineKind: {namespaceSelectorPath},
+	clusterScheduleKind:   {rolloutSelectorPath, namespaceSelectorPath},
+	coordinationKind:      {{"spec", "labelSelector"}},
 }
 
 func checkEvaluation(r *report) {

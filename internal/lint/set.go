@@ -16,21 +16,23 @@ import (
 
 // Kinds that rules are about.
 var (
-	rolloutKind         = schema.GroupKind{Group: "kuberik.com", Kind: "Rollout"}
-	gateKind            = schema.GroupKind{Group: "kuberik.com", Kind: "RolloutGate"}
-	healthCheckKind     = schema.GroupKind{Group: "kuberik.com", Kind: "HealthCheck"}
-	scheduleKind        = schema.GroupKind{Group: "kuberik.com", Kind: "RolloutSchedule"}
-	clusterScheduleKind = schema.GroupKind{Group: "kuberik.com", Kind: "ClusterRolloutSchedule"}
-	coordinationKind    = schema.GroupKind{Group: "apps.containerinfra.nl", Kind: "DeploymentCoordination"}
-	imageRepositoryKind = schema.GroupKind{Group: "image.toolkit.fluxcd.io", Kind: "ImageRepository"}
-	imagePolicyKind     = schema.GroupKind{Group: "image.toolkit.fluxcd.io", Kind: "ImagePolicy"}
-	repositoryKind      = schema.GroupKind{Group: "source.toolkit.fluxcd.io", Kind: "OCIRepository"}
-	kustomizationKind   = schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}
-	helmReleaseKind     = schema.GroupKind{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease"}
-	environmentKind     = schema.GroupKind{Group: "environments.kuberik.com", Kind: "Environment"}
-	namespaceKind       = schema.GroupKind{Kind: "Namespace"}
-	deploymentKind      = schema.GroupKind{Group: "apps", Kind: "Deployment"}
-	statefulSetKind     = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
+	rolloutKind           = schema.GroupKind{Group: "kuberik.com", Kind: "Rollout"}
+	gateKind              = schema.GroupKind{Group: "kuberik.com", Kind: "RolloutGate"}
+	healthCheckKind       = schema.GroupKind{Group: "kuberik.com", Kind: "HealthCheck"}
+	scheduleKind          = schema.GroupKind{Group: "kuberik.com", Kind: "RolloutSchedule"}
+	clusterScheduleKind   = schema.GroupKind{Group: "kuberik.com", Kind: "ClusterRolloutSchedule"}
+	quarantineKind        = schema.GroupKind{Group: "kuberik.com", Kind: "ReleaseQuarantine"}
+	clusterQuarantineKind = schema.GroupKind{Group: "kuberik.com", Kind: "ClusterReleaseQuarantine"}
+	coordinationKind      = schema.GroupKind{Group: "apps.containerinfra.nl", Kind: "DeploymentCoordination"}
+	imageRepositoryKind   = schema.GroupKind{Group: "image.toolkit.fluxcd.io", Kind: "ImageRepository"}
+	imagePolicyKind       = schema.GroupKind{Group: "image.toolkit.fluxcd.io", Kind: "ImagePolicy"}
+	repositoryKind        = schema.GroupKind{Group: "source.toolkit.fluxcd.io", Kind: "OCIRepository"}
+	kustomizationKind     = schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}
+	helmReleaseKind       = schema.GroupKind{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease"}
+	environmentKind       = schema.GroupKind{Group: "environments.kuberik.com", Kind: "Environment"}
+	namespaceKind         = schema.GroupKind{Kind: "Namespace"}
+	deploymentKind        = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	statefulSetKind       = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
 )
 
 // External names an object that exists, but is not among those that are linted.
