@@ -68,11 +68,21 @@ func (c *changing) run(ctx context.Context, name string, ask asked) error {
 		return err
 	}
 	user := c.user(ctx, open)
+	return c.carryOut(ctx, open, name, func() (*prediction, error) { return c.predict(ctx, open, name, user, ask) })
+}
+
+// carryOut predicts a change, asks, and sends it. If the object has changed in between, it
+// begins again.
+func (c *changing) carryOut(ctx context.Context, open cluster, name string, predict func() (*prediction, error)) error {
 	var before *prediction
 	for range mostConflicts {
-		now, err := c.predict(ctx, open, name, user, ask)
+		now, err := predict()
 		if err != nil {
 			return err
+		}
+		if now.already != "" {
+			c.out.Sentence(show.Well, "%s: nothing was sent", now.already)
+			return nil
 		}
 		if err := c.agree(ctx, before, now); err != nil {
 			return err
@@ -80,7 +90,7 @@ func (c *changing) run(ctx context.Context, name string, ask asked) error {
 		if c.dryRun == dryRunClient {
 			return nil
 		}
-		if err = c.send(ctx, open, now); !apierrors.IsConflict(err) {
+		if err = c.send(ctx, open, now); !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 		before = now
@@ -97,10 +107,13 @@ func (c *changing) checkDryRun() error {
 
 // prediction is a change and its effect.
 type prediction struct {
-	// from is the object as it was read, and to as it will be.
+	// from is the object as it was read, and to as it will be. Without from, it is created.
 	from, to client.Object
-	// effect is in words, without times.
+	// already says that there is nothing to change; empty if there is.
+	already string
+	// effect is in words, without times, and more are the effects on other objects.
 	effect string
+	more   []string
 	// promotes is true if a release goes out at once.
 	promotes bool
 }
@@ -111,7 +124,7 @@ func (c *changing) predict(ctx context.Context, open cluster, name, user string,
 	if err != nil {
 		return nil, err
 	}
-	facts, err := take(ctx, open, namespace)
+	facts, err := c.take(ctx, open, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +158,10 @@ func (c *changing) effectOf(v view, r request.Request) (*prediction, error) {
 
 // change returns the object that a request changes, and how it is after the change.
 func (v view) change(r request.Request) (from, to client.Object, err error) {
-	if r.Gate == "" {
+	switch {
+	case r.Quarantine != "":
+		return v.lifted(r)
+	case r.Gate == "":
 		changed := v.Rollout.DeepCopy()
 		r.ChangeRollout(changed)
 		return v.Rollout, changed, nil
@@ -158,6 +174,18 @@ func (v view) change(r request.Request) (from, to client.Object, err error) {
 		}
 	}
 	return nil, nil, noSuchGate(v, r.Gate)
+}
+
+// lifted returns the quarantine that a request lifts, and how it is after that.
+func (v view) lifted(r request.Request) (from, to client.Object, err error) {
+	for i := range v.quarantines {
+		if q := &v.quarantines[i]; q.Name == r.Quarantine {
+			changed := q.DeepCopy()
+			r.ChangeQuarantine(q.Name, &changed.Spec)
+			return q, changed, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("there is no ReleaseQuarantine %s", r.Quarantine)
 }
 
 // possible reports whether a request would last: Flux does not undo it.
@@ -217,13 +245,15 @@ func messages(holds []promotion.Hold) string {
 // agree shows the effect, and asks if a release goes out at once. An effect that was
 // agreed to is not shown again.
 func (c *changing) agree(ctx context.Context, before, now *prediction) error {
-	if before != nil && before.effect == now.effect {
+	if before != nil && before.effect == now.effect && slices.Equal(before.more, now.more) {
 		return nil
 	}
 	if before != nil {
-		c.err.Sentence(show.Warns, "the Rollout has changed in between. Now:")
+		c.err.Sentence(show.Warns, "the objects have changed in between. Now:")
 	}
-	c.out.Sentence(show.Do, "%s", now.effect)
+	for _, effect := range append([]string{now.effect}, now.more...) {
+		c.out.Sentence(show.Do, "%s", effect)
+	}
 	switch {
 	case before == nil && !c.mustAsk(now.promotes):
 		return nil
@@ -244,6 +274,9 @@ const fieldManager = "rollouts-cli"
 // send sends the change as one merge patch, on condition that the object is the one of
 // the prediction.
 func (c *changing) send(ctx context.Context, open cluster, p *prediction) error {
+	if p.from == nil {
+		return c.sendNew(ctx, open, p)
+	}
 	patch := client.MergeFromWithOptions(p.from, client.MergeFromWithOptimisticLock{})
 	changes, err := changesIn(patch, p.to)
 	if err != nil {
@@ -267,6 +300,30 @@ func (c *changing) send(ctx context.Context, open cluster, p *prediction) error 
 	return nil
 }
 
+// sendNew creates an object.
+func (c *changing) sendNew(ctx context.Context, open cluster, p *prediction) error {
+	if err := c.create(ctx, open, p.to.DeepCopyObject().(client.Object)); err != nil {
+		return err
+	}
+	c.out.Sentence(show.Well, "%s %s: created%s", kindOf(p.to), p.to.GetName(), c.dryRunNote())
+	return nil
+}
+
+// create creates an object, unless only its effect is wanted.
+func (c *changing) create(ctx context.Context, open cluster, object client.Object) error {
+	options := []client.CreateOption{client.FieldOwner(fieldManager)}
+	switch c.dryRun {
+	case dryRunClient:
+		return nil
+	case dryRunServer:
+		options = append(options, client.DryRunAll)
+	}
+	if err := open.client.Create(ctx, object, options...); err != nil {
+		return fmt.Errorf("create %s %s: %w", kindOf(object), object.GetName(), err)
+	}
+	return nil
+}
+
 func (c *changing) dryRunNote() string {
 	if c.dryRun != "" {
 		return " (dry run: nothing was stored)"
@@ -280,6 +337,8 @@ func kindOf(object client.Object) string {
 		return "RolloutGate"
 	case *v1alpha1.Rollout:
 		return "Rollout"
+	case *v1alpha1.ReleaseQuarantine:
+		return v1alpha1.ReleaseQuarantineKind
 	case *v1alpha1.RolloutSchedule, *v1alpha1.ClusterRolloutSchedule:
 		return gather.ScheduleOf(object).Kind
 	}

@@ -167,7 +167,7 @@ func newScheme(images string) (*runtime.Scheme, meta.RESTMapper, error) {
 
 func scopeOf(kind schema.GroupVersionKind) meta.RESTScope {
 	switch kind.Kind {
-	case "ClusterRolloutSchedule", "CustomResourceDefinition", "Namespace", "SelfSubjectReview", "SelfSubjectAccessReview":
+	case "ClusterRolloutSchedule", v1alpha1.ClusterReleaseQuarantineKind, "CustomResourceDefinition", "Namespace", "SelfSubjectReview", "SelfSubjectAccessReview":
 		return meta.RESTScopeRoot
 	}
 	return meta.RESTScopeNamespace

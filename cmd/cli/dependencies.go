@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -16,9 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
 // dependenciesOf returns the objects that a decision depends on: those that were gathered,
@@ -43,6 +46,7 @@ func dependenciesOf(ctx context.Context, v view) ([]client.Object, error) {
 	}
 	d.images(ctx, v)
 	d.environments(ctx, v)
+	d.quarantines(ctx, v)
 	d.namespaces(ctx)
 	return d.all, d.err
 }
@@ -139,6 +143,25 @@ func (d *dependencies) environment(e *environmentsv1.Environment) {
 	})
 	if !known {
 		d.all = append(d.all, e)
+	}
+}
+
+// quarantines adds those of the releases that the Rollout knows.
+func (d *dependencies) quarantines(ctx context.Context, v view) {
+	known := slices.Clone(v.Decision.Ledger)
+	for i := range v.Rollout.Status.History {
+		known = append(known, v.Rollout.Status.History[i].Version)
+	}
+	for i := range v.Quarantines.All {
+		q := &v.Quarantines.All[i]
+		if !slices.ContainsFunc(known, func(release v1alpha1.VersionInfo) bool { return promotion.IsAbout(v.Input, &q.Spec, release) }) {
+			continue
+		}
+		if name, own := q.OwnName(); own {
+			d.add(ctx, &v1alpha1.ReleaseQuarantine{}, types.NamespacedName{Namespace: v.Rollout.Namespace, Name: name})
+		} else if name, ofCluster := strings.CutPrefix(q.Name, v1alpha1.ClusterReleaseQuarantineKind+" "); ofCluster {
+			d.add(ctx, &v1alpha1.ClusterReleaseQuarantine{}, types.NamespacedName{Name: name})
+		}
 	}
 }
 

@@ -115,7 +115,7 @@ func (c *comparing) bothSides(ctx context.Context) (before, after *snapshot.Snap
 	if c.everywhere {
 		namespace = ""
 	}
-	if before, err = take(ctx, open, namespace, laid...); err != nil {
+	if before, err = c.take(ctx, open, namespace, laid...); err != nil {
 		return nil, nil, err
 	}
 	if laid, err = merged(ctx, before, laid); err != nil {

@@ -57,6 +57,7 @@ them.`,
 var examined = []schema.GroupVersionKind{
 	v1alpha1.GroupVersion.WithKind("Rollout"), v1alpha1.GroupVersion.WithKind("RolloutGate"),
 	v1alpha1.GroupVersion.WithKind("RolloutSchedule"), v1alpha1.GroupVersion.WithKind("ClusterRolloutSchedule"),
+	v1alpha1.GroupVersion.WithKind(v1alpha1.ReleaseQuarantineKind), v1alpha1.GroupVersion.WithKind(v1alpha1.ClusterReleaseQuarantineKind),
 	v1alpha1.GroupVersion.WithKind("HealthCheck"), environmentsv1.GroupVersion.WithKind("Environment"),
 	coordinationv1.GroupVersion.WithKind("DeploymentCoordination"),
 	imagev1.GroupVersion.WithKind("ImagePolicy"), imagev1.GroupVersion.WithKind("ImageRepository"),
@@ -125,8 +126,8 @@ func (c *checking) read(ctx context.Context, open cluster, namespace string) (ob
 	for i, kind := range examined {
 		if errs[i] != nil {
 			findings = append(findings, unread(kind, errs[i])...)
-			if isMissing(errs[i]) && kind.Kind == environmentsv1.EnvironmentKind {
-				findings = append(findings, unservedEnvironments(objects)...)
+			if isMissing(errs[i]) {
+				findings = append(findings, unservedButNamed(kind.Kind, objects)...)
 			}
 			continue
 		}
@@ -156,8 +157,22 @@ func list(ctx context.Context, open cluster, kind schema.GroupVersionKind, names
 	}
 }
 
+// unservedButNamed finds Rollouts that need a kind which is not served. Others do without.
+func unservedButNamed(kind string, objects []map[string]any) []lint.Finding {
+	switch kind {
+	case environmentsv1.EnvironmentKind:
+		return unservedEnvironments(objects)
+	case v1alpha1.ReleaseQuarantineKind, v1alpha1.ClusterReleaseQuarantineKind:
+		return unservedQuarantines(kind, objects)
+	}
+	return nil
+}
+
 // optional are the kinds without which Rollouts work.
-var optional = map[string]bool{"DeploymentCoordination": true, "Environment": true, "HelmRelease": true, "GitRepository": true}
+var optional = map[string]bool{
+	"DeploymentCoordination": true, "Environment": true, "HelmRelease": true, "GitRepository": true,
+	v1alpha1.ReleaseQuarantineKind: true, v1alpha1.ClusterReleaseQuarantineKind: true,
+}
 
 // isMissing reports whether the API server does not serve a kind.
 func isMissing(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

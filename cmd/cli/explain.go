@@ -221,7 +221,7 @@ func applicationsOf(v view, c explain.Candidate) []string {
 
 // command returns what a user types for a request.
 func (e *explaining) command(v view, c explain.Command) string {
-	return e.commandLine(v.Rollout.Namespace, append([]string{c.Verb, v.Rollout.Name}, c.Args...)...)
+	return e.commandLine(v.Rollout.Namespace, append([]string{c.Verb, cmp.Or(c.Name, v.Rollout.Name)}, c.Args...)...)
 }
 
 func effect(c explain.Command) string {
@@ -238,7 +238,7 @@ func (e *explaining) differences(x explain.Explanation) {
 	}
 	p := e.program.out
 	p.Line("")
-	p.Prose("%s %s", p.Sign(show.Warns), "the status of the Rollout says something else. The controller may not run, may not have seen the newest objects yet, or has the flag --no-cross-namespace-refs:")
+	p.Prose("%s the status of the Rollout says something else. The controller may not run, may not have seen the newest objects yet, or has the flag --%s:", p.Sign(show.Warns), unlikely(x.Differences))
 	for _, d := range x.Differences {
 		status := "no candidate"
 		if d.Known {
@@ -246,6 +246,18 @@ func (e *explaining) differences(x explain.Explanation) {
 		}
 		p.Prose("  %s   status: %s; now: %s", d.Version, status, reasonsOr(d.Decision))
 	}
+}
+
+// unlikely returns the flag of the controller that is not known here, and that explains
+// the differences.
+func unlikely(all []explain.Difference) string {
+	held := func(reasons []string) bool {
+		return slices.Contains(reasons, v1alpha1.QuarantinedReason) || slices.Contains(reasons, v1alpha1.QuarantineListFailedReason)
+	}
+	if slices.ContainsFunc(all, func(d explain.Difference) bool { return held(d.Status) && !held(d.Decision) }) {
+		return "quarantine-scope=Cluster, as you can give here, too"
+	}
+	return "no-cross-namespace-refs"
 }
 
 // signsOfHealth are the signs of the results of HealthChecks.

@@ -45,7 +45,7 @@ func (p *program) facts(ctx context.Context, namespace string) (facts *snapshot.
 	if err != nil {
 		return nil, nil, err
 	}
-	if facts, err = take(ctx, c, namespace, objects...); err == nil && len(objects) > 0 {
+	if facts, err = p.take(ctx, c, namespace, objects...); err == nil && len(objects) > 0 {
 		facts, err = facts.With(objects...)
 	}
 	return facts, c.client, err
@@ -53,8 +53,9 @@ func (p *program) facts(ctx context.Context, namespace string) (facts *snapshot.
 
 // take reads what the decisions about the Rollouts of a namespace need, and what the
 // objects that are laid over it refer to.
-func take(ctx context.Context, c cluster, namespace string, laid ...client.Object) (*snapshot.Snapshot, error) {
-	facts, err := snapshot.Take(ctx, c.client, c.scheme, namespace, laid...)
+func (p *program) take(ctx context.Context, c cluster, namespace string, laid ...client.Object) (*snapshot.Snapshot, error) {
+	options := snapshot.Options{QuarantinesEverywhere: p.quarantineScope == scopeCluster}
+	facts, err := options.Take(ctx, c.client, c.scheme, namespace, laid...)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it says what could not be read
 	}
@@ -97,7 +98,7 @@ func (p *program) decodeFiles(scheme *runtime.Scheme, namespace string) ([]clien
 // isGlobal reports whether an object is of a kind without namespaces.
 func isGlobal(object client.Object) bool {
 	switch object.(type) {
-	case *v1alpha1.ClusterRolloutSchedule, *corev1.Namespace:
+	case *v1alpha1.ClusterRolloutSchedule, *v1alpha1.ClusterReleaseQuarantine, *corev1.Namespace:
 		return true
 	}
 	return false

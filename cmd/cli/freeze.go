@@ -187,21 +187,6 @@ func rolloutsWith(ctx context.Context, open cluster, namespace string, labels *m
 	}
 }
 
-// create creates an object, unless only its effect is wanted.
-func (f *freezing) create(ctx context.Context, open cluster, object client.Object) error {
-	options := []client.CreateOption{client.FieldOwner(fieldManager)}
-	switch f.dryRun {
-	case dryRunClient:
-		return nil
-	case dryRunServer:
-		options = append(options, client.DryRunAll)
-	}
-	if err := open.client.Create(ctx, object, options...); err != nil {
-		return fmt.Errorf("create %s %s: %w", kindOf(object), object.GetName(), err)
-	}
-	return nil
-}
-
 // mostInAMinute is how many schedules of one place can have the same minute in their
 // names.
 const mostInAMinute = 9

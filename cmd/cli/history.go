@@ -165,13 +165,21 @@ func (p *program) entry(entry *v1alpha1.DeploymentHistoryEntry) {
 		{"Version", entry.Version.Tag}, {"Digest", orDash(entry.Version.Digest)}, {"Revision", orDash(entry.Version.Revision)},
 		{"Promoted", p.moment(&entry.Timestamp)}, {"By", byWhom(entry)}, {"Why", orDash(entry.Message)},
 		{"Outcome", string(entry.State())}, {"", orDash(entry.BakeStatusMessage)},
-		{"Cause", orDash(&cause)}, {"Rollback due", p.moment(entry.RollbackDue)}, {"Rollback", rollbackOf(entry)},
+		{"Cause", orDash(&cause)}, {"Rollback due", p.moment(entry.RollbackDue)}, {"Rollback", rollbackOf(entry)}, {"Reported to", reportedTo(entry)},
 		{"Bake began", p.moment(entry.BakeStartTime)}, {"Bake ended", p.moment(entry.BakeEndTime)}, {"Retried", p.moment(entry.LastRetryTimestamp)},
 	}
 	for _, check := range entry.FailedHealthChecks {
 		rows = append(rows, []string{"Failed check", fmt.Sprintf("%s/%s: %s", check.Namespace, check.Name, orDash(check.Message))})
 	}
 	show.Table{Rows: slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "-" })}.Write(p.out)
+}
+
+// reportedTo names the quarantine to which a failure was reported.
+func reportedTo(entry *v1alpha1.DeploymentHistoryEntry) string {
+	if entry.Quarantine == "" {
+		return "-"
+	}
+	return v1alpha1.ReleaseQuarantineKind + " " + entry.Quarantine
 }
 
 // rollbackOf says from which entry a rollback went back, and to which.

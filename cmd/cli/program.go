@@ -38,6 +38,8 @@ type program struct {
 	files []string
 	// noCrossNamespaceRefs is the controller's flag of this name, which no object shows.
 	noCrossNamespaceRefs bool
+	// quarantineScope is the controller's flag of this name, which no object shows.
+	quarantineScope quarantineScope
 }
 
 // requestTimeout is how long one request may take if the user gives no other limit.
@@ -47,6 +49,7 @@ func newProgram(called string, streams genericiooptions.IOStreams) *program {
 	p := &program{
 		called: called, in: streams.In, out: show.Printer{Out: streams.Out}, err: show.Printer{Out: streams.ErrOut},
 		now: realClock, zone: time.Local, kubeconfig: genericclioptions.NewConfigFlags(true),
+		quarantineScope: scopeNamespace,
 	}
 	p.size = func() (columns, rows int) { return p.out.Width, 0 }
 	p.kubeconfig.Timeout = ptr.To(requestTimeout)

@@ -125,7 +125,15 @@ func (r *promoting) enough(v view, verdict promotion.Verdict) error {
 	case verdict.HeldByGates() && !verdict.HeldByUpstreams():
 		return refuse("%s is held: %s\n%s (past gates and schedules)\n%s (past everything)", tag, messages(verdict.Holds), r.line(v, tag, "--past-gates"), force)
 	}
+	if !goes(v, tag) {
+		return refuse("%s is held, and no request lets it go: %s", tag, messages(verdict.Holds))
+	}
 	return refuse("%s is held: %s\n%s (past everything)", tag, messages(verdict.Holds), force)
+}
+
+// goes reports whether a user can force a release. A quarantine may forbid that.
+func goes(v view, tag string) bool {
+	return promotion.Decide(request.Promote(tag).Apply(v.Input)).Action.Promotes()
 }
 
 // mayBypass reports whether the Environments let a release past, with a reason.

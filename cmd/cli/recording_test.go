@@ -130,13 +130,33 @@ type rolloutChange struct {
 	Rollout *v1alpha1.Rollout
 }
 
-// Create answers who the user is.
-func (r *recording) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
-	if r.anonymous {
+// Create answers who the user is, and records other objects as a patch.
+func (r *recording) Create(_ context.Context, object client.Object, options ...client.CreateOption) error {
+	review, isReview := object.(*authenticationv1.SelfSubjectReview)
+	switch {
+	case !isReview:
+		return r.created(object, options)
+	case r.anonymous:
 		return apierrors.NewNotFound(schema.GroupResource{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}, "")
 	}
-	object.(*authenticationv1.SelfSubjectReview).Status.UserInfo.Username = "alice@example.com"
+	review.Status.UserInfo.Username = "alice@example.com"
 	return nil
+}
+
+func (r *recording) created(object client.Object, options []client.CreateOption) error {
+	if r.before != nil {
+		if err := r.before(); err != nil {
+			return err
+		}
+	}
+	var applied client.CreateOptions
+	applied.ApplyOptions(options)
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		return err
+	}
+	text = fmt.Appendf(nil, "new %T by %s%s\n%s", object, applied.FieldManager, strings.Join(applied.DryRun, " dry run "), text)
+	return os.WriteFile(r.patches, text, 0o600)
 }
 
 func (r *recording) Patch(_ context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {

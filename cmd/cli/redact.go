@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
 // redactions are words for names. A name has the same word everywhere, so that what
@@ -99,6 +101,7 @@ func (r redactions) image(reference string) {
 func (r redactions) redact(content any) {
 	switch content := content.(type) {
 	case map[string]any:
+		r.quarantine(content)
 		for field, value := range content {
 			switch value := value.(type) {
 			case string:
@@ -106,7 +109,7 @@ func (r redactions) redact(content any) {
 					content[field] = r.in(value)
 				}
 			case []any:
-				if field != "latestTags" {
+				if field != "latestTags" && field != "tags" {
 					r.redact(value)
 				}
 			default:
@@ -119,6 +122,19 @@ func (r redactions) redact(content any) {
 				content[i] = r.in(text)
 			}
 			r.redact(value)
+		}
+	}
+}
+
+// quarantine replaces names in the reason of a quarantine. Users have written it, unlike
+// the other reasons.
+func (r redactions) quarantine(object map[string]any) {
+	if kind, _ := object["kind"].(string); !strings.HasSuffix(kind, v1alpha1.ReleaseQuarantineKind) {
+		return
+	}
+	if spec, _ := object["spec"].(map[string]any); spec != nil {
+		if reason, ok := spec["reason"].(string); ok {
+			spec["reason"] = r.in(reason)
 		}
 	}
 }

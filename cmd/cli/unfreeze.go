@@ -58,7 +58,7 @@ func (u *unfreezing) run(ctx context.Context, names []string) error {
 	if u.everywhere {
 		namespace = ""
 	}
-	facts, err := take(ctx, open, namespace)
+	facts, err := u.take(ctx, open, namespace)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,11 @@ func (u *unfreezing) agreeTo(ctx context.Context, facts *snapshot.Snapshot, ende
 		a := freezeAnswerOf(object, u.now())
 		u.out.Sentence(show.Do, "ends %s %s, frozen until %s: %s", a.Kind, a.Name, a.until(u.now(), u.zone), a.Why)
 	}
-	effects, promotes, err := u.effects(ctx, facts, ended)
+	after, err := unfrozen(ctx, facts, ended)
+	if err != nil {
+		return err
+	}
+	effects, promotes, err := u.effects(ctx, facts, after)
 	if err != nil {
 		return err
 	}
@@ -125,50 +129,6 @@ func (u *unfreezing) agreeTo(ctx context.Context, facts *snapshot.Snapshot, ende
 		return u.askUser(ctx)
 	}
 	return nil
-}
-
-// effects says which decisions are others without the freezes. promotes is true if a
-// release goes out at once because of that.
-func (u *unfreezing) effects(ctx context.Context, facts *snapshot.Snapshot, ended []client.Object) (effects []string, promotes bool, err error) {
-	after, err := unfrozen(ctx, facts, ended)
-	if err != nil {
-		return nil, false, err
-	}
-	rollouts := &v1alpha1.RolloutList{}
-	if err := facts.List(ctx, rollouts); err != nil {
-		return nil, false, fmt.Errorf("list Rollouts: %w", err)
-	}
-	now := u.now()
-	for i := range rollouts.Items {
-		key := client.ObjectKeyFromObject(&rollouts.Items[i])
-		before, err := u.viewIn(ctx, facts, key, now)
-		if err != nil {
-			return nil, false, err
-		}
-		then, err := u.viewIn(ctx, after, key, now)
-		if err != nil {
-			return nil, false, err
-		}
-		effect, goesOut := changeOf(before, then)
-		if effect != "" {
-			effects = append(effects, effect)
-		}
-		promotes = promotes || goesOut
-	}
-	return effects, promotes, nil
-}
-
-// changeOf says what is decided otherwise without the freezes; empty if nothing is. What
-// could not be read may let a release go.
-func changeOf(before, then view) (effect string, goesOut bool) {
-	effect = describe(then, then.Decision)
-	switch {
-	case then.Err != nil:
-		return fmt.Sprintf("%s/%s: a release may go out; not everything could be read: %s", then.Rollout.Namespace, then.Rollout.Name, then.Err), true
-	case effect == describe(before, before.Decision):
-		return "", false
-	}
-	return effect, then.Decision.Action.Promotes() && !then.Rollout.Spec.Suspend
 }
 
 // unfrozen returns the facts without freezes, and without the gates that show the state of

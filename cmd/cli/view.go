@@ -29,6 +29,8 @@ type view struct {
 	below client.Reader
 	// schedules select the Rollout.
 	schedules []gather.Schedule
+	// quarantines are the ReleaseQuarantines of the namespace.
+	quarantines []v1alpha1.ReleaseQuarantine
 }
 
 // namespace returns the namespace of -n, or else of the context, or else "default".
@@ -44,6 +46,7 @@ func (p *program) namespace() (string, error) {
 func (p *program) readsFiles(flags *pflag.FlagSet) {
 	flags.StringArrayVarP(&p.files, "filename", "f", nil, "read objects from this file, or - for standard input; without a Rollout in it, they are laid over those of the cluster")
 	flags.BoolVar(&p.noCrossNamespaceRefs, "no-cross-namespace-refs", false, "decide as a controller with this flag does")
+	flags.Var(&p.quarantineScope, "quarantine-scope", "decide as a controller with this flag does: Namespace or Cluster")
 }
 
 // view looks at a Rollout at a time.
@@ -72,10 +75,12 @@ func (p *program) viewIn(ctx context.Context, facts *snapshot.Snapshot, key clie
 	g := gather.Gatherer{
 		Client: facts, Live: facts, HelmReleases: true, NoCrossNamespaceRefs: p.noCrossNamespaceRefs,
 		Environments: facts.Serves(&environmentsv1.Environment{}),
+		Quarantines:  servesQuarantines(facts), QuarantinesEverywhere: p.quarantineScope == scopeCluster,
 	}
 	v := view{Snapshot: g.Gather(ctx, rollout, now), facts: facts}
-	// Where schedules could not be read, the input has the problem.
+	// Where schedules or quarantines could not be read, the input has the problem.
 	v.schedules, _ = g.SchedulesOf(ctx, rollout)
+	v.quarantines = quarantinesIn(ctx, facts, key.Namespace)
 	v.Decision = promotion.Decide(v.Input)
 	return v, nil
 }

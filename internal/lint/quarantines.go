@@ -36,7 +36,7 @@ func checkReporting(r *report) {
 	}
 }
 
-// reports reports whether a Rollout is meant to report its failures, as far as that is
+// reports returns whether a Rollout is meant to report its failures, as far as that is
 // known.
 func (r *report) reports(o *object) bool {
 	switch {

@@ -57,7 +57,7 @@ func TestCommandLineExplainsAHoldAndItsRemedyLetsTheReleaseGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(requests) > 11 {
+	if len(requests) > 13 {
 		t.Errorf("explain made %d requests: %q", len(requests), requests)
 	}
 
@@ -77,7 +77,7 @@ func TestCommandLineExplainsAHoldAndItsRemedyLetsTheReleaseGo(t *testing.T) {
 		"trace deploy/shop":  {"Deployment/" + s.Namespace + "/shop ◀ Kustomization/", "◀ Rollout/", "#2 ◀ ImagePolicy/"},
 		"get":                {"shop  1.1.0    Succeeded", "up to date"},
 		"get -o name":        {"rollout.kuberik.com/shop\n"},
-		"version":            {"flux-rollout dev\n", "controller: there is no Deployment", "CRDs v1alpha1: 6 kinds, with the fields that this program knows\n"},
+		"version":            {"flux-rollout dev\n", "controller: there is no Deployment", "CRDs v1alpha1: 8 kinds, with the fields that this program knows\n"},
 		"simulate " + s.Name: {"then nothing more, however long one waits"},
 	} {
 		answer := alice.MustRun(strings.Fields(verb)...)
