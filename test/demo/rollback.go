@@ -30,7 +30,7 @@ var rollbackScript = script{
 		targetsCarry("1.1.1"), runs("registry.example/shop:1.1.1"), atRest,
 	},
 	commands: []string{
-		"kubectl rollouts explain shop -n " + usNamespace,
+		"kubectl rollouts explain shop --quarantine-scope=Cluster -n " + usNamespace,
 		"kubectl get releasequarantines -A",
 		"kubectl get healthcheck error-rate -n demo -o yaml",
 	},
@@ -161,7 +161,7 @@ func (s *session) heldInUS(ctx context.Context) error {
 	}
 	held.what += fmt.Sprintf(" in the US, and it stays so for %s", heldFor)
 	s.passed(held)
-	return s.rollouts(ctx, "explain", s.Name, "-n", usNamespace)
+	return s.rollouts(ctx, "explain", s.Name, "-n", usNamespace, "--quarantine-scope=Cluster")
 }
 
 func (s *session) fixedEverywhere(ctx context.Context) error {
