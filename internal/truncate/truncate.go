@@ -7,6 +7,7 @@ package truncate
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -33,6 +34,18 @@ func Text(text string, characters int) string {
 		size += width
 	}
 	return text
+}
+
+// Line returns a text on one line, without what cannot be printed, up to a number of
+// characters. It is for texts that become a part of ours.
+func Line(text string, characters int) string {
+	printable := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) && r != utf8.RuneError {
+			return r
+		}
+		return ' '
+	}, text)
+	return Text(strings.Join(strings.Fields(printable), " "), characters)
 }
 
 // Message returns the text up to 1,024 characters. This is the limit in a status for any

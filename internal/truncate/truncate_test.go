@@ -30,6 +30,24 @@ func TestTextIsCut(t *testing.T) {
 	}
 }
 
+func TestLineIsPrintable(t *testing.T) {
+	for name, test := range map[string]struct{ text, want string }{
+		"plain":                              {"one two", "one two"},
+		"several lines":                      {" one\r\n\ttwo\u2028\n", "one two"},
+		"a terminal's language":              {"\x1b[31mred\x00\x7f", "[31mred"},
+		"another direction":                  {"a\u202eb", "a b"},
+		"no UTF-8":                           {"a\xffb", "a b"},
+		"as long as can be, without the end": {"eleven chars", "eleven cha…"},
+		"nothing but blanks":                 {" \n\t", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := truncate.Line(test.text, 10); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 func TestListNamesSomeAndCountsTheRest(t *testing.T) {
 	var names []string
 	for i := range 1000 {
