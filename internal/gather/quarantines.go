@@ -47,7 +47,10 @@ func (g Gatherer) quarantines(ctx context.Context, namespace string) ([]promotio
 	all := make([]promotion.Quarantine, 0, len(own.Items))
 	for i := range own.Items {
 		q := &own.Items[i]
-		all = append(all, promotion.Quarantine{Name: quarantineName(q, namespace), Spec: fullyNamed(q.Spec), Status: q.Status})
+		all = append(all, promotion.Quarantine{
+			Name: quarantineName(q, namespace), Spec: fullyNamed(q.Spec), Status: q.Status,
+			Managed: q.Labels[v1alpha1.ManagedByLabel] == promotion.SystemName,
+		})
 	}
 	recalls, err := g.clusterQuarantines(ctx, namespace)
 	return append(all, recalls...), err

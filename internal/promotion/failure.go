@@ -5,6 +5,7 @@ package promotion
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -49,20 +50,29 @@ func CauseOf(entry *v1alpha1.DeploymentHistoryEntry) v1alpha1.FailureCause {
 // lastProven returns the entry of the release that is good to go back to; nil if the
 // history has none.
 func lastProven(in Input) *v1alpha1.DeploymentHistoryEntry {
-	i := provenIn(in, in.Rollout.Status.History, in.Rollout.Status.AvailableReleases)
+	entry, _ := provenUntil(in)
+	return entry
+}
+
+// provenUntil returns lastProven, and when time alone makes it a newer one: when the first
+// quarantine of such a release ends. Zero means never.
+func provenUntil(in Input) (*v1alpha1.DeploymentHistoryEntry, time.Time) {
+	i, until := provenIn(in, in.Rollout.Status.History, in.Rollout.Status.AvailableReleases)
 	if i < 0 {
-		return nil
+		return nil, until
 	}
-	return &in.Rollout.Status.History[i]
+	return &in.Rollout.Status.History[i], until
 }
 
 // provenIn returns the index of the newest entry that has succeeded, and whose release has
 // neither failed nor been withdrawn from the registry since. It returns -1 if there is
 // none. The release must be other content than the newest entry's, under another tag: a
 // tag brings back the content that failed. It must also be what its tag still points to,
-// as far as is known, and not be known to be bad elsewhere.
-func provenIn(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo) int {
-	failed, withdrawn := map[string]bool{}, in.Policy.withdrawn()
+// as far as is known, and not be known to be bad elsewhere. The time is when that may have
+// ended for a newer one.
+func provenIn(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo) (int, time.Time) {
+	in = in.indexed()
+	failed, withdrawn, until := map[string]bool{}, in.Policy.withdrawn(), time.Time{}
 	for i := range history {
 		version := &history[i].Version
 		switch state := history[i].State(); {
@@ -70,12 +80,15 @@ func provenIn(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1al
 			failed[version.Tag] = true
 		case state != v1alpha1.BakeSucceeded || failed[version.Tag] || withdrawn(version.Tag):
 		case isSame(version.Digest, history[0].Version.Digest) || differs(version.Digest, known(ledger, version.Tag).Digest):
-		case knownBad(in, *version):
+		case knownBad(in, *version) != nil:
+			if end := knownBad(in, *version).until(); endsLater(until, end) {
+				until = end
+			}
 		default:
-			return i
+			return i, until
 		}
 	}
-	return -1
+	return -1, until
 }
 
 // isSame reports whether two digests are known and equal.

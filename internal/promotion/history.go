@@ -120,7 +120,7 @@ func recordRetry(in Input, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha
 		entry.RetryStartTime = &metav1.Time{Time: now}
 	}
 	entry.BakeStartTime, entry.BakeEndTime, entry.FailedHealthChecks = nil, nil, nil
-	entry.Cause, entry.RollbackDue = "", nil
+	entry.Cause, entry.RollbackDue, entry.Quarantine = "", nil, ""
 	return history, advance(entry, v1alpha1.BakeDeploying, "retried; "+expectation(in, entry.Version.Tag), in)
 }
 

@@ -68,6 +68,9 @@ func shortEntry(e v1alpha1.DeploymentHistoryEntry) v1alpha1.DeploymentHistoryEnt
 	e.FailedHealthChecks = nil
 	e.Message, e.BakeStatusMessage = shortText(e.Message), shortText(e.BakeStatusMessage)
 	e.Cause = v1alpha1.FailureCause(truncate.Text(string(e.Cause), longestOfOld))
+	if len(e.Quarantine) > longestName { // no controller has written it, and a part of a name is worth nothing
+		e.Quarantine = ""
+	}
 	if e.Rollback != nil {
 		short := *e.Rollback
 		short.From = truncate.Text(short.From, longestOfOld)
@@ -127,6 +130,9 @@ func sizeOfFailure(e v1alpha1.DeploymentHistoryEntry) int {
 	size := 0
 	if e.Cause != "" || e.RollbackDue != nil {
 		size += len(`"cause":"","rollbackDue":"2026-01-01T00:00:00Z",`) + truncate.Size(string(e.Cause))
+	}
+	if e.Quarantine != "" {
+		size += len(`"quarantine":"",`) + truncate.Size(e.Quarantine)
 	}
 	if e.Rollback != nil {
 		size += len(`"rollback":{"from":"","fromID":-9223372036854775808,"toID":-9223372036854775808},`) + truncate.Size(e.Rollback.From)

@@ -219,14 +219,16 @@ func usedAnUnblock(current *v1alpha1.DeploymentHistoryEntry) bool {
 	return current.State().Running() && current.Message != nil && strings.Contains(*current.Message, pastFailure)
 }
 
-// needsUnblock reports whether a failure or an unhealthy HealthCheck prevents automatic
-// promotion, whether or not there is a candidate at present.
+// needsUnblock reports whether a failure, here or elsewhere, or an unhealthy HealthCheck
+// prevents automatic promotion, whether or not there is a candidate at present.
 func needsUnblock(in Input, candidates []Verdict) bool {
 	if in.Rollout.Current().State() == v1alpha1.BakeFailed || isOverdue(in) || withinRollbackLimit(in, v1alpha1.VersionInfo{}) != nil {
 		return true
 	}
 	unwell := nothingUnhealthy(in, v1alpha1.VersionInfo{}) != nil // the same for every candidate
-	return slices.ContainsFunc(candidates, func(v Verdict) bool { return unwell || notFailedBefore(in, v.Release) != nil })
+	return slices.ContainsFunc(candidates, func(v Verdict) bool {
+		return unwell || notFailedBefore(in, v.Release) != nil || notQuarantined(in, v.Release) != nil
+	})
 }
 
 // answerBypass answers a request to bypass gates. A bypass for a release that is not a

@@ -33,6 +33,8 @@
 //	checks.go         the reasons that hold a candidate
 //	gates.go          holds by RolloutGates and schedules
 //	quarantined.go    holds by quarantines
+//	quarantined_index.go
+//	                  which quarantines hold what
 //	upstream.go       holds by the environments before this one
 //	upstream_requests.go
 //	                  what users request of Environments: bypass, promote
@@ -276,11 +278,13 @@ type Note struct {
 
 // Decide returns what happens to the Rollout next.
 func Decide(in Input) Decision {
+	in = in.indexed()
 	ledger, notes := grow(in)
 	d := Decision{Notes: notes}
 	d.Action, d.Ledger, d.Problem = Nothing, ledger, impossible(in.Rollout, ledger)
-	if d.Problem == nil {
-		d.Problem = recalled(in, ledger)
+	if hold := recalled(in, ledger); d.Problem == nil && hold != nil {
+		d.Problem = &Problem{Reason: hold.Reason, Message: hold.Message}
+		d.lookAt(hold.Until)
 	}
 	d.Candidates = judge(in, ledger)
 	d.choose(in)

@@ -4,11 +4,13 @@ package promotion
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // Quarantines are the quarantines that count for the Rollout.
@@ -17,6 +19,8 @@ type Quarantines struct {
 	All []Quarantine
 	// Problem is set if they could not be read.
 	Problem *Problem
+
+	holding holding
 }
 
 // Quarantine is a ReleaseQuarantine or a ClusterReleaseQuarantine.
@@ -27,19 +31,19 @@ type Quarantine struct {
 	Spec v1alpha1.ReleaseQuarantineSpec
 	// Status is what is known of it.
 	Status v1alpha1.ReleaseQuarantineStatus
+	// Managed is true if the controller has created it.
+	Managed bool
 }
 
 func (q *Quarantine) phase(in Input) v1alpha1.QuarantinePhase {
 	return quarantine.Phase(&q.Spec, &q.Status, in.Now)
 }
 
+func (q *Quarantine) until() time.Time { return quarantine.Until(&q.Spec, &q.Status) }
+
 // holds reports whether the quarantine holds the release now.
 func (q *Quarantine) holds(in Input, release v1alpha1.VersionInfo) bool {
-	return quarantine.Holds(q.phase(in)) && q.isAbout(in, release)
-}
-
-func (q *Quarantine) isAbout(in Input, release v1alpha1.VersionInfo) bool {
-	return IsAbout(in, &q.Spec, release)
+	return quarantine.Holds(q.phase(in)) && IsAbout(in, &q.Spec, release)
 }
 
 // IsAbout reports whether a quarantine is about a release of the Rollout.
@@ -78,44 +82,38 @@ func notQuarantined(in Input, release v1alpha1.VersionInfo) *Hold {
 	if problem := in.Quarantines.Problem; problem != nil {
 		return &Hold{Reason: problem.Reason, Message: problem.Message}
 	}
-	return in.heldInQuarantine(release, func(q *Quarantine) bool { return !q.isRecall() })
+	return in.heldInQuarantine(release, suspicion, confirmation)
 }
 
 // notRecalled checks that no quarantine holds the release even for users. A Rollout that
 // does not obey quarantines obeys these.
 func notRecalled(in Input, release v1alpha1.VersionInfo) *Hold {
-	return in.heldInQuarantine(release, (*Quarantine).isRecall)
+	return in.heldInQuarantine(release, recall)
 }
 
 // heldInQuarantine returns the hold of the quarantines that count. It ends with the last
-// of them.
-func (in Input) heldInQuarantine(release v1alpha1.VersionInfo, counts func(*Quarantine) bool) *Hold {
-	var hold *Hold
-	for i := range in.Quarantines.All {
-		q := &in.Quarantines.All[i]
-		if !counts(q) || !q.holds(in, release) {
-			continue
-		}
-		until := quarantine.Until(&q.Spec, &q.Status)
-		if hold == nil {
-			hold = &Hold{Reason: v1alpha1.QuarantinedReason, Message: q.message(in, release, until), Until: until}
-		} else if until.IsZero() || !hold.Until.IsZero() && until.After(hold.Until) {
-			hold.Until = until
-		}
+// of them, and so it names that one.
+func (in Input) heldInQuarantine(release v1alpha1.VersionInfo, counts ...verdict) *Hold {
+	q := in.holding().about(in, release, counts...)
+	if q == nil {
+		return nil
 	}
-	return hold
+	return &Hold{Reason: v1alpha1.QuarantinedReason, Message: q.message(in, release), Until: q.until()}
 }
 
+// longestReason is how many characters of the reason of a quarantine a message contains.
+const longestReason = 256
+
 // message says why the release is held, and what ends that.
-func (q *Quarantine) message(in Input, release v1alpha1.VersionInfo, until time.Time) string {
+func (q *Quarantine) message(in Input, release v1alpha1.VersionInfo) string {
 	text := fmt.Sprintf("%s is in quarantine by %s (%s)", release.Tag, q.Name, q.phase(in))
 	if release.Digest == nil && q.Spec.Digest != "" {
 		text = fmt.Sprintf("the digest of %s is not known, and its tag is in quarantine by %s (%s)", release.Tag, q.Name, q.phase(in))
 	}
-	if !until.IsZero() {
+	if until := q.until(); !until.IsZero() {
 		text += " until " + clock(until)
 	}
-	if reason := strings.TrimSpace(q.Spec.Reason); reason != "" {
+	if reason := truncate.Line(q.Spec.Reason, longestReason); reason != "" {
 		text += ": " + reason
 	}
 	if q.isRecall() {
@@ -125,53 +123,38 @@ func (q *Quarantine) message(in Input, release v1alpha1.VersionInfo, until time.
 }
 
 // recalled explains why a version that a user has chosen is not promoted; nil if it is.
-func recalled(in Input, ledger []v1alpha1.VersionInfo) *Problem {
+func recalled(in Input, ledger []v1alpha1.VersionInfo) *Hold {
 	wanted, current := in.Rollout.ChosenManually(), in.Rollout.Current()
 	if wanted == "" || current != nil && current.Version.Tag == wanted {
 		return nil
 	}
-	if hold := notRecalled(in, known(ledger, wanted)); hold != nil {
-		return &Problem{Reason: hold.Reason, Message: hold.Message}
-	}
-	return nil
+	return notRecalled(in, known(ledger, wanted))
 }
 
 // isLifted reports whether a user has lifted a quarantine that this failure was reported
-// to. Then the failure no longer holds the release. The quarantine lists the newest
-// failures only, the history entry names the quarantine.
+// to. Then the failure no longer holds the release; a later one does, also after a retry.
+// The quarantine lists the newest failures only, the history entry names the quarantine.
 func isLifted(in Input, entry *v1alpha1.DeploymentHistoryEntry) bool {
+	recorded, failure := ownQuarantine(entry.Quarantine), in.failure(entry)
 	for i := range in.Quarantines.All {
 		q := &in.Quarantines.All[i]
-		if q.Spec.Lifted && (isRecordedIn(entry, q) || names(q.Status.Incidents, in.Rollout, entry)) {
+		if q.Spec.Lifted && (entry.Quarantine != "" && q.Name == recorded || lists(q, failure)) {
 			return true
 		}
 	}
 	return false
 }
 
-func isRecordedIn(entry *v1alpha1.DeploymentHistoryEntry, q *Quarantine) bool {
-	return entry.Quarantine != "" && q.Name == ownQuarantine(entry.Quarantine)
+func lists(q *Quarantine, failure v1alpha1.QuarantineIncident) bool {
+	return slices.ContainsFunc(q.Status.Incidents, func(i v1alpha1.QuarantineIncident) bool { return quarantine.Same(i, failure) })
 }
 
 // ownQuarantine returns the Name of a ReleaseQuarantine in the namespace of the Rollout.
 func ownQuarantine(name string) string { return v1alpha1.ReleaseQuarantineKind + " " + name }
 
-func names(incidents []v1alpha1.QuarantineIncident, rollout *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry) bool {
-	for _, incident := range incidents {
-		if incident.Rollout.UID == rollout.UID && entry.ID != nil && incident.EntryID == *entry.ID {
-			return true
-		}
-	}
-	return false
-}
-
-// knownBad reports whether a quarantine keeps a rollback from going to the release: it was
-// confirmed, or a user says so. A suspicion does not: the release has succeeded here.
-func knownBad(in Input, release v1alpha1.VersionInfo) bool {
-	for i := range in.Quarantines.All {
-		if q := &in.Quarantines.All[i]; q.phase(in) == v1alpha1.QuarantineConfirmed && q.isAbout(in, release) {
-			return true
-		}
-	}
-	return false
+// knownBad returns the quarantine that keeps a rollback from going to the release, and that
+// ends last; nil if there is none. It was confirmed, or a user says so. A suspicion does
+// not count: the release has succeeded here.
+func knownBad(in Input, release v1alpha1.VersionInfo) *Quarantine {
+	return in.holding().about(in, release, confirmation, recall)
 }

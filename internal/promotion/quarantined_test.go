@@ -3,6 +3,7 @@
 package promotion_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -84,7 +85,13 @@ func TestQuarantineHoldsTheRelease(t *testing.T) {
 		},
 		"until the last of several ends": {
 			given(withCandidate()).quarantined(suspected("sha256:bad"), suspected("sha256:bad", func(q *promotion.Quarantine) { q.Status.Until = wireTime(one.Add(time.Hour)) })),
-			held("1.2.0 is in quarantine by ReleaseQuarantine bad (Suspected) until 2026-03-02T13:00:00Z"+pin, one.Add(time.Hour)),
+			held("1.2.0 is in quarantine by ReleaseQuarantine bad (Suspected) until 2026-03-02T14:00:00Z"+pin, one.Add(time.Hour)),
+		},
+		"with its reason, on one line and cut": {
+			given(withCandidate()).quarantined(suspected("sha256:bad", byPeople, func(q *promotion.Quarantine) {
+				q.Spec.Reason = "\x1b[31mleaks\n\tmemory " + strings.Repeat("x", 1000)
+			})),
+			held("1.2.0 is in quarantine by ReleaseQuarantine bad (Confirmed): [31mleaks memory "+strings.Repeat("x", 239)+"…"+pin, never),
 		},
 		"while quarantines cannot be read": {
 			func() *situation {
@@ -138,6 +145,11 @@ func TestUsersGoPastAQuarantineUnlessItIsARecall(t *testing.T) {
 	diff(t, one, promotion.Decide(ends.in()).RecheckAt)
 	diff(t, "1.2.0", promotion.Decide(ends.at(one).in()).Release.Tag)
 
+	older := given(rollout().Releases(release("1.0.0").Digest("sha256:bad").Obj(), release("1.1.0").Obj()).Pin("1.0.0").History(entry("1.1.0").Succeeded())).
+		quarantined(suspected("sha256:bad", recall))
+	diff(t, one, promotion.Decide(older.in()).RecheckAt)
+	diff(t, "1.0.0", promotion.Decide(older.at(one).in()).Release.Tag)
+
 	runs := given(rollout().Releases(release("1.2.0").Digest("sha256:bad").Obj()).Pin("1.2.0").History(entry("1.2.0").Succeeded())).
 		quarantined(suspected("sha256:bad", byPeople, recall))
 	diff(t, (*promotion.Problem)(nil), promotion.Decide(runs.in()).Problem)
@@ -154,11 +166,39 @@ func TestRollbackDoesNotGoBackToWhatIsKnownToBeBad(t *testing.T) {
 	} {
 		diff(t, want, promotion.Decide(given(history()).quarantined(q).in()).Release.Tag)
 	}
+	recalled := suspected("sha256:bad", recall)
+	diff(t, "1.0.0", promotion.Decide(given(history()).quarantined(recalled).in()).Release.Tag)
+}
+
+func TestRollbackWaitsForTheEndOfAQuarantine(t *testing.T) {
+	only := func() *situation {
+		return given(rollout().Ledger("1.1.0", "1.2.0").RollsBack(ignoringBarriers).History(unhealthyRelease(),
+			entry("1.1.0").Version(release("1.1.0").Digest("sha256:bad").Obj()).Succeeded())).
+			quarantined(suspected("sha256:bad", recordedName, outcomeIs(v1alpha1.IncidentRestored)))
+	}
+	d := promotion.Decide(only().in())
+	diff(t, v1alpha1.NoProvenReleaseReason, d.Rollback.Reason)
+	diff(t, one, d.RecheckAt)
+	diff(t, "1.1.0", promotion.Decide(only().at(one).in()).Release.Tag)
+}
+
+func TestUnblockWaitsForAReleaseInQuarantine(t *testing.T) {
+	s := given(withCandidate().Annotate(v1alpha1.UnblockFailedAnnotation, "true")).
+		gates(gate("night").Closed()).quarantined(suspected("sha256:bad"))
+	d := promotion.Decide(s.in())
+	diff(t, []string(nil), d.Consumed)
+	diff(t, []promotion.Note(nil), d.Answers)
+
+	d = promotion.Decide(s.gates().in())
+	diff(t, "1.2.0", d.Release.Tag)
+	diff(t, []string{v1alpha1.UnblockFailedAnnotation}, d.Consumed)
+	diff(t, true, strings.HasSuffix(d.Message, "; a failure bypassed manually"))
 }
 
 func TestLiftedQuarantineForgivesTheFailure(t *testing.T) {
 	r := rollout().Releases(release("1.1.0").Obj(), release("1.2.0").Digest("sha256:bad").Obj()).RollsBack(ignoringBarriers).
 		History(entry("1.1.0").ID(8).Back("1.2.0", 7, 5).Succeeded(), unhealthyRelease(), entry("1.1.0").ID(5).Succeeded())
+	retried := wireTime(eleven)
 	of := func(uid types.UID, id int64) promotion.Quarantine {
 		return suspected("sha256:bad", func(q *promotion.Quarantine) {
 			q.Spec.Lifted = true
@@ -173,6 +213,13 @@ func TestLiftedQuarantineForgivesTheFailure(t *testing.T) {
 		"of this Rollout":    {of(uid, 7), []string{}},
 		"of another entry":   {of(uid, 6), []string{v1alpha1.FailedBeforeReason}},
 		"of another Rollout": {of("other", 7), []string{v1alpha1.FailedBeforeReason}},
+		"of an earlier try": {
+			func() promotion.Quarantine {
+				q := of(uid, 7)
+				q.Status.Incidents[0].LastRetryTimestamp = retried
+				return q
+			}(), []string{v1alpha1.FailedBeforeReason},
+		},
 		"that lists newer failures only": {suspected("sha256:bad", recordedName, func(q *promotion.Quarantine) { q.Spec.Lifted = true }), []string{}},
 		"that has not been lifted":       {suspected("sha256:bad", recordedName, byPeople), []string{v1alpha1.FailedBeforeReason, v1alpha1.QuarantinedReason}},
 	} {

@@ -34,37 +34,87 @@ type Report struct {
 }
 
 // Reports returns what is to be reported. It asks for the same again until the quarantines
-// of the Input show it.
+// of the Input show it, or the history names the quarantine.
 func Reports(in Input) []Report {
 	if !in.Rollout.Spec.Quarantine.Reports() || in.Quarantines.Problem != nil {
 		return nil
 	}
 	var all []Report
+	listed := in.listings()
 	for i := range in.Rollout.Status.History {
-		if report, ok := in.reportOf(i); ok {
+		if report, ok := in.reportOf(i, listed); ok {
 			all = append(all, report)
 		}
 	}
-	return all
+	return append(all, in.abandoned(listed)...)
+}
+
+// Acknowledge writes the name of the quarantine of a report to the failure in the history,
+// once the quarantine lists it. It need not wait until the Input shows that: by then, the
+// failures of many other Rollouts may have taken its place there.
+func Acknowledge(history []v1alpha1.DeploymentHistoryEntry, report Report) {
+	for i := range history {
+		if entry := &history[i]; entry.State() == v1alpha1.BakeFailed && idOrZero(entry) == report.Incident.EntryID &&
+			entry.LastRetryTimestamp.Equal(report.Incident.LastRetryTimestamp) {
+			entry.Quarantine = report.Name
+		}
+	}
 }
 
 // reportOf returns what is to be reported of a history entry.
-func (in Input) reportOf(i int) (Report, bool) {
+func (in Input) reportOf(i int, listed listings) (Report, bool) {
 	entry := &in.Rollout.Status.History[i]
 	if entry.State() != v1alpha1.BakeFailed || entry.IsRollback() {
 		return Report{}, false
 	}
+	incident := in.incidentOf(i)
+	if at := listed.find(incident); at != nil {
+		return at.report(entry.Version.Tag, incident), quarantine.Changes(at.incident, incident)
+	}
 	digest := in.failedContent(i)
 	name, ok := quarantine.Name(digest)
-	if !ok {
-		return Report{}, false
+	ok = ok && entry.Quarantine == "" && in.isFresh(i) && in.takesFailures(name)
+	return Report{Name: name, Digest: digest, Tag: entry.Version.Tag, Incident: incident}, ok
+}
+
+// abandoned returns the failures that quarantines list as open, and that the history does
+// not have any more: they were retried, or cut. Nobody else says what followed them, and
+// while a failure is open, the outcomes of others refute nothing.
+func (in Input) abandoned(listed listings) []Report {
+	var all []Report
+	for _, at := range listed {
+		if at.incident.Outcome != v1alpha1.IncidentOpen || in.hasFailure(at.incident) {
+			continue
+		}
+		incident, tag := at.incident, ""
+		if incident.Outcome = v1alpha1.IncidentUnknown; len(at.quarantine.Spec.Tags) > 0 {
+			tag = at.quarantine.Spec.Tags[0]
+		}
+		all = append(all, at.report(tag, incident))
 	}
-	report := Report{Name: name, Digest: digest, Tag: entry.Version.Tag, Incident: in.incidentOf(i)}
-	if listed := in.listed(name, report.Incident); listed != nil {
-		report.Known = true
-		return report, quarantine.Changes(*listed, report.Incident)
+	return all
+}
+
+func (in Input) hasFailure(incident v1alpha1.QuarantineIncident) bool {
+	for i := range in.Rollout.Status.History {
+		entry := &in.Rollout.Status.History[i]
+		if entry.State() == v1alpha1.BakeFailed && quarantine.Same(in.failure(entry), incident) {
+			return true
+		}
 	}
-	return report, entry.Quarantine == "" && in.isFresh(i)
+	return false
+}
+
+// takesFailures reports whether failures are reported to the quarantine of that name. If
+// there is none, it is created.
+func (in Input) takesFailures(name string) bool {
+	own := ownQuarantine(name)
+	for i := range in.Quarantines.All {
+		if q := &in.Quarantines.All[i]; q.Name == own {
+			return quarantine.TakesFailures(&q.Spec, q.Managed)
+		}
+	}
+	return true
 }
 
 // isFresh reports whether a failure is still to be reported for the first time: its release
@@ -88,18 +138,23 @@ func (in Input) failedContent(i int) string {
 	return cmp.Or(in.content(), orEmpty(known(in.Rollout.Status.AvailableReleases, version.Tag).Digest))
 }
 
-func (in Input) incidentOf(i int) v1alpha1.QuarantineIncident {
-	entry := &in.Rollout.Status.History[i]
-	incident := v1alpha1.QuarantineIncident{
+// failure returns what identifies a failure.
+func (in Input) failure(entry *v1alpha1.DeploymentHistoryEntry) v1alpha1.QuarantineIncident {
+	return v1alpha1.QuarantineIncident{
 		Rollout: v1alpha1.IncidentRollout{Name: in.Rollout.Name, UID: in.Rollout.UID},
 		EntryID: idOrZero(entry), LastRetryTimestamp: entry.LastRetryTimestamp,
-		Cause: CauseOf(entry),
 	}
+}
+
+func (in Input) incidentOf(i int) v1alpha1.QuarantineIncident {
+	entry := &in.Rollout.Status.History[i]
+	incident := in.failure(entry)
+	incident.Cause = CauseOf(entry)
 	if entry.BakeEndTime != nil {
 		incident.Time = *entry.BakeEndTime
 	}
 	if entry.BakeStatusMessage != nil {
-		incident.Message = truncate.Text(*entry.BakeStatusMessage, longestIncident-1)
+		incident.Message = truncate.Line(*entry.BakeStatusMessage, longestIncident-1)
 	}
 	incident.Outcome, incident.RolledBackTo = in.outcomeOf(i)
 	return incident
@@ -135,26 +190,60 @@ func idOrZero(entry *v1alpha1.DeploymentHistoryEntry) int64 {
 	return *entry.ID
 }
 
-// listed returns the incident of a failure as its quarantine shows it; nil if it does not.
-func (in Input) listed(name string, of v1alpha1.QuarantineIncident) *v1alpha1.QuarantineIncident {
+// listing is a failure of this Rollout that a quarantine lists.
+type listing struct {
+	name       string
+	quarantine *Quarantine
+	incident   v1alpha1.QuarantineIncident
+}
+
+type listings []listing
+
+// listings returns the failures of this Rollout that the quarantines of its namespace list.
+func (in Input) listings() listings {
+	var all listings
 	for i := range in.Quarantines.All {
-		if q := &in.Quarantines.All[i]; q.Name == ownQuarantine(name) {
-			return quarantine.Find(q.Status.Incidents, of)
+		q := &in.Quarantines.All[i]
+		name, own := q.OwnName()
+		if !own {
+			continue
+		}
+		for _, incident := range q.Status.Incidents {
+			if incident.Rollout.UID == in.Rollout.UID {
+				all = append(all, listing{name, q, incident})
+			}
+		}
+	}
+	return all
+}
+
+// find returns where a failure is listed; nil if it is not.
+func (l listings) find(failure v1alpha1.QuarantineIncident) *listing {
+	for i := range l {
+		if quarantine.Same(l[i].incident, failure) {
+			return &l[i]
 		}
 	}
 	return nil
 }
 
+func (l *listing) report(tag string, incident v1alpha1.QuarantineIncident) Report {
+	return Report{Name: l.name, Digest: l.quarantine.Spec.Digest, Tag: tag, Incident: incident, Known: true}
+}
+
 // recordReported writes the names of the quarantines that show the failures of the history.
 func recordReported(in Input, history []v1alpha1.DeploymentHistoryEntry) {
+	listed := in.listings()
+	if len(listed) == 0 {
+		return
+	}
 	for i := range in.Rollout.Status.History {
 		entry := &in.Rollout.Status.History[i]
 		if entry.State() != v1alpha1.BakeFailed || entry.Quarantine != "" {
 			continue
 		}
-		name, ok := quarantine.Name(in.failedContent(i))
-		if ok && in.listed(name, in.incidentOf(i)) != nil {
-			history[i].Quarantine = name
+		if at := listed.find(in.failure(entry)); at != nil {
+			history[i].Quarantine = at.name
 		}
 	}
 }

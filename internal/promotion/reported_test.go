@@ -3,6 +3,7 @@
 package promotion_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -28,9 +29,18 @@ func reporting(history ...*fixture.EntryBuilder) *situation {
 	return s
 }
 
+// quarantineOfBad returns the quarantine of 1.2.0, without a failure.
+func quarantineOfBad(changes ...quarantineOf) promotion.Quarantine {
+	q := promotion.Quarantine{Name: "ReleaseQuarantine " + badName, Spec: v1alpha1.ReleaseQuarantineSpec{Digest: badDigest}, Managed: true}
+	for _, change := range changes {
+		change(&q)
+	}
+	return q
+}
+
 // lists sets a quarantine that lists the failure of 1.2.0 with an outcome.
 func (s *situation) lists(outcome v1alpha1.IncidentOutcome) *situation {
-	q := promotion.Quarantine{Name: "ReleaseQuarantine " + badName, Spec: v1alpha1.ReleaseQuarantineSpec{Digest: badDigest}}
+	q := quarantineOfBad()
 	q.Status.Incidents = []v1alpha1.QuarantineIncident{{
 		Rollout: v1alpha1.IncidentRollout{UID: s.input.Rollout.UID}, EntryID: 7, Outcome: outcome,
 	}}
@@ -57,13 +67,31 @@ func TestFailureIsReported(t *testing.T) {
 		"not if something else came after it":   {reporting(entry("1.1.0").ID(9).Succeeded(), badEntry(), good()), none, false},
 		"not if its content is not known":       {reporting(unhealthyRelease().BakeEnd(noon), good()), none, false},
 		"restored":                              {reporting(back().Succeeded(), badEntry(), good()).lists(v1alpha1.IncidentOpen), v1alpha1.IncidentRestored, true},
-		"not restored, once that is overdue":    {reporting(back().Deploying(), badEntry(), good()).lists(v1alpha1.IncidentOpen).at(noon.Add(16*time.Minute)), v1alpha1.IncidentNotRestored, true},
+		"not restored, once that is overdue":    {reporting(back().Deploying(), badEntry(), good()).lists(v1alpha1.IncidentOpen).at(noon.Add(16 * time.Minute)), v1alpha1.IncidentNotRestored, true},
 		"restored after all":                    {reporting(back().Succeeded(), badEntry(), good()).lists(v1alpha1.IncidentNotRestored), v1alpha1.IncidentRestored, true},
 		"unknown, if something else was chosen": {reporting(entry("1.1.0").ID(9).Deploying(), badEntry(), good()).lists(v1alpha1.IncidentOpen), v1alpha1.IncidentUnknown, true},
 		"unknown, if the rollback was replaced": {
 			reporting(entry("1.3.0").ID(9).Deploying(), back().Cancelled(), badEntry(), good()).lists(v1alpha1.IncidentOpen), v1alpha1.IncidentUnknown, true,
 		},
-		"no outcome twice": {reporting(back().Succeeded(), badEntry(), good()).lists(v1alpha1.IncidentRestored), none, false},
+		"again after a retry": {
+			reporting(badEntry().Retried(noon), good()).lists(v1alpha1.IncidentUnknown), v1alpha1.IncidentOpen, false,
+		},
+		"not to one that a user has created": {
+			reporting(badEntry(), good()).quarantined(quarantineOfBad(func(q *promotion.Quarantine) { q.Managed = false })), none, false,
+		},
+		"not to one that a user has lifted": {
+			reporting(badEntry(), good()).quarantined(quarantineOfBad(func(q *promotion.Quarantine) { q.Spec.Lifted = true })), none, false,
+		},
+		"restored, wherever it was reported": {
+			func() *situation {
+				s := reporting(back().Succeeded(), unhealthyRelease().BakeEnd(noon), good()).lists(v1alpha1.IncidentOpen)
+				s.input.Rollout.Status.AvailableReleases[1].Digest = to("sha256:" + strings.Repeat("0", 64))
+				return s
+			}(), v1alpha1.IncidentRestored, true,
+		},
+		"unknown, if it was retried":      {reporting(badEntry().Retried(noon).Deploying(), good()).lists(v1alpha1.IncidentOpen), v1alpha1.IncidentUnknown, true},
+		"unknown, if the history lost it": {reporting(good()).lists(v1alpha1.IncidentOpen), v1alpha1.IncidentUnknown, true},
+		"no outcome twice":                {reporting(back().Succeeded(), badEntry(), good()).lists(v1alpha1.IncidentRestored), none, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reports := promotion.Reports(test.given.in())
@@ -109,4 +137,41 @@ func TestHistoryNamesTheQuarantineThatListsAFailure(t *testing.T) {
 			diff(t, test.want, history[0].Quarantine)
 		})
 	}
+}
+
+// A retry that fails is another failure, so it must not look as if it was reported.
+func TestRetryForgetsTheQuarantine(t *testing.T) {
+	s := reporting(badEntry(), entry("1.1.0").ID(5).Succeeded())
+	s.input.Rollout.Status.History[0].Quarantine = badName
+	s.input.Rollout.Annotations = map[string]string{v1alpha1.RetryAnnotation: ""}
+	history, err := promotion.Record(s.in(), promotion.Decide(s.in()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	diff(t, v1alpha1.BakeDeploying, history[0].State())
+	diff(t, "", history[0].Quarantine)
+}
+
+// Many Rollouts may fail at once, and a quarantine lists few failures. So the history names
+// it before the cache can show that it lists this one.
+func TestReportIsAcknowledged(t *testing.T) {
+	s := reporting(entry("1.1.0").ID(8).At(noon).Back("1.2.0", 7, 5).Deploying(), badEntry(), entry("1.1.0").ID(5).Succeeded())
+	reports := promotion.Reports(s.in())
+	diff(t, 1, len(reports))
+	promotion.Acknowledge(s.input.Rollout.Status.History, reports[0])
+	diff(t, []string{"", badName, ""}, quarantinesOf(s.input.Rollout))
+	diff(t, []promotion.Report(nil), promotion.Reports(s.in()))
+
+	s.input.Rollout.Status.History[1].Quarantine = ""
+	reports[0].Incident.LastRetryTimestamp = wireTime(noon)
+	promotion.Acknowledge(s.input.Rollout.Status.History, reports[0])
+	diff(t, []string{"", "", ""}, quarantinesOf(s.input.Rollout))
+}
+
+func quarantinesOf(rollout *v1alpha1.Rollout) []string {
+	var all []string
+	for _, entry := range rollout.Status.History {
+		all = append(all, entry.Quarantine)
+	}
+	return all
 }

@@ -47,6 +47,8 @@ type attempt struct {
 	failed *v1alpha1.DeploymentHistoryEntry
 	// to is the entry to go back to; nil if there is none.
 	to *v1alpha1.DeploymentHistoryEntry
+	// until is when time alone makes it another one; zero means never.
+	until time.Time
 }
 
 // rollbackChecks is the complete policy of rollbacks, in the order in which the reasons
@@ -66,6 +68,7 @@ func (d *Decision) chooseRollback(in Input) bool {
 	a := newAttempt(in, d.Ledger)
 	if hold := a.hold(); hold != nil {
 		d.lookAt(hold.Until)
+		d.lookAt(a.until)
 		return false
 	}
 	d.promote(in, a.to.Version)
@@ -82,7 +85,8 @@ func isToBeAnswered(rollout *v1alpha1.Rollout) bool {
 }
 
 func newAttempt(in Input, ledger []v1alpha1.VersionInfo) attempt {
-	return attempt{Input: in, ledger: ledger, failed: in.Rollout.Current(), to: lastProven(in)}
+	to, until := provenUntil(in)
+	return attempt{Input: in, ledger: ledger, failed: in.Rollout.Current(), to: to, until: until}
 }
 
 // hold returns the first reason against going back; nil if there is none.

@@ -8,7 +8,7 @@ import "github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 // itself: what it goes back to, and everything that withinRollbackLimit counts. The entry
 // that ends the count is needed only while an older failure stays.
 func retainForRollback(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo, retained []bool) {
-	if i := provenIn(in, history, ledger); i >= 0 {
+	if i, _ := provenIn(in, history, ledger); i >= 0 {
 		retained[i] = true
 	}
 	failures, end := failuresInARow(history)

@@ -3,6 +3,7 @@
 package quarantine
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -14,15 +15,22 @@ import (
 // mostIncidents is how many incidents a quarantine lists.
 const mostIncidents = 10
 
+// latest is the last time that the API can show.
+var latest = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+
 // Report returns the status after a failure, and whether that changes it. Each failure
 // counts once: it is identified by the Rollout, the id of its entry, and the last retry.
+// The failure is listed afterwards, whatever had to be dropped for it: a Rollout that does
+// not find its own failure would report it again.
 func Report(status v1alpha1.ReleaseQuarantineStatus, failure v1alpha1.QuarantineIncident, by *v1alpha1.RolloutQuarantine) (v1alpha1.ReleaseQuarantineStatus, bool) {
 	if indexOf(status.Incidents, failure) >= 0 {
 		return status, false
 	}
 	next := *status.DeepCopy()
-	next.Strikes++
-	next.Incidents = newest(append(next.Incidents, failure))
+	if next.Strikes = max(next.Strikes, 0); next.Strikes < math.MaxInt32 {
+		next.Strikes++
+	}
+	next.Incidents = listed(next.Incidents, failure)
 	extend(&next, by)
 	return next, true
 }
@@ -56,18 +64,22 @@ func follows(before, after v1alpha1.IncidentOutcome) bool {
 
 func indexOf(incidents []v1alpha1.QuarantineIncident, failure v1alpha1.QuarantineIncident) int {
 	return slices.IndexFunc(incidents, func(i v1alpha1.QuarantineIncident) bool {
-		return i.Rollout.UID == failure.Rollout.UID && i.EntryID == failure.EntryID && i.LastRetryTimestamp.Equal(failure.LastRetryTimestamp)
+		return Same(i, failure)
 	})
 }
 
-// newest sorts incidents, newest first, and keeps as many as a quarantine lists. Those
-// that say nothing go first. One that proves the release bad stays.
-func newest(incidents []v1alpha1.QuarantineIncident) []v1alpha1.QuarantineIncident {
-	slices.SortStableFunc(incidents, func(a, b v1alpha1.QuarantineIncident) int { return b.Time.Compare(a.Time.Time) })
-	for len(incidents) > mostIncidents {
+// listed returns incidents with one more, newest first, and no more than a quarantine lists.
+// Those that say nothing are dropped first. As long as something else can be dropped, one
+// that proves the release bad stays.
+func listed(incidents []v1alpha1.QuarantineIncident, added v1alpha1.QuarantineIncident) []v1alpha1.QuarantineIncident {
+	newestFirst := func(a, b v1alpha1.QuarantineIncident) int { return b.Time.Compare(a.Time.Time) }
+	slices.SortStableFunc(incidents, newestFirst)
+	for len(incidents) >= mostIncidents {
 		i := leastUseful(incidents)
 		incidents = slices.Delete(incidents, i, i+1)
 	}
+	incidents = slices.Insert(incidents, 0, added)
+	slices.SortStableFunc(incidents, newestFirst)
 	return incidents
 }
 
@@ -95,22 +107,30 @@ func extend(status *v1alpha1.ReleaseQuarantineStatus, by *v1alpha1.RolloutQuaran
 			last = incident.Time.Time
 		}
 	}
-	until := last.Add(min(longestSuspicion, by.GetSuspectFor()*time.Duration(min(max(status.Strikes, 1), 168))))
+	until := last.Add(suspicion(by.GetSuspectFor(), status.Strikes))
 	if found(status.Incidents) == v1alpha1.QuarantineConfirmed {
 		until = last.Add(by.GetConfirmFor())
+	}
+	if until.After(latest) {
+		until = latest
 	}
 	if status.Until == nil || until.After(status.Until.Time) {
 		status.Until = &metav1.Time{Time: until}
 	}
 }
 
-// Find returns the incident of a failure; nil if it is not listed.
-func Find(incidents []v1alpha1.QuarantineIncident, failure v1alpha1.QuarantineIncident) *v1alpha1.QuarantineIncident {
-	i := indexOf(incidents, failure)
-	if i < 0 {
-		return nil
+// suspicion returns for how long a release is suspected after so many failures.
+func suspicion(once time.Duration, strikes int32) time.Duration {
+	times := time.Duration(max(strikes, 1))
+	if once > longestSuspicion/times {
+		return longestSuspicion
 	}
-	return &incidents[i]
+	return once * times
+}
+
+// Same reports whether two incidents are the same failure.
+func Same(a, b v1alpha1.QuarantineIncident) bool {
+	return a.EntryID == b.EntryID && a.Rollout.UID == b.Rollout.UID && a.LastRetryTimestamp.Equal(b.LastRetryTimestamp)
 }
 
 // Changes reports whether an outcome is news for an incident that is listed.

@@ -3,6 +3,7 @@
 package quarantine
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,15 +30,29 @@ func Matches(spec *v1alpha1.ReleaseQuarantineSpec, release Release) bool {
 	return spec.Image != "" && spec.Image == release.Image && slices.Contains(spec.Tags, release.Tag)
 }
 
+// TakesFailures reports whether failures are reported to a quarantine, given whether the
+// controller has created it. One that a user has created holds the release anyway, and
+// failures would only give it an end. One that a user has lifted takes no more failures:
+// what fails after that is not forgiven.
+func TakesFailures(spec *v1alpha1.ReleaseQuarantineSpec, managed bool) bool {
+	return managed && !spec.Lifted
+}
+
 // nameDigits is how many digits of the digest the name of a quarantine contains.
 const nameDigits = 20
 
+// digests are those that spec.digest accepts.
+var digests = regexp.MustCompile(`^[a-z0-9]+([+._-][a-z0-9]+)*:[a-f0-9]{32,128}$`)
+
+// longestDigest is how long a digest in spec.digest may be.
+const longestDigest = 160
+
 // Name returns the name of the ReleaseQuarantine of a digest: the algorithm and the first
-// digits. It returns false if the digest has no algorithm, or too few digits.
+// digits. It returns false if the API does not accept the digest.
 func Name(digest string) (string, bool) {
-	algorithm, digits, ok := strings.Cut(digest, ":")
-	if !ok || algorithm == "" || len(digits) < nameDigits {
+	if len(digest) > longestDigest || !digests.MatchString(digest) {
 		return "", false
 	}
+	algorithm, digits, _ := strings.Cut(digest, ":")
 	return strings.NewReplacer("+", "-", "_", "-", ".", "-").Replace(algorithm) + "-" + digits[:nameDigits], true
 }

@@ -77,6 +77,21 @@ func ofSeveral(incidents []v1alpha1.QuarantineIncident) bool {
 	return slices.ContainsFunc(incidents, func(i v1alpha1.QuarantineIncident) bool { return i.Rollout.UID != incidents[0].Rollout.UID })
 }
 
+// unreportedFor is how long a quarantine without a failure counts that the controller has
+// created. A failure that is older is not reported any more.
+const unreportedFor = time.Hour
+
+// Begun returns the status of a quarantine that the controller has created, with an end
+// if no failure was reported yet: if the controller dies before it reports the failure,
+// and the Rollout is gone when it is back, nobody ever does. Otherwise the quarantine would
+// look like one that a user has created, and hold the release for ever.
+func Begun(status v1alpha1.ReleaseQuarantineStatus, created time.Time) v1alpha1.ReleaseQuarantineStatus {
+	if len(status.Incidents) == 0 && status.Until == nil {
+		status.Until = &metav1.Time{Time: created.Add(unreportedFor)}
+	}
+	return status
+}
+
 // Settle returns the status with what follows from the object at a time: the phase, and
 // since when the quarantine holds nothing any more.
 func Settle(spec *v1alpha1.ReleaseQuarantineSpec, status v1alpha1.ReleaseQuarantineStatus, generation int64, now time.Time) v1alpha1.ReleaseQuarantineStatus {

@@ -4,6 +4,8 @@ package quarantine_test
 
 import (
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -153,6 +155,86 @@ func TestOfManyIncidentsThoseThatSaySomethingStay(t *testing.T) {
 	}
 }
 
+func TestFailureIsListedWhateverIsListedAlready(t *testing.T) {
+	for name, test := range map[string]struct {
+		outcome v1alpha1.IncidentOutcome
+		at      time.Time
+	}{
+		"others of the same second":        {open, noon},
+		"later ones":                       {open, noon.Add(-time.Minute)},
+		"those that prove the release bad": {restored, noon},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := of()
+			for id := range int64(10) {
+				status, _ = quarantine.Report(status, incident("other", id, noon, test.outcome), nil)
+			}
+			added := incident("mine", 1, test.at, open)
+			status, _ = quarantine.Report(status, added, nil)
+			if _, changed := quarantine.Report(status, added, nil); changed || status.Strikes != 11 || len(status.Incidents) != 10 {
+				t.Errorf("reported again: %t; %d strikes, %d incidents", changed, status.Strikes, len(status.Incidents))
+			}
+		})
+	}
+}
+
+// The status of a quarantine may be written by hand.
+func TestAbsurdStatusIsNoReasonToPanicOrToHoldForEver(t *testing.T) {
+	last := time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+	for name, test := range map[string]struct {
+		strikes, wantStrikes int32
+		at, want             time.Time
+		suspectFor           time.Duration
+	}{
+		"negative strikes":             {-7, 1, noon, noon.Add(time.Hour), time.Hour},
+		"as many as there can be":      {math.MaxInt32, math.MaxInt32, noon, noon.Add(168 * time.Hour), time.Hour},
+		"a suspicion without end":      {7, 8, noon, noon.Add(168 * time.Hour), math.MaxInt64},
+		"a failure at the end of time": {0, 1, last, last, time.Hour},
+		"a failure without a time":     {0, 1, time.Time{}, time.Time{}.Add(time.Hour), time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			by := &v1alpha1.RolloutQuarantine{SuspectFor: &metav1.Duration{Duration: test.suspectFor}}
+			got, _ := quarantine.Report(v1alpha1.ReleaseQuarantineStatus{Strikes: test.strikes}, incident("a", 1, test.at, open), by)
+			if got.Strikes != test.wantStrikes || !got.Until.Time.Equal(test.want) {
+				t.Errorf("%d strikes, until %s", got.Strikes, got.Until)
+			}
+		})
+	}
+}
+
+func TestTakesFailures(t *testing.T) {
+	lifted := v1alpha1.ReleaseQuarantineSpec{Lifted: true}
+	for _, test := range []struct {
+		spec          v1alpha1.ReleaseQuarantineSpec
+		managed, want bool
+	}{
+		{managed: true, want: true},
+		{managed: false, want: false},
+		{spec: lifted, managed: true, want: false},
+	} {
+		if got := quarantine.TakesFailures(&test.spec, test.managed); got != test.want {
+			t.Errorf("%+v: got %t", test, got)
+		}
+	}
+}
+
+func TestQuarantineThatWasNeverReportedToEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		status v1alpha1.ReleaseQuarantineStatus
+		want   *metav1.Time
+	}{
+		"an hour after it was created": {of(), &metav1.Time{Time: noon.Add(time.Hour)}},
+		"not if it lists a failure":    {of(incident("a", 1, noon, open)), nil},
+		"not twice":                    {v1alpha1.ReleaseQuarantineStatus{Until: &metav1.Time{Time: noon}}, &metav1.Time{Time: noon}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if d := cmp.Diff(test.want, quarantine.Begun(test.status, noon).Until); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
 func TestMatches(t *testing.T) {
 	const image, bad = "registry.example.com/shop", "sha256:bad"
 	byDigest := v1alpha1.ReleaseQuarantineSpec{Digest: bad, Image: image, Tags: []string{"1.2.0"}}
@@ -186,7 +268,10 @@ func TestName(t *testing.T) {
 		"sha256:3f2a9c1d5b7e8f60a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f8091a2b3c4d5e": "sha256-3f2a9c1d5b7e8f60a1b2",
 		"sha512+b64:00000000000000000000000000000000":                             "sha512-b64-00000000000000000000",
 		"sha256:short": "",
-		"":             "",
+		"SHA256:3f2a9c1d5b7e8f60a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f8091a2b3c4d5e": "",
+		"sha256:no digits at all, but long enough for a name of them":             "",
+		strings.Repeat("a", 150) + ":00000000000000000000000000000000":            "",
+		"": "",
 	} {
 		got, ok := quarantine.Name(digest)
 		if got != want || ok != (want != "") {
