@@ -53,6 +53,7 @@ func (w *world) decide(in promotion.Input) promotion.Decision {
 	w.checkVerdicts(in, d)
 	w.checkChoice(in, d)
 	w.checkWakes(in, d)
+	w.checkQuarantines(in, d)
 	return d
 }
 
@@ -135,7 +136,7 @@ func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 	rollsBack := in.Rollout.Spec.RollsBack()
 	if isByItself(in, d) && rollsBack {
 		w.checkNotTriedAgain(in, d)
-	} else if w.memory.failed[tag] && !in.Rollout.UnblocksFailed() && !rollsBack {
+	} else if w.memory.failed[tag] && !w.memory.forgiven[tag] && !in.Rollout.UnblocksFailed() && !rollsBack {
 		w.fail("%s is promoted although it failed before", tag)
 	}
 	if newer, ok := w.order.Compare(tag, w.memory.position); ok && newer <= 0 {
@@ -391,6 +392,7 @@ func copyInput(in promotion.Input) promotion.Input {
 		c.Health.Checks = append(c.Health.Checks, *in.Health.Checks[i].DeepCopy())
 	}
 	c.Targets.All, c.Targets.Owned = slices.Clone(in.Targets.All), slices.Clone(in.Targets.Owned)
+	c.Quarantines.All = clonesOf(in.Quarantines.All)
 	c.Targets.Carried = slices.Clone(in.Targets.Carried)
 	return c
 }

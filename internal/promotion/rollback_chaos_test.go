@@ -101,7 +101,7 @@ func (w *world) goOn() {
 func (w *world) eraseMarks() {
 	for i := range w.rollout.Status.History {
 		entry := &w.rollout.Status.History[i]
-		entry.Cause, entry.RollbackDue, entry.Rollback = "", nil, nil
+		entry.Cause, entry.RollbackDue, entry.Rollback, entry.Quarantine = "", nil, nil, ""
 	}
 	w.log("old client", "writes the status")
 }

@@ -66,6 +66,10 @@ type world struct {
 	watched func()
 	// upstreams are the environments before this one; nil if there are none.
 	upstreams func() promotion.Upstreams
+	// fleet is the namespace that the Rollout shares with others; nil if it is alone.
+	fleet *fleet
+	// cached is what the controller sees of the quarantines of the fleet.
+	cached []promotion.Quarantine
 
 	memory    memory
 	iteration int
@@ -134,6 +138,12 @@ func (w *world) mutators(people func()) []func() {
 // step makes everyone act once, and moves the clock to whatever comes first: the next
 // tick, or the time at which the controller wants to look again.
 func (w *world) step(people func()) {
+	w.act(people)
+	w.advanceClock()
+}
+
+// act makes everyone act once.
+func (w *world) act(people func()) {
 	w.iteration++
 	acting := w.mutators(people)
 	if w.rng != nil {
@@ -144,7 +154,6 @@ func (w *world) step(people func()) {
 	}
 	w.logNextLook()
 	w.endIteration()
-	w.advanceClock()
 }
 
 func (w *world) advanceClock() {
@@ -190,6 +199,9 @@ func (w *world) scan() {
 
 // content returns the digest that a tag points to.
 func (w *world) content(tag string) string {
+	if w.fleet != nil {
+		return sharedContent(tag, w.pushes[tag])
+	}
 	if n := w.pushes[tag]; n > 0 {
 		return fmt.Sprintf("sha256:%s-pushed-%d", tag, n)
 	}
@@ -272,6 +284,7 @@ func (w *world) reconcile() {
 		w.recheckAt = time.Time{}
 		return
 	}
+	w.lookAtFleet()
 	for range 12 {
 		if again := w.pass(); !again {
 			return
@@ -297,6 +310,13 @@ func (w *world) pass() bool {
 		if w.dies(writes) {
 			return false
 		}
+	}
+	for _, report := range w.reports(in) {
+		if report(); w.dies(writes + 1) {
+			w.forgetsReports()
+			return false
+		}
+		writes++
 	}
 	return writes > 0
 }
@@ -345,6 +365,7 @@ func (w *world) gather() promotion.Input {
 		}
 	}
 	in.Targets.All = in.Compared()
+	in.Quarantines.All = clonesOf(w.cached)
 	in.Metadata = w.ask(in)
 	return in
 }

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// fleet is several Rollouts of a namespace that get the same content, each under tags of
+// its own, and the quarantines that they share.
+type fleet struct {
+	t      *testing.T
+	rng    *rand.Rand
+	worlds []*world
+	// stored are the quarantines, by kind and name.
+	stored map[string]*kept
+	pushed int
+	lines  []string
+}
+
+// kept is a quarantine as the API server has it, and what is remembered of it.
+type kept struct {
+	promotion.Quarantine
+	created time.Time
+	// counted are the failures that were reported to it.
+	counted map[reported]bool
+	shown   string
+}
+
+// reported identifies a failure.
+type reported struct {
+	rollout types.UID
+	failure failure
+}
+
+func failureIn(incident v1alpha1.QuarantineIncident) reported {
+	f := failure{id: incident.EntryID}
+	if incident.LastRetryTimestamp != nil {
+		f.retried = incident.LastRetryTimestamp.UTC().String()
+	}
+	return reported{incident.Rollout.UID, f}
+}
+
+func newFleet(t *testing.T, rng *rand.Rand) *fleet {
+	t.Helper()
+	return &fleet{t: t, rng: rng, stored: map[string]*kept{}}
+}
+
+// add adds a Rollout.
+func (f *fleet) add(name string, rollout *fixture.RolloutBuilder) *world {
+	w := newWorld(f.t, rollout, f.rng)
+	w.fleet, w.rollout.Name, w.rollout.UID = f, name, types.UID(name+"-uid")
+	f.worlds = append(f.worlds, w)
+	return w
+}
+
+// sharedContent returns the digest of a tag: the minor version says what it contains, so
+// that 2.7.0 and 3.7.0 are the same.
+func sharedContent(tag string, pushes int) string {
+	if parts := strings.Split(tag, "."); len(parts) == 3 {
+		tag = parts[1]
+	}
+	return fmt.Sprintf("sha256:%x", sha256.Sum256(fmt.Appendf(nil, "%s/%d", tag, pushes)))
+}
+
+// step makes everyone act once, and moves the clock.
+func (f *fleet) step(people func()) {
+	people()
+	order := slices.Clone(f.worlds)
+	if f.rng != nil {
+		f.rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	}
+	for _, w := range order {
+		w.act(func() {})
+		f.lines = append(f.lines, w.lines...)
+		w.lines = nil
+		f.settle()
+	}
+	f.setClock(f.soon())
+}
+
+func (f *fleet) now() time.Time { return f.worlds[0].now }
+
+func (f *fleet) setClock(now time.Time) {
+	for _, w := range f.worlds {
+		w.now = now
+	}
+}
+
+// soon returns the next tick, or when a Rollout wants to look again if that comes first.
+// Nobody wakes a Rollout when a quarantine ends.
+func (f *fleet) soon() time.Time {
+	next := f.now().Add(5 * time.Minute).Truncate(time.Minute)
+	if f.rng != nil {
+		next = f.now().Add(time.Minute + time.Duration(f.rng.IntN(10))*time.Minute)
+	}
+	if due := f.due(); !due.IsZero() && due.Before(next) {
+		return due
+	}
+	return next
+}
+
+// due returns when the first Rollout wants to look again; zero if none does.
+func (f *fleet) due() (first time.Time) {
+	for _, w := range f.worlds {
+		if at := w.recheckAt; !at.IsZero() && !at.Before(f.now()) && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// settle plays the reconciler of quarantines.
+func (f *fleet) settle() {
+	for _, name := range slices.Sorted(maps.Keys(f.stored)) {
+		q := f.stored[name]
+		if q.Managed {
+			q.Status = quarantine.Begun(q.Status, q.created)
+		}
+		q.Status = quarantine.Settle(&q.Spec, q.Status, 1, f.now())
+		f.checkStored(q)
+		f.logStored(q)
+		if ended := q.Status.EndedAt; q.Managed && ended != nil && !f.now().Before(ended.Add(quarantine.KeptFor)) {
+			delete(f.stored, name)
+		}
+	}
+}
+
+func (f *fleet) logStored(q *kept) {
+	shown := fmt.Sprintf("%s, strikes: %d", q.Status.Phase, q.Status.Strikes)
+	if until := quarantine.Until(&q.Spec, &q.Status); !until.IsZero() {
+		shown += ", until " + until.Format(time.RFC3339)
+	}
+	for _, i := range q.Status.Incidents {
+		shown += fmt.Sprintf(", %s #%d: %s", i.Rollout.Name, i.EntryID, i.Outcome)
+	}
+	if shown != q.shown {
+		f.lines = append(f.lines, fmt.Sprintf("[%s] %s", q.Name, clockText(f.now())), "  "+shown)
+	}
+	q.shown = shown
+}
+
+// lookAtFleet fills the cache, or leaves it stale for a while.
+func (w *world) lookAtFleet() {
+	if w.fleet == nil || w.chance(4) {
+		return
+	}
+	w.cached = nil
+	for _, q := range w.fleet.stored {
+		w.cached = append(w.cached, q.Quarantine)
+	}
+	w.cached = clonesOf(w.cached)
+	slices.SortFunc(w.cached, func(a, b promotion.Quarantine) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func clonesOf(all []promotion.Quarantine) []promotion.Quarantine {
+	clones := slices.Clone(all)
+	for i := range clones {
+		clones[i].Spec, clones[i].Status = *all[i].Spec.DeepCopy(), *all[i].Status.DeepCopy()
+	}
+	return clones
+}
+
+// reports returns the writes with which the controller reports, in their order. Like the
+// controller, they read the quarantine as it is stored.
+func (w *world) reports(in promotion.Input) []func() {
+	if w.fleet == nil {
+		return nil
+	}
+	in.Rollout = w.rollout.DeepCopy()
+	var writes []func()
+	for _, report := range promotion.Reports(in) {
+		q := w.fleet.stored[v1alpha1.ReleaseQuarantineKind+" "+report.Name]
+		if q == nil && !report.Known {
+			writes = append(writes, func() { w.fleet.create(report) })
+		}
+		if q == nil && report.Known || q != nil && !report.Known && !quarantine.TakesFailures(&q.Spec, q.Managed) {
+			continue
+		}
+		if q == nil || w.tells(q, report) {
+			writes = append(writes, func() { w.tell(report) })
+		}
+		if !report.Known {
+			writes = append(writes, func() { promotion.Acknowledge(w.rollout.Status.History, report) })
+		}
+	}
+	return writes
+}
+
+func (w *world) tells(q *kept, report promotion.Report) bool {
+	_, changed := w.told(q, report)
+	return changed
+}
+
+func (w *world) told(q *kept, report promotion.Report) (v1alpha1.ReleaseQuarantineStatus, bool) {
+	if report.Known {
+		return quarantine.Close(q.Status, report.Incident, w.rollout.Spec.Quarantine)
+	}
+	return quarantine.Report(q.Status, report.Incident, w.rollout.Spec.Quarantine)
+}
+
+// tell writes a failure or its outcome.
+func (w *world) tell(report promotion.Report) {
+	q := w.fleet.stored[v1alpha1.ReleaseQuarantineKind+" "+report.Name]
+	status, _ := w.told(q, report)
+	w.checkReport(q, report, status)
+	q.Status = quarantine.Settle(&q.Spec, status, 1, w.now)
+	w.log("controller", "reports %s to %s", report.Incident.Outcome, report.Name)
+}
+
+func (f *fleet) create(report promotion.Report) {
+	f.store(promotion.Quarantine{
+		Name: v1alpha1.ReleaseQuarantineKind + " " + report.Name, Managed: true,
+		Spec: v1alpha1.ReleaseQuarantineSpec{Digest: report.Digest, Image: image, Tags: []string{report.Tag}},
+	})
+}
+
+func (f *fleet) store(q promotion.Quarantine) {
+	f.stored[q.Name] = &kept{Quarantine: q, created: f.now().Truncate(time.Second), counted: map[reported]bool{}}
+}
