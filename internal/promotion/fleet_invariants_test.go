@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 )
 
 // naivePhase is the phase of a quarantine, as the documentation has it.
@@ -183,8 +184,41 @@ func (w *world) checkReport(q *kept, report promotion.Report, after v1alpha1.Rel
 	if after.Strikes != q.Status.Strikes+1 || q.Spec.Lifted || !q.Managed {
 		w.fail("%s has %d strikes after %d; lifted: %t", q.Name, after.Strikes, q.Status.Strikes, q.Spec.Lifted)
 	}
-	q.counted[is] = true
+	q.counted[is], w.fleet.reported[is] = true, true
 	delete(w.memory.forgot, is)
+}
+
+// checkCounted checks that a failure was reported in the pass that recorded it, if nothing
+// is against that, and that what is recorded as reported was.
+func (w *world) checkCounted(in promotion.Input) {
+	w.t.Helper()
+	entry := w.current()
+	if w.fleet == nil || entry.State() != v1alpha1.BakeFailed {
+		return
+	}
+	if entry.Quarantine != "" && !w.fleet.reported[reported{w.rollout.UID, failureOf(entry)}] {
+		w.fail("the failure of %s was not reported to %s", entry.Version.Tag, entry.Quarantine)
+	}
+	if entry.Version.Digest == nil || !w.rollout.Spec.Quarantine.Reports() {
+		return
+	}
+	name, _ := quarantine.Name(digestOf(entry.Version))
+	q := w.fleet.stored[v1alpha1.ReleaseQuarantineKind+" "+name]
+	cause := promotion.CauseOf(entry)
+	old := w.now.After(entry.BakeEndTime.Add(time.Hour)) || cause != v1alpha1.CauseHealthCheckFailed && cause != v1alpha1.CauseTargetUnhealthy
+	if q == nil || !q.Managed || q.Spec.Lifted || old || entry.Quarantine != "" || isStale(in, q) {
+		return
+	}
+	if !q.counted[reported{w.rollout.UID, failureOf(entry)}] {
+		w.fail("the failure of %s was not reported to %s", entry.Version.Tag, q.Name)
+	}
+}
+
+// isStale reports whether the controller has seen another state of a quarantine than it has
+// now.
+func isStale(in promotion.Input, q *kept) bool {
+	i := slices.IndexFunc(in.Quarantines.All, func(seen promotion.Quarantine) bool { return seen.Name == q.Name })
+	return i >= 0 && (in.Quarantines.All[i].Managed != q.Managed || in.Quarantines.All[i].Spec.Lifted != q.Spec.Lifted)
 }
 
 // checkRestored checks that the rollback has succeeded that answers the failure.

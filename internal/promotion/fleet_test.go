@@ -29,8 +29,10 @@ type fleet struct {
 	worlds []*world
 	// stored are the quarantines, by kind and name.
 	stored map[string]*kept
-	pushed int
-	lines  []string
+	// reported are the failures that were reported to any of them.
+	reported map[reported]bool
+	pushed   int
+	lines    []string
 }
 
 // kept is a quarantine as the API server has it, and what is remembered of it.
@@ -58,7 +60,7 @@ func failureIn(incident v1alpha1.QuarantineIncident) reported {
 
 func newFleet(t *testing.T, rng *rand.Rand) *fleet {
 	t.Helper()
-	return &fleet{t: t, rng: rng, stored: map[string]*kept{}}
+	return &fleet{t: t, rng: rng, stored: map[string]*kept{}, reported: map[reported]bool{}}
 }
 
 // add adds a Rollout.

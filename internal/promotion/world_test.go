@@ -318,6 +318,7 @@ func (w *world) pass() bool {
 		}
 		writes++
 	}
+	w.checkCounted(in)
 	return writes > 0
 }
 
