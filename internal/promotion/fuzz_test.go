@@ -122,6 +122,9 @@ func FuzzDecide(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s cannot be recorded: %v", d.Action, err)
 		}
+		for _, report := range promotion.Reports(in) {
+			promotion.Acknowledge(history, report)
+		}
 		if !reflect.DeepEqual(before, in) {
 			t.Error("Record modified its input")
 		}
@@ -244,6 +247,7 @@ func (d *dice) input() promotion.Input {
 		s.input.Targets.Carried = append(s.input.Targets.Carried, d.tag())
 	}
 	d.environments(s)
+	d.quarantines(s)
 	for _, breaks := range []func() *situation{s.policyUnreadable, s.gatesUnreadable, s.healthUnreadable, s.targetsUnreadable} {
 		if d.roll(8) == 7 {
 			breaks()
@@ -412,6 +416,44 @@ func (d *dice) environments(s *situation) {
 			metav1.SetMetaDataAnnotation(&s.input.Rollout.ObjectMeta, annotation, d.tag())
 		}
 	}
+}
+
+// quarantines adds some that nobody but a user writes.
+func (d *dice) quarantines(s *situation) {
+	if d.yes() {
+		s.input.Rollout.Spec.Quarantine = &v1alpha1.RolloutQuarantine{SuspectFor: &metav1.Duration{Duration: time.Duration(d.id())}}
+	}
+	for range d.roll(4) {
+		q := promotion.Quarantine{Name: []string{"ReleaseQuarantine a", "ReleaseQuarantine b/a", "ClusterReleaseQuarantine a"}[d.roll(3)], Managed: d.yes()}
+		for _, set := range []func(){
+			func() { q.Spec.Digest = d.tag() },
+			func() { q.Spec.Image, q.Spec.Tags = s.input.Policy.Image, []string{d.tag(), d.tag()} },
+			func() { q.Spec.Until = wireTime(d.anyMoment()) },
+			func() { q.Spec.Lifted = true },
+			func() { q.Spec.Enforce = v1alpha1.EnforceAlways },
+			func() { q.Status.Until = wireTime(d.anyMoment()) },
+			func() { q.Status.Incidents = d.incidents(s.input.Rollout) },
+		} {
+			if d.yes() {
+				set()
+			}
+		}
+		s.input.Quarantines.All = append(s.input.Quarantines.All, q)
+	}
+}
+
+func (d *dice) incidents(rollout *v1alpha1.Rollout) []v1alpha1.QuarantineIncident {
+	all := make([]v1alpha1.QuarantineIncident, d.roll(4))
+	for i := range all {
+		all[i].EntryID, all[i].Time.Time = d.id(), d.anyMoment()
+		all[i].Outcome = []v1alpha1.IncidentOutcome{
+			"", v1alpha1.IncidentOpen, v1alpha1.IncidentRestored, v1alpha1.IncidentNotRestored, v1alpha1.IncidentUnknown, "Nonsense",
+		}[d.roll(6)]
+		if d.yes() {
+			all[i].Rollout.UID = rollout.UID
+		}
+	}
+	return all
 }
 
 func (d *dice) upstream() promotion.Upstream {

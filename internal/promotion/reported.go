@@ -69,7 +69,7 @@ func (in Input) reportOf(i int, listed listings) (Report, bool) {
 	}
 	incident := in.incidentOf(i)
 	if at := listed.find(incident); at != nil {
-		return at.report(entry.Version.Tag, incident), quarantine.Changes(at.incident, incident)
+		return at.report(entry.Version.Tag, incident), quarantine.Changes(*at.incident, incident)
 	}
 	digest := in.failedContent(i)
 	name, ok := quarantine.Name(digest)
@@ -83,10 +83,10 @@ func (in Input) reportOf(i int, listed listings) (Report, bool) {
 func (in Input) abandoned(listed listings) []Report {
 	var all []Report
 	for _, at := range listed {
-		if at.incident.Outcome != v1alpha1.IncidentOpen || in.hasFailure(at.incident) {
+		if at.incident.Outcome != v1alpha1.IncidentOpen || in.hasFailure(*at.incident) {
 			continue
 		}
-		incident, tag := at.incident, ""
+		incident, tag := *at.incident, ""
 		if incident.Outcome = v1alpha1.IncidentUnknown; len(at.quarantine.Spec.Tags) > 0 {
 			tag = at.quarantine.Spec.Tags[0]
 		}
@@ -194,7 +194,7 @@ func idOrZero(entry *v1alpha1.DeploymentHistoryEntry) int64 {
 type listing struct {
 	name       string
 	quarantine *Quarantine
-	incident   v1alpha1.QuarantineIncident
+	incident   *v1alpha1.QuarantineIncident
 }
 
 type listings []listing
@@ -208,8 +208,8 @@ func (in Input) listings() listings {
 		if !own {
 			continue
 		}
-		for _, incident := range q.Status.Incidents {
-			if incident.Rollout.UID == in.Rollout.UID {
+		for j := range q.Status.Incidents {
+			if incident := &q.Status.Incidents[j]; incident.Rollout.UID == in.Rollout.UID {
 				all = append(all, listing{name, q, incident})
 			}
 		}
@@ -220,7 +220,7 @@ func (in Input) listings() listings {
 // find returns where a failure is listed; nil if it is not.
 func (l listings) find(failure v1alpha1.QuarantineIncident) *listing {
 	for i := range l {
-		if quarantine.Same(l[i].incident, failure) {
+		if quarantine.Same(*l[i].incident, failure) {
 			return &l[i]
 		}
 	}
