@@ -101,8 +101,11 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 
 func (r *Reconciler) reconcile(ctx context.Context, o client.Object, pass *announce.Pass) (ctrl.Result, error) {
 	spec, status := partsOf(o)
-	now := r.Now()
-	next := quarantine.Settle(spec, *status, o.GetGeneration(), now)
+	now, known := r.Now(), *status
+	if isOurs(o) {
+		known = quarantine.Begun(known, o.GetCreationTimestamp().Time)
+	}
+	next := quarantine.Settle(spec, known, o.GetGeneration(), now)
 	if r.isOver(o, &next, now) {
 		return ctrl.Result{}, r.delete(ctx, o)
 	}
