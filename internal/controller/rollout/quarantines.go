@@ -37,20 +37,26 @@ func (r *Reconciler) reportFailures(ctx context.Context, recorded *v1alpha1.Roll
 		return nil
 	}
 	in.Rollout = recorded
+	status := recorded.Status.DeepCopy()
 	var errs []error
 	for _, report := range promotion.Reports(in) {
-		errs = append(errs, r.reportFailure(ctx, in, report))
+		listed, err := r.reportFailure(ctx, in, report)
+		if errs = append(errs, err); listed {
+			promotion.Acknowledge(status.History, report)
+		}
 	}
-	return errors.Join(errs...)
+	_, _, err := r.record(ctx, recorded, status, false)
+	return errors.Join(append(errs, err)...)
 }
 
-// reportFailure reads the live object, because a failure must not count twice.
-func (r *Reconciler) reportFailure(ctx context.Context, in promotion.Input, report promotion.Report) error {
+// reportFailure reads the live object, because a failure must not count twice. It returns
+// whether the quarantine lists the failure now.
+func (r *Reconciler) reportFailure(ctx context.Context, in promotion.Input, report promotion.Report) (bool, error) {
 	q := &v1alpha1.ReleaseQuarantine{}
 	err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: in.Rollout.Namespace, Name: report.Name}, q)
 	switch {
 	case apierrors.IsNotFound(err) && report.Known:
-		return nil // a user has deleted it since
+		return false, nil // a user has deleted it since
 	case apierrors.IsNotFound(err):
 		q, err = r.createQuarantine(ctx, in, report)
 	}
@@ -58,9 +64,13 @@ func (r *Reconciler) reportFailure(ctx context.Context, in promotion.Input, repo
 		err = fmt.Errorf("it is about another digest (%s) than the one that failed (%s): delete it", q.Spec.Digest, report.Digest)
 	}
 	if err != nil {
-		return fmt.Errorf("report to ReleaseQuarantine %s/%s: %w", in.Rollout.Namespace, report.Name, err)
+		return false, fmt.Errorf("report to ReleaseQuarantine %s/%s: %w", in.Rollout.Namespace, report.Name, err)
 	}
-	return r.addIncident(ctx, in, q, report)
+	if managed := q.Labels[v1alpha1.ManagedByLabel] == promotion.SystemName; !report.Known && !quarantine.TakesFailures(&q.Spec, managed) {
+		return false, nil // a user has created or lifted it since
+	}
+	err = r.addIncident(ctx, in, q, report)
+	return err == nil, err
 }
 
 func (r *Reconciler) createQuarantine(ctx context.Context, in promotion.Input, report promotion.Report) (*v1alpha1.ReleaseQuarantine, error) {
