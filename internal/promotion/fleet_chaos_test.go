@@ -65,7 +65,7 @@ func anyQuarantine(rng *rand.Rand) *v1alpha1.RolloutQuarantine {
 func (f *fleet) anything() {
 	w := f.worlds[f.rng.IntN(len(f.worlds))]
 	does := []func(){
-		f.push, f.push, f.push, f.push, f.push, f.lift, f.lift, f.changeUntil, f.turnRecall, f.forget, f.recallTag, f.writeByHand, f.everythingIsSick,
+		f.push, f.push, f.push, f.push, f.push, f.lift, f.lift, f.changeUntil, f.turnRecall, f.forget, f.recallTag, f.writeByHand, f.writeByHand, f.everythingIsSick,
 		w.goOn, w.goOn, w.pinAny, w.unpin, w.unpin, w.askAny, w.pushFailedAgain, w.pushAgain, w.eraseReports, w.crashSoon, w.crashSoon, w.goAway,
 		w.turnSick, w.changeRollback, w.changeQuarantine, w.turnGate,
 	}
@@ -166,15 +166,24 @@ func (f *fleet) recallTag() {
 	f.log("creates", f.stored[q.Name])
 }
 
-// writeByHand creates a quarantine with the name that the controller would give it.
+// writeByHand creates a quarantine with the name that the controller would give it, often
+// of a release that has succeeded.
 func (f *fleet) writeByHand() {
 	digest := sharedContent(fmt.Sprintf("2.%d.0", f.rng.IntN(f.pushed+2)), 0)
+	if proven := f.worlds[0].memory.succeeded; len(proven) > 0 && f.rng.IntN(4) > 0 {
+		digest = sharedContent(proven[len(proven)-1].Tag, 0)
+	}
 	name, _ := quarantine.Name(digest)
 	name = v1alpha1.ReleaseQuarantineKind + " " + name
-	if f.stored[name] == nil {
-		f.store(promotion.Quarantine{Name: name, Spec: v1alpha1.ReleaseQuarantineSpec{Digest: digest}})
-		f.log("creates", f.stored[name])
+	if f.stored[name] != nil {
+		return
 	}
+	q := promotion.Quarantine{Name: name, Spec: v1alpha1.ReleaseQuarantineSpec{Digest: digest}}
+	if f.rng.IntN(2) == 0 {
+		q.Spec.Until = wireTime(f.now().Add(time.Duration(f.rng.IntN(180)) * time.Minute).Truncate(time.Second))
+	}
+	f.store(q)
+	f.log("creates", f.stored[name])
 }
 
 // everythingIsSick breaks a service that all depend on, or mends it.
@@ -241,6 +250,7 @@ func (f *fleet) checkAtRest(w *world) {
 	if asked := promotion.Reports(in); len(asked) > 0 {
 		f.fail("at rest, %s still reports %+v", w.rollout.Name, asked)
 	}
+	f.checkNoneAbandoned(w)
 	if w.pass() {
 		f.fail("at rest, %s writes", w.rollout.Name)
 	}
@@ -248,6 +258,23 @@ func (f *fleet) checkAtRest(w *world) {
 		for _, hold := range candidate.Holds {
 			if hold.Reason == v1alpha1.QuarantinedReason && !hold.Until.IsZero() {
 				f.fail("at rest, %s waits for %s", candidate.Release.Tag, hold.Message)
+			}
+		}
+	}
+}
+
+// checkNoneAbandoned checks that what is listed as open can still have an outcome.
+func (f *fleet) checkNoneAbandoned(w *world) {
+	f.t.Helper()
+	for _, q := range f.stored {
+		for _, incident := range q.Status.Incidents {
+			if incident.Rollout.UID != w.rollout.UID || incident.Outcome != v1alpha1.IncidentOpen || !w.rollout.Spec.Quarantine.Reports() {
+				continue
+			}
+			if !slices.ContainsFunc(w.rollout.Status.History, func(e v1alpha1.DeploymentHistoryEntry) bool {
+				return e.State() == v1alpha1.BakeFailed && failureOf(&e) == failureIn(incident).failure
+			}) {
+				f.fail("at rest, #%d of %s is open in %s, and the history does not have it", incident.EntryID, w.rollout.Name, q.Name)
 			}
 		}
 	}

@@ -59,6 +59,7 @@
 //	limit_history.go  how much of the history fits into the status
 //	rollback_history.go
 //	                  which entries of it rollbacks need
+//	reported.go       what is reported to quarantines
 //	values.go         a Decision as keys and values for the log
 package promotion
 

@@ -3,12 +3,16 @@
 package promotion_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -166,6 +170,35 @@ func TestReportIsAcknowledged(t *testing.T) {
 	reports[0].Incident.LastRetryTimestamp = wireTime(noon)
 	promotion.Acknowledge(s.input.Rollout.Status.History, reports[0])
 	diff(t, []string{"", "", ""}, quarantinesOf(s.input.Rollout))
+}
+
+// Fifty Rollouts fail at the same second, and the cache shows nothing of it for a while.
+// Each failure counts once, and those that the quarantine has no room for come to rest, too.
+func TestFiftyFailuresAtOnceCountOnceEach(t *testing.T) {
+	q := quarantineOfBad()
+	fleet := make([]*situation, 50)
+	for i := range fleet {
+		fleet[i] = reporting(badEntry(), entry("1.1.0").ID(5).Succeeded())
+		fleet[i].input.Rollout.UID = types.UID(fmt.Sprint(i))
+	}
+	pass := func(s *situation) {
+		for _, report := range promotion.Reports(s.in()) {
+			next, changed := quarantine.Report(q.Status, report.Incident, s.input.Rollout.Spec.Quarantine)
+			diff(t, true, changed)
+			q.Status = next
+			promotion.Acknowledge(s.input.Rollout.Status.History, report)
+		}
+	}
+	for range 3 {
+		for _, s := range fleet {
+			pass(s)
+		}
+	}
+	diff(t, int32(50), q.Status.Strikes)
+	diff(t, 10, len(q.Status.Incidents))
+	for _, s := range fleet {
+		diff(t, []promotion.Report(nil), promotion.Reports(s.quarantined(q).in()))
+	}
 }
 
 func quarantinesOf(rollout *v1alpha1.Rollout) []string {
