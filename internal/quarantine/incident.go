@@ -58,6 +58,7 @@ func follows(before, after v1alpha1.IncidentOutcome) bool {
 		return after != v1alpha1.IncidentOpen
 	case v1alpha1.IncidentNotRestored:
 		return after == v1alpha1.IncidentRestored
+	case v1alpha1.IncidentRestored, v1alpha1.IncidentUnknown:
 	}
 	return false
 }
@@ -121,11 +122,11 @@ func extend(status *v1alpha1.ReleaseQuarantineStatus, by *v1alpha1.RolloutQuaran
 
 // suspicion returns for how long a release is suspected after so many failures.
 func suspicion(once time.Duration, strikes int32) time.Duration {
-	times := time.Duration(max(strikes, 1))
-	if once > longestSuspicion/times {
+	times := int64(max(strikes, 1))
+	if int64(once) > int64(longestSuspicion)/times {
 		return longestSuspicion
 	}
-	return once * times
+	return time.Duration(int64(once) * times)
 }
 
 // Same reports whether two incidents are the same failure.
