@@ -38,6 +38,7 @@ func Record(in Input, d Decision) ([]v1alpha1.DeploymentHistoryEntry, error) {
 	for i := range in.Rollout.Status.History {
 		history = append(history, *in.Rollout.Status.History[i].DeepCopy())
 	}
+	recordContent(in, history)
 	recordReported(in, history)
 	switch d.Action {
 	case Promote, Supersede, Adopt:

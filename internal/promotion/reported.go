@@ -73,7 +73,7 @@ func (in Input) reportOf(i int, listed listings) (Report, bool) {
 	}
 	digest := in.failedContent(i)
 	name, ok := quarantine.Name(digest)
-	ok = ok && entry.Quarantine == "" && in.isFresh(i) && in.takesFailures(name)
+	ok = ok && entry.Quarantine == "" && in.isFresh(i) && in.takesFailures(name, digest)
 	return Report{Name: name, Digest: digest, Tag: entry.Version.Tag, Incident: incident}, ok
 }
 
@@ -106,11 +106,11 @@ func (in Input) hasFailure(incident v1alpha1.QuarantineIncident) bool {
 }
 
 // takesFailures reports whether failures are reported to the quarantine of that name. If
-// there is none, it is created.
-func (in Input) takesFailures(name string) bool {
+// there is none, it is created. If it is about other content, the report fails, and says so.
+func (in Input) takesFailures(name, digest string) bool {
 	own := ownQuarantine(name)
 	for i := range in.Quarantines.All {
-		if q := &in.Quarantines.All[i]; q.Name == own {
+		if q := &in.Quarantines.All[i]; q.Name == own && q.Spec.Digest == digest {
 			return quarantine.TakesFailures(&q.Spec, q.Managed)
 		}
 	}
@@ -229,6 +229,17 @@ func (l listings) find(failure v1alpha1.QuarantineIncident) *listing {
 
 func (l *listing) report(tag string, incident v1alpha1.QuarantineIncident) Report {
 	return Report{Name: l.name, Digest: l.quarantine.Spec.Digest, Tag: tag, Incident: incident, Known: true}
+}
+
+// recordContent writes which content has failed: after a rollback, no target shows it.
+func recordContent(in Input, history []v1alpha1.DeploymentHistoryEntry) {
+	current := in.Rollout.Current()
+	if !in.Rollout.Spec.Quarantine.Reports() || current.State() != v1alpha1.BakeFailed || current.Version.Digest != nil {
+		return
+	}
+	if digest := in.failedContent(0); digest != "" {
+		history[0].Version.Digest = &digest
+	}
 }
 
 // recordReported writes the names of the quarantines that show the failures of the history.
