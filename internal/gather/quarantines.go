@@ -13,6 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/imagename"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -33,8 +34,8 @@ func (g Gatherer) gatherQuarantines(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// quarantines returns those that count in a namespace. One that cannot be decoded does not
-// count: nobody knows what it is about. They belong to the cache.
+// quarantines returns those that count in a namespace. Of one that cannot be decoded, the
+// parts count that can: a typing error must not cancel a recall. They belong to the cache.
 func (g Gatherer) quarantines(ctx context.Context, namespace string) ([]promotion.Quarantine, error) {
 	own := &v1alpha1.ReleaseQuarantineList{}
 	options := []client.ListOption{client.UnsafeDisableDeepCopy, unreadable.Left{}}
@@ -46,11 +47,13 @@ func (g Gatherer) quarantines(ctx context.Context, namespace string) ([]promotio
 	}
 	all := make([]promotion.Quarantine, 0, len(own.Items))
 	for i := range own.Items {
-		q := &own.Items[i]
-		all = append(all, promotion.Quarantine{
-			Name: quarantineName(q, namespace), Spec: fullyNamed(q.Spec), Status: q.Status,
-			Managed: q.Labels[v1alpha1.ManagedByLabel] == promotion.SystemName,
-		})
+		if q := &own.Items[i]; q.DeletionTimestamp.IsZero() {
+			managed := quarantine.IsManaged(q)
+			all = append(all, promotion.Quarantine{
+				Name: quarantineName(q, namespace), Spec: fullyNamed(q.Spec), Managed: managed,
+				Status: quarantine.Counted(q.Status, managed, q.CreationTimestamp.Time),
+			})
+		}
 	}
 	recalls, err := g.clusterQuarantines(ctx, namespace)
 	return append(all, recalls...), err
@@ -83,9 +86,10 @@ func (g Gatherer) clusterQuarantines(ctx context.Context, namespace string) ([]p
 	var all []promotion.Quarantine
 	for i := range list.Items {
 		q := &list.Items[i]
-		if q.Spec.NamespaceSelector == nil || selects(q.Spec.NamespaceSelector, labels) {
+		if q.DeletionTimestamp.IsZero() && (q.Spec.NamespaceSelector == nil || selects(q.Spec.NamespaceSelector, labels)) {
 			all = append(all, promotion.Quarantine{
-				Name: v1alpha1.ClusterReleaseQuarantineKind + " " + q.Name, Spec: fullyNamed(q.Spec.ReleaseQuarantineSpec), Status: q.Status,
+				Name: v1alpha1.ClusterReleaseQuarantineKind + " " + q.Name, Spec: fullyNamed(q.Spec.ReleaseQuarantineSpec),
+				Status: quarantine.Counted(q.Status, false, q.CreationTimestamp.Time),
 			})
 		}
 	}
