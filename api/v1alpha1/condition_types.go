@@ -217,6 +217,9 @@ const (
 	// StatusNotWrittenReason: the API server does not accept the status of the Rollout,
 	// so nothing is promoted.
 	StatusNotWrittenReason = "StatusNotWritten"
+	// QuarantineNotWrittenReason: the failure of a release could not be reported to its
+	// ReleaseQuarantine. Promotions and rollbacks go on.
+	QuarantineNotWrittenReason = "QuarantineNotWritten"
 )
 
 // Reasons why a candidate is promoted or is not promoted.

@@ -11,6 +11,7 @@
 //	wakeups.go        how a failed pass is repeated in time
 //	helmreleases.go   the watch that begins once HelmReleases are served
 //	quarantines.go    failures that are reported to ReleaseQuarantines, and their watch
+//	reported.go       what was reported, and what could not be
 //	environments.go   the watch of Environments, where they are served
 //	gather.go         what package gather cannot know: own writes, rejections, conflicts
 //	images.go         what registries say of images
@@ -114,6 +115,7 @@ type Reconciler struct {
 	resets     resets
 	marks      markCounts
 	unwritable unwritable
+	reported   reportedFailures
 	helm       helmReleases
 	// environments is true once Environments are watched.
 	environments atomic.Bool
@@ -201,7 +203,8 @@ func (r *Reconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, p
 	}
 
 	// 7. Come back when time alone may change something.
-	next := r.requeue(snapshot.Now, earliest(decision.RecheckAt, r.conflicts.next(recorded, snapshot.Found)))
+	at := earliest(r.conflicts.next(recorded, snapshot.Found), r.reported.next(client.ObjectKeyFromObject(rollout), snapshot.Now))
+	next := r.requeue(snapshot.Now, earliest(decision.RecheckAt, at))
 	if err = errors.Join(err, snapshot.Err); err != nil {
 		r.wakeups.wake(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(rollout)}, next.RequeueAfter)
 		return ctrl.Result{}, err
@@ -226,7 +229,9 @@ func giveUp(pass *announce.Pass, err error) (ctrl.Result, error) {
 func (r *Reconciler) follow(ctx context.Context, recorded *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision, confirmed bool) error {
 	recorded, unconsumed := r.consume(ctx, recorded, d)
 	err := r.act(ctx, recorded, s, d, confirmed)
-	return errors.Join(unconsumed, err, r.reportRejections(ctx, recorded, s, d, err), r.reportFailures(ctx, recorded, s.Input))
+	err = errors.Join(unconsumed, err, r.reportRejections(ctx, recorded, s, d, err))
+	r.reportFailures(ctx, recorded, s.Input)
+	return err
 }
 
 // requeue schedules a pass for when time alone may change something; zero means never.

@@ -40,6 +40,9 @@ type testEnv struct {
 	reads      func(client.WithWatch) client.WithWatch
 	lawless    bool
 
+	// quarantines makes the controller obey quarantines and report to them.
+	quarantines bool
+
 	// pushedAgain maps tags that were pushed again to their new digest.
 	pushedAgain map[string]string
 
@@ -84,6 +87,7 @@ func (s *testEnv) restart() {
 	}
 	s.reconciler.helm.cached.Store(true)
 	s.reconciler.environments.Store(true)
+	s.reconciler.quarantines.Store(s.quarantines)
 }
 
 // indexes returns the indexes of the caches.

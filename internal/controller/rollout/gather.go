@@ -16,10 +16,10 @@ import (
 // gather reads the input of the decision, and forgets the targets that are targets no
 // more.
 func (r *Reconciler) gather(ctx context.Context, rollout *v1alpha1.Rollout) gather.Snapshot {
-	s := r.gatherer().Gather(ctx, rollout, r.Now())
+	key := client.ObjectKeyFromObject(rollout)
+	s := r.gatherer().Gather(ctx, r.reported.acknowledged(key, rollout), r.Now())
 	s.MetadataOff = r.Metadata == nil
 	if s.Targets.Problem == nil {
-		key := client.ObjectKeyFromObject(rollout)
 		r.conflicts.forgetBut(key, s.Found)
 		r.rejections.forgetBut(key, s.Found)
 	}

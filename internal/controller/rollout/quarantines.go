@@ -7,11 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -29,58 +30,94 @@ import (
 // +kubebuilder:rbac:groups=kuberik.com,resources=releasequarantines/status,verbs=patch
 // +kubebuilder:rbac:groups=kuberik.com,resources=clusterreleasequarantines,verbs=list;watch
 
+const (
+	// reportsWithin is how long a pass may take to report. A webhook that does not answer
+	// must not keep a Rollout from going back.
+	reportsWithin = 5 * time.Second
+	// reportAttempts is how often a report is tried in one pass, because many Rollouts may
+	// report to the same object at once.
+	reportAttempts = 5
+)
+
 // reportFailures writes failures, and what followed them, to the ReleaseQuarantines of
 // their digests. It comes after the writes to targets, so that it delays no rollback. What
-// cannot be written is tried again: a pass reports whatever the cache does not show yet.
-func (r *Reconciler) reportFailures(ctx context.Context, recorded *v1alpha1.Rollout, in promotion.Input) error {
+// cannot be written is tried again, later each time, and is no error of the pass.
+func (r *Reconciler) reportFailures(ctx context.Context, recorded *v1alpha1.Rollout, in promotion.Input) {
 	if !r.quarantines.Load() || r.QuarantinesReadOnly {
-		return nil
+		return
 	}
+	key := client.ObjectKeyFromObject(recorded)
 	in.Rollout = recorded
-	status := recorded.Status.DeepCopy()
-	var errs []error
-	for _, report := range promotion.Reports(in) {
-		listed, err := r.reportFailure(ctx, in, report)
-		if errs = append(errs, err); listed {
-			promotion.Acknowledge(status.History, report)
-		}
+	reports := promotion.Reports(in)
+	if len(reports) == 0 {
+		r.reported.succeeded(key)
+		return
 	}
-	_, _, err := r.record(ctx, recorded, status, false)
-	return errors.Join(append(errs, err)...)
+	if !r.reported.next(key, in.Now).IsZero() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, reportsWithin)
+	defer cancel()
+	r.noteReports(ctx, recorded, r.reportAll(ctx, in, reports))
 }
 
-// reportFailure reads the live object, because a failure must not count twice. It returns
-// whether the quarantine lists the failure now.
-func (r *Reconciler) reportFailure(ctx context.Context, in promotion.Input, report promotion.Report) (bool, error) {
+func (r *Reconciler) reportAll(ctx context.Context, in promotion.Input, reports []promotion.Report) error {
+	var errs []error
+	for _, report := range reports {
+		listed, err := r.reportFailure(ctx, in, report)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("the failure of %s could not be reported to ReleaseQuarantine %s: %w", report.Tag, report.Name, err))
+		}
+		if listed && !report.Known {
+			r.reported.wrote(client.ObjectKeyFromObject(in.Rollout), report)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// reportFailure returns whether the quarantine lists the failure now. It starts again if
+// another client was faster.
+func (r *Reconciler) reportFailure(ctx context.Context, in promotion.Input, report promotion.Report) (listed bool, err error) {
+	for range reportAttempts {
+		listed, err = r.tryReport(ctx, in, report)
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			return listed, err
+		}
+	}
+	return false, err
+}
+
+// tryReport reads the live object, because a failure must not count twice.
+func (r *Reconciler) tryReport(ctx context.Context, in promotion.Input, report promotion.Report) (listed bool, err error) {
 	q := &v1alpha1.ReleaseQuarantine{}
-	err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: in.Rollout.Namespace, Name: report.Name}, q)
-	switch {
-	case apierrors.IsNotFound(err) && report.Known:
-		return false, nil // a user has deleted it since
-	case apierrors.IsNotFound(err):
+	err = r.APIReader.Get(ctx, client.ObjectKey{Namespace: in.Rollout.Namespace, Name: report.Name}, q)
+	if apierrors.IsNotFound(err) {
+		if report.Known {
+			return false, nil // a user has deleted it since
+		}
 		q, err = r.createQuarantine(ctx, in, report)
 	}
-	if err == nil && q.Spec.Digest != report.Digest {
-		err = fmt.Errorf("it is about another digest (%s) than the one that failed (%s): delete it", q.Spec.Digest, report.Digest)
-	}
-	if err != nil {
-		return false, fmt.Errorf("report to ReleaseQuarantine %s/%s: %w", in.Rollout.Namespace, report.Name, err)
-	}
-	if managed := q.Labels[v1alpha1.ManagedByLabel] == promotion.SystemName; !report.Known && !quarantine.TakesFailures(&q.Spec, managed) {
+	switch {
+	case err != nil:
+		return false, err //nolint:wrapcheck // the caller says what it is about
+	case q.Spec.Digest != report.Digest:
+		return false, errOtherContent
+	case !report.Known && !quarantine.TakesFailures(&q.Spec, quarantine.IsManaged(q)):
 		return false, nil // a user has created or lifted it since
 	}
 	err = r.addIncident(ctx, in, q, report)
 	return err == nil, err
 }
 
+// errOtherContent means that a user has created an object of this name.
+var errOtherContent = errors.New("it is about another digest: delete it, and give the quarantine of that digest another name")
+
 func (r *Reconciler) createQuarantine(ctx context.Context, in promotion.Input, report promotion.Report) (*v1alpha1.ReleaseQuarantine, error) {
-	_, digits, _ := strings.Cut(report.Name, "-")
 	q := &v1alpha1.ReleaseQuarantine{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: in.Rollout.Namespace, Name: report.Name,
-			Labels: map[string]string{v1alpha1.QuarantineDigestLabel: digits, v1alpha1.ManagedByLabel: promotion.SystemName},
+			Namespace: in.Rollout.Namespace, Name: report.Name, Labels: quarantine.Labels(report.Name),
 		},
-		Spec: v1alpha1.ReleaseQuarantineSpec{Digest: report.Digest, Image: in.Policy.Image, Tags: tagsOf(in, report)},
+		Spec: failedSpec(in, report),
 	}
 	if err := r.Client.Create(ctx, q); err != nil {
 		return nil, err //nolint:wrapcheck // the caller says what it is about
@@ -90,13 +127,16 @@ func (r *Reconciler) createQuarantine(ctx context.Context, in promotion.Input, r
 	return q, nil
 }
 
-// tagsOf returns the tag that failed, if the image is known: a tag without an image says
-// nothing.
-func tagsOf(in promotion.Input, report promotion.Report) []string {
-	if in.Policy.Image == "" {
-		return nil
+// longestImage is how long an image may be in a quarantine. The digest is enough.
+const longestImage = 512
+
+// failedSpec names what has failed. A tag without an image says nothing.
+func failedSpec(in promotion.Input, report promotion.Report) v1alpha1.ReleaseQuarantineSpec {
+	spec := v1alpha1.ReleaseQuarantineSpec{Digest: report.Digest}
+	if image := in.Policy.Image; image != "" && len(image) <= longestImage {
+		spec.Image, spec.Tags = image, []string{report.Tag}
 	}
-	return []string{report.Tag}
+	return spec
 }
 
 // addIncident writes the failure or its outcome, under an optimistic lock.
@@ -115,7 +155,7 @@ func (r *Reconciler) addIncident(ctx context.Context, in promotion.Input, q *v1a
 		_, err = write.PatchStatus(ctx, r.Client, q, patch)
 	}
 	if err != nil {
-		return fmt.Errorf("write the status of ReleaseQuarantine %s/%s: %w", q.Namespace, q.Name, err)
+		return fmt.Errorf("write its status: %w", err)
 	}
 	announce.Change(ctx, v1alpha1.ReleaseQuarantinedReason, fmt.Sprintf("%s is %s in ReleaseQuarantine %s", report.Tag, next.Phase, q.Name))
 	return nil
@@ -144,6 +184,7 @@ func (r *Reconciler) rolloutsOfQuarantine(ctx context.Context, o client.Object) 
 	}
 	list := &v1alpha1.RolloutList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find the Rollouts of a quarantine")
 		return nil
 	}
 	var woken []reconcile.Request

@@ -32,6 +32,8 @@ func statusOf(o client.Object, time string) map[string]any {
 		return map[string]any{"lastErrorTime": time}
 	case *v1alpha1.RolloutSchedule, *v1alpha1.ClusterRolloutSchedule:
 		return map[string]any{"nextTransition": time}
+	case *v1alpha1.ReleaseQuarantine:
+		return map[string]any{"until": time}
 	}
 	return map[string]any{"conditions": []any{map[string]any{
 		"type": "Odd", "status": "True", "reason": "Odd", "message": "", "lastTransitionTime": time,
@@ -61,9 +63,16 @@ func TestObjectThatCannotBeReadStopsNothingElse(t *testing.T) {
 		"OCIRepository":   func(name string) client.Object { return fixture.MakeRepository(name).Obj() },
 		"Kustomization":   func(name string) client.Object { return fixture.MakeKustomization(name).Obj() },
 		"HelmRelease":     func(name string) client.Object { return fixture.MakeHelmRelease(name).Obj() },
+		"ReleaseQuarantine": func(name string) client.Object {
+			return &v1alpha1.ReleaseQuarantine{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace},
+				Spec:       v1alpha1.ReleaseQuarantineSpec{Digest: digestOf("9.9.9")},
+			}
+		},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			s := openAlone(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+			s.quarantines = kind == v1alpha1.ReleaseQuarantineKind
 			listed, watched := named("listed"), named("watched")
 			s.Add(listed)
 			s.oddly(listed)
@@ -100,6 +109,8 @@ func (s *testEnv) isReported(o client.Object) {
 		switch o := o.(type) {
 		case *v1alpha1.Rollout:
 			return len(o.Status.Conditions) > 0
+		case *v1alpha1.ReleaseQuarantine:
+			return o.Status.Phase != ""
 		case *v1alpha1.RolloutSchedule:
 			return len(o.Status.Conditions) > 0
 		}

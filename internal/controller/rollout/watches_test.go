@@ -66,6 +66,9 @@ func (s *testEnv) setUp(t *testing.T, user *rest.Config, events *fixture.Events,
 	s.Expect(r.SetupWithManager(s.Ctx, mgr, controller.Options{MaxConcurrentReconciles: 4})).To(Succeed())
 	s.Expect(gather.IndexEnvironments(s.Ctx, mgr.GetFieldIndexer())).To(Succeed())
 	s.Expect(r.WatchEnvironments()).To(Succeed())
+	if s.quarantines {
+		s.setUpQuarantines(mgr, r, shard)
+	}
 	s.Expect(schedule.IndexGatesByOwner(s.Ctx, mgr.GetFieldIndexer())).To(Succeed())
 	for _, cluster := range []bool{false, true} {
 		r := &schedule.Reconciler{Client: mgr.GetClient(), Events: events, Now: s.Clock.Now, Cluster: cluster, Shard: shard}
