@@ -23,7 +23,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/expectations"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
@@ -101,11 +100,13 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 
 func (r *Reconciler) reconcile(ctx context.Context, o client.Object, pass *announce.Pass) (ctrl.Result, error) {
 	spec, status := partsOf(o)
-	now, known := r.Now(), *status
-	if isOurs(o) {
-		known = quarantine.Begun(known, o.GetCreationTimestamp().Time)
+	now := r.Now()
+	if at := reportDue(o, status); at.After(now) {
+		pass.Ends("the controller has created the quarantine a moment ago, and its first failure is on its way")
+		return ctrl.Result{RequeueAfter: recheck.In(at, now, r.Now())}, nil
 	}
-	next := quarantine.Settle(spec, known, o.GetGeneration(), now)
+	counted := quarantine.Counted(*status, quarantine.IsManaged(o), o.GetCreationTimestamp().Time)
+	next := quarantine.Settle(spec, counted, o.GetGeneration(), now)
 	if r.isOver(o, &next, now) {
 		return ctrl.Result{}, r.delete(ctx, o)
 	}
@@ -132,14 +133,22 @@ func partsOf(o client.Object) (*v1alpha1.ReleaseQuarantineSpec, *v1alpha1.Releas
 	return &q.Spec, &q.Status
 }
 
+// reportedWithin is how long after its creation the first failure is written to a quarantine.
+const reportedWithin = time.Minute
+
+// reportDue returns until when a quarantine is left to the Rollout that creates it; zero if it
+// is not.
+func reportDue(o client.Object, status *v1alpha1.ReleaseQuarantineStatus) time.Time {
+	if !quarantine.IsManaged(o) || len(status.Incidents) > 0 || status.Phase != "" {
+		return time.Time{}
+	}
+	return o.GetCreationTimestamp().Add(reportedWithin)
+}
+
 // isOver reports whether a quarantine is to be deleted. Those of users stay: they may be in
 // Git, which would create them again.
 func (r *Reconciler) isOver(o client.Object, status *v1alpha1.ReleaseQuarantineStatus, now time.Time) bool {
-	return isOurs(o) && status.EndedAt != nil && !now.Before(status.EndedAt.Add(quarantine.KeptFor))
-}
-
-func isOurs(o client.Object) bool {
-	return o.GetLabels()[v1alpha1.ManagedByLabel] == promotion.SystemName
+	return quarantine.IsManaged(o) && status.EndedAt != nil && !now.Before(status.EndedAt.Add(quarantine.KeptFor))
 }
 
 func (r *Reconciler) delete(ctx context.Context, o client.Object) error {
@@ -172,8 +181,10 @@ func (r *Reconciler) record(ctx context.Context, o client.Object, before, after 
 // again returns when time alone changes the quarantine.
 func (r *Reconciler) again(o client.Object, spec *v1alpha1.ReleaseQuarantineSpec, status *v1alpha1.ReleaseQuarantineStatus, began time.Time) ctrl.Result {
 	at := quarantine.Next(spec, status, began)
-	if isOurs(o) && status.EndedAt != nil {
-		at = status.EndedAt.Add(quarantine.KeptFor)
+	if quarantine.IsManaged(o) && status.EndedAt != nil {
+		if over := status.EndedAt.Add(quarantine.KeptFor); at.IsZero() || over.Before(at) {
+			at = over
+		}
 	}
 	if at.IsZero() {
 		return ctrl.Result{}
