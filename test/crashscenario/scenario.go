@@ -4,7 +4,7 @@
 // of its writes. In the first one there are four promotions to two targets, with a bake
 // and a HealthCheck. A user cancels the second during its bake by a pin, and the third,
 // which Flux never applies, by forcing a release. In the other one the HealthCheck fails
-// the second, the Rollout goes back by itself, and a fix follows. Whatever happens to the
+// the second, which is reported, the Rollout goes back by itself, and a fix follows. Whatever happens to the
 // controller meanwhile, the result must be the same.
 //
 // The tests of the reconciler run it step by step in one process. The fault suite runs it
@@ -33,6 +33,8 @@ const (
 	unhealthy, fixed      = "1.2.0", "1.3.0"
 
 	user = "ann"
+	// image of the application, which no registry has.
+	image = "127.0.0.1:1/shop"
 	// short is a bake that ends while the test runs, and long is one that does not.
 	short, long = time.Second, time.Hour
 )
@@ -62,10 +64,11 @@ type step struct {
 // New returns the scenario of four promotions and a user.
 func New() *Scenario { return &Scenario{steps: steps, want: end, rollout: protected()} }
 
-// Rollback returns the scenario of a release that fails, the rollback, and the fix.
+// Rollback returns the scenario of a release that fails, the report to its quarantine, the
+// rollback, the outcome of that, and the fix.
 func Rollback() *Scenario {
 	ignoring := func(r *v1alpha1.RolloutRollback) { r.Barriers = v1alpha1.RollbackBarriersIgnore }
-	return &Scenario{steps: stepsBack, want: backEnd, rollout: protected().RollsBack(ignoring)}
+	return &Scenario{steps: stepsBack, want: backEnd, rollout: protected().RollsBack(ignoring).Quarantine()}
 }
 
 func protected() *fixture.RolloutBuilder {
@@ -75,13 +78,20 @@ func protected() *fixture.RolloutBuilder {
 // Objects returns the objects of the application, with their status.
 func (s *Scenario) Objects() []client.Object {
 	return []client.Object{
-		fixture.MakeScan(App).Image("127.0.0.1:1/shop").Found(first).Obj(), // no registry answers
+		fixture.MakeScan(App).Image(image).Found(first).Obj(),
 		fixture.MakePolicy(App).Latest(first).Obj(),
-		fixture.MakeRepository(App).DrivenBy(App).Tag("0.0.1").Obj(),
+		repository(),
 		fixture.MakeKustomization(App).DrivenBy(App, "VERSION").Substitute("TIER", "gold").Obj(),
 		fixture.MakeHealthCheck(App).Healthy().Obj(),
 		s.rollout.Obj(),
 	}
+}
+
+// repository contains the image, so that it shows the content of a release.
+func repository() client.Object {
+	o := fixture.MakeRepository(App).DrivenBy(App).Tag("0.0.1").Obj()
+	o.Spec.URL = "oci://" + image
+	return o
 }
 
 // FluxPulls reports whether Flux finds a tag in the registry.
@@ -177,10 +187,10 @@ var (
 	historyBack = []string{
 		"4 1.3.0 Succeeded System rollout-controller",
 		"3 1.0.0 Succeeded System rollout-controller, from 1.2.0 #2 to #1",
-		"2 1.2.0 Failed System rollout-controller, HealthCheckFailed",
+		"2 1.2.0 Failed System rollout-controller, HealthCheckFailed, reported",
 		"1 1.0.0 Succeeded System rollout-controller",
 	}
-	backEnd = stateOf(historyBack, fixed, first, unhealthy, fixed)
+	backEnd = held(stateOf(historyBack, fixed, first, unhealthy, fixed))
 	end     = stateOf(history, second, first, second)
 )
 
@@ -194,4 +204,10 @@ func stateOf(history []string, carried string, ledger ...string) State {
 		Generations: map[string]int64{"OCIRepository": writes, "Kustomization": writes},
 		Ledger:      ledger,
 	}
+}
+
+// held adds the quarantine of the release that failed once.
+func held(s State) State {
+	s.Quarantines = []string{"[1.2.0] Confirmed, 1 strikes: #2 Restored by 1.0.0"}
+	return s
 }

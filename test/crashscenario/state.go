@@ -23,12 +23,15 @@ type State struct {
 	Generations map[string]int64
 	// Ledger has the tags that are known as releases.
 	Ledger []string
+	// Quarantines are the ReleaseQuarantines, each with its tags, its phase, and what failed.
+	Quarantines []string
 	// Requests are the annotations of the Rollout that are left.
 	Requests map[string]string
 }
 
-// See returns the state of the Rollout and its targets.
-func See(rollout *v1alpha1.Rollout, repository *sourcev1.OCIRepository, kustomization *kustomizev1.Kustomization) State {
+// See returns the state of the Rollout, its targets, and the quarantines of its namespace.
+func See(rollout *v1alpha1.Rollout, repository *sourcev1.OCIRepository, kustomization *kustomizev1.Kustomization,
+	quarantines []v1alpha1.ReleaseQuarantine) State {
 	s := State{
 		Carried:     map[string]string{"tag": repository.Spec.Reference.Tag},
 		Generations: map[string]int64{"OCIRepository": repository.Generation, "Kustomization": kustomization.Generation},
@@ -43,13 +46,27 @@ func See(rollout *v1alpha1.Rollout, repository *sourcev1.OCIRepository, kustomiz
 	for _, release := range rollout.Status.AvailableReleases {
 		s.Ledger = append(s.Ledger, release.Tag)
 	}
+	for i := range quarantines {
+		s.Quarantines = append(s.Quarantines, describeQuarantine(&quarantines[i]))
+	}
 	return s
+}
+
+func describeQuarantine(q *v1alpha1.ReleaseQuarantine) string {
+	text := fmt.Sprintf("%s %s, %d strikes:", q.Spec.Tags, q.Status.Phase, q.Status.Strikes)
+	for _, incident := range q.Status.Incidents {
+		text += fmt.Sprintf(" #%d %s by %s", incident.EntryID, incident.Outcome, incident.RolledBackTo)
+	}
+	return text
 }
 
 func describe(e *v1alpha1.DeploymentHistoryEntry) string {
 	text := fmt.Sprintf("%d %s %s %s %s", *e.ID, e.Version.Tag, e.State(), e.TriggeredBy.Kind, e.TriggeredBy.Name)
 	if e.Cause != "" {
 		text += fmt.Sprintf(", %s", e.Cause)
+	}
+	if e.Quarantine != "" {
+		text += ", reported"
 	}
 	if back := e.Rollback; back != nil {
 		text += fmt.Sprintf(", from %s #%d to #%d", back.From, back.FromID, back.ToID)

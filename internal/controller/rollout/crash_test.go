@@ -28,7 +28,10 @@ type crashRun struct {
 
 func openCrashRun(t *testing.T, of *crashscenario.Scenario) *crashRun {
 	t.Helper()
-	return &crashRun{testEnv: open(t, of.Objects()...), Scenario: of}
+	r := &crashRun{testEnv: open(t, of.Objects()...), Scenario: of}
+	r.quarantines = true
+	r.restart()
+	return r
 }
 
 // longestPause is the longest time between two steps. No deadline ends before it.
@@ -85,13 +88,23 @@ func (r *crashRun) checkReports() {
 
 func (r *crashRun) state() crashscenario.State {
 	repository, kustomization := r.shopTargets()
-	return crashscenario.See(r.rollout(crashscenario.App), repository, kustomization)
+	quarantines := &v1alpha1.ReleaseQuarantineList{}
+	r.Expect(r.List(r.Ctx, quarantines, client.InNamespace(r.Namespace))).To(Succeed())
+	return crashscenario.See(r.rollout(crashscenario.App), repository, kustomization, quarantines.Items)
 }
 
 func TestCrashScenarioWithoutFaults(t *testing.T) {
 	r := openCrashRun(t, crashscenario.New())
 	r.play(func() {})
 	r.Expect(r.Wire.Writes()).To(HaveLen(24))
+}
+
+// TestFailureAndItsRollbackWithoutFaults: the report is two writes more, and the outcome one.
+func TestFailureAndItsRollbackWithoutFaults(t *testing.T) {
+	r := openCrashRun(t, crashscenario.Rollback())
+	r.play(func() {})
+	r.Expect(r.writesTo("ReleaseQuarantine")).To(HaveLen(3))
+	r.Expect(r.writesTo("Rollout/status")).To(HaveLen(12))
 }
 
 // TestControllerMayDieBetweenAnyTwoWrites crashes the controller after each of its

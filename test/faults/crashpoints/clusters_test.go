@@ -217,7 +217,7 @@ func (c *crossing) state(w *world) crashscenario.State {
 	w.read(rollout)
 	w.read(repository)
 	w.read(kustomization)
-	return crashscenario.See(rollout, repository, kustomization)
+	return crashscenario.See(rollout, repository, kustomization, nil)
 }
 
 // inOrder checks that staging had proven the release when production took it.

@@ -56,7 +56,7 @@ func (r *run) play(mayEnd func() bool) {
 func (r *run) look() (now crashscenario.State, ok bool) {
 	rollout, repository, kustomization := objects()
 	if r.get(rollout) && r.get(repository) && r.get(kustomization) {
-		return crashscenario.See(rollout, repository, kustomization), true
+		return crashscenario.See(rollout, repository, kustomization, nil), true
 	}
 	return now, false
 }
@@ -101,7 +101,9 @@ func (r *run) outcome() outcome {
 	r.read(kustomization)
 	status, err := json.MarshalIndent(rollout.Status, "", " ")
 	r.must(err)
-	return outcome{crashscenario.See(rollout, repository, kustomization), r.timeless(string(status))}
+	quarantines := &v1alpha1.ReleaseQuarantineList{}
+	r.must(shared.Client().List(r.t.Context(), quarantines, client.InNamespace(r.namespace)))
+	return outcome{crashscenario.See(rollout, repository, kustomization, quarantines.Items), r.timeless(string(status))}
 }
 
 // timeless returns a text without the parts that differ between worlds.
