@@ -184,7 +184,6 @@ var unseen = map[string][]string{
 		"write the status of DeploymentCoordination …: …",
 		"write the status of Environment …: …",
 		"write the status of HealthCheck …: …",
-		"write the status of ReleaseQuarantine …: …",
 		"write the status of … …: …",
 		"write the status of …: …",
 	},

@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,7 +26,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
-	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 // +kubebuilder:rbac:groups=kuberik.com,resources=releasequarantines,verbs=delete
@@ -157,24 +155,6 @@ func (r *Reconciler) delete(ctx context.Context, o client.Object) error {
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete quarantine %s: %w", client.ObjectKeyFromObject(o), err)
 	}
-	return nil
-}
-
-func (r *Reconciler) record(ctx context.Context, o client.Object, before, after v1alpha1.ReleaseQuarantineStatus) error {
-	patch, err := write.StatusPatch(o.GetResourceVersion(), before, after)
-	if err != nil {
-		return fmt.Errorf("quarantine %s: %w", client.ObjectKeyFromObject(o), err)
-	}
-	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
-	kind := v1alpha1.ReleaseQuarantineKind
-	if r.Cluster {
-		kind = v1alpha1.ClusterReleaseQuarantineKind
-	}
-	answer.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
-	if answer, err = write.PatchStatus(ctx, r.Client, answer, patch); err != nil {
-		return fmt.Errorf("write the status of %s %s: %w", kind, client.ObjectKeyFromObject(o), err)
-	}
-	r.writes.Wrote(answer)
 	return nil
 }
 

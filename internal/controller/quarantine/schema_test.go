@@ -90,7 +90,7 @@ func TestAPIServerTakesAQuarantineOrSaysWhatIsWrong(t *testing.T) {
 		"a longer reason":          {"{digest: " + digest + ", reason: " + long(1025) + "}", "spec.reason"},
 		"an enforcement like none": {"{digest: " + digest + ", enforce: Sometimes}", "spec.enforce"},
 		"a time that is none":      {"{digest: " + digest + ", until: tomorrow}", "spec.until"},
-		"a field that is none":     {"{digest: " + digest + ", untill: tomorrow}", "spec.untill"},
+		"a field that is none":     {"{digest: " + digest + ", liftet: true}", "spec.liftet"},
 	} {
 		for _, kind := range kinds {
 			t.Run(name+", "+kind, func(t *testing.T) {

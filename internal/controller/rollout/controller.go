@@ -11,6 +11,8 @@
 //	wakeups.go        how a failed pass is repeated in time
 //	helmreleases.go   the watch that begins once HelmReleases are served
 //	quarantines.go    failures that are reported to ReleaseQuarantines, and their watch
+//	quarantines_record.go
+//	                  the write of a failure, or of its outcome
 //	reported.go       what was reported, and what could not be
 //	environments.go   the watch of Environments, where they are served
 //	gather.go         what package gather cannot know: own writes, rejections, conflicts

@@ -23,7 +23,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
-	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 // +kubebuilder:rbac:groups=kuberik.com,resources=releasequarantines,verbs=get;list;watch;create
@@ -137,28 +136,6 @@ func failedSpec(in promotion.Input, report promotion.Report) v1alpha1.ReleaseQua
 		spec.Image, spec.Tags = image, []string{report.Tag}
 	}
 	return spec
-}
-
-// addIncident writes the failure or its outcome, under an optimistic lock.
-func (r *Reconciler) addIncident(ctx context.Context, in promotion.Input, q *v1alpha1.ReleaseQuarantine, report promotion.Report) error {
-	change := quarantine.Report
-	if report.Known {
-		change = quarantine.Close
-	}
-	next, changed := change(q.Status, report.Incident, in.Rollout.Spec.Quarantine)
-	if !changed {
-		return nil
-	}
-	next = quarantine.Settle(&q.Spec, next, q.Generation, r.Now())
-	patch, err := write.StatusPatch(q.ResourceVersion, q.Status, next)
-	if err == nil {
-		_, err = write.PatchStatus(ctx, r.Client, q, patch)
-	}
-	if err != nil {
-		return fmt.Errorf("write its status: %w", err)
-	}
-	announce.Change(ctx, v1alpha1.ReleaseQuarantinedReason, fmt.Sprintf("%s is %s in ReleaseQuarantine %s", report.Tag, next.Phase, q.Name))
-	return nil
 }
 
 // WatchQuarantines makes the reconciler obey quarantines, and report to them. The API
