@@ -69,8 +69,13 @@ func TestQuarantineHoldsTheRelease(t *testing.T) {
 			given(withCandidate()).quarantined(suspected("sha256:bad")),
 			held("1.2.0 is in quarantine by ReleaseQuarantine bad (Suspected) until 2026-03-02T13:00:00Z"+pin, one),
 		},
-		"not from then on":       {given(withCandidate()).at(one).quarantined(suspected("sha256:bad")), nil},
-		"not other content":      {given(withCandidate()).quarantined(suspected("sha256:other")), nil},
+		"not from then on":  {given(withCandidate()).at(one).quarantined(suspected("sha256:bad")), nil},
+		"not other content": {given(withCandidate()).quarantined(suspected("sha256:other")), nil},
+		"not other content, though under a tag that it names": {
+			given(withCandidate()).quarantined(suspected("sha256:other", func(q *promotion.Quarantine) {
+				q.Spec.Image, q.Spec.Tags = image, []string{"1.2.0"}
+			})), nil,
+		},
 		"not once it is refuted": {given(withCandidate()).quarantined(suspected("sha256:bad", outcomeIs(v1alpha1.IncidentNotRestored))), nil},
 		"not once it is lifted":  {given(withCandidate()).quarantined(suspected("sha256:bad", func(q *promotion.Quarantine) { q.Spec.Lifted = true })), nil},
 		"by its tag": {
