@@ -142,13 +142,13 @@ func useEverything(s *env.Env) {
 		s.Read(repository)
 		return repository.Spec.Reference.Tag == "1.1.0", repository.Spec.Reference.Tag
 	})
+	failReported(s) // 1.2.0
 	release := s.PackagedHelmRelease()
 	s.Create(release)
 	env.Eventually(s.T, "the value written", func() (bool, string) {
 		s.Read(release)
-		return strings.Contains(string(release.Spec.Values.Raw), `"tag":"1.1.0"`), string(release.Spec.Values.Raw)
+		return strings.Contains(string(release.Spec.Values.Raw), `"tag":"1.2.0"`), string(release.Spec.Values.Raw)
 	})
-	failReported(s)
 	recall(s)
 	leaveOver(s)
 }
