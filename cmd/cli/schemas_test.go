@@ -113,15 +113,15 @@ var jsonAnswers = map[string][]struct {
 }{
 	"Comparison":     {{"get.txtar", []string{"diff", "-f", "FOLDER/open.yaml"}}},
 	"Events":         {{"change.txtar", []string{"events", "shop"}}},
-	"Explanation":    {{"change.txtar", []string{"explain", "shop"}}, {"failed.txtar", []string{"explain", "shop"}}, {"change.txtar", []string{"explain", "web"}}, {"measured.txtar", []string{"explain", "shop"}}},
+	"Explanation":    {{"change.txtar", []string{"explain", "shop"}}, {"failed.txtar", []string{"explain", "shop"}}, {"change.txtar", []string{"explain", "web"}}, {"measured.txtar", []string{"explain", "shop"}}, {"quarantine.txtar", []string{"explain", "shop"}}},
 	"Findings":       {{"lint.txtar", []string{"lint", "FOLDER/bad"}}},
 	"FreezeList":     {{"change.txtar", []string{"freezes"}}},
-	"History":        {{"change.txtar", []string{"history", "shop"}}, {"failed.txtar", []string{"history", "shop"}}},
+	"History":        {{"change.txtar", []string{"history", "shop"}}, {"failed.txtar", []string{"history", "shop"}}, {"quarantine.txtar", []string{"history", "web"}}},
 	"PipelineList":   {{"pipeline.txtar", []string{"pipeline"}}, {"pipeline.txtar", []string{"pipeline", "-A"}}, {"elsewhere.txtar", []string{"pipeline"}}},
 	"Simulation":     {{"change.txtar", []string{"simulate", "shop", "--gate", "qa=open@+2h"}}, {"change.txtar", []string{"simulate", "shop"}}},
 	"SimulationList": {{"change.txtar", []string{"simulate"}}},
 	"Trace":          {{"change.txtar", []string{"trace", "rollout/shop"}}},
-	"Tree":           {{"change.txtar", []string{"status", "shop"}}, {"change.txtar", []string{"status", "shop", "--all"}}, {"bugreport.txtar", []string{"status", "shop", "--all"}}, {"measured.txtar", []string{"status", "shop"}}},
+	"Tree":           {{"change.txtar", []string{"status", "shop"}}, {"change.txtar", []string{"status", "shop", "--all"}}, {"bugreport.txtar", []string{"status", "shop", "--all"}}, {"measured.txtar", []string{"status", "shop"}}, {"quarantine.txtar", []string{"status", "shop"}}},
 }
 
 func TestEachAnswerInJSONMatchesItsPublishedSchema(t *testing.T) {
