@@ -218,9 +218,7 @@ func describe(v view, after promotion.Decision) string {
 	switch {
 	case after.Action.Promotes():
 		text += fmt.Sprintf("%s → %s: %s", runs, after.Release.Tag, after.Message)
-		if after.Recovery != nil {
-			text += "; " + after.Recovery.Message
-		}
+		text += besides(v, after)
 	case after.Action != promotion.Nothing:
 		text += fmt.Sprintf("%s: %s", runs, after.Message)
 	case len(after.Candidates) > 0 && !after.Candidates[0].Eligible():
@@ -230,6 +228,18 @@ func describe(v view, after promotion.Decision) string {
 	}
 	if v.Rollout.Spec.Suspend {
 		text += " (once the Rollout is resumed: it is suspended)"
+	}
+	return text
+}
+
+// besides says what is special about a promotion; empty if nothing is.
+func besides(v view, d promotion.Decision) string {
+	text := ""
+	for _, q := range promotion.QuarantinesOn(v.Input, d.Release) {
+		text += "; goes past " + q.Name
+	}
+	if d.Recovery != nil {
+		text += "; " + d.Recovery.Message
 	}
 	return text
 }
