@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/imagename"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/show"
@@ -120,15 +121,12 @@ func (q *quarantining) predict(ctx context.Context, open cluster, key client.Obj
 	if err != nil {
 		return nil, err
 	}
-	if !servesQuarantines(facts) {
-		return nil, errors.New("the API server does not serve quarantines: install the CustomResourceDefinitions releasequarantines.kuberik.com and clusterreleasequarantines.kuberik.com")
+	if err := areUsable(ctx, facts, key.Namespace); err != nil {
+		return nil, err
 	}
 	v, err := q.viewIn(ctx, facts, key, q.now())
 	if err != nil {
 		return nil, err
-	}
-	if problem := v.Quarantines.Problem; problem != nil {
-		return nil, errors.New(incomplete(v.Err))
 	}
 	release, err := q.release(v)
 	if err != nil {
@@ -141,13 +139,25 @@ func (q *quarantining) predict(ctx context.Context, open cluster, key client.Obj
 	return q.prediction(ctx, facts, release, from, to)
 }
 
+// areUsable returns why quarantines of a namespace are of no use to this user.
+func areUsable(ctx context.Context, facts *snapshot.Snapshot, namespace string) error {
+	if !servesQuarantines(facts) {
+		return errors.New("the API server does not serve quarantines: install the CustomResourceDefinitions releasequarantines.kuberik.com and clusterreleasequarantines.kuberik.com")
+	}
+	if err := facts.List(ctx, &v1alpha1.ReleaseQuarantineList{}, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("list ReleaseQuarantines: %w", err)
+	}
+	return nil
+}
+
 // prediction says what the quarantine holds, and what it does not stop.
 func (q *quarantining) prediction(ctx context.Context, facts *snapshot.Snapshot, release quarantine.Release, from, to *v1alpha1.ReleaseQuarantine) (*prediction, error) {
 	p := &prediction{to: to, effect: q.effect(release, to, "holds")}
 	if from != nil {
 		p.from = from
 		if equality.Semantic.DeepEqual(from.Spec, to.Spec) {
-			return &prediction{already: q.effect(release, to, "already holds")}, nil
+			phase := quarantine.Phase(&to.Spec, &to.Status, q.now())
+			return &prediction{already: fmt.Sprintf("%s (%s)", q.effect(release, to, "already holds"), phase)}, nil
 		}
 		if err := undoneByGit(from, to); err != nil {
 			return nil, err
@@ -181,11 +191,13 @@ func (q *quarantining) effect(release quarantine.Release, to *v1alpha1.ReleaseQu
 // notStopped says what goes on all the same.
 func (q *quarantining) notStopped(ctx context.Context, facts *snapshot.Snapshot, to *v1alpha1.ReleaseQuarantine) []string {
 	var running, free []string
+	about := to.Spec
+	about.Image = imagename.Canonical(about.Image)
 	for _, rollout := range rolloutsIn(ctx, facts, to.Namespace) {
 		v, err := q.viewIn(ctx, facts, client.ObjectKeyFromObject(rollout), q.now())
 		switch current := rollout.Current(); {
 		case err != nil:
-		case current != nil && promotion.IsAbout(v.Input, &to.Spec, current.Version):
+		case current != nil && promotion.IsAbout(v.Input, &about, current.Version):
 			running = append(running, rollout.Name)
 		case !rollout.Spec.Quarantine.Obeys() && to.Spec.Enforce != v1alpha1.EnforceAlways:
 			free = append(free, rollout.Name+" does not obey quarantines")
