@@ -59,16 +59,16 @@ var unexported = cmp.Exporter(func(reflect.Type) bool { return true })
 
 // contentOf says what there is in an input.
 func contentOf(in promotion.Input) string {
-	return fmt.Sprintf("policy %t, %t; %d gates, %d copies, %d schedules; %d checks, %t; %d targets",
+	return fmt.Sprintf("policy %t, %t; %d gates, %d copies, %d schedules; %d checks, %t; %d targets; %d quarantines",
 		in.Policy.Problem == nil, len(in.Policy.Scanned) > 0, len(in.Gates.Gates), len(in.Gates.Copies), len(in.Gates.Schedules),
-		len(in.Health.Checks), in.Health.Problem == nil, len(in.Targets.All))
+		len(in.Health.Checks), in.Health.Problem == nil, len(in.Targets.All), len(in.Quarantines.All))
 }
 
 // inputOf gathers the input of a Rollout, with only those fields that caches keep.
 func (s *testEnv) inputOf(from client.Reader, key client.ObjectKey, noCrossNamespaceRefs bool) promotion.Input {
 	rollout := &v1alpha1.Rollout{}
 	s.Expect(from.Get(s.Ctx, key, rollout)).To(Succeed())
-	gatherer := gather.Gatherer{Client: from, Live: s.WithWatch, HelmReleases: true, NoCrossNamespaceRefs: noCrossNamespaceRefs}
+	gatherer := gather.Gatherer{Client: from, Live: s.WithWatch, HelmReleases: true, Quarantines: true, NoCrossNamespaceRefs: noCrossNamespaceRefs}
 	read := gatherer.Gather(s.Ctx, rollout, fixture.Noon)
 	s.Expect(read.Err).NotTo(HaveOccurred())
 	in := read.Input
@@ -139,6 +139,7 @@ func (r *anyObjects) create() {
 		for _, name := range rollouts {
 			r.in(namespace, r.rollout(name), r.repository(name), r.policy(name), r.scan(name))
 		}
+		r.in(namespace, r.quarantine("one"), r.quarantine("two"))
 		for i := range 5 {
 			r.in(namespace, r.check(fmt.Sprintf("check-%d", i)), r.gate(fmt.Sprintf("gate-%d", i)),
 				r.kustomization(fmt.Sprintf("app-%d", i)), r.release(fmt.Sprintf("chart-%d", i)))
@@ -152,7 +153,26 @@ func (r *anyObjects) create() {
 		r.Add(copied)
 	}
 	r.AddSchedule(r.t, fixture.MakeSchedule("freeze").Deny().Selecting(r.labels()).Cluster(nil))
+	for _, name := range []string{"recall", "recall-2"} {
+		r.AddSchedule(r.t, r.recall(name))
+	}
 	r.AddSchedule(r.t, fixture.MakeSchedule("tiers").Cluster(&metav1.LabelSelector{MatchLabels: r.labels()}))
+}
+
+func (r *anyObjects) quarantine(name string) *v1alpha1.ReleaseQuarantine {
+	q := &v1alpha1.ReleaseQuarantine{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	q.Spec.Image, q.Spec.Tags, q.Spec.Lifted = r.anyOf("registry.example.com/shop", "shop"), []string{r.tag()}, r.yes()
+	return q
+}
+
+// recall is a quarantine of some namespaces, or of all.
+func (r *anyObjects) recall(name string) client.Object {
+	q := &v1alpha1.ClusterReleaseQuarantine{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	q.Spec.ReleaseQuarantineSpec = r.quarantine(name).Spec
+	if r.yes() {
+		q.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: r.labels()}
+	}
+	return q
 }
 
 func (r *anyObjects) in(namespace string, objects ...client.Object) {
