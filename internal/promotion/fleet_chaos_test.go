@@ -246,6 +246,7 @@ func (f *fleet) acts() (acts int) {
 
 func (f *fleet) checkAtRest(w *world) {
 	f.t.Helper()
+	w.lookAtFleet()
 	in := w.gather()
 	if asked := promotion.Reports(in); len(asked) > 0 {
 		f.fail("at rest, %s still reports %+v", w.rollout.Name, asked)
