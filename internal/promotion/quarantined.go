@@ -41,9 +41,13 @@ func (q *Quarantine) phase(in Input) v1alpha1.QuarantinePhase {
 
 func (q *Quarantine) until() time.Time { return quarantine.Until(&q.Spec, &q.Status) }
 
+// isEmpty reports whether the controller has created the quarantine, and has not reported
+// the failure to it yet. So nobody says that the release is bad.
+func (q *Quarantine) isEmpty() bool { return q.Managed && len(q.Status.Incidents) == 0 }
+
 // holds reports whether the quarantine holds the release now.
 func (q *Quarantine) holds(in Input, release v1alpha1.VersionInfo) bool {
-	return quarantine.Holds(q.phase(in)) && IsAbout(in, &q.Spec, release)
+	return !q.isEmpty() && quarantine.Holds(q.phase(in)) && IsAbout(in, &q.Spec, release)
 }
 
 // IsAbout reports whether a quarantine is about a release of the Rollout.

@@ -46,7 +46,7 @@ func (in Input) holding() holding {
 	h := holding{}
 	for i := range in.Quarantines.All {
 		q := &in.Quarantines.All[i]
-		if phase := q.phase(in); quarantine.Holds(phase) {
+		if phase := q.phase(in); quarantine.Holds(phase) && !q.isEmpty() {
 			h.add(in, q, phase)
 		}
 	}

@@ -69,7 +69,10 @@ func TestQuarantineHoldsTheRelease(t *testing.T) {
 			given(withCandidate()).quarantined(suspected("sha256:bad")),
 			held("1.2.0 is in quarantine by ReleaseQuarantine bad (Suspected) until 2026-03-02T13:00:00Z"+pin, one),
 		},
-		"not from then on":  {given(withCandidate()).at(one).quarantined(suspected("sha256:bad")), nil},
+		"not from then on": {given(withCandidate()).at(one).quarantined(suspected("sha256:bad")), nil},
+		"not before the failure is reported": {
+			given(withCandidate()).quarantined(suspected("sha256:bad", byPeople, func(q *promotion.Quarantine) { q.Managed = true })), nil,
+		},
 		"not other content": {given(withCandidate()).quarantined(suspected("sha256:other")), nil},
 		"not other content, though under a tag that it names": {
 			given(withCandidate()).quarantined(suspected("sha256:other", func(q *promotion.Quarantine) {

@@ -4,20 +4,14 @@ package promotion
 
 import (
 	"cmp"
-	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-const (
-	// reportedWithin is how long after its end a failure is still reported. A Rollout whose
-	// block quarantine is set later does not report what people have long dealt with.
-	reportedWithin = time.Hour
-	// longestIncident is how many characters of the message of a failure are reported.
-	longestIncident = 256
-)
+// longestIncident is how many characters of the message of a failure are reported.
+const longestIncident = 256
 
 // Report is a failure, or the outcome of one, that a quarantine does not show yet.
 type Report struct {
@@ -123,7 +117,7 @@ func (in Input) isFresh(i int) bool {
 	history := in.Rollout.Status.History
 	entry := &history[i]
 	cause := CauseOf(entry)
-	recent := entry.BakeEndTime != nil && in.Now.Sub(entry.BakeEndTime.Time) <= reportedWithin
+	recent := entry.BakeEndTime != nil && in.Now.Sub(entry.BakeEndTime.Time) <= quarantine.ReportedWithin
 	near := i == 0 || i == 1 && history[0].IsRollback()
 	return recent && near && (cause == v1alpha1.CauseHealthCheckFailed || cause == v1alpha1.CauseTargetUnhealthy)
 }

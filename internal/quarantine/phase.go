@@ -77,9 +77,10 @@ func ofSeveral(incidents []v1alpha1.QuarantineIncident) bool {
 	return slices.ContainsFunc(incidents, func(i v1alpha1.QuarantineIncident) bool { return i.Rollout.UID != incidents[0].Rollout.UID })
 }
 
-// unreportedFor is how long a quarantine without a failure counts that the controller has
-// created. A failure that is older is not reported any more.
-const unreportedFor = time.Hour
+// ReportedWithin is how long after its end a failure is still reported for the first time.
+// A Rollout whose block quarantine is set later does not report what people have long dealt
+// with.
+const ReportedWithin = time.Hour
 
 // Begun returns the status of a quarantine that the controller has created, with an end
 // if no failure was reported yet: if the controller dies before it reports the failure,
@@ -87,7 +88,7 @@ const unreportedFor = time.Hour
 // look like one that a user has created, and hold the release for ever.
 func Begun(status v1alpha1.ReleaseQuarantineStatus, created time.Time) v1alpha1.ReleaseQuarantineStatus {
 	if len(status.Incidents) == 0 && status.Until == nil {
-		status.Until = &metav1.Time{Time: created.Add(unreportedFor)}
+		status.Until = &metav1.Time{Time: created.Add(ReportedWithin)}
 	}
 	return status
 }

@@ -99,7 +99,7 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 func (r *Reconciler) reconcile(ctx context.Context, o client.Object, pass *announce.Pass) (ctrl.Result, error) {
 	spec, status := partsOf(o)
 	now := r.Now()
-	if at := reportDue(o, status); at.After(now) {
+	if at := reportDue(o, status); !spec.Lifted && at.After(now) {
 		pass.Ends("the controller has created the quarantine a moment ago, and its first failure is on its way")
 		return ctrl.Result{RequeueAfter: recheck.In(at, now, r.Now())}, nil
 	}
@@ -131,16 +131,13 @@ func partsOf(o client.Object) (*v1alpha1.ReleaseQuarantineSpec, *v1alpha1.Releas
 	return &q.Spec, &q.Status
 }
 
-// reportedWithin is how long after its creation the first failure is written to a quarantine.
-const reportedWithin = time.Minute
-
 // reportDue returns until when a quarantine is left to the Rollout that creates it; zero if it
 // is not.
 func reportDue(o client.Object, status *v1alpha1.ReleaseQuarantineStatus) time.Time {
 	if !quarantine.IsManaged(o) || len(status.Incidents) > 0 || status.Phase != "" {
 		return time.Time{}
 	}
-	return o.GetCreationTimestamp().Add(reportedWithin)
+	return o.GetCreationTimestamp().Add(quarantine.ReportedWithin)
 }
 
 // isOver reports whether a quarantine is to be deleted. Those of users stay: they may be in

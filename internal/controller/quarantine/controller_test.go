@@ -167,18 +167,17 @@ func TestQuarantineWithoutItsFirstFailure(t *testing.T) {
 	created := s.object.GetCreationTimestamp().UTC()
 	now := created
 	s.reconciler.Now = func() time.Time { return now }
-	s.Expect(s.tick()).To(Equal(ctrl.Result{RequeueAfter: time.Minute}))
-	now = created.Add(time.Minute - time.Second)
+	s.Expect(s.tick()).To(Equal(ctrl.Result{RequeueAfter: time.Hour}))
+	now = created.Add(time.Hour - time.Second)
 	s.Expect(s.tick()).To(Equal(ctrl.Result{RequeueAfter: time.Second}))
 	s.Expect(s.Wire.Writes()).To(BeEmpty(), "it would be a conflict for that Rollout")
 
-	now = created.Add(time.Minute)
-	s.Expect(s.tick()).To(Equal(ctrl.Result{RequeueAfter: time.Hour - time.Minute}))
-	s.Expect(s.status()).To(Equal(&v1alpha1.ReleaseQuarantineStatus{
-		ObservedGeneration: 1, Phase: v1alpha1.QuarantineConfirmed, Until: &metav1.Time{Time: created.Add(time.Hour)},
-	}))
 	now = created.Add(time.Hour)
 	s.Expect(s.tick()).To(Equal(ctrl.Result{RequeueAfter: week}))
+	s.Expect(s.status()).To(Equal(&v1alpha1.ReleaseQuarantineStatus{
+		ObservedGeneration: 1, Phase: v1alpha1.QuarantineExpired,
+		Until: &metav1.Time{Time: now}, EndedAt: &metav1.Time{Time: now},
+	}))
 	now = now.Add(week)
 	s.tick()
 	s.Expect(s.phase()).To(Equal(v1alpha1.QuarantinePhase("deleted")))
