@@ -75,9 +75,6 @@ func describe(before, after client.Object) []line {
 	case *kustomizev1.Kustomization:
 		return narrateKustomization(orEmpty[kustomizev1.Kustomization](before), after)
 	case *appsv1.Deployment:
-		if isMember(after) {
-			return narrateMember(orEmpty[appsv1.Deployment](before), after)
-		}
 		return narrateDeployment(orEmpty[appsv1.Deployment](before), after)
 	case *appsv1.StatefulSet:
 		return narrateZone(orEmpty[appsv1.StatefulSet](before), after)

@@ -11,6 +11,9 @@ import (
 )
 
 func narrateDeployment(before, after *appsv1.Deployment) []line {
+	if isMember(after) {
+		return narrateMember(before, after)
+	}
 	var lines []line
 	switch was, is := imageOf(before), imageOf(after); {
 	case was == "":
