@@ -4,6 +4,7 @@ package promotion
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
@@ -77,7 +78,7 @@ func (in Input) reportOf(i int, listed listings) (Report, bool) {
 func (in Input) abandoned(listed listings) []Report {
 	var all []Report
 	for _, at := range listed {
-		if at.incident.Outcome != v1alpha1.IncidentOpen || in.hasFailure(*at.incident) {
+		if at.incident.Outcome != v1alpha1.IncidentOpen || in.mayHave(*at.incident) {
 			continue
 		}
 		incident, tag := *at.incident, ""
@@ -89,14 +90,16 @@ func (in Input) abandoned(listed listings) []Report {
 	return all
 }
 
-func (in Input) hasFailure(incident v1alpha1.QuarantineIncident) bool {
-	for i := range in.Rollout.Status.History {
-		entry := &in.Rollout.Status.History[i]
-		if entry.State() == v1alpha1.BakeFailed && quarantine.Same(in.failure(entry), incident) {
-			return true
-		}
+// mayHave reports whether the history has a failure, or may have it soon: the Rollout may
+// be an older copy than the quarantine, from before the promotion failed or was recorded.
+func (in Input) mayHave(incident v1alpha1.QuarantineIncident) bool {
+	history := in.Rollout.Status.History
+	if len(history) == 0 || incident.EntryID > idOrZero(&history[0]) {
+		return true
 	}
-	return false
+	return slices.ContainsFunc(history, func(e v1alpha1.DeploymentHistoryEntry) bool {
+		return (e.State() == v1alpha1.BakeFailed || e.State().Running()) && quarantine.Same(in.failure(&e), incident)
+	})
 }
 
 // takesFailures reports whether failures are reported to the quarantine of that name. If

@@ -94,8 +94,13 @@ func TestFailureIsReported(t *testing.T) {
 			}(), v1alpha1.IncidentRestored, true,
 		},
 		"unknown, if it was retried":      {reporting(badEntry().Retried(noon).Deploying(), good()).lists(v1alpha1.IncidentOpen), v1alpha1.IncidentUnknown, true},
-		"unknown, if the history lost it": {reporting(good()).lists(v1alpha1.IncidentOpen), v1alpha1.IncidentUnknown, true},
-		"no outcome twice":                {reporting(back().Succeeded(), badEntry(), good()).lists(v1alpha1.IncidentRestored), none, false},
+		"unknown, if the history was cut": {reporting(entry("1.1.0").ID(9).Succeeded()).lists(v1alpha1.IncidentOpen), v1alpha1.IncidentUnknown, true},
+		"nothing from before it failed": {
+			reporting(entry("1.2.0").ID(7).Deploying(), good()).lists(v1alpha1.IncidentOpen), none, false,
+		},
+		"nothing from before it was promoted": {reporting(good()).lists(v1alpha1.IncidentOpen), none, false},
+		"nothing without a history":           {reporting().lists(v1alpha1.IncidentOpen), none, false},
+		"no outcome twice":                    {reporting(back().Succeeded(), badEntry(), good()).lists(v1alpha1.IncidentRestored), none, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reports := promotion.Reports(test.given.in())
