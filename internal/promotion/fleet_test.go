@@ -131,10 +131,8 @@ func (f *fleet) due() (first time.Time) {
 func (f *fleet) settle() {
 	for _, name := range slices.Sorted(maps.Keys(f.stored)) {
 		q := f.stored[name]
-		if q.Managed {
-			q.Status = quarantine.Begun(q.Status, q.created)
-		}
-		q.Status = quarantine.Settle(&q.Spec, q.Status, 1, f.now())
+		counted := quarantine.Counted(q.Status, q.Managed, q.created)
+		q.Status = quarantine.Settle(&q.Spec, counted, 1, f.now())
 		f.checkStored(q)
 		f.logStored(q)
 		if ended := q.Status.EndedAt; q.Managed && ended != nil && !f.now().Before(ended.Add(quarantine.KeptFor)) {
