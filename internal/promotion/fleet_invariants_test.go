@@ -57,8 +57,9 @@ func isAbout(in promotion.Input, q *promotion.Quarantine, release v1alpha1.Versi
 func heldBy(in promotion.Input, release v1alpha1.VersionInfo) (automatic, recalls []*promotion.Quarantine) {
 	for i := range in.Quarantines.All {
 		q := &in.Quarantines.All[i]
+		empty := q.Managed && len(q.Status.Incidents) == 0 // the failure is on its way
 		switch phase := naivePhase(q, in.Now); {
-		case phase != v1alpha1.QuarantineSuspected && phase != v1alpha1.QuarantineConfirmed, !isAbout(in, q, release):
+		case empty, phase != v1alpha1.QuarantineSuspected && phase != v1alpha1.QuarantineConfirmed, !isAbout(in, q, release):
 		case q.Spec.Enforce == v1alpha1.EnforceAlways:
 			recalls = append(recalls, q)
 		default:
