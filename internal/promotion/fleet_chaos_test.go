@@ -221,13 +221,13 @@ func (f *fleet) comesToRest() {
 	f.lines = append(f.lines, "[fleet] is left alone")
 	acts, quiet := f.acts(), 0
 	for step := 0; quiet < 12 || !f.due().IsZero(); step++ {
-		if quiet++; f.acts() != acts {
-			acts, quiet = f.acts(), 0
-		}
 		if due := f.due(); quiet > 12 && !due.IsZero() {
 			f.setClock(due)
 		}
 		f.step(func() {})
+		if quiet++; f.acts() != acts {
+			acts, quiet = f.acts(), 0
+		}
 		if step > 2000 {
 			f.fail("the fleet does not come to rest")
 		}
