@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
@@ -86,8 +87,10 @@ func (a *app) publish(version string) {
 	a.Publish(a.Release(version))
 }
 
-// goesBack makes a Rollout go back. How long the rollback takes depends on the machine.
+// goesBack makes a Rollout go back, and report what has failed. How long the rollback takes
+// depends on the machine.
 func goesBack(spec *v1alpha1.RolloutSpec) {
+	spec.Quarantine = &v1alpha1.RolloutQuarantine{}
 	spec.Rollback = &v1alpha1.RolloutRollback{
 		Barriers: v1alpha1.RollbackBarriersIgnore, OverdueAfter: &metav1.Duration{Duration: time.Hour},
 	}
@@ -124,6 +127,7 @@ func (a *app) fallsBack(cause v1alpha1.FailureCause, alerts *env.Channel) {
 	})
 	a.saysWhy(back, cause)
 	a.runs(good)
+	a.isConfirmed(cause)
 	a.isAlerted(alerts, cause)
 
 	done := []string{"3 1.1.0 Succeeded", "2 1.2.0 Failed", "1 1.1.0 Succeeded"}
@@ -170,6 +174,25 @@ func (a *app) saysWhy(r *v1alpha1.Rollout, cause v1alpha1.FailureCause) {
 	if !strings.Contains(rolledBack.Message, *back.Message) {
 		a.T.Errorf("the condition says %q, which does not contain %q", rolledBack.Message, *back.Message)
 	}
+}
+
+// isConfirmed checks that the failure was reported, and that the rollback has shown that the
+// release was its cause.
+func (a *app) isConfirmed(cause v1alpha1.FailureCause) {
+	a.T.Helper()
+	want := fmt.Sprintf("%s Confirmed, 1 strike, %s on shop, back to %s: Restored", bad, cause, good)
+	env.Eventually(a.T, want, func() (bool, string) {
+		var all v1alpha1.ReleaseQuarantineList
+		if err := plane.Client().List(a.T.Context(), &all, client.InNamespace(a.Namespace)); err != nil || len(all.Items) != 1 {
+			return false, fmt.Sprintf("%d quarantines, %v", len(all.Items), err)
+		}
+		q := &all.Items[0]
+		got := fmt.Sprintf("%s %s, %d strike", strings.Join(q.Spec.Tags, ", "), q.Status.Phase, q.Status.Strikes)
+		for _, i := range q.Status.Incidents {
+			got += fmt.Sprintf(", %s on %s, back to %s: %s", i.Cause, i.Rollout.Name, i.RolledBackTo, i.Outcome)
+		}
+		return got == want, got
+	})
 }
 
 // runs checks that the target has a version, and that its pods are ready.
