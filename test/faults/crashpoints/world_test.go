@@ -152,6 +152,12 @@ func (w *world) killAt(p point) {
 	})
 }
 
+// madeFewer reports whether the controller is at rest, was never killed, and has made fewer
+// writes than up to this one.
+func (w *world) madeFewer(write int) bool {
+	return w.awaitRest() && w.kills.Load() == 0 && len(w.wire.Writes()) < write
+}
+
 // revive starts the controller again if it was killed.
 func (w *world) revive() {
 	w.t.Helper()
