@@ -100,16 +100,16 @@ func isOf(spec v1alpha1.ReleaseQuarantineSpec, release quarantine.Release) bool 
 // fresh returns a new quarantine of a release.
 func (q *quarantining) fresh(v view, name string, release quarantine.Release) *v1alpha1.ReleaseQuarantine {
 	made := &v1alpha1.ReleaseQuarantine{ObjectMeta: metav1.ObjectMeta{
-		Namespace: v.Rollout.Namespace, Name: name, Labels: map[string]string{v1alpha1.ManagedByLabel: fieldManager},
+		Namespace: v.Rollout.Namespace, Name: name, Labels: map[string]string{},
 	}}
 	made.Spec = v1alpha1.ReleaseQuarantineSpec{Digest: release.Digest, Reason: q.reason, Until: q.ends}
 	if release.Image != "" {
 		made.Spec.Image, made.Spec.Tags = release.Image, []string{release.Tag}
 	}
 	if own, ok := quarantine.Name(release.Digest); ok {
-		_, digits, _ := strings.Cut(own, "-")
-		made.Labels[v1alpha1.QuarantineDigestLabel] = digits
+		made.Labels = quarantine.Labels(own)
 	}
+	made.Labels[v1alpha1.ManagedByLabel] = fieldManager
 	if q.always {
 		made.Spec.Enforce = v1alpha1.EnforceAlways
 	}
