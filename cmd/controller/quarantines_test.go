@@ -35,7 +35,7 @@ func TestScopeOfQuarantinesThatCannotBeMeantIsRefused(t *testing.T) {
 		args []string
 		says string
 	}{
-		"beside the lockdown of references": {
+		"with the lockdown of references": {
 			[]string{"--quarantine-scope=Cluster", "--no-cross-namespace-refs"},
 			"--quarantine-scope=Cluster lets ReleaseQuarantines of other namespaces count, which --no-cross-namespace-refs forbids: leave one of them out",
 		},

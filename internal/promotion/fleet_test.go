@@ -203,11 +203,11 @@ func (w *world) reports(in promotion.Input) []func() {
 }
 
 func (w *world) tells(q *kept, report promotion.Report) bool {
-	_, changed := w.told(q, report)
+	_, changed := w.reportedTo(q, report)
 	return changed
 }
 
-func (w *world) told(q *kept, report promotion.Report) (v1alpha1.ReleaseQuarantineStatus, bool) {
+func (w *world) reportedTo(q *kept, report promotion.Report) (v1alpha1.ReleaseQuarantineStatus, bool) {
 	if report.Known {
 		return quarantine.Close(q.Status, report.Incident, w.rollout.Spec.Quarantine)
 	}
@@ -217,7 +217,7 @@ func (w *world) told(q *kept, report promotion.Report) (v1alpha1.ReleaseQuaranti
 // tell writes a failure or its outcome.
 func (w *world) tell(report promotion.Report) {
 	q := w.fleet.stored[v1alpha1.ReleaseQuarantineKind+" "+report.Name]
-	status, _ := w.told(q, report)
+	status, _ := w.reportedTo(q, report)
 	w.checkReport(q, report, status)
 	q.Status = quarantine.Settle(&q.Spec, status, 1, w.now)
 	w.log("controller", "reports %s to %s", report.Incident.Outcome, report.Name)
