@@ -18,6 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
 )
 
@@ -54,7 +55,7 @@ func (p *program) facts(ctx context.Context, namespace string) (facts *snapshot.
 // take reads what the decisions about the Rollouts of a namespace need, and what the
 // objects that are laid over it refer to.
 func (p *program) take(ctx context.Context, c cluster, namespace string, laid ...client.Object) (*snapshot.Snapshot, error) {
-	options := snapshot.Options{QuarantinesEverywhere: p.quarantineScope == scopeCluster}
+	options := snapshot.Options{QuarantinesEverywhere: p.quarantineScope == quarantine.ScopeCluster}
 	facts, err := options.Take(ctx, c.client, c.scheme, namespace, laid...)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it says what could not be read

@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/ptr"
 
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/show"
 )
 
@@ -39,7 +40,7 @@ type program struct {
 	// noCrossNamespaceRefs is the controller's flag of this name, which no object shows.
 	noCrossNamespaceRefs bool
 	// quarantineScope is the controller's flag of this name, which no object shows.
-	quarantineScope quarantineScope
+	quarantineScope quarantine.Scope
 }
 
 // requestTimeout is how long one request may take if the user gives no other limit.
@@ -49,7 +50,7 @@ func newProgram(called string, streams genericiooptions.IOStreams) *program {
 	p := &program{
 		called: called, in: streams.In, out: show.Printer{Out: streams.Out}, err: show.Printer{Out: streams.ErrOut},
 		now: realClock, zone: time.Local, kubeconfig: genericclioptions.NewConfigFlags(true),
-		quarantineScope: scopeNamespace,
+		quarantineScope: quarantine.ScopeNamespace,
 	}
 	p.size = func() (columns, rows int) { return p.out.Width, 0 }
 	p.kubeconfig.Timeout = ptr.To(requestTimeout)

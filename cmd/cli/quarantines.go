@@ -14,33 +14,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
 )
 
-// quarantineScope is the value of --quarantine-scope, as the controller has it.
-type quarantineScope string
-
-const (
-	// scopeNamespace lets only the ReleaseQuarantines of its own namespace count for a
-	// Rollout.
-	scopeNamespace quarantineScope = "Namespace"
-	// scopeCluster lets those of all namespaces count.
-	scopeCluster quarantineScope = "Cluster"
-)
-
-// String returns the scope.
-func (s *quarantineScope) String() string { return string(*s) }
-
-// Type names the value in the help.
-func (*quarantineScope) Type() string { return "string" }
-
-// Set reads the scope.
-func (s *quarantineScope) Set(value string) error {
-	switch quarantineScope(value) {
-	case scopeNamespace, scopeCluster:
-		*s = quarantineScope(value)
-		return nil
-	}
-	return fmt.Errorf("it is %s or %s", scopeNamespace, scopeCluster)
-}
-
 // servesQuarantines reports whether the API server serves both kinds of quarantines. The
 // controller obeys neither if it does not.
 func servesQuarantines(facts *snapshot.Snapshot) bool {

@@ -16,6 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
 )
 
@@ -75,7 +76,7 @@ func (p *program) viewIn(ctx context.Context, facts *snapshot.Snapshot, key clie
 	g := gather.Gatherer{
 		Client: facts, Live: facts, HelmReleases: true, NoCrossNamespaceRefs: p.noCrossNamespaceRefs,
 		Environments: facts.Serves(&environmentsv1.Environment{}),
-		Quarantines:  servesQuarantines(facts), QuarantinesEverywhere: p.quarantineScope == scopeCluster,
+		Quarantines:  servesQuarantines(facts), QuarantinesEverywhere: p.quarantineScope == quarantine.ScopeCluster,
 	}
 	v := view{Snapshot: g.Gather(ctx, rollout, now), facts: facts}
 	// Where schedules or quarantines could not be read, the input has the problem.

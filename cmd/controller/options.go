@@ -34,6 +34,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/controller/deploymentcoordination"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/statefulsetrollout"
 	"github.com/fluxrollouts/rollout-controller/internal/features"
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 )
 
 // leaseName is the Lease that the controller's replicas compete for. Other controllers of
@@ -84,7 +85,7 @@ type options struct {
 	eventsAddr      string
 	controllers     controllerList
 	leaseID         string
-	quarantineScope quarantineScope
+	quarantineScope quarantine.Scope
 	onlyNamespace   string
 	serverPort      int
 	useEviction     bool

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/controller/quarantine"
+	quarantinecontroller "github.com/fluxrollouts/rollout-controller/internal/controller/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/rollout"
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 )
 
 const (
@@ -35,33 +36,9 @@ func quarantineKind(name string) kind {
 	}
 }
 
-// quarantineScope is the value of --quarantine-scope.
-type quarantineScope string
-
-const (
-	// scopeNamespace lets only the ReleaseQuarantines of its own namespace count for a
-	// Rollout.
-	scopeNamespace quarantineScope = "Namespace"
-	// scopeCluster lets those of all namespaces count.
-	scopeCluster quarantineScope = "Cluster"
-)
-
-// String returns the scope.
-func (s *quarantineScope) String() string { return string(*s) }
-
-// Set reads the scope.
-func (s *quarantineScope) Set(value string) error {
-	switch quarantineScope(value) {
-	case scopeNamespace, scopeCluster:
-		*s = quarantineScope(value)
-		return nil
-	}
-	return fmt.Errorf("it is %s or %s", scopeNamespace, scopeCluster)
-}
-
 // bindQuarantines adds the flag of quarantines.
 func (o *options) bindQuarantines(flags *flag.FlagSet) {
-	o.quarantineScope = scopeNamespace
+	o.quarantineScope = quarantine.ScopeNamespace
 	flags.Var(&o.quarantineScope, "quarantine-scope",
 		"Which ReleaseQuarantines count for a Rollout: Namespace, those of its own namespace, or Cluster, those of all namespaces.")
 }
@@ -69,7 +46,7 @@ func (o *options) bindQuarantines(flags *flag.FlagSet) {
 // completeQuarantines refuses a scope that this instance must not have, or cannot see.
 func (o *options) completeQuarantines(*flag.FlagSet) error {
 	switch {
-	case o.quarantineScope != scopeCluster:
+	case o.quarantineScope != quarantine.ScopeCluster:
 		return nil
 	case o.refs.NoCrossNamespaceRefs:
 		return errors.New("--quarantine-scope=Cluster lets ReleaseQuarantines of other namespaces count, which --no-cross-namespace-refs forbids: leave one of them out")
@@ -146,7 +123,7 @@ func (w wiring) registerQuarantines() error {
 		kinds = append(kinds, true)
 	}
 	for _, cluster := range kinds {
-		reconciler := &quarantine.Reconciler{
+		reconciler := &quarantinecontroller.Reconciler{
 			Client: w.GetClient(), Now: time.Now, Cluster: cluster, Shard: w.shard,
 			Metrics: counted, Durations: w.timed,
 		}

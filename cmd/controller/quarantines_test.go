@@ -7,14 +7,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 )
 
 func TestScopeOfQuarantines(t *testing.T) {
-	for args, want := range map[string]quarantineScope{
-		"": scopeNamespace,
-		"--quarantine-scope=Namespace --no-cross-namespace-refs --watch-all-namespaces=false": scopeNamespace,
-		"--quarantine-scope=Cluster":                              scopeCluster,
-		"--quarantine-scope=Namespace --quarantine-scope=Cluster": scopeCluster,
+	for args, want := range map[string]quarantine.Scope{
+		"": quarantine.ScopeNamespace,
+		"--quarantine-scope=Namespace --no-cross-namespace-refs --watch-all-namespaces=false": quarantine.ScopeNamespace,
+		"--quarantine-scope=Cluster":                              quarantine.ScopeCluster,
+		"--quarantine-scope=Namespace --quarantine-scope=Cluster": quarantine.ScopeCluster,
 	} {
 		o, flags, err := parse(t, "apps", strings.Fields(args)...)
 		if err != nil {
@@ -57,7 +59,7 @@ func TestScopeOfQuarantinesThatCannotBeMeantIsRefused(t *testing.T) {
 }
 
 func TestScopeOfQuarantinesIsOneOfTwo(t *testing.T) {
-	var scope quarantineScope
+	var scope quarantine.Scope
 	for _, value := range []string{"", "namespace", "All"} {
 		if err := scope.Set(value); err == nil || err.Error() != "it is Namespace or Cluster" {
 			t.Errorf("%q: the error is %v", value, err)

@@ -25,6 +25,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/features"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
@@ -153,7 +154,7 @@ func (w wiring) registerRollouts(ctx context.Context) error {
 		Metadata:              store,
 		Reports:               w.reports.store,
 		NoCrossNamespaceRefs:  w.refs.NoCrossNamespaceRefs,
-		QuarantinesEverywhere: w.quarantineScope == scopeCluster,
+		QuarantinesEverywhere: w.quarantineScope == quarantine.ScopeCluster,
 		Shard:                 w.shard,
 		Metrics:               counted,
 		Durations:             w.timed,
