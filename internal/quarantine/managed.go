@@ -35,3 +35,24 @@ func Counted(status v1alpha1.ReleaseQuarantineStatus, managed bool, created time
 	}
 	return status
 }
+
+// Begun returns the status of a quarantine that the controller has created, with an end
+// if no failure was reported yet: if the controller dies before it reports the failure,
+// and the Rollout is gone when it is back, nobody ever does. Otherwise the quarantine would
+// look like one that a user has created, and hold the release for ever.
+func Begun(status v1alpha1.ReleaseQuarantineStatus, created time.Time) v1alpha1.ReleaseQuarantineStatus {
+	if len(status.Incidents) == 0 && status.Until == nil {
+		status.Until = &metav1.Time{Time: created.Add(ReportedWithin)}
+	}
+	return status
+}
+
+// Parts returns what both kinds of quarantines have in common. They belong to the object. It
+// panics if the object is of neither kind.
+func Parts(o metav1.Object) (*v1alpha1.ReleaseQuarantineSpec, *v1alpha1.ReleaseQuarantineStatus) {
+	if q, ok := o.(*v1alpha1.ClusterReleaseQuarantine); ok {
+		return &q.Spec.ReleaseQuarantineSpec, &q.Status
+	}
+	q := o.(*v1alpha1.ReleaseQuarantine)
+	return &q.Spec, &q.Status
+}

@@ -7,6 +7,8 @@
 //	phase.go    what is known of the release, and whether it is held
 //	incident.go failures, and their outcomes
 //	match.go    which releases a quarantine is about
+//	managed.go  what the controller has created, and what both kinds have in common
+//	scope.go    whose quarantines count
 package quarantine
 
 import (
@@ -81,17 +83,6 @@ func ofSeveral(incidents []v1alpha1.QuarantineIncident) bool {
 // A Rollout whose block quarantine is set later does not report what people have long dealt
 // with.
 const ReportedWithin = time.Hour
-
-// Begun returns the status of a quarantine that the controller has created, with an end
-// if no failure was reported yet: if the controller dies before it reports the failure,
-// and the Rollout is gone when it is back, nobody ever does. Otherwise the quarantine would
-// look like one that a user has created, and hold the release for ever.
-func Begun(status v1alpha1.ReleaseQuarantineStatus, created time.Time) v1alpha1.ReleaseQuarantineStatus {
-	if len(status.Incidents) == 0 && status.Until == nil {
-		status.Until = &metav1.Time{Time: created.Add(ReportedWithin)}
-	}
-	return status
-}
 
 // Settle returns the status with what follows from the object at a time: the phase, and
 // since when the quarantine holds nothing any more.

@@ -97,7 +97,7 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, o client.Object, pass *announce.Pass) (ctrl.Result, error) {
-	spec, status := partsOf(o)
+	spec, status := quarantine.Parts(o)
 	now := r.Now()
 	if at := reportDue(o, status); !spec.Lifted && at.After(now) {
 		pass.Ends("the controller has created the quarantine a moment ago, and its first failure is on its way")
@@ -120,15 +120,6 @@ func (r *Reconciler) reconcile(ctx context.Context, o client.Object, pass *annou
 	}
 	r.Metrics.Observe(client.ObjectKeyFromObject(o), next.Phase)
 	return r.again(o, spec, &next, now), nil
-}
-
-// partsOf returns what both kinds have in common. It panics if the object is of neither.
-func partsOf(o client.Object) (*v1alpha1.ReleaseQuarantineSpec, *v1alpha1.ReleaseQuarantineStatus) {
-	if q, ok := o.(*v1alpha1.ClusterReleaseQuarantine); ok {
-		return &q.Spec.ReleaseQuarantineSpec, &q.Status
-	}
-	q := o.(*v1alpha1.ReleaseQuarantine)
-	return &q.Spec, &q.Status
 }
 
 // reportDue returns until when a quarantine is left to the Rollout that creates it; zero if it

@@ -121,7 +121,7 @@ func (s *testEnv) status() *v1alpha1.ReleaseQuarantineStatus {
 		return nil
 	}
 	s.Expect(err).NotTo(HaveOccurred())
-	_, status := partsOf(now)
+	_, status := quarantine.Parts(now)
 	for _, at := range []*metav1.Time{status.Until, status.EndedAt} {
 		if at != nil {
 			at.Time = at.UTC()

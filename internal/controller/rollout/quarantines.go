@@ -155,7 +155,8 @@ func (r *Reconciler) WatchQuarantines() error {
 // rolloutsOfQuarantine returns the Rollouts that know a release that the quarantine may be
 // about.
 func (r *Reconciler) rolloutsOfQuarantine(ctx context.Context, o client.Object) []reconcile.Request {
-	spec, namespace := specOfQuarantine(o), o.GetNamespace()
+	spec, _ := quarantine.Parts(o)
+	namespace := o.GetNamespace()
 	if r.QuarantinesEverywhere {
 		namespace = ""
 	}
@@ -171,13 +172,6 @@ func (r *Reconciler) rolloutsOfQuarantine(ctx context.Context, o client.Object) 
 		}
 	}
 	return woken
-}
-
-func specOfQuarantine(o client.Object) *v1alpha1.ReleaseQuarantineSpec {
-	if q, ok := o.(*v1alpha1.ClusterReleaseQuarantine); ok {
-		return &q.Spec.ReleaseQuarantineSpec
-	}
-	return &o.(*v1alpha1.ReleaseQuarantine).Spec
 }
 
 // knows reports whether a release that the Rollout knows has the digest or one of the tags.
