@@ -20,7 +20,8 @@ const (
 	// QuarantineDigestLabel has the first digits of the digest.
 	QuarantineDigestLabel = "quarantine.kuberik.com/digest"
 	// ManagedByLabel has the name of the controller. Only those with it are deleted by the
-	// controller, a week after they have ended.
+	// controller, a week after they have ended. Objects that other programs create have
+	// their names: it is the label that Kubernetes recommends.
 	ManagedByLabel = "app.kubernetes.io/managed-by"
 )
 

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// VersionInfo is one release, identified by its tag.
+type VersionInfo struct {
+	// tag is the tag of the release in the registry. It identifies the release.
+	// +required
+	Tag string `json:"tag"`
+
+	// digest is the digest that the tag pointed to when the release was found.
+	// +optional
+	Digest *string `json:"digest,omitempty"`
+
+	// version is the image's org.opencontainers.image.version.
+	// +optional
+	Version *string `json:"version,omitempty"`
+
+	// revision is the image's org.opencontainers.image.revision.
+	// +optional
+	Revision *string `json:"revision,omitempty"`
+
+	// created is the image's org.opencontainers.image.created.
+	// +optional
+	Created *metav1.Time `json:"created,omitempty"`
+
+	// forwardOnly is true if the image is marked so that no rollback goes back past it. It
+	// is absent if that is not known, and unless spec.rollback is set.
+	// +optional
+	ForwardOnly *bool `json:"forwardOnly,omitempty"`
+}
+
+// ReleaseCandidate is a release that is newer than the current one, with the reasons why
+// it is not promoted now.
+type ReleaseCandidate struct {
+	VersionInfo `json:",inline"`
+
+	// holds are the reasons against promoting it now, the most important first. They are
+	// given for the candidate that is next and for the twenty newest, within the size
+	// limit.
+	// +listType=atomic
+	// +optional
+	Holds []CandidateHold `json:"holds,omitempty"`
+}
+
+// CandidateHold is one reason why a candidate is not promoted now.
+type CandidateHold struct {
+	// reason is the reason as one word.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message describes what holds back the candidate and how to resolve it.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// until is when the hold ends without any action. If it is absent, time alone does
+	// not end the hold.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+}
+
+// RolloutGateStatusSummary shows how one RolloutGate was evaluated.
+type RolloutGateStatusSummary struct {
+	// name is the name of the RolloutGate.
+	// +required
+	Name string `json:"name"`
+	// passing is false if the gate holds back every release.
+	// +optional
+	Passing *bool `json:"passing,omitempty"`
+	// allowedVersions are the tags that the gate allows. It is absent if the gate does
+	// not filter by version.
+	// +listType=atomic
+	// +optional
+	AllowedVersions []string `json:"allowedVersions,omitzero"`
+	// message describes how the gate affects the candidates.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// bypassGates is true while the gate is bypassed.
+	// +optional
+	BypassGates bool `json:"bypassGates,omitempty"`
+}
+
+// TargetState is the progress of a target towards the version that it should have.
+// +kubebuilder:validation:Enum=Pending;Applied;Failed;Conflict
+type TargetState string
+
+const (
+	// TargetPending means that Flux has not yet reported that the version is applied.
+	TargetPending TargetState = "Pending"
+	// TargetApplied means that Flux reported that the version is applied.
+	TargetApplied TargetState = "Applied"
+	// TargetFailed means that the target could not be written, or Flux failed to apply
+	// it.
+	TargetFailed TargetState = "Failed"
+	// TargetConflict means that something in the target keeps the version from taking
+	// effect until a user resolves it.
+	TargetConflict TargetState = "Conflict"
+)
+
+// TargetStatus shows one Flux object that the Rollout writes, or that must have applied
+// what the Rollout writes.
+type TargetStatus struct {
+	// kind is OCIRepository, Kustomization or HelmRelease.
+	// +required
+	Kind string `json:"kind"`
+	// name is the name of the object.
+	// +required
+	Name string `json:"name"`
+	// namespace is the namespace of the object.
+	// +required
+	Namespace string `json:"namespace"`
+	// version is the tag that the state refers to.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// digest is the digest that Flux had pulled by that tag when the target was last
+	// observed to be applied. Only an OCIRepository has it.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+	// state is Pending, Applied, Failed or Conflict.
+	// +optional
+	State TargetState `json:"state,omitempty"`
+	// message describes what is wrong and how to resolve it, or what the controller waits
+	// for.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// UnlistedCounts counts the items that the lists of a status leave out because of their
+// size limit. Decisions and conditions consider all items.
+type UnlistedCounts struct {
+	// releaseCandidates counts the candidates that are not listed. All of them are older
+	// than the newest, and none is the next.
+	// +optional
+	ReleaseCandidates int32 `json:"releaseCandidates,omitempty"`
+	// gatedReleaseCandidates counts the gated candidates that are not listed.
+	// +optional
+	GatedReleaseCandidates int32 `json:"gatedReleaseCandidates,omitempty"`
+	// gates counts the gates that are not listed. Gates that hold back releases are
+	// listed first.
+	// +optional
+	Gates int32 `json:"gates,omitempty"`
+	// targets counts the targets that are not listed. Targets with a problem are listed
+	// first.
+	// +optional
+	Targets int32 `json:"targets,omitempty"`
+}
+
+// RolloutStatus is the state that the controller has observed, and what it has decided
+// and done.
+type RolloutStatus struct {
+	// conditions summarise the Rollout for users, kstatus and alerts.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation that the status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// lastHandledReconcileAt is the reconcile.fluxcd.io/requestedAt token that was
+	// handled last.
+	// +optional
+	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
+
+	// history records the promotions, newest first.
+	// +listType=atomic
+	// +optional
+	History []DeploymentHistoryEntry `json:"history,omitempty"`
+
+	// availableReleases lists the known releases, oldest first.
+	// +listType=atomic
+	// +optional
+	AvailableReleases []VersionInfo `json:"availableReleases,omitempty"`
+
+	// releaseCandidates are the releases newer than the current one, newest first, each
+	// with the reasons that hold it back.
+	// +listType=atomic
+	// +optional
+	ReleaseCandidates []ReleaseCandidate `json:"releaseCandidates,omitempty"`
+
+	// gatedReleaseCandidates are the candidates that every gate allows, newest first.
+	// +listType=atomic
+	// +optional
+	GatedReleaseCandidates []VersionInfo `json:"gatedReleaseCandidates,omitempty"`
+
+	// gates shows how each RolloutGate of this Rollout was evaluated, sorted by name.
+	// +listType=atomic
+	// +optional
+	Gates []RolloutGateStatusSummary `json:"gates,omitempty"`
+
+	// targets shows each Flux object that this Rollout writes, or that must have applied
+	// what it writes, sorted by kind, namespace and name.
+	// +listType=atomic
+	// +optional
+	Targets []TargetStatus `json:"targets,omitempty"`
+
+	// unlisted counts the items that the lists of this status leave out, because a status
+	// must stay small. It is absent if the lists are complete.
+	// +optional
+	Unlisted *UnlistedCounts `json:"unlisted,omitempty"`
+
+	// artifactType is the artifact type of the newest image.
+	// +optional
+	ArtifactType *string `json:"artifactType,omitempty"`
+	// source is the source of the newest image.
+	// +optional
+	Source *string `json:"source,omitempty"`
+	// title is the title of the newest image.
+	// +optional
+	Title *string `json:"title,omitempty"`
+	// description is the description of the newest image.
+	// +optional
+	Description *string `json:"description,omitempty"`
+}
+
+// UnlistedTargets returns how many targets are not listed.
+func (s *RolloutStatus) UnlistedTargets() int32 {
+	if s.Unlisted == nil {
+		return 0
+	}
+	return s.Unlisted.Targets
+}
