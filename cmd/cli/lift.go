@@ -107,28 +107,3 @@ func releaseOf(spec *v1alpha1.ReleaseQuarantineSpec) string {
 	}
 	return spec.Digest
 }
-
-// completeQuarantines completes the first argument with the quarantines that are not lifted.
-func (p *program) completeQuarantines(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	const none = cobra.ShellCompDirectiveNoFileComp
-	if len(args) > 0 {
-		return nil, none
-	}
-	ctx, stop := context.WithTimeout(cmd.Context(), completionTimeout)
-	defer stop()
-	namespace, err := p.namespace()
-	if err != nil {
-		return nil, none
-	}
-	c, err := p.connect(ctx)
-	if err != nil {
-		return nil, none
-	}
-	var names []string
-	for _, q := range quarantinesIn(ctx, c.client, namespace) {
-		if !q.Spec.Lifted {
-			names = append(names, q.Name)
-		}
-	}
-	return names, none
-}

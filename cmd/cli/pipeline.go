@@ -313,27 +313,3 @@ func eachPage[L any, P interface {
 		}
 	}
 }
-
-// completeApplications completes the names of applications from the cluster. Where that
-// fails, it completes nothing.
-func (p *program) completeApplications(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	const none = cobra.ShellCompDirectiveNoFileComp
-	ctx, stop := context.WithTimeout(cmd.Context(), completionTimeout)
-	defer stop()
-	namespace, err := p.namespace()
-	if err != nil || len(args) > 0 {
-		return nil, none
-	}
-	c, err := p.connect(ctx)
-	if err != nil {
-		return nil, none
-	}
-	var names []string
-	_ = eachPage(ctx, c.client, namespace, func(page *environmentsv1.EnvironmentList) {
-		for i := range page.Items {
-			names = append(names, page.Items[i].Spec.Name)
-		}
-	})
-	slices.Sort(names)
-	return slices.Compact(names), none
-}

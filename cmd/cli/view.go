@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,43 +92,4 @@ func (v view) windows(now time.Time) []promotion.Window {
 		all = append(all, s.Window(now))
 	}
 	return all
-}
-
-// completeRollouts completes the first argument from the cluster. Where that fails, it
-// completes nothing: a shell cannot show an error.
-func (p *program) completeRollouts(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	const none = cobra.ShellCompDirectiveNoFileComp
-	if len(args) > 0 {
-		return nil, none
-	}
-	ctx, stop := context.WithTimeout(cmd.Context(), completionTimeout)
-	defer stop()
-	namespace, err := p.namespace()
-	if err != nil {
-		return nil, none
-	}
-	names, err := p.rolloutNames(ctx, namespace)
-	if err != nil {
-		return nil, none
-	}
-	return names, none
-}
-
-// completionTimeout is how long a user waits for names after pressing the tab key.
-const completionTimeout = 3 * time.Second
-
-func (p *program) rolloutNames(ctx context.Context, namespace string) ([]string, error) {
-	c, err := p.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list := &v1alpha1.RolloutList{}
-	if err := c.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("list Rollouts: %w", err)
-	}
-	var names []string
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
-	}
-	return names, nil
 }
