@@ -32,7 +32,7 @@ func freezeLists() []client.ObjectList {
 func freezesOf(ctx context.Context, from client.Reader, namespace string, lists ...client.ObjectList) ([]client.Object, error) {
 	var all []client.Object
 	for _, list := range lists {
-		if err := from.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{freeze.ManagedByLabel: freeze.Manager}); err != nil {
+		if err := from.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.ManagedByLabel: freeze.Manager}); err != nil {
 			return nil, fmt.Errorf("list freezes: %w", err)
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {

@@ -36,7 +36,7 @@ func freezeIn(content map[string]any) client.Object {
 	into, ok := map[string]client.Object{
 		"RolloutGate": &v1alpha1.RolloutGate{}, "RolloutSchedule": &v1alpha1.RolloutSchedule{}, "ClusterRolloutSchedule": &v1alpha1.ClusterRolloutSchedule{},
 	}[generic.GetKind()]
-	if !ok || generic.GetLabels()[freeze.ManagedByLabel] != freeze.Manager {
+	if !ok || generic.GetLabels()[v1alpha1.ManagedByLabel] != freeze.Manager {
 		return nil
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, into); err != nil {

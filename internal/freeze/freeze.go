@@ -18,12 +18,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// Each object of a freeze has the label [ManagedByLabel] with the value [Manager]. Objects
-// without it belong to others.
-const (
-	ManagedByLabel = "app.kubernetes.io/managed-by"
-	Manager        = "rollouts-cli"
-)
+// Manager is the value of the label [v1alpha1.ManagedByLabel] of each object of a freeze.
+// Objects without it belong to others.
+const Manager = "rollouts-cli"
 
 // longest is how many bytes a reason may have: as many as a schedule copies to its gates.
 const longest = 1024
@@ -116,7 +113,7 @@ func (f Freeze) metadata(namespace, name, prettyName string) metav1.ObjectMeta {
 	}
 	return metav1.ObjectMeta{
 		Namespace: namespace, Name: name,
-		Labels:      map[string]string{ManagedByLabel: Manager},
+		Labels:      map[string]string{v1alpha1.ManagedByLabel: Manager},
 		Annotations: map[string]string{v1alpha1.PrettyNameAnnotation: prettyName, v1alpha1.DescriptionAnnotation: description},
 	}
 }
