@@ -49,11 +49,17 @@ func Reports(in Input) []Report {
 // failures of many other Rollouts may have taken its place there.
 func Acknowledge(history []v1alpha1.DeploymentHistoryEntry, report Report) {
 	for i := range history {
-		if entry := &history[i]; entry.State() == v1alpha1.BakeFailed && idOrZero(entry) == report.Incident.EntryID &&
-			entry.LastRetryTimestamp.Equal(report.Incident.LastRetryTimestamp) {
+		if entry := &history[i]; report.IsOf(entry) {
 			entry.Quarantine = report.Name
 		}
 	}
+}
+
+// IsOf reports whether a report is of the failure of a history entry. If a retry of the
+// same promotion fails, that is another failure.
+func (r Report) IsOf(entry *v1alpha1.DeploymentHistoryEntry) bool {
+	return entry.State() == v1alpha1.BakeFailed && idOrZero(entry) == r.Incident.EntryID &&
+		entry.LastRetryTimestamp.Equal(r.Incident.LastRetryTimestamp)
 }
 
 // reportOf returns what is to be reported of a history entry.

@@ -72,7 +72,7 @@ func (r *reportedFailures) acknowledged(key types.NamespacedName, rollout *v1alp
 	next := *rollout
 	next.Status.History = slices.Clone(rollout.Status.History)
 	r.change(key, func(of *reportedOf) {
-		of.written = slices.DeleteFunc(of.written, func(report promotion.Report) bool { return !isUnrecorded(rollout, report.Incident) })
+		of.written = slices.DeleteFunc(of.written, func(report promotion.Report) bool { return !isUnrecorded(rollout, report) })
 		for _, report := range of.written {
 			promotion.Acknowledge(next.Status.History, report)
 		}
@@ -87,10 +87,9 @@ func (r *reportedFailures) knows(rollout types.NamespacedName) bool {
 }
 
 // isUnrecorded reports whether the history has the failure, but not that it was reported.
-func isUnrecorded(rollout *v1alpha1.Rollout, failure v1alpha1.QuarantineIncident) bool {
-	return failure.Rollout.UID == rollout.UID && slices.ContainsFunc(rollout.Status.History, func(e v1alpha1.DeploymentHistoryEntry) bool {
-		return e.Quarantine == "" && e.State() == v1alpha1.BakeFailed && e.ID != nil && *e.ID == failure.EntryID &&
-			e.LastRetryTimestamp.Equal(failure.LastRetryTimestamp)
+func isUnrecorded(rollout *v1alpha1.Rollout, report promotion.Report) bool {
+	return report.Incident.Rollout.UID == rollout.UID && slices.ContainsFunc(rollout.Status.History, func(e v1alpha1.DeploymentHistoryEntry) bool {
+		return e.Quarantine == "" && report.IsOf(&e)
 	})
 }
 
