@@ -152,6 +152,15 @@ func (w *world) killAt(p point) {
 	})
 }
 
+// wasKilledAt reports whether the controller was killed as often as it can be at this point:
+// once, if the write was an event. The next controller does not send that again.
+func (w *world) wasKilledAt(p point) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kills := int(w.kills.Load())
+	return kills == len(p.faults) || kills == 1 && w.died.IsEvent()
+}
+
 // madeFewer reports whether the controller is at rest, was never killed, and has made fewer
 // writes than up to this one.
 func (w *world) madeFewer(write int) bool {
