@@ -133,16 +133,16 @@ func TestSamplesOfQuarantinesHoldReleases(t *testing.T) {
 	s.release("shop-cart", "1.1.0")
 	s.deployAndBake("shop-cart")
 
-	for tag, message := range map[string]string{
-		"1.2.0": "1.2.0 is in quarantine by ClusterReleaseQuarantine shop-cart-cve (Confirmed): " +
-			"contains a vulnerable library, fixed in 1.2.2; to end that, set its spec.lifted",
-		"1.3.0": "1.3.0 is in quarantine by ReleaseQuarantine shop-cart-1.3.0 (Confirmed) until 2027-07-01T00:00:00Z: " +
-			"loses items of a cart, INC-4711; pin it to try it all the same, or set spec.lifted of the quarantine",
+	for _, held := range []struct{ tag, message string }{
+		{"1.2.0", "1.2.0 is in quarantine by ClusterReleaseQuarantine shop-cart-cve (Confirmed): " +
+			"contains a vulnerable library, fixed in 1.2.2; to end that, set its spec.lifted"},
+		{"1.3.0", "1.3.0 is in quarantine by ReleaseQuarantine shop-cart-1.3.0 (Confirmed) until 2027-07-01T00:00:00Z: " +
+			"loses items of a cart, INC-4711; pin it to try it all the same, or set spec.lifted of the quarantine"},
 	} {
-		s.release("shop-cart", tag)
+		s.release("shop-cart", held.tag)
 		s.rest("shop-cart")
 		s.Expect(s.rollout("shop-cart").Status.ReleaseCandidates[0].Holds).To(ContainElement(
-			HaveField("Message", message)), tag)
+			HaveField("Message", held.message)), held.tag)
 	}
 
 	s.release("shop-cart", "1.4.0")
