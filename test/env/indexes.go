@@ -35,41 +35,37 @@ func (x Indexes) IndexField(_ context.Context, object client.Object, field strin
 
 // Cached returns a client that reads like a cache and writes to the API server.
 func (x Indexes) Cached(live client.WithWatch) client.WithWatch {
+	known := memoryOf(live)
 	return interceptor.NewClient(live, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			err := c.Get(ctx, key, o, opts...)
-			_, _ = trim(o)
-			return err
+			return known.get(ctx, c, key, o, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			options := (&client.ListOptions{}).ApplyOptions(opts)
 			wanted := options.FieldSelector
 			options.FieldSelector = nil
-			if err := c.List(ctx, list, options); err != nil {
-				return err
+			found := known.list(ctx, c, list, options)
+			if found.err != nil {
+				return found.err
 			}
 			if wanted != nil && fieldindex.IsEverywhere(wanted.Requirements()[0].Field) != (options.Namespace == "") {
 				panic("an index is not asked where it knows: " + wanted.String())
 			}
-			return x.keep(list, wanted)
+			list.SetResourceVersion(found.version)
+			return x.fill(list, found.objects, wanted)
 		},
 	})
 }
 
-// keep leaves in the list only what the selector selects.
-func (x Indexes) keep(list client.ObjectList, wanted fields.Selector) error {
-	items, err := apimeta.ExtractList(list)
-	if err != nil {
-		return err
-	}
-	var kept []runtime.Object
-	for _, item := range items {
-		_, _ = trim(item)
-		if x.matches(item.(client.Object), wanted) {
-			kept = append(kept, item)
+// fill puts copies of the objects that a selector selects into a list.
+func (x Indexes) fill(list client.ObjectList, objects []client.Object, wanted fields.Selector) error {
+	var selected []runtime.Object
+	for _, o := range objects {
+		if x.matches(o, wanted) {
+			selected = append(selected, o.DeepCopyObject())
 		}
 	}
-	return apimeta.SetList(list, kept)
+	return apimeta.SetList(list, selected)
 }
 
 func (x Indexes) matches(object client.Object, wanted fields.Selector) bool {

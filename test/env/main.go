@@ -58,9 +58,11 @@ func run(m *testing.M, plane **controlplane.ControlPlane, everything *client.Wit
 	}
 	defer func() { _ = started.Stop() }()
 	*plane = started
-	if *everything, err = client.NewWithWatch(started.RESTConfig(), client.Options{Scheme: Scheme()}); err != nil {
+	live, err := client.NewWithWatch(started.RESTConfig(), client.Options{Scheme: Scheme()})
+	if err != nil {
 		return 1, fmt.Errorf("make a client: %w", err)
 	}
+	*everything = newRemembering(live)
 	return m.Run(), nil
 }
 

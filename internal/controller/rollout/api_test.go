@@ -30,6 +30,7 @@ func (s *testEnv) apply(o *unstructured.Unstructured) error {
 }
 
 func TestAPIServerTakesARolloutOrSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	const policy = "releasesImagePolicy: {name: shop}"
 	for name, tt := range map[string]struct {
 		spec      string
@@ -79,6 +80,7 @@ func TestNewRolloutIsNotTakenForReady(t *testing.T) {
 }
 
 func TestShortFormSelectsWhatTheLongFormSelects(t *testing.T) {
+	t.Parallel()
 	for name, selector := range map[string]string{
 		"long":  "{selector: {matchLabels: {app: shop}}}",
 		"short": "{matchLabels: {app: shop}}",

@@ -31,6 +31,7 @@ const (
 // The dashboard leaves its annotations after an unpin. The next pin is not by their
 // author.
 func TestWordsCountOnlyForTheChoiceOfWhoSaidThem(t *testing.T) {
+	t.Parallel()
 	system := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: promotion.SystemName}
 	admin := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "admin"}
 	for name, tt := range map[string]struct {

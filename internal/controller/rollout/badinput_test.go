@@ -215,6 +215,7 @@ var mistakes = map[string]mistake{
 }
 
 func TestMistakeIsReportedOnceAndBlocksNothingElseAndRecovers(t *testing.T) {
+	t.Parallel()
 	for name, tt := range mistakes {
 		t.Run("the mistake is "+name, func(t *testing.T) {
 			s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", fixture.MakeRepository("spare").DrivenBy("shop").Obj())...)
@@ -354,6 +355,7 @@ func TestAnnotationThatNamesNoRolloutIsReportedOnceOnTheObject(t *testing.T) {
 }
 
 func TestTargetThatRefusesTheWriteIsShownAndRecovers(t *testing.T) {
+	t.Parallel()
 	kustomizations := schema.GroupResource{Group: kustomizev1.GroupVersion.Group, Resource: "kustomizations"}
 	for name, rejected := range map[string]error{
 		"permission is missing":      apierrors.NewForbidden(kustomizations, "shop", nil),

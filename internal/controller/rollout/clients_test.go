@@ -35,6 +35,7 @@ func annotationPatch(key, value string) string {
 }
 
 func TestNoPatchOfTheDashboardCostsAnAuthorTheSpec(t *testing.T) {
+	t.Parallel()
 	for name, patch := range map[string]string{
 		"pin":                  `{"spec":{"wantedVersion":"1.1.0"}}`,
 		"force, without a pin": `{"spec":{"wantedVersion":null},"metadata":{"annotations":{"` + v1alpha1.ForceDeployAnnotation + `":"1.1.0"}}}`,

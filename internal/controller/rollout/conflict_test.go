@@ -324,6 +324,7 @@ func TestContestedVariableNamesItsRival(t *testing.T) {
 }
 
 func TestWhoeverTakesAFieldIsNamed(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		take func(*testEnv)
 		want string

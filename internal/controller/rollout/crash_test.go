@@ -111,6 +111,7 @@ func TestFailureAndItsRollbackWithoutFaults(t *testing.T) {
 // writes, and before the first. A new one continues. A crash just before a write is the
 // same as one just after the write before it.
 func TestControllerMayDieBetweenAnyTwoWrites(t *testing.T) {
+	t.Parallel()
 	for name, scenario := range map[string]func() *crashscenario.Scenario{
 		"of promotions": crashscenario.New, "of a rollback": crashscenario.Rollback,
 	} {
@@ -163,6 +164,7 @@ func TestEachWriteMayTimeOut(t *testing.T) {
 }
 
 func TestOldCopyOfTheRolloutNeverRevertsATarget(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		turn func(*testEnv) // between the old copy and now
 	}{

@@ -104,6 +104,7 @@ func (s *testEnv) closeAll(gates []client.Object) {
 // TestHundredsOfHealthChecksFailInAFewWords: the messages are very long, and there are
 // very many checks, however they were selected.
 func TestHundredsOfHealthChecksFailInAFewWords(t *testing.T) {
+	t.Parallel()
 	const checks = 300
 	for name, selector := range map[string]*v1alpha1.HealthCheckSelector{
 		"an empty selector": {Selector: &metav1.LabelSelector{}},

@@ -42,6 +42,7 @@ func upstreamsOf(count int) string {
 }
 
 func TestAPIServerTakesAnEnvironmentOrSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	const (
 		named    = "rolloutRef: {name: shop}, name: shop"
 		staging  = named + ", environment: staging"

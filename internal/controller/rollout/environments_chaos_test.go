@@ -284,6 +284,7 @@ func (c *chaos) settles() {
 // TestProductionNeverTakesWhatStagingHasNotProven: whatever the order in which things
 // happen, and however late the caches are.
 func TestProductionNeverTakesWhatStagingHasNotProven(t *testing.T) {
+	t.Parallel()
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}

@@ -182,6 +182,7 @@ func TestSoakEndsAtItsTime(t *testing.T) {
 
 // Between the cache and the API server lies whatever upstream did last.
 func TestStaleProofPromotesNothing(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		now     []*fixture.EntryBuilder
 		reason  string

@@ -74,6 +74,7 @@ func TestFirstReleaseAppliedTakesOverWhatRuns(t *testing.T) {
 }
 
 func TestFirstReleaseAppliedWritesNothingWhileItIsNotKnownWhatRuns(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		arrange func(*testEnv)
 		want    func(*testEnv) condition

@@ -71,6 +71,7 @@ func TestGatesPassingNamesAllThatHold(t *testing.T) {
 }
 
 func TestAllowedVersions(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		gates []client.Object
 		want  string // the version that runs in the end

@@ -269,6 +269,7 @@ func TestWriterThatRepeatsAnAlertEverySecondCostsNoWrite(t *testing.T) {
 // TestOldErrorThatIsSaidAgainDoesNotFailTheNewPromotion simulates a writer that, after
 // the reset, repeats the error from before it.
 func TestOldErrorThatIsSaidAgainDoesNotFailTheNewPromotion(t *testing.T) {
+	t.Parallel()
 	for name, n := range map[string]int{
 		"without a fault": 0,
 		"although the controller died before the error was remembered": 1,

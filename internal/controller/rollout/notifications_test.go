@@ -136,6 +136,7 @@ func TestClosedScheduleIsReportedWithoutAlarm(t *testing.T) {
 }
 
 func TestBlockNamesTheGates(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		gates []client.Object
 		want  string
@@ -166,6 +167,7 @@ func TestBlockNamesTheGates(t *testing.T) {
 // TestWhoseEventsAreSent: those of the objects that are written, because Alerts then need
 // not know Rollouts, and the Rollout's own.
 func TestWhoseEventsAreSent(t *testing.T) {
+	t.Parallel()
 	consumer := fixture.MakeKustomization("consumer").From("OCIRepository", "shop").Obj()
 	for name, test := range map[string]struct {
 		objects []client.Object

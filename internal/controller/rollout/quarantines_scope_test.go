@@ -61,6 +61,7 @@ func (s *testEnv) takes() {
 }
 
 func TestQuarantineOfAnotherNamespace(t *testing.T) {
+	t.Parallel()
 	for name, everywhere := range map[string]bool{"holds nothing": false, "holds with the scope Cluster": true} {
 		t.Run(name, func(t *testing.T) {
 			s := openObeying(t)

@@ -267,6 +267,7 @@ func TestRetriedReleaseThatFailsAgainIsAnotherStrike(t *testing.T) {
 func (s *testEnv) deleteQuarantine() { s.Remove(&v1alpha1.ReleaseQuarantine{}, quarantineOf("1.1.0")) }
 
 func TestDeletedQuarantineIsNotCreatedAgain(t *testing.T) {
+	t.Parallel()
 	for name, reach := range map[string]func(*testEnv){
 		"before the history names it": func(s *testEnv) { s.reconcile("shop") },
 		"during the rollback":         func(s *testEnv) { s.rest("shop") },
@@ -289,6 +290,7 @@ func TestDeletedQuarantineIsNotCreatedAgain(t *testing.T) {
 }
 
 func TestQuarantineIsCreatedAgainIfTheHistoryHasLostIt(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		after time.Duration
 		again bool
@@ -377,6 +379,7 @@ func TestQuarantinesThatCannotBeReadHoldCandidatesOnly(t *testing.T) {
 }
 
 func TestAPIServerTakesTheQuarantineOfARolloutOrSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		block     string
 		rejection string // empty if it is accepted

@@ -119,6 +119,7 @@ func filled(seed int64) v1alpha1.RolloutStatus {
 }
 
 func TestWritesOfAPromotion(t *testing.T) {
+	t.Parallel()
 	perPromotion := []string{
 		"patch Rollout/status shop", "patch Kustomization shop", "patch OCIRepository shop", "patch Rollout/status shop",
 	}
@@ -177,6 +178,7 @@ func TestTargetsThatAreAppliedOneByOneAreNoChangeByThemselves(t *testing.T) {
 }
 
 func TestNothingIsWrittenOrSentAtRest(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		rollout *fixture.RolloutBuilder
 		more    []client.Object

@@ -21,6 +21,7 @@ import (
 // A refused write is reported once, whatever else is known of the target, and not again
 // while nothing changes.
 func TestRefusedWriteIsReportedOnceWhateverTheTargetSays(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		open  func(t *testing.T) *testEnv
 		write string

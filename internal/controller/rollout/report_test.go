@@ -23,6 +23,7 @@ import (
 )
 
 func TestCandidatesAndGatesAreShownInEachState(t *testing.T) {
+	t.Parallel()
 	for _, state := range statesOfABake {
 		if state.name == "nothing promoted yet" {
 			continue // the release would be promoted at once
@@ -84,6 +85,7 @@ func TestDeploymentBlockedShowsHealthWhateverElseHolds(t *testing.T) {
 
 // TestReadErrorsAreShownAndTriedAgain makes one kind of read fail at a time.
 func TestReadErrorsAreShownAndTriedAgain(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		broken func(client.Object, client.ObjectList) bool
 		reason string

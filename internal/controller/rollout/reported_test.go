@@ -32,6 +32,7 @@ func (s *testEnv) notWritten() []string {
 }
 
 func TestQuarantineThatCannotBeWrittenKeepsNothingBack(t *testing.T) {
+	t.Parallel()
 	resource, kind := schema.GroupResource{Resource: "releasequarantines"}, schema.GroupKind{Kind: v1alpha1.ReleaseQuarantineKind}
 	for name, tt := range map[string]struct {
 		write string
@@ -154,6 +155,7 @@ func TestReportIsTriedLaterEachTimeButNeverLaterThanFiveMinutes(t *testing.T) {
 // TestFailureIsNotAddedToAQuarantineThatAUserDecides: it holds the release anyway, or is not
 // to hold it.
 func TestFailureIsNotAddedToAQuarantineThatAUserDecides(t *testing.T) {
+	t.Parallel()
 	for name, edit := range map[string]func(*v1alpha1.ReleaseQuarantine){
 		"a user has created it": func(*v1alpha1.ReleaseQuarantine) {},
 		"a user has lifted it": func(q *v1alpha1.ReleaseQuarantine) {

@@ -169,6 +169,7 @@ func TestReleaseGoesOnceItsProofWasLookedAt(t *testing.T) {
 }
 
 func TestProofThatNoLongerHoldsPromotesNothing(t *testing.T) {
+	t.Parallel()
 	proven := func() []environmentsv1.Release { return says(there("1.1.0").Succeeded().BakeEnd(fixture.Noon)) }
 	for name, test := range map[string]struct {
 		now     func(*reported)

@@ -79,6 +79,7 @@ var (
 // TestRollbackStaysARollbackWhenOlderTypesAreWritten writes the whole status through older
 // types at each stage of a rollback.
 func TestRollbackStaysARollbackWhenOlderTypesAreWritten(t *testing.T) {
+	t.Parallel()
 	for name, reach := range map[string]func(returning){
 		"recorded":            func(s returning) { s.reconcile("shop") },
 		"written":             func(s returning) { s.rest("shop") },
@@ -135,6 +136,7 @@ func (s returning) outlives() (all []any) {
 // TestFailureThatOlderTypesWroteIsNotAnswered writes the status between the failure and
 // the rollback. The client that did so may have decided otherwise.
 func TestFailureThatOlderTypesWroteIsNotAnswered(t *testing.T) {
+	t.Parallel()
 	for name, changes := range map[string][]func(*v1alpha1.RolloutRollback){
 		"at once":          nil,
 		"during the delay": {wait10Minutes},

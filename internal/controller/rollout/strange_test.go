@@ -28,6 +28,7 @@ func said(text string) string {
 // a user can pass one. Nothing panics. Each text is answered where it was set, in bounds,
 // with one write. Once it is fixed, the Rollout continues.
 func TestStrangeTextsAreRejectedInAFewWordsAndRecover(t *testing.T) {
+	t.Parallel()
 	const forced, bypass = v1alpha1.ForceDeployAnnotation, v1alpha1.BypassGatesAnnotation
 	for way, tt := range map[string]struct {
 		say func(*testEnv, string)

@@ -230,6 +230,7 @@ func inProgress(status map[string]any) {
 }
 
 func TestBakeThatUpstreamBeganGoesOn(t *testing.T) {
+	t.Parallel()
 	baked := func() *fixture.RolloutBuilder {
 		return fixture.MakeRollout("shop").BakeTime(10 * time.Minute).SelectAllChecks()
 	}

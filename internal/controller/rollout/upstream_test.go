@@ -105,6 +105,7 @@ func openBake(t *testing.T) *testEnv {
 }
 
 func TestWriteThroughUpstreamsTypesChangesNoDecision(t *testing.T) {
+	t.Parallel()
 	for _, state := range statesOfABake {
 		t.Run(state.name, func(t *testing.T) {
 			s := openBake(t)
@@ -131,6 +132,7 @@ func TestWriteThroughUpstreamsTypesChangesNoDecision(t *testing.T) {
 }
 
 func TestKstatusUnderstandsEachState(t *testing.T) {
+	t.Parallel()
 	for _, state := range statesOfABake {
 		t.Run(state.name, func(t *testing.T) {
 			s := openBake(t)
@@ -180,6 +182,7 @@ func (s *testEnv) markSuccessful() {
 }
 
 func TestUserWhoMarksAPromotionSuccessfulIsBelieved(t *testing.T) {
+	t.Parallel()
 	for _, state := range statesOfABake {
 		if state.kstatus == status.CurrentStatus || state.name == "nothing promoted yet" {
 			continue // the dashboard offers it for running and failed promotions

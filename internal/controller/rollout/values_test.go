@@ -261,6 +261,7 @@ func TestValueThatWasChangedByHandIsPutBack(t *testing.T) {
 
 // A write must not replace the values of a user. It follows once they make way.
 func TestValuesInTheWayAreAConflict(t *testing.T) {
+	t.Parallel()
 	for values, why := range map[string]string{
 		`{"image":"shop:0.9.0"}`: "spec.values.image is a string, and a write would replace it with a map: " +
 			"make it a map, or rename the annotation rollout.kuberik.com/values.image.tag.from",
@@ -371,6 +372,7 @@ func TestHelmReleaseOfNobodyIsNotTouched(t *testing.T) {
 // TestControllerMayDieBetweenTheWritesOfAValue crashes the controller after each write of a
 // promotion, and before the first.
 func TestControllerMayDieBetweenTheWritesOfAValue(t *testing.T) {
+	t.Parallel()
 	for n := range 4 {
 		t.Run(fmt.Sprintf("after write %d", n), func(t *testing.T) {
 			s := open(t, valued(fixture.MakeRollout("shop"), imageTag())...)
