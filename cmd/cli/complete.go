@@ -19,43 +19,41 @@ const completionTimeout = 3 * time.Second
 
 // completeRollouts completes the first argument with the Rollouts of the namespace.
 func (p *program) completeRollouts(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return p.complete(cmd, args, func(ctx context.Context, from client.Reader, namespace string) []string {
-		return namesIn(ctx, from, namespace, func(page *v1alpha1.RolloutList, add func(string)) {
-			for i := range page.Items {
-				add(page.Items[i].Name)
-			}
-		})
+	return complete(p, cmd, args, func(page *v1alpha1.RolloutList, add func(string)) {
+		for i := range page.Items {
+			add(page.Items[i].Name)
+		}
 	})
 }
 
 // completeQuarantines completes the first argument with the quarantines that are not
 // lifted.
 func (p *program) completeQuarantines(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return p.complete(cmd, args, func(ctx context.Context, from client.Reader, namespace string) []string {
-		return namesIn(ctx, from, namespace, func(page *v1alpha1.ReleaseQuarantineList, add func(string)) {
-			for i := range page.Items {
-				if !page.Items[i].Spec.Lifted {
-					add(page.Items[i].Name)
-				}
+	return complete(p, cmd, args, func(page *v1alpha1.ReleaseQuarantineList, add func(string)) {
+		for i := range page.Items {
+			if !page.Items[i].Spec.Lifted {
+				add(page.Items[i].Name)
 			}
-		})
+		}
 	})
 }
 
 // completeApplications completes the first argument with the names of applications.
 func (p *program) completeApplications(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return p.complete(cmd, args, func(ctx context.Context, from client.Reader, namespace string) []string {
-		return namesIn(ctx, from, namespace, func(page *environmentsv1.EnvironmentList, add func(string)) {
-			for i := range page.Items {
-				add(page.Items[i].Spec.Name)
-			}
-		})
+	return complete(p, cmd, args, func(page *environmentsv1.EnvironmentList, add func(string)) {
+		for i := range page.Items {
+			add(page.Items[i].Spec.Name)
+		}
 	})
 }
 
-// complete completes the first argument from the cluster. Where that fails, it completes
-// nothing: a shell cannot show an error.
-func (p *program) complete(cmd *cobra.Command, args []string, names func(ctx context.Context, from client.Reader, namespace string) []string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// complete completes the first argument with the names that all pages of a list add, each
+// of them once. If something cannot be read, it completes what it has read until then: a
+// shell cannot show an error.
+func complete[L any, P interface {
+	*L
+	client.ObjectList
+}](p *program, cmd *cobra.Command, args []string, of func(page P, add func(string))) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const none = cobra.ShellCompDirectiveNoFileComp
 	if len(args) > 0 {
 		return nil, none
@@ -70,19 +68,10 @@ func (p *program) complete(cmd *cobra.Command, args []string, names func(ctx con
 	if err != nil {
 		return nil, none
 	}
-	return names(ctx, c.client, namespace), none
-}
-
-// namesIn returns the names that all pages of a list add, each of them once. If a page
-// cannot be read, it returns those of the pages before it.
-func namesIn[L any, P interface {
-	*L
-	client.ObjectList
-}](ctx context.Context, from client.Reader, namespace string, of func(page P, add func(string))) []string {
 	var names []string
-	_ = eachPage(ctx, from, namespace, func(page P) {
+	_ = eachPage(ctx, c.client, namespace, func(page P) {
 		of(page, func(name string) { names = append(names, name) })
 	})
 	slices.Sort(names)
-	return slices.Compact(names)
+	return slices.Compact(names), none
 }
