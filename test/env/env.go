@@ -190,9 +190,7 @@ func (e *Env) Kstatus(stored *unstructured.Unstructured) status.Status {
 // NewManager returns a manager as some user, with a cache of the namespace, and without
 // metrics. Each edit changes its options.
 func (e *Env) NewManager(user *rest.Config, scheme *runtime.Scheme, cached cache.Options, edits ...func(*ctrl.Options)) ctrl.Manager {
-	if known := memoryOf(e.WithWatch); known != nil {
-		known.distrust(e.Namespace)
-	}
+	memoryOf(e.WithWatch).distrust(e.Namespace)
 	cached.DefaultNamespaces = map[string]cache.Config{e.Namespace: {}}
 	options := ctrl.Options{
 		Scheme: scheme, Cache: cached, NewCache: fieldindex.NewCache(cache.New), Metrics: metricsserver.Options{BindAddress: "0"},

@@ -136,6 +136,9 @@ func (m *memory) forget() {
 // distrust makes the memory forget what it knows of a namespace and of the cluster, and
 // remember nothing of them from now on.
 func (m *memory) distrust(namespace string) {
+	if m == nil {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.changing[namespace], m.changing[""], m.changing[everywhere] = true, true, true
