@@ -6,7 +6,6 @@ package env
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,14 +28,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// testsAtOnce is more than there are processors, because tests wait for the API server.
-const testsAtOnce = "8"
-
 // Main starts an API server with the CRDs of Flux and of this API, runs the tests, and
 // exits. It sets plane to the control plane, and everything to a client that has all
 // permissions and no cache.
 func Main(m *testing.M, plane **controlplane.ControlPlane, everything *client.WithWatch) {
-	if err := flag.Set("test.parallel", testsAtOnce); err != nil {
+	if err := AllowParallel(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -21,6 +21,7 @@ func selecting(selector metav1.LabelSelector) func(*coordinationv1.DeploymentCoo
 }
 
 func TestSpecThatCannotBeMeantIsRefusedAtCreation(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		edit    func(*coordinationv1.DeploymentCoordination)
 		message string
@@ -54,6 +55,7 @@ func TestCoordinationWithoutASpecIsRefusedAtCreation(t *testing.T) {
 
 // No user leaves out a selector on purpose.
 func TestSelectorCannotBecomeAMistake(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		selector metav1.LabelSelector
 		message  string
@@ -81,7 +83,7 @@ func TestSelectorCannotBecomeAMistake(t *testing.T) {
 func TestMistakeThatIsStoredCanBeChanged(t *testing.T) {
 	for name, selector := range mistakes {
 		t.Run(name, func(t *testing.T) {
-			s := open(t)
+			s := openAlone(t)
 			s.coordinate("shop")
 			s.unchecked(func() { s.change("shop", selecting(selector)) })
 			s.change("shop", minReady(5))
@@ -130,7 +132,7 @@ func TestMistakeTouchesNothingIsReportedAndCanBeFixed(t *testing.T) {
 		"an operator that does not exist": coordinationv1.InvalidSelectorReason,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t)
+			s := openAlone(t)
 			s.deploy("a")
 			s.deploy("b")
 			s.coordinate("store")
@@ -159,7 +161,8 @@ func TestMistakeTouchesNothingIsReportedAndCanBeFixed(t *testing.T) {
 func TestMistakeInAWaveUnpausesNothing(t *testing.T) {
 	for name, selector := range mistakes {
 		t.Run(name, func(t *testing.T) {
-			s := three(t, resume)
+			s := openAlone(t)
+			s.three(resume)
 			for _, member := range []string{"a", "b", "c"} {
 				s.edit(member, version("2"), paused(true))
 			}

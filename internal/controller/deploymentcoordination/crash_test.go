@@ -25,6 +25,12 @@ import (
 func three(t *testing.T, edits ...func(*coordinationv1.DeploymentCoordination)) *testEnv {
 	t.Helper()
 	s := open(t)
+	s.three(edits...)
+	return s
+}
+
+// three creates what three opens an env with.
+func (s *testEnv) three(edits ...func(*coordinationv1.DeploymentCoordination)) {
 	for _, name := range []string{"a", "b", "c"} {
 		s.deployed(name)
 	}
@@ -33,7 +39,6 @@ func three(t *testing.T, edits ...func(*coordinationv1.DeploymentCoordination)) 
 	s.Expect(s.active("shop")).To(BeEmpty())
 	s.writes()
 	s.reported()
-	return s
 }
 
 func isRelease(write string) bool { return strings.HasPrefix(write, "patch Deployment ") }

@@ -36,7 +36,15 @@ type testEnv struct {
 	reconciler *Reconciler
 }
 
+// open opens an env in parallel with those of other tests. A test that changes what they
+// share, such as a CRD, uses openAlone.
 func open(t *testing.T) *testEnv {
+	t.Helper()
+	env.Parallel(t)
+	return openAlone(t)
+}
+
+func openAlone(t *testing.T) *testEnv {
 	t.Helper()
 	_, live := barePlane.open(t)
 	s := &testEnv{Env: env.Open(t, live)}

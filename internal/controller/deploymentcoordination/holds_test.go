@@ -14,6 +14,7 @@ import (
 
 // A pause without the annotation looks like a pause by the controller.
 func TestPauseOfTheActiveDeploymentWithoutAnnotationIsUndone(t *testing.T) {
+	t.Parallel()
 	for name, at := range map[string]func(*testEnv){
 		"half-way": func(*testEnv) {},
 		"with Pods that are not ready": func(s *testEnv) {

@@ -15,6 +15,7 @@ import (
 // Flux and Helm wait until kstatus reports an object as ready, and kubectl rollout
 // refuses to restart a paused Deployment.
 func TestIdleDeploymentIsReadyForFluxOnlyAfterResume(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		edit   func(*coordinationv1.DeploymentCoordination)
 		paused bool

@@ -23,6 +23,7 @@ func (s *testEnv) free() []string {
 }
 
 func TestDeploymentsThatAreNoLongerSelectedAreUnpaused(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		leaves func(*testEnv)
 		free   []string

@@ -35,6 +35,7 @@ func TestEventsShowEachStepOfARollout(t *testing.T) {
 
 // Kubernetes itself gives the rollout up, after its own deadline.
 func TestFailureInKubernetesBlocksAndAFixGoesThrough(t *testing.T) {
+	t.Parallel()
 	for name, fix := range map[string]string{"the next template": "3", "the template before it": "1"} {
 		t.Run(name, func(t *testing.T) {
 			s := openStreet(t)

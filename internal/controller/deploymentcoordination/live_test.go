@@ -42,6 +42,7 @@ type street struct {
 
 func openStreet(t *testing.T) *street {
 	t.Helper()
+	env.Parallel(t)
 	plane, live := livePlane.open(t)
 	s := &street{Env: env.Open(t, live), t: t, plane: plane}
 	s.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)

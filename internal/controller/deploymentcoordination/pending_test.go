@@ -15,6 +15,7 @@ import (
 
 // Only a new template makes a Deployment wait for a turn.
 func TestTurnIsOnlyForANewTemplate(t *testing.T) {
+	t.Parallel()
 	for name, happens := range map[string]func(*street){
 		"a scale": func(s *street) {
 			s.scaled("a", 5)

@@ -19,6 +19,7 @@ import (
 // The generated role is sufficient. Without the permission to create events everything
 // else works, without errors.
 func TestRoleIsEnoughEvenWithoutEvents(t *testing.T) {
+	t.Parallel()
 	for name, events := range map[string]bool{"as it is generated": true, "without events": false} {
 		t.Run(name, func(t *testing.T) {
 			s := openStreet(t)

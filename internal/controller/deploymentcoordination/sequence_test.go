@@ -43,6 +43,7 @@ func TestDeploymentsThatWereCreatedPausedRollOutOneAfterTheOther(t *testing.T) {
 }
 
 func TestEveryoneOfTenRollsOutAndNoTwoAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, policy := range map[string]coordinationv1.IdlePolicy{"paused while idle": coordinationv1.IdlePause, "running while idle": coordinationv1.IdleResume} {
 		t.Run(name, func(t *testing.T) {
 			s := openStreet(t)
@@ -159,6 +160,7 @@ func TestDeletionOfTheActiveDeploymentWakesTheController(t *testing.T) {
 }
 
 func TestCoordinationThatIsDeletedUnpausesAll(t *testing.T) {
+	t.Parallel()
 	for name, absent := range map[string]bool{"while the controller runs": false, "while it does not": true} {
 		t.Run(name, func(t *testing.T) {
 			s := openStreet(t)

@@ -53,6 +53,7 @@ func TestFirstInstallThatNobodyHeldCountsAsRolling(t *testing.T) {
 }
 
 func TestWhoeverHasTheTurnAndIsGoneGivesItUpAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, goes := range map[string]func(*testEnv){
 		"deleted": func(s *testEnv) { s.Remove(&appsv1.Deployment{}, "a") },
 		"relabelled": func(s *testEnv) {

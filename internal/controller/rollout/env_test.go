@@ -5,7 +5,6 @@ package rollout
 import (
 	"errors"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -54,16 +53,11 @@ type testEnv struct {
 	answers        *atomic.Int64 // of registries
 }
 
-// parallel contains the tests that run in parallel.
-var parallel sync.Map
-
 // open opens an env in parallel with those of other tests. A test that touches shared
 // objects, such as cluster-scoped ones, uses openAlone.
 func open(t *testing.T, objects ...client.Object) *testEnv {
 	t.Helper()
-	if _, already := parallel.LoadOrStore(t, true); !already {
-		t.Parallel()
-	}
+	env.Parallel(t)
 	return openAlone(t, objects...)
 }
 
