@@ -101,6 +101,8 @@ type chaos struct {
 	released map[string]int // how many releases each ImagePolicy has named
 	said     []string       // what has happened
 	promoted int            // to production
+	// staging has all entries that its history ever had, newest first.
+	staging []v1alpha1.DeploymentHistoryEntry
 }
 
 func openChaos(t *testing.T, seed uint64) *chaos {
@@ -207,7 +209,10 @@ const stepOfStaging, stepOfProduction = 0, 1
 
 // step lets the process act on one object, and checks a promotion to production.
 func (c *chaos) step(i int) {
-	before, staging := c.history("shop"), c.rollout("staging")
+	before := c.history("shop")
+	if history := c.rollout("staging").Status.History; len(history) > 0 {
+		c.note(history)
+	}
 	_, _ = c.steps[i]() // a late cache may make it fail
 	after := c.history("shop")
 	if len(after) == 0 || len(before) > 0 && before[0].ID == after[0].ID {
@@ -217,22 +222,32 @@ func (c *chaos) step(i int) {
 	entry := c.rollout("shop").Status.History[0]
 	c.said = append(c.said, fmt.Sprintf("production takes %s; staging has %v", entry.Version.Tag, c.history("staging")))
 	c.Expect(entry.TriggeredBy.Kind).To(Equal(v1alpha1.TriggeredBySystem))
-	c.proven(staging, *entry.Version.Digest)
+	c.proven(*entry.Version.Digest)
+}
+
+// note keeps the entries of staging. Its Rollout keeps only the last ones, and a release
+// stays proven when its entry has gone.
+func (c *chaos) note(history []v1alpha1.DeploymentHistoryEntry) {
+	oldest := *history[len(history)-1].ID
+	older := slices.IndexFunc(c.staging, func(e v1alpha1.DeploymentHistoryEntry) bool { return *e.ID < oldest })
+	if older < 0 {
+		older = len(c.staging)
+	}
+	c.staging = slices.Concat(history, c.staging[older:])
 }
 
 // proven checks that staging had proven a release at that moment, whatever the caches of
 // the process said. This is all that is asked of it, and how that is known is not its
-// concern: it reads only the history of the Rollout.
-func (c *chaos) proven(staging *v1alpha1.Rollout, digest string) {
-	history := staging.Status.History
-	at := slices.IndexFunc(history, func(e v1alpha1.DeploymentHistoryEntry) bool {
+// concern: it reads only what the history of the Rollout said.
+func (c *chaos) proven(digest string) {
+	at := slices.IndexFunc(c.staging, func(e v1alpha1.DeploymentHistoryEntry) bool {
 		return *e.Version.Digest == digest && e.State() != v1alpha1.BakeCancelled
 	})
 	c.Expect(at).To(BeNumerically(">=", 0), "staging never had it: %v", c.said)
-	entry := history[at]
+	entry := c.staging[at]
 	c.Expect(entry.State()).To(Equal(v1alpha1.BakeSucceeded), "%v", c.said)
 	c.Expect(c.Clock.Now()).To(BeTemporally(">=", entry.BakeStartTime.Add(soak)), "its soak was too short: %v", c.said)
-	for _, later := range history[:at] {
+	for _, later := range c.staging[:at] {
 		isBack := later.State() != v1alpha1.BakeCancelled && strings.Compare(later.Version.Tag, entry.Version.Tag) < 0
 		c.Expect(isBack).To(BeFalse(), "staging went back from it to %s: %v", later.Version.Tag, c.said)
 	}

@@ -60,11 +60,12 @@ func (s *testEnv) takes() {
 	s.Expect(s.history("shop")[0]).To(Equal(promoted{2, "1.1.0", v1alpha1.BakeDeploying}))
 }
 
+// TestQuarantineOfAnotherNamespace runs alone: it reads those of all namespaces, and a test
+// has one that cannot be read.
 func TestQuarantineOfAnotherNamespace(t *testing.T) {
-	t.Parallel()
 	for name, everywhere := range map[string]bool{"holds nothing": false, "holds with the scope Cluster": true} {
 		t.Run(name, func(t *testing.T) {
-			s := openObeying(t)
+			s := obeying(openAlone(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...))
 			s.reconciler.QuarantinesEverywhere = everywhere
 			q := quarantined("1.1.0")
 			q.Namespace = s.OpenNamespace(nil)
