@@ -40,8 +40,8 @@ without_apiserver = $$(go list ./... | grep -v -e /internal/controller -e /test/
 # What decides starts no goroutine: instead of the race detector it gets more seeds.
 PURE := ./internal/promotion ./internal/coordination/deployments ./internal/coordination/statefulsets
 
-# The reconcilers and admission, on a real API server.
-RECONCILERS := ./internal/controller/... ./test/admission
+# The reconcilers and admission, on a real API server. Those that take longest come first.
+RECONCILERS := $(addprefix ./internal/controller/,rollout statefulsetrollout ...) ./test/admission
 
 # What else can have a data race. Those that take longest come first.
 RACED := ./test/performance ./test/pace ./test/controlplane/... ./test/demo/... ./test/faults/wire ./cmd/... $$(go list ./internal/... | grep -v -e /controller -e /promotion -e /coordination)

@@ -190,15 +190,17 @@ func (e *Env) Kstatus(stored *unstructured.Unstructured) status.Status {
 // NewManager returns a manager as some user, with a cache of the namespace, and without
 // metrics. Each edit changes its options.
 func (e *Env) NewManager(user *rest.Config, scheme *runtime.Scheme, cached cache.Options, edits ...func(*ctrl.Options)) ctrl.Manager {
-	memoryOf(e.WithWatch).distrust(e.Namespace)
+	known := memoryOf(e.WithWatch)
+	known.distrust(e.Namespace)
 	cached.DefaultNamespaces = map[string]cache.Config{e.Namespace: {}}
 	options := ctrl.Options{
 		Scheme: scheme, Cache: cached, NewCache: fieldindex.NewCache(cache.New), Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: fixture.ControllerConfig(), Logger: e.Log.Logger(),
+		NewClient: client.New, Controller: fixture.ControllerConfig(), Logger: e.Log.Logger(),
 	}
 	for _, edit := range edits {
 		edit(&options)
 	}
+	options.NewClient = known.noticing(options.NewClient)
 	mgr, err := ctrl.NewManager(user, options)
 	e.Expect(err).NotTo(gomega.HaveOccurred())
 	return mgr

@@ -12,16 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/fluxrollouts/rollout-controller/internal/cache"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 )
 
 // Indexes answers the queries to a cache, field indexes included, from the API server,
 // like a cache that is never behind. It is a client.FieldIndexer.
 type Indexes map[string]client.IndexerFunc
-
-// trim reduces an object to what the controller's cache keeps of it.
-func trim(o any) (any, error) { return cache.Options(nil).DefaultTransform(o) }
 
 func indexName(object runtime.Object, field string) string {
 	return fmt.Sprintf("%T %s", object, field)
@@ -38,29 +34,29 @@ func (x Indexes) Cached(live client.WithWatch) client.WithWatch {
 	known := memoryOf(live)
 	return interceptor.NewClient(live, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			return known.get(ctx, c, key, o, opts...)
+			return known.get(ctx, c, cached, key, o, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			options := (&client.ListOptions{}).ApplyOptions(opts)
 			wanted := options.FieldSelector
 			options.FieldSelector = nil
-			found := known.list(ctx, c, list, options)
+			found := known.list(ctx, c, cached, list, options)
 			if found.err != nil {
 				return found.err
 			}
 			if wanted != nil && fieldindex.IsEverywhere(wanted.Requirements()[0].Field) != (options.Namespace == "") {
 				panic("an index is not asked where it knows: " + wanted.String())
 			}
-			list.SetResourceVersion(found.version)
-			return x.fill(list, found.objects, wanted)
+			return x.fill(list, found, wanted)
 		},
 	})
 }
 
 // fill puts copies of the objects that a selector selects into a list.
-func (x Indexes) fill(list client.ObjectList, objects []client.Object, wanted fields.Selector) error {
+func (x Indexes) fill(list client.ObjectList, found answer, wanted fields.Selector) error {
+	list.SetResourceVersion(found.version)
 	var selected []runtime.Object
-	for _, o := range objects {
+	for _, o := range found.objects {
 		if x.matches(o, wanted) {
 			selected = append(selected, o.DeepCopyObject())
 		}
