@@ -86,10 +86,11 @@ func (w *wave) hears(i int, state v1alpha1.BakeStatus) {
 }
 
 // late returns how many Rollouts reported again that they deploy the release, because a
-// HealthCheck took long to report. It is called under the observer's lock.
+// HealthCheck took long to report. The controller waits from a stored time, which has whole
+// seconds, and so up to a second less. It is called under the observer's lock.
 func (w *wave) late() (n int) {
 	for place, named := range w.named {
-		if w.deploying[place] > 1 && w.reached[succeeded][place].Sub(named) > promotion.Patience {
+		if w.deploying[place] > 1 && w.reached[succeeded][place].Sub(named) > promotion.Patience-time.Second {
 			n++
 		}
 	}

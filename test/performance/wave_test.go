@@ -55,8 +55,8 @@ func TestSlowPromotionsMaySayThatTheyWait(t *testing.T) {
 			w.hears(i, state)
 		}
 	}
-	w.note(7, succeeded, noon.Add(promotion.Patience))
-	w.note(8, succeeded, noon.Add(promotion.Patience+time.Second))
+	w.note(7, succeeded, noon.Add(promotion.Patience-time.Second))
+	w.note(8, succeeded, noon.Add(promotion.Patience-time.Second/2))
 	if late := w.late(); late != 1 {
 		t.Errorf("%d statuses are not counted, want one of the slow Rollout", late)
 	}
