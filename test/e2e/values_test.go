@@ -74,18 +74,19 @@ func TestReleaseIsPromotedThroughAValue(t *testing.T) {
 }
 
 // Pods of 4.5.0 are never ready. Helm rolls back to 1.0.0 by itself, and reports no problem
-// then. The release has failed, and another one can follow. The installation that Helm goes
-// back to is its second if the chart was installed before the Rollout had written 1.0.0.
+// then. The release has failed, and another one can follow. The value is 1.0.0 from the
+// beginning: Helm may install the chart before or after the Rollout has written it.
 func TestReleaseFailsWhenHelmCannotInstallTheValue(t *testing.T) {
 	if err := plane.BreakVersion(t.Context(), "4.5.0"); err != nil {
 		t.Fatal(err)
 	}
 	s := packaged(t, func(h *helmv2.HelmRelease) {
+		h.Spec.Values = &apiextensionsv1.JSON{Raw: []byte(`{"image":{"tag":"1.0.0"},"notes":{"version":"by the user"}}`)}
 		h.Spec.Upgrade = &helmv2.Upgrade{Remediation: &helmv2.UpgradeRemediation{RemediateLastFailure: new(true)}}
 	})
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 	s.Publish(s.Release("4.5.0"))
-	failsSaying(s, "4.5.0", "Helm rollback to previous release "+s.Namespace+"/shop.v")
+	failsSaying(s, "4.5.0", "Helm rollback to previous release "+s.Namespace+"/shop.v1 with chart shop-chart@7.0.0")
 	s.Pin("1.0.0")
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 	s.Publish(s.Release("4.5.1"))
