@@ -29,7 +29,7 @@ func three(t *testing.T, edits ...func(*coordinationv1.DeploymentCoordination)) 
 	return s
 }
 
-// three creates what three opens an env with.
+// three creates the three Deployments and their coordination, and waits until they are at rest.
 func (s *testEnv) three(edits ...func(*coordinationv1.DeploymentCoordination)) {
 	for _, name := range []string{"a", "b", "c"} {
 		s.deployed(name)
