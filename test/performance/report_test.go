@@ -156,8 +156,8 @@ func TestOnlyTheCommandLineIsMeasuredAlone(t *testing.T) {
 
 func TestScenarioWithFleetsOfItsOwnIsMeasuredAloneAndHasASection(t *testing.T) {
 	for name, want := range map[string][]plan{
-		environmentsOnly: {onEnvironments(smallest), onEnvironments(commandLineFleet)},
-		measurementsOnly: {onMeasurements(smallest), onMeasurements(measuredFleet)},
+		environmentsOnly: {onEnvironments(smallest), onEnvironments(thousandSpread)},
+		measurementsOnly: {onMeasurements(smallest), onMeasurements(thousandSpread)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := runner{plans: whole}

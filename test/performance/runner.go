@@ -33,11 +33,11 @@ var whole = []plan{
 	againstFloor(commandLineFleet, 1).andCommandLine(),
 	yardstick,
 	againstFloor(size{1000, 1}, thousandWaves),
-	againstFloor(size{1000, 100}, thousandWaves),
+	againstFloor(thousandSpread, thousandWaves),
 	onEnvironments(smallest),
-	onEnvironments(commandLineFleet),
+	onEnvironments(thousandSpread),
 	onMeasurements(smallest),
-	onMeasurements(measuredFleet),
+	onMeasurements(thousandSpread),
 }
 
 // bakes and flaps are the number of bakes and the size of the storm. They are the same
@@ -65,8 +65,10 @@ func (p plan) andCommandLine() plan {
 // onEnvironments returns the plan that measures Environments with a fleet.
 func onEnvironments(s size) plan { return plan{size: s, Environments: true} }
 
-// measuredFleet is the largest fleet with which HealthChecks that are measured are measured.
-var measuredFleet = size{1000, 100}
+// thousandSpread is the largest fleet with which Environments, and HealthChecks that are
+// measured, are measured. An API server that serves ten thousand Environments keeps their
+// changes of the last minute, in more memory than most machines have.
+var thousandSpread = size{1000, 100}
 
 // onMeasurements returns the plan that measures HealthChecks that are measured with a fleet.
 func onMeasurements(s size) plan { return plan{size: s, Measurements: true} }

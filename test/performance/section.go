@@ -27,8 +27,8 @@ type section struct {
 
 var sections = map[string]section{
 	commandLineOnly:  {template.Must(template.New("").Parse(commandLineText)), commandLineFigures, []size{commandLineFleet}},
-	environmentsOnly: {template.Must(template.New("").Parse(environmentsText)), environmentFigures, []size{smallest, commandLineFleet}},
-	measurementsOnly: {template.Must(template.New("").Parse(measurementsText)), measurementFigures, []size{smallest, measuredFleet}},
+	environmentsOnly: {template.Must(template.New("").Parse(environmentsText)), environmentFigures, []size{smallest, thousandSpread}},
+	measurementsOnly: {template.Must(template.New("").Parse(measurementsText)), measurementFigures, []size{smallest, thousandSpread}},
 }
 
 // of returns a report that has only the fleets with which some of the figures were
