@@ -3,6 +3,8 @@
 package environment
 
 import (
+	"slices"
+
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -29,42 +31,48 @@ type Neighbors struct {
 	Further []*environmentsv1.Environment
 }
 
-// Infos returns what status.environmentInfos shows to dashboards: the environments in the
-// order in which a release comes to them, with the history of each. Of other environments
-// it shows what they say of their releases, because their Rollouts may be reconciled by
-// another instance of the controller.
-func Infos(e *environmentsv1.Environment, rollout *v1alpha1.Rollout, near Neighbors) []environmentsv1.EnvironmentInfo {
-	var infos []environmentsv1.EnvironmentInfo
-	for i := range near.Further {
-		infos = append(infos, info(near.Further[len(near.Further)-1-i], 1, otherLimit))
+// Infos returns what status.environmentInfos shows to dashboards, and its [Digest]: the
+// environments in the order in which a release comes to them, with the history of each. Of
+// other environments it shows what they say of their releases, because their Rollouts may
+// be reconciled by another instance of the controller. The list shares values with what it
+// is made from.
+func Infos(e *environmentsv1.Environment, rollout *v1alpha1.Rollout, near Neighbors) (infos []environmentsv1.EnvironmentInfo, digest string) {
+	var limits []int // of the histories
+	for _, other := range slices.Backward(near.Further) {
+		infos, limits = append(infos, info(other, 1)), append(limits, otherLimit)
 	}
-	for _, u := range near.Upstreams {
-		infos = append(infos, info(u, mostShown, otherLimit/len(near.Upstreams)))
+	for _, other := range near.Upstreams {
+		infos, limits = append(infos, info(other, mostShown)), append(limits, otherLimit/len(near.Upstreams))
 	}
-	own := info(e, 0, 0)
-	own.History = fitted(rollout.Status.History, mostShown, ownLimit)
-	return append(infos, own)
+	own := info(e, 0)
+	own.History = rollout.Status.History[:min(len(rollout.Status.History), mostShown)]
+	infos, limits = append(infos, own), append(limits, ownLimit)
+	text := encoded(infos)
+	if len(text) > slices.Min(limits) { // otherwise no history is over its limit
+		shorten(infos, limits)
+		text = encoded(infos)
+	}
+	return infos, digestOf(text)
 }
 
-func info(e *environmentsv1.Environment, most, limit int) environmentsv1.EnvironmentInfo {
+func shorten(infos []environmentsv1.EnvironmentInfo, limits []int) {
+	for i := range infos {
+		infos[i].History, _ = truncate.Items(infos[i].History, limits[i], func(v1alpha1.DeploymentHistoryEntry) bool { return true })
+	}
+}
+
+func info(e *environmentsv1.Environment, most int) environmentsv1.EnvironmentInfo {
 	i := environmentsv1.EnvironmentInfo{Environment: e.Spec.Environment, EnvironmentURL: e.Spec.URL}
 	if upstreams := e.GetUpstreams(); len(upstreams) > 0 {
 		i.Relationship = &environmentsv1.Relationship{Environment: upstreams[0].Environment, Type: upstreams[0].Type}
 	}
 	said := e.Status.Releases
-	var history []v1alpha1.DeploymentHistoryEntry
 	for j := range said[:min(len(said), most)] {
 		if said[j].Since != nil { // an entry must have a time; a report may leave it out
-			history = append(history, shown(&said[j]))
+			i.History = append(i.History, shown(&said[j]))
 		}
 	}
-	i.History = fitted(history, most, limit)
 	return i
-}
-
-func fitted(history []v1alpha1.DeploymentHistoryEntry, most, limit int) []v1alpha1.DeploymentHistoryEntry {
-	kept, _ := truncate.Items(history[:min(len(history), most)], limit, func(v1alpha1.DeploymentHistoryEntry) bool { return true })
-	return kept
 }
 
 // shown returns a release as an entry of a history. Its time is when it came to its state.

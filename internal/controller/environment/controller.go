@@ -133,7 +133,9 @@ type observed struct {
 	now      time.Time
 	read     promotion.Environment
 	releases []environmentsv1.Release
-	infos    []environmentsv1.EnvironmentInfo
+	// infos is what dashboards are shown.
+	infos       []environmentsv1.EnvironmentInfo
+	infosDigest string
 	// sequences are the numbers of the reports of upstreams in other clusters.
 	sequences map[string]int64
 	published publish.Publication
@@ -159,7 +161,7 @@ func (r *Reconciler) reconcile(ctx context.Context, o observed, pass *announce.P
 	var unpublished error
 	o.published, unpublished = r.publish(ctx, o)
 	failed = errors.Join(failed, unpublished)
-	o.infos = environment.Infos(o.Environment, o.rollout, g.Neighbors(ctx, o.Environment))
+	o.infos, o.infosDigest = environment.Infos(o.Environment, o.rollout, g.Neighbors(ctx, o.Environment))
 	pass.Decided(o)
 	err = r.report(ctx, o, pass)
 	if isBehind(err) {

@@ -44,12 +44,6 @@ func (r *Reconciler) report(ctx context.Context, o observed, pass *announce.Pass
 // isBehind reports whether a write failed because the cache is behind.
 func isBehind(err error) bool { return apierrors.IsConflict(err) }
 
-// infosAreStored reports whether the stored status shows the environments as they are. The
-// cache has only a digest of the list.
-func (o observed) infosAreStored() bool {
-	return o.Annotations[environment.InfosAnnotation] == environment.Digest(o.infos)
-}
-
 // status returns the next status. It shares values with the stored one, and changes none.
 func (o observed) status() environmentsv1.EnvironmentStatus {
 	status := o.Status
@@ -64,7 +58,7 @@ func (o observed) status() environmentsv1.EnvironmentStatus {
 	}
 	status.Conditions = slices.Clone(o.Status.Conditions) // its items are changed
 	o.setReady(&status.Conditions)
-	if !o.infosAreStored() {
+	if o.Annotations[environment.InfosAnnotation] != o.infosDigest { // the cache has only the digest
 		status.EnvironmentInfos = o.infos
 	}
 	return status
