@@ -37,7 +37,7 @@ func describe(began time.Time, programs string) machine {
 		Took:      time.Since(began).Round(time.Second),
 		CPUs:      runtime.NumCPU(),
 		Processor: fact("/proc/cpuinfo", "model name"),
-		Memory:    gibibytes(fact("/proc/meminfo", "MemTotal")),
+		Memory:    gibibytes(memoryOfMachine()),
 		Kernel:    strings.TrimSpace(read("/proc/sys/kernel/osrelease")),
 		Go:        runtime.Version(),
 		Programs:  programs,
@@ -78,10 +78,24 @@ func fact(path, key string) string {
 	return "unknown"
 }
 
-func gibibytes(memory string) string {
-	var kilobytes int64
-	if _, err := fmt.Sscanf(memory, "%d kB", &kilobytes); err != nil {
-		return memory
+// memoryOfMachine returns the memory in kilobytes; 0 if it is not known.
+func memoryOfMachine() (kilobytes int64) {
+	_, _ = fmt.Sscanf(fact("/proc/meminfo", "MemTotal"), "%d kB", &kilobytes)
+	return kilobytes
+}
+
+func gibibytes(kilobytes int64) string {
+	if kilobytes == 0 {
+		return "unknown"
 	}
 	return fmt.Sprintf("%d GiB", kilobytes>>20)
+}
+
+// halfOfMemory returns half of the machine's memory as a value of GOMEMLIMIT.
+func halfOfMemory() string {
+	kilobytes := memoryOfMachine()
+	if kilobytes == 0 {
+		return "off"
+	}
+	return fmt.Sprintf("%dKiB", kilobytes/2)
 }
