@@ -236,7 +236,7 @@ func (c *ControlPlane) endedParts(processes []*Process) error {
 	var errs []error
 	for _, p := range processes {
 		if _, ok := c.binaries[parts.Name(p.Name)]; ok {
-			errs = append(errs, p.endedByItself())
+			errs = append(errs, p.EndedByItself())
 		}
 	}
 	return errors.Join(errs...)

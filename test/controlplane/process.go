@@ -226,9 +226,9 @@ func (p *Process) end(s syscall.Signal) {
 	p.signal(s)
 }
 
-// endedByItself returns an error if the process ended although neither Stop nor Kill was
+// EndedByItself returns an error if the process ended although neither Stop nor Kill was
 // called.
-func (p *Process) endedByItself() error {
+func (p *Process) EndedByItself() error {
 	p.mu.Lock()
 	ended := p.cmd != nil && !p.runningLocked() && !p.ending
 	p.mu.Unlock()

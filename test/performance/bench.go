@@ -282,11 +282,12 @@ func (b *bench) some(most int) []int {
 	return all
 }
 
-// converge waits until the promotions of a wave have succeeded for all its Rollouts.
+// converge waits until the promotions of a wave have succeeded for all its Rollouts, or
+// the controller has ended.
 func (b *bench) converge(ctx context.Context, w *wave) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return b.observer.await(ctx, w, succeeded)
+	return b.observer.await(ctx, w, succeeded, b.program.EndedByItself)
 }
 
 // profiles saves CPU and memory profiles of the controller.
