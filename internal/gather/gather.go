@@ -97,6 +97,8 @@ func (g Gatherer) Gather(ctx context.Context, rollout *v1alpha1.Rollout, now tim
 	s := Snapshot{Input: promotion.Input{Now: now, Rollout: rollout}}
 	offer := g.gatherPolicy(ctx, &s)
 	s.failed(g.gatherTargets(ctx, &s))
+	s.failed(g.gatherGates(ctx, &s))
+	s.failed(g.gatherUpstreams(ctx, &s))
 	s.Targets.All = s.Compared()
 	if g.Images != nil {
 		s.Metadata = g.Images.Metadata(s.Input, offer)
@@ -104,8 +106,6 @@ func (g Gatherer) Gather(ctx context.Context, rollout *v1alpha1.Rollout, now tim
 	} else {
 		s.MetadataOff = isMetadataOff(rollout)
 	}
-	s.failed(g.gatherGates(ctx, &s))
-	s.failed(g.gatherUpstreams(ctx, &s))
 	s.failed(g.gatherQuarantines(ctx, &s))
 	s.failed(g.gatherHealth(ctx, &s))
 	return s

@@ -5,6 +5,7 @@ package promotion
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
@@ -26,7 +27,7 @@ func (in Input) Compared() []Target {
 	all, content := slices.Clone(in.Targets.All), in.content()
 	for i := range all {
 		if all[i].Mismatch { // more may be known now about the content of the release
-			all[i].State, all[i].Message, all[i].Mismatch = v1alpha1.TargetApplied, "", false
+			all[i].State, all[i].Message, all[i].Mismatch, all[i].Until = v1alpha1.TargetApplied, "", false, time.Time{}
 		}
 		if all[i].State == v1alpha1.TargetApplied && all[i].Digest != "" {
 			all[i] = in.compared(all[i], content)
@@ -40,10 +41,17 @@ func (in Input) compared(t Target, release string) Target {
 		release = "" // the release's digest is not about this image
 	}
 	current, accepted := in.Rollout.Current(), in.accepted(t)
+	if in.isRelease(t.Digest, release, accepted) {
+		return t
+	}
+	unproven := in.lacksProof(t)
 	switch tag := current.Version.Tag; {
-	case in.isRelease(t.Digest, release, accepted):
 	case accepted == t.Digest && in.hasRun(release): // another target has pulled the tag again
 		t.State, t.Message = v1alpha1.TargetPending, fmt.Sprintf("still has %s as %s: Flux pulls the tag again at its next interval", tag, t.Digest)
+	case unproven != nil:
+		t.State, t.Mismatch, t.Until = v1alpha1.TargetConflict, true, unproven.Until
+		t.Message = fmt.Sprintf("has pulled %s as %s, but the release is %s, and this content is not proven: %s; "+
+			"push each release under a tag of its own, or pin another release with spec.wantedVersion", tag, t.Digest, release, unproven.Message)
 	case accepted != "" && accepted != t.Digest:
 		t.Moved = movedFrom(accepted, tag, t)
 	case orEmpty(current.Version.Digest) == "", current.State() == v1alpha1.BakeSucceeded, in.offers(tag, t.Digest):
@@ -55,6 +63,26 @@ func (in Input) compared(t Target, release string) Target {
 			tag, t.Digest, release, in.Policy.Name, tag)
 	}
 	return t
+}
+
+// lacksProof returns what the environments before this one have against the content that
+// a target has pulled instead of a release that needs their proof. A choice of a user does
+// not need it, unless it has it. What has succeeded is not judged again: nothing could keep
+// Flux from the content that it pulled later.
+func (in Input) lacksProof(t Target) *Hold {
+	current := in.Rollout.Current()
+	if t.Image == "" || t.Image != in.Policy.Image || current.State() == v1alpha1.BakeSucceeded {
+		return nil
+	}
+	byUser := current.TriggeredBy != nil && current.TriggeredBy.Kind == v1alpha1.TriggeredByUser
+	if byUser && provenUpstream(in, current.Version) != nil {
+		return nil
+	}
+	pulled := known(in.Rollout.Status.AvailableReleases, current.Version.Tag)
+	if orEmpty(pulled.Digest) != t.Digest {
+		pulled = v1alpha1.VersionInfo{Tag: current.Version.Tag, Digest: &t.Digest}
+	}
+	return provenUpstream(in, pulled)
 }
 
 // isRelease reports whether a target has the release's content. If the release has no

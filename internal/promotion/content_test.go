@@ -66,6 +66,14 @@ func TestPulledContentIsTheReleaseOrIsSaid(t *testing.T) {
 		s.input.Policy.Image = image
 		return s
 	}
+	// has returns an environment that takes what staging has proven, and that is this content.
+	has := func(digest string) *ruled {
+		return prod(after("staging", proven("1.1.0", withDigest("sha256:"+digest))))
+	}
+	byUser := func(s *situation) *situation {
+		s.input.Rollout.Status.History[0].TriggeredBy = &v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "ann"}
+		return s
+	}
 	for name, test := range map[string]struct {
 		given *situation
 		has   promotion.Target
@@ -100,6 +108,20 @@ func TestPulledContentIsTheReleaseOrIsSaid(t *testing.T) {
 		"the same, and it succeeded":                        {of("aaa", succeeded).seenWith("sha256:bbb"), pulls(image, "sha256:bbb"), moved("aaa")},
 		"the content that it was pushed again with":         {of("ccc", deploying).seenWith("sha256:aaa"), pulls(image, "sha256:ccc"), isApplied},
 		"yet another one":                                   {of("ccc", deploying).seenWith("sha256:aaa"), pulls(image, "sha256:bbb"), moved("aaa")},
+		"not proven by the environment before, before the pull": {
+			of("aaa", deploying).names(sha("1.1.0", "bbb")).environments(has("aaa")), pulls(image, "sha256:bbb"), mismatch,
+		},
+		"not proven there, during the bake":      {of("aaa", baking).seenWith("sha256:aaa").environments(has("aaa")), pulls(image, "sha256:bbb"), mismatch},
+		"not proven there, and it failed":        {of("aaa", failed).seenWith("sha256:aaa").environments(has("aaa")), pulls(image, "sha256:bbb"), mismatch},
+		"not proven there, after it succeeded":   {of("aaa", succeeded).seenWith("sha256:aaa").environments(has("aaa")), pulls(image, "sha256:bbb"), moved("aaa")},
+		"proven there as well":                   {of("aaa", baking).seenWith("sha256:aaa").environments(has("bbb")), pulls(image, "sha256:bbb"), moved("aaa")},
+		"proven there as well, but not offered":  {of("aaa", deploying).environments(has("bbb")), pulls(image, "sha256:bbb"), mismatch},
+		"a user's choice, which nobody proved":   {byUser(of("aaa", baking)).seenWith("sha256:aaa").environments(has("ccc")), pulls(image, "sha256:bbb"), moved("aaa")},
+		"a user's choice of what was proven":     {byUser(of("aaa", baking)).seenWith("sha256:aaa").environments(has("aaa")), pulls(image, "sha256:bbb"), mismatch},
+		"not proven there, but of another image": {of("ccc", deploying).seenWith("sha256:aaa").environments(has("ccc")), pulls(manifests, "sha256:bbb"), moved("aaa")},
+		"an environment beside this one proves nothing": {
+			of("aaa", baking).seenWith("sha256:aaa").environments(prod(parallel("staging"))), pulls(image, "sha256:bbb"), moved("aaa"),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := test.given.targets(append([]promotion.Target{test.has}, test.given.input.Targets.All...)...).in()
@@ -117,6 +139,23 @@ func TestPulledContentIsTheReleaseOrIsSaid(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The end of the soak of content that nobody decided here is an end that only time brings.
+func TestContentThatSoaksUpstreamIsLookedAtAgain(t *testing.T) {
+	soaks := soaking(time.Hour, after("staging", proven("1.1.0", withDigest("sha256:bbb"), soaked(30*time.Minute)), proven("1.1.0", withDigest("sha256:aaa"), soaked(time.Hour))))
+	s := given(rollout().Releases(sha("1.1.0", "bbb")).History(entry("1.1.0").Version(sha("1.1.0", "aaa")).Deploying())).
+		targets(pulls(image, "sha256:bbb")).environments(prod(soaks))
+	s.input.Policy.Image = image
+	in := s.in()
+	in.Targets.All = in.Compared()
+	diff(t, "has pulled 1.1.0 as sha256:bbb, but the release is sha256:aaa, and this content is not proven: soaks in staging for 1h0m0s, until 2026-03-02T12:30:00Z; "+
+		"push each release under a tag of its own, or pin another release with spec.wantedVersion", in.Targets.All[0].Message)
+	diff(t, noon.Add(30*time.Minute), promotion.Decide(in).RecheckAt)
+
+	in.Now = noon.Add(30 * time.Minute)
+	in.Targets.All = in.Compared()
+	diff(t, v1alpha1.TagMovedReason, promotion.Decide(in).Reason)
 }
 
 // TestTagThatWasPushedAgainIsAnEntryOfItsOwn checks that such an entry uses up and

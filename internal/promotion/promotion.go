@@ -386,12 +386,16 @@ func (d *Decision) promote(in Input, release v1alpha1.VersionInfo) {
 }
 
 // recheck keeps the earliest time at which time alone can change the decision: the time
-// that the bake needs, or the end of a hold that only time ends.
+// that the bake needs, or the end of a hold that only time ends, on a candidate or on what
+// a target has pulled.
 func (d *Decision) recheck(in Input) {
 	for _, candidate := range d.Candidates {
 		for _, hold := range candidate.Holds {
 			d.lookAt(hold.Until)
 		}
+	}
+	for _, target := range in.Targets.All {
+		d.lookAt(target.Until)
 	}
 	if !d.RecheckAt.After(in.Now) {
 		d.RecheckAt = time.Time{}

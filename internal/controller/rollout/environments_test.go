@@ -455,3 +455,57 @@ func TestStatusOfANewEnvironmentIsWaitedForInSilence(t *testing.T) {
 	s.held(environmentsv1.UpstreamUnknownReason,
 		"Environment prod has no status yet: the controller environment writes it, and needs the CRD of this version")
 }
+
+// A proof is of content. A tag that is pushed again while its release waits has none.
+func TestTagThatIsPushedAgainAfterItsProofWaits(t *testing.T) {
+	gate := fixture.MakeGate("qa", "shop").Closed().Obj()
+	s := openEnvironments(t, production(), gate)
+	s.stagingHas(there("1.1.0").Succeeded(), there("1.0.0").Succeeded())
+	s.knows("1.1.0")
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition).Reason).To(Equal(v1alpha1.SomeGatesBlockingReason))
+
+	s.reflects(otherContent)
+	s.rest("shop")
+	s.Expect(s.Delete(s.Ctx, gate)).To(Succeed())
+	s.held(environmentsv1.UpstreamPendingReason, "waits for staging, which runs another image by the tag 1.1.0")
+}
+
+// Flux pulls the tag of a proven release, and gets other content: what was proven is not
+// what runs.
+func TestUnprovenContentAtThePullDoesNotBake(t *testing.T) {
+	s := openEnvironments(t, production())
+	s.stagingHas(there("1.1.0").Succeeded(), there("1.0.0").Succeeded())
+	s.knows("1.1.0")
+	s.reconcile("shop")
+	s.reflects(otherContent) // as Flux does with digestReflectionPolicy Always
+	s.pushAgain("1.1.0")
+	s.deploy("shop")
+	s.Expect(s.history("shop")).To(Equal([]promoted{
+		{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeDeploying}, {ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded},
+	}))
+	message := "OCIRepository shop: has pulled 1.1.0 as " + otherContent + ", but the release is " + imageOf("1.1.0") + ", and this content is not proven: " +
+		"waits for staging, which runs another image by the tag 1.1.0; push each release under a tag of its own, or pin another release with spec.wantedVersion"
+	s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition)).To(Equal(condition{metav1.ConditionFalse, v1alpha1.DigestMismatchReason, message}))
+	s.Expect(s.condition("shop", v1alpha1.StalledCondition)).To(Equal(condition{metav1.ConditionTrue, v1alpha1.DigestMismatchReason, message}))
+
+	other := there("1.1.0").Version(fixture.MakeRelease("1.1.0").Digest(otherContent).Obj())
+	s.stagingHas(other.Succeeded(), there("1.1.0").Succeeded(), there("1.0.0").Succeeded())
+	s.rest("shop")
+	s.Expect(s.contents()[:2]).To(Equal([]string{otherContent, imageOf("1.1.0")}))
+	s.deploy("shop")
+	s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 3, Tag: "1.1.0", State: v1alpha1.BakeSucceeded}))
+	s.Expect(s.condition("shop", v1alpha1.StalledCondition)).To(Equal(condition{}))
+}
+
+// The rule goes with its Environment.
+func TestRolloutWithoutItsEnvironmentWaitsForNobody(t *testing.T) {
+	s := openEnvironments(t, production())
+	s.stagingHas(there("1.0.0").Succeeded())
+	s.knows("1.1.0")
+	s.held(environmentsv1.UpstreamPendingReason, "waits for staging, which runs 1.0.0")
+	prod := s.Key("prod")
+	s.Expect(s.Delete(s.Ctx, &environmentsv1.Environment{ObjectMeta: metav1.ObjectMeta{Namespace: prod.Namespace, Name: prod.Name}})).To(Succeed())
+	s.rest("shop")
+	s.Expect(s.runs()).To(Equal("1.1.0"))
+}
