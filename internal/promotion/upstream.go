@@ -242,7 +242,7 @@ func (e Environment) unproven(in Input, u Upstream, said *environmentsv1.Release
 
 // recognize returns what the upstream says of the same release; nil if it says nothing.
 // The hold is set if it cannot be known which one that is. A tag is never enough: it may
-// be another image there.
+// be another image there. A cancelled promotion says nothing.
 func (e Environment) recognize(u Upstream, release v1alpha1.VersionInfo) (*environmentsv1.Release, *Hold) {
 	name, own, of := "digest", orEmpty(release.Digest), func(r environmentsv1.Release) string { return r.Digest }
 	remedy := "set spec.digestReflectionPolicy of the ImagePolicy"
@@ -254,7 +254,7 @@ func (e Environment) recognize(u Upstream, release v1alpha1.VersionInfo) (*envir
 		return nil, u.hold(environmentsv1.UpstreamUnknownReason, "the %s of %s is not known here: %s", name, release.Tag, remedy)
 	}
 	for i := range u.Releases {
-		if of(u.Releases[i]) == own {
+		if of(u.Releases[i]) == own && u.Releases[i].State != v1alpha1.BakeCancelled {
 			return &u.Releases[i], nil
 		}
 	}

@@ -213,6 +213,15 @@ func TestReleaseWaitsUntilTheUpstreamHasProvenIt(t *testing.T) {
 			given(offered()).environments(prod(after("staging", proven("1.4.0"))).byRevision()),
 			held(environmentsv1.UpstreamUnknownReason, "the revision of 1.4.0 is not known here: label the image with org.opencontainers.image.revision"),
 		},
+		"a revision that is not known there": {
+			given(rollout().Releases(known("1.3.0"), release("1.4.0").Digest("sha256:own").Revision("3f2a").Obj()).History(entry("1.3.0").Succeeded())).
+				environments(prod(after("staging", proven("1.4.0"))).byRevision()),
+			held(environmentsv1.UpstreamUnknownReason, "the revision of 1.4.0 is not known in staging: there, label the image with org.opencontainers.image.revision"),
+		},
+		"cancelled there, which says nothing of it": {
+			given(offered()).environments(prod(after("staging", proven("1.3.0"), there("1.4.0", v1alpha1.BakeCancelled)))),
+			pending("waits for staging, which runs 1.3.0"),
+		},
 		"a type that is not known counts as After": {
 			given(offered()).environments(prod(promotion.Upstream{
 				Upstream: environmentsv1.Upstream{Environment: "staging", Type: "Beside"}, Releases: []environmentsv1.Release{proven("1.3.0", current)},
@@ -228,6 +237,13 @@ func TestReleaseWaitsUntilTheUpstreamHasProvenIt(t *testing.T) {
 		"left, and only what runs there may come": {
 			given(offered()).environments(prod(after("staging", proven("1.5.0"), proven("1.4.0"))).onlyCurrent()),
 			held(environmentsv1.UpstreamSkippedReason, "staging has left 1.4.0 for 1.5.0, and spec.selection of Environment prod takes only what runs there"),
+		},
+		"it runs there, and only that may come: it goes": {
+			given(offered()).environments(prod(after("staging", proven("1.4.0"))).onlyCurrent()), nil,
+		},
+		"withdrawn, and only what runs there may come": {
+			given(offered()).environments(prod(after("staging", proven("1.3.0"), proven("1.4.0", wentBack("went back to 1.3.0")))).onlyCurrent()),
+			held(environmentsv1.UpstreamWithdrawnReason, "1.4.0 counts no longer in staging, which went back to 1.3.0"),
 		},
 		"withdrawn": {
 			given(offered()).environments(prod(after("staging", proven("1.3.0"), proven("1.4.0", wentBack("went back to 1.3.0, by alice"))))),
@@ -332,6 +348,9 @@ func TestSeveralUpstreams(t *testing.T) {
 		"All: the most important reason is said first": {
 			given(offered()).environments(prod(after("a", proven("1.3.0")), unknownUpstream("b", "b is away"), after("c", failed))),
 			"UpstreamFailed: 1.4.0 failed in c; b is away; waits for a, which runs 1.3.0",
+		},
+		"All: one cannot be read": {
+			given(offered()).environments(prod(after("a", proven("1.4.0")), unknownUpstream("b", "b is away"))), "UpstreamUnknown: b is away",
 		},
 		"OneOf has, and one cannot be read": {
 			given(offered()).environments(prod(unknownUpstream("a", "a is away"), after("b", proven("1.4.0"))).oneOf()), "",
