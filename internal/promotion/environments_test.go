@@ -157,8 +157,12 @@ func (p *pair) clockOf(w *world, t time.Time) time.Time {
 // promoted a release for which that was not long enough.
 func (p *pair) check(w *world, before v1alpha1.BakeStatus) {
 	current := w.current()
+	_, healthy := p.proven[current.Version.Tag]
 	switch {
-	case w == p.staging && current.State() == v1alpha1.BakeInProgress && before == v1alpha1.BakeDeploying:
+	case w == p.staging && w.sick:
+		delete(p.proven, current.Version.Tag)
+	case w == p.staging && current.State() == v1alpha1.BakeInProgress && before == v1alpha1.BakeDeploying,
+		w == p.staging && current.State() == v1alpha1.BakeSucceeded && !healthy:
 		p.proven[current.Version.Tag] = p.now
 	case w == p.prod && current.State() == v1alpha1.BakeDeploying && before != v1alpha1.BakeDeploying:
 		since, ok := p.proven[current.Version.Tag]
@@ -223,6 +227,18 @@ var stories = map[string]story{
 			push(always, "1.0.0"),
 			{inProd(held("1.0.0", environmentsv1.UpstreamSoakingReason)), "staging restarts", func(p *pair) { p.staging.awayUntil = p.staging.iteration + 5 }},
 			{inProd(held("1.0.0", environmentsv1.UpstreamSoakingReason)), "prod loses what it has read", func(p *pair) { p.read, p.seen = nil, time.Time{} }},
+		},
+		ends: [2]string{"1.0.0 Succeeded", "1.0.0 Succeeded"},
+	},
+	"an interruption starts the soak anew": {
+		staging: guarded(), prod: guarded(), offset: time.Hour, rule: demand{soak: 2 * time.Hour},
+		events: []turn{
+			push(always, "1.0.0"),
+			{inProd(held("1.0.0", environmentsv1.UpstreamSoakingReason)), "staging becomes unhealthy a minute before the soak ends", func(p *pair) {
+				p.now = p.proven["1.0.0"].Add(2*time.Hour - time.Minute)
+				p.staging.sick = true
+			}},
+			{inProd(held("1.0.0", environmentsv1.UpstreamPendingReason)), "staging recovers", func(p *pair) { p.staging.sick = false }},
 		},
 		ends: [2]string{"1.0.0 Succeeded", "1.0.0 Succeeded"},
 	},
