@@ -11,7 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -36,4 +38,15 @@ func TestWhoLooksFromOutsideKnowsFromTheStatusThatMetadataIsOff(t *testing.T) {
 		s := Gatherer{Client: reader, Live: reader}.Gather(t.Context(), rollout, fixture.Noon)
 		g.Expect(s.MetadataOff).To(Equal(off), reason)
 	}
+}
+
+// An Environment of a newer version of the API holds: nobody here knows what it asks for.
+func TestEnvironmentOfAnUnknownTypeCannotBeUsed(t *testing.T) {
+	g := NewWithT(t)
+	e := &environmentsv1.Environment{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}
+	e.Spec.Backend.Type = "gitlab"
+	read, err := Gatherer{}.Environment(t.Context(), e)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(read.Problem).To(Equal(&promotion.Problem{Reason: environmentsv1.UpstreamUnreadableReason,
+		Message: "Environment prod has backend.type gitlab, which this version of the controller does not know: upgrade it"}))
 }

@@ -86,15 +86,18 @@ type kuberiksInfo struct {
 		Environment string `json:"environment"`
 		Type        string `json:"type"`
 	} `json:"relationship,omitempty"`
-	History []v1alpha1.DeploymentHistoryEntry `json:"history,omitempty"`
+	History []fixture.UpstreamEntry `json:"history,omitempty"`
 }
 
 func TestDashboardsSeeTheEnvironmentsInTheirOrder(t *testing.T) {
 	s := open(t, append(rollouts("dev", "staging", "prod"), fixture.MakeEnvironment("dev").Obj(), staging().After("dev").Obj(),
 		prod().After("staging").With(func(spec *environmentsv1.EnvironmentSpec) { spec.URL = "https://shop.example.com" }).Obj())...)
-	s.promotes("dev", baked("1.2.0"), baked("1.1.0"))
-	s.promotes("staging", baked("1.1.0"), baked("1.0.0").Version(release("1.0.0")))
-	s.promotes("prod", entry("1.0.0").Deploying())
+	built := func(tag string) v1alpha1.VersionInfo {
+		return fixture.MakeRelease(tag).Digest("sha256:" + tag).Revision("commit of " + tag).Obj()
+	}
+	s.promotes("dev", baked("1.2.0").Version(built("1.2.0")), baked("1.1.0"))
+	s.promotes("staging", baked("1.1.0").Version(built("1.1.0")), baked("1.0.0").Version(built("1.0.0")))
+	s.promotes("prod", entry("1.0.0").Version(built("1.0.0")).Deploying())
 	s.reconcile("dev", "staging", "prod")
 
 	stored, err := json.Marshal(s.environment("prod").Status.EnvironmentInfos)
@@ -110,14 +113,15 @@ func TestDashboardsSeeTheEnvironmentsInTheirOrder(t *testing.T) {
 			text += " " + info.Relationship.Type + " " + info.Relationship.Environment
 		}
 		for _, entry := range info.History {
-			text += fmt.Sprintf(", %d %s %s", *entry.ID, entry.Version.Tag, entry.State())
+			// Dashboards find a release in other environments by its revision.
+			text += fmt.Sprintf(", %d %s (%s) %s", *entry.ID, entry.Version.Tag, *entry.Version.Revision, *entry.BakeStatus)
 		}
 		seen = append(seen, text+info.EnvironmentURL)
 	}
 	s.Expect(seen).To(Equal([]string{
-		"dev, 2 1.2.0 Succeeded",
-		"staging After dev, 2 1.1.0 Succeeded, 1 1.0.0 Succeeded",
-		"prod After staging, 1 1.0.0 Deployinghttps://shop.example.com",
+		"dev, 2 1.2.0 (commit of 1.2.0) Succeeded",
+		"staging After dev, 2 1.1.0 (commit of 1.1.0) Succeeded, 1 1.0.0 (commit of 1.0.0) Succeeded",
+		"prod After staging, 1 1.0.0 (commit of 1.0.0) Deployinghttps://shop.example.com",
 	}))
 }
 
@@ -188,6 +192,14 @@ func TestProblemsOfAnEnvironment(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestEnvironmentsMayBeParallelToEachOther(t *testing.T) {
+	s := open(t, append(rollouts("eu", "us"), fixture.MakeEnvironment("eu").After("us", fixture.InParallel).Obj(),
+		fixture.MakeEnvironment("us").After("eu", fixture.InParallel).Obj())...)
+	s.reconcile("eu", "us", "eu")
+	s.Expect(s.ready("eu")).To(Equal(condition{metav1.ConditionTrue, environmentsv1.SucceededReason, "takes releases that did not fail in us"}))
+	s.Expect(s.ready("us")).To(Equal(condition{metav1.ConditionTrue, environmentsv1.SucceededReason, "takes releases that did not fail in eu"}))
 }
 
 func TestEnvironmentThatIsCorrectedCanBeUsedAgain(t *testing.T) {

@@ -67,6 +67,8 @@ func TestAPIServerTakesAnEnvironmentOrSaysWhatIsWrong(t *testing.T) {
 			"backend: {type: github, project: shop/deployments, secret: github-token}, requeueInterval: 1m30s}"},
 		"kuberik's, parallel":               {spec: "{" + staging + ", relationship: {environment: eu, type: Parallel}, " + byGitHub + "}"},
 		"kuberik's, without an environment": {spec: "{" + named + ", " + byGitHub + "}"},
+		"an interval in parts of an hour":   {spec: "{" + staging + ", requeueInterval: 0.5h, " + byGitHub + "}"},
+		"an interval of milliseconds":       {spec: "{" + staging + ", requeueInterval: 1500ms, " + byGitHub + "}"},
 
 		"in another cluster": {spec: "{" + staging + ", upstreams: [" + elsewhere + "], requeueInterval: 30s, backend: {type: oci}}"},
 		"in another cluster, with everything": {spec: "{" + staging + ", upstreams: [" + elsewhere + ", {environment: dev}], " +
@@ -109,6 +111,9 @@ func TestAPIServerTakesAnEnvironmentOrSaysWhatIsWrong(t *testing.T) {
 		"an unknown backend":          {spec: "{" + staging + ", backend: {type: git}}", rejection: `spec.backend.type: Unsupported value: "git": supported values: "cluster", "oci", "github"`},
 		"a backend without a type":    {spec: "{" + staging + ", backend: {project: shop/deployments}}", rejection: "spec.backend.type: Required value"},
 		"an unknown relationship":     {spec: "{" + staging + ", relationship: {environment: dev, type: Before}}", rejection: `spec.relationship.type: Unsupported value: "Before"`},
+		"an interval of days":         {spec: "{" + staging + ", requeueInterval: 1d}", rejection: "spec.requeueInterval"},
+		"a negative interval":         {spec: "{" + staging + ", requeueInterval: -1m}", rejection: "spec.requeueInterval"},
+		"a relationship with nobody":  {spec: "{" + staging + ", relationship: {type: After}}", rejection: "spec.relationship.environment: Required value"},
 		"a relationship with no type": {spec: "{" + staging + ", relationship: {environment: dev}}", rejection: "spec.relationship.type: Required value"},
 		"an unknown type":             {spec: "{" + staging + ", upstreams: [{environment: dev, type: Before}]}", rejection: `Unsupported value: "Before"`},
 		"an unknown availability":     {spec: "{" + staging + ", availability: Most}", rejection: `spec.availability: Unsupported value: "Most"`},
@@ -126,9 +131,15 @@ func TestAPIServerTakesAnEnvironmentOrSaysWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
-			err := s.apply(s.environment(tt.spec))
+			applied := s.environment(tt.spec)
+			want := applied.DeepCopy().Object["spec"].(map[string]any)
+			err := s.apply(applied)
 			if tt.rejection == "" {
 				s.Expect(err).NotTo(HaveOccurred())
+				if want["backend"] == nil {
+					want["backend"] = map[string]any{"type": "cluster"}
+				}
+				s.Expect(s.storedEnvironment().Object["spec"]).To(Equal(want), "it is stored unchanged")
 				return
 			}
 			s.Expect(err).To(MatchError(ContainSubstring(tt.rejection)))

@@ -424,6 +424,26 @@ func TestEnvironmentOfGitHubHoldsUntilItsGateSaysWhatIsAllowed(t *testing.T) {
 	}
 }
 
+// An environment without any release has nothing to protect, and one that is parallel to
+// another waits for nobody.
+func TestEnvironmentOfGitHubHoldsNeitherTheFirstReleaseNorInParallel(t *testing.T) {
+	foreign := func(kind environmentsv1.RelationshipType) *fixture.EnvironmentBuilder {
+		return fixture.MakeEnvironment("prod").With(func(spec *environmentsv1.EnvironmentSpec) {
+			spec.Backend = environmentsv1.Backend{Type: environmentsv1.BackendGitHub, Project: "shop/shop"}
+			spec.Relationship = &environmentsv1.Relationship{Environment: "staging", Type: kind}
+		})
+	}
+	s := openEnvironments(t, foreign(environmentsv1.Parallel))
+	s.knows("1.1.0")
+	s.rest("shop")
+	s.Expect(s.runs()).To(Equal("1.1.0"))
+
+	s = &environments{testEnv: open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", foreign(environmentsv1.After).Of("shop").Observed().Obj())...)}
+	s.knows("1.0.0")
+	s.rest("shop")
+	s.Expect(s.runs()).To(Equal("1.0.0"))
+}
+
 func TestEnvironmentWakesItsRollout(t *testing.T) {
 	s := &environments{testEnv: open(t, shopWith(fixture.MakeRollout("shop").Environment("prod"), "1.0.0",
 		fixture.MakeRollout("staging").Obj(), fixture.MakeEnvironment("staging").Obj())...)}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -41,6 +42,7 @@ type reported struct {
 	sequence int64
 	requests atomic.Int64
 	away     atomic.Bool
+	hangs    atomic.Pointer[chan struct{}] // nil: it answers
 }
 
 func openReported(t *testing.T) *reported {
@@ -49,6 +51,9 @@ func openReported(t *testing.T) *reported {
 	inner := ociregistry.New(ociregistry.Logger(log.New(io.Discard, "", 0)))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
+		if until := s.hangs.Load(); until != nil {
+			<-*until
+		}
 		if s.away.Load() {
 			w.WriteHeader(http.StatusBadGateway)
 			return
@@ -163,6 +168,26 @@ func TestReleaseGoesOnceItsProofWasLookedAt(t *testing.T) {
 	s.recorded(proven)
 	s.knows("1.1.0")
 	s.waitsForALook()
+	s.looked()
+	s.rest("shop")
+	s.Expect(s.runs()).To(Equal("1.1.0"))
+}
+
+// A registry that does not answer holds the look, and no pass.
+func TestHungRegistryHoldsNoPass(t *testing.T) {
+	s := openReported(t)
+	proven := says(there("1.1.0").Succeeded().BakeEnd(fixture.Noon))
+	s.publish(proven)
+	s.recorded(proven)
+	s.knows("1.1.0")
+	until := make(chan struct{})
+	answer := sync.OnceFunc(func() { close(until) })
+	t.Cleanup(answer)
+	s.hangs.Store(&until)
+	s.waitsForALook()
+	s.Eventually(s.requests.Load).Should(BeNumerically(">", 0))
+	s.waitsForALook()
+	answer()
 	s.looked()
 	s.rest("shop")
 	s.Expect(s.runs()).To(Equal("1.1.0"))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -118,6 +119,27 @@ func TestReleaseCostsAtMostTenRequests(t *testing.T) {
 	b.Expect(b.calls()).To(Equal([]string{"Rollout prod"}))
 	b.Expect(sum()).To(BeNumerically("<=", 10))
 	b.Ask(prod, none)
+}
+
+// Nobody knows until when staging bakes. Whenever its news comes in the first hour, it is
+// known here at the next look, and a look takes at most five seconds longer than its interval.
+func TestNewsIsKnownAfterTheIntervalOfTheEnvironment(t *testing.T) {
+	for _, interval := range []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute} {
+		for part := range 4 {
+			t.Run(fmt.Sprintf("%s, %d of 4 after a look", interval, part), func(t *testing.T) {
+				b := openBus(t)
+				b.change(func(e *environmentsv1.Environment) { e.Spec.RequeueInterval = &metav1.Duration{Duration: interval} })
+				b.publish(said(1, deploying("1.4.0")))
+				b.Ask(prod, waits)
+				b.pass(20*time.Minute + time.Duration(part)*interval/4)
+				b.calls()
+				b.publish(said(2, proven("1.4.0")))
+				b.pass(interval + 5*time.Second)
+				b.Expect(b.last().Report.Sequence).To(BeEquivalentTo(2))
+				b.Expect(b.calls()).To(Equal([]string{"Environment prod"}))
+			})
+		}
+	}
 }
 
 func TestLookAtATimeHappensOnce(t *testing.T) {
