@@ -24,7 +24,9 @@ type terminal struct {
 	process *exec.Cmd
 	// keyboard writes what is typed, and changes how Rollouts change.
 	keyboard *os.File
-	changes  io.WriteCloser
+	// before is the mode of the terminal before the program started.
+	before  unix.Termios
+	changes io.WriteCloser
 	// patch is the file with what the program has sent.
 	patch string
 	// ended is closed once everything that was written is on the screen.
@@ -57,6 +59,7 @@ func onTerminal(t *testing.T, columns int, objects string, environment []string,
 		screen: newEmulator(columns, emulatedRows), news: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	x.resize(columns)
+	x.before = x.modes()
 	x.show([]byte(typed + "\r\n"))
 	x.process = exec.Command(os.Args[0], args...) //nolint:gosec // it is this test
 	x.process.Env = append([]string{

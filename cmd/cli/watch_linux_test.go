@@ -149,15 +149,14 @@ func TestWatchEnds(t *testing.T) {
 		t.Run(fmt.Sprintf("with %q", keys), func(t *testing.T) {
 			t.Parallel()
 			x := onTerminal(t, 80, rolloutsOnTerminal(t, ended("shop")), nil, "watch", "-A")
-			before := x.modes()
 			x.awaitText(last("shop"))
 			x.press(keys)
 			if code := x.awaitExit(); code != want {
 				t.Errorf("exit code %d, want %d", code, want)
 			}
 			x.awaitText(last("shop")) // and no key
-			if after := x.modes(); after != before {
-				t.Errorf("the terminal was %+v, and is %+v", before, after)
+			if after := x.modes(); after != x.before {
+				t.Errorf("the terminal was %+v, and is %+v", x.before, after)
 			}
 		})
 	}
