@@ -159,7 +159,7 @@ func (p *pair) check(w *world, before v1alpha1.BakeStatus) {
 	current := w.current()
 	_, healthy := p.proven[current.Version.Tag]
 	switch {
-	case w == p.staging && w.sick:
+	case w == p.staging && p.view().Unhealthy != "":
 		delete(p.proven, current.Version.Tag)
 	case w == p.staging && current.State() == v1alpha1.BakeInProgress && before == v1alpha1.BakeDeploying,
 		w == p.staging && current.State() == v1alpha1.BakeSucceeded && !healthy:
@@ -238,7 +238,9 @@ var stories = map[string]story{
 				p.now = p.proven["1.0.0"].Add(2*time.Hour - time.Minute)
 				p.staging.sick = true
 			}},
-			{inProd(held("1.0.0", environmentsv1.UpstreamPendingReason)), "staging recovers", func(p *pair) { p.staging.sick = false }},
+			{func(p *pair) bool { // or the HealthCheck has seen it too late
+				return held("1.0.0", environmentsv1.UpstreamPendingReason)(p.prod) || once("1.0.0", succeeded)(p.prod)
+			}, "staging recovers", func(p *pair) { p.staging.sick = false }},
 		},
 		ends: [2]string{"1.0.0 Succeeded", "1.0.0 Succeeded"},
 	},
