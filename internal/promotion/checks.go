@@ -19,6 +19,19 @@ type Hold struct {
 	Message string
 	// Until is when time alone ends the hold; zero means never.
 	Until time.Time
+	// Changes is when time alone changes the message; zero means never.
+	Changes time.Time
+}
+
+// next returns when time alone first changes something; zero means never.
+func (h Hold) next() time.Time { return earlier(h.Until, h.Changes) }
+
+// earlier returns the first of two times. Zero means never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // Waiting returns a sentence about a release that waits, given what holds it.

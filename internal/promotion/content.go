@@ -27,7 +27,7 @@ func (in Input) Compared() []Target {
 	all, content := slices.Clone(in.Targets.All), in.content()
 	for i := range all {
 		if all[i].Mismatch { // more may be known now about the content of the release
-			all[i].State, all[i].Message, all[i].Mismatch, all[i].Until = v1alpha1.TargetApplied, "", false, time.Time{}
+			all[i].State, all[i].Message, all[i].Mismatch, all[i].Changes = v1alpha1.TargetApplied, "", false, time.Time{}
 		}
 		if all[i].State == v1alpha1.TargetApplied && all[i].Digest != "" {
 			all[i] = in.compared(all[i], content)
@@ -49,7 +49,7 @@ func (in Input) compared(t Target, release string) Target {
 	case accepted == t.Digest && in.hasRun(release): // another target has pulled the tag again
 		t.State, t.Message = v1alpha1.TargetPending, fmt.Sprintf("still has %s as %s: Flux pulls the tag again at its next interval", tag, t.Digest)
 	case unproven != nil:
-		t.State, t.Mismatch, t.Until = v1alpha1.TargetConflict, true, unproven.Until
+		t.State, t.Mismatch, t.Changes = v1alpha1.TargetConflict, true, unproven.next()
 		t.Message = fmt.Sprintf("has pulled %s as %s, but the release is %s, and this content is not proven: %s; "+
 			"push each release under a tag of its own, or pin another release with spec.wantedVersion", tag, t.Digest, release, unproven.Message)
 	case accepted != "" && accepted != t.Digest:

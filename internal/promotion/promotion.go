@@ -386,16 +386,16 @@ func (d *Decision) promote(in Input, release v1alpha1.VersionInfo) {
 }
 
 // recheck keeps the earliest time at which time alone can change the decision: the time
-// that the bake needs, or the end of a hold that only time ends, on a candidate or on what
-// a target has pulled.
+// that the bake needs, or when time ends or rephrases what holds a candidate, or what a
+// target has pulled.
 func (d *Decision) recheck(in Input) {
 	for _, candidate := range d.Candidates {
 		for _, hold := range candidate.Holds {
-			d.lookAt(hold.Until)
+			d.lookAt(hold.next())
 		}
 	}
 	for _, target := range in.Targets.All {
-		d.lookAt(target.Until)
+		d.lookAt(target.Changes)
 	}
 	if !d.RecheckAt.After(in.Now) {
 		d.RecheckAt = time.Time{}
@@ -403,8 +403,4 @@ func (d *Decision) recheck(in Input) {
 }
 
 // lookAt moves RecheckAt forward to t if that is earlier.
-func (d *Decision) lookAt(t time.Time) {
-	if !t.IsZero() && (d.RecheckAt.IsZero() || t.Before(d.RecheckAt)) {
-		d.RecheckAt = t
-	}
-}
+func (d *Decision) lookAt(t time.Time) { d.RecheckAt = earlier(d.RecheckAt, t) }

@@ -49,8 +49,8 @@ type Target struct {
 	Digest string
 	// Mismatch is true if the State is a Conflict because that content is not the release.
 	Mismatch bool
-	// Until is when time alone ends a Mismatch; zero if it does not.
-	Until time.Time
+	// Changes is when time alone ends a Mismatch or changes its message; zero means never.
+	Changes time.Time
 	// Unhealthy is true if the State is Failed because Flux has applied the release, and
 	// what it applied did not become healthy.
 	Unhealthy bool

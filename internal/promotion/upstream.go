@@ -286,12 +286,36 @@ func (u Upstream) unfinished(in Input, said *environmentsv1.Release, release v1a
 	case said.State == v1alpha1.BakeDeploying:
 		return u.hold(environmentsv1.UpstreamPendingReason, "waits for %s: Flux applies it there%s", u.Environment, period(said))
 	case said.State != v1alpha1.BakeSucceeded:
-		return u.hold(environmentsv1.UpstreamPendingReason, "waits for %s: it bakes there%s", u.Environment, period(said))
+		return u.baking(in, said)
 	case said.Current && said.Unhealthy != "":
 		return u.hold(environmentsv1.UpstreamPendingReason, "waits for %s, where it is unhealthy: %s", u.Environment, said.Unhealthy)
 	}
 	return u.soaking(in, said, release)
 }
+
+// outcomeWithin is how long after the end of a bake its outcome should be known here.
+const outcomeWithin = 5 * time.Minute
+
+// baking returns the hold on a release that bakes in the upstream. If no outcome follows,
+// it says so. Only the length of the bake counts for that: its end is a time of another
+// clock.
+func (u Upstream) baking(in Input, said *environmentsv1.Release) *Hold {
+	hold := u.hold(environmentsv1.UpstreamPendingReason, "waits for %s: it bakes there%s", u.Environment, period(said))
+	if u.Seen.IsZero() || said.Since == nil || said.Until == nil {
+		return hold
+	}
+	length := min(max(0, said.Until.Sub(said.Since.Time)), longestWait)
+	if late := u.Seen.Add(length + outcomeWithin); in.Now.Before(late) {
+		hold.Changes = late
+	} else {
+		hold.Message += fmt.Sprintf("; nothing was heard of %s since %s", u.Environment, clock(u.Seen))
+	}
+	return hold
+}
+
+// longestWait is how long the outcome of a bake is waited for in silence, however long a
+// report says that it takes.
+const longestWait = 10 * 365 * 24 * time.Hour
 
 // soaking returns the hold on a release that was not healthy for long enough. Time goes
 // on for a release only while it is current there: what was measured when it was left is
@@ -443,6 +467,7 @@ func joined(holds []Hold, prevails func(a, b time.Time) bool, index int) *Hold {
 		if prevails(hold.Until, whole.Until) {
 			whole.Until = hold.Until
 		}
+		whole.Changes = earlier(whole.Changes, hold.Changes)
 	}
 	whole.Message = truncate.Join(messages, "; ")
 	return &whole

@@ -176,7 +176,36 @@ func TestReleaseWaitsUntilTheUpstreamHasProvenIt(t *testing.T) {
 		},
 		"it bakes": {
 			given(offered()).environments(prod(after("staging", there("1.4.0", baking, from(eleven), until(one))))),
-			pending("waits for staging: it bakes there since 2026-03-02T11:00:00Z, until 2026-03-02T13:00:00Z"),
+			[]promotion.Hold{{
+				Reason: environmentsv1.UpstreamPendingReason, Changes: noon.Add(2*time.Hour + 5*time.Minute),
+				Message: "waits for staging: it bakes there since 2026-03-02T11:00:00Z, until 2026-03-02T13:00:00Z",
+			}},
+		},
+		"it should have baked for long enough, an instant before that is said": {
+			given(offered()).at(noon.Add(2*time.Hour + 5*time.Minute - instant)).environments(prod(after("staging", there("1.4.0", baking, from(eleven), until(one))))),
+			[]promotion.Hold{{
+				Reason: environmentsv1.UpstreamPendingReason, Changes: noon.Add(2*time.Hour + 5*time.Minute),
+				Message: "waits for staging: it bakes there since 2026-03-02T11:00:00Z, until 2026-03-02T13:00:00Z",
+			}},
+		},
+		"it should have baked for long enough": {
+			given(offered()).at(noon.Add(2*time.Hour + 5*time.Minute)).environments(prod(after("staging", there("1.4.0", baking, from(eleven), until(one))))),
+			pending("waits for staging: it bakes there since 2026-03-02T11:00:00Z, until 2026-03-02T13:00:00Z; " +
+				"nothing was heard of staging since 2026-03-02T12:00:00Z"),
+		},
+		"it bakes for longer than anybody lives": {
+			given(offered()).environments(prod(after("staging", there("1.4.0", baking, from(eleven), until(noon.AddDate(800, 0, 0)))))),
+			[]promotion.Hold{{
+				Reason: environmentsv1.UpstreamPendingReason, Changes: noon.Add(10*365*24*time.Hour + 5*time.Minute),
+				Message: "waits for staging: it bakes there since 2026-03-02T11:00:00Z, until 2826-03-02T12:00:00Z",
+			}},
+		},
+		"it bakes, and ended before it began": {
+			given(offered()).environments(prod(after("staging", there("1.4.0", baking, from(one), until(eleven))))),
+			[]promotion.Hold{{
+				Reason: environmentsv1.UpstreamPendingReason, Changes: noon.Add(5 * time.Minute),
+				Message: "waits for staging: it bakes there since 2026-03-02T13:00:00Z, until 2026-03-02T11:00:00Z",
+			}},
 		},
 		"it has failed": {
 			given(offered()).environments(prod(after("staging", there("1.4.0", failed, messaged("3 of 9 tests fail"))))),

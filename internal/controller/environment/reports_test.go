@@ -12,6 +12,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -301,6 +302,10 @@ func TestReportThatCannotBeReadOrStored(t *testing.T) {
 	s.begin(t) // a process that begins has not tried yet, and does not claim that all is well
 	s.pass("staging")
 	s.Expect(s.ready("staging").Reason).To(Equal(environmentsv1.PublishFailedReason))
+	told := slices.DeleteFunc(s.Events.Take(), func(e fixture.Event) bool { return e.On != "staging" })
+	s.Expect(told).To(Equal([]fixture.Event{{
+		On: "staging", Type: corev1.EventTypeWarning, Reason: environmentsv1.PublishFailedReason, Message: status.Report.Message,
+	}}), "once, however often it fails")
 
 	s.away.Store(false)
 	s.published("1.0.0", v1alpha1.BakeSucceeded)
