@@ -146,7 +146,7 @@ var measurementFigures = []figure{
 	{"measurements.events", "", "events", "`POST events`, and `PATCH`, per promotion."},
 	{"measurements.reads", "", "reads per promotion", "`GET` and `LIST`, per promotion."},
 	{"measurements.alone.checks", "", "writes of HealthChecks, written by others", "`PATCH healthchecks` and `healthchecks/status` by the controller, per promotion: the reset, and the mark that it was made."},
-	{"measurements.checks", "", "writes of HealthChecks, measured", "As above, and the result."},
+	{"measurements.checks", "", "writes of HealthChecks, measured", "As above, and the result. That of a second query is not counted."},
 	{"measurements.alone.cpu", "ms", "CPU per promotion, written by others", "CPU time of the controller's process, from before the wave until all is quiet, divided by the promotions."},
 	{"measurements.cpu", "ms", "CPU per promotion, measured", "As above."},
 	{"measurements.cpuratio", "", "CPU: ratio", "The CPU times, each divided by the pace of the machine meanwhile: measured divided by written by others."},

@@ -114,6 +114,7 @@ func (b *bench) watchLag(ctx context.Context) (stop func() time.Duration) {
 func (j judged) show(m measured) {
 	each, counts := float64(j.promotions), counted(j.requests)
 	counts["status"] -= j.late
+	counts["checks"] -= max(0, int(j.asked)-j.promotions) // a second query has a result, too
 	for _, key := range []string{"status", "events", "checks", "reads"} {
 		m["measurements."+key] = float64(counts[key]) / each
 	}

@@ -66,8 +66,7 @@ func (p plan) andCommandLine() plan {
 func onEnvironments(s size) plan { return plan{size: s, Environments: true} }
 
 // thousandSpread is the largest fleet with which Environments, and HealthChecks that are
-// measured, are measured. An API server that serves ten thousand Environments keeps their
-// changes of the last minute, in more memory than most machines have.
+// measured, are measured.
 var thousandSpread = size{1000, 100}
 
 // onMeasurements returns the plan that measures HealthChecks that are measured with a fleet.
