@@ -119,7 +119,7 @@ func TestPulledContentIsTheReleaseOrIsSaid(t *testing.T) {
 		"a user's choice, which nobody proved":   {byUser(of("aaa", baking)).seenWith("sha256:aaa").environments(has("ccc")), pulls(image, "sha256:bbb"), moved("aaa")},
 		"a user's choice of what was proven":     {byUser(of("aaa", baking)).seenWith("sha256:aaa").environments(has("aaa")), pulls(image, "sha256:bbb"), mismatch},
 		"not proven there, but of another image": {of("ccc", deploying).seenWith("sha256:aaa").environments(has("ccc")), pulls(manifests, "sha256:bbb"), moved("aaa")},
-		"an environment beside this one proves nothing": {
+		"an environment that is parallel to this one proves nothing": {
 			of("aaa", baking).seenWith("sha256:aaa").environments(prod(parallel("staging"))), pulls(image, "sha256:bbb"), moved("aaa"),
 		},
 	} {

@@ -302,8 +302,8 @@ func TestReportThatCannotBeReadOrStored(t *testing.T) {
 	s.begin(t) // a process that begins has not tried yet, and does not claim that all is well
 	s.pass("staging")
 	s.Expect(s.ready("staging").Reason).To(Equal(environmentsv1.PublishFailedReason))
-	told := slices.DeleteFunc(s.Events.Take(), func(e fixture.Event) bool { return e.On != "staging" })
-	s.Expect(told).To(Equal([]fixture.Event{{
+	events := slices.DeleteFunc(s.Events.Take(), func(e fixture.Event) bool { return e.On != "staging" })
+	s.Expect(events).To(Equal([]fixture.Event{{
 		On: "staging", Type: corev1.EventTypeWarning, Reason: environmentsv1.PublishFailedReason, Message: status.Report.Message,
 	}}), "once, however often it fails")
 
