@@ -57,7 +57,7 @@ func (s *Store) serve(ctx context.Context, u Upstream) {
 	found := s.look(ctx, u, before)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.queueIf(s.limit.Leave(u.Environment.Namespace))
+	s.leaveLimit(u)
 	k.running = false
 	if forgotten := s.upstreams[u] != k; !forgotten && ctx.Err() == nil {
 		s.end(u, k, began, found)
@@ -69,22 +69,23 @@ func (s *Store) serve(ctx context.Context, u Upstream) {
 func (s *Store) begin(u Upstream, now time.Time) (*upstream, memory) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, namespace := s.upstreams[u], u.Environment.Namespace
-	if !s.isDue(u, k, now) {
-		s.queueIf(s.limit.Next(namespace))
+	if !s.limit.Enter(u.Environment.Namespace, u) {
 		return nil, memory{}
 	}
-	if !s.limit.Enter(namespace, u) {
+	k := s.upstreams[u]
+	if !s.isDue(u, k, now) {
+		s.leaveLimit(u)
 		return nil, memory{}
 	}
 	k.running, k.asked, k.once.open, k.seen = true, false, false, version{}
 	return k, k.memory
 }
 
-// queueIf queues an upstream that waited for another look of its namespace to end.
-func (s *Store) queueIf(u Upstream, waited bool) {
-	if waited {
-		s.queue.Add(u)
+// leaveLimit queues the upstream that waited longest for another look of its namespace to
+// end.
+func (s *Store) leaveLimit(u Upstream) {
+	if next, waited := s.limit.Leave(u.Environment.Namespace); waited {
+		s.queue.Add(next)
 	}
 }
 
