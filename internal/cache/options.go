@@ -100,16 +100,18 @@ func trimRollout(r *v1alpha1.Rollout) {
 }
 
 // trimEnvironment replaces the list for dashboards with its digest, which shows whether it
-// is still right.
+// is still right. It removes the labels, because nothing selects Environments by them.
 func trimEnvironment(e *environmentsv1.Environment) {
 	trimOwn(e)
 	trimKind(e)
-	infos := e.Status.EnvironmentInfos
-	e.Status.EnvironmentInfos = nil
-	if len(infos) > 0 { // or else it is trimmed already
-		metav1.SetMetaDataAnnotation(&e.ObjectMeta, environment.InfosAnnotation, environment.Digest(infos))
+	environment.DigestInfos(e)
+	e.Labels = nil
+	s := &e.Status
+	e.Spec.Upstreams, s.Upstreams = fitted(e.Spec.Upstreams), fitted(s.Upstreams)
+	s.Releases, s.Conditions = fitted(s.Releases), fitted(s.Conditions)
+	for i := range s.Upstreams {
+		s.Upstreams[i].Releases = fitted(s.Upstreams[i].Releases)
 	}
-	e.Status.Releases, e.Status.Conditions = fitted(e.Status.Releases), fitted(e.Status.Conditions)
 }
 
 func trimPolicy(p *imagev1.ImagePolicy) {

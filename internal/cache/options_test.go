@@ -117,8 +117,9 @@ func TestCachesKeepNoMoreThanIsRead(t *testing.T) {
 	fullEnvironment := laden(fixture.MakeEnvironment("shop").After("staging").Says(said).Obj()).(*environmentsv1.Environment)
 	fullEnvironment.Status.EnvironmentInfos = infos
 	keptEnvironment := fixture.MakeEnvironment("shop").After("staging").Says(said).Obj()
-	keptEnvironment.Labels, keptEnvironment.Finalizers = keptCheck.Labels, keptCheck.Finalizers
-	keptEnvironment.Annotations = map[string]string{environment.InfosAnnotation: environment.Digest(infos)}
+	keptEnvironment.Finalizers = keptCheck.Finalizers
+	keptEnvironment.Status.EnvironmentInfos = infos
+	environment.DigestInfos(keptEnvironment)
 
 	keptPolicy, keptScan := fixture.MakePolicy("shop").Latest("1.0.0").Obj(), fixture.MakeScan("shop").Found("1.0.0").Obj()
 	keptPolicy.Status.ObservedGeneration, keptScan.Status.ObservedGeneration = 0, 0

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 	"unsafe"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/randfill"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
@@ -34,7 +36,7 @@ func TestPackingChangesNoObject(t *testing.T) {
 		)
 		for _, o := range []client.Object{
 			&sourcev1.OCIRepository{}, &kustomizev1.Kustomization{}, &helmv2.HelmRelease{}, &imagev1.ImagePolicy{}, &imagev1.ImageRepository{},
-			&v1alpha1.Rollout{}, &v1alpha1.HealthCheck{}, &v1alpha1.RolloutGate{}, &corev1.Namespace{},
+			&v1alpha1.Rollout{}, &v1alpha1.HealthCheck{}, &v1alpha1.RolloutGate{}, &environmentsv1.Environment{}, &corev1.Namespace{},
 		} {
 			t.Run(fmt.Sprintf("%T %d", o, seed), func(t *testing.T) {
 				g := NewWithT(t)
@@ -110,6 +112,41 @@ func TestPointersOfARolloutAreInRows(t *testing.T) {
 		}
 		g.Expect(w.rows.moved).To(BeEmpty())
 	}
+}
+
+// TestAnEnvironmentTakesLittleMemory checks that its lists have no spare capacity, that the
+// times of its releases are next to each other and not stored twice, and that its conditions
+// share their texts with those of others.
+func TestAnEnvironmentTakesLittleMemory(t *testing.T) {
+	g := NewWithT(t)
+	decoded := func() *environmentsv1.Environment {
+		at := func(second int64) *metav1.Time { return &metav1.Time{Time: time.Unix(second, 0)} }
+		e := &environmentsv1.Environment{}
+		e.Spec.Upstreams = append(make([]environmentsv1.Upstream, 0, 4), environmentsv1.Upstream{Environment: "staging"})
+		e.Status.Upstreams = append(make([]environmentsv1.UpstreamStatus, 0, 4), environmentsv1.UpstreamStatus{
+			Environment: "staging", Releases: append(make([]environmentsv1.Release, 0, 4), environmentsv1.Release{Tag: "1.0.0"}),
+		})
+		e.Status.Releases = append(make([]environmentsv1.Release, 0, 4),
+			environmentsv1.Release{Tag: "1.1.0", Since: at(2)}, environmentsv1.Release{Tag: "1.0.0", Since: at(1)})
+		e.Status.Releases[0].HealthySince, e.Status.LastStatusChangeTime = at(2), at(2)
+		e.Status.Conditions = []metav1.Condition{{Message: text("1.1.0 succeeded")}}
+		return e
+	}
+	var w trimmer
+	first, second := decoded(), decoded()
+	for _, e := range []*environmentsv1.Environment{first, second} {
+		before := e.DeepCopy()
+		_, err := w.trim(e)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(e).To(Equal(before))
+		g.Expect([]int{cap(e.Spec.Upstreams), cap(e.Status.Upstreams), cap(e.Status.Upstreams[0].Releases), cap(e.Status.Releases)}).
+			To(Equal([]int{1, 1, 1, 2}))
+		newest, oldest := &e.Status.Releases[0], &e.Status.Releases[1]
+		at := func(t *metav1.Time) int { return int(uintptr(unsafe.Pointer(t))) }
+		g.Expect(at(oldest.Since)).To(Equal(at(newest.Since) + int(unsafe.Sizeof(metav1.Time{}))))
+		g.Expect([]int{at(newest.HealthySince), at(e.Status.LastStatusChangeTime)}).To(HaveEach(at(newest.Since)))
+	}
+	g.Expect(unsafe.StringData(second.Status.Conditions[0].Message)).To(BeIdenticalTo(unsafe.StringData(first.Status.Conditions[0].Message)))
 }
 
 // text returns a string in its own piece of memory, like a decoded one.

@@ -7,13 +7,15 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// rows places the values that the fields of a Rollout's status point to next to each
-// other, one row for each type. Each release and each entry of the history points to ten
+// rows places the values that the fields of a status point to next to each other, one row
+// for each type. In a Rollout, each release and each entry of the history points to ten
 // values, and decoding allocates a piece of memory for each. With two releases, these are
-// a quarter of all pieces that the garbage collector has to visit.
+// a quarter of all pieces that the garbage collector has to visit. In an Environment, each
+// release points to two or three.
 type rows struct {
 	fields map[reflect.Type][]reflect.Value // the fields that point to a value, by its type
 	moved  map[any]reflect.Value            // the new place, by the old pointer
@@ -23,8 +25,13 @@ type rows struct {
 // into rows. Two fields that share a value continue to share it. Therefore this is the
 // last step.
 func (w *words) packPointers(o client.Object) {
-	rollout, ok := o.(*v1alpha1.Rollout)
-	if !ok {
+	var status reflect.Value
+	switch o := o.(type) {
+	case *v1alpha1.Rollout:
+		status = reflect.ValueOf(&o.Status).Elem()
+	case *environmentsv1.Environment:
+		status = reflect.ValueOf(&o.Status).Elem()
+	default:
 		return
 	}
 	w.mu.Lock()
@@ -32,7 +39,7 @@ func (w *words) packPointers(o client.Object) {
 	if w.rows.fields == nil {
 		w.rows = rows{fields: map[reflect.Type][]reflect.Value{}, moved: map[any]reflect.Value{}}
 	}
-	w.rows.gather(reflect.ValueOf(&rollout.Status).Elem())
+	w.rows.gather(status)
 	for kind, fields := range w.rows.fields {
 		w.rows.move(kind, fields)
 		clear(fields) // also drops the references that keep the object alive

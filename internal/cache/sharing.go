@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
@@ -82,6 +83,8 @@ func (w *words) share(o client.Object) {
 		w.shareFlux(&o.Status.Conditions)
 	case *v1alpha1.Rollout:
 		w.shareRollout(o)
+	case *environmentsv1.Environment:
+		w.shareEnvironment(o)
 	}
 	w.shareMetadata(o)
 }
@@ -190,6 +193,28 @@ func (w *words) shareEntry(e *v1alpha1.DeploymentHistoryEntry) {
 	shareText(w, e.BakeStatusMessage)
 	if by := e.TriggeredBy; by != nil {
 		by.Kind, by.Name = one(w, by.Kind), one(w, by.Name)
+	}
+}
+
+// shareEnvironment makes an Environment share the names that many have in common, and its
+// releases share a time that is in it twice.
+func (w *words) shareEnvironment(e *environmentsv1.Environment) {
+	e.Spec.Environment, e.Spec.Backend.Type = one(w, e.Spec.Environment), one(w, e.Spec.Backend.Type)
+	for i := range e.Spec.Upstreams {
+		u := &e.Spec.Upstreams[i]
+		u.Environment, u.Type = one(w, u.Environment), one(w, u.Type)
+	}
+	s := &e.Status
+	w.shareConditions(s.Conditions)
+	for i := range s.Releases {
+		r := &s.Releases[i]
+		r.State, r.Evidence = one(w, r.State), one(w, r.Evidence)
+		if r.HealthySince.Equal(r.Since) {
+			r.HealthySince = r.Since
+		}
+	}
+	if len(s.Releases) > 0 && s.LastStatusChangeTime.Equal(s.Releases[0].Since) {
+		s.LastStatusChangeTime = s.Releases[0].Since
 	}
 }
 

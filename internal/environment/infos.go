@@ -10,10 +10,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// InfosAnnotation is what the caches keep of status.environmentInfos: the Digest of the
-// list, because the list itself would take most of their memory. No stored object has it.
-const InfosAnnotation = "environments.kuberik.com/infos-digest"
-
 // Size limits of the histories in status.environmentInfos.
 const (
 	// mostShown is how many entries are shown of this environment and of its upstreams.
@@ -23,6 +19,24 @@ const (
 	otherLimit = 16 << 10
 )
 
+// DigestInfos replaces status.environmentInfos of an object in a cache with a digest,
+// because the list would take most of the memory of the object. [InfosDigest] returns it.
+// It is in metadata.selfLink, which API servers no longer fill since Kubernetes 1.20: an
+// annotation would need a map of its own, which takes several times the memory of the digest.
+func DigestInfos(e *environmentsv1.Environment) {
+	if infos := e.Status.EnvironmentInfos; len(infos) > 0 { // otherwise it is replaced already
+		e.SetSelfLink(short(Digest(infos)))
+	}
+	e.Status.EnvironmentInfos = nil
+}
+
+// InfosDigest returns the digest of what an object in a cache had in
+// status.environmentInfos. It is empty if there was nothing.
+func InfosDigest(e *environmentsv1.Environment) string { return e.GetSelfLink() }
+
+// short returns half of the digits of a digest. They are enough to see a difference.
+func short(digest string) string { return digest[len("sha256:"):][:32] }
+
 // Neighbors are the environments that an environment comes after.
 type Neighbors struct {
 	// Upstreams are those that it names.
@@ -31,7 +45,7 @@ type Neighbors struct {
 	Further []*environmentsv1.Environment
 }
 
-// Infos returns what status.environmentInfos shows to dashboards, and its [Digest]: the
+// Infos returns what status.environmentInfos shows to dashboards, and its digest: the
 // environments in the order in which a release comes to them, with the history of each. Of
 // other environments it shows what they say of their releases, because their Rollouts may
 // be reconciled by another instance of the controller. The list shares values with what it
@@ -52,7 +66,7 @@ func Infos(e *environmentsv1.Environment, rollout *v1alpha1.Rollout, near Neighb
 		shorten(infos, limits)
 		text = encoded(infos)
 	}
-	return infos, digestOf(text)
+	return infos, short(digestOf(text))
 }
 
 func shorten(infos []environmentsv1.EnvironmentInfo, limits []int) {

@@ -58,7 +58,7 @@ func (o observed) status() environmentsv1.EnvironmentStatus {
 	}
 	status.Conditions = slices.Clone(o.Status.Conditions) // its items are changed
 	o.setReady(&status.Conditions)
-	if o.Annotations[environment.InfosAnnotation] != o.infosDigest { // the cache has only the digest
+	if environment.InfosDigest(o.Environment) != o.infosDigest { // the cache has only the digest
 		status.EnvironmentInfos = o.infos
 	}
 	return status

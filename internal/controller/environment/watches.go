@@ -61,7 +61,7 @@ func saysOtherwise() predicate.Predicate {
 		before, after := e.ObjectOld.(*environmentsv1.Environment), e.ObjectNew.(*environmentsv1.Environment)
 		return before.Generation != after.Generation ||
 			before.Status.ObservedGeneration == 0 && after.Status.ObservedGeneration != 0 || environment.ReadyReason(before) != environment.ReadyReason(after) ||
-			before.Annotations[environment.InfosAnnotation] != after.Annotations[environment.InfosAnnotation] ||
+			environment.InfosDigest(before) != environment.InfosDigest(after) ||
 			!equality.Semantic.DeepEqual(before.Status.Releases, after.Status.Releases)
 	}}
 }
