@@ -34,6 +34,7 @@ type setting struct {
 	logs                 string        // a folder; no logs if it is empty
 	calm                 time.Duration // a scenario is over after this time without a request
 	history              int           // how many releases each Rollout was promoted to before
+	memory               string        // the GOMEMLIMIT of the controller
 }
 
 // bench is a control plane with a fleet, a simulated Flux and the controller.
@@ -238,7 +239,7 @@ func (b *bench) start(ctx context.Context) (err error) {
 		b.program.began = time.Now()
 		return b.program.Start(ctx)
 	}
-	if b.program, err = startProgram(ctx, b.plane, b.path, b.registry.certificate, b.prometheus.server.URL); err != nil {
+	if b.program, err = startProgram(ctx, b.plane, b.path, b.memory, b.registry.certificate, b.prometheus.server.URL); err != nil {
 		return err
 	}
 	watching, cancel := context.WithCancel(ctx)

@@ -62,7 +62,7 @@ func TestRequestsToTheAPIServer(t *testing.T) {
 			p.Bakes, p.Storm, p.CommandLine = 1, 2, true
 		}
 		t.Run(name+p.size.String(), func(t *testing.T) {
-			b, err := newBench(t.Context(), setting{p.Rollouts, p.Namespaces, "", 2 * time.Second, p.history()}, program, t.Output())
+			b, err := newBench(t.Context(), setting{p.Rollouts, p.Namespaces, "", 2 * time.Second, p.history(), p.memory()}, program, t.Output())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -34,15 +34,18 @@ const generousGC = 200
 // need more.
 const memoryLimit = "256MiB"
 
+// environmentsLimit is the same where each Rollout has an Environment and a full history.
+const environmentsLimit = "640MiB"
+
 // profileSeconds is how long CPU profiles are, from the beginning of a wave.
 const profileSeconds = 20
 
 // shipped are the flags of the shipped Deployment that define its behavior.
 var shipped = []string{"--leader-elect"}
 
-// startProgram installs the permissions of the controller and starts it. The controller
-// trusts the certificate, and HealthChecks may ask the Prometheus.
-func startProgram(ctx context.Context, plane *controlplane.ControlPlane, path, certificate, prometheus string) (*program, error) {
+// startProgram installs the permissions of the controller and starts it with a GOMEMLIMIT.
+// The controller trusts the certificate, and HealthChecks may ask the Prometheus.
+func startProgram(ctx context.Context, plane *controlplane.ControlPlane, path, limit, certificate, prometheus string) (*program, error) {
 	address, err := controlplane.FreeAddress()
 	if err != nil {
 		return nil, err
@@ -53,7 +56,7 @@ func startProgram(ctx context.Context, plane *controlplane.ControlPlane, path, c
 	if err != nil {
 		return nil, err
 	}
-	environment := []string{"GOGC=", "GOMEMLIMIT=" + memoryLimit, "SSL_CERT_FILE=" + certificate}
+	environment := []string{"GOGC=", "GOMEMLIMIT=" + limit, "SSL_CERT_FILE=" + certificate}
 	process, err := scenario.StartControllerAs(plane, scenario.ControllerName, path, kubeconfig, environment, args...)
 	if err != nil {
 		return nil, err

@@ -156,7 +156,7 @@ func TestOnlyTheCommandLineIsMeasuredAlone(t *testing.T) {
 
 func TestScenarioWithFleetsOfItsOwnIsMeasuredAloneAndHasASection(t *testing.T) {
 	for name, want := range map[string][]plan{
-		environmentsOnly: {onEnvironments(smallest), onEnvironments(thousandSpread)},
+		environmentsOnly: {onEnvironments(smallest), onEnvironments(thousandSpread), onEnvironments(tenThousandSpread)},
 		measurementsOnly: {onMeasurements(smallest), onMeasurements(thousandSpread)},
 	} {
 		t.Run(name, func(t *testing.T) {

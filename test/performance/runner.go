@@ -30,12 +30,13 @@ var whole = []plan{
 	yardstick,
 	againstFloor(size{10000, 1}, 1),
 	yardstick,
-	againstFloor(commandLineFleet, 1).andCommandLine(),
+	againstFloor(tenThousandSpread, 1).andCommandLine(),
 	yardstick,
 	againstFloor(size{1000, 1}, thousandWaves),
 	againstFloor(thousandSpread, thousandWaves),
 	onEnvironments(smallest),
 	onEnvironments(thousandSpread),
+	onEnvironments(tenThousandSpread),
 	onMeasurements(smallest),
 	onMeasurements(thousandSpread),
 }
@@ -52,9 +53,10 @@ func againstFloor(s size, waves int) plan {
 	return plan{size: s, Waves: waves, Floor: true, Singles: 100, Bakes: bakes, Storm: flaps, Rest: 20 * time.Second}
 }
 
-// commandLineFleet is the fleet with which the command line is measured: of the two largest
-// the one that users have, because explain reads a namespace.
-var commandLineFleet = size{10000, 100}
+// tenThousandSpread is the fleet with which the command line is measured: of the two largest
+// the one that users have, because explain reads a namespace. It is the largest with which
+// Environments are measured.
+var tenThousandSpread = size{10000, 100}
 
 // andCommandLine returns the plan with the command line.
 func (p plan) andCommandLine() plan {
@@ -65,8 +67,8 @@ func (p plan) andCommandLine() plan {
 // onEnvironments returns the plan that measures Environments with a fleet.
 func onEnvironments(s size) plan { return plan{size: s, Environments: true} }
 
-// thousandSpread is the largest fleet with which Environments, and HealthChecks that are
-// measured, are measured.
+// thousandSpread is the largest fleet with which HealthChecks that are measured are
+// measured.
 var thousandSpread = size{1000, 100}
 
 // onMeasurements returns the plan that measures HealthChecks that are measured with a fleet.
@@ -81,6 +83,14 @@ func (p plan) history() int {
 		return fullHistory
 	}
 	return 1
+}
+
+// memory returns the GOMEMLIMIT of the controller.
+func (p plan) memory() string {
+	if p.Environments {
+		return environmentsLimit
+	}
+	return memoryLimit
 }
 
 // runner measures one fleet after the other, checks the results and reports them.
@@ -224,7 +234,7 @@ func (r *runner) measure(ctx context.Context, p plan, path string, found *report
 	began := time.Now()
 	p.Profiles = r.profiles
 	_, _ = fmt.Fprintf(r.progress, "==> %s\n", p.size)
-	b, err := newBench(ctx, setting{p.Rollouts, p.Namespaces, r.logs, time.Second, p.history()}, path, r.progress)
+	b, err := newBench(ctx, setting{p.Rollouts, p.Namespaces, r.logs, time.Second, p.history(), p.memory()}, path, r.progress)
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.size, err)
 	}

@@ -26,8 +26,8 @@ type section struct {
 }
 
 var sections = map[string]section{
-	commandLineOnly:  {template.Must(template.New("").Parse(commandLineText)), commandLineFigures, []size{commandLineFleet}},
-	environmentsOnly: {template.Must(template.New("").Parse(environmentsText)), environmentFigures, []size{smallest, thousandSpread}},
+	commandLineOnly:  {template.Must(template.New("").Parse(commandLineText)), commandLineFigures, []size{tenThousandSpread}},
+	environmentsOnly: {template.Must(template.New("").Parse(environmentsText)), environmentFigures, []size{smallest, thousandSpread, tenThousandSpread}},
 	measurementsOnly: {template.Must(template.New("").Parse(measurementsText)), measurementFigures, []size{smallest, thousandSpread}},
 }
 
@@ -49,7 +49,7 @@ func (r report) section(s section) (string, error) {
 	}
 	var text strings.Builder
 	err := s.text.Execute(&text, map[string]any{
-		"Machine": r.machine, "Limit": memoryLimit, "Table": markdown(r.table(s.figures)), "Figures": r.explained(s.figures),
+		"Machine": r.machine, "EnvironmentsLimit": environmentsLimit, "Table": markdown(r.table(s.figures)), "Figures": r.explained(s.figures),
 	})
 	return text.String(), err
 }
