@@ -25,7 +25,7 @@ const (
 // annotation would need a map of its own, which takes several times the memory of the digest.
 func DigestInfos(e *environmentsv1.Environment) {
 	if infos := e.Status.EnvironmentInfos; len(infos) > 0 { // otherwise it is replaced already
-		e.SetSelfLink(short(Digest(infos)))
+		e.SetSelfLink(short(encoded(infos)))
 	}
 	e.Status.EnvironmentInfos = nil
 }
@@ -33,9 +33,6 @@ func DigestInfos(e *environmentsv1.Environment) {
 // InfosDigest returns the digest of what an object in a cache had in
 // status.environmentInfos. It is empty if there was nothing.
 func InfosDigest(e *environmentsv1.Environment) string { return e.GetSelfLink() }
-
-// short returns half of the digits of a digest. They are enough to see a difference.
-func short(digest string) string { return digest[len("sha256:"):][:32] }
 
 // Neighbors are the environments that an environment comes after.
 type Neighbors struct {
@@ -66,7 +63,7 @@ func Infos(e *environmentsv1.Environment, rollout *v1alpha1.Rollout, near Neighb
 		shorten(infos, limits)
 		text = encoded(infos)
 	}
-	return infos, short(digestOf(text))
+	return infos, short(text)
 }
 
 func shorten(infos []environmentsv1.EnvironmentInfo, limits []int) {
