@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
@@ -39,6 +41,8 @@ type office struct {
 	*Store
 	clock *clocktesting.FakeClock
 	stop  func()
+	// busy is how many requests the workers have begun and not concluded.
+	busy atomic.Int32
 
 	mu     sync.Mutex
 	fails  map[string]error         // by tag
@@ -53,6 +57,7 @@ func openOffice(t *testing.T) *office {
 	t.Helper()
 	o := &office{WithT: NewWithT(t), clock: clocktesting.NewFakeClock(fixture.Noon), fails: map[string]error{}, has: map[string]registry.Tags{}}
 	o.Store = newStore(o.registry, o.list, funcr.New(o.log, funcr.Options{}), o.clock)
+	o.queue, o.tags.queue = counted[registry.Image]{o.queue, &o.busy}, counted[types.NamespacedName]{o.tags.queue, &o.busy}
 	o.wake = func(rollout types.NamespacedName) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -68,6 +73,25 @@ func openOffice(t *testing.T) *office {
 	})
 	t.Cleanup(o.stop)
 	return o
+}
+
+// counted counts the items that workers have in hand.
+type counted[T comparable] struct {
+	workqueue.TypedRateLimitingInterface[T]
+	busy *atomic.Int32
+}
+
+func (c counted[T]) Get() (T, bool) {
+	item, end := c.TypedRateLimitingInterface.Get()
+	if !end {
+		c.busy.Add(1)
+	}
+	return item, end
+}
+
+func (c counted[T]) Done(item T) {
+	c.busy.Add(-1)
+	c.TypedRateLimitingInterface.Done(item)
 }
 
 // registry answers for every tag that does not fail.
@@ -114,8 +138,10 @@ func (o *office) calls() []types.NamespacedName {
 	return slices.Clone(o.woken)
 }
 
-// later advances the clock once a timer waits for it.
+// later advances the clock once every request that has begun is concluded, because a pause
+// begins with the conclusion, and once a timer waits for the clock.
 func (o *office) later(d time.Duration) {
+	o.Eventually(o.busy.Load).Should(BeZero())
 	o.Eventually(o.clock.HasWaiters).Should(BeTrue())
 	o.clock.Step(d)
 }
