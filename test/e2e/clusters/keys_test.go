@@ -86,11 +86,8 @@ func isReady(said string) bool { return strings.HasPrefix(said, "Ready=True ") }
 // losesTheRegistry takes the registry away while staging bakes.
 func (a *application) losesTheRegistry(t *testing.T) {
 	t.Helper()
-	a.setBakeTime(6 * time.Second)
-	a.publish("7.2.0")
-	a.prod.Await("a hold until staging has proven it", func(r *v1alpha1.Rollout) bool {
-		return strings.Contains(env.Condition(r, v1alpha1.GatesPassingCondition), "7.2.0: waits for staging")
-	})
+	a.staging.SetBakeTime(6 * time.Second)
+	a.publishProductionFirst("7.2.0")
 	a.staging.AwaitState("7.2.0", v1alpha1.BakeInProgress)
 	if err := a.registry.GoAway(); err != nil {
 		t.Fatal(err)

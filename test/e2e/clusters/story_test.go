@@ -16,10 +16,12 @@ import (
 )
 
 const (
-	// soak is how long a release must have been healthy in staging, its bake included.
+	// soak is how long a release must still be healthy in staging after production has said
+	// that it waits for that.
 	soak = 8 * time.Second
-	// longBake is long enough for production to see that staging bakes.
-	longBake = 15 * time.Second
+	// longBake is long enough for production to see that staging bakes: it is reported
+	// within 5 s, and production looks every 10 s.
+	longBake = 25 * time.Second
 	// delay is how long after a bake production may learn of its end. It looks 5 s after
 	// the end that it was told.
 	delay = 10 * time.Second
@@ -61,25 +63,28 @@ func logCost(t *testing.T) {
 func (a *application) soaksInStaging(t *testing.T) {
 	t.Helper()
 	a.deployProduction(func(e *environmentsv1.Environment) {
-		e.Spec.Upstreams[0].SoakTime = &metav1.Duration{Duration: soak}
+		e.Spec.Upstreams[0].SoakTime = &metav1.Duration{Duration: time.Hour}
 	})
 	held := a.prod.Await("a hold until it has soaked in staging", func(r *v1alpha1.Rollout) bool {
-		return strings.Contains(env.Condition(r, v1alpha1.GatesPassingCondition), "5.0.0: soaks in staging for 8s, until ")
+		return strings.Contains(env.Condition(r, v1alpha1.GatesPassingCondition), "5.0.0: soaks in staging for 1h0m0s, until ")
 	})
 	if held.Current() != nil {
 		t.Errorf("production has promoted %s", held.Current().Version.Tag)
 	}
 	healthy := promoted(a.staging, "5.0.0").BakeStartTime
-	if after := promoted(a.prod, "5.0.0").Timestamp.Sub(healthy.Time); after < soak {
-		t.Errorf("production took it after %s of health", after)
+	soakTime := time.Since(healthy.Time).Truncate(time.Second) + soak
+	prod := a.prod.Environment("")
+	a.prod.Change(prod, func() { prod.Spec.Upstreams[0].SoakTime = &metav1.Duration{Duration: soakTime} })
+	if after := promoted(a.prod, "5.0.0").Timestamp.Sub(healthy.Time); after < soakTime {
+		t.Errorf("production took it after %s of health, want %s", after, soakTime)
 	}
 }
 
 func (a *application) bakesInStaging(t *testing.T) {
 	t.Helper()
-	a.setBakeTime(longBake)
+	a.staging.SetBakeTime(longBake)
 	before := a.registry.RequestsTo(a.reports)
-	a.publish("5.1.0")
+	a.publishProductionFirst("5.1.0")
 	a.prod.Await("until when it bakes in staging", func(r *v1alpha1.Rollout) bool {
 		return bakes.MatchString(env.Condition(r, v1alpha1.GatesPassingCondition))
 	})
@@ -138,7 +143,7 @@ func (a *application) goesBackInStaging(t *testing.T) {
 	t.Helper()
 	looks := a.looks()
 	before := a.sequence()
-	a.setBakeTime(time.Second)
+	a.staging.SetBakeTime(time.Second)
 	a.staging.Pin("5.0.0")
 	env.Eventually(t, "a report that staging went back", func() (bool, string) {
 		e := a.staging.Environment("")

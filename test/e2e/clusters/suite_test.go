@@ -13,10 +13,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
@@ -137,6 +137,17 @@ func (a *application) publish(version string) {
 	a.publishTo(version, a.staging, a.prod)
 }
 
+// publishProductionFirst pushes a version, which staging finds once production waits for it.
+// So nothing that staging does is over before production looks.
+func (a *application) publishProductionFirst(version string) {
+	a.staging.T.Helper()
+	a.publishTo(version, a.prod)
+	a.prod.Await("a hold until staging has proven it", func(r *v1alpha1.Rollout) bool {
+		return strings.Contains(env.Condition(r, v1alpha1.GatesPassingCondition), version+": waits for staging")
+	})
+	a.staging.Scan()
+}
+
 // publishTo pushes a version, which some environments find at once.
 func (a *application) publishTo(version string, all ...*env.Env) {
 	a.staging.T.Helper()
@@ -152,13 +163,6 @@ func (a *application) publishTo(version string, all ...*env.Env) {
 // time is rounded down to a second, and the second one up.
 func isBefore(taken, proven *v1alpha1.DeploymentHistoryEntry) bool {
 	return taken.Timestamp.Add(time.Second).Before(proven.BakeEndTime.Time)
-}
-
-// setBakeTime changes how long the next releases bake in staging.
-func (a *application) setBakeTime(bake time.Duration) {
-	a.staging.T.Helper()
-	rollout := a.staging.Rollout()
-	a.staging.Change(rollout, func() { rollout.Spec.BakeTime = &metav1.Duration{Duration: bake} })
 }
 
 // awaitReady waits for what an Environment says of itself, as "Status Reason: message".

@@ -90,6 +90,13 @@ func (e *Env) Change(object client.Object, change func()) {
 	}
 }
 
+// SetBakeTime changes how long the Rollout's releases bake, including one that bakes now.
+func (e *Env) SetBakeTime(bake time.Duration) {
+	e.T.Helper()
+	rollout := e.Rollout()
+	e.Change(rollout, func() { rollout.Spec.BakeTime = &metav1.Duration{Duration: bake} })
+}
+
 // ChangeStatus reads an object and patches the changes that change makes to its status.
 func (e *Env) ChangeStatus(object client.Object, change func()) {
 	e.T.Helper()

@@ -93,8 +93,7 @@ func bake(t *testing.T) *env.Env {
 // before the upgrade.
 func endsAsItWould(s *env.Env, before *v1alpha1.DeploymentHistoryEntry) {
 	s.T.Helper()
-	rollout := s.Rollout()
-	s.Change(rollout, func() { rollout.Spec.BakeTime = &metav1.Duration{Duration: time.Second} })
+	s.SetBakeTime(time.Second)
 	history := s.AwaitState("1.0.0", v1alpha1.BakeSucceeded).Status.History
 	if len(history) != 1 {
 		s.T.Fatalf("the history has %d entries, want 1", len(history))
