@@ -65,13 +65,15 @@ func TestProductionTakesWhatStagingHasProven(t *testing.T) {
 		t.Fatal(err)
 	}
 	deployProduction(prod, func(client.Object) {})
-	publish(staging, prod, "5.0.0")
+	staging.Push(staging.Release("5.0.0"))
+	prod.Scan()
 	held := prod.Await("a hold until staging has proven it", func(r *v1alpha1.Rollout) bool {
 		return strings.Contains(env.Condition(r, v1alpha1.GatesPassingCondition), "5.0.0: waits for staging")
 	})
 	if held.Current() != nil {
 		t.Errorf("production has promoted %s", held.Current().Version.Tag)
 	}
+	staging.Scan()
 	proven := staging.AwaitState("5.0.0", v1alpha1.BakeSucceeded).Current()
 	promoted := prod.AwaitState("5.0.0", v1alpha1.BakeSucceeded).Current()
 	if after := promoted.Timestamp.Sub(proven.BakeStartTime.Time); after < soak {
@@ -136,11 +138,12 @@ func TestProductionInAnotherClusterTakesWhatStagingHasProven(t *testing.T) {
 			k.Spec.KubeConfig = &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: "spoke"}}
 		}
 	})
-	staging.Publish(staging.ConfigRelease("5.0.0"))
+	staging.Push(staging.ConfigRelease("5.0.0"))
 	prod.Scan()
 	prod.Await("a hold until staging has proven it", func(r *v1alpha1.Rollout) bool {
 		return strings.Contains(env.Condition(r, v1alpha1.GatesPassingCondition), "5.0.0: waits for staging")
 	})
+	staging.Scan()
 	prod.AwaitState("5.0.0", v1alpha1.BakeSucceeded)
 	deployed := &corev1.ConfigMap{}
 	if err := spoke.Client().Get(t.Context(), client.ObjectKey{Namespace: prod.Namespace, Name: prod.Name}, deployed); err != nil {

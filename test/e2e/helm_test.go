@@ -19,7 +19,7 @@ import (
 // charted returns an application that is released as a chart, after the first release was
 // promoted. Helm installs the chart. A Kustomization of the same OCIRepository applies the
 // manifests that Helm ignores.
-func charted(t *testing.T, release func(*helmv2.HelmRelease), options ...func(*v1alpha1.RolloutSpec)) *env.Env {
+func charted(t *testing.T, release func(*helmv2.HelmRelease)) *env.Env {
 	t.Helper()
 	s := newEnv(t)
 	helm := s.HelmRelease()
@@ -28,7 +28,7 @@ func charted(t *testing.T, release func(*helmv2.HelmRelease), options ...func(*v
 	}
 	host := plane.Registry.Host()
 	s.Create(s.NamespaceObject(), s.ImageRepository(host), s.ImagePolicy(">=1.0.0"), s.ChartRepository(host),
-		s.DashboardsKustomization(), helm, s.Rollout(options...))
+		s.DashboardsKustomization(), helm, s.Rollout())
 	publishChart(s, "1.0.0")
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 	return s
@@ -63,7 +63,8 @@ func TestBakeBeginsOnceHelmHasRolledOutTheChart(t *testing.T) {
 	if err := plane.BreakVersion(t.Context(), "4.1.0"); err != nil {
 		t.Fatal(err)
 	}
-	s := charted(t, nil, func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: time.Second} })
+	s := charted(t, nil)
+	s.SetBakeTime(time.Hour)
 	publishChart(s, "4.1.0")
 	kustomization := s.Kustomization()
 	env.Eventually(t, "the Kustomization applied and Helm at work", func() (bool, string) {
@@ -86,6 +87,7 @@ func TestBakeBeginsOnceHelmHasRolledOutTheChart(t *testing.T) {
 	if diff := cmp.Diff([]string{"HelmRelease Applied", "Kustomization Applied", "OCIRepository Applied"}, targetsOf(baking)); diff != "" {
 		t.Errorf("targets (-want +got):\n%s", diff)
 	}
+	s.SetBakeTime(time.Second)
 	s.AwaitState("4.1.0", v1alpha1.BakeSucceeded)
 }
 

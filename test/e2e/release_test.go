@@ -25,11 +25,13 @@ func TestReleaseIsCarriedAllTheWay(t *testing.T) {
 	s.Publish(s.Release("1.0.0"))
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 
+	s.SetBakeTime(time.Hour)
 	s.Publish(s.Release("1.1.0"))
 	baking := s.AwaitState("1.1.0", v1alpha1.BakeInProgress)
 	if got := kstatusOf(t, baking); got != status.InProgressStatus {
 		t.Errorf("during the bake kstatus says %s, want %s", got, status.InProgressStatus)
 	}
+	s.SetBakeTime(bake)
 	done := s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 	if got := kstatusOf(t, done); got != status.CurrentStatus {
 		t.Errorf("in the end kstatus says %s, want %s", got, status.CurrentStatus)

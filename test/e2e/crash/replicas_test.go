@@ -29,7 +29,8 @@ const leaseDuration = 10 * time.Second
 
 func TestSecondReplicaTakesOver(t *testing.T) {
 	plane := env.StartFor(t, controlplane.Options{Flux: true, ImageScanner: true}, elected...)
-	s := env.NewApplication(t, plane, func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: 3 * time.Second} })
+	const bake = 3 * time.Second
+	s := env.NewApplication(t, plane, func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: bake} })
 	s.Release("1.0.0")
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded) // the first one leads now
 
@@ -48,11 +49,13 @@ func TestSecondReplicaTakesOver(t *testing.T) {
 	answers(t, "http://"+probes+"/readyz", "ok")
 	answers(t, "http://"+metrics+"/metrics", "leader_election_master_status{name=\"8108ddc4.kuberik.com\"} 0")
 
+	s.SetBakeTime(time.Hour)
 	s.Release("1.1.0")
 	s.AwaitState("1.1.0", v1alpha1.BakeInProgress)
 	if err := plane.Controller.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	s.SetBakeTime(bake)
 	dead := lease(s.Env)
 	s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 	answers(t, "http://"+metrics+"/metrics", "leader_election_master_status{name=\"8108ddc4.kuberik.com\"} 1")
