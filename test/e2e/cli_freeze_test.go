@@ -58,14 +58,13 @@ func TestCommandLineFreezeHoldsReleasesUntilUnfreeze(t *testing.T) {
 func TestCommandLineFreezeLetsARunningBakeEnd(t *testing.T) {
 	s := newEnv(t)
 	s.CreateFlux()
-	rollout := s.Rollout(func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: time.Hour} })
-	s.Create(rollout)
+	s.Create(s.Rollout(func(spec *v1alpha1.RolloutSpec) { spec.BakeTime = &metav1.Duration{Duration: time.Hour} }))
 	s.Publish(s.Release("1.0.0"))
 	s.AwaitState("1.0.0", v1alpha1.BakeInProgress)
 	erin := s.CommandLine(s.Namespace+":erin", masters)
 
 	mustSay(t, erin.MustRun("freeze", "--all", "-m", "INC-4711"), "not stopped: shop 1.0.0 is baking; pins")
-	s.Change(rollout, func() { rollout.Spec.BakeTime.Duration = time.Second })
+	s.SetBakeTime(time.Second)
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 	s.Publish(s.Release("1.1.0"))
 	s.AwaitCandidate("1.1.0")

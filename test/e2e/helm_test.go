@@ -49,13 +49,12 @@ func failsSaying(s *env.Env, version, words string) {
 	s.Await("the words: "+words, func(r *v1alpha1.Rollout) bool {
 		return strings.Contains(env.Condition(r, v1alpha1.TargetsAppliedCondition), "TargetFailed: HelmRelease shop: "+words)
 	})
-	rollout := s.Rollout()
-	s.Change(rollout, func() { rollout.Spec.DeployTimeout = &metav1.Duration{Duration: time.Second} })
+	s.SetDeployTimeout(time.Second)
 	failed := s.AwaitState(version, v1alpha1.BakeFailed)
 	if why := *failed.Current().BakeStatusMessage; !strings.Contains(why, words) {
 		s.T.Errorf("it failed because %q, which does not say %q", why, words)
 	}
-	s.Change(rollout, func() { rollout.Spec.DeployTimeout = nil })
+	s.SetDeployTimeout(0)
 }
 
 // Pods of 4.1.0 are not ready until the test repairs the version.

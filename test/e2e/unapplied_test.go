@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -20,26 +21,24 @@ func TestReleaseThatFluxCannotApplyNeverSucceeds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		wait     bool          // the Kustomization waits for the health of what it applied
 		progress time.Duration // when Kubernetes reports that the Deployment makes no progress
-		deadline time.Duration // spec.deployTimeout
+		again    bool          // Flux tries again at the deadline
 		bad      func(*env.Env) controlplane.Artifact
 		because  string // a part of Flux's message
 	}{
 		"refused by the API server": {
-			deadline: 20 * time.Second,
-			bad:      func(s *env.Env) controlplane.Artifact { return s.BrokenRelease("3.0.0") },
-			because:  "spec.selector",
+			bad:     func(s *env.Env) controlplane.Artifact { return s.BrokenRelease("3.0.0") },
+			because: "spec.selector",
 		},
 		"never healthy": {
 			wait:     true,
 			progress: 5 * time.Second,
-			deadline: 40 * time.Second,
 			bad:      func(s *env.Env) controlplane.Artifact { return s.Release("3.0.0") },
 			because:  "Deployment/",
 		},
 		"not healthy within Flux's timeout of 30 seconds, and under way again": {
 			wait:     true,
 			progress: time.Hour,
-			deadline: 40 * time.Second,
+			again:    true,
 			bad:      func(s *env.Env) controlplane.Artifact { return s.Release("3.0.0") },
 			because:  "Deployment/",
 		},
@@ -56,14 +55,17 @@ func TestReleaseThatFluxCannotApplyNeverSucceeds(t *testing.T) {
 				kustomization.Spec.RetryInterval.Duration = time.Second
 			})
 			s.ProgressDeadline = max(s.ProgressDeadline, tt.progress)
-			rollout := s.Rollout()
-			s.Create(rollout)
+			s.Create(s.Rollout())
 			s.Publish(s.Release("1.0.0"))
 			s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 
-			// Only the bad release has a deadline: a good one may take long on a busy machine.
-			s.Change(rollout, func() { withDeployTimeout(tt.deadline)(&rollout.Spec) })
 			s.Publish(tt.bad(s))
+			promoted := awaitFailedTarget(s, "3.0.0", tt.because).Current().Timestamp
+			if tt.again {
+				awaitAnotherTry(s)
+			}
+			// The deadline passes soon.
+			s.SetDeployTimeout(time.Since(promoted.Time).Truncate(time.Second) + 2*time.Second)
 			failed := s.AwaitState("3.0.0", v1alpha1.BakeFailed)
 			if why := *failed.Current().BakeStatusMessage; !strings.Contains(why, tt.because) {
 				t.Errorf("the failed promotion says %q, which does not say what Flux does: %q", why, tt.because)
@@ -83,10 +85,7 @@ func TestUnprotectedReleaseThatCannotBeAppliedGivesWayToAFix(t *testing.T) {
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 
 	s.Publish(s.BrokenRelease("1.1.0"))
-	s.Await("what Flux says of 1.1.0", func(r *v1alpha1.Rollout) bool {
-		applied := env.Condition(r, v1alpha1.TargetsAppliedCondition)
-		return strings.HasPrefix(applied, "TargetsApplied=False TargetFailed: ") && strings.Contains(applied, "spec.selector")
-	})
+	awaitFailedTarget(s, "1.1.0", "spec.selector")
 	s.Stays("Deploying", isHistory("2 1.1.0 Deploying", "1 1.0.0 Succeeded"))
 
 	s.Publish(s.Release("1.1.1"))
@@ -96,6 +95,22 @@ func TestUnprotectedReleaseThatCannotBeAppliedGivesWayToAFix(t *testing.T) {
 	}
 }
 
-func withDeployTimeout(timeout time.Duration) func(*v1alpha1.RolloutSpec) {
-	return func(spec *v1alpha1.RolloutSpec) { spec.DeployTimeout = &metav1.Duration{Duration: timeout} }
+// awaitFailedTarget waits until the status repeats what Flux says about a version.
+func awaitFailedTarget(s *env.Env, version, words string) *v1alpha1.Rollout {
+	s.T.Helper()
+	return s.Await("what Flux says of "+version, func(r *v1alpha1.Rollout) bool {
+		applied := env.Condition(r, v1alpha1.TargetsAppliedCondition)
+		return r.Current().Version.Tag == version &&
+			strings.HasPrefix(applied, "TargetsApplied=False TargetFailed: ") && strings.Contains(applied, words)
+	})
+}
+
+// awaitAnotherTry waits until Flux has begun again to apply the Kustomization.
+func awaitAnotherTry(s *env.Env) {
+	s.T.Helper()
+	k := s.Kustomization()
+	env.Eventually(s.T, "another try of Flux", func() (bool, string) {
+		s.Read(k)
+		return apimeta.IsStatusConditionPresentAndEqual(k.Status.Conditions, "Ready", metav1.ConditionUnknown), env.ConditionOf(k.Status.Conditions, "Ready")
+	})
 }

@@ -97,6 +97,18 @@ func (e *Env) SetBakeTime(bake time.Duration) {
 	e.Change(rollout, func() { rollout.Spec.BakeTime = &metav1.Duration{Duration: bake} })
 }
 
+// SetDeployTimeout changes by when releases must be applied, including one that is not
+// applied yet. 0 means never.
+func (e *Env) SetDeployTimeout(timeout time.Duration) {
+	e.T.Helper()
+	rollout := e.Rollout()
+	e.Change(rollout, func() {
+		if rollout.Spec.DeployTimeout = nil; timeout > 0 {
+			rollout.Spec.DeployTimeout = &metav1.Duration{Duration: timeout}
+		}
+	})
+}
+
 // ChangeStatus reads an object and patches the changes that change makes to its status.
 func (e *Env) ChangeStatus(object client.Object, change func()) {
 	e.T.Helper()
