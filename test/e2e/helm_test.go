@@ -64,6 +64,7 @@ func TestBakeBeginsOnceHelmHasRolledOutTheChart(t *testing.T) {
 	}
 	s := charted(t, nil)
 	s.SetBakeTime(time.Hour)
+	s.ProgressDeadline = time.Hour
 	publishChart(s, "4.1.0")
 	kustomization := s.Kustomization()
 	env.Eventually(t, "the Kustomization applied and Helm at work", func() (bool, string) {
