@@ -74,9 +74,13 @@ func (k *Killer) Kill(ctx context.Context, times int) error {
 // wait waits for a random time that is shorter than the given one.
 func (k *Killer) wait(most time.Duration) { time.Sleep(time.Duration(k.random.Int64N(int64(most)))) }
 
+// longestLife is how long a controller lives that changes nothing. On a busy machine, it
+// needs a part of that to start: if all lives were shorter, it would never do anything.
+const longestLife = 30 * time.Second
+
 // awaitWrite waits until an object of a kind changes.
 func (k *Killer) awaitWrite(ctx context.Context, kind client.ObjectList) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, longestLife)
 	defer cancel()
 	list := kind.DeepCopyObject().(client.ObjectList)
 	if err := k.client.List(ctx, list); err != nil {
