@@ -236,22 +236,30 @@ func numbers(t *testing.T, prometheus prometheusv1.API) {
 		`count by (bake_status) (rollout_resource_promotion_info)`: {"Deploying": 2, "Succeeded": 2, "Failed": 1},
 		`count by (reason) (rollout_resource_candidate_info)`:      {"SomeGatesBlocking": 1},
 	} {
-		value, _, err := prometheus.Query(t.Context(), query, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := map[string]float64{}
-		for _, sample := range value.(model.Vector) {
-			var name string
-			for _, label := range sample.Metric {
-				name += string(label)
-			}
-			got[name] = float64(sample.Value)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", query, diff)
-		}
+		// A scrape that fails on a busy machine leaves nothing until the next one.
+		env.Eventually(t, query+" is that of the scenario", func() (bool, string) {
+			got := valuesOf(t, prometheus, query)
+			return maps.Equal(want, got), cmp.Diff(want, got)
+		})
 	}
+}
+
+// valuesOf returns the values of a query by the texts of their labels.
+func valuesOf(t *testing.T, prometheus prometheusv1.API, query string) map[string]float64 {
+	t.Helper()
+	value, _, err := prometheus.Query(t.Context(), query, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, sample := range value.(model.Vector) {
+		var name string
+		for _, label := range sample.Metric {
+			name += string(label)
+		}
+		values[name] = float64(sample.Value)
+	}
+	return values
 }
 
 // occupyLease gives the Lease to another holder, which does not act.
