@@ -141,6 +141,7 @@ func (a *application) staysQuiet(t *testing.T) {
 // waits for nothing, and does not look by itself.
 func (a *application) goesBackInStaging(t *testing.T) {
 	t.Helper()
+	a.staysQuiet(t)
 	looks := a.looks()
 	before := a.sequence()
 	a.staging.SetBakeTime(time.Second)
