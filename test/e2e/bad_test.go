@@ -31,7 +31,7 @@ func breakVersion(t *testing.T, bad string) (s *env.Env, failed *v1alpha1.Rollou
 	s.Create(s.HealthCheck(), s.Rollout(s.Baked(time.Second, time.Minute)))
 	s.Publish(s.Release("1.0.0"))
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
-	s.Publish(s.Release(bad))
+	s.Publish(s.GivesUpSoon().Release(bad))
 	return s, s.AwaitState(bad, v1alpha1.BakeFailed)
 }
 

@@ -53,9 +53,9 @@ func deployProduction(prod *env.Env, change func(client.Object)) {
 	prod.Create(prod.Rollout())
 }
 
-// publish pushes a version, which both environments find.
-func publish(staging, prod *env.Env, version string) {
-	staging.Publish(staging.Release(version))
+// publish pushes a release, which both environments find.
+func publish(staging, prod *env.Env, release controlplane.Artifact) {
+	staging.Publish(release)
 	prod.Scan()
 }
 
@@ -80,13 +80,13 @@ func TestProductionTakesWhatStagingHasProven(t *testing.T) {
 		t.Errorf("production took it after %s of health", after)
 	}
 
-	publish(staging, prod, "5.1.0")
+	publish(staging, prod, staging.GivesUpSoon().Release("5.1.0"))
 	staging.AwaitState("5.1.0", v1alpha1.BakeFailed)
 	prod.Await("a hold because it has failed in staging", func(r *v1alpha1.Rollout) bool {
 		return strings.Contains(env.Condition(r, v1alpha1.GatesPassingCondition), "UpstreamFailed: 5.1.0: 5.1.0 failed in staging: ")
 	})
 
-	publish(staging, prod, "5.1.1")
+	publish(staging, prod, staging.Release("5.1.1"))
 	prod.AwaitCandidate("5.1.1")
 	prod.Ask(v1alpha1.BypassGatesAnnotation, "5.1.1")
 	prod.Await("a demand for the reason", func(r *v1alpha1.Rollout) bool {

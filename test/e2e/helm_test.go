@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
@@ -29,14 +30,14 @@ func charted(t *testing.T, release func(*helmv2.HelmRelease)) *env.Env {
 	host := plane.Registry.Host()
 	s.Create(s.NamespaceObject(), s.ImageRepository(host), s.ImagePolicy(">=1.0.0"), s.ChartRepository(host),
 		s.DashboardsKustomization(), helm, s.Rollout())
-	publishChart(s, "1.0.0")
+	publishChart(s, s.Chart("1.0.0"))
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 	return s
 }
 
-func publishChart(s *env.Env, version string) {
+func publishChart(s *env.Env, chart controlplane.Chart) {
 	s.T.Helper()
-	if err := plane.Registry.PushChart(s.T.Context(), s.Chart(version)); err != nil {
+	if err := plane.Registry.PushChart(s.T.Context(), chart); err != nil {
 		s.T.Fatal(err)
 	}
 	s.Scan()
@@ -64,8 +65,7 @@ func TestBakeBeginsOnceHelmHasRolledOutTheChart(t *testing.T) {
 	}
 	s := charted(t, nil)
 	s.SetBakeTime(time.Hour)
-	s.ProgressDeadline = time.Hour
-	publishChart(s, "4.1.0")
+	publishChart(s, s.Chart("4.1.0"))
 	kustomization := s.Kustomization()
 	env.Eventually(t, "the Kustomization applied and Helm at work", func() (bool, string) {
 		s.Read(kustomization)
@@ -105,7 +105,7 @@ func TestReleaseFailsWhenTheUpgradeByHelmDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := charted(t, nil)
-	publishChart(s, "4.2.0")
+	publishChart(s, s.GivesUpSoon().Chart("4.2.0"))
 	failsSaying(s, "4.2.0", "Helm upgrade failed for release "+s.Namespace+"/shop with chart shop@4.2.0+")
 }
 
@@ -114,10 +114,7 @@ func TestReleaseFailsWhenItsTagIsNotTheVersionOfTheChart(t *testing.T) {
 	s := charted(t, nil)
 	chart := s.Chart("4.4.0")
 	chart.Tag = "4.4.1"
-	if err := plane.Registry.PushChart(t.Context(), chart); err != nil {
-		t.Fatal(err)
-	}
-	s.Scan()
+	publishChart(s, chart)
 	failsSaying(s, "4.4.1", "artifact revision 4.4.1 does not match chart version 4.4.0")
 }
 
@@ -131,14 +128,14 @@ func TestReleaseFailsWhenHelmRollsItBack(t *testing.T) {
 	s := charted(t, func(h *helmv2.HelmRelease) {
 		h.Spec.Upgrade = &helmv2.Upgrade{Remediation: &helmv2.UpgradeRemediation{RemediateLastFailure: new(true)}}
 	})
-	publishChart(s, "4.3.0")
+	publishChart(s, s.GivesUpSoon().Chart("4.3.0"))
 	failsSaying(s, "4.3.0", "Helm rollback to previous release "+s.Namespace+"/shop.v1 with chart shop@1.0.0+")
 	if got, want := imageOf(s), "registry.example/shop:1.0.0"; got != want {
 		t.Errorf("the Deployment runs %s, want %s", got, want)
 	}
 	s.Pin("1.0.0")
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
-	publishChart(s, "4.3.1")
+	publishChart(s, s.Chart("4.3.1"))
 	s.Pin("4.3.1")
 	done := s.AwaitState("4.3.1", v1alpha1.BakeSucceeded)
 	want := []string{"4 4.3.1 Succeeded", "3 1.0.0 Succeeded", "2 4.3.0 Failed", "1 1.0.0 Succeeded"}

@@ -19,28 +19,25 @@ import (
 func TestReleaseThatFluxCannotApplyNeverSucceeds(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		wait     bool          // the Kustomization waits for the health of what it applied
-		progress time.Duration // when Kubernetes reports that the Deployment makes no progress
-		again    bool          // Flux tries again at the deadline
-		bad      func(*env.Env) controlplane.Artifact
-		because  string // a part of Flux's message
+		wait    bool // the Kustomization waits for the health of what it applied
+		again   bool // Flux tries again at the deadline
+		bad     func(*env.Env) controlplane.Artifact
+		because string // a part of Flux's message
 	}{
 		"refused by the API server": {
 			bad:     func(s *env.Env) controlplane.Artifact { return s.BrokenRelease("3.0.0") },
 			because: "spec.selector",
 		},
 		"never healthy": {
-			wait:     true,
-			progress: 5 * time.Second,
-			bad:      func(s *env.Env) controlplane.Artifact { return s.Release("3.0.0") },
-			because:  "Deployment/",
+			wait:    true,
+			bad:     func(s *env.Env) controlplane.Artifact { return s.GivesUpSoon().Release("3.0.0") },
+			because: "Deployment/",
 		},
 		"not healthy within Flux's timeout of 30 seconds, and under way again": {
-			wait:     true,
-			progress: time.Hour,
-			again:    true,
-			bad:      func(s *env.Env) controlplane.Artifact { return s.Release("3.0.0") },
-			because:  "Deployment/",
+			wait:    true,
+			again:   true,
+			bad:     func(s *env.Env) controlplane.Artifact { return s.Release("3.0.0") },
+			because: "Deployment/",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +51,6 @@ func TestReleaseThatFluxCannotApplyNeverSucceeds(t *testing.T) {
 				kustomization.Spec.Wait = tt.wait
 				kustomization.Spec.RetryInterval.Duration = time.Second
 			})
-			s.ProgressDeadline = max(s.ProgressDeadline, tt.progress)
 			s.Create(s.Rollout())
 			s.Publish(s.Release("1.0.0"))
 			s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)

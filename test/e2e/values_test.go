@@ -22,7 +22,8 @@ func packaged(t *testing.T, release func(*helmv2.HelmRelease), options ...func(*
 	t.Helper()
 	s := newEnv(t)
 	host := plane.Registry.Host()
-	if err := plane.Registry.PushChart(t.Context(), s.PackagedChart()); err != nil {
+	// All releases have the same chart.
+	if err := plane.Registry.PushChart(t.Context(), s.GivesUpSoon().PackagedChart()); err != nil {
 		t.Fatal(err)
 	}
 	helm := s.PackagedHelmRelease()

@@ -34,9 +34,12 @@ type App struct {
 	ProgressDeadline time.Duration
 }
 
+// soon is the progress deadline of a Deployment that gives up soon.
+const soon = 10 * time.Second
+
 // NewApp returns an application with two replicas and a short deadline.
 func NewApp(namespace, name string) App {
-	return App{Namespace: namespace, Name: name, Repository: name, Replicas: 2, ProgressDeadline: 10 * time.Second}
+	return App{Namespace: namespace, Name: name, Repository: name, Replicas: 2, ProgressDeadline: soon}
 }
 
 // Release returns the artifact of one version: a Deployment and a ConfigMap.
@@ -56,6 +59,14 @@ func (a App) ConfigRelease(version string) controlplane.Artifact {
 	release := a.Release(version)
 	delete(release.Files, "deployment.yaml")
 	return release
+}
+
+// GivesUpSoon returns the application with a Deployment that soon reports that it makes no
+// progress. It is for releases whose pods are never ready: a good one may take long on a
+// busy machine.
+func (a App) GivesUpSoon() App {
+	a.ProgressDeadline = soon
+	return a
 }
 
 // BrokenRelease returns an artifact that kustomize-controller cannot apply.

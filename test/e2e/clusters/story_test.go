@@ -183,7 +183,7 @@ func (a *application) failsInStaging(t *testing.T) {
 	t.Helper()
 	a.staging.AwaitState("5.0.0", v1alpha1.BakeSucceeded)
 	a.staging.Pin("")
-	a.publish("5.2.0")
+	a.push(a.staging.GivesUpSoon().Release("5.2.0"), a.staging, a.prod)
 	a.staging.AwaitState("5.2.0", v1alpha1.BakeFailed)
 	held := a.prod.Await("a hold because it has failed in staging", func(r *v1alpha1.Rollout) bool {
 		return strings.Contains(env.Condition(r, v1alpha1.GatesPassingCondition), "UpstreamFailed: 5.2.0: 5.2.0 failed in staging: ")

@@ -151,7 +151,13 @@ func (a *application) publishProductionFirst(version string) {
 // publishTo pushes a version, which some environments find at once.
 func (a *application) publishTo(version string, all ...*env.Env) {
 	a.staging.T.Helper()
-	if _, err := a.registry.Push(a.staging.T.Context(), a.staging.Release(version)); err != nil {
+	a.push(a.staging.Release(version), all...)
+}
+
+// push pushes an artifact, which some environments find at once.
+func (a *application) push(artifact controlplane.Artifact, all ...*env.Env) {
+	a.staging.T.Helper()
+	if _, err := a.registry.Push(a.staging.T.Context(), artifact); err != nil {
 		a.staging.T.Fatal(err)
 	}
 	for _, e := range all {

@@ -32,7 +32,7 @@ func New(t *testing.T, plane *Plane) *Env {
 	namespace := fmt.Sprintf("%s-%d", namespaceOf(t), envs.Add(1))
 	e := &Env{App: scenario.NewApp(namespace, "shop"), T: t, Plane: plane}
 	e.Repository = e.Namespace + "/" + e.Name
-	e.ProgressDeadline = 5 * time.Second
+	e.ProgressDeadline = 10 * time.Minute // as Kubernetes has it
 	return e
 }
 

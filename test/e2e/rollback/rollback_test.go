@@ -84,6 +84,10 @@ func (a *app) publish(version string) {
 		a.Publish(a.ConfigRelease(version))
 		return
 	}
+	if version == bad {
+		a.Publish(a.GivesUpSoon().Release(version))
+		return
+	}
 	a.Publish(a.Release(version))
 }
 
@@ -289,7 +293,7 @@ func TestVersionOfAVariableThatFluxFindsUnhealthyIsRolledBack(t *testing.T) {
 		retry    time.Duration // of Flux
 		again    bool          // Flux tries again at the deadline
 	}{
-		"while Flux says why":    {progress: 5 * time.Second, retry: time.Hour},
+		"while Flux says why":    {progress: 10 * time.Second, retry: time.Hour},
 		"while Flux tries again": {progress: time.Hour, retry: time.Second, again: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -93,6 +93,8 @@ func (f *fleet) stopsAtAFailure() {
 	f.Fleet.Members = members
 	f.deploy(false)
 	seen := newRecord(f.T, f.Plane, f.Namespace)
+	good := f.Fleet.App
+	f.Fleet.App = good.GivesUpSoon()
 	f.release("1.2.0", map[string]string{"orders": bad})
 	failed := f.AwaitState("1.2.0", v1alpha1.BakeFailed)
 
@@ -112,6 +114,7 @@ func (f *fleet) stopsAtAFailure() {
 		f.T.Errorf("web did not stay as it was: %+v", web.Status)
 	}
 
+	f.Fleet.App = good
 	f.release("1.2.1", nil)
 	f.AwaitCandidate("1.2.1")
 	f.Ask(v1alpha1.UnblockFailedAnnotation, "true")
