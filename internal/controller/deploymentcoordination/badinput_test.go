@@ -104,6 +104,7 @@ var mistakes = map[string]metav1.LabelSelector{
 // unchecked calls do while the API server has no validation rules for coordinations, as
 // it was before the rules existed.
 func (s *testEnv) unchecked(do func()) {
+	s.Expect(s.alone).To(BeTrue(), "other tests need the rules: use openAlone")
 	crd := &unstructured.Unstructured{}
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
 	crd.SetKind("CustomResourceDefinition")

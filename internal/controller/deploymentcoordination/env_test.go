@@ -34,6 +34,8 @@ type testEnv struct {
 	*env.Env
 
 	reconciler *Reconciler
+	// alone is true if no other test runs at the same time.
+	alone bool
 }
 
 // open opens an env in parallel with those of other tests. A test that changes what they
@@ -41,13 +43,15 @@ type testEnv struct {
 func open(t *testing.T) *testEnv {
 	t.Helper()
 	env.Parallel(t)
-	return openAlone(t)
+	s := openAlone(t)
+	s.alone = false
+	return s
 }
 
 func openAlone(t *testing.T) *testEnv {
 	t.Helper()
 	_, live := barePlane.open(t)
-	s := &testEnv{Env: env.Open(t, live)}
+	s := &testEnv{Env: env.Open(t, live), alone: true}
 	s.restart()
 	return s
 }

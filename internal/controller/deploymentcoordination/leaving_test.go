@@ -80,7 +80,7 @@ func TestDeploymentsThatArrivedPausedAreUnpausedToo(t *testing.T) {
 // The first implementation of this API took an empty selector for the whole namespace,
 // and set no annotation.
 func TestDeploymentsOfAnEmptySelectorAreUnpausedWithTheirCoordination(t *testing.T) {
-	s := open(t)
+	s := openAlone(t)
 	s.deploy("a", labelled("other"), paused(true))
 	s.deploy("b", labelled("other"), paused(true), userHeld(true))
 	s.coordinate("shop")
