@@ -314,8 +314,12 @@ func TestVersionOfAVariableThatFluxFindsUnhealthyIsRolledBack(t *testing.T) {
 // either Flux still says so, or it has begun again.
 func (a *app) awaitFlux(again bool) {
 	a.T.Helper()
+	all := 2
+	if a.byVariable {
+		all = 1 // the Kustomization
+	}
 	a.Await("what Flux found", func(r *v1alpha1.Rollout) bool {
-		return r.Current().Version.Tag == bad && slices.ContainsFunc(r.Status.Targets, func(target v1alpha1.TargetStatus) bool {
+		return r.Current().Version.Tag == bad && len(r.Status.Targets) == all && slices.ContainsFunc(r.Status.Targets, func(target v1alpha1.TargetStatus) bool {
 			return target.State == v1alpha1.TargetFailed && targets.SaysUnhealthy(target.Message)
 		})
 	})
