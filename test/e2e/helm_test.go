@@ -47,9 +47,7 @@ func publishChart(s *env.Env, chart controlplane.Chart) {
 // deadline, and checks that the release fails with this message.
 func failsSaying(s *env.Env, version, words string) {
 	s.T.Helper()
-	s.Await("the words: "+words, func(r *v1alpha1.Rollout) bool {
-		return strings.Contains(env.Condition(r, v1alpha1.TargetsAppliedCondition), "TargetFailed: HelmRelease shop: "+words)
-	})
+	awaitFailedTarget(s, version, "TargetFailed: HelmRelease shop: "+words)
 	s.SetDeployTimeout(time.Second)
 	failed := s.AwaitState(version, v1alpha1.BakeFailed)
 	if why := *failed.Current().BakeStatusMessage; !strings.Contains(why, words) {
