@@ -260,8 +260,5 @@ func (f *fleet) checkStored(q *kept) {
 
 func (f *fleet) fail(format string, args ...any) {
 	f.t.Helper()
-	for _, line := range f.lines {
-		f.t.Log(line)
-	}
 	f.worlds[0].fail(format, args...)
 }

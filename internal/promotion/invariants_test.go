@@ -370,6 +370,9 @@ func (w *world) checkSuccess(in promotion.Input) {
 func (w *world) fail(format string, args ...any) {
 	w.t.Helper()
 	w.endIteration()
+	if w.fleet != nil {
+		w.lines = append(w.fleet.lines, w.lines...)
+	}
 	for _, line := range w.lines {
 		w.t.Log(line)
 	}
