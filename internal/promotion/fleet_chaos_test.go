@@ -106,7 +106,8 @@ func (f *fleet) log(what string, q *kept) {
 }
 
 // lift lifts a quarantine, or takes that back. The failures that were reported to it no
-// longer hold a release.
+// longer hold a release, and neither do those that were reported to one of the same name
+// that a user has deleted: that was about the same content.
 func (f *fleet) lift() {
 	q := f.any()
 	if q == nil {
@@ -124,7 +125,8 @@ func (w *world) forgive(q *kept) {
 	for i := range w.rollout.Status.History {
 		entry := &w.rollout.Status.History[i]
 		is := reported{w.rollout.UID, failureOf(entry)}
-		if q.Spec.Lifted && entry.State() == v1alpha1.BakeFailed && q.counted[is] {
+		names := entry.Quarantine != "" && v1alpha1.ReleaseQuarantineKind+" "+entry.Quarantine == q.Name
+		if q.Spec.Lifted && entry.State() == v1alpha1.BakeFailed && (q.counted[is] || names) {
 			w.forgetFailuresOf(entry.Version.Tag)
 			w.memory.forgiven[entry.Version.Tag] = true
 		}
