@@ -87,16 +87,22 @@ func listed(incidents []v1alpha1.QuarantineIncident, added v1alpha1.QuarantineIn
 // leastUseful returns the index of the incident to drop: the oldest that is Unknown, or
 // else the oldest that is not Restored, or else the oldest.
 func leastUseful(incidents []v1alpha1.QuarantineIncident) int {
-	other := len(incidents) - 1
-	for i := range slices.Backward(incidents) {
-		if incidents[i].Outcome == v1alpha1.IncidentUnknown {
-			return i
-		}
-		if incidents[other].Outcome == v1alpha1.IncidentRestored {
-			other = i
+	for _, useless := range []func(v1alpha1.IncidentOutcome) bool{saysNothing, provesNothing} {
+		for i := range slices.Backward(incidents) {
+			if useless(incidents[i].Outcome) {
+				return i
+			}
 		}
 	}
-	return other
+	return len(incidents) - 1
+}
+
+func saysNothing(outcome v1alpha1.IncidentOutcome) bool {
+	return outcome == v1alpha1.IncidentUnknown
+}
+
+func provesNothing(outcome v1alpha1.IncidentOutcome) bool {
+	return outcome != v1alpha1.IncidentRestored
 }
 
 // extend moves the end of the quarantine by what is known now. It never moves it forward:

@@ -3,6 +3,7 @@
 package quarantine_test
 
 import (
+	gocmp "cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -133,26 +134,42 @@ func TestOutcome(t *testing.T) {
 }
 
 func TestOfManyIncidentsThoseThatSaySomethingStay(t *testing.T) {
-	status := of()
-	report := func(id int64, outcome v1alpha1.IncidentOutcome) {
-		status, _ = quarantine.Report(status, incident(types.UID(fmt.Sprint(id)), id, noon.Add(time.Duration(id)*time.Minute), outcome), nil)
+	for name, test := range map[string]struct {
+		outcomes map[int64]v1alpha1.IncidentOutcome // of the rest: open
+		want     []int64
+	}{
+		"the oldest that is open goes":           {nil, []int64{12, 11, 10, 9, 8, 7, 6, 5, 4, 3}},
+		"what says nothing goes first":           {map[int64]v1alpha1.IncidentOutcome{9: unknown, 10: unknown}, []int64{12, 11, 8, 7, 6, 5, 4, 3, 2, 1}},
+		"what proves the release bad stays":      {map[int64]v1alpha1.IncidentOutcome{1: restored, 3: unknown}, []int64{12, 11, 10, 9, 8, 7, 6, 5, 4, 1}},
+		"if all do, the oldest goes":             {allOf(restored, 12), []int64{12, 11, 10, 9, 8, 7, 6, 5, 4, 3}},
+		"and if those that are listed all do so": {allOf(restored, 10), []int64{12, 10, 9, 8, 7, 6, 5, 4, 3, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := of()
+			for id := int64(1); id <= 12; id++ {
+				outcome := gocmp.Or(test.outcomes[id], open)
+				status, _ = quarantine.Report(status, incident(types.UID(fmt.Sprint(id)), id, noon.Add(time.Duration(id)*time.Minute), outcome), nil)
+			}
+			var kept []int64
+			for _, i := range status.Incidents {
+				kept = append(kept, i.EntryID)
+			}
+			if d := cmp.Diff(test.want, kept); d != "" {
+				t.Error(d)
+			}
+			if status.Strikes != 12 {
+				t.Errorf("%d strikes", status.Strikes)
+			}
+		})
 	}
-	report(1, restored)
-	report(2, open)
-	report(3, unknown)
-	for id := int64(4); id <= 12; id++ {
-		report(id, open)
+}
+
+func allOf(outcome v1alpha1.IncidentOutcome, last int64) map[int64]v1alpha1.IncidentOutcome {
+	all := map[int64]v1alpha1.IncidentOutcome{}
+	for id := int64(1); id <= last; id++ {
+		all[id] = outcome
 	}
-	var kept []int64
-	for _, i := range status.Incidents {
-		kept = append(kept, i.EntryID)
-	}
-	if d := cmp.Diff([]int64{12, 11, 10, 9, 8, 7, 6, 5, 4, 1}, kept); d != "" {
-		t.Error(d)
-	}
-	if status.Strikes != 12 {
-		t.Errorf("%d strikes", status.Strikes)
-	}
+	return all
 }
 
 func TestFailureIsListedWhateverIsListedAlready(t *testing.T) {
