@@ -220,6 +220,13 @@ type ReleaseQuarantineStatus struct {
 	// +listType=atomic
 	// +optional
 	Incidents []QuarantineIncident `json:"incidents,omitempty"`
+	// counted identifies the newest failures that are included in strikes, at most 100,
+	// newest first. If the controller does not learn that a failure was written, for example
+	// because it was killed, it reports the failure again: this keeps it from counting twice,
+	// even if it is not one of the incidents any more.
+	// +listType=atomic
+	// +optional
+	Counted []string `json:"counted,omitempty"`
 }
 
 // ReleaseQuarantine keeps a release from being promoted in a namespace.

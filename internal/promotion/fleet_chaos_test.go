@@ -66,7 +66,7 @@ func (f *fleet) anything() {
 	w := f.worlds[f.rng.IntN(len(f.worlds))]
 	does := []func(){
 		f.push, f.push, f.push, f.push, f.push, f.lift, f.lift, f.changeUntil, f.turnRecall, f.forget, f.recallTag, f.writeByHand, f.writeByHand, f.everythingIsSick,
-		w.goOn, w.goOn, w.pinAny, w.unpin, w.unpin, w.askAny, w.pushFailedAgain, w.pushAgain, w.eraseReports, w.crashSoon, w.crashSoon, w.goAway,
+		w.goOn, w.goOn, w.pinAny, w.unpin, w.unpin, w.askAny, w.pushFailedAgain, w.pushAgain, w.eraseMarks, w.crashSoon, w.crashSoon, w.goAway,
 		w.turnSick, w.changeRollback, w.changeQuarantine, w.turnGate,
 	}
 	if f.rng.IntN(3) > 0 {
@@ -194,11 +194,6 @@ func (f *fleet) everythingIsSick() {
 	for _, w := range f.worlds {
 		w.sick = sick
 	}
-}
-
-func (w *world) eraseReports() {
-	w.forgetsReports()
-	w.eraseMarks()
 }
 
 func (w *world) changeQuarantine() {

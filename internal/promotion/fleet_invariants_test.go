@@ -164,9 +164,8 @@ func isRecalled(d promotion.Decision) bool {
 	return d.Problem != nil && d.Problem.Reason == v1alpha1.QuarantinedReason
 }
 
-// checkReport checks that a failure counts once, unless it was forgotten: the controller
-// died before it could note that, or an old client has erased the note. Even then it
-// counts once while the quarantine lists it. It also checks the outcome.
+// checkReport checks that a failure counts once, also if the controller died before it
+// could note that, or an old client has erased the note. It also checks the outcome.
 func (w *world) checkReport(q *kept, report promotion.Report, after v1alpha1.ReleaseQuarantineStatus) {
 	w.t.Helper()
 	is := failureIn(report.Incident)
@@ -179,14 +178,13 @@ func (w *world) checkReport(q *kept, report promotion.Report, after v1alpha1.Rel
 		}
 		return
 	}
-	if q.counted[is] && !w.memory.forgot[is] {
+	if q.counted[is] {
 		w.fail("the failure #%d of %s is reported to %s once more", report.Incident.EntryID, report.Tag, q.Name)
 	}
 	if after.Strikes != q.Status.Strikes+1 || q.Spec.Lifted || !q.Managed {
 		w.fail("%s has %d strikes after %d; lifted: %t", q.Name, after.Strikes, q.Status.Strikes, q.Spec.Lifted)
 	}
 	q.counted[is], w.fleet.reported[is] = true, true
-	delete(w.memory.forgot, is)
 }
 
 // checkCounted checks that a failure was reported in the pass that recorded it, if nothing
@@ -229,15 +227,6 @@ func (w *world) checkRestored(incident v1alpha1.QuarantineIncident) {
 	i := slices.IndexFunc(history, func(e v1alpha1.DeploymentHistoryEntry) bool { return *e.ID == incident.EntryID })
 	if i < 1 || !history[i-1].IsRollback() || history[i-1].State() != v1alpha1.BakeSucceeded || history[i-1].Version.Tag != incident.RolledBackTo {
 		w.fail("#%d is said to be restored by %s; history: %s", incident.EntryID, incident.RolledBackTo, w.describeHistory())
-	}
-}
-
-// forgetsReports plays that the history does not say any more to which quarantines failures
-// were reported.
-func (w *world) forgetsReports() {
-	for i := range w.rollout.Status.History {
-		f := failureOf(&w.rollout.Status.History[i])
-		w.memory.forgot[reported{w.rollout.UID, f}] = true
 	}
 }
 

@@ -4,7 +4,6 @@ package promotion
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -143,15 +142,11 @@ func isLifted(in Input, entry *v1alpha1.DeploymentHistoryEntry) bool {
 	recorded, failure := ownQuarantine(entry.Quarantine), in.failure(entry)
 	for i := range in.Quarantines.All {
 		q := &in.Quarantines.All[i]
-		if q.Spec.Lifted && (entry.Quarantine != "" && q.Name == recorded || lists(q, failure)) {
+		if q.Spec.Lifted && (entry.Quarantine != "" && q.Name == recorded || quarantine.Counts(&q.Status, failure)) {
 			return true
 		}
 	}
 	return false
-}
-
-func lists(q *Quarantine, failure v1alpha1.QuarantineIncident) bool {
-	return slices.ContainsFunc(q.Status.Incidents, func(i v1alpha1.QuarantineIncident) bool { return quarantine.Same(i, failure) })
 }
 
 // ownQuarantine returns the Name of a ReleaseQuarantine in the namespace of the Rollout.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -227,6 +228,15 @@ func TestLiftedQuarantineForgivesTheFailure(t *testing.T) {
 				q.Status.Incidents[0].LastRetryTimestamp = retried
 				return q
 			}(), []string{v1alpha1.FailedBeforeReason},
+		},
+		"that has counted it": {
+			func() promotion.Quarantine {
+				q := of(uid, 7)
+				failure := q.Status.Incidents[0]
+				q.Status, _ = quarantine.Report(v1alpha1.ReleaseQuarantineStatus{}, failure, nil)
+				q.Status.Incidents = nil
+				return q
+			}(), []string{},
 		},
 		"that lists newer failures only": {suspected("sha256:bad", recordedName, func(q *promotion.Quarantine) { q.Spec.Lifted = true }), []string{}},
 		"that has not been lifted":       {suspected("sha256:bad", recordedName, byPeople), []string{v1alpha1.FailedBeforeReason, v1alpha1.QuarantinedReason}},

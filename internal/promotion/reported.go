@@ -111,13 +111,20 @@ func (in Input) mayHave(incident v1alpha1.QuarantineIncident) bool {
 // takesFailures reports whether failures are reported to the quarantine of that name. If
 // there is none, it is created. If it is about other content, the report fails, and says so.
 func (in Input) takesFailures(name, digest string) bool {
+	q := in.quarantineOf(name, digest)
+	return q == nil || quarantine.TakesFailures(&q.Spec, q.Managed)
+}
+
+// quarantineOf returns the quarantine of the namespace with that name; nil if there is none,
+// or if it is about other content.
+func (in Input) quarantineOf(name, digest string) *Quarantine {
 	own := ownQuarantine(name)
 	for i := range in.Quarantines.All {
 		if q := &in.Quarantines.All[i]; q.Name == own && q.Spec.Digest == digest {
-			return quarantine.TakesFailures(&q.Spec, q.Managed)
+			return q
 		}
 	}
-	return true
+	return nil
 }
 
 // isFresh reports whether a failure is still to be reported for the first time: its release
@@ -245,19 +252,31 @@ func recordContent(in Input, history []v1alpha1.DeploymentHistoryEntry) {
 	}
 }
 
-// recordReported writes the names of the quarantines that show the failures of the history.
+// recordReported writes the names of the quarantines that show, or count, the failures of the
+// history.
 func recordReported(in Input, history []v1alpha1.DeploymentHistoryEntry) {
-	listed := in.listings()
-	if len(listed) == 0 {
+	if len(in.Quarantines.All) == 0 {
 		return
 	}
+	listed := in.listings()
 	for i := range in.Rollout.Status.History {
-		entry := &in.Rollout.Status.History[i]
-		if entry.State() != v1alpha1.BakeFailed || entry.Quarantine != "" {
-			continue
-		}
-		if at := listed.find(in.failure(entry)); at != nil {
-			history[i].Quarantine = at.name
+		if entry := &in.Rollout.Status.History[i]; entry.State() == v1alpha1.BakeFailed && entry.Quarantine == "" {
+			history[i].Quarantine = in.reportedTo(i, listed)
 		}
 	}
+}
+
+// reportedTo returns the name of the quarantine that a failure was reported to; empty if
+// there is none.
+func (in Input) reportedTo(i int, listed listings) string {
+	failure := in.failure(&in.Rollout.Status.History[i])
+	if at := listed.find(failure); at != nil {
+		return at.name
+	}
+	digest := in.failedContent(i)
+	name, ok := quarantine.Name(digest)
+	if q := in.quarantineOf(name, digest); !ok || q == nil || !quarantine.Counts(&q.Status, failure) {
+		return ""
+	}
+	return name
 }

@@ -128,13 +128,27 @@ func TestNothingIsReportedUnlessThatIsWanted(t *testing.T) {
 	diff(t, []promotion.Report(nil), promotion.Reports(s.in()))
 }
 
+// counts sets a quarantine that counts the failure of 1.2.0 and, since then, those of ten
+// other Rollouts.
+func (s *situation) counts() *situation {
+	q := quarantineOfBad()
+	for _, uid := range append([]types.UID{s.input.Rollout.UID}, "a", "b", "c", "d", "e", "f", "g", "h", "i", "j") {
+		q.Status, _ = quarantine.Report(q.Status, v1alpha1.QuarantineIncident{
+			Rollout: v1alpha1.IncidentRollout{UID: uid}, EntryID: 7, Outcome: v1alpha1.IncidentOpen,
+		}, nil)
+	}
+	return s.quarantined(q)
+}
+
 func TestHistoryNamesTheQuarantineThatListsAFailure(t *testing.T) {
 	for name, test := range map[string]struct {
 		given *situation
 		want  string
 	}{
-		"once it lists it": {reporting(badEntry(), entry("1.1.0").ID(5).Succeeded()).lists(v1alpha1.IncidentOpen), badName},
-		"not before":       {reporting(badEntry(), entry("1.1.0").ID(5).Succeeded()), ""},
+		"once it has counted it": {reporting(badEntry(), entry("1.1.0").ID(5).Succeeded()).counts(), badName},
+		"not an earlier one":     {reporting(badEntry().ID(8), entry("1.1.0").ID(5).Succeeded()).counts(), ""},
+		"once it lists it":       {reporting(badEntry(), entry("1.1.0").ID(5).Succeeded()).lists(v1alpha1.IncidentOpen), badName},
+		"not before":             {reporting(badEntry(), entry("1.1.0").ID(5).Succeeded()), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := test.given.at(noon.Add(-time.Minute)).in()

@@ -24,8 +24,6 @@ type setbacks struct {
 	failures map[int64]v1alpha1.VersionInfo
 	// forgiven are the tags whose failure a user has lifted.
 	forgiven map[string]bool
-	// forgot are the failures of which the history may not show that they were reported.
-	forgot map[reported]bool
 	// succeeded releases.
 	succeeded []v1alpha1.VersionInfo
 	// rollbacks by the id of their entry, whatever the entry still says.
@@ -53,7 +51,7 @@ func failureOf(entry *v1alpha1.DeploymentHistoryEntry) failure {
 }
 
 func newSetbacks() setbacks {
-	return setbacks{failures: map[int64]v1alpha1.VersionInfo{}, forgiven: map[string]bool{}, forgot: map[reported]bool{}, rollbacks: map[int64]bool{}, answered: map[failure]bool{}}
+	return setbacks{failures: map[int64]v1alpha1.VersionInfo{}, forgiven: map[string]bool{}, rollbacks: map[int64]bool{}, answered: map[failure]bool{}}
 }
 
 // unlike reports whether two releases are known to have different content.

@@ -313,7 +313,6 @@ func (w *world) pass() bool {
 	}
 	for _, report := range w.reports(in) {
 		if report(); w.dies(writes + 1) {
-			w.forgetsReports()
 			return false
 		}
 		writes++

@@ -21,6 +21,7 @@ var odd = []string{
 	`{"spec":{"until":null,"lifted":true},"status":{"phase":"Nonsense","endedAt":"9999-12-31T23:59:59Z"}}`,
 	`{"status":{"until":"0001-01-01T00:00:00Z","endedAt":"0001-01-01T00:00:00Z","incidents":[{"outcome":"Nonsense"},{"time":"9999-12-31T23:59:59Z","outcome":"Restored"}]}}`,
 	`{"status":{"strikes":2147483647,"incidents":[{"entryID":1,"rollout":{"uid":"a"},"time":null},{"entryID":1,"rollout":{"uid":"a"},"time":"2026-03-02T12:00:00Z","outcome":"Open"}]}}`,
+	`{"status":{"strikes":1,"counted":["","x","x"],"incidents":[{"entryID":1}]}}`,
 	`{"spec":{"enforce":"Always"},"status":{"until":"2026-03-02T12:00:00.000000001Z","incidents":[{"outcome":"NotRestored"},{},{},{},{},{},{},{},{},{},{},{},{}]}}`,
 }
 
@@ -43,8 +44,8 @@ func FuzzOddObjects(f *testing.F) {
 		checkSettled(t, &q, now)
 		failure := incident("a", id, now, open)
 		status, changed := quarantine.Report(q.Status, failure, by)
-		if changed && (status.Strikes < 1 || len(status.Incidents) > 10) {
-			t.Errorf("%d strikes, %d incidents", status.Strikes, len(status.Incidents))
+		if changed && (status.Strikes < 1 || len(status.Incidents) > 10 || len(status.Counted) > 100) {
+			t.Errorf("%d strikes, %d incidents, %d counted", status.Strikes, len(status.Incidents), len(status.Counted))
 		}
 		if again, changed := quarantine.Report(status, failure, by); changed {
 			t.Errorf("a failure counts twice: %+v", again)

@@ -20,13 +20,13 @@ var latest = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 
 // Report returns the status after a failure, and whether that changes it. Each failure
 // counts once: it is identified by the Rollout, the id of its entry, and the last retry.
-// The failure is listed afterwards, whatever had to be dropped for it: a Rollout that does
-// not find its own failure would report it again.
+// The failure is listed afterwards, whatever had to be dropped for it.
 func Report(status v1alpha1.ReleaseQuarantineStatus, failure v1alpha1.QuarantineIncident, by *v1alpha1.RolloutQuarantine) (v1alpha1.ReleaseQuarantineStatus, bool) {
-	if indexOf(status.Incidents, failure) >= 0 {
+	if Counts(&status, failure) {
 		return status, false
 	}
 	next := *status.DeepCopy()
+	next.Counted = counted(next.Counted, failure)
 	if next.Strikes = max(next.Strikes, 0); next.Strikes < math.MaxInt32 {
 		next.Strikes++
 	}

@@ -98,6 +98,36 @@ func TestFailureCountsOnce(t *testing.T) {
 	}
 }
 
+// The failures of others may have taken its place in the list before it is reported again.
+func TestFailureCountsOnceAfterItIsNotListedAnyMore(t *testing.T) {
+	status := of()
+	report := func(id int64) (changed bool) {
+		status, changed = quarantine.Report(status, incident(types.UID(fmt.Sprint(id)), id, noon, restored), nil)
+		return changed
+	}
+	const many = 150
+	for id := range int64(many) {
+		report(id)
+	}
+	for id := range int64(many) {
+		failed := incident(types.UID(fmt.Sprint(id)), id, noon, restored)
+		if got, want := quarantine.Counts(&status, failed), id >= 50; got != want {
+			t.Errorf("failure %d of %d counts: %t", id, many, got)
+		}
+		if failed.LastRetryTimestamp = (&metav1.Time{Time: noon}); quarantine.Counts(&status, failed) {
+			t.Errorf("failure %d counts after a retry", id)
+		}
+	}
+	for id := int64(50); id < many; id++ {
+		if report(id) {
+			t.Errorf("failure %d counts twice", id)
+		}
+	}
+	if status.Strikes != many || len(status.Incidents) != 10 || len(status.Counted) != 100 {
+		t.Errorf("%d strikes, %d incidents, %d counted", status.Strikes, len(status.Incidents), len(status.Counted))
+	}
+}
+
 func TestSuspicionEndsAfterAWeekAtTheLatest(t *testing.T) {
 	status := of()
 	for i := range int64(300) {
@@ -188,6 +218,7 @@ func TestFailureIsListedWhateverIsListedAlready(t *testing.T) {
 			}
 			added := incident("mine", 1, test.at, open)
 			status, _ = quarantine.Report(status, added, nil)
+			status.Counted = nil // an older controller does not write it
 			if _, changed := quarantine.Report(status, added, nil); changed || status.Strikes != 11 || len(status.Incidents) != 10 {
 				t.Errorf("reported again: %t; %d strikes, %d incidents", changed, status.Strikes, len(status.Incidents))
 			}

@@ -3,8 +3,10 @@
 package rollout
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -50,19 +52,50 @@ func (s *testEnv) allAtOnce(rollouts []client.Object, controllers ...*Reconciler
 }
 
 // TestFailuresOfManyRolloutsAreAllCounted: fifty report to one object at once. None counts
-// twice, although the object lists only ten.
+// twice, although the object lists only ten: also not those that are reported again because
+// the answer to the first report was lost, or because the controller has restarted since.
 func TestFailuresOfManyRolloutsAreAllCounted(t *testing.T) {
+	third := func(n int) bool { return n%3 == 0 }
+	for name, test := range map[string]struct {
+		lost     func(n int) bool
+		restarts bool
+	}{
+		"each answer arrives":                {func(int) bool { return false }, false},
+		"each third answer is lost":          {third, false},
+		"and what is remembered is lost too": {third, true},
+	} {
+		t.Run(name, func(t *testing.T) { failTogether(t, test.lost, test.restarts) })
+	}
+}
+
+// failTogether loses the answers to some of the writes to the quarantine, and may restart
+// the controllers after each round.
+func failTogether(t *testing.T, lost func(n int) bool, restarts bool) {
+	t.Helper()
 	const many = 50
 	objects := failedTogether(many)
 	s := open(t, objects...)
 	s.quarantines = true
-	s.restart()
-	one := s.reconciler
-	s.restart()
+	twoControllers := func() (one, other *Reconciler) {
+		s.restart()
+		one = s.reconciler
+		s.restart()
+		return one, s.reconciler
+	}
+	one, other := twoControllers()
+	s.Wire.Fail = func(n int, write string, _ client.Object) fixture.Fault {
+		if strings.HasPrefix(write, "patch ReleaseQuarantine/status") && lost(n) {
+			return fixture.Fault{Err: context.DeadlineExceeded, Lost: true}
+		}
+		return fixture.Fault{}
+	}
 	rollouts := objects[2:]
 	for written := -1; len(s.Wire.Writes()) > written; s.Pass(lastRetry) { // they are in each other's way
 		written = len(s.Wire.Writes())
-		s.allAtOnce(rollouts, one, s.reconciler)
+		s.allAtOnce(rollouts, one, other)
+		if restarts {
+			one, other = twoControllers()
+		}
 	}
 	s.Expect(s.writesTo("create")).To(ContainElement("create ReleaseQuarantine " + quarantineOf("1.1.0")))
 	all := &v1alpha1.ReleaseQuarantineList{}

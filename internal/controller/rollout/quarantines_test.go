@@ -121,6 +121,12 @@ func (s *testEnv) writesTo(text string) []string {
 	return all
 }
 
+// countedAs returns what a quarantine remembers of one failure.
+func countedAs(failure v1alpha1.QuarantineIncident) []string {
+	status, _ := quarantine.Report(v1alpha1.ReleaseQuarantineStatus{}, failure, nil)
+	return status.Counted
+}
+
 func TestFailureIsReportedToAQuarantine(t *testing.T) {
 	s, name := openReporting(t), quarantineOf("1.1.0")
 	failed := s.Clock.Now()
@@ -137,12 +143,13 @@ func TestFailureIsReportedToAQuarantine(t *testing.T) {
 		Digest: digestOf("1.1.0"), Image: "registry.example.com/shop", Tags: []string{"1.1.0"},
 	}))
 	day := metav1.NewTime(failed.Add(24 * time.Hour).Local())
+	incident := v1alpha1.QuarantineIncident{
+		Rollout: v1alpha1.IncidentRollout{Name: "shop", UID: s.rollout("shop").UID}, EntryID: 2, Time: metav1.NewTime(failed.Local()),
+		Cause: v1alpha1.CauseHealthCheckFailed, Message: "HealthCheck " + s.Namespace + "/web: down", Outcome: v1alpha1.IncidentOpen,
+	}
 	s.Expect(q.Status).To(Equal(v1alpha1.ReleaseQuarantineStatus{
 		ObservedGeneration: 1, Phase: v1alpha1.QuarantineSuspected, Strikes: 1, Until: &day,
-		Incidents: []v1alpha1.QuarantineIncident{{
-			Rollout: v1alpha1.IncidentRollout{Name: "shop", UID: s.rollout("shop").UID}, EntryID: 2, Time: metav1.NewTime(failed.Local()),
-			Cause: v1alpha1.CauseHealthCheckFailed, Message: "HealthCheck " + s.Namespace + "/web: down", Outcome: v1alpha1.IncidentOpen,
-		}},
+		Incidents: []v1alpha1.QuarantineIncident{incident}, Counted: countedAs(incident),
 	}))
 	s.Expect(s.Events.Take()).To(ContainElement(fixture.Event{
 		On: name, Type: corev1.EventTypeWarning, Reason: v1alpha1.ReleaseQuarantinedReason,

@@ -58,7 +58,9 @@ func TestRecallIsAsTheGuideShowsIt(t *testing.T) {
 	s := openRecall(t)
 	s.guideShows("releasequarantines", "sha256-")
 	reported := s.quarantine()
+	s.Expect(reported.Status.Counted).To(Equal(countedAs(reported.Status.Incidents[0])))
 	reported.Status.Incidents[0].Rollout.UID = guidesIncident
+	reported.Status.Counted = countedAs(reported.Status.Incidents[0])
 	reported.Status.Incidents[0].Message = strings.ReplaceAll(reported.Status.Incidents[0].Message, s.Namespace, "shop")
 	shown := &v1alpha1.ReleaseQuarantine{}
 	s.Expect(yaml.UnmarshalStrict([]byte(between(s.guide(), "-o yaml\n```\n\n```yaml\n", "```")), shown)).To(Succeed())
