@@ -193,14 +193,15 @@ test-extended: ## Test that promises hold whatever fails, and for whomever: cras
 	@go run ./test/controlplane/cmd/build -parts all
 	@$(step) "Extended tests" env FAULTS_REPORT=$(abspath $(REPORT)) $(race_controller) $(go_test) -p $(AT_ONCE) -parallel 4 -count=1 -timeout 30m $(EXTENDED)
 
-# RUNS is how often, PACKAGES is what.
+# RUNS is how often, PACKAGES is what. BUSY is how many processors are kept busy; empty means
+# all of them.
 RUNS ?= 10
 PACKAGES ?= $(sort $(RECONCILERS) $(E2E) $(EXTENDED))
 
 .PHONY: deflake
 deflake: ## Run PACKAGES again and again (RUNS), with busy processors and processes that are stopped and woken.
 	@go run ./test/controlplane/cmd/build -parts all
-	@env $(race_controller) go run ./test/cmd/deflake -runs $(RUNS) -p $(AT_ONCE) -- -vet=off -timeout=60m $(PACKAGES)
+	@env $(race_controller) go run ./test/cmd/deflake -runs $(RUNS) -p $(AT_ONCE) $(if $(BUSY),-busy $(BUSY)) -- -vet=off -timeout=60m $(PACKAGES)
 
 # WORDS selects the tests.
 WORDS ?=
