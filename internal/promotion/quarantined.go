@@ -136,7 +136,7 @@ func recalled(in Input, ledger []v1alpha1.VersionInfo) *Hold {
 
 // isLifted reports whether a user has lifted a quarantine that this failure was reported
 // to. Then the failure no longer holds the release; a later one does, also after a retry.
-// The quarantine lists the newest failures only, the history entry names the quarantine. It
+// The quarantine knows the newest failures only, the history entry names the quarantine. It
 // has that name again if a user deleted it and the same content failed once more.
 func isLifted(in Input, entry *v1alpha1.DeploymentHistoryEntry) bool {
 	recorded, failure := ownQuarantine(entry.Quarantine), in.failure(entry)
