@@ -64,13 +64,13 @@ func TestFailuresOfManyRolloutsAreAllCounted(t *testing.T) {
 		"each third answer is lost":          {third, false},
 		"and what is remembered is lost too": {third, true},
 	} {
-		t.Run(name, func(t *testing.T) { failTogether(t, test.lost, test.restarts) })
+		t.Run(name, func(t *testing.T) { checkEachCountsOnce(t, test.lost, test.restarts) })
 	}
 }
 
-// failTogether loses the answers to some of the writes to the quarantine, and may restart
-// the controllers after each round.
-func failTogether(t *testing.T, lost func(n int) bool, restarts bool) {
+// checkEachCountsOnce lets fifty Rollouts report. It loses the answers to some of the writes
+// to the quarantine, and may restart the controllers after each round.
+func checkEachCountsOnce(t *testing.T, lost func(n int) bool, restarts bool) {
 	t.Helper()
 	const many = 50
 	objects := failedTogether(many)
