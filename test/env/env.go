@@ -82,12 +82,13 @@ func (e *Env) OpenNamespace(labels map[string]string) string {
 }
 
 // clear removes the objects of the kinds. For a thousand objects that may take longer than
-// one request may.
+// one request may, or several: what one has removed, the next finds gone.
 func (e *Env) clear(kinds []client.Object) {
 	ctx := context.WithoutCancel(e.Ctx)
 	for _, namespace := range e.opened {
 		for _, kind := range kinds {
-			e.Eventually(func() error { return e.DeleteAllOf(ctx, kind, client.InNamespace(namespace)) }).Should(gomega.Succeed())
+			e.Eventually(func() error { return e.DeleteAllOf(ctx, kind, client.InNamespace(namespace)) }).
+				WithTimeout(5 * fixture.Patience).Should(gomega.Succeed())
 		}
 	}
 }
