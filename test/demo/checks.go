@@ -92,6 +92,19 @@ func blames(object string) expectation {
 	}}
 }
 
+// closedGate: the Rollout shows a gate that lets nothing through. It holds releases from
+// then on.
+func closedGate(name string) expectation {
+	return expectation{"RolloutGate " + name + " is closed", func(s *sights) string {
+		for _, gate := range s.rollout.Status.Gates {
+			if gate.Name == name && gate.Passing != nil && !*gate.Passing {
+				return ""
+			}
+		}
+		return fmt.Sprintf("the gates are %v", s.rollout.Status.Gates)
+	}}
+}
+
 // heldBack expects that this version is the newest candidate, that it waits for this
 // reason, and that Ready reports this.
 func heldBack(version, reason string) expectation {

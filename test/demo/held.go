@@ -74,6 +74,9 @@ func (s *session) gatedRelease(ctx context.Context) error {
 	if err := s.create(ctx, gate); err != nil {
 		return err
 	}
+	if err := s.await(ctx, closedGate(gate.Name)); err != nil {
+		return err
+	}
 	if err := s.push(ctx, s.Release("1.1.0")); err != nil {
 		return err
 	}

@@ -34,6 +34,7 @@ func TestRunningReleaseIsAdoptedWhenTheHistoryIsLost(t *testing.T) {
 			s.Publish(s.ConfigRelease("1.0.0"))
 			s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 			s.Create(gate)
+			s.AwaitClosed()
 			s.Publish(s.ConfigRelease("1.1.0"))
 			s.AwaitCandidate("1.1.0")
 			before, lostAt := generations(s), time.Now()

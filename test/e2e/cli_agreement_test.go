@@ -56,6 +56,7 @@ func TestEveryAnswerNamesTheMomentAtWhichAScheduleOpens(t *testing.T) {
 	s.Publish(s.Release("1.0.0"))
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 	s.Create(closed)
+	s.AwaitClosed()
 	s.Publish(s.Release("1.1.0"))
 	s.AwaitCandidate("1.1.0")
 	olga := s.CommandLine(s.Namespace+":olga", masters)

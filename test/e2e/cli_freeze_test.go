@@ -34,6 +34,7 @@ func TestCommandLineFreezeHoldsReleasesUntilUnfreeze(t *testing.T) {
 		t.Errorf("a dry run was stored:\n%s", all)
 	}
 
+	s.AwaitClosed()
 	s.Publish(s.Release("1.1.0"))
 	s.AwaitCandidate("1.1.0")
 	explainsTheHold(s, dave, "closed by rule freeze until ")
@@ -66,6 +67,7 @@ func TestCommandLineFreezeLetsARunningBakeEnd(t *testing.T) {
 	mustSay(t, erin.MustRun("freeze", "--all", "-m", "INC-4711"), "not stopped: shop 1.0.0 is baking; pins")
 	s.SetBakeTime(time.Second)
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	s.AwaitClosed()
 	s.Publish(s.Release("1.1.0"))
 	s.AwaitCandidate("1.1.0")
 	explainsTheHold(s, erin, "closed by rule freeze (no end time)")

@@ -108,6 +108,7 @@ func gatedIn(s *env.Env) *env.Env {
 	s.Publish(s.Release("1.0.0"))
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 	s.Create(closedGate(s))
+	s.AwaitClosed()
 	s.Publish(s.Release("1.1.0"))
 	s.AwaitCandidate("1.1.0")
 	return s

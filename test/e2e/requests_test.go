@@ -32,6 +32,7 @@ func TestFailedReleaseSucceedsWhenItIsRetriedAfterItsCauseIsGone(t *testing.T) {
 func TestFixIsPromotedPastTheFailureAndTheGate(t *testing.T) {
 	s, _ := breakRelease(t)
 	s.Create(closedGate(s))
+	s.AwaitClosed()
 	s.Publish(s.Release("1.2.1"))
 	s.AwaitCandidate("1.2.1")
 	s.Ask(v1alpha1.UnblockFailedAnnotation, "true")

@@ -28,6 +28,7 @@ func TestReleaseWaitsForAScheduleAndGoesWhenItOpens(t *testing.T) {
 		},
 	}
 	s.Create(freeze)
+	s.AwaitClosed()
 	s.Publish(s.Release("1.1.0"))
 	const closed = "GatesPassing=False ScheduleClosed: 1.1.0: RolloutSchedule freeze is closed by rule always (no end time)"
 	held := s.Await("held by the schedule", func(r *v1alpha1.Rollout) bool {

@@ -99,6 +99,7 @@ func live(s *env.Env) {
 	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "manual"}}
 	gate.Spec.RolloutRef, gate.Spec.Passing = &v1alpha1.LocalObjectReference{Name: s.Name}, &passing
 	s.Create(gate)
+	s.AwaitClosed()
 	s.Publish(s.ConfigRelease("1.1.0"))
 	s.Await("the gate to hold 1.1.0", func(r *v1alpha1.Rollout) bool {
 		return len(r.Status.ReleaseCandidates) > 0 && r.Status.ReleaseCandidates[0].Tag == "1.1.0"

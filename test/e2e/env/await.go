@@ -4,6 +4,7 @@ package env
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -76,6 +77,15 @@ func (e *Env) AwaitCandidate(version string) *v1alpha1.Rollout {
 	e.T.Helper()
 	return e.Await("the candidate "+version, func(r *v1alpha1.Rollout) bool {
 		return len(r.Status.ReleaseCandidates) > 0 && r.Status.ReleaseCandidates[0].Tag == version
+	})
+}
+
+// AwaitClosed waits until the Rollout shows a closed gate. Gates and schedules hold releases
+// from then on: the controller may see an earlier release before it sees them.
+func (e *Env) AwaitClosed() {
+	e.T.Helper()
+	e.Await("a closed gate", func(r *v1alpha1.Rollout) bool {
+		return slices.ContainsFunc(r.Status.Gates, func(g v1alpha1.RolloutGateStatusSummary) bool { return g.Passing != nil && !*g.Passing })
 	})
 }
 

@@ -49,6 +49,7 @@ func succeedsThenWaits(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "approval"},
 		Spec:       v1alpha1.RolloutGateSpec{RolloutRef: &v1alpha1.LocalObjectReference{Name: s.Name}, Passing: &closed},
 	})
+	s.AwaitClosed()
 	s.Publish(s.ConfigRelease("1.1.0"))
 	s.AwaitCandidate("1.1.0")
 

@@ -157,9 +157,9 @@ func TestInstanceOfOneNamespaceActsThereAlone(t *testing.T) {
 	}
 	freeze := &v1alpha1.ClusterRolloutSchedule{ObjectMeta: metav1.ObjectMeta{Name: "freeze"}}
 	freeze.Spec.RolloutSelector, freeze.Spec.Rules = &metav1.LabelSelector{}, []v1alpha1.ScheduleRule{{}}
+	inside.Create(freeze) // gates do not hold a first release
 	start(t, plane, "one-namespace", []string{"RUNTIME_NAMESPACE=" + inside.Namespace}, "--watch-all-namespaces=false")
 	inside.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
-	inside.Create(freeze)
 	inside.Publish(inside.ConfigRelease("1.1.0"))
 	inside.AwaitCandidate("1.1.0")
 	inside.Stays("frozen with the cluster", func(r *v1alpha1.Rollout) bool { return r.Current().Version.Tag == "1.0.0" })
