@@ -92,16 +92,16 @@ func blames(object string) expectation {
 	}}
 }
 
-// closedGate: the Rollout shows a gate that lets nothing through. It holds releases from
-// then on.
+// closedGate expects that the Rollout shows this gate, and that it is closed. The gate holds
+// releases from then on.
 func closedGate(name string) expectation {
 	return expectation{"RolloutGate " + name + " is closed", func(s *sights) string {
-		for _, gate := range s.rollout.Status.Gates {
-			if gate.Name == name && gate.Passing != nil && !*gate.Passing {
-				return ""
-			}
+		if !slices.ContainsFunc(s.rollout.Status.Gates, func(g v1alpha1.RolloutGateStatusSummary) bool {
+			return g.Name == name && g.Passing != nil && !*g.Passing
+		}) {
+			return "the Rollout does not show it as closed"
 		}
-		return fmt.Sprintf("the gates are %v", s.rollout.Status.Gates)
+		return ""
 	}}
 }
 

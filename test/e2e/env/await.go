@@ -80,8 +80,9 @@ func (e *Env) AwaitCandidate(version string) *v1alpha1.Rollout {
 	})
 }
 
-// AwaitClosed waits until the Rollout shows a closed gate. Gates and schedules hold releases
-// from then on: the controller may see an earlier release before it sees them.
+// AwaitClosed waits until the Rollout shows a closed gate. From then on the gate holds
+// releases, or the schedule that it is a copy of. Before that the controller may see a
+// release first that was published later.
 func (e *Env) AwaitClosed() {
 	e.T.Helper()
 	e.Await("a closed gate", func(r *v1alpha1.Rollout) bool {

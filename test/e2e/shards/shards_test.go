@@ -157,7 +157,7 @@ func TestInstanceOfOneNamespaceActsThereAlone(t *testing.T) {
 	}
 	freeze := &v1alpha1.ClusterRolloutSchedule{ObjectMeta: metav1.ObjectMeta{Name: "freeze"}}
 	freeze.Spec.RolloutSelector, freeze.Spec.Rules = &metav1.LabelSelector{}, []v1alpha1.ScheduleRule{{}}
-	inside.Create(freeze) // gates do not hold a first release
+	inside.Create(freeze) // schedules do not hold a first release, and nothing shows when this one is seen
 	start(t, plane, "one-namespace", []string{"RUNTIME_NAMESPACE=" + inside.Namespace}, "--watch-all-namespaces=false")
 	inside.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 	inside.Publish(inside.ConfigRelease("1.1.0"))

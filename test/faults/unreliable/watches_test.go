@@ -113,7 +113,7 @@ func TestChangesAreSeenThatHappenWhileNoWatchIsUp(t *testing.T) {
 	app.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 
 	unseen(held, func() { app.Create(gate) })
-	app.AwaitClosed()
+	app.Await("a closed gate", func(r *v1alpha1.Rollout) bool { return len(r.Status.Gates) == 1 && !*r.Status.Gates[0].Passing })
 	unseen(refused, func() { f.publish("1.2.0") })
 	app.AwaitCandidate("1.2.0")
 	app.Stays("on 1.1.0", func(r *v1alpha1.Rollout) bool { return r.Current().Version.Tag == "1.1.0" })
