@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,6 +31,7 @@ func TestPinByHandOutlivesTheParentUnlessKubectlSignsIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := ruled(t)
+			p.appliesOnlyCommits()
 			p.commit(p.rollout(c.annotation, 1))
 			p.awaitRollout()
 			p.Publish(p.ConfigRelease("1.0.0"))
@@ -47,6 +50,14 @@ func TestPinByHandOutlivesTheParentUnlessKubectlSignsIt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// appliesOnlyCommits keeps the parent from applying Git again by itself, which takes back a
+// pin at any moment, also before its promotion.
+func (p parent) appliesOnlyCommits() {
+	p.T.Helper()
+	fleet := p.fleet.Kustomization()
+	p.Change(fleet, func() { fleet.Spec.Interval = metav1.Duration{Duration: time.Hour} })
 }
 
 // awaitRollout waits until the parent has created the Rollout.
