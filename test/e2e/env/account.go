@@ -3,9 +3,11 @@
 package env
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -88,6 +90,25 @@ func (e *Env) AwaitEvents(object client.Object, reason string) (reported []strin
 func WithReason(events []string, reason string) []string {
 	return slices.DeleteFunc(slices.Clone(events), func(e string) bool {
 		return !strings.Contains(e, " "+reason+": ")
+	})
+}
+
+// LogRolloutsIfFailed logs the important parts of all Rollouts of a control plane at the
+// end of a test that has failed.
+func LogRolloutsIfFailed(t *testing.T, plane *Plane) {
+	t.Helper()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		rollouts := &v1alpha1.RolloutList{}
+		if err := plane.Client().List(context.Background(), rollouts); err != nil {
+			t.Log(err)
+		}
+		for i := range rollouts.Items {
+			r := &rollouts.Items[i]
+			t.Logf("Rollout %s/%s:\n%s", r.Namespace, r.Name, describe(r))
+		}
 	})
 }
 

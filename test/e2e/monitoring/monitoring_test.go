@@ -54,6 +54,7 @@ const (
 
 func TestAlertsAndDashboardShowTheReleases(t *testing.T) {
 	prometheus := watch(t)
+	env.LogRolloutsIfFailed(t, plane)
 	play(t)
 
 	t.Run("alerts are raised", func(t *testing.T) {
