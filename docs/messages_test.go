@@ -61,7 +61,7 @@ var quietPackages = map[string]string{
 var unseen = map[string][]string{
 	"the controller looks for it in what etcd and the API server say": {"too large", "larger than max"},
 	"another message takes its place":                                 {"the object cannot be decoded", "too many objects"},
-	"the reconciler waits a moment because of it":                     {"it is too early to try again", "the report of an upstream must be looked at first"},
+	"the reconciler waits a moment because of it":                     {"it is too early to try again"},
 	"a user who asks about a tag gets it; no object has it": {
 		"… is deployed: …",
 		"… does not admit …: its range or filter leaves the tag out",
@@ -135,6 +135,11 @@ var unseen = map[string][]string{
 	"the log says it, and the same is tried again": {
 		"too many kinds were asked for that the API server does not serve",
 		"confirm the health: …",
+		"a release would be promoted, once the report of an upstream was looked at again",
+		"the first release is proven for the targets in the caches, which do not show … yet",
+		"the targets of another first release are looked for",
+		"list the cached objects of namespace …: …",
+		"look for a new … in namespace …: …",
 		"read who chose the version: …",
 		"confirm the history: …",
 		"confirm the targets: …",

@@ -119,6 +119,7 @@ type Reconciler struct {
 	unwritable unwritable
 	reported   reportedFailures
 	helm       helmReleases
+	looks      looks
 	// environments is true once Environments are watched.
 	environments atomic.Bool
 	// quarantines is true once quarantines are watched.
@@ -167,9 +168,9 @@ func (r *Reconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, p
 	// 2. Decide.
 	decision, err := r.decide(ctx, &snapshot)
 	pass.Decided(decision)
-	if errors.Is(err, errUnconfirmed) {
-		pass.Ends("a release would be promoted, once the report of an upstream was looked at again")
-		return ctrl.Result{RequeueAfter: looksWithin}, nil
+	if later, ok := errors.AsType[postponed](err); ok {
+		pass.Ends(later.because)
+		return ctrl.Result{RequeueAfter: later.atMost}, nil
 	}
 	if err != nil {
 		return giveUp(pass, err)

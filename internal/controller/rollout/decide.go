@@ -4,7 +4,7 @@ package rollout
 
 import (
 	"context"
-	"errors"
+	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
@@ -14,10 +14,15 @@ import (
 // decide uses what upstreams say now before it promotes a release. It uses live
 // HealthChecks and targets before it decides that a promotion has ended, or that Flux
 // deploys content that nobody promoted. After an outage the caches may show an old state
-// for a while, and nothing that is found later changes an outcome. The error is
-// errUnconfirmed if the report of an upstream must be looked at first.
+// for a while, and nothing that is found later changes an outcome. The error is of type
+// postponed if something must be seen first.
 func (r *Reconciler) decide(ctx context.Context, s *gather.Snapshot) (promotion.Decision, error) {
 	d := promotion.Decide(s.Input)
+	if provesFirst(s, d.Action) {
+		if err := r.seesTargets(ctx, s); err != nil {
+			return d, err
+		}
+	}
 	switch {
 	case d.Reason == v1alpha1.TagMovedReason:
 	case d.Action.Promotes():
@@ -45,9 +50,19 @@ func (r *Reconciler) confirmPromotion(ctx context.Context, s *gather.Snapshot, d
 	return r.attribute(ctx, s, d)
 }
 
-// errUnconfirmed means that the last look at the report of an upstream is too old. The
-// Rollout is reconciled again when the next one has ended.
-var errUnconfirmed = errors.New("the report of an upstream must be looked at first")
+// postponed means that a decision cannot be carried out before something was seen. Then
+// the Rollout is reconciled again.
+type postponed struct {
+	because string
+	// atMost is when the Rollout is reconciled again even if nothing wakes it.
+	atMost time.Duration
+}
+
+func (p postponed) Error() string { return p.because }
+
+// errUnconfirmed means that the last look at the report of an upstream is too old. The end
+// of the next one wakes the Rollout.
+var errUnconfirmed = postponed{"a release would be promoted, once the report of an upstream was looked at again", looksWithin}
 
 func (r *Reconciler) confirmUpstreams(ctx context.Context, s *gather.Snapshot) error {
 	g := r.gatherer()

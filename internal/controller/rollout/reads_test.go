@@ -65,6 +65,16 @@ func (c oldChecks) List(ctx context.Context, list client.ObjectList, opts ...cli
 	return err
 }
 
+// lacking is a cache that does not show the objects of a kind yet.
+type lacking[L client.ObjectList] struct{ client.WithWatch }
+
+func (c lacking[L]) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, ok := list.(L); ok {
+		return nil
+	}
+	return c.WithWatch.List(ctx, list, opts...)
+}
+
 // askedLive records what is read past the cache.
 type askedLive struct {
 	client.Reader

@@ -72,7 +72,10 @@ type unlisted struct {
 	tries *int
 }
 
-func (u unlisted) List(context.Context, client.ObjectList, ...client.ListOption) error {
+func (u unlisted) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if list.GetObjectKind().GroupVersionKind().Kind != v1alpha1.RolloutKind+"List" {
+		return u.Reader.List(ctx, list, opts...)
+	}
 	*u.tries++
 	return apierrors.NewForbidden(schema.GroupResource{Group: "kuberik.com", Resource: "rollouts"}, "", nil)
 }
