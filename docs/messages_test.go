@@ -137,6 +137,7 @@ var unseen = map[string][]string{
 		"confirm the health: …",
 		"a release would be promoted, once the report of an upstream was looked at again",
 		"the first release is proven for the targets in the caches, which do not show … yet",
+		"the caches show other targets than when the pass began",
 		"the targets of another first release are looked for",
 		"list the cached objects of namespace …: …",
 		"look for a new … in namespace …: …",

@@ -4,10 +4,14 @@ package rollout
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
@@ -27,12 +31,27 @@ func provesFirst(s *gather.Snapshot, action promotion.Action) bool {
 	return false
 }
 
-// seesTargets postpones the decision if the caches do not show all that may be a target. If
-// what they lack is none, no event wakes the Rollout. One look at a namespace serves all
-// Rollouts there that had promoted their releases before it.
+// seesTargets postpones the decision if the caches do not show all that may be a target, or
+// if they show other targets than those it was taken for. If what they lack is none, no
+// event wakes the Rollout.
 func (r *Reconciler) seesTargets(ctx context.Context, s *gather.Snapshot) error {
-	namespace := s.Rollout.Namespace
-	if current := s.Rollout.Current(); current != nil && r.looks.after(namespace, current.Timestamp.Time) {
+	if err := r.lookForTargets(ctx, s.Rollout); err != nil {
+		return err
+	}
+	found, err := r.gatherer().Targets(ctx, client.ObjectKeyFromObject(s.Rollout))
+	if err == nil && !slices.EqualFunc(found, s.Found, isSameObject) {
+		err = postponed{"the caches show other targets than when the pass began", recheck.Overdue}
+	}
+	return err //nolint:wrapcheck // it says what it is about
+}
+
+func isSameObject(a, b targets.Target) bool { return a.Object().GetUID() == b.Object().GetUID() }
+
+// lookForTargets postpones the decision until a look has found all Flux objects of the
+// namespace in the caches. One look serves all Rollouts there that had promoted their
+// releases before it.
+func (r *Reconciler) lookForTargets(ctx context.Context, rollout *v1alpha1.Rollout) error {
+	if current := rollout.Current(); current != nil && r.looks.after(rollout.Namespace, current.Timestamp.Time) {
 		return nil
 	}
 	if !r.looks.one.TryLock() {
@@ -40,14 +59,14 @@ func (r *Reconciler) seesTargets(ctx context.Context, s *gather.Snapshot) error 
 	}
 	defer r.looks.one.Unlock()
 	began := r.Now()
-	unseen, err := r.gatherer().UnseenTarget(ctx, namespace)
+	unseen, err := r.gatherer().UnseenTarget(ctx, rollout.Namespace)
 	switch {
 	case err != nil:
 		return err //nolint:wrapcheck // it says what it is about
 	case unseen != "":
 		return postponed{"the first release is proven for the targets in the caches, which do not show " + unseen + " yet", recheck.Overdue}
 	}
-	r.looks.found(namespace, began)
+	r.looks.found(rollout.Namespace, began)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	. "github.com/onsi/gomega"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -39,14 +41,27 @@ func (s *testEnv) cacheLacks(reads func(client.WithWatch) client.WithWatch) {
 	s.restart()
 }
 
-// liveLists records what is listed past the cache.
-func (s *testEnv) liveLists() *[]string {
-	var asked []string
+// beforeLiveList calls a function before each list past the cache, with the kind of the
+// items. If it returns an error, the list fails with it.
+func (s *testEnv) beforeLiveList(ask func(schema.GroupKind) error) {
 	s.reconciler.APIReader = interceptor.NewClient(s.WithWatch, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			asked = append(asked, list.GetObjectKind().GroupVersionKind().Kind)
+			of := list.GetObjectKind().GroupVersionKind().GroupKind()
+			of.Kind = strings.TrimSuffix(of.Kind, "List")
+			if err := ask(of); err != nil {
+				return err
+			}
 			return c.List(ctx, list, opts...)
 		},
+	})
+}
+
+// liveLists records the kinds that are listed past the cache.
+func (s *testEnv) liveLists() *[]string {
+	var asked []string
+	s.beforeLiveList(func(of schema.GroupKind) error {
+		asked = append(asked, of.Kind)
+		return nil
 	})
 	return &asked
 }
@@ -96,12 +111,62 @@ func TestFirstReleaseIsNotProvenBeforeTheCachesShowAllTargets(t *testing.T) {
 	}
 }
 
+// The pass has gathered its targets before the look, which then finds nothing missing.
+func TestFirstReleaseIsNotProvenIfACacheCatchesUpDuringThePass(t *testing.T) {
+	s := open(t, consumed("shop", fixture.MakeRollout("shop"))...)
+	s.rest("shop")
+	s.fluxPulls()
+	behind := true
+	s.cacheLacks(func(c client.WithWatch) client.WithWatch {
+		return interceptor.NewClient(c, interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				if _, ok := list.(*kustomizev1.KustomizationList); ok && behind {
+					return nil
+				}
+				return c.List(ctx, list, opts...)
+			},
+		})
+	})
+	s.beforeLiveList(func(schema.GroupKind) error { behind = false; return nil })
+	for range 3 { // the first look may find the Kustomization missing, depending on the order of the kinds
+		s.reconcile("shop")
+		s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeDeploying))
+	}
+	s.fluxApplies()
+	s.rest("shop")
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeSucceeded))
+}
+
+// One look that found nothing missing serves a pass that gathered its targets before it.
+func TestFirstReleaseIsNotProvenByALookThatItsPassBeganBefore(t *testing.T) {
+	s := open(t, consumed("shop", fixture.MakeRollout("shop"))...)
+	s.rest("shop")
+	s.fluxPulls()
+	s.Pass(time.Second)
+	lists := 0
+	s.cacheLacks(func(c client.WithWatch) client.WithWatch {
+		return interceptor.NewClient(c, interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				if _, ok := list.(*kustomizev1.KustomizationList); ok {
+					if lists++; lists <= 2 { // those that gather the targets
+						return nil
+					}
+				}
+				return c.List(ctx, list, opts...)
+			},
+		})
+	})
+	s.reconciler.looks.found(s.Namespace, s.Clock.Now())
+	s.reconcile("shop")
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeDeploying))
+}
+
 func TestOnlyTheFirstReleaseLooksForNewTargets(t *testing.T) {
 	s := open(t, consumed("shop", fixture.MakeRollout("shop"))...)
 	asked := s.liveLists()
 	s.deploy("shop")
 	s.Expect(s.history("shop")).To(Equal([]promoted{{1, "1.0.0", v1alpha1.BakeSucceeded}}))
-	s.Expect(*asked).To(ConsistOf(sourcev1.OCIRepositoryKind+"List", kustomizev1.KustomizationKind+"List", helmv2.HelmReleaseKind+"List"))
+	s.Expect(*asked).To(ConsistOf(sourcev1.OCIRepositoryKind, kustomizev1.KustomizationKind, helmv2.HelmReleaseKind))
 
 	s.release("shop", "1.1.0")
 	s.deploy("shop")
@@ -144,11 +209,7 @@ func TestFirstReleaseWaitsWhileTheLookForTargetsFails(t *testing.T) {
 	s.rest("shop")
 	s.fluxApplies()
 	unavailable := errors.New("unavailable")
-	s.reconciler.APIReader = interceptor.NewClient(s.WithWatch, interceptor.Funcs{
-		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-			return unavailable
-		},
-	})
+	s.beforeLiveList(func(schema.GroupKind) error { return unavailable })
 	_, err := s.try("shop")
 	s.Expect(err).To(MatchError(unavailable))
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeDeploying))
@@ -162,13 +223,11 @@ func TestFirstReleaseDoesNotWaitForAKindThatIsNoLongerServed(t *testing.T) {
 	s := open(t, consumed("shop", fixture.MakeRollout("shop"))...)
 	s.rest("shop")
 	s.fluxApplies()
-	s.reconciler.APIReader = interceptor.NewClient(s.WithWatch, interceptor.Funcs{
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if of := list.GetObjectKind().GroupVersionKind(); of.Kind == helmv2.HelmReleaseKind+"List" {
-				return &apimeta.NoKindMatchError{GroupKind: of.GroupKind()}
-			}
-			return c.List(ctx, list, opts...)
-		},
+	s.beforeLiveList(func(of schema.GroupKind) error {
+		if of.Kind == helmv2.HelmReleaseKind {
+			return &apimeta.NoKindMatchError{GroupKind: of}
+		}
+		return nil
 	})
 	s.rest("shop")
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeSucceeded))
