@@ -109,17 +109,17 @@ type Reconciler struct {
 	// QuarantinesReadOnly leaves failures unreported, because a right is missing.
 	QuarantinesReadOnly bool
 
-	writes     expectations.Versions
-	orphans    orphans
-	conflicts  fieldConflicts
-	rejections rejections
-	wakeups    wakeups
-	resets     resets
-	marks      markCounts
-	unwritable unwritable
-	reported   reportedFailures
-	helm       helmReleases
-	looks      looks
+	writes      expectations.Versions
+	orphans     orphans
+	conflicts   fieldConflicts
+	rejections  rejections
+	wakeups     wakeups
+	resets      resets
+	marks       markCounts
+	unwritable  unwritable
+	reported    reportedFailures
+	helm        helmReleases
+	targetLooks targetLooks
 	// environments is true once Environments are watched.
 	environments atomic.Bool
 	// quarantines is true once quarantines are watched.

@@ -69,7 +69,7 @@ func (r *Reconciler) forget(rollout types.NamespacedName) {
 	r.conflicts.forgetBut(rollout, nil)
 	r.rejections.forgetBut(rollout, nil)
 	r.resets.forgetBut(rollout, nil)
-	r.looks.forget(rollout.Namespace)
+	r.targetLooks.forget(rollout.Namespace)
 }
 
 // forgetInactive drops what is remembered only of a Rollout that is reconciled. One that
