@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -45,30 +46,33 @@ func (c *ControlPlane) registry() (*Registry, error) {
 	if c.options.Registry != nil {
 		return c.options.Registry, nil
 	}
-	port, err := c.ports.take()
-	if err != nil {
-		return nil, err
-	}
-	return openRegistry(port)
+	return openRegistry(c.ports.take)
 }
 
 // OpenRegistry returns a registry without a control plane. GoAway ends it.
-func OpenRegistry() (*Registry, error) {
-	port, err := FreePort()
-	if err != nil {
-		return nil, err
-	}
-	return openRegistry(port)
-}
+func OpenRegistry() (*Registry, error) { return openRegistry(FreePort) }
 
-func openRegistry(port int) (*Registry, error) {
+// openRegistry opens a registry at a port that take returns. A program that does not
+// reserve its ports may have taken it since it was free, and then the next one is tried.
+func openRegistry(take func() (int, error)) (*Registry, error) {
 	r := &Registry{
-		host:    address(port),
 		content: registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true)),
 		counts:  map[string]map[string]int{},
 	}
-	return r, r.ComeBack()
+	for try := 1; ; try++ {
+		port, err := take()
+		if err != nil {
+			return nil, err
+		}
+		r.host = address(port)
+		if err = r.ComeBack(); try == mostPorts || !errors.Is(err, syscall.EADDRINUSE) {
+			return r, err
+		}
+	}
 }
+
+// mostPorts is how many ports a registry tries.
+const mostPorts = 5
 
 // Host returns the registry's host and port.
 func (r *Registry) Host() string { return r.host }
