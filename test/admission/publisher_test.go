@@ -41,11 +41,13 @@ func TestAuthorityOfTheMetricsIsReadFromTheSecret(t *testing.T) {
 	first, err := rotator.Certificate()
 	g.Expect(err).NotTo(HaveOccurred())
 
+	eventually(t, now.Waiters).Should(Equal(1), "it sleeps until something is due")
 	now.Step(certificates.RenewAfter)
 	eventually(t, func() int { return bytes.Count(bundle(t), certificatePEM) }).Should(Equal(2), "the next one is trusted before it is met")
 	eventually(t, func() error { return trusted(t, rotator, now) }).Should(Succeed())
 	g.Expect(rotator.Certificate()).To(HaveField("Certificate", Equal(first.Certificate)), "Prometheus has not read the new one yet")
 
+	eventually(t, now.Waiters).Should(Equal(1), "it sleeps until something is due")
 	now.Step(certificates.Overlap)
 	eventually(t, func() [][]byte { c, _ := rotator.Certificate(); return c.Certificate }).ShouldNot(Equal(first.Certificate))
 	g.Expect(trusted(t, rotator, now)).To(Succeed())

@@ -60,6 +60,9 @@ func (p *Pool) sleep(ctx context.Context, until time.Time) {
 		timer := p.clock.NewTimer(until.Sub(p.clock.Now()))
 		defer timer.Stop()
 		passed = timer.C()
+		if !until.After(p.clock.Now()) {
+			return // it came before the timer began
+		}
 	}
 	select {
 	case <-ctx.Done():

@@ -19,6 +19,8 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -271,6 +273,24 @@ func TestLateMeasurementIsLate(t *testing.T) {
 			"21s slow begins", "21s slow is delivered", "28s slow begins", "28s slow is delivered",
 		}), "five are due by second 20, and five begin")
 	})
+}
+
+func TestTimeThatPassesBeforeTheTimerBeginsIsNotLost(t *testing.T) {
+	now := fixture.NewQueueClock()
+	late := fixture.LateTimers{WithTicker: now, Step: func() { now.Step(time.Minute) }}
+	p := New(late, 2, func(_ types.NamespacedName, cause any) { t.Error(cause) })
+	measured := make(chan struct{}, 1)
+	p.Schedule(key("shop", 1), "a", now.Now().Add(time.Minute), func(context.Context) func() {
+		measured <- struct{}{}
+		return nil
+	})
+	<-p.changed // only the timer wakes it
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Start(ctx) }()
+	NewWithT(t).Eventually(measured).Should(Receive())
+	cancel()
+	NewWithT(t).Expect(<-ended).To(Succeed())
 }
 
 func TestRepeatedPlanIsOneMeasurement(t *testing.T) {

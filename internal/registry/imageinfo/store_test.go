@@ -18,7 +18,6 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
@@ -39,7 +38,7 @@ var (
 type office struct {
 	*WithT
 	*Store
-	clock *clocktesting.FakeClock
+	clock fixture.QueueClock
 	stop  func()
 	// busy is how many requests the workers have begun and not concluded.
 	busy atomic.Int32
@@ -55,7 +54,7 @@ type office struct {
 
 func openOffice(t *testing.T) *office {
 	t.Helper()
-	o := &office{WithT: NewWithT(t), clock: clocktesting.NewFakeClock(fixture.Noon), fails: map[string]error{}, has: map[string]registry.Tags{}}
+	o := &office{WithT: NewWithT(t), clock: fixture.NewQueueClock(), fails: map[string]error{}, has: map[string]registry.Tags{}}
 	o.Store = newStore(o.registry, o.list, funcr.New(o.log, funcr.Options{}), o.clock)
 	o.queue, o.tags.queue = counted[registry.Image]{o.queue, &o.busy}, counted[types.NamespacedName]{o.tags.queue, &o.busy}
 	o.wake = func(rollout types.NamespacedName) {
@@ -139,10 +138,9 @@ func (o *office) calls() []types.NamespacedName {
 }
 
 // later advances the clock once every request that has begun is concluded, because a pause
-// begins with the conclusion, and once a timer waits for the clock.
+// begins with the conclusion.
 func (o *office) later(d time.Duration) {
 	o.Eventually(o.busy.Load).Should(BeZero())
-	o.Eventually(o.clock.HasWaiters).Should(BeTrue())
 	o.clock.Step(d)
 }
 

@@ -31,7 +31,7 @@ func TestReportIsReadByTheWorkers(t *testing.T) {
 	b.Expect(b.last().Problem).To(BeNil())
 	b.Expect(b.last().Report.Sequence).To(BeEquivalentTo(7))
 	b.Expect(b.last().Report.Releases[0].Tag).To(Equal("1.4.0"))
-	b.clock.Step(time.Hour)
+	b.later(time.Hour)
 	b.Consistently(b.count, 100*time.Millisecond).Should(Equal(1), "nobody asks for more")
 	b.Expect(b.calls()).To(BeEmpty())
 }
@@ -307,7 +307,7 @@ func TestLookUnderWayIsEnough(t *testing.T) {
 	during <- func() { b.Once(staging) }
 	close(during)
 	b.Eventually(b.calls).Should(HaveLen(1))
-	b.clock.Step(time.Minute)
+	b.later(time.Minute)
 	b.Consistently(b.count, 50*time.Millisecond).Should(Equal(1))
 
 	during = make(chan func())
@@ -457,7 +457,7 @@ func TestAskingIsSafeForConcurrentUse(t *testing.T) {
 		func() { b.Ask(prod, none) },
 		func() { b.Forget(prod) },
 		func() { b.Last(staging) },
-		func() { b.clock.Step(time.Minute) },
+		func() { b.later(time.Minute) },
 	} {
 		all.Go(func() {
 			for range 50 {

@@ -21,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -69,7 +68,7 @@ type bus struct {
 	*WithT
 	*Store
 	t        *testing.T
-	clock    *clocktesting.FakeClock
+	clock    fixture.QueueClock
 	cluster  client.Client
 	registry *controlplane.Registry
 	reports  *registry.Reports
@@ -84,7 +83,7 @@ type bus struct {
 
 func openBus(t *testing.T, objects ...client.Object) *bus {
 	t.Helper()
-	b := &bus{WithT: NewWithT(t), t: t, clock: clocktesting.NewFakeClock(fixture.Noon)}
+	b := &bus{WithT: NewWithT(t), t: t, clock: fixture.NewQueueClock()}
 	var err error
 	b.registry, err = controlplane.OpenRegistry()
 	b.Expect(err).NotTo(HaveOccurred())
@@ -259,9 +258,11 @@ func (b *bus) run() {
 	})
 }
 
-// later advances the clock once a timer waits for it.
+// later advances the clock, but not while a look is planned: for the queue, the time until
+// then is a duration.
 func (b *bus) later(d time.Duration) {
-	b.Eventually(b.clock.HasWaiters).Should(BeTrue())
+	b.Store.mu.Lock()
+	defer b.Store.mu.Unlock()
 	b.clock.Step(d)
 }
 

@@ -22,7 +22,6 @@ import (
 	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -42,7 +41,7 @@ type site struct {
 	*WithT
 	*Publisher
 	t            *testing.T
-	clock        *clocktesting.FakeClock
+	clock        fixture.QueueClock
 	registry     *controlplane.Registry
 	server       *httptest.Server
 	environments map[types.NamespacedName]*environment
@@ -69,7 +68,7 @@ type environment struct {
 func open(t *testing.T) *site {
 	t.Helper()
 	s := &site{
-		WithT: NewWithT(t), t: t, clock: clocktesting.NewFakeClock(fixture.Noon), clusterUID: "5f2c", key: keyOf(t, 1),
+		WithT: NewWithT(t), t: t, clock: fixture.NewQueueClock(), clusterUID: "5f2c", key: keyOf(t, 1),
 		environments: map[types.NamespacedName]*environment{},
 	}
 	s.identity = Identity{Cluster: "staging-eu", UID: s.readUID}
@@ -290,8 +289,13 @@ func (s *site) put(e *environment, envelope []byte) {
 	s.Expect(err).NotTo(HaveOccurred())
 }
 
-// later advances the clock.
-func (s *site) later(d time.Duration) { s.clock.Step(d) }
+// later advances the clock, but not while an attempt is planned: for the queue, the time
+// until then is a duration.
+func (s *site) later(d time.Duration) {
+	s.Publisher.mu.Lock()
+	defer s.Publisher.mu.Unlock()
+	s.clock.Step(d)
+}
 
 // rests checks that nothing more is requested.
 func (s *site) rests() {
