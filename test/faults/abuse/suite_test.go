@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -232,10 +233,12 @@ func (a abuser) changes(o client.Object, patch string) {
 }
 
 // asks repeats a request that times out, because the API server is busy with such large
-// objects.
+// objects. If it has begun to answer by then, it ends the stream.
 func (a abuser) asks(what string, o client.Object, request func() error) {
 	a.T.Helper()
-	busy := func(err error) bool { return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) }
+	busy := func(err error) bool {
+		return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || strings.Contains(err.Error(), "stream error when reading response body")
+	}
 	if err := retry.OnError(wait.Backoff{Duration: time.Second, Steps: 5}, busy, request); err != nil {
 		a.T.Fatalf("%s %T %s: %v", what, o, o.GetName(), err)
 	}
