@@ -55,13 +55,16 @@ func TestAPIServerIsKilledAndStarted(t *testing.T) {
 	s.end(reported)
 }
 
-// follow starts the command line's wait and watch, which have to go on after each outage.
-// The returned function checks that they have seen the version.
+// follow starts the command line's wait and watch, and awaits that they can read the
+// Rollout. From then on they have to go on after each outage. The returned function checks
+// that they have seen the version.
 func (s *series) follow(version string) (seen func()) {
 	s.t.Helper()
 	user := s.baked.CommandLine("follower", "system:masters")
 	wait := user.Start("wait", s.baked.Name, "--for=version="+version, "--timeout=1h")
 	watch := user.Start("watch", s.baked.Name)
+	wait.AwaitText(version)
+	watch.AwaitText(s.baked.Namespace + "/shop  ")
 	return func() {
 		s.t.Helper()
 		if ended := wait.End(); ended.Code != 0 || !strings.Contains(ended.Stderr, "Rollouts can be read again") {
