@@ -3,8 +3,9 @@
 // Package abuse lets a tenant write objects into its own namespace that are meant to harm
 // all others: objects that cannot be decoded, that are large, or that name thousands of
 // others. The tenant also names registries that answer with more data than fits into
-// memory, and has its HealthChecks ask servers that never end an answer. The controller runs as it is shipped, with the shipped rights and memory. At
-// the same time a quiet tenant releases as usual.
+// memory, and has its HealthChecks ask servers that never end an answer. The controller
+// runs as it is shipped, with the shipped rights and memory. At the same time a quiet
+// tenant releases as usual.
 package abuse
 
 import (
@@ -28,7 +29,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
@@ -36,6 +36,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/faults/report"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
 
@@ -232,16 +233,25 @@ func (a abuser) changes(o client.Object, patch string) {
 	})
 }
 
-// asks repeats a request that times out, because the API server is busy with such large
-// objects. If it has begun to answer by then, it ends the stream.
+// asks repeats a request that times out, because the API server or etcd is busy with such
+// large objects. If the API server has begun to answer by then, it ends the stream.
 func (a abuser) asks(what string, o client.Object, request func() error) {
 	a.T.Helper()
-	busy := func(err error) bool {
-		return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || strings.Contains(err.Error(), "stream error when reading response body")
+	var last error
+	_ = wait.PollUntilContextTimeout(context.WithoutCancel(a.T.Context()), time.Second, fixture.Patience, true, func(context.Context) (bool, error) {
+		last = request()
+		return last == nil || !isBusy(last), nil
+	})
+	if last != nil {
+		a.T.Fatalf("%s %T %s: %v", what, o, o.GetName(), last)
 	}
-	if err := retry.OnError(wait.Backoff{Duration: time.Second, Steps: 5}, busy, request); err != nil {
-		a.T.Fatalf("%s %T %s: %v", what, o, o.GetName(), err)
-	}
+}
+
+// isBusy reports whether a request has timed out. etcd's own timeout has no reason.
+func isBusy(err error) bool {
+	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
+		strings.Contains(err.Error(), "etcdserver: request timed out") ||
+		strings.Contains(err.Error(), "stream error when reading response body")
 }
 
 // says writes the status of an object, as Flux's role for editors allows it.
