@@ -28,8 +28,19 @@ const raceVariable = "CONTROLLER_RACE"
 // halfway. When ctx ends, the build stops at once and leaves nothing behind: the
 // temporary files of the go command are in a folder that is removed here.
 func BuildController(ctx context.Context, progress io.Writer) (string, error) {
+	return buildController(ctx, progress, wantsRaceDetector())
+}
+
+// BuildControllerAsShipped is BuildController without the race detector.
+func BuildControllerAsShipped(ctx context.Context, progress io.Writer) (string, error) {
+	return buildController(ctx, progress, false)
+}
+
+func wantsRaceDetector() bool { return os.Getenv(raceVariable) != "" }
+
+func buildController(ctx context.Context, progress io.Writer, race bool) (string, error) {
 	path := filepath.Join(parts.Root(), "bin", "rollout-controller")
-	if os.Getenv(raceVariable) != "" {
+	if race {
 		path += "-race"
 	}
 	unlock, err := parts.Lock(ctx, progress, "controller")
@@ -37,13 +48,18 @@ func BuildController(ctx context.Context, progress io.Writer) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	return path, BuildVersion(ctx, progress, path, "dev")
+	return path, compile(ctx, progress, path, "dev", race)
 }
 
 // BuildVersion builds the controller as BuildController does, to the caller's path and
-// with the caller's version. It differs from the one that is shipped in one thing:
-// HealthChecks may ask loopback addresses, because the tests' servers have no others.
+// with the caller's version.
 func BuildVersion(ctx context.Context, progress io.Writer, path, version string) error {
+	return compile(ctx, progress, path, version, wantsRaceDetector())
+}
+
+// compile builds the controller. It differs from the one that is shipped in one thing:
+// HealthChecks may ask loopback addresses, because the tests' servers have no others.
+func compile(ctx context.Context, progress io.Writer, path, version string, race bool) error {
 	folder, err := os.MkdirTemp("", "rollout-controller-build-*")
 	if err != nil {
 		return fmt.Errorf("make a temporary folder: %w", err)
@@ -51,7 +67,7 @@ func BuildVersion(ctx context.Context, progress io.Writer, path, version string)
 	defer func() { _ = os.RemoveAll(folder) }()
 	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-tags=loopback", "-ldflags=-X main.version="+version, "-o", path)
 	build.Env = append(os.Environ(), "GOTMPDIR="+folder)
-	if os.Getenv(raceVariable) != "" {
+	if race {
 		build.Args = append(build.Args, "-race")
 		build.Env = append(build.Env, "CGO_ENABLED=1")
 	}

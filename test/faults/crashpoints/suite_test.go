@@ -26,9 +26,11 @@ import (
 // ground is shared by all worlds: one API server. The tests act in the place of Flux.
 type ground struct {
 	*controlplane.ControlPlane
-	program    string
-	kubeconfig string // of the controller's account
-	reader     client.Reader
+	// program is the controller as it is shipped; checked has the race detector, if that is
+	// asked for.
+	program, checked string
+	kubeconfig       string // of the controller's account
+	reader           client.Reader
 }
 
 var shared *ground
@@ -46,7 +48,11 @@ func runAll(m *testing.M) (code int, err error) {
 	ctrl.SetLogger(logr.Discard())
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	program, err := scenario.BuildController(ctx, os.Stderr)
+	program, err := scenario.BuildControllerAsShipped(ctx, os.Stderr)
+	if err != nil {
+		return 1, err
+	}
+	checked, err := scenario.BuildController(ctx, os.Stderr)
 	if err != nil {
 		return 1, err
 	}
@@ -55,7 +61,7 @@ func runAll(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, plane.Stop()) }()
-	shared = &ground{ControlPlane: plane, program: program}
+	shared = &ground{ControlPlane: plane, program: program, checked: checked}
 	if err := errors.Join(v1alpha1.AddToScheme(plane.Client().Scheme()), environmentsv1.AddToScheme(plane.Client().Scheme())); err != nil {
 		return 1, err
 	}
@@ -66,6 +72,18 @@ func runAll(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	return m.Run(), nil
+}
+
+// checkedOneIn says in which of the worlds the controller has the race detector: one in so
+// many. With it, a start takes four times the CPU time, and there are hundreds of starts.
+const checkedOneIn = 8
+
+// programOf returns the controller of a world.
+func (g *ground) programOf(world int32) string {
+	if world%checkedOneIn == 1 {
+		return g.checked
+	}
+	return g.program
 }
 
 // startCache lets many worlds read objects often without a request to the API server each

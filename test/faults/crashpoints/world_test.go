@@ -38,6 +38,7 @@ const (
 type world struct {
 	t          *testing.T
 	namespace  string
+	program    string
 	wire       *wire.Wire
 	controller *controlplane.Process
 	// kills of the controller so far.
@@ -61,7 +62,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 // emptyWorld creates a world without a controller.
 func emptyWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, namespace: fmt.Sprintf("world-%d", worlds.Add(1))}
+	n := worlds.Add(1)
+	w := &world{t: t, namespace: fmt.Sprintf("world-%d", n), program: shared.programOf(n)}
 	w.must(shared.Client().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}))
 	return w
 }
@@ -78,7 +80,7 @@ func (w *world) start(objects []client.Object, flags ...string) {
 	w.t.Cleanup(w.wire.Close)
 	kubeconfig := filepath.Join(w.t.TempDir(), "kubeconfig")
 	w.must(w.wire.WriteKubeconfig(kubeconfig))
-	w.controller, err = scenario.StartControllerAs(shared.ControlPlane, "controller-"+w.namespace, shared.program, kubeconfig,
+	w.controller, err = scenario.StartControllerAs(shared.ControlPlane, "controller-"+w.namespace, w.program, kubeconfig,
 		[]string{"RUNTIME_NAMESPACE=" + w.namespace}, append(flags, "--watch-all-namespaces=false")...)
 	w.must(err)
 	w.t.Cleanup(func() { _ = w.controller.Kill() })
