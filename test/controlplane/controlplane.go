@@ -293,7 +293,7 @@ func (c *ControlPlane) StartProcess(name, path string, args, env []string) (*Pro
 // collection was a fifth of the API server's work, and no part lives long.
 func (c *ControlPlane) process(name parts.Name, args ...string) *Process {
 	p := c.newProcess(string(name), c.binaries[name], args)
-	p.Env = []string{"GOGC=400"}
+	p.Env = append([]string{"GOGC=400"}, c.options.Env...)
 	return p
 }
 

@@ -41,6 +41,8 @@ type Options struct {
 	// (the default), or v1beta2 as in Flux 2.6.
 	ImageVersion ImageVersion
 
+	// Env is added to the environment of each part.
+	Env []string
 	// Progress receives a line for each part that has to be built, and the progress of
 	// the build. The default is standard error.
 	Progress io.Writer

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -88,22 +87,13 @@ func newBench(ctx context.Context, s setting, path string, progress io.Writer) (
 	return b, b.populate(ctx)
 }
 
-// startPlane starts an API server and its etcd, which inherit the environment. The API
-// server keeps all changes of the last minute, which for ten thousand Environments are
-// gigabytes. A generous garbage collector would need more memory than the machine has.
+// startPlane starts an API server and its etcd. The API server keeps all changes of the
+// last minute, which for ten thousand Environments are gigabytes. Without a limit, its
+// garbage collector would need more memory than the machine has.
 func startPlane(ctx context.Context, logs string) (*controlplane.ControlPlane, error) {
-	for name, value := range map[string]string{"GOGC": strconv.Itoa(generousGC), "GOMEMLIMIT": halfOfMemory()} {
-		before, had := os.LookupEnv(name)
-		if err := os.Setenv(name, value); err != nil {
-			return nil, err
-		}
-		if had {
-			defer func() { _ = os.Setenv(name, before) }()
-		} else {
-			defer func() { _ = os.Unsetenv(name) }()
-		}
-	}
-	return controlplane.Start(ctx, controlplane.Options{CRDPaths: []string{scenario.CRDs()}, LogDir: logs})
+	return controlplane.Start(ctx, controlplane.Options{
+		CRDPaths: []string{scenario.CRDs()}, LogDir: logs, Env: []string{"GOMEMLIMIT=" + halfOfMemory()},
+	})
 }
 
 func (b *bench) observe(ctx context.Context) error {

@@ -31,8 +31,8 @@ var measurementCounts = []string{
 	"measurements.asked", "measurements.status", "measurements.events", "measurements.reads", "measurements.alone.checks", "measurements.checks",
 }
 
-// TestRequestsToTheAPIServer runs the benchmark with small fleets. It checks only the
-// counts, not the times.
+// TestRequestsToTheAPIServer runs the benchmark with small fleets, several at a time: it
+// checks only the counts, not the times.
 func TestRequestsToTheAPIServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs a control plane")
@@ -62,6 +62,7 @@ func TestRequestsToTheAPIServer(t *testing.T) {
 			p.Bakes, p.Storm, p.CommandLine = 1, 2, true
 		}
 		t.Run(name+p.size.String(), func(t *testing.T) {
+			t.Parallel()
 			b, err := newBench(t.Context(), setting{p.Rollouts, p.Namespaces, "", 2 * time.Second, p.history(), p.memory()}, program, t.Output())
 			if err != nil {
 				t.Fatal(err)
