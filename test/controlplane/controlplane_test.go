@@ -136,6 +136,7 @@ func shopKustomization() *kustomizev1.Kustomization {
 }
 
 func TestFluxDeploysWhatIsPushed(t *testing.T) {
+	t.Parallel()
 	s := start(t, controlplane.Options{Workloads: true, Flux: true, ImageScanner: true})
 	good := s.push("1.0.0")
 	s.create(shopRepository(s.Registry.Host(), "1.0.0"), shopKustomization())
@@ -232,6 +233,7 @@ func TestAnotherControlPlaneLosesNoTemporaryFiles(t *testing.T) {
 func TestImagesAreServedAtTheVersionAskedFor(t *testing.T) {
 	for _, version := range []controlplane.ImageVersion{controlplane.ImageV1, controlplane.ImageV1Beta2} {
 		t.Run(string(version), func(t *testing.T) {
+			t.Parallel()
 			s := start(t, controlplane.Options{ImageVersion: version})
 			s.create(shopScan(s.Registry.Host()), shopPolicy())
 			mapping, err := s.Client().RESTMapper().KindFor(imagev1.GroupVersion.WithResource("imagepolicies").GroupResource().WithVersion(""))
@@ -243,6 +245,7 @@ func TestImagesAreServedAtTheVersionAskedFor(t *testing.T) {
 }
 
 func TestFluxFindsWhatIsPushed(t *testing.T) {
+	t.Parallel()
 	s := start(t, controlplane.Options{ImageScanner: true})
 	s.push("1.0.0")
 	scan, policy := shopScan(s.Registry.Host()), shopPolicy()

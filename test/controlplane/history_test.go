@@ -15,6 +15,7 @@ import (
 )
 
 func TestHistoryHasEveryStateAcrossOutages(t *testing.T) {
+	t.Parallel()
 	s := start(t, controlplane.Options{})
 	s.create(shopRepository(s.Registry.Host(), "1.0.0"))
 	restart := func(name parts.Name) {

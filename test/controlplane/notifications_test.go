@@ -11,6 +11,7 @@ import (
 )
 
 func TestNotificationControllerTakesEvents(t *testing.T) {
+	t.Parallel()
 	s := start(t, controlplane.Options{Notifications: true})
 	event := `{"involvedObject":{"kind":"Kustomization","namespace":"default","name":"shop"},
 		"severity":"info","timestamp":"2026-01-01T00:00:00Z","message":"hello","reason":"Test","reportingController":"test"}`

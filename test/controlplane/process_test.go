@@ -16,6 +16,7 @@ import (
 )
 
 func TestAPIServerComesBackWithItsData(t *testing.T) {
+	t.Parallel()
 	s := start(t, controlplane.Options{})
 	s.create(&corev1.ConfigMap{ObjectMeta: named("kept")})
 	server := s.Part(parts.APIServer)
@@ -50,6 +51,7 @@ func (s *stage) answers(t *testing.T) bool {
 }
 
 func TestRequestsCountsWhatWasAsked(t *testing.T) {
+	t.Parallel()
 	s := start(t, controlplane.Options{})
 	before, err := s.Requests(t.Context())
 	if err != nil {
@@ -75,6 +77,7 @@ func TestRequestsCountsWhatWasAsked(t *testing.T) {
 }
 
 func TestUserMayDoWhatRBACAllows(t *testing.T) {
+	t.Parallel()
 	s := start(t, controlplane.Options{})
 	config, err := s.RESTConfigFor("nobody")
 	if err != nil {
@@ -87,6 +90,7 @@ func TestUserMayDoWhatRBACAllows(t *testing.T) {
 }
 
 func TestRegistryGoesAwayAndComesBack(t *testing.T) {
+	t.Parallel()
 	s := start(t, controlplane.Options{})
 	digest := s.push("1.0.0")
 	if err := s.Registry.GoAway(); err != nil {

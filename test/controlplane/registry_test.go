@@ -16,6 +16,7 @@ import (
 )
 
 func TestRegistryOutlivesThePlanesThatShareIt(t *testing.T) {
+	t.Parallel()
 	logs := t.TempDir()
 	staging := start(t, controlplane.Options{Name: "staging", LogDir: logs})
 	prod, err := controlplane.Start(t.Context(), controlplane.Options{Name: "prod", LogDir: logs, Registry: staging.Registry})

@@ -15,6 +15,7 @@ import (
 // A part that ends while or after the control plane starts is named, and so is what waits
 // for it.
 func TestPartThatEndsIsNamed(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a control plane")
 	}

@@ -77,6 +77,7 @@ func restarts(pod corev1.Pod, reason string) int32 {
 }
 
 func TestPodsOfAVersionAreSlowOrCrashUntilItIsFixed(t *testing.T) {
+	t.Parallel()
 	s := start(t, controlplane.Options{Workloads: true})
 	for name, tc := range map[string]struct {
 		version string
@@ -114,6 +115,7 @@ func TestPodsOfAVersionAreSlowOrCrashUntilItIsFixed(t *testing.T) {
 // The change applies to the pods that are created later, however late KWOK sees the
 // stage.
 func TestVersionChangesOnceKWOKHasSeenIt(t *testing.T) {
+	t.Parallel()
 	s := start(t, controlplane.Options{Workloads: true})
 	s.waitsForKWOK("BreakVersion", func() error { return s.BreakVersion(t.Context(), "1.0.0") })
 	s.shop("1.0.0")
@@ -159,6 +161,7 @@ func cannotGetImage(pod corev1.Pod) bool {
 }
 
 func TestPodsOfASlowVersionBecomeReady(t *testing.T) {
+	t.Parallel()
 	s := start(t, controlplane.Options{Workloads: true})
 	const delay = 3 * time.Second
 	if err := s.SlowVersion(t.Context(), "1.0.0", delay); err != nil {
