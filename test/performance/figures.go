@@ -79,7 +79,7 @@ var catalogue = []figure{
 	{"bake.cpu", "ms", "wave with a bake: CPU per promotion", "As above."},
 	{"bake.work", "", "wave with a bake: CPU, to the pace of the machine", "As above."},
 	{"bake.cpuratio", "", "wave with a bake: the same, to that among 100", "As above."},
-	{"bake.status", "", "wave with a bake: status writes", fmt.Sprintf("As above, per promotion. If a promotion takes longer than %s, one more, which says that it waits for its HealthCheck, is not counted.", promotion.Patience)},
+	{"bake.status", "", "wave with a bake: status writes", fmt.Sprintf("As above, per promotion. If a promotion takes longer than %s, up to two more are not counted: that it waits for its HealthCheck, and what the registry says of the release.", promotion.Patience)},
 	{"bake.events", "", "wave with a bake: events", "As above, per promotion."},
 	{"bake.checks", "", "wave with a bake: writes of HealthChecks", "`PATCH healthchecks` and `healthchecks/status` by the controller, per promotion: the reset, and the mark that it was made."},
 	{"bake.reads", "", "wave with a bake: reads", "`GET` and `LIST`, per promotion."},
@@ -142,7 +142,7 @@ var environmentFigures = []figure{
 var measurementFigures = []figure{
 	{"measurements.asked", "", "queries of Prometheus per promotion", "The first measurement makes the HealthCheck Healthy. There is a second one if the promotion has not ended after 30 seconds."},
 	{"measurements.lag", "s", "longest lag", fmt.Sprintf("For how long a measurement was due (`rollout_probe_lag_seconds`, read every %s).", lagPace)},
-	{"measurements.status", "", "status writes per promotion", fmt.Sprintf("`PATCH rollouts/status`, per promotion. If a promotion takes longer than %s, one more, which says that it waits for its HealthCheck, is not counted.", promotion.Patience)},
+	{"measurements.status", "", "status writes per promotion", fmt.Sprintf("`PATCH rollouts/status`, per promotion. If a promotion takes longer than %s, up to two more are not counted: that it waits for its HealthCheck, and what the registry says of the release.", promotion.Patience)},
 	{"measurements.events", "", "events", "`POST events`, and `PATCH`, per promotion."},
 	{"measurements.reads", "", "reads per promotion", "`GET` and `LIST`, per promotion."},
 	{"measurements.alone.checks", "", "writes of HealthChecks, written by others", "`PATCH healthchecks` and `healthchecks/status` by the controller, per promotion: the reset, and the mark that it was made."},

@@ -181,7 +181,7 @@ func (o *observer) heard(i int, current *v1alpha1.DeploymentHistoryEntry) {
 	}
 }
 
-// late returns how many statuses of a wave only reported that a HealthCheck is slow.
+// late returns how many statuses of a wave were written only because a promotion is slow.
 func (o *observer) late(w *wave) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

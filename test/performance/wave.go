@@ -85,13 +85,18 @@ func (w *wave) hears(i int, state v1alpha1.BakeStatus) {
 	}
 }
 
-// late returns how many Rollouts reported again that they deploy the release, because a
-// HealthCheck took long to report. The controller waits from a stored time, which has whole
-// seconds, and so up to a second less. It is called under the observer's lock.
+// mostLate is how many more statuses a slow promotion has while it is deployed: one that it
+// waits for its HealthCheck, and one with what the registry says of the release, which
+// otherwise is stored with the next change.
+const mostLate = 2
+
+// late returns how many times Rollouts reported again that they deploy the release, because
+// the promotion took long. The controller waits from a stored time, which has whole seconds,
+// and so up to a second less. It is called under the observer's lock.
 func (w *wave) late() (n int) {
 	for place, named := range w.named {
-		if w.deploying[place] > 1 && w.reached[succeeded][place].Sub(named) > promotion.Patience-time.Second {
-			n++
+		if again := w.deploying[place] - 1; again > 0 && w.reached[succeeded][place].Sub(named) > promotion.Patience-time.Second {
+			n += min(again, mostLate)
 		}
 	}
 	return n
