@@ -177,7 +177,7 @@ func (o *observer) heard(i int, current *v1alpha1.DeploymentHistoryEntry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.wave != nil && o.wave.release.tag == current.Version.Tag {
-		o.wave.hears(i, current.State())
+		o.wave.hears(i, current)
 	}
 }
 

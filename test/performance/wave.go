@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
@@ -36,9 +38,8 @@ type wave struct {
 	// reached is when each milestone was seen to be reached.
 	reached [milestones][]time.Time
 	missing [milestones]int
-	// deploying is how many statuses of each Rollout reported that it deploys the
-	// release.
-	deploying []int
+	// deploying is what each status of a Rollout said of the release while it deployed it.
+	deploying [][]v1alpha1.VersionInfo
 	// moved signals that all Rollouts have reached a milestone.
 	moved chan struct{}
 	// applied, if set, is called when Flux has applied the release for a Rollout.
@@ -48,7 +49,7 @@ type wave struct {
 func newWave(r release, rollouts ...int) *wave {
 	w := &wave{
 		release: r, rollouts: rollouts, places: map[int]int{}, named: make([]time.Time, len(rollouts)), moved: make(chan struct{}, 1),
-		deploying: make([]int, len(rollouts)),
+		deploying: make([][]v1alpha1.VersionInfo, len(rollouts)),
 	}
 	for place, i := range rollouts {
 		w.places[i] = place
@@ -79,25 +80,27 @@ func (w *wave) note(i int, where milestone, at time.Time) {
 }
 
 // hears records a status about the release. It is called under the observer's lock.
-func (w *wave) hears(i int, state v1alpha1.BakeStatus) {
-	if place, mine := w.places[i]; mine && state == v1alpha1.BakeDeploying {
-		w.deploying[place]++
+func (w *wave) hears(i int, current *v1alpha1.DeploymentHistoryEntry) {
+	if place, mine := w.places[i]; mine && current.State() == v1alpha1.BakeDeploying {
+		w.deploying[place] = append(w.deploying[place], current.Version)
 	}
 }
 
-// mostLate is how many more statuses a slow promotion has while it is deployed: one that it
-// waits for its HealthCheck, and one with what the registry says of the release, which
-// otherwise is stored with the next change.
-const mostLate = 2
-
-// late returns how many times Rollouts reported again that they deploy the release, because
-// the promotion took long. The controller waits from a stored time, which has whole seconds,
-// and so up to a second less. It is called under the observer's lock.
+// late returns how many statuses reported again that a Rollout deploys the release, because
+// the promotion took long: one that it waits for its HealthCheck, and one more if the
+// metadata of the release has come meanwhile. The controller waits from a stored time, which
+// has whole seconds, and so up to a second less. It is called under the observer's lock.
 func (w *wave) late() (n int) {
 	for place, named := range w.named {
-		if again := w.deploying[place] - 1; again > 0 && w.reached[succeeded][place].Sub(named) > promotion.Patience-time.Second {
-			n += min(again, mostLate)
+		said := w.deploying[place]
+		if len(said) < 2 || w.reached[succeeded][place].Sub(named) <= promotion.Patience-time.Second {
+			continue
 		}
+		most := 1
+		if !equality.Semantic.DeepEqual(said[0], said[len(said)-1]) {
+			most++
+		}
+		n += min(len(said)-1, most)
 	}
 	return n
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 func TestWaveIsTimedFromTheFirstPolicyToTheLastTarget(t *testing.T) {
@@ -49,16 +49,34 @@ func TestPercentilesAndMedians(t *testing.T) {
 // All repeated statuses of a prompt Rollout are counted. One of a slow Rollout is not
 // counted.
 func TestSlowPromotionsMaySayThatTheyWait(t *testing.T) {
-	w, noon := newWave(release{tag: "1"}, 7, 8), time.Unix(0, 0)
-	w.named[0], w.named[1] = noon, noon
-	for _, i := range []int{7, 8} {
-		for _, state := range slices.Concat(slices.Repeat([]v1alpha1.BakeStatus{v1alpha1.BakeDeploying}, 2+mostLate), []v1alpha1.BakeStatus{v1alpha1.BakeInProgress, v1alpha1.BakeSucceeded}) {
-			w.hears(i, state)
-		}
-	}
-	w.note(7, succeeded, noon.Add(promotion.Patience-time.Second))
-	w.note(8, succeeded, noon.Add(promotion.Patience-time.Second/2))
-	if late := w.late(); late != mostLate {
-		t.Errorf("%d statuses are not counted, want %d of the slow Rollout", late, mostLate)
+	digest := "sha256:1"
+	bare, resolved := v1alpha1.VersionInfo{Tag: "1"}, v1alpha1.VersionInfo{Tag: "1", Digest: &digest}
+	for name, tc := range map[string]struct {
+		said []v1alpha1.VersionInfo
+		want int
+	}{
+		"for its HealthCheck":           {[]v1alpha1.VersionInfo{bare, bare, bare}, 1},
+		"and what the registry says":    {[]v1alpha1.VersionInfo{bare, resolved, resolved}, 2},
+		"but say nothing a third time":  {[]v1alpha1.VersionInfo{bare, resolved, resolved, resolved}, 2},
+		"or only what the registry has": {[]v1alpha1.VersionInfo{bare, resolved}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, noon := newWave(release{tag: "1"}, 7, 8), time.Unix(0, 0)
+			w.named[0], w.named[1] = noon, noon
+			for _, i := range []int{7, 8} {
+				for _, version := range tc.said {
+					entry := fixture.MakeEntry("1").Deploying().Obj()
+					entry.Version = version
+					w.hears(i, &entry)
+				}
+				ended := fixture.MakeEntry("1").Succeeded().Obj()
+				w.hears(i, &ended)
+			}
+			w.note(7, succeeded, noon.Add(promotion.Patience-time.Second))
+			w.note(8, succeeded, noon.Add(promotion.Patience-time.Second/2))
+			if late := w.late(); late != tc.want {
+				t.Errorf("%d statuses are not counted, want %d of the slow Rollout", late, tc.want)
+			}
+		})
 	}
 }
