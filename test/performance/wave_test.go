@@ -47,10 +47,9 @@ func TestPercentilesAndMedians(t *testing.T) {
 }
 
 // All repeated statuses of a prompt Rollout are counted. One of a slow Rollout is not
-// counted.
+// counted, and neither is a second one if the metadata of the release has come.
 func TestSlowPromotionsMaySayThatTheyWait(t *testing.T) {
-	digest := "sha256:1"
-	bare, resolved := v1alpha1.VersionInfo{Tag: "1"}, v1alpha1.VersionInfo{Tag: "1", Digest: &digest}
+	bare, resolved := fixture.MakeRelease("1").Obj(), fixture.MakeRelease("1").Digest("sha256:1").Obj()
 	for name, tc := range map[string]struct {
 		said []v1alpha1.VersionInfo
 		want int
@@ -65,9 +64,8 @@ func TestSlowPromotionsMaySayThatTheyWait(t *testing.T) {
 			w.named[0], w.named[1] = noon, noon
 			for _, i := range []int{7, 8} {
 				for _, version := range tc.said {
-					entry := fixture.MakeEntry("1").Deploying().Obj()
-					entry.Version = version
-					w.hears(i, &entry)
+					deploying := fixture.MakeEntry("1").Version(version).Deploying().Obj()
+					w.hears(i, &deploying)
 				}
 				ended := fixture.MakeEntry("1").Succeeded().Obj()
 				w.hears(i, &ended)
