@@ -10,20 +10,16 @@ package abuse
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
@@ -166,25 +161,12 @@ func newAbuser(t *testing.T) abuser {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(a.goes)
+	t.Cleanup(func() { // after the objects are gone: the next test begins with the memory of a new process
+		if err := plane.Controller.Restart(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
 	return a
-}
-
-// goes deletes all objects of the tenant, to avoid effects on the next test.
-func (a abuser) goes() {
-	ctx := context.WithoutCancel(a.T.Context())
-	for _, kind := range []client.Object{
-		&v1alpha1.Rollout{}, &v1alpha1.HealthCheck{}, &v1alpha1.RolloutGate{}, &coordinationv1.DeploymentCoordination{},
-		&kustomizev1.Kustomization{}, &imagev1.ImagePolicy{}, &imagev1.ImageRepository{}, &sourcev1.OCIRepository{},
-		&appsv1.Deployment{}, &batchv1.Job{},
-	} {
-		a.asks("delete all of", kind, func() error {
-			return plane.Client().DeleteAllOf(ctx, kind, client.InNamespace(a.Namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))
-		})
-	}
-	if err := plane.Controller.Restart(ctx); err != nil { // the next test begins with the memory of a new process
-		a.T.Error(err)
-	}
 }
 
 // edit creates the rights of Kubernetes' role edit that these tests need, and Flux's part
@@ -211,7 +193,9 @@ var edit = func() func(t *testing.T) []string {
 	}
 }()
 
-// makes creates objects with the tenant's rights.
+// makes creates objects with the tenant's rights, and deletes them at the end, to avoid
+// effects on the next test. It deletes one at a time: the response to a request that
+// deletes many has all of them in it, and they may be too large for that.
 func (a abuser) makes(objects ...client.Object) {
 	a.T.Helper()
 	for _, o := range objects {
@@ -221,6 +205,12 @@ func (a abuser) makes(objects ...client.Object) {
 				return a.own.Get(a.T.Context(), client.ObjectKeyFromObject(o), o)
 			}
 			return err
+		})
+		a.T.Cleanup(func() {
+			a.asks("delete", o, func() error {
+				background := client.PropagationPolicy(metav1.DeletePropagationBackground)
+				return client.IgnoreNotFound(plane.Client().Delete(context.WithoutCancel(a.T.Context()), o, background))
+			})
 		})
 	}
 }
@@ -233,8 +223,8 @@ func (a abuser) changes(o client.Object, patch string) {
 	})
 }
 
-// asks repeats a request that times out, because the API server or etcd is busy with such
-// large objects. If the API server has begun to answer by then, it ends the stream.
+// asks repeats a request that fails because the API server or etcd is busy with such
+// large objects.
 func (a abuser) asks(what string, o client.Object, request func() error) {
 	a.T.Helper()
 	var last error
@@ -247,11 +237,12 @@ func (a abuser) asks(what string, o client.Object, request func() error) {
 	}
 }
 
-// isBusy reports whether a request has timed out. etcd's own timeout has no reason.
+// isBusy reports whether the API server failed to answer, or to do what it was asked for.
+// If it has begun to answer by its timeout, it ends the stream. What is wrong with a
+// request has a status below 500.
 func isBusy(err error) bool {
-	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
-		strings.Contains(err.Error(), "etcdserver: request timed out") ||
-		strings.Contains(err.Error(), "stream error when reading response body")
+	answer, isAnswer := errors.AsType[*apierrors.StatusError](err)
+	return !isAnswer || answer.Status().Code >= http.StatusInternalServerError
 }
 
 // says writes the status of an object, as Flux's role for editors allows it.
