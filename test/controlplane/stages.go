@@ -16,8 +16,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 )
 
-// deleteDelay prevents KWOK from deleting a pod twice by its name. The second deletion
-// would delete the pod that a StatefulSet has created in its place.
+// deleteDelay makes it rare that KWOK deletes a pod twice by its name; refuseLateRemovals
+// keeps the second deletion from deleting another pod.
 const deleteDelay = 300 * time.Millisecond
 
 // readyStageFile is the stage that makes pods Ready.

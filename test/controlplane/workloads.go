@@ -25,6 +25,9 @@ func (c *ControlPlane) startWorkloads(ctx context.Context) error {
 	if !c.options.Workloads {
 		return nil
 	}
+	if err := c.refuseLateRemovals(ctx); err != nil {
+		return err
+	}
 	if err := inParallel(
 		func() error { return c.startControllerManager(ctx) },
 		func() error { return c.startScheduler(ctx) },
