@@ -21,7 +21,7 @@ const removal = "pods-are-removed-once"
 // refused.
 func (c *ControlPlane) refuseLateRemovals(ctx context.Context) error {
 	for _, o := range []client.Object{removalPolicy(), removalBinding()} {
-		if err := c.client.Create(ctx, o); client.IgnoreAlreadyExists(err) != nil {
+		if err := c.client.Create(ctx, o); err != nil {
 			return fmt.Errorf("create %T %s: %w", o, removal, err)
 		}
 	}
@@ -40,7 +40,7 @@ func removalPolicy() *admissionv1.ValidatingAdmissionPolicy {
 			}}},
 			Validations: []admissionv1.Validation{{
 				Expression: "!has(request.options.gracePeriodSeconds) || request.options.gracePeriodSeconds != 0 || " +
-					"has(request.options.preconditions) || has(oldObject.metadata.deletionTimestamp)",
+					"has(request.options.preconditions) && has(request.options.preconditions.uid) || has(oldObject.metadata.deletionTimestamp)",
 				Message: "this pod is not being deleted; name its UID to remove it at once",
 			}},
 		},

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -26,10 +25,9 @@ func TestOnlyPodsThatAreDeletedAreRemovedByName(t *testing.T) {
 	if err := c.refuseLateRemovals(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "default"}}
 	byName, byUID := canaryPod("by-name"), canaryPod("by-uid")
-	for _, o := range []client.Object{account, byName, byUID} {
-		if err := c.client.Create(t.Context(), o); client.IgnoreAlreadyExists(err) != nil {
+	for _, o := range []*corev1.Pod{byName, byUID} {
+		if err := c.client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,6 +36,9 @@ func TestOnlyPodsThatAreDeletedAreRemovedByName(t *testing.T) {
 	await(t, "a refusal to remove a pod by its name", func() bool {
 		return apierrors.IsInvalid(c.client.Delete(t.Context(), byName, atOnce, client.DryRunAll))
 	})
+	if err := c.client.Delete(t.Context(), byUID, atOnce, client.Preconditions{ResourceVersion: &byUID.ResourceVersion}); !apierrors.IsInvalid(err) {
+		t.Errorf("got %v, want a refusal of a request without a UID", err)
+	}
 	for _, deleted := range []error{
 		c.client.Delete(t.Context(), byUID, atOnce, client.Preconditions{UID: &byUID.UID}),
 		c.client.Delete(t.Context(), byName),
