@@ -38,7 +38,7 @@ func (c *ControlPlane) awaitStages(ctx context.Context) error {
 	}
 	gone := context.WithoutCancel(ctx)
 	return errors.Join(err, client.IgnoreNotFound(c.client.Delete(gone, stage)),
-		client.IgnoreNotFound(c.client.Delete(gone, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})))
+		client.IgnoreNotFound(c.client.Delete(gone, pod, client.GracePeriodSeconds(0))))
 }
 
 // awaitCanary touches the stage and the pod until KWOK applies the stage to the pod.

@@ -14,11 +14,10 @@ import (
 // removal is the name of the policy and of its binding.
 const removal = "pods-are-removed-once"
 
-// refuseLateRemovals makes the API server refuse to remove a pod at once that is not being
-// deleted, unless the request names its UID, as the kubelet's does. KWOK removes pods by
-// their names. On a busy machine it may do so twice, and the second time remove the pod
-// that a StatefulSet has created in place of the first. KWOK does not repeat what is
-// refused.
+// refuseLateRemovals makes the API server refuse to KWOK to remove a pod that is not being
+// deleted. KWOK removes pods by their names; a kubelet names the UID, too. On a busy
+// machine KWOK may do so twice, and the second time remove the pod that a StatefulSet has
+// created in place of the first. KWOK does not repeat what is refused.
 func (c *ControlPlane) refuseLateRemovals(ctx context.Context) error {
 	for _, o := range []client.Object{removalPolicy(), removalBinding()} {
 		if err := c.client.Create(ctx, o); err != nil {
@@ -38,10 +37,10 @@ func removalPolicy() *admissionv1.ValidatingAdmissionPolicy {
 					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
 				},
 			}}},
+			MatchConditions: []admissionv1.MatchCondition{{Name: "kwok", Expression: fmt.Sprintf("request.userInfo.username == %q", kwokUser)}},
 			Validations: []admissionv1.Validation{{
-				Expression: "!has(request.options.gracePeriodSeconds) || request.options.gracePeriodSeconds != 0 || " +
-					"has(request.options.preconditions) && has(request.options.preconditions.uid) || has(oldObject.metadata.deletionTimestamp)",
-				Message: "this pod is not being deleted; name its UID to remove it at once",
+				Expression: "has(oldObject.metadata.deletionTimestamp)",
+				Message:    "this pod is not being deleted",
 			}},
 		},
 	}

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A pod in place of one that is gone is not removed by a request that was meant for that
-// one.
-func TestOnlyPodsThatAreDeletedAreRemovedByName(t *testing.T) {
+// A pod in place of one that is gone is not removed by a request of KWOK that was meant
+// for that one. Others remove what they like: the Job controller, pods that have no node.
+func TestKWOKRemovesOnlyPodsThatAreDeleted(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a control plane")
@@ -25,35 +25,40 @@ func TestOnlyPodsThatAreDeletedAreRemovedByName(t *testing.T) {
 	if err := c.refuseLateRemovals(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	byName, byUID := canaryPod("by-name"), canaryPod("by-uid")
-	for _, o := range []*corev1.Pod{byName, byUID} {
+	config, err := c.RESTConfigFor(kwokUser, adminGroup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kwok, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	onNode, pending := canaryPod("on-node"), canaryPod("pending")
+	pending.Spec.NodeName = ""
+	for _, o := range []*corev1.Pod{onNode, pending} {
 		if err := c.client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
 	atOnce := client.GracePeriodSeconds(0)
 
-	await(t, "a refusal to remove a pod by its name", func() bool {
-		return apierrors.IsInvalid(c.client.Delete(t.Context(), byName, atOnce, client.DryRunAll))
-	})
-	if err := c.client.Delete(t.Context(), byUID, atOnce, client.Preconditions{ResourceVersion: &byUID.ResourceVersion}); !apierrors.IsInvalid(err) {
-		t.Errorf("got %v, want a refusal of a request without a UID", err)
+	for _, o := range []*corev1.Pod{onNode, pending} {
+		await(t, "a refusal to remove pod "+o.Name, func() bool {
+			return apierrors.IsInvalid(kwok.Delete(t.Context(), o, atOnce, client.DryRunAll))
+		})
 	}
-	for _, deleted := range []error{
-		c.client.Delete(t.Context(), byUID, atOnce, client.Preconditions{UID: &byUID.UID}),
-		c.client.Delete(t.Context(), byName),
-	} {
-		if deleted != nil {
-			t.Error(deleted)
+	for _, o := range []*corev1.Pod{onNode, pending} {
+		if err := c.client.Delete(t.Context(), o); err != nil {
+			t.Error(err)
 		}
 	}
-	if err := c.client.Get(t.Context(), client.ObjectKeyFromObject(byName), byName); err != nil || byName.DeletionTimestamp == nil {
+	if err := c.client.Get(t.Context(), client.ObjectKeyFromObject(onNode), onNode); err != nil || onNode.DeletionTimestamp == nil {
 		t.Fatalf("got %v, want a pod that is being deleted", err)
 	}
-	if err := c.client.Delete(t.Context(), byName, atOnce); err != nil {
+	if err := kwok.Delete(t.Context(), onNode, atOnce); err != nil {
 		t.Error(err)
 	}
-	for _, gone := range []*corev1.Pod{byName, byUID} {
+	for _, gone := range []*corev1.Pod{onNode, pending} {
 		if err := c.client.Get(t.Context(), client.ObjectKeyFromObject(gone), gone); !apierrors.IsNotFound(err) {
 			t.Errorf("%s: got %v, want a pod that is gone", gone.Name, err)
 		}

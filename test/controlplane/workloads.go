@@ -19,6 +19,9 @@ import (
 
 const nodeName = "node-1"
 
+// kwokUser is the name by which the API server knows KWOK; all others are the admin.
+const kwokUser = "kwok"
+
 // startWorkloads starts the parts that create pods for Deployments and StatefulSets and
 // assign them a node.
 func (c *ControlPlane) startWorkloads(ctx context.Context) error {
@@ -96,8 +99,12 @@ func (c *ControlPlane) startKWOK(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	kubeconfig, err := c.AddUser(kwokUser, adminGroup)
+	if err != nil {
+		return err
+	}
 	p := c.process(parts.KWOK,
-		"--kubeconfig="+c.kubeconfig,
+		"--kubeconfig="+kubeconfig,
 		"--config="+config,
 		"--manage-all-nodes=true",
 		"--enable-crds=Stage",
