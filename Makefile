@@ -34,17 +34,18 @@ say_no_race := $(if $(RACE),,echo "There is no C compiler, so the race detector 
 # them without copying. Whoever changes what is in one makes client-go panic.
 watched := env KUBE_CACHE_MUTATION_DETECTOR=true $(race_controller) $(go_test_race) -count=1
 
-# Where tests need no API server.
-without_apiserver = $$(go list ./... | grep -v -e /internal/controller -e /test/admission -e /test/e2e -e /test/faults)
+# Where tests need no API server. One that starts it all the same fails.
+without_apiserver = $$(go list ./... | grep -v -e /internal/controller -e /internal/health/job -e /test/admission -e /test/e2e -e /test/faults)
 
 # What decides starts no goroutine: instead of the race detector it gets more seeds.
 PURE := ./internal/promotion ./internal/coordination/deployments ./internal/coordination/statefulsets
 
-# The reconcilers and admission, on a real API server. Those that take longest come first.
-RECONCILERS := $(addprefix ./internal/controller/,rollout statefulsetrollout ...) ./test/admission
+# The reconcilers, admission, and what else is tested on a real API server without Flux.
+# Those that take longest come first.
+RECONCILERS := $(addprefix ./internal/controller/,rollout statefulsetrollout ...) ./test/admission ./internal/health/job
 
 # What else can have a data race. Those that take longest come first.
-RACED := ./test/performance ./test/pace ./test/controlplane/... ./test/demo/... ./test/faults/wire ./cmd/... $$(go list ./internal/... | grep -v -e /controller -e /promotion -e /coordination)
+RACED := ./test/performance ./test/pace ./test/controlplane/... ./test/demo/... ./test/faults/wire ./cmd/... $$(go list ./internal/... | grep -v -e /controller -e /health/job -e /promotion -e /coordination)
 
 # What `make test` proves with everything running: each capability once.
 E2E := ./test/e2e $(addprefix ./test/e2e/,clusters quiet workloads access alerts alone installation monitoring measurements rollback)
@@ -159,7 +160,7 @@ test-all: vulncheck test-long test-race test-extended ## Test the rest: under th
 
 .PHONY: test-unit
 test-unit: ## Test what needs no API server.
-	@$(step) "Unit tests" $(brief) $(go_test) -short $(without_apiserver)
+	@$(step) "Unit tests" $(brief) CONTROLPLANE_NO_PARTS=1 $(go_test) -short $(without_apiserver)
 
 .PHONY: test-controlled
 test-controlled: ## Test the reconcilers under the race detector, and the end-to-end tests.
