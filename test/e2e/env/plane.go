@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -69,10 +68,6 @@ type Setting struct {
 	Between func(kubeconfig string) (string, error)
 }
 
-// logsVariable is the environment variable with the folder for logs. The control plane of
-// a single test has its own folder below it.
-const logsVariable = "E2E_LOGS"
-
 // AsShipped contains the flags of the shipped Deployment that affect its behavior.
 var AsShipped = []string{"--leader-elect"}
 
@@ -95,7 +90,9 @@ func (s Setting) Start(ctx context.Context) (*Plane, error) {
 	}
 	s.CRDPaths = append(s.CRDPaths, scenario.CRDs())
 	if s.LogDir == "" {
-		s.LogDir = os.Getenv(logsVariable)
+		if s.LogDir, err = newLogDir(tested()); err != nil {
+			return nil, err
+		}
 	}
 	begun := time.Now()
 	started, err := controlplane.Start(ctx, s.Options)
@@ -216,7 +213,9 @@ func runWithoutController(m *testing.M, shared **controlplane.ControlPlane, opti
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	beSilent()
-	options.LogDir = os.Getenv(logsVariable)
+	if options.LogDir, err = newLogDir(tested()); err != nil {
+		return 1, err
+	}
 	if *shared, err = controlplane.Start(ctx, options); err != nil {
 		return 1, err
 	}
@@ -236,8 +235,9 @@ func StartFor(t *testing.T, options controlplane.Options, args ...string) *Plane
 // For starts a control plane for one test, and stops it afterwards.
 func (s Setting) For(t *testing.T) *Plane {
 	t.Helper()
-	if folder := os.Getenv(logsVariable); folder != "" {
-		s.LogDir = filepath.Join(folder, t.Name())
+	var err error
+	if s.LogDir, err = newLogDir(t.Name()); err != nil {
+		t.Fatal(err)
 	}
 	plane, err := s.Start(t.Context())
 	if err != nil {
