@@ -19,7 +19,7 @@ import (
 
 const nodeName = "node-1"
 
-// kwokUser is the name by which the API server knows KWOK; all others are the admin.
+// kwokUser is the user that KWOK is to the API server. The other parts are the admin.
 const kwokUser = "kwok"
 
 // startWorkloads starts the parts that create pods for Deployments and StatefulSets and
