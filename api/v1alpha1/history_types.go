@@ -50,6 +50,68 @@ type TriggeredBy struct {
 	Name string `json:"name"`
 }
 
+// Grounds is why a release was promoted.
+// +kubebuilder:validation:Enum=Newest;Next;First;Pinned;Forced;Moved;Adopted;Rollback
+type Grounds string
+
+const (
+	// GroundsNewest: it was the newest eligible release.
+	GroundsNewest Grounds = "Newest"
+	// GroundsNext: it was the next release, with spec.releaseStrategy Next.
+	GroundsNext Grounds = "Next"
+	// GroundsFirst: it was the first release of this environment.
+	GroundsFirst Grounds = "First"
+	// GroundsPinned: a user pinned it in spec.wantedVersion.
+	GroundsPinned Grounds = "Pinned"
+	// GroundsForced: a user requested it with the annotation force-deploy.
+	GroundsForced Grounds = "Forced"
+	// GroundsMoved: its tag was pushed again, and Flux has deployed the other content.
+	GroundsMoved Grounds = "Moved"
+	// GroundsAdopted: the targets had it already, before there was a history.
+	GroundsAdopted Grounds = "Adopted"
+	// GroundsRollback: the promotion before it failed, and the controller went back to it.
+	GroundsRollback Grounds = "Rollback"
+)
+
+// LiftedHold is a kind of hold that a user lifted for one promotion.
+// +kubebuilder:validation:Enum=Gates;Upstreams;Failure
+type LiftedHold string
+
+const (
+	// LiftedGates: gates and schedules, by the annotation bypass-gates.
+	LiftedGates LiftedHold = "Gates"
+	// LiftedUpstreams: the environments before this one, by the annotation bypass-gates.
+	LiftedUpstreams LiftedHold = "Upstreams"
+	// LiftedFailure: a failure or an unhealthy HealthCheck, by the annotation
+	// unblock-failed.
+	LiftedFailure LiftedHold = "Failure"
+)
+
+// Recovery is why a promotion cannot fail.
+// +kubebuilder:validation:Enum=PreviousBakeFailed;DeployedWithUnhealthyHealthChecks
+type Recovery string
+
+const (
+	// RecoveryFromFailure: it replaces a promotion that failed.
+	RecoveryFromFailure Recovery = PreviousBakeFailedReason
+	// RecoveryWhileUnhealthy: a user promoted it while a HealthCheck was Unhealthy.
+	RecoveryWhileUnhealthy Recovery = DeployedWithUnhealthyHealthChecksReason
+)
+
+// Proof counts what a release was proven by.
+type Proof struct {
+	// targets is how many targets had applied the release.
+	// +optional
+	Targets int32 `json:"targets,omitempty"`
+	// pulledOnly is how many of these are OCIRepositories that had pulled the release, and
+	// that nothing is known to apply.
+	// +optional
+	PulledOnly int32 `json:"pulledOnly,omitempty"`
+	// healthChecks is how many HealthChecks were healthy with it.
+	// +optional
+	HealthChecks int32 `json:"healthChecks,omitempty"`
+}
+
 // FailedHealthCheck is a HealthCheck that failed a bake.
 type FailedHealthCheck struct {
 	// name is the name of the HealthCheck.
@@ -79,7 +141,24 @@ type DeploymentHistoryEntry struct {
 	// +required
 	Timestamp metav1.Time `json:"timestamp"`
 
-	// message describes why this release was promoted.
+	// grounds is why this release was promoted, as one word. Entries that another client has
+	// written do not have it.
+	// +optional
+	Grounds Grounds `json:"grounds,omitempty"`
+
+	// lifted are the holds that a user lifted for this promotion.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=3
+	// +optional
+	Lifted []LiftedHold `json:"lifted,omitempty"`
+
+	// image is the image whose tags the ImagePolicy ranked at that time, without a tag.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// message describes why this release was promoted, in the words of the user who
+	// requested it, or else of the controller.
 	// +optional
 	Message *string `json:"message,omitempty"`
 
@@ -94,6 +173,21 @@ type DeploymentHistoryEntry struct {
 	// bakeStatusMessage describes why the bake is in this state.
 	// +optional
 	BakeStatusMessage *string `json:"bakeStatusMessage,omitempty"`
+
+	// recovery is set if this promotion cannot fail, and says why. Health that is bad makes
+	// it wait.
+	// +optional
+	Recovery Recovery `json:"recovery,omitempty"`
+
+	// appliedTime is when all targets were first seen to have applied the release, since the
+	// promotion or its last retry.
+	// +optional
+	AppliedTime *metav1.Time `json:"appliedTime,omitempty"`
+
+	// provenBy counts what the release was proven by when its bake succeeded. It is absent
+	// before that.
+	// +optional
+	ProvenBy *Proof `json:"provenBy,omitempty"`
 
 	// bakeStartTime is when the release was applied and healthy, and the bake time
 	// started.

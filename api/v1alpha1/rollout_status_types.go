@@ -97,6 +97,57 @@ const (
 	TargetConflict TargetState = "Conflict"
 )
 
+// TargetReason is why a target is in its state.
+// +kubebuilder:validation:Enum=InvalidVersion;Outranked;Contested;DigestMismatch;TooManyRollouts;InvalidField;DependencyCycle;AccessDenied;HistoryOutdated;Rejected;Suspended;SourceMissing;DependencyNotReady;ArtifactFailed;Deleting;NotPulled;NotApplied;Unhealthy;NoConsumer;ConsumerElsewhere;NotPromoted
+type TargetReason string
+
+const (
+	// TargetInvalidVersion: the version cannot be a tag, so it is not written.
+	TargetInvalidVersion TargetReason = "InvalidVersion"
+	// TargetOutranked: another field of the object takes precedence over the one that the
+	// Rollout writes.
+	TargetOutranked TargetReason = "Outranked"
+	// TargetContested: another field manager keeps changing the field.
+	TargetContested TargetReason = "Contested"
+	// TargetDigestMismatch: Flux has pulled other content than the release by its tag.
+	TargetDigestMismatch TargetReason = "DigestMismatch"
+	// TargetTooManyRollouts: the annotations of the object name too many Rollouts.
+	TargetTooManyRollouts TargetReason = "TooManyRollouts"
+	// TargetInvalidField: an annotation names a variable or a value that cannot be written.
+	TargetInvalidField TargetReason = "InvalidField"
+	// TargetDependencyCycle: the object waits for the Rollout, and the Rollout for it.
+	TargetDependencyCycle TargetReason = "DependencyCycle"
+	// TargetAccessDenied: the object refers to another namespace, which is not allowed.
+	TargetAccessDenied TargetReason = "AccessDenied"
+	// TargetHistoryOutdated: the object has a newer promotion than the history.
+	TargetHistoryOutdated TargetReason = "HistoryOutdated"
+	// TargetRejected: the API server did not accept the write.
+	TargetRejected TargetReason = "Rejected"
+	// TargetSuspended: the object is suspended.
+	TargetSuspended TargetReason = "Suspended"
+	// TargetSourceMissing: the OCIRepository that the object consumes does not exist.
+	TargetSourceMissing TargetReason = "SourceMissing"
+	// TargetDependencyNotReady: Flux waits for what the object depends on.
+	TargetDependencyNotReady TargetReason = "DependencyNotReady"
+	// TargetArtifactFailed: Flux could not get what the object should apply.
+	TargetArtifactFailed TargetReason = "ArtifactFailed"
+	// TargetDeleting: the object is being deleted.
+	TargetDeleting TargetReason = "Deleting"
+	// TargetNotPulled: Flux failed to pull the release.
+	TargetNotPulled TargetReason = "NotPulled"
+	// TargetNotApplied: Flux failed to apply the release.
+	TargetNotApplied TargetReason = "NotApplied"
+	// TargetUnhealthy: Flux applied the release, and what it applied did not become healthy.
+	TargetUnhealthy TargetReason = "Unhealthy"
+	// TargetNoConsumer: nothing is known to apply what the OCIRepository pulls.
+	TargetNoConsumer TargetReason = "NoConsumer"
+	// TargetConsumerElsewhere: what applies the OCIRepository is in another namespace, and
+	// is not followed.
+	TargetConsumerElsewhere TargetReason = "ConsumerElsewhere"
+	// TargetNotPromoted: Flux runs a version that the Rollout has not promoted.
+	TargetNotPromoted TargetReason = "NotPromoted"
+)
+
 // TargetStatus shows one Flux object that the Rollout writes, or that must have applied
 // what the Rollout writes.
 type TargetStatus struct {
@@ -119,6 +170,10 @@ type TargetStatus struct {
 	// state is Pending, Applied, Failed or Conflict.
 	// +optional
 	State TargetState `json:"state,omitempty"`
+	// reason is why the target is in this state, as one word. It is absent while there is
+	// nothing to say.
+	// +optional
+	Reason TargetReason `json:"reason,omitempty"`
 	// message describes what is wrong and how to resolve it, or what the controller waits
 	// for.
 	// +optional
