@@ -21,3 +21,6 @@ func singleKeys(file *os.File) (restore func(), ok bool) {
 	}
 	return func() { _ = windows.SetConsoleMode(console, was) }, true
 }
+
+// keepOutput does nothing: on this system, a terminal keeps what was written.
+func keepOutput(*os.File) (restore func()) { return func() {} }

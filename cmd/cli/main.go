@@ -51,6 +51,7 @@ func (p *program) untilInterrupted(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
+	defer keepOutput(os.Stdin)()
 	code := p.run(ctx, args)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return interrupted
