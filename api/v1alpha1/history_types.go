@@ -2,7 +2,11 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // BakeStatus is the state of a promoted release.
 type BakeStatus string
@@ -74,7 +78,7 @@ const (
 )
 
 // LiftedHold is a kind of hold that a user lifted for one promotion.
-// +kubebuilder:validation:Enum=Gates;Upstreams;Failure
+// +kubebuilder:validation:Enum=Gates;Upstreams;Failure;Promotion
 type LiftedHold string
 
 const (
@@ -85,6 +89,9 @@ const (
 	// LiftedFailure: a failure or an unhealthy HealthCheck, by the annotation
 	// unblock-failed.
 	LiftedFailure LiftedHold = "Failure"
+	// LiftedPromotion: an Environment left the promotion to users, and a user asked for it
+	// with the annotation promote.
+	LiftedPromotion LiftedHold = "Promotion"
 )
 
 // Recovery is why a promotion cannot fail.
@@ -148,7 +155,7 @@ type DeploymentHistoryEntry struct {
 
 	// lifted are the holds that a user lifted for this promotion.
 	// +listType=set
-	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:MaxItems=4
 	// +optional
 	Lifted []LiftedHold `json:"lifted,omitempty"`
 
@@ -165,6 +172,12 @@ type DeploymentHistoryEntry struct {
 	// triggeredBy identifies who caused the promotion.
 	// +optional
 	TriggeredBy *TriggeredBy `json:"triggeredBy,omitempty"`
+
+	// requestDigest identifies the texts of the annotations deploy-user and deploy-message
+	// that this promotion has used up. They must not be taken for those of another one.
+	// +kubebuilder:validation:MaxLength=16
+	// +optional
+	RequestDigest string `json:"requestDigest,omitempty"`
 
 	// bakeStatus is Deploying, InProgress, Succeeded, Failed or Cancelled.
 	// +optional
@@ -204,8 +217,7 @@ type DeploymentHistoryEntry struct {
 	FailedHealthChecks []FailedHealthCheck `json:"failedHealthChecks,omitempty"`
 
 	// cause is what made the promotion fail: HealthCheckFailed, TargetUnhealthy or
-	// DeployTimeout. It is recorded while spec.rollback is set, or spec.quarantine reports
-	// failures.
+	// DeployTimeout.
 	// +optional
 	Cause FailureCause `json:"cause,omitempty"`
 
@@ -240,6 +252,11 @@ func (e *DeploymentHistoryEntry) State() BakeStatus {
 		return ""
 	}
 	return *e.BakeStatus
+}
+
+// HasLifted reports whether a user lifted that kind of hold for the promotion.
+func (e *DeploymentHistoryEntry) HasLifted(hold LiftedHold) bool {
+	return e != nil && slices.Contains(e.Lifted, hold)
 }
 
 // Cutoff returns the time from which deadlines of this entry count, by the controller's

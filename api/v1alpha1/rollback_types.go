@@ -4,7 +4,6 @@ package v1alpha1
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,22 +138,13 @@ type RollbackRecord struct {
 }
 
 const (
-	// RollbackMessagePrefix begins the message of each rollback in the history. It shows
-	// that an entry is a rollback, even if a client that does not know the field rollback
-	// has written the status.
-	RollbackMessagePrefix = "rolled back from "
-
 	defaultOverdueAfter   = 15 * time.Minute
 	defaultMaxConsecutive = 3
 )
 
 // IsRollback reports whether the entry is an automatic rollback.
 func (e *DeploymentHistoryEntry) IsRollback() bool {
-	if e == nil {
-		return false
-	}
-	bySystem := e.TriggeredBy != nil && e.TriggeredBy.Kind == TriggeredBySystem
-	return e.Rollback != nil || bySystem && e.Message != nil && strings.HasPrefix(*e.Message, RollbackMessagePrefix)
+	return e != nil && (e.Rollback != nil || e.Grounds == GroundsRollback)
 }
 
 // RollsBack reports whether the Rollout goes back by itself.

@@ -3,8 +3,6 @@
 package v1alpha1
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -276,9 +274,8 @@ func (r *Rollout) UnblocksFailed() bool {
 // Recovering reports whether the current promotion cannot fail. This was decided when it
 // was recorded, and is true for as long as it is current. A rollback never fails.
 func (r *Rollout) Recovering() bool {
-	return r.Current().IsRollback() || slices.ContainsFunc(r.Status.Conditions, func(c metav1.Condition) bool {
-		return c.Type == BakeFailureDisabledCondition && c.Status == metav1.ConditionTrue
-	})
+	current := r.Current()
+	return current.IsRollback() || current != nil && current.Recovery != ""
 }
 
 const (

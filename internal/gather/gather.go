@@ -94,7 +94,7 @@ type Snapshot struct {
 // Gather reads the input of the decision about a Rollout at a time, mostly from caches and
 // field indexes.
 func (g Gatherer) Gather(ctx context.Context, rollout *v1alpha1.Rollout, now time.Time) Snapshot {
-	s := Snapshot{Input: promotion.Input{Now: now, Rollout: rollout}}
+	s := Snapshot{Input: promotion.Input{Now: now, Rollout: promotion.WithFacts(rollout)}}
 	offer := g.gatherPolicy(ctx, &s)
 	s.failed(g.gatherTargets(ctx, &s))
 	s.failed(g.gatherGates(ctx, &s))

@@ -120,7 +120,7 @@ const Patience = 10 * time.Second
 // if the deadline has passed. Otherwise it returns when the wait becomes overdue.
 func (d *Decision) overdueAt(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) time.Time {
 	if due := timeoutOf(in.Rollout, entry); !due.IsZero() && in.Now.After(due) {
-		d.Message, d.Overdue = "applied; "+d.Message, true // appliedSince counts from here on
+		d.Message, d.Overdue = "applied; "+d.Message, true // appliedTime is stored from here on
 		return time.Time{}
 	}
 	var since time.Time
@@ -200,9 +200,9 @@ func deadlineOf(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs)
 	if deadline.IsZero() || !in.Now.After(deadline) || !in.Targets.applied() {
 		return deadline
 	}
-	since := appliedSince(in.Rollout)
-	if since.IsZero() && proofs.any(Unreset) {
-		since = in.Now
+	since := in.Now
+	if entry.AppliedTime != nil || !proofs.any(Unreset) {
+		since = timeOf(entry.AppliedTime)
 	}
 	if since.Before(deadline.Truncate(time.Second)) {
 		return deadline
@@ -210,15 +210,12 @@ func deadlineOf(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs)
 	return since.Add(in.Rollout.Spec.DeployTimeout.Duration)
 }
 
-// appliedSince returns since when the status has reported that all targets have applied
-// the current release; zero if the status does not report it.
-func appliedSince(rollout *v1alpha1.Rollout) time.Time {
-	for _, c := range rollout.Status.Conditions {
-		if c.Type == v1alpha1.TargetsAppliedCondition && c.Status == metav1.ConditionTrue {
-			return c.LastTransitionTime.Time
-		}
+// timeOf returns a time of the API; zero if it is absent.
+func timeOf(t *metav1.Time) time.Time {
+	if t == nil {
+		return time.Time{}
 	}
-	return time.Time{}
+	return t.Time
 }
 
 // timeoutOf returns when spec.deployTimeout is over; zero means never. A bake that had

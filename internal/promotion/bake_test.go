@@ -16,6 +16,11 @@ func deploying() *fixture.RolloutBuilder {
 	return rollout().Ledger("1.1.0").History(entry("1.1.0").Deploying())
 }
 
+// appliedSince returns one whose targets were first seen applied at a time.
+func appliedSince(t time.Time) *fixture.RolloutBuilder {
+	return rollout().Ledger("1.1.0").History(entry("1.1.0").Deploying().AppliedSince(t))
+}
+
 // baking returns a Rollout whose 1.1.0 has been applied and healthy since eleven.
 func baking() *fixture.RolloutBuilder {
 	return rollout().Ledger("1.1.0").History(entry("1.1.0").Baking(eleven))
@@ -87,7 +92,7 @@ func TestDeploying(t *testing.T) {
 			waiting(v1alpha1.ProgressingReason, "waiting for HealthCheck shop-prod/db"),
 		},
 		"at the deadline as well": {
-			given(deploying().DeployTimeout(time.Hour).AppliedSince(eleven)).at(one).targets(applied("apps")).
+			given(appliedSince(eleven).DeployTimeout(time.Hour)).at(one).targets(applied("apps")).
 				checks(check("db").Healthy()).refused("db", "it is forbidden"),
 			failed("not applied and healthy within 1h0m0s: HealthCheck shop-prod/db, which cannot be reset: it is forbidden; "+
 				"HealthCheck shop-prod/db: Healthy, but of the release before",
@@ -199,7 +204,7 @@ func TestDeploying(t *testing.T) {
 				"Kustomization shop-prod/web: spec.ref.semver outranks the tag"),
 		},
 		"the deadline names the checks that were not proven": {
-			given(deploying().DeployTimeout(time.Hour).AppliedSince(eleven)).at(one).targets(applied("apps")).
+			given(appliedSince(eleven).DeployTimeout(time.Hour)).at(one).targets(applied("apps")).
 				checks(check("a").Healthy()).
 				resetChecks(check("b").Healthy(), check("c").Pending().Message(promotion.ResetMessage), check("d").Pending().Message("warming up")),
 			failed("not applied and healthy within 1h0m0s: "+
@@ -237,11 +242,11 @@ func TestDeploying(t *testing.T) {
 			},
 		},
 		"from when the targets were seen applied": {
-			given(deploying().DeployTimeout(time.Hour).AppliedSince(noon)).at(one).targets(applied("apps")).resetChecks(check("db").Pending()),
+			given(appliedSince(noon).DeployTimeout(time.Hour)).at(one).targets(applied("apps")).resetChecks(check("db").Pending()),
 			overdue(withRecheck(waiting(v1alpha1.ProgressingReason, "applied; waiting for HealthCheck shop-prod/db"), one.Add(instant))),
 		},
 		"and no longer": {
-			given(deploying().DeployTimeout(time.Hour).AppliedSince(noon)).at(one.Add(instant)).targets(applied("apps")).resetChecks(check("db").Pending()),
+			given(appliedSince(noon).DeployTimeout(time.Hour)).at(one.Add(instant)).targets(applied("apps")).resetChecks(check("db").Pending()),
 			failed("not applied and healthy within 1h0m0s: HealthCheck shop-prod/db: has not reported since the release was applied",
 				failedCheck("db", "has not reported since the release was applied")),
 		},

@@ -103,9 +103,6 @@ func (in Input) hasRun(release string) bool {
 	})
 }
 
-// pushedAgain is part of the message of an entry that Flux has deployed without a request.
-const pushedAgain = " was pushed again, and "
-
 func movedFrom(was, tag string, t Target) string {
 	return fmt.Sprintf("tag %s%s%s has pulled it: it is %s now, and was %s", tag, pushedAgain, t, t.Digest, was)
 }
@@ -243,7 +240,7 @@ func (d *Decision) chooseMoved(in Input) bool {
 	case target.Image == in.Policy.Image && target.Digest != orEmpty(release.Digest):
 		release = v1alpha1.VersionInfo{Tag: release.Tag, Digest: &target.Digest}
 	}
-	d.promote(in, release)
+	d.promote(in, release, v1alpha1.GroundsMoved)
 	d.Reason, d.Message = v1alpha1.TagMovedReason, target.Moved
 	return true
 }

@@ -4,7 +4,6 @@ package promotion
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -32,19 +31,6 @@ func goOn(in Input) string {
 	}
 	return fmt.Sprintf("last good release: %s; roll back with spec.wantedVersion, or annotate with retry or unblock-failed",
 		truncate.Text(good.Version.Tag, longestOfOld))
-}
-
-// CauseOf returns what made a promotion fail. If a client that does not know the field has
-// written the entry, its message still shows it. In doubt nothing is known to be wrong
-// with the release.
-func CauseOf(entry *v1alpha1.DeploymentHistoryEntry) v1alpha1.FailureCause {
-	switch {
-	case entry.Cause != "":
-		return entry.Cause
-	case entry.BakeStatusMessage == nil, strings.HasPrefix(*entry.BakeStatusMessage, atDeadline), len(entry.FailedHealthChecks) == 0:
-		return v1alpha1.CauseDeployTimeout
-	}
-	return v1alpha1.CauseHealthCheckFailed
 }
 
 // lastProven returns the entry of the release that is good to go back to; nil if the

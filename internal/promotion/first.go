@@ -26,7 +26,7 @@ func (d *Decision) chooseFirst(in Input) {
 				truncate.List(owned)),
 		}
 	case len(owned) == 1:
-		d.Action, d.Release = Adopt, known(d.Ledger, owned[0])
+		d.Action, d.Grounds, d.Release = Adopt, v1alpha1.GroundsAdopted, known(d.Ledger, owned[0])
 		d.Reason = v1alpha1.ReleaseAdoptedReason
 		d.Message = "the history was lost; the targets carry this version"
 	case in.Rollout.Spec.FirstRelease == v1alpha1.FirstReleaseApplied:
@@ -48,10 +48,7 @@ func (d *Decision) chooseFirstRelease(in Input) {
 	if at < 0 {
 		at = slices.IndexFunc(offered, func(v Verdict) bool { return allowedByVersion(in.Gates.Gates, v.Release.Tag) })
 	}
-	d.promote(in, offered[max(0, at)].Release)
-	d.Reason = v1alpha1.EligibleReason
-	d.Message = firstRelease + in.Policy.Name + ofEnvironments(in, d.Release)
-	d.Manual = isPromoted(in, d.Release.Tag)
+	d.promoteAutomatically(in, offered[max(0, at)].Release, v1alpha1.GroundsFirst)
 }
 
 func allowedByVersion(gates []v1alpha1.RolloutGate, tag string) bool {

@@ -26,7 +26,7 @@ func (d *Decision) chooseApplied(in Input) {
 		d.Message = fmt.Sprintf("spec.firstRelease is Applied: the history begins with %s once every target has applied it; %s",
 			carried[0], truncate.Join(outdated, "; "))
 	default:
-		d.Action, d.Reason = Adopt, v1alpha1.ReleaseAdoptedReason
+		d.Action, d.Grounds, d.Reason = Adopt, v1alpha1.GroundsAdopted, v1alpha1.ReleaseAdoptedReason
 		d.Release, d.Message = in.asPulled(known(d.Ledger, carried[0])), "spec.firstRelease is Applied; the targets carry this version"
 	}
 }

@@ -203,7 +203,7 @@ func (w *world) checkCounted(in promotion.Input) {
 	}
 	name, _ := quarantine.Name(digestOf(entry.Version))
 	q := w.fleet.stored[v1alpha1.ReleaseQuarantineKind+" "+name]
-	cause := promotion.CauseOf(entry)
+	cause := entry.Cause
 	old := w.now.After(entry.BakeEndTime.Add(time.Hour)) || cause != v1alpha1.CauseHealthCheckFailed && cause != v1alpha1.CauseTargetUnhealthy
 	if q == nil || !q.Managed || q.Spec.Lifted || old || entry.Quarantine != "" || isStale(in, q) {
 		return

@@ -192,12 +192,6 @@ func carriedOut(t *testing.T, in promotion.Input, d promotion.Decision) promotio
 	if len(history) > 0 {
 		status.History, next.Targets.Owned = history, nil
 	}
-	if d.Action.Promotes() {
-		status.Conditions = nil
-		if d.Recovery != nil {
-			status.Conditions = rollout().Recovering().Obj().Status.Conditions
-		}
-	}
 	for _, key := range d.Consumed {
 		delete(next.Rollout.Annotations, key)
 	}

@@ -63,7 +63,8 @@ func FuzzStatusRoundTrip(f *testing.F) {
 			return
 		}
 		foreign := copyInput(in)
-		foreign.Rollout = throughUpstream(t, in.Rollout)
+		foreign.Rollout = promotion.WithFacts(throughUpstream(t, in.Rollout))
+		in.Rollout = promotion.WithFacts(in.Rollout)
 
 		ours, theirs := promotion.Decide(in), promotion.Decide(foreign)
 		if waitsForUser(in.Rollout) {

@@ -40,6 +40,9 @@ func Record(in Input, d Decision) ([]v1alpha1.DeploymentHistoryEntry, error) {
 	}
 	recordContent(in, history)
 	recordReported(in, history)
+	if !d.Action.Promotes() {
+		recordApplied(in, history)
+	}
 	switch d.Action {
 	case Promote, Supersede, Adopt:
 		return recordPromotion(in, d, history)
@@ -94,6 +97,9 @@ func recordOutcome(
 	if version := &history[0].Version; version.Digest == nil && o.Action != FailBake {
 		version.Digest = text(in.pulled())
 	}
+	if to == v1alpha1.BakeSucceeded {
+		history[0].ProvenBy = proofOf(in)
+	}
 	return history, advance(&history[0], to, o.Message, in)
 }
 
@@ -120,7 +126,7 @@ func recordRetry(in Input, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha
 	if now := wholeSecond(in.Now); at.Sub(now) > aMoment {
 		entry.RetryStartTime = &metav1.Time{Time: now}
 	}
-	entry.BakeStartTime, entry.BakeEndTime, entry.FailedHealthChecks = nil, nil, nil
+	entry.BakeStartTime, entry.BakeEndTime, entry.AppliedTime, entry.FailedHealthChecks = nil, nil, nil, nil
 	entry.Cause, entry.RollbackDue, entry.Quarantine = "", nil, ""
 	return history, advance(entry, v1alpha1.BakeDeploying, "retried; "+expectation(in, entry.Version.Tag), in)
 }
@@ -144,6 +150,9 @@ func recordPromotion(in Input, d Decision, history []v1alpha1.DeploymentHistoryE
 	if err := advance(&entry, firstState(in), expectation(in, d.Release.Tag), in); err != nil {
 		return nil, err
 	}
+	if entry.State() == v1alpha1.BakeSucceeded {
+		entry.ProvenBy = &v1alpha1.Proof{}
+	}
 	return limit(append([]v1alpha1.DeploymentHistoryEntry{entry}, history...), in, d.Ledger), nil
 }
 
@@ -158,14 +167,23 @@ func Successor(in Input, o Outcome) string {
 func newEntry(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) v1alpha1.DeploymentHistoryEntry {
 	id := nextID(in, history)
 	message, by := entryMessage(in, o), triggeredBy(in, o)
-	return v1alpha1.DeploymentHistoryEntry{
+	entry := v1alpha1.DeploymentHistoryEntry{
 		ID:          &id,
 		Version:     *o.Release.DeepCopy(),
 		Timestamp:   metav1.NewTime(in.Now.Truncate(time.Second)),
+		Grounds:     o.Grounds,
+		Lifted:      o.Lifted,
 		Message:     &message,
 		TriggeredBy: &by,
 		Rollback:    o.Back,
 	}
+	if o.Recovery != nil {
+		entry.Recovery = v1alpha1.Recovery(o.Recovery.Reason)
+	}
+	if o.usesUpWords() {
+		entry.RequestDigest = in.requestDigest()
+	}
+	return entry
 }
 
 // nextID returns the highest id plus one. If the history was lost, it continues from Unix

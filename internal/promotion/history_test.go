@@ -28,7 +28,8 @@ func decideAndRecord(t *testing.T, s *situation) []v1alpha1.DeploymentHistoryEnt
 func TestPromotionIsRecorded(t *testing.T) {
 	const bySystem, byPerson = "the newest eligible release of ImagePolicy shop", "pinned manually in spec.wantedVersion"
 	recorded := func(tag, message string) *fixture.EntryBuilder {
-		return entry(tag).At(noon).Message(message).By(v1alpha1.TriggeredBySystem, promotion.SystemName)
+		grounds := map[string]v1alpha1.Grounds{bySystem: v1alpha1.GroundsNewest, byPerson: v1alpha1.GroundsPinned}[message]
+		return entry(tag).At(noon).Grounds(grounds).Message(message).By(v1alpha1.TriggeredBySystem, promotion.SystemName)
 	}
 	before := entry("1.0.0").Succeeded()
 	for name, test := range map[string]struct {
@@ -66,7 +67,7 @@ func TestPromotionIsRecorded(t *testing.T) {
 		"as Succeeded where there is nothing at all to wait for": {
 			given(rollout().Ledger("1.0.0", "1.1.0").History(before)),
 			[]*fixture.EntryBuilder{
-				recorded("1.1.0", bySystem).Succeeded().BakeEnd(noon).
+				recorded("1.1.0", bySystem).Succeeded().ProvenBy(0, 0).BakeEnd(noon).
 					Because("no Flux object is annotated with this Rollout: nothing to deploy"),
 				before,
 			},
@@ -117,7 +118,7 @@ func TestPromotionIsRecorded(t *testing.T) {
 			given(rollout().Pin("1.0.0").Ledger("1.0.0", "1.1.0").History(entry("1.1.0").Failed(failedCheck("db", "down")).Because("db is down"))).
 				targets(pending("apps")),
 			[]*fixture.EntryBuilder{
-				recorded("1.0.0", byPerson).Deploying().Because("waiting for Flux to apply 1.0.0 to 1 target"),
+				recorded("1.0.0", byPerson).Recovering().Deploying().Because("waiting for Flux to apply 1.0.0 to 1 target"),
 				entry("1.1.0").Failed(failedCheck("db", "down")).Because("db is down"),
 			},
 		},
@@ -140,27 +141,27 @@ func TestOutcomeIsRecorded(t *testing.T) {
 		},
 		"the start of the bake": {
 			given(deploying().BakeTime(time.Hour)).at(halfPast),
-			entry("1.1.0").Baking(later).Because("nothing to deploy; baking for 1h0m0s, until 2026-03-02T13:00:01Z"),
+			entry("1.1.0").Baking(later).AppliedSince(noon).Because("nothing to deploy; baking for 1h0m0s, until 2026-03-02T13:00:01Z"),
 		},
 		"the success of a bake": {
 			given(baking().BakeTime(time.Minute)).at(halfPast),
-			entry("1.1.0").Succeeded().BakeStart(eleven).BakeEnd(later).Because("nothing to deploy for the bake time of 1m0s"),
+			entry("1.1.0").Succeeded().AppliedSince(noon).ProvenBy(0, 0).BakeStart(eleven).BakeEnd(later).Because("nothing to deploy for the bake time of 1m0s"),
 		},
 		"a success without a bake time": {
 			given(deploying().DeployTimeout(2 * time.Hour)).at(halfPast),
-			entry("1.1.0").Succeeded().BakeStart(later).BakeEnd(later).Because("nothing to deploy"),
+			entry("1.1.0").Succeeded().AppliedSince(noon).ProvenBy(0, 0).BakeStart(later).BakeEnd(later).Because("nothing to deploy"),
 		},
 		"a success with nothing to protect": {
 			given(deploying()).at(halfPast),
-			entry("1.1.0").Succeeded().BakeEnd(later).Because("nothing to deploy"),
+			entry("1.1.0").Succeeded().AppliedSince(noon).ProvenBy(0, 0).BakeEnd(later).Because("nothing to deploy"),
 		},
 		"a failure, with its checks": {
 			given(baking().BakeTime(2 * time.Hour)).at(halfPast).resetChecks(check("db").Unhealthy().Message("down")),
-			entry("1.1.0").Failed(failedCheck("db", "down")).BakeStart(eleven).BakeEnd(later).Because("HealthCheck shop-prod/db: down"),
+			entry("1.1.0").Failed(failedCheck("db", "down")).Cause(v1alpha1.CauseHealthCheckFailed).AppliedSince(noon).BakeStart(eleven).BakeEnd(later).Because("HealthCheck shop-prod/db: down"),
 		},
 		"a failure by the deadline": {
 			given(deploying().DeployTimeout(time.Minute)).targets(pending("apps")),
-			entry("1.1.0").Failed().BakeEnd(noon).
+			entry("1.1.0").Failed().Cause(v1alpha1.CauseDeployTimeout).BakeEnd(noon).
 				Because("not applied and healthy within 1m0s: Kustomization shop-prod/apps has not applied it"),
 		},
 	} {

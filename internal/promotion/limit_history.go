@@ -110,7 +110,7 @@ func sizeOfEntry(e v1alpha1.DeploymentHistoryEntry) int {
 	if !hasMetadata(e.Version) {
 		size += usualMetadata
 	}
-	size += sizeOfFailure(e)
+	size += sizeOfFailure(e) + sizeOfFacts(e)
 	for _, text := range []*string{e.Message, e.BakeStatusMessage} {
 		if text != nil {
 			size += truncate.Size(*text)
@@ -136,6 +136,18 @@ func sizeOfFailure(e v1alpha1.DeploymentHistoryEntry) int {
 	}
 	if e.Rollback != nil {
 		size += len(`"rollback":{"from":"","fromID":-9223372036854775808,"toID":-9223372036854775808},`) + truncate.Size(e.Rollback.From)
+	}
+	return size
+}
+
+// sizeOfFacts returns the size of the fields that the messages follow from, as if all were
+// set that every entry may get.
+func sizeOfFacts(e v1alpha1.DeploymentHistoryEntry) int {
+	const frame = len(`"grounds":"Rollback","lifted":[],"image":"","recovery":"","appliedTime":"2026-01-01T00:00:00Z",` +
+		`"provenBy":{"targets":2147483647,"pulledOnly":2147483647,"healthChecks":2147483647},"requestDigest":"0123456789abcdef",`)
+	size := frame + truncate.Size(e.Image) + len(e.Recovery)
+	for _, hold := range e.Lifted {
+		size += len(`"",`) + len(hold)
 	}
 	return size
 }

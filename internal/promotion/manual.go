@@ -3,6 +3,8 @@
 package promotion
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,17 +25,15 @@ func (d *Decision) chooseManually(in Input) bool {
 	if held(in, release, chosen) {
 		return false
 	}
-	d.promote(in, release)
+	d.promote(in, release, v1alpha1.GroundsPinned)
 	d.Manual = true
 	d.Reason, d.Message = v1alpha1.PinnedReason, "pinned manually in spec.wantedVersion"
 	if in.Rollout.Pinned() == "" {
-		d.Reason, d.Message = v1alpha1.ForcedReason, byForce
+		d.Grounds = v1alpha1.GroundsForced
+		d.Reason, d.Message = v1alpha1.ForcedReason, "requested with "+v1alpha1.ForceDeployAnnotation
 	}
 	return true
 }
-
-// byForce is the reason in the message when a user forces a release.
-const byForce = "requested with " + v1alpha1.ForceDeployAnnotation
 
 // Backward reports whether a user promotes a release that the policy's order ranks older
 // than the current one. If the order cannot compare them, the one that appeared earlier
@@ -131,19 +131,13 @@ const leftover = time.Minute
 // could not be removed when it was recorded. They must not sign what another user does
 // next.
 func usedTheWords(in Input, current *v1alpha1.DeploymentHistoryEntry) bool {
-	if current == nil || current.TriggeredBy == nil || current.Message == nil {
+	if current == nil || current.RequestDigest == "" {
 		return false
 	}
 	if ended := current.BakeEndTime; !current.State().Running() && (ended == nil || in.Now.Sub(ended.Time) > leftover) {
 		return false
 	}
-	for _, ending := range []string{notHeeded(in), pastUpstreams + wordsOf(in)} {
-		if ending != "" && strings.HasSuffix(*current.Message, ending) {
-			return true
-		}
-	}
-	manual := Outcome{Manual: true, Message: *current.Message}
-	return *current.TriggeredBy == triggeredBy(in, manual) && *current.Message == entryMessage(in, manual)
+	return current.RequestDigest == in.requestDigest()
 }
 
 // answerRetry answers a request to retry. A retry that is already under way needs no
@@ -183,9 +177,7 @@ func (d *Decision) answerForce(in Input) {
 // if the controller died before it could remove the annotation. Such a request is not
 // reported as unnecessary.
 func usedTheForce(in Input, current *v1alpha1.DeploymentHistoryEntry) bool {
-	forced := Outcome{Manual: true, Message: byForce}
-	return current.State().Running() && current.TriggeredBy != nil && *current.TriggeredBy == triggeredBy(in, forced) &&
-		current.Message != nil && *current.Message == entryMessage(in, forced)
+	return current.State().Running() && current.Grounds == v1alpha1.GroundsForced && current.RequestDigest == in.requestDigest()
 }
 
 func (d *Decision) answerUnblock(in Input) {
@@ -216,7 +208,7 @@ func (d *Decision) answerUnblockOfRollback(in Input) {
 // for, if the controller died before it could remove the annotation. The unblock must not
 // lift a second hold.
 func usedAnUnblock(current *v1alpha1.DeploymentHistoryEntry) bool {
-	return current.State().Running() && current.Message != nil && strings.Contains(*current.Message, pastFailure)
+	return current.State().Running() && current.HasLifted(v1alpha1.LiftedFailure)
 }
 
 // needsUnblock reports whether a failure, here or elsewhere, or an unhealthy HealthCheck
@@ -257,7 +249,7 @@ func (d *Decision) answerBypass(in Input) {
 // usedABypass reports whether the current promotion was the one that a bypass was for, in
 // the same way.
 func usedABypass(current *v1alpha1.DeploymentHistoryEntry) bool {
-	return current.State().Running() && current.Message != nil && strings.Contains(*current.Message, pastGates)
+	return current.State().Running() && current.HasLifted(v1alpha1.LiftedGates)
 }
 
 // Bypassed returns the candidate that a user lets go past the gates; empty if there is
@@ -291,49 +283,35 @@ func has(rollout *v1alpha1.Rollout, annotation string) bool {
 	return ok
 }
 
-// entryMessage returns why a release was promoted, for the history: the user's message,
-// or else the message of the decision.
-func entryMessage(in Input, o Outcome) string {
-	switch said := in.said(v1alpha1.DeployMessageAnnotation); {
-	case o.Manual && strings.HasPrefix(said, v1alpha1.RollbackMessagePrefix):
-		return truncate.Text("manually "+said, longestMessage) // only automatic rollbacks begin like that
-	case o.Manual && said != "":
-		return truncate.Text(said, longestMessage)
-	case !o.Manual && o.Action != Adopt && o.Reason != v1alpha1.TagMovedReason && !bypassesUpstreams(in, o.Release):
-		return o.Message + notHeeded(in)
-	}
-	return o.Message
-}
-
-// notHeeded returns the end of the message of an automatic promotion: the texts that a
-// user has written are not about it, but about a later promotion. It is empty if there
-// are none.
-func notHeeded(in Input) string {
-	user := truncate.Text(in.said(v1alpha1.DeployUserAnnotation), longestName)
-	switch {
-	case user != "":
-		return "; not requested by " + user
-	case in.said(v1alpha1.DeployMessageAnnotation) != "":
-		return "; not requested by a user"
-	}
-	return ""
-}
-
 // triggeredBy returns the user who claims to have caused a manual promotion. For all
 // other promotions it returns the controller.
 func triggeredBy(in Input, o Outcome) v1alpha1.TriggeredBy {
-	if user := in.said(v1alpha1.DeployUserAnnotation); o.Manual && user != "" {
+	if user := in.words(v1alpha1.DeployUserAnnotation); o.Manual && user != "" {
 		return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: truncate.Text(user, longestName)}
 	}
 	return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: SystemName}
 }
 
-// said returns the text that a user gave for this choice in an annotation.
-func (in Input) said(annotation string) string {
-	if in.OthersWords[annotation] {
+// words returns the text that a user gave for this choice in an annotation.
+func (in Input) words(annotation string) string {
+	if in.ForeignAnnotations[annotation] {
 		return ""
 	}
 	return strings.TrimSpace(in.Rollout.Annotations[annotation])
+}
+
+func (in Input) requestDigest() string {
+	return RequestDigest(in.words(v1alpha1.DeployUserAnnotation), in.words(v1alpha1.DeployMessageAnnotation))
+}
+
+// RequestDigest identifies the user name and the message for a choice. It is empty if both
+// are.
+func RequestDigest(user, message string) string {
+	if user == "" && message == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(user + "\x00" + message))
+	return hex.EncodeToString(sum[:8])
 }
 
 // Texts from users and objects are cut to these numbers of characters, because every

@@ -60,6 +60,7 @@ func settledBy(d promotion.Decision) settled {
 
 func TestRequests(t *testing.T) {
 	unhealthy := check("db").Unhealthy()
+	annAlone, annNow := promotion.RequestDigest("ann", ""), promotion.RequestDigest("ann", "now")
 	for name, test := range map[string]struct {
 		given *situation
 		want  settled
@@ -112,17 +113,17 @@ func TestRequests(t *testing.T) {
 		},
 		"a force that was carried out, and not removed before the controller died, needs no answer": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(force, "1.0.0").Annotate(user, "ann").
-				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("requested with " + force))),
+				History(entry("1.0.0").Baking(eleven).Grounds(v1alpha1.GroundsForced).RequestDigest(annAlone))),
 			settled{Does: "Wait", Consumed: []string{force, user}},
 		},
 		"nor does one with a message": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(force, "1.0.0").Annotate(message, "now").
-				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredBySystem, promotion.SystemName).Message("now"))),
+				History(entry("1.0.0").Baking(eleven).Grounds(v1alpha1.GroundsForced).RequestDigest(promotion.RequestDigest("", "now")))),
 			settled{Does: "Wait", Consumed: []string{force, message}},
 		},
 		"a force of what somebody else asked for is answered": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(force, "1.0.0").Annotate(user, "bob").
-				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("requested with " + force))),
+				History(entry("1.0.0").Baking(eleven).Grounds(v1alpha1.GroundsForced).RequestDigest(annAlone))),
 			settled{Does: "Wait", Consumed: []string{force, user}, Answers: []string{v1alpha1.ForceDeployNotNeededReason}},
 		},
 		"an empty force is none": {given(upgrade().Annotate(force, "")), settled{Does: "Promote 1.1.0"}},
@@ -167,12 +168,12 @@ func TestRequests(t *testing.T) {
 		},
 		"a bypass that was used, and not removed before the controller died, needs no answer": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(bypass, "1.0.0").
-				History(entry("1.0.0").Baking(eleven).Message("the newest eligible release of ImagePolicy shop; gates bypassed manually"))),
+				History(entry("1.0.0").Baking(eleven).Grounds(v1alpha1.GroundsNewest, v1alpha1.LiftedGates))),
 			settled{Does: "Wait", Consumed: []string{bypass}},
 		},
 		"bypass of what is baking by itself ends with an answer": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(bypass, "1.0.0").
-				History(entry("1.0.0").Baking(eleven).Message("the newest eligible release of ImagePolicy shop"))),
+				History(entry("1.0.0").Baking(eleven).Grounds(v1alpha1.GroundsNewest))),
 			settled{Does: "Wait", Consumed: []string{bypass}, Answers: []string{v1alpha1.BypassNotNeededReason}},
 		},
 		"bypass chooses the first release": {
@@ -216,7 +217,7 @@ func TestRequests(t *testing.T) {
 		},
 		"unblock that is left over after a crash lifts no second promotion": {
 			given(rollout().BakeTime(time.Hour).Ledger("1.0.0", "1.1.0", "1.1.1").Annotate(unblock, "true").
-				History(entry("1.1.0").Deploying().Message("the newest eligible release of ImagePolicy shop; a failure bypassed manually"), entry("1.0.0").Failed())).
+				History(entry("1.1.0").Deploying().Grounds(v1alpha1.GroundsNewest, v1alpha1.LiftedFailure), entry("1.0.0").Failed())).
 				targets(pending("apps")).checks(unhealthy),
 			settled{Does: "Wait", Consumed: []string{unblock}},
 		},
@@ -263,39 +264,37 @@ func TestRequests(t *testing.T) {
 		},
 		"what was said of the promotion under way, and could not be removed, is removed": {
 			given(rollout().BakeTime(2*time.Hour).Pin("1.0.0").Annotate(message, "now").Annotate(user, "ann").
-				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("now"))),
+				History(entry("1.0.0").Baking(eleven).RequestDigest(annNow))),
 			settled{Does: "Wait", Consumed: []string{message, user}},
 		},
 		"and the name alone": {
 			given(rollout().BakeTime(2*time.Hour).Pin("1.0.0").Annotate(user, "ann").
-				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("pinned manually in spec.wantedVersion"))),
+				History(entry("1.0.0").Baking(eleven).RequestDigest(annAlone))),
 			settled{Does: "Wait", Consumed: []string{user}},
 		},
 		"also if it has just ended": {
 			given(rollout().Pin("1.0.0").Annotate(user, "ann").
-				History(entry("1.0.0").Succeeded().BakeEnd(noon.Add(-time.Minute)).By(v1alpha1.TriggeredByUser, "ann").Message("now"))),
+				History(entry("1.0.0").Succeeded().BakeEnd(noon.Add(-time.Minute)).RequestDigest(annAlone))),
 			settled{Does: "Nothing", Consumed: []string{user}},
 		},
 		"what an automatic promotion did not heed is removed as well": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(message, "now").Annotate(user, "ann").
-				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredBySystem, promotion.SystemName).
-					Message("the newest eligible release of ImagePolicy shop; not requested by ann"))),
+				History(entry("1.0.0").Baking(eleven).Grounds(v1alpha1.GroundsNewest).RequestDigest(annNow))),
 			settled{Does: "Wait", Consumed: []string{message, user}},
 		},
 		"but not what was said since": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(user, "bob").
-				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredBySystem, promotion.SystemName).
-					Message("the newest eligible release of ImagePolicy shop; not requested by ann"))),
+				History(entry("1.0.0").Baking(eleven).Grounds(v1alpha1.GroundsNewest).RequestDigest(annAlone))),
 			settled{Does: "Wait"},
 		},
 		"a while later the same words are of the next one": {
 			given(rollout().Pin("1.0.0").Annotate(user, "ann").
-				History(entry("1.0.0").Succeeded().BakeEnd(noon.Add(-time.Minute-instant)).By(v1alpha1.TriggeredByUser, "ann").Message("now"))),
+				History(entry("1.0.0").Succeeded().BakeEnd(noon.Add(-time.Minute-instant)).RequestDigest(annAlone))),
 			settled{Does: "Nothing"},
 		},
 		"other words are of the next one": {
 			given(rollout().BakeTime(2*time.Hour).Pin("1.0.0").Annotate(message, "later").Annotate(user, "ann").
-				History(entry("1.0.0").Baking(eleven).By(v1alpha1.TriggeredByUser, "ann").Message("now"))),
+				History(entry("1.0.0").Baking(eleven).RequestDigest(annNow))),
 			settled{Does: "Wait"},
 		},
 		"adoption is no promotion that anybody spoke of": {

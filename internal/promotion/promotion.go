@@ -56,6 +56,8 @@
 //	What is stored and logged:
 //
 //	history.go        the only code that changes the state of a history entry
+//	facts.go          what an entry says in fields, also for entries that lack them
+//	messages.go       the sentences that follow from these facts
 //	limit_history.go  how much of the history fits into the status
 //	rollback_history.go
 //	                  which entries of it rollbacks need
@@ -64,6 +66,7 @@
 package promotion
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -75,10 +78,9 @@ type Input struct {
 	Now time.Time
 	// Rollout is the object as it was read, including its status.
 	Rollout *v1alpha1.Rollout
-	// OthersWords contains those of the annotations deploy-user and deploy-message that were
-	// written by a different user than the one who chose the version. They belong to an
-	// earlier choice.
-	OthersWords map[string]bool
+	// ForeignAnnotations are those of deploy-user and deploy-message that a different user
+	// than the one who chose the version has written. They belong to an earlier choice.
+	ForeignAnnotations map[string]bool
 	// Policy is what the ImagePolicy offers.
 	Policy Policy
 	// Metadata is what the registry reports about releases, as far as it is known.
@@ -220,6 +222,10 @@ type Outcome struct {
 	Action Action
 	// Release that is promoted or adopted.
 	Release v1alpha1.VersionInfo
+	// Grounds is why the release is promoted or adopted.
+	Grounds v1alpha1.Grounds
+	// Lifted are the holds that a user lifted for it.
+	Lifted []v1alpha1.LiftedHold
 	// Manual is true if a user chose the release.
 	Manual bool
 	// Reason is one of the v1alpha1 reasons.
@@ -267,6 +273,14 @@ type Requests struct {
 	// Declined explains why a request that stays on the Rollout has no effect; nil if there
 	// is none.
 	Declined *Problem
+}
+
+func (o Outcome) hasLifted(hold v1alpha1.LiftedHold) bool { return slices.Contains(o.Lifted, hold) }
+
+// usesUpWords reports whether the promotion uses up the annotations deploy-user and
+// deploy-message. What nobody has requested leaves them for a later promotion.
+func (o Outcome) usesUpWords() bool {
+	return o.Grounds != v1alpha1.GroundsAdopted && o.Grounds != v1alpha1.GroundsMoved
 }
 
 // Note is a fact that is worth reporting once.
@@ -322,46 +336,45 @@ func (d *Decision) choose(in Input) {
 func (d *Decision) chooseCandidate(in Input) {
 	for i := range d.Candidates {
 		if d.Candidates[i].Eligible() {
-			d.promote(in, d.Candidates[i].Release)
-			d.Reason = v1alpha1.EligibleReason
-			d.Message = d.grounds(in)
-			d.Manual = isPromoted(in, d.Release.Tag)
+			d.promoteAutomatically(in, d.Candidates[i].Release, strategyOf(in.Rollout))
 			d.supersedeBelow(i)
 			return
 		}
 	}
 }
 
-// These texts end the message of an entry that used up a bypass or an unblock.
-const (
-	pastGates     = "; gates bypassed manually"
-	pastUpstreams = "; Environments bypassed manually"
-	pastFailure   = "; a failure bypassed manually"
-)
-
-// These texts begin the message of an entry that the controller chose by itself.
-const (
-	newestEligible = "the newest eligible release of ImagePolicy "
-	nextRelease    = "the next release of ImagePolicy "
-	firstRelease   = "the first release of this environment, from ImagePolicy "
-)
-
-var automaticGrounds = []string{newestEligible, nextRelease, firstRelease}
-
-// grounds explains why the release was chosen, and which holds a user lifted for it.
-func (d *Decision) grounds(in Input) string {
-	which := newestEligible
-	if in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext {
-		which = nextRelease
+// strategyOf returns the grounds of the next automatic promotion.
+func strategyOf(rollout *v1alpha1.Rollout) v1alpha1.Grounds {
+	if rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext {
+		return v1alpha1.GroundsNext
 	}
-	text := which + in.Policy.Name
-	if Bypassed(in, d.Candidates) == d.Release.Tag {
-		text += pastGates
+	return v1alpha1.GroundsNewest
+}
+
+// promoteAutomatically promotes a release that no user has named as the one to deploy.
+func (d *Decision) promoteAutomatically(in Input, release v1alpha1.VersionInfo, grounds v1alpha1.Grounds) {
+	d.promote(in, release, grounds)
+	d.Lifted = lifted(in, d.Candidates, release)
+	d.Manual = d.hasLifted(v1alpha1.LiftedPromotion)
+	d.Reason, d.Message = v1alpha1.EligibleReason, choiceMessage(in, d.Outcome)
+}
+
+// lifted returns which holds a user has lifted for a release that is chosen automatically.
+func lifted(in Input, candidates []Verdict, release v1alpha1.VersionInfo) []v1alpha1.LiftedHold {
+	var all []v1alpha1.LiftedHold
+	if Bypassed(in, candidates) == release.Tag {
+		all = append(all, v1alpha1.LiftedGates)
 	}
-	if in.Rollout.UnblocksFailed() && needsUnblock(in, d.Candidates) {
-		text += pastFailure
+	if in.Rollout.UnblocksFailed() && needsUnblock(in, candidates) {
+		all = append(all, v1alpha1.LiftedFailure)
 	}
-	return text + ofEnvironments(in, d.Release)
+	if bypassesUpstreams(in, release) {
+		all = append(all, v1alpha1.LiftedUpstreams)
+	}
+	if isPromoted(in, release.Tag) {
+		all = append(all, v1alpha1.LiftedPromotion)
+	}
+	return all
 }
 
 // supersedeBelow holds the eligible candidates below index i, because the one at i is
@@ -377,8 +390,8 @@ func (d *Decision) supersedeBelow(i int) {
 
 // promote promotes the release. What the promotion before it still waited for no longer
 // matters: a check that is reset before the release is applied would prove it too early.
-func (d *Decision) promote(in Input, release v1alpha1.VersionInfo) {
-	d.Action, d.Release = Promote, release
+func (d *Decision) promote(in Input, release v1alpha1.VersionInfo, grounds v1alpha1.Grounds) {
+	d.Action, d.Release, d.Grounds = Promote, release, grounds
 	d.Resets, d.Overdue = nil, false
 	if in.Rollout.Current().State().Running() {
 		d.Action = Supersede

@@ -3,8 +3,6 @@
 package promotion
 
 import (
-	"fmt"
-
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
@@ -13,26 +11,23 @@ import (
 // that would only block the next one.
 func recovery(in Input, d *Decision) *Note {
 	previous := in.Rollout.Current()
-	switch unhealthy := Unhealthy(in.Health.Checks); {
+	why := v1alpha1.Recovery("")
+	switch {
 	case d.Action == Adopt:
-		return nil
-	case previous.State() == v1alpha1.BakeFailed:
-		return &Note{
-			Reason:  v1alpha1.PreviousBakeFailedReason,
-			Message: fmt.Sprintf("failure detection is off for %s: it replaces %s, which failed", d.Release.Tag, previous.Version.Tag),
-		}
-	case previous.IsRollback() && (isOverdue(in) || d.Reason == v1alpha1.TagMovedReason):
-		return &Note{
-			Reason:  v1alpha1.PreviousBakeFailedReason,
-			Message: fmt.Sprintf("failure detection is off for %s: it replaces a rollback to %s that has not succeeded", d.Release.Tag, previous.Version.Tag),
-		}
-	case d.Manual && len(unhealthy) > 0:
-		return &Note{
-			Reason:  v1alpha1.DeployedWithUnhealthyHealthChecksReason,
-			Message: fmt.Sprintf("failure detection is off for %s: it was promoted manually with %s already Unhealthy", d.Release.Tag, NamesOf(unhealthy)),
-		}
+	case needsRecovery(previous), previous.IsRollback() && (isOverdue(in) || d.Reason == v1alpha1.TagMovedReason):
+		why = v1alpha1.RecoveryFromFailure
+	case d.Manual && len(Unhealthy(in.Health.Checks)) > 0:
+		why = v1alpha1.RecoveryWhileUnhealthy
 	}
-	return nil
+	if why == "" {
+		return nil
+	}
+	return &Note{Reason: string(why), Message: recoveryMessage(why, d.Release.Tag, previous)}
+}
+
+// needsRecovery reports whether what replaces the promotion is the way out of a failure.
+func needsRecovery(previous *v1alpha1.DeploymentHistoryEntry) bool {
+	return previous.State() == v1alpha1.BakeFailed
 }
 
 // waived returns the proofs of a promotion that cannot fail: an error only makes it

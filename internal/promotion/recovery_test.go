@@ -48,10 +48,10 @@ func TestPromotionsThatCannotFail(t *testing.T) {
 
 func TestPromotionThatCannotFailWaitsForHealth(t *testing.T) {
 	deploying := func() *fixture.RolloutBuilder {
-		return rollout().Recovering().BakeTime(30 * time.Minute).DeployTimeout(10 * time.Minute).SelectAllChecks().History(entry("1.1.0").Deploying())
+		return rollout().BakeTime(30 * time.Minute).DeployTimeout(10 * time.Minute).SelectAllChecks().History(entry("1.1.0").Deploying().Recovering())
 	}
 	baking := func() *fixture.RolloutBuilder {
-		return rollout().Recovering().BakeTime(30 * time.Minute).SelectAllChecks().History(entry("1.1.0").Baking(eleven))
+		return rollout().BakeTime(30 * time.Minute).SelectAllChecks().History(entry("1.1.0").Baking(eleven).Recovering())
 	}
 	for name, test := range map[string]struct {
 		given *situation

@@ -71,8 +71,8 @@ func (d *Decision) chooseRollback(in Input) bool {
 		d.lookAt(a.until)
 		return false
 	}
-	d.promote(in, a.to.Version)
-	d.Back = a.record()
+	d.promote(in, a.to.Version, v1alpha1.GroundsRollback)
+	d.Back = rollbackOf(a.failed, a.to)
 	d.Reason, d.Message = v1alpha1.AutomaticRollbackReason, a.message()
 	return true
 }
@@ -99,14 +99,15 @@ func (a attempt) hold() *Hold {
 	return nil
 }
 
-// record says in the history what the rollback is about.
-func (a attempt) record() *v1alpha1.RollbackRecord {
-	back := &v1alpha1.RollbackRecord{From: a.failed.Version.Tag}
-	if a.failed.ID != nil {
-		back.FromID = *a.failed.ID
+// rollbackOf says in the history what a rollback is about. The entry that it goes back to
+// is nil if it is not known.
+func rollbackOf(failed, to *v1alpha1.DeploymentHistoryEntry) *v1alpha1.RollbackRecord {
+	back := &v1alpha1.RollbackRecord{From: failed.Version.Tag}
+	if failed.ID != nil {
+		back.FromID = *failed.ID
 	}
-	if a.to.ID != nil {
-		back.ToID = *a.to.ID
+	if to != nil && to.ID != nil {
+		back.ToID = *to.ID
 	}
 	return back
 }
@@ -116,7 +117,7 @@ func (a attempt) record() *v1alpha1.RollbackRecord {
 const longestWhy = 512
 
 func (a attempt) message() string {
-	text := v1alpha1.RollbackMessagePrefix + nameOf(a.failed)
+	text := rolledBackFrom + nameOf(a.failed)
 	if why := a.failed.BakeStatusMessage; why != nil {
 		text += ": " + truncate.Text(*why, longestWhy)
 	}
@@ -135,7 +136,7 @@ func nameOf(entry *v1alpha1.DeploymentHistoryEntry) string {
 // spec.rollback that is added later does not undo what runs already.
 func failureIsAnswered(a attempt) *Hold {
 	const decide = "pin a version, or annotate the Rollout with retry or unblock-failed"
-	switch cause := CauseOf(a.failed); {
+	switch cause := a.failed.Cause; {
 	case a.failed.RollbackDue != nil:
 		return nil
 	case !a.Rollout.Spec.Rollback.Answers(cause):
@@ -241,11 +242,11 @@ func causeAtDeadline(in Input, proofs Proofs) v1alpha1.FailureCause {
 	return v1alpha1.CauseDeployTimeout
 }
 
-// recordCause says in the history why a promotion has failed, if a rollback or a report
-// depends on it, and when a rollback answers it. A rollback itself never fails.
+// recordCause says in the history why a promotion has failed, and when a rollback answers
+// it. A rollback itself never fails.
 func recordCause(in Input, o Outcome, entry *v1alpha1.DeploymentHistoryEntry) {
 	spec := &in.Rollout.Spec
-	if o.Action != FailBake || !spec.RollsBack() && !spec.Quarantine.Reports() {
+	if o.Action != FailBake {
 		return
 	}
 	if entry.Cause = o.Cause; !spec.RollsBack() || !spec.Rollback.Answers(o.Cause) {

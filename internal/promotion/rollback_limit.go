@@ -4,8 +4,6 @@ package promotion
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
@@ -47,13 +45,4 @@ func failuresInARow(history []v1alpha1.DeploymentHistoryEntry) (failures []int, 
 		}
 	}
 	return failures, len(history)
-}
-
-// isAutomatic reports whether an entry was made without the help of a user.
-func isAutomatic(entry *v1alpha1.DeploymentHistoryEntry) bool {
-	if entry.TriggeredBy == nil || entry.TriggeredBy.Kind != v1alpha1.TriggeredBySystem || entry.Message == nil {
-		return false
-	}
-	chosen := slices.ContainsFunc(automaticGrounds, func(text string) bool { return strings.HasPrefix(*entry.Message, text) })
-	return (chosen || strings.Contains(*entry.Message, pushedAgain)) && !strings.Contains(*entry.Message, pastFailure)
 }

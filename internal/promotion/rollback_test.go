@@ -79,7 +79,7 @@ func TestFailureIsAnsweredByARollback(t *testing.T) {
 		},
 		"not if it failed before spec.rollback was set": {
 			given(rollout().Ledger("1.1.0", "1.2.0").RollsBack(ignoringBarriers).
-				History(entry("1.2.0").Failed(failedCheck("db", "down")).Because("HealthCheck shop-prod/db: down"), entry("1.1.0").Succeeded())),
+				History(entry("1.2.0").Failed(failedCheck("db", "down")).Cause(v1alpha1.CauseHealthCheckFailed), entry("1.1.0").Succeeded())),
 			nothing, v1alpha1.RollbackNotDueReason,
 		},
 		"past what was cancelled": {
@@ -227,32 +227,6 @@ func TestRollbackIsRecordedAsOne(t *testing.T) {
 	diff(t, v1alpha1.PreviousBakeFailedReason, promotion.Decide(in).Recovery.Reason)
 }
 
-func TestEntryIsARollbackWithoutTheField(t *testing.T) {
-	system := func(message string) *fixture.EntryBuilder {
-		return entry("1.1.0").Message(message).By(v1alpha1.TriggeredBySystem, promotion.SystemName)
-	}
-	for name, test := range map[string]struct {
-		entry *fixture.EntryBuilder
-		want  bool
-	}{
-		"by its message":        {system("rolled back from 1.2.0 (#7): down"), true},
-		"not of a user":         {entry("1.1.0").Message("rolled back from 1.2.0").By(v1alpha1.TriggeredByUser, "ann"), false},
-		"not any other of ours": {system("the newest eligible release of ImagePolicy shop"), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			e := test.entry.Obj()
-			diff(t, test.want, e.IsRollback())
-		})
-	}
-	in := given(failedHere(entry("1.1.0").ID(5).Succeeded()).Pin("1.1.0").Annotate(v1alpha1.DeployMessageAnnotation, "rolled back from 1.2.0")).in()
-	history, err := promotion.Record(in, promotion.Decide(in))
-	if err != nil {
-		t.Fatal(err)
-	}
-	diff(t, "manually rolled back from 1.2.0", *history[0].Message)
-	diff(t, false, history[0].IsRollback())
-}
-
 func TestCauseAndDueTimeAreRecorded(t *testing.T) {
 	const none = v1alpha1.FailureCause("")
 	due := func(d time.Duration) *metav1.Time { return wireTime(noon.Add(d)) }
@@ -286,8 +260,8 @@ func TestCauseAndDueTimeAreRecorded(t *testing.T) {
 			given(late(causes(v1alpha1.CauseDeployTimeout))).targets(applied("apps")).resetChecks(check("db").Unhealthy()),
 			v1alpha1.CauseHealthCheckFailed, nil,
 		},
-		"nothing without spec.rollback": {
-			given(deploying().DeployTimeout(30 * time.Minute)).targets(pending("apps")), none, nil,
+		"only the cause, without spec.rollback": {
+			given(deploying().DeployTimeout(30 * time.Minute)).targets(pending("apps")), v1alpha1.CauseDeployTimeout, nil,
 		},
 		"only the cause, if it is only reported": {
 			func() *situation {
@@ -433,7 +407,7 @@ func TestAfterARollback(t *testing.T) {
 
 func TestFailuresOneAfterAnotherReachALimit(t *testing.T) {
 	automatic := func(tag string) *fixture.EntryBuilder {
-		return entry(tag).Message("the newest eligible release of ImagePolicy shop").By(v1alpha1.TriggeredBySystem, promotion.SystemName)
+		return entry(tag).Grounds(v1alpha1.GroundsNewest)
 	}
 	failed := func(tag string) *fixture.EntryBuilder { return automatic(tag).Failed() }
 	back := func() *fixture.EntryBuilder { return entry("1.1.0").Back("1.2.0", 7, 5).Succeeded() }
@@ -454,15 +428,14 @@ func TestFailuresOneAfterAnotherReachALimit(t *testing.T) {
 		"an unblocked one in between": {
 			[]*fixture.EntryBuilder{
 				back(), failed("1.4.0"), back(),
-				failed("1.3.0").Message("the newest eligible release of ImagePolicy shop; a failure bypassed manually").By(v1alpha1.TriggeredBySystem, promotion.SystemName),
+				failed("1.3.0").Grounds(v1alpha1.GroundsNewest, v1alpha1.LiftedFailure),
 				failed("1.2.5"), failed("1.2.0"), entry("1.1.0").Succeeded(),
 			}, free,
 		},
 		"content that Flux has deployed without a request": {
 			[]*fixture.EntryBuilder{
 				back(), failed("1.4.0"), back(),
-				entry("1.3.0").Message("tag 1.3.0 was pushed again, and OCIRepository a/b has pulled it: it is c now, and was d").
-					By(v1alpha1.TriggeredBySystem, promotion.SystemName).Failed(),
+				entry("1.3.0").Grounds(v1alpha1.GroundsMoved).Failed(),
 				failed("1.2.0"), entry("1.1.0").Succeeded(),
 			}, held,
 		},
@@ -482,10 +455,7 @@ func TestFailuresOneAfterAnotherReachALimit(t *testing.T) {
 // Whatever the limit is, no release that has failed may be promoted again because a
 // rollback makes it a candidate again, and no failure may be missing from the count.
 func TestHistoryKeepsWhatRollbacksNeed(t *testing.T) {
-	const newest = "the newest eligible release of ImagePolicy shop"
-	automatic := func(tag string) *fixture.EntryBuilder {
-		return entry(tag).Message(newest).By(v1alpha1.TriggeredBySystem, promotion.SystemName)
-	}
+	automatic := func(tag string) *fixture.EntryBuilder { return entry(tag).Grounds(v1alpha1.GroundsNewest) }
 	back := func(tag string) *fixture.EntryBuilder { return entry(tag).Back("2.0.0", 7, 5).Succeeded() }
 	for name, test := range map[string]struct {
 		history []*fixture.EntryBuilder

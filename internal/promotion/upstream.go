@@ -111,7 +111,7 @@ func (e Environment) isBypassed(in Input, tag string) bool {
 		return false
 	case environmentsv1.BypassRequiresReason:
 	}
-	return in.said(v1alpha1.DeployMessageAnnotation) != ""
+	return in.words(v1alpha1.DeployMessageAnnotation) != ""
 }
 
 // holds returns what the upstreams of an Environment have against a release. With OneOf,

@@ -22,12 +22,6 @@ func bypassesUpstreams(in Input, release v1alpha1.VersionInfo) bool {
 	return false
 }
 
-// ofEnvironments says what the Environments had to do with the promotion of a release, as
-// the end of a message.
-func ofEnvironments(in Input, release v1alpha1.VersionInfo) string {
-	return unchecked(in, release) + pastEnvironments(in, release)
-}
-
 // unchecked says which upstreams have proven the release without a HealthCheck: Flux
 // applied it there, and nothing else was asked. It is empty if there are none.
 func unchecked(in Input, release v1alpha1.VersionInfo) string {
@@ -47,32 +41,10 @@ func unchecked(in Input, release v1alpha1.VersionInfo) string {
 	return "; no HealthCheck was asked in " + truncate.List(names)
 }
 
-// pastEnvironments says who has let a release go past the Environments, and why, as the
-// end of a message; empty if nobody had to.
-func pastEnvironments(in Input, release v1alpha1.VersionInfo) string {
-	if !bypassesUpstreams(in, release) {
-		return ""
-	}
-	return pastUpstreams + wordsOf(in)
-}
-
 // opposes reports whether the Environment holds the release, unless it is bypassed.
 func (e Environment) opposes(in Input, release v1alpha1.VersionInfo) bool {
 	manual := e.Spec.Promotion == environmentsv1.PromoteManually
 	return manual && !isPromoted(in, release.Tag) || e.holds(in, release) != nil
-}
-
-// wordsOf returns who has let a release go past the Environments, and why, as the end of
-// a message.
-func wordsOf(in Input) string {
-	text := ""
-	if user := in.said(v1alpha1.DeployUserAnnotation); user != "" {
-		text += " by " + truncate.Text(user, longestName)
-	}
-	if why := in.said(v1alpha1.DeployMessageAnnotation); why != "" {
-		text += ": " + truncate.Text(why, longestComplaint)
-	}
-	return text
 }
 
 // refusedBypass explains why an Environment still holds the release that a user lets go

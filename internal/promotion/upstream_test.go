@@ -621,7 +621,7 @@ func TestFirstReleaseSaysWhoseRequestItWas(t *testing.T) {
 		return given(rollout().Releases(known("1.4.0")).Annotate(key, "1.4.0").Annotate(v1alpha1.DeployUserAnnotation, "alice")).said("INC-1")
 	}
 	for want, s := range map[string]*situation{
-		"the first release of this environment, from ImagePolicy shop; Environments bypassed manually by alice: INC-1": empty(v1alpha1.BypassGatesAnnotation).
+		"the first release of this environment, from ImagePolicy shop; gates bypassed manually; Environments bypassed manually by alice: INC-1": empty(v1alpha1.BypassGatesAnnotation).
 			environments(prod(after("staging"))),
 		"INC-1": empty(v1alpha1.PromoteAnnotation).environments(prod(after("staging", proven("1.4.0"))).manual()),
 	} {

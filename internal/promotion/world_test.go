@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
@@ -453,10 +452,8 @@ func (w *world) record(in promotion.Input, d promotion.Decision) int {
 	if len(history) > 0 {
 		w.rollout.Status.History = history
 	}
-	if d.Action.Promotes() {
-		w.setRecovery(d.Recovery)
-	} else {
-		w.setApplied(in)
+	if d.Recovery != nil {
+		w.log("recovery", "%s", d.Recovery.Message)
 	}
 	w.rollout.Status.AvailableReleases = d.Ledger
 	promotion.ResolveMetadata(in, &w.rollout.Status)
@@ -545,33 +542,6 @@ func (w *world) scheduled(name string, action v1alpha1.ScheduleAction, zone stri
 		w.schedules = map[string]*schedule.Schedule{}
 	}
 	w.schedules[name] = parsed
-}
-
-// setApplied sets the condition that shows since when all targets have applied the current
-// release.
-func (w *world) setApplied(in promotion.Input) {
-	conditions := &w.rollout.Status.Conditions
-	i := slices.IndexFunc(*conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.TargetsAppliedCondition })
-	applied := !slices.ContainsFunc(in.Targets.All, func(t promotion.Target) bool { return t.State != v1alpha1.TargetApplied })
-	switch {
-	case applied && i < 0:
-		*conditions = append(*conditions, metav1.Condition{
-			Type: v1alpha1.TargetsAppliedCondition, Status: metav1.ConditionTrue, LastTransitionTime: *wireTime(w.now.Truncate(time.Second)),
-		})
-	case !applied && i >= 0:
-		*conditions = slices.Delete(*conditions, i, i+1)
-	}
-}
-
-// setRecovery sets the condition by which the engine remembers that a promotion cannot
-// fail. What was applied before no longer counts.
-func (w *world) setRecovery(why *promotion.Note) {
-	status, reason := metav1.ConditionFalse, v1alpha1.NormalReason
-	if why != nil {
-		status, reason = metav1.ConditionTrue, why.Reason
-		w.log("recovery", "%s", why.Message)
-	}
-	w.rollout.Status.Conditions = []metav1.Condition{{Type: v1alpha1.BakeFailureDisabledCondition, Status: status, Reason: reason}}
 }
 
 func (w *world) write(object *fluxObject, tag string) {

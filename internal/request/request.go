@@ -216,7 +216,7 @@ func (r Request) Apply(in promotion.Input) promotion.Input {
 		}
 	}
 	if r.signed {
-		in.OthersWords = nil
+		in.ForeignAnnotations = nil
 	}
 	return in
 }

@@ -141,7 +141,7 @@ func TestOnlyTheChoiceOfAVersionIsSigned(t *testing.T) {
 
 func TestApplyLeavesTheInputAsItIs(t *testing.T) {
 	in := promotion.Input{
-		Rollout: fixture.MakeRollout("shop").Obj(), OthersWords: map[string]bool{v1alpha1.DeployUserAnnotation: true},
+		Rollout: fixture.MakeRollout("shop").Obj(), ForeignAnnotations: map[string]bool{v1alpha1.DeployUserAnnotation: true},
 		Gates: promotion.Gates{Gates: []v1alpha1.RolloutGate{*fixture.MakeGate("qa", "shop").Closed().Obj()}},
 	}
 	approved, pinned := request.Approve("qa", "1.1.0").Apply(in), request.Pin("1.1.0").Apply(in)
@@ -151,7 +151,7 @@ func TestApplyLeavesTheInputAsItIs(t *testing.T) {
 	if pinned.Rollout.Pinned() != "1.1.0" || in.Rollout.Pinned() != "" {
 		t.Error("the result is not pinned, or the input is")
 	}
-	if len(pinned.OthersWords) > 0 || len(approved.OthersWords) == 0 {
+	if len(pinned.ForeignAnnotations) > 0 || len(approved.ForeignAnnotations) == 0 {
 		t.Error("the words of a pin are its own, and those of an approval are not")
 	}
 }

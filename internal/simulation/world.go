@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
@@ -68,7 +67,6 @@ func (w *world) carryOut(d promotion.Decision) (again bool, err error) {
 	if d.Action.Promotes() {
 		w.promoted(d)
 	}
-	w.showApplied()
 	for _, i := range d.Resets {
 		w.reset(&w.in.Health.Checks[i])
 	}
@@ -81,11 +79,6 @@ func (w *world) carryOut(d promotion.Decision) (again bool, err error) {
 
 // promoted makes the targets wait for Flux, unless they have the release already.
 func (w *world) promoted(d promotion.Decision) {
-	status, reason := metav1.ConditionFalse, v1alpha1.NormalReason
-	if d.Recovery != nil {
-		status, reason = metav1.ConditionTrue, d.Recovery.Reason
-	}
-	w.set(v1alpha1.BakeFailureDisabledCondition, status, reason)
 	w.in.Targets.Owned, w.in.Targets.Carried = nil, nil
 	if d.Action == promotion.Adopt {
 		return
@@ -95,30 +88,6 @@ func (w *world) promoted(d promotion.Decision) {
 		w.in.Targets.All[i].Message, w.in.Targets.All[i].Moved, w.in.Targets.All[i].Mismatch = "", "", false
 	}
 	w.appliedAt = w.in.Now.Add(w.applies)
-}
-
-// showApplied shows in the status since when all targets have applied the release: the
-// time of a deadline that was missed counts from there.
-func (w *world) showApplied() {
-	status, reason := metav1.ConditionTrue, v1alpha1.TargetsAppliedReason
-	if w.in.Targets.Problem != nil || slices.ContainsFunc(w.in.Targets.All, func(t promotion.Target) bool { return t.State != v1alpha1.TargetApplied }) {
-		status, reason = metav1.ConditionFalse, v1alpha1.TargetsPendingReason
-	}
-	w.set(v1alpha1.TargetsAppliedCondition, status, reason)
-}
-
-// set sets a condition. Its time stays while its status does.
-func (w *world) set(kind string, status metav1.ConditionStatus, reason string) {
-	conditions := &w.in.Rollout.Status.Conditions
-	i := slices.IndexFunc(*conditions, func(c metav1.Condition) bool { return c.Type == kind })
-	if i < 0 {
-		*conditions, i = append(*conditions, metav1.Condition{Type: kind}), len(*conditions)
-	}
-	c := &(*conditions)[i]
-	if c.Status != status {
-		c.LastTransitionTime = *w.second()
-	}
-	c.Status, c.Reason = status, reason
 }
 
 // apply makes Flux apply the current release, if the time has come. Targets that wait for

@@ -101,6 +101,6 @@ func (r *Reconciler) attribute(ctx context.Context, s *gather.Snapshot, d promot
 	if err != nil || len(others) == 0 {
 		return d, err
 	}
-	s.OthersWords = others
+	s.ForeignAnnotations = others
 	return promotion.Decide(s.Input), nil
 }

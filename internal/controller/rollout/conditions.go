@@ -16,11 +16,12 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// setConditions sets the conditions except BakeFailureDisabled. Each has one setter.
+// setConditions sets the conditions. Each has one setter.
 func setConditions(r report) {
 	setReleasesUpdated(r)
 	setGatesPassing(r)
 	setDeploymentBlocked(r)
+	setBakeFailureDisabled(r)
 	setRequestAccepted(r)
 	setTargetsApplied(r)
 	setUpstreamWithdrew(r)
@@ -149,16 +150,14 @@ func setDeploymentBlocked(r report) {
 	}
 }
 
-// setBakeFailureDisabled sets the condition when a promotion is recorded. It stays while
-// that promotion is current.
+// setBakeFailureDisabled sets the condition True while the current promotion cannot fail.
 func setBakeFailureDisabled(r report) {
-	standing := r.condition(v1alpha1.BakeFailureDisabledCondition)
-	switch why := r.decision.Recovery; {
-	case why != nil:
-		r.set(v1alpha1.BakeFailureDisabledCondition, metav1.ConditionTrue, why.Reason, why.Message)
-	case standing.Status != "" && !r.decision.Action.Promotes():
-		r.keep(standing)
-	case len(r.status.History) > 0:
+	switch history := r.status.History; {
+	case len(history) == 0:
+		r.remove(v1alpha1.BakeFailureDisabledCondition)
+	case history[0].Recovery != "":
+		r.set(v1alpha1.BakeFailureDisabledCondition, metav1.ConditionTrue, string(history[0].Recovery), promotion.RecoveryMessage(history))
+	default:
 		r.set(v1alpha1.BakeFailureDisabledCondition, metav1.ConditionFalse, v1alpha1.NormalReason,
 			"the promotion can fail by its HealthChecks and its deadline")
 	}

@@ -143,7 +143,7 @@ func promotedBy(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decis
 		verb, t.finer = "rolled back to", v1alpha1.RolledBackReason
 	case d.Back != nil:
 		verb, t.finer, t.severity = "rolled back to", v1alpha1.RolledBackReason, severityOf(v1alpha1.BakeTimeFailedReason)
-		t.metadata[metaCause] = string(promotion.CauseOf(in.Rollout.Current()))
+		t.metadata[metaCause] = string(in.Rollout.Current().Cause)
 		t.metadata[metaQuarantine] = quarantineAt(rollout, 1)
 	case d.Manual:
 		t.finer = d.Reason

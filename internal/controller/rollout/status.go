@@ -36,7 +36,6 @@ func statusAfter(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutSta
 	status.LastHandledReconcileAt = truncate.Message(rollout.Annotations[v1alpha1.ReconcileRequestAnnotation])
 	rep := report{Input: in, decision: d, verdicts: d.Candidates, rollback: d.Rollback, status: status}
 	rep.Rollout = rollout
-	setBakeFailureDisabled(rep)
 	rollout.Annotations = without(rollout.Annotations, d.Consumed)
 	if d.Action != promotion.Nothing && d.Action != promotion.Wait {
 		next := promotion.Decide(rep.Input)
@@ -143,6 +142,9 @@ func (r report) allWereApplied() bool {
 func withoutProgress(status *v1alpha1.RolloutStatus) *v1alpha1.RolloutStatus {
 	plain := status.DeepCopy()
 	withoutMetadata(plain)
+	if len(plain.History) > 0 {
+		plain.History[0].AppliedTime = nil
+	}
 	for i := range plain.Targets {
 		plain.Targets[i].Digest = ""
 		if plain.Targets[i].State == v1alpha1.TargetApplied {

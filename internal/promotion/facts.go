@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// isAutomatic reports whether an entry was made without the help of a user.
+func isAutomatic(entry *v1alpha1.DeploymentHistoryEntry) bool {
+	switch entry.Grounds {
+	case v1alpha1.GroundsNewest, v1alpha1.GroundsNext, v1alpha1.GroundsFirst, v1alpha1.GroundsMoved:
+		return !entry.HasLifted(v1alpha1.LiftedFailure) && !entry.HasLifted(v1alpha1.LiftedPromotion)
+	case v1alpha1.GroundsPinned, v1alpha1.GroundsForced, v1alpha1.GroundsAdopted, v1alpha1.GroundsRollback:
+	}
+	return false
+}
+
+// WithFacts returns the Rollout with the facts of its history. Clients that do not know
+// the fields grounds, lifted, recovery, cause and rollback remove them when they write the
+// status. The Rollout itself is not changed.
+func WithFacts(rollout *v1alpha1.Rollout) *v1alpha1.Rollout {
+	if !slices.ContainsFunc(rollout.Status.History, lacksFacts) {
+		return rollout
+	}
+	next := *rollout
+	next.Status.History = slices.Clone(rollout.Status.History)
+	for i := range next.Status.History {
+		if lacksFacts(next.Status.History[i]) {
+			restoreFacts(&next.Status.History[i], next.Status.History[i+1:])
+		}
+	}
+	return &next
+}
+
+// lacksFacts reports whether another client has written the entry.
+func lacksFacts(entry v1alpha1.DeploymentHistoryEntry) bool { return entry.Grounds == "" }
+
+// restoreFacts fills in what is known without the fields. In doubt, an entry is not
+// automatic, and nothing is known to be wrong with its release.
+func restoreFacts(entry *v1alpha1.DeploymentHistoryEntry, older []v1alpha1.DeploymentHistoryEntry) {
+	var before *v1alpha1.DeploymentHistoryEntry
+	if len(older) > 0 {
+		before = &older[0]
+	}
+	entry.Grounds, entry.Lifted = groundsOf(entry, before)
+	if entry.Grounds == v1alpha1.GroundsRollback && entry.Rollback == nil {
+		entry.Rollback = rollbackOf(before, nil)
+	}
+	if entry.Recovery == "" && needsRecovery(before) && entry.Grounds != v1alpha1.GroundsAdopted {
+		entry.Recovery = v1alpha1.RecoveryFromFailure
+	}
+	if entry.Cause == "" && entry.State() == v1alpha1.BakeFailed {
+		entry.Cause = causeWithoutField(entry)
+	}
+}
+
+// groundsOf returns why an entry without the field was made. It is the only function that
+// reads messages of this controller: they are all that other clients keep.
+func groundsOf(entry, before *v1alpha1.DeploymentHistoryEntry) (v1alpha1.Grounds, []v1alpha1.LiftedHold) {
+	if entry.TriggeredBy == nil || entry.TriggeredBy.Kind != v1alpha1.TriggeredBySystem {
+		return "", nil
+	}
+	message := orEmpty(entry.Message)
+	if before.State() == v1alpha1.BakeFailed && strings.HasPrefix(message, rolledBackFrom+nameOf(before)) {
+		return v1alpha1.GroundsRollback, nil
+	}
+	if strings.Contains(message, pushedAgain) {
+		return v1alpha1.GroundsMoved, nil
+	}
+	var lifted []v1alpha1.LiftedHold
+	for _, hold := range liftable {
+		if strings.Contains(message, liftedTexts[hold]) {
+			lifted = append(lifted, hold)
+		}
+	}
+	for grounds, sentence := range groundsTexts {
+		if strings.HasPrefix(message, sentence) {
+			return grounds, lifted
+		}
+	}
+	return "", nil
+}
+
+// causeWithoutField returns the cause of a failure that has lost it. Once a bake has begun,
+// no deadline can fail it.
+func causeWithoutField(entry *v1alpha1.DeploymentHistoryEntry) v1alpha1.FailureCause {
+	if entry.BakeStartTime != nil && len(entry.FailedHealthChecks) > 0 {
+		return v1alpha1.CauseHealthCheckFailed
+	}
+	return v1alpha1.CauseDeployTimeout
+}
+
+// recordApplied stores when the targets were first seen to have applied the release of the
+// current entry.
+func recordApplied(in Input, history []v1alpha1.DeploymentHistoryEntry) {
+	if len(history) == 0 || !history[0].State().Running() || history[0].AppliedTime != nil || !in.Targets.applied() {
+		return
+	}
+	history[0].AppliedTime = &metav1.Time{Time: in.Now.Truncate(time.Second)}
+}
+
+// proofOf counts what the release is proven by, once everything is applied and healthy.
+func proofOf(in Input) *v1alpha1.Proof {
+	return &v1alpha1.Proof{Targets: count(in.Targets.All), HealthChecks: count(in.Health.Checks)}
+}
+
+// count returns the length of a list as the API has it.
+func count[T any](all []T) int32 {
+	return int32(min(len(all), math.MaxInt32)) //nolint:gosec // it is bounded
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// The message of an entry follows from its facts, and nothing decides by it. So it may be
+// worded differently at any time: see groundsOf for entries of other clients.
+
+// groundsTexts begin the message of an entry that the controller chose by itself. The name
+// of the ImagePolicy follows.
+var groundsTexts = map[v1alpha1.Grounds]string{
+	v1alpha1.GroundsNewest: "the newest eligible release of ImagePolicy ",
+	v1alpha1.GroundsNext:   "the next release of ImagePolicy ",
+	v1alpha1.GroundsFirst:  "the first release of this environment, from ImagePolicy ",
+}
+
+// liftable are the holds that a user can lift, in the order in which messages name them.
+var liftable = []v1alpha1.LiftedHold{v1alpha1.LiftedGates, v1alpha1.LiftedFailure, v1alpha1.LiftedUpstreams}
+
+// liftedTexts follow, one for each hold that a user has lifted.
+var liftedTexts = map[v1alpha1.LiftedHold]string{
+	v1alpha1.LiftedGates:     "; gates bypassed manually",
+	v1alpha1.LiftedFailure:   "; a failure bypassed manually",
+	v1alpha1.LiftedUpstreams: "; Environments bypassed manually",
+}
+
+const (
+	// rolledBackFrom begins the message of a rollback.
+	rolledBackFrom = "rolled back from "
+	// pushedAgain is part of the message of an entry that Flux has deployed without a
+	// request.
+	pushedAgain = " was pushed again, and "
+)
+
+// choiceMessage says why the controller promotes a release.
+func choiceMessage(in Input, o Outcome) string {
+	text := groundsTexts[o.Grounds] + in.Policy.Name
+	for _, hold := range []v1alpha1.LiftedHold{v1alpha1.LiftedGates, v1alpha1.LiftedFailure} {
+		if o.hasLifted(hold) {
+			text += liftedTexts[hold]
+		}
+	}
+	text += unchecked(in, o.Release)
+	if o.hasLifted(v1alpha1.LiftedUpstreams) {
+		text += liftedTexts[v1alpha1.LiftedUpstreams] + wordsOf(in)
+	}
+	return text
+}
+
+// entryMessage returns why a release was promoted, for the history: the user's message,
+// or else the message of the decision.
+func entryMessage(in Input, o Outcome) string {
+	words := in.words(v1alpha1.DeployMessageAnnotation)
+	switch {
+	case o.Manual && words != "":
+		return truncate.Text(words, longestMessage)
+	case o.Manual || !o.usesUpWords() || o.hasLifted(v1alpha1.LiftedUpstreams):
+		return o.Message
+	}
+	return o.Message + notHeeded(in)
+}
+
+// notHeeded returns the end of the message of an automatic promotion: the texts that a
+// user has written are not about it, but about a later promotion. It is empty if there
+// are none.
+func notHeeded(in Input) string {
+	user := truncate.Text(in.words(v1alpha1.DeployUserAnnotation), longestName)
+	switch {
+	case user != "":
+		return "; not requested by " + user
+	case in.words(v1alpha1.DeployMessageAnnotation) != "":
+		return "; not requested by a user"
+	}
+	return ""
+}
+
+// wordsOf returns who has let a release go past the Environments, and why, as the end of
+// a message.
+func wordsOf(in Input) string {
+	text := ""
+	if user := in.words(v1alpha1.DeployUserAnnotation); user != "" {
+		text += " by " + truncate.Text(user, longestName)
+	}
+	if why := in.words(v1alpha1.DeployMessageAnnotation); why != "" {
+		text += ": " + truncate.Text(why, longestComplaint)
+	}
+	return text
+}
+
+// RecoveryMessage says why the promotion of the newest entry cannot fail.
+func RecoveryMessage(history []v1alpha1.DeploymentHistoryEntry) string {
+	current, before := &history[0], v1alpha1.DeploymentHistoryEntry{}
+	if len(history) > 1 {
+		before = history[1]
+	}
+	return recoveryMessage(current.Recovery, current.Version.Tag, &before)
+}
+
+func recoveryMessage(why v1alpha1.Recovery, tag string, before *v1alpha1.DeploymentHistoryEntry) string {
+	text := "failure detection is off for " + tag + ": "
+	switch {
+	case why == v1alpha1.RecoveryWhileUnhealthy:
+		return text + "it was promoted manually while a HealthCheck was Unhealthy"
+	case before.IsRollback():
+		return text + "it replaces a rollback to " + before.Version.Tag + " that has not succeeded"
+	}
+	return text + "it replaces " + before.Version.Tag + ", which failed"
+}
